@@ -1,0 +1,76 @@
+# An installed copy: headers below include/jitunwind/<folder>/, static and shared libraries, the CMake package and the
+# pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from the repository's root, so
+# that include/jitunwind is an include directory too. Nothing in it names the prefix: it may be moved.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/jitunwind)
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(include_dir ${CMAKE_INSTALL_INCLUDEDIR})
+set(headers FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*_p.h" EXCLUDE)
+
+foreach(folder IN ITEMS unwind_core dyn_info builders sdk)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${include_dir}/jitunwind
+          ${headers} PATTERN include EXCLUDE PATTERN compat EXCLUDE)
+endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/include/ DESTINATION ${include_dir} ${headers})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/compat/ DESTINATION ${include_dir}/jitunwind/compat ${headers})
+install(FILES ${PROJECT_BINARY_DIR}/sdk/compat/include/libunwind.h ${PROJECT_SOURCE_DIR}/dyn_info/libunwind-dynamic.h
+        DESTINATION ${include_dir}/jitunwind/compat)
+
+# One export set per kind of library; the package's configuration reads the one that is asked for.
+foreach(kind IN ITEMS static shared)
+  foreach(name IN ITEMS jitunwind jitunwind_libunwind)
+    string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
+    set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind} INSTALL_RPATH "$ORIGIN")
+  endforeach()
+  target_include_directories(jitunwind_${kind} INTERFACE
+                             $<INSTALL_INTERFACE:${include_dir}> $<INSTALL_INTERFACE:${include_dir}/jitunwind>)
+  target_include_directories(jitunwind_libunwind_${kind} INTERFACE
+                             $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
+  install(TARGETS jitunwind_${kind} jitunwind_libunwind_${kind} EXPORT jitunwind-${kind})
+  install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
+endforeach()
+
+if(TARGET jitunwind_asmjit)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit DESTINATION ${include_dir}/jitunwind/adapters
+          ${headers} PATTERN include EXCLUDE)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit/include/ DESTINATION ${include_dir} ${headers})
+  set_target_properties(jitunwind_asmjit PROPERTIES EXPORT_NAME asmjit OUTPUT_NAME jitunwind-asmjit)
+  install(TARGETS jitunwind_asmjit EXPORT jitunwind-asmjit)
+  install(EXPORT jitunwind-asmjit NAMESPACE jitunwind:: DESTINATION ${package_dir})
+endif()
+
+# What the static libraries need besides ours, in the words of each packaging system.
+get_property(links GLOBAL PROPERTY jitunwind_links)
+list(REMOVE_DUPLICATES links)
+set(static_packages Threads)
+set(static_flags -pthread)
+foreach(link IN LISTS links)
+  if(link STREQUAL LibLZMA::LibLZMA)
+    list(APPEND static_flags -llzma)
+  elseif(link STREQUAL ZLIB::ZLIB)
+    list(APPEND static_flags -lz)
+  else()
+    message(FATAL_ERROR "cmake/JitunwindInstall.cmake does not know how pkg-config calls ${link}")
+  endif()
+  string(REGEX REPLACE "::.*" "" package ${link})
+  list(APPEND static_packages ${package})
+endforeach()
+list(JOIN static_flags " " static_flags)
+
+set(generated ${PROJECT_BINARY_DIR}/package)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/jitunwind-config.cmake.in ${generated}/jitunwind-config.cmake
+                              INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${generated}/jitunwind-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${generated}/jitunwind-config.cmake ${generated}/jitunwind-config-version.cmake
+        DESTINATION ${package_dir})
+
+file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_dir} /)
+string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
+foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-asmjit)
+  if(module STREQUAL jitunwind-asmjit AND NOT TARGET jitunwind_asmjit)
+    continue()
+  endif()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/${module}.pc.in ${generated}/${module}.pc @ONLY)
+  install(FILES ${generated}/${module}.pc DESTINATION ${pkgconfig_dir})
+endforeach()

@@ -1,0 +1,71 @@
+# What every target of the project is compiled with, and how layers and libraries are declared.
+find_package(Threads REQUIRED)
+
+add_library(jitunwind_options INTERFACE)
+target_compile_features(jitunwind_options INTERFACE cxx_std_20 c_std_11)
+target_compile_options(jitunwind_options INTERFACE -Wall -Wextra -Wconversion $<$<BOOL:${JITUNWIND_WERROR}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # Warns of "text" + std::string when it inlines much (GCC bug 105651, fixed in 13).
+  target_compile_options(jitunwind_options INTERFACE -Wno-restrict)
+endif()
+target_include_directories(jitunwind_options INTERFACE ${PROJECT_SOURCE_DIR})
+
+if(JITUNWIND_SANITIZE)
+  add_compile_options(-fsanitize=${JITUNWIND_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${JITUNWIND_SANITIZE})
+endif()
+if(JITUNWIND_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+# jitunwind_layer(name SOURCES... [LINK library...] [INTO library]): one OBJECT library a folder. Its objects and what they
+# link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace
+# below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one
+# allocates, which a walk in a signal handler must not.
+function(jitunwind_layer name)
+  cmake_parse_arguments(arg "" "INTO" "SOURCES;LINK" ${ARGN})
+  if(NOT arg_INTO)
+    set(arg_INTO jitunwind)
+  endif()
+  set(target jitunwind_${name})
+  add_library(${target} OBJECT ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
+                        CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(${target} PRIVATE -ftls-model=initial-exec)
+  target_link_libraries(${target} PRIVATE jitunwind_options Threads::Threads ${arg_LINK})
+  set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_layers $<TARGET_OBJECTS:${target}>)
+  set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_links ${arg_LINK})
+endfunction()
+
+# jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...]): the layers declared INTO name so far, as
+# name_static and name_shared; jitunwind::<name without jitunwind_> is the one that BUILD_SHARED_LIBS asks for. USES names libraries declared here that users of this one get too. The shared one exports
+# what cmake/exports/<file>.map lists.
+set(jitunwind_default_kind static)
+if(BUILD_SHARED_LIBS)
+  set(jitunwind_default_kind shared)
+endif()
+function(jitunwind_library name)
+  cmake_parse_arguments(arg "" "OUTPUT" "USES;INCLUDE" ${ARGN})
+  get_property(objects GLOBAL PROPERTY ${name}_layers)
+  get_property(links GLOBAL PROPERTY ${name}_links)
+  list(REMOVE_DUPLICATES links)
+  foreach(kind IN ITEMS static shared)
+    set(target ${name}_${kind})
+    string(TOUPPER ${kind} library_type)
+    add_library(${target} ${library_type} ${objects})
+    list(TRANSFORM arg_USES APPEND _${kind} OUTPUT_VARIABLE uses)
+    target_link_libraries(${target} PUBLIC ${uses} PRIVATE Threads::Threads ${links})
+    target_include_directories(${target} INTERFACE "$<BUILD_INTERFACE:${arg_INCLUDE}>")
+    target_compile_features(${target} INTERFACE cxx_std_20)
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_OUTPUT} LINKER_LANGUAGE CXX)
+  endforeach()
+  string(REGEX REPLACE "^jitunwind_" "" alias ${name})
+  add_library(jitunwind::${alias} ALIAS ${name}_${jitunwind_default_kind})
+  set(map ${PROJECT_SOURCE_DIR}/cmake/exports/${arg_OUTPUT}.map)
+  set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                        LINK_DEPENDS ${map})
+  target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic-functions)
+  if(NOT JITUNWIND_SANITIZE)  # the sanitizers' own symbols are the program's to define
+    target_link_options(${name}_shared PRIVATE -Wl,--no-undefined)
+  endif()
+endfunction()

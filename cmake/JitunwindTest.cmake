@@ -1,0 +1,49 @@
+# How test programs are declared: tests, long proofs, fuzz targets.
+
+function(jitunwind_test_settings name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS" ${ARGN})
+  target_link_libraries(${name} PRIVATE jitunwind_options jitunwind_static ${arg_LINK})
+  target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS}
+                             JITUNWIND_SOURCE_DIR="${PROJECT_SOURCE_DIR}" JITUNWIND_BINARY_DIR="${PROJECT_BINARY_DIR}")
+endfunction()
+
+# jitunwind_test(name SOURCES... [LINK lib...] [DEFINITIONS def...]): a GoogleTest program against the static library.
+function(jitunwind_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  jitunwind_test_settings(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()
+
+# jitunwind_proof(name SOURCES... [LINK lib...] [DEFINITIONS def...] [ARGS arg...]): a program with a main() of its own
+# that prints its figures and fails by its exit status. Runs in `./dev prove` (ctest label prove), not in `./dev test`;
+# built by the target jitunwind_proofs, not by all.
+add_custom_target(jitunwind_proofs)
+function(jitunwind_proof name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS;ARGS" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
+  jitunwind_test_settings(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} DEFINITIONS ${arg_DEFINITIONS})
+  add_dependencies(jitunwind_proofs ${name})
+  add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
+  set_tests_properties(${name} PROPERTIES LABELS prove TIMEOUT 7200)
+endfunction()
+
+# jitunwind_fuzzer(name SOURCES... [LINK lib...]): the source defines LLVMFuzzerTestOneInput. With JITUNWIND_FUZZ it
+# becomes the libFuzzer program fuzz_<name> that `./dev fuzz` runs; otherwise the test fuzz_<name>, which plays the kept
+# corpus, tests/fuzz/corpus/<name>, through the same function. The target jitunwind_fuzzers builds them all.
+add_custom_target(jitunwind_fuzzers)
+function(jitunwind_fuzzer name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS" ${ARGN})
+  set(target fuzz_${name})
+  add_executable(${target} ${arg_SOURCES})
+  jitunwind_test_settings(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/fuzz)
+  add_dependencies(jitunwind_fuzzers ${target})
+  if(JITUNWIND_FUZZ)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+    add_test(NAME ${target} COMMAND ${target} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  endif()
+endfunction()
