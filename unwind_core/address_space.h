@@ -1,0 +1,27 @@
+// One target: its CPU, its memory, its modules, and the sources that know its code, in the order in which they are
+// asked.
+#pragma once
+
+#include <span>
+
+#include "unwind_core/row_source.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Everything is referred to, nothing owned. Immutable while a cursor uses it.
+struct AddressSpace {
+  const Arch& arch;
+  const Memory& memory;
+  const ModuleFinder& modules;
+  std::span<const RowSource* const> row_sources;
+  std::span<const NameSource* const> name_sources;
+
+  /// The first source that has a row, or the first error; false when no source covers the address.
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept;
+  Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept;
+  Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

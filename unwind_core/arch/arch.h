@@ -1,0 +1,119 @@
+// What the engine must know of a CPU and its psABI, as data. One table file per CPU in this folder; arch_list.def is
+// the only list of CPUs in the tree.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "unwind_core/address.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// A register by its DWARF number on the CPU at hand.
+using RegNum = std::uint16_t;
+inline constexpr RegNum k_no_reg = 0xffff;
+
+enum class RegClass : std::uint8_t { general, vector, pseudo };
+
+/// One register. `column` is its place in a RegisterFile; registers without one (-1) have a name in rows but no value
+/// in a cursor. Offsets are bytes; -1 where the register is not in that structure.
+struct RegisterInfo {
+  RegNum dwarf;
+  const char* name;
+  const char* libunwind_name;  ///< what unw_regname says
+  RegClass reg_class;
+  bool preserved;            ///< callee-saved by the psABI (vector: its low 8 bytes)
+  std::int8_t column;
+  std::int16_t libunwind;    ///< UNW_<ARCH>_* number
+  std::int16_t ucontext;     ///< offset in the target's ucontext_t
+  std::int16_t prstatus;     ///< offset in the NT_PRSTATUS register block (elf_gregset_t)
+  std::int16_t uwx;          ///< Unwind Express register id
+};
+
+/// Machine code with a mask: matches when (code[i] & mask[i]) == bytes[i] for all i. `pc_offset` is where in the
+/// pattern the pc may stand; several entries describe several pcs of one stub.
+struct CodePattern {
+  std::span<const std::uint8_t> bytes;
+  std::span<const std::uint8_t> mask;
+  std::uint8_t pc_offset;
+  std::int16_t cfa_offset;   ///< CFA - SP at that pc (procedure linkage stubs); unused for others
+  std::uint8_t displacement = 0;  ///< calls: 4 bytes that many before the pc hold target - pc; 0: not in the code
+};
+
+/// Saved frame pointer and return address relative to the frame pointer, for the fallback by frame pointers.
+struct FrameChain {
+  std::int16_t saved_fp;
+  std::int16_t return_address;
+  std::int16_t cfa;
+};
+
+/// A constant table. Everything has static storage duration; pointers to an Arch may be compared.
+struct Arch {
+  const char* name;                    ///< "x86-64", "aarch64"
+  std::uint16_t elf_machine;           ///< EM_*
+  std::uint8_t word_size;              ///< bytes
+  std::uint8_t unit;                   ///< bytes per instruction index of the dynamic directives
+  bool big_endian;
+  std::uint16_t stack_alignment;       ///< SP at a call; what a directive's ADD on SP must keep: `sp_granularity`
+  std::uint16_t sp_granularity;
+  std::uint16_t red_zone;              ///< bytes below SP that signal handlers leave alone
+  std::int16_t caller_sp_bias;         ///< caller's SP = CFA + bias (0, s390x -160)
+
+  RegNum sp;
+  RegNum fp;                           ///< the usual frame pointer
+  RegNum ra;                           ///< return address column
+  RegNum pc;                           ///< register that holds the pc of an interrupted frame; may be ra itself
+  RegNum sign_state;                   ///< pseudo register that says whether ra is signed; k_no_reg without
+
+  std::int16_t entry_cfa;              ///< at a procedure's first instruction: CFA = SP + entry_cfa
+  bool ra_in_memory;                   ///< at entry: ra = [cfa + entry_ra], else ra is still in its register
+  std::int16_t entry_ra;
+
+  Addr address_mask;                   ///< significant bits of a code address (signed return addresses carry more)
+  FrameChain chain;
+  std::int16_t sigframe_ucontext;      ///< SP at the signal trampoline + this = ucontext_t; -1 unknown
+  std::span<const RegisterInfo> registers;   ///< sorted by DWARF number
+  std::span<const CodePattern> trampolines;  ///< signal return
+  std::span<const CodePattern> plt_stubs;
+  std::span<const CodePattern> calls;        ///< pc_offset is their length: the return address stands behind them
+  std::span<const RegNum> exception_registers;  ///< UNW_REG_EH + 0..
+
+  /// Null when the CPU has no such register. O(log n), signal-safe.
+  const RegisterInfo* by_dwarf(unsigned number) const noexcept;
+  const RegisterInfo* by_libunwind(int number) const noexcept;
+  /// Accepts "ra" for the return address column.
+  const RegisterInfo* by_name(std::string_view name) const noexcept;
+  /// Null for a column that no register has.
+  const RegisterInfo* by_column(int column) const noexcept;
+  /// Column in a RegisterFile, or -1.
+  int column(RegNum dwarf) const noexcept {
+    const RegisterInfo* r = by_dwarf(dwarf);
+    return r ? r->column : -1;
+  }
+};
+
+/// Columns a RegisterFile has room for; the tables are checked against it.
+inline constexpr std::size_t k_max_columns = 44;
+
+/// Every CPU of the tree, in the order of arch_list.def.
+std::span<const Arch* const> all_arches() noexcept;
+/// By Arch::name; null when unknown.
+const Arch* find_arch(std::string_view name) noexcept;
+/// By ELF e_machine and byte order; null when unknown.
+const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept;
+/// The CPU this library was built for; null where the tree has no table for it.
+const Arch* host_arch() noexcept;
+
+namespace arch {
+#define JITUNWIND_ARCH(identifier, host_condition) extern const Arch identifier;
+#include "unwind_core/arch/arch_list.def"
+#undef JITUNWIND_ARCH
+}  // namespace arch
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

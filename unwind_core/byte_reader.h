@@ -1,0 +1,145 @@
+// Reads numbers from untrusted bytes. Checks every read; the first failure sticks and turns later reads into zeros, so
+// that a parser may read a whole structure and ask once.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "unwind_core/error.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+class ByteReader {
+ public:
+  /// `address` is what errors and address() count from.
+  ByteReader(std::span<const std::byte> bytes, bool big_endian, Addr address = 0) noexcept
+      : bytes_(bytes), address_(address), big_endian_(big_endian) {}
+
+  bool ok() const noexcept { return !failed_; }
+  bool at_end() const noexcept { return pos_ >= bytes_.size(); }
+  std::size_t position() const noexcept { return pos_; }
+  std::size_t remaining() const noexcept { return bytes_.size() - pos_; }
+  /// Of the next byte.
+  Addr address() const noexcept { return address_ + pos_; }
+  bool big_endian() const noexcept { return big_endian_; }
+
+  /// Precondition: !ok(). The code of the first failure, where it happened, and what was being read.
+  Error error(const char* what) const noexcept { return {code_, address_ + failed_at_, what}; }
+  void fail(ErrorCode code) noexcept {
+    if (failed_) return;
+    failed_ = true;
+    code_ = code;
+    failed_at_ = pos_;
+  }
+
+  /// `size` is 1, 2, 4 or 8.
+  std::uint64_t unsigned_of(std::size_t size) noexcept {
+    const std::byte* from = take(size);
+    if (!from) return 0;
+    switch (size) {
+      case 1:
+        return std::to_integer<std::uint8_t>(*from);
+      case 2:
+        return load<std::uint16_t>(from);
+      case 4:
+        return load<std::uint32_t>(from);
+      default:
+        return load<std::uint64_t>(from);
+    }
+  }
+  std::uint8_t u8() noexcept { return static_cast<std::uint8_t>(unsigned_of(1)); }
+  std::uint16_t u16() noexcept { return static_cast<std::uint16_t>(unsigned_of(2)); }
+  std::uint32_t u32() noexcept { return static_cast<std::uint32_t>(unsigned_of(4)); }
+  std::uint64_t u64() noexcept { return unsigned_of(8); }
+  std::int64_t signed_of(std::size_t size) noexcept {
+    const unsigned unused = 64 - 8 * static_cast<unsigned>(size);
+    return static_cast<std::int64_t>(unsigned_of(size) << unused) >> unused;
+  }
+
+  /// DWARF 5, 7.6. Padding with redundant bytes is allowed; values of more than 64 bits are bad_encoding.
+  std::uint64_t uleb() noexcept {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      const std::uint8_t byte = u8();
+      if (!ok()) return 0;
+      const std::uint64_t group = byte & 0x7fu;
+      const bool lost = shift > 63 ? group != 0 : shift == 63 && group > 1;
+      if (lost) return fail(ErrorCode::bad_encoding), 0;
+      if (shift <= 63) value |= group << shift;
+      if ((byte & 0x80u) == 0) return value;
+    }
+  }
+
+  std::int64_t sleb() noexcept {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      const std::uint8_t byte = u8();
+      if (!ok()) return 0;
+      const std::uint64_t group = byte & 0x7fu;
+      const std::uint64_t sign = value >> 63 ? 0x7fu : 0;  // what padding must consist of
+      const bool lost = shift > 63 ? group != sign : shift == 63 && group != 0 && group != 0x7f;
+      if (lost) return fail(ErrorCode::bad_encoding), 0;
+      if (shift <= 63) value |= group << shift;
+      if ((byte & 0x80u) != 0) continue;
+      if (shift + 7 < 64 && (byte & 0x40u) != 0) value |= ~std::uint64_t{0} << (shift + 7);
+      return static_cast<std::int64_t>(value);
+    }
+  }
+
+  std::span<const std::byte> bytes(std::uint64_t size) noexcept {
+    const std::byte* from = take(size);
+    return from ? std::span(from, static_cast<std::size_t>(size)) : std::span<const std::byte>{};
+  }
+  void skip(std::uint64_t size) noexcept { (void)take(size); }
+  /// `position` may be the end.
+  void seek(std::size_t position) noexcept {
+    if (position > bytes_.size()) return fail(ErrorCode::truncated);
+    pos_ = position;
+  }
+  /// Up to the next NUL, which is skipped.
+  std::string_view c_string() noexcept {
+    const char* const begin = reinterpret_cast<const char*>(bytes_.data()) + pos_;
+    const void* const nul = remaining() == 0 ? nullptr : std::memchr(begin, 0, remaining());
+    if (failed_ || !nul) return fail(ErrorCode::truncated), std::string_view{};
+    const auto length = static_cast<std::size_t>(static_cast<const char*>(nul) - begin);
+    pos_ += length + 1;
+    return {begin, length};
+  }
+  /// Everything from here on; moves to the end.
+  std::span<const std::byte> rest() noexcept { return bytes(remaining()); }
+
+ private:
+  const std::byte* take(std::uint64_t size) noexcept {
+    if (failed_) return nullptr;
+    if (size > remaining()) return fail(ErrorCode::truncated), nullptr;
+    const std::byte* from = bytes_.data() + pos_;
+    pos_ += static_cast<std::size_t>(size);
+    return from;
+  }
+
+  template <class UInt>
+  std::uint64_t load(const std::byte* from) const noexcept {
+    UInt value;
+    std::memcpy(&value, from, sizeof value);
+    if (big_endian_ == (std::endian::native == std::endian::big)) return value;
+    UInt swapped = 0;
+    for (std::size_t i = 0; i < sizeof value; ++i) swapped = static_cast<UInt>(swapped << 8 | (value >> 8 * i & 0xff));
+    return swapped;
+  }
+
+  std::span<const std::byte> bytes_;
+  Addr address_;
+  std::size_t pos_ = 0;
+  std::size_t failed_at_ = 0;
+  ErrorCode code_ = ErrorCode::truncated;
+  bool big_endian_;
+  bool failed_ = false;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

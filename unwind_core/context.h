@@ -1,0 +1,24 @@
+// Register files from and to the target's ucontext_t, by the offsets of the CPU's table.
+#pragma once
+
+#include <cstddef>
+
+#include "unwind_core/arch/arch.h"
+#include "unwind_core/registers.h"
+
+/// Stores the registers of the calling function, as they are right after the call, into a ucontext_t of this CPU.
+/// Returns 0. Writes nothing of the signal mask. Must not be called through a pointer taken from another thread's
+/// stack. Signal-safe, thread-safe.
+extern "C" int jitunwind_capture_context(void* ucontext) noexcept;
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Size that holds a captured ucontext_t of any CPU that can capture.
+inline constexpr std::size_t k_context_size = 1024;
+
+/// Registers still in themselves: SaveLocation::Kind::reg. `ucontext` is readable host memory. Signal-safe.
+RegisterFile registers_from_ucontext(const void* ucontext, const Arch& arch) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

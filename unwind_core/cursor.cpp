@@ -1,0 +1,135 @@
+// The loop of the engine: address -> sources -> row -> apply -> caller.
+#include "unwind_core/cursor.h"
+
+#include "unwind_core/apply_row.h"
+
+namespace jitunwind {
+
+const char* stop_reason_name(StopReason reason) noexcept {
+  switch (reason) {
+    case StopReason::none:
+      return "none";
+    case StopReason::outermost:
+      return "outermost";
+    case StopReason::no_info:
+      return "no_info";
+    case StopReason::broken:
+      return "broken";
+    case StopReason::cyclic:
+      return "cyclic";
+    case StopReason::limit:
+      return "limit";
+  }
+  return "?";
+}
+
+Cursor::Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument) noexcept
+    : space_(&space), registers_(registers) {
+  window_.argument = argument;
+  const Addr pc = registers_.get(space.arch.column(space.arch.pc)).value_or(0) & space.arch.address_mask;
+  address_ = top == Top::interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
+}
+
+Addr Cursor::sp() const noexcept { return registers_.get(space_->arch.column(space_->arch.sp)).value_or(0); }
+
+Result<std::uint64_t> Cursor::get(RegNum reg) const noexcept {
+  const RegisterInfo* info = space_->arch.by_dwarf(reg);
+  if (!info || info->column < 0) return Error{ErrorCode::bad_register, reg, "register number"};
+  if (!registers_.known(info->column)) return Error{ErrorCode::undefined_register, reg, "register"};
+  return registers_.value(info->column);
+}
+
+SaveLocation Cursor::location(RegNum reg) const noexcept { return registers_.location(space_->arch.column(reg)); }
+
+Result<bool> Cursor::stop(StopReason reason, const Error& error) noexcept {
+  stop_ = reason;
+  error_ = error;
+  if (reason == StopReason::outermost) return false;
+  return error;
+}
+
+Status Cursor::find_row(FrameRow& out) noexcept {
+  Lookup question = lookup();
+  const Found found = space_->find_row(question, out);
+  if (!found) return found.error();
+  row_known_ = true;
+  origin_ = *found ? out.origin : RowOrigin::none;
+  signal_frame_ = *found && out.signal_frame;
+  if (!*found) return Error{ErrorCode::no_info, pc(), "no unwind information for this pc"};
+  return Done{};
+}
+
+/// Brent, "An improved Monte Carlo factorization algorithm", 1980: one marked frame, moved at every power of two, is
+/// met again by any cycle. Equal neighbours are found at once. The CFA may move either way: stacks switch.
+bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
+  if (depth_ != 0 && pc == mark_pc_ && cfa == mark_cfa_) return true;
+  if (depth_ + 1 == next_mark_) {
+    mark_pc_ = pc;
+    mark_cfa_ = cfa;
+    next_mark_ *= 2;
+  }
+  return false;
+}
+
+Result<bool> Cursor::step() noexcept {
+  if (stop_ == StopReason::outermost) return false;
+  if (stop_ != StopReason::none) return error_;
+  if (depth_ == k_max_frames) return stop(StopReason::limit, {ErrorCode::frame_limit, pc(), "frame limit of a walk"});
+
+  FrameRow row;
+  if (const Status found = find_row(row); !found)
+    return stop(found.error().code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, found.error());
+
+  Caller caller;
+  const Status applied = apply_row(row, registers_, space_->arch, space_->memory, window_, caller);
+  if (!applied) return stop(StopReason::broken, applied.error());
+  if (caller.outermost || caller.pc == 0) return stop(StopReason::outermost, {});
+
+  const Addr caller_sp = caller.registers.get(space_->arch.column(space_->arch.sp)).value_or(0);
+  const bool stands_still = caller.pc == pc() && caller_sp == sp();
+  if (stands_still || repeats(caller.pc, caller.cfa))
+    return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, caller.pc, "caller is a frame seen before"});
+
+  registers_ = caller.registers;
+  address_ = row.signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc);
+  ++depth_;
+  row_known_ = false;
+  return true;
+}
+
+Result<ProcedureInfo> Cursor::procedure() noexcept {
+  Lookup question = lookup();
+  ProcedureInfo info;
+  const Found found = space_->find_procedure(question, info);
+  if (!found) return found.error();
+  if (!*found) return Error{ErrorCode::no_info, pc(), "no procedure information for this pc"};
+  return info;
+}
+
+Result<ProcedureName> Cursor::name(std::span<char> into) noexcept {
+  Lookup question = lookup();
+  ProcedureName name;
+  const Found found = space_->find_name(question, into, name);
+  if (!found) return found.error();
+  if (!*found) return Error{ErrorCode::no_info, pc(), "no name for this pc"};
+  return name;
+}
+
+RowOrigin Cursor::origin() noexcept {
+  if (!row_known_) {
+    FrameRow row;
+    if (!find_row(row)) return row_known_ ? origin_ : RowOrigin::none;
+  }
+  return origin_;
+}
+
+Result<bool> Cursor::is_signal_frame() noexcept {
+  if (!row_known_) {
+    FrameRow row;
+    if (const Status found = find_row(row); !found) return found.error();
+  }
+  if (origin_ == RowOrigin::none) return Error{ErrorCode::no_info, pc(), "no unwind information for this pc"};
+  return signal_frame_;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,64 @@
+// Writes numbers into a fixed buffer. Never writes behind its end, and counts on, so that a first pass over no buffer
+// at all gives the size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+class ByteWriter {
+ public:
+  ByteWriter(std::span<std::byte> into, bool big_endian) noexcept : into_(into), big_endian_(big_endian) {}
+
+  /// Bytes written, or that would have been.
+  std::size_t size() const noexcept { return size_; }
+  bool fits() const noexcept { return size_ <= into_.size(); }
+
+  void u8(std::uint64_t value) noexcept {
+    if (size_ < into_.size()) into_[size_] = static_cast<std::byte>(value & 0xff);
+    ++size_;
+  }
+  /// The low `count` bytes.
+  void unsigned_of(std::uint64_t value, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) u8(value >> 8 * (big_endian_ ? count - 1 - i : i));
+  }
+  void u16(std::uint64_t value) noexcept { unsigned_of(value, 2); }
+  void u32(std::uint64_t value) noexcept { unsigned_of(value, 4); }
+  void u64(std::uint64_t value) noexcept { unsigned_of(value, 8); }
+
+  /// DWARF 5, 7.6: the shortest form.
+  void uleb(std::uint64_t value) noexcept {
+    for (; value >= 0x80; value >>= 7) u8(value | 0x80);
+    u8(value);
+  }
+  void sleb(std::int64_t value) noexcept {
+    for (; value < -0x40 || value >= 0x40; value >>= 7) u8(static_cast<std::uint64_t>(value) | 0x80);
+    u8(static_cast<std::uint64_t>(value) & 0x7f);
+  }
+
+  void bytes(std::span<const std::byte> from) noexcept {
+    for (const std::byte b : from) u8(std::to_integer<std::uint8_t>(b));
+  }
+  /// Up to the next multiple of `alignment`, counted from the first byte.
+  void pad(std::size_t alignment, std::uint8_t fill) noexcept {
+    while (size_ % alignment != 0) u8(fill);
+  }
+  /// Overwrites four bytes written before.
+  void patch_u32(std::size_t at, std::uint64_t value) noexcept {
+    const std::size_t end = size_;
+    size_ = at;
+    u32(value);
+    size_ = end;
+  }
+
+ private:
+  std::span<std::byte> into_;
+  std::size_t size_ = 0;
+  bool big_endian_;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,19 @@
+// Restores errno: a walk may run in a handler that interrupted code between a system call and its look at errno.
+#pragma once
+
+#include <cerrno>
+
+namespace jitunwind {
+
+class ErrnoKeeper {
+ public:
+  ErrnoKeeper() noexcept : saved_(errno) {}
+  ~ErrnoKeeper() { errno = saved_; }
+  ErrnoKeeper(const ErrnoKeeper&) = delete;
+  ErrnoKeeper& operator=(const ErrnoKeeper&) = delete;
+
+ private:
+  int saved_;
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,76 @@
+// One error enumeration for the whole project, and the value-or-error type that carries it.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "unwind_core/address.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// One meaning each. unwind_core/error_codes.def is the only list; its columns are
+/// name, the libunwind error the C interface reports (libunwind.h, unw_error_t, positive), text.
+enum class ErrorCode : std::uint8_t {
+#define JITUNWIND_ERROR(name, unw_error, text) name,
+#include "unwind_core/error_codes.def"
+#undef JITUNWIND_ERROR
+};
+
+/// What failed, and where. `at` is the target address (or, for descriptions, the code offset) that `what` speaks of;
+/// 0 where there is none. `what` is a string with static storage duration, so that an Error can be made in a signal
+/// handler.
+struct Error {
+  ErrorCode code = ErrorCode::unspecified;
+  Addr at = 0;
+  const char* what = "";
+
+  friend bool operator==(const Error& a, const Error& b) noexcept { return a.code == b.code && a.at == b.at; }
+};
+
+/// The general text of a code. Never null. Signal-safe.
+const char* error_text(ErrorCode code) noexcept;
+
+/// The code's identifier, "sp_lost". Never null. Signal-safe.
+const char* error_name(ErrorCode code) noexcept;
+
+/// The positive unw_error_t (1..10) that the C interface negates. Signal-safe.
+int unw_error(ErrorCode code) noexcept;
+
+/// A T or an error, Error unless said otherwise. Nothing throws, nothing allocates beyond what T does.
+template <class T, class E = Error>
+class [[nodiscard]] Result {
+ public:
+  // Implicit on purpose: `return value;` and `return Error{...};` are the two ways out of a function.
+  Result(T value) noexcept(std::is_nothrow_move_constructible_v<T>)
+      : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(E error) noexcept : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool has_value() const noexcept { return state_.index() == 0; }
+  explicit operator bool() const noexcept { return has_value(); }
+
+  /// Precondition: has_value().
+  T& value() & noexcept { return *std::get_if<0>(&state_); }
+  const T& value() const& noexcept { return *std::get_if<0>(&state_); }
+  T&& value() && noexcept { return std::move(*std::get_if<0>(&state_)); }
+  T& operator*() & noexcept { return value(); }
+  const T& operator*() const& noexcept { return value(); }
+  T&& operator*() && noexcept { return std::move(*this).value(); }
+  T* operator->() noexcept { return std::get_if<0>(&state_); }
+  const T* operator->() const noexcept { return std::get_if<0>(&state_); }
+
+  /// Precondition: !has_value().
+  const E& error() const noexcept { return *std::get_if<1>(&state_); }
+
+ private:
+  std::variant<T, E> state_;
+};
+
+/// Success without a value.
+struct Done {};
+using Status = Result<Done>;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,179 @@
+// FrameRow: how to get from one frame to its caller at one address. Every source of unwind information produces rows;
+// everything that uses unwind information uses rows. Rows have one text form, which prints, parses and compares.
+//
+//   x86-64, after push rbp; mov rbp,rsp; push rbx        text of this row
+//
+//      CFA ->  |  caller's frame   |                     cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]
+//       -8     |  return address   |  ra=[cfa-8]
+//      -16     |  caller's rbp     |  rbp=[cfa-16]  <- rbp
+//      -24     |  caller's rbx     |  rbx=[cfa-24]  <- rsp
+//
+// CFA: the caller's SP at the call (DWARF 5, 6.4), constant during one activation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "unwind_core/address.h"
+#include "unwind_core/arch/arch.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// A DWARF expression (DWARF 5, 2.5) in host memory. The bytes belong to whoever made the row: the mapped section, or
+/// the caller's buffer; they must outlive the row, unless it owns them (FrameRow::own_expressions).
+using Expression = std::span<const std::byte>;
+
+/// How the CFA is computed.
+struct CfaRule {
+  enum class Kind : std::uint8_t {
+    none,        ///< not known; a row without CFA cannot be applied
+    offset,      ///< reg + offset
+    deref,       ///< *(reg + offset) + add
+    expression,  ///< value of the expression, evaluated with an empty stack
+  };
+  Kind kind = Kind::none;
+  RegNum reg = k_no_reg;
+  std::int64_t offset = 0;
+  std::int64_t add = 0;
+  Expression expression{};
+
+  static CfaRule at(RegNum reg, std::int64_t offset) noexcept { return {Kind::offset, reg, offset, 0, {}}; }
+  static CfaRule deref(RegNum reg, std::int64_t offset, std::int64_t add) noexcept {
+    return {Kind::deref, reg, offset, add, {}};
+  }
+  static CfaRule of(Expression e) noexcept { return {Kind::expression, k_no_reg, 0, 0, e}; }
+};
+
+/// Where the caller's value of one register is. `at_` loads from memory, `is_` computes (DWARF 5, 6.4.1).
+struct RegRule {
+  enum class Kind : std::uint8_t {
+    unspecified,    ///< the row does not mention it: preserved registers keep their value, others have none
+    undefined,      ///< the caller's value is lost; for the return address: the outermost frame
+    same,           ///< unchanged
+    at_cfa,         ///< *(CFA + offset)
+    is_cfa,         ///< CFA + offset
+    in_reg,         ///< value of reg
+    at_reg,         ///< *(reg + offset)
+    is_reg,         ///< reg + offset
+    at_expression,  ///< *(expression), evaluated with the CFA on the stack
+    is_expression,  ///< expression, evaluated with the CFA on the stack
+    constant,       ///< offset itself (pseudo registers)
+  };
+  Kind kind = Kind::unspecified;
+  RegNum reg = k_no_reg;
+
+ private:
+  std::uint32_t expression_size_ = 0;
+
+ public:
+  std::int64_t offset = 0;  ///< an expression's address is kept here too: 16 bytes a rule keep a row near 1 KiB
+
+  bool has_expression() const noexcept { return kind == Kind::at_expression || kind == Kind::is_expression; }
+  /// Empty unless has_expression().
+  Expression expression() const noexcept {
+    if (!has_expression()) return {};
+    return {reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offset)), expression_size_};
+  }
+
+  static RegRule undefined() noexcept { return {Kind::undefined, k_no_reg, 0}; }
+  static RegRule same() noexcept { return {Kind::same, k_no_reg, 0}; }
+  static RegRule at_cfa(std::int64_t offset) noexcept { return {Kind::at_cfa, k_no_reg, offset}; }
+  static RegRule is_cfa(std::int64_t offset) noexcept { return {Kind::is_cfa, k_no_reg, offset}; }
+  static RegRule in_reg(RegNum reg) noexcept { return {Kind::in_reg, reg, 0}; }
+  static RegRule at_reg(RegNum reg, std::int64_t offset) noexcept { return {Kind::at_reg, reg, offset}; }
+  static RegRule is_reg(RegNum reg, std::int64_t offset) noexcept { return {Kind::is_reg, reg, offset}; }
+  static RegRule at(Expression e) noexcept { return {Kind::at_expression, e}; }
+  static RegRule is(Expression e) noexcept { return {Kind::is_expression, e}; }
+  static RegRule constant(std::int64_t value) noexcept { return {Kind::constant, k_no_reg, value}; }
+
+  RegRule() noexcept = default;
+
+ private:
+  RegRule(Kind k, RegNum r, std::int64_t o) noexcept : kind(k), reg(r), offset(o) {}
+  RegRule(Kind k, Expression e) noexcept
+      : kind(k),
+        expression_size_(static_cast<std::uint32_t>(e.size())),
+        offset(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(e.data()))) {}
+};
+static_assert(sizeof(RegRule) == 16);
+
+bool operator==(const CfaRule& a, const CfaRule& b) noexcept;
+bool operator==(const RegRule& a, const RegRule& b) noexcept;
+
+/// Where a row came from. The last three are guesses: they may be wrong, and the frame says so.
+enum class RowOrigin : std::uint8_t {
+  none,
+  dyn_directives,  ///< registered procedure, format DYNAMIC
+  dyn_table,       ///< registered procedure, one of the table formats
+  eh_frame,
+  debug_frame,
+  signal_frame,   ///< recognised signal trampoline
+  plt_stub,       ///< recognised procedure linkage stub
+  frame_pointer,  ///< guess: a frame record was found where the frame pointer points
+  bad_call,       ///< guess: pc is not code; the return address is taken to be where the call left it
+  leaf,           ///< guess: code that nothing knows, taken for a procedure that touches no stack
+};
+
+/// "eh_frame". Never null. Signal-safe.
+const char* origin_name(RowOrigin origin) noexcept;
+constexpr bool is_guess(RowOrigin origin) noexcept {
+  return origin >= RowOrigin::frame_pointer;
+}
+
+/// A value, 40 rules of fixed storage, no allocation. Registers not mentioned are unspecified.
+class FrameRow {
+ public:
+  static constexpr std::size_t k_max_rules = 40;
+  static constexpr std::size_t k_max_owned_bytes = 256;
+
+  struct Entry {
+    RegNum reg;
+    RegRule rule;
+  };
+
+  FrameRow() noexcept {}  // entries_ stay as they are
+  FrameRow(const FrameRow& other) noexcept { *this = other; }
+  FrameRow& operator=(const FrameRow& other) noexcept;
+
+  CfaRule cfa;
+  AddrRange range;              ///< addresses the row holds for; empty: not known
+  std::uint32_t args_size = 0;  ///< DW_CFA_GNU_args_size: bytes of pushed arguments, added to SP on resume only
+  RegNum ra = k_no_reg;         ///< return address column
+  RowOrigin origin = RowOrigin::none;
+  bool signal_frame = false;  ///< the caller was interrupted: its pc is exact and all its registers are here
+
+  /// Unspecified when the row does not mention the register.
+  RegRule rule(RegNum reg) const noexcept;
+  /// Setting RegRule::Kind::unspecified removes the entry. False when the row is full.
+  [[nodiscard]] bool set(RegNum reg, const RegRule& rule) noexcept;
+  /// In the order of register numbers.
+  std::span<const Entry> entries() const noexcept { return {entries_.data(), count_}; }
+  void clear_rules() noexcept { count_ = 0; }
+
+  /// Copies the bytes of all expressions into the row: for bytes that may go away before the row does. False when they
+  /// are more than k_max_owned_bytes; the row is then as before.
+  [[nodiscard]] bool own_expressions() noexcept;
+
+  /// Rules and CFA, return address column, args_size and signal mark; not range and origin.
+  friend bool operator==(const FrameRow& a, const FrameRow& b) noexcept;
+
+ private:
+  template <class Place>
+  void place_expressions(Place place) noexcept;
+
+  std::array<Entry, k_max_rules> entries_;  // uninitialised behind count_
+  std::uint16_t count_ = 0;
+  std::uint16_t owned_size_ = 0;
+  std::array<std::byte, k_max_owned_bytes> owned_;  // uninitialised behind owned_size_
+};
+
+bool operator==(const FrameRow& a, const FrameRow& b) noexcept;
+
+/// The row at the first instruction of any procedure of this CPU.
+FrameRow entry_row(const Arch& arch) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

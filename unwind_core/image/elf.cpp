@@ -1,0 +1,228 @@
+#include "unwind_core/image/elf_p.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace jitunwind {
+namespace {
+
+constexpr Addr k_page = 4096;
+
+std::span<const std::byte> sub_bytes(std::span<const std::byte> bytes, std::uint64_t offset,
+                                     std::uint64_t size) noexcept {
+  if (offset > bytes.size() || size > bytes.size() - offset) return {};
+  return bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+}
+
+/// `entry_size` bytes each, `count` of them; empty unless all are there and an entry holds what the class defines.
+std::span<const std::byte> table(std::span<const std::byte> bytes, std::uint64_t offset, std::size_t count,
+                                 std::size_t entry_size, std::size_t least) noexcept {
+  if (entry_size < least || count > bytes.size() / entry_size) return {};
+  return sub_bytes(bytes, offset, count * entry_size);
+}
+
+}  // namespace
+
+Result<ElfImage> ElfImage::parse(std::span<const std::byte> file) noexcept {
+  ElfImage image;
+  image.bytes_ = file;
+  if (const Status read = image.read_header(file); !read) return read.error();
+  return image;
+}
+
+Result<ElfImage> ElfImage::parse_loaded(std::span<const std::byte> memory, std::size_t head) noexcept {
+  ElfImage image;
+  image.bytes_ = memory;
+  image.layout_ = Layout::memory;
+  if (const Status read = image.read_header(memory.first(std::min(head, memory.size()))); !read) return read.error();
+  return image;
+}
+
+/// gABI, chapter 4, "ELF Header". Numbers that do not fit their field are in section 0: shnum in sh_size, shstrndx in
+/// sh_link, phnum in sh_info.
+Status ElfImage::read_header(std::span<const std::byte> head) noexcept {
+  if (head.size() < EI_NIDENT) return Error{ErrorCode::truncated, 0, "ELF header"};
+  const auto ident = [head](std::size_t i) { return std::to_integer<unsigned>(head[i]); };
+  if (std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) return Error{ErrorCode::bad_elf, 0, "ELF magic"};
+  if (ident(EI_CLASS) != ELFCLASS32 && ident(EI_CLASS) != ELFCLASS64)
+    return Error{ErrorCode::bad_elf, EI_CLASS, "ELF class"};
+  if (ident(EI_DATA) != ELFDATA2LSB && ident(EI_DATA) != ELFDATA2MSB)
+    return Error{ErrorCode::bad_elf, EI_DATA, "ELF byte order"};
+  if (ident(EI_VERSION) != EV_CURRENT) return Error{ErrorCode::bad_elf, EI_VERSION, "ELF version"};
+  is_64_ = ident(EI_CLASS) == ELFCLASS64;
+  big_endian_ = ident(EI_DATA) == ELFDATA2MSB;
+
+  ByteReader r = reader(head);
+  r.skip(EI_NIDENT);
+  type_ = r.u16();
+  machine_ = r.u16();
+  r.skip(4);  // e_version
+  word(r);    // e_entry
+  const std::uint64_t segments = word(r);
+  const std::uint64_t sections = word(r);
+  r.skip(4 + 2);  // e_flags, e_ehsize
+  segment_size_ = r.u16();
+  std::size_t segment_count = r.u16();
+  section_size_ = r.u16();
+  std::size_t section_count = r.u16();
+  std::size_t names = r.u16();
+  if (!r.ok()) return r.error("ELF header");
+
+  if (layout_ == Layout::file && sections != 0) {
+    read_section_table(sections, 1, SHN_UNDEF);
+    if (section_count_ == 1) {
+      const ElfSection first = section(0);
+      if (section_count == 0) section_count = static_cast<std::size_t>(first.size);
+      if (names == SHN_XINDEX) names = first.link;
+      if (segment_count == PN_XNUM) segment_count = first.info;
+      read_section_table(sections, section_count, names);
+    }
+  }
+  read_segment_table(head, segments, segment_count);
+  return Done{};
+}
+
+void ElfImage::read_section_table(std::uint64_t offset, std::size_t count, std::size_t names) noexcept {
+  const std::size_t least = is_64_ ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
+  sections_ = table(bytes_, offset, count, section_size_, least);
+  section_count_ = sections_.empty() ? 0 : count;
+  section_names_ = {};
+  if (names != SHN_UNDEF && names < section_count_) section_names_ = contents(section(names));
+}
+
+void ElfImage::read_segment_table(std::span<const std::byte> head, std::uint64_t offset, std::size_t count) noexcept {
+  const std::size_t least = is_64_ ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+  segments_ = table(head, offset, count, segment_size_, least);
+  segment_count_ = segments_.empty() ? 0 : count;
+  lowest_ = ~Addr{0};
+  for (std::size_t i = 0; i < segment_count_; ++i)
+    if (segment(i).type == PT_LOAD) lowest_ = std::min(lowest_, segment(i).address & ~(k_page - 1));
+}
+
+ElfSegment ElfImage::segment(std::size_t index) const noexcept {
+  ByteReader r = reader(segments_.subspan(index * segment_size_, segment_size_));
+  ElfSegment s;
+  s.type = r.u32();
+  if (is_64_) s.flags = r.u32();
+  s.offset = word(r);
+  s.address = word(r);
+  word(r);  // p_paddr
+  s.file_size = word(r);
+  s.memory_size = word(r);
+  if (!is_64_) s.flags = r.u32();
+  s.alignment = word(r);
+  return s;
+}
+
+std::span<const std::byte> ElfImage::header_bytes() const noexcept {
+  const std::size_t size = is_64_ ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
+  if (segments_.empty() || segments_.data() != bytes_.data() + size) return {};
+  return bytes_.first(size + segments_.size());
+}
+
+ElfSection ElfImage::section(std::size_t index) const noexcept {
+  ByteReader r = reader(sections_.subspan(index * section_size_, section_size_));
+  ElfSection s;
+  s.name = r.u32();
+  s.type = r.u32();
+  s.flags = word(r);
+  s.address = word(r);
+  s.offset = word(r);
+  s.size = word(r);
+  s.link = r.u32();
+  s.info = r.u32();
+  s.alignment = word(r);
+  s.entry_size = word(r);
+  return s;
+}
+
+std::string_view ElfImage::name(const ElfSection& section) const noexcept {
+  if (section.name >= section_names_.size()) return {};
+  return reader(section_names_.subspan(section.name)).c_string();
+}
+
+std::optional<ElfSection> ElfImage::find_section(std::string_view name) const noexcept {
+  for (std::size_t i = 0; i < section_count_; ++i) {
+    const ElfSection s = section(i);
+    // Compared in place: to look for the NUL of every name would be quadratic where a liar left them out.
+    const auto own = sub_bytes(section_names_, s.name, name.size() + 1);
+    if (!own.empty() && own.back() == std::byte{0} && std::memcmp(own.data(), name.data(), name.size()) == 0) return s;
+  }
+  return std::nullopt;
+}
+
+std::span<const std::byte> ElfImage::contents(const ElfSection& section) const noexcept {
+  return section.type == SHT_NOBITS ? std::span<const std::byte>{} : sub_bytes(bytes_, section.offset, section.size);
+}
+
+std::optional<ElfSection> ElfImage::section_of(const ElfSymbol& symbol) const noexcept {
+  if (symbol.section == SHN_UNDEF || symbol.section >= SHN_LORESERVE || symbol.section >= section_count_)
+    return std::nullopt;
+  return section(symbol.section);
+}
+
+std::span<const std::byte> ElfImage::from_address(Addr address) const noexcept {
+  for (std::size_t i = 0; i < segment_count_; ++i) {
+    const ElfSegment s = segment(i);
+    if (s.type != PT_LOAD || address < s.address || address - s.address >= s.file_size) continue;
+    const std::uint64_t distance = address - s.address;
+    if (layout_ == Layout::file) return sub_bytes(bytes_, s.offset + distance, s.file_size - distance);
+    if (s.flags & PF_R) return sub_bytes(bytes_, address - lowest_, s.file_size - distance);
+  }
+  return {};
+}
+
+std::span<const std::byte> ElfImage::at_address(Addr address, std::uint64_t size) const noexcept {
+  return sub_bytes(from_address(address), 0, size);
+}
+
+std::span<const std::byte> find_note(std::span<const std::byte> notes, bool big_endian, std::uint64_t alignment,
+                                     std::string_view owner, std::uint32_t type) noexcept {
+  // 8 is used by .note.gnu.property alone (Linux Extensions to gABI); everything else is in words of 4.
+  const std::uint64_t unit = alignment == 8 ? 8 : 4;
+  const auto padded = [unit](std::uint64_t size) { return (size + unit - 1) & ~(unit - 1); };
+  ByteReader r(notes, big_endian);
+  while (r.ok() && !r.at_end()) {
+    const std::uint32_t owner_size = r.u32();
+    const std::uint32_t description_size = r.u32();
+    const std::uint32_t note_type = r.u32();
+    const auto note_owner = r.bytes(owner_size);
+    // The name starts behind the 12 bytes of the header: padding counts from the note's start.
+    r.skip(std::min<std::uint64_t>(padded(12 + std::uint64_t{owner_size}) - 12 - owner_size, r.remaining()));
+    const auto description = r.bytes(description_size);
+    r.skip(std::min<std::uint64_t>(padded(description_size) - description_size, r.remaining()));
+    const bool same_owner = r.ok() && note_owner.size() == owner.size() + 1 &&
+                            std::memcmp(note_owner.data(), owner.data(), owner.size()) == 0;
+    if (same_owner && note_type == type) return description;
+  }
+  return {};
+}
+
+std::span<const std::byte> ElfImage::find_note(std::string_view owner, std::uint32_t type) const noexcept {
+  // Objects have a handful; a liar's thousands of headers of the same bytes are not all searched.
+  constexpr std::size_t k_most = 64;
+  std::size_t searched = 0;
+  std::span<const std::byte> found;
+  const auto search = [&](std::span<const std::byte> bytes, std::uint64_t alignment) {
+    found = jitunwind::find_note(bytes, big_endian_, alignment, owner, type);
+    return !found.empty() || ++searched == k_most;
+  };
+  for (std::size_t i = 0; i < section_count_; ++i) {
+    const ElfSection s = section(i);
+    if (s.type == SHT_NOTE && search(contents(s), s.alignment)) return found;
+  }
+  for (std::size_t i = 0; i < segment_count_; ++i) {
+    const ElfSegment s = segment(i);
+    if (s.type != PT_NOTE) continue;
+    const auto bytes =
+        layout_ == Layout::file ? sub_bytes(bytes_, s.offset, s.file_size) : at_address(s.address, s.file_size);
+    if (search(bytes, s.alignment)) return found;
+  }
+  return {};
+}
+
+std::span<const std::byte> ElfImage::build_id() const noexcept { return find_note(ELF_NOTE_GNU, NT_GNU_BUILD_ID); }
+
+}  // namespace jitunwind

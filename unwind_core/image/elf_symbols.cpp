@@ -1,0 +1,119 @@
+// The symbol tables of an ELF object, by sections or by PT_DYNAMIC (gABI, chapter 4 "Symbol Table", chapter 5 "Dynamic
+// Section", "Hash Table").
+#include <elf.h>
+
+#include <algorithm>
+
+#include "unwind_core/image/elf_p.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::size_t symbol_size(bool is_64) noexcept { return is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym); }
+
+}  // namespace
+
+ElfSymbol ElfSymbols::operator[](std::size_t index) const noexcept {
+  ByteReader r(entries_.subspan(index * entry_size_, entry_size_), big_endian_);
+  ElfSymbol s;
+  s.name = r.u32();
+  std::uint8_t info = 0;
+  if (is_64_) {
+    info = r.u8();
+    r.skip(1);  // st_other
+    s.section = r.u16();
+    s.value = r.u64();
+    s.size = r.u64();
+  } else {
+    s.value = r.u32();
+    s.size = r.u32();
+    info = r.u8();
+    r.skip(1);
+    s.section = r.u16();
+  }
+  s.type = info & 0xf;
+  s.binding = static_cast<std::uint8_t>(info >> 4);
+  return s;
+}
+
+std::string_view ElfSymbols::name(const ElfSymbol& symbol) const noexcept {
+  if (symbol.name >= strings_.size()) return {};
+  return ByteReader(strings_.subspan(symbol.name), big_endian_).c_string();
+}
+
+std::string_view ElfSymbols::beginning(const ElfSymbol& symbol, std::size_t size) const noexcept {
+  if (symbol.name >= strings_.size()) return {};
+  const auto bytes = strings_.subspan(symbol.name, std::min(size, strings_.size() - symbol.name));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+ElfSymbols ElfImage::symbols_of(std::span<const std::byte> entries, std::span<const std::byte> strings) const noexcept {
+  return {entries, strings, symbol_size(is_64_), is_64_, big_endian_};
+}
+
+ElfSymbols ElfImage::symbols(std::uint32_t section_type) const noexcept {
+  for (std::size_t i = 0; i < section_count_; ++i) {
+    const ElfSection s = section(i);
+    if (s.type != section_type || s.link >= section_count_) continue;
+    // The gABI lets entries be larger; nobody's are, and a lie here must not shift the fields.
+    if (s.entry_size != symbol_size(is_64_)) continue;
+    return symbols_of(contents(s), contents(section(s.link)));
+  }
+  return {};
+}
+
+ElfSymbols ElfImage::dynamic_symbols(Addr bias) const noexcept {
+  Addr symbols = 0, strings = 0, hash = 0, gnu_hash = 0;
+  std::uint64_t strings_size = 0;
+  for (std::size_t i = 0; i < segment_count_; ++i) {
+    const ElfSegment s = segment(i);
+    if (s.type != PT_DYNAMIC) continue;
+    ByteReader r = reader(at_address(s.address, s.file_size));
+    while (r.ok() && !r.at_end()) {
+      const std::uint64_t tag = word(r);
+      const std::uint64_t value = word(r);
+      if (tag == DT_NULL) break;
+      if (tag == DT_SYMTAB) symbols = value;
+      if (tag == DT_STRTAB) strings = value;
+      if (tag == DT_STRSZ) strings_size = value;
+      if (tag == DT_HASH) hash = value;
+      if (tag == DT_GNU_HASH) gnu_hash = value;
+    }
+    break;  // gABI: there is one
+  }
+  // glibc relocates these pointers in place; other dynamic linkers and the kernel's object leave them.
+  const auto unrelocated = [&](Addr at) { return bias != 0 && from_address(at).empty() ? at - bias : at; };
+  const std::uint64_t count = hash != 0       ? hash_count(unrelocated(hash))
+                              : gnu_hash != 0 ? gnu_hash_count(unrelocated(gnu_hash))
+                                              : 0;
+  const std::uint64_t size = count * symbol_size(is_64_);
+  return symbols_of(at_address(unrelocated(symbols), size), at_address(unrelocated(strings), strings_size));
+}
+
+/// DT_HASH: nbucket, nchain; one chain entry for every symbol.
+std::uint64_t ElfImage::hash_count(Addr hash) const noexcept {
+  ByteReader r = reader(at_address(hash, 8));
+  r.skip(4);
+  return r.u32();
+}
+
+/// DT_GNU_HASH has no count: nbuckets, first hashed symbol, bloom words, bloom shift; the bloom words; the buckets with
+/// the first symbol of each chain; for every hashed symbol its hash, bit 0 set at the end of a chain. The last symbol
+/// is the end of the chain that begins last.
+std::uint64_t ElfImage::gnu_hash_count(Addr hash) const noexcept {
+  ByteReader r = reader(at_address(hash, 16));
+  const std::uint64_t buckets = r.u32();
+  const std::uint64_t first = r.u32();
+  const std::uint64_t bloom = std::uint64_t{r.u32()} * (is_64_ ? 8 : 4);
+  const Addr buckets_at = hash + 16 + bloom;
+  ByteReader bucket = reader(at_address(buckets_at, buckets * 4));
+  std::uint64_t last = 0;
+  while (bucket.ok() && !bucket.at_end()) last = std::max<std::uint64_t>(last, bucket.u32());
+  if (last < first) return first;
+  ByteReader chain = reader(from_address(buckets_at + 4 * buckets));
+  for (chain.skip(4 * (last - first)); chain.ok(); ++last)
+    if (chain.u32() & 1) return last + 1;
+  return 0;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,106 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "unwind_core/errno_keeper_p.h"
+#include "unwind_core/image/mapped_p.h"
+
+namespace jitunwind {
+namespace {
+
+/// open(2) and close(2) of the C library are cancellation points (POSIX, 2.9.5.2); a walk is none.
+class Descriptor {
+ public:
+  explicit Descriptor(const char* path) noexcept
+      : number_(static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0))) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::syscall(SYS_close, number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+std::uint64_t nanoseconds(const timespec& t) noexcept {
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+FileIdentity identity_of(const struct stat& s) noexcept {
+  return {s.st_dev, s.st_ino, static_cast<std::uint64_t>(s.st_size), nanoseconds(s.st_mtim), nanoseconds(s.st_ctim)};
+}
+
+/// "/proc/self/fd/<number>"
+std::array<char, 32> link_of(int number) noexcept {
+  std::array<char, 32> text{"/proc/self/fd/"};
+  std::array<char, 12> digits{};
+  std::size_t count = 0;
+  do digits[count++] = static_cast<char>('0' + number % 10);
+  while ((number /= 10) != 0);
+  for (std::size_t i = 0; i < count; ++i) text[14 + i] = digits[count - 1 - i];
+  return text;
+}
+
+void read_real_path(int number, std::span<char> into) noexcept {
+  if (into.empty()) return;
+  const ssize_t length = ::readlink(link_of(number).data(), into.data(), into.size());
+  const bool whole = length > 0 && static_cast<std::size_t>(length) < into.size();
+  into[whole ? static_cast<std::size_t>(length) : 0] = '\0';
+}
+
+}  // namespace
+
+void* map_memory(std::size_t size) noexcept {
+  const ErrnoKeeper keeper;
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void unmap_memory(void* memory, std::size_t size) noexcept {
+  const ErrnoKeeper keeper;
+  ::munmap(memory, size);
+}
+
+bool Block::resize(std::size_t size) noexcept {
+  const ErrnoKeeper keeper;
+  void* const memory = ::mremap(memory_, size_, size, MREMAP_MAYMOVE);
+  if (memory == MAP_FAILED) return false;
+  memory_ = memory;
+  size_ = size;
+  return true;
+}
+
+Result<FileIdentity> identify_file(const char* path) noexcept {
+  const ErrnoKeeper keeper;
+  struct stat s;
+  if (::stat(path, &s) != 0 || !S_ISREG(s.st_mode)) return Error{ErrorCode::io, 0, "file"};
+  return identity_of(s);
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) unmap_memory(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Result<MappedFile> MappedFile::open(const char* path, std::span<char> real_path) noexcept {
+  const ErrnoKeeper keeper;
+  const Descriptor file(path);
+  struct stat s;
+  if (file.number() < 0 || ::fstat(file.number(), &s) != 0 || !S_ISREG(s.st_mode) || s.st_size <= 0)
+    return Error{ErrorCode::io, 0, "file"};
+  const auto size = static_cast<std::size_t>(s.st_size);
+  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
+  if (memory == MAP_FAILED) return Error{ErrorCode::out_of_memory, 0, "mapping of a file"};
+  read_real_path(file.number(), real_path);
+  MappedFile mapped;
+  mapped.bytes_ = {static_cast<const std::byte*>(memory), size};
+  mapped.identity_ = identity_of(s);
+  return mapped;
+}
+
+}  // namespace jitunwind

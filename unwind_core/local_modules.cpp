@@ -1,0 +1,196 @@
+// Modules of this process: who covers an address, by the dynamic linker's word; where its parts are, by its program
+// headers in memory.
+#include "unwind_core/local_modules.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "unwind_core/image/module_cache_p.h"
+#include "unwind_core/local_modules_p.h"
+#include "unwind_core/memory/local.h"
+#include "unwind_core/row_source.h"
+
+// glibc 2.35 declares it; a weak reference lets the library load where the C library is older than the headers.
+#ifdef DLFO_EH_SEGMENT_TYPE
+#pragma weak _dl_find_object
+#endif
+
+namespace jitunwind {
+namespace {
+
+constexpr Addr k_page = 4096;
+
+struct LoadedObject {
+  Addr bias = 0;
+  const char* name = "";
+  std::span<const ElfW(Phdr)> headers{};
+};
+
+/// `count` program headers in memory, which the object's own code could have overwritten or unmapped; empty when they
+/// are not readable.
+std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow& window) noexcept {
+  const std::byte* const bytes = LocalMemory().view(at, count * sizeof(ElfW(Phdr)), window);
+  if (!bytes || at % alignof(ElfW(Phdr)) != 0) return {};
+  return {reinterpret_cast<const ElfW(Phdr)*>(bytes), count};
+}
+
+AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, Addr size) noexcept {
+  const Addr begin = object.bias + header.p_vaddr;
+  return {begin, begin + size};
+}
+
+SectionBytes view(AddrRange range) noexcept {
+  return {{reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(range.begin)),
+           static_cast<std::size_t>(range.size())},
+          range.begin};
+}
+
+/// Where .eh_frame_hdr is, and the segment around it.
+void describe_eh_frame(const LoadedObject& object, Addr eh_frame_hdr, Module& out) noexcept {
+  for (const ElfW(Phdr) & header : object.headers) {
+    if (header.p_type != PT_LOAD || !(header.p_flags & PF_R)) continue;
+    const AddrRange from_file = run_time_range(object, header, header.p_filesz);
+    if (!from_file.contains(eh_frame_hdr)) continue;
+    out.eh_segment = view(from_file);
+    out.eh_frame_hdr = view({eh_frame_hdr, from_file.end});
+  }
+}
+
+/// False when none of the segments covers `at`.
+bool describe(const LoadedObject& object, Addr at, Module& out) noexcept {
+  out = {};
+  out.load_bias = object.bias;
+  // The loader calls the main program "".
+  out.path = object.name && *object.name ? object.name : "/proc/self/exe";
+  Addr eh_frame_hdr = 0;
+  out.range = {~Addr{0}, 0};
+  for (const ElfW(Phdr) & header : object.headers) {
+    if (header.p_type == PT_GNU_EH_FRAME) eh_frame_hdr = object.bias + header.p_vaddr;
+    if (header.p_type != PT_LOAD || header.p_memsz == 0) continue;
+    const AddrRange loaded = run_time_range(object, header, header.p_memsz);
+    out.range = {std::min(out.range.begin, loaded.begin & ~(k_page - 1)), std::max(out.range.end, loaded.end)};
+    if (header.p_flags & PF_X && loaded.contains(at)) out.text = loaded;
+  }
+  if (!out.range.contains(at)) return false;
+  if (eh_frame_hdr != 0) describe_eh_frame(object, eh_frame_hdr, out);
+  return true;
+}
+
+struct Search {
+  Addr at;
+  Module* out;
+};
+
+int ask_one(dl_phdr_info* info, std::size_t, void* argument) noexcept {
+  const Search& search = *static_cast<const Search*>(argument);
+  const LoadedObject object{info->dlpi_addr, info->dlpi_name, {info->dlpi_phdr, info->dlpi_phnum}};
+  return describe(object, search.at, *search.out) ? 1 : 0;
+}
+
+bool find_by_iteration(Addr at, Module& out) noexcept {
+  Search search{at, &out};
+  return ::dl_iterate_phdr(&ask_one, &search) == 1;
+}
+
+#ifdef DLFO_EH_SEGMENT_TYPE
+/// Where an object's program headers are: for the main program the kernel tells, for any other its ELF header, which
+/// linkers put at the start of the first segment. Empty when it is not there.
+std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept {
+  const Addr main_headers = ::getauxval(AT_PHDR);
+  if (map.contains(main_headers)) return headers_at(main_headers, ::getauxval(AT_PHNUM), window);
+  ElfW(Ehdr) header;
+  const auto bytes = std::as_writable_bytes(std::span(&header, 1));
+  if (LocalMemory().read(map.begin, bytes, window) != bytes.size() ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
+    return {};
+  return headers_at(map.begin + header.e_phoff, header.e_phnum, window);
+}
+
+bool find_by_dl_find_object(Addr at, Module& out) noexcept {
+  dl_find_object found;
+  if (::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &found) != 0) return false;
+  MemoryWindow window;
+  const auto headers = headers_of(
+      {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), reinterpret_cast<std::uintptr_t>(found.dlfo_map_end)},
+      window);
+  if (headers.empty()) return find_by_iteration(at, out);
+  return describe({found.dlfo_link_map->l_addr, found.dlfo_link_map->l_name, headers}, at, out);
+}
+#else
+bool find_by_dl_find_object(Addr at, Module& out) noexcept { return find_by_iteration(at, out); }
+#endif
+
+/// The module as it is in memory; none when its headers are not where linkers put them.
+std::optional<ElfImage> loaded_image(const Module& module) noexcept {
+  constexpr std::size_t k_head = 4096;
+  MemoryWindow window;
+  if (!LocalMemory().view(module.range.begin, k_head, window)) return std::nullopt;
+  const auto image = ElfImage::parse_loaded(view(module.range).bytes, k_head);
+  return image ? std::optional(*image) : std::nullopt;
+}
+
+class LocalModules : public ModuleFinder {
+ public:
+  bool find(Addr at, Module& out) const noexcept override {
+    return has_dl_find_object() ? find_by_dl_find_object(at, out) : find_by_iteration(at, out);
+  }
+
+  void add_file_sections(Module& module) const noexcept override {
+    const auto loaded = loaded_image(module);
+    const ModuleFilesLease lease = find_module_files(module.path, loaded ? &*loaded : nullptr);
+    if (!lease.files) return;
+    const auto section = lease.files->image().find_section(".eh_frame");
+    if (module.eh_frame_hdr.empty() && section && loaded)
+      module.eh_frame = {loaded->at_address(section->address, section->size), section->address + module.load_bias};
+    // Rows refer to these bytes: they must stay.
+    if (!lease.own) module.debug_frame = {lease.files->debug_frame(), 0};
+  }
+
+  Result<bool> find_symbol(const Module& module, Addr at, std::span<char> into,
+                           ProcedureName& out) const noexcept override {
+    const auto loaded = loaded_image(module);
+    const ModuleFilesLease lease = find_module_files(module.path, loaded ? &*loaded : nullptr);
+    const Addr at_in_file = at - module.load_bias;
+    std::optional<FoundSymbol> found;
+    if (lease.files) {
+      found = lease.files->find_symbol(at_in_file);
+    } else if (loaded) {
+      // The kernel's object has no file, and others may be deleted or replaced: what they export is in memory.
+      const SymbolTable exported{&*loaded, loaded->dynamic_symbols(module.load_bias)};
+      found = jitunwind::find_symbol(std::span(&exported, 1), at_in_file);
+    }
+    if (!found) return false;
+    write_name(found->name, into, out);
+    out.start = found->start + module.load_bias;
+    return true;
+  }
+};
+
+class LocalModulesByIteration final : public LocalModules {
+ public:
+  bool find(Addr at, Module& out) const noexcept override { return find_by_iteration(at, out); }
+};
+
+constinit const LocalModules k_modules;
+constinit const LocalModulesByIteration k_modules_by_iteration;
+
+}  // namespace
+
+const ModuleFinder& local_modules() noexcept { return k_modules; }
+const ModuleFinder& local_modules_by_iteration() noexcept { return k_modules_by_iteration; }
+
+bool has_dl_find_object() noexcept {
+#ifdef DLFO_EH_SEGMENT_TYPE
+  return &::_dl_find_object != nullptr;
+#else
+  return false;
+#endif
+}
+
+}  // namespace jitunwind

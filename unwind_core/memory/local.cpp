@@ -1,0 +1,140 @@
+// Reads and writes of this process's own memory behind probes: no access is made to a page before a system call has
+// touched it without complaint.
+#include "unwind_core/memory/local.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "unwind_core/errno_keeper_p.h"
+
+namespace jitunwind {
+namespace {
+
+// The smallest page of any CPU that Linux runs on. Larger pages are probed more often than needed, never less.
+constexpr Addr k_page = 4096;
+constexpr Addr page_of(Addr at) noexcept { return at & ~(k_page - 1); }
+
+// Frames of other functions, red zones and freed frames are poisoned by AddressSanitizer, and other threads may write
+// what a walk reads: both are what an unwinder is for, so that the raw accesses are left uninstrumented. They are
+// volatile, lest the compiler makes a call of memcpy of them, which the sanitizers intercept.
+#define JITUNWIND_RAW_ACCESS __attribute__((no_sanitize_address, no_sanitize_thread))
+
+using UnalignedWord __attribute__((may_alias, aligned(1))) = std::uint64_t;
+
+template <class T>
+T* host_pointer(Addr at) noexcept {
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(at));
+}
+
+/// No template argument: gcc drops a type's attributes there.
+volatile UnalignedWord* host_word(Addr at) noexcept {
+  return reinterpret_cast<volatile UnalignedWord*>(static_cast<std::uintptr_t>(at));
+}
+
+JITUNWIND_RAW_ACCESS void raw_load(Addr at, std::span<std::byte> into) noexcept {
+  std::size_t done = 0;
+  for (; into.size() - done >= sizeof(UnalignedWord); done += sizeof(UnalignedWord))
+    *reinterpret_cast<UnalignedWord*>(into.data() + done) = *host_word(at + done);
+  for (; done < into.size(); ++done) into[done] = *host_pointer<const volatile std::byte>(at + done);
+}
+
+JITUNWIND_RAW_ACCESS void raw_store(Addr at, std::span<const std::byte> from) noexcept {
+  std::size_t done = 0;
+  for (; from.size() - done >= sizeof(UnalignedWord); done += sizeof(UnalignedWord))
+    *host_word(at + done) = *reinterpret_cast<const UnalignedWord*>(from.data() + done);
+  for (; done < from.size(); ++done) *host_pointer<volatile std::byte>(at + done) = from[done];
+}
+
+/// rt_sigprocmask copies the new mask in before it looks at `how` (kernel/signal.c): an impossible `how` answers EFAULT
+/// for memory that cannot be read and EINVAL for any other, and changes nothing.
+bool is_readable_page(Addr page) noexcept {
+  constexpr int k_impossible_how = -1;
+  constexpr std::size_t k_kernel_sigset_size = 8;
+  const ErrnoKeeper keeper;
+  const long result =
+      ::syscall(SYS_rt_sigprocmask, k_impossible_how, host_pointer<void>(page), nullptr, k_kernel_sigset_size);
+  return result == -1 && errno == EINVAL;
+}
+
+/// futex(2), FUTEX_WAKE_OP: `*uaddr2 += 0` as one atomic access of the kernel's, so that a page is tried without its
+/// contents ever being in doubt. Nobody waits on `uaddr`; a waiter on the probed word itself may see one spurious
+/// wake-up, which futex(2) allows at any time.
+bool is_writable_page(Addr page) noexcept {
+  constexpr std::uint32_t k_add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
+  const ErrnoKeeper keeper;
+  std::uint32_t nobody = 0;
+  return ::syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, nullptr, host_pointer<void>(page),
+                   k_add_nothing) != -1;
+}
+
+bool is_proven(const MemoryWindow& window, Addr page) noexcept {
+  if (window.proven.contains(page)) return true;
+  // 0 marks a free entry; page 0 itself is only ever known through `proven`.
+  return page != 0 && std::ranges::find(window.proven_pages, page) != window.proven_pages.end();
+}
+
+/// A walk climbs one stack, so that most pages extend the range found before; others (code, other stacks) take turns.
+void remember(MemoryWindow& window, Addr page) noexcept {
+  const Addr page_end = page + k_page;
+  if (window.proven.empty() && page_end != 0)
+    window.proven = {page, page_end};
+  else if (page == window.proven.end && page_end != 0)
+    window.proven.end = page_end;
+  else if (page_end == window.proven.begin)
+    window.proven.begin = page;
+  else
+    window.proven_pages[window.next_page++ % window.proven_pages.size()] = page;
+}
+
+bool prove(MemoryWindow& window, Addr page) noexcept {
+  if (is_proven(window, page)) return true;
+  if (!is_readable_page(page)) return false;
+  remember(window, page);
+  return true;
+}
+
+/// Bytes from `at` to the end of the address space, at most `size`: nothing wraps around.
+std::size_t clamp_to_address_space(Addr at, std::size_t size) noexcept {
+  return at == 0 ? size : static_cast<std::size_t>(std::min<Addr>(size, -at));
+}
+
+/// How many of `size` bytes at `at` can be read, from the first on.
+std::size_t prove_range(MemoryWindow& window, Addr at, std::size_t size) noexcept {
+  const std::size_t wanted = clamp_to_address_space(at, size);
+  if (wanted == 0) return 0;
+  const Addr last = at + (wanted - 1);
+  if (window.proven.contains(at) && window.proven.contains(last)) return wanted;
+  for (Addr page = page_of(at);; page += k_page) {
+    if (!prove(window, page)) return page > at ? static_cast<std::size_t>(page - at) : 0;
+    if (page == page_of(last)) return wanted;
+  }
+}
+
+}  // namespace
+
+std::size_t LocalMemory::read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept {
+  const std::size_t readable = prove_range(window, at, into.size());
+  raw_load(at, into.first(readable));
+  return readable;
+}
+
+const std::byte* LocalMemory::view(Addr at, std::size_t size, MemoryWindow& window) const noexcept {
+  return prove_range(window, at, size) == size ? host_pointer<const std::byte>(at) : nullptr;
+}
+
+bool LocalMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow&) const noexcept {
+  if (from.empty()) return true;
+  if (clamp_to_address_space(at, from.size()) != from.size()) return false;
+  const Addr last_page = page_of(at + (from.size() - 1));
+  for (Addr page = page_of(at);; page += k_page) {
+    if (!is_writable_page(page)) return false;
+    if (page == last_page) break;
+  }
+  raw_store(at, from);
+  return true;
+}
+
+}  // namespace jitunwind

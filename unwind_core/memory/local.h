@@ -1,0 +1,23 @@
+// This process's own memory, read without ever faulting.
+#pragma once
+
+#include "unwind_core/memory/memory.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// A page that the walk has not proven readable yet is probed once by a system call that answers EFAULT instead of
+/// raising SIGSEGV; proven pages are read directly. Stateless, constant-initialised, signal-safe, thread-safe.
+/// A page that another thread unmaps during the walk is outside what can be guarded.
+class LocalMemory final : public Memory {
+ public:
+  constexpr LocalMemory() = default;
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
+  const std::byte* view(Addr at, std::size_t size, MemoryWindow& window) const noexcept override;
+  /// Reads /proc/thread-self/maps through 1 KiB of stack.
+  std::optional<bool> is_executable(Addr at, MemoryWindow& window) const noexcept override;
+  bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

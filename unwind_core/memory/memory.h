@@ -1,0 +1,64 @@
+// Memory of a target: one virtual read. Local, another process, a core file, callbacks, a snapshot differ in nothing
+// else.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "unwind_core/arch/arch.h"
+#include "unwind_core/error.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// What a Memory may remember during one walk, kept in the cursor so that a Memory itself has no mutable state. Plain
+/// data. `argument` is what the user of callbacks handed over; the library never looks at it.
+struct MemoryWindow {
+  void* argument = nullptr;
+  AddrRange proven{};                  ///< contiguous range found readable during this walk
+  std::array<Addr, 4> proven_pages{};  ///< page addresses, 0 = free entry; replaced round robin
+  std::uint8_t next_page = 0;
+};
+
+class Memory {
+ public:
+  virtual ~Memory() = default;
+
+  /// Copies up to into.size() bytes at `at` and returns how many were readable from the start; 0: none. Never faults,
+  /// whatever `at` is. The local implementation is signal-safe.
+  virtual std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept = 0;
+
+  /// Host bytes of [at, at + size), where the target is this process and all of them are readable; else null: read().
+  virtual const std::byte* view(Addr at, std::size_t size, MemoryWindow& window) const noexcept {
+    (void)at, (void)size, (void)window;
+    return nullptr;
+  }
+
+  /// Whether `at` is in memory that may be executed; nothing where that is not known. May cost a read of the whole
+  /// memory map: for guesses, not for every frame.
+  virtual std::optional<bool> is_executable(Addr at, MemoryWindow& window) const noexcept {
+    (void)at, (void)window;
+    return std::nullopt;
+  }
+
+  /// Writes all of `from` or nothing. Default: not writable.
+  virtual bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept {
+    (void)at, (void)from, (void)window;
+    return false;
+  }
+};
+
+/// An unsigned integer of 1, 2, 4 or 8 bytes in the target's byte order. Error unreadable_memory at `at`, with `what`
+/// (static storage) naming what was read.
+Result<std::uint64_t> read_unsigned(const Memory& memory, MemoryWindow& window, Addr at, std::size_t size,
+                                    bool big_endian, const char* what) noexcept;
+
+/// One word of the CPU.
+Result<std::uint64_t> read_word(const Memory& memory, MemoryWindow& window, Addr at, const Arch& arch,
+                                const char* what) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,57 @@
+// A module: one loaded ELF object as its process mapped it. Says where its parts are; parses no unwind information.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "unwind_core/address.h"
+#include "unwind_core/error.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Bytes of a section in host memory, and the target address of the first of them. Parsers work on these alone: a local
+/// section is viewed in place, any other was copied by whoever made the Module.
+struct SectionBytes {
+  std::span<const std::byte> bytes{};
+  Addr address = 0;
+  bool empty() const noexcept { return bytes.empty(); }
+};
+
+struct Module {
+  AddrRange range{};            ///< from the first to the last mapped byte
+  Addr load_bias = 0;           ///< run-time address - address in the file
+  const char* path = "";        ///< as the loader names it; "" when unknown. Lives as long as the module
+  AddrRange text{};             ///< the executable segment that holds the address the module was found by
+  SectionBytes eh_frame_hdr{};  ///< PT_GNU_EH_FRAME; bytes reach to the end of its readable segment
+  SectionBytes eh_segment{};    ///< that whole segment: GNU ld puts .eh_frame behind the header, gold before it
+  SectionBytes eh_frame{};      ///< known only where there is no eh_frame_hdr; else found through it
+  SectionBytes debug_frame{};   ///< decompressed, from the file or its separate debug file
+};
+
+struct ProcedureName;
+
+/// Finds modules of one target.
+class ModuleFinder {
+ public:
+  virtual ~ModuleFinder() = default;
+
+  /// False when no module covers `at`. The local one is signal-safe where the C library has _dl_find_object.
+  /// Fills everything but debug_frame and eh_frame, which cost file access.
+  virtual bool find(Addr at, Module& out) const noexcept = 0;
+
+  /// Fills `eh_frame` (where there is no eh_frame_hdr) and `debug_frame` from the file. Signal-safe for the local
+  /// space: open, mmap, and memory of its own. Leaves them empty where there is none.
+  virtual void add_file_sections(Module& module) const noexcept { (void)module; }
+
+  /// The symbol that names `at`, written as NameSource::find_name does; false when there is none. Signal-safe for the
+  /// local space.
+  virtual Result<bool> find_symbol(const Module& module, Addr at, std::span<char> into,
+                                   ProcedureName& out) const noexcept {
+    (void)module, (void)at, (void)into, (void)out;
+    return false;
+  }
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

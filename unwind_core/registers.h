@@ -1,0 +1,87 @@
+// The registers of one frame: values, which are known, and where each was saved.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+#include "unwind_core/arch/arch.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Where the value of a register of an outer frame lives; writing there changes what the frame sees on return.
+struct SaveLocation {
+  enum class Kind : std::uint8_t {
+    none,    ///< computed or unknown: it has no place of its own
+    memory,  ///< at `at` in the target's memory
+    reg,     ///< in register `reg` of the innermost frame (of the context the walk started from)
+  };
+  Kind kind = Kind::none;
+  RegNum reg = k_no_reg;
+  Addr at = 0;
+  friend bool operator==(const SaveLocation&, const SaveLocation&) = default;
+};
+
+/// Values and save locations of one frame's registers, addressed by column (RegisterInfo::column). Plain data.
+class RegisterFile {
+ public:
+  bool known(int column) const noexcept { return column >= 0 && (known_ >> column & 1) != 0; }
+  /// Precondition: known(column).
+  std::uint64_t value(int column) const noexcept { return values_[static_cast<std::size_t>(column)]; }
+  std::optional<std::uint64_t> get(int column) const noexcept {
+    return known(column) ? std::optional(value(column)) : std::nullopt;
+  }
+  SaveLocation location(int column) const noexcept;
+
+  /// A computed value without a place.
+  void set(int column, std::uint64_t value) noexcept { put(column, value, Where::none, 0); }
+  /// Read from memory.
+  void set_from_memory(int column, std::uint64_t value, Addr at) noexcept { put(column, value, Where::memory, at); }
+  /// Still in register `reg` of the innermost frame.
+  void set_from_register(int column, std::uint64_t value, RegNum reg) noexcept { put(column, value, Where::reg, reg); }
+  /// Value and place of another column, perhaps of another frame.
+  void set_from(int column, const RegisterFile& other, int other_column) noexcept;
+  void forget(int column) noexcept { known_ &= ~(std::uint64_t{1} << column); }
+  void clear() noexcept { known_ = 0; }
+
+ private:
+  enum class Where : std::uint8_t { none, memory, reg };
+
+  void put(int column, std::uint64_t value, Where where, std::uint64_t place) noexcept {
+    const auto i = static_cast<std::size_t>(column);
+    known_ |= std::uint64_t{1} << i;
+    values_[i] = value;
+    places_[i] = place;
+    where_[i] = where;
+  }
+
+  std::uint64_t known_ = 0;  // bit per column
+  std::array<std::uint64_t, k_max_columns> values_;
+  std::array<std::uint64_t, k_max_columns> places_;
+  std::array<Where, k_max_columns> where_;
+};
+static_assert(k_max_columns <= 64);
+
+inline SaveLocation RegisterFile::location(int column) const noexcept {
+  if (!known(column)) return {};
+  const auto i = static_cast<std::size_t>(column);
+  switch (where_[i]) {
+    case Where::memory:
+      return {SaveLocation::Kind::memory, k_no_reg, places_[i]};
+    case Where::reg:
+      return {SaveLocation::Kind::reg, static_cast<RegNum>(places_[i]), 0};
+    case Where::none:
+      break;
+  }
+  return {};
+}
+
+inline void RegisterFile::set_from(int column, const RegisterFile& other, int other_column) noexcept {
+  const auto i = static_cast<std::size_t>(other_column);
+  put(column, other.values_[i], other.where_[i], other.places_[i]);
+}
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,93 @@
+// The seam between the engine and everything that knows how to unwind some code: one class, one file a source.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "unwind_core/error.h"
+#include "unwind_core/frame_row.h"
+#include "unwind_core/memory/memory.h"
+#include "unwind_core/module.h"
+#include "unwind_core/registers.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+struct AddressSpace;
+
+/// One question: what is known about the code at `at`? Carries what every source may need and the module, which is
+/// looked up at most once. Lives on the stack of one step.
+class Lookup {
+ public:
+  Lookup(const AddressSpace& s, CodeAddress a, MemoryWindow& w, const RegisterFile* r = nullptr) noexcept
+      : space(s), at(a), window(w), registers(r) {}
+
+  const AddressSpace& space;
+  CodeAddress at;
+  MemoryWindow& window;
+  const RegisterFile* registers;  ///< of the frame in question; null when asked about code that is not on a stack
+  unsigned alias_depth = 0;       ///< ALIAS directives followed so far
+
+  /// The module that covers `at`; null when there is none.
+  const Module* module() noexcept;
+  /// The same with the sections that only its file has.
+  const Module* module_with_file_sections() noexcept;
+
+ private:
+  enum class State : unsigned char { unknown, none, found, complete };
+  State state_ = State::unknown;
+  Module module_;
+};
+
+/// What unw_get_proc_info reports.
+struct ProcedureInfo {
+  AddrRange range{};  ///< {0,0}: unknown
+  Addr handler = 0;   ///< personality routine, 0: none
+  Addr lsda = 0;      ///< language specific data, 0: none
+  Addr gp = 0;
+  std::uint32_t flags = 0;
+  int format = 0;        ///< UNW_INFO_FORMAT_*
+  Addr unwind_info = 0;  ///< FDE, or unw_dyn_info_t
+  std::uint64_t unwind_info_size = 0;
+  RowOrigin origin = RowOrigin::none;
+};
+
+/// A name and where the thing it names begins.
+struct ProcedureName {
+  Addr start = 0;
+  std::size_t length = 0;  ///< of the whole name, without the NUL
+  bool truncated = false;  ///< the buffer holds a beginning of it
+};
+
+/// Writes `name` as NameSource::find_name must: cut to into.size() - 1 bytes, NUL-terminated, `out` but for its start.
+/// Precondition: !into.empty(). Signal-safe.
+void write_name(std::string_view name, std::span<char> into, ProcedureName& out) noexcept;
+
+/// Found, or not this source's business. An error means: this source covers the address, but what it has is broken.
+/// The three are never merged.
+using Found = Result<bool>;
+
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+
+  /// On true `out` is complete, origin included.
+  virtual Found find_row(Lookup& lookup, FrameRow& out) const noexcept = 0;
+
+  virtual Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
+    (void)lookup, (void)out;
+    return false;
+  }
+};
+
+class NameSource {
+ public:
+  virtual ~NameSource() = default;
+
+  /// On true `into` holds the name, cut to into.size() - 1 bytes and NUL-terminated. Precondition: !into.empty().
+  virtual Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept = 0;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,87 @@
+// .eh_frame of a module: by binary search through .eh_frame_hdr, or by reading all of it where there is no table.
+#include "unwind_core/sources/fde_source_p.h"
+#include "unwind_core/sources/fde_table.h"
+#include "unwind_core/sources/sources.h"
+
+namespace jitunwind {
+namespace {
+
+/// .eh_frame is usually in the segment of .eh_frame_hdr. Elsewhere it is seen through the module's own view of it, or
+/// through memory.
+class ModuleBytes final : public CfiBytes {
+ public:
+  ModuleBytes(const Module& module, const Memory& memory, MemoryWindow& window) noexcept
+      : segment_(module.eh_segment),
+        hdr_(module.eh_frame_hdr),
+        eh_frame_(module.eh_frame),
+        memory_(memory, window, {}) {}
+
+  Result<std::span<const std::byte>> view(Addr at, std::uint64_t size) noexcept override {
+    for (SectionView* section : {&segment_, &hdr_, &eh_frame_})
+      if (auto seen = section->view(at, size)) return seen;
+    return memory_.view(at, size);
+  }
+
+ private:
+  SectionView segment_;
+  SectionView hdr_;
+  SectionView eh_frame_;
+  MemoryView memory_;
+};
+
+/// From `at` to the end of the bytes it lies in; empty when it lies in none of them.
+AddrRange rest_of_bytes(const Module& module, Addr at) noexcept {
+  for (const SectionBytes* section : {&module.eh_frame, &module.eh_segment, &module.eh_frame_hdr}) {
+    const AddrRange range{section->address, section->address + section->bytes.size()};
+    if (range.contains(at)) return {at, range.end};
+  }
+  return {};
+}
+
+class EhFrameSource final : public FdeSource {
+ public:
+  constexpr EhFrameSource() noexcept : FdeSource(RowOrigin::eh_frame) {}
+
+ private:
+  Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept override {
+    const Module* module = lookup.module();
+    if (!module) return false;
+    const Addr pc = lookup.at.lookup();
+    Addr eh_frame = 0;
+    if (!module->eh_frame_hdr.empty()) {
+      const auto hdr = parse_eh_frame_hdr(module->eh_frame_hdr, lookup.space.arch);
+      if (!hdr) return hdr.error();
+      if (hdr->table.count != 0) return find_by_table(lookup, *module, hdr->table, context, out);
+      eh_frame = hdr->eh_frame;
+    }
+    if (rest_of_bytes(*module, eh_frame).empty()) {
+      module = lookup.module_with_file_sections();
+      if (rest_of_bytes(*module, eh_frame).empty()) eh_frame = module->eh_frame.address;
+    }
+    ModuleBytes bytes(*module, lookup.space.memory, lookup.window);
+    return jitunwind::find_fde(FdeScan(bytes, context, rest_of_bytes(*module, eh_frame)), pc, out);
+  }
+
+  static Found find_by_table(Lookup& lookup, const Module& module, const FdeTable& table, CfiContext& context,
+                             Fde& out) noexcept {
+    const Addr pc = lookup.at.lookup();
+    const SectionBytes& hdr = module.eh_frame_hdr;
+    FoundFde found;
+    if (!search(table, pc, context.arch.big_endian,
+                hdr.bytes.subspan(static_cast<std::size_t>(table.address - hdr.address)), found))
+      return false;
+    ModuleBytes bytes(module, lookup.space.memory, lookup.window);
+    const auto fde = read_fde(bytes, context, found.fde);
+    if (!fde) return fde.error();
+    out = *fde;
+    return out.range.contains(pc);
+  }
+};
+
+constinit const EhFrameSource k_eh_frame;
+
+}  // namespace
+
+const RowSource& eh_frame_source() noexcept { return k_eh_frame; }
+
+}  // namespace jitunwind

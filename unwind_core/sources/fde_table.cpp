@@ -1,0 +1,119 @@
+#include "unwind_core/sources/fde_table.h"
+
+#include "unwind_core/dwarf_constants_p.h"
+
+namespace jitunwind {
+namespace {
+
+using namespace dwarf;
+
+/// `raw(offset, value)` reads the integer at that offset of the table; false: it cannot be read.
+template <class ReadRaw>
+bool search_pairs(const FdeTable& table, Addr pc, FoundFde& out, bool& readable, ReadRaw raw) noexcept {
+  const auto member = [&](std::uint64_t index, unsigned which) -> Addr {
+    const std::uint64_t offset = (2 * index + which) * table.width;
+    std::uint64_t value = 0;
+    if (!raw(offset, value)) readable = false;
+    if (table.sign_extend && table.width < 8) {
+      const unsigned unused = 64 - 8 * table.width;
+      value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
+    }
+    if (table.self_relative) value += table.address + offset;
+    return value + (which == 0 ? table.start_base : table.fde_base);
+  };
+  // [low, high): pairs that may be the last one with start <= pc
+  std::uint64_t low = 0;
+  std::uint64_t high = table.count;
+  while (low < high && readable) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (member(middle, 0) <= pc)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == 0 || !readable) return false;
+  out = {member(low - 1, 0), member(low - 1, 1)};
+  return readable;
+}
+
+/// Sets what the encoding says of the table. False when its pairs have no fixed size or an unusual base.
+bool set_encoding(FdeTable& table, std::uint8_t encoding, Addr hdr, const Arch& arch) noexcept {
+  switch (encoding & pe_format_mask) {
+    case pe_absptr:
+    case pe_signed:
+      table.width = arch.word_size;
+      break;
+    case pe_udata2:
+    case pe_sdata2:
+      table.width = 2;
+      break;
+    case pe_udata4:
+    case pe_sdata4:
+      table.width = 4;
+      break;
+    case pe_udata8:
+    case pe_sdata8:
+      table.width = 8;
+      break;
+    default:
+      return false;
+  }
+  table.sign_extend = (encoding & pe_signed) != 0;
+  table.self_relative = (encoding & ~pe_format_mask) == pe_pcrel;
+  table.start_base = table.fde_base = (encoding & ~pe_format_mask) == pe_datarel ? hdr : 0;
+  return (encoding & ~pe_format_mask) == pe_absptr || table.self_relative || table.start_base != 0;
+}
+
+}  // namespace
+
+Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memory& memory, MemoryWindow& window,
+                    FoundFde& out) noexcept {
+  bool readable = true;
+  Addr failed_at = table.address;
+  const bool found = search_pairs(table, pc, out, readable, [&](std::uint64_t offset, std::uint64_t& value) {
+    failed_at = table.address + offset;
+    const auto read = read_unsigned(memory, window, failed_at, table.width, big_endian, "");
+    if (read) value = *read;
+    return read.has_value();
+  });
+  if (!readable) return Error{ErrorCode::unreadable_memory, failed_at, "table of FDEs"};
+  return found;
+}
+
+bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std::byte> bytes, FoundFde& out) noexcept {
+  bool readable = true;
+  return search_pairs(table, pc, out, readable, [&](std::uint64_t offset, std::uint64_t& value) {
+    if (offset > bytes.size() || table.width > bytes.size() - offset) return false;
+    value = ByteReader(bytes.subspan(static_cast<std::size_t>(offset)), big_endian).unsigned_of(table.width);
+    return true;
+  });
+}
+
+Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch) noexcept {
+  const CfiContext context{.arch = arch, .data_base = hdr.address};
+  ByteReader reader(hdr.bytes, arch.big_endian, hdr.address);
+  const std::uint8_t version = reader.u8();
+  if (reader.ok() && version != 1)
+    return Error{ErrorCode::unsupported_version, hdr.address, "version of .eh_frame_hdr"};
+  const std::uint8_t eh_frame_encoding = reader.u8();
+  const std::uint8_t count_encoding = reader.u8();
+  const std::uint8_t table_encoding = reader.u8();
+  const EncodedPointer eh_frame = read_encoded(reader, eh_frame_encoding, context, 0);
+  const EncodedPointer count = read_encoded(reader, count_encoding, context, 0);
+  if (!reader.ok()) return reader.error(".eh_frame_hdr");
+  if (eh_frame.indirect || count.indirect)
+    return Error{ErrorCode::bad_encoding, hdr.address, "indirect field of .eh_frame_hdr"};
+
+  EhFrameHdr parsed;
+  parsed.eh_frame = eh_frame.value;
+  FdeTable& table = parsed.table;
+  table.address = reader.address();
+  if (count_encoding == pe_omit || table_encoding == pe_omit) return parsed;
+  if (!set_encoding(table, table_encoding, hdr.address, arch)) return parsed;
+  if (count.value > reader.remaining() / (2 * table.width))
+    return Error{ErrorCode::truncated, table.address, "table of .eh_frame_hdr"};
+  table.count = count.value;
+  return parsed;
+}
+
+}  // namespace jitunwind

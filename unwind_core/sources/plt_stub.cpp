@@ -1,0 +1,45 @@
+// Stubs of the procedure linkage table by their code: cfa = sp + CodePattern::cfa_offset, the rest as at the entry of
+// any procedure. They call nothing, so that only an interrupted pc is in one.
+#include "unwind_core/sources/code_pattern_p.h"
+#include "unwind_core/sources/sources.h"
+
+namespace jitunwind {
+namespace {
+
+const CodePattern* find_stub(Lookup& lookup) noexcept {
+  if (lookup.at.is_return_address()) return nullptr;
+  const Addr pc = lookup.at.value();
+  const Module* const module = lookup.module();
+  if (!module || !module->text.contains(pc)) return nullptr;
+  return find_pattern(lookup.space.arch.plt_stubs, pc, lookup.space.memory, lookup.window);
+}
+
+class PltStubSource final : public RowSource {
+ public:
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+    const CodePattern* const stub = find_stub(lookup);
+    if (!stub) return false;
+    out = entry_row(lookup.space.arch);
+    out.cfa = CfaRule::at(lookup.space.arch.sp, stub->cfa_offset);
+    out.range = {lookup.at.value(), lookup.at.value() + 1};
+    out.origin = RowOrigin::plt_stub;
+    return true;
+  }
+
+  Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override {
+    const CodePattern* const stub = find_stub(lookup);
+    if (!stub) return false;
+    out = {};
+    out.range = range_of(*stub, lookup.at.value());
+    out.origin = RowOrigin::plt_stub;
+    return true;
+  }
+};
+
+constinit const PltStubSource k_plt_stub;
+
+}  // namespace
+
+const RowSource& plt_stub_source() noexcept { return k_plt_stub; }
+
+}  // namespace jitunwind
