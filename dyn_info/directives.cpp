@@ -1,0 +1,83 @@
+#include "dyn_info/directives.h"
+
+#include <algorithm>
+
+#include "dyn_info/directive_machine_p.h"
+#include "dyn_info/directive_outcome_p.h"
+#include "unwind_core/address_space.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr LocalRegionReader k_local_regions;
+
+Addr first_region(const unw_dyn_info_t& info) noexcept { return reinterpret_cast<std::uintptr_t>(info.u.pi.regions); }
+
+}  // namespace
+
+Status run_directives(const RegionReader& reader, Addr regions, AddrRange procedure, const Arch& arch, Addr lookup,
+                      DirectiveOutcome& out) noexcept {
+  if (!procedure.contains(lookup) || procedure.size() % arch.unit != 0)
+    return Error{ErrorCode::e_range, procedure.begin, "address range of a procedure"};
+  const auto unit_of = [&](Addr at) { return static_cast<std::int64_t>((at - procedure.begin) / arch.unit); };
+  DirectiveMachine machine(arch, reader, regions, unit_of(procedure.end));
+  if (const Status ran = machine.run_to(unit_of(lookup)); !ran) return ran;
+  const auto address_of = [&](std::int64_t unit) { return procedure.begin + static_cast<Addr>(unit) * arch.unit; };
+  out.state = machine.state();
+  if (!out.state.alias())  // the last regions may say that they reach behind the procedure
+    out.range = {address_of(machine.holds_from()), std::min(address_of(machine.holds_to()), procedure.end)};
+  return Done{};
+}
+
+Status run_directives(const unw_dyn_info_t& info, const Arch& arch, Addr lookup, DirectiveOutcome& out) noexcept {
+  return run_directives(k_local_regions, first_region(info), {info.start_ip, info.end_ip}, arch, lookup, out);
+}
+
+Status make_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept {
+  out.range = outcome.range;
+  out.args_size = 0;
+  out.signal_frame = false;
+  out.origin = RowOrigin::dyn_directives;
+  return outcome.state.make_row(out);
+}
+
+Status take_over(const FrameState& alias, FrameRow& row) noexcept {
+  row.origin = RowOrigin::dyn_directives;
+  row.range = {};
+  return alias.change_row(row);
+}
+
+Status follow_alias(const FrameState& alias, const Lookup& lookup, unsigned depth, FrameRow& out) noexcept {
+  const Addr at = *alias.alias();
+  if (depth > k_max_alias_depth) return Error{ErrorCode::e_alias_depth, at, "ALIAS nested too deeply"};
+  // The after-call rule was applied by whoever asked; no registers: a guess about some stack says nothing here.
+  Lookup aliased(lookup.space, CodeAddress::interrupted(at), lookup.window);
+  aliased.alias_depth = depth;
+  const Found found = lookup.space.find_row(aliased, out);
+  if (!found) return found.error();
+  if (!*found || is_guess(out.origin)) return Error{ErrorCode::no_info, at, "no unwind information at ALIAS's address"};
+  return take_over(alias, out);
+}
+
+Status directive_row(const unw_dyn_info_t& info, const Arch& arch, CodeAddress at, Lookup* lookup,
+                     FrameRow& out) noexcept {
+  DirectiveOutcome outcome(arch);
+  if (const Status ran = run_directives(info, arch, at.lookup(), outcome); !ran) return ran;
+  if (!outcome.state.alias()) return make_row(outcome, out);
+  if (!lookup) return Error{ErrorCode::no_info, *outcome.state.alias(), "ALIAS without a place to look its address up"};
+  return follow_alias(outcome.state, *lookup, lookup->alias_depth + 1, out);
+}
+
+LsdaExtension lsda_extension(const unw_dyn_info_t& info) noexcept {
+  const unw_dyn_region_info_t* const first = info.u.pi.regions;
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC || !first || first->insn_count != 0 || first->op_count < 2) return {};
+  const auto is_marked = [](const unw_dyn_op_t& op, int tag) {
+    return op.tag == tag && op.qp == 0 && op.reg == k_lsda_reg && op.when == k_lsda_when;
+  };
+  const unw_dyn_op_t* const ops = first->op;
+  if (ops[0].tag != UNW_DYN_STOP || !is_marked(ops[1], k_lsda_tag)) return {};
+  const bool has_base = first->op_count > 2 && is_marked(ops[2], k_landing_pad_base_tag);
+  return {ops[1].val, has_base ? ops[2].val : 0};
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,72 @@
+// Zeroed memory straight from the kernel, never given back: usable where malloc's lock may be held by a thread that
+// does not run, and safe to look at for ever.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace jitunwind {
+
+inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
+
+/// Null: out of memory. Signal-safe. Untouched pages cost address space only; whole multiples of k_huge_page are asked
+/// to be in huge pages, since what is in them is met in random order.
+inline void* map_zeroed(std::size_t bytes) noexcept {
+  constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const bool huge = bytes % k_huge_page == 0;
+  const std::size_t mapped = bytes + (huge ? k_huge_page : 0);
+  void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, k_flags, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  if (!huge) return at;
+  auto* const begin = static_cast<std::byte*>(at);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(at) % k_huge_page;
+  if (before != 0) munmap(begin, before);
+  munmap(begin + before + bytes, k_huge_page - before);
+  madvise(begin + before, bytes, MADV_HUGEPAGE);
+  return begin + before;
+}
+
+/// An array that grows by blocks of doubling size and whose elements never move. Zeros must be a T.
+template <class T, unsigned k_first_bits, unsigned k_blocks>
+class GrowingArray {
+ public:
+  static constexpr std::uint64_t k_first_size = std::uint64_t{1} << k_first_bits;
+  static constexpr std::uint64_t k_capacity = (k_first_size << k_blocks) - k_first_size;
+
+  constexpr GrowingArray() noexcept = default;
+  /// `first` has k_first_size elements.
+  constexpr explicit GrowingArray(T* first) noexcept : blocks_{first} {}
+
+  /// Precondition: make(i) has succeeded, and that is known here.
+  T& operator[](std::uint64_t i) const noexcept {
+    const unsigned block = block_of(i);
+    return blocks_[block].load(std::memory_order_acquire)[i + k_first_size - (k_first_size << block)];
+  }
+
+  /// False: out of memory, or i >= k_capacity. Thread-safe, signal-safe.
+  bool make(std::uint64_t i) noexcept {
+    if (i >= k_capacity) return false;
+    std::atomic<T*>& place = blocks_[block_of(i)];
+    if (place.load(std::memory_order_acquire) != nullptr) return true;
+    const std::size_t bytes = (k_first_size << block_of(i)) * sizeof(T);
+    auto* fresh = static_cast<T*>(map_zeroed(bytes));
+    if (fresh == nullptr) return place.load(std::memory_order_acquire) != nullptr;
+    T* expected = nullptr;
+    if (!place.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) munmap(fresh, bytes);
+    return true;
+  }
+
+ private:
+  static constexpr unsigned block_of(std::uint64_t i) noexcept {
+    return static_cast<unsigned>(std::bit_width(i + k_first_size)) - k_first_bits - 1;
+  }
+
+  std::array<std::atomic<T*>, k_blocks> blocks_{};
+};
+
+}  // namespace jitunwind

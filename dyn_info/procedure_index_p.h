@@ -1,0 +1,114 @@
+// Finds the newest procedure that covers an address: a map from cells of code to chains of nodes, one set of cells for
+// each size class of procedures. Structure and proof: docs/registry.md.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "dyn_info/procedure_nodes_p.h"
+
+namespace jitunwind {
+
+class ProcedureIndex {
+ public:
+  /// Cells of class c have 128 * 8^c bytes. A procedure is of the smallest class whose cells are not smaller than it,
+  /// so that it touches one cell or two neighbours.
+  static constexpr unsigned k_classes = 15;
+  static unsigned size_class(std::uint64_t start, std::uint64_t end) noexcept;
+
+  constexpr explicit ProcedureIndex(const NodePool& nodes) noexcept : nodes_(nodes) {}
+
+  // For the holder of the writers' lock.
+
+  /// Makes the cells that a procedure needs, so that insert() cannot fail. False: out of memory.
+  bool reserve(std::uint64_t start, std::uint64_t end) noexcept;
+  /// Has the memory that remove() will touch fetched.
+  void prefetch(NodeId id) const noexcept;
+  /// The node must be live, newer than all in the index, and its cells reserved. O(1).
+  void insert(NodeId id) noexcept;
+  /// O(1). The node keeps its links, on which lookups may stand.
+  void remove(NodeId id) noexcept;
+  std::size_t bytes() const noexcept { return bytes_; }
+
+  // For anyone at any time: no lock, no allocation, no waiting; bounded by the length of the chains.
+
+  /// The cells of an address, one a class in use, and their numbers of insertions when they were first looked at.
+  struct Snapshot {
+    std::uint32_t classes;
+    std::array<const std::atomic<std::uint64_t>*, k_classes> cells;  // null: there is none
+    std::array<std::uint32_t, k_classes> insertions;
+  };
+  struct Answer {
+    enum class Kind : std::uint8_t { found, none, interfered } kind = Kind::none;
+    NodeId node = 0;
+    NodeState state{};
+  };
+
+  /// `interfered`: a node on the way was made into another procedure's; a procedure has been registered meanwhile.
+  Answer find(std::uint64_t pc, Snapshot& snapshot) const noexcept;
+  /// Nothing was inserted into the cells of `pc` since the snapshot. Then an answer is right at the moment at which its
+  /// node was last seen live, or for `none`, at the moment of this call.
+  bool unchanged(std::uint64_t pc, const Snapshot& snapshot) const noexcept;
+
+ private:
+  /// Number of insertions << 32 | head link. A link is node << 1 | which of the node's two cells this is; 0: the end.
+  using Cell = std::atomic<std::uint64_t>;
+
+  // Three tiers of five classes. In tier t everything is scaled by 2^15t: a region of 2^19 bytes has 4096 cells of
+  // 2^7 (in eight blocks that come when they are needed), 512 of 2^10 (in one), 64 of 2^13, 8 of 2^16 and one of 2^19.
+  static constexpr unsigned k_tier_classes = 5;
+  static constexpr unsigned k_tier_bits = 15;
+  static constexpr unsigned k_region_bits = 19;
+  static constexpr unsigned k_table_bits = 15;
+  // Addresses are taken modulo 2^49. Whatever has the same remainder shares cells, which costs time, no answers.
+  static constexpr unsigned k_address_bits = 49;
+
+  struct Block {
+    std::array<Cell, 512> cells;
+  };
+  struct Region {
+    std::array<std::atomic<Block*>, 9> blocks;
+    std::array<Cell, 73> cells;
+  };
+  struct Regions {
+    std::array<std::atomic<Region*>, 1u << k_table_bits> regions;
+  };
+  struct Directory {
+    std::array<std::atomic<Regions*>, 1u << k_table_bits> tables;
+  };
+
+  static std::uint64_t scaled(std::uint64_t address, unsigned tier) noexcept {
+    return (address & ((std::uint64_t{1} << k_address_bits) - 1)) >> (tier * k_tier_bits);
+  }
+  static unsigned cell_bits(unsigned size_class) noexcept { return 7 + 3 * size_class; }
+  /// Whether both addresses fall into one cell.
+  static bool same_cell(std::uint64_t a, std::uint64_t b, unsigned size_class) noexcept;
+
+  const Region* find_region(std::uint64_t address, unsigned tier) const noexcept;
+  static const Cell* cell_of(const Region& region, std::uint64_t scaled_address, unsigned level) noexcept;
+  const Cell* find_cell(std::uint64_t address, unsigned size_class) const noexcept;
+  Region* make_region(std::uint64_t address, unsigned tier) noexcept;
+  bool make_cell(std::uint64_t address, unsigned size_class) noexcept;
+  Cell& cell(std::uint64_t address, unsigned size_class) noexcept;
+
+  void push(NodeId id, unsigned side, Cell& cell) noexcept;
+  void unlink(ProcedureNode& node, unsigned side, std::uint64_t address, unsigned size_class) noexcept;
+  Answer walk(std::uint64_t cell, unsigned size_class, std::uint64_t pc) const noexcept;
+
+  template <class T>
+  T* allocate() noexcept;
+
+  const NodePool& nodes_;
+  std::atomic<std::uint32_t> classes_{0};         // bit c: class c has been used
+  std::atomic<Directory*> directory_{nullptr};    // tier 0
+  std::atomic<Regions*> upper_regions_{nullptr};  // tier 1
+  std::atomic<Region*> top_region_{nullptr};      // tier 2: one region is everything
+
+  alignas(64) std::byte* arena_ = nullptr;
+  std::size_t arena_left_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace jitunwind

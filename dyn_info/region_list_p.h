@@ -1,0 +1,147 @@
+// Region lists, wherever they live: headers and directives in host byte order, and the directives of one region grouped
+// by the instruction they belong to. Knows when a directive takes effect, not what it does.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "dyn_info/libunwind-dynamic.h"
+#include "unwind_core/address.h"
+#include "unwind_core/error.h"
+
+namespace jitunwind {
+
+/// A longer list is refused (e_cycle), as is a region with more directives and no STOP among the first of them.
+inline constexpr std::uint32_t k_max_regions = 4096;
+inline constexpr std::uint32_t k_max_ops = 65536;
+
+/// Effective `when` of directives in force before the region's first instruction.
+inline constexpr std::int64_t k_when_entry = -1;
+/// Later than every directive.
+inline constexpr std::int64_t k_when_end = std::numeric_limits<std::int64_t>::max();
+
+struct RegionHeader {
+  Addr at = 0;
+  Addr next = 0;  ///< 0: last region
+  std::int32_t insn_count = 0;
+  std::uint32_t op_count = 0;
+
+  /// Instruction units.
+  std::int64_t length() const noexcept {
+    const std::int64_t n = insn_count;
+    return n < 0 ? -n : n;
+  }
+};
+
+/// Where regions are read from. Directives come in host byte order, `val` sign-extended from the target's word.
+class RegionReader {
+ public:
+  virtual Status read_header(Addr at, RegionHeader& out) const noexcept = 0;
+  /// At least one of the directives from `first` on (first < op_count): in place, or copied into `buffer`.
+  virtual Result<std::span<const unw_dyn_op_t>> read_ops(const RegionHeader& region, std::uint32_t first,
+                                                         std::span<unw_dyn_op_t> buffer) const noexcept = 0;
+
+ protected:
+  ~RegionReader() = default;
+};
+
+/// Regions of this process, read in place: what a registered descriptor points to is valid until it is cancelled.
+class LocalRegionReader final : public RegionReader {
+ public:
+  Status read_header(Addr at, RegionHeader& out) const noexcept override;
+  Result<std::span<const unw_dyn_op_t>> read_ops(const RegionHeader& region, std::uint32_t first,
+                                                 std::span<unw_dyn_op_t> buffer) const noexcept override;
+};
+
+/// Bounds the work of one lookup, whatever a list says: directives looked at, repetitions included. Enough for all that
+/// a region may have, in almost any order.
+struct WorkBudget {
+  std::uint32_t ops_left = 1u << 26;
+};
+
+/// The directives of one region up to STOP, in groups of one effective `when`, earliest first. The list may be in any
+/// order and is never sorted in place: other procedures, threads and processes read it. In order: read straight
+/// through. Else the k_indexed earliest ones are sorted by index here, and then the earliest of what is left.
+///
+/// A read that fails ends every loop early and shows in `failure()`.
+class RegionOps {
+ public:
+  RegionOps(const RegionReader& reader, WorkBudget& budget) noexcept : reader_(reader), budget_(budget) {}
+  RegionOps(const RegionOps&) = delete;
+  RegionOps& operator=(const RegionOps&) = delete;
+
+  Status open(const RegionHeader& region) noexcept;
+
+  /// To the next group; false at the end.
+  bool next_group() noexcept;
+  /// Of the current group.
+  std::int64_t when() const noexcept { return when_; }
+  /// Directives of the current group in list order: rewind, then next_op until null.
+  void rewind() noexcept;
+  const unw_dyn_op_t* next_op() noexcept;
+
+  /// All directives in list order, whatever the group: rewind_list, then next_listed until null.
+  void rewind_list() noexcept;
+  const unw_dyn_op_t* next_listed() noexcept;
+  /// Effective `when` of the directive that next_listed returned.
+  std::int64_t listed_when() const noexcept { return listed_when_; }
+  /// Place in the list of the directive that next_op or next_listed returned.
+  std::uint32_t index() const noexcept { return index_; }
+
+  std::uint32_t count() const noexcept { return count_; }
+  bool sorted() const noexcept { return sorted_; }
+  /// Effective `when` of the first ALIAS.
+  std::optional<std::int64_t> alias_when() const noexcept { return alias_when_; }
+  /// Place of the first directive with an unknown tag.
+  std::optional<std::uint32_t> unknown_tag() const noexcept { return unknown_tag_; }
+  const std::optional<Error>& failure() const noexcept { return failure_; }
+
+ private:
+  static constexpr std::uint32_t k_indexed = 64;
+  struct Indexed {
+    std::int32_t when;
+    std::uint32_t index;
+  };
+
+  const unw_dyn_op_t* op(std::uint32_t i) noexcept {
+    if (budget_.ops_left == 0 || i - chunk_first_ >= chunk_.size()) return read_op(i);
+    --budget_.ops_left;
+    return &chunk_[i - chunk_first_];
+  }
+  const unw_dyn_op_t* read_op(std::uint32_t i) noexcept;
+  std::int64_t effective_when(const unw_dyn_op_t& op, std::int64_t latest) const noexcept;
+  bool next_sorted_group() noexcept;
+  bool next_indexed_group() noexcept;
+  void index_from(std::int64_t when) noexcept;
+  void take_indexed_group() noexcept;
+
+  const RegionReader& reader_;
+  WorkBudget& budget_;
+  RegionHeader region_{};
+  std::uint32_t count_ = 0;
+  bool sorted_ = true;
+  std::optional<std::int64_t> alias_when_;
+  std::optional<std::uint32_t> unknown_tag_;
+  std::optional<Error> failure_;
+
+  std::int64_t when_ = k_when_entry - 1;
+  std::uint32_t group_begin_ = 0;  // in the list, or in order_
+  std::uint32_t group_end_ = 0;
+  std::uint32_t position_ = 0;
+  std::uint32_t index_ = 0;
+  std::int64_t listed_when_ = k_when_entry;
+  std::int64_t latest_ = k_when_entry;  // latest effective `when` of the directives before position_ in the list
+
+  std::span<const unw_dyn_op_t> chunk_{};
+  std::uint32_t chunk_first_ = 0;
+  std::array<unw_dyn_op_t, 8> buffer_;
+  std::array<Indexed, k_indexed> order_;
+  std::uint32_t order_size_ = 0;
+  bool all_indexed_ = false;  // nothing is later than what is in order_
+  bool by_search_ = false;    // the group has more directives than order_ holds: it is read from the list
+};
+
+}  // namespace jitunwind

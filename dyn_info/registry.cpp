@@ -1,0 +1,299 @@
+// The writers' side of the registry.
+#include "dyn_info/registry.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "dyn_info/registry_state_p.h"
+#include "dyn_info/take_out_p.h"
+
+namespace jitunwind {
+
+namespace {
+
+constinit std::array<ReaderSlot, 1u << ReaderSlots::k_first_bits> first_slots;
+constinit thread_local std::atomic<bool> writing{false};  // this thread is in a writer
+constinit thread_local bool fork_has_lock = false;
+
+}  // namespace
+
+constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()) {}
+constinit RegistryState registry_state;
+
+namespace {
+
+RegistryState& r = registry_state;
+using Life = NodeState::Life;
+
+/// Keeps signal handlers of this thread out of the writers.
+class WritingScope {
+ public:
+  WritingScope() noexcept { set(true); }
+  ~WritingScope() { set(false); }
+  WritingScope(const WritingScope&) = delete;
+  WritingScope& operator=(const WritingScope&) = delete;
+
+  static bool active() noexcept { return writing.load(std::memory_order_relaxed); }
+  static void set(bool on) noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    writing.store(on, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+};
+
+Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexcept {
+  return {code, reinterpret_cast<std::uintptr_t>(di), what};
+}
+
+Error refused() noexcept { return {ErrorCode::in_signal_handler, 0, "a writer was interrupted by itself"}; }
+
+// Putting in, with the lock.
+
+/// Runs on behalf of lookups that are disturbed again and again; with the lock nothing disturbs this one, but for nodes
+/// that are marked dead, of which there is an end.
+void answer(std::uint32_t question, Hold& hold) noexcept {
+  ProcedureIndex::Answer found;
+  do {
+    ProcedureIndex::Snapshot snapshot;
+    found = r.index.find(hold.pc.load(std::memory_order_relaxed), snapshot);
+    hold.answer.exchange(found.node, std::memory_order_seq_cst);
+  } while (found.node != 0 && r.nodes[found.node].state.load(std::memory_order_seq_cst) != found.state.word());
+  const std::uint32_t answered = (question & ~3u) | Hold::answered;
+  if (!hold.question.compare_exchange_strong(question, answered, std::memory_order_seq_cst)) {
+    hold.answer.store(0, std::memory_order_release);
+  }
+}
+
+void answer_questions() noexcept {
+  if (!r.questions.load(std::memory_order_acquire)) return;
+  r.questions.exchange(false, std::memory_order_seq_cst);
+  for (std::uint32_t i = 0; i < r.slots.size(); ++i) {
+    r.slots[i].any_hold([](Hold& hold) {
+      const std::uint32_t question = hold.question.load(std::memory_order_seq_cst);
+      if ((question & 3) == Hold::asked) answer(question, hold);
+      return false;
+    });
+  }
+}
+
+/// All that can fail. Neither list nor index knows the node yet.
+std::optional<Error> prepare(unw_dyn_info_t* di) noexcept {
+  if (r.nodes.find(di).node != 0) {
+    return error_at(ErrorCode::already_registered, di, "registered, or retired and not reclaimed yet");
+  }
+  const NodeId id = r.index.reserve(di->start_ip, di->end_ip) ? r.nodes.take() : 0;
+  if (id == 0) return error_at(ErrorCode::out_of_memory, di, "no memory for the registry");
+  ProcedureNode& node = r.nodes[id];
+  const unsigned size_class = ProcedureIndex::size_class(di->start_ip, di->end_ip);
+  node.state.store(NodeState(++r.last_registration, size_class, Life::building).word(), std::memory_order_release);
+  node.start.store(di->start_ip, std::memory_order_release);
+  node.end.store(di->end_ip, std::memory_order_release);
+  node.batch.store(0, std::memory_order_relaxed);
+  r.nodes.bind(id, di);
+  return {};
+}
+
+void put_in(NodeId id) noexcept {
+  ProcedureNode& node = r.nodes[id];
+  const NodeState state(node.state.load(std::memory_order_relaxed));
+  answer_questions();
+  node.state.store(state.with(Life::live).word(), std::memory_order_release);
+  r.list.push_front(id);
+  r.index.insert(id);
+  r.registered.store(r.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+std::optional<Error> put_in_all(std::span<unw_dyn_info_t* const> batch) noexcept {
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto error = prepare(batch[i]);
+    if (!error) continue;
+    while (i-- > 0) free_node(r.nodes.find(batch[i]).node);
+    return error;
+  }
+  r.list.begin_change();
+  for (unw_dyn_info_t* di : batch) put_in(r.nodes.find(di).node);
+  r.list.end_change();
+  return {};
+}
+
+// fork: the child has one thread, and what the others were about to do is left undone.
+
+void before_fork() noexcept {
+  // In a signal handler that interrupted a writer the lock may be this thread's already.
+  if (WritingScope::active()) return;
+  WritingScope::set(true);
+  r.lock.lock();
+  fork_has_lock = true;
+}
+
+void after_fork() noexcept {
+  if (!fork_has_lock) return;
+  fork_has_lock = false;
+  (void)unlock(nullptr);
+  WritingScope::set(false);
+}
+
+void after_fork_in_child() noexcept {
+  r.slots.keep_only_own();
+  if (fork_has_lock) {
+    r.lock.forget_others();
+    take_out_orphans();
+  }
+  after_fork();
+}
+
+std::optional<Error> start() noexcept {
+  constinit static std::atomic<bool> started{false};
+  if (started.load(std::memory_order_relaxed) || started.exchange(true)) return {};
+  if (pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0) return {};
+  started.store(false);
+  return Error{ErrorCode::out_of_memory, 0, "no memory for the fork handlers"};
+}
+
+std::optional<Error> find_unusable(std::span<unw_dyn_info_t* const> batch) noexcept {
+  for (const unw_dyn_info_t* di : batch) {
+    if (!NodePool::can_bind(di)) return error_at(ErrorCode::invalid_argument, di, "null or misaligned descriptor");
+    if (di->start_ip >= di->end_ip) return error_at(ErrorCode::e_range, di, "empty or inverted range");
+  }
+  return {};
+}
+
+Error not_registered(const unw_dyn_info_t* di) noexcept {
+  return error_at(ErrorCode::not_registered, di, "descriptor is not registered");
+}
+
+Error read_by_caller(const unw_dyn_info_t* di) noexcept {
+  return error_at(ErrorCode::in_signal_handler, di, "the calling thread is inside a lookup that holds the descriptor");
+}
+
+BatchId take_batch(void (*on_reclaimed)(void*), void* argument) noexcept {
+  const BatchId id = r.batches.take();
+  if (id == 0) return 0;
+  RetiredBatch& batch = r.batches[id];
+  batch.blocking_slot = RetiredBatch::k_no_slot;
+  batch.checks = 0;
+  batch.on_reclaimed = on_reclaimed;
+  batch.argument = argument;
+  return id;
+}
+
+std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept {
+  const std::uint32_t skipped = collect(procedures, id);
+  if (r.batches[id].first != 0 || procedures.empty()) r.batches.push_pending(id);
+  (void)unlock(nullptr);
+  return skipped;
+}
+
+}  // namespace
+
+Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
+  if (WritingScope::active()) return refused();
+  Due due;
+  std::optional<Error> error;
+  {
+    const WritingScope scope;
+    error = find_unusable(batch);
+    if (!error) error = start();
+    if (error) return *error;
+    r.lock.lock();
+    r.slots.make_ready();
+    error = put_in_all(batch);
+    (void)unlock(&due);
+  }
+  due.run();
+  if (error) return *error;
+  return Done{};
+}
+
+Status register_procedure(unw_dyn_info_t* di) noexcept { return register_procedures({&di, 1}); }
+
+Status cancel_procedure(unw_dyn_info_t* di) noexcept {
+  if (WritingScope::active()) return refused();
+  const RegisteredNode found = r.nodes.find(di);
+  if (!found.state.live()) return not_registered(di);
+  prefetch_neighbours(found.node);
+  if (own_thread_holds(found.node)) return read_by_caller(di);
+  Due due;
+  bool taken = false;
+  {
+    const WritingScope scope;
+    r.lock.lock();
+    taken = mark_dead(found);
+    if (taken) {
+      take_out({found.node, 0}, due);
+    } else {
+      (void)unlock(&due);
+    }
+  }
+  due.run();
+  if (!taken) return not_registered(di);
+  return Done{};
+}
+
+Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
+  if (WritingScope::active()) return refused();
+  const unw_dyn_info_t* unknown = nullptr;
+  for (unw_dyn_info_t* di : batch) {
+    const RegisteredNode found = r.nodes.find(di);
+    if (!found.state.live()) unknown = unknown == nullptr ? di : unknown;
+    if (own_thread_holds(found.node)) return read_by_caller(di);
+  }
+  std::uint32_t skipped = 0;
+  Due due;
+  {
+    const WritingScope scope;
+    const BatchId id = take_batch(nullptr, nullptr);
+    if (id == 0) return error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry");
+    r.lock.lock();
+    skipped = collect(batch, id);
+    take_out({0, id}, due);
+  }
+  due.run();
+  if (skipped != 0) return not_registered(unknown);
+  return Done{};
+}
+
+Result<RetireTicket> retire_procedures(std::span<unw_dyn_info_t* const> batch, void (*on_reclaimed)(void*),
+                                       void* argument) noexcept {
+  if (WritingScope::active()) return refused();
+  const WritingScope scope;
+  const BatchId id = take_batch(on_reclaimed, argument);
+  if (id == 0) return error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry");
+  RetireTicket ticket{r.batches[id].serial.load(std::memory_order_relaxed), id, 0};
+  ticket.skipped = r.lock.try_lock() ? retire_with_lock(batch, id) : retire_beside_lock(batch, id);
+  if (ticket.skipped != batch.size() || batch.empty()) return ticket;
+  r.batches.give_back(id);
+  return not_registered(batch.front());
+}
+
+bool reclaimed(RetireTicket ticket) noexcept {
+  if (!r.batches.contains(ticket.batch)) return true;
+  RetiredBatch& batch = r.batches[ticket.batch];
+  const auto past = [&] { return batch.serial.load(std::memory_order_acquire) != ticket.serial; };
+  if (past()) return true;
+  if (WritingScope::active()) return false;
+  Due due;
+  {
+    const WritingScope scope;
+    if (!r.lock.try_lock()) return false;
+    drain_pending();
+    if (!past() && !reclaim(ticket.batch, &due)) (void)reclaim_from_the_gone(ticket.batch, due);
+    (void)unlock(nullptr);
+  }
+  due.run();
+  return past();
+}
+
+unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); }
+
+RegistryStatistics registry_statistics() noexcept {
+  RegistryStatistics statistics;
+  statistics.registered = r.registered.load(std::memory_order_relaxed);
+  statistics.library_bytes = r.nodes.bytes() + r.index.bytes();
+  return statistics;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,41 @@
+// The one registry of the process: its parts, and what writers and lookups share.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "dyn_info/procedure_index_p.h"
+#include "dyn_info/procedure_list_p.h"
+#include "dyn_info/procedure_nodes_p.h"
+#include "dyn_info/reader_slots_p.h"
+#include "dyn_info/retired_batches_p.h"
+#include "dyn_info/writer_lock_p.h"
+
+namespace jitunwind {
+
+struct RegistryState {
+  constexpr RegistryState() noexcept;
+
+  NodePool nodes;
+  ProcedureIndex index{nodes};
+  ReaderSlots slots;
+  /// A lookup has asked a question since the last time questions were answered.
+  alignas(64) std::atomic<bool> questions{false};
+
+  WriterLock lock;
+  // For the holder of the lock.
+  ProcedureList list{nodes};
+  std::uint64_t last_registration = 0;
+
+  std::atomic<std::size_t> registered{0};
+
+  RetiredBatches batches;
+  std::atomic<std::uint64_t> bypasses{0};  ///< begun so far
+  std::atomic<std::uint32_t> retiring{0};  ///< threads that are marking nodes dead without the lock
+};
+
+/// Constant-initialised, never destroyed: usable in constructors and destructors of static objects.
+extern constinit RegistryState registry_state;
+
+}  // namespace jitunwind

@@ -1,0 +1,103 @@
+#include "dyn_info/thread_status_p.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <string_view>
+
+namespace jitunwind {
+
+namespace {
+
+/// Puts errno back: a lookup or a writer may stand in a signal handler.
+class KeepErrno {
+ public:
+  KeepErrno() noexcept : saved_(errno) {}
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  int saved_;
+};
+
+/// /proc/self/task/THREAD/NAME, cut to the buffer.
+std::string_view read_thread_file(std::uint32_t thread, std::string_view name, char* buffer,
+                                  std::size_t size) noexcept {
+  const KeepErrno keep;
+  char path[64] = "/proc/self/task/";
+  char* end = std::to_chars(path + 16, path + 32, thread).ptr;
+  *end++ = '/';
+  end += name.copy(end, 16);
+  *end = 0;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  const ssize_t length = read(file, buffer, size);
+  close(file);
+  return length <= 0 ? std::string_view{} : std::string_view(buffer, static_cast<std::size_t>(length));
+}
+
+/// The n-th of fields that are separated by single spaces, from 0.
+std::string_view field(std::string_view text, unsigned n) noexcept {
+  for (; n > 0; --n) {
+    const std::size_t space = text.find(' ');
+    if (space == text.npos) return {};
+    text.remove_prefix(space + 1);
+  }
+  return text.substr(0, text.find_first_of(" \n"));
+}
+
+std::optional<std::uint64_t> number(std::string_view text, int base) noexcept {
+  std::uint64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return {};
+  return value;
+}
+
+}  // namespace
+
+std::uint32_t this_thread_id() noexcept { return static_cast<std::uint32_t>(syscall(SYS_gettid)); }
+
+bool thread_exists(std::uint32_t thread) noexcept {
+  const KeepErrno keep;
+  return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(thread), 0) == 0 || errno != ESRCH;
+}
+
+std::optional<ThreadStatus> read_thread_status(std::uint32_t thread) noexcept {
+  char buffer[1024];
+  std::string_view text = read_thread_file(thread, "stat", buffer, sizeof buffer);
+  // Field 2, the name, may hold anything, and ends with the last parenthesis; field 3 is the state, 22 the start time.
+  const std::size_t name_end = text.rfind(") ");
+  if (name_end == text.npos) return {};
+  text.remove_prefix(name_end + 2);
+  const std::string_view state = field(text, 0);
+  const auto start = number(field(text, 22 - 3), 10);
+  if (state.size() != 1 || !start) return {};
+  return ThreadStatus{state[0], *start};
+}
+
+std::uint64_t boot_time_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::uint64_t ticks_since_boot(std::uint64_t boot_time_ns) noexcept {
+  return boot_time_ns / (1'000'000'000u / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK)));
+}
+
+std::optional<std::uint64_t> read_blocked_stack_pointer(std::uint32_t thread) noexcept {
+  char buffer[256];
+  const std::string_view text = read_thread_file(thread, "syscall", buffer, sizeof buffer);
+  // "running"; "-1 SP PC" where it is blocked outside a system call; "NUMBER ARGUMENT*6 SP PC".
+  const std::string_view sp = field(text, text.substr(0, 3) == "-1 " ? 1 : 7);
+  if (sp.substr(0, 2) != "0x") return {};
+  return number(sp.substr(2), 16);
+}
+
+}  // namespace jitunwind

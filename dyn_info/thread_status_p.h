@@ -1,0 +1,29 @@
+// What /proc tells about another thread of this process (proc(5)). Signal-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace jitunwind {
+
+/// The kernel's id of the calling thread.
+std::uint32_t this_thread_id() noexcept;
+
+/// False: no thread of this process has the id.
+bool thread_exists(std::uint32_t thread) noexcept;
+
+struct ThreadStatus {
+  char state = 0;                 ///< 'Z', 'X': has exited
+  std::uint64_t start_ticks = 0;  ///< since boot
+};
+/// Empty: cannot tell.
+std::optional<ThreadStatus> read_thread_status(std::uint32_t thread) noexcept;
+
+/// CLOCK_BOOTTIME in the unit of ThreadStatus::start_ticks, rounded down.
+std::uint64_t ticks_since_boot(std::uint64_t boot_time_ns) noexcept;
+std::uint64_t boot_time_ns() noexcept;
+
+/// Stack pointer of a thread that is blocked in the kernel. Empty: it runs, or cannot tell.
+std::optional<std::uint64_t> read_blocked_stack_pointer(std::uint32_t thread) noexcept;
+
+}  // namespace jitunwind
