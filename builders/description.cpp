@@ -1,0 +1,90 @@
+#include "builders/description.h"
+
+#include <algorithm>
+
+#include "builders/region_list_p.h"
+#include "unwind_core/row_text.h"
+
+namespace jitunwind {
+namespace {
+
+/// A place in a procedure of `bytes` as an offset from its start.
+std::uint64_t from_start(CodeOffset offset, std::uint64_t bytes) noexcept {
+  return offset < 0 ? bytes + static_cast<std::uint64_t>(offset) : static_cast<std::uint64_t>(offset);
+}
+
+}  // namespace
+
+std::string BuildError::text() const {
+  std::string all;
+  for (const Finding& f : findings) all += f.text + "\n";
+  return all;
+}
+
+int Description::format() const noexcept {
+  return shape_.has_rows() ? UNW_INFO_FORMAT_IP_OFFSET : UNW_INFO_FORMAT_DYNAMIC;
+}
+
+Status Description::check_size(std::uint64_t bytes) const noexcept {
+  if (bytes == 0) return Error{ErrorCode::e_range, 0, "procedure without code"};
+  if (bytes % arch().unit != 0) return Error{ErrorCode::e_range, bytes, "size not a multiple of the instruction unit"};
+  if (size() && *size() != bytes) return Error{ErrorCode::e_range, bytes, "described for another size"};
+  if (bytes < min_size()) return Error{ErrorCode::e_overlap, bytes, "regions are longer than the procedure"};
+  return Done{};
+}
+
+Result<FrameRow> Description::row(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+  if (const Status fits = check_size(bytes); !fits) return fits.error();
+  if (offset >= bytes) return Error{ErrorCode::e_range, offset, "code offset behind the procedure"};
+  FrameRow row;
+  if (!shape_.has_rows()) {
+    unw_dyn_info_t info{};
+    info.end_ip = bytes;
+    info.format = UNW_INFO_FORMAT_DYNAMIC;
+    info.u.pi.regions = const_cast<unw_dyn_region_info_t*>(shape_.regions());
+    const Status found = directive_row(info, arch(), CodeAddress::interrupted(offset), nullptr, row);
+    if (!found) return found.error();
+    return row;
+  }
+  row = entry_row(arch());
+  row.range = {0, bytes};
+  for (std::size_t i = 0; i < shape_.row_count(); ++i) {
+    const ShapeRow next = shape_.row(i);
+    const std::uint64_t begin = from_start(next.offset, bytes);
+    if (begin > offset) {
+      row.range.end = begin;
+      break;
+    }
+    row = next.row;
+    row.range = {begin, bytes};
+  }
+  row.origin = RowOrigin::dyn_table;
+  return row;
+}
+
+std::string Description::to_text(std::uint64_t bytes) const {
+  std::vector<CodeOffset> offsets;
+  if (shape_.has_rows())
+    for (std::size_t i = 0; i < shape_.row_count(); ++i) offsets.push_back(shape_.row(i).offset);
+  else
+    offsets = boundaries(shape_.regions(), arch());
+
+  std::string text;
+  FrameRow last;
+  for (const CodeOffset offset : offsets) {
+    const std::uint64_t at = from_start(offset, bytes);
+    if (at >= bytes) continue;
+    const auto here = row(at, bytes);
+    if (here && *here == last) continue;
+    if (here) {
+      last = *here;
+      text += jitunwind::to_text(at, last, arch()) + "\n";
+    } else {
+      text += jitunwind::to_text(at, FrameRow{}, arch()) + "  " + error_name(here.error().code) + ": " +
+              here.error().what + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,74 @@
+// The result of a builder: an immutable description of one procedure, or of many alike, and the reasons where there is
+// none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "builders/frame_shape.h"
+#include "dyn_info/directives.h"
+#include "unwind_core/error.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Why build() refused: every finding, warnings included, each naming region, directive, offset and reason.
+struct BuildError {
+  std::vector<Finding> findings;
+
+  /// A line per finding.
+  std::string text() const;
+};
+
+/// How to unwind a procedure, independent of where its code is: register it with register_code(), any number of times.
+/// Immutable; copies are cheap and share the frame shape. Thread-safe as a const object.
+class Description {
+ public:
+  const Arch& arch() const noexcept { return shape_.arch(); }
+  const FrameShape& shape() const noexcept { return shape_; }
+  /// UNW_INFO_FORMAT_DYNAMIC for directives, UNW_INFO_FORMAT_IP_OFFSET for rows.
+  int format() const noexcept;
+
+  const std::string& name() const noexcept { return facts_.name; }
+  Addr personality() const noexcept { return facts_.personality; }
+  Addr lsda() const noexcept { return facts_.lsda; }
+  Addr gp() const noexcept { return facts_.gp; }
+  /// The only size in bytes the description fits. None: any from min_size() on.
+  std::optional<std::uint64_t> size() const noexcept { return facts_.size; }
+  std::uint64_t min_size() const noexcept { return shape_.min_size(); }
+  /// Done when a procedure of `bytes` can be described like this; e_range or e_overlap otherwise.
+  Status check_size(std::uint64_t bytes) const noexcept;
+
+  /// What is legal but may be a mistake.
+  std::span<const Finding> warnings() const noexcept { return facts_.warnings; }
+
+  /// The row at a code offset of a procedure of `bytes`, for a pc that is exact there. The row's expressions belong to
+  /// the shape. Error e_range when offset >= bytes.
+  Result<FrameRow> row(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+
+  /// Every row of a procedure of `bytes` with its offset, a line each: "+4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]".
+  std::string to_text(std::uint64_t bytes) const;
+  /// The same for size(), or min_size() where any size does.
+  std::string to_text() const { return to_text(size().value_or(min_size())); }
+
+ private:
+  friend class DraftBuild;
+  struct Facts {
+    std::string name;
+    Addr personality = 0;
+    Addr lsda = 0;
+    Addr gp = 0;
+    std::optional<std::uint64_t> size;
+    std::vector<Finding> warnings;
+  };
+  Description(FrameShape shape, Facts facts) noexcept : shape_(std::move(shape)), facts_(std::move(facts)) {}
+
+  FrameShape shape_;
+  Facts facts_;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,202 @@
+// build(): regions, rows where some were given, the check, and the shared shape.
+#include <algorithm>
+#include <tuple>
+
+#include "builders/draft_layout_p.h"
+#include "builders/procedure_draft.h"
+#include "builders/row_table_p.h"
+#include "builders/shape_pool_p.h"
+
+namespace jitunwind {
+namespace {
+
+/// A descriptor of `bytes` at address 0, so that addresses are code offsets.
+unw_dyn_info_t descriptor_at_zero(const RegionList& regions, std::uint64_t bytes) {
+  unw_dyn_info_t info{};
+  info.end_ip = bytes;
+  info.format = UNW_INFO_FORMAT_DYNAMIC;
+  info.u.pi.regions = regions.first();
+  return info;
+}
+
+}  // namespace
+
+class DraftBuild {
+ public:
+  explicit DraftBuild(const ProcedureDraft& draft) : draft_(draft), arch_(*draft.arch_), findings_(draft.findings_) {}
+
+  Result<Description, BuildError> run() {
+    DraftLayout layout(draft_);
+    findings_.insert(findings_.end(), layout.findings.begin(), layout.findings.end());
+    if (!findings_.empty()) return BuildError{std::move(findings_)};
+
+    ShapeContent content;
+    content.arch = &arch_;
+    content.regions = RegionList(layout.regions);
+    content.min_size = covered_bytes(content.regions.first(), arch_);
+    FrameShape shape = draft_.rows_.empty() ? of_directives(std::move(content)) : of_rows(std::move(content));
+    if (!shape) return BuildError{wanted(findings_)};
+    Description::Facts its = facts(shape);
+    return Description(std::move(shape), std::move(its));
+  }
+
+ private:
+  Description::Facts facts(const FrameShape& shape) const {
+    Description::Facts facts{draft_.name_, draft_.personality_, draft_.lsda_, draft_.gp_, draft_.size_, {}};
+    facts.warnings = wanted(shape.warnings());
+    return facts;
+  }
+
+  /// A shared shape keeps all warnings; what its user knows better is left out.
+  std::vector<Finding> wanted(std::span<const Finding> findings) const {
+    std::vector<Finding> out;
+    std::ranges::copy_if(findings, std::back_inserter(out), [&](const Finding& f) {
+      return f.code != ErrorCode::w_unbalanced || !draft_.ends_without_return_;
+    });
+    return out;
+  }
+
+  /// The size given, or one more unit than all regions, so that the last directive has something to be in force for.
+  std::uint64_t nominal_size(const ShapeContent& content) const {
+    return draft_.size_.value_or(content.min_size + arch_.unit);
+  }
+
+  /// True when there is nothing but warnings.
+  bool check(const ShapeContent& content) {
+    const std::uint64_t size = nominal_size(content);
+    std::vector<std::uint64_t> call_ends;
+    for (const Instruction& call : draft_.calls_)
+      call_ends.push_back(static_cast<std::uint64_t>(call.end) + (call.from_end() ? size : 0));
+    findings_ = validate(descriptor_at_zero(content.regions, size), arch_, {.call_ends = call_ends});
+    return std::ranges::all_of(findings_, is_warning, &Finding::code);
+  }
+
+  FrameShape of_directives(ShapeContent&& content) {
+    const std::uint64_t size = nominal_size(content);
+    // A known shape was checked when it was made; only the size is new, and where calls are.
+    if (draft_.calls_.empty() && size >= content.min_size && size != 0 && size % arch_.unit == 0)
+      if (FrameShape known = ShapePool::find(content)) return known;
+    if (!check(content)) return {};
+    return ShapePool::intern(std::move(content), std::move(findings_));
+  }
+
+  FrameShape of_rows(ShapeContent&& content) {
+    if (!check(content) || !check_rows()) return {};
+    ShapeContent rows;
+    rows.arch = &arch_;
+    if (!merge(content, rows)) return {};
+    if (const Status encoded = RowTable::measure(rows); !encoded) {
+      (void)refuse(encoded.error().code, rows.rows.offset(encoded.error().at), encoded.error().what);
+      return {};
+    }
+    return ShapePool::intern(std::move(rows), std::move(findings_));
+  }
+
+  bool refuse(ErrorCode code, std::int64_t offset, const std::string& reason) {
+    Finding finding;
+    finding.code = code;
+    finding.offset = offset < 0 ? -1 : offset;
+    finding.text = "row_at(" + std::to_string(offset) + "): " + finding_name(code) + ": " + reason;
+    findings_.push_back(std::move(finding));
+    return false;
+  }
+
+  bool check_rows() {
+    bool good = true;
+    for (const auto& given : draft_.rows_) {
+      const std::int64_t offset = given.offset;
+      const RegRule ra = given.row.rule(given.row.ra);
+      const bool ra_lost = ra.kind == RegRule::Kind::unspecified || ra.kind == RegRule::Kind::same;
+      const auto twice = std::ranges::count(draft_.rows_, offset, &ProcedureDraft::GivenRow::offset) > 1;
+      if (offset % arch_.unit != 0)
+        good = refuse(ErrorCode::e_range, offset, "not on a boundary of the CPU's instructions");
+      else if (twice)
+        good = refuse(ErrorCode::invalid_argument, offset, "more than one row for this offset");
+      else if (draft_.size_ && offset >= static_cast<std::int64_t>(*draft_.size_))
+        good = refuse(ErrorCode::e_range, offset, "behind the end of the procedure");
+      else if (draft_.size_ && offset < -static_cast<std::int64_t>(*draft_.size_))
+        good = refuse(ErrorCode::e_range, offset, "in front of the procedure");
+      else if (given.row.cfa.kind == CfaRule::Kind::none)
+        good = refuse(ErrorCode::invalid_argument, offset, "a row without CFA");
+      else if (arch_.ra_in_memory && ra_lost)
+        good = refuse(ErrorCode::invalid_argument, offset, "the row does not say where the return address is");
+    }
+    return good;
+  }
+
+  /// What the directives say, an entry wherever it changes, as places from the start and from the end.
+  bool render(const ShapeContent& content, std::vector<ShapeRow>& out) {
+    const unw_dyn_info_t info = descriptor_at_zero(content.regions, nominal_size(content));
+    for (const CodeOffset offset : boundaries(content.regions.first(), arch_)) {
+      const std::int64_t at = offset < 0 ? static_cast<std::int64_t>(info.end_ip) + offset : offset;
+      if (at >= static_cast<std::int64_t>(info.end_ip)) continue;
+      ShapeRow rendered{offset, {}};
+      const auto address = CodeAddress::interrupted(static_cast<Addr>(at));
+      if (const Status found = directive_row(info, arch_, address, nullptr, rendered.row); !found)
+        return refuse(found.error().code, offset,
+                      std::string("rows cannot be mixed with these directives: ") + found.error().what);
+      rendered.row.range = {};
+      rendered.row.origin = RowOrigin::none;
+      if (out.empty() || !(out.back().row == rendered.row)) out.push_back(rendered);
+    }
+    return true;
+  }
+
+  /// Given rows replace what the directives say from their offset on, until either says something new.
+  bool merge(const ShapeContent& content, ShapeContent& out) {
+    std::vector<ShapeRow> rows;
+    for (const auto& given : draft_.rows_) rows.push_back({given.offset, given.row});
+    const std::size_t given_count = rows.size();
+    std::vector<ShapeRow> rendered;
+    if (!render(content, rendered)) return false;
+    for (const ShapeRow& r : rendered) {
+      const auto given_end = rows.begin() + static_cast<std::ptrdiff_t>(given_count);
+      if (std::none_of(rows.begin(), given_end, [&](const ShapeRow& g) { return g.offset == r.offset; }))
+        rows.push_back(r);
+    }
+    anchor(rows);
+    // Places from the start first; each kind ascending.
+    std::ranges::sort(rows, {}, [](const ShapeRow& r) { return std::tuple(r.offset < 0, r.offset); });
+    std::int64_t last_from_start = 0;
+    std::int64_t first_from_end = 0;
+    for (const ShapeRow& r : rows) {
+      if (r.offset >= 0) last_from_start = r.offset;
+      first_from_end = std::min(first_from_end, r.offset);
+    }
+    const std::int64_t at_least = last_from_start + (first_from_end < 0 ? -first_from_end : arch_.unit);
+    out.min_size = std::max(content.min_size, static_cast<std::uint64_t>(at_least));
+    RowList::Pools pools;
+    for (const auto& given : draft_.rows_) pools.push_back(given.expressions);
+    out.rows = RowList(rows, std::move(pools));
+    if (draft_.size_ && *draft_.size_ < out.min_size)
+      return refuse(ErrorCode::e_overlap, first_from_end, "rows from the end begin in front of rows from the start");
+    return true;
+  }
+
+  /// In a procedure of known size rows from the start may lie behind rows from the end: then all are from the start.
+  void anchor(std::vector<ShapeRow>& rows) const {
+    if (!draft_.size_) return;
+    const auto size = static_cast<std::int64_t>(*draft_.size_);
+    std::int64_t last_from_start = 0;
+    std::int64_t first_from_end = 0;
+    for (const ShapeRow& r : rows) {
+      last_from_start = std::max(last_from_start, r.offset);
+      first_from_end = std::min(first_from_end, r.offset);
+    }
+    if (last_from_start < size + first_from_end) return;
+    for (ShapeRow& r : rows)
+      if (r.offset < 0) r.offset += size;
+    // The same place given both ways: the given row, which comes first, stays.
+    std::ranges::stable_sort(rows, {}, &ShapeRow::offset);
+    const auto same_place = [](const ShapeRow& a, const ShapeRow& b) { return a.offset == b.offset; };
+    rows.erase(std::unique(rows.begin(), rows.end(), same_place), rows.end());
+  }
+
+  const ProcedureDraft& draft_;
+  const Arch& arch_;
+  std::vector<Finding> findings_;
+};
+
+Result<Description, BuildError> ProcedureDraft::build() const { return DraftBuild(*this).run(); }
+
+}  // namespace jitunwind

@@ -1,0 +1,186 @@
+#include "builders/draft_layout_p.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+namespace jitunwind {
+namespace {
+
+std::string offset_text(std::int64_t offset) {
+  char buffer[32];
+  if (offset < 0)
+    std::snprintf(buffer, sizeof buffer, "end-%" PRIx64, -static_cast<std::uint64_t>(offset));
+  else
+    std::snprintf(buffer, sizeof buffer, "+%" PRIx64, static_cast<std::uint64_t>(offset));
+  return buffer;
+}
+
+std::string text(const Instruction& at) {
+  const bool to_end = at.from_end() && at.end == 0;
+  return "instruction " + offset_text(at.begin) + ".." + (to_end ? "end" : offset_text(at.end));
+}
+
+bool is_label(int tag) { return tag == UNW_DYN_LABEL_STATE || tag == UNW_DYN_COPY_STATE; }
+
+}  // namespace
+
+DraftLayout::DraftLayout(const ProcedureDraft& draft) : arch_(*draft.arch_) {
+  if (draft.size_) size_ = static_cast<std::int64_t>(*draft.size_);
+  for (const auto& region : draft.regions_)
+    for (const Placed& p : region.directives) {
+      if (p.raw && is_label(p.raw->tag)) labels_in_use_.insert(p.raw->val);
+      if (!p.raw && !p.automatic_label && is_label(p.directive.tag))
+        labels_in_use_.insert(static_cast<unw_word_t>(p.directive.value));
+    }
+  for (const auto& region : draft.regions_) region.insn_count ? add_explicit(region) : add_automatic(region);
+}
+
+void DraftLayout::add_explicit(const ProcedureDraft::Region& region) {
+  const std::int64_t count = *region.insn_count;
+  std::vector<const Placed*> directives;
+  for (const Placed& p : region.directives) directives.push_back(&p);
+  add({count < 0 ? count : next_start_, count}, std::move(directives));
+}
+
+/// Where the directives that are counted from the end begin: as they were given, or, in a procedure of known size, at
+/// the first instruction that releases stack, if nothing stands in the way. Units, negative.
+std::optional<std::int64_t> DraftLayout::tail_begin(const ProcedureDraft::Region& region) const {
+  std::int64_t begin = 0;
+  bool movable = size_.has_value();
+  for (const Placed& p : region.directives) {
+    if (p.at && p.at->from_end()) begin = std::min(begin, p.at->begin);
+    if (!p.at || is_label(p.directive.tag)) movable = false;
+  }
+  if (begin < 0) return begin / arch_.unit;
+  if (!movable) return std::nullopt;
+
+  std::optional<std::int64_t> first;
+  for (const Placed& p : region.directives)
+    if (p.directive.releases_stack(arch_)) first = std::min(first.value_or(p.at->begin), p.at->begin);
+  const bool anything_before =
+      first && std::ranges::any_of(region.directives, [&](const Placed& p) { return p.at->begin < *first; });
+  if (!anything_before || *first >= *size_ || *size_ - *first > INT32_MAX) return std::nullopt;
+  return (*first - *size_) / arch_.unit;
+}
+
+std::optional<std::int64_t> DraftLayout::end_unit(const Placed& p) const {
+  if (!p.at) return p.raw ? std::optional<std::int64_t>(p.raw->when + std::int64_t{1}) : p.when + std::int64_t{1};
+  return p.at->from_end() ? std::nullopt : std::optional((p.at->end + arch_.unit - 1) / arch_.unit);
+}
+
+/// An offset of `at`, counted from the end where that is known; else as it is, not negative.
+std::int64_t DraftLayout::from_end(std::int64_t offset, const Instruction& at) const {
+  return at.from_end() || !size_ ? offset : offset - *size_;
+}
+
+void DraftLayout::add_automatic(const ProcedureDraft::Region& region) {
+  const std::optional<std::int64_t> tail = tail_begin(region);
+  std::vector<const Placed*> head_directives;
+  std::vector<const Placed*> tail_directives;
+  std::int64_t head_end = next_start_;
+  bool whens_given = false;
+  for (const Placed& p : region.directives) {
+    if (tail && p.at && from_end(p.at->begin, *p.at) >= *tail * arch_.unit && from_end(p.at->begin, *p.at) < 0) {
+      tail_directives.push_back(&p);
+      continue;
+    }
+    head_directives.push_back(&p);
+    if (!p.at && (p.raw || !p.automatic_label)) whens_given = true;
+    if (const auto end = end_unit(p)) head_end = std::max(head_end, *end + (p.at ? 0 : next_start_));
+  }
+  const auto in_order = [&](std::vector<const Placed*>& directives) {
+    // Idioms may come in any order; directives keep theirs, which a label without `when` depends on.
+    if (!whens_given)
+      std::ranges::stable_sort(directives, {}, [](const Placed* p) { return p->at ? p->at->end : INT64_MIN; });
+  };
+  in_order(head_directives);
+  std::ranges::stable_sort(tail_directives, {}, [&](const Placed* p) { return from_end(p->at->end, *p->at); });
+
+  if (!tail && size_ && *size_ / arch_.unit <= INT32_MAX) head_end = std::max(head_end, *size_ / arch_.unit);
+  head_end = std::min(head_end, next_start_ + INT32_MAX);
+  if (!head_directives.empty()) add({next_start_, head_end - next_start_}, std::move(head_directives));
+  if (tail) add({*tail, *tail}, std::move(tail_directives));
+}
+
+void DraftLayout::add(const Extent& extent, std::vector<const Placed*> directives) {
+  RegionSpec& spec = regions.emplace_back();
+  spec.insn_count = static_cast<std::int32_t>(extent.count);
+  for (const Placed* p : directives) {
+    const std::int32_t when = place(*p, extent);
+    spec.ops.push_back(encode(*p, when));
+  }
+  next_start_ = extent.from_end() ? next_start_ : next_start_ + extent.count;
+}
+
+std::int32_t DraftLayout::place(const Placed& p, const Extent& extent) {
+  if (p.raw) return p.raw->when;
+  return p.at ? place(*p.at, extent) : p.when;
+}
+
+std::int32_t DraftLayout::place(const Instruction& at, const Extent& extent) {
+  if (extent.count == 0) return 0;  // by convention: an instruction elsewhere
+  const auto refused = [&](ErrorCode code, const char* reason) {
+    refuse(code, at.begin, text(at) + ": " + reason);
+    return 0;
+  };
+  if (at.begin >= at.end) return refused(ErrorCode::e_range, "no bytes between begin and end");
+  if (at.begin % arch_.unit != 0 || at.end % arch_.unit != 0)
+    return refused(ErrorCode::e_range, "not on the boundaries of the CPU's instructions");
+  if (at.begin < 0 && at.end > 0) return refused(ErrorCode::e_when, "reaches across the end of the procedure");
+  if (at.from_end() != extent.from_end() && !size_)
+    return refused(ErrorCode::e_when, "its region begins at the other end of a procedure of unknown size");
+
+  const std::int64_t shift = at.from_end() == extent.from_end() ? 0 : at.from_end() ? *size_ : -*size_;
+  const std::int64_t begin = (at.begin + shift) / arch_.unit;
+  const std::int64_t end = (at.end + shift) / arch_.unit;
+  const std::int64_t region_end = extent.from_end() ? 0 : extent.start + extent.count;
+  if (begin < extent.start || end > region_end) {
+    const std::string where = offset_text(extent.start * arch_.unit) + ".." +
+                              (extent.from_end() ? "end" : offset_text(region_end * arch_.unit));
+    return refused(ErrorCode::e_when, ("outside of its region " + where).c_str());
+  }
+  return static_cast<std::int32_t>(end - extent.start - 1);
+}
+
+unw_dyn_op_t DraftLayout::encode(const Placed& p, std::int32_t when) {
+  if (p.raw) return *p.raw;
+  const DraftDirective& d = p.directive;
+  unw_word_t value = static_cast<unw_word_t>(d.value);
+  if (p.automatic_label) value = label_number(d.value);
+  if (d.tag == UNW_DYN_SAVE_REG) value = static_cast<unw_word_t>(number_of(d.saved_in));
+  const bool names_register = d.tag == UNW_DYN_SAVE_REG || d.tag == UNW_DYN_SPILL_FP_REL ||
+                              d.tag == UNW_DYN_SPILL_SP_REL || d.tag == UNW_DYN_ADD;
+  return _U_dyn_op(d.tag, _U_QP_TRUE, when, names_register ? number_of(d.reg) : 0, value);
+}
+
+int DraftLayout::number_of(RegNum reg) {
+  const RegisterInfo* info = arch_.by_dwarf(reg);
+  if (info && info->libunwind >= 0) return info->libunwind;
+  refuse(ErrorCode::e_reg, -1,
+         info ? std::string(info->name) + " has no libunwind number: rows can name it, directives cannot"
+              : std::string(arch_.name) + " has no register with DWARF number " + std::to_string(reg));
+  return -1;
+}
+
+/// The numbers 1, 2, .. that explicit directives leave free.
+unw_word_t DraftLayout::label_number(std::int64_t remembered) const {
+  unw_word_t number = 0;
+  for (std::int64_t i = 0; i < remembered; ++i) do
+      ++number;
+    while (labels_in_use_.contains(number));
+  return number;
+}
+
+void DraftLayout::refuse(ErrorCode code, std::int64_t offset, const std::string& reason) {
+  Finding finding;
+  finding.code = code;
+  finding.region = static_cast<int>(regions.size()) - 1;
+  finding.directive = regions.empty() ? -1 : static_cast<int>(regions.back().ops.size());
+  finding.offset = offset < 0 ? -1 : offset;
+  finding.text = "region " + std::to_string(finding.region) + ", directive " + std::to_string(finding.directive) +
+                 ": " + finding_name(code) + ": " + reason;
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,51 @@
+// From a draft to regions: where each directive stands, and in which unit it is in force.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "builders/procedure_draft.h"
+#include "builders/region_list_p.h"
+
+namespace jitunwind {
+
+/// Lays a draft out. Directives outside of any region become one region, or, so that procedures with different bodies
+/// share a shape, two: the beginning, and the end that is counted from the procedure's end.
+class DraftLayout {
+ public:
+  explicit DraftLayout(const ProcedureDraft& draft);
+
+  std::vector<RegionSpec> regions;
+  std::vector<Finding> findings;
+
+ private:
+  using Placed = ProcedureDraft::Placed;
+  /// Units; a start from the end is negative.
+  struct Extent {
+    std::int64_t start;
+    std::int64_t count;
+    bool from_end() const noexcept { return start < 0; }
+  };
+
+  void add_explicit(const ProcedureDraft::Region& region);
+  void add_automatic(const ProcedureDraft::Region& region);
+  void add(const Extent& extent, std::vector<const Placed*> directives);
+  std::optional<std::int64_t> tail_begin(const ProcedureDraft::Region& region) const;
+  std::optional<std::int64_t> end_unit(const Placed& placed) const;
+  std::int64_t from_end(std::int64_t offset, const Instruction& at) const;
+
+  std::int32_t place(const Placed& placed, const Extent& extent);
+  std::int32_t place(const Instruction& at, const Extent& extent);
+  unw_dyn_op_t encode(const Placed& placed, std::int32_t when);
+  int number_of(RegNum reg);
+  unw_word_t label_number(std::int64_t remembered) const;
+  void refuse(ErrorCode code, std::int64_t offset, const std::string& reason);
+
+  const Arch& arch_;
+  std::optional<std::int64_t> size_;    // bytes
+  std::int64_t next_start_ = 0;         // units
+  std::set<unw_word_t> labels_in_use_;  // by explicit directives
+};
+
+}  // namespace jitunwind

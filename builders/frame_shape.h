@@ -1,0 +1,89 @@
+// Frame shapes: how a frame is built and released, apart from which procedure does it. Procedures with equal
+// descriptions share one shape, so that a thousand functions with one prologue own one region list.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "dyn_info/directives.h"
+#include "dyn_info/libunwind-dynamic.h"
+#include "unwind_core/frame_row.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// A place in a procedure of any size: bytes from its start, or, negative, from its end.
+using CodeOffset = std::int64_t;
+
+/// One row of a shape that is given as rows, and from where on it holds.
+struct ShapeRow {
+  CodeOffset offset = 0;
+  FrameRow row;
+};
+
+/// A counted reference to an interned shape: structurally equal shapes are one object process-wide, which lives until
+/// its last reference is gone, those of registered procedures included. What it refers to never changes.
+///
+/// Thread-safe; not signal-safe. Copying costs one atomic increment. The pool behind it is never destroyed: shapes may
+/// be held by static objects.
+class FrameShape {
+ public:
+  /// Empty: for assigning to.
+  FrameShape() noexcept = default;
+  FrameShape(const FrameShape& other) noexcept;
+  FrameShape(FrameShape&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  FrameShape& operator=(FrameShape other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~FrameShape();
+
+  explicit operator bool() const noexcept { return node_ != nullptr; }
+  /// Equal references: the same shape.
+  friend bool operator==(const FrameShape&, const FrameShape&) noexcept = default;
+
+  // Precondition of everything below: not empty.
+
+  const Arch& arch() const noexcept;
+  /// Given as rows, registered in table format; else as directives.
+  bool has_rows() const noexcept;
+  /// Null for a leaf and for a shape of rows. Valid as long as a reference is held.
+  const unw_dyn_region_info_t* regions() const noexcept;
+  /// 0 for a shape of directives.
+  std::size_t row_count() const noexcept;
+  /// Rows placed from the start come first, each kind in ascending order. Expressions belong to the shape.
+  /// Precondition: i < row_count().
+  ShapeRow row(std::size_t i) const noexcept;
+  /// Bytes that a procedure of this shape has at least.
+  std::uint64_t min_size() const noexcept;
+  /// What the check of the directives had to say, warnings only.
+  std::span<const Finding> warnings() const noexcept;
+
+  /// References at this moment, this one included.
+  std::size_t users() const noexcept;
+  /// Memory that all users share.
+  std::size_t bytes() const noexcept;
+
+  /// The directives, a line each: "region 7", "  ADD rsp,24 @3". Allocates.
+  std::string directives_text() const;
+
+ private:
+  friend class ShapePool;
+  struct Node;
+  explicit FrameShape(Node* node) noexcept : node_(node) {}
+
+  Node* node_ = nullptr;
+};
+
+/// What the shapes of this process amount to now. Thread-safe.
+struct FrameShapeStatistics {
+  std::size_t shapes = 0;
+  std::size_t bytes = 0;
+};
+FrameShapeStatistics frame_shape_statistics() noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,297 @@
+// Describing how a procedure builds and releases its frame. Two levels that mix freely:
+//
+//   idioms: what real instructions do, each with the bytes it occupies in the procedure
+//
+//     auto add = x86_64::describe("add")
+//                    .push({0, 1}, rbp)
+//                    .set_frame_pointer({1, 4}, rbp)
+//                    .push({4, 5}, rbx)
+//                    .deallocate({-4, -3}, 8)              // negative: counted from the procedure's end
+//                    .pop({-3, -2})
+//                    .build();
+//
+//   directives: those of the dynamic unwind information (docs/directives.md), by their names and `when`
+//
+//     auto add = x86_64::describe("add").region(7).add(0, rsp, -8).spill_sp_rel(0, rbp, 0)...
+//                    .region(-5).add(1, rsp, +8)...build();
+//
+// and, for frames that neither can say, rows: .row_at(0x12, "cfa=[rbp-8] rbx=[cfa-24] ra=[cfa-8]").
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "builders/cpu_register.h"
+#include "builders/procedure_draft.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// A stack probe loop as compilers emit it for large frames:
+///   lea r11,[rsp-65536];  again: sub rsp,4096; ...; cmp rsp,r11; jne again
+struct ProbeLoop {
+  Instruction bound;       ///< computes the final SP into a scratch register
+  Instruction first_step;  ///< first instruction of the loop that moves SP
+  Instruction back;        ///< the jump that closes it
+  std::int64_t bytes;      ///< by which SP is lower after the loop
+};
+
+/// Begin with x86_64::describe() or aarch64::describe(). Every function returns the builder and only records; mistakes
+/// come out of build(), which may be called more than once and leaves the builder usable. Copies are independent: a
+/// common beginning can be kept. Allocates; one thread at a time.
+///
+/// An instruction's effect holds behind it, so that rows are right at every instruction. Offsets from SP and frame
+/// pointer are those after the instruction. Where nothing is said, a register holds its caller's value, and what an
+/// instruction reloads from a slot that is released with it or later (pop, ldp, ldr) need not be said.
+template <class Cpu>
+class ProcedureBuilder {
+ public:
+  using Reg = CpuRegister<Cpu>;
+
+  explicit ProcedureBuilder(std::string_view name = {}) : draft_(Cpu::arch(), name) {}
+
+  // The procedure as a whole.
+
+  /// The procedure has exactly this size. Idioms may then lie anywhere, and register_code() insists on it. Without it
+  /// what lies behind the body is placed from the end, by negative offsets or by a negative region.
+  ProcedureBuilder& size(std::uint64_t bytes) { return draft_.set_size(bytes), *this; }
+  /// Address of the personality routine, of type _Unwind_Personality_Fn.
+  ProcedureBuilder& personality(Addr handler) { return draft_.set_personality(handler), *this; }
+  /// Address of the language specific data that the personality routine reads; Code::lsda overrides it.
+  ProcedureBuilder& lsda(Addr address) { return draft_.set_lsda(address), *this; }
+  /// Value of the global pointer, on CPUs that have one.
+  ProcedureBuilder& gp(Addr value) { return draft_.set_gp(value), *this; }
+  /// The code ends in a call that does not return, or in a jump, with its frame in place: no w_unbalanced.
+  ProcedureBuilder& ends_without_return() { return draft_.set_ends_without_return(), *this; }
+
+  // Idioms: building the frame.
+
+  /// push reg, saving the caller's value of reg. For the value of anything else (an argument, a scratch register, a
+  /// register that was saved before) use push(at).
+  ProcedureBuilder& push(Instruction at, Reg reg) requires(Cpu::k_has_push) {
+    return instruction(at, {add_sp(-word()), Directive::spill_sp_rel(reg.dwarf(), 0)});
+  }
+  ProcedureBuilder& push(Instruction at) requires(Cpu::k_has_push) { return instruction(at, {add_sp(-word())}); }
+  /// enter bytes,0
+  ProcedureBuilder& enter(Instruction at, std::int64_t bytes) requires(Cpu::k_has_push) {
+    const RegNum fp = Cpu::arch().fp;
+    return instruction(at, {add_sp(minus(-word(), bytes)), Directive::spill_sp_rel(fp, bytes),
+                            Directive::save_reg(Cpu::arch().sp, fp), Directive::add(fp, bytes)});
+  }
+  /// sub sp,bytes
+  ProcedureBuilder& allocate(Instruction at, std::int64_t bytes) { return instruction(at, {add_sp(minus(0, bytes))}); }
+
+  /// reg := SP + above_sp, from where on the frame is found through reg: mov rbp,rsp; lea rbp,[rsp+n]; add x29,sp,#n.
+  /// A preserved register must have been saved before.
+  ProcedureBuilder& set_frame_pointer(Instruction at, Reg reg, std::int64_t above_sp = 0) {
+    const Directive set = Directive::save_reg(Cpu::arch().sp, reg.dwarf());
+    if (above_sp == 0) return instruction(at, {set});
+    return instruction(at, {set, Directive::add(reg.dwarf(), above_sp)});
+  }
+  /// reg := reg + bytes while reg is the frame pointer.
+  ProcedureBuilder& move_frame_pointer(Instruction at, Reg reg, std::int64_t bytes) {
+    return instruction(at, {Directive::add(reg.dwarf(), bytes)});
+  }
+
+  /// Saves the caller's value of reg at [SP + offset]; a negative offset lies in the red zone. For a vector register
+  /// its preserved part.
+  ProcedureBuilder& save_at_sp(Instruction at, Reg reg, std::int64_t offset) {
+    return instruction(at, {Directive::spill_sp_rel(reg.dwarf(), offset)});
+  }
+  /// Saves the caller's value of reg at [frame pointer + offset].
+  ProcedureBuilder& save_at_fp(Instruction at, Reg reg, std::int64_t offset) {
+    return instruction(at, {Directive::spill_fp_rel(reg.dwarf(), offset)});
+  }
+  /// mov to, reg: the caller's value of reg is in register `to` from now on.
+  ProcedureBuilder& move_to(Instruction at, Reg reg, Reg to) {
+    return instruction(at, {Directive::save_reg(reg.dwarf(), to.dwarf())});
+  }
+
+  /// stp first,second,[sp,#offset]
+  ProcedureBuilder& store_pair(Instruction at, Reg first, Reg second, std::int64_t offset) requires(Cpu::k_has_pairs) {
+    return instruction(at, {Directive::spill_sp_rel(first.dwarf(), offset),
+                            Directive::spill_sp_rel(second.dwarf(), minus(offset, -word()))});
+  }
+  /// stp first,second,[sp,#moved]!  with moved < 0
+  ProcedureBuilder& store_pair_pre(Instruction at, Reg first, Reg second,
+                                   std::int64_t moved) requires(Cpu::k_has_pairs) {
+    return instruction(at, {add_sp(moved), Directive::spill_sp_rel(first.dwarf(), 0),
+                            Directive::spill_sp_rel(second.dwarf(), word())});
+  }
+  /// str reg,[sp,#moved]!  with moved < 0
+  ProcedureBuilder& store_pre(Instruction at, Reg reg, std::int64_t moved) requires(Cpu::k_has_pairs) {
+    return instruction(at, {add_sp(moved), Directive::spill_sp_rel(reg.dwarf(), 0)});
+  }
+  /// paciasp, pacibsp: the return address is signed from now on.
+  ProcedureBuilder& sign_return_address(Instruction at) requires(Cpu::k_signs_return_address) {
+    return instruction(at, {Directive::add(Cpu::arch().sign_state, 1)});
+  }
+
+  // Idioms: SP moved by an amount that the generator does not know.
+
+  /// and sp,-alignment. The frame must be found through a frame pointer or a saved SP from now on.
+  ProcedureBuilder& realign(Instruction at) { return instruction(at, {add_sp(k_unknown_distance)}); }
+  /// sub sp,reg: memory of variable size. As realign().
+  ProcedureBuilder& allocate_variable(Instruction at) { return instruction(at, {add_sp(k_unknown_distance)}); }
+  /// mov [sp+offset],reg, reg being the frame pointer: the frame is found through this slot from now on, and the
+  /// register is free for other use.
+  ProcedureBuilder& store_sp(Instruction at, std::int64_t offset) {
+    return instruction(at, {Directive::spill_sp_rel(Cpu::arch().sp, offset)});
+  }
+  /// mov sp,[sp+offset]: from the slot of store_sp().
+  ProcedureBuilder& reload_sp(Instruction at) {
+    return instruction(at, {Directive::save_reg(Cpu::arch().sp, Cpu::arch().sp)});
+  }
+  /// The loop moves SP in steps, `scratch` holds its final value meanwhile.
+  ProcedureBuilder& probe_loop(const ProbeLoop& loop, Reg scratch) {
+    const RegNum sp = Cpu::arch().sp;
+    set_frame_pointer(loop.bound, scratch, minus(0, loop.bytes));
+    instruction(loop.first_step, {add_sp(k_unknown_distance)});
+    return instruction(loop.back, {Directive::save_reg(scratch.dwarf(), sp)});
+  }
+
+  // Idioms: releasing the frame.
+
+  /// pop reg, of any register: a preserved one saved there holds its caller's value again.
+  ProcedureBuilder& pop(Instruction at) requires(Cpu::k_has_push) { return instruction(at, {add_sp(word())}); }
+  ProcedureBuilder& pop(Instruction at, [[maybe_unused]] Reg reg) requires(Cpu::k_has_push) { return pop(at); }
+  /// add sp,bytes
+  ProcedureBuilder& deallocate(Instruction at, std::int64_t bytes) { return instruction(at, {add_sp(bytes)}); }
+  /// SP := fp + offset, fp being the frame pointer: mov rsp,rbp; lea rsp,[rbp-8]; sub sp,x29,#16.
+  ProcedureBuilder& restore_sp(Instruction at, Reg fp, std::int64_t offset = 0) {
+    const Directive restore = Directive::save_reg(fp.dwarf(), Cpu::arch().sp);
+    if (offset == 0) return instruction(at, {restore});
+    return instruction(at, {restore, add_sp(offset)});
+  }
+  /// leave
+  ProcedureBuilder& leave(Instruction at) requires(Cpu::k_has_push) {
+    return instruction(at, {Directive::save_reg(Cpu::arch().fp, Cpu::arch().sp), add_sp(word())});
+  }
+  /// reg holds its caller's value again although its slot is not released yet: mov rbp,[rsp+n] in front of add rsp,m.
+  ProcedureBuilder& reload(Instruction at, Reg reg) {
+    return instruction(at, {Directive::save_reg(reg.dwarf(), reg.dwarf())});
+  }
+  /// ldp first,second,[sp,#n] whose slots are not released yet
+  ProcedureBuilder& reload_pair(Instruction at, Reg first, Reg second) requires(Cpu::k_has_pairs) {
+    return instruction(
+        at, {Directive::save_reg(first.dwarf(), first.dwarf()), Directive::save_reg(second.dwarf(), second.dwarf())});
+  }
+  /// ldp first,second,[sp],#moved  with moved > 0
+  ProcedureBuilder& load_pair_post(Instruction at, [[maybe_unused]] Reg first, [[maybe_unused]] Reg second,
+                                   std::int64_t moved) requires(Cpu::k_has_pairs) {
+    return instruction(at, {add_sp(moved)});
+  }
+  /// ldr reg,[sp],#moved  with moved > 0
+  ProcedureBuilder& load_post(Instruction at, [[maybe_unused]] Reg reg, std::int64_t moved) requires(Cpu::k_has_pairs) {
+    return instruction(at, {add_sp(moved)});
+  }
+  /// autiasp, autibsp: the return address is plain again.
+  ProcedureBuilder& authenticate_return_address(Instruction at) requires(Cpu::k_signs_return_address) {
+    return instruction(at, {Directive::add(Cpu::arch().sign_state, 1)});
+  }
+  /// pop to, of the return address: it is found in register `to` from now on.
+  ProcedureBuilder& pop_return_address(Instruction at, Reg to) requires(Cpu::k_has_push) {
+    return instruction(at, {Directive::save_reg(Cpu::arch().ra, to.dwarf()), add_sp(word())});
+  }
+
+  /// An early return, in the middle of the procedure: remember() the state of the body, describe the epilogue, then
+  /// restore() with the instruction that leaves (ret, a tail jump); code behind it has the state remembered last. One
+  /// remember() serves any number of early returns.
+  ProcedureBuilder& remember() { return draft_.remember(), *this; }
+  ProcedureBuilder& restore(Instruction leaving) { return draft_.restore(leaving), *this; }
+
+  // Idioms: calls.
+
+  /// call: changes nothing, but lets build() check that the frame can be left during the call (e_lr).
+  ProcedureBuilder& call(Instruction at) { return draft_.add_call(at), *this; }
+  /// call, of a procedure that pops `bytes` of arguments when it returns. Not in force during the call.
+  ProcedureBuilder& callee_pops(Instruction call, std::int64_t bytes) { return instruction(call, {add_sp(bytes)}); }
+
+  // Frames built elsewhere.
+
+  /// The frame as it is when this code is entered: a cold part, a second entry point, code entered by on-stack
+  /// replacement. `sp_distance` is CFA - SP where it is known and the row does not say it. Written as empty regions of
+  /// directives and checked against the row; a row that they cannot say is refused (use row_at(0, row)).
+  ProcedureBuilder& entry_state(const FrameRow& row, std::optional<std::int64_t> sp_distance = {}) {
+    return draft_.entry_state(row, sp_distance), *this;
+  }
+  ProcedureBuilder& entry_state(std::string_view row, std::optional<std::int64_t> sp_distance = {}) {
+    return draft_.entry_state(row, sp_distance), *this;
+  }
+
+  /// The row from this code offset on (negative: from the end), up to the next row given, or to the next instruction
+  /// behind which the other directives and idioms say something new. Any row: it is registered as call frame
+  /// information instead of directives. Text or value; expressions are copied.
+  ProcedureBuilder& row_at(std::int64_t offset, const FrameRow& row) { return draft_.row_at(offset, row), *this; }
+  ProcedureBuilder& row_at(std::int64_t offset, std::string_view row) { return draft_.row_at(offset, row), *this; }
+
+  // Directives.
+  // `when` counts instruction units (bytes on x86-64, instructions on AArch64) from the start of the region; the
+  // directive is in force behind the instruction that contains this unit. Negative: from the region's start on.
+
+  /// Begins the next region: so many units; 0: an empty region, whose directives are in force at once; negative: the
+  /// last units of the procedure. Without any region the whole procedure is one.
+  ProcedureBuilder& region(std::int32_t insn_count) { return draft_.open_region(insn_count), *this; }
+
+  ProcedureBuilder& save_reg(std::int32_t when, Reg reg, Reg in) {
+    return directive(when, Directive::save_reg(reg.dwarf(), in.dwarf()));
+  }
+  ProcedureBuilder& spill_sp_rel(std::int32_t when, Reg reg, std::int64_t offset) {
+    return directive(when, Directive::spill_sp_rel(reg.dwarf(), offset));
+  }
+  ProcedureBuilder& spill_fp_rel(std::int32_t when, Reg reg, std::int64_t offset) {
+    return directive(when, Directive::spill_fp_rel(reg.dwarf(), offset));
+  }
+  /// k_unknown_distance: by an amount that is not known.
+  ProcedureBuilder& add(std::int32_t when, Reg reg, std::int64_t value) {
+    return directive(when, Directive::add(reg.dwarf(), value));
+  }
+  ProcedureBuilder& pop_frames(std::int32_t when, std::int64_t count) {
+    return directive(when, Directive::pop_frames(count));
+  }
+  /// Without `when` (-1): the state after the directives in front of it in this region.
+  ProcedureBuilder& label_state(unw_word_t label) { return label_state(-1, label); }
+  ProcedureBuilder& label_state(std::int32_t when, unw_word_t label) {
+    return directive(when, Directive::label_state(label));
+  }
+  /// Without `when` (-1): from the region's start on.
+  ProcedureBuilder& copy_state(unw_word_t label) { return copy_state(-1, label); }
+  ProcedureBuilder& copy_state(std::int32_t when, unw_word_t label) {
+    return directive(when, Directive::copy_state(label));
+  }
+  /// Behaves like the code at `address`, which is registered or has unwind information of its own. Must be alone in its
+  /// region.
+  ProcedureBuilder& alias(Addr address) { return alias(-1, address); }
+  ProcedureBuilder& alias(std::int32_t when, Addr address) { return directive(when, Directive::alias(address)); }
+  ProcedureBuilder& stop() { return directive(-1, Directive::stop()); }
+  /// Any of these, for code that chooses at run time.
+  ProcedureBuilder& directive(std::int32_t when, const DraftDirective& directive) {
+    return draft_.directive(when, directive), *this;
+  }
+  /// Any directive as it is, registers by libunwind number.
+  ProcedureBuilder& op(const unw_dyn_op_t& raw) { return draft_.raw(raw), *this; }
+
+  // The result.
+
+  /// Chooses the format, shares the frame shape, and checks everything that docs/directives.md "Validation" lists.
+  Result<Description, BuildError> build() const { return draft_.build(); }
+
+ private:
+  using Directive = DraftDirective;
+
+  static std::int64_t word() noexcept { return Cpu::arch().word_size; }
+  /// Wraps around: nonsense is for build() to find.
+  static std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+  }
+  static Directive add_sp(std::int64_t value) noexcept { return Directive::add(Cpu::arch().sp, value); }
+
+  ProcedureBuilder& instruction(Instruction at, std::initializer_list<Directive> directives) {
+    return draft_.instruction(at, directives), *this;
+  }
+  ProcedureDraft draft_;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

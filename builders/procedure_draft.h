@@ -1,0 +1,139 @@
+// What a ProcedureBuilder has been told so far, without the CPU's types: directives, rows, and where they hold. build()
+// lays directives out in regions, or renders everything to rows where a row was given, and checks the result.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "builders/description.h"
+#include "dyn_info/libunwind-dynamic.h"
+#include "unwind_core/row_text.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// The bytes of one instruction: begin inclusive, end exclusive, as offsets in the procedure. Negative offsets count
+/// from the procedure's end, {-1, 0} being its last byte: an epilogue can be described before the size is known.
+struct Instruction {
+  std::int64_t begin;
+  std::int64_t end;
+
+  // Of any integer types: code offsets come as size_t, uint32_t and int.
+  template <std::integral Begin, std::integral End>
+  constexpr Instruction(Begin b, End e) noexcept
+      : begin(static_cast<std::int64_t>(b)), end(static_cast<std::int64_t>(e)) {}
+
+  constexpr bool from_end() const noexcept { return begin < 0; }
+};
+
+/// The value of an ADD by an amount that is not known.
+inline constexpr std::int64_t k_unknown_distance = INT64_MIN;
+
+/// One directive with its registers by DWARF number, not placed yet.
+struct DraftDirective {
+  unw_dyn_operation_t tag = UNW_DYN_STOP;
+  RegNum reg = k_no_reg;
+  RegNum saved_in = k_no_reg;  ///< SAVE_REG only
+  std::int64_t value = 0;
+
+  static DraftDirective save_reg(RegNum reg, RegNum in) noexcept { return {UNW_DYN_SAVE_REG, reg, in, 0}; }
+  static DraftDirective spill_sp_rel(RegNum reg, std::int64_t offset) noexcept {
+    return {UNW_DYN_SPILL_SP_REL, reg, k_no_reg, offset};
+  }
+  static DraftDirective spill_fp_rel(RegNum reg, std::int64_t offset) noexcept {
+    return {UNW_DYN_SPILL_FP_REL, reg, k_no_reg, offset};
+  }
+  static DraftDirective add(RegNum reg, std::int64_t value) noexcept { return {UNW_DYN_ADD, reg, k_no_reg, value}; }
+  static DraftDirective pop_frames(std::int64_t count) noexcept {
+    return {UNW_DYN_POP_FRAMES, k_no_reg, k_no_reg, count};
+  }
+  static DraftDirective label_state(unw_word_t label) noexcept {
+    return {UNW_DYN_LABEL_STATE, k_no_reg, k_no_reg, static_cast<std::int64_t>(label)};
+  }
+  static DraftDirective copy_state(unw_word_t label) noexcept {
+    return {UNW_DYN_COPY_STATE, k_no_reg, k_no_reg, static_cast<std::int64_t>(label)};
+  }
+  static DraftDirective alias(Addr address) noexcept {
+    return {UNW_DYN_ALIAS, k_no_reg, k_no_reg, static_cast<std::int64_t>(address)};
+  }
+  static DraftDirective stop() noexcept { return {}; }
+
+  /// SP moves towards the caller's frame: where an epilogue may begin.
+  bool releases_stack(const Arch& arch) const noexcept;
+};
+
+/// Not for direct use: ProcedureBuilder is the interface. Every function only records; mistakes come out of build(). A
+/// copy is independent. Allocates; used by one thread at a time.
+class ProcedureDraft {
+ public:
+  ProcedureDraft(const Arch& arch, std::string_view name);
+
+  void open_region(std::int32_t insn_count);
+  void directive(std::int32_t when, const DraftDirective& directive);
+  void raw(const unw_dyn_op_t& op);
+  void instruction(Instruction at, std::initializer_list<DraftDirective> directives);
+  void remember();
+  void restore(Instruction last);
+  void entry_state(const FrameRow& row, std::optional<std::int64_t> sp_distance);
+  void entry_state(std::string_view row, std::optional<std::int64_t> sp_distance);
+  void row_at(std::int64_t offset, const FrameRow& row);
+  void row_at(std::int64_t offset, std::string_view row);
+
+  void add_call(Instruction at) { calls_.push_back(at); }
+  void set_size(std::uint64_t bytes);
+  void set_personality(Addr handler) { personality_ = handler; }
+  void set_lsda(Addr lsda) { lsda_ = lsda; }
+  void set_gp(Addr gp) { gp_ = gp; }
+  void set_ends_without_return() { ends_without_return_ = true; }
+
+  Result<Description, BuildError> build() const;
+
+ private:
+  friend class DraftLayout;
+  friend class DraftBuild;
+
+  /// A directive and its place: behind an instruction, or at a given `when` of its region.
+  struct Placed {
+    DraftDirective directive;
+    std::optional<Instruction> at;
+    std::int32_t when = 0;
+    std::optional<unw_dyn_op_t> raw;
+    bool automatic_label = false;  // value is the number of the remember()
+  };
+  struct Region {
+    std::optional<std::int32_t> insn_count;  // none: the directives outside of any region
+    bool entry_state = false;
+    std::vector<Placed> directives;
+  };
+  struct GivenRow {
+    std::int64_t offset;
+    FrameRow row;
+    std::shared_ptr<const ExpressionPool> expressions;  // what the row's expressions point into
+  };
+
+  Region& current();
+  void refuse(ErrorCode code, const std::string& place, const std::string& reason);
+
+  const Arch* arch_;
+  std::string name_;
+  std::vector<Region> regions_;
+  std::vector<GivenRow> rows_;
+  std::vector<Instruction> calls_;
+  std::vector<Finding> findings_;
+  std::optional<std::uint64_t> size_;
+  Addr personality_ = 0;
+  Addr lsda_ = 0;
+  Addr gp_ = 0;
+  std::int64_t remembered_ = 0;
+  bool ends_without_return_ = false;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <cstring>
+
+#include "builders/region_list_p.h"
+#include "dyn_info/directives.h"
+
+namespace jitunwind {
+namespace {
+
+std::span<const unw_dyn_op_t> ops_of(const unw_dyn_region_info_t& region) noexcept {
+  return {region.op, region.op_count};
+}
+
+// FNV-1a, 64 bit.
+struct Hasher {
+  std::uint64_t value = 0xcbf29ce484222325u;
+  void add(const void* data, std::size_t size) noexcept {
+    for (const auto* p = static_cast<const unsigned char*>(data); size != 0; ++p, --size)
+      value = (value ^ *p) * 0x100000001b3u;
+  }
+};
+
+}  // namespace
+
+RegionList::RegionList(std::span<const RegionSpec> regions) {
+  for (const RegionSpec& region : regions) bytes_ += _U_dyn_region_info_size(region.ops.size());
+  if (bytes_ == 0) return;
+  storage_ = std::make_unique<std::byte[]>(bytes_);
+  std::byte* at = storage_.get();
+  unw_dyn_region_info_t* previous = nullptr;
+  for (const RegionSpec& spec : regions) {
+    auto* const region = reinterpret_cast<unw_dyn_region_info_t*>(at);
+    region->next = nullptr;
+    region->insn_count = spec.insn_count;
+    region->op_count = static_cast<std::uint32_t>(spec.ops.size());
+    std::ranges::copy(spec.ops, region->op);
+    if (previous) previous->next = region;
+    previous = region;
+    at += _U_dyn_region_info_size(spec.ops.size());
+  }
+}
+
+std::uint64_t RegionList::hash() const noexcept {
+  Hasher hasher;
+  for (const unw_dyn_region_info_t* r = first(); r; r = r->next) {
+    hasher.add(&r->insn_count, sizeof r->insn_count);
+    hasher.add(&r->op_count, sizeof r->op_count);
+    hasher.add(r->op, r->op_count * sizeof(unw_dyn_op_t));
+  }
+  return hasher.value;
+}
+
+bool operator==(const RegionList& a, const RegionList& b) noexcept {
+  if (a.bytes_ != b.bytes_) return false;
+  const unw_dyn_region_info_t* x = a.first();
+  const unw_dyn_region_info_t* y = b.first();
+  for (; x && y; x = x->next, y = y->next) {
+    if (x->insn_count != y->insn_count || x->op_count != y->op_count) return false;
+    // No padding: 1 + 1 + 2 + 4 + 8 bytes.
+    if (x->op_count != 0 && std::memcmp(x->op, y->op, x->op_count * sizeof(unw_dyn_op_t)) != 0) return false;
+  }
+  return x == y;
+}
+
+std::vector<CodeOffset> boundaries(const unw_dyn_region_info_t* regions, const Arch& arch) {
+  std::vector<CodeOffset> from_start{0};
+  std::vector<CodeOffset> from_end;
+  std::int64_t start = 0;
+  for (const unw_dyn_region_info_t* r = regions; r; r = r->next) {
+    const bool at_end = r->insn_count < 0;
+    const std::int64_t length = at_end ? -std::int64_t{r->insn_count} : r->insn_count;
+    if (at_end) start = r->insn_count;
+    auto& out = at_end ? from_end : from_start;
+    out.push_back(start * arch.unit);
+    for (const unw_dyn_op_t& op : ops_of(*r)) {
+      if (op.tag == UNW_DYN_STOP) break;
+      // In force behind unit `when`, clipped to the region's last one; negative: from its start on.
+      const std::int64_t behind = op.when < 0 ? 0 : std::min<std::int64_t>(op.when + std::int64_t{1}, length);
+      if (!at_end || start + behind < 0) out.push_back((start + behind) * arch.unit);
+    }
+    start += length;
+    if (!at_end) out.push_back(start * arch.unit);  // POP_FRAMES takes effect here
+  }
+  for (auto* offsets : {&from_start, &from_end}) {
+    std::ranges::sort(*offsets);
+    offsets->erase(std::unique(offsets->begin(), offsets->end()), offsets->end());
+  }
+  from_start.insert(from_start.end(), from_end.begin(), from_end.end());
+  return from_start;
+}
+
+std::uint64_t covered_bytes(const unw_dyn_region_info_t* regions, const Arch& arch) noexcept {
+  std::uint64_t units = 0;
+  for (const unw_dyn_region_info_t* r = regions; r; r = r->next) {
+    const std::int64_t count = r->insn_count;
+    units += static_cast<std::uint64_t>(count < 0 ? -count : count);
+  }
+  return units * arch.unit;
+}
+
+std::string regions_text(const unw_dyn_region_info_t* regions, const Arch& arch) {
+  std::string text;
+  for (const unw_dyn_region_info_t* r = regions; r; r = r->next) {
+    text += "region " + std::to_string(r->insn_count) + "\n";
+    for (const unw_dyn_op_t& op : ops_of(*r)) text += "  " + directive_text(op, arch) + "\n";
+  }
+  return text;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,52 @@
+// Region lists in one block of memory: built from vectors, compared and hashed by content.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "builders/frame_shape.h"
+#include "dyn_info/libunwind-dynamic.h"
+#include "unwind_core/arch/arch.h"
+
+namespace jitunwind {
+
+/// One region before it has a place in memory.
+struct RegionSpec {
+  std::int32_t insn_count = 0;
+  std::vector<unw_dyn_op_t> ops;
+};
+
+/// An immutable, contiguous region list.
+class RegionList {
+ public:
+  RegionList() noexcept = default;
+  explicit RegionList(std::span<const RegionSpec> regions);
+
+  /// Null when there are no regions.
+  unw_dyn_region_info_t* first() const noexcept { return reinterpret_cast<unw_dyn_region_info_t*>(storage_.get()); }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+  std::uint64_t hash() const noexcept;
+  /// Same counts and directives in the same order.
+  friend bool operator==(const RegionList& a, const RegionList& b) noexcept;
+
+ private:
+  std::unique_ptr<std::byte[]> storage_;
+  std::size_t bytes_ = 0;
+};
+
+/// Every offset at which a directive of the list comes in force or a region begins, without repetition: from the start
+/// ascending, then from the end ascending. A procedure's first byte is always among them.
+std::vector<CodeOffset> boundaries(const unw_dyn_region_info_t* regions, const Arch& arch);
+
+/// Bytes that the list covers at least: all regions, one behind the other.
+std::uint64_t covered_bytes(const unw_dyn_region_info_t* regions, const Arch& arch) noexcept;
+
+/// "region 7\n  ADD rsp,24 @3\n".
+std::string regions_text(const unw_dyn_region_info_t* regions, const Arch& arch);
+
+}  // namespace jitunwind

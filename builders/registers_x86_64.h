@@ -1,0 +1,32 @@
+// The registers of x86-64 by name, and x86_64::describe(), where a description of x86-64 code begins.
+#pragma once
+
+#include <string_view>
+
+#include "builders/procedure_builder.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind::x86_64 {
+
+/// What the builder must know of the instruction set at compile time; everything else is in the CPU's table.
+struct Cpu {
+  static const Arch& arch() noexcept { return jitunwind::arch::x86_64; }
+  static constexpr bool k_has_push = true;    ///< push, pop, enter, leave; a call pushes the return address
+  static constexpr bool k_has_pairs = false;  ///< stp, ldp
+  static constexpr bool k_signs_return_address = false;
+};
+
+using Reg = CpuRegister<Cpu>;
+using Builder = ProcedureBuilder<Cpu>;
+
+inline constexpr Reg rax{0}, rdx{1}, rcx{2}, rbx{3}, rsi{4}, rdi{5}, rbp{6}, rsp{7};
+inline constexpr Reg r8{8}, r9{9}, r10{10}, r11{11}, r12{12}, r13{13}, r14{14}, r15{15};
+inline constexpr Reg rip{16};  ///< the return address
+inline constexpr Reg xmm0{17}, xmm1{18}, xmm2{19}, xmm3{20}, xmm4{21}, xmm5{22}, xmm6{23}, xmm7{24};
+inline constexpr Reg xmm8{25}, xmm9{26}, xmm10{27}, xmm11{28}, xmm12{29}, xmm13{30}, xmm14{31}, xmm15{32};
+
+/// Begins the description of a procedure; builders/procedure_builder.h.
+inline Builder describe(std::string_view name = {}) { return Builder(name); }
+
+}  // namespace jitunwind::x86_64
+#pragma GCC visibility pop

@@ -1,0 +1,208 @@
+#include "builders/registration.h"
+
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "builders/row_table_p.h"
+#include "unwind_core/arch/arch.h"
+
+namespace jitunwind {
+namespace {
+
+/// One allocation a procedure. Behind it, in this order: LSDA record or table; name.
+struct ProcedureBlock {
+  unw_dyn_info_t info;  // first: the registry knows a block by it
+  FrameShape shape;
+  std::size_t bytes;
+
+  std::byte* behind() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+};
+static_assert(offsetof(unw_dyn_info_t, u.pi.name_ptr) == offsetof(unw_dyn_info_t, u.rti.name_ptr));
+
+ProcedureBlock* block_of(unw_dyn_info_t* info) noexcept { return reinterpret_cast<ProcedureBlock*>(info); }
+
+void free_block(ProcedureBlock* block) noexcept {
+  block->~ProcedureBlock();
+  ::operator delete(block);
+}
+
+void free_procedure(void* info) noexcept { free_block(block_of(static_cast<unw_dyn_info_t*>(info))); }
+
+using Procedures = std::vector<unw_dyn_info_t*>;
+void free_procedures(void* list) noexcept {
+  const std::unique_ptr<Procedures> procedures(static_cast<Procedures*>(list));
+  for (unw_dyn_info_t* info : *procedures) free_procedure(info);
+}
+
+/// What a description and a place come to.
+struct Plan {
+  const Description& description;
+  const Code& code;
+  std::string_view name = code.name.empty() ? std::string_view(description.name()) : code.name;
+  Addr lsda = code.lsda != 0 ? code.lsda : description.lsda();
+
+  std::size_t record_ops() const noexcept { return lsda == 0 ? 0 : code.landing_pad_base == 0 ? 2 : 3; }
+  std::size_t payload_bytes() const noexcept {
+    if (description.shape().has_rows()) return RowTable::max_bytes(description.shape());
+    return record_ops() == 0 ? 0 : _U_dyn_region_info_size(record_ops());
+  }
+  std::size_t name_bytes() const noexcept { return name.empty() ? 0 : name.size() + 1; }
+};
+
+/// The shared list, or the private LSDA record in front of it: an empty region whose STOP hides the entries behind it
+/// from every other reader (docs/directives.md, "Language-specific data").
+unw_dyn_region_info_t* region_list(const Plan& plan, std::byte* at) noexcept {
+  // Readers only read it; the structure has no const.
+  auto* const shared = const_cast<unw_dyn_region_info_t*>(plan.description.shape().regions());
+  const std::size_t ops = plan.record_ops();
+  if (ops == 0) return shared;
+  auto* const record = reinterpret_cast<unw_dyn_region_info_t*>(at);
+  record->next = shared;
+  record->insn_count = 0;
+  record->op_count = static_cast<std::uint32_t>(ops);
+  unw_dyn_op_t* op = record->op;
+  _U_dyn_op_stop(op++);
+  *op++ = _U_dyn_op(k_lsda_tag, 0, k_lsda_when, k_lsda_reg, plan.lsda);
+  if (ops == 3) *op++ = _U_dyn_op(k_landing_pad_base_tag, 0, k_lsda_when, k_lsda_reg, plan.code.landing_pad_base);
+  return record;
+}
+
+Status fill(ProcedureBlock& block, const Plan& plan) noexcept {
+  unw_dyn_info_t& info = block.info;
+  info.start_ip = plan.code.start;
+  info.end_ip = plan.code.start + plan.code.size;
+  info.gp = plan.description.gp();
+  info.format = plan.description.format();
+  std::byte* at = block.behind();
+  if (block.shape.has_rows()) {
+    const RowTable::Procedure procedure{{info.start_ip, info.end_ip}, plan.description.personality(), plan.lsda};
+    const Status encoded = RowTable::write(block.shape, procedure, at, info.u.rti);
+    if (!encoded) return encoded;
+  } else {
+    info.u.pi.handler = plan.description.personality();
+    info.u.pi.regions = region_list(plan, at);
+  }
+  if (plan.name.empty()) return Done{};
+  at += plan.payload_bytes();
+  std::memcpy(at, plan.name.data(), plan.name.size());
+  at[plan.name.size()] = std::byte{0};
+  info.u.pi.name_ptr = reinterpret_cast<std::uintptr_t>(at);
+  return Done{};
+}
+
+Result<unw_dyn_info_t*> make_procedure(const Description& description, const Code& code) noexcept {
+  if (host_arch() != nullptr && host_arch() != &description.arch())
+    return Error{ErrorCode::invalid_argument, code.start, "described for another CPU than this process runs on"};
+  if (const Status fits = description.check_size(code.size); !fits) return fits.error();
+  if (code.start + code.size < code.start) return Error{ErrorCode::e_range, code.start, "code range wraps around"};
+
+  const Plan plan{description, code};
+  const std::size_t bytes = sizeof(ProcedureBlock) + plan.payload_bytes() + plan.name_bytes();
+  void* const memory = ::operator new(bytes, std::nothrow);
+  if (!memory) return Error{ErrorCode::out_of_memory, code.start, "no memory for the descriptor"};
+  auto* const block = new (memory) ProcedureBlock{{}, description.shape(), bytes};
+  if (const Status filled = fill(*block, plan); !filled) {
+    free_block(block);
+    return filled.error();
+  }
+  return &block->info;
+}
+
+/// Nothing was taken out: a writer is interrupted on this thread.
+bool untouched(const Error& error) noexcept { return error.code == ErrorCode::in_signal_handler; }
+
+}  // namespace
+
+Registration& Registration::operator=(Registration&& other) noexcept {
+  if (this == &other) return *this;
+  (void)cancel();
+  procedure_ = std::exchange(other.procedure_, nullptr);
+  return *this;
+}
+
+AddrRange Registration::range() const noexcept {
+  return procedure_ ? AddrRange{procedure_->start_ip, procedure_->end_ip} : AddrRange{};
+}
+
+std::size_t Registration::bytes() const noexcept { return procedure_ ? block_of(procedure_)->bytes : 0; }
+
+Status Registration::cancel() noexcept {
+  if (!procedure_) return Done{};
+  const Status cancelled = cancel_procedure(procedure_);
+  if (!cancelled && untouched(cancelled.error())) return cancelled;
+  free_procedure(std::exchange(procedure_, nullptr));
+  return cancelled;
+}
+
+Result<RetireTicket> Registration::retire() noexcept {
+  if (!procedure_) return RetireTicket{};
+  const auto ticket = retire_procedures({&procedure_, 1}, free_procedure, procedure_);
+  if (ticket) procedure_ = nullptr;
+  return ticket;
+}
+
+Result<Registration> register_code(const Description& description, const Code& code) noexcept {
+  const auto made = make_procedure(description, code);
+  if (!made) return made.error();
+  if (const Status registered = register_procedure(*made); !registered) {
+    free_procedure(*made);
+    return registered.error();
+  }
+  return Registration(*made);
+}
+
+RegistrationBatch& RegistrationBatch::operator=(RegistrationBatch&& other) noexcept {
+  if (this == &other) return *this;
+  (void)cancel();
+  procedures_ = std::exchange(other.procedures_, {});
+  return *this;
+}
+
+Status RegistrationBatch::register_code(std::span<const Item> items) {
+  Procedures made;
+  made.reserve(items.size());
+  procedures_.reserve(procedures_.size() + items.size());
+  const auto undo = [&](const Error& error) {
+    for (unw_dyn_info_t* info : made) free_procedure(info);
+    return error;
+  };
+  for (const Item& item : items) {
+    const auto one = make_procedure(*item.description, item.code);
+    if (!one) return undo(one.error());
+    made.push_back(*one);
+  }
+  if (const Status registered = register_procedures(made); !registered) return undo(registered.error());
+  procedures_.insert(procedures_.end(), made.begin(), made.end());
+  return Done{};
+}
+
+void RegistrationBatch::add(Registration&& one) {
+  if (!one) return;
+  procedures_.push_back(one.procedure_);
+  one.procedure_ = nullptr;
+}
+
+Status RegistrationBatch::cancel() noexcept {
+  if (procedures_.empty()) return Done{};
+  const Status cancelled = cancel_procedures(procedures_);
+  if (!cancelled && untouched(cancelled.error())) return cancelled;
+  for (unw_dyn_info_t* info : procedures_) free_procedure(info);
+  procedures_.clear();
+  return cancelled;
+}
+
+Result<RetireTicket> RegistrationBatch::retire() noexcept {
+  if (procedures_.empty()) return RetireTicket{};
+  std::unique_ptr<Procedures> list(new (std::nothrow) Procedures);
+  if (!list) return Error{ErrorCode::out_of_memory, 0, "no memory for the list of what was retired"};
+  list->swap(procedures_);
+  const auto ticket = retire_procedures(*list, free_procedures, list.get());
+  if (ticket)
+    (void)list.release();
+  else
+    list->swap(procedures_);
+  return ticket;
+}
+
+}  // namespace jitunwind

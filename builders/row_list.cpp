@@ -1,0 +1,54 @@
+#include "builders/row_list_p.h"
+
+#include <algorithm>
+
+namespace jitunwind {
+
+RowList::RowList(const std::vector<ShapeRow>& rows, Pools pools) : pools_(std::move(pools)) {
+  rows_.reserve(rows.size());
+  for (const ShapeRow& r : rows) {
+    const auto entries = r.row.entries();
+    entries_.insert(entries_.end(), entries.begin(), entries.end());
+    rows_.push_back({r.offset, r.row.cfa, r.row.args_size, static_cast<std::uint32_t>(entries_.size()), r.row.ra,
+                     r.row.signal_frame});
+  }
+  entries_.shrink_to_fit();
+}
+
+FrameRow RowList::row(std::size_t i) const noexcept {
+  const Packed& packed = rows_[i];
+  FrameRow row;
+  row.cfa = packed.cfa;
+  row.args_size = packed.args_size;
+  row.ra = packed.ra;
+  row.signal_frame = packed.signal_frame;
+  // They come from a row and fit in one.
+  for (std::size_t e = i == 0 ? 0 : rows_[i - 1].entries_end; e < packed.entries_end; ++e)
+    (void)row.set(entries_[e].reg, entries_[e].rule);
+  return row;
+}
+
+std::size_t RowList::bytes() const noexcept {
+  std::size_t expressions = 0;
+  for (const Packed& r : rows_) expressions += r.cfa.expression.size();
+  for (const FrameRow::Entry& e : entries_) expressions += e.rule.expression().size();
+  return rows_.capacity() * sizeof(Packed) + entries_.capacity() * sizeof(FrameRow::Entry) + expressions;
+}
+
+std::uint64_t RowList::hash() const noexcept {
+  std::uint64_t value = rows_.size();
+  const auto mix = [&](std::uint64_t more) { value = (value ^ more) * 0x9e3779b97f4a7c15u; };
+  // Enough to tell lists apart; equality looks at everything.
+  for (const Packed& r : rows_) mix(static_cast<std::uint64_t>(r.offset) ^ static_cast<std::uint64_t>(r.cfa.offset));
+  for (const FrameRow::Entry& e : entries_)
+    mix(e.reg ^ (e.rule.has_expression() ? 0 : static_cast<std::uint64_t>(e.rule.offset)));
+  return value;
+}
+
+bool operator==(const RowList& a, const RowList& b) noexcept {
+  return a.rows_ == b.rows_ && std::ranges::equal(a.entries_, b.entries_, [](const auto& x, const auto& y) {
+           return x.reg == y.reg && x.rule == y.rule;
+         });
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,37 @@
+// A shape of rows as the table of one procedure: one entry, and the call frame information it refers to.
+#pragma once
+
+#include <cstddef>
+
+#include "builders/frame_shape.h"
+#include "builders/shape_pool_p.h"
+#include "dyn_info/libunwind-dynamic.h"
+#include "unwind_core/emit/eh_frame.h"
+
+namespace jitunwind {
+
+/// Format IP_OFFSET: a pair of 32-bit numbers, the first relative to start_ip, the second to the table, so that code
+/// and table may be any distance apart; then .eh_frame bytes with one CIE and one FDE.
+class RowTable {
+ public:
+  struct Procedure {
+    AddrRange code;
+    Addr personality;
+    Addr lsda;
+  };
+
+  /// Fills in what every procedure of a shape with these rows needs: bytes, and the unit of slots. Error: what call
+  /// frame information cannot say; `at` is the place of the row in the list.
+  static Status measure(ShapeContent& content) noexcept;
+  static std::size_t max_bytes(const FrameShape& shape) noexcept;
+
+  /// Writes the table to `into`, which has max_bytes() and is aligned for a word, and describes it in `out`.
+  static Status write(const FrameShape& shape, const Procedure& procedure, std::byte* into,
+                      unw_dyn_remote_table_info_t& out) noexcept;
+
+ private:
+  static Status encode(const ShapeContent& content, const Procedure& procedure, EhFrameWriter& writer,
+                       std::size_t& fde_at) noexcept;
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,58 @@
+// The pool of frame shapes: one object per structurally different shape, process-wide.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "builders/frame_shape.h"
+#include "builders/region_list_p.h"
+#include "builders/row_list_p.h"
+
+namespace jitunwind {
+
+/// What makes a shape. Directives or rows, never both.
+struct ShapeContent {
+  const Arch* arch = nullptr;
+  RegionList regions;
+  RowList rows;
+  std::uint64_t min_size = 0;
+  // Of the table that every procedure of a shape of rows has; follow from the rows.
+  std::size_t table_bytes = 0;
+  std::int64_t data_alignment = 0;
+
+  std::uint64_t hash() const noexcept;
+  friend bool operator==(const ShapeContent& a, const ShapeContent& b) noexcept;
+};
+
+struct FrameShape::Node {
+  Node(ShapeContent&& c, std::vector<Finding>&& w, std::uint64_t h)
+      : references(1), hash(h), content(std::move(c)), warnings(std::move(w)) {}
+
+  std::atomic<std::size_t> references;
+  std::uint64_t hash;
+  ShapeContent content;
+  std::vector<Finding> warnings;
+
+  std::size_t bytes() const noexcept { return sizeof(Node) + content.regions.bytes() + content.rows.bytes(); }
+};
+
+/// Thread-safe; never destroyed; holds its lock across fork, so that the child can go on.
+class ShapePool {
+ public:
+  static const ShapeContent& content(const FrameShape& shape) noexcept { return shape.node_->content; }
+  /// Empty when there is none like it.
+  static FrameShape find(const ShapeContent& content);
+  /// The shape like `content`, made from it when there is none.
+  static FrameShape intern(ShapeContent&& content, std::vector<Finding>&& warnings);
+  static FrameShapeStatistics statistics() noexcept;
+
+ private:
+  friend class FrameShape;
+  static void acquire(FrameShape::Node& node) noexcept { node.references.fetch_add(1, std::memory_order_relaxed); }
+  static void release(FrameShape::Node& node) noexcept;
+  struct State;
+  static State& state();
+};
+
+}  // namespace jitunwind
