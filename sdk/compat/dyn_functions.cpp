@@ -1,0 +1,16 @@
+// The registration interface of libunwind over the registry.
+#include "dyn_info/libunwind-dynamic.h"
+#include "dyn_info/registry.h"
+
+extern "C" {
+
+// The interface has no way to report an error: a refused descriptor is left alone.
+void _U_dyn_register(unw_dyn_info_t* di) { (void)jitunwind::register_procedure(di); }
+void _U_dyn_cancel(unw_dyn_info_t* di) { (void)jitunwind::cancel_procedure(di); }
+
+unw_word_t _U_dyn_info_list_addr(void) { return reinterpret_cast<unw_word_t>(jitunwind::procedure_list()); }
+
+size_t _U_dyn_region_size(int op_count) {
+  return op_count < 0 ? 0 : _U_dyn_region_info_size(static_cast<unsigned>(op_count));
+}
+}

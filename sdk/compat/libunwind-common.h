@@ -1,0 +1,186 @@
+/* The target-independent part of the libunwind interface. Included by libunwind-<target>.h, never alone. Values, type
+   sizes and names are those of libunwind 1.6 (C interface of nongnu.org/libunwind), so that programs written for it
+   compile unchanged.
+
+   Every function may be used by several threads at once; a cursor belongs to one thread at a time. */
+#ifndef JITUNWIND_LIBUNWIND_COMMON_H
+#define JITUNWIND_LIBUNWIND_COMMON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libunwind-dynamic.h"
+
+#define UNW_VERSION_MAJOR 1
+#define UNW_VERSION_MINOR 6
+#define UNW_VERSION_EXTRA
+#define UNW_VERSION_CODE(major, minor) (((major) << 16) | (minor))
+#define UNW_VERSION UNW_VERSION_CODE(UNW_VERSION_MAJOR, UNW_VERSION_MINOR)
+
+/* Functions of a target are called _U<target>_name; those that walk come a second time as _UL<target>_name for
+   programs that define UNW_LOCAL_ONLY. Both lead to one implementation. */
+#define UNW_PASTE2(x, y) x##y
+#define UNW_PASTE(x, y) UNW_PASTE2(x, y)
+#ifdef _U
+#undef _U /* ctype.h of some C libraries defines it */
+#endif
+#define UNW_ARCH_OBJ(name) UNW_PASTE(UNW_PASTE(UNW_PASTE(_U, UNW_TARGET), _), name)
+#ifdef UNW_LOCAL_ONLY
+#define UNW_PREFIX UNW_PASTE(UNW_PASTE(_UL, UNW_TARGET), _)
+#else
+#define UNW_PREFIX UNW_PASTE(UNW_PASTE(_U, UNW_TARGET), _)
+#endif
+#define UNW_OBJ(name) UNW_PASTE(UNW_PREFIX, name)
+
+/* Functions return the negated value on error. */
+typedef enum {
+  UNW_ESUCCESS = 0,
+  UNW_EUNSPEC,      /* unspecified */
+  UNW_ENOMEM,       /* out of memory; for names: the name was cut */
+  UNW_EBADREG,      /* no such register, or it has no value in this frame */
+  UNW_EREADONLYREG, /* register cannot be written */
+  UNW_ESTOPUNWIND,  /* a callback ended the walk */
+  UNW_EINVALIDIP,   /* the instruction pointer is not code */
+  UNW_EBADFRAME,    /* the frame contradicts itself or cannot be read */
+  UNW_EINVAL,       /* bad value, or not supported */
+  UNW_EBADVERSION,  /* unwind information of an unknown version */
+  UNW_ENOINFO       /* no unwind information */
+} unw_error_t;
+
+/* Registers that every target has. */
+typedef enum {
+  UNW_REG_IP = UNW_TDEP_IP,
+  UNW_REG_SP = UNW_TDEP_SP,
+  UNW_REG_EH = UNW_TDEP_EH, /* first of UNW_NUM_EH_REGS exception registers */
+  UNW_REG_LAST = UNW_TDEP_LAST_REG
+} unw_frame_regnum_t;
+
+#define UNW_NUM_EH_REGS UNW_TDEP_NUM_EH_REGS
+
+typedef enum { UNW_CACHE_NONE, UNW_CACHE_GLOBAL, UNW_CACHE_PER_THREAD } unw_caching_policy_t;
+
+typedef enum { UNW_INIT_SIGNAL_FRAME = 1 } unw_init_local2_flags_t;
+
+typedef int unw_regnum_t;
+
+/* A position on a stack. May be copied by assignment; copies are independent. */
+typedef struct unw_cursor {
+  unw_word_t opaque[UNW_TDEP_CURSOR_LEN];
+}
+#ifdef __GNUC__
+__attribute__((__may_alias__))
+#endif
+unw_cursor_t;
+
+typedef unw_tdep_context_t unw_context_t;
+typedef unw_tdep_fpreg_t unw_fpreg_t;
+
+typedef struct unw_addr_space* unw_addr_space_t;
+
+#define UNW_PI_FLAG_FIRST_TDEP_BIT 16
+#define UNW_PI_FLAG_DEBUG_FRAME 32 /* the information is from .debug_frame */
+
+typedef struct unw_proc_info {
+  unw_word_t start_ip; /* 0: unknown */
+  unw_word_t end_ip;   /* first address behind; 0: unknown */
+  unw_word_t lsda;     /* 0: none */
+  unw_word_t handler;  /* personality routine; 0: none */
+  unw_word_t gp;
+  unw_word_t flags;
+  int format; /* unw_dyn_info_format_t */
+  int unwind_info_size;
+  void* unwind_info;
+  unw_tdep_proc_info_t extra;
+} unw_proc_info_t;
+
+typedef enum unw_save_loc_type {
+  UNW_SLT_NONE,   /* computed: it has no place of its own */
+  UNW_SLT_MEMORY, /* in memory at u.addr */
+  UNW_SLT_REG     /* in register u.regnum of the innermost frame */
+} unw_save_loc_type_t;
+
+typedef struct unw_save_loc {
+  unw_save_loc_type_t type;
+  union {
+    unw_word_t addr;
+    unw_regnum_t regnum;
+  } u;
+  unw_tdep_save_loc_t extra;
+} unw_save_loc_t;
+
+#define unw_getcontext(uc) unw_tdep_getcontext(uc)
+#define unw_is_fpreg(reg) unw_tdep_is_fpreg(reg)
+
+#define unw_init_local UNW_OBJ(init_local)
+#define unw_init_local2 UNW_OBJ(init_local2)
+#define unw_step UNW_OBJ(step)
+#define unw_get_reg UNW_OBJ(get_reg)
+#define unw_get_fpreg UNW_OBJ(get_fpreg)
+#define unw_get_save_loc UNW_OBJ(get_save_loc)
+#define unw_is_signal_frame UNW_OBJ(is_signal_frame)
+#define unw_is_plt_entry UNW_OBJ(is_plt_entry)
+#define unw_get_proc_info UNW_OBJ(get_proc_info)
+#define unw_get_proc_name UNW_OBJ(get_proc_name)
+#define unw_regname UNW_ARCH_OBJ(regname)
+#define unw_strerror UNW_ARCH_OBJ(strerror)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The cursor is at the frame that called unw_getcontext. The context must stay valid and unchanged while the cursor or
+   a copy is used. 0. Signal-safe. */
+extern int unw_init_local(unw_cursor_t* cursor, unw_context_t* context);
+
+/* flag 0: as unw_init_local. UNW_INIT_SIGNAL_FRAME: the context is a signal handler's third argument, and the cursor is
+   at the interrupted code. Other flags: -UNW_EINVAL. Signal-safe. */
+extern int unw_init_local2(unw_cursor_t* cursor, unw_context_t* context, int flag);
+
+/* To the caller. > 0: moved. 0: this is the outermost frame, now and at every further call. < 0: the caller cannot be
+   told: -UNW_ENOINFO no unwind information, -UNW_EBADFRAME frames repeat or memory is unreadable, or what is wrong with
+   the information; the cursor stays where it is. Signal-safe. */
+extern int unw_step(unw_cursor_t* cursor);
+
+/* Value of a register in the cursor's frame. -UNW_EBADREG: no such register, or no value, as scratch registers of
+   calling frames. Signal-safe. */
+extern int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value);
+
+/* Likewise for floating-point registers. Signal-safe. */
+extern int unw_get_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t* value);
+
+/* Where the register of this frame is kept. 0, or -UNW_EBADREG for numbers that are no register. Signal-safe. */
+extern int unw_get_save_loc(unw_cursor_t* cursor, int reg, unw_save_loc_t* location);
+
+/* > 0: the kernel's signal trampoline. 0: not. -UNW_ENOINFO: unknown code. Signal-safe. */
+extern int unw_is_signal_frame(unw_cursor_t* cursor);
+
+/* The procedure the cursor is in. 0, or -UNW_ENOINFO for code that nothing is known about (then all is 0).
+   Signal-safe. */
+extern int unw_get_proc_info(unw_cursor_t* cursor, unw_proc_info_t* info);
+
+/* Its name, as the linker knows it or as it was registered, NUL-terminated, and the distance of the cursor's IP from
+   its start (offset may be NULL). -UNW_ENOMEM: the name was cut to size - 1 bytes. -UNW_ENOINFO: no name; the buffer
+   holds "". Size 0 writes nothing. Signal-safe. */
+extern int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset);
+
+/* Name of a register; "???" for other numbers. Signal-safe. */
+extern const char* unw_regname(unw_regnum_t reg);
+
+/* Text of an error as the functions return it (negative). "invalid error code" for other numbers. Signal-safe. */
+extern const char* unw_strerror(int error);
+
+/* > 0: the cursor is in a procedure linkage stub. 0: not. Signal-safe. */
+extern int unw_is_plt_entry(unw_cursor_t* cursor);
+
+/* Return addresses of the calling function's stack, the caller's own first; how many were written. Signal-safe. */
+extern int unw_backtrace(void** addresses, int size);
+
+/* The same from a context and with the flag of unw_init_local2; the first entry is the context's own IP. Without a
+   context as unw_backtrace. Signal-safe. */
+extern int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

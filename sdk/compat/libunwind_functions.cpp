@@ -1,0 +1,216 @@
+// libunwind's C interface over the engine's cursor. Only translation: no unwinding is done here.
+#include <array>
+#include <cstring>
+#include <new>
+#include <span>
+
+#include "sdk/local_space.h"
+#include "sdk/walk.h"
+#include "unwind_core/sources/sources.h"
+
+#include <libunwind.h>
+
+namespace {
+
+using jitunwind::Cursor;
+using jitunwind::Error;
+using jitunwind::RegisterInfo;
+
+static_assert(sizeof(Cursor) <= sizeof(unw_cursor_t) && alignof(Cursor) <= alignof(unw_cursor_t));
+
+Cursor& cursor_of(unw_cursor_t* cursor) noexcept { return *std::launder(reinterpret_cast<Cursor*>(cursor)); }
+
+int negated(const Error& error) noexcept { return -jitunwind::unw_error(error.code); }
+
+const RegisterInfo* register_of(const Cursor& cursor, int reg) noexcept {
+  const RegisterInfo* info = cursor.space().arch.by_libunwind(reg);
+  return info && info->column >= 0 ? info : nullptr;
+}
+
+int init(unw_cursor_t* cursor, const unw_context_t* context, Cursor::Top top) noexcept {
+  new (cursor) Cursor(jitunwind::cursor_at(context, top));
+  return UNW_ESUCCESS;
+}
+
+void fill(const jitunwind::ProcedureInfo& from, unw_proc_info_t& to) noexcept {
+  to.start_ip = from.range.begin;
+  to.end_ip = from.range.end;
+  to.lsda = from.lsda;
+  to.handler = from.handler;
+  to.gp = from.gp;
+  to.flags = from.flags;
+  to.format = from.format;
+  to.unwind_info = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.unwind_info));
+  to.unwind_info_size = static_cast<int>(from.unwind_info_size);
+}
+
+}  // namespace
+
+extern "C" {
+
+int unw_init_local(unw_cursor_t* cursor, unw_context_t* context) {
+  return init(cursor, context, Cursor::Top::returned_to);
+}
+
+int unw_init_local2(unw_cursor_t* cursor, unw_context_t* context, int flag) {
+  if (flag == 0) return init(cursor, context, Cursor::Top::returned_to);
+  if (flag == UNW_INIT_SIGNAL_FRAME) return init(cursor, context, Cursor::Top::interrupted);
+  return -UNW_EINVAL;
+}
+
+int unw_step(unw_cursor_t* cursor) {
+  const auto moved = cursor_of(cursor).step();
+  return moved ? *moved : negated(moved.error());
+}
+
+int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value) {
+  const Cursor& at = cursor_of(cursor);
+  if (reg == UNW_REG_IP) {
+    *value = at.pc();
+    return UNW_ESUCCESS;
+  }
+  if (reg == UNW_REG_SP || reg == JITUNWIND_TDEP_CFA) {
+    *value = at.sp();
+    return UNW_ESUCCESS;
+  }
+  const RegisterInfo* info = register_of(at, reg);
+  if (!info) return -UNW_EBADREG;
+  const auto found = at.get(info->dwarf);
+  if (!found) return negated(found.error());
+  *value = *found;
+  return UNW_ESUCCESS;
+}
+
+int unw_get_fpreg(unw_cursor_t*, unw_regnum_t, unw_fpreg_t*) { return -UNW_EBADREG; }
+
+int unw_get_save_loc(unw_cursor_t* cursor, int reg, unw_save_loc_t* location) {
+  const Cursor& at = cursor_of(cursor);
+  const RegisterInfo* info = register_of(at, reg);
+  if (!info) return -UNW_EBADREG;
+  std::memset(location, 0, sizeof *location);
+  const jitunwind::SaveLocation saved = at.location(info->dwarf);
+  switch (saved.kind) {
+    case jitunwind::SaveLocation::Kind::none:
+      location->type = UNW_SLT_NONE;
+      break;
+    case jitunwind::SaveLocation::Kind::memory:
+      location->type = UNW_SLT_MEMORY;
+      location->u.addr = saved.at;
+      break;
+    case jitunwind::SaveLocation::Kind::reg: {
+      const RegisterInfo* holder = at.space().arch.by_dwarf(saved.reg);
+      location->type = UNW_SLT_REG;
+      location->u.regnum = holder ? holder->libunwind : -1;
+      break;
+    }
+  }
+  return UNW_ESUCCESS;
+}
+
+int unw_is_signal_frame(unw_cursor_t* cursor) {
+  const auto is = cursor_of(cursor).is_signal_frame();
+  return is ? *is : negated(is.error());
+}
+
+int unw_is_plt_entry(unw_cursor_t* cursor) {
+  const Cursor& at = cursor_of(cursor);
+  jitunwind::MemoryWindow window;
+  jitunwind::Lookup lookup(at.space(), at.address(), window);
+  jitunwind::FrameRow row;
+  const auto found = jitunwind::plt_stub_source().find_row(lookup, row);
+  return found && *found;
+}
+
+int unw_get_proc_info(unw_cursor_t* cursor, unw_proc_info_t* info) {
+  std::memset(info, 0, sizeof *info);
+  const auto found = cursor_of(cursor).procedure();
+  if (!found) return negated(found.error());
+  fill(*found, *info);
+  return UNW_ESUCCESS;
+}
+
+int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
+  std::array<char, 1> nothing;
+  const std::span<char> into = size == 0 ? std::span<char>(nothing) : std::span<char>(buffer, size);
+  into[0] = '\0';
+  const auto name = cursor_of(cursor).name(into);
+  if (!name) return negated(name.error());
+  if (offset) *offset = cursor_of(cursor).pc() - name->start;
+  return name->truncated ? -UNW_ENOMEM : UNW_ESUCCESS;
+}
+
+const char* unw_regname(unw_regnum_t reg) {
+  const RegisterInfo* info = jitunwind::local_space().arch.by_libunwind(reg);
+  return info ? info->libunwind_name : "???";
+}
+
+const char* unw_strerror(int error) {
+  switch (error) {
+    case UNW_ESUCCESS:
+      return "no error";
+    case -UNW_EUNSPEC:
+      return "unspecified (general) error";
+    case -UNW_ENOMEM:
+      return "out of memory";
+    case -UNW_EBADREG:
+      return "bad register number";
+    case -UNW_EREADONLYREG:
+      return "attempt to write read-only register";
+    case -UNW_ESTOPUNWIND:
+      return "stop unwinding";
+    case -UNW_EINVALIDIP:
+      return "invalid IP";
+    case -UNW_EBADFRAME:
+      return "bad frame";
+    case -UNW_EINVAL:
+      return "unsupported operation or bad value";
+    case -UNW_EBADVERSION:
+      return "unwind info has unsupported version";
+    case -UNW_ENOINFO:
+      return "no unwind info found";
+    default:
+      return "invalid error code";
+  }
+}
+
+int unw_tdep_is_fpreg(int reg) {
+  const RegisterInfo* info = jitunwind::local_space().arch.by_libunwind(reg);
+  return info && info->reg_class == jitunwind::RegClass::vector;
+}
+
+int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag) {
+  if (!addresses || size <= 0) return 0;
+  if (!context) return unw_backtrace(addresses, size);
+  unw_cursor_t cursor;
+  if (unw_init_local2(&cursor, context, flag) != UNW_ESUCCESS) return 0;
+  Cursor& at = cursor_of(&cursor);
+  addresses[0] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at.pc()));
+  const auto rest = std::span(addresses, static_cast<std::size_t>(size)).subspan(1);
+  return 1 + static_cast<int>(jitunwind::return_addresses(at, rest));
+}
+
+int unw_backtrace(void** addresses, int size) {
+  if (!addresses || size <= 0) return 0;
+  alignas(16) std::byte context[jitunwind::k_context_size];
+  jitunwind_capture_context(context);
+  Cursor cursor = jitunwind::cursor_at(context, Cursor::Top::returned_to);
+  return static_cast<int>(jitunwind::return_addresses(cursor, {addresses, static_cast<std::size_t>(size)}));
+}
+
+// The names that programs with UNW_LOCAL_ONLY use.
+#define JITUNWIND_TEXT2(x) #x
+#define JITUNWIND_TEXT(x) JITUNWIND_TEXT2(x)
+#define JITUNWIND_LOCAL(name)                                                                     \
+  extern __typeof__(UNW_ARCH_OBJ(name)) UNW_PASTE(UNW_PASTE(UNW_PASTE(_UL, UNW_TARGET), _), name) \
+      __attribute__((alias(JITUNWIND_TEXT(UNW_ARCH_OBJ(name))), visibility("default")));
+JITUNWIND_LOCAL(init_local)
+JITUNWIND_LOCAL(init_local2)
+JITUNWIND_LOCAL(step)
+JITUNWIND_LOCAL(get_reg)
+JITUNWIND_LOCAL(get_fpreg)
+JITUNWIND_LOCAL(get_save_loc)
+JITUNWIND_LOCAL(is_signal_frame)
+JITUNWIND_LOCAL(is_plt_entry)
+JITUNWIND_LOCAL(get_proc_info)
+JITUNWIND_LOCAL(get_proc_name)
+}

@@ -1,0 +1,57 @@
+#include "sdk/local_space.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <new>
+
+#include "dyn_info/directives.h"
+#include "unwind_core/local_modules.h"
+#include "unwind_core/memory/local.h"
+#include "unwind_core/sources/sources.h"
+
+namespace jitunwind {
+namespace {
+
+constinit const LocalMemory k_memory;
+
+struct LocalSpace {
+  std::array<const RowSource*, 8> rows{&dyn_row_source(),      &eh_frame_source(),     &debug_frame_source(),
+                                       &signal_frame_source(), &plt_stub_source(),     &bad_call_source(),
+                                       &leaf_source(),         &frame_pointer_source()};
+  std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
+  AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names};
+};
+
+// A function-local static would lock, which a signal handler must not. The constructor below publishes before threads
+// and handlers exist; other constructors may come here earlier: each builds a copy in a slot of its own, and the first
+// to finish publishes. Only a 65th at the same instant would wait for one of them.
+constexpr std::size_t k_slots = 64;
+alignas(LocalSpace) std::array<std::byte[sizeof(LocalSpace)], k_slots> slots;
+constinit std::atomic<std::size_t> next_slot{0};
+constinit std::atomic<const LocalSpace*> published{nullptr};
+
+const LocalSpace* build() noexcept {
+  const std::size_t slot = next_slot.fetch_add(1, std::memory_order_relaxed);
+  if (slot >= k_slots) {
+    const LocalSpace* ready = nullptr;
+    while (!(ready = published.load(std::memory_order_acquire))) {
+    }
+    return ready;
+  }
+  const LocalSpace* const made = new (slots[slot]) LocalSpace;
+  const LocalSpace* expected = nullptr;
+  published.compare_exchange_strong(expected, made, std::memory_order_acq_rel);
+  return published.load(std::memory_order_acquire);
+}
+
+[[gnu::constructor]] void publish_at_load() { (void)local_space(); }
+
+}  // namespace
+
+const AddressSpace& local_space() noexcept {
+  const LocalSpace* ready = published.load(std::memory_order_acquire);
+  return (ready ? ready : build())->space;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,14 @@
+// This process as a target: its memory, its modules, and every source of rows in the order of trust.
+#pragma once
+
+#include "unwind_core/address_space.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Registered procedures first ("overrides everything else"), then .eh_frame, .debug_frame, recognised stubs, guesses
+/// last. Usable before main, after exit and in signal handlers. Thread-safe. Precondition: host_arch() is not null.
+const AddressSpace& local_space() noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

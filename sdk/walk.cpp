@@ -1,0 +1,87 @@
+#include "sdk/walk.h"
+
+#include <cxxabi.h>
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "sdk/local_space.h"
+
+namespace jitunwind {
+namespace {
+
+struct Free {
+  void operator()(char* p) const noexcept { std::free(p); }
+};
+
+std::string demangled(const char* name) {
+  int status = -1;
+  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
+  return status == 0 && text ? text.get() : name;
+}
+
+}  // namespace
+
+std::string Frame::name() const {
+  std::string name(256, '\0');
+  auto found = raw_name(name);
+  if (found && found->truncated) {
+    name.resize(found->length + 1);
+    found = raw_name(name);
+  }
+  return found ? demangled(name.c_str()) : std::string();
+}
+
+std::uint64_t Frame::offset() const noexcept {
+  std::array<char, 1> ignored;
+  const auto found = raw_name(ignored);
+  return found ? pc() - found->start : 0;
+}
+
+bool Frame::is_signal_frame() const noexcept {
+  const auto is = copy().is_signal_frame();
+  return is && *is;
+}
+
+bool Walk::advance() noexcept {
+  const auto moved = cursor_.step();
+  if (!moved || !*moved) return false;
+  frame_ = Frame(cursor_);
+  return true;
+}
+
+std::string Walk::why() const {
+  switch (stop_reason()) {
+    case StopReason::none:
+      return "not at its end";
+    case StopReason::outermost:
+      return "complete";
+    default:
+      break;
+  }
+  const Error& error = stop_error();
+  std::array<char, 256> text;
+  std::snprintf(text.data(), text.size(), "stopped at pc 0x%" PRIx64 " (%s): %s: %s, at 0x%" PRIx64, cursor_.pc(),
+                stop_reason_name(stop_reason()), error_text(error.code), error.what, error.at);
+  return text.data();
+}
+
+Cursor cursor_at(const void* ucontext, Cursor::Top top) noexcept {
+  const AddressSpace& space = local_space();
+  return {space, registers_from_ucontext(ucontext, space.arch), top};
+}
+
+std::size_t return_addresses(Cursor& cursor, std::span<void*> addresses) noexcept {
+  std::size_t count = 0;
+  while (count < addresses.size()) {
+    const auto moved = cursor.step();
+    if (!moved || !*moved) break;
+    addresses[count++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc()));
+  }
+  return count;
+}
+
+}  // namespace jitunwind

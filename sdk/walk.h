@@ -1,0 +1,131 @@
+// Walking the stack of this thread in C++: a range over frames.
+//
+//   for (const jitunwind::Frame& frame : jitunwind::walk_here()) std::puts(frame.name().c_str());
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <string>
+
+#include "unwind_core/context.h"
+#include "unwind_core/cursor.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// One frame of a walk. A copy stays valid after the walk has moved on, as long as the code and the stack it speaks of.
+class Frame {
+ public:
+  explicit Frame(const Cursor& cursor) noexcept : cursor_(cursor) {}
+
+  /// The return address, or the pc itself where the frame was interrupted by a signal.
+  Addr pc() const noexcept { return cursor_.pc(); }
+  Addr sp() const noexcept { return cursor_.sp(); }
+  CodeAddress address() const noexcept { return cursor_.address(); }
+  /// 0 for the innermost frame.
+  std::uint32_t depth() const noexcept { return cursor_.depth(); }
+
+  /// Demangled name without arguments of its caller's making; "" when there is none. Allocates: not signal-safe.
+  std::string name() const;
+  /// The name as it is in the symbol table or the registration. Writes a NUL-terminated name, cut to fit. Signal-safe.
+  /// Error no_info when there is none.
+  Result<ProcedureName> raw_name(std::span<char> into) const noexcept { return copy().name(into); }
+  /// pc - start of the named procedure; 0 when unknown. Signal-safe.
+  std::uint64_t offset() const noexcept;
+
+  /// What told how to leave this frame, and whether that is only a guess. Signal-safe.
+  RowOrigin origin() const noexcept { return copy().origin(); }
+  bool is_guess() const noexcept { return jitunwind::is_guess(origin()); }
+  /// The kernel's signal trampoline: the next frame was interrupted, not calling. Signal-safe.
+  bool is_signal_frame() const noexcept;
+  /// Row of this frame. Error no_info when there is none. Signal-safe.
+  Status row(FrameRow& out) const noexcept { return copy().find_row(out); }
+  Result<ProcedureInfo> procedure() const noexcept { return copy().procedure(); }
+
+  /// By DWARF number; see Cursor::get. Signal-safe.
+  Result<std::uint64_t> get(RegNum reg) const noexcept { return cursor_.get(reg); }
+  SaveLocation location(RegNum reg) const noexcept { return cursor_.location(reg); }
+
+  const Cursor& cursor() const noexcept { return cursor_; }
+
+ private:
+  Cursor copy() const noexcept { return cursor_; }
+  Cursor cursor_;
+};
+
+/// A single-pass range over the frames of one stack, innermost first. Signal-safe, allocates nothing, and may be left
+/// at any frame. After the loop stop_reason() and why() say whether the stack is complete.
+class Walk {
+ public:
+  explicit Walk(const Cursor& cursor) noexcept : frame_(cursor), cursor_(cursor) {}
+
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Frame;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Frame*;
+    using reference = const Frame&;
+
+    Iterator() noexcept = default;
+    explicit Iterator(Walk& walk) noexcept : walk_(&walk) {}
+    reference operator*() const noexcept { return walk_->frame_; }
+    pointer operator->() const noexcept { return &walk_->frame_; }
+    Iterator& operator++() noexcept {
+      if (!walk_->advance()) walk_ = nullptr;
+      return *this;
+    }
+    void operator++(int) noexcept { ++*this; }
+    friend bool operator==(const Iterator& a, const Iterator& b) noexcept { return a.walk_ == b.walk_; }
+
+   private:
+    Walk* walk_ = nullptr;
+  };
+
+  Iterator begin() noexcept { return Iterator(*this); }
+  Iterator end() noexcept { return Iterator(); }
+
+  /// none while there may be more frames.
+  StopReason stop_reason() const noexcept { return cursor_.stop_reason(); }
+  const Error& stop_error() const noexcept { return cursor_.stop_error(); }
+  /// "complete", or one sentence that names the pc, the reason and the place. Allocates.
+  std::string why() const;
+
+ private:
+  bool advance() noexcept;
+
+  Frame frame_;
+  Cursor cursor_;
+};
+
+/// A cursor at the frame a ucontext_t was captured in: of the signal handler's third argument with `interrupted`, of
+/// jitunwind_capture_context with `returned_to`. Copies the registers. Signal-safe.
+Cursor cursor_at(const void* ucontext, Cursor::Top top) noexcept;
+
+/// The calling function's frame and its callers. Signal-safe.
+[[gnu::always_inline]] inline Walk walk_here() noexcept {
+  alignas(16) std::byte context[k_context_size];
+  jitunwind_capture_context(context);
+  return Walk(cursor_at(context, Cursor::Top::returned_to));
+}
+
+/// From a signal handler: the code that the signal interrupted, and its callers. `ucontext` is the handler's third
+/// argument. Signal-safe.
+inline Walk walk_interrupted(const void* ucontext) noexcept {
+  return Walk(cursor_at(ucontext, Cursor::Top::interrupted));
+}
+
+/// Steps `cursor` and stores the pc of every frame it comes to, as many as fit. Returns how many. Signal-safe.
+std::size_t return_addresses(Cursor& cursor, std::span<void*> addresses) noexcept;
+
+/// Return addresses of the calling function and its callers, as many as fit. Returns how many. Signal-safe.
+[[gnu::always_inline]] inline std::size_t backtrace(std::span<void*> addresses) noexcept {
+  alignas(16) std::byte context[k_context_size];
+  jitunwind_capture_context(context);
+  Cursor cursor = cursor_at(context, Cursor::Top::returned_to);
+  return return_addresses(cursor, addresses);
+}
+
+}  // namespace jitunwind
+#pragma GCC visibility pop
