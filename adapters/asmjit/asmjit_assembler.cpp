@@ -1,0 +1,119 @@
+#include "adapters/asmjit/asmjit_assembler.h"
+
+#include <array>
+#include <new>
+
+#include "adapters/asmjit/asmjit_access_p.h"
+#include "adapters/asmjit/asmjit_version_p.h"
+
+namespace jitunwind {
+namespace {
+
+namespace v = asmjit_version;
+using derivation::CodePlace;
+
+}  // namespace
+
+AsmjitAssembler::AsmjitAssembler(asmjit::CodeHolder* code) noexcept
+    : asmjit::x86::Assembler(nullptr), recorder_(new (std::nothrow) derivation::TraceRecorder) {
+  // Not through the base: its constructor would attach it before this class's functions are the virtual ones.
+  if (code) (void)code->attach(this);
+}
+
+AsmjitAssembler::~AsmjitAssembler() noexcept = default;
+
+void AsmjitAssembler::procedure(std::string_view name) noexcept {
+  if (!recorder_) return;
+  try {
+    recorder_->start({v::place_of(*this), std::string(name), 0, true});
+  } catch (const std::bad_alloc&) {
+    recorder_.reset();
+  }
+}
+
+void AsmjitAssembler::callee_pops(std::int64_t bytes) noexcept {
+  if (recorder_) recorder_->callee_pops(bytes);
+}
+
+asmjit::Error AsmjitAssembler::_emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
+                                     const asmjit::Operand_& o2, const asmjit::Operand_* more) {
+  const CodePlace place = v::place_of(*this);
+  const asmjit::BaseInst instruction(id, v::inst_options(*this), v::extra_reg(*this));
+  const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
+  if (error != asmjit::kErrorOk || !recorder_) return error;
+  const std::array<asmjit::Operand_, 6> operands = {o0, o1, o2, more[0], more[1], more[2]};
+  recorder_->instruction(place, v::place_of(*this).offset, instruction, operands);
+  return error;
+}
+
+asmjit::Error AsmjitAssembler::align(asmjit::AlignMode mode, std::uint32_t alignment) {
+  const CodePlace place = v::place_of(*this);
+  const asmjit::Error error = asmjit::x86::Assembler::align(mode, alignment);
+  if (!recorder_) return error;
+  if (mode == asmjit::AlignMode::kCode)
+    recorder_->padding(place, v::place_of(*this).offset);
+  else
+    recorder_->data(place, v::place_of(*this).offset);
+  return error;
+}
+
+template <class Write>
+asmjit::Error AsmjitAssembler::noting_data(Write write) {
+  const CodePlace place = v::place_of(*this);
+  const asmjit::Error error = write();
+  if (recorder_) recorder_->data(place, v::place_of(*this).offset);
+  return error;
+}
+
+asmjit::Error AsmjitAssembler::embed(const void* data, std::size_t size) {
+  return noting_data([&] { return asmjit::x86::Assembler::embed(data, size); });
+}
+
+asmjit::Error AsmjitAssembler::JITUNWIND_ASMJIT(embedDataArray, embed_data_array)(asmjit::TypeId type, const void* data,
+                                                                                  std::size_t count,
+                                                                                  std::size_t repeat) {
+  return noting_data([&] {
+    return asmjit::x86::Assembler::JITUNWIND_ASMJIT(embedDataArray, embed_data_array)(type, data, count, repeat);
+  });
+}
+
+asmjit::Error AsmjitAssembler::JITUNWIND_ASMJIT(embedConstPool, embed_const_pool)(const asmjit::Label& label,
+                                                                                  const asmjit::ConstPool& pool) {
+  return noting_data(
+      [&] { return asmjit::x86::Assembler::JITUNWIND_ASMJIT(embedConstPool, embed_const_pool)(label, pool); });
+}
+
+asmjit::Error AsmjitAssembler::JITUNWIND_ASMJIT(embedLabel, embed_label)(const asmjit::Label& label, std::size_t size) {
+  if (recorder_) recorder_->embedded_label(v::place_of(*this), label.id());
+  return noting_data([&] { return asmjit::x86::Assembler::JITUNWIND_ASMJIT(embedLabel, embed_label)(label, size); });
+}
+
+asmjit::Error AsmjitAssembler::JITUNWIND_ASMJIT(embedLabelDelta, embed_label_delta)(const asmjit::Label& label,
+                                                                                    const asmjit::Label& base,
+                                                                                    std::size_t size) {
+  if (recorder_) recorder_->embedded_label(v::place_of(*this), label.id());
+  return noting_data(
+      [&] { return asmjit::x86::Assembler::JITUNWIND_ASMJIT(embedLabelDelta, embed_label_delta)(label, base, size); });
+}
+
+#if JITUNWIND_ASMJIT_SNAKE_CASE
+asmjit::Error AsmjitAssembler::on_attach(asmjit::CodeHolder& code) noexcept {
+  const asmjit::Error error = asmjit::x86::Assembler::on_attach(code);
+#else
+asmjit::Error AsmjitAssembler::onAttach(asmjit::CodeHolder* code) noexcept {
+  const asmjit::Error error = asmjit::x86::Assembler::onAttach(code);
+#endif
+  if (error != asmjit::kErrorOk) return error;
+  if (recorder_) recorder_->reset();
+  AsmjitAccess::watch_prologs(*this, &AsmjitAccess::emit_prolog_of_assembler);
+  return error;
+}
+
+#if JITUNWIND_ASMJIT_SNAKE_CASE
+asmjit::Error AsmjitAssembler::on_reinit(asmjit::CodeHolder& code) noexcept {
+  if (recorder_) recorder_->reset();
+  return asmjit::x86::Assembler::on_reinit(code);
+}
+#endif
+
+}  // namespace jitunwind

@@ -1,0 +1,121 @@
+#include "adapters/asmjit/builder_replay_p.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <optional>
+
+#include "adapters/asmjit/asmjit_access_p.h"
+#include "adapters/asmjit/asmjit_version_p.h"
+#include "adapters/asmjit/instruction_effects_p.h"
+
+namespace jitunwind::derivation {
+namespace {
+
+namespace v = asmjit_version;
+using ::asmjit::BaseNode;
+using ::asmjit::CodeHolder;
+using ::asmjit::Error;
+using ::asmjit::Operand_;
+
+/// Writes what the nodes say, and adds what only the nodes know of an instruction.
+class ReplayAssembler final : public AsmjitAssembler {
+ public:
+  ReplayAssembler(CodeHolder* code, BaseNode* first) noexcept : AsmjitAssembler(code), next_(first) {}
+
+  Error _emit(::asmjit::InstId id, const Operand_& o0, const Operand_& o1, const Operand_& o2,
+              const Operand_* more) override {
+    const Error error = AsmjitAssembler::_emit(id, o0, o1, o2, more);
+    while (next_ && !v::is_instruction(*next_)) next_ = next_->next();
+    if (error != ::asmjit::kErrorOk || !next_) return error;
+    TraceRecorder& recorder = *AsmjitAccess::recorder(*this);
+    if (const std::int64_t popped = v::bytes_popped_by_callee(*next_); popped != 0) recorder.callee_pops(popped);
+    if (auto targets = v::annotated_targets(*next_); !targets.empty()) recorder.jumps_to(std::move(targets));
+    next_ = next_->next();
+    return error;
+  }
+
+  // Sections of the other CodeHolder stand for ours.
+  Error section(::asmjit::Section* section) override {
+    return AsmjitAssembler::section(v::section_by_id(*_code, v::section_id(*section)));
+  }
+
+ private:
+  BaseNode* next_;
+};
+
+Refusal refused(const char* reason) { return Refusal{{0, 0}, std::nullopt, reason}; }
+
+/// The same sections and labels, nothing in them.
+bool copy_layout(const CodeHolder& from, CodeHolder& to) {
+  if (v::init_like(to, from) != ::asmjit::kErrorOk) return false;
+  while (v::section_count(to) < v::section_count(from))
+    if (!v::new_section_like(to, *v::section_by_id(from, static_cast<std::uint32_t>(v::section_count(to)))))
+      return false;
+  while (v::label_count(to) < v::label_count(from))
+    if (!v::add_label(to)) return false;
+  return true;
+}
+
+/// Bytes that asmjit fills in when the code gets its address are left out.
+bool same_bytes(const CodeHolder& a, const CodeHolder& b) {
+  for (std::uint32_t id = 0; id < v::section_count(a); ++id) {
+    if (v::is_address_table(a, id)) continue;
+    std::vector<std::uint8_t> one = v::section_bytes(a, id), other = v::section_bytes(b, id);
+    if (one.size() != other.size()) return false;
+    for (const v::PatchedBytes& patch : v::patched_bytes(a, id))
+      for (std::uint64_t i = patch.begin; i < patch.end && i < one.size(); ++i) one[i] = other[i] = 0;
+    if (one != other) return false;
+  }
+  return true;
+}
+
+bool same_labels(const CodeHolder& a, const CodeHolder& b) {
+  for (std::uint32_t id = 0; id < v::label_count(a); ++id) {
+    const v::BoundLabel one = v::bound_label(a, id), other = v::bound_label(b, id);
+    if (one.bound != other.bound || one.section != other.section || one.offset != other.offset) return false;
+  }
+  return true;
+}
+
+/// Procedures and their conventions are known of nodes, not of instructions.
+void add_functions(::asmjit::BaseBuilder& builder, CodeTrace& trace) {
+  for (BaseNode* node = v::first_node(builder); node; node = node->next()) {
+    if (!v::is_function(*node)) continue;
+    const v::FunctionNode function = v::function_node(*node);
+    trace.internal.push_back(function.exit_label);
+    if (function.label >= trace.labels.size() || !trace.labels[function.label]) continue;
+    trace.starts.push_back(
+        {*trace.labels[function.label], {}, registers_of(function.preserved_general, function.preserved_vector), true});
+  }
+  std::ranges::stable_sort(trace.starts, {}, &ProcedureStart::place);
+}
+
+}  // namespace
+
+Result<CodeTrace, Refusal> replay(::asmjit::BaseBuilder& builder, const CodeHolder& code) {
+  CodeHolder copy;
+  if (!copy_layout(code, copy)) throw std::bad_alloc();
+  ReplayAssembler assembler(&copy, v::first_node(builder));
+  if (!AsmjitAccess::recorder(assembler)) throw std::bad_alloc();
+  v::copy_encoding_options(builder, assembler);
+  if (!v::first_node(builder) || v::serialize(builder, assembler) != ::asmjit::kErrorOk)
+    return refused("the emitter's nodes cannot be written as instructions: it was not finalized");
+  // What refers from one section to another may have been filled in already.
+  const bool same =
+      same_labels(code, copy) &&
+      (same_bytes(code, copy) || (v::link_sections(copy) == ::asmjit::kErrorOk && same_bytes(code, copy)));
+  if (!same)
+    return refused("the code is not what the attached emitter's nodes say: use an AsmjitAssembler for what was added");
+  auto trace = AsmjitAccess::recorder(assembler)->trace(copy);
+  if (!trace) return trace;
+  // Names are known to the original's labels only.
+  for (LabelId id = 0; id < trace->labels.size(); ++id)
+    if (const v::BoundLabel label = v::bound_label(code, id); label.bound && !label.name.empty())
+      trace->starts.push_back({*trace->labels[id], label.name, 0, false});
+  add_functions(builder, *trace);
+  if (const AsmjitBuilder* ours = AsmjitAccess::find_builder(builder)) AsmjitAccess::add_starts(*ours, *trace);
+  return trace;
+}
+
+}  // namespace jitunwind::derivation

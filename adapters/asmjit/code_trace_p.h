@@ -1,0 +1,114 @@
+// What an emitter did, as far as frames are concerned: every instruction, its place, and what it does to SP, to
+// registers and to the stack. Knows nothing of asmjit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "unwind_core/arch/arch.h"
+
+namespace jitunwind::derivation {
+
+/// A set of registers, bit per DWARF number. x86-64: general registers 0..15, return address 16, xmm0.. from 17.
+using RegSet = std::uint64_t;
+inline constexpr std::size_t k_tracked_registers = 33;
+constexpr RegSet set_of(RegNum reg) noexcept { return RegSet{1} << reg; }
+constexpr bool has(RegSet set, RegNum reg) noexcept { return (set >> reg & 1) != 0; }
+
+using LabelId = std::uint32_t;
+inline constexpr LabelId k_no_label = UINT32_MAX;
+
+/// One step of an instruction. An instruction with several effects (leave) has them in order; one with none changes
+/// nothing that frames depend on.
+struct Effect {
+  enum class Kind : std::uint8_t {
+    clobber,           ///< every register of `set` gets an unknown value
+    push,              ///< SP -= value; [SP] = reg (k_no_reg: something unknown)
+    pop,               ///< reg = [SP] (k_no_reg: nowhere); SP += value
+    copy,              ///< reg = base + value
+    lower_unknown,     ///< SP is lowered by an unknown amount, perhaps 0
+    store,             ///< [base + value] = reg (k_no_reg: something unknown), size bytes
+    load,              ///< reg = [base + value]
+    address_of,        ///< reg = address of `label`
+    call,              ///< to `label`, to what reg holds, or elsewhere; SP += value behind it (popped arguments)
+    ret,               ///< and SP += value
+    jump,              ///< to `label`
+    branch,            ///< to `label` or on
+    jump_elsewhere,    ///< to code that no label of this trace names
+    branch_elsewhere,  ///< the same, or on
+    jump_indirect,  ///< to what reg holds; through the table at `label`; or to one of jump_targets[value] (value >= 0)
+    trap,           ///< does not go on
+    sp_unknown,     ///< SP gets a value that cannot be followed
+    cannot_return,  ///< leaves in a way that no caller sees (iret, sysret)
+  };
+  Kind kind = Kind::clobber;
+  RegNum reg = k_no_reg;
+  RegNum base = k_no_reg;
+  std::uint32_t size = 8;
+  LabelId label = k_no_label;
+  std::int64_t value = 0;
+  RegSet set = 0;
+};
+
+/// Offsets are in bytes from the start of the section.
+struct TracedInstruction {
+  std::uint32_t section = 0;
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  std::uint32_t first_effect = 0;
+  std::uint16_t effects = 0;
+  std::uint16_t mnemonic = 0;  ///< the emitter's own number
+};
+
+/// Mnemonic of bytes that an emitter puts in to align what follows: any number of instructions that do nothing.
+inline constexpr std::uint16_t k_padding = 0xffff;
+
+/// Bytes that are no instructions.
+struct TracedData {
+  std::uint32_t section = 0;
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+struct CodePlace {
+  std::uint32_t section = 0;
+  std::uint32_t offset = 0;
+  friend auto operator<=>(const CodePlace&, const CodePlace&) = default;
+};
+
+/// Where a procedure is entered by calls.
+struct ProcedureStart {
+  CodePlace place;
+  std::string name;
+  RegSet preserved = 0;  ///< what its calling convention lets callers rely on; 0: the psABI's
+  bool declared = true;  ///< else it is one only if no other code leads there
+};
+
+/// The address of a label, in data.
+struct EmbeddedLabel {
+  CodePlace place;
+  LabelId label = k_no_label;
+};
+
+/// Everything by ascending place before it is analysed.
+struct CodeTrace {
+  std::vector<TracedInstruction> instructions;
+  std::vector<Effect> effects;
+  std::vector<TracedData> data;
+  std::vector<EmbeddedLabel> embedded;
+  std::vector<ProcedureStart> starts;
+  std::vector<std::vector<LabelId>> jump_targets;
+  std::vector<std::optional<CodePlace>> labels;  ///< by LabelId; none: not bound here
+  std::vector<LabelId> internal;                 ///< labels that nothing outside of the trace can know
+};
+
+/// Why the frames of some code cannot be derived.
+struct Refusal {
+  CodePlace place;
+  std::optional<std::uint16_t> mnemonic;  ///< of the instruction at fault
+  std::string reason;
+};
+
+}  // namespace jitunwind::derivation

@@ -1,0 +1,356 @@
+#include "adapters/asmjit/frame_analysis_p.h"
+
+#include <algorithm>
+
+#include "adapters/asmjit/frame_rows_p.h"
+
+namespace jitunwind::derivation {
+namespace {
+
+using Kind = Effect::Kind;
+
+/// Control does not go on to the next instruction.
+bool ends_run(Kind kind) {
+  return kind == Kind::ret || kind == Kind::jump || kind == Kind::jump_elsewhere || kind == Kind::jump_indirect ||
+         kind == Kind::trap || kind == Kind::cannot_return;
+}
+
+bool names_code(const Effect& e) {
+  return e.label != k_no_label &&
+         (e.kind == Kind::jump || e.kind == Kind::branch || e.kind == Kind::call || e.kind == Kind::address_of);
+}
+
+CodePlace place_of(const TracedInstruction& i) { return {i.section, i.begin}; }
+
+}  // namespace
+
+FrameAnalysis::FrameAnalysis(const CodeTrace& trace, const Arch& arch)
+    : trace_(trace), arch_(arch), is_head_(trace.instructions.size()), reached_(trace.instructions.size()) {}
+
+FrameAnalysis::Index FrameAnalysis::index_of(CodePlace place) const {
+  const auto found = std::ranges::lower_bound(trace_.instructions, place, {}, place_of);
+  if (found == trace_.instructions.end() || place_of(*found) != place) return k_nowhere;
+  return static_cast<Index>(found - trace_.instructions.begin());
+}
+
+FrameAnalysis::Index FrameAnalysis::index_of(LabelId label) const {
+  if (label >= trace_.labels.size() || !trace_.labels[label]) return k_nowhere;
+  return index_of(*trace_.labels[label]);
+}
+
+std::span<const Effect> FrameAnalysis::effects_of(Index i) const {
+  const TracedInstruction& instruction = trace_.instructions[i];
+  return std::span(trace_.effects).subspan(instruction.first_effect, instruction.effects);
+}
+
+bool FrameAnalysis::falls_into(Index i, Index next) const {
+  return next < trace_.instructions.size() && trace_.instructions[i].section == trace_.instructions[next].section &&
+         trace_.instructions[i].end == trace_.instructions[next].begin;
+}
+
+bool FrameAnalysis::is_padding(Index i) const { return trace_.instructions[i].mnemonic == k_padding; }
+
+bool FrameAnalysis::calls(std::size_t i) const {
+  const auto effects = effects_of(i);
+  return !effects.empty() && effects.back().kind == Kind::call;
+}
+
+void FrameAnalysis::refuse(Index i, std::string reason) {
+  refusals_.try_emplace(i,
+                        Refusal{place_of(trace_.instructions[i]), trace_.instructions[i].mnemonic, std::move(reason)});
+}
+
+/// The caller gets back what it relies on: at a return, and at a jump to another procedure.
+bool FrameAnalysis::keeps_promises(const FrameState& state, std::string& why) const {
+  if (!state.memory(state.sp(), 0, arch_.word_size).is_entry(arch_.ra))
+    return why = "with SP = " + describe_value(state.sp()) + ", not at the return address", false;
+  for (RegNum r = 0; r < k_tracked_registers; ++r)
+    if (has(state.preserved(), r) && r != arch_.sp && !state.reg(r).is_entry(r))
+      return why = std::string("without the caller's value in ") + arch_.by_dwarf(r)->name, false;
+  return true;
+}
+
+// Heads and starts.
+
+void FrameAnalysis::find_heads() {
+  const auto mark = [this](Index i) {
+    if (i != k_nowhere) is_head_[i] = true;
+  };
+  for (const Effect& e : trace_.effects)
+    if (names_code(e)) mark(index_of(e.label));
+  for (const EmbeddedLabel& e : trace_.embedded) mark(index_of(e.label));
+  for (const auto& targets : trace_.jump_targets)
+    for (const LabelId label : targets) mark(index_of(label));
+  for (const ProcedureStart& s : trace_.starts) mark(index_of(s.place));
+}
+
+void FrameAnalysis::start(Index i, RegSet preserved) {
+  if (preserved == 0)
+    for (const ProcedureStart& s : trace_.starts)
+      if (s.place == place_of(trace_.instructions[i])) preserved |= s.preserved;
+  if (preserved == 0) preserved = abi_preserved(arch_);
+  if (!starts_.try_emplace(i, preserved).second) return;
+  if (reached_[i]) restart_ = true;
+  is_head_[i] = true;
+  in_.insert_or_assign(i, FrameState::at_entry(arch_, preserved));
+  work_.insert(i);
+}
+
+/// With the starts that are known by now.
+void FrameAnalysis::restart() {
+  restart_ = false;
+  in_.clear();
+  work_.clear();
+  refusals_.clear();
+  reached_.assign(reached_.size(), false);
+  for (const auto& [i, preserved] : starts_) {
+    in_.insert_or_assign(i, FrameState::at_entry(arch_, preserved));
+    work_.insert(i);
+  }
+}
+
+void FrameAnalysis::start_declared() {
+  for (const ProcedureStart& s : trace_.starts)
+    if (const Index i = index_of(s.place); s.declared && i != k_nowhere) start(i, s.preserved);
+  // asmjit gives the address of the first byte to the caller of add().
+  if (const Index i = index_of(CodePlace{0, 0}); i != k_nowhere) start(i, 0);
+  for (const Effect& e : trace_.effects)
+    if (const Index i = e.kind == Kind::call ? index_of(e.label) : k_nowhere; i != k_nowhere) start(i, 0);
+}
+
+/// True when something new can be followed.
+bool FrameAnalysis::start_hinted() {
+  for (const ProcedureStart& s : trace_.starts) {
+    const Index i = index_of(s.place);
+    if (i == k_nowhere || reached_[i]) continue;
+    start(i, s.preserved);
+    return true;
+  }
+  return false;
+}
+
+// Following the paths.
+
+void FrameAnalysis::solve() {
+  while (!work_.empty()) {
+    const Index head = *work_.begin();
+    work_.erase(work_.begin());
+    follow_run(head);
+  }
+}
+
+/// What an instruction does, control flow aside.
+bool FrameAnalysis::execute(Index i, FrameState& state, std::string& why) {
+  const BaseId id = static_cast<BaseId>(i) + 1;
+  for (const Effect& e : effects_of(i)) {
+    if (e.kind != Kind::call) {
+      if (!state.apply(e, id, why)) return false;
+      continue;
+    }
+    Effect call = e;
+    if (call.label == k_no_label && call.reg != k_no_reg && state.reg(call.reg).kind == Value::Kind::code)
+      call.label = state.reg(call.reg).base;
+    if (const Index callee = index_of(call.label); callee != k_nowhere) {
+      start(callee, 0);
+      call.value = popped_by(call.label);
+    }
+    if (!state.apply(call, id, why)) return false;
+  }
+  return true;
+}
+
+void FrameAnalysis::follow_run(Index head) {
+  FrameState state = in_.at(head);
+  Index last = head;  // the last instruction that is no padding
+  for (Index i = head;; ++i) {
+    reached_[i] = true;
+    if (!is_padding(i)) last = i;
+    std::string why;
+    if (!execute(i, state, why)) return refuse(i, why);
+    const auto effects = effects_of(i);
+    if (!effects.empty() && !leave(i, effects.back(), state)) return;
+    if (!falls_into(i, i + 1)) {
+      // A call in front of data does not return: there is nothing to return to.
+      if (!calls(last)) refuse(last, "goes on into bytes that are no instruction");
+      return;
+    }
+    // Nor does a call in front of another procedure.
+    if (starts_.contains(i + 1) && calls(last)) return;
+    if (is_head_[i + 1]) return flow(last, i + 1, state);
+  }
+}
+
+void FrameAnalysis::flow(Index from, Index to, const FrameState& state) {
+  std::string why;
+  if (starts_.contains(to)) {
+    if (!keeps_promises(state, why)) refuse(from, "goes on into another procedure " + why);
+    return;
+  }
+  const auto [known, fresh] = in_.try_emplace(to, state);
+  bool changed = fresh;
+  if (!fresh && !known->second.merge(state, changed, why)) return refuse(to, why);
+  if (changed) work_.insert(to);
+}
+
+/// Control flow of an instruction's last effect. True: it goes on to the next instruction.
+bool FrameAnalysis::leave(Index i, const Effect& e, const FrameState& state) {
+  std::string why;
+  switch (e.kind) {
+    case Kind::ret:
+      if (!keeps_promises(state, why)) refuse(i, "returns " + why);
+      break;
+    case Kind::jump:
+    case Kind::branch:
+      if (const Index to = index_of(e.label); to != k_nowhere)
+        flow(i, to, state);
+      else
+        refuse(i, "jumps to a label that is not bound to an instruction");
+      break;
+    case Kind::jump_indirect:
+      leave_indirectly(i, e, state);
+      break;
+    default:
+      break;
+  }
+  return !ends_run(e.kind);
+}
+
+void FrameAnalysis::leave_indirectly(Index i, const Effect& e, const FrameState& state) {
+  const Value target = e.reg == k_no_reg ? Value{} : state.reg(e.reg);
+  if (target.kind == Value::Kind::code) {
+    if (const Index to = index_of(target.base); to != k_nowhere) flow(i, to, state);
+    return;
+  }
+  // Anywhere outside of this code, or to labels that a table holds.
+  for (const LabelId label : targets_of(i, e))
+    if (const Index to = index_of(label); to != k_nowhere) flow(i, to, state);
+}
+
+std::vector<LabelId> FrameAnalysis::targets_of(Index jump, const Effect& e) const {
+  if (e.value >= 0 && static_cast<std::size_t>(e.value) < trace_.jump_targets.size())
+    return trace_.jump_targets[static_cast<std::size_t>(e.value)];
+  if (e.label < trace_.labels.size() && trace_.labels[e.label]) return table_at(*trace_.labels[e.label]);
+  return tables_near(jump);
+}
+
+/// The addresses of labels that follow each other in data from `place` on.
+std::vector<LabelId> FrameAnalysis::table_at(CodePlace place) const {
+  std::vector<LabelId> targets;
+  auto entry = std::ranges::find(trace_.embedded, place, &EmbeddedLabel::place);
+  for (std::uint32_t size = 0; entry != trace_.embedded.end() && entry->place.section == place.section; ++entry) {
+    const std::uint32_t distance = entry->place.offset - place.offset;
+    if (targets.size() == 1) size = distance;
+    if (!targets.empty() && distance != size * targets.size()) break;
+    targets.push_back(entry->label);
+  }
+  return targets;
+}
+
+/// The labels of every table that point into the procedure of the jump.
+std::vector<LabelId> FrameAnalysis::tables_near(Index jump) const {
+  const auto next = starts_.upper_bound(jump);
+  const Index last = next == starts_.end() ? trace_.instructions.size() : next->first;
+  const Index first = next == starts_.begin() ? 0 : std::prev(next)->first;
+  std::vector<LabelId> targets;
+  for (const EmbeddedLabel& e : trace_.embedded)
+    if (const Index to = index_of(e.label); to != k_nowhere && to >= first && to < last) targets.push_back(e.label);
+  return targets;
+}
+
+/// By the ret instructions that a call of the label can end in; 0 where there is none.
+std::int64_t FrameAnalysis::popped_by(LabelId callee) {
+  const auto [known, fresh] = popped_.try_emplace(callee, 0);
+  if (!fresh) return known->second;
+  std::set<Index> seen, work{index_of(callee)};
+  std::optional<std::int64_t> popped;
+  while (!work.empty()) {
+    const Index i = *work.begin();
+    work.erase(work.begin());
+    if (i >= trace_.instructions.size() || !seen.insert(i).second) continue;
+    const auto effects = effects_of(i);
+    const Kind last = effects.empty() ? Kind::clobber : effects.back().kind;
+    if (last == Kind::ret) {
+      if (popped && *popped != effects.back().value) refuse(i, "returns popping other arguments than another ret does");
+      popped = effects.back().value;
+    }
+    if (last == Kind::jump || last == Kind::branch) work.insert(index_of(effects.back().label));
+    if (!ends_run(last) && falls_into(i, i + 1)) work.insert(i + 1);
+  }
+  return popped_[callee] = popped.value_or(0);
+}
+
+// Procedures.
+
+void FrameAnalysis::run() {
+  find_heads();
+  start_declared();
+  do {
+    solve();
+    if (restart_) restart();
+  } while (!work_.empty() || start_hinted());
+  cut_procedures();
+}
+
+void FrameAnalysis::cut_procedures() {
+  std::set<Index> cuts, unreached = unreached_labels();
+  for (const auto& [i, preserved] : starts_) cuts.insert(i);
+  for (Index i = 0; i < trace_.instructions.size(); ++i)
+    if (i == 0 || trace_.instructions[i].section != trace_.instructions[i - 1].section) cuts.insert(i);
+  for (auto first = cuts.begin(); first != cuts.end(); ++first) {
+    const auto next = std::next(first);
+    TracedProcedure procedure = cut(*first, next == cuts.end() ? trace_.instructions.size() : *next);
+    if (procedure.first == procedure.last) continue;
+    if (!reached_[procedure.first]) unreached.insert(procedure.first);
+    const auto refusal = refusals_.lower_bound(procedure.first);
+    const auto strange = unreached.lower_bound(procedure.first);
+    if (refusal != refusals_.end() && refusal->first < procedure.last)
+      procedure.refusal = refusal->second;
+    else if (strange != unreached.end() && *strange < procedure.last)
+      procedure.refusal = Refusal{place_of(trace_.instructions[*strange]), trace_.instructions[*strange].mnemonic,
+                                  "is reached by nothing that was seen: name its label if a procedure begins here"};
+    procedures_.push_back(std::move(procedure));
+  }
+}
+
+TracedProcedure FrameAnalysis::cut(Index first, Index last) const {
+  while (last > first && is_padding(last - 1) && !reached_[last - 1]) --last;
+  TracedProcedure procedure;
+  procedure.first = first;
+  procedure.last = last;
+  if (first == last) return procedure;
+  procedure.section = trace_.instructions[first].section;
+  procedure.begin = trace_.instructions[first].begin;
+  procedure.end = trace_.instructions[last - 1].end;
+  for (const ProcedureStart& s : trace_.starts)
+    if (s.place == CodePlace{procedure.section, procedure.begin} && !s.name.empty()) procedure.name = s.name;
+  return procedure;
+}
+
+/// Code that no path leads to is dead, unless something outside can name it: by a label that others may use, or as the
+/// first of its section. In what state it would be entered then is not known. A label that only dead code uses is not
+/// for others.
+std::set<FrameAnalysis::Index> FrameAnalysis::unreached_labels() const {
+  std::set<LabelId> jumped_to(trace_.internal.begin(), trace_.internal.end());
+  for (const Effect& e : trace_.effects)
+    if (e.kind == Kind::jump || e.kind == Kind::branch) jumped_to.insert(e.label);
+  std::set<Index> unreached;
+  for (LabelId label = 0; label < trace_.labels.size(); ++label)
+    if (const Index i = index_of(label); i != k_nowhere && !reached_[i] && !jumped_to.contains(label))
+      unreached.insert(i);
+  return unreached;
+}
+
+bool FrameAnalysis::visit(const TracedProcedure& procedure, const Visitor& visitor) {
+  std::optional<FrameState> state;
+  for (Index i = procedure.first; i < procedure.last; ++i) {
+    if (is_head_[i])
+      if (const auto known = in_.find(i); known != in_.end()) state = known->second;
+    if (!reached_[i]) state.reset();
+    if (!visitor(i, state ? &*state : nullptr)) return false;
+    std::string why;
+    if (state && !execute(i, *state, why)) state.reset();
+  }
+  return true;
+}
+
+}  // namespace jitunwind::derivation

@@ -1,0 +1,213 @@
+#include "adapters/asmjit/frame_description_p.h"
+
+#include <algorithm>
+
+#include "adapters/asmjit/directive_writer_p.h"
+#include "adapters/asmjit/frame_rows_p.h"
+#include "builders/registers_x86_64.h"
+
+namespace jitunwind::derivation {
+namespace {
+
+class Describer {
+ public:
+  Describer(FrameAnalysis& analysis, const TracedProcedure& procedure, const CodeTrace& trace, const Arch& arch)
+      : analysis_(analysis), procedure_(procedure), trace_(trace), arch_(arch) {}
+
+  Result<Description, Refusal> describe();
+
+ private:
+  using Placed = DirectiveWriter::Placed;
+
+  std::uint32_t size() const { return procedure_.end - procedure_.begin; }
+  std::uint32_t offset_of(std::size_t i) const { return trace_.instructions[i].begin - procedure_.begin; }
+
+  bool plan(CfaBase preferred, Refusal& why);
+  bool holds_cfa(std::size_t i, const CfaRule& rule);
+  void add_step(std::size_t i, const Value& sp, const FrameRow& row);
+  std::optional<Description> with_directives();
+  std::optional<Description> with_rows();
+  bool is_proved(const Description& description);
+  std::uint32_t tail_begin(const std::vector<Placed>& placed) const;
+
+  FrameAnalysis& analysis_;
+  const TracedProcedure& procedure_;
+  const CodeTrace& trace_;
+  const Arch& arch_;
+  std::vector<FrameStep> steps_;
+};
+
+void say(x86_64::Builder& builder, std::int32_t when, const DraftDirective& d) {
+  using x86_64::Reg;
+  switch (d.tag) {
+    case UNW_DYN_ADD:
+      builder.add(when, Reg(d.reg), d.value);
+      break;
+    case UNW_DYN_SPILL_SP_REL:
+      builder.spill_sp_rel(when, Reg(d.reg), d.value);
+      break;
+    case UNW_DYN_SPILL_FP_REL:
+      builder.spill_fp_rel(when, Reg(d.reg), d.value);
+      break;
+    case UNW_DYN_SAVE_REG:
+      builder.save_reg(when, Reg(d.reg), Reg(d.saved_in));
+      break;
+    case UNW_DYN_LABEL_STATE:
+      builder.label_state(when, static_cast<unw_word_t>(d.value));
+      break;
+    case UNW_DYN_COPY_STATE:
+      builder.copy_state(when, static_cast<unw_word_t>(d.value));
+      break;
+    default:
+      break;
+  }
+}
+
+/// The rows of the procedure, where they change.
+bool Describer::plan(CfaBase preferred, Refusal& why) {
+  steps_.clear();
+  return analysis_.visit(procedure_, [&](std::size_t i, const FrameState* state) {
+    if (!state) return true;
+    FrameState during_call;
+    if (analysis_.calls(i)) {
+      // The row serves the callee's caller too: it must not need what the callee may use.
+      during_call = *state;
+      during_call.forget_what_callees_use();
+      state = &during_call;
+    }
+    std::string reason;
+    const auto row = plan_row(*state, arch_, preferred, reason);
+    if (!row) {
+      // The instruction in front of this boundary did it.
+      const std::size_t culprit = i > procedure_.first ? i - 1 : i;
+      const TracedInstruction& at = trace_.instructions[culprit];
+      why = {{at.section, at.begin}, at.mnemonic, reason};
+      return false;
+    }
+    add_step(i, state->sp(), *row);
+    return true;
+  });
+}
+
+/// Does the rule give the CFA in front of instruction i?
+bool Describer::holds_cfa(std::size_t i, const CfaRule& rule) {
+  bool holds = false;
+  (void)analysis_.visit(procedure_, [&](std::size_t at, const FrameState* state) {
+    if (at == i && state) holds = state->reg(rule.reg) == Value::address(k_cfa_base, -rule.offset);
+    return at != i;
+  });
+  return holds;
+}
+
+void Describer::add_step(std::size_t i, const Value& sp, const FrameRow& row) {
+  const auto instruction_before = [&](std::size_t k) { return k > procedure_.first ? offset_of(k - 1) : 0; };
+  if (steps_.empty()) return steps_.push_back({offset_of(i), 0, sp, row});
+  const FrameStep last = steps_.back();
+  if (last.row == row && last.sp == sp) return;
+  const bool lost_sp = last.sp.is_cfa_address() && !sp.is_cfa_address();
+  if (lost_sp && row.cfa.kind == CfaRule::Kind::offset && row.cfa.reg != last.row.cfa.reg &&
+      holds_cfa(i - 1, row.cfa)) {
+    // SP gets out of reach by this instruction: rows go by the other register one boundary earlier, as directives need
+    // a frame pointer that was set from an SP in reach.
+    FrameStep earlier = last;
+    earlier.offset = offset_of(i - 1);
+    earlier.row.cfa = row.cfa;
+    if (last.offset == earlier.offset)
+      steps_.back() = earlier;
+    else
+      earlier.instruction = instruction_before(i - 1), steps_.push_back(earlier);
+  }
+  steps_.push_back({offset_of(i), instruction_before(i), sp, row});
+}
+
+/// Where the epilogue begins that ends the procedure; size() when there is none, or when it cannot be placed from the
+/// end.
+std::uint32_t Describer::tail_begin(const std::vector<Placed>& placed) const {
+  std::uint32_t begin = size();
+  for (auto d = placed.rbegin(); d != placed.rend() && d->releases; ++d) begin = d->instruction;
+  const bool labelled = std::ranges::any_of(placed, [](const Placed& d) {
+    return d.directive.tag == UNW_DYN_LABEL_STATE || d.directive.tag == UNW_DYN_COPY_STATE;
+  });
+  const bool overlaps = std::ranges::any_of(placed, [&](const Placed& d) { return !d.releases && d.offset > begin; });
+  return labelled || overlaps ? size() : begin;
+}
+
+std::optional<Description> Describer::with_directives() {
+  DirectiveWriter writer(arch_);
+  for (const FrameStep& step : steps_)
+    if (!writer.add(step)) return std::nullopt;
+  auto builder = x86_64::describe(procedure_.name);
+  if (!writer.balanced()) builder.ends_without_return();
+  const std::vector<Placed> placed = writer.take();
+  const std::uint32_t tail = tail_begin(placed);
+  std::uint32_t head = 0;
+  for (const Placed& d : placed)
+    if (d.offset <= tail) head = std::max(head, d.offset);
+  if (!placed.empty()) {
+    // Without an epilogue of its own at the end, the description is for this size.
+    if (tail == size()) builder.size(head = size());
+    builder.region(static_cast<std::int32_t>(head));
+  }
+  bool in_tail = false;
+  for (const Placed& d : placed) {
+    if (d.offset > tail && !in_tail) {
+      builder.region(-static_cast<std::int32_t>(size() - tail));
+      in_tail = true;
+    }
+    say(builder, static_cast<std::int32_t>(d.offset) - 1 - static_cast<std::int32_t>(in_tail ? tail : 0), d.directive);
+  }
+  auto built = builder.build();
+  if (!built || !is_proved(*built)) return std::nullopt;
+  return std::move(*built);
+}
+
+std::optional<Description> Describer::with_rows() {
+  auto builder = x86_64::describe(procedure_.name);
+  builder.size(size());
+  for (const FrameStep& step : steps_) builder.row_at(step.offset, step.row);
+  auto built = builder.build();
+  if (!built || !is_proved(*built)) return std::nullopt;
+  return std::move(*built);
+}
+
+/// Every row of the description, taken at every boundary, against what is known there.
+bool Describer::is_proved(const Description& description) {
+  if (!description.check_size(size())) return false;
+  std::size_t step = 0;
+  std::optional<FrameRow> row;
+  return analysis_.visit(procedure_, [&](std::size_t i, const FrameState* state) {
+    if (!state) return true;
+    // Directives and rows were placed at the steps alone: between two of them the row stays.
+    for (; step < steps_.size() && steps_[step].offset <= offset_of(i); ++step) row.reset();
+    if (!row) {
+      const auto found = description.row(offset_of(i), size());
+      if (!found) return false;
+      row = *found;
+    }
+    if (!proves(*state, arch_, *row)) return false;
+    if (!analysis_.calls(i)) return true;
+    FrameState during_call = *state;
+    during_call.forget_what_callees_use();
+    return proves(during_call, arch_, *row);
+  });
+}
+
+Result<Description, Refusal> Describer::describe() {
+  Refusal why;
+  for (const CfaBase preferred : {CfaBase::frame_pointer, CfaBase::stack_pointer}) {
+    if (!plan(preferred, why)) return why;
+    if (auto description = with_directives()) return std::move(*description);
+  }
+  if (!plan(CfaBase::frame_pointer, why)) return why;
+  if (auto description = with_rows()) return std::move(*description);
+  return Refusal{{procedure_.section, procedure_.begin}, std::nullopt, "no description says what was derived"};
+}
+
+}  // namespace
+
+Result<Description, Refusal> describe(FrameAnalysis& analysis, const TracedProcedure& procedure, const CodeTrace& trace,
+                                      const Arch& arch) {
+  return Describer(analysis, procedure, trace, arch).describe();
+}
+
+}  // namespace jitunwind::derivation

@@ -1,0 +1,142 @@
+#include "adapters/asmjit/frame_rows_p.h"
+
+#include <algorithm>
+
+namespace jitunwind::derivation {
+namespace {
+
+constexpr RegNum k_first_vector = 17;
+
+/// CFA = reg - offset for a register that holds cfa + offset.
+std::optional<CfaRule> cfa_from(const FrameState& state, RegNum reg) {
+  if (!state.reg(reg).is_cfa_address()) return std::nullopt;
+  return CfaRule::at(reg, -state.reg(reg).offset);
+}
+
+/// CFA = *(sp + n) - offset for memory that holds cfa + offset.
+std::optional<CfaRule> cfa_from_memory(const FrameState& state, const Arch& arch) {
+  for (const Slot& s : state.slots())
+    if (s.value.is_cfa_address() && s.base == state.sp().base && s.offset >= state.sp().offset)
+      return CfaRule::deref(arch.sp, s.offset - state.sp().offset, -s.value.offset);
+  return std::nullopt;
+}
+
+std::optional<CfaRule> plan_cfa(const FrameState& state, const Arch& arch, CfaBase preferred) {
+  // A copy in memory outlives registers: asmjit may give the register that it was stored from to the body.
+  if (!state.sp().is_cfa_address())
+    if (const auto rule = cfa_from_memory(state, arch)) return rule;
+  const RegNum first = preferred == CfaBase::frame_pointer ? arch.fp : arch.sp;
+  const RegNum second = preferred == CfaBase::frame_pointer ? arch.sp : arch.fp;
+  if (const auto rule = cfa_from(state, first)) return rule;
+  if (const auto rule = cfa_from(state, second)) return rule;
+  for (RegNum r = 0; r < k_first_vector; ++r)
+    if (const auto rule = cfa_from(state, r)) return rule;
+  return std::nullopt;
+}
+
+/// The slot nearest to the CFA that holds what `reg` held at entry, at or above SP (or below it).
+const Slot* find_slot(const FrameState& state, RegNum reg, bool below_sp) {
+  const Slot* best = nullptr;
+  for (const Slot& s : state.slots()) {
+    if (!s.value.is_entry(reg)) continue;
+    const bool below = s.base == state.sp().base && s.offset < state.sp().offset;
+    if (below != below_sp || (s.base != k_cfa_base && s.base != state.sp().base)) continue;
+    if (!best || (s.base == k_cfa_base && (best->base != k_cfa_base || s.offset > best->offset))) best = &s;
+  }
+  return best;
+}
+
+RegRule rule_of(const Slot& slot, const FrameState& state, const Arch& arch) {
+  if (slot.base == k_cfa_base) return RegRule::at_cfa(slot.offset);
+  return RegRule::at_reg(arch.sp, slot.offset - state.sp().offset);
+}
+
+std::optional<RegRule> plan_register(const FrameState& state, const Arch& arch, RegNum reg) {
+  if (const Slot* slot = find_slot(state, reg, false)) return rule_of(*slot, state, arch);
+  if (state.reg(reg).is_entry(reg)) return RegRule::same();
+  for (RegNum r = 0; r < k_first_vector; ++r)
+    if (state.reg(r).is_entry(reg)) return RegRule::in_reg(r);
+  if (const Slot* slot = find_slot(state, reg, true)) return rule_of(*slot, state, arch);
+  return std::nullopt;
+}
+
+const char* name_of(const Arch& arch, RegNum reg) {
+  const RegisterInfo* info = arch.by_dwarf(reg);
+  return info ? info->name : "?";
+}
+
+}  // namespace
+
+RegSet abi_preserved(const Arch& arch) noexcept {
+  RegSet set = 0;
+  for (const RegisterInfo& r : arch.registers)
+    if (r.preserved && r.dwarf < k_tracked_registers) set |= set_of(r.dwarf);
+  return set;
+}
+
+std::optional<FrameRow> plan_row(const FrameState& state, const Arch& arch, CfaBase preferred, std::string& why) {
+  const auto cfa = plan_cfa(state, arch, preferred);
+  if (!cfa)
+    return why = "the distance of SP to the caller's frame is lost, and no register or slot keeps it", std::nullopt;
+  FrameRow row;
+  row.cfa = *cfa;
+  row.ra = arch.ra;
+  const RegSet abi = abi_preserved(arch);
+  for (RegNum r = 0; r < k_tracked_registers; ++r) {
+    const bool promised = has(state.preserved(), r);
+    if (r == arch.sp || (r != arch.ra && !promised && !has(abi, r))) continue;
+    auto rule = plan_register(state, arch, r);
+    if (!rule && r == arch.ra) return why = "the return address is lost", std::nullopt;
+    if (!rule && promised)
+      return why = std::string(name_of(arch, r)) + " was overwritten before it was saved", std::nullopt;
+    // The convention of this procedure lets it go.
+    if (!rule) rule = RegRule::undefined();
+    // What is not mentioned is the same, if the psABI preserves it; vector registers have no value to pass on.
+    if (rule->kind == RegRule::Kind::same && (has(abi, r) || r >= k_first_vector)) continue;
+    if (!row.set(r, *rule)) return why = "more registers than a row holds", std::nullopt;
+  }
+  return row;
+}
+
+bool proves(const FrameState& state, const Arch& arch, const FrameRow& row) noexcept {
+  using Kind = RegRule::Kind;
+  const auto is_cfa = [](const Value& v, std::int64_t offset) { return v.is_cfa_address() && v.offset + offset == 0; };
+  const Value base = row.cfa.reg < k_tracked_registers ? state.reg(row.cfa.reg) : Value{};
+  const bool cfa_right = row.cfa.kind == CfaRule::Kind::offset ? is_cfa(base, row.cfa.offset)
+                         : row.cfa.kind == CfaRule::Kind::deref
+                             ? is_cfa(state.memory(base, row.cfa.offset, arch.word_size), row.cfa.add)
+                             : false;
+  if (!cfa_right) return false;
+
+  const RegSet wanted = (state.preserved() & ~set_of(arch.sp)) | set_of(arch.ra);
+  for (RegNum r = 0; r < k_tracked_registers; ++r) {
+    const RegRule rule = row.rule(r);
+    const std::uint32_t size = r >= k_first_vector ? 16 : arch.word_size;
+    switch (rule.kind) {
+      case Kind::unspecified:
+        if (has(wanted | abi_preserved(arch), r) && r != arch.sp && !state.reg(r).is_entry(r)) return false;
+        break;
+      case Kind::same:
+        if (!state.reg(r).is_entry(r)) return false;
+        break;
+      case Kind::undefined:
+        if (has(wanted, r)) return false;
+        break;
+      case Kind::at_cfa:
+        if (!state.memory(Value::address(k_cfa_base, 0), rule.offset, size).is_entry(r)) return false;
+        break;
+      case Kind::at_reg:
+        if (rule.reg >= k_tracked_registers || !state.memory(state.reg(rule.reg), rule.offset, size).is_entry(r))
+          return false;
+        break;
+      case Kind::in_reg:
+        if (rule.reg >= k_tracked_registers || !state.reg(rule.reg).is_entry(r)) return false;
+        break;
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace jitunwind::derivation

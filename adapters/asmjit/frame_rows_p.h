@@ -1,0 +1,28 @@
+// From what is known of a frame to a row, and the proof that a row, whoever made it, says nothing that is not known.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "adapters/asmjit/frame_state_p.h"
+#include "unwind_core/frame_row.h"
+
+namespace jitunwind::derivation {
+
+/// Registers that the caller of a procedure of the psABI relies on.
+RegSet abi_preserved(const Arch& arch) noexcept;
+
+/// Which register rows measure the CFA from while several can tell it.
+enum class CfaBase : std::uint8_t { frame_pointer, stack_pointer };
+
+/// A row that holds in this state. The CFA is found through the usual frame pointer or SP when they are at a known
+/// distance; while SP is not, rather through a copy of an address in memory at SP; else through any register. Registers
+/// are found where they were stored, else where they are. Nothing, with the reason, when the CFA, the return address or
+/// a preserved register cannot be found.
+std::optional<FrameRow> plan_row(const FrameState& state, const Arch& arch, CfaBase preferred, std::string& why);
+
+/// True when applying the row in this state gives the CFA, the return address and every preserved register, and every
+/// other register that the row speaks of.
+bool proves(const FrameState& state, const Arch& arch, const FrameRow& row) noexcept;
+
+}  // namespace jitunwind::derivation

@@ -1,0 +1,185 @@
+#include "adapters/asmjit/frame_state_p.h"
+
+#include <algorithm>
+
+namespace jitunwind::derivation {
+namespace {
+
+constexpr std::uint32_t k_word = 8;
+
+std::uint32_t size_of(RegNum reg) { return reg >= 17 ? 16 : k_word; }
+
+}  // namespace
+
+std::string describe_value(const Value& value) {
+  if (!value.is_address()) return "an unknown value";
+  if (value.base != k_cfa_base) return "an address of unknown distance to the cfa";
+  return value.offset < 0 ? "cfa" + std::to_string(value.offset) : "cfa+" + std::to_string(value.offset);
+}
+
+FrameState FrameState::at_entry(const Arch& arch, RegSet preserved) {
+  FrameState state;
+  state.sp_ = arch.sp;
+  state.red_zone_ = arch.red_zone;
+  state.preserved_ = preserved;
+  for (RegNum r = 0; r < k_tracked_registers; ++r) state.registers_[r] = Value::entry(r);
+  state.registers_[arch.sp] = Value::address(k_cfa_base, -arch.entry_cfa);
+  state.registers_[arch.ra] = {};
+  state.slots_.push_back({k_cfa_base, arch.entry_ra, k_word, Value::entry(arch.ra)});
+  return state;
+}
+
+Value FrameState::memory(const Value& address, std::int64_t displacement, std::uint32_t size) const noexcept {
+  if (!address.is_address()) return {};
+  const auto found = std::ranges::find_if(slots_, [&](const Slot& s) {
+    return s.base == address.base && s.offset == address.offset + displacement && s.size == size;
+  });
+  return found == slots_.end() ? Value{} : found->value;
+}
+
+void FrameState::store(const Value& address, std::int64_t displacement, std::uint32_t size, const Value& value) {
+  // Stores through other pointers are the program's own: code that overwrites what it saved cannot be described.
+  if (!address.is_address()) return;
+  const std::int64_t begin = address.offset + displacement;
+  std::erase_if(slots_, [&](const Slot& s) {
+    return s.base == address.base && s.offset < begin + std::int64_t{size} && begin < s.offset + std::int64_t{s.size};
+  });
+  if (value.kind != Value::Kind::unknown) slots_.push_back({address.base, begin, size, value});
+}
+
+/// Memory of the frame that ends more than so many bytes below SP is not ours any more.
+void FrameState::drop_slots_below(std::int64_t bytes_below_sp) {
+  const Value& sp = registers_[sp_];
+  std::erase_if(slots_, [&](const Slot& s) {
+    // Every other base lies below the CFA, so once SP is at a known distance from the CFA again it was released.
+    if (s.base != sp.base) return sp.base == k_cfa_base;
+    return s.offset < sp.offset - bytes_below_sp;
+  });
+}
+
+void FrameState::set_sp(const Value& value) {
+  registers_[sp_] = value;
+  drop_slots_below(red_zone_);
+}
+
+bool FrameState::push(const Effect& effect, std::string& why) {
+  if (!sp().is_address()) return why = "pushes while SP is unknown", false;
+  const Value value = effect.reg == k_no_reg || effect.value != k_word ? Value{} : registers_[effect.reg];
+  move_sp(-effect.value);
+  store(sp(), 0, static_cast<std::uint32_t>(effect.value), value);
+  return true;
+}
+
+bool FrameState::pop(const Effect& effect, std::string& why) {
+  if (!sp().is_address()) return why = "pops while SP is unknown", false;
+  const Value value = effect.value == k_word ? memory(sp(), 0, k_word) : Value{};
+  move_sp(effect.value);
+  if (effect.reg == sp_) {
+    if (!value.is_address()) return why = "loads SP from memory that holds no known address", false;
+    registers_[sp_] = value;
+  } else if (effect.reg != k_no_reg) {
+    registers_[effect.reg] = value;
+  }
+  drop_slots_below(red_zone_);
+  return true;
+}
+
+bool FrameState::copy(const Effect& effect, std::string& why) {
+  Value value = registers_[effect.base];
+  if (value.is_address())
+    value.offset += effect.value;
+  else if (effect.value != 0)
+    value = {};
+  if (effect.reg != sp_) return registers_[effect.reg] = value, true;
+  if (!value.is_address()) return why = "sets SP from a register that holds no known stack address", false;
+  set_sp(value);
+  return true;
+}
+
+bool FrameState::lower(BaseId id, std::string& why) {
+  if (!sp().is_address()) return why = "moves SP while it is unknown", false;
+  drop_slots_below(0);
+  // The same instruction once more, in a loop: what was known relative to its previous result is history.
+  std::erase_if(slots_, [&](const Slot& s) { return s.base == id || (s.value.is_address() && s.value.base == id); });
+  for (Value& v : registers_)
+    if (v.is_address() && v.base == id) v = {};
+  registers_[sp_] = Value::address(id, 0);
+  return true;
+}
+
+void FrameState::forget_what_callees_use() {
+  for (RegNum r = 0; r < k_tracked_registers; ++r)
+    if (r != sp_ && !has(preserved_, r)) registers_[r] = {};
+  drop_slots_below(0);
+}
+
+bool FrameState::apply(const Effect& effect, BaseId id, std::string& why) {
+  using Kind = Effect::Kind;
+  switch (effect.kind) {
+    case Kind::clobber:
+      for (RegNum r = 0; r < k_tracked_registers; ++r)
+        if (has(effect.set, r)) registers_[r] = {};
+      return true;
+    case Kind::push:
+      return push(effect, why);
+    case Kind::pop:
+      return pop(effect, why);
+    case Kind::copy:
+      return copy(effect, why);
+    case Kind::lower_unknown:
+      return lower(id, why);
+    case Kind::store:
+      store(registers_[effect.base], effect.value, effect.size,
+            effect.reg != k_no_reg && effect.size == size_of(effect.reg) ? registers_[effect.reg] : Value{});
+      return true;
+    case Kind::load: {
+      const Value value =
+          effect.size == size_of(effect.reg) ? memory(registers_[effect.base], effect.value, effect.size) : Value{};
+      if (effect.reg != sp_) return registers_[effect.reg] = value, true;
+      if (!value.is_address()) return why = "loads SP from memory that holds no known address", false;
+      set_sp(value);
+      return true;
+    }
+    case Kind::address_of:
+      registers_[effect.reg] = Value::code(effect.label);
+      return true;
+    case Kind::call:
+      forget_what_callees_use();
+      if (effect.value != 0) {
+        if (!sp().is_address()) return why = "calls while SP is unknown", false;
+        move_sp(effect.value);
+        drop_slots_below(red_zone_);
+      }
+      return true;
+    case Kind::sp_unknown:
+      return why = "changes SP in a way that cannot be followed", false;
+    case Kind::cannot_return:
+      return why = "leaves the procedure in a way that has no caller", false;
+    case Kind::ret:
+    case Kind::jump:
+    case Kind::branch:
+    case Kind::jump_elsewhere:
+    case Kind::branch_elsewhere:
+    case Kind::jump_indirect:
+    case Kind::trap:
+      return true;
+  }
+  return true;
+}
+
+bool FrameState::merge(const FrameState& other, bool& changed, std::string& why) {
+  if (preserved_ != other.preserved_) return why = "is reached from procedures of different calling conventions", false;
+  if (sp() != other.sp()) {
+    why = "is reached with SP = " + describe_value(sp()) + " and with SP = " + describe_value(other.sp());
+    return false;
+  }
+  for (RegNum r = 0; r < k_tracked_registers; ++r) {
+    if (registers_[r] == other.registers_[r] || registers_[r].kind == Value::Kind::unknown) continue;
+    registers_[r] = {};
+    changed = true;
+  }
+  changed |= std::erase_if(slots_, [&](const Slot& s) { return std::ranges::count(other.slots_, s) == 0; }) != 0;
+  return true;
+}
+
+}  // namespace jitunwind::derivation

@@ -1,0 +1,383 @@
+#include "adapters/asmjit/instruction_effects_p.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "adapters/asmjit/asmjit_version_p.h"
+
+namespace jitunwind::derivation {
+namespace {
+
+namespace v = asmjit_version;
+namespace Inst = ::asmjit::x86::Inst;
+using ::asmjit::Operand_;
+using ::asmjit::RegGroup;
+using ::asmjit::RegType;
+using Kind = Effect::Kind;
+
+constexpr RegNum k_rax = 0, k_rdx = 1, k_rcx = 2, k_rbx = 3, k_rsi = 4, k_rdi = 5, k_rbp = 6, k_rsp = 7, k_r11 = 11;
+constexpr RegNum k_xmm0 = 17;
+
+bool is_gp(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kGp; }
+bool is_gp64(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kGp64; }
+bool is_gp16(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kGp16; }
+bool is_xmm(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kVec128 && op.id() < 16; }
+bool is_vector(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kVec && op.id() < 16; }
+RegNum general(const Operand_& op) { return dwarf_of(op.id()); }
+
+bool moves_16_bytes(std::uint32_t id) {
+  switch (id) {
+    case Inst::kIdMovaps:
+    case Inst::kIdMovups:
+    case Inst::kIdMovapd:
+    case Inst::kIdMovupd:
+    case Inst::kIdMovdqa:
+    case Inst::kIdMovdqu:
+    case Inst::kIdVmovaps:
+    case Inst::kIdVmovups:
+    case Inst::kIdVmovapd:
+    case Inst::kIdVmovupd:
+    case Inst::kIdVmovdqa:
+    case Inst::kIdVmovdqu:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Translates one instruction.
+class Translation {
+ public:
+  Translation(const ::asmjit::BaseInst& instruction, std::span<const Operand_> operands, std::vector<Effect>& out)
+      : inst_(instruction), id_(v::instruction_id(instruction)), ops_(operands), out_(out) {}
+
+  void run() {
+    if (!stack_instruction() && !control_flow() && !move() && !arithmetic()) anything();
+  }
+
+ private:
+  const Operand_& op(std::size_t i) const { return ops_[i]; }
+  bool has_op(std::size_t i) const { return i < ops_.size() && !v::is_none(ops_[i]); }
+
+  void say(Effect e) { out_.push_back(e); }
+  void copy(RegNum to, RegNum from, std::int64_t plus) {
+    say({.kind = Kind::copy, .reg = to, .base = from, .value = plus});
+  }
+  void push(RegNum reg, std::int64_t bytes) { say({.kind = Kind::push, .reg = reg, .value = bytes}); }
+  void pop(RegNum reg, std::int64_t bytes) { say({.kind = Kind::pop, .reg = reg, .value = bytes}); }
+  void clobber(RegSet set) {
+    if (has(set, k_rsp)) say({.kind = Kind::sp_unknown});
+    if (set != 0) say({.kind = Kind::clobber, .set = set});
+  }
+  void store(const v::MemoryOperand& memory, RegNum reg, std::uint32_t size) {
+    if (memory.plain_base)
+      say({.kind = Kind::store, .reg = reg, .base = dwarf_of(memory.base), .size = size, .value = memory.offset});
+  }
+
+  bool stack_instruction();
+  void push_instruction();
+  void pop_instruction();
+  void enter_instruction();
+  bool control_flow();
+  void jump_instruction(bool conditional);
+  bool move();
+  void move_general();
+  bool move_vector();
+  void load_address();
+  bool arithmetic();
+  void anything();
+
+  const ::asmjit::BaseInst& inst_;
+  const std::uint32_t id_;
+  std::span<const Operand_> ops_;
+  std::vector<Effect>& out_;
+};
+
+bool Translation::stack_instruction() {
+  switch (id_) {
+    case Inst::kIdPush:
+      return push_instruction(), true;
+    case Inst::kIdPop:
+      return pop_instruction(), true;
+    case Inst::kIdPushf:
+      return push(k_no_reg, 2), true;
+    case Inst::kIdPushfq:
+      return push(k_no_reg, 8), true;
+    case Inst::kIdPopf:
+      return pop(k_no_reg, 2), true;
+    case Inst::kIdPopfq:
+      return pop(k_no_reg, 8), true;
+    case Inst::kIdLeave:
+      copy(k_rsp, k_rbp, 0);
+      return pop(k_rbp, 8), true;
+    case Inst::kIdEnter:
+      return enter_instruction(), true;
+    case Inst::kIdPushfd:
+    case Inst::kIdPopfd:
+    case Inst::kIdPusha:
+    case Inst::kIdPushad:
+    case Inst::kIdPopa:
+    case Inst::kIdPopad:
+#if JITUNWIND_ASMJIT_SNAKE_CASE
+    case Inst::kIdPushw:
+#endif
+      return say({.kind = Kind::sp_unknown}), true;
+    default:
+      return false;
+  }
+}
+
+void Translation::push_instruction() {
+  // Operands of 16 bits push 16 bits; all others 64 (Intel SDM, PUSH, 64-bit mode).
+  const bool narrow = is_gp16(op(0)) || (v::is_mem(op(0)) && v::memory_operand(op(0)).size == 2);
+  push(is_gp64(op(0)) ? general(op(0)) : k_no_reg, narrow ? 2 : 8);
+}
+
+void Translation::pop_instruction() {
+  const bool narrow = is_gp16(op(0)) || (v::is_mem(op(0)) && v::memory_operand(op(0)).size == 2);
+  pop(is_gp64(op(0)) ? general(op(0)) : k_no_reg, narrow ? 2 : 8);
+  // The address of a destination in memory is computed after SP has moved (Intel SDM, POP).
+  if (v::is_mem(op(0))) store(v::memory_operand(op(0)), k_no_reg, narrow ? 2 : 8);
+  if (is_gp16(op(0))) clobber(set_of(general(op(0))));
+}
+
+void Translation::enter_instruction() {
+  if (!has_op(1) || !v::is_imm(op(0)) || !v::is_imm(op(1)) || v::imm_value(op(1)) != 0)
+    return say({.kind = Kind::sp_unknown});
+  push(k_rbp, 8);
+  copy(k_rbp, k_rsp, 0);
+  copy(k_rsp, k_rsp, -(v::imm_value(op(0)) & 0xffff));
+}
+
+bool Translation::control_flow() {
+  switch (id_) {
+    case Inst::kIdRetf:
+    case Inst::kIdIret:
+    case Inst::kIdIretd:
+    case Inst::kIdIretq:
+    case Inst::kIdSysret:
+    case Inst::kIdSysretq:
+    case Inst::kIdSysexit:
+    case Inst::kIdSysexitq:
+      return say({.kind = Kind::cannot_return}), true;
+    case Inst::kIdUd0:
+    case Inst::kIdUd1:
+    case Inst::kIdUd2:
+    case Inst::kIdHlt:
+      return say({.kind = Kind::trap}), true;
+    default:
+      break;
+  }
+  switch (v::control_flow(id_)) {
+    case ::asmjit::InstControlFlow::kReturn:
+      say({.kind = Kind::ret, .value = has_op(0) && v::is_imm(op(0)) ? v::imm_value(op(0)) & 0xffff : 0});
+      return true;
+    case ::asmjit::InstControlFlow::kCall: {
+      Effect call{.kind = Kind::call};
+      if (has_op(0) && v::is_label(op(0))) call.label = op(0).id();
+      if (has_op(0) && is_gp64(op(0))) call.reg = general(op(0));
+      say(call);
+      return true;
+    }
+    case ::asmjit::InstControlFlow::kJump:
+      return jump_instruction(false), true;
+    case ::asmjit::InstControlFlow::kBranch:
+      return jump_instruction(true), true;
+    default:
+      return false;
+  }
+}
+
+void Translation::jump_instruction(bool conditional) {
+  // jecxz and loop have an explicit form with the counter in front of the target.
+  const std::size_t last = has_op(1) ? 1 : 0;
+  clobber(implicitly_written(id_));
+  Effect jump{.kind = conditional ? Kind::branch_elsewhere : Kind::jump_elsewhere, .value = -1};
+  if (has_op(last) && v::is_label(op(last))) {
+    jump.kind = conditional ? Kind::branch : Kind::jump;
+    jump.label = op(last).id();
+  } else if (has_op(last) && !v::is_imm(op(last))) {
+    jump.kind = Kind::jump_indirect;
+    if (is_gp64(op(last))) jump.reg = general(op(last));
+    if (v::is_mem(op(last))) jump.label = v::memory_operand(op(last)).label;
+  }
+  say(jump);
+}
+
+bool Translation::move() {
+  if (id_ == Inst::kIdMov || id_ == Inst::kIdMovabs) {
+    if (!has_op(1) || (!is_gp64(op(0)) && !v::is_mem(op(0)))) return false;
+    return move_general(), true;
+  }
+  if (id_ == Inst::kIdLea && has_op(1) && is_gp64(op(0)) && v::is_mem(op(1))) return load_address(), true;
+  return moves_16_bytes(id_) && has_op(1) && move_vector();
+}
+
+void Translation::move_general() {
+  if (v::is_mem(op(0))) {
+    const v::MemoryOperand to = v::memory_operand(op(0));
+    if (is_gp64(op(1))) return store(to, general(op(1)), 8);
+    return store(to, k_no_reg, to.size != 0 ? to.size : 8);
+  }
+  const RegNum to = general(op(0));
+  if (is_gp64(op(1))) return copy(to, general(op(1)), 0);
+  if (v::is_mem(op(1))) {
+    const v::MemoryOperand from = v::memory_operand(op(1));
+    if (from.plain_base && (from.size == 0 || from.size == 8))
+      return say({.kind = Kind::load, .reg = to, .base = dwarf_of(from.base), .value = from.offset});
+  }
+  clobber(set_of(to));
+}
+
+void Translation::load_address() {
+  const v::MemoryOperand from = v::memory_operand(op(1));
+  const RegNum to = general(op(0));
+  if (from.plain_base) return copy(to, dwarf_of(from.base), from.offset);
+  if (from.label != k_no_label && !from.has_index && from.offset == 0 && to != k_rsp)
+    return say({.kind = Kind::address_of, .reg = to, .label = from.label});
+  clobber(set_of(to));
+}
+
+bool Translation::move_vector() {
+  if (v::is_mem(op(0)) && is_xmm(op(1))) {
+    store(v::memory_operand(op(0)), static_cast<RegNum>(k_xmm0 + op(1).id()), 16);
+    return true;
+  }
+  if (!is_xmm(op(0)) || !v::is_mem(op(1))) return false;
+  const v::MemoryOperand from = v::memory_operand(op(1));
+  const auto to = static_cast<RegNum>(k_xmm0 + op(0).id());
+  if (from.plain_base)
+    say({.kind = Kind::load, .reg = to, .base = dwarf_of(from.base), .size = 16, .value = from.offset});
+  else
+    clobber(set_of(to));
+  return true;
+}
+
+bool Translation::arithmetic() {
+  if (!has_op(0) || !is_gp64(op(0))) return false;
+  const RegNum reg = general(op(0));
+  const bool immediate = has_op(1) && v::is_imm(op(1));
+  switch (id_) {
+    case Inst::kIdInc:
+      return copy(reg, reg, 1), true;
+    case Inst::kIdDec:
+      return copy(reg, reg, -1), true;
+    case Inst::kIdAdd:
+      if (!immediate) return false;
+      return copy(reg, reg, v::imm_value(op(1))), true;
+    case Inst::kIdSub:
+      if (immediate) return copy(reg, reg, -v::imm_value(op(1))), true;
+      if (reg != k_rsp) return false;
+      return say({.kind = Kind::lower_unknown}), true;
+    case Inst::kIdAnd:
+      if (reg != k_rsp) return false;
+      return say({.kind = Kind::lower_unknown}), true;
+    default:
+      return false;
+  }
+}
+
+/// By what asmjit knows of operands; where it knows nothing, every operand is written.
+void Translation::anything() {
+  std::size_t count = 0;
+  while (has_op(count)) ++count;
+  v::RwInfo info;
+  const bool known = v::query_rw_info(inst_, ops_.data(), count, info);
+  RegSet written = implicitly_written(id_);
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_written = !known || v::is_write(info.operand(i));
+    if (is_gp(op(i)) && is_written) written |= set_of(general(op(i)));
+    if (is_vector(op(i)) && is_written) written |= set_of(static_cast<RegNum>(k_xmm0 + op(i).id()));
+    if (!v::is_mem(op(i))) continue;
+    const v::MemoryOperand memory = v::memory_operand(op(i));
+    if (memory.plain_base && (!known || v::is_base_write(info.operand(i)))) written |= set_of(dwarf_of(memory.base));
+    if (!is_written) continue;
+    const auto bytes = known ? static_cast<std::uint32_t>(std::bit_width(v::write_byte_mask(info.operand(i)))) : 64;
+    store(memory, k_no_reg, std::max({bytes, memory.size, 1u}));
+  }
+  clobber(written);
+}
+
+}  // namespace
+
+RegNum dwarf_of(std::uint32_t general_id) noexcept {
+  constexpr std::array<RegNum, 8> low = {k_rax, k_rcx, k_rdx, k_rbx, k_rsp, k_rbp, k_rsi, k_rdi};
+  return general_id < low.size() ? low[general_id] : static_cast<RegNum>(general_id);
+}
+
+RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept {
+  RegSet set = 0;
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    if (general_mask >> i & 1) set |= set_of(dwarf_of(i));
+    if (vector_mask >> i & 1) set |= set_of(static_cast<RegNum>(k_xmm0 + i));
+  }
+  return set & ~set_of(k_rsp);
+}
+
+RegSet implicitly_written(std::uint32_t instruction) noexcept {
+  constexpr RegSet a = set_of(k_rax), d = set_of(k_rdx), c = set_of(k_rcx), b = set_of(k_rbx);
+  constexpr RegSet strings = set_of(k_rsi) | set_of(k_rdi) | c;
+  switch (instruction) {
+    case Inst::kIdMul:
+    case Inst::kIdImul:
+    case Inst::kIdDiv:
+    case Inst::kIdIdiv:
+    case Inst::kIdCmpxchg8b:
+    case Inst::kIdCmpxchg16b:
+    case Inst::kIdCwd:
+    case Inst::kIdCdq:
+    case Inst::kIdCqo:
+    case Inst::kIdRdtsc:
+    case Inst::kIdRdmsr:
+    case Inst::kIdRdpmc:
+    case Inst::kIdXgetbv:
+    case Inst::kIdRdpru:
+      return a | d;
+    case Inst::kIdRdtscp:
+      return a | d | c;
+    case Inst::kIdCbw:
+    case Inst::kIdCwde:
+    case Inst::kIdCdqe:
+    case Inst::kIdCmpxchg:
+    case Inst::kIdLahf:
+    case Inst::kIdXlatb:
+    case Inst::kIdIn:
+    case Inst::kIdXbegin:
+      return a;
+    case Inst::kIdCpuid:
+    case Inst::kIdGetsec:
+    case Inst::kIdPconfig:
+      return a | b | c | d;
+    case Inst::kIdSyscall:
+      return a | c | set_of(k_r11);
+    case Inst::kIdLods:
+      return strings | a;
+    case Inst::kIdMovs:
+    case Inst::kIdStos:
+    case Inst::kIdScas:
+    case Inst::kIdCmps:
+    case Inst::kIdIns:
+    case Inst::kIdOuts:
+      return strings;
+    case Inst::kIdLoop:
+    case Inst::kIdLoope:
+    case Inst::kIdLoopne:
+    case Inst::kIdPcmpestri:
+    case Inst::kIdPcmpistri:
+    case Inst::kIdVpcmpestri:
+    case Inst::kIdVpcmpistri:
+      return c;
+    case Inst::kIdVzeroall:
+      return registers_of(0, 0xffff);
+    default:
+      return 0;
+  }
+}
+
+void append_effects(const ::asmjit::BaseInst& instruction, std::span<const Operand_> operands,
+                    std::vector<Effect>& out) {
+  Translation(instruction, operands, out).run();
+}
+
+}  // namespace jitunwind::derivation

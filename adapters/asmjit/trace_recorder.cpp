@@ -1,0 +1,142 @@
+#include "adapters/asmjit/trace_recorder_p.h"
+
+#include <algorithm>
+#include <new>
+
+#include "adapters/asmjit/asmjit_version_p.h"
+#include "adapters/asmjit/instruction_effects_p.h"
+
+namespace jitunwind::derivation {
+
+namespace v = asmjit_version;
+
+void TraceRecorder::reset() noexcept {
+  sections_.clear();
+  effects_.clear();
+  embedded_.clear();
+  starts_.clear();
+  jump_targets_.clear();
+  out_of_memory_ = false;
+}
+
+template <class Record>
+void TraceRecorder::guarded(Record record) noexcept {
+  try {
+    record();
+  } catch (const std::bad_alloc&) {
+    out_of_memory_ = true;
+  }
+}
+
+/// The section of a place that is written up to `end` now.
+TraceRecorder::Written& TraceRecorder::section(CodePlace place, std::uint32_t end) {
+  if (place.section >= sections_.size()) sections_.resize(place.section + 1);
+  Written& written = sections_[place.section];
+  if (place.offset > written.end && !written.unseen)
+    written.unseen = Refusal{{place.section, written.end}, {}, "bytes here were not written through this emitter"};
+  const bool over_code = !written.instructions.empty() && written.instructions.back().end > place.offset;
+  if (over_code && !written.unseen) written.unseen = Refusal{place, {}, "was written over other code"};
+  written.end = std::max(written.end, end);
+  last_section_ = place.section;
+  return written;
+}
+
+/// True when the instruction takes the place of one of the same length that was written before.
+bool TraceRecorder::replace(const TracedInstruction& instruction) {
+  if (instruction.section >= sections_.size()) return false;
+  auto& instructions = sections_[instruction.section].instructions;
+  const auto old = std::ranges::lower_bound(instructions, instruction.begin, {}, &TracedInstruction::begin);
+  if (old == instructions.end() || old->begin != instruction.begin || old->end != instruction.end) return false;
+  *old = instruction;
+  return true;
+}
+
+void TraceRecorder::instruction(CodePlace place, std::uint32_t end, const ::asmjit::BaseInst& instruction,
+                                std::span<const ::asmjit::Operand_> operands) noexcept {
+  guarded([&] {
+    const auto first = static_cast<std::uint32_t>(effects_.size());
+    append_effects(instruction, operands, effects_);
+    const TracedInstruction traced{place.section,
+                                   place.offset,
+                                   end,
+                                   first,
+                                   static_cast<std::uint16_t>(effects_.size() - first),
+                                   static_cast<std::uint16_t>(v::instruction_id(instruction))};
+    if (!replace(traced)) section(place, end).instructions.push_back(traced);
+  });
+}
+
+void TraceRecorder::padding(CodePlace place, std::uint32_t end) noexcept {
+  if (place.offset == end) return;
+  guarded([&] {
+    const auto first = static_cast<std::uint32_t>(effects_.size());
+    section(place, end).instructions.push_back({place.section, place.offset, end, first, 0, k_padding});
+  });
+}
+
+void TraceRecorder::data(CodePlace place, std::uint32_t end) noexcept {
+  if (place.offset == end) return;
+  guarded([&] { section(place, end).data.push_back({place.section, place.offset, end}); });
+}
+
+void TraceRecorder::embedded_label(CodePlace place, LabelId label) noexcept {
+  guarded([&] { embedded_.push_back({place, label}); });
+}
+
+void TraceRecorder::start(const ProcedureStart& start) noexcept {
+  guarded([&] { starts_.push_back(start); });
+}
+
+TracedInstruction* TraceRecorder::last_instruction() {
+  if (last_section_ >= sections_.size() || sections_[last_section_].instructions.empty()) return nullptr;
+  return &sections_[last_section_].instructions.back();
+}
+
+void TraceRecorder::callee_pops(std::int64_t bytes) noexcept {
+  const TracedInstruction* last = last_instruction();
+  if (!last || last->effects == 0) return;
+  Effect& effect = effects_[last->first_effect + last->effects - 1u];
+  if (effect.kind == Effect::Kind::call) effect.value = bytes;
+}
+
+void TraceRecorder::jumps_to(std::vector<LabelId> targets) noexcept {
+  const TracedInstruction* last = last_instruction();
+  if (!last || last->effects == 0) return;
+  Effect& effect = effects_[last->first_effect + last->effects - 1u];
+  if (effect.kind != Effect::Kind::jump_indirect) return;
+  guarded([&] {
+    jump_targets_.push_back(std::move(targets));
+    effect.value = static_cast<std::int64_t>(jump_targets_.size()) - 1;
+  });
+}
+
+Result<CodeTrace, Refusal> TraceRecorder::trace(const ::asmjit::CodeHolder& code) const {
+  if (out_of_memory_) throw std::bad_alloc();
+  CodeTrace out;
+  for (std::uint32_t id = 0; id < v::section_count(code); ++id) {
+    const std::size_t size = v::buffer_size(*v::section_by_id(code, id));
+    const Written none;
+    const Written& written = id < sections_.size() ? sections_[id] : none;
+    if (written.unseen) return *written.unseen;
+    if (written.end != size && !v::is_address_table(code, id))
+      return Refusal{{id, written.end}, {}, "bytes here were not written through this emitter"};
+    out.instructions.insert(out.instructions.end(), written.instructions.begin(), written.instructions.end());
+    out.data.insert(out.data.end(), written.data.begin(), written.data.end());
+  }
+  out.effects = effects_;
+  out.embedded = embedded_;
+  std::ranges::stable_sort(out.embedded, {}, &EmbeddedLabel::place);
+  out.starts = starts_;
+  out.jump_targets = jump_targets_;
+  out.labels.resize(v::label_count(code));
+  for (LabelId id = 0; id < out.labels.size(); ++id) {
+    const v::BoundLabel label = v::bound_label(code, id);
+    if (!label.bound) continue;
+    out.labels[id] = CodePlace{label.section, static_cast<std::uint32_t>(label.offset)};
+    if (!label.name.empty()) out.starts.push_back({*out.labels[id], label.name, 0, false});
+  }
+  std::ranges::stable_sort(out.starts, {}, &ProcedureStart::place);
+  return out;
+}
+
+}  // namespace jitunwind::derivation
