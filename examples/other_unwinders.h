@@ -1,0 +1,22 @@
+// The unwinders a Linux program has today, for comparison.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "unwind_core/address.h"
+
+namespace examples {
+
+struct OtherWalk {
+  std::string name;
+  bool present = false;
+  std::set<jitunwind::Addr> pcs;
+  std::string said;  ///< how the walk ended
+};
+
+/// glibc's backtrace(), which is libgcc's unwinder, and libunwind 1.6 as far as it is installed, both from the caller.
+std::vector<OtherWalk> walk_with_others();
+
+}  // namespace examples
