@@ -1,0 +1,37 @@
+// Functions made at run time, by hand: what is measured is unwinding, so the code is the smallest that has a frame.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "bench/peer.h"
+
+namespace bench {
+
+/// What runs on a measured stack. Each function calls the next one and returns.
+struct Context;
+using StackFunction = void (*)(Context*);
+struct Context {
+  const StackFunction* next;  // first: JIT code reads and advances it
+};
+
+/// Code and unwind tables of `count` functions in one mapping, so that 32-bit distances between them suffice.
+class JitArena {
+ public:
+  explicit JitArena(std::size_t count);
+  ~JitArena();
+  JitArena(const JitArena&) = delete;
+  JitArena& operator=(const JitArena&) = delete;
+
+  std::span<const JitFunction> functions() const { return functions_; }
+  StackFunction entry(std::size_t index) const;
+  bool contains(const void* pc) const;
+
+ private:
+  std::byte* memory_;
+  std::size_t size_;
+  std::vector<JitFunction> functions_;
+};
+
+}  // namespace bench

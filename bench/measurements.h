@@ -1,0 +1,18 @@
+// The measurements every peer's program makes.
+#pragma once
+
+#include <cstddef>
+
+namespace bench {
+
+/// walk/WALKER/static|jit/DEPTH; an item is a frame.
+void add_walk_benchmarks();
+
+/// An item is a procedure or a lookup; N procedures, at most max_functions, are registered one by one:
+///   register/REGISTRAR/sequential|random/N   cancel/REGISTRAR/sequential|random/N
+///   first_lookup/REGISTRAR/N                 the first lookup after the last registration
+///   lookup_jit/REGISTRAR/N                   of 64 procedures, over and over
+///   lookup_static/REGISTRAR/N                of this program's own code
+void add_registration_benchmarks(std::size_t max_functions);
+
+}  // namespace bench

@@ -1,0 +1,24 @@
+// The program of one peer: one group of its measurements, as Google Benchmark prints them.
+//   PROGRAM walk|registration MAX-FUNCTIONS [--benchmark_...]
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "bench/measurements.h"
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  const std::string group = argc == 3 ? argv[1] : "";
+  if (group == "walk") {
+    bench::add_walk_benchmarks();
+  } else if (group == "registration") {
+    bench::add_registration_benchmarks(std::strtoul(argv[2], nullptr, 10));
+  } else {
+    std::fprintf(stderr, "usage: %s walk|registration MAX-FUNCTIONS [--benchmark_...]\n", argv[0]);
+    return 2;
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
