@@ -1,0 +1,30 @@
+// Frames that asmjit makes by itself: some of all shapes, every instruction of each. All of them: tests/prove.
+#include <gtest/gtest.h>
+
+#include "tests/asmjit/frame_runs.h"
+
+namespace jitunwind::test {
+namespace {
+
+void expect_right(EmitterKind kind, std::size_t together) {
+  const FrameRunFigures figures = run_frames(kind, some_frame_wishes(), together);
+  EXPECT_TRUE(figures.ok()) << figures.text() << "\n" << figures.failures;
+  std::puts(figures.text().c_str());
+}
+
+TEST(AsmjitFrames, OfAnAssemblerAreRightAtEveryInstruction) { expect_right(EmitterKind::assembler, 1); }
+TEST(AsmjitFrames, OfABuilderAreRightAtEveryInstruction) { expect_right(EmitterKind::builder, 5); }
+TEST(AsmjitFrames, OfAPlainBuilderAreRightAtEveryInstruction) { expect_right(EmitterKind::plain_builder, 5); }
+TEST(AsmjitFrames, OfACompilerAreRightAtEveryInstruction) { expect_right(EmitterKind::compiler, 5); }
+
+TEST(Idioms, AreRightAtEveryInstruction) {
+  const std::vector<IdiomWish> all = all_idiom_wishes();
+  std::vector<IdiomWish> some;
+  for (std::size_t i = 0; i < all.size(); i += 37) some.push_back(all[i]);
+  const FrameRunFigures figures = run_idioms(some);
+  EXPECT_TRUE(figures.ok()) << figures.text() << "\n" << figures.failures;
+  std::puts(figures.text().c_str());
+}
+
+}  // namespace
+}  // namespace jitunwind::test

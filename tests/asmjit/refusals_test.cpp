@@ -1,0 +1,239 @@
+// What cannot be derived is refused, naming the instruction and the reason, and nothing is registered.
+#include <gtest/gtest.h>
+
+#include "tests/asmjit/written_code.h"
+
+namespace jitunwind::test {
+namespace {
+
+using namespace asmjit::x86;
+using asmjit::Label;
+
+struct Case {
+  const char* name;
+  std::function<void(AsmjitAssembler&)> write;
+  const char* refusal;  // all of it
+};
+
+const Case k_cases[] = {
+    {"SpFromAnywhere", [](auto& a) { a.mov(rsp, rdi), a.ret(); },
+     "mov at +0x0: sets SP from a register that holds no known stack address\n"},
+    {"SpFromMemory", [](auto& a) { a.mov(rsp, ptr(rdi)), a.ret(); },
+     "mov at +0x0: loads SP from memory that holds no known address\n"},
+    {"SpRaisedByARegister", [](auto& a) { a.push(rbp), a.mov(rbp, rsp), a.add(rsp, rax), a.leave(), a.ret(); },
+     "add at +0x4: changes SP in a way that cannot be followed\n"},
+    {"SpExchanged", [](auto& a) { a.xchg(rsp, rax), a.ret(); },
+     "xchg at +0x0: changes SP in a way that cannot be followed\n"},
+    {"PopsSp", [](auto& a) { a.push(rax), a.pop(rsp), a.ret(); },
+     "pop at +0x1: loads SP from memory that holds no known address\n"},
+    {"NestedEnter", [](auto& a) { a.enter(16, 1), a.leave(), a.ret(); },
+     "enter at +0x0: changes SP in a way that cannot be followed\n"},
+    {"VariableMemoryWithoutAWayBack", [](auto& a) { a.sub(rsp, rax), a.add(rsp, rax), a.ret(); },
+     "add at +0x3: changes SP in a way that cannot be followed\n"},
+    {"RealignedWithoutAWayBack", [](auto& a) { a.and_(rsp, -64), a.nop(), a.ud2(); },
+     "and at +0x0: the distance of SP to the caller's frame is lost, and no register or slot keeps it\n"},
+    {"FramePointerLost",
+     [](auto& a) { a.push(rbp), a.mov(rbp, rsp), a.and_(rsp, -64), a.mov(ebp, 1), a.nop(), a.ud2(); },
+     "mov at +0x8: the distance of SP to the caller's frame is lost, and no register or slot keeps it\n"},
+    {"RegisterOverwritten", [](auto& a) { a.mov(ebx, 1), a.nop(), a.ud2(); },
+     "mov at +0x0: rbx was overwritten before it was saved\n"},
+    {"RegisterChangedByCpuid", [](auto& a) { a.emit(Inst::kIdCpuid), a.nop(), a.ud2(); },
+     "cpuid at +0x0: rbx was overwritten before it was saved\n"},
+    {"RegisterSavedWhereCalleesWrite",
+     [](auto& a) { a.mov(ptr(rsp, -8), rbx), a.mov(ebx, 1), a.call(rax), a.mov(rbx, ptr(rsp, -8)), a.ret(); },
+     "ret at +0x11: returns without the caller's value in rbx\n"},
+    {"RegisterNotRestored", [](auto& a) { a.push(rbx), a.mov(ebx, 1), a.add(rsp, 8), a.ret(); },
+     "ret at +0xa: returns without the caller's value in rbx\n"},
+    {"RegistersRestoredInTheWrongOrder", [](auto& a) { a.push(rbx), a.push(r12), a.pop(rbx), a.pop(r12), a.ret(); },
+     "ret at +0x6: returns without the caller's value in rbx\n"},
+    {"ReturnsWithItsFrame", [](auto& a) { a.sub(rsp, 24), a.ret(); },
+     "ret at +0x4: returns with SP = cfa-32, not at the return address\n"},
+    {"ReturnAddressOverwritten", [](auto& a) { a.mov(qword_ptr(rsp), 0), a.nop(), a.ud2(); },
+     "mov at +0x0: the return address is lost\n"},
+    {"LeavesLikeAnInterrupt", [](auto& a) { a.emit(Inst::kIdIretq); },
+     "iretq at +0x0: leaves the procedure in a way that has no caller\n"},
+    {"StatesThatDisagree",
+     [](auto& a) {
+       const Label join = new_label(a);
+       a.test(rdi, rdi), a.jz(join), a.push(rax), a.bind(join), a.nop(), a.ret();
+     },
+     "nop at +0xa: is reached with SP = cfa-8 and with SP = cfa-16\n"},
+    {"LoopThatMovesSp",
+     [](auto& a) {
+       const Label again = new_label(a);
+       a.nop(), a.bind(again), a.push(rax), a.jmp(again);
+     },
+     "push at +0x1: is reached with SP = cfa-8 and with SP = cfa-16\n"},
+    {"RunsIntoData", [](auto& a) { a.nop(), embed_u64(a, 0xc3c3c3c3c3c3c3c3); },
+     "nop at +0x0: goes on into bytes that are no instruction\n"},
+    {"JumpsIntoData",
+     [](auto& a) {
+       const Label data = new_label(a);
+       a.jmp(data), a.bind(data), embed_u64(a, 0xc3);
+     },
+     "jmp at +0x0: jumps to a label that is not bound to an instruction\n"},
+    {"RunsIntoAnotherProcedure",
+     [](auto& a) {
+       const Label other = new_label(a);
+       a.call(other), a.push(rbx), a.bind(other), a.ret();
+     },
+     "push at +0x5: goes on into another procedure with SP = cfa-16, not at the return address\n"},
+    {"LabelThatNothingReaches",
+     [](auto& a) {
+       const Label mystery = new_label(a);
+       a.ret(), a.bind(mystery), a.push(rbx), a.pop(rbx), a.ret();
+     },
+     "push at +0x1: is reached by nothing that was seen: name its label if a procedure begins here\n"},
+    {"CodeBehindData", [](auto& a) { embed_u64(a, 1), a.ret(); },
+     "ret at +0x8: is reached by nothing that was seen: name its label if a procedure begins here\n"},
+    {"CalleesThatPopThisOrThat",
+     [](auto& a) {
+       const Label callee = new_label(a), other = new_label(a);
+       a.call(callee), a.ret();
+       a.bind(callee), a.test(rdi, rdi), a.jz(other), a.ret(8), a.bind(other), a.ret(16);
+     },
+     "ret at +0x5: returns with SP = cfa+8, not at the return address\n"
+     "ret at +0x12: returns popping other arguments than another ret does\n"},
+    {"CodeWrittenOver", [](auto& a) { a.mov(eax, 1), a.ret(), set_offset(a, 0), a.nop(), set_offset(a, 6); },
+     "+0x0: was written over other code\n"},
+};
+
+class Refusals : public testing::TestWithParam<Case> {};
+
+TEST_P(Refusals, NameInstructionAndReason) {
+  WrittenCode w;
+  GetParam().write(w.a);
+  const AsmjitDescription d = describe_asmjit(w.code);
+  EXPECT_EQ(d.text(), GetParam().refusal);
+  EXPECT_FALSE(d.complete());
+  void* start = &start;
+  EXPECT_EQ(w.runtime.add(&start, &w.code), asmjit_version::k_invalid_state);
+  EXPECT_EQ(start, nullptr);
+  EXPECT_EQ(w.runtime.registered(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Code, Refusals, testing::ValuesIn(k_cases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+std::string refusal_of(asmjit::CodeHolder& code) { return describe_asmjit(code).text(); }
+
+TEST(Refusals, OfEmittersThatKeepNoRecord) {
+  asmjit::JitRuntime runtime;
+  asmjit::CodeHolder code;
+  code.init(runtime.environment());
+  {
+    Assembler plain(&code);
+    plain.ret();
+    EXPECT_EQ(refusal_of(code),
+              "+0x0: an asmjit::x86::Assembler keeps no record of what it writes: use jitunwind::AsmjitAssembler\n");
+    AsmjitAssembler ours(&code);
+    EXPECT_EQ(refusal_of(code), "+0x0: several emitters are attached to the code\n");
+  }
+  EXPECT_EQ(refusal_of(code), "+0x0: no emitter is attached to the code any more\n");
+  AsmjitAssembler late(&code);
+  EXPECT_EQ(refusal_of(code), "+0x0: bytes here were not written through this emitter\n");
+  late.nop();
+  EXPECT_EQ(refusal_of(code), "+0x0: bytes here were not written through this emitter\n");
+}
+
+TEST(Refusals, OfBuildersThatDoNotSayWhatTheCodeIs) {
+  asmjit::JitRuntime runtime;
+  asmjit::CodeHolder code;
+  code.init(runtime.environment());
+  Builder builder(&code);
+  builder.push(rbx);
+  builder.pop(rbx);
+  builder.ret();
+  constexpr const char* not_the_nodes =
+      "+0x0: the code is not what the attached emitter's nodes say: use an AsmjitAssembler for what was added\n";
+  EXPECT_EQ(refusal_of(code), not_the_nodes) << "not finalized";
+  ASSERT_EQ(builder.finalize(), asmjit::kErrorOk);
+  EXPECT_EQ(refusal_of(code), "");
+  // Three bytes, one of them another register.
+  text_section(code)->data()[1] = 0x5d;
+  EXPECT_EQ(refusal_of(code), not_the_nodes);
+  text_section(code)->data()[1] = 0x5b;
+  EXPECT_EQ(refusal_of(code), "");
+  builder.ret();
+  EXPECT_EQ(refusal_of(code), not_the_nodes) << "nodes behind the code";
+
+  asmjit::CodeHolder other;
+  other.init(runtime.environment());
+  Compiler unfinished(&other);
+  add_func(unfinished, signature<void>());
+  unfinished.add(new_int64(unfinished), 1);
+  end_func(unfinished);
+  EXPECT_EQ(refusal_of(other), not_the_nodes) << "registers not allocated";
+
+  asmjit::CodeHolder third;
+  third.init(runtime.environment());
+  Builder nonsense(&third);
+  nonsense.emit(Inst::kIdMov, eax);
+  EXPECT_EQ(refusal_of(third), "+0x0: the emitter's nodes cannot be written as instructions: it was not finalized\n");
+}
+
+TEST(Refusals, OfOtherCpus) {
+  asmjit::CodeHolder code;
+  code.init(asmjit::Environment(asmjit::Arch::kX86));
+  AsmjitAssembler a(&code);
+  a.ret();
+  EXPECT_EQ(refusal_of(code), "+0x0: code for another CPU than x86-64\n");
+}
+
+TEST(Refusals, DoNotTakeOtherProceduresWithThem) {
+  std::vector<std::string> told;
+  AsmjitRuntime runtime(
+      {.undescribed = Undescribed::add, .on_refusal = [&](const AsmjitRefusal& r) { told.push_back(r.text()); }});
+  asmjit::CodeHolder code;
+  code.init(runtime.environment());
+  AsmjitAssembler a(&code);
+  a.procedure("good");
+  a.push(rbx);
+  a.pop(rbx);
+  a.ret();
+  a.procedure("bad");
+  a.mov(rsp, rdi);
+  a.ret();
+  void* start = nullptr;
+  ASSERT_EQ(runtime.add(&start, &code), asmjit::kErrorOk);
+  EXPECT_NE(start, nullptr);
+  EXPECT_EQ(runtime.registered(), 1u);
+  EXPECT_EQ(told,
+            std::vector<std::string>{"bad: mov at +0x3: sets SP from a register that holds no known stack address"});
+  EXPECT_EQ(runtime.release(start), asmjit::kErrorOk);
+  EXPECT_EQ(runtime.registered(), 0u);
+}
+
+class Handler : public asmjit::ErrorHandler {
+ public:
+#if JITUNWIND_ASMJIT_SNAKE_CASE
+  void handle_error(asmjit::Error error, const char* message, asmjit::BaseEmitter*) override {
+#else
+  void handleError(asmjit::Error error, const char* message, asmjit::BaseEmitter*) override {
+#endif
+    last = error;
+    text = message;
+    if (throws) throw 1;
+  }
+  asmjit::Error last = asmjit::kErrorOk;
+  std::string text;
+  bool throws = false;
+};
+
+TEST(Refusals, ReachTheErrorHandlerOfTheCode) {
+  for (const bool throws : {false, true}) {
+    Handler handler;
+    WrittenCode w;
+    w.code.JITUNWIND_ASMJIT(setErrorHandler, set_error_handler)(&handler);
+    w.a.mov(rsp, rdi);
+    w.a.ret();
+    handler.throws = throws;
+    void* start = nullptr;
+    EXPECT_EQ(w.runtime.add(&start, &w.code), asmjit_version::k_invalid_state);
+    EXPECT_EQ(handler.last, asmjit_version::k_invalid_state);
+    EXPECT_EQ(handler.text, "mov at +0x0: sets SP from a register that holds no known stack address\n");
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test

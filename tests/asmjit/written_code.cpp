@@ -1,0 +1,30 @@
+#include "tests/asmjit/written_code.h"
+
+#include "dyn_info/directives.h"
+#include "tests/support/single_step.h"
+
+extern "C" void jitunwind_marked_call(void (*target)());
+
+namespace jitunwind::test {
+
+void call_marked(std::uintptr_t procedure) { jitunwind_marked_call(reinterpret_cast<void (*)()>(procedure)); }
+
+void WrittenCode::expect_right(const std::function<int(std::uintptr_t)>& body) {
+  if (code.flatten() != asmjit::kErrorOk) return ADD_FAILURE() << "flatten";
+  const AsmjitDescription description = describe_asmjit(code);
+  std::uint8_t* start = nullptr;
+  ASSERT_EQ(runtime.add(&start, &code), asmjit::kErrorOk) << description.text();
+  const auto base = reinterpret_cast<std::uintptr_t>(start);
+  std::vector<SteppedCode> stepped;
+  for (const AsmjitProcedure& p : description.procedures)
+    stepped.push_back({p.name.empty() ? "code" : p.name, {base + p.begin, base + p.end}});
+  const SingleStepJudge judge{"registry", {&dyn_row_source()}};
+  const SingleStepRun run = single_step(
+      stepped, [&] { return body(base); }, std::span(&judge, 1));
+  EXPECT_TRUE(run.ok()) << run.text() << rows();
+  for (const SteppedCode& s : stepped) {
+    EXPECT_TRUE(run.missed(reinterpret_cast<void*>(s.range.begin), 1).empty()) << s.name << " never ran";
+  }
+}
+
+}  // namespace jitunwind::test

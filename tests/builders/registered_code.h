@@ -1,0 +1,57 @@
+// What is known of registered code, and of nothing else, in this process.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "dyn_info/directives.h"
+#include "unwind_core/address_space.h"
+#include "unwind_core/local_modules.h"
+#include "unwind_core/memory/local.h"
+#include "unwind_core/row_text.h"
+
+namespace jitunwind::test {
+
+class RegisteredCode {
+ public:
+  /// "dyn_directives: cfa=rsp+8 ra=[cfa-8]", "no row", or "error: " and why.
+  std::string row_at(CodeAddress at) const {
+    MemoryWindow window;
+    Lookup lookup(space_, at, window);
+    FrameRow row;
+    const Found found = space_.find_row(lookup, row);
+    if (!found) return std::string("error: ") + found.error().what;
+    return *found ? std::string(origin_name(row.origin)) + ": " + to_text(row, space_.arch) : "no row";
+  }
+  std::string row_at(Addr pc) const { return row_at(CodeAddress::interrupted(pc)); }
+
+  /// "" when there is none.
+  std::string name_at(Addr pc) const {
+    MemoryWindow window;
+    Lookup lookup(space_, CodeAddress::interrupted(pc), window);
+    std::array<char, 64> text{};
+    ProcedureName name;
+    const Found found = space_.find_name(lookup, text, name);
+    return found && *found ? text.data() : "";
+  }
+
+  Result<ProcedureInfo> procedure_at(Addr pc) const {
+    MemoryWindow window;
+    Lookup lookup(space_, CodeAddress::interrupted(pc), window);
+    ProcedureInfo info;
+    const Found found = space_.find_procedure(lookup, info);
+    if (!found) return found.error();
+    if (!*found) return Error{ErrorCode::no_info, pc, "no procedure"};
+    return info;
+  }
+
+  const AddressSpace& space() const { return space_; }
+
+ private:
+  LocalMemory memory_;
+  std::array<const RowSource*, 1> rows_{&dyn_row_source()};
+  std::array<const NameSource*, 1> names_{&dyn_name_source()};
+  AddressSpace space_{*host_arch(), memory_, local_modules(), rows_, names_};
+};
+
+}  // namespace jitunwind::test

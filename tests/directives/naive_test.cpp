@@ -1,0 +1,93 @@
+// The library's machine against a plain reading of the same rules, on random descriptions; and the check of
+// descriptions against both: what ends a look-up is found, what is not complained about gives rows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/directives/naive_directives.h"
+#include "tests/directives/random_description.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_code = 0x40000;
+constexpr int k_descriptions = 6000;
+
+std::string text_of(const RandomDescription& d, const Arch& arch) {
+  std::string text = "size " + std::to_string(d.size);
+  for (const rows::CaseRegion& r : d.regions) {
+    text += "\nregion " + std::to_string(r.insn_count);
+    for (const unw_dyn_op_t& op : r.ops) text += "\n  " + directive_text(op, arch);
+  }
+  return text;
+}
+
+std::string text_of(const NaiveAnswer& a, const Arch& arch) {
+  const Status status = a.error == ErrorCode::unspecified ? Status(Done{}) : Status(Error{a.error, 0, ""});
+  return rows::outcome_text(status, a.row, arch);
+}
+
+/// Codes that say something is wrong without ending a look-up.
+bool is_accepted(ErrorCode code) {
+  using enum ErrorCode;
+  return is_warning(code) || code == e_when || code == e_add_align || code == e_fp_clobber || code == e_spill_low ||
+         code == e_spill_ra;
+}
+
+void compare(const Arch& arch, const RandomDescription& d) {
+  const rows::CaseProcedure procedure(d.regions, {k_code, k_code + d.size});
+  const std::vector<Finding> findings = validate(procedure.info(), arch);
+  const auto found = [&](ErrorCode code) {
+    return std::ranges::any_of(findings, [code](const Finding& f) { return f.code == code; });
+  };
+  bool failed = false;
+  for (std::uint64_t offset = 0; offset <= d.size; offset += arch.unit) {
+    for (const bool of_call : {false, true}) {
+      const Addr at = k_code + offset;
+      if (of_call ? offset == 0 : offset == d.size) continue;
+      const NaiveAnswer naive = naive_row(arch, d.size, d.regions, offset, of_call);
+      FrameRow row;
+      const Status status = directive_row(
+          procedure.info(), arch, of_call ? CodeAddress::returned_to(at) : CodeAddress::interrupted(at), nullptr, row);
+      const ErrorCode code = status ? ErrorCode::unspecified : status.error().code;
+      ASSERT_TRUE(code == naive.error && (!status || row == naive.row))
+          << text_of(d, arch) << "\n+" << std::hex << offset << ": " << rows::outcome_text(status, row, arch)
+          << "\nnaive: " << text_of(naive, arch);
+      ASSERT_TRUE(!status || row.range.contains(of_call ? at - 1 : at));
+      failed |= !status && code != ErrorCode::e_fp_clobber;
+      ASSERT_TRUE(status || found(code)) << text_of(d, arch) << "\n" << finding_name(code);
+    }
+  }
+  const bool harmless = std::ranges::all_of(findings, [](const Finding& f) { return is_accepted(f.code); });
+  ASSERT_TRUE(!harmless || !failed) << text_of(d, arch);
+}
+
+TEST(Directives, EqualAPlainReading) {
+  for (const Arch* arch : all_arches()) {
+    std::mt19937_64 random(20240601);
+    for (int i = 0; i < k_descriptions && !testing::Test::HasFatalFailure(); ++i)
+      compare(*arch, random_description(*arch, random, i % 4 == 0 ? Extremes::all : Extremes::none));
+  }
+}
+
+/// The range that comes with a row is one in which it holds.
+TEST(Directives, RowsHoldInTheirRange) {
+  const Arch& arch = arch::x86_64;
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    const RandomDescription d = random_description(arch, random, Extremes::none);
+    const rows::CaseProcedure procedure(d.regions, {k_code, k_code + d.size});
+    FrameRow row, other;
+    for (Addr at = k_code; at < k_code + d.size; ++at) {
+      if (!directive_row(procedure.info(), arch, CodeAddress::interrupted(at), nullptr, row)) continue;
+      ASSERT_TRUE(k_code <= row.range.begin && row.range.end <= k_code + d.size);
+      for (Addr near = row.range.begin; near < row.range.end; ++near) {
+        ASSERT_TRUE(directive_row(procedure.info(), arch, CodeAddress::interrupted(near), nullptr, other));
+        ASSERT_EQ(row, other) << text_of(d, arch) << "\n" << at - k_code << " and " << near - k_code;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test

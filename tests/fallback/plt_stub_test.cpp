@@ -1,0 +1,162 @@
+// Procedure linkage stubs of three linkers, run one instruction at a time, against the truth.
+#include <dlfcn.h>
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <link.h>
+
+#include <sstream>
+#include <string>
+
+#include "tests/support/command.h"
+#include "tests/support/fake_space.h"
+#include "tests/support/instruction.h"
+#include "tests/support/single_step.h"
+#include "unwind_core/local_modules.h"
+#include "unwind_core/memory/local.h"
+#include "unwind_core/sources/sources.h"
+
+namespace jitunwind::test {
+namespace {
+
+struct Library {
+  const char* name;
+  bool lazy;
+  std::size_t sections;  ///< .plt, .plt.sec, .plt.got
+};
+
+void PrintTo(const Library& library, std::ostream* out) { *out << library.name; }
+
+/// The stubs' sections, by objdump: "<index> .plt <size> <address> ..." in hex.
+std::vector<SteppedCode> stub_sections(const std::string& path, Addr bias) {
+  std::vector<SteppedCode> found;
+  std::istringstream lines(output_of("objdump -hw " + path));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream in(line);
+    int index = 0;
+    std::string name;
+    Addr size = 0, address = 0;
+    if (in >> index >> name >> std::hex >> size >> address && name.starts_with(".plt"))
+      found.push_back({name, {bias + address, bias + address + size}});
+  }
+  return found;
+}
+
+bool is_padding(Addr at) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(at);
+  const std::string text = instruction_text(std::span(bytes, k_max_instruction_bytes), at);
+  return text.find("nop") != std::string::npos || text.find("xchg ax, ax") != std::string::npos;
+}
+
+class PltStubs : public testing::TestWithParam<Library> {};
+
+// covers: LU20
+TEST_P(PltStubs, HaveRightRowsAtEveryInstruction) {
+  const std::string path = std::string(LIBRARY_FOLDER "/plt_") + GetParam().name + ".so";
+  void* const handle = ::dlopen(path.c_str(), RTLD_LAZY);
+  ASSERT_NE(handle, nullptr) << ::dlerror();
+  const auto* const map = static_cast<const link_map*>(handle);
+  const auto call_all = reinterpret_cast<long (*)(long)>(::dlsym(handle, "plt_call_all"));
+  const auto code = stub_sections(path, map->l_addr);
+  ASSERT_EQ(code.size(), GetParam().sections);
+
+  const SingleStepJudge judge{"plt_stub", {&plt_stub_source()}};
+  SingleStepOptions options;
+  options.modules = &local_modules();
+  // Twice: a lazy stub goes through the resolver the first time only.
+  const auto body = [call_all] { return call_all(10) == 38 && call_all(0) == -2 ? 0 : 1; };
+  const SingleStepRun run = single_step(code, body, std::span(&judge, 1), options);
+  EXPECT_TRUE(run.ok()) << run.text();
+  EXPECT_EQ(run.activations, 6u);
+
+  std::size_t stubs = 0, missed = 0;
+  for (const SteppedCode& section : code) {
+    const auto* const begin = reinterpret_cast<const void*>(section.range.begin);
+    stubs += instruction_starts(begin, section.range.size()).size();
+    for (const Addr at : run.missed(begin, section.range.size())) missed += !is_padding(at);
+  }
+  // Behind the three stubs' and the first entry's instructions only the stub of __cxa_finalize is left: at most
+  // endbr64; jmp and endbr64; push; jmp. Bound at load time, no stub goes to the resolver.
+  if (GetParam().lazy) {
+    EXPECT_LE(missed, 5u) << "of " << stubs;
+  } else {
+    EXPECT_GE(run.visited.size(), 3u);
+  }
+  ::dlclose(handle);
+}
+
+INSTANTIATE_TEST_SUITE_P(Linkers, PltStubs,
+                         testing::Values(Library{"bfd_lazy", true, 2}, Library{"bfd_now", false, 2},
+                                         Library{"bfd_ibt", true, 3}, Library{"gold_lazy", true, 1},
+                                         Library{"lld_lazy", true, 1}, Library{"lld_ibt", true, 2}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+/// One module that is all code.
+class OneModule : public ModuleFinder {
+ public:
+  bool find(Addr at, Module& out) const noexcept override {
+    out = {};
+    out.range = out.text = {0x1000, 0x9000};
+    return out.range.contains(at);
+  }
+};
+
+struct Stub {
+  const Arch& arch;
+  std::vector<std::uint8_t> code;
+  Addr pc_offset;
+  std::int64_t cfa;  ///< offset from SP; -1: no stub
+};
+
+std::optional<FrameRow> row_of(const Stub& stub, CodeAddress at, const ModuleFinder& modules) {
+  FakeMemory memory;
+  memory.put_bytes(0x2000, std::as_bytes(std::span(stub.code)));
+  const AddressSpace space{stub.arch, memory, modules, {}, {}};
+  MemoryWindow window;
+  Lookup lookup(space, at, window);
+  FrameRow row;
+  const Found found = plt_stub_source().find_row(lookup, row);
+  return found && *found ? std::optional(row) : std::nullopt;
+}
+
+// Stubs that no linker here writes any more, and those of another CPU.
+TEST(PltStubPatterns, MatchAtEveryInstruction) {
+  const std::vector<std::uint8_t> bnd_first{0xff, 0x35, 1, 2, 3, 4, 0xf2, 0xff, 0x25, 1, 2, 3, 4};
+  const std::vector<std::uint8_t> bnd{0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4};
+  const std::vector<std::uint8_t> ibt{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 7, 0, 0, 0, 0xf2, 0xe9, 1, 2, 3, 4};
+  // As GNU objdump shows an AArch64 library's: stp x16,x30,[sp,#-16]!; adrp x16,1f000; ldr x17,[x16,#4088];
+  // add x16,x16,#0xff8; br x17. Then adrp x16,20000; ldr x17,[x16]; add x16,x16,#0; br x17.
+  const std::vector<std::uint8_t> a64_first{0xf0, 0x7b, 0xbf, 0xa9, 0xf0, 0x00, 0x00, 0x90, 0x11, 0xfe,
+                                            0x47, 0xf9, 0x10, 0xe2, 0x3f, 0x91, 0x20, 0x02, 0x1f, 0xd6};
+  const std::vector<std::uint8_t> a64{0x10, 0x01, 0x00, 0x90, 0x11, 0x02, 0x40, 0xf9,
+                                      0x10, 0x02, 0x00, 0x91, 0x20, 0x02, 0x1f, 0xd6};
+  std::vector<std::uint8_t> a64_bti{0x5f, 0x24, 0x03, 0xd5};
+  a64_bti.insert(a64_bti.end(), a64.begin(), a64.end());
+  std::vector<std::uint8_t> a64_pac(a64.begin(), a64.end() - 4);
+  for (int b : {0x9f, 0x21, 0x03, 0xd5, 0x20, 0x02, 0x1f, 0xd6}) a64_pac.push_back(static_cast<std::uint8_t>(b));
+  const std::vector<Stub> stubs{
+      {arch::x86_64, bnd_first, 0, 16},   {arch::x86_64, bnd_first, 6, 24},   {arch::x86_64, bnd_first, 5, -1},
+      {arch::x86_64, bnd, 0, 8},          {arch::x86_64, bnd, 4, 8},          {arch::x86_64, bnd, 2, -1},
+      {arch::x86_64, ibt, 4, 8},          {arch::x86_64, ibt, 9, 16},         {arch::x86_64, ibt, 11, -1},
+      {arch::aarch64, a64_first, 0, 0},   {arch::aarch64, a64_first, 4, 16},  {arch::aarch64, a64_first, 8, 16},
+      {arch::aarch64, a64_first, 12, 16}, {arch::aarch64, a64_first, 16, 16}, {arch::aarch64, a64, 0, 0},
+      {arch::aarch64, a64, 4, 0},         {arch::aarch64, a64, 8, 0},         {arch::aarch64, a64, 12, 0},
+      {arch::aarch64, a64_bti, 0, 0},     {arch::aarch64, a64_bti, 16, 0},    {arch::aarch64, a64_pac, 8, 0},
+      {arch::aarch64, a64_pac, 12, 0},    {arch::aarch64, a64_pac, 16, 0},    {arch::aarch64, a64_pac, 2, -1},
+  };
+  for (const Stub& stub : stubs) {
+    const Addr pc = 0x2000 + stub.pc_offset;
+    const auto row = row_of(stub, CodeAddress::interrupted(pc), OneModule());
+    ASSERT_EQ(row.has_value(), stub.cfa >= 0) << stub.arch.name << " " << stub.code.size() << " +" << stub.pc_offset;
+    if (!row) continue;
+    FrameRow expected = entry_row(stub.arch);
+    expected.cfa.offset = stub.cfa;
+    EXPECT_EQ(to_text(*row, stub.arch), to_text(expected, stub.arch));
+    EXPECT_EQ(row->origin, RowOrigin::plt_stub);
+    // Not at a return address, and not outside of a module's code.
+    EXPECT_FALSE(row_of(stub, CodeAddress::returned_to(pc), OneModule()));
+    EXPECT_FALSE(row_of(stub, CodeAddress::interrupted(pc), NoModules()));
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test

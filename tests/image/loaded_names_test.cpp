@@ -1,0 +1,290 @@
+// Names of libraries that come, go, are stripped, replaced, and keep their symbols in all the places there are.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "tests/image/local_names.h"
+#include "tests/support/command.h"
+#include "unwind_core/image/module_files_p.h"
+
+namespace jitunwind::test {
+namespace {
+
+std::string built(const std::string& name) { return PLUGIN_FOLDER "/" + name + ".so"; }
+
+Addr addr_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+// Libraries of one build id are one library: what is known of one holds for all. Copies that differ in what they know
+// must not have it.
+const std::string k_without_build_id = "objcopy --remove-section .note.gnu.build-id ";
+
+class Plugin {
+ public:
+  explicit Plugin(const std::string& path) : handle_(::dlopen(path.c_str(), RTLD_NOW)) {
+    if (!handle_) ADD_FAILURE() << ::dlerror();
+  }
+  ~Plugin() {
+    if (handle_) ::dlclose(handle_);
+  }
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+
+  Addr base() const { return static_cast<const link_map*>(handle_)->l_addr; }
+  Addr address(const char* function) const {
+    const auto get = reinterpret_cast<const void* (*)()>(::dlsym(handle_, function));
+    return get ? addr_of(get()) : 0;
+  }
+  std::string hidden() const { return local_name_text(address("plugin_hidden_address")); }
+  std::string entry() const { return local_name_text(address("plugin_entry_address")); }
+
+ private:
+  void* handle_;
+};
+
+TEST(LoadedNames, OfAWholeLibrary) {
+  for (const char* name : {"plugin_bfd", "plugin_gold", "plugin_lld", "plugin_plain"}) {
+    const Plugin plugin(built(name));
+    EXPECT_EQ(plugin.hidden(), "plugin_hidden") << name;
+    EXPECT_EQ(plugin.entry(), "plugin_entry") << name;
+  }
+}
+
+// A stripped library tells what it exports; its other functions have no name rather than a neighbour's.
+TEST(LoadedNames, OfAStrippedLibrary) {
+  const TemporaryFolder folder;
+  for (const char* name : {"plugin_bfd", "plugin_gold", "plugin_plain"}) {
+    const std::string path = folder / (std::string(name) + ".so");
+    output_of("strip -s -o " + path + " " + built(name) + " && " + k_without_build_id + path);
+    const Plugin plugin(path);
+    EXPECT_EQ(plugin.hidden(), "") << name;
+    EXPECT_EQ(plugin.entry(), "plugin_entry") << name;
+    Dl_info info;
+    ASSERT_NE(::dladdr(reinterpret_cast<void*>(plugin.address("plugin_entry_address")), &info), 0);
+    EXPECT_EQ(plugin.entry(), info.dli_sname);
+    EXPECT_EQ(local_name(plugin.address("plugin_entry_address"))->start, addr_of(info.dli_saddr));
+  }
+}
+
+// covers: PI09
+TEST(LoadedNames, OfAStrippedLibraryWithMiniDebugInfo) {
+  const TemporaryFolder folder;
+  const std::string little = folder / "little", path = folder / "with.so", broken = folder / "broken.so";
+  output_of("objcopy --only-keep-debug --strip-debug " + built("plugin_bfd") + " " + little);
+  output_of("xz " + little);
+  output_of("strip -s -o " + path + " " + built("plugin_bfd") + " && " + k_without_build_id + path);
+  output_of("cp " + path + " " + broken);
+  output_of("objcopy --add-section .gnu_debugdata=" + little + ".xz " + path);
+  output_of("head -c 100 " + little + ".xz > " + little + ".cut");
+  output_of("objcopy --add-section .gnu_debugdata=" + little + ".cut " + broken);
+  {
+    const Plugin plugin(path);
+    EXPECT_EQ(plugin.hidden(), "plugin_hidden");
+    EXPECT_EQ(plugin.entry(), "plugin_entry");
+  }
+  const Plugin plugin(broken);
+  EXPECT_EQ(plugin.hidden(), "");
+  EXPECT_EQ(plugin.entry(), "plugin_entry");
+}
+
+/// Where separate debug files may be (GDB manual), for a library <folder>/lib.so and a root.
+std::vector<std::string> debug_file_places(const std::string& folder, const std::string& root,
+                                           const std::string& build_id) {
+  return {root + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug", folder + "/lib.debug",
+          folder + "/.debug/lib.debug", root + folder + "/lib.debug"};
+}
+
+std::string build_id_of(const std::string& path) {
+  const std::string text = output_of("readelf -n " + path);
+  const std::size_t at = text.find("Build ID: ");
+  return at == std::string::npos ? "" : text.substr(at + 10, text.find('\n', at) - at - 10);
+}
+
+std::string name_in_files(const std::string& path, const std::string& root, const std::string& symbol) {
+  std::istringstream in(output_of("nm " + built("plugin_bfd") + " | grep ' " + symbol + "$'"));
+  Addr at = 0;
+  in >> std::hex >> at;
+  const auto files = ModuleFiles::open(path.c_str(), nullptr, root.c_str());
+  EXPECT_TRUE(files) << path;
+  const auto found = files ? (*files)->find_symbol(at + 2) : std::nullopt;
+  return found ? std::string(found->name) : "";
+}
+
+TEST(DebugFiles, AreFoundWhereGdbLooks) {
+  const std::string id = build_id_of(built("plugin_bfd"));
+  ASSERT_EQ(id.size(), 40u);
+  for (std::size_t place = 0; place < 4; ++place) {
+    const TemporaryFolder folder, root;
+    const std::string debug = debug_file_places(folder.path(), root.path(), id)[place];
+    const std::string path = folder / "lib.so";
+    output_of("mkdir -p $(dirname " + debug + ") && cd $(dirname " + debug + ") && objcopy --only-keep-debug " +
+              built("plugin_bfd") + " lib.debug && strip -s -o " + path + " " + built("plugin_bfd") +
+              " && objcopy --add-gnu-debuglink=lib.debug " + path + " && [ lib.debug -ef " + debug +
+              " ] || mv lib.debug " + debug);
+    EXPECT_EQ(name_in_files(path, root.path(), "plugin_hidden"), "plugin_hidden") << debug;
+    // By way of a symbolic link the file's own folder counts.
+    const TemporaryFolder elsewhere;
+    output_of("ln -s " + path + " " + (elsewhere / "link.so"));
+    EXPECT_EQ(name_in_files(elsewhere / "link.so", root.path(), "plugin_hidden"), "plugin_hidden") << debug;
+    std::filesystem::remove(debug);
+    EXPECT_EQ(name_in_files(path, root.path(), "plugin_hidden"), "") << debug;
+  }
+}
+
+TEST(DebugFiles, OfAnotherBuildAreRefused) {
+  const TemporaryFolder folder, root;
+  const std::string path = folder / "lib.so", debug = folder / "lib.debug";
+  output_of("cd " + folder.path() + " && objcopy --only-keep-debug " + built("plugin_bfd") +
+            " lib.debug && strip -s -o " + path + " " + built("plugin_bfd") +
+            " && objcopy --add-gnu-debuglink=lib.debug " + path);
+  ASSERT_EQ(name_in_files(path, root.path(), "plugin_hidden"), "plugin_hidden");
+  output_of("objcopy --only-keep-debug " + built("plugin_second") + " " + debug);
+  EXPECT_EQ(name_in_files(path, root.path(), "plugin_hidden"), "") << "another build id";
+}
+
+// Without build ids the checksum of the link decides.
+TEST(DebugFiles, OfAnotherChecksumAreRefused) {
+  const TemporaryFolder folder, root;
+  const std::string path = folder / "lib.so", debug = folder / "lib.debug";
+  output_of("cd " + folder.path() + " && objcopy --only-keep-debug " + built("plugin_plain") +
+            " lib.debug && strip -s -o " + path + " " + built("plugin_plain") +
+            " && objcopy --add-gnu-debuglink=lib.debug " + path);
+  ASSERT_EQ(build_id_of(path), "");
+  EXPECT_TRUE((*ModuleFiles::open(path.c_str(), nullptr, root.path().c_str()))->debug_image());
+  output_of("printf x >> " + debug);
+  EXPECT_FALSE((*ModuleFiles::open(path.c_str(), nullptr, root.path().c_str()))->debug_image());
+}
+
+TEST(DebugFiles, GiveDebugFrameHoweverItIsCompressed) {
+  const TemporaryFolder folder;
+  const std::string source = folder / "f.c", object = folder / "f.o";
+  std::ofstream(source) << "int f(int (*g)(int), int x) { return g(x + 1) * 2; }\n";
+  output_of("gcc -c -g -O1 -fno-asynchronous-unwind-tables " + source + " -o " + object);
+  const auto plain = *ModuleFiles::open(object.c_str(), nullptr);
+  ASSERT_GT(plain->debug_frame().size(), 40u);
+  const std::vector<std::byte> expected(plain->debug_frame().begin(), plain->debug_frame().end());
+  // Too small a section is left as it is: make it large first.
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += "int f" + std::to_string(i) + "(int (*g)(int)) { return g(1) * 2; }\n";
+  std::ofstream(source) << many;
+  output_of("gcc -c -g -O1 -fno-asynchronous-unwind-tables " + source + " -o " + object);
+  const auto large = *ModuleFiles::open(object.c_str(), nullptr);
+  for (const std::string kind : {"zlib", "zlib-gnu"}) {
+    const std::string compressed = folder / kind;
+    output_of("objcopy --compress-debug-sections=" + kind + " " + object + " " + compressed);
+    const auto files = *ModuleFiles::open(compressed.c_str(), nullptr);
+    ASSERT_LT(std::filesystem::file_size(compressed), std::filesystem::file_size(object));
+    EXPECT_TRUE(std::ranges::equal(files->debug_frame(), large->debug_frame())) << kind;
+  }
+}
+
+TEST(LoadedNames, OfADeletedLibraryComeFromMemory) {
+  const TemporaryFolder folder;
+  for (const char* name : {"plugin_bfd", "plugin_gold", "plugin_lld", "plugin_plain"}) {
+    const std::string path = folder / "deleted.so";
+    output_of("cp " + built(name) + " " + path + " && " + k_without_build_id + path);
+    const Plugin plugin(path);
+    std::filesystem::remove(path);
+    EXPECT_EQ(plugin.entry(), "plugin_entry") << name;
+    EXPECT_EQ(plugin.hidden(), "") << name;
+  }
+}
+
+// After an upgrade while the program runs, the path names another library with other functions at the same addresses.
+TEST(LoadedNames, OfAReplacedLibraryAreNotThoseOfTheNewFile) {
+  const TemporaryFolder folder;
+  for (const char* suffix : {"", "_plain"}) {
+    const std::string path = folder / "replaced.so", next = folder / "next.so";
+    output_of("cp " + built(*suffix ? "plugin_plain" : "plugin_bfd") + " " + path);
+    output_of(k_without_build_id + path);
+    const Plugin plugin(path);
+    output_of("cp " + built(std::string("plugin_second") + suffix) + " " + next + " && mv " + next + " " + path);
+    EXPECT_EQ(plugin.entry(), "plugin_entry");
+    EXPECT_EQ(plugin.hidden(), "");
+  }
+}
+
+/// Opens one library after the other until the second is where the first was.
+void expect_names_follow(const std::string& first, const std::string& second, const std::string& second_source = "") {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    Addr base = 0;
+    {
+      const Plugin plugin(first);
+      base = plugin.base();
+      ASSERT_EQ(plugin.hidden(), "plugin_hidden");
+      ASSERT_EQ(plugin.entry(), "plugin_entry");
+    }
+    if (!second_source.empty())
+      output_of("cp " + second_source + " " + second + ".new && mv " + second + ".new " + second);
+    const Plugin plugin(second);
+    if (plugin.base() == base) {
+      EXPECT_EQ(plugin.hidden(), "second_hidden");
+      EXPECT_EQ(plugin.entry(), "second_entry");
+      return;
+    }
+  }
+  FAIL() << "the second library was never loaded where the first had been";
+}
+
+TEST(LoadedNames, FollowAnotherLibraryAtTheSameAddress) {
+  expect_names_follow(built("plugin_bfd"), built("plugin_second"));
+  expect_names_follow(built("plugin_plain"), built("plugin_second_plain"));
+}
+
+TEST(LoadedNames, FollowAnotherFileOfTheSameName) {
+  const TemporaryFolder folder;
+  for (const char* suffix : {"", "_plain"}) {
+    const std::string path = folder / (std::string("same") + suffix + ".so");
+    output_of("cp " + built(*suffix ? "plugin_plain" : "plugin_bfd") + " " + path);
+    expect_names_follow(path, path, built(std::string("plugin_second") + suffix));
+  }
+}
+
+TEST(LoadedNames, OfTheKernelsObjectComeFromMemory) {
+  const Addr vdso = ::getauxval(AT_SYSINFO_EHDR);
+  void* const handle = ::dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(handle, nullptr) << ::dlerror();
+  for (const char* function : {"__vdso_gettimeofday", "__vdso_clock_gettime", "__vdso_getcpu"}) {
+    const Addr at = addr_of(::dlvsym(handle, function, "LINUX_2.6"));
+    ASSERT_GT(at, vdso);
+    // An alias may be given: gettimeofday and __vdso_gettimeofday are one.
+    const auto found = local_name(at);
+    ASSERT_TRUE(found) << function;
+    EXPECT_EQ(found->start, at);
+    EXPECT_NE(std::string(function).find(found->text), std::string::npos) << found->text;
+  }
+  ::dlclose(handle);
+}
+
+// covers: SF02
+TEST(LoadedNames, AreRightWhileLibrariesComeAndGo) {
+  std::atomic<bool> stop = false;
+  std::thread opener([&stop] {
+    while (!stop) {
+      const Plugin first(built("plugin_second"));
+      const Plugin second(built("plugin_second_plain"));
+    }
+  });
+  const Plugin plugin(built("plugin_lld"));
+  const Addr hidden = plugin.address("plugin_hidden_address");
+  const Addr entry = plugin.address("plugin_entry_address");
+  std::vector<std::thread> readers;
+  std::atomic<int> wrong = 0;
+  for (int i = 0; i < 3; ++i)
+    readers.emplace_back([&] {
+      for (int n = 0; n < 300; ++n)
+        if (local_name_text(hidden) != "plugin_hidden" || local_name_text(entry) != "plugin_entry") ++wrong;
+    });
+  for (std::thread& t : readers) t.join();
+  stop = true;
+  opener.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace jitunwind::test

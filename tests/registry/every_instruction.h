@@ -1,0 +1,69 @@
+// Runs code of this thread with a signal handler behind every single instruction (x86-64: the trap flag). What the
+// handler does is what a handler may do that interrupts the code there.
+#pragma once
+
+#include <signal.h>
+#include <ucontext.h>
+
+#include <cstddef>
+
+namespace registry_test {
+
+class EveryInstruction {
+ public:
+  using Visit = void (*)(void* argument);
+
+  EveryInstruction() noexcept {
+    struct sigaction action {};
+    action.sa_sigaction = trapped;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGTRAP, &action, &before_);
+  }
+  ~EveryInstruction() { sigaction(SIGTRAP, &before_, nullptr); }
+  EveryInstruction(const EveryInstruction&) = delete;
+  EveryInstruction& operator=(const EveryInstruction&) = delete;
+
+  /// Number of instructions, counted up to the `last`. `visit` runs behind each one from the `first` to the `last`, the
+  /// trap flag off.
+  template <class Code>
+  std::size_t run(Visit visit, void* argument, Code&& code, std::size_t first = 0,
+                  std::size_t last = ~std::size_t{0}) noexcept {
+    visit_ = visit;
+    argument_ = argument;
+    first_ = first;
+    last_ = last;
+    count_ = 0;
+    trap_on();
+    code();
+    trap_off();
+    return count_;
+  }
+
+ private:
+  static constexpr unsigned long k_trap_flag = 0x100;  // Intel SDM 1, 3.4.3.3
+
+  // The kernel clears the flag for the handler and sets it again when the handler returns.
+  static void trapped(int, siginfo_t*, void* context) noexcept {
+    const std::size_t n = count_++;
+    if (n >= first_) visit_(argument_);
+    auto& flags = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL];
+    if (n >= last_) flags &= ~static_cast<greg_t>(k_trap_flag);
+  }
+  static void trap_on() noexcept {
+    asm volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+                     : "cc", "memory");
+  }
+  static void trap_off() noexcept {
+    asm volatile("lea -128(%%rsp), %%rsp; pushfq; andq $-257, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+                     : "cc", "memory");
+  }
+
+  struct sigaction before_ {};
+  static inline thread_local Visit visit_ = nullptr;
+  static inline thread_local void* argument_ = nullptr;
+  static inline thread_local std::size_t first_ = 0;
+  static inline thread_local std::size_t last_ = 0;
+  static inline thread_local std::size_t count_ = 0;
+};
+
+}  // namespace registry_test

@@ -1,0 +1,676 @@
+// The registry among threads: lookups while others write, who waits for whom, owners that are gone. Runs under the
+// thread sanitizer as well.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <random>
+#include <thread>
+
+#include "tests/registry/procedures.h"
+
+namespace {
+
+using namespace jitunwind;
+using namespace registry_test;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t k_code = 0x30000000;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr auto k_churn_time = 1500ms;
+#else
+constexpr auto k_churn_time = 700ms;
+#endif
+
+class Flag {
+ public:
+  void raise() {
+    const std::lock_guard lock(mutex_);
+    up_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return up_; });
+  }
+  bool wait_for(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [this] { return up_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool up_ = false;
+};
+
+/// A descriptor on the heap that is overwritten and freed as soon as the registry is done with it. `gp` says which.
+std::unique_ptr<unw_dyn_info_t> make(std::uint64_t start, std::uint64_t size, std::uint64_t number) {
+  auto info = std::make_unique<unw_dyn_info_t>(procedure(start, size));
+  info->gp = number;
+  return info;
+}
+void scrap(std::unique_ptr<unw_dyn_info_t> info) {
+  std::memset(static_cast<void*>(info.get()), 0xdd, sizeof *info);
+  info.reset();
+}
+
+// One procedure is replaced over and over by one of another size, the new one first; at any moment one of them covers
+// the address. Every lookup finds one that was the newest at some moment during the lookup.
+// covers: DY03 DY14 SF04
+TEST(RegistryThreads, ReplacedProcedureIsNeverMissingAndNeverOld) {
+  constexpr std::array<std::uint64_t, 5> k_sizes{16, 200, 2000, 16, 16};
+  std::atomic<std::uint64_t> published{0};
+  std::atomic<bool> stop{false};
+  auto current = make(k_code, 16, 0);
+  ASSERT_TRUE(register_procedure(current.get()));
+  std::atomic<std::uint64_t> lookups{0}, wrong{0};
+  const auto read = [&] {
+    std::uint64_t n = 0;
+    for (; !stop.load(std::memory_order_relaxed); ++n) {
+      const std::uint64_t oldest = published.load();
+      const ProcedureHold hold(k_code + 3);
+      const bool right = hold.info() != nullptr && hold.info()->gp >= oldest &&
+                         hold.info()->gp <= published.load() + 1 && hold.info()->start_ip == k_code;
+      if (!right) ++wrong;
+    }
+    lookups += n;
+  };
+  std::thread reader(read), other_reader(read);
+  std::uint64_t number = 0;
+  for (const auto end = std::chrono::steady_clock::now() + k_churn_time; std::chrono::steady_clock::now() < end;) {
+    for (int i = 0; i < 20; ++i) {
+      ++number;
+      auto next = make(k_code, k_sizes[number % k_sizes.size()], number);
+      ASSERT_TRUE(register_procedure(next.get()));
+      published.store(number);
+      ASSERT_TRUE(cancel_procedure(current.get()));
+      scrap(std::exchange(current, std::move(next)));
+    }
+  }
+  stop = true;
+  reader.join(), other_reader.join();
+  ASSERT_TRUE(cancel_procedure(current.get()));
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(lookups, 1000u);
+  std::printf("%lu replacements, %lu lookups, %lu wrong\n", number, lookups.load(), wrong.load());
+}
+
+// Procedures that stay are always found while neighbours in the same cells, and procedures over them, come and go.
+TEST(RegistryThreads, WhatStaysIsAlwaysFound) {
+  std::vector<unw_dyn_info_t> stay;
+  for (std::uint64_t i = 0; i < 64; ++i) stay.push_back(procedure(k_code + 256 * i, 64));
+  for (auto& info : stay) ASSERT_TRUE(register_procedure(&info));
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> wrong{0}, lookups{0}, changes{0};
+  const auto churn = [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    while (!stop.load(std::memory_order_relaxed)) {
+      std::vector<std::unique_ptr<unw_dyn_info_t>> mine;
+      for (int i = 0; i < 16; ++i) {
+        mine.push_back(make(k_code + 256 * (random() % 64) + 64 + random() % 64, 1 + random() % 128, ~0ull));
+        ASSERT_TRUE(register_procedure(mine.back().get()));
+      }
+      std::vector<unw_dyn_info_t*> batch;
+      for (auto& info : mine) batch.push_back(info.get());
+      if (random() % 2 == 0) {
+        ASSERT_TRUE(cancel_procedures(batch));
+      } else {
+        const auto ticket = retire_procedures(batch);
+        ASSERT_TRUE(ticket);
+        while (!reclaimed(*ticket)) std::this_thread::yield();
+      }
+      for (auto& info : mine) scrap(std::move(info));
+      changes += 32;
+    }
+  };
+  const auto read = [&] {
+    std::mt19937_64 random(99);
+    std::uint64_t n = 0;
+    for (; !stop.load(std::memory_order_relaxed); ++n) {
+      const std::uint64_t i = random() % 64;
+      if (lookup(k_code + 256 * i + random() % 64) != &stay[i]) ++wrong;
+      const ProcedureHold other(k_code + 256 * i + 64 + random() % 192);
+      if (other.info() != nullptr && other.info()->gp != ~0ull) ++wrong;
+    }
+    lookups += 2 * n;
+  };
+  std::thread a(churn, 1), b(churn, 2), c(read);
+  std::this_thread::sleep_for(k_churn_time);
+  stop = true;
+  a.join(), b.join(), c.join();
+  for (auto& info : stay) ASSERT_TRUE(cancel_procedure(&info));
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_TRUE(listed().empty());
+  std::printf("%lu changes, %lu lookups, %lu wrong\n", changes.load(), lookups.load(), wrong.load());
+}
+
+/// A thread that holds what covers `pc` until it is told to let go.
+class Holder {
+ public:
+  explicit Holder(std::uint64_t pc)
+      : thread_([this, pc] {
+          const ProcedureHold hold(pc);
+          info_ = hold.info();
+          held_.raise();
+          let_go_.wait();
+          done_ = true;
+        }) {
+    held_.wait();
+  }
+  ~Holder() { let_go(); }
+  void let_go() {
+    let_go_.raise();
+    if (thread_.joinable()) thread_.join();
+  }
+  const unw_dyn_info_t* info() const { return info_; }
+  bool done() const { return done_; }
+
+ private:
+  std::atomic<const unw_dyn_info_t*> info_{nullptr};
+  std::atomic<bool> done_{false};
+  Flag held_, let_go_;
+  std::thread thread_;
+};
+
+/// Runs on a thread of its own; says whether it is through.
+class Background {
+ public:
+  explicit Background(std::function<void()> work)
+      : thread_([this, work] {
+          work();
+          through_.raise();
+        }) {}
+  ~Background() { thread_.join(); }
+  bool through_within(std::chrono::milliseconds time) { return through_.wait_for(time); }
+
+ private:
+  Flag through_;
+  std::thread thread_;
+};
+
+TEST(RegistryThreads, CancelWaitsForHoldersOfItsProcedureAndForNobodyElse) {
+  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64), c = procedure(k_code + 128, 64);
+  ASSERT_TRUE(register_procedures(std::array{&a, &b, &c}));
+  Holder holds_a(k_code), also_a(k_code + 1), holds_b(k_code + 64);
+  ASSERT_EQ(holds_a.info(), &a);
+  ASSERT_EQ(holds_b.info(), &b);
+  ASSERT_TRUE(cancel_procedure(&c)) << "nobody holds it";
+  {
+    Background cancel_a([&] { EXPECT_TRUE(cancel_procedure(&a)); });
+    EXPECT_FALSE(cancel_a.through_within(100ms));
+    EXPECT_EQ(lookup(k_code), nullptr) << "gone for new lookups while cancel waits";
+    ASSERT_TRUE(register_procedure(&c)) << "writers are not held up by one that waits";
+    ASSERT_TRUE(cancel_procedure(&c));
+    holds_a.let_go();
+    EXPECT_FALSE(cancel_a.through_within(50ms)) << "there is another";
+    also_a.let_go();
+    EXPECT_TRUE(cancel_a.through_within(10s));
+    EXPECT_FALSE(holds_b.done());
+  }
+  {
+    Background cancel_batch([&] { EXPECT_TRUE(cancel_procedures(std::array{&b})); });
+    EXPECT_FALSE(cancel_batch.through_within(50ms));
+    holds_b.let_go();
+    EXPECT_TRUE(cancel_batch.through_within(10s));
+  }
+}
+
+TEST(RegistryThreads, RetireDoesNotWaitAndReclaimsLater) {
+  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  ASSERT_TRUE(register_procedures(std::array{&a, &b}));
+  Holder holds_b(k_code + 64);
+  std::atomic<int> calls{0};
+  const auto count = [](void* n) { ++*static_cast<std::atomic<int>*>(n); };
+  const auto free_one = retire_procedures(std::array{&a}, count, &calls);
+  const auto held_one = retire_procedures(std::array{&b}, count, &calls);
+  ASSERT_TRUE(free_one && held_one);
+  EXPECT_FALSE(reclaimed(*held_one));
+  EXPECT_TRUE(reclaimed(*free_one)) << "batches do not wait for each other";
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(lookup(k_code + 64), nullptr);
+  holds_b.let_go();
+  EXPECT_TRUE(reclaimed(*held_one));
+  EXPECT_EQ(calls, 2);
+}
+
+// Far more threads than the first block of slots has.
+TEST(RegistryThreads, MoreThreadsThanSlots) {
+  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  ASSERT_TRUE(register_procedures(std::array{&a, &b}));
+  std::vector<std::unique_ptr<Holder>> holders;
+  for (int i = 0; i < 300; ++i) holders.push_back(std::make_unique<Holder>(k_code));
+  for (auto& holder : holders) EXPECT_EQ(holder->info(), &a);
+  ASSERT_TRUE(cancel_procedure(&b));
+  Background cancel_a([&] { EXPECT_TRUE(cancel_procedure(&a)); });
+  EXPECT_FALSE(cancel_a.through_within(50ms));
+  for (auto& holder : holders) holder->let_go();
+  EXPECT_TRUE(cancel_a.through_within(10s));
+}
+
+// Threads that come and go do not use up slots.
+TEST(RegistryThreads, SlotsOfExitedThreadsAreUsedAgain) {
+  unw_dyn_info_t a = procedure(k_code, 64);
+  ASSERT_TRUE(register_procedure(&a));
+  for (int i = 0; i < 3000; ++i) {
+    std::thread([&] { EXPECT_EQ(lookup(k_code), &a); }).join();
+  }
+  ASSERT_TRUE(cancel_procedure(&a));
+}
+
+// Owners that are gone.
+
+/// Where holds live that are never destroyed; in a frame of its own.
+struct Forgotten {
+  alignas(ProcedureHold) std::byte memory[sizeof(ProcedureHold)];
+  const unw_dyn_info_t* hold(std::uint64_t pc) { return (new (memory) ProcedureHold(pc))->info(); }
+};
+
+TEST(RegistryThreads, OwnerThatExitedIsWrittenOff) {
+  unw_dyn_info_t a = procedure(k_code, 64);
+  for (const bool retire : {false, true}) {
+    ASSERT_TRUE(register_procedure(&a));
+    std::thread([&] {
+      Forgotten forgotten;
+      EXPECT_EQ(forgotten.hold(k_code), &a);
+    }).join();
+    if (retire) {
+      const auto ticket = retire_procedures(std::array{&a});
+      ASSERT_TRUE(ticket);
+      EXPECT_TRUE(reclaimed(*ticket));
+    } else {
+      ASSERT_TRUE(cancel_procedure(&a));
+    }
+  }
+}
+
+thread_local sigjmp_buf jump_target;
+std::atomic<const unw_dyn_info_t*> held_in_handler{nullptr};
+
+__attribute__((noinline)) void hold_and_jump(int) {
+  Forgotten forgotten;
+  held_in_handler = forgotten.hold(k_code);
+  siglongjmp(jump_target, 1);
+}
+
+/// The calling thread takes a hold in a signal handler and jumps out of it.
+__attribute__((noinline)) void hold_in_handler_and_jump_out(bool on_stack_of_its_own) {
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = hold_and_jump;
+  action.sa_flags = on_stack_of_its_own ? SA_ONSTACK : 0;
+  sigaction(SIGUSR1, &action, &before);
+  if (sigsetjmp(jump_target, 1) == 0) raise(SIGUSR1);
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
+/// Handlers of this thread run on `memory`. The sanitizers have a stack of their own for that, which they want back.
+class SignalStack {
+ public:
+  SignalStack(std::byte* memory, std::size_t size) {
+    const stack_t stack{memory, 0, size};
+    sigaltstack(&stack, &before_);
+  }
+  ~SignalStack() { sigaltstack(&before_, nullptr); }
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+
+ private:
+  stack_t before_{};
+};
+
+class HeapSignalStack {
+ private:
+  static constexpr std::size_t k_size = 256 * 1024;
+  std::unique_ptr<std::byte[]> memory_{new std::byte[k_size]};
+  SignalStack stack_{memory_.get(), k_size};
+};
+
+TEST(RegistryThreads, ThreadThatJumpedOutCancelsItself) {
+  for (const bool on_stack_of_its_own : {false, true}) {
+    unw_dyn_info_t a = procedure(k_code, 64);
+    const HeapSignalStack stack;
+    ASSERT_TRUE(register_procedure(&a));
+    hold_in_handler_and_jump_out(on_stack_of_its_own);
+    ASSERT_EQ(held_in_handler, &a);
+    ASSERT_EQ(error_of(cancel_procedure(&a)), "");
+    ASSERT_TRUE(register_procedure(&a));
+    hold_in_handler_and_jump_out(on_stack_of_its_own);
+    const auto ticket = retire_procedures(std::array{&a});
+    ASSERT_TRUE(ticket);
+    EXPECT_TRUE(reclaimed(*ticket));
+  }
+}
+
+// The hold that was jumped over is not taken for one on the procedure that gets its node next, though that one is
+// retired from further down the stack.
+TEST(RegistryThreads, HoldThatWasJumpedOverDoesNotComeBack) {
+  unw_dyn_info_t a = procedure(k_code, 64);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(register_procedure(&a));
+    hold_in_handler_and_jump_out(false);
+    ASSERT_EQ(error_of(cancel_procedure(&a)), "");
+    const auto deeper = [&]() __attribute__((noinline)) {
+      volatile char frame[3000];
+      frame[0] = 0;
+      for (int n = 0; n < 70; ++n) {  // longer than nodes rest
+        ASSERT_EQ(error_of(register_procedure(&a)), "");
+        const auto ticket = retire_procedures(std::array{&a});
+        ASSERT_TRUE(ticket);
+        ASSERT_TRUE(reclaimed(*ticket)) << n << frame[0];
+      }
+    };
+    deeper();
+  }
+}
+
+/// A thread that jumps out of a handler with a hold on k_code, looks `then` up if it is not 0, and blocks.
+class JumpedOut {
+ public:
+  JumpedOut(bool on_stack_of_its_own, std::uint64_t then)
+      : thread_([this, on_stack_of_its_own, then] {
+          const HeapSignalStack stack;
+          hold_in_handler_and_jump_out(on_stack_of_its_own);
+          if (then != 0) (void)lookup(then);
+          jumped_.raise();
+          leave_.wait();
+        }) {
+    jumped_.wait();
+  }
+  ~JumpedOut() { exit(); }
+  void exit() {
+    leave_.raise();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  Flag jumped_, leave_;
+  std::thread thread_;
+};
+
+TEST(RegistryThreads, ThreadThatJumpedOutIsRecognisedWhenItLooksUpAgain) {
+  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  ASSERT_TRUE(register_procedure(&b));
+  for (const bool on_stack_of_its_own : {false, true}) {
+    ASSERT_TRUE(register_procedure(&a));
+    JumpedOut thread(on_stack_of_its_own, k_code + 64);
+    Background cancel([&] { EXPECT_EQ(error_of(cancel_procedure(&a)), ""); });
+    EXPECT_TRUE(cancel.through_within(10s)) << on_stack_of_its_own;
+    thread.exit();
+  }
+  ASSERT_TRUE(cancel_procedure(&b));
+}
+
+TEST(RegistryThreads, ThreadThatJumpedOutAndBlocksIsWrittenOff) {
+  unw_dyn_info_t a = procedure(k_code, 64);
+  ASSERT_TRUE(register_procedure(&a));
+  JumpedOut thread(false, 0);
+  Background cancel([&] { EXPECT_EQ(error_of(cancel_procedure(&a)), ""); });
+  EXPECT_TRUE(cancel.through_within(10s));
+  thread.exit();
+}
+
+TEST(RegistryThreads, ThreadThatJumpedOffItsSignalStackIsWrittenOffWhenItExits) {
+  unw_dyn_info_t a = procedure(k_code, 64);
+  ASSERT_TRUE(register_procedure(&a));
+  JumpedOut thread(true, 0);
+  Background cancel([&] { EXPECT_EQ(error_of(cancel_procedure(&a)), ""); });
+  (void)cancel.through_within(100ms);
+  thread.exit();
+  EXPECT_TRUE(cancel.through_within(10s));
+}
+
+// A handler on a stack of its own, above or below the interrupted one: the interrupted hold is alive, whatever the
+// addresses say.
+std::atomic<bool> handler_entered{false};
+std::atomic<bool> handler_may_return{false};
+std::atomic<const unw_dyn_info_t*> found_by_handler{nullptr};
+
+void look_up_and_wait(int) {
+  found_by_handler = lookup(k_code + 64);
+  handler_entered = true;
+  handler_entered.notify_all();
+  // Blocks in the kernel, on this stack.
+  while (!handler_may_return) {
+    timespec time{0, 1'000'000};
+    nanosleep(&time, nullptr);
+  }
+}
+
+/// A thread on a stack of ours that holds k_code and is then interrupted by a handler on another stack of ours.
+void hold_below_handler(std::byte* stack, std::byte* signal_stack, std::size_t size) {
+  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  ASSERT_TRUE(register_procedures(std::array{&a, &b}));
+  handler_entered = handler_may_return = false;
+  struct Shared {
+    std::byte* signal_stack;
+    std::size_t size;
+    Flag held;
+    const unw_dyn_info_t* still = nullptr;
+  } shared{signal_stack, size, {}, nullptr};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, stack, size);
+  pthread_t thread;
+  const auto body = [](void* argument) -> void* {
+    auto& s = *static_cast<Shared*>(argument);
+    const SignalStack stack_of_handlers(s.signal_stack, s.size);
+    struct sigaction action {};
+    action.sa_handler = look_up_and_wait;
+    action.sa_flags = SA_ONSTACK;
+    sigaction(SIGUSR2, &action, nullptr);
+    const ProcedureHold hold(k_code);
+    s.held.raise();
+    raise(SIGUSR2);
+    s.still = hold.info();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, &shared), 0);
+  shared.held.wait();
+  handler_entered.wait(false);
+  EXPECT_EQ(found_by_handler, &b);
+  ASSERT_TRUE(cancel_procedure(&b));
+  {
+    Background cancel([&] { EXPECT_EQ(error_of(cancel_procedure(&a)), ""); });
+    EXPECT_FALSE(cancel.through_within(300ms)) << "the interrupted lookup still holds it";
+    handler_may_return = true;
+    EXPECT_TRUE(cancel.through_within(10s));
+  }
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(RegistryThreads, HoldBelowAHandlerOnAnotherStackIsAlive) {
+  constexpr std::size_t k_size = 2 << 20;
+  auto* memory =
+      static_cast<std::byte*>(mmap(nullptr, 2 * k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  hold_below_handler(memory, memory + k_size, k_size);  // the handler's stack lies above, without a gap
+  hold_below_handler(memory + k_size, memory, k_size);
+  munmap(memory, 2 * k_size);
+}
+
+// The handler's stack is a variable of the thread's own function: in the same stack, above the hold.
+TEST(RegistryThreads, HoldBelowAHandlerOnAStackWithinTheStackIsAlive) {
+  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  ASSERT_TRUE(register_procedures(std::array{&a, &b}));
+  handler_entered = handler_may_return = false;
+  std::thread thread([&] {
+    alignas(64) std::byte alternate_memory[64 * 1024];
+    const SignalStack stack_of_handlers(alternate_memory, sizeof alternate_memory);
+    struct sigaction action {};
+    action.sa_handler = look_up_and_wait;
+    action.sa_flags = SA_ONSTACK;
+    sigaction(SIGUSR2, &action, nullptr);
+    const auto inner = [&]() __attribute__((noinline)) {
+      const ProcedureHold hold(k_code);
+      raise(SIGUSR2);
+      EXPECT_EQ(hold.info(), &a);
+    };
+    inner();
+  });
+  handler_entered.wait(false);
+  ASSERT_TRUE(cancel_procedure(&b));
+  {
+    Background cancel([&] { EXPECT_EQ(error_of(cancel_procedure(&a)), ""); });
+    EXPECT_FALSE(cancel.through_within(300ms));
+    handler_may_return = true;
+    EXPECT_TRUE(cancel.through_within(10s));
+  }
+  thread.join();
+}
+
+// Readers stopped by a signal inside a lookup; 10k procedures retired in one batch and their code unmapped; readers
+// resumed. Under AddressSanitizer a read of what is gone is an error.
+std::atomic<int> stopped_readers{0};
+std::atomic<bool> resume_readers{false};
+
+void stop_here(int) {
+  ++stopped_readers;
+  while (!resume_readers) {
+    timespec time{0, 200'000};
+    nanosleep(&time, nullptr);
+  }
+  --stopped_readers;
+}
+
+TEST(RegistryThreads, RetireOfTenThousandBesideStoppedReaders) {
+  constexpr std::size_t k_count = 10'000, k_size = 128;
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = stop_here;
+  sigaction(SIGUSR1, &action, &before);
+  int stopped_inside = 0, rounds = 0;
+  for (; rounds < 12; ++rounds) {
+    auto* code = static_cast<std::byte*>(
+        mmap(nullptr, k_count * k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(code, MAP_FAILED);
+    const auto base = reinterpret_cast<std::uint64_t>(code);
+    std::vector<std::unique_ptr<unw_dyn_info_t>> infos;
+    std::vector<unw_dyn_info_t*> batch;
+    for (std::size_t i = 0; i < k_count; ++i) {
+      infos.push_back(make(base + i * k_size, k_size, i));
+      batch.push_back(infos.back().get());
+    }
+    ASSERT_TRUE(register_procedures(batch));
+    std::atomic<bool> quit{false};
+    std::atomic<int> running{0};
+    std::atomic<std::uint64_t> wrong{0};
+    std::vector<std::thread> readers;
+    for (unsigned seed = 0; seed < 3; ++seed) {
+      readers.emplace_back([&, seed] {
+        std::mt19937_64 random(seed);
+        ++running;
+        while (!quit) {
+          const std::size_t i = random() % k_count;
+          const ProcedureHold hold(base + i * k_size + random() % k_size);
+          if (hold.info() == nullptr) continue;
+          if (hold.info()->gp != i || hold.info()->end_ip != base + (i + 1) * k_size) ++wrong;
+        }
+        --running;
+      });
+    }
+    while (running != 3) std::this_thread::yield();
+    std::this_thread::sleep_for(2ms);
+    resume_readers = false;
+    for (auto& reader : readers) pthread_kill(reader.native_handle(), SIGUSR1);
+    while (stopped_readers != 3) std::this_thread::yield();
+
+    const auto ticket = retire_procedures(batch);  // the world is stopped
+    ASSERT_TRUE(ticket);
+    munmap(code, k_count * k_size);
+    stopped_inside += reclaimed(*ticket) ? 0 : 1;
+    std::vector<RegistrationKey> unused;
+    for (std::size_t i = 0; i < k_count; i += 97) EXPECT_EQ(lookup(base + i * k_size), nullptr);
+
+    resume_readers = true;
+    while (!reclaimed(*ticket)) std::this_thread::yield();
+    for (auto& info : infos) scrap(std::move(info));
+    quit = true;
+    for (auto& reader : readers) reader.join();
+    EXPECT_EQ(wrong, 0u);
+    while (stopped_readers != 0) std::this_thread::yield();
+  }
+  sigaction(SIGUSR1, &before, nullptr);
+  std::printf("%d batches of %zu retired beside 3 stopped readers, %d of them held by a reader\n", rounds, k_count,
+              stopped_inside);
+}
+
+// The same, and cancel from another thread waits for exactly the reader that holds its procedure.
+TEST(RegistryThreads, CancelBesideAStoppedReader) {
+  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  ASSERT_TRUE(register_procedures(std::array{&a, &b}));
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = stop_here;
+  sigaction(SIGUSR1, &action, &before);
+  resume_readers = false;
+  std::thread reader([&] {
+    const ProcedureHold hold(k_code);
+    raise(SIGUSR1);
+    EXPECT_EQ(hold.info()->start_ip, k_code);
+  });
+  while (stopped_readers != 1) std::this_thread::yield();
+  EXPECT_TRUE(cancel_procedure(&b));
+  Background cancel([&] { EXPECT_TRUE(cancel_procedure(&a)); });
+  EXPECT_FALSE(cancel.through_within(200ms));
+  resume_readers = true;
+  EXPECT_TRUE(cancel.through_within(10s));
+  reader.join();
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
+// Profiling signals at a high rate, whose handlers look up, beside writers and lookups on the same thread.
+std::atomic<std::uint64_t> handler_lookups{0}, handler_wrong{0};
+unw_dyn_info_t profiled = procedure(k_code, 64);
+
+void profile(int) {
+  ++handler_lookups;
+  if (lookup(k_code + 5) != &profiled) ++handler_wrong;
+}
+
+TEST(RegistryThreads, HandlersLookUpInTheMidstOfEverything) {
+  ASSERT_TRUE(register_procedure(&profiled));
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = profile;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, &before);
+  std::atomic<bool> stop{false};
+  const auto work = [&](std::uint64_t at) {
+    unw_dyn_info_t mine = procedure(at, 64);
+    while (!stop) {
+      const Status registered = register_procedure(&mine);
+      EXPECT_TRUE(registered);
+      EXPECT_EQ(lookup(k_code + 1), &profiled);
+      EXPECT_TRUE(cancel_procedure(&mine));
+    }
+  };
+  std::thread a(work, k_code + 64), b(work, k_code + 128);
+  for (const auto end = std::chrono::steady_clock::now() + k_churn_time; std::chrono::steady_clock::now() < end;) {
+    pthread_kill(a.native_handle(), SIGUSR1);
+    pthread_kill(b.native_handle(), SIGUSR1);
+  }
+  stop = true;
+  a.join(), b.join();
+  sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_EQ(handler_wrong, 0u);
+  EXPECT_GT(handler_lookups, 100u);
+  ASSERT_TRUE(cancel_procedure(&profiled));
+  std::printf("%lu lookups in handlers, %lu wrong\n", handler_lookups.load(), handler_wrong.load());
+}
+
+}  // namespace

@@ -1,0 +1,40 @@
+// The cases of a file as one address space: each procedure and each piece of static code at its place.
+#pragma once
+
+#include <deque>
+
+#include "tests/rows/row_case.h"
+#include "unwind_core/address_space.h"
+#include "unwind_core/memory/local.h"
+
+namespace jitunwind::rows {
+
+class CaseSpace final : public RowSource {
+ public:
+  CaseSpace(const CaseFile& file, const Arch& arch);
+
+  /// The row of the space at an address: its directives, or its static code.
+  Status find(CodeAddress at, FrameRow& out) const;
+  const CaseProcedure& procedure(const RowCase& c) const;
+
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
+
+ private:
+  class NoModules final : public ModuleFinder {
+    bool find(Addr, Module&) const noexcept override { return false; }
+  };
+
+  const CaseFile& file_;
+  std::deque<CaseProcedure> procedures_;  // of the file's cases, in their order
+  NoModules modules_;
+  LocalMemory memory_;
+  const RowSource* const sources_[1] = {this};
+  AddressSpace space_;
+};
+
+/// Checks one case: every expected row and call, and the findings. Failures name the case and its line.
+void expect_case(const RowCase& c, const CaseSpace& space, const std::string& file);
+/// All cases of a file below tests/rows; at least `least` of them.
+void expect_cases(const std::string& file, std::size_t least);
+
+}  // namespace jitunwind::rows

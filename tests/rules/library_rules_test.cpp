@@ -1,0 +1,88 @@
+// Rules that the built libraries keep, as nm and readelf see them.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/rules/source_tree.h"
+
+namespace {
+
+// Ours by its namespace or prefix, also as thunk, guard, vtable or type information.
+const std::regex k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_).*)");
+// The two names that others look for in the process, and libunwind's interface.
+const std::regex k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE)");
+const std::regex k_libunwind_name(
+    R"(_UL?(x86_64|aarch64)_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
+
+/// Lines "value type name" of nm whose name satisfies no pattern. Weak symbols of an archive are instances of templates
+/// and inline functions, which the linker merges.
+std::vector<std::string> foreign_names(const std::string& nm_output, const std::vector<std::regex>& allowed,
+                                       bool weak_allowed) {
+  std::vector<std::string> found;
+  std::istringstream in(nm_output);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string value, type, name;
+    if (!(fields >> value >> type >> name)) continue;
+    if (weak_allowed && std::string("WVu").find(type) != std::string::npos) continue;
+    bool known = false;
+    for (const std::regex& pattern : allowed) known = known || std::regex_match(name, pattern);
+    if (!known) found.push_back(line);
+  }
+  return found;
+}
+
+void expect_only(const std::string& options, const std::string& file, const std::vector<std::regex>& allowed,
+                 bool weak_allowed) {
+  const std::string names = rules::output_of("nm " + options + " --defined-only '" + file + "'");
+  ASSERT_GT(std::count(names.begin(), names.end(), '\n'), 10) << file;
+  const auto found = foreign_names(names, allowed, weak_allowed);
+  EXPECT_TRUE(found.empty()) << file << "\n" << rules::joined(found);
+}
+
+TEST(LibraryRules, ForeignNamesAreNoticed) {
+  const std::string names = "01 T _ZN9jitunwind6Cursor4stepEv\n02 T unw_step\n03 W _ZNSt6vectorIiE4growEv\n";
+  EXPECT_EQ(foreign_names(names, {k_own_name}, false).size(), 2u);
+  EXPECT_EQ(foreign_names(names, {k_own_name}, true).size(), 1u);
+}
+
+TEST(LibraryRules, SharedLibraryExportsItsOwnNames) {
+  expect_only("-D", JITUNWIND_SHARED, {k_own_name, k_well_known}, false);
+}
+
+TEST(LibraryRules, ArchiveDefinesItsOwnNames) { expect_only("-g", JITUNWIND_STATIC, {k_own_name, k_well_known}, true); }
+
+TEST(LibraryRules, CompatibilityLibraryExportsLibunwindsNames) {
+  expect_only("-D", JITUNWIND_LIBUNWIND_SHARED, {k_libunwind_name}, false);
+  expect_only("-g", JITUNWIND_LIBUNWIND_STATIC, {k_libunwind_name}, true);
+}
+
+TEST(LibraryRules, SonamesAreTheMajorVersion) {
+  const auto dynamic = [](const char* file) { return rules::output_of("readelf -dW '" + std::string(file) + "'"); };
+  EXPECT_NE(dynamic(JITUNWIND_SHARED).find("soname: [libjitunwind.so.0]"), std::string::npos);
+  EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("soname: [libjitunwind-libunwind.so.0]"), std::string::npos);
+  EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("library: [libjitunwind.so.0]"), std::string::npos)
+      << "one engine and one registry: the compatibility library is thin";
+}
+
+// The first access to a thread-local of another model may allocate; the loader's surplus for libraries that are loaded
+// late is small.
+TEST(LibraryRules, ThreadLocalsAreInitialExecAndSmall) {
+  const std::string file = JITUNWIND_SHARED;
+  const std::string relocations = rules::output_of("readelf -rW '" + file + "'");
+  EXPECT_EQ(relocations.find("DTPMOD"), std::string::npos);
+  EXPECT_EQ(relocations.find("TLSDESC"), std::string::npos);
+  std::smatch tls;
+  const std::string segments = rules::output_of("readelf -lW '" + file + "'");
+  // TLS  offset  virtual-address  physical-address  file-size  memory-size
+  if (std::regex_search(segments, tls, std::regex(R"(\n\s*TLS(\s+0x[0-9a-f]+){4}\s+0x([0-9a-f]+))"))) {
+    EXPECT_LT(std::stoul(tls[2].str(), nullptr, 16), 256u);
+  } else {
+    EXPECT_EQ(relocations.find("TPOFF"), std::string::npos) << "thread-locals without a segment";
+  }
+}
+
+}  // namespace

@@ -1,0 +1,206 @@
+// Rules that every source file keeps. Each rule is a function from one file to its violations, tried on an offender
+// first and on the tree then.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/rules/source_tree.h"
+
+namespace {
+
+using rules::SourceFile;
+using Violations = std::vector<std::string>;
+using Rule = std::function<Violations(const SourceFile&)>;
+
+// A folder includes only folders before it; those in the last group may include each other.
+constexpr std::array<const char*, 8> k_layers{"unwind_core", "dyn_info", "builders", "sdk",
+                                              "adapters",    "examples", "tests",    "bench"};
+constexpr std::size_t k_first_of_last_group = 5;
+constexpr std::size_t k_max_lines = 600;
+
+std::size_t layer_of(const std::string& path) {
+  const std::string folder = path.substr(0, path.find('/'));
+  const auto at = std::find(k_layers.begin(), k_layers.end(), folder);
+  return std::min(static_cast<std::size_t>(at - k_layers.begin()), k_layers.size());
+}
+
+std::string place(const SourceFile& file, std::size_t line) {
+  return file.path + ":" + std::to_string(line + 1) + ": " + (line < file.lines.size() ? file.lines[line] : "");
+}
+
+/// "adapters/asmjit" of "adapters/asmjit/x.h".
+std::string first_two(const std::string& path) {
+  const std::size_t second = path.find('/', path.find('/') + 1);
+  return path.substr(0, second);
+}
+
+Violations upward_includes(const SourceFile& file) {
+  Violations found;
+  const std::size_t own = layer_of(file.path);
+  for (std::size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string included = rules::included_file(file.lines[i]);
+    const bool umbrella = included.rfind("jitunwind/", 0) == 0;  // the installed name of all layers up to sdk
+    const std::size_t other = umbrella ? layer_of("sdk/") : layer_of(included);
+    if (other == k_layers.size()) continue;
+    const bool upward = other > own && own < k_first_of_last_group;
+    const bool sideways = file.folder() == "adapters" && other == own && first_two(included) != first_two(file.path);
+    if (upward || sideways) found.push_back(place(file, i));
+  }
+  return found;
+}
+
+Violations cpu_conditionals(const SourceFile& file) {
+  static const std::regex conditional(
+      R"(\s*#\s*(if|ifdef|ifndef|elif).*__(x86_64|amd64|i386|aarch64|arm|riscv|powerpc|s390|mips|loongarch|LP64)\w*.*)");
+  Violations found;
+  const bool engine = layer_of(file.path) < k_first_of_last_group;
+  // The descriptor's layout is asserted where pointers have 8 bytes.
+  if (!engine || file.path.rfind("unwind_core/arch/", 0) == 0 || file.path == "dyn_info/libunwind-dynamic.h") return {};
+  for (std::size_t i = 0; i < file.lines.size(); ++i) {
+    if (std::regex_match(file.lines[i], conditional)) found.push_back(place(file, i));
+  }
+  return found;
+}
+
+Violations too_long(const SourceFile& file) {
+  if (file.lines.size() <= k_max_lines) return {};
+  return {file.path + " has " + std::to_string(file.lines.size()) + " lines"};
+}
+
+bool is_public_cpp_header(const SourceFile& file) {
+  const bool c_header = file.path.rfind("sdk/compat/", 0) == 0 || file.path == "dyn_info/libunwind-dynamic.h";
+  return file.has_extension(".h") && !file.is_private() && !c_header && layer_of(file.path) < k_first_of_last_group;
+}
+
+/// Macros outlive the header only in C headers.
+Violations macros_in_public_headers(const SourceFile& file) {
+  static const std::regex define(R"(\s*#\s*define\s+(\w+).*)");
+  Violations found;
+  if (!is_public_cpp_header(file)) return {};
+  for (std::size_t i = 0; i < file.lines.size(); ++i) {
+    std::smatch match;
+    if (!std::regex_match(file.lines[i], match, define)) continue;
+    const std::string undefined = "#undef " + match[1].str();
+    if (std::find(file.lines.begin(), file.lines.end(), undefined) == file.lines.end()) found.push_back(place(file, i));
+  }
+  return found;
+}
+
+/// What a public header declares is exported: its namespace stands between the two pragmas, behind all includes.
+Violations unexported_public_headers(const SourceFile& file) {
+  if (!is_public_cpp_header(file)) return {};
+  const auto find = [&](const std::string& text) {
+    return std::find(file.lines.begin(), file.lines.end(), text) - file.lines.begin();
+  };
+  const auto size = static_cast<std::ptrdiff_t>(file.lines.size());
+  const auto push = find("#pragma GCC visibility push(default)");
+  const auto pop = find("#pragma GCC visibility pop");
+  const auto opens = std::find_if(file.lines.begin(), file.lines.end(),
+                                  [](const std::string& l) { return l.rfind("namespace jitunwind", 0) == 0; }) -
+                     file.lines.begin();
+  if (opens == size) return {};
+  if (push >= opens || pop != size - 1) return {file.path + ": visibility pragmas missing around the namespace"};
+  return {};
+}
+
+/// A friend function is not exported by the pragma, unless it is declared at namespace scope as well.
+Violations unexported_friends(const SourceFile& file) {
+  static const std::regex friend_function(R"(friend (?!class |struct )([^;{]*\)(?: noexcept)?;))");
+  Violations found;
+  if (!is_public_cpp_header(file)) return {};
+  std::string text;  // wrapped declarations on one line
+  for (const std::string& line : file.lines) text += line + " ";
+  text = std::regex_replace(text, std::regex(" +"), " ");
+  for (std::sregex_iterator at(text.begin(), text.end(), friend_function), end; at != end; ++at) {
+    const std::string declaration = (*at)[1];
+    const std::size_t first = text.find(declaration);
+    if (text.find(declaration, first + 1) == std::string::npos) found.push_back(file.path + ": friend " + declaration);
+  }
+  return found;
+}
+
+Violations private_includes_in_public_headers(const SourceFile& file) {
+  Violations found;
+  if (!is_public_cpp_header(file)) return {};
+  for (std::size_t i = 0; i < file.lines.size(); ++i) {
+    if (SourceFile{rules::included_file(file.lines[i]), {}}.is_private()) found.push_back(place(file, i));
+  }
+  return found;
+}
+
+/// Headers say #pragma once; those that C programs read say it with guards.
+Violations unguarded_headers(const SourceFile& file) {
+  if (!file.has_extension(".h")) return {};
+  for (const std::string& line : file.lines) {
+    if (line == "#pragma once" || line.rfind("#ifndef JITUNWIND_", 0) == 0) return {};
+  }
+  return {file.path};
+}
+
+void expect_kept(const Rule& rule) {
+  const std::vector<SourceFile> files = rules::source_files();
+  ASSERT_GT(files.size(), 40u);
+  Violations found;
+  for (const SourceFile& file : files) {
+    const Violations of_file = rule(file);
+    found.insert(found.end(), of_file.begin(), of_file.end());
+  }
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(SourceRules, LayersPointDownwards) {
+  const std::string include = "#include ";
+  EXPECT_EQ(upward_includes({"dyn_info/a.cpp", {include + "\"builders/b.h\""}}).size(), 1u);
+  EXPECT_EQ(upward_includes({"adapters/perf/a.cpp", {include + "\"adapters/gdb_jit/b.h\""}}).size(), 1u);
+  EXPECT_EQ(upward_includes({"unwind_core/a.cpp", {include + "<jitunwind/jitunwind.h>"}}).size(), 1u);
+  EXPECT_EQ(upward_includes({"adapters/perf/a.cpp", {include + "\"adapters/perf/b.h\""}}).size(), 0u);
+  expect_kept(upward_includes);
+}
+
+TEST(SourceRules, CpuConditionalsStayInArch) {
+  EXPECT_EQ(cpu_conditionals({"sdk/a.cpp", {"#if defined(__x86_64__)"}}).size(), 1u);
+  EXPECT_EQ(cpu_conditionals({"unwind_core/arch/a.cpp", {"#if defined(__x86_64__)"}}).size(), 0u);
+  expect_kept(cpu_conditionals);
+}
+
+TEST(SourceRules, FilesStayBelowSixHundredLines) {
+  EXPECT_EQ(too_long({"sdk/a.cpp", Violations(601)}).size(), 1u);
+  expect_kept(too_long);
+}
+
+TEST(SourceRules, PublicHeadersLeaveNoMacros) {
+  EXPECT_EQ(macros_in_public_headers({"sdk/a.h", {"#define X 1"}}).size(), 1u);
+  EXPECT_EQ(macros_in_public_headers({"sdk/a.h", {"#define X 1", "#undef X"}}).size(), 0u);
+  expect_kept(macros_in_public_headers);
+}
+
+TEST(SourceRules, PublicHeadersExportTheirNamespace) {
+  EXPECT_EQ(unexported_public_headers({"sdk/a.h", {"namespace jitunwind {", "}"}}).size(), 1u);
+  expect_kept(unexported_public_headers);
+}
+
+TEST(SourceRules, FriendFunctionsAreExported) {
+  const std::string declaration = "bool operator==(const A& a, const A& b);";
+  EXPECT_EQ(unexported_friends({"sdk/a.h", {"  friend " + declaration}}).size(), 1u);
+  EXPECT_EQ(unexported_friends({"sdk/a.h", {"  friend " + declaration, declaration}}).size(), 0u);
+  EXPECT_EQ(unexported_friends({"sdk/a.h", {"  friend bool f(int a,", "      int b) noexcept;"}}).size(), 1u);
+  EXPECT_EQ(unexported_friends({"sdk/a.h", {"  friend bool operator==(A, A) = default;"}}).size(), 0u);
+  expect_kept(unexported_friends);
+}
+
+TEST(SourceRules, PublicHeadersIncludeNoPrivateOnes) {
+  EXPECT_EQ(private_includes_in_public_headers({"sdk/a.h", {std::string("#include ") + "\"sdk/b_p.h\""}}).size(), 1u);
+  expect_kept(private_includes_in_public_headers);
+}
+
+TEST(SourceRules, HeadersAreGuarded) {
+  EXPECT_EQ(unguarded_headers({"sdk/a.h", {"int f();"}}).size(), 1u);
+  expect_kept(unguarded_headers);
+}
+
+}  // namespace

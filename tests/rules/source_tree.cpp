@@ -1,0 +1,72 @@
+#include "tests/rules/source_tree.h"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <stdexcept>
+
+namespace rules {
+
+namespace {
+
+const std::filesystem::path k_root = JITUNWIND_SOURCE_DIR;
+constexpr std::array k_folders{"unwind_core", "dyn_info", "builders", "sdk", "adapters", "examples", "tests", "bench"};
+constexpr std::array k_extensions{".h", ".cpp", ".c", ".S", ".def"};
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+}  // namespace
+
+std::string SourceFile::folder() const { return path.substr(0, path.find('/')); }
+bool SourceFile::has_extension(const char* extension) const { return ends_with(path, extension); }
+bool SourceFile::is_private() const { return ends_with(path, "_p.h"); }
+
+SourceFile read_file(const std::string& path) {
+  std::ifstream in(k_root / path);
+  if (!in) throw std::runtime_error("cannot read " + path);
+  SourceFile file{path, {}};
+  for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+  return file;
+}
+
+std::vector<SourceFile> source_files() {
+  std::vector<SourceFile> files;
+  for (const char* folder : k_folders) {
+    if (!std::filesystem::exists(k_root / folder)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(k_root / folder)) {
+      const std::string path = std::filesystem::relative(entry.path(), k_root).string();
+      for (const char* extension : k_extensions) {
+        if (entry.is_regular_file() && ends_with(path, extension)) files.push_back(read_file(path));
+      }
+    }
+  }
+  return files;
+}
+
+std::string included_file(const std::string& line) {
+  static const std::regex include(R"(\s*#\s*include\s*["<]([^">]+)[">].*)");
+  std::smatch match;
+  return std::regex_match(line, match, include) ? match[1].str() : "";
+}
+
+std::string output_of(const std::string& command) {
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
+  std::string output;
+  std::array<char, 4096> buffer;
+  for (std::size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), n);
+  if (pclose(pipe) != 0) throw std::runtime_error("failed: " + command);
+  return output;
+}
+
+std::string joined(const std::vector<std::string>& findings) {
+  std::string text;
+  for (const std::string& finding : findings) text += finding + "\n";
+  return text;
+}
+
+}  // namespace rules

@@ -1,0 +1,33 @@
+// The project's own source files, for rules about all of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rules {
+
+struct SourceFile {
+  std::string path;  ///< from the repository's root
+  std::vector<std::string> lines;
+
+  std::string folder() const;                       ///< first part of the path
+  bool has_extension(const char* extension) const;  ///< ".h"
+  bool is_private() const;                          ///< ..._p.h
+};
+
+/// C, C++ and assembly files of the top-level folders.
+std::vector<SourceFile> source_files();
+
+/// One of them, read anew or made up by a test.
+SourceFile read_file(const std::string& path);
+
+/// What `#include "x"` or `#include <x>` names; "" when the line includes nothing.
+std::string included_file(const std::string& line);
+
+/// Output of a shell command, its exit status checked.
+std::string output_of(const std::string& command);
+
+/// `"path:line: text"` a line.
+std::string joined(const std::vector<std::string>& findings);
+
+}  // namespace rules

@@ -1,0 +1,29 @@
+/* The C interface as a C program sees it: numbers, sizes, and a program in the style of the manual. */
+#include <libunwind.h>
+#include <libunwind-dynamic.h>
+#include <libunwind.h> /* a second time */
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "tests/sdk/libunwind_constants.h"
+
+int jitunwind_test_show_backtrace(char* out, size_t size);
+
+/* Prints "ip = ..., sp = ..." for every caller; returns their number. */
+int jitunwind_test_show_backtrace(char* out, size_t size) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  int frames = 0;
+  size_t used = 0;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  while (unw_step(&cursor) > 0) {
+    unw_word_t ip, sp;
+    unw_get_reg(&cursor, UNW_REG_IP, &ip);
+    unw_get_reg(&cursor, UNW_REG_SP, &sp);
+    if (used < size) used += (size_t)snprintf(out + used, size - used, "ip = %lx, sp = %lx\n", (long)ip, (long)sp);
+    ++frames;
+  }
+  return frames;
+}

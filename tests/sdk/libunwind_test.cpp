@@ -1,0 +1,517 @@
+// libunwind's C interface on this process's own stack.
+#include <libunwind.h>
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/sdk/libunwind_constants.h"
+
+extern "C" int jitunwind_test_show_backtrace(char* out, std::size_t size);
+extern "C" int jitunwind_test_local_only_depth(void);
+
+namespace {
+
+std::string proc_name(unw_cursor_t& cursor) {
+  std::array<char, 512> buffer;
+  return unw_get_proc_name(&cursor, buffer.data(), buffer.size(), nullptr) == 0 ? buffer.data() : "";
+}
+
+std::vector<unw_word_t> pcs_from(unw_cursor_t& cursor) {
+  std::vector<unw_word_t> pcs;
+  int moved = 1;
+  while (moved > 0) {
+    unw_word_t ip = 0;
+    EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &ip), 0);
+    pcs.push_back(ip);
+    moved = unw_step(&cursor);
+  }
+  EXPECT_EQ(moved, 0) << unw_strerror(moved);
+  return pcs;
+}
+
+extern "C" {
+[[gnu::noinline]] int jitunwind_test_first_frame(unw_cursor_t* cursor, unw_word_t* frame_sp) {
+  static unw_context_t context;
+  unw_getcontext(&context);
+  *frame_sp = reinterpret_cast<unw_word_t>(__builtin_dwarf_cfa());
+  return unw_init_local(cursor, &context);
+}
+}
+
+// covers: LU01 LU04 RG05
+TEST(Libunwind, FirstFrameIsTheOneThatCalledGetcontext) {
+  unw_cursor_t cursor;
+  unw_word_t callee_cfa = 0;
+  ASSERT_EQ(jitunwind_test_first_frame(&cursor, &callee_cfa), 0);
+  unw_word_t ip = 0, sp = 0, pc_begin = reinterpret_cast<unw_word_t>(&jitunwind_test_first_frame);
+  ASSERT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &ip), 0);
+  ASSERT_EQ(unw_get_reg(&cursor, UNW_REG_SP, &sp), 0);
+  EXPECT_GE(ip, pc_begin);
+  EXPECT_LT(ip, pc_begin + 200);
+  EXPECT_LT(sp, callee_cfa);
+  EXPECT_GT(sp, callee_cfa - 4096);
+  EXPECT_EQ(proc_name(cursor), "jitunwind_test_first_frame");
+}
+
+template <int Level>
+[[gnu::noinline]] std::vector<unw_word_t> at_depth(std::vector<unw_word_t>& system) {
+  if constexpr (Level > 0) {
+    auto pcs = at_depth<Level - 1>(system);
+    asm volatile("");  // no tail call
+    return pcs;
+  } else {
+    std::array<void*, 256> addresses;
+    const int count = ::backtrace(addresses.data(), static_cast<int>(addresses.size()));
+    for (int i = 1; i < count; ++i)
+      system.push_back(reinterpret_cast<unw_word_t>(addresses[static_cast<std::size_t>(i)]));
+    unw_context_t context;
+    unw_getcontext(&context);
+    unw_cursor_t cursor;
+    unw_init_local(&cursor, &context);
+    auto pcs = pcs_from(cursor);
+    pcs.erase(pcs.begin());
+    return pcs;
+  }
+}
+
+// covers: LU15
+TEST(Libunwind, SameStackAsTheSystemUnwinder) {
+  std::vector<unw_word_t> system;
+  EXPECT_EQ(at_depth<30>(system), system);
+  EXPECT_GT(system.size(), 31u);
+
+  std::array<char, 16384> text;
+  const int frames = jitunwind_test_show_backtrace(text.data(), text.size());
+  EXPECT_GT(frames, 5);
+  EXPECT_EQ(std::string(text.data()).find("ip = "), 0u);
+}
+
+// The numbers are checked while compiling, in C and in C++: tests/sdk/libunwind_constants.h.
+// covers: ER02 ER03 ER04 ER05 RG15 DY15
+TEST(Libunwind, NumbersAndSizes) {
+  EXPECT_EQ(unw_strerror(-UNW_ENOINFO), std::string("no unwind info found"));
+  EXPECT_EQ(sizeof(unw_dyn_info_t), 80u);
+  EXPECT_EQ(sizeof(unw_cursor_t), UNW_TDEP_CURSOR_LEN * sizeof(unw_word_t));
+}
+
+inline bool inline_capture(unw_word_t* ip, unw_word_t* sp) {
+  unw_context_t context;
+  if (unw_getcontext(&context) != 0) return false;
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  return unw_get_reg(&cursor, UNW_REG_IP, ip) == 0 && unw_get_reg(&cursor, UNW_REG_SP, sp) == 0;
+}
+
+// covers: LU02
+TEST(Libunwind, GetcontextInAnInlineFunctionAndInC) {
+  unw_word_t ip = 0, sp = 0;
+  ASSERT_TRUE(inline_capture(&ip, &sp));
+  const auto here = reinterpret_cast<unw_word_t>(__builtin_frame_address(0));
+  EXPECT_LT(sp, here + 4096);
+  EXPECT_GT(sp, here - 16384);
+  Dl_info symbol{};
+  EXPECT_NE(dladdr(reinterpret_cast<void*>(ip), &symbol), 0);
+  std::array<char, 4096> text;
+  EXPECT_GT(jitunwind_test_show_backtrace(text.data(), text.size()), 2);  // compiled as C, and at -O0 by debug builds
+}
+
+// covers: LU24
+TEST(Libunwind, BacktraceFromAContext) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  const auto pcs = pcs_from(cursor);
+  std::array<void*, 64> addresses{};
+  const int count = unw_backtrace2(addresses.data(), static_cast<int>(addresses.size()), &context, 0);
+  ASSERT_EQ(static_cast<std::size_t>(count), pcs.size());
+  for (std::size_t i = 0; i < pcs.size(); ++i) EXPECT_EQ(reinterpret_cast<unw_word_t>(addresses[i]), pcs[i]) << i;
+  EXPECT_EQ(unw_backtrace2(addresses.data(), 0, &context, 0), 0);
+  EXPECT_EQ(unw_backtrace2(addresses.data(), 1, &context, 0), 1);
+  EXPECT_EQ(unw_backtrace2(addresses.data(), 10, &context, 7), 0);
+  EXPECT_GT(unw_backtrace2(addresses.data(), 10, nullptr, 0), 3);
+}
+
+// covers: LU16 LU17
+TEST(Libunwind, LocalOnlyAndGenericInOneProgram) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  int depth = 0;
+  while (unw_step(&cursor) > 0) ++depth;
+  EXPECT_EQ(jitunwind_test_local_only_depth(), depth + 1);
+}
+
+#if defined(__x86_64__)
+// Loads magic values into all preserved registers, captures, and puts them back.
+extern "C" int jitunwind_test_magic_context(void* context);
+asm(R"(
+        .text
+        .globl jitunwind_test_magic_context
+        .type jitunwind_test_magic_context, @function
+jitunwind_test_magic_context:
+        .cfi_startproc
+        push %rbx
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset rbx, 0
+        push %rbp
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset rbp, 0
+        push %r12
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset r12, 0
+        push %r13
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset r13, 0
+        push %r14
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset r14, 0
+        push %r15
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset r15, 0
+        sub $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        mov $0x1003, %ebx
+        mov $0x1006, %ebp
+        mov $0x100c, %r12d
+        mov $0x100d, %r13d
+        mov $0x100e, %r14d
+        mov $0x100f, %r15d
+        call _Ux86_64_getcontext@PLT
+        add $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        pop %r15
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore r15
+        pop %r14
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore r14
+        pop %r13
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore r13
+        pop %r12
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore r12
+        pop %rbp
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore rbp
+        pop %rbx
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore rbx
+        ret
+        .cfi_endproc
+        .size jitunwind_test_magic_context, . - jitunwind_test_magic_context
+)");
+
+// covers: LU03 RG01
+TEST(Libunwind, ContextHoldsAllPreservedRegisters) {
+  unw_context_t context;
+  ASSERT_EQ(jitunwind_test_magic_context(&context), 0);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  for (int reg : {3, 6, 12, 13, 14, 15}) {
+    unw_word_t value = 0;
+    ASSERT_EQ(unw_get_reg(&cursor, reg, &value), 0);
+    EXPECT_EQ(value, 0x1000u + static_cast<unsigned>(reg)) << unw_regname(reg);
+  }
+}
+#endif
+
+// covers: LU05
+TEST(Libunwind, ACursorNeedsNothingOfTheStackItWasMadeOn) {
+  // Our cursors copy the registers: the context may even be overwritten. The interface only promises less.
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  unw_cursor_t same = cursor;
+  std::memset(&context, 0x5a, sizeof context);
+  EXPECT_EQ(pcs_from(cursor), pcs_from(same));
+}
+
+// covers: RG10 RG11
+TEST(Libunwind, RegisterNames) {
+  EXPECT_STREQ(unw_regname(UNW_REG_IP), "RIP");
+  for (int reg = 0; reg <= UNW_REG_LAST; ++reg) {
+    EXPECT_STRNE(unw_regname(reg), "???");
+    EXPECT_EQ(unw_is_fpreg(reg), 0);
+  }
+  for (int reg : {-1, -1000000, 1000000, UNW_REG_LAST + 1}) {
+    EXPECT_STREQ(unw_regname(reg), "???");
+    EXPECT_EQ(unw_is_fpreg(reg), 0);
+  }
+}
+
+// covers: PI18 ER01
+TEST(Libunwind, ErrorTexts) {
+  const char* const texts[] = {"no error",
+                               "unspecified (general) error",
+                               "out of memory",
+                               "bad register number",
+                               "attempt to write read-only register",
+                               "stop unwinding",
+                               "invalid IP",
+                               "bad frame",
+                               "unsupported operation or bad value",
+                               "unwind info has unsupported version",
+                               "no unwind info found"};
+  for (int i = 0; i < 11; ++i) EXPECT_STREQ(unw_strerror(-i), texts[i]);
+  EXPECT_STREQ(unw_strerror(1), "invalid error code");
+  EXPECT_STREQ(unw_strerror(-99), "invalid error code");
+  EXPECT_STREQ(unw_strerror(INT32_MIN), "invalid error code");
+}
+
+// covers: RG09
+TEST(Libunwind, RegistersThatDoNotExist) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  unw_word_t value = 0;
+  unw_fpreg_t fp;
+  unw_save_loc_t location;
+  for (int reg : {-1, 9999}) {
+    EXPECT_EQ(unw_get_reg(&cursor, reg, &value), -UNW_EBADREG);
+    EXPECT_EQ(unw_get_fpreg(&cursor, reg, &fp), -UNW_EBADREG);
+    EXPECT_EQ(unw_get_save_loc(&cursor, reg, &location), -UNW_EBADREG);
+  }
+  EXPECT_EQ(unw_init_local2(&cursor, &context, 2), -UNW_EINVAL);
+}
+
+extern "C" [[gnu::noinline]] void jitunwind_test_saves_rbx(unw_cursor_t* cursor, unw_context_t* context) {
+  asm volatile("" ::: "rbx");  // the compiler saves it, so that the caller's value lies in this frame
+  unw_getcontext(context);
+  unw_init_local(cursor, context);
+  asm volatile("" ::: "rbx", "memory");
+  ASSERT_GT(unw_step(cursor), 0);
+  unw_save_loc_t location;
+  ASSERT_EQ(unw_get_save_loc(cursor, 3, &location), 0);
+  ASSERT_EQ(location.type, UNW_SLT_MEMORY);
+  unw_word_t value = 0;
+  ASSERT_EQ(unw_get_reg(cursor, 3, &value), 0);
+  EXPECT_EQ(*reinterpret_cast<unw_word_t*>(location.u.addr), value);
+  EXPECT_GT(location.u.addr, reinterpret_cast<unw_word_t>(__builtin_frame_address(0)) - 4096);
+  ASSERT_EQ(unw_get_save_loc(cursor, UNW_REG_SP, &location), 0);
+  EXPECT_EQ(location.type, UNW_SLT_NONE);
+}
+
+// covers: RG12
+TEST(Libunwind, SaveLocations) {
+  unw_cursor_t cursor;
+  unw_context_t context;
+  jitunwind_test_saves_rbx(&cursor, &context);
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  unw_save_loc_t location;
+  ASSERT_EQ(unw_get_save_loc(&cursor, 12, &location), 0);
+  EXPECT_EQ(location.type, UNW_SLT_REG);
+  EXPECT_EQ(location.u.regnum, 12);
+}
+
+// covers: PI09 PI10
+TEST(Libunwind, NamesAreCutAndTerminated) {
+  unw_cursor_t cursor;
+  unw_word_t sp = 0;
+  ASSERT_EQ(jitunwind_test_first_frame(&cursor, &sp), 0);
+  const std::string full = "jitunwind_test_first_frame";
+  for (std::size_t size = 0; size < full.size() + 3; ++size) {
+    std::string buffer(full.size() + 8, 'x');
+    unw_word_t offset = 0;
+    const int result = unw_get_proc_name(&cursor, buffer.data(), size, &offset);
+    EXPECT_EQ(result, size > full.size() ? 0 : -UNW_ENOMEM) << size;
+    EXPECT_GT(offset, 0u);
+    EXPECT_LT(offset, 200u);
+    if (size == 0)
+      EXPECT_EQ(buffer[0], 'x');
+    else
+      EXPECT_EQ(std::string(buffer.c_str()), full.substr(0, size - 1));
+    EXPECT_EQ(buffer[size], 'x') << "nothing behind the buffer is written";
+  }
+}
+
+// covers: PI01
+TEST(Libunwind, ProcedureInfo) {
+  unw_cursor_t cursor;
+  unw_word_t sp = 0;
+  ASSERT_EQ(jitunwind_test_first_frame(&cursor, &sp), 0);
+  unw_proc_info_t info;
+  ASSERT_EQ(unw_get_proc_info(&cursor, &info), 0);
+  EXPECT_EQ(info.start_ip, reinterpret_cast<unw_word_t>(&jitunwind_test_first_frame));
+  EXPECT_GT(info.end_ip, info.start_ip);
+  EXPECT_EQ(info.handler, 0u);
+  EXPECT_EQ(info.lsda, 0u);
+  EXPECT_EQ(info.format, UNW_INFO_FORMAT_TABLE);
+  EXPECT_NE(info.unwind_info, nullptr);
+  // Some caller of a test body catches C++ exceptions: gtest's own frames have personality and LSDA.
+  bool handler_seen = false;
+  do {
+    if (unw_get_proc_info(&cursor, &info) == 0 && info.handler != 0) {
+      handler_seen = info.lsda != 0;
+      Dl_info symbol{};
+      dladdr(reinterpret_cast<void*>(info.handler), &symbol);
+      EXPECT_STREQ(symbol.dli_sname, "__gxx_personality_v0");
+    }
+  } while (!handler_seen && unw_step(&cursor) > 0);
+  EXPECT_TRUE(handler_seen);
+}
+
+struct Interrupted {
+  static inline std::vector<unw_word_t> pcs;
+  static inline std::vector<int> signal_frames;
+  static inline unw_word_t rax, rbx;
+  static inline int init_result;
+
+  static void on_signal(int, siginfo_t*, void* context) {
+    auto* uc = static_cast<ucontext_t*>(context);
+    unw_cursor_t cursor;
+    init_result = unw_init_local2(&cursor, uc, UNW_INIT_SIGNAL_FRAME);
+    unw_get_reg(&cursor, 0, &rax);
+    unw_get_reg(&cursor, 3, &rbx);
+    pcs = pcs_from(cursor);
+
+    unw_context_t here;  // from inside the handler, over the trampoline
+    unw_getcontext(&here);
+    unw_init_local(&cursor, &here);
+    do signal_frames.push_back(unw_is_signal_frame(&cursor));
+    while (unw_step(&cursor) > 0);
+    uc->uc_mcontext.gregs[REG_RIP] += 2;  // behind ud2
+  }
+};
+
+#if defined(__x86_64__)
+extern "C" void jitunwind_test_ud2();
+asm(R"(
+        .text
+        .globl jitunwind_test_ud2
+        .type jitunwind_test_ud2, @function
+jitunwind_test_ud2:
+        .cfi_startproc
+        ud2
+        ret
+        .cfi_endproc
+        .size jitunwind_test_ud2, . - jitunwind_test_ud2
+)");
+
+// covers: LU08 LU09 RG04 LU21
+TEST(Libunwind, FromASignalHandlerAtTheFirstInstruction) {
+  struct sigaction action {
+  }, old{};
+  action.sa_sigaction = Interrupted::on_signal;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGILL, &action, &old);
+  asm volatile("mov $0x1234, %%ebx; mov $0x77, %%eax; call jitunwind_test_ud2" ::
+                   : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
+  sigaction(SIGILL, &old, nullptr);
+  EXPECT_EQ(Interrupted::init_result, 0);
+  ASSERT_GT(Interrupted::pcs.size(), 3u);
+  EXPECT_EQ(Interrupted::pcs[0], reinterpret_cast<unw_word_t>(&jitunwind_test_ud2));
+  EXPECT_EQ(Interrupted::rax, 0x77u);
+  EXPECT_EQ(Interrupted::rbx, 0x1234u);
+  ASSERT_GT(Interrupted::signal_frames.size(), 4u);
+  EXPECT_EQ(Interrupted::signal_frames[0], 0);
+  EXPECT_GT(Interrupted::signal_frames[1], 0) << "exactly at the trampoline";
+  for (std::size_t i = 2; i < Interrupted::signal_frames.size(); ++i) EXPECT_EQ(Interrupted::signal_frames[i], 0) << i;
+}
+#endif
+
+#if defined(__x86_64__)
+// covers: LU22
+TEST(Libunwind, ProcedureLinkageStub) {
+  unw_word_t stub = 0;
+  asm("lea getppid@PLT(%%rip), %0" : "=r"(stub));
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  EXPECT_EQ(unw_is_plt_entry(&cursor), 0);
+  context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(stub);
+  unw_init_local2(&cursor, &context, UNW_INIT_SIGNAL_FRAME);
+  EXPECT_GT(unw_is_plt_entry(&cursor), 0);
+}
+#endif
+
+void* thread_depth(void* out) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  int moved = 0;
+  while ((moved = unw_step(&cursor)) > 0) {
+  }
+  *static_cast<int*>(out) = moved;
+  return nullptr;
+}
+
+// covers: LU12
+TEST(Libunwind, ThreadsEndWithoutError) {
+  pthread_t thread;
+  int last = 1;
+  ASSERT_EQ(pthread_create(&thread, nullptr, thread_depth, &last), 0);
+  pthread_join(thread, nullptr);
+  EXPECT_EQ(last, 0) << unw_strerror(last);
+}
+
+// covers: LU23
+TEST(Libunwind, BacktraceEqualsALoopOfSteps) {
+  std::array<void*, 64> addresses{};
+  const int count = unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  const auto pcs = pcs_from(cursor);
+  ASSERT_EQ(static_cast<std::size_t>(count), pcs.size());
+  for (std::size_t i = 1; i < pcs.size(); ++i) EXPECT_EQ(reinterpret_cast<unw_word_t>(addresses[i]), pcs[i]) << i;
+  EXPECT_EQ(unw_backtrace(addresses.data(), 0), 0);
+  EXPECT_EQ(unw_backtrace(addresses.data(), 2), 2);
+}
+
+// A garbage stack: every answer is an error, none a crash.
+TEST(Libunwind, GarbageContexts) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unsigned errors = 0;
+  std::uint64_t random = 88172645463325252u;
+  const auto next = [&] {
+    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+    return random;
+  };
+  for (int i = 0; i < 20000; ++i) {
+    unw_context_t garbage = context;
+    auto& regs = garbage.uc_mcontext.gregs;
+    const auto spoil = [&](int reg) {
+      const std::uint64_t choice = next();
+      std::uint64_t value = static_cast<std::uint64_t>(regs[reg]);
+      if (choice % 4 == 0) value = next();
+      if (choice % 4 == 1) value += next() % 4096;
+      if (choice % 4 == 2) value = next() % 65536;
+      regs[reg] = static_cast<greg_t>(value);
+    };
+    for (int reg : {REG_RSP, REG_RBP, REG_RBX}) spoil(reg);
+    if (i % 3 == 0) spoil(REG_RIP);
+    unw_cursor_t cursor;
+    unw_init_local2(&cursor, &garbage, i % 2);
+    int moved = 1, steps = 0;
+    while ((moved = unw_step(&cursor)) > 0 && ++steps < 1000000) {
+      std::array<char, 64> name;
+      unw_proc_info_t info;
+      (void)unw_get_proc_name(&cursor, name.data(), name.size(), nullptr);
+      (void)unw_get_proc_info(&cursor, &info);
+    }
+    errors += moved < 0;
+  }
+  EXPECT_GT(errors, 1000u);
+}
+
+}  // namespace

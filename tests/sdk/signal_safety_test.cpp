@@ -1,0 +1,203 @@
+// What a walk in a signal handler may not do: allocate, use much stack, or trip over the code it interrupted.
+#include <libunwind.h>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "sdk/walk.h"
+
+extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);  // libgcc, unwind-dw2-fde.h
+
+namespace {
+
+std::atomic<bool> g_no_malloc{false};
+std::atomic<unsigned> g_mallocs{0};
+
+struct Answers {
+  int frames = 0;
+  int last = 1;
+  int names = 0;
+  int infos = 0;
+};
+
+/// Everything a handler may call.
+Answers walk_all(unw_cursor_t& cursor) {
+  Answers answers;
+  int moved = 1;
+  while (moved > 0) {
+    std::array<char, 128> name;
+    unw_word_t value = 0;
+    unw_proc_info_t info;
+    unw_save_loc_t location;
+    answers.names += unw_get_proc_name(&cursor, name.data(), name.size(), &value) == 0;
+    answers.infos += unw_get_proc_info(&cursor, &info) == 0;
+    (void)unw_get_reg(&cursor, 3, &value);
+    (void)unw_get_save_loc(&cursor, 3, &location);
+    (void)unw_is_signal_frame(&cursor);
+    ++answers.frames;
+    moved = unw_step(&cursor);
+  }
+  answers.last = moved;
+  return answers;
+}
+
+}  // namespace
+
+// The C library's allocator, counted. The sanitizers bring their own: there this test would test them.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(JITUNWIND_CLANG_SANITIZER)
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* malloc(std::size_t size) {
+  if (g_no_malloc) ++g_mallocs;
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t n, std::size_t size) {
+  if (g_no_malloc) ++g_mallocs;
+  return __libc_calloc(n, size);
+}
+void* realloc(void* old, std::size_t size) {
+  if (g_no_malloc) ++g_mallocs;
+  return __libc_realloc(old, size);
+}
+}
+#endif
+
+namespace {
+
+// covers: SF09
+TEST(SignalSafety, AWalkAllocatesNothing) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  g_mallocs = 0;
+  g_no_malloc = true;
+  const Answers answers = walk_all(cursor);
+  g_no_malloc = false;
+  EXPECT_EQ(g_mallocs, 0u);
+  EXPECT_EQ(answers.last, 0);
+  EXPECT_GT(answers.frames, 4);
+  EXPECT_EQ(answers.names, answers.frames);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(JITUNWIND_CLANG_SANITIZER)
+ucontext_t g_main_context, g_other_context;
+unw_cursor_t g_cursor;
+
+// covers: SF09
+TEST(SignalSafety, AWalkNeedsLessThan16KiBOfStack) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_init_local(&g_cursor, &context);
+  constexpr std::size_t size = 256 * 1024;
+  auto* stack =
+      static_cast<unsigned char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(stack, MAP_FAILED);
+  std::memset(stack, 0xa5, size);
+  getcontext(&g_other_context);
+  g_other_context.uc_stack.ss_sp = stack;
+  g_other_context.uc_stack.ss_size = size;
+  g_other_context.uc_link = &g_main_context;
+  makecontext(
+      &g_other_context, [] { walk_all(g_cursor); }, 0);
+  swapcontext(&g_main_context, &g_other_context);
+  std::size_t untouched = 0;
+  while (untouched < size && stack[untouched] == 0xa5) ++untouched;
+  RecordProperty("stack_bytes", static_cast<int>(size - untouched));
+  EXPECT_LT(size - untouched, 16u * 1024);
+  EXPECT_GT(size - untouched, 1024u);
+  munmap(stack, size);
+}
+#endif
+
+std::atomic<unsigned> g_walks{0}, g_incomplete{0}, g_frames{0};
+timer_t g_timer{};
+
+/// One shot, so that a machine slower than the interval still gets on.
+void arm() {
+  const itimerspec once{{0, 0}, {0, 100'000}};
+  timer_settime(g_timer, 0, &once, nullptr);
+}
+
+void on_profile(int, siginfo_t*, void* context) {
+  const int saved = errno;
+  unw_cursor_t cursor;
+  unw_init_local2(&cursor, static_cast<ucontext_t*>(context), UNW_INIT_SIGNAL_FRAME);
+  const Answers answers = walk_all(cursor);
+  ++g_walks;
+  g_frames += static_cast<unsigned>(answers.frames);
+  if (answers.last != 0) {
+    unw_word_t pc = 0;
+    unw_get_reg(&cursor, UNW_REG_IP, &pc);
+    // Where nothing describes the code, no walk can go on: _init and frame_dummy of every library are such code. The
+    // system's unwinder is the witness that it knows nothing of the pc either.
+    struct {
+      void* bases[3];
+    } bases{};
+    if (_Unwind_Find_FDE(reinterpret_cast<void*>(pc), &bases)) ++g_incomplete;
+  }
+  arm();
+  errno = saved;
+}
+
+/// A walk every 100 microseconds inside malloc, free, dlopen, dlclose and the C library's own code, while another
+/// thread loads and unloads a library.
+// covers: SF01 SF02
+TEST(SignalSafety, ProfilingMallocAndDlopen) {
+  struct sigaction action {
+  }, old{};
+  action.sa_sigaction = on_profile;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigaction(SIGPROF, &action, &old);
+  std::atomic<bool> stop{false};
+  std::thread loader([&] {
+    sigset_t profile;
+    sigemptyset(&profile);
+    sigaddset(&profile, SIGPROF);
+    pthread_sigmask(SIG_BLOCK, &profile, nullptr);
+    while (!stop) {
+      if (void* library = dlopen("libresolv.so.2", RTLD_NOW | RTLD_LOCAL)) dlclose(library);
+    }
+  });
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = SIGPROF;
+  event._sigev_un._tid = gettid();
+  ASSERT_EQ(timer_create(CLOCK_MONOTONIC, &event, &g_timer), 0);
+  arm();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  unsigned rounds = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    void* blocks[64];
+    for (std::size_t i = 0; i < 64; ++i) blocks[i] = std::malloc(16 + 97 * i);
+    for (void* block : blocks) std::free(block);
+    if (void* library = dlopen("libutil.so.1", RTLD_NOW | RTLD_LOCAL)) dlclose(library);
+    ++rounds;
+  }
+  timer_delete(g_timer);
+  stop = true;
+  loader.join();
+  sigaction(SIGPROF, &old, nullptr);
+  RecordProperty("walks", static_cast<int>(g_walks));
+  EXPECT_GT(g_walks, 100u);
+  EXPECT_GT(rounds, 10u);
+  EXPECT_EQ(g_incomplete, 0u) << "of " << g_walks;
+  EXPECT_GT(g_frames, 4 * g_walks);
+}
+
+}  // namespace

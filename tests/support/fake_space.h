@@ -1,0 +1,78 @@
+// An address space whose rows are given as text, one for each code range.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/fake_memory.h"
+#include "unwind_core/cursor.h"
+#include "unwind_core/row_text.h"
+
+namespace jitunwind::test {
+
+class NoModules : public ModuleFinder {
+ public:
+  bool find(Addr, Module&) const noexcept override { return false; }
+};
+
+class TextRows : public RowSource {
+ public:
+  explicit TextRows(const Arch& arch) : arch_(arch) {}
+
+  void add(AddrRange range, const std::string& text) {
+    const auto parsed = parse_row(text, arch_, pool_);
+    if (!parsed) throw std::runtime_error(text + ": " + parsed.error().what);
+    FrameRow row = parsed->row;
+    row.range = range;
+    row.origin = RowOrigin::eh_frame;
+    rows_.push_back(row);
+  }
+  void break_at(Addr at, Error error) { broken_.emplace_back(at, error); }
+
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+    for (const auto& [at, error] : broken_)
+      if (at == lookup.at.lookup()) return error;
+    for (const FrameRow& row : rows_) {
+      if (!row.range.contains(lookup.at.lookup())) continue;
+      out = row;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  const Arch& arch_;
+  ExpressionPool pool_;
+  std::vector<FrameRow> rows_;
+  std::vector<std::pair<Addr, Error>> broken_;
+};
+
+/// Everything a cursor needs, on any CPU.
+struct FakeSpace {
+  explicit FakeSpace(const Arch& a, bool big_endian = false) : arch(a), memory(big_endian), rows(a) {}
+
+  Cursor cursor(Addr pc, Addr sp, std::initializer_list<std::pair<const char*, std::uint64_t>> others = {},
+                Cursor::Top top = Cursor::Top::interrupted) const {
+    RegisterFile registers;
+    registers.set(arch.column(arch.pc), pc);
+    registers.set(arch.column(arch.sp), sp);
+    for (const auto& [name, value] : others) {
+      const RegisterInfo* info = arch.by_name(name);
+      registers.set_from_register(info->column, value, info->dwarf);
+    }
+    return {space, registers, top};
+  }
+
+  const Arch& arch;
+  FakeMemory memory;
+  NoModules modules;
+  TextRows rows;
+  std::array<const RowSource*, 1> row_list{&rows};
+  AddressSpace space{arch, memory, modules, row_list, {}};
+};
+
+}  // namespace jitunwind::test

@@ -1,0 +1,77 @@
+// Every instruction: real code runs in a forked child one instruction at a time, and what the engine says about the
+// caller is compared with what was true when the procedure was entered.
+//
+//   truth, recorded when an activation begins:  CFA = sp + entry_cfa;  return address, preserved registers: as they are
+//   at every boundary inside of the judged code:    cursor at the interrupted pc, one step, all of the truth compared
+//   at every call that the judged code makes:       the same for the frame as the callee's first instruction sees it,
+//                                                   by the after-call rule and with scratch registers unknown
+//
+// An activation lasts until control is back at its return address with SP at or above its CFA: `ret n` and tail calls
+// end it like a plain `ret`. Its end is checked too: preserved registers must be what they were (a fault of the code or
+// of the truth, not of the rows).
+//
+// The child is a fork: code, modules and registrations that exist before single_step() are the same in both processes,
+// so row sources of this process answer, and only registers and memory are read from the child.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "unwind_core/row_source.h"
+
+namespace jitunwind::test {
+
+/// Code whose every instruction is judged. Entered by calls to any of its addresses.
+struct SteppedCode {
+  std::string name;
+  AddrRange range;
+};
+
+/// One body of unwind information to judge; several see the same run.
+struct SingleStepJudge {
+  std::string name;
+  std::vector<const RowSource*> sources;
+};
+
+struct SingleStepOptions {
+  const ModuleFinder* modules = nullptr;  ///< null: this process has none
+  /// Compared beside CFA and return address. Empty: the preserved general registers of the psABI. Vector registers are
+  /// compared by the rule of the row, 16 bytes.
+  std::vector<RegNum> preserved;
+  std::uint64_t max_steps = 4'000'000;  ///< of the child, judged code or not
+  std::size_t max_texts = 5;            ///< mismatches described; all are counted
+};
+
+struct SingleStepReport {
+  std::uint64_t instructions = 0;  ///< boundaries compared
+  std::uint64_t after_calls = 0;   ///< frames compared by the after-call rule
+  std::uint64_t mismatches = 0;    ///< boundaries and frames with at least one wrong or missing value
+  std::vector<std::string> texts;  ///< instruction, row, expected and actual
+  std::set<Addr> wrong_at;         ///< pcs of the mismatches
+};
+
+struct SingleStepRun {
+  std::string failure;            ///< empty: the child ran to its end, returned 0 and kept its preserved registers
+  std::uint64_t steps = 0;        ///< instructions the child executed
+  std::uint64_t activations = 0;  ///< of judged code
+  std::set<Addr> visited;         ///< boundaries of judged code
+  std::vector<SingleStepReport> reports;  ///< one a judge
+
+  /// No failure, something was compared, and no judge was wrong.
+  bool ok() const;
+  /// For people: figures, failure, mismatches.
+  std::string text() const;
+  /// Instructions of host code [begin, begin + size) that never ran.
+  std::vector<Addr> missed(const void* begin, std::size_t size) const;
+};
+
+/// `body` runs in the child and returns 0 when it found what it computed right. Throws std::runtime_error when no child
+/// can be traced. The host must be x86-64.
+SingleStepRun single_step(std::span<const SteppedCode> code, const std::function<int()>& body,
+                          std::span<const SingleStepJudge> judges, const SingleStepOptions& options = {});
+
+}  // namespace jitunwind::test

@@ -1,0 +1,39 @@
+// The call frame information of an ELF file, found by libelf through section headers: not by the code under test.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "unwind_core/arch/arch.h"
+#include "unwind_core/module.h"
+
+struct Elf;
+
+namespace jitunwind::world {
+
+/// i386, which the engine has no table for: what reading CFI needs to know of it.
+extern const Arch k_i386;
+
+class ElfCfi {
+ public:
+  /// Sections are empty where the file has none, or is not an ELF file of a CPU known here. Objects that still have to
+  /// be relocated are none; arch is null then.
+  explicit ElfCfi(const std::string& path);
+  ~ElfCfi();
+  ElfCfi(const ElfCfi&) = delete;
+  ElfCfi& operator=(const ElfCfi&) = delete;
+
+  const Arch* arch = nullptr;
+  SectionBytes eh_frame{};
+  SectionBytes eh_frame_hdr{};
+  SectionBytes debug_frame{};
+
+ private:
+  bool has_relocations() const;
+  void read_sections();
+
+  int file_ = -1;
+  Elf* elf_ = nullptr;
+};
+
+}  // namespace jitunwind::world

@@ -1,0 +1,97 @@
+// Rows of a file as other programs read them: readelf --debug-dump=frames-interp and llvm-dwarfdump --eh-frame, parsed
+// into cells that both can say.
+#pragma once
+
+#include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unwind_core/frame_row.h"
+
+namespace jitunwind::world {
+
+enum class Tool { readelf, dwarfdump };
+const char* tool_name(Tool tool);
+
+/// What a reference says of one register, or of the CFA (reg + offset, or an expression).
+struct Cell {
+  enum class Kind {
+    none,  ///< no rule
+    lost,  ///< undefined; readelf prints the same letter for both
+    same,
+    at_cfa,
+    is_cfa,
+    reg,  ///< + offset, in the CFA
+    at_expression,
+    is_expression,
+    not_understood,
+  };
+  Kind kind = Kind::none;
+  RegNum reg = 0;
+  std::int64_t offset = 0;
+  friend bool operator==(const Cell&, const Cell&) = default;
+};
+std::string to_text(const Cell& cell);
+
+/// Column of the return address, as readelf names it.
+inline constexpr RegNum k_ra_column = k_no_reg;
+
+struct ReferenceRow {
+  struct Rule {
+    RegNum reg;
+    Cell cell;
+  };
+  Addr at = 0;
+  Cell cfa;
+  std::vector<Rule> rules;
+};
+
+struct ReferenceFde {
+  std::string section;  ///< ".eh_frame"
+  std::uint64_t offset = 0;
+  AddrRange range{};
+  std::vector<ReferenceRow> rows;
+  // Of llvm-dwarfdump only:
+  Addr personality = 0;  ///< 0: none; where the pointer to it is when it is indirect
+  Addr lsda = 0;
+  bool restores_state = false;  ///< has a DW_CFA_restore_state
+};
+
+/// Runs the tool over a file and hands over FDE after FDE. Throws std::runtime_error when the tool cannot be run.
+class Reference {
+ public:
+  Reference(Tool tool, const std::string& file);
+  ~Reference();
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+
+  /// False at the end of the output.
+  bool next(ReferenceFde& out);
+
+ private:
+  bool read_line();
+  bool read_header(ReferenceFde& out);
+  void read_line_of_fde(ReferenceFde& out);
+  void read_columns();
+  ReferenceRow readelf_row() const;
+  ReferenceRow dwarfdump_row() const;
+
+  Tool tool_;
+  std::FILE* pipe_ = nullptr;
+  int pid_ = -1;
+  char* buffer_ = nullptr;
+  std::size_t capacity_ = 0;
+  std::string_view line_;
+  bool line_waits_ = false;
+  std::string section_;
+  std::vector<RegNum> columns_;
+  std::uint64_t cie_ = 0;                        // the entry being read, when it is a CIE
+  std::map<std::uint64_t, Addr> personalities_;  // by CIE
+};
+
+/// DWARF number of a register as binutils and LLVM name them; k_no_reg when unknown. "eax" and "rax" are both 0.
+RegNum reg_by_name(std::string_view name);
+
+}  // namespace jitunwind::world
