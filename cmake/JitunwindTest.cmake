@@ -13,7 +13,7 @@ function(jitunwind_test name)
   add_executable(${name} ${arg_SOURCES})
   jitunwind_test_settings(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
 
 # jitunwind_proof(name SOURCES... [LINK lib...] [DEFINITIONS def...] [ARGS arg...]): a program with a main() of its own

@@ -135,7 +135,9 @@ Status find_pc(const Application& application, const FrameRow& row, Caller& out)
 Status apply_row(const FrameRow& row, const RegisterFile& frame, const Arch& arch, const Memory& memory,
                  MemoryWindow& window, Caller& out) noexcept {
   Application application{frame, arch, memory, window};
-  out = {};
+  out.registers.clear();
+  out.pc = 0;
+  out.outermost = false;
   const auto cfa = application.cfa_of(row.cfa);
   if (!cfa) return cfa.error();
   application.cfa = out.cfa = *cfa;

@@ -56,7 +56,7 @@ RegRule FrameRow::rule(RegNum reg) const noexcept {
 }
 
 bool FrameRow::set(RegNum reg, const RegRule& rule) noexcept {
-  Entry* const begin = entries_.data();
+  Entry* const begin = first_entry();
   Entry* const end = begin + count_;
   Entry* const at = std::find_if(begin, end, [reg](const Entry& e) { return e.reg >= reg; });
   const bool present = at != end && at->reg == reg;
@@ -87,7 +87,7 @@ template <class Place>
 void FrameRow::place_expressions(Place place) noexcept {
   cfa.expression = place(cfa.expression);
   for (std::size_t i = 0; i < count_; ++i) {
-    RegRule& rule = entries_[i].rule;
+    RegRule& rule = first_entry()[i].rule;
     if (rule.kind == RegRule::Kind::at_expression) rule = RegRule::at(place(rule.expression()));
     if (rule.kind == RegRule::Kind::is_expression) rule = RegRule::is(place(rule.expression()));
   }
@@ -102,7 +102,7 @@ FrameRow& FrameRow::operator=(const FrameRow& other) noexcept {
   origin = other.origin;
   signal_frame = other.signal_frame;
   count_ = other.count_;
-  std::copy_n(other.entries_.data(), count_, entries_.data());
+  std::copy_n(other.first_entry(), count_, first_entry());
   owned_size_ = other.owned_size_;
   std::copy_n(other.owned_.data(), owned_size_, owned_.data());
   if (owned_size_ == 0) return *this;

@@ -14,7 +14,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
+#include <type_traits>
 
 #include "unwind_core/address.h"
 #include "unwind_core/arch/arch.h"
@@ -119,9 +121,7 @@ enum class RowOrigin : std::uint8_t {
 
 /// "eh_frame". Never null. Signal-safe.
 const char* origin_name(RowOrigin origin) noexcept;
-constexpr bool is_guess(RowOrigin origin) noexcept {
-  return origin >= RowOrigin::frame_pointer;
-}
+constexpr bool is_guess(RowOrigin origin) noexcept { return origin >= RowOrigin::frame_pointer; }
 
 /// A value, 40 rules of fixed storage, no allocation. Registers not mentioned are unspecified.
 class FrameRow {
@@ -150,7 +150,7 @@ class FrameRow {
   /// Setting RegRule::Kind::unspecified removes the entry. False when the row is full.
   [[nodiscard]] bool set(RegNum reg, const RegRule& rule) noexcept;
   /// In the order of register numbers.
-  std::span<const Entry> entries() const noexcept { return {entries_.data(), count_}; }
+  std::span<const Entry> entries() const noexcept { return {first_entry(), count_}; }
   void clear_rules() noexcept { count_ = 0; }
 
   /// Copies the bytes of all expressions into the row: for bytes that may go away before the row does. False when they
@@ -161,10 +161,15 @@ class FrameRow {
   friend bool operator==(const FrameRow& a, const FrameRow& b) noexcept;
 
  private:
+  static_assert(std::is_trivially_copyable_v<Entry>);
+  Entry* first_entry() noexcept { return std::launder(reinterpret_cast<Entry*>(entries_.data())); }
+  const Entry* first_entry() const noexcept { return std::launder(reinterpret_cast<const Entry*>(entries_.data())); }
   template <class Place>
   void place_expressions(Place place) noexcept;
 
-  std::array<Entry, k_max_rules> entries_;  // uninitialised behind count_
+  // Left uninitialised behind count_: constructing 40 rules would cost more than most rows do. An array of bytes begins
+  // the lifetime of what is put into it (C++20, [intro.object]).
+  alignas(Entry) std::array<std::byte, k_max_rules * sizeof(Entry)> entries_;
   std::uint16_t count_ = 0;
   std::uint16_t owned_size_ = 0;
   std::array<std::byte, k_max_owned_bytes> owned_;  // uninitialised behind owned_size_

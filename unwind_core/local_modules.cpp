@@ -14,6 +14,7 @@
 #include "unwind_core/image/module_cache_p.h"
 #include "unwind_core/local_modules_p.h"
 #include "unwind_core/memory/local.h"
+#include "unwind_core/module_memo_p.h"
 #include "unwind_core/row_source.h"
 
 // glibc 2.35 declares it; a weak reference lets the library load where the C library is older than the headers.
@@ -62,12 +63,14 @@ void describe_eh_frame(const LoadedObject& object, Addr eh_frame_hdr, Module& ou
   }
 }
 
+/// The loader calls the main program "".
+const char* path_of(const char* name) noexcept { return name && *name ? name : "/proc/self/exe"; }
+
 /// False when none of the segments covers `at`.
 bool describe(const LoadedObject& object, Addr at, Module& out) noexcept {
   out = {};
   out.load_bias = object.bias;
-  // The loader calls the main program "".
-  out.path = object.name && *object.name ? object.name : "/proc/self/exe";
+  out.path = path_of(object.name);
   Addr eh_frame_hdr = 0;
   out.range = {~Addr{0}, 0};
   for (const ElfW(Phdr) & header : object.headers) {
@@ -112,15 +115,28 @@ std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noex
   return headers_at(map.begin + header.e_phoff, header.e_phnum, window);
 }
 
+constinit ModuleMemo memo;
+
+LoadedObjectKey key_of(const dl_find_object& found) noexcept {
+  const auto address = [](const void* p) { return static_cast<Addr>(reinterpret_cast<std::uintptr_t>(p)); };
+  return {address(found.dlfo_map_start), address(found.dlfo_map_end),        address(found.dlfo_link_map),
+          found.dlfo_link_map->l_addr,   address(found.dlfo_link_map->l_ld), address(found.dlfo_eh_frame)};
+}
+
 bool find_by_dl_find_object(Addr at, Module& out) noexcept {
   dl_find_object found;
   if (::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &found) != 0) return false;
+  const LoadedObjectKey key = key_of(found);
+  if (memo.find(key, at, out)) {
+    out.path = path_of(found.dlfo_link_map->l_name);
+    return true;
+  }
   MemoryWindow window;
-  const auto headers = headers_of(
-      {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), reinterpret_cast<std::uintptr_t>(found.dlfo_map_end)},
-      window);
+  const auto headers = headers_of({key.map_begin, key.map_end}, window);
   if (headers.empty()) return find_by_iteration(at, out);
-  return describe({found.dlfo_link_map->l_addr, found.dlfo_link_map->l_name, headers}, at, out);
+  if (!describe({key.load_bias, found.dlfo_link_map->l_name, headers}, at, out)) return false;
+  memo.keep(key, out);
+  return true;
 }
 #else
 bool find_by_dl_find_object(Addr at, Module& out) noexcept { return find_by_iteration(at, out); }

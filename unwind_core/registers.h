@@ -27,6 +27,8 @@ struct SaveLocation {
 /// Values and save locations of one frame's registers, addressed by column (RegisterInfo::column). Plain data.
 class RegisterFile {
  public:
+  RegisterFile() noexcept {}  // values of unknown columns stay as they are
+
   bool known(int column) const noexcept { return column >= 0 && (known_ >> column & 1) != 0; }
   /// Precondition: known(column).
   std::uint64_t value(int column) const noexcept { return values_[static_cast<std::size_t>(column)]; }

@@ -8,11 +8,13 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "unwind_core/address_space.h"
@@ -162,24 +164,71 @@ TEST_P(LocalModules, HaveTheirEhFrameWithOrWithoutATable) {
 }
 
 #ifdef PLUGIN_FOLDER
+// plugin_second is laid out as plugin_bfd and usually comes to lie in its place.
 TEST_P(LocalModules, FollowsDlopenAndDlclose) {
-  for (const std::string name : {"plugin_bfd.so", "plugin_gold.so"}) {
+  for (const std::string name : {"plugin_bfd.so", "plugin_second.so", "plugin_gold.so", "plugin_bfd.so"}) {
     const std::string path = PLUGIN_FOLDER "/" + name;
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW);
     ASSERT_NE(handle, nullptr) << ::dlerror();
-    const Addr entry = addr_of(::dlsym(handle, "plugin_entry"));
+    const Addr entry = addr_of(::dlsym(handle, name == "plugin_second.so" ? "second_entry" : "plugin_entry"));
     ASSERT_NE(entry, 0u);
-    Module module;
-    ASSERT_TRUE(finder().find(entry, module));
-    EXPECT_EQ(module.path, path);
-    EXPECT_TRUE(module.text.contains(entry));
-    for (const Loaded& object : loaded_objects())
-      if (object.name == path)
-        for (const ElfW(Phdr) & header : object.headers)
-          if (header.p_type == PT_LOAD && header.p_flags & PF_X) expect_described(module, object, header);
+    for (int time = 0; time < 2; ++time) {
+      Module module;
+      ASSERT_TRUE(finder().find(entry, module));
+      EXPECT_EQ(module.path, path);
+      EXPECT_TRUE(module.text.contains(entry));
+      for (const Loaded& object : loaded_objects())
+        if (object.name == path)
+          for (const ElfW(Phdr) & header : object.headers)
+            if (header.p_type == PT_LOAD && header.p_flags & PF_X) expect_described(module, object, header);
+    }
     ::dlclose(handle);
+    Module module;
     EXPECT_FALSE(finder().find(entry, module));
   }
+}
+
+// What one thread finds is never made of what two others remember at the same time.
+TEST_P(LocalModules, AreFoundByManyThreadsWhileOthersComeAndGo) {
+  struct Known {
+    Addr at;
+    Module module;
+  };
+  std::vector<Known> stay;
+  for (const Loaded& object : loaded_objects())
+    for (const ElfW(Phdr) & header : object.headers) {
+      if (header.p_type != PT_LOAD || !(header.p_flags & PF_X)) continue;
+      Known known{object.bias + header.p_vaddr, {}};
+      ASSERT_TRUE(local_modules_by_iteration().find(known.at, known.module));
+      stay.push_back(known);
+    }
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> wrong{0}, finds{0};
+  const auto look = [&] {
+    std::uint64_t n = 0;
+    for (; !stop.load(std::memory_order_relaxed); ++n) {
+      const Known& known = stay[n % stay.size()];
+      Module module;
+      if (!finder().find(known.at, module) || module.range != known.module.range ||
+          module.eh_frame_hdr.address != known.module.eh_frame_hdr.address || module.path != known.module.path)
+        ++wrong;
+    }
+    finds += n;
+  };
+  std::thread a(look), b(look);
+  for (int i = 0; i < 200; ++i)
+    for (const char* path : {PLUGIN_FOLDER "/plugin_bfd.so", PLUGIN_FOLDER "/plugin_second.so"}) {
+      void* const handle = ::dlopen(path, RTLD_NOW);
+      ASSERT_NE(handle, nullptr) << ::dlerror();
+      Module module;
+      EXPECT_TRUE(finder().find(addr_of(::dlsym(handle, "plugin_entry_address")), module));
+      EXPECT_STREQ(module.path, path);
+      ::dlclose(handle);
+    }
+  stop = true;
+  a.join(), b.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(finds, 0u);
 }
 
 TEST(LocalModulesOfGold, HaveTheirTableBeforeItsHeader) {

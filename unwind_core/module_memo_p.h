@@ -1,0 +1,55 @@
+// Modules that were found before. The dynamic linker names the object of an address with a few loads; what its program
+// headers add costs reading them behind proofs that they can be read, at every frame of every walk.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "unwind_core/module.h"
+
+namespace jitunwind {
+
+/// What the dynamic linker says of a loaded object. A module remembered under all of it is that object or one laid out
+/// alike that took its place: what is remembered are places, never contents.
+struct LoadedObjectKey {
+  Addr map_begin = 0;
+  Addr map_end = 0;
+  Addr link_map = 0;
+  Addr load_bias = 0;
+  Addr dynamic = 0;       ///< its dynamic section
+  Addr eh_frame_hdr = 0;  ///< PT_GNU_EH_FRAME
+  friend bool operator==(const LoadedObjectKey&, const LoadedObjectKey&) = default;
+};
+
+/// A direct-mapped cache behind sequence locks that nobody waits for: a reader that meets a writer finds nothing, a
+/// writer that meets another leaves. Thread-safe and signal-safe; constant-initialised, never freed.
+class ModuleMemo {
+ public:
+  /// True where `out` was remembered, and is about `at`: its `text` holds it.
+  bool find(const LoadedObjectKey& key, Addr at, Module& out) const noexcept;
+  /// Keeps `module` unless it lacks text.
+  void keep(const LoadedObjectKey& key, const Module& module) noexcept;
+
+ private:
+  struct Contents {
+    LoadedObjectKey key;
+    Module module;
+  };
+  static constexpr std::size_t k_words = sizeof(Contents) / sizeof(std::uint64_t);
+  static constexpr std::size_t k_slots = 64;
+
+  struct Slot {
+    std::atomic<std::uint32_t> version{0};  // odd while it is written
+    std::array<std::atomic<std::uint64_t>, k_words> words{};
+  };
+
+  static std::size_t slot_of(const LoadedObjectKey& key) noexcept {
+    // Fibonacci hashing (Knuth, TAOCP 3, 6.4) of the page.
+    return static_cast<std::size_t>((key.map_begin >> 12) * 0x9e3779b97f4a7c15u >> 58);
+  }
+
+  std::array<Slot, k_slots> slots_{};
+};
+
+}  // namespace jitunwind
