@@ -2,6 +2,7 @@
 
 #include <array>
 #include <new>
+#include <vector>
 
 #include "adapters/asmjit/asmjit_access_p.h"
 #include "adapters/asmjit/asmjit_version_p.h"
@@ -33,6 +34,17 @@ void AsmjitAssembler::procedure(std::string_view name) noexcept {
 
 void AsmjitAssembler::callee_pops(std::int64_t bytes) noexcept {
   if (recorder_) recorder_->callee_pops(bytes);
+}
+
+void AsmjitAssembler::jump_targets(std::span<const asmjit::Label> labels) noexcept {
+  if (!recorder_) return;
+  try {
+    std::vector<derivation::LabelId> ids;
+    for (const asmjit::Label& label : labels) ids.push_back(label.id());
+    recorder_->jumps_to(std::move(ids));
+  } catch (const std::bad_alloc&) {
+    recorder_.reset();
+  }
 }
 
 asmjit::Error AsmjitAssembler::_emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #pragma GCC visibility push(default)
@@ -33,6 +34,11 @@ class AsmjitAssembler : public asmjit::x86::Assembler {
   /// The instruction before is a call of a procedure outside of this code which takes `bytes` of arguments off the
   /// stack when it returns. Of calls to labels this is known.
   void callee_pops(std::int64_t bytes) noexcept;
+
+  /// The instruction before is a jump through a register or memory: to one of these labels, or, without any, out of
+  /// this code with the frame as it is. Without a word a jump goes to the label whose address its register holds;
+  /// through a table of labels that this code holds; or to another procedure, if the frame is released.
+  void jump_targets(std::span<const asmjit::Label> labels) noexcept;
 
   // What asmjit calls.
   asmjit::Error _emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,

@@ -19,7 +19,7 @@ struct AsmjitRefusal {
   std::string instruction;   ///< its mnemonic, "" when it is not about one
   std::string reason;
 
-  /// "vm_call: push at +0x1c: pushes while SP is unknown".
+  /// "vm_call: add at +0x1c: changes SP in a way that cannot be followed".
   std::string text() const;
 };
 

@@ -64,6 +64,10 @@ void FrameAnalysis::refuse(Index i, std::string reason) {
 bool FrameAnalysis::keeps_promises(const FrameState& state, std::string& why) const {
   if (!state.memory(state.sp(), 0, arch_.word_size).is_entry(arch_.ra))
     return why = "with SP = " + describe_value(state.sp()) + ", not at the return address", false;
+  return keeps_registers(state, why);
+}
+
+bool FrameAnalysis::keeps_registers(const FrameState& state, std::string& why) const {
   for (RegNum r = 0; r < k_tracked_registers; ++r)
     if (has(state.preserved(), r) && r != arch_.sp && !state.reg(r).is_entry(r))
       return why = std::string("without the caller's value in ") + arch_.by_dwarf(r)->name, false;
@@ -192,6 +196,13 @@ void FrameAnalysis::flow(Index from, Index to, const FrameState& state) {
   if (changed) work_.insert(to);
 }
 
+void FrameAnalysis::flow_to_label(Index from, LabelId to, const FrameState& state) {
+  if (const Index target = index_of(to); target != k_nowhere)
+    flow(from, target, state);
+  else
+    refuse(from, "jumps to a label that is not bound to an instruction");
+}
+
 /// Control flow of an instruction's last effect. True: it goes on to the next instruction.
 bool FrameAnalysis::leave(Index i, const Effect& e, const FrameState& state) {
   std::string why;
@@ -201,10 +212,7 @@ bool FrameAnalysis::leave(Index i, const Effect& e, const FrameState& state) {
       break;
     case Kind::jump:
     case Kind::branch:
-      if (const Index to = index_of(e.label); to != k_nowhere)
-        flow(i, to, state);
-      else
-        refuse(i, "jumps to a label that is not bound to an instruction");
+      flow_to_label(i, e.label, state);
       break;
     case Kind::jump_indirect:
       leave_indirectly(i, e, state);
@@ -217,18 +225,31 @@ bool FrameAnalysis::leave(Index i, const Effect& e, const FrameState& state) {
 
 void FrameAnalysis::leave_indirectly(Index i, const Effect& e, const FrameState& state) {
   const Value target = e.reg == k_no_reg ? Value{} : state.reg(e.reg);
-  if (target.kind == Value::Kind::code) {
-    if (const Index to = index_of(target.base); to != k_nowhere) flow(i, to, state);
+  std::string why;
+  if (target.kind == Value::Kind::code) return flow_to_label(i, target.base, state);
+  if (target.is_entry(arch_.ra)) {
+    // pop rcx; jmp rcx
+    if (!state.sp().is_cfa_address() || state.sp().offset < 0)
+      refuse(i, "returns with SP = " + describe_value(state.sp()) + ", below the caller's frame");
+    else if (!keeps_registers(state, why))
+      refuse(i, "returns " + why);
     return;
   }
-  // Anywhere outside of this code, or to labels that a table holds.
-  for (const LabelId label : targets_of(i, e))
-    if (const Index to = index_of(label); to != k_nowhere) flow(i, to, state);
+  const std::vector<LabelId> targets = targets_of(i, e);
+  for (const LabelId label : targets)  // a table may be followed by addresses of data
+    if (has_targets(e) || index_of(label) != k_nowhere) flow_to_label(i, label, state);
+  // To another procedure, then. Where else it might go is not known: perhaps back into this one.
+  if (targets.empty() && !has_targets(e) && !keeps_promises(state, why))
+    refuse(i, "jumps to an unknown address " + why);
+}
+
+/// Somebody said where the jump goes.
+bool FrameAnalysis::has_targets(const Effect& e) const {
+  return e.value >= 0 && static_cast<std::size_t>(e.value) < trace_.jump_targets.size();
 }
 
 std::vector<LabelId> FrameAnalysis::targets_of(Index jump, const Effect& e) const {
-  if (e.value >= 0 && static_cast<std::size_t>(e.value) < trace_.jump_targets.size())
-    return trace_.jump_targets[static_cast<std::size_t>(e.value)];
+  if (has_targets(e)) return trace_.jump_targets[static_cast<std::size_t>(e.value)];
   if (e.label < trace_.labels.size() && trace_.labels[e.label]) return table_at(*trace_.labels[e.label]);
   return tables_near(jump);
 }

@@ -61,14 +61,17 @@ class FrameAnalysis {
   void follow_run(Index head);
   bool execute(Index i, FrameState& state, std::string& why);
   void flow(Index from, Index to, const FrameState& state);
+  void flow_to_label(Index from, LabelId to, const FrameState& state);
   bool leave(Index i, const Effect& effect, const FrameState& state);
   void leave_indirectly(Index i, const Effect& effect, const FrameState& state);
+  bool has_targets(const Effect& effect) const;
   std::vector<LabelId> targets_of(Index jump, const Effect& effect) const;
   std::vector<LabelId> table_at(CodePlace place) const;
   std::vector<LabelId> tables_near(Index jump) const;
   std::int64_t popped_by(LabelId callee);
   void refuse(Index i, std::string reason);
   bool keeps_promises(const FrameState& state, std::string& why) const;
+  bool keeps_registers(const FrameState& state, std::string& why) const;
 
   void cut_procedures();
   TracedProcedure cut(Index first, Index last) const;

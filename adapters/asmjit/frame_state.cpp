@@ -62,16 +62,13 @@ void FrameState::set_sp(const Value& value) {
   drop_slots_below(red_zone_);
 }
 
-bool FrameState::push(const Effect& effect, std::string& why) {
-  if (!sp().is_address()) return why = "pushes while SP is unknown", false;
+void FrameState::push(const Effect& effect) {
   const Value value = effect.reg == k_no_reg || effect.value != k_word ? Value{} : registers_[effect.reg];
   move_sp(-effect.value);
   store(sp(), 0, static_cast<std::uint32_t>(effect.value), value);
-  return true;
 }
 
 bool FrameState::pop(const Effect& effect, std::string& why) {
-  if (!sp().is_address()) return why = "pops while SP is unknown", false;
   const Value value = effect.value == k_word ? memory(sp(), 0, k_word) : Value{};
   move_sp(effect.value);
   if (effect.reg == sp_) {
@@ -96,15 +93,13 @@ bool FrameState::copy(const Effect& effect, std::string& why) {
   return true;
 }
 
-bool FrameState::lower(BaseId id, std::string& why) {
-  if (!sp().is_address()) return why = "moves SP while it is unknown", false;
+void FrameState::lower(BaseId id) {
   drop_slots_below(0);
   // The same instruction once more, in a loop: what was known relative to its previous result is history.
   std::erase_if(slots_, [&](const Slot& s) { return s.base == id || (s.value.is_address() && s.value.base == id); });
   for (Value& v : registers_)
     if (v.is_address() && v.base == id) v = {};
   registers_[sp_] = Value::address(id, 0);
-  return true;
 }
 
 void FrameState::forget_what_callees_use() {
@@ -121,13 +116,13 @@ bool FrameState::apply(const Effect& effect, BaseId id, std::string& why) {
         if (has(effect.set, r)) registers_[r] = {};
       return true;
     case Kind::push:
-      return push(effect, why);
+      return push(effect), true;
     case Kind::pop:
       return pop(effect, why);
     case Kind::copy:
       return copy(effect, why);
     case Kind::lower_unknown:
-      return lower(id, why);
+      return lower(id), true;
     case Kind::store:
       store(registers_[effect.base], effect.value, effect.size,
             effect.reg != k_no_reg && effect.size == size_of(effect.reg) ? registers_[effect.reg] : Value{});
@@ -146,7 +141,6 @@ bool FrameState::apply(const Effect& effect, BaseId id, std::string& why) {
     case Kind::call:
       forget_what_callees_use();
       if (effect.value != 0) {
-        if (!sp().is_address()) return why = "calls while SP is unknown", false;
         move_sp(effect.value);
         drop_slots_below(red_zone_);
       }

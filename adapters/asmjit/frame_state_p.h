@@ -54,6 +54,7 @@ class FrameState {
   /// Registers that the caller relies on.
   RegSet preserved() const noexcept { return preserved_; }
   const Value& reg(RegNum reg) const noexcept { return registers_[reg]; }
+  /// Always an address: what gives SP any other value is refused.
   const Value& sp() const noexcept { return registers_[sp_]; }
   const std::vector<Slot>& slots() const noexcept { return slots_; }
   /// Unknown when nothing is known of the 8 bytes (16 for vector registers) at the address.
@@ -72,10 +73,10 @@ class FrameState {
   void set_sp(const Value& value);
   void store(const Value& address, std::int64_t displacement, std::uint32_t size, const Value& value);
   void drop_slots_below(std::int64_t bytes_below_sp);
-  bool push(const Effect& effect, std::string& why);
+  void push(const Effect& effect);
   bool pop(const Effect& effect, std::string& why);
   bool copy(const Effect& effect, std::string& why);
-  bool lower(BaseId id, std::string& why);
+  void lower(BaseId id);
 
   RegNum sp_ = k_no_reg;
   std::int64_t red_zone_ = 0;

@@ -28,7 +28,7 @@ class TraceRecorder {
   void start(const ProcedureStart& start) noexcept;
   /// The call written last is of a procedure that pops so many bytes of arguments.
   void callee_pops(std::int64_t bytes) noexcept;
-  /// The jump written last goes to one of these.
+  /// The indirect jump written last goes to one of these; empty: out of this code.
   void jumps_to(std::vector<LabelId> targets) noexcept;
 
   /// Everything that was recorded, labels as `code` has them. An error when bytes of a section of `code` were not seen

@@ -12,9 +12,13 @@ void expect_right(EmitterKind kind, std::size_t together) {
   std::puts(figures.text().c_str());
 }
 
+// covers: DY47
 TEST(AsmjitFrames, OfAnAssemblerAreRightAtEveryInstruction) { expect_right(EmitterKind::assembler, 1); }
+// covers: DY47
 TEST(AsmjitFrames, OfABuilderAreRightAtEveryInstruction) { expect_right(EmitterKind::builder, 5); }
+// covers: DY47
 TEST(AsmjitFrames, OfAPlainBuilderAreRightAtEveryInstruction) { expect_right(EmitterKind::plain_builder, 5); }
+// covers: DY47
 TEST(AsmjitFrames, OfACompilerAreRightAtEveryInstruction) { expect_right(EmitterKind::compiler, 5); }
 
 TEST(Idioms, AreRightAtEveryInstruction) {

@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <csetjmp>
 #include <cstdlib>
 #include <new>
 #include <thread>
 
+#include "adapters/asmjit/asmjit_builder.h"
 #include "sdk/local_space.h"
 #include "sdk/walk.h"
 #include "tests/asmjit/written_code.h"
@@ -24,13 +27,14 @@ void* allocate(std::size_t size) noexcept {
 }
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Not inlined: gcc would warn of the pairs that then do not match.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   if (void* memory = allocate(size)) return memory;
   throw std::bad_alloc();
 }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace jitunwind::test {
 namespace {
@@ -61,6 +65,7 @@ Callback g_inner = nullptr;
 constexpr auto k_walker = [] { return reinterpret_cast<std::uintptr_t>(&asmjit_test_walks); };
 Callback callback_at(void* code) { return reinterpret_cast<Callback>(code); }
 
+// covers: DY47
 TEST(AsmjitRuntime, StacksOfBothKindsAreWholeAndNamed) {
   AsmjitRuntime runtime;
   // Without a frame pointer, and with rbp for other use.
@@ -176,6 +181,78 @@ TEST(AsmjitRuntime, RefusesToReleaseWhatIsNotItsOwn) {
   EXPECT_TRUE(is_known(start));
   EXPECT_EQ(runtime.release(start), asmjit::kErrorOk);
   EXPECT_EQ(runtime.release(start), asmjit_version::k_invalid_argument) << "twice";
+}
+
+struct ReleasedUnderCall {
+  AsmjitRuntime runtime;
+  void* start = nullptr;
+  asmjit::Error error = asmjit::kErrorOk;
+  std::size_t frames = 0;
+  RowOrigin last = RowOrigin::none;
+  StopReason stop = StopReason::none;
+  std::jmp_buf back;
+};
+ReleasedUnderCall* g_released = nullptr;
+
+[[gnu::noinline]] void release_caller_and_walk() {
+  ReleasedUnderCall& r = *g_released;
+  r.error = r.runtime.release(r.start);
+  Walk walk = walk_here();
+  for (const Frame& frame : walk) {
+    ++r.frames;
+    r.last = frame.origin();
+  }
+  r.stop = walk.stop_reason();
+  std::longjmp(r.back, 1);  // there is nothing to return to
+}
+
+// The caller's error; walks must stay safe.
+TEST(AsmjitRuntime, WalksOfReleasedCodeThatIsOnTheStackEndThere) {
+  ReleasedUnderCall released;
+  g_released = &released;
+  asmjit::CodeHolder code;
+  code.init(released.runtime.environment());
+  AsmjitAssembler a(&code);
+  a.push(rbp);
+  a.mov(ebp, 1);  // no frame record to guess by
+  a.mov(rax, reinterpret_cast<std::uintptr_t>(&release_caller_and_walk));
+  a.call(rax);
+  a.pop(rbp);
+  a.ret();
+  ASSERT_EQ(released.runtime.add(&released.start, &code), asmjit::kErrorOk);
+  if (setjmp(released.back) == 0) callback_at(released.start)();
+  EXPECT_EQ(released.error, asmjit::kErrorOk);
+  EXPECT_EQ(released.frames, 2u);
+  EXPECT_EQ(released.last, RowOrigin::none);
+  EXPECT_EQ(released.stop, StopReason::no_info);
+}
+
+TEST(AsmjitRuntime, TakesNamesAndStartsFromABuilder) {
+  AsmjitRuntime runtime;
+  asmjit::CodeHolder code;
+  code.init(runtime.environment());
+  AsmjitBuilder builder(&code);
+  for (const char* name : {"first", "", "third"}) {
+    ASSERT_EQ(builder.procedure(name), asmjit::kErrorOk);
+    builder.push(rbx);
+    builder.pop(rbx);
+    builder.ret();
+  }
+  ASSERT_EQ(builder.finalize(), asmjit::kErrorOk);
+  const AsmjitDescription d = describe_asmjit(code);
+  ASSERT_TRUE(d.complete()) << d.text();
+  ASSERT_EQ(d.procedures.size(), 3u);
+  EXPECT_EQ(d.procedures[0].name, "first");
+  EXPECT_EQ(d.procedures[1].name, "");
+  EXPECT_EQ(d.procedures[2].name, "third");
+  void* start = nullptr;
+  ASSERT_EQ(runtime.add(&start, &code), asmjit::kErrorOk);
+  std::array<char, 16> name{};
+  RegisterFile registers;
+  registers.set(arch::x86_64.column(arch::x86_64.pc), reinterpret_cast<std::uintptr_t>(start) + 2 * 3);
+  Cursor cursor(local_space(), registers, Cursor::Top::interrupted);
+  ASSERT_TRUE(cursor.name(name));
+  EXPECT_STREQ(name.data(), "third");
 }
 
 TEST(AsmjitRuntime, AddsOneCodeTwice) {

@@ -2,6 +2,8 @@
 // executed.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/asmjit/written_code.h"
 
 namespace jitunwind::test {
@@ -248,6 +250,45 @@ TEST(HandWritten, JumpsToALabelInARegister) {
   w.expect_right([](std::uintptr_t start) { return call_marked(start), 0; });
 }
 
+TEST(HandWritten, JumpsWhereItsAuthorSays) {
+  WrittenCode w;
+  const Label first = new_label(w.a), second = new_label(w.a);
+  w.a.push(rbx);
+  w.a.lea(rax, ptr(first));
+  w.a.lea(rax, ptr(rax, rdi, 3));
+  w.a.jmp(rax);
+  w.a.jump_targets(std::array{first, second});
+  w.a.bind(first);
+  w.a.mov(ebx, 1);  // 5 bytes
+  w.a.nop(), w.a.nop(), w.a.nop();
+  w.a.bind(second);
+  w.a.pop(rbx);
+  w.a.ret();
+  w.expect_right([](std::uintptr_t start) {
+    const auto f = reinterpret_cast<void (*)(long)>(start);
+    return f(0), f(1), 0;
+  });
+}
+
+TEST(HandWritten, LeavesForAnExitThatKnowsItsFrame) {
+  WrittenCode exit;
+  std::uintptr_t shared_exit = 0;
+  exit.a.add(rsp, 24);
+  exit.a.pop(rbx);
+  exit.a.ret();
+  ASSERT_NE(exit.rows().find("returns with"), std::string::npos) << "in itself no procedure";
+  asmjit::JitRuntime plain;
+  ASSERT_EQ(plain.add(&shared_exit, &exit.code), asmjit::kErrorOk);
+  WrittenCode w;
+  w.a.push(rbx);
+  w.a.sub(rsp, 24);
+  w.a.mov(ebx, 1);
+  w.a.mov(rax, shared_exit);
+  w.a.jmp(rax);
+  w.a.jump_targets({});
+  w.expect_right([](std::uintptr_t start) { return call_marked(start), 0; });
+}
+
 TEST(HandWritten, ColdCodeInAnotherSection) {
   WrittenCode w;
   asmjit::Section* cold = nullptr;
@@ -258,6 +299,13 @@ TEST(HandWritten, ColdCodeInAnotherSection) {
   w.a.sub(rsp, 24);
   w.a.test(rdi, rdi);
   w.a.jz(slow);
+  // Before `back` is bound: asmjit 1.21 loses a bound label that another section refers to.
+  w.a.section(cold);
+  w.a.bind(slow);
+  w.a.mov(rax, k_helper());
+  w.a.call(rax);
+  w.a.jmp(back);
+  w.a.section(text_section(w.code));
   w.a.bind(back);
   w.a.mov(ebx, 1);
   w.a.mov(ebp, 1);
@@ -265,11 +313,6 @@ TEST(HandWritten, ColdCodeInAnotherSection) {
   w.a.pop(rbx);
   w.a.pop(rbp);
   w.a.ret();
-  w.a.section(cold);
-  w.a.bind(slow);
-  w.a.mov(rax, k_helper());
-  w.a.call(rax);
-  w.a.jmp(back);
   ASSERT_EQ(w.code.flatten(), asmjit::kErrorOk);
   EXPECT_EQ(w.rows(1), "+0: cfa=rsp+48 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]\n");
   w.expect_right([](std::uintptr_t start) {

@@ -1,6 +1,8 @@
 // What cannot be derived is refused, naming the instruction and the reason, and nothing is registered.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/asmjit/written_code.h"
 
 namespace jitunwind::test {
@@ -14,6 +16,16 @@ struct Case {
   std::function<void(AsmjitAssembler&)> write;
   const char* refusal;  // all of it
 };
+
+/// Of a frame without any registers or stack.
+void write_prolog(asmjit::BaseEmitter& e, CallConvId convention) {
+  asmjit::FuncDetail detail;
+  asmjit::FuncFrame frame;
+  EXPECT_EQ(detail.init(signature<void>(convention), e.environment()), asmjit::kErrorOk);
+  EXPECT_EQ(frame.init(detail), asmjit::kErrorOk);
+  EXPECT_EQ(frame.finalize(), asmjit::kErrorOk);
+  EXPECT_EQ(emit_prolog(e, frame), asmjit::kErrorOk);
+}
 
 const Case k_cases[] = {
     {"SpFromAnywhere", [](auto& a) { a.mov(rsp, rdi), a.ret(); },
@@ -30,6 +42,8 @@ const Case k_cases[] = {
      "enter at +0x0: changes SP in a way that cannot be followed\n"},
     {"VariableMemoryWithoutAWayBack", [](auto& a) { a.sub(rsp, rax), a.add(rsp, rax), a.ret(); },
      "add at +0x3: changes SP in a way that cannot be followed\n"},
+    {"AllocaWithoutAFramePointer", [](auto& a) { a.sub(rsp, rax), a.mov(ptr(rsp), rdi), a.ud2(); },
+     "sub at +0x0: the distance of SP to the caller's frame is lost, and no register or slot keeps it\n"},
     {"RealignedWithoutAWayBack", [](auto& a) { a.and_(rsp, -64), a.nop(), a.ud2(); },
      "and at +0x0: the distance of SP to the caller's frame is lost, and no register or slot keeps it\n"},
     {"FramePointerLost",
@@ -72,6 +86,37 @@ const Case k_cases[] = {
        a.jmp(data), a.bind(data), embed_u64(a, 0xc3);
      },
      "jmp at +0x0: jumps to a label that is not bound to an instruction\n"},
+    {"IndirectJumpInTheMiddle", [](auto& a) { a.push(rbx), a.jmp(rax), a.pop(rbx), a.ret(); },
+     "jmp at +0x1: jumps to an unknown address with SP = cfa-16, not at the return address\n"},
+    {"IndirectJumpThroughMemory", [](auto& a) { a.mov(ebx, 1), a.jmp(qword_ptr(rax)); },
+     "jmp at +0x5: jumps to an unknown address without the caller's value in rbx\n"},
+    {"JumpIntoTheMiddleByArithmetic",
+     [](auto& a) {
+       const Label pushes = new_label(a);
+       a.push(rbx), a.lea(rax, ptr(pushes)), a.add(rax, rdi), a.jmp(rax), a.bind(pushes), a.push(1), a.push(2), a.ud2();
+     },
+     "jmp at +0xb: jumps to an unknown address with SP = cfa-16, not at the return address\n"},
+    {"JumpTargetsThatAreData",
+     [](auto& a) {
+       const Label data = new_label(a);
+       a.jmp(rax), a.jump_targets(std::array{data}), a.bind(data), embed_u64(a, 0xc3);
+     },
+     "jmp at +0x0: jumps to a label that is not bound to an instruction\n"},
+    {"ReturnsByJumpWithItsFrame", [](auto& a) { a.mov(rcx, ptr(rsp)), a.jmp(rcx); },
+     "jmp at +0x4: returns with SP = cfa-8, below the caller's frame\n"},
+    {"ReturnsByJumpWithoutARegister", [](auto& a) { a.push(rbx), a.mov(ebx, 1), a.pop(rcx), a.pop(rcx), a.jmp(rcx); },
+     "jmp at +0x8: returns without the caller's value in rbx\n"},
+    {"CommonTailOfTwoConventions",
+     [](auto& a) {
+       const Label tail = new_label(a);
+       for (const CallConvId convention : {CallConvId::kCDecl, CallConvId::kX64Windows}) {
+         a.procedure();
+         write_prolog(a, convention);
+         a.jmp(tail);
+       }
+       a.align(asmjit::AlignMode::kCode, 16), a.bind(tail), a.ret();
+     },
+     "ret at +0x10: is reached from procedures of different calling conventions\n"},
     {"RunsIntoAnotherProcedure",
      [](auto& a) {
        const Label other = new_label(a);
