@@ -4,13 +4,22 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <initializer_list>
 
 #include "sdk/walk.h"
 
-extern "C" int framed_without_tables(int (*call)(void), int value);
-extern "C" int with_debug_frame(int (*call)(void), int value);
+extern "C" {
+int framed_without_tables(int (*call)(void), int value);
+int framed_calls_leaf(const int* value);
+int framed_calls_frameless(int (*call)(void), int value);
+int frameless_without_tables(int (*call)(void), int value);
+int frameless_with_other_rbp(int (*call)(void), int value);
+int with_debug_frame(int (*call)(void), int value);
+int framed_with_broken_cfi(int (*call)(void));
+}
 
 namespace jitunwind::test {
 namespace {
@@ -56,15 +65,34 @@ __attribute__((noinline)) int note_here() {
   return 5;
 }
 
-/// The walk ends at the program's start, the frame at `special` has that origin, and no other is a guess.
-void expect_whole(std::size_t special, RowOrigin origin) {
+struct Expected {
+  std::size_t frame;
+  RowOrigin origin;
+};
+
+/// The walk ends at the program's start, these frames have these origins, and no other is a guess.
+void expect_whole(std::initializer_list<Expected> special) {
   EXPECT_EQ(seen.stop, StopReason::outermost);
-  ASSERT_LT(special, seen.count);
-  EXPECT_LT(special, seen.find("main"));
   EXPECT_LT(seen.find("main"), seen.count);
-  for (std::size_t i = 0; i < seen.count; ++i)
-    EXPECT_EQ(seen.frames[i].guess, i == special && is_guess(origin)) << i << " " << seen.frames[i].name.data();
-  EXPECT_EQ(seen.frames[special].origin, origin);
+  for (const Expected& e : special) ASSERT_LT(e.frame, std::min(seen.count, seen.find("main")));
+  for (std::size_t i = 0; i < seen.count; ++i) {
+    const auto expected = std::ranges::find(special, i, &Expected::frame);
+    const bool guess = expected != special.end() && is_guess(expected->origin);
+    EXPECT_EQ(seen.frames[i].guess, guess) << i << " " << seen.frames[i].name.data();
+    if (expected != special.end()) {
+      EXPECT_EQ(seen.frames[i].origin, expected->origin) << i;
+    }
+  }
+}
+void expect_whole(std::size_t frame, RowOrigin origin) { expect_whole({{frame, origin}}); }
+
+/// The walk ends at the frame behind note_here, and says why.
+void expect_end_above_note(const char* name, StopReason reason) {
+  EXPECT_EQ(seen.stop, reason);
+  ASSERT_EQ(seen.count, seen.find("note_here") + 2);
+  EXPECT_TRUE(seen.frames[seen.count - 1].is(name));
+  EXPECT_EQ(seen.frames[seen.count - 1].origin, RowOrigin::none);
+  for (std::size_t i = 0; i < seen.count; ++i) EXPECT_FALSE(seen.frames[i].guess) << i;
 }
 
 // covers: LU20
@@ -85,20 +113,54 @@ TEST(FallbackWalk, PassesCodeThatHasOnlyADebugFrame) {
   EXPECT_TRUE(seen.frames[frame - 1].is("note_here"));
 }
 
+/// A page of code that nobody registered.
+class CodePage {
+ public:
+  explicit CodePage(std::initializer_list<std::uint8_t> code) {
+    EXPECT_NE(memory_, MAP_FAILED);
+    std::ranges::copy(code, static_cast<std::uint8_t*>(memory_));
+    EXPECT_EQ(::mprotect(memory_, 4096, PROT_READ | PROT_EXEC), 0);
+  }
+  ~CodePage() { ::munmap(memory_, 4096); }
+  CodePage(const CodePage&) = delete;
+  CodePage& operator=(const CodePage&) = delete;
+
+  template <class Function>
+  Function as() const {
+    return reinterpret_cast<Function>(memory_);
+  }
+
+ private:
+  void* memory_ = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+};
+
 // covers: LU20
 TEST(FallbackWalk, PassesUnregisteredCodeWithFramePointers) {
   // push rbp; mov rbp,rsp; call rdi; add eax,1; pop rbp; ret
-  const std::uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x83, 0xc0, 0x01, 0x5d, 0xc3};
-  void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  std::memcpy(memory, code, sizeof code);
-  ASSERT_EQ(::mprotect(memory, 4096, PROT_READ | PROT_EXEC), 0);
-  const auto inner = reinterpret_cast<int (*)(int (*)())>(memory);
-  EXPECT_EQ(inner(&note_here), 6);
+  const CodePage code({0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x83, 0xc0, 0x01, 0x5d, 0xc3});
+  EXPECT_EQ(code.as<int (*)(int (*)())>()(&note_here), 6);
   const std::size_t guess = seen.find("note_here") + 1;
   expect_whole(guess, RowOrigin::frame_pointer);
   EXPECT_STREQ(seen.frames[guess].name.data(), "");
-  ::munmap(memory, 4096);
+}
+
+TEST(FallbackWalk, EndsWhereNothingIsKnownAndNothingIsPlausible) {
+  EXPECT_EQ(frameless_with_other_rbp(&note_here, 2), 7);
+  expect_end_above_note("frameless_with_other_rbp", StopReason::no_info);
+}
+
+// What a guess can cost: code that leaves rbp alone is left by its caller's record, and the caller with it.
+TEST(FallbackWalk, MarksTheGuessThatLosesACaller) {
+  EXPECT_EQ(framed_calls_frameless(&note_here, 2), 7);
+  const std::size_t guess = seen.find("frameless_without_tables");
+  expect_whole(guess, RowOrigin::frame_pointer);
+  EXPECT_EQ(seen.find("framed_calls_frameless"), seen.count);
+}
+
+// covers: LU20
+TEST(FallbackWalk, DoesNotGuessWhereUnwindInformationIsBroken) {
+  EXPECT_EQ(framed_with_broken_cfi(&note_here), 5);
+  expect_end_above_note("framed_with_broken_cfi", StopReason::broken);
 }
 
 void on_crash(int, siginfo_t*, void* context) {
@@ -118,20 +180,60 @@ __attribute__((noinline, no_sanitize("undefined"))) int call_badly(void (*target
   return result;
 }
 
+/// While it lives a crash is walked, and goes on behind the call.
+class CrashesAreWalked {
+ public:
+  CrashesAreWalked() {
+    struct sigaction action {};
+    action.sa_sigaction = &on_crash;
+    action.sa_flags = SA_SIGINFO;
+    EXPECT_EQ(::sigaction(SIGSEGV, &action, &before_), 0);
+  }
+  ~CrashesAreWalked() { EXPECT_EQ(::sigaction(SIGSEGV, &before_, nullptr), 0); }
+  CrashesAreWalked(const CrashesAreWalked&) = delete;
+  CrashesAreWalked& operator=(const CrashesAreWalked&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
 // covers: LU20
 TEST(FallbackWalk, StartsBehindACallThroughABadPointer) {
-  struct sigaction action {};
-  action.sa_sigaction = &on_crash;
-  action.sa_flags = SA_SIGINFO;
-  struct sigaction before;
-  ASSERT_EQ(::sigaction(SIGSEGV, &action, &before), 0);
+  const CrashesAreWalked handler;
   static int data = 0;
   for (void* target : {static_cast<void*>(nullptr), reinterpret_cast<void*>(0x4711), static_cast<void*>(&data)}) {
     EXPECT_EQ(call_badly(reinterpret_cast<void (*)()>(target)), 3);
     expect_whole(0, RowOrigin::bad_call);
     EXPECT_TRUE(seen.frames[1].is("call_badly")) << seen.frames[1].name.data();
   }
-  ASSERT_EQ(::sigaction(SIGSEGV, &before, nullptr), 0);
+}
+
+// covers: LU20
+TEST(FallbackWalk, StartsBehindABadCallOfCodeWithoutTables) {
+  const CrashesAreWalked handler;
+  (void)framed_without_tables(nullptr, 0);
+  expect_whole({{0, RowOrigin::bad_call}, {1, RowOrigin::frame_pointer}});
+  EXPECT_TRUE(seen.frames[1].is("framed_without_tables"));
+}
+
+// covers: LU20
+TEST(FallbackWalk, StartsInALeafWithoutTables) {
+  const CrashesAreWalked handler;
+  (void)framed_calls_leaf(nullptr);
+  expect_whole({{0, RowOrigin::leaf}, {1, RowOrigin::frame_pointer}});
+  EXPECT_TRUE(seen.frames[0].is("leaf_without_tables"));
+  EXPECT_TRUE(seen.frames[1].is("framed_calls_leaf"));
+}
+
+// covers: LU20
+TEST(FallbackWalk, StartsInALeafThatNobodyRegistered) {
+  // push rbp; mov rbp,rsp; call leaf; pop rbp; ret; leaf: mov eax,[rdi]; ret
+  const CodePage code({0x55, 0x48, 0x89, 0xe5, 0xe8, 2, 0, 0, 0, 0x5d, 0xc3, 0x8b, 0x07, 0xc3});
+  const CrashesAreWalked handler;
+  (void)code.as<int (*)(const int*)>()(nullptr);
+  expect_whole({{0, RowOrigin::leaf}, {1, RowOrigin::frame_pointer}});
+  EXPECT_STREQ(seen.frames[0].name.data(), "");
+  EXPECT_STREQ(seen.frames[1].name.data(), "");
 }
 
 }  // namespace
