@@ -363,13 +363,20 @@ std::set<FrameAnalysis::Index> FrameAnalysis::unreached_labels() const {
 
 bool FrameAnalysis::visit(const TracedProcedure& procedure, const Visitor& visitor) {
   std::optional<FrameState> state;
+  bool changed = true;
   for (Index i = procedure.first; i < procedure.last; ++i) {
-    if (is_head_[i])
-      if (const auto known = in_.find(i); known != in_.end()) state = known->second;
+    if (const auto known = is_head_[i] ? in_.find(i) : in_.end(); known != in_.end()) {
+      changed |= !state || !state->same_as(known->second);
+      if (changed) state = known->second;
+    }
     if (!reached_[i]) state.reset();
-    if (!visitor(i, state ? &*state : nullptr)) return false;
+    changed |= !state;
+    if (!visitor({i, state ? &*state : nullptr, changed})) return false;
+    if (!state) continue;
+    const std::uint64_t before = state->changes();
     std::string why;
-    if (state && !execute(i, *state, why)) state.reset();
+    if (!execute(i, *state, why)) state.reset();
+    changed = !state || state->changes() != before;
   }
   return true;
 }

@@ -33,9 +33,14 @@ class FrameAnalysis {
   void run();
   const std::vector<TracedProcedure>& procedures() const noexcept { return procedures_; }
 
-  /// The instructions of a procedure without refusal, in order. `state` is null where no path leads: such code never
-  /// runs, since nothing names it. False from the visitor ends the visit, and is the result.
-  using Visitor = std::function<bool(std::size_t instruction, const FrameState* state)>;
+  struct Boundary {
+    std::size_t instruction;  ///< the one behind it
+    const FrameState* state;  ///< null where no path leads: such code never runs, since nothing names it
+    bool changed;             ///< false: the state is that of the boundary visited before
+  };
+  /// The instructions of a procedure without refusal, in order. False from the visitor ends the visit, and is the
+  /// result.
+  using Visitor = std::function<bool(const Boundary&)>;
   bool visit(const TracedProcedure& procedure, const Visitor& visitor);
 
   /// Does the instruction call?

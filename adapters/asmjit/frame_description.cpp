@@ -18,6 +18,7 @@ class Describer {
 
  private:
   using Placed = DirectiveWriter::Placed;
+  using Boundary = FrameAnalysis::Boundary;
 
   std::uint32_t size() const { return procedure_.end - procedure_.begin; }
   std::uint32_t offset_of(std::size_t i) const { return trace_.instructions[i].begin - procedure_.begin; }
@@ -66,8 +67,10 @@ void say(x86_64::Builder& builder, std::int32_t when, const DraftDirective& d) {
 /// The rows of the procedure, where they change.
 bool Describer::plan(CfaBase preferred, Refusal& why) {
   steps_.clear();
-  return analysis_.visit(procedure_, [&](std::size_t i, const FrameState* state) {
-    if (!state) return true;
+  return analysis_.visit(procedure_, [&](const Boundary& at) {
+    const std::size_t i = at.instruction;
+    const FrameState* state = at.state;
+    if (!state || (!at.changed && !analysis_.calls(i))) return true;
     FrameState during_call;
     if (analysis_.calls(i)) {
       // The row serves the callee's caller too: it must not need what the callee may use.
@@ -80,8 +83,8 @@ bool Describer::plan(CfaBase preferred, Refusal& why) {
     if (!row) {
       // The instruction in front of this boundary did it.
       const std::size_t culprit = i > procedure_.first ? i - 1 : i;
-      const TracedInstruction& at = trace_.instructions[culprit];
-      why = {{at.section, at.begin}, at.mnemonic, reason};
+      const TracedInstruction& instruction = trace_.instructions[culprit];
+      why = {{instruction.section, instruction.begin}, instruction.mnemonic, reason};
       return false;
     }
     add_step(i, state->sp(), *row);
@@ -92,9 +95,10 @@ bool Describer::plan(CfaBase preferred, Refusal& why) {
 /// Does the rule give the CFA in front of instruction i?
 bool Describer::holds_cfa(std::size_t i, const CfaRule& rule) {
   bool holds = false;
-  (void)analysis_.visit(procedure_, [&](std::size_t at, const FrameState* state) {
-    if (at == i && state) holds = state->reg(rule.reg) == Value::address(k_cfa_base, -rule.offset);
-    return at != i;
+  (void)analysis_.visit(procedure_, [&](const Boundary& at) {
+    if (at.instruction != i) return true;
+    holds = at.state && at.state->reg(rule.reg) == Value::address(k_cfa_base, -rule.offset);
+    return false;
   });
   return holds;
 }
@@ -175,16 +179,19 @@ bool Describer::is_proved(const Description& description) {
   if (!description.check_size(size())) return false;
   std::size_t step = 0;
   std::optional<FrameRow> row;
-  return analysis_.visit(procedure_, [&](std::size_t i, const FrameState* state) {
+  return analysis_.visit(procedure_, [&](const Boundary& at) {
+    const std::size_t i = at.instruction;
+    const FrameState* state = at.state;
     if (!state) return true;
     // Directives and rows were placed at the steps alone: between two of them the row stays.
     for (; step < steps_.size() && steps_[step].offset <= offset_of(i); ++step) row.reset();
+    const bool proved = row && !at.changed;
     if (!row) {
       const auto found = description.row(offset_of(i), size());
       if (!found) return false;
       row = *found;
     }
-    if (!proves(*state, arch_, *row)) return false;
+    if (!proved && !proves(*state, arch_, *row)) return false;
     if (!analysis_.calls(i)) return true;
     FrameState during_call = *state;
     during_call.forget_what_callees_use();

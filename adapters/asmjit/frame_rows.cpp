@@ -109,12 +109,13 @@ bool proves(const FrameState& state, const Arch& arch, const FrameRow& row) noex
   if (!cfa_right) return false;
 
   const RegSet wanted = (state.preserved() & ~set_of(arch.sp)) | set_of(arch.ra);
+  const RegSet unless_said = (wanted | abi_preserved(arch)) & ~set_of(arch.sp);
   for (RegNum r = 0; r < k_tracked_registers; ++r) {
     const RegRule rule = row.rule(r);
     const std::uint32_t size = r >= k_first_vector ? 16 : arch.word_size;
     switch (rule.kind) {
       case Kind::unspecified:
-        if (has(wanted | abi_preserved(arch), r) && r != arch.sp && !state.reg(r).is_entry(r)) return false;
+        if (has(unless_said, r) && !state.reg(r).is_entry(r)) return false;
         break;
       case Kind::same:
         if (!state.reg(r).is_entry(r)) return false;

@@ -37,20 +37,39 @@ Value FrameState::memory(const Value& address, std::int64_t displacement, std::u
   return found == slots_.end() ? Value{} : found->value;
 }
 
+bool FrameState::same_as(const FrameState& other) const noexcept {
+  return preserved_ == other.preserved_ && registers_ == other.registers_ && slots_ == other.slots_;
+}
+
+void FrameState::put(RegNum reg, const Value& value) noexcept {
+  if (registers_[reg] == value) return;
+  registers_[reg] = value;
+  ++changes_;
+}
+
+template <class Predicate>
+bool FrameState::erase_slots(Predicate predicate) {
+  const bool erased = std::erase_if(slots_, predicate) != 0;
+  changes_ += erased;
+  return erased;
+}
+
 void FrameState::store(const Value& address, std::int64_t displacement, std::uint32_t size, const Value& value) {
   // Stores through other pointers are the program's own: code that overwrites what it saved cannot be described.
   if (!address.is_address()) return;
   const std::int64_t begin = address.offset + displacement;
-  std::erase_if(slots_, [&](const Slot& s) {
+  erase_slots([&](const Slot& s) {
     return s.base == address.base && s.offset < begin + std::int64_t{size} && begin < s.offset + std::int64_t{s.size};
   });
-  if (value.kind != Value::Kind::unknown) slots_.push_back({address.base, begin, size, value});
+  if (value.kind == Value::Kind::unknown) return;
+  slots_.push_back({address.base, begin, size, value});
+  ++changes_;
 }
 
 /// Memory of the frame that ends more than so many bytes below SP is not ours any more.
 void FrameState::drop_slots_below(std::int64_t bytes_below_sp) {
   const Value& sp = registers_[sp_];
-  std::erase_if(slots_, [&](const Slot& s) {
+  erase_slots([&](const Slot& s) {
     // Every other base lies below the CFA, so once SP is at a known distance from the CFA again it was released.
     if (s.base != sp.base) return sp.base == k_cfa_base;
     return s.offset < sp.offset - bytes_below_sp;
@@ -58,7 +77,7 @@ void FrameState::drop_slots_below(std::int64_t bytes_below_sp) {
 }
 
 void FrameState::set_sp(const Value& value) {
-  registers_[sp_] = value;
+  put(sp_, value);
   drop_slots_below(red_zone_);
 }
 
@@ -73,9 +92,9 @@ bool FrameState::pop(const Effect& effect, std::string& why) {
   move_sp(effect.value);
   if (effect.reg == sp_) {
     if (!value.is_address()) return why = "loads SP from memory that holds no known address", false;
-    registers_[sp_] = value;
+    put(sp_, value);
   } else if (effect.reg != k_no_reg) {
-    registers_[effect.reg] = value;
+    put(effect.reg, value);
   }
   drop_slots_below(red_zone_);
   return true;
@@ -87,7 +106,7 @@ bool FrameState::copy(const Effect& effect, std::string& why) {
     value.offset += effect.value;
   else if (effect.value != 0)
     value = {};
-  if (effect.reg != sp_) return registers_[effect.reg] = value, true;
+  if (effect.reg != sp_) return put(effect.reg, value), true;
   if (!value.is_address()) return why = "sets SP from a register that holds no known stack address", false;
   set_sp(value);
   return true;
@@ -96,15 +115,15 @@ bool FrameState::copy(const Effect& effect, std::string& why) {
 void FrameState::lower(BaseId id) {
   drop_slots_below(0);
   // The same instruction once more, in a loop: what was known relative to its previous result is history.
-  std::erase_if(slots_, [&](const Slot& s) { return s.base == id || (s.value.is_address() && s.value.base == id); });
-  for (Value& v : registers_)
-    if (v.is_address() && v.base == id) v = {};
-  registers_[sp_] = Value::address(id, 0);
+  erase_slots([&](const Slot& s) { return s.base == id || (s.value.is_address() && s.value.base == id); });
+  for (RegNum r = 0; r < k_tracked_registers; ++r)
+    if (r != sp_ && registers_[r].is_address() && registers_[r].base == id) put(r, {});
+  put(sp_, Value::address(id, 0));
 }
 
 void FrameState::forget_what_callees_use() {
   for (RegNum r = 0; r < k_tracked_registers; ++r)
-    if (r != sp_ && !has(preserved_, r)) registers_[r] = {};
+    if (r != sp_ && !has(preserved_, r)) put(r, {});
   drop_slots_below(0);
 }
 
@@ -113,7 +132,7 @@ bool FrameState::apply(const Effect& effect, BaseId id, std::string& why) {
   switch (effect.kind) {
     case Kind::clobber:
       for (RegNum r = 0; r < k_tracked_registers; ++r)
-        if (has(effect.set, r)) registers_[r] = {};
+        if (has(effect.set, r)) put(r, {});
       return true;
     case Kind::push:
       return push(effect), true;
@@ -130,13 +149,13 @@ bool FrameState::apply(const Effect& effect, BaseId id, std::string& why) {
     case Kind::load: {
       const Value value =
           effect.size == size_of(effect.reg) ? memory(registers_[effect.base], effect.value, effect.size) : Value{};
-      if (effect.reg != sp_) return registers_[effect.reg] = value, true;
+      if (effect.reg != sp_) return put(effect.reg, value), true;
       if (!value.is_address()) return why = "loads SP from memory that holds no known address", false;
       set_sp(value);
       return true;
     }
     case Kind::address_of:
-      registers_[effect.reg] = Value::code(effect.label);
+      put(effect.reg, Value::code(effect.label));
       return true;
     case Kind::call:
       forget_what_callees_use();
@@ -169,10 +188,10 @@ bool FrameState::merge(const FrameState& other, bool& changed, std::string& why)
   }
   for (RegNum r = 0; r < k_tracked_registers; ++r) {
     if (registers_[r] == other.registers_[r] || registers_[r].kind == Value::Kind::unknown) continue;
-    registers_[r] = {};
+    put(r, {});
     changed = true;
   }
-  changed |= std::erase_if(slots_, [&](const Slot& s) { return std::ranges::count(other.slots_, s) == 0; }) != 0;
+  changed |= erase_slots([&](const Slot& s) { return std::ranges::count(other.slots_, s) == 0; });
   return true;
 }
 

@@ -60,6 +60,10 @@ class FrameState {
   /// Unknown when nothing is known of the 8 bytes (16 for vector registers) at the address.
   Value memory(const Value& address, std::int64_t displacement, std::uint32_t size) const noexcept;
 
+  bool same_as(const FrameState& other) const noexcept;
+  /// Grows with every difference that an effect makes; starts anywhere.
+  std::uint64_t changes() const noexcept { return changes_; }
+
   /// `id` is unique to the instruction. False, with the reason, when the frame is lost by it.
   bool apply(const Effect& effect, BaseId id, std::string& why);
   /// What is left of it once a callee may have used what callees may use: scratch registers and memory below SP.
@@ -69,7 +73,13 @@ class FrameState {
   bool merge(const FrameState& other, bool& changed, std::string& why);
 
  private:
-  void move_sp(std::int64_t by) { registers_[sp_].offset += by; }
+  void put(RegNum reg, const Value& value) noexcept;
+  template <class Predicate>
+  bool erase_slots(Predicate predicate);
+  void move_sp(std::int64_t by) {
+    registers_[sp_].offset += by;
+    ++changes_;
+  }
   void set_sp(const Value& value);
   void store(const Value& address, std::int64_t displacement, std::uint32_t size, const Value& value);
   void drop_slots_below(std::int64_t bytes_below_sp);
@@ -83,6 +93,7 @@ class FrameState {
   RegSet preserved_ = 0;
   std::array<Value, k_tracked_registers> registers_{};
   std::vector<Slot> slots_;
+  std::uint64_t changes_ = 0;
 };
 
 /// "cfa-24", "an unknown address": for messages.

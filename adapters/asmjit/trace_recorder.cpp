@@ -45,6 +45,7 @@ TraceRecorder::Written& TraceRecorder::section(CodePlace place, std::uint32_t en
 bool TraceRecorder::replace(const TracedInstruction& instruction) {
   if (instruction.section >= sections_.size()) return false;
   auto& instructions = sections_[instruction.section].instructions;
+  if (instructions.empty() || instructions.back().begin < instruction.begin) return false;
   const auto old = std::ranges::lower_bound(instructions, instruction.begin, {}, &TracedInstruction::begin);
   if (old == instructions.end() || old->begin != instruction.begin || old->end != instruction.end) return false;
   *old = instruction;
