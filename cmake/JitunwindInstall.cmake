@@ -31,6 +31,9 @@ foreach(kind IN ITEMS static shared)
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/system_unwinder DESTINATION ${include_dir}/jitunwind/adapters
+        ${headers} PATTERN include EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/system_unwinder/include/ DESTINATION ${include_dir} ${headers})
 if(TARGET jitunwind_asmjit)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit DESTINATION ${include_dir}/jitunwind/adapters
           ${headers} PATTERN include EXCLUDE)

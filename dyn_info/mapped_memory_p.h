@@ -14,11 +14,14 @@ namespace jitunwind {
 
 inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 
-/// Null: out of memory. Signal-safe. Untouched pages cost address space only; whole multiples of k_huge_page are asked
-/// to be in huge pages, since what is in them is met in random order.
-inline void* map_zeroed(std::size_t bytes) noexcept {
+/// `huge`: whole multiples of k_huge_page are asked to be in huge pages, for what is met in random order. `small`: for
+/// what is touched here and there, if at all, and then soon.
+enum class Pages : std::uint8_t { huge, small };
+
+/// Null: out of memory. Signal-safe. Untouched pages cost address space only.
+inline void* map_zeroed(std::size_t bytes, Pages pages = Pages::huge) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  const bool huge = bytes % k_huge_page == 0;
+  const bool huge = pages == Pages::huge && bytes % k_huge_page == 0;
   const std::size_t mapped = bytes + (huge ? k_huge_page : 0);
   void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, k_flags, -1, 0);
   if (at == MAP_FAILED) return nullptr;
@@ -32,7 +35,7 @@ inline void* map_zeroed(std::size_t bytes) noexcept {
 }
 
 /// An array that grows by blocks of doubling size and whose elements never move. Zeros must be a T.
-template <class T, unsigned k_first_bits, unsigned k_blocks>
+template <class T, unsigned k_first_bits, unsigned k_blocks, Pages k_pages = Pages::huge>
 class GrowingArray {
  public:
   static constexpr std::uint64_t k_first_size = std::uint64_t{1} << k_first_bits;
@@ -49,19 +52,32 @@ class GrowingArray {
   }
 
   /// False: out of memory, or i >= k_capacity. Thread-safe, signal-safe.
-  bool make(std::uint64_t i) noexcept {
+  bool make(std::uint64_t i) noexcept { return i < k_capacity && make_block(block_of(i)); }
+  /// All elements up to this one.
+  bool make_up_to(std::uint64_t i) noexcept {
     if (i >= k_capacity) return false;
-    std::atomic<T*>& place = blocks_[block_of(i)];
+    for (unsigned block = 0; block <= block_of(i); ++block) {
+      if (!make_block(block)) return false;
+    }
+    return true;
+  }
+  /// The first element of the block behind that of `i`: elements of one block follow each other in memory.
+  static constexpr std::uint64_t next_block(std::uint64_t i) noexcept {
+    return (k_first_size << (block_of(i) + 1)) - k_first_size;
+  }
+
+ private:
+  bool make_block(unsigned block) noexcept {
+    std::atomic<T*>& place = blocks_[block];
     if (place.load(std::memory_order_acquire) != nullptr) return true;
-    const std::size_t bytes = (k_first_size << block_of(i)) * sizeof(T);
-    auto* fresh = static_cast<T*>(map_zeroed(bytes));
+    const std::size_t bytes = (k_first_size << block) * sizeof(T);
+    auto* fresh = static_cast<T*>(map_zeroed(bytes, k_pages));
     if (fresh == nullptr) return place.load(std::memory_order_acquire) != nullptr;
     T* expected = nullptr;
     if (!place.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) munmap(fresh, bytes);
     return true;
   }
 
- private:
   static constexpr unsigned block_of(std::uint64_t i) noexcept {
     return static_cast<unsigned>(std::bit_width(i + k_first_size)) - k_first_bits - 1;
   }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "dyn_info/registry_state_p.h"
+#include "dyn_info/system_unwinder_seam_p.h"
 #include "dyn_info/take_out_p.h"
 
 namespace jitunwind {
@@ -86,6 +87,7 @@ std::optional<Error> prepare(unw_dyn_info_t* di) noexcept {
   }
   const NodeId id = r.index.reserve(di->start_ip, di->end_ip) ? r.nodes.take() : 0;
   if (id == 0) return error_at(ErrorCode::out_of_memory, di, "no memory for the registry");
+  r.derived.make_ready(id);
   ProcedureNode& node = r.nodes[id];
   const unsigned size_class = ProcedureIndex::size_class(di->start_ip, di->end_ip);
   node.state.store(NodeState(++r.last_registration, size_class, Life::building).word(), std::memory_order_release);
@@ -198,6 +200,7 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
     error = find_unusable(batch);
     if (!error) error = start();
     if (error) return *error;
+    attach_system_unwinder();
     r.lock.lock();
     r.slots.make_ready();
     error = put_in_all(batch);
@@ -292,7 +295,7 @@ unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); 
 RegistryStatistics registry_statistics() noexcept {
   RegistryStatistics statistics;
   statistics.registered = r.registered.load(std::memory_order_relaxed);
-  statistics.library_bytes = r.nodes.bytes() + r.index.bytes();
+  statistics.library_bytes = r.nodes.bytes() + r.index.bytes() + r.derived.bytes();
   return statistics;
 }
 

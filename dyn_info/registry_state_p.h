@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dyn_info/derived_records_p.h"
 #include "dyn_info/procedure_index_p.h"
 #include "dyn_info/procedure_list_p.h"
 #include "dyn_info/procedure_nodes_p.h"
@@ -19,6 +20,7 @@ struct RegistryState {
 
   NodePool nodes;
   ProcedureIndex index{nodes};
+  DerivedRecords derived;
   ReaderSlots slots;
   /// A lookup has asked a question since the last time questions were answered.
   alignas(64) std::atomic<bool> questions{false};

@@ -22,7 +22,7 @@ std::string frames_text(std::size_t count, const char* end) {
   const int count = ::backtrace(addresses.data(), static_cast<int>(addresses.size()));
   for (int i = 2; i < count; ++i)
     walk.pcs.insert(reinterpret_cast<jitunwind::Addr>(addresses[static_cast<std::size_t>(i)]));
-  walk.said = frames_text(walk.pcs.size(), "and nothing says why it ended");
+  walk.said = frames_text(walk.pcs.size(), "through JIT code because libgcc_s asks jitunwind about it");
   return walk;
 }
 

@@ -14,6 +14,8 @@ namespace {
 const std::regex k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_).*)");
 // The two names that others look for in the process, and libunwind's interface.
 const std::regex k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE)");
+// What `-Wl,--wrap=_Unwind_Find_FDE` makes a static libgcc call.
+const std::regex k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const std::regex k_libunwind_name(
     R"(_UL?(x86_64|aarch64)_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
 
@@ -53,7 +55,9 @@ TEST(LibraryRules, SharedLibraryExportsItsOwnNames) {
   expect_only("-D", JITUNWIND_SHARED, {k_own_name, k_well_known}, false);
 }
 
-TEST(LibraryRules, ArchiveDefinesItsOwnNames) { expect_only("-g", JITUNWIND_STATIC, {k_own_name, k_well_known}, true); }
+TEST(LibraryRules, ArchiveDefinesItsOwnNames) {
+  expect_only("-g", JITUNWIND_STATIC, {k_own_name, k_well_known, k_wrapped}, true);
+}
 
 TEST(LibraryRules, CompatibilityLibraryExportsLibunwindsNames) {
   expect_only("-D", JITUNWIND_LIBUNWIND_SHARED, {k_libunwind_name}, false);

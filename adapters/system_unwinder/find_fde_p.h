@@ -1,0 +1,11 @@
+// The definition of _Unwind_Find_FDE in this shared library or program.
+#pragma once
+
+#include "adapters/system_unwinder/next_definition_p.h"
+
+namespace jitunwind {
+
+/// What answers behind it.
+NextDefinition& next_find_fde() noexcept;
+
+}  // namespace jitunwind

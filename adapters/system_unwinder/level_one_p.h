@@ -1,0 +1,24 @@
+// What the unwinder of the C++ run-time and this library say to each other: not in any public header, but fixed since
+// libgcc_s has exported it (GCC_3.0).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace jitunwind {
+
+/// Bases of what an FDE refers to, and the beginning of its code.
+struct EhBases {
+  void* text;
+  void* data;
+  void* function;
+};
+static_assert(sizeof(EhBases) == 3 * sizeof(void*));
+
+/// FDE of the code at `pc`, an address within the call, or null.
+using FindFde = const void*(void* pc, EhBases* bases);
+
+inline std::uintptr_t address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
+inline void* pointer_to(std::uint64_t at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
+
+}  // namespace jitunwind

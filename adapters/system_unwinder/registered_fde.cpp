@@ -1,0 +1,103 @@
+#include "adapters/system_unwinder/registered_fde_p.h"
+
+#include <cerrno>
+#include <optional>
+
+#include "adapters/system_unwinder/fde_encoder_p.h"
+#include "adapters/system_unwinder/probe_p.h"
+#include "adapters/system_unwinder/refusals_p.h"
+#include "dyn_info/directives.h"
+#include "sdk/local_space.h"
+#include "unwind_core/memory/local.h"
+#include "unwind_core/sources/cfi.h"
+
+namespace jitunwind {
+namespace {
+
+constinit const LocalMemory k_memory;
+
+RegisteredFde found(const void* fde, Addr function, Addr data) noexcept {
+  return {RegisteredFde::Kind::found, fde, {nullptr, pointer_to(data), pointer_to(function)}};
+}
+
+RegisteredFde found(const DerivedRecord& record) noexcept {
+  return found(record.data, record.covers.begin, record.base);
+}
+
+RegisteredFde refuse(const Error& error, Addr pc) noexcept {
+  note_refusal({error.code, pc, error.what});
+  return {RegisteredFde::Kind::none};
+}
+
+/// A table with more than one entry has FDEs of its own for many procedures.
+bool has_many_entries(const unw_dyn_info_t& info) noexcept {
+  if (info.format == UNW_INFO_FORMAT_DYNAMIC) return false;
+  return info.u.rti.table_len > (info.format == UNW_INFO_FORMAT_REMOTE_TABLE_64 ? 2u : 1u);
+}
+
+/// Whether the FDE is one that every reader of .eh_frame understands where it is: the 64-bit form of LSB 5.0, 10.6, is
+/// not, nor are pointers that are relative to text.
+bool can_be_handed_out(const ProcedureInfo& procedure) noexcept {
+  MemoryWindow window;
+  MemoryView bytes(k_memory, window, {});
+  CfiContext context{local_space().arch};
+  context.data_base = procedure.gp;
+  const auto fde = read_fde(bytes, context, procedure.unwind_info);
+  if (!fde) return false;
+  constexpr std::uint64_t k_largest = 0xfffffff0u;
+  const auto length = bytes.view(fde->address, 4);
+  const bool extended =
+      length && std::to_integer<int>((*length)[0]) == 0xff && std::to_integer<int>((*length)[3]) == 0xff;
+  return !extended && fde->size < k_largest && fde->cie.size < k_largest && !fde->cie.signed_with_b_key;
+}
+
+/// The procedure's FDE, made now and published. None: it was cancelled meanwhile, ask again.
+std::optional<RegisteredFde> make(Addr pc) noexcept {
+  RegistrationKey key;
+  bool many = false;
+  {
+    const ProcedureHold hold(pc);
+    if (hold.failed()) return refuse({ErrorCode::too_deep, pc, "look-ups of procedures nested too deeply"}, pc);
+    if (!hold.info()) return RegisteredFde{};
+    if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record);
+    key = hold.key();
+    many = has_many_entries(*hold.info());
+  }
+  ProcedureInfo procedure;
+  {
+    MemoryWindow window;
+    Lookup lookup(local_space(), CodeAddress::interrupted(pc), window);
+    const Found known = dyn_row_source().find_procedure(lookup, procedure);
+    if (!known) return refuse(known.error(), pc);
+    if (!*known) return RegisteredFde{};
+  }
+  if (many && can_be_handed_out(procedure))
+    return found(pointer_to(procedure.unwind_info), procedure.range.begin, procedure.gp);
+  // Without a hold, since ALIAS may lead to sources that wait; so the result may be that of two procedures.
+  const Result<DerivedRecord*> record = encode_fde(procedure, pc);
+  if (!record) return refuse(record.error(), pc);
+  const ProcedureHold hold(pc);
+  if (!hold.info() || hold.key().registration != key.registration) {
+    give_back_derived(*record);
+    return std::nullopt;
+  }
+  return found(*publish_derived(hold, *record));
+}
+
+}  // namespace
+
+RegisteredFde find_registered_fde(const void* at) noexcept {
+  const Addr pc = address_of(at);
+  const DerivedAnswer known = find_derived(pc);
+  if (known.kind == DerivedAnswer::Kind::found) return found(*known.record);
+  if (known.kind == DerivedAnswer::Kind::no_procedure)
+    return {is_probe(at) ? RegisteredFde::Kind::probe : RegisteredFde::Kind::not_registered};
+  const int saved = errno;
+  constexpr int k_attempts = 8;  // each fails only because the code was cancelled under the unwinder
+  std::optional<RegisteredFde> made;
+  for (int i = 0; i < k_attempts && !made; ++i) made = make(pc);
+  errno = saved;
+  return made ? *made : RegisteredFde{};
+}
+
+}  // namespace jitunwind

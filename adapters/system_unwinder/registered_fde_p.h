@@ -1,0 +1,27 @@
+// Call frame information of registered procedures in the form that the unwinder of the C++ run-time reads.
+#pragma once
+
+#include "adapters/system_unwinder/level_one_p.h"
+#include "unwind_core/error.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+struct RegisteredFde {
+  enum class Kind : std::uint8_t {
+    not_registered,  ///< none of ours: whoever is next knows
+    none,            ///< ours, but what is known cannot be said in an FDE, or there is no memory for it
+    probe,           ///< the question was asked to see whether it arrives
+    found,
+  };
+  Kind kind = Kind::not_registered;
+  const void* fde = nullptr;  ///< valid until the procedure is cancelled
+  EhBases bases{};
+};
+
+/// No lock, no malloc, no waiting. The first question about a procedure encodes its rows, in some microseconds; any
+/// later one is a look into the index. Signal-safe. Thread-safe.
+RegisteredFde find_registered_fde(const void* pc) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

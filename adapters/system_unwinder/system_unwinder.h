@@ -1,0 +1,35 @@
+// Registered procedures and the unwinder of the C++ run-time: throw, backtrace(), pthread_cancel, std::terminate pass
+// through them. Nothing needs to be called for that; this says whether and how it works in this process, which depends
+// on how it was linked. docs/exceptions.md.
+#pragma once
+
+#include <cstdint>
+
+#include "unwind_core/error.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// How the unwinder of the C++ run-time learns of registered procedures.
+enum class SystemUnwinderPath : std::uint8_t {
+  none,        ///< it does not: it stops at them
+  interposed,  ///< it asks our _Unwind_Find_FDE
+};
+
+struct SystemUnwinderStatus {
+  SystemUnwinderPath path = SystemUnwinderPath::none;
+  const char* why = "";       ///< what was tried and how it came out; static storage
+  bool has_next = false;      ///< another definition answers for code that is not registered; else static tables do
+  std::uint64_t refused = 0;  ///< questions about registered procedures that could not be answered
+  Error latest_refusal{};     ///< why, `at` is the pc; unspecified when there was none
+};
+
+/// Asks the unwinder about a private address, and sees who is asked in turn. Also lets a run-time library that came
+/// late be noticed. Thread-safe; not signal-safe.
+SystemUnwinderStatus system_unwinder_status() noexcept;
+
+/// "interposed". Never null. Signal-safe.
+const char* path_name(SystemUnwinderPath path) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

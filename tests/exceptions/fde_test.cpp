@@ -1,0 +1,347 @@
+// The FDEs that the unwinder gets: what they say, judged by another reader; what is refused; how long they live.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "adapters/system_unwinder/system_unwinder.h"
+#include "builders/registers_x86_64.h"
+#include "dyn_info/derived_records_p.h"
+#include "dyn_info/directives.h"
+#include "sdk/local_space.h"
+#include "tests/exceptions/jit_frames.h"
+#include "unwind_core/emit/eh_frame.h"
+#include "unwind_core/memory/local.h"
+#include "unwind_core/row_text.h"
+#include "unwind_core/sources/cfi.h"
+
+extern "C" const void* _Unwind_Find_FDE(const void* pc, void* bases);
+
+namespace jitunwind::test {
+namespace {
+
+struct Bases {
+  Addr text = 1, data = 1, function = 1;
+};
+
+const void* find_fde(Addr pc, Bases& bases) { return _Unwind_Find_FDE(reinterpret_cast<const void*>(pc), &bases); }
+
+struct FdeAt {
+  explicit FdeAt(Addr pc) {
+    Bases bases;
+    pointer = find_fde(pc, bases);
+    function = bases.function;
+    data = bases.data;
+    if (!pointer) return;
+    MemoryView view(memory, window, {});
+    const auto read = read_fde(view, context, reinterpret_cast<std::uintptr_t>(pointer));
+    EXPECT_TRUE(read) << read.error().what;
+    if (read) fde = *read;
+  }
+  std::string row_at(Addr pc) const {
+    FrameRow row;
+    if (!fde) return "no FDE";
+    const Status made = jitunwind::row_at(*fde, context, pc, row);
+    return made ? to_text(row, *host_arch()) : std::string("error: ") + made.error().what;
+  }
+
+  LocalMemory memory;
+  MemoryWindow window;
+  CfiContext context{*host_arch()};
+  const void* pointer = nullptr;
+  std::optional<Fde> fde;
+  Addr function = 0;
+  Addr data = 0;
+};
+
+std::string registered_row(Addr pc) {
+  MemoryWindow window;
+  Lookup lookup(local_space(), CodeAddress::interrupted(pc), window);
+  FrameRow row;
+  const Found found = dyn_row_source().find_row(lookup, row);
+  if (!found) return found.error().what;
+  return *found ? to_text(row, *host_arch()) : "no row";
+}
+
+/// The row of the FDE is the registered one, but for what its reader cannot tell: a dereference is an expression there.
+class EncodedRows : public testing::TestWithParam<FrameKind> {};
+
+TEST_P(EncodedRows, AreTheRegisteredOnes) {
+  const JitFrame frame(GetParam());
+  const FdeAt found(frame.begin() + 3);
+  ASSERT_TRUE(found.fde);
+  EXPECT_EQ(found.function, frame.begin());
+  EXPECT_EQ(found.fde->range, (AddrRange{frame.begin(), frame.begin() + frame.size()}));
+  std::size_t different = 0;
+  for (Addr pc = frame.begin(); pc < frame.begin() + frame.size(); ++pc) {
+    EXPECT_EQ(found.row_at(pc), registered_row(pc)) << pc - frame.begin();
+    different += found.row_at(pc) != found.row_at(frame.begin());
+  }
+  EXPECT_GT(different, frame.size() / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frames, EncodedRows, testing::ValuesIn(k_frame_kinds),
+                         [](const auto& kind) { return name_of(kind.param); });
+
+constexpr Addr k_code = 0x200'0000'0000;
+constexpr Addr k_handler = 0x7777'1234'5678;
+constexpr Addr k_lsda = 0x7666'1234'5678;
+
+auto described(std::size_t size) {
+  using namespace x86_64;
+  return describe("described").push({0, 1}, rbx).pop({-2, -1}, rbx).size(size);
+}
+
+// covers: DY18
+TEST(Fde, HasPersonalityAndLsda) {
+  const auto description = described(16).personality(k_handler).lsda(k_lsda).build().value();
+  const Registration live = register_code(description, Code{k_code, 16}).value();
+  const FdeAt found(k_code + 4);
+  ASSERT_TRUE(found.fde);
+  EXPECT_EQ(found.fde->cie.personality.value, k_handler);
+  EXPECT_FALSE(found.fde->cie.personality.indirect);
+  EXPECT_EQ(found.fde->lsda.value, k_lsda);
+  EXPECT_EQ(found.fde->cie.pointer_encoding, 0);
+  EXPECT_EQ(found.fde->cie.lsda_encoding, 0);
+  const auto distance = reinterpret_cast<std::uintptr_t>(found.pointer) - found.fde->cie.address;
+  EXPECT_LT(distance, 1u << 31);
+
+  const auto rows = x86_64::describe("rows").personality(k_handler).lsda(k_lsda).row_at(0, "cfa=rsp+8 ra=[cfa-8]");
+  const Registration as_rows = register_code(rows.build().value(), Code{k_code + 64, 16}).value();
+  const FdeAt table(k_code + 64 + 4);
+  ASSERT_TRUE(table.fde);
+  EXPECT_EQ(table.fde->cie.personality.value, k_handler);
+  EXPECT_EQ(table.fde->lsda.value, k_lsda);
+}
+
+TEST(Fde, WithoutPersonalityHasNone) {
+  const Registration live = register_code(described(16).lsda(k_lsda).build().value(), Code{k_code, 16}).value();
+  const FdeAt found(k_code);
+  ASSERT_TRUE(found.fde);
+  EXPECT_EQ(found.fde->cie.personality.value, 0u);
+  EXPECT_EQ(found.fde->lsda.value, 0u);
+}
+
+TEST(Fde, IsTheSameEveryTime) {
+  const Registration live = register_code(described(16).build().value(), Code{k_code, 16}).value();
+  const FdeAt first(k_code), again(k_code + 15);
+  EXPECT_NE(first.pointer, nullptr);
+  EXPECT_EQ(first.pointer, again.pointer);
+  EXPECT_EQ(FdeAt(k_code + 16).pointer, nullptr);
+}
+
+TEST(Fde, GoesWithTheProcedure) {
+  Registration live = register_code(described(16).build().value(), Code{k_code, 16}).value();
+  ASSERT_NE(FdeAt(k_code).pointer, nullptr);
+  ASSERT_TRUE(live.cancel());
+  EXPECT_EQ(FdeAt(k_code).pointer, nullptr);
+  live = register_code(described(24).personality(k_handler).build().value(), Code{k_code, 24}).value();
+  const FdeAt next(k_code);
+  ASSERT_TRUE(next.fde);
+  EXPECT_EQ(next.fde->range.size(), 24u);
+  EXPECT_EQ(next.fde->cie.personality.value, k_handler);
+  ASSERT_TRUE(live.retire());
+  EXPECT_EQ(FdeAt(k_code).pointer, nullptr);
+}
+
+/// The newest procedure answers, also when an older one has answered before.
+TEST(Fde, IsThatOfTheNewestProcedure) {
+  const Registration old = register_code(described(64).build().value(), Code{k_code, 64}).value();
+  ASSERT_EQ(FdeAt(k_code + 8).fde->range.size(), 64u);
+  {
+    const Registration newer = register_code(described(16).build().value(), Code{k_code, 16}).value();
+    EXPECT_EQ(FdeAt(k_code + 8).fde->range.size(), 16u);
+    EXPECT_EQ(FdeAt(k_code + 20).fde->range.size(), 64u);
+  }
+  EXPECT_EQ(FdeAt(k_code + 8).fde->range.size(), 64u);
+}
+
+/// The memory of cancelled procedures' FDEs is used again.
+TEST(Fde, MemoryDoesNotGrow) {
+  const auto description = described(16).build().value();
+  const auto use = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const Registration live = register_code(description, Code{k_code, 16}).value();
+      ASSERT_NE(FdeAt(k_code).pointer, nullptr);
+    }
+  };
+  use(200);
+  const std::size_t before = registry_statistics().library_bytes;
+  use(5000);
+  EXPECT_EQ(registry_statistics().library_bytes, before);
+}
+
+TEST(Fde, OneForEachOfManyProcedures) {
+  constexpr std::size_t k_count = 20'000;
+  const auto description = described(16).build().value();
+  std::vector<Registration> live;
+  for (std::size_t i = 0; i < k_count; ++i)
+    live.push_back(register_code(description, Code{k_code + 32 * i, 16}).value());
+  for (std::size_t i = 0; i < k_count; ++i) {
+    const FdeAt found(k_code + 32 * i + 5);
+    ASSERT_TRUE(found.fde) << i;
+    ASSERT_EQ(found.fde->range.begin, k_code + 32 * i);
+  }
+}
+
+/// A procedure with so many early returns that the usual room does not suffice.
+TEST(Fde, MayBeLong) {
+  using namespace x86_64;
+  auto builder = describe("long").push({0, 1}, rbx).remember();
+  for (std::int64_t at = 16; at < 4096; at += 16) builder.pop({at, at + 1}, rbx).restore({at + 1, at + 2});
+  const auto description = builder.size(4096 + 16).build();
+  ASSERT_TRUE(description) << description.error().text();
+  const Registration live = register_code(*description, Code{k_code, 4096 + 16}).value();
+  const FdeAt found(k_code);
+  ASSERT_TRUE(found.fde);
+  for (Addr pc = k_code; pc < k_code + 4096; pc += 5) ASSERT_EQ(found.row_at(pc), registered_row(pc));
+}
+
+/// Slots that are no multiples of a word.
+TEST(Fde, SlotsMayLieAnywhere) {
+  const auto rows = x86_64::describe("rows").row_at(0, "cfa=rsp+20 rbx=[cfa-13] ra=[cfa-8]").build().value();
+  const Registration live = register_code(rows, Code{k_code, 16}).value();
+  EXPECT_EQ(FdeAt(k_code).row_at(k_code), registered_row(k_code));
+  unw_dyn_op_t ops[]{_U_dyn_op(UNW_DYN_ADD, 0, 0, 7, static_cast<unw_word_t>(-13)),
+                     _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, 3, 0), _U_dyn_op(UNW_DYN_STOP, 0, 0, 0, 0)};
+  struct {
+    unw_dyn_region_info_t head;
+    unw_dyn_op_t more[2];
+  } region{{nullptr, 16, 3, {ops[0]}}, {ops[1], ops[2]}};
+  unw_dyn_info_t info{};
+  info.start_ip = k_code + 64;
+  info.end_ip = k_code + 80;
+  info.u.pi.regions = &region.head;
+  ASSERT_TRUE(register_procedure(&info));
+  EXPECT_EQ(FdeAt(k_code + 70).row_at(k_code + 70), registered_row(k_code + 70));
+  EXPECT_TRUE(cancel_procedure(&info));
+}
+
+TEST(Fde, FollowsAlias) {
+  const JitFrame original(FrameKind::plain);
+  const auto description = x86_64::describe("alias").alias(original.begin()).size(original.size()).build();
+  ASSERT_TRUE(description) << description.error().text();
+  const Registration live = register_code(*description, Code{k_code, original.size()}).value();
+  const FdeAt found(k_code + 5);
+  ASSERT_TRUE(found.fde);
+  EXPECT_EQ(found.function, k_code);
+  for (Addr i = 0; i < original.size(); ++i) EXPECT_EQ(found.row_at(k_code + i), registered_row(original.begin() + i));
+}
+
+/// A table of FDEs of its own: they are handed out as they are.
+TEST(Fde, OfATableIsTheTablesOwn) {
+  FrameRow row = entry_row(*host_arch());
+  std::array<std::byte, 512> bytes{};
+  EhFrameWriter writer(*host_arch(), bytes);
+  writer.begin_cie({});
+  std::array<std::size_t, 3> places{};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i] = writer.size();
+    writer.begin_fde({k_code + 32 * i, k_code + 32 * i + 20}, 0);
+    ASSERT_TRUE(writer.row(0, row));
+    writer.end_fde();
+  }
+  writer.terminate();
+  const auto base = reinterpret_cast<std::uintptr_t>(bytes.data());
+  std::array<std::int32_t, 6> table{};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    table[2 * i] = static_cast<std::int32_t>(32 * i);
+    table[2 * i + 1] = static_cast<std::int32_t>(places[i]);
+  }
+  unw_dyn_info_t info{};
+  info.start_ip = k_code;
+  info.end_ip = k_code + 96;
+  info.gp = 0x1234;
+  info.format = UNW_INFO_FORMAT_IP_OFFSET;
+  info.u.rti.segbase = base;
+  info.u.rti.table_len = 3;
+  info.u.rti.table_data = reinterpret_cast<std::uintptr_t>(table.data());
+  ASSERT_TRUE(register_procedure(&info));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const FdeAt found(k_code + 32 * i + 19);
+    EXPECT_EQ(found.pointer, bytes.data() + places[i]);
+    EXPECT_EQ(found.function, k_code + 32 * i);
+    EXPECT_EQ(found.data, 0x1234u);
+    EXPECT_EQ(FdeAt(k_code + 32 * i + 20).pointer, nullptr) << "between two of them";
+  }
+  info.u.rti.table_len = 3;
+  EXPECT_TRUE(cancel_procedure(&info));
+}
+
+/// What has no row is refused, and told; the rest of the same procedure works, up to where the frame is lost.
+TEST(Fde, OfBrokenDescriptionsIsRefused) {
+  using namespace x86_64;
+  // sp moves by an unknown amount without a frame pointer: no row from there on (E_SP_LOST).
+  struct {
+    unw_dyn_region_info_t head;
+    unw_dyn_op_t more[1];
+  } region{{nullptr, 16, 2, {_U_dyn_op(UNW_DYN_ADD, 0, 7, 7, UNW_DYN_ADD_UNKNOWN)}},
+           {_U_dyn_op(UNW_DYN_STOP, 0, 0, 0, 0)}};
+  unw_dyn_info_t info{};
+  info.start_ip = k_code;
+  info.end_ip = k_code + 16;
+  info.u.pi.regions = &region.head;
+  ASSERT_TRUE(register_procedure(&info));
+  const SystemUnwinderStatus before = system_unwinder_status();
+  EXPECT_EQ(FdeAt(k_code + 9).pointer, nullptr);
+  const SystemUnwinderStatus after = system_unwinder_status();
+  EXPECT_EQ(after.refused, before.refused + 1);
+  EXPECT_EQ(after.latest_refusal.code, ErrorCode::e_sp_lost);
+  EXPECT_EQ(after.latest_refusal.at, k_code + 9);
+  const FdeAt good(k_code + 3);
+  ASSERT_TRUE(good.fde);
+  EXPECT_EQ(good.row_at(k_code + 3), registered_row(k_code + 3));
+  EXPECT_EQ(good.row_at(k_code + 9), "cfa=rsp+8 ra=undefined");
+  EXPECT_TRUE(cancel_procedure(&info));
+}
+
+/// Everything that is not registered is for the next definition.
+TEST(Fde, OfStaticCodeIsTheNextDefinitions) {
+  const auto here = reinterpret_cast<std::uintptr_t>(&registered_row) + 4;
+  const FdeAt found(here);
+  ASSERT_TRUE(found.fde);
+  EXPECT_TRUE(found.fde->range.contains(here));
+  EXPECT_EQ(found.function, found.fde->range.begin);
+}
+
+// Records of the registry, whatever they are used for.
+
+TEST(DerivedRecords, HaveTheRoomAskedForOrAreNone) {
+  const Crowd crowd(1);  // memory is mapped by registering
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{8}, std::size_t{9}, std::size_t{1000}, DerivedRecords::k_max_bytes}) {
+    DerivedRecord* const record = allocate_derived(bytes);
+    ASSERT_NE(record, nullptr) << bytes;
+    EXPECT_GE(record->size(), bytes);
+    std::memset(record->bytes(), 0x5a, record->size());
+    give_back_derived(record);
+    EXPECT_EQ(allocate_derived(bytes), record);
+    give_back_derived(record);
+  }
+  EXPECT_EQ(allocate_derived(DerivedRecords::k_max_bytes + 1), nullptr);
+}
+
+TEST(DerivedRecords, AreTakenByOneAtATime) {
+  const Crowd crowd(1);
+  std::vector<std::thread> threads;
+  std::atomic<int> mistakes{0};
+  for (int t = 1; t <= 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20'000; ++i) {
+        DerivedRecord* const a = allocate_derived(100);
+        DerivedRecord* const b = allocate_derived(100);
+        std::memset(a->bytes(), t, 100);
+        std::memset(b->bytes(), t, 100);
+        for (int k = 0; k < 100; ++k)
+          mistakes += a->bytes()[k] != static_cast<std::byte>(t) || b->bytes()[k] != static_cast<std::byte>(t);
+        give_back_derived(a);
+        give_back_derived(b);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(mistakes, 0);
+}
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,80 @@
+// Frames of code made at run time, to throw through. Each saves all preserved registers, overwrites them, and calls.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "builders/description.h"
+#include "builders/registration.h"
+
+namespace jitunwind::test {
+
+enum class FrameKind : std::uint8_t {
+  plain,  ///< pushes; no frame pointer
+  frame_pointer,
+  realigned,  ///< sp rounded down, found through the frame pointer
+  sp_slot,    ///< sp rounded down, found through a slot that holds it; no frame pointer
+  variable,   ///< sp moved by an unknown amount
+  rows,       ///< given as rows, registered in table format; the CFA is a dereference
+};
+inline constexpr FrameKind k_frame_kinds[]{FrameKind::plain,   FrameKind::frame_pointer, FrameKind::realigned,
+                                           FrameKind::sp_slot, FrameKind::variable,      FrameKind::rows};
+std::string name_of(FrameKind kind);
+
+struct JitCode {
+  std::vector<std::uint8_t> bytes;
+  Description description;
+};
+/// void code(void (*callee)(), long bytes): returns when callee does.
+JitCode make_code(FrameKind kind);
+
+/// Executable memory with a copy of `bytes`.
+class ExecutableCopy {
+ public:
+  explicit ExecutableCopy(const std::vector<std::uint8_t>& bytes);
+  ~ExecutableCopy();
+  ExecutableCopy(const ExecutableCopy&) = delete;
+  ExecutableCopy& operator=(const ExecutableCopy&) = delete;
+
+  void* begin() const { return memory_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  void* memory_;
+  std::size_t size_;
+};
+
+/// One registered procedure.
+class JitFrame {
+ public:
+  explicit JitFrame(FrameKind kind);
+
+  void operator()(void (*callee)()) const {
+    constexpr long k_bytes = 64;  // what FrameKind::variable moves sp by
+    reinterpret_cast<void (*)(void (*)(), long)>(code_->begin())(callee, k_bytes);
+  }
+  Addr begin() const { return reinterpret_cast<std::uintptr_t>(code_->begin()); }
+  std::size_t size() const { return code_->size(); }
+  Registration& registration() { return registration_; }
+
+ private:
+  std::unique_ptr<ExecutableCopy> code_;
+  Registration registration_;
+};
+
+/// So many other procedures, somewhere.
+class Crowd {
+ public:
+  explicit Crowd(std::size_t count);
+  ~Crowd();
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+
+ private:
+  std::vector<unw_dyn_info_t> procedures_;
+};
+
+}  // namespace jitunwind::test
