@@ -71,7 +71,8 @@ std::string Walk::why() const {
 
 Cursor cursor_at(const void* ucontext, Cursor::Top top) noexcept {
   const AddressSpace& space = local_space();
-  return {space, registers_from_ucontext(ucontext, space.arch), top};
+  const auto from = top == Cursor::Top::interrupted ? reinterpret_cast<std::uintptr_t>(ucontext) : 0;
+  return {space, registers_from_ucontext(ucontext, space.arch), top, nullptr, from};
 }
 
 std::size_t return_addresses(Cursor& cursor, std::span<void*> addresses) noexcept {

@@ -100,7 +100,8 @@ class Walk {
 };
 
 /// A cursor at the frame a ucontext_t was captured in: of the signal handler's third argument with `interrupted`, of
-/// jitunwind_capture_context with `returned_to`. Copies the registers. Signal-safe.
+/// jitunwind_capture_context with `returned_to`. Copies the registers; the handler's context is also written to by
+/// Cursor::set(), so that the cursor must not outlive the handler. Signal-safe.
 Cursor cursor_at(const void* ucontext, Cursor::Top top) noexcept;
 
 /// The calling function's frame and its callers. Signal-safe.

@@ -20,5 +20,8 @@ inline constexpr std::size_t k_context_size = 1024;
 /// Registers still in themselves: SaveLocation::Kind::reg. `ucontext` is readable host memory. Signal-safe.
 RegisterFile registers_from_ucontext(const void* ucontext, const Arch& arch) noexcept;
 
+/// Stores the registers that have a value; the others stay. `ucontext` is writable host memory. Signal-safe.
+void registers_to_ucontext(const RegisterFile& registers, const Arch& arch, void* ucontext) noexcept;
+
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -1,6 +1,8 @@
 // The loop of the engine: address -> sources -> row -> apply -> caller.
 #include "unwind_core/cursor.h"
 
+#include <algorithm>
+
 #include "unwind_core/apply_row.h"
 
 namespace jitunwind {
@@ -23,8 +25,9 @@ const char* stop_reason_name(StopReason reason) noexcept {
   return "?";
 }
 
-Cursor::Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument) noexcept
-    : space_(&space), registers_(registers) {
+Cursor::Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument, Addr context) noexcept
+    : space_(&space), registers_(registers), context_(context) {
+  if (top == Top::interrupted) signal_.ucontext = context;
   window_.argument = argument;
   const Addr pc = registers_.get(space.arch.column(space.arch.pc)).value_or(0) & space.arch.address_mask;
   address_ = top == Top::interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
@@ -37,6 +40,46 @@ Result<std::uint64_t> Cursor::get(RegNum reg) const noexcept {
   if (!info || info->column < 0) return Error{ErrorCode::bad_register, reg, "register number"};
   if (!registers_.known(info->column)) return Error{ErrorCode::undefined_register, reg, "register"};
   return registers_.value(info->column);
+}
+
+Status Cursor::set(RegNum reg, std::uint64_t value) noexcept {
+  const Arch& arch = space_->arch;
+  const RegisterInfo* info = arch.by_dwarf(reg);
+  if (!info || info->column < 0) return Error{ErrorCode::bad_register, reg, "register number"};
+  const bool always_writable = std::ranges::find(arch.exception_registers, reg) != arch.exception_registers.end();
+  if (!registers_.known(info->column) && !always_writable) return Error{ErrorCode::undefined_register, reg, "register"};
+  if (const Status written = write_place(registers_.location(info->column), value); !written) return written;
+  if (reg == arch.sp && !sp_written_) {
+    frame_sp_ = sp();
+    sp_written_ = true;
+  }
+  registers_.change(info->column, value);
+  if (reg == arch.pc) go_on_at(value);
+  return Done{};
+}
+
+Status Cursor::write_place(const SaveLocation& place, std::uint64_t value) noexcept {
+  Addr at = place.at;
+  if (place.kind == SaveLocation::Kind::reg) {
+    const RegisterInfo* holder = space_->arch.by_dwarf(place.reg);
+    if (context_ == 0 || !holder || holder->ucontext < 0) return Done{};
+    at = context_ + static_cast<std::uint64_t>(holder->ucontext);
+  } else if (place.kind == SaveLocation::Kind::none) {
+    return Done{};
+  }
+  return write_word(space_->memory, window_, at, value, space_->arch, "place of a register");
+}
+
+void Cursor::go_on_at(Addr pc) noexcept {
+  if (pc == address_.value()) return;
+  if (!pc_written_) {
+    FrameRow row;
+    pushed_arguments_ = address_.is_return_address() && find_row(row) ? row.args_size : 0;
+  }
+  address_ = CodeAddress::interrupted(pc);
+  pc_written_ = true;
+  row_known_ = false;
+  stop_ = StopReason::none;
 }
 
 SaveLocation Cursor::location(RegNum reg) const noexcept { return registers_.location(space_->arch.column(reg)); }
@@ -90,10 +133,15 @@ Result<bool> Cursor::step() noexcept {
   if (stands_still || repeats(caller.pc, caller.cfa))
     return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, caller.pc, "caller is a frame seen before"});
 
+  if (row.signal_frame && space_->arch.sigframe_ucontext >= 0)
+    signal_ = {sp() + static_cast<std::uint64_t>(space_->arch.sigframe_ucontext), pc(), depth_ + 1};
   registers_ = caller.registers;
   address_ = row.signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc);
   ++depth_;
   row_known_ = false;
+  pc_written_ = false;
+  sp_written_ = false;
+  pushed_arguments_ = 0;
   return true;
 }
 

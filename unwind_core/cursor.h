@@ -33,8 +33,11 @@ class Cursor {
 
   static constexpr std::uint32_t k_max_frames = 1u << 24;
 
-  /// `space` must outlive the cursor and its copies. `argument` is passed on to the space's memory.
-  Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument = nullptr) noexcept;
+  /// `space` must outlive the cursor and its copies. `argument` is passed on to the space's memory. `context` is the
+  /// address in the target of the ucontext_t that the registers are from, where it outlives the cursor: what set()
+  /// changes is written there too. 0: to the cursor alone.
+  Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument = nullptr,
+         Addr context = 0) noexcept;
 
   /// To the caller. True: moved. False: this is the outermost frame, now and at every further call. Error: cannot tell
   /// the caller; the cursor stays where it is, stop_reason() says why, and every further call gives the same error.
@@ -49,6 +52,12 @@ class Cursor {
   /// By DWARF number. bad_register: no such register on this CPU; undefined_register: no value in this frame, as
   /// scratch registers of calling frames.
   Result<std::uint64_t> get(RegNum reg) const noexcept;
+  /// Writes to where the register of this frame is kept: a slot in memory, which counts when the frame is returned to,
+  /// or the context the walk began with. What has no place of its own (SP, exception registers) is kept in the cursor;
+  /// all of it counts for resume(), and for step(). Exception registers can be written in every frame, others where
+  /// they have a value. A written pc is taken for the next instruction, not for a return address. Errors: bad_register;
+  /// undefined_register; read_only_register: memory that cannot be written.
+  Status set(RegNum reg, std::uint64_t value) noexcept;
   /// Kind none for registers without a place of their own.
   SaveLocation location(RegNum reg) const noexcept;
   const RegisterFile& registers() const noexcept { return registers_; }
@@ -64,6 +73,22 @@ class Cursor {
   /// True where the caller of this frame was interrupted by a signal.
   Result<bool> is_signal_frame() noexcept;
 
+  /// The kernel's ucontext_t of the outermost signal frame that this walk has passed, or began in; 0: none. `pc` of the
+  /// code it was found by, 0 where the walk began with it; `depth` of the frame that was interrupted.
+  struct SignalContext {
+    Addr ucontext = 0;
+    Addr pc = 0;
+    std::uint32_t depth = 0;
+  };
+  const SignalContext& signal_context() const noexcept { return signal_; }
+  /// What a resume at a written pc adds to SP: bytes of arguments that were pushed for the call which stands there
+  /// (DW_CFA_GNU_args_size). 0 where the pc was not written: code behind a call takes its arguments off itself.
+  std::uint32_t pushed_arguments() const noexcept { return pushed_arguments_; }
+  /// SP as the walk found it, whatever set() has made of it.
+  Addr frame_sp() const noexcept { return sp_written_ ? frame_sp_ : sp(); }
+  /// set() has changed the pc of this frame.
+  bool pc_written() const noexcept { return pc_written_; }
+
   StopReason stop_reason() const noexcept { return stop_; }
   /// Meaningful unless stop_reason() is none or outermost.
   const Error& stop_error() const noexcept { return error_; }
@@ -72,6 +97,8 @@ class Cursor {
 
  private:
   Lookup lookup() noexcept { return {*space_, address_, window_, &registers_}; }
+  Status write_place(const SaveLocation& place, std::uint64_t value) noexcept;
+  void go_on_at(Addr pc) noexcept;
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;
 
@@ -84,6 +111,12 @@ class Cursor {
   bool row_known_ = false;  // origin_ and signal_frame_ belong to this frame
   RowOrigin origin_ = RowOrigin::none;
   bool signal_frame_ = false;
+  bool pc_written_ = false;
+  bool sp_written_ = false;
+  std::uint32_t pushed_arguments_ = 0;
+  Addr context_ = 0;
+  Addr frame_sp_ = 0;
+  SignalContext signal_{};
   std::uint32_t next_mark_ = 1;  // Brent's cycle detection: compare with a (pc, CFA) marked at powers of two
   Addr mark_pc_ = 0;
   Addr mark_cfa_ = 0;

@@ -45,6 +45,13 @@ class RegisterFile {
   void set_from_register(int column, std::uint64_t value, RegNum reg) noexcept { put(column, value, Where::reg, reg); }
   /// Value and place of another column, perhaps of another frame.
   void set_from(int column, const RegisterFile& other, int other_column) noexcept;
+  /// Another value in the same place, if it has one; the caller has written it there. Nothing for column -1.
+  void change(int column, std::uint64_t value) noexcept {
+    if (known(column))
+      values_[static_cast<std::size_t>(column)] = value;
+    else if (column >= 0)
+      set(column, value);
+  }
   void forget(int column) noexcept { known_ &= ~(std::uint64_t{1} << column); }
   void clear() noexcept { known_ = 0; }
 

@@ -116,6 +116,9 @@ typedef struct unw_save_loc {
 #define unw_step UNW_OBJ(step)
 #define unw_get_reg UNW_OBJ(get_reg)
 #define unw_get_fpreg UNW_OBJ(get_fpreg)
+#define unw_set_reg UNW_OBJ(set_reg)
+#define unw_set_fpreg UNW_OBJ(set_fpreg)
+#define unw_resume UNW_OBJ(resume)
 #define unw_get_save_loc UNW_OBJ(get_save_loc)
 #define unw_is_signal_frame UNW_OBJ(is_signal_frame)
 #define unw_is_plt_entry UNW_OBJ(is_plt_entry)
@@ -147,6 +150,24 @@ extern int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value
 
 /* Likewise for floating-point registers. Signal-safe. */
 extern int unw_get_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t* value);
+
+/* Writes a register of the cursor's frame to where it is kept: a slot on the stack, which counts when the frame is
+   returned to, or the context that the cursor was made from. SP and the exception registers have no such place: they
+   are kept in the cursor. All of it counts for unw_resume. Exception registers (UNW_REG_EH + 0 ..) can be written in
+   every frame, others where they have a value. -UNW_EBADREG: no such register, or no value. -UNW_EREADONLYREG: the CFA,
+   or memory that cannot be written. Signal-safe. */
+extern int unw_set_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t value);
+
+/* Likewise for floating-point registers, by value. Signal-safe. */
+extern int unw_set_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t value);
+
+/* Continues in the cursor's frame, which must be on the calling thread's stack and must not have returned. Does not
+   return on success. Preserved registers are those of the frame; exception registers what was written; where a frame
+   below was interrupted by a signal all registers, the floating-point state and the signal mask are as they were then.
+   No personality routine is called. Where unw_set_reg has changed the IP, arguments that were pushed for the call that
+   stands there are taken off (DW_CFA_GNU_args_size). -UNW_EINVALIDIP: the IP is not executable. -UNW_EBADFRAME: SP is
+   unknown or not aligned. -UNW_EINVAL: the frame was interrupted, but not by the kernel. Signal-safe. */
+extern int unw_resume(unw_cursor_t* cursor);
 
 /* Where the register of this frame is kept. 0, or -UNW_EBADREG for numbers that are no register. Signal-safe. */
 extern int unw_get_save_loc(unw_cursor_t* cursor, int reg, unw_save_loc_t* location);

@@ -6,6 +6,7 @@
 
 #include "sdk/local_space.h"
 #include "sdk/walk.h"
+#include "unwind_core/resume.h"
 #include "unwind_core/sources/sources.h"
 
 #include <libunwind.h>
@@ -28,7 +29,9 @@ const RegisterInfo* register_of(const Cursor& cursor, int reg) noexcept {
 }
 
 int init(unw_cursor_t* cursor, const unw_context_t* context, Cursor::Top top) noexcept {
-  new (cursor) Cursor(jitunwind::cursor_at(context, top));
+  const jitunwind::AddressSpace& space = jitunwind::local_space();
+  new (cursor) Cursor(space, jitunwind::registers_from_ucontext(context, space.arch), top, nullptr,
+                      reinterpret_cast<std::uintptr_t>(context));
   return UNW_ESUCCESS;
 }
 
@@ -80,6 +83,22 @@ int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value) {
   *value = *found;
   return UNW_ESUCCESS;
 }
+
+int unw_set_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t value) {
+  Cursor& at = cursor_of(cursor);
+  const jitunwind::Arch& arch = at.space().arch;
+  if (reg == JITUNWIND_TDEP_CFA) return -UNW_EREADONLYREG;
+  const RegisterInfo* info = register_of(at, reg);
+  if (reg == UNW_REG_IP) info = arch.by_dwarf(arch.pc);
+  if (reg == UNW_REG_SP) info = arch.by_dwarf(arch.sp);
+  if (!info) return -UNW_EBADREG;
+  const auto written = at.set(info->dwarf, value);
+  return written ? UNW_ESUCCESS : negated(written.error());
+}
+
+int unw_set_fpreg(unw_cursor_t*, unw_regnum_t, unw_fpreg_t) { return -UNW_EBADREG; }
+
+int unw_resume(unw_cursor_t* cursor) { return negated(jitunwind::resume(cursor_of(cursor)).error()); }
 
 int unw_get_fpreg(unw_cursor_t*, unw_regnum_t, unw_fpreg_t*) { return -UNW_EBADREG; }
 
@@ -208,6 +227,9 @@ JITUNWIND_LOCAL(init_local2)
 JITUNWIND_LOCAL(step)
 JITUNWIND_LOCAL(get_reg)
 JITUNWIND_LOCAL(get_fpreg)
+JITUNWIND_LOCAL(set_reg)
+JITUNWIND_LOCAL(set_fpreg)
+JITUNWIND_LOCAL(resume)
 JITUNWIND_LOCAL(get_save_loc)
 JITUNWIND_LOCAL(is_signal_frame)
 JITUNWIND_LOCAL(is_plt_entry)

@@ -21,4 +21,14 @@ Result<std::uint64_t> read_word(const Memory& memory, MemoryWindow& window, Addr
   return read_unsigned(memory, window, at, arch.word_size, arch.big_endian, what);
 }
 
+Status write_word(const Memory& memory, MemoryWindow& window, Addr at, std::uint64_t value, const Arch& arch,
+                  const char* what) noexcept {
+  std::array<std::byte, 8> bytes;
+  const std::size_t size = arch.word_size;
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[arch.big_endian ? size - 1 - i : i] = static_cast<std::byte>(value >> (8 * i));
+  if (!memory.write(at, std::span(bytes).first(size), window)) return Error{ErrorCode::read_only_register, at, what};
+  return Done{};
+}
+
 }  // namespace jitunwind

@@ -56,9 +56,13 @@ class Memory {
 Result<std::uint64_t> read_unsigned(const Memory& memory, MemoryWindow& window, Addr at, std::size_t size,
                                     bool big_endian, const char* what) noexcept;
 
-/// One word of the CPU.
+/// One word of the CPU, likewise.
 Result<std::uint64_t> read_word(const Memory& memory, MemoryWindow& window, Addr at, const Arch& arch,
                                 const char* what) noexcept;
+
+/// Writes one word of the CPU. Error read_only_register at `at`, with `what` naming what was to be written.
+Status write_word(const Memory& memory, MemoryWindow& window, Addr at, std::uint64_t value, const Arch& arch,
+                  const char* what) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

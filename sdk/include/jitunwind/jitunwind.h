@@ -7,3 +7,4 @@
 #include "builders/registration.h"
 #include "sdk/local_space.h"
 #include "sdk/walk.h"
+#include "unwind_core/resume.h"

@@ -1,0 +1,147 @@
+// Frames to resume in. Both know what their registers must be behind the call, whichever way control came there.
+        .text
+
+// void magic_frame(void (*f)(void *), void *argument, struct Arrival *out): calls f(argument) with a magic number in each
+// preserved register and writes down what they, rax and rdx hold behind the call.
+        .globl  magic_frame, magic_frame_behind_call, magic_frame_landing
+        .type   magic_frame, @function
+magic_frame:
+        .cfi_startproc
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset rbp, -16
+        pushq   %rbx
+        .cfi_def_cfa_offset 24
+        .cfi_offset rbx, -24
+        pushq   %r12
+        .cfi_def_cfa_offset 32
+        .cfi_offset r12, -32
+        pushq   %r13
+        .cfi_def_cfa_offset 40
+        .cfi_offset r13, -40
+        pushq   %r14
+        .cfi_def_cfa_offset 48
+        .cfi_offset r14, -48
+        pushq   %r15
+        .cfi_def_cfa_offset 56
+        .cfi_offset r15, -56
+        pushq   %rdx
+        .cfi_def_cfa_offset 64
+        movq    %rdi, %rax
+        movq    %rsi, %rdi
+        movabsq $0x4d00000000000003, %rbx
+        movabsq $0x4d00000000000006, %rbp
+        movabsq $0x4d0000000000000c, %r12
+        movabsq $0x4d0000000000000d, %r13
+        movabsq $0x4d0000000000000e, %r14
+        movabsq $0x4d0000000000000f, %r15
+        call    *%rax
+magic_frame_behind_call:
+        xorl    %ecx, %ecx
+1:      movq    (%rsp), %rdi
+        movq    %rbx, 0(%rdi)
+        movq    %rbp, 8(%rdi)
+        movq    %r12, 16(%rdi)
+        movq    %r13, 24(%rdi)
+        movq    %r14, 32(%rdi)
+        movq    %r15, 40(%rdi)
+        movq    %rax, 48(%rdi)
+        movq    %rdx, 56(%rdi)
+        movq    %rcx, 64(%rdi)
+        popq    %rdx
+        .cfi_def_cfa_offset 56
+        popq    %r15
+        .cfi_def_cfa_offset 48
+        popq    %r14
+        .cfi_def_cfa_offset 40
+        popq    %r13
+        .cfi_def_cfa_offset 32
+        popq    %r12
+        .cfi_def_cfa_offset 24
+        popq    %rbx
+        .cfi_def_cfa_offset 16
+        popq    %rbp
+        .cfi_def_cfa_offset 8
+        ret
+magic_frame_landing:
+        .cfi_def_cfa_offset 64
+        movl    $1, %ecx
+        jmp     1b
+        .cfi_endproc
+        .size   magic_frame, . - magic_frame
+
+// long pushing_frame(void (*f)(void *), void *argument): pushes two words of arguments for the call, as 32-bit code does.
+// Returns how far SP is from where it was before, behind the call and at its landing pad; plus 1000 from the latter.
+        .globl  pushing_frame, pushing_frame_behind_call, pushing_frame_landing
+        .type   pushing_frame, @function
+pushing_frame:
+        .cfi_startproc
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset rbp, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register rbp
+        movq    %rdi, %rax
+        movq    %rsi, %rdi
+        pushq   $1
+        pushq   $2
+        .cfi_escape 0x2e, 16
+        call    *%rax
+pushing_frame_behind_call:
+        addq    $16, %rsp
+        .cfi_escape 0x2e, 0
+        movq    %rbp, %rax
+        subq    %rsp, %rax
+        leave
+        .cfi_def_cfa rsp, 8
+        ret
+pushing_frame_landing:
+        .cfi_def_cfa rbp, 16
+        leaq    1000(%rbp), %rax
+        subq    %rsp, %rax
+        leave
+        .cfi_def_cfa rsp, 8
+        ret
+        .cfi_endproc
+        .size   pushing_frame, . - pushing_frame
+
+// void trap_with_registers(struct Interrupted *): see signal_test.cpp. The pointer is in rbx meanwhile.
+        .globl  trap_with_registers, trap_instruction
+        .type   trap_with_registers, @function
+trap_with_registers:
+        .cfi_startproc
+        pushq   %rbx
+        .cfi_def_cfa_offset 16
+        .cfi_offset rbx, -16
+        movq    %rdi, %rbx
+        movq    56(%rbx), %xmm7
+        pushq   48(%rbx)
+        .cfi_def_cfa_offset 24
+        movq    0(%rbx), %rax
+        movq    8(%rbx), %rcx
+        movq    16(%rbx), %rdx
+        movq    24(%rbx), %rdi
+        movq    32(%rbx), %r8
+        movq    40(%rbx), %r11
+        popfq
+        .cfi_def_cfa_offset 16
+trap_instruction:
+        ud2
+        pushfq
+        .cfi_def_cfa_offset 24
+        cld
+        popq    48(%rbx)
+        .cfi_def_cfa_offset 16
+        movq    %rax, 0(%rbx)
+        movq    %rcx, 8(%rbx)
+        movq    %rdx, 16(%rbx)
+        movq    %rdi, 24(%rbx)
+        movq    %r8, 32(%rbx)
+        movq    %r11, 40(%rbx)
+        movq    %xmm7, 56(%rbx)
+        popq    %rbx
+        .cfi_def_cfa_offset 8
+        ret
+        .cfi_endproc
+        .size   trap_with_registers, . - trap_with_registers
+        .section .note.GNU-stack, "", %progbits

@@ -1,0 +1,129 @@
+// unw_set_reg: where values go, and what cannot be written.
+#include <gtest/gtest.h>
+#include <libunwind.h>
+
+#include "tests/resume/magic_frame.h"
+#include "tests/support/fake_space.h"
+#include "tests/support/jit_frame.h"
+
+namespace jitunwind {
+namespace {
+
+using test::address_of;
+using test::JitFrame;
+
+struct ChangeAndReturn {
+  const JitFrame* frame;
+  int reg;
+  int result = 1;
+};
+
+/// magic_frame's rbx and rbp are in the slots of the JIT frame, the others in frames of C++ functions or still in the
+/// registers themselves.
+void* change_grandparent(void* argument) {
+  auto& change = *static_cast<ChangeAndReturn*>(argument);
+  unw_context_t context;
+  unw_cursor_t cursor;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  unw_word_t ip = 0;
+  while (unw_get_reg(&cursor, UNW_REG_IP, &ip) == 0 && ip != address_of(magic_frame_behind_call))
+    if (unw_step(&cursor) <= 0) return nullptr;
+  change.result = unw_set_reg(&cursor, change.reg, 4711);
+  unw_word_t read_back = 0;
+  if (change.result == 0) change.result = unw_get_reg(&cursor, change.reg, &read_back);
+  EXPECT_EQ(read_back, 4711u);
+  return nullptr;
+}
+
+void through_jit_frame(void* argument) {
+  const auto& change = *static_cast<ChangeAndReturn*>(argument);
+  (*change.frame)(change_grandparent, argument);
+}
+
+// covers: RG06
+TEST(WriteRegisters, CountWhenTheFrameIsReturnedTo) {
+  const JitFrame frame;
+  ChangeAndReturn change{&frame, UNW_X86_64_RBX};
+  Arrival arrival{};
+  magic_frame(through_jit_frame, &change, &arrival);
+  EXPECT_EQ(change.result, 0);
+  EXPECT_EQ(arrival.rbx, 4711u);
+  EXPECT_EQ(arrival.rbp, test::k_magic + 6);
+  change.reg = UNW_X86_64_RBP;
+  magic_frame(through_jit_frame, &change, &arrival);
+  EXPECT_EQ(arrival.rbx, test::k_magic + 3);
+  EXPECT_EQ(arrival.rbp, 4711u);
+}
+
+// covers: RG06
+TEST(WriteRegisters, OfTheFirstFrameGoToTheContext) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_X86_64_R13, 99), 0);
+  EXPECT_EQ(context.uc_mcontext.gregs[REG_R13], 99);
+  unw_word_t value = 0;
+  EXPECT_EQ(unw_get_reg(&cursor, UNW_X86_64_R13, &value), 0);
+  EXPECT_EQ(value, 99u);
+}
+
+// covers: RG07
+TEST(WriteRegisters, IpAndSpCanBeWrittenTheCfaCannot) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  unw_word_t value = 0;
+  EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_CFA, 1), -UNW_EREADONLYREG);
+  EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_SP, 0x5000), 0);
+  EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_SP, &value), 0);
+  EXPECT_EQ(value, 0x5000u);
+  EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_IP, 0x6000), 0);
+  EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &value), 0);
+  EXPECT_EQ(value, 0x6000u);
+}
+
+// covers: RG08 RG09 RG03
+TEST(WriteRegisters, OnlyWhatHasAValueOrPassesExceptions) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_RCX, 1), -UNW_EBADREG);
+  EXPECT_EQ(unw_set_reg(&cursor, 9999, 1), -UNW_EBADREG);
+  EXPECT_EQ(unw_set_reg(&cursor, -1, 1), -UNW_EBADREG);
+  for (int i = 0; i < UNW_NUM_EH_REGS; ++i) {
+    const auto written = static_cast<unw_word_t>(1000 + i);
+    unw_word_t value = 0;
+    EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_EH + i, written), 0);
+    EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_EH + i, &value), 0);
+    EXPECT_EQ(value, written);
+  }
+  EXPECT_EQ(unw_set_fpreg(&cursor, 17, 1.0L), -UNW_EBADREG) << "x86-64 preserves none";
+  unw_fpreg_t number;
+  EXPECT_EQ(unw_get_fpreg(&cursor, 17, &number), -UNW_EBADREG);
+}
+
+// covers: RG07
+TEST(WriteRegisters, SlotsThatCannotBeWrittenAreRefused) {
+  test::FakeSpace fake(arch::x86_64);  // its memory takes no writes
+  fake.rows.add({0x1000, 0x1100}, "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]");
+  fake.memory.put(0x8000, 77);
+  fake.memory.put(0x8008, 0x2010);
+  Cursor cursor = fake.cursor(0x1010, 0x8000, {{"rbx", 5}, {"r12", 12}});
+  ASSERT_TRUE(*cursor.step());
+  const Status refused = cursor.set(3, 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(unw_error(refused.error().code), UNW_EREADONLYREG);
+  EXPECT_EQ(*cursor.get(3), 77u) << "nothing has changed";
+  EXPECT_TRUE(cursor.set(12, 1)) << "still in the register";
+  const Status ip = cursor.set(16, 0x3000);
+  ASSERT_FALSE(ip);
+  EXPECT_EQ(cursor.pc(), 0x2010u);
+}
+
+}  // namespace
+}  // namespace jitunwind

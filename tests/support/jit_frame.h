@@ -1,0 +1,78 @@
+// A procedure made at run time that calls through: void* frame(void* (*f)(void*), void* argument). Saves rbx and rbp,
+// loses them for the call, and uses neither as a frame pointer. Registered as long as the object lives.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <iterator>
+
+#include "builders/procedure_builder.h"
+#include "builders/registers_x86_64.h"
+#include "builders/registration.h"
+
+namespace jitunwind::test {
+
+class JitFrame {
+ public:
+  using Callee = void* (*)(void*);
+
+  /// `personality` and `lsda`: addresses, 0 for none.
+  explicit JitFrame(Addr personality = 0, Addr lsda = 0) {
+    code_ = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memcpy(code_, k_bytes, sizeof k_bytes);
+    ::mprotect(code_, k_page, PROT_READ | PROT_EXEC);
+    using namespace x86_64;
+    auto builder = describe("jit_frame");
+    builder.push({0, 1}, rbx).push({1, 2}, rbp).allocate({2, 6}, 8);
+    builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
+    if (personality != 0) builder.personality(personality);
+    if (lsda != 0) builder.lsda(lsda);
+    const auto description = builder.build();
+    if (!description) {
+      ADD_FAILURE() << description.error().text();
+      return;
+    }
+    auto registered = register_code(*description, code_, sizeof k_bytes);
+    EXPECT_TRUE(registered);
+    if (registered) registration_ = std::move(*registered);
+  }
+  ~JitFrame() {
+    (void)registration_.cancel();
+    ::munmap(code_, k_page);
+  }
+  JitFrame(const JitFrame&) = delete;
+  JitFrame& operator=(const JitFrame&) = delete;
+
+  void* operator()(Callee callee, void* argument) const {
+    return reinterpret_cast<void* (*)(Callee, void*)>(code_)(callee, argument);
+  }
+  Addr start() const { return reinterpret_cast<std::uintptr_t>(code_); }
+  Addr return_address() const { return start() + k_after_call; }
+  Registration& registration() { return registration_; }
+
+ private:
+  static constexpr std::size_t k_page = 4096;
+  static constexpr std::size_t k_after_call = 18;
+  static constexpr unsigned char k_bytes[] = {
+      0x53,                    // push rbx
+      0x55,                    // push rbp
+      0x48, 0x83, 0xec, 0x08,  // sub rsp, 8
+      0x48, 0x89, 0xf8,        // mov rax, rdi
+      0x48, 0x89, 0xf7,        // mov rdi, rsi
+      0x31, 0xdb,              // xor ebx, ebx
+      0x31, 0xed,              // xor ebp, ebp
+      0xff, 0xd0,              // call rax
+      0x48, 0x83, 0xc4, 0x08,  // add rsp, 8
+      0x5d,                    // pop rbp
+      0x5b,                    // pop rbx
+      0xc3,                    // ret
+  };
+  static_assert(std::size(k_bytes) == 25);
+
+  void* code_ = nullptr;
+  Registration registration_;
+};
+
+}  // namespace jitunwind::test
