@@ -19,7 +19,7 @@ install(FILES ${PROJECT_BINARY_DIR}/sdk/compat/include/libunwind.h ${PROJECT_SOU
 
 # One export set per kind of library; the package's configuration reads the one that is asked for.
 foreach(kind IN ITEMS static shared)
-  foreach(name IN ITEMS jitunwind jitunwind_libunwind)
+  foreach(name IN ITEMS jitunwind jitunwind_libunwind jitunwind_eh)
     string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
     set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind} INSTALL_RPATH "$ORIGIN")
   endforeach()
@@ -27,7 +27,7 @@ foreach(kind IN ITEMS static shared)
                              $<INSTALL_INTERFACE:${include_dir}> $<INSTALL_INTERFACE:${include_dir}/jitunwind>)
   target_include_directories(jitunwind_libunwind_${kind} INTERFACE
                              $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
-  install(TARGETS jitunwind_${kind} jitunwind_libunwind_${kind} EXPORT jitunwind-${kind})
+  install(TARGETS jitunwind_${kind} jitunwind_libunwind_${kind} jitunwind_eh_${kind} EXPORT jitunwind-${kind})
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 
@@ -70,7 +70,7 @@ install(FILES ${generated}/jitunwind-config.cmake ${generated}/jitunwind-config-
 
 file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_dir} /)
 string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
-foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-asmjit)
+foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-eh jitunwind-asmjit)
   if(module STREQUAL jitunwind-asmjit AND NOT TARGET jitunwind_asmjit)
     continue()
   endif()

@@ -2,11 +2,11 @@
 // loses them for the call, and uses neither as a frame pointer. Registered as long as the object lives.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <cstring>
 #include <iterator>
+#include <stdexcept>
 
 #include "builders/procedure_builder.h"
 #include "builders/registers_x86_64.h"
@@ -20,23 +20,19 @@ class JitFrame {
 
   /// `personality` and `lsda`: addresses, 0 for none.
   explicit JitFrame(Addr personality = 0, Addr lsda = 0) {
-    code_ = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    std::memcpy(code_, k_bytes, sizeof k_bytes);
-    ::mprotect(code_, k_page, PROT_READ | PROT_EXEC);
     using namespace x86_64;
     auto builder = describe("jit_frame");
     builder.push({0, 1}, rbx).push({1, 2}, rbp).allocate({2, 6}, 8);
     builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
     if (personality != 0) builder.personality(personality);
     if (lsda != 0) builder.lsda(lsda);
-    const auto description = builder.build();
-    if (!description) {
-      ADD_FAILURE() << description.error().text();
-      return;
-    }
-    auto registered = register_code(*description, code_, sizeof k_bytes);
-    EXPECT_TRUE(registered);
-    if (registered) registration_ = std::move(*registered);
+    make(builder);
+  }
+  /// With one row for all of it, right or wrong.
+  explicit JitFrame(const char* row) {
+    auto builder = x86_64::describe("jit_frame");
+    builder.row_at(0, row);
+    make(builder);
   }
   ~JitFrame() {
     (void)registration_.cancel();
@@ -53,6 +49,18 @@ class JitFrame {
   Registration& registration() { return registration_; }
 
  private:
+  template <class Builder>
+  void make(const Builder& builder) {
+    code_ = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memcpy(code_, k_bytes, sizeof k_bytes);
+    ::mprotect(code_, k_page, PROT_READ | PROT_EXEC);
+    const auto description = builder.build();
+    if (!description) throw std::runtime_error(description.error().text());
+    auto registered = register_code(*description, code_, sizeof k_bytes);
+    if (!registered) throw std::runtime_error(registered.error().what);
+    registration_ = std::move(*registered);
+  }
+
   static constexpr std::size_t k_page = 4096;
   static constexpr std::size_t k_after_call = 18;
   static constexpr unsigned char k_bytes[] = {

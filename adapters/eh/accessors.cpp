@@ -1,0 +1,110 @@
+// What personality routines and stop functions ask of a context. A context of another runtime is passed on to it: glibc
+// unwinds by libgcc_s whatever the program is linked with, and the personality routines then ask here.
+#include "adapters/eh/failure_p.h"
+#include "adapters/eh/other_runtimes_p.h"
+#include "adapters/eh/unwind_frame_p.h"
+
+namespace jitunwind::eh {
+namespace {
+
+template <class Function>
+Function owners(Function, _Unwind_Context* context, const char* name) noexcept {
+  if (void* const found = function_of_owner(context, name)) return reinterpret_cast<Function>(found);
+  give_up("context of an unknown unwinder");
+}
+
+bool is_own(const _Unwind_Context* context) noexcept { return context->mark == _Unwind_Context::k_mark; }
+
+}  // namespace
+}  // namespace jitunwind::eh
+
+using jitunwind::eh::is_own;
+using jitunwind::eh::owners;
+
+#define JITUNWIND_LIBUNWIND_NAME(result, name, parameters) \
+  extern "C" __attribute__((alias(#name), visibility("default"))) result __libunwind##name parameters;
+
+extern "C" {
+
+_Unwind_Word _Unwind_GetGR(_Unwind_Context* context, int index) {
+  if (!is_own(context)) return owners(&_Unwind_GetGR, context, "_Unwind_GetGR")(context, index);
+  return context->frame.get(index);
+}
+
+void _Unwind_SetGR(_Unwind_Context* context, int index, _Unwind_Word value) {
+  if (!is_own(context)) return owners(&_Unwind_SetGR, context, "_Unwind_SetGR")(context, index, value);
+  if (!context->frame.set(index, value)) {
+    jitunwind::eh::report("a register cannot be written", context->frame);
+    jitunwind::eh::give_up("_Unwind_SetGR");
+  }
+}
+
+_Unwind_Ptr _Unwind_GetIP(_Unwind_Context* context) {
+  if (!is_own(context)) return owners(&_Unwind_GetIP, context, "_Unwind_GetIP")(context);
+  return context->frame.pc();
+}
+
+_Unwind_Ptr _Unwind_GetIPInfo(_Unwind_Context* context, int* before_instruction) {
+  if (!is_own(context)) return owners(&_Unwind_GetIPInfo, context, "_Unwind_GetIPInfo")(context, before_instruction);
+  *before_instruction = context->frame.was_interrupted();
+  return context->frame.pc();
+}
+
+void _Unwind_SetIP(_Unwind_Context* context, _Unwind_Ptr value) {
+  if (!is_own(context)) return owners(&_Unwind_SetIP, context, "_Unwind_SetIP")(context, value);
+  context->frame.set_pc(value);
+}
+
+_Unwind_Word _Unwind_GetCFA(_Unwind_Context* context) {
+  if (!is_own(context)) return owners(&_Unwind_GetCFA, context, "_Unwind_GetCFA")(context);
+  return context->frame.sp();
+}
+
+void* _Unwind_GetLanguageSpecificData(_Unwind_Context* context) {
+  if (!is_own(context))
+    return owners(&_Unwind_GetLanguageSpecificData, context, "_Unwind_GetLanguageSpecificData")(context);
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context->frame.procedure().lsda));
+}
+
+_Unwind_Ptr _Unwind_GetRegionStart(_Unwind_Context* context) {
+  if (!is_own(context)) return owners(&_Unwind_GetRegionStart, context, "_Unwind_GetRegionStart")(context);
+  return context->frame.procedure().range.begin;
+}
+
+_Unwind_Ptr _Unwind_GetDataRelBase(_Unwind_Context* context) {
+  if (!is_own(context)) return owners(&_Unwind_GetDataRelBase, context, "_Unwind_GetDataRelBase")(context);
+  return context->frame.procedure().gp;
+}
+
+_Unwind_Ptr _Unwind_GetTextRelBase(_Unwind_Context* context) {
+  if (!is_own(context)) return owners(&_Unwind_GetTextRelBase, context, "_Unwind_GetTextRelBase")(context);
+  return 0;
+}
+
+void* _Unwind_FindEnclosingFunction(void* pc) {
+  using namespace jitunwind;
+  const AddressSpace& space = local_space();
+  MemoryWindow window;
+  Lookup lookup(space, CodeAddress::returned_to(reinterpret_cast<std::uintptr_t>(pc)), window);
+  ProcedureInfo info;
+  const Found found = space.find_procedure(lookup, info);
+  return found && *found ? reinterpret_cast<void*>(static_cast<std::uintptr_t>(info.range.begin)) : nullptr;
+}
+
+void _Unwind_DeleteException(_Unwind_Exception* exception) {
+  if (exception->exception_cleanup) exception->exception_cleanup(_URC_FOREIGN_EXCEPTION_CAUGHT, exception);
+}
+}
+
+JITUNWIND_LIBUNWIND_NAME(_Unwind_Word, _Unwind_GetGR, (_Unwind_Context*, int))
+JITUNWIND_LIBUNWIND_NAME(void, _Unwind_SetGR, (_Unwind_Context*, int, _Unwind_Word))
+JITUNWIND_LIBUNWIND_NAME(_Unwind_Ptr, _Unwind_GetIP, (_Unwind_Context*))
+JITUNWIND_LIBUNWIND_NAME(_Unwind_Ptr, _Unwind_GetIPInfo, (_Unwind_Context*, int*))
+JITUNWIND_LIBUNWIND_NAME(void, _Unwind_SetIP, (_Unwind_Context*, _Unwind_Ptr))
+JITUNWIND_LIBUNWIND_NAME(_Unwind_Word, _Unwind_GetCFA, (_Unwind_Context*))
+JITUNWIND_LIBUNWIND_NAME(void*, _Unwind_GetLanguageSpecificData, (_Unwind_Context*))
+JITUNWIND_LIBUNWIND_NAME(_Unwind_Ptr, _Unwind_GetRegionStart, (_Unwind_Context*))
+JITUNWIND_LIBUNWIND_NAME(_Unwind_Ptr, _Unwind_GetDataRelBase, (_Unwind_Context*))
+JITUNWIND_LIBUNWIND_NAME(_Unwind_Ptr, _Unwind_GetTextRelBase, (_Unwind_Context*))
+JITUNWIND_LIBUNWIND_NAME(void*, _Unwind_FindEnclosingFunction, (void*))
+JITUNWIND_LIBUNWIND_NAME(void, _Unwind_DeleteException, (_Unwind_Exception*))

@@ -1,0 +1,188 @@
+// Level I of the Itanium C++ ABI's exception handling: the two phases. What libgcc adds to the ABI is as in libgcc, of
+// which personality routines know more than the ABI says. Entered from unwind_core/arch/exceptions_*.
+#include <cstdlib>
+
+#include "adapters/eh/failure_p.h"
+#include "adapters/eh/other_runtimes_p.h"
+#include "adapters/eh/unwind_frame_p.h"
+
+namespace jitunwind::eh {
+namespace {
+
+using Known = UnwindFrame::Known;
+
+constexpr int k_abi_version = 1;
+
+/// A static link that takes the functions of this file takes the accessors too: contexts of the one are no contexts of
+/// another runtime's.
+[[gnu::used]] constexpr auto k_accessors = &_Unwind_GetIPInfo;
+
+/// What the entry does next; its layout is known there.
+struct Outcome {
+  void* go_on_at;
+  std::intptr_t code;
+};
+Outcome returns(_Unwind_Reason_Code code) noexcept { return {nullptr, code}; }
+
+_Unwind_Reason_Code ask_personality(int actions, _Unwind_Exception* exception, _Unwind_Context& context) {
+  return context.frame.personality()(k_abi_version, static_cast<_Unwind_Action>(actions), exception->exception_class,
+                                     exception, &context);
+}
+
+_Unwind_Reason_Code ask_stop(_Unwind_Stop_Fn stop, void* argument, int actions, _Unwind_Exception* exception,
+                             _Unwind_Context& context) {
+  return stop(k_abi_version, static_cast<_Unwind_Action>(actions), exception->exception_class, exception, &context,
+              argument);
+}
+
+/// Says why a walk cannot go on, and which code tells the caller.
+_Unwind_Reason_Code stopped(const UnwindFrame& frame, Known known, _Unwind_Reason_Code error) noexcept {
+  if (known == Known::broken) {
+    report("exception cannot pass", frame, &frame.error());
+    return error;
+  }
+  if (!frame.is_outermost()) report("no unwind information for an exception", frame);
+  return _URC_END_OF_STACK;
+}
+
+_Unwind_Reason_Code nonsense(const UnwindFrame& frame, _Unwind_Reason_Code error) noexcept {
+  report("personality routine returned what it must not", frame);
+  return error;
+}
+
+/// Phase 1. On _URC_HANDLER_FOUND `context` is the handler's frame, and `first` the first frame with a personality
+/// routine: what lies below it is not looked at again.
+_Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& context, _Unwind_Context& first) {
+  bool is_first = true;
+  for (;;) {
+    const Known known = context.frame.look();
+    if (known != Known::found) return stopped(context.frame, known, _URC_FATAL_PHASE1_ERROR);
+    if (context.frame.personality()) {
+      if (is_first) first = context;
+      is_first = false;
+      const auto answer = ask_personality(_UA_SEARCH_PHASE, exception, context);
+      if (answer == _URC_HANDLER_FOUND) return answer;
+      if (answer != _URC_CONTINUE_UNWIND) return nonsense(context.frame, _URC_FATAL_PHASE1_ERROR);
+    }
+    if (context.frame.step() == Known::broken) return stopped(context.frame, Known::broken, _URC_FATAL_PHASE1_ERROR);
+  }
+}
+
+/// Phase 2: up to the next frame that wants control. Returns only on errors.
+_Unwind_Reason_Code clean_up(_Unwind_Exception* exception, _Unwind_Context& context) {
+  for (;;) {
+    const Known known = context.frame.look();
+    const bool is_handler = context.frame.identity() == exception->private_2;
+    if (known != Known::found) {
+      (void)stopped(context.frame, known, _URC_FATAL_PHASE2_ERROR);
+      return _URC_FATAL_PHASE2_ERROR;
+    }
+    if (context.frame.personality()) {
+      const auto answer = ask_personality(_UA_CLEANUP_PHASE | (is_handler ? _UA_HANDLER_FRAME : 0), exception, context);
+      if (answer == _URC_INSTALL_CONTEXT) {
+        const Error error = context.frame.install();
+        report("cannot go on at a landing pad", context.frame, &error);
+        return _URC_FATAL_PHASE2_ERROR;
+      }
+      if (answer != _URC_CONTINUE_UNWIND) return nonsense(context.frame, _URC_FATAL_PHASE2_ERROR);
+    }
+    if (is_handler) {
+      report("the handler that was found does not handle the exception", context.frame);
+      return _URC_FATAL_PHASE2_ERROR;
+    }
+    if (context.frame.step() == Known::broken) return stopped(context.frame, Known::broken, _URC_FATAL_PHASE2_ERROR);
+  }
+}
+
+/// The only phase of a forced unwind.
+_Unwind_Reason_Code force(_Unwind_Exception* exception, _Unwind_Context& context) {
+  const auto stop = reinterpret_cast<_Unwind_Stop_Fn>(exception->private_1 & ~(std::uint64_t{0xff} << k_tag_shift));
+  const auto argument = reinterpret_cast<void*>(exception->private_2);
+  for (;;) {
+    const Known known = context.frame.look();
+    if (known == Known::broken) {
+      report("forced unwinding cannot pass", context.frame, &context.frame.error());
+      return _URC_FATAL_PHASE2_ERROR;
+    }
+    const int actions = _UA_FORCE_UNWIND | _UA_CLEANUP_PHASE;
+    const int at_end = known == Known::end ? _UA_END_OF_STACK : 0;
+    if (ask_stop(stop, argument, actions | at_end, exception, context) != _URC_NO_REASON)
+      return _URC_FATAL_PHASE2_ERROR;
+    if (at_end) return _URC_END_OF_STACK;
+    if (context.frame.personality()) {
+      const auto answer = ask_personality(actions, exception, context);
+      if (answer == _URC_INSTALL_CONTEXT) {
+        const Error error = context.frame.install();
+        report("cannot go on at a landing pad", context.frame, &error);
+        return _URC_FATAL_PHASE2_ERROR;
+      }
+      if (answer != _URC_CONTINUE_UNWIND) return nonsense(context.frame, _URC_FATAL_PHASE2_ERROR);
+    }
+    if (context.frame.step() == Known::broken) {
+      report("forced unwinding cannot pass", context.frame, &context.frame.error());
+      return _URC_FATAL_PHASE2_ERROR;
+    }
+  }
+}
+
+bool is_forced(const _Unwind_Exception* exception) noexcept { return exception->private_1 != k_tag; }
+
+Outcome raise(_Unwind_Exception* exception, const void* entry) {
+  _Unwind_Context context(entry);
+  _Unwind_Context first(context);
+  const auto found = search(exception, context, first);
+  if (found != _URC_HANDLER_FOUND) return returns(found);
+  exception->private_1 = k_tag;
+  exception->private_2 = context.frame.identity();
+  return returns(clean_up(exception, first));
+}
+
+}  // namespace
+
+extern "C" {
+
+Outcome jitunwind_eh_raise(_Unwind_Exception* exception, void*, void*, const void* entry) {
+  return raise(exception, entry);
+}
+
+Outcome jitunwind_eh_force(_Unwind_Exception* exception, _Unwind_Stop_Fn stop, void* argument, const void* entry) {
+  exception->private_1 = k_tag | reinterpret_cast<std::uintptr_t>(stop);
+  exception->private_2 = reinterpret_cast<std::uintptr_t>(argument);
+  _Unwind_Context context(entry);
+  return returns(force(exception, context));
+}
+
+Outcome jitunwind_eh_resume(_Unwind_Exception* exception, void*, void*, const void* entry) {
+  if (!is_ours(*exception)) {
+    if (void* const other = other_function("_Unwind_Resume")) return {other, 0};
+    give_up("_Unwind_Resume of an exception that was never raised");
+  }
+  _Unwind_Context context(entry);
+  (void)(is_forced(exception) ? force(exception, context) : clean_up(exception, context));
+  give_up("unwinding cannot go on behind a cleanup");
+}
+
+Outcome jitunwind_eh_rethrow(_Unwind_Exception* exception, void*, void*, const void* entry) {
+  if (!is_ours(*exception)) {
+    if (void* const other = other_function("_Unwind_Resume_or_Rethrow")) return {other, 0};
+    return raise(exception, entry);
+  }
+  if (!is_forced(exception)) return raise(exception, entry);
+  _Unwind_Context context(entry);
+  (void)force(exception, context);
+  give_up("forced unwinding cannot go on");
+}
+
+Outcome jitunwind_eh_backtrace(_Unwind_Trace_Fn trace, void* argument, void*, const void* entry) {
+  _Unwind_Context context(entry);
+  for (;;) {
+    const Known known = context.frame.look();
+    if (known == Known::broken) return returns(_URC_FATAL_PHASE1_ERROR);
+    if (trace(&context, argument) != _URC_NO_REASON) return returns(_URC_FATAL_PHASE1_ERROR);
+    if (known == Known::end) return returns(_URC_END_OF_STACK);
+    if (context.frame.step() == Known::broken) return returns(_URC_FATAL_PHASE1_ERROR);
+  }
+}
+}
+
+}  // namespace jitunwind::eh

@@ -1,0 +1,26 @@
+// The other unwinders of this process: contexts and exceptions that are theirs go to them.
+#pragma once
+
+#include <unwind.h>
+
+#include <cstdint>
+
+namespace jitunwind::eh {
+
+/// What another runtime calls `name`, a function of the exception ABI: libgcc_s, or else the next in search order after
+/// this library. Null: there is none. Signal-safe once the process has called it for the name.
+void* other_function(const char* name) noexcept;
+/// The same of the runtime that made `context`.
+void* function_of_owner(const _Unwind_Context* context, const char* name) noexcept;
+
+/// Exceptions in flight carry their runtime's notes in two private words. In ours the first one has these upper bits,
+/// which no address has; below them the stop function of a forced unwind, 0 for an exception that was raised. The
+/// second one is the identity of the handler's frame, or the argument of the stop function.
+inline constexpr unsigned k_tag_shift = 56;
+inline constexpr std::uint64_t k_tag = std::uint64_t{0x6a} << k_tag_shift;
+
+inline bool is_ours(const _Unwind_Exception& exception) noexcept {
+  return exception.private_1 >> k_tag_shift == k_tag >> k_tag_shift;
+}
+
+}  // namespace jitunwind::eh

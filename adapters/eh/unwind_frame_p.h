@@ -1,0 +1,83 @@
+// One frame as the exception runtime sees it, and what the ABI calls a context: a position on this thread's stack that
+// personality routines look at and change.
+#pragma once
+
+#include <unwind.h>
+
+#include <cstdint>
+
+#include "sdk/local_space.h"
+
+namespace jitunwind::eh {
+
+class UnwindFrame {
+ public:
+  enum class Known : std::uint8_t {
+    found,
+    end,     ///< no caller, or code that nothing knows: see is_outermost()
+    broken,  ///< see error()
+  };
+
+  /// `entry` as unwind_core/arch/exceptions_* store it: the caller of the function of the ABI.
+  explicit UnwindFrame(const void* entry) noexcept;
+
+  /// What is known of the code here. Guesses are none: what they would restore may be wrong.
+  Known look() noexcept;
+  /// To the caller. Precondition: look() found something.
+  Known step() noexcept;
+
+  Addr pc() const noexcept { return address_.value(); }
+  Addr sp() const noexcept { return registers_.get(space_->arch.column(space_->arch.sp)).value_or(0); }
+  bool was_interrupted() const noexcept { return pc() != 0 && !address_.is_return_address(); }
+  bool is_outermost() const noexcept { return pc() == 0; }
+  /// Tells frames of one stack apart: SP, which is a multiple of 8 and different in all frames, but for a frame that
+  /// was interrupted before it had one.
+  Addr identity() const noexcept { return sp() - (was_interrupted() ? 1 : 0); }
+  /// Number of steps made.
+  std::uint32_t depth() const noexcept { return depth_; }
+  /// Of the code here, as look() found it. All 0 where it found nothing.
+  const ProcedureInfo& procedure() const noexcept { return procedure_; }
+  _Unwind_Personality_Fn personality() const noexcept {
+    return reinterpret_cast<_Unwind_Personality_Fn>(static_cast<std::uintptr_t>(procedure_.handler));
+  }
+  const Error& error() const noexcept { return error_; }
+  CodeAddress address() const noexcept { return address_; }
+
+  /// 0 for registers without a value.
+  std::uint64_t get(int reg) const noexcept;
+  /// Into the register's slot where it has one. False: no such register, or the slot cannot be written.
+  bool set(int reg, std::uint64_t value) noexcept;
+  void set_pc(Addr pc) noexcept;
+
+  /// Goes on here, at the pc that was set. Precondition: look() found something. Returns only on errors.
+  Error install() noexcept;
+
+ private:
+  Known fail(const Error& error) noexcept;
+
+  const AddressSpace* space_;
+  RegisterFile registers_;
+  MemoryWindow window_;
+  CodeAddress address_;
+  std::uint32_t depth_ = 0;
+  Addr landing_pad_ = 0;  // set_pc()
+  ProcedureInfo procedure_{};
+  Error error_{};
+  FrameRow row_;
+};
+
+}  // namespace jitunwind::eh
+
+/// The ABI's context. A mark comes first, which no other runtime has there: libgcc begins with a pointer into the
+/// stack, LLVM with one to a table of functions, nongnu with one to an address space, and no pointer has these upper
+/// bits.
+struct _Unwind_Context {
+  static constexpr std::uint64_t k_mark = 0x6a69'7475'6e77'6e64;
+
+  explicit _Unwind_Context(const void* entry) noexcept : frame(entry) {}
+  _Unwind_Context(const _Unwind_Context&) = default;
+  _Unwind_Context& operator=(const _Unwind_Context&) = default;
+
+  std::uint64_t mark = k_mark;
+  jitunwind::eh::UnwindFrame frame;
+};

@@ -1,0 +1,474 @@
+// What C++ programs do with exceptions, checked by the program itself: built for both C++ run-time libraries and linked
+// with the runtime in every way that there is. Frames made at run time stand between all throws and handlers.
+//
+//   cpp_program            prints one line per check; the exit status is the number of failed ones
+//   cpp_program --runtime  prints the file that _Unwind_GetCFA is bound to
+#include <alloca.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "tests/eh_runtime/c_jit_frame.h"
+#include "tests/resume/magic_frame.h"
+
+namespace {
+
+using jitunwind::test::CJitFrame;
+
+int failures = 0;
+void check(bool good, const char* what) {
+  std::printf("%s %s\n", good ? "ok  " : "FAIL", what);
+  std::fflush(stdout);
+  if (!good) ++failures;
+}
+
+std::atomic<int> alive{0}, destroyed{0};
+struct Counted {
+  Counted() { ++alive; }
+  Counted(const Counted&) = delete;
+  ~Counted() { --alive, ++destroyed; }
+};
+
+struct Odd : std::runtime_error {
+  explicit Odd(int n) : std::runtime_error("odd"), number(n) {}
+  int number;
+};
+
+CJitFrame* frames;  // two of them
+/// glibc ends threads by libgcc_s, whatever the program is linked with: that one must know the frames too.
+thread_local bool only_static_frames = false;
+
+/// Frames of every kind between here and `innermost`: made at run time, with destructors, on a realigned stack, with
+/// memory of variable size, none of it with a frame pointer that has to be followed.
+struct Path {
+  int depth;
+  void (*innermost)();
+};
+
+void* next_frame(void* argument);
+
+[[gnu::noinline]] void* with_destructor(Path* path) {
+  const Counted counted;
+  return next_frame(path);
+}
+[[gnu::noinline]] void* realigned(Path* path) {
+  alignas(64) volatile char line[64];
+  line[0] = 1;
+  const Counted counted;
+  void* const result = next_frame(path);
+  return line[0] == 1 ? result : nullptr;
+}
+[[gnu::noinline]] void* with_alloca(Path* path) {
+  auto* const memory = static_cast<volatile char*>(alloca(static_cast<std::size_t>(100 + path->depth)));
+  memory[0] = 1;
+  const Counted counted;
+  void* const result = next_frame(path);
+  return memory[0] == 1 ? result : nullptr;
+}
+[[gnu::noinline]] void* without_destructor(Path* path) {
+  void* const result = next_frame(path);
+  asm volatile("" ::: "rbx", "r12", "r13", "r14", "r15");
+  return result;
+}
+
+void* next_frame(void* argument) {
+  auto* path = static_cast<Path*>(argument);
+  if (path->depth == 0) {
+    path->innermost();
+    return path;
+  }
+  switch (path->depth-- % 5) {
+    case 0:
+      return only_static_frames ? without_destructor(path) : frames[0](next_frame, path);
+    case 1:
+      return with_destructor(path);
+    case 2:
+      return realigned(path);
+    case 3:
+      return with_alloca(path);
+    default:
+      if (only_static_frames) return without_destructor(path);
+      return frames[1]([](void* p) { return without_destructor(static_cast<Path*>(p)); }, path);
+  }
+}
+
+constexpr int k_depth = 20;
+constexpr int k_counted = 12;  // of the frames above have a destructor
+
+void go(void (*innermost)()) {
+  Path path{k_depth, innermost};
+  (void)next_frame(&path);
+}
+
+void throw_int() { throw 42; }
+void throw_odd() { throw Odd(7); }
+void throw_string() { throw std::string("a text that is too long for the small buffer"); }
+
+/// Runs `body` in a frame whose preserved registers are known, and checks them and the destructors afterwards.
+void checked(const char* what, void (*body)(), int expected_destroyed) {
+  destroyed = 0;
+  Arrival arrival{};
+  magic_frame([](void* f) { reinterpret_cast<void (*)()>(f)(); }, reinterpret_cast<void*>(body), &arrival);
+  check(jitunwind::test::preserved_are_magic(arrival), what);
+  if (alive != 0 || destroyed != expected_destroyed) {
+    std::printf("alive %d destroyed %d, not %d\n", alive.load(), destroyed.load(), expected_destroyed);
+    check(false, "destructors");
+  }
+}
+
+int seen;
+
+void catches() {
+  checked(
+      "int caught",
+      [] {
+        try {
+          go(throw_int);
+        } catch (int n) {
+          seen = n;
+        }
+      },
+      k_counted);
+  check(seen == 42, "its value");
+  checked(
+      "class caught as its base",
+      [] {
+        try {
+          go(throw_odd);
+        } catch (const std::exception& e) {
+          seen = std::strcmp(e.what(), "odd");
+        }
+      },
+      k_counted);
+  check(seen == 0, "its text");
+  checked(
+      "second handler of one try block",
+      [] {
+        seen = 0;
+        try {
+          go(throw_string);
+        } catch (int) {
+          seen = 1;
+        } catch (const std::string& s) {
+          seen = static_cast<int>(s.size());
+        }
+      },
+      k_counted);
+  check(seen == 44, "its length");
+  checked(
+      "anything caught",
+      [] {
+        try {
+          go(throw_odd);
+        } catch (...) {
+          seen = 3;
+        }
+      },
+      k_counted);
+}
+
+void rethrows() {
+  checked(
+      "rethrown through the frames again",
+      [] {
+        try {
+          go([] {
+            try {
+              go(throw_odd);
+            } catch (...) {
+              throw;
+            }
+          });
+        } catch (const Odd& odd) {
+          seen = odd.number;
+        }
+      },
+      2 * k_counted);
+  check(seen == 7, "the same object");
+  checked(
+      "another exception thrown while one is handled",
+      [] {
+        try {
+          try {
+            go(throw_int);
+          } catch (int) {
+            go(throw_odd);
+          }
+        } catch (const Odd&) {
+          seen = 5;
+        }
+      },
+      2 * k_counted);
+  checked(
+      "exceptions inside a destructor that unwinding runs",
+      [] {
+        struct Noisy {
+          ~Noisy() {
+            try {
+              go(throw_int);
+            } catch (int n) {
+              seen += n;
+            }
+          }
+        };
+        seen = 0;
+        try {
+          const Noisy one, two;
+          go(throw_odd);
+        } catch (const Odd&) {
+          ++seen;
+        }
+      },
+      3 * k_counted);
+  check(seen == 85, "all of them");
+}
+
+void exception_pointers() {
+  checked(
+      "carried by an exception_ptr",
+      [] {
+        std::exception_ptr carried;
+        try {
+          go(throw_odd);
+        } catch (...) {
+          carried = std::current_exception();
+        }
+        static std::exception_ptr* rethrown;
+        rethrown = &carried;
+        try {
+          go([] { std::rethrow_exception(*rethrown); });
+        } catch (const Odd& odd) {
+          seen = odd.number + 1;
+        }
+      },
+      2 * k_counted);
+  check(seen == 8, "its value");
+}
+
+void many_times() {
+  checked(
+      "thrown a thousand times",
+      [] {
+        for (int i = 0; i < 1000; ++i) try {
+            go(throw_int);
+          } catch (int) {
+          }
+      },
+      1000 * k_counted);
+}
+
+/// Runs `body` in a child process, which std::terminate must end.
+void expect_terminate(const char* what, void (*body)()) {
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::set_terminate([] { ::_exit(42); });
+    body();
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  check(WIFEXITED(status) && WEXITSTATUS(status) == 42, what);
+}
+
+void terminations() {
+  expect_terminate("nobody catches", [] { go(throw_odd); });
+  expect_terminate("noexcept", [] {
+    const auto closed = []() noexcept { go(throw_odd); };
+    try {
+      closed();
+    } catch (...) {
+      ::_exit(2);
+    }
+  });
+  expect_terminate("an exception leaves a destructor during unwinding", [] {
+    struct Throws {
+      ~Throws() noexcept(false) { throw 1; }
+    };
+    try {
+      const Throws throws;
+      go(throw_odd);
+    } catch (...) {
+      ::_exit(2);
+    }
+  });
+}
+
+/// A foreign exception is caught by catch (...) and deleted there.
+_Unwind_Exception foreign;
+std::atomic<int> foreign_deleted{0};
+void foreign_exception() {
+  checked(
+      "foreign exception caught",
+      [] {
+        std::memset(&foreign, 0, sizeof foreign);
+        std::memcpy(&foreign.exception_class, "JITUTEST", 8);
+        foreign.exception_cleanup = [](_Unwind_Reason_Code code, _Unwind_Exception*) {
+          foreign_deleted += code == _URC_FOREIGN_EXCEPTION_CAUGHT;
+        };
+        try {
+          go([] { _Unwind_RaiseException(&foreign); });
+        } catch (...) {
+          seen = 11;
+        }
+      },
+      k_counted);
+  check(seen == 11 && foreign_deleted == 1, "and deleted");
+}
+
+jmp_buf outside;
+void jump() {
+  // Past frames with destructors this is undefined behaviour, and what everybody's C code does: none is run.
+  Path path{1, nullptr};
+  path.innermost = [] { longjmp(outside, 1); };
+  path.depth = 0;
+  frames[0]([](void* p) { return frames[1](next_frame, p); }, &path);
+}
+void jumps() {
+  checked(
+      "longjmp past frames made at run time",
+      [] {
+        if (setjmp(outside) == 0) jump();
+        try {
+          go(throw_int);
+        } catch (int) {
+          seen = 12;
+        }
+      },
+      k_counted);
+}
+
+void* exits(void*) {
+  only_static_frames = true;
+  const Counted counted;
+  go([] { pthread_exit(reinterpret_cast<void*>(5)); });
+  return nullptr;
+}
+std::atomic<bool> waiting{false};
+void wait_for_cancellation() {
+  waiting = true;
+  for (;;) ::pause();
+}
+void* is_cancelled(void*) {
+  only_static_frames = true;
+  const Counted counted;
+#ifdef _LIBCPP_VERSION
+  // libc++abi rethrows what is not its own by raising it anew, which ends the program: __cxa_rethrow.
+  seen = 14;
+  go(wait_for_cancellation);
+#else
+  try {
+    go(wait_for_cancellation);
+  } catch (...) {
+    seen = 14;
+    throw;
+  }
+#endif
+  return nullptr;
+}
+void threads() {
+  checked(
+      "pthread_exit",
+      [] {
+        pthread_t thread;
+        void* result = nullptr;
+        ::pthread_create(&thread, nullptr, exits, nullptr);
+        ::pthread_join(thread, &result);
+        seen = static_cast<int>(reinterpret_cast<std::intptr_t>(result));
+      },
+      k_counted + 1);
+  check(seen == 5, "its result");
+  checked(
+      "pthread_cancel through a catch-all that rethrows",
+      [] {
+        pthread_t thread;
+        void* result = nullptr;
+        ::pthread_create(&thread, nullptr, is_cancelled, nullptr);
+        while (!waiting) ::usleep(100);
+        ::pthread_cancel(thread);
+        ::pthread_join(thread, &result);
+        if (result != PTHREAD_CANCELED) seen = 0;
+      },
+      k_counted + 1);
+  check(seen == 14, "was seen by it");
+}
+
+std::atomic<bool> stop_churning{false};
+void* throws_often(void*) {
+  std::intptr_t caught = 0;
+  for (int i = 0; i < 500; ++i) try {
+      go(throw_int);
+    } catch (int) {
+      ++caught;
+    }
+  return reinterpret_cast<void*>(caught);
+}
+void* churns(void*) {
+  while (!stop_churning) {
+    const CJitFrame frame;
+    frame(
+        [](void* p) -> void* {
+          try {
+            throw 1;
+          } catch (int) {
+          }
+          return p;
+        },
+        nullptr);
+  }
+  return nullptr;
+}
+void contention() {
+  checked(
+      "two threads throw while another registers and cancels",
+      [] {
+        pthread_t throwing[2], churning;
+        ::pthread_create(&churning, nullptr, churns, nullptr);
+        for (auto& thread : throwing) ::pthread_create(&thread, nullptr, throws_often, nullptr);
+        std::intptr_t caught = 0;
+        for (const auto& thread : throwing) {
+          void* result = nullptr;
+          ::pthread_join(thread, &result);
+          caught += reinterpret_cast<std::intptr_t>(result);
+        }
+        stop_churning = true;
+        ::pthread_join(churning, nullptr);
+        seen = static_cast<int>(caught);
+      },
+      1000 * k_counted);
+  check(seen == 1000, "all caught");
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  if (argv[1] && std::strcmp(argv[1], "--runtime") == 0) {
+    Dl_info info;
+    void* const bound = ::dlsym(RTLD_DEFAULT, "_Unwind_GetCFA");
+    return std::puts(bound && ::dladdr(bound, &info) ? info.dli_fname : "none"), 0;
+  }
+  CJitFrame two[2];
+  frames = two;
+  catches();
+  rethrows();
+  exception_pointers();
+  many_times();
+  terminations();
+  foreign_exception();
+  jumps();
+  threads();
+  contention();
+  std::printf("%d failed\n", failures);
+  return failures;
+}

@@ -1,0 +1,175 @@
+// The exception runtime beside libgcc's: the same programs, linked with one and with the other.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+
+namespace {
+
+using jitunwind::test::output_of;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+struct Ended {
+  int status;
+  std::string text;
+};
+
+/// Standard output and error, and how a program ended: the exit status, or 128 + the signal.
+Ended run(const std::string& command) {
+  const auto lines = lines_of(output_of("{ " + command + " ; } 2>&1; echo $?"));
+  Ended ended{std::stoi(lines.back()), {}};
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) ended.text += lines[i] + "\n";
+  return ended;
+}
+
+std::string runtime_of(const std::string& program) { return output_of(program + " --runtime"); }
+
+TEST(LevelOne, EachProgramHasItsRuntime) {
+  EXPECT_NE(runtime_of(LEVEL_ONE_LIBGCC).find("libgcc_s.so.1"), std::string::npos);
+  EXPECT_NE(runtime_of(LEVEL_ONE_OWN).find("libjitunwind-eh"), std::string::npos);
+}
+
+class LikeLibgcc : public testing::TestWithParam<const char*> {};
+
+/// Every call of a personality routine, a stop function or a callback, with all that it can ask.
+// covers: EX01 EX02 EX03 EX04 EX05 EX06 EX08 EX09 EX10 EX11 EX15
+TEST_P(LikeLibgcc, SeesTheSame) {
+  const std::string scenario = std::string(" ") + GetParam();
+  const std::string expected = output_of(LEVEL_ONE_LIBGCC + scenario + " 2>/dev/null");
+  EXPECT_GT(expected.size(), 10u);
+  EXPECT_EQ(output_of(LEVEL_ONE_OWN + scenario + " 2>/dev/null"), expected);
+}
+
+constexpr const char* k_scenarios[] = {"caught",
+                                       "caught_behind_cleanups",
+                                       "caught_at_once",
+                                       "caught_in_one_of_many",
+                                       "not_caught",
+                                       "nonsense_in_search",
+                                       "nonsense_in_cleanup",
+                                       "forced",
+                                       "forced_to_the_end",
+                                       "forced_stops",
+                                       "forced_nonsense",
+                                       "rethrown",
+                                       "rethrown_uncaught",
+                                       "rethrown_forced",
+                                       "deleted",
+                                       "traced",
+                                       "traced_in_part",
+                                       "traced_through_a_signal",
+                                       "enclosing"};
+INSTANTIATE_TEST_SUITE_P(LevelOne, LikeLibgcc, testing::ValuesIn(k_scenarios),
+                         [](const auto& scenario) { return std::string(scenario.param); });
+
+TEST(LevelOne, EveryScenarioIsCompared) {
+  EXPECT_EQ(lines_of(output_of(LEVEL_ONE_OWN)),
+            std::vector<std::string>(std::begin(k_scenarios), std::end(k_scenarios)));
+}
+
+/// "_Unwind_Resume@@GCC_3.0" and the like.
+std::set<std::string> level_one_names(const std::string& library) {
+  std::set<std::string> names;
+  std::istringstream words(output_of("readelf -W --dyn-syms '" + library + "' | grep -v UND"));
+  for (std::string word; words >> word;)
+    if (word.rfind("_Unwind_", 0) == 0 && word.rfind("_Unwind_Find_FDE", 0) != 0) names.insert(word);
+  return names;
+}
+
+// covers: EX13
+TEST(LevelOne, NamesAndVersionsAreLibgccs) {
+  const auto libgccs = level_one_names(LIBGCC);
+  EXPECT_GE(libgccs.size(), 17u);
+  EXPECT_EQ(level_one_names(EH_SHARED), libgccs);
+  const std::string others = output_of("readelf -W --dyn-syms '" + std::string(EH_SHARED) + "'");
+  for (const std::string& name : libgccs)
+    EXPECT_NE(others.find("__libunwind" + name.substr(0, name.find('@'))), std::string::npos) << name;
+  EXPECT_TRUE(level_one_names(LIBUNWIND_SHARED).empty()) << "libgcc_s stays the unwinder of who does not ask for ours";
+  EXPECT_TRUE(level_one_names(JITUNWIND_SHARED).empty());
+}
+
+// covers: EX11 EX12
+TEST(LevelOne, NumbersAndSizes) {
+  static_assert(sizeof(_Unwind_Exception) == 32 && alignof(_Unwind_Exception) == 16);
+  static_assert(_URC_NO_REASON == 0 && _URC_FOREIGN_EXCEPTION_CAUGHT == 1 && _URC_FATAL_PHASE2_ERROR == 2 &&
+                _URC_FATAL_PHASE1_ERROR == 3 && _URC_NORMAL_STOP == 4 && _URC_END_OF_STACK == 5 &&
+                _URC_HANDLER_FOUND == 6 && _URC_INSTALL_CONTEXT == 7 && _URC_CONTINUE_UNWIND == 8);
+  static_assert(_UA_SEARCH_PHASE == 1 && _UA_CLEANUP_PHASE == 2 && _UA_HANDLER_FRAME == 4 && _UA_FORCE_UNWIND == 8 &&
+                _UA_END_OF_STACK == 16);
+}
+
+// covers: EX07
+TEST(LevelOne, SpIsZeroBehindTheEndOfTheStack) {
+  const Ended ended = run(std::string(FAILURES) + " sp_at_the_end");
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.text, "sp 0 at_end 1\n");
+}
+
+void expect_all_good(const std::string& command) {
+  const Ended ended = run(command);
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_NE(ended.text.find("0 failed"), std::string::npos) << ended.text;
+  EXPECT_GT(lines_of(ended.text).size(), 25u);
+}
+
+// covers: EX01 EX03 EX04 EX05 EX16
+TEST(CppPrograms, LinkedBeforeLibgcc) {
+  EXPECT_NE(runtime_of(CPP_OWN).find("libjitunwind-eh"), std::string::npos);
+  expect_all_good(CPP_OWN);
+}
+
+#ifdef CPP_STATIC
+TEST(CppPrograms, LinkedWithTheArchive) {
+  EXPECT_NE(runtime_of(CPP_STATIC).find("cpp_program_static"), std::string::npos);
+  expect_all_good(CPP_STATIC);
+}
+
+TEST(CppPrograms, Preloaded) {
+  const std::string command = "LD_PRELOAD='" + std::string(EH_SHARED) + "' " + CPP_STOCK;
+  EXPECT_NE(output_of(command + " --runtime").find("libjitunwind-eh"), std::string::npos);
+  EXPECT_NE(runtime_of(CPP_STOCK).find("libgcc_s"), std::string::npos);
+  expect_all_good(command);
+}
+#endif
+
+#ifdef CPP_LIBCXX
+// Debian's libc++ loads LLVM's libunwind.so.1, libjitunwind and glibc load libgcc_s: ours is bound first.
+TEST(CppPrograms, UnderLibcxx) {
+  EXPECT_NE(runtime_of(CPP_LIBCXX).find("libjitunwind-eh"), std::string::npos);
+  expect_all_good(CPP_LIBCXX);
+}
+#endif
+
+void expect_death(const std::string& scenario, const std::string& why) {
+  const Ended ended = run(std::string(FAILURES) + " " + scenario);
+  EXPECT_EQ(ended.status, 128 + SIGABRT) << ended.text;
+  EXPECT_NE(ended.text.find(why), std::string::npos) << ended.text;
+  EXPECT_EQ(ended.text.find("caught\n"), std::string::npos);
+}
+
+// covers: EX01
+TEST(Failures, EndTheProgramAndNameTheFrame) {
+  expect_death("cancelled", "jitunwind: no unwind information for an exception at frame 2, pc 0x");
+  expect_death("nonsense_in_search", "jitunwind: personality routine returned what it must not at frame 2, pc 0x");
+  expect_death("nonsense_in_search", "(jit_frame+0x12)");
+  expect_death("nonsense_in_cleanup", "jitunwind: personality routine returned what it must not at frame 2, pc 0x");
+  expect_death("handler_that_handles_not", "the handler that was found does not handle the exception at frame 2");
+  expect_death("broken_description", "jitunwind: exception cannot pass at frame 2, pc 0x");
+  expect_death("broken_description", "(jit_frame+0x12): memory cannot be read, saved register at 0x8");
+  expect_death("own_caller", "jitunwind: ");
+}
+
+}  // namespace
