@@ -6,6 +6,18 @@
 
 #include "unwind_core/cursor.h"
 
+extern "C" {
+/// Loads the registers of a ucontext_t and goes on at its pc; one scratch register is lost, floating-point state and
+/// signal mask stay. Takes `shadow_stack_entries` off the shadow stack: 0 where there is none. Signal-safe.
+[[noreturn]] void jitunwind_restore_context(const void* ucontext, std::uint64_t shadow_stack_entries) noexcept;
+/// Lets the kernel restore everything from the ucontext_t of a signal frame. `leaves_code` is not 0 where the registers
+/// are no longer those of the interrupted code: flags that every function finds cleared are cleared then. Signal-safe.
+[[noreturn]] void jitunwind_return_from_signal(void* ucontext, std::uint64_t shadow_stack_entries,
+                                               int leaves_code) noexcept;
+/// Top of the thread's shadow stack; 0: it has none. Signal-safe.
+std::uint64_t jitunwind_shadow_stack_pointer(void) noexcept;
+}
+
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
@@ -35,15 +47,3 @@ constexpr std::uint64_t next_shadow_stack_pop(std::uint64_t entries) noexcept { 
 
 }  // namespace jitunwind
 #pragma GCC visibility pop
-
-extern "C" {
-/// Loads the registers of a ucontext_t and goes on at its pc; one scratch register is lost, floating-point state and
-/// signal mask stay. Takes `shadow_stack_entries` off the shadow stack: 0 where there is none. Signal-safe.
-[[noreturn]] void jitunwind_restore_context(const void* ucontext, std::uint64_t shadow_stack_entries) noexcept;
-/// Lets the kernel restore everything from the ucontext_t of a signal frame. `leaves_code` is not 0 where the registers
-/// are no longer those of the interrupted code: flags that every function finds cleared are cleared then. Signal-safe.
-[[noreturn]] void jitunwind_return_from_signal(void* ucontext, std::uint64_t shadow_stack_entries,
-                                               int leaves_code) noexcept;
-/// Top of the thread's shadow stack; 0: it has none. Signal-safe.
-std::uint64_t jitunwind_shadow_stack_pointer(void) noexcept;
-}
