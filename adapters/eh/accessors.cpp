@@ -4,6 +4,16 @@
 #include "adapters/eh/other_runtimes_p.h"
 #include "adapters/eh/unwind_frame_p.h"
 
+extern "C" {
+/// unwind-dw2-fde.h of libgcc: part of its ABI.
+struct Bases {
+  void* text;
+  void* data;
+  void* function;
+};
+[[gnu::weak]] const void* _Unwind_Find_FDE(const void* pc, Bases* bases);
+}
+
 namespace jitunwind::eh {
 namespace {
 
@@ -88,7 +98,11 @@ void* _Unwind_FindEnclosingFunction(void* pc) {
   Lookup lookup(space, CodeAddress::returned_to(reinterpret_cast<std::uintptr_t>(pc)), window);
   ProcedureInfo info;
   const Found found = space.find_procedure(lookup, info);
-  return found && *found ? reinterpret_cast<void*>(static_cast<std::uintptr_t>(info.range.begin)) : nullptr;
+  if (found && *found) return reinterpret_cast<void*>(static_cast<std::uintptr_t>(info.range.begin));
+  // What was registered with libgcc_s alone; and so that who asks whether it sees such questions gets its answer.
+  Bases bases{};
+  const bool known = &_Unwind_Find_FDE && _Unwind_Find_FDE(static_cast<char*>(pc) - 1, &bases);
+  return known ? bases.function : nullptr;
 }
 
 void _Unwind_DeleteException(_Unwind_Exception* exception) {

@@ -46,8 +46,6 @@ struct Odd : std::runtime_error {
 };
 
 CJitFrame* frames;  // two of them
-/// glibc ends threads by libgcc_s, whatever the program is linked with: that one must know the frames too.
-thread_local bool only_static_frames = false;
 
 /// Frames of every kind between here and `innermost`: made at run time, with destructors, on a realigned stack, with
 /// memory of variable size, none of it with a frame pointer that has to be followed.
@@ -90,7 +88,7 @@ void* next_frame(void* argument) {
   }
   switch (path->depth-- % 5) {
     case 0:
-      return only_static_frames ? without_destructor(path) : frames[0](next_frame, path);
+      return frames[0](next_frame, path);
     case 1:
       return with_destructor(path);
     case 2:
@@ -98,7 +96,6 @@ void* next_frame(void* argument) {
     case 3:
       return with_alloca(path);
     default:
-      if (only_static_frames) return without_destructor(path);
       return frames[1]([](void* p) { return without_destructor(static_cast<Path*>(p)); }, path);
   }
 }
@@ -350,7 +347,6 @@ void jumps() {
 }
 
 void* exits(void*) {
-  only_static_frames = true;
   const Counted counted;
   go([] { pthread_exit(reinterpret_cast<void*>(5)); });
   return nullptr;
@@ -361,7 +357,6 @@ void wait_for_cancellation() {
   for (;;) ::pause();
 }
 void* is_cancelled(void*) {
-  only_static_frames = true;
   const Counted counted;
 #ifdef _LIBCPP_VERSION
   // libc++abi rethrows what is not its own by raising it anew, which ends the program: __cxa_rethrow.
