@@ -120,6 +120,7 @@ const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) n
 DerivedAnswer find_derived(std::uint64_t pc) noexcept {
   using Kind = ProcedureIndex::Answer::Kind;
   const RegistryState& r = registry_state;
+  if (!r.index.may_cover(pc)) return {};
   constexpr int k_attempts = 4;
   for (int i = 0; i < k_attempts; ++i) {
     ProcedureIndex::Snapshot snapshot;

@@ -45,6 +45,14 @@ class WritingScope {
   }
 };
 
+/// Where it does not ask by itself. The unwinder takes locks of its own, so signal handlers are kept out here, too.
+template <class Tell>
+void tell_unwinder(Tell tell) noexcept {
+  if (!unwinder_is_told.load(std::memory_order_relaxed)) return;
+  const WritingScope scope;
+  tell();
+}
+
 Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexcept {
   return {code, reinterpret_cast<std::uintptr_t>(di), what};
 }
@@ -208,6 +216,7 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
   }
   due.run();
   if (error) return *error;
+  tell_unwinder([&] { tell_registered(batch); });
   return Done{};
 }
 
@@ -233,6 +242,7 @@ Status cancel_procedure(unw_dyn_info_t* di) noexcept {
   }
   due.run();
   if (!taken) return not_registered(di);
+  tell_unwinder([&] { tell_cancelled({&di, 1}); });
   return Done{};
 }
 
@@ -255,6 +265,7 @@ Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
     take_out({0, id}, due);
   }
   due.run();
+  tell_unwinder([&] { tell_cancelled(batch); });
   if (skipped != 0) return not_registered(unknown);
   return Done{};
 }
@@ -267,6 +278,7 @@ Result<RetireTicket> retire_procedures(std::span<unw_dyn_info_t* const> batch, v
   if (id == 0) return error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry");
   RetireTicket ticket{r.batches[id].serial.load(std::memory_order_relaxed), id, 0};
   ticket.skipped = r.lock.try_lock() ? retire_with_lock(batch, id) : retire_beside_lock(batch, id);
+  if (unwinder_is_told.load(std::memory_order_relaxed)) tell_retired();
   if (ticket.skipped != batch.size() || batch.empty()) return ticket;
   r.batches.give_back(id);
   return not_registered(batch.front());
@@ -288,6 +300,11 @@ bool reclaimed(RetireTicket ticket) noexcept {
   }
   due.run();
   return past();
+}
+
+RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept {
+  const RegisteredNode found = r.nodes.find(procedure);
+  return found.state.live() ? RegistrationKey{found.state.registration(), found.node} : RegistrationKey{};
 }
 
 unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); }

@@ -7,9 +7,8 @@
 #include "sdk/local_space.h"
 #include "unwind_core/sources/sources.h"
 
-// A static program has neither, and no next definition; a strong reference would have its linker warn of dlopen.
+// A static program has none of these, and no next definition.
 #pragma weak dlsym
-#pragma weak dlopen
 #pragma weak dladdr
 #pragma weak dlclose
 
@@ -18,11 +17,18 @@ namespace {
 
 constexpr const char* k_name = "_Unwind_Find_FDE";
 
-/// A handle to the module that `at` lies in, which thereby stays loaded; null: none.
+/// A handle to a module that is loaded, which thereby stays so; null: none. Linkers warn of any mention of dlopen in a
+/// static program.
+void* open_loaded(const char* name) noexcept {
+  const auto open = reinterpret_cast<void* (*)(const char*, int)>(dlsym(RTLD_DEFAULT, "dlopen"));
+  return open ? open(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+}
+
+/// The same by an address in it.
 void* module_of(const void* at) noexcept {
   Dl_info info;
   if (at == nullptr || &dladdr == nullptr || dladdr(at, &info) == 0) return nullptr;
-  return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  return open_loaded(info.dli_fname);
 }
 
 }  // namespace
@@ -35,13 +41,13 @@ FindFde* NextDefinition::usable(void* definition) const noexcept {
 /// By search order; where ours is the last one, or the run-time library came late and for itself, in the module that
 /// asked, or in libgcc_s.
 FindFde* NextDefinition::search() const noexcept {
-  if (&dlsym == nullptr || &dlopen == nullptr) return nullptr;
+  if (&dlsym == nullptr) return nullptr;
   if (FindFde* const next = usable(dlsym(RTLD_NEXT, k_name))) return next;
   if (void* const asking = module_of(caller_.load(std::memory_order_relaxed))) {
     if (FindFde* const next = usable(dlsym(asking, k_name))) return next;
     dlclose(asking);
   }
-  void* const run_time = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void* const run_time = open_loaded("libgcc_s.so.1");
   return run_time ? usable(dlsym(run_time, k_name)) : nullptr;
 }
 

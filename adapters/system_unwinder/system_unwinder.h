@@ -12,8 +12,10 @@ namespace jitunwind {
 
 /// How the unwinder of the C++ run-time learns of registered procedures.
 enum class SystemUnwinderPath : std::uint8_t {
-  none,        ///< it does not: it stops at them
-  interposed,  ///< it asks our _Unwind_Find_FDE
+  none,                 ///< it does not: it stops at them
+  interposed,           ///< it asks our _Unwind_Find_FDE
+  registered_sections,  ///< __register_frame, a section for the procedures of each 64 KiB of code
+  registered_fdes,      ///< __register_frame, an FDE a procedure
 };
 
 struct SystemUnwinderStatus {

@@ -1,0 +1,160 @@
+#include "adapters/system_unwinder/frame_tables_p.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "adapters/system_unwinder/fde_encoder_p.h"
+#include "adapters/system_unwinder/level_one_p.h"
+#include "adapters/system_unwinder/refusals_p.h"
+#include "dyn_info/directives.h"
+#include "dyn_info/system_unwinder_seam_p.h"
+#include "sdk/local_space.h"
+#include "unwind_core/emit/eh_frame.h"
+
+// Whoever needs a strong reference would pull a static libgcc's own _Unwind_Find_FDE in.
+extern "C" {
+[[gnu::weak]] void __register_frame(const void* begin);
+[[gnu::weak]] void __deregister_frame(const void* begin);
+[[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
+}
+
+namespace jitunwind {
+namespace {
+
+// A section as two readers want it: a CIE, FDEs, the end. libgcc reads on from where it is told to begin, and skips
+// CIEs; LLVM reads one FDE, and wants its place. A section that begins with an FDE, whose CIE stands before it, is
+// both.
+
+std::uint32_t length_at(const std::byte* entry) noexcept {
+  std::uint32_t length = 0;
+  std::memcpy(&length, entry, sizeof length);
+  return length + 4;
+}
+
+constexpr std::ptrdiff_t k_end_size = 4;
+
+/// The FDE in a copy of what encode_fde() wrote: it is the second entry.
+const std::byte* fde_of(const std::vector<std::byte>& bytes) noexcept { return bytes.data() + length_at(bytes.data()); }
+
+constexpr std::size_t k_probe_size = 16;
+constinit std::array<std::byte, 4 * k_probe_size> probe_code{};  // the first and the third quarter have an FDE
+
+bool is_known(const std::byte* begin) noexcept {
+  return _Unwind_FindEnclosingFunction(pointer_to(address_of(begin + k_probe_size / 2))) == begin;
+}
+
+}  // namespace
+
+FrameContract find_frame_contract() noexcept {
+  if (&__register_frame == nullptr || &__deregister_frame == nullptr || &_Unwind_FindEnclosingFunction == nullptr)
+    return FrameContract::none;
+  const Arch& arch = local_space().arch;
+  static std::array<std::byte, 256> section;  // the unwinder may keep it in mind
+  EhFrameWriter writer(arch, section);
+  writer.begin_cie({});
+  const std::size_t first_fde = writer.size();
+  for (const std::size_t quarter : {0, 2}) {
+    const Addr begin = address_of(&probe_code[quarter * k_probe_size]);
+    writer.begin_fde({begin, begin + k_probe_size}, 0);
+    if (!writer.row(0, entry_row(arch))) return FrameContract::none;
+    writer.end_fde();
+  }
+  writer.terminate();
+  if (!writer.fits()) return FrameContract::none;
+  __register_frame(&section[first_fde]);
+  const bool first = is_known(&probe_code[0]);
+  const bool second = is_known(&probe_code[2 * k_probe_size]);
+  __deregister_frame(&section[first_fde]);
+  if (!first) return FrameContract::none;
+  return second ? FrameContract::section : FrameContract::fde;
+}
+
+/// A procedure in table format may have many FDEs, with gaps between them.
+void FrameTables::encode(const unw_dyn_info_t& procedure, Entry& into) {
+  for (Addr at = procedure.start_ip; at < procedure.end_ip;) {
+    MemoryWindow window;
+    Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
+    ProcedureInfo info;
+    const Found found = dyn_row_source().find_procedure(lookup, info);
+    if (!found) return note_refusal({found.error().code, at, found.error().what});
+    if (!*found || !info.range.contains(at)) {
+      at += local_space().arch.unit;
+      continue;
+    }
+    const Result<DerivedRecord*> record = encode_fde(info, at);
+    at = info.range.end;
+    if (!record) {
+      note_refusal({record.error().code, info.range.begin, record.error().what});
+      continue;
+    }
+    const auto* const begin = static_cast<const std::byte*>((*record)->bytes());
+    const std::byte* const fde = begin + length_at(begin);
+    into.fdes.emplace_back(begin, fde + length_at(fde) + k_end_size);
+    give_back_derived(*record);
+  }
+}
+
+void FrameTables::add(std::span<unw_dyn_info_t* const> procedures) {
+  std::set<Addr> changed;
+  for (unw_dyn_info_t* procedure : procedures) {
+    Entry entry{registration_of(procedure), {}};
+    encode(*procedure, entry);
+    const Addr number = procedure->start_ip >> k_piece_bits;
+    Entry& place = pieces_[number].entries[procedure->start_ip];
+    take_back(place);
+    place = std::move(entry);
+    if (contract_ == FrameContract::fde)
+      for (const Bytes& fde : place.fdes) __register_frame(fde_of(fde));
+    changed.insert(number);
+  }
+  for (const Addr number : changed) replace_section(pieces_[number]);
+}
+
+void FrameTables::take_back(const Entry& entry) const {
+  if (contract_ != FrameContract::fde) return;
+  for (const Bytes& fde : entry.fdes) __deregister_frame(fde_of(fde));
+}
+
+bool FrameTables::remove_gone(Piece& piece) {
+  return std::erase_if(piece.entries, [&](const auto& entry) {
+           if (still_registered(entry.second.key)) return false;
+           take_back(entry.second);
+           return true;
+         }) != 0;
+}
+
+void FrameTables::remove(std::span<unw_dyn_info_t* const> procedures) {
+  std::set<Addr> touched;
+  for (const unw_dyn_info_t* procedure : procedures) touched.insert(procedure->start_ip >> k_piece_bits);
+  for (const Addr number : touched) {
+    const auto piece = pieces_.find(number);
+    if (piece == pieces_.end() || !remove_gone(piece->second)) continue;
+    replace_section(piece->second);
+    if (piece->second.entries.empty()) pieces_.erase(piece);
+  }
+}
+
+void FrameTables::remove_all_gone() {
+  for (auto piece = pieces_.begin(); piece != pieces_.end();) {
+    if (remove_gone(piece->second)) replace_section(piece->second);
+    piece = piece->second.entries.empty() ? pieces_.erase(piece) : std::next(piece);
+  }
+}
+
+/// The new section first, so that what stays is never unknown; then the old one goes.
+void FrameTables::replace_section(Piece& piece) const {
+  if (contract_ != FrameContract::section) return;
+  Bytes section;
+  for (const auto& [start, entry] : piece.entries)
+    for (const Bytes& fde : entry.fdes) section.insert(section.end(), fde.begin(), fde.end() - k_end_size);
+  if (!section.empty()) {
+    section.resize(section.size() + k_end_size);
+    __register_frame(section.data());
+  }
+  section.swap(piece.section);
+  if (!section.empty()) __deregister_frame(section.data());
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,58 @@
+// Registered procedures told to an unwinder that does not ask: by __register_frame, whose argument is a section of CIEs
+// and FDEs for libgcc and one FDE for LLVM's libunwind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dyn_info/registry.h"
+#include "unwind_core/error.h"
+
+namespace jitunwind {
+
+/// What __register_frame takes in this process.
+enum class FrameContract : std::uint8_t { none, section, fde };
+
+/// Tries it out: registers two FDEs of a place that is no code and asks the unwinder for them. `none`: there is no such
+/// function, or the unwinder does not know what was registered with it.
+FrameContract find_frame_contract() noexcept;
+
+/// One set a process. Not signal-safe; the caller sees to it that there is one thread at a time. Allocates.
+class FrameTables {
+ public:
+  explicit FrameTables(FrameContract contract) noexcept : contract_(contract) {}
+
+  void add(std::span<unw_dyn_info_t* const> procedures);
+  /// Takes those out that are not registered any more.
+  void remove(std::span<unw_dyn_info_t* const> procedures);
+  void remove_all_gone();
+
+ private:
+  using Bytes = std::vector<std::byte>;
+  /// One procedure, with as many FDEs as it has, each behind a CIE of its own and in front of the end of a section.
+  struct Entry {
+    RegistrationKey key{};
+    std::vector<Bytes> fdes;
+  };
+  /// What begins in one aligned piece of the address space. libgcc 12 keeps tables by their lowest address and looks
+  /// into one of them only, so tables must not interleave.
+  struct Piece {
+    std::map<Addr, Entry> entries;  // by start of the code
+    Bytes section;                  // of all of them, where the unwinder wants sections
+  };
+  static constexpr unsigned k_piece_bits = 16;
+
+  static void encode(const unw_dyn_info_t& procedure, Entry& into);
+  bool remove_gone(Piece& piece);
+  void take_back(const Entry& entry) const;
+  void replace_section(Piece& piece) const;
+
+  const FrameContract contract_;
+  std::map<Addr, Piece> pieces_;
+};
+
+}  // namespace jitunwind
