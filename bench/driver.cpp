@@ -25,21 +25,23 @@ constexpr const char* k_reference = "jitunwind";
 constexpr const char* k_again = "jitunwind again";
 constexpr const char* k_walk = "walk";
 constexpr const char* k_registration = "registration";
+constexpr const char* k_throw = "throw";
 
 struct Peer {
   const char* title;
   const char* program;
   const char* needs;  ///< what was not there when the program was not built
   bool registers;
+  bool throws;  ///< by libgcc_s
 };
 
 constexpr std::array<Peer, 6> k_peers{{
-    {k_reference, "bench_jitunwind", "", true},
-    {"libgcc " JITUNWIND_GCC_VERSION, "bench_libgcc", "", true},
-    {"nongnu 1.6.2", "bench_nongnu", "libunwind8 or the headers of libunwind-dev", true},
-    {"LLVM 19", "bench_llvm", "libunwind-19 or the headers of libunwind-19-dev", true},
-    {"limit", "bench_frame_pointer", "", false},
-    {k_again, "bench_jitunwind", "", true},
+    {k_reference, "bench_jitunwind", "", true, true},
+    {"libgcc " JITUNWIND_GCC_VERSION, "bench_libgcc", "", true, true},
+    {"nongnu 1.6.2", "bench_nongnu", "libunwind8 or the headers of libunwind-dev", true, false},
+    {"LLVM 19", "bench_llvm", "libunwind-19 or the headers of libunwind-19-dev", true, false},
+    {"limit", "bench_frame_pointer", "", false, false},
+    {k_again, "bench_jitunwind", "", true, true},
 }};
 
 struct Options {
@@ -99,7 +101,9 @@ void run_round(std::size_t round, const std::string& group, const Options& optio
   for (std::size_t i = 0; i < k_peers.size(); ++i) {
     const Peer& peer = k_peers[round % 2 == 0 ? i : k_peers.size() - 1 - i];
     const std::filesystem::path program = options.folder / peer.program;
-    if (!std::filesystem::exists(program) || (group == k_registration && !peer.registers)) continue;
+    if (!std::filesystem::exists(program) || (group == k_registration && !peer.registers) ||
+        (group == k_throw && !peer.throws))
+      continue;
     show_progress(group + ", round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) + ": " +
                   peer.title);
     const std::optional<std::string> text = run(program, group, options);
@@ -125,6 +129,8 @@ void print(const Results& results) {
        {k_reference, "register_procedure"},
        k_again},
       {"Lookup of static code, N registered, ns", "lookup_static/", {k_reference, "register_procedure"}, k_again},
+      {"Throw, kind of frames / depth / others registered, ns", "throw/", {k_reference, "libgcc_s"}, k_again},
+      {"First throw after N registrations, ns", "first_throw/", {k_reference, "libgcc_s"}, k_again},
   };
   for (const bench::TableOptions& table : tables) std::cout << results.table(table);
 }
@@ -163,7 +169,7 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group : {k_walk, k_registration}) {
+  for (const std::string group : {k_walk, k_registration, k_throw}) {
     for (std::size_t round = 0; round < options.rounds; ++round) run_round(round, group, options, results, kept);
   }
   show_progress("");

@@ -1,0 +1,113 @@
+// Throwing: time for one exception that is thrown at the end of a stack and caught at its beginning, through C++
+// functions, or every fourth made at run time; with many other procedures registered, or none.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+
+#include "bench/measurements.h"
+#include "bench/stack.h"
+
+namespace bench {
+
+namespace {
+
+constexpr std::array<std::size_t, 4> k_depths{1, 10, 50, 200};
+constexpr std::array<std::size_t, 4> k_others{0, 1000, 100'000, 1'000'000};
+constexpr std::size_t k_jit_every = 4;
+constexpr std::size_t k_on_stack = 64;
+
+void throw_one(Context*) { throw 1; }
+
+/// Functions made at run time: the first k_on_stack are for stacks, the others are only registered.
+const JitArena& arena(std::size_t others) {
+  static std::unique_ptr<JitArena> made;
+  const std::size_t count = k_on_stack + others;
+  if (!made || made->functions().size() < count) made = std::make_unique<JitArena>(count);
+  return *made;
+}
+
+class Registered {
+ public:
+  explicit Registered(const JitArena& arena, std::size_t count) : count_(count) {
+    registrar_.prepare(arena.functions().first(count_));
+    for (std::size_t i = 0; i < count_; ++i) registrar_.register_function(i);
+  }
+  ~Registered() {
+    for (std::size_t i = 0; i < count_; ++i) registrar_.cancel_function(i);
+  }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+
+ private:
+  Registrar& registrar_ = *registrars().front();
+  std::size_t count_;
+};
+
+std::vector<StackFunction> stack(std::size_t depth, bool with_jit, const JitArena& arena) {
+  std::vector<StackFunction> functions;
+  for (std::size_t i = 0; i < depth; ++i) {
+    // At depth 1 the only function is one.
+    const bool jit = with_jit && i % k_jit_every == std::min(depth, k_jit_every) - 1;
+    functions.push_back(jit ? arena.entry(i / k_jit_every) : static_function(i));
+  }
+  functions.push_back(throw_one);
+  return functions;
+}
+
+bool throw_and_catch(const std::vector<StackFunction>& functions) {
+  Context context{};
+  try {
+    run_stack(functions, context);
+  } catch (int) {
+    return true;
+  }
+  return false;
+}
+
+void throws(benchmark::State& state, std::size_t depth, bool with_jit, std::size_t others) {
+  const JitArena& made = arena(others);
+  const Registered registered(made, with_jit || others != 0 ? k_on_stack + others : 0);
+  const std::vector<StackFunction> functions = stack(depth, with_jit, made);
+  if (!throw_and_catch(functions)) return state.SkipWithError("not caught");
+  for (auto _ : state) benchmark::DoNotOptimize(throw_and_catch(functions));
+  state.SetItemsProcessed(state.iterations());
+}
+
+void first_throw(benchmark::State& state, std::size_t others) {
+  const JitArena& made = arena(others);
+  const std::vector<StackFunction> functions = stack(1, true, made);
+  (void)throw_and_catch(stack(1, false, made));
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto registered = std::make_unique<Registered>(made, k_on_stack + others);
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(throw_and_catch(functions));
+    state.PauseTiming();
+    registered.reset();
+    state.ResumeTiming();
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+}  // namespace
+
+void add_throw_benchmarks(std::size_t max_functions) {
+  const Registrar& registrar = *registrars().front();
+  for (const std::size_t others : k_others) {
+    if (others > std::min(max_functions, registrar.max_functions())) continue;
+    for (const bool with_jit : {false, true}) {
+      for (const std::size_t depth : k_depths) {
+        const std::string name = std::string("throw/libgcc_s/") + (with_jit ? "jit/" : "static/") +
+                                 std::to_string(depth) + "/" + std::to_string(others);
+        benchmark::RegisterBenchmark(name.c_str(), [=](auto& state) { throws(state, depth, with_jit, others); });
+      }
+    }
+    const std::string name = "first_throw/libgcc_s/" + std::to_string(others);
+    benchmark::RegisterBenchmark(name.c_str(), [=](auto& state) { first_throw(state, others); })->Iterations(3);
+  }
+}
+
+}  // namespace bench
