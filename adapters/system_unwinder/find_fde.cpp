@@ -28,9 +28,11 @@ constinit NextDefinition next_definition(&jitunwind_find_fde);
 /// `next`: asked where the procedure is not ours.
 template <class Next>
 const void* find(void* pc, EhBases* bases, Next next) noexcept {
-  const RegisteredFde registered = find_registered_fde(pc);
-  if (registered.kind == RegisteredFde::Kind::not_registered) return next();
-  if (registered.kind == RegisteredFde::Kind::found) *bases = registered.bases;
+  RegisteredFde registered;
+  const RegisteredFde::Kind kind = find_registered_fde(pc, registered);
+  if (kind == RegisteredFde::Kind::not_registered) return next();
+  if (kind == RegisteredFde::Kind::none) return nullptr;
+  *bases = registered.bases;
   return registered.fde;
 }
 

@@ -16,17 +16,20 @@ namespace {
 
 constinit const LocalMemory k_memory;
 
-RegisteredFde found(const void* fde, Addr function, Addr data) noexcept {
-  return {RegisteredFde::Kind::found, fde, {nullptr, pointer_to(data), pointer_to(function)}};
+using Kind = RegisteredFde::Kind;
+
+Kind found(const void* fde, Addr function, Addr data, RegisteredFde& out) noexcept {
+  out = {fde, {nullptr, pointer_to(data), pointer_to(function)}};
+  return Kind::found;
 }
 
-RegisteredFde found(const DerivedRecord& record) noexcept {
-  return found(record.data, record.covers.begin, record.base);
+Kind found(const DerivedRecord& record, RegisteredFde& out) noexcept {
+  return found(record.data, record.covers.begin, record.base, out);
 }
 
-RegisteredFde refuse(const Error& error, Addr pc) noexcept {
+Kind refuse(const Error& error, Addr pc) noexcept {
   note_refusal({error.code, pc, error.what});
-  return {RegisteredFde::Kind::none};
+  return Kind::none;
 }
 
 /// A table with more than one entry has FDEs of its own for many procedures.
@@ -52,14 +55,14 @@ bool can_be_handed_out(const ProcedureInfo& procedure) noexcept {
 }
 
 /// The procedure's FDE, made now and published. None: it was cancelled meanwhile, ask again.
-std::optional<RegisteredFde> make(Addr pc) noexcept {
+std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
   RegistrationKey key;
   bool many = false;
   {
     const ProcedureHold hold(pc);
     if (hold.failed()) return refuse({ErrorCode::too_deep, pc, "look-ups of procedures nested too deeply"}, pc);
-    if (!hold.info()) return RegisteredFde{};
-    if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record);
+    if (!hold.info()) return Kind::not_registered;
+    if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record, out);
     key = hold.key();
     many = has_many_entries(*hold.info());
   }
@@ -69,10 +72,10 @@ std::optional<RegisteredFde> make(Addr pc) noexcept {
     Lookup lookup(local_space(), CodeAddress::interrupted(pc), window);
     const Found known = dyn_row_source().find_procedure(lookup, procedure);
     if (!known) return refuse(known.error(), pc);
-    if (!*known) return RegisteredFde{};
+    if (!*known) return Kind::not_registered;
   }
   if (many && can_be_handed_out(procedure))
-    return found(pointer_to(procedure.unwind_info), procedure.range.begin, procedure.gp);
+    return found(pointer_to(procedure.unwind_info), procedure.range.begin, procedure.gp, out);
   // Without a hold, since ALIAS may lead to sources that wait; so the result may be that of two procedures.
   const Result<DerivedRecord*> record = encode_fde(procedure, pc);
   if (!record) return refuse(record.error(), pc);
@@ -81,23 +84,30 @@ std::optional<RegisteredFde> make(Addr pc) noexcept {
     give_back_derived(*record);
     return std::nullopt;
   }
-  return found(*publish_derived(hold, *record));
+  return found(*publish_derived(hold, *record), out);
+}
+
+/// Out of the way of those who ask about other code.
+[[gnu::noinline]] Kind find_or_make(Addr pc, RegisteredFde& out) noexcept {
+  const DerivedAnswer known = find_derived(pc);
+  if (known.kind == DerivedAnswer::Kind::found) return found(*known.record, out);
+  if (known.kind == DerivedAnswer::Kind::no_procedure) return Kind::not_registered;
+  const int saved = errno;
+  constexpr int k_attempts = 8;  // each fails only because the code was cancelled under the unwinder
+  std::optional<Kind> made;
+  for (int i = 0; i < k_attempts && !made; ++i) made = make(pc, out);
+  errno = saved;
+  return made.value_or(Kind::not_registered);
 }
 
 }  // namespace
 
-RegisteredFde find_registered_fde(const void* at) noexcept {
+RegisteredFde::Kind find_registered_fde(const void* at, RegisteredFde& out) noexcept {
   const Addr pc = address_of(at);
-  const DerivedAnswer known = find_derived(pc);
-  if (known.kind == DerivedAnswer::Kind::found) return found(*known.record);
-  if (known.kind == DerivedAnswer::Kind::no_procedure)
-    return {is_probe(at) ? RegisteredFde::Kind::probe : RegisteredFde::Kind::not_registered};
-  const int saved = errno;
-  constexpr int k_attempts = 8;  // each fails only because the code was cancelled under the unwinder
-  std::optional<RegisteredFde> made;
-  for (int i = 0; i < k_attempts && !made; ++i) made = make(pc);
-  errno = saved;
-  return made ? *made : RegisteredFde{};
+  if (may_be_registered(pc)) {
+    if (const Kind kind = find_or_make(pc, out); kind != Kind::not_registered) return kind;
+  }
+  return is_probe(at) ? Kind::none : Kind::not_registered;
 }
 
 }  // namespace jitunwind

@@ -10,18 +10,16 @@ namespace jitunwind {
 struct RegisteredFde {
   enum class Kind : std::uint8_t {
     not_registered,  ///< none of ours: whoever is next knows
-    none,            ///< ours, but what is known cannot be said in an FDE, or there is no memory for it
-    probe,           ///< the question was asked to see whether it arrives
+    none,            ///< ours, but what is known cannot be said in an FDE, or there is no memory for it; or the probe's
     found,
   };
-  Kind kind = Kind::not_registered;
-  const void* fde = nullptr;  ///< valid until the procedure is cancelled
-  EhBases bases{};
+  const void* fde;  ///< valid until the procedure is cancelled
+  EhBases bases;
 };
 
-/// No lock, no malloc, no waiting. The first question about a procedure encodes its rows, in some microseconds; any
-/// later one is a look into the index. Signal-safe. Thread-safe.
-RegisteredFde find_registered_fde(const void* pc) noexcept;
+/// `out` is set where it is found. No lock, no malloc, no waiting. The first question about a procedure encodes its
+/// rows, in some microseconds; any later one is a look into the index. Signal-safe. Thread-safe.
+RegisteredFde::Kind find_registered_fde(const void* pc, RegisteredFde& out) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

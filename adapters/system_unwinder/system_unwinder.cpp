@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <new>
@@ -17,10 +16,6 @@ extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
 
 namespace jitunwind {
 namespace {
-
-/// No code. The unwinder may look at the byte before the address that it is asked about.
-constinit std::array<std::byte, 2> probe_place{};
-constinit std::atomic<unsigned> probes_seen{0};
 
 /// Whether a question to the unwinder arrives at our definition. One that another thread has asked meanwhile is as
 /// good.
@@ -71,12 +66,6 @@ void attach_once() noexcept {
 }
 
 }  // namespace
-
-bool is_probe(const void* pc) noexcept {
-  if (pc < &probe_place[0] || pc > &probe_place[1]) return false;
-  probes_seen.fetch_add(1, std::memory_order_relaxed);
-  return true;
-}
 
 void attach_system_unwinder() noexcept {
   pthread_once(&attached, [] { attach_once(); });
