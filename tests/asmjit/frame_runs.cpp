@@ -11,10 +11,9 @@
 #include "adapters/asmjit/asmjit_runtime.h"
 #include "dyn_info/directives.h"
 #include "tests/asmjit/asmjit_names.h"
+#include "tests/support/call_below.h"
 #include "tests/support/described_code.h"
 #include "tests/support/single_step.h"
-
-extern "C" void jitunwind_marked_call(void (*target)());
 
 namespace jitunwind::test {
 namespace {
@@ -123,8 +122,9 @@ void Batch::run(const std::vector<RegNum>& preserved, bool registered) {
   SingleStepOptions options;
   options.preserved = preserved;
   const auto body = [this] {
-    // Twice: some procedures take turns between two ways out.
-    for (void (*entry)() : entries_) jitunwind_marked_call(entry), jitunwind_marked_call(entry);
+    // Twice: some procedures take turns between two ways out; and what realigned frames make of SP depends on where it
+    // was.
+    for (void (*entry)() : entries_) call_below(entry, 0), call_below(entry, 16);
     return 0;
   };
   const SingleStepRun run = single_step(procedures_, body, judges, options);
