@@ -155,6 +155,7 @@ Found DynRowSource::find_row(Lookup& lookup, FrameRow& out) const noexcept {
     if (*answer == Answer::directives && outcome.state.alias()) {
       if (alias) outcome.state.add_changes(*alias);
       alias = outcome.state;
+      lookup.about_other_code = true;
       at = *alias->alias();
       continue;
     }

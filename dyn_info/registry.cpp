@@ -113,6 +113,7 @@ void put_in(NodeId id) noexcept {
   node.state.store(state.with(Life::live).word(), std::memory_order_release);
   r.list.push_front(id);
   r.index.insert(id);
+  r.changes.count(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
   r.registered.store(r.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
@@ -306,6 +307,8 @@ RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept {
   const RegisteredNode found = r.nodes.find(procedure);
   return found.state.live() ? RegistrationKey{found.state.registration(), found.node} : RegistrationKey{};
 }
+
+std::uint64_t registration_changes(std::uint64_t pc) noexcept { return r.changes.number(pc); }
 
 unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); }
 

@@ -69,6 +69,10 @@ struct RegistrationKey {
 /// For caches of what a ProcedureHold led to: one load. Signal-safe.
 bool still_registered(RegistrationKey key) noexcept;
 
+/// A number that is another one after any procedure that covers `pc` was registered, cancelled or retired, when that
+/// call has returned. For caches: taken before a lookup, it says later whether the answer still holds. Signal-safe.
+std::uint64_t registration_changes(std::uint64_t pc) noexcept;
+
 /// A lookup's hold on the newest procedure that covers `pc`. While it lives, `info()` and what it points to stay valid.
 /// No lock, no allocation, no waiting; right in a signal handler that interrupted a writer, or another lookup, on the
 /// same thread at any instruction. Must be an automatic variable, and must not live across user code. A jump out of its

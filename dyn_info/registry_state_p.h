@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dyn_info/code_versions_p.h"
 #include "dyn_info/derived_records_p.h"
 #include "dyn_info/procedure_index_p.h"
 #include "dyn_info/procedure_list_p.h"
@@ -24,6 +25,8 @@ struct RegistryState {
   ReaderSlots slots;
   /// A lookup has asked a question since the last time questions were answered.
   alignas(64) std::atomic<bool> questions{false};
+
+  CodeChanges changes;
 
   WriterLock lock;
   // For the holder of the lock.

@@ -148,9 +148,15 @@ bool own_thread_holds(NodeId id) noexcept {
 }
 
 bool mark_dead(RegisteredNode found) noexcept {
+  if (!found.state.live()) return false;
+  ProcedureNode& node = r.nodes[found.node];
+  const std::uint64_t start = node.start.load(std::memory_order_acquire);
+  const std::uint64_t end = node.end.load(std::memory_order_acquire);
   std::uint64_t live = found.state.word();
-  return found.state.live() && r.nodes[found.node].state.compare_exchange_strong(
-                                   live, found.state.with(Life::dead).word(), std::memory_order_seq_cst);
+  if (!node.state.compare_exchange_strong(live, found.state.with(Life::dead).word(), std::memory_order_seq_cst))
+    return false;
+  r.changes.count(start, end);
+  return true;
 }
 
 void prefetch_neighbours(NodeId id) noexcept {

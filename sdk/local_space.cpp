@@ -6,6 +6,7 @@
 #include <new>
 
 #include "dyn_info/directives.h"
+#include "dyn_info/registry.h"
 #include "unwind_core/local_modules.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/sources.h"
@@ -15,12 +16,33 @@ namespace {
 
 constinit const LocalMemory k_memory;
 
+/// What is registered comes before what modules say, so that both count everywhere.
+class LocalCodeVersions final : public CodeVersions {
+ public:
+  constexpr LocalCodeVersions() = default;
+  std::uint64_t version(Addr at, ModuleVersion& walked) const noexcept override {
+    const std::uint64_t registrations = registration_changes(at) + 1;
+    if (!walked.range.contains(at)) {
+      ModuleVersion module;
+      if (!find_module_version(at, module)) return registrations;
+      walked = module;
+    }
+    if (walked.version == 0) return 0;
+    const std::uint64_t version = walked.version + registrations * 0x9e3779b97f4a7c15u;
+    return version == 0 ? 1 : version;
+  }
+};
+
+constinit const LocalCodeVersions k_versions;
+constinit RowTable row_table;
+
 struct LocalSpace {
   std::array<const RowSource*, 8> rows{&dyn_row_source(),      &eh_frame_source(),     &debug_frame_source(),
                                        &signal_frame_source(), &plt_stub_source(),     &bad_call_source(),
                                        &leaf_source(),         &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
-  AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names};
+  RowCache row_cache{CompactLayout(*host_arch()), k_versions, row_table};
+  AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache};
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads

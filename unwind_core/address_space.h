@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "unwind_core/row_cache.h"
 #include "unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)
@@ -16,6 +17,7 @@ struct AddressSpace {
   const ModuleFinder& modules;
   std::span<const RowSource* const> row_sources;
   std::span<const NameSource* const> name_sources;
+  const RowCache* row_cache = nullptr;  ///< null: every step makes its row
 
   /// The first source that has a row, or the first error; false when no source covers the address.
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept;

@@ -92,8 +92,12 @@ Result<bool> Cursor::stop(StopReason reason, const Error& error) noexcept {
 }
 
 Status Cursor::find_row(FrameRow& out) noexcept {
-  Lookup question = lookup();
-  const Found found = space_->find_row(question, out);
+  Lookup asked = lookup();
+  return find_row(asked, out);
+}
+
+Status Cursor::find_row(Lookup& asked, FrameRow& out) noexcept {
+  const Found found = space_->find_row(asked, out);
   if (!found) return found.error();
   row_known_ = true;
   origin_ = *found ? out.origin : RowOrigin::none;
@@ -114,14 +118,55 @@ bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
   return false;
 }
 
+bool Cursor::is_seen_again(Addr pc, Addr cfa, Addr caller_sp) noexcept {
+  return (pc == this->pc() && caller_sp == sp()) || repeats(pc, cfa);
+}
+
+Result<bool> Cursor::stop_in_cycle(Addr pc) noexcept {
+  return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, pc, "caller is a frame seen before"});
+}
+
+void Cursor::arrive(CodeAddress address) noexcept {
+  address_ = address;
+  ++depth_;
+  row_known_ = false;
+  pc_written_ = false;
+  sp_written_ = false;
+  pushed_arguments_ = 0;
+}
+
+RowTable::Question Cursor::cache_question() noexcept {
+  return space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : RowTable::Question{};
+}
+
+std::optional<Result<bool>> Cursor::step_by_cache(const RowTable::Question& question) noexcept {
+  RowTable::Answer known;
+  if (question.version == 0 || !space_->row_cache->table.find(question, known)) return std::nullopt;
+  const CompactLayout& layout = space_->row_cache->layout;
+  const auto caller = find_caller(known.row, layout, space_->memory, window_, registers_);
+  if (!caller || caller->pc == 0) return std::nullopt;
+  const Addr caller_sp = caller->cfa + static_cast<std::uint64_t>(std::int64_t{space_->arch.caller_sp_bias});
+  if (is_seen_again(caller->pc, caller->cfa, caller_sp)) return stop_in_cycle(caller->pc);
+  restore(known.row, layout, *caller, registers_);
+  arrive(CodeAddress::returned_to(caller->pc));
+  return true;
+}
+
 Result<bool> Cursor::step() noexcept {
   if (stop_ == StopReason::outermost) return false;
   if (stop_ != StopReason::none) return error_;
   if (depth_ == k_max_frames) return stop(StopReason::limit, {ErrorCode::frame_limit, pc(), "frame limit of a walk"});
+  const RowTable::Question question = cache_question();
+  if (const auto stepped = step_by_cache(question)) return *stepped;
+  return step_by_row(question);
+}
 
+Result<bool> Cursor::step_by_row(const RowTable::Question& question) noexcept {
   FrameRow row;
-  if (const Status found = find_row(row); !found)
+  Lookup asked = lookup();
+  if (const Status found = find_row(asked, row); !found)
     return stop(found.error().code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, found.error());
+  if (question.version != 0 && !asked.about_other_code) space_->row_cache->keep(question, row);
 
   Caller caller;
   const Status applied = apply_row(row, registers_, space_->arch, space_->memory, window_, caller);
@@ -129,19 +174,12 @@ Result<bool> Cursor::step() noexcept {
   if (caller.outermost || caller.pc == 0) return stop(StopReason::outermost, {});
 
   const Addr caller_sp = caller.registers.get(space_->arch.column(space_->arch.sp)).value_or(0);
-  const bool stands_still = caller.pc == pc() && caller_sp == sp();
-  if (stands_still || repeats(caller.pc, caller.cfa))
-    return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, caller.pc, "caller is a frame seen before"});
+  if (is_seen_again(caller.pc, caller.cfa, caller_sp)) return stop_in_cycle(caller.pc);
 
   if (row.signal_frame && space_->arch.sigframe_ucontext >= 0)
     signal_ = {sp() + static_cast<std::uint64_t>(space_->arch.sigframe_ucontext), pc(), depth_ + 1};
   registers_ = caller.registers;
-  address_ = row.signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc);
-  ++depth_;
-  row_known_ = false;
-  pc_written_ = false;
-  sp_written_ = false;
-  pushed_arguments_ = 0;
+  arrive(row.signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc));
   return true;
 }
 
@@ -163,19 +201,27 @@ Result<ProcedureName> Cursor::name(std::span<char> into) noexcept {
   return name;
 }
 
-RowOrigin Cursor::origin() noexcept {
-  if (!row_known_) {
-    FrameRow row;
-    if (!find_row(row)) return row_known_ ? origin_ : RowOrigin::none;
+Status Cursor::know_row() noexcept {
+  if (row_known_) return Done{};
+  RowTable::Answer known;
+  const RowTable::Question question = cache_question();
+  if (question.version != 0 && space_->row_cache->table.find(question, known)) {
+    row_known_ = true;
+    origin_ = known.origin;
+    signal_frame_ = false;
+    return Done{};
   }
-  return origin_;
+  FrameRow row;
+  return find_row(row);
+}
+
+RowOrigin Cursor::origin() noexcept {
+  const Status known = know_row();
+  return known || row_known_ ? origin_ : RowOrigin::none;
 }
 
 Result<bool> Cursor::is_signal_frame() noexcept {
-  if (!row_known_) {
-    FrameRow row;
-    if (const Status found = find_row(row); !found) return found.error();
-  }
+  if (const Status known = know_row(); !known) return known.error();
   if (origin_ == RowOrigin::none) return Error{ErrorCode::no_info, pc(), "no unwind information for this pc"};
   return signal_frame_;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -100,11 +101,22 @@ class Cursor {
   Status write_place(const SaveLocation& place, std::uint64_t value) noexcept;
   void go_on_at(Addr pc) noexcept;
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
+  Result<bool> stop_in_cycle(Addr pc) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;
+  bool is_seen_again(Addr pc, Addr cfa, Addr caller_sp) noexcept;
+  void arrive(CodeAddress address) noexcept;
+  RowTable::Question cache_question() noexcept;
+  /// Nothing: the cache does not help here.
+  std::optional<Result<bool>> step_by_cache(const RowTable::Question& question) noexcept;
+  Result<bool> step_by_row(const RowTable::Question& question) noexcept;
+  Status find_row(Lookup& asked, FrameRow& out) noexcept;
+  /// Sets origin_ and signal_frame_.
+  Status know_row() noexcept;
 
   const AddressSpace* space_;
   RegisterFile registers_;
   MemoryWindow window_;
+  ModuleVersion module_{};  // the module met last
   CodeAddress address_;
   std::uint32_t depth_ = 0;
   StopReason stop_ = StopReason::none;

@@ -14,6 +14,7 @@
 #include "unwind_core/image/module_cache_p.h"
 #include "unwind_core/local_modules_p.h"
 #include "unwind_core/memory/local.h"
+#include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/module_memo_p.h"
 #include "unwind_core/row_source.h"
 
@@ -123,23 +124,68 @@ LoadedObjectKey key_of(const dl_find_object& found) noexcept {
           found.dlfo_link_map->l_addr,   address(found.dlfo_link_map->l_ld), address(found.dlfo_eh_frame)};
 }
 
+bool find_object(Addr at, dl_find_object& out) noexcept {
+  return ::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) == 0;
+}
+
+/// Build ids that cannot be looked at without a probe count as none.
+Addr identity_of(AddrRange map, MemoryWindow& window) noexcept {
+  const std::byte* const head = LocalMemory().view(map.begin, k_page, window);
+  if (!head) return 0;
+  const auto image = ElfImage::parse_loaded(view(map).bytes, k_page);
+  const auto id = image ? image->build_id() : std::span<const std::byte>{};
+  if (id.size() < sizeof(std::uint64_t) || id.data() + sizeof(std::uint64_t) > head + k_page) return 0;
+  return reinterpret_cast<std::uintptr_t>(id.data());
+}
+
+/// Looks at the object itself. What is kept of it is complete but for what depends on the address in question.
+bool remember(const dl_find_object& found, const LoadedObjectKey& key, Addr at, RememberedModule& out) noexcept {
+  MemoryWindow window;
+  const AddrRange map{key.map_begin, key.map_end};
+  const auto headers = headers_of(map, window);
+  if (headers.empty() || !describe({key.load_bias, found.dlfo_link_map->l_name, headers}, at, out.module)) return false;
+  out.identity = identity_of(map, window);
+  memo.keep(key, out);
+  return true;
+}
+
 bool find_by_dl_find_object(Addr at, Module& out) noexcept {
   dl_find_object found;
-  if (::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &found) != 0) return false;
+  if (!find_object(at, found)) return false;
   const LoadedObjectKey key = key_of(found);
-  if (memo.find(key, at, out)) {
-    out.path = path_of(found.dlfo_link_map->l_name);
-    return true;
-  }
-  MemoryWindow window;
-  const auto headers = headers_of({key.map_begin, key.map_end}, window);
-  if (headers.empty()) return find_by_iteration(at, out);
-  if (!describe({key.load_bias, found.dlfo_link_map->l_name, headers}, at, out)) return false;
-  memo.keep(key, out);
+  RememberedModule remembered;
+  // One text segment is remembered of each module; most have no other.
+  const bool known = memo.find(key, remembered) && remembered.module.text.contains(at);
+  if (!known && !remember(found, key, at, remembered)) return find_by_iteration(at, out);
+  out = remembered.module;
+  out.path = path_of(found.dlfo_link_map->l_name);
+  return true;
+}
+
+std::uint64_t version_of(const LoadedObjectKey& key, Addr identity) noexcept {
+  const std::uint64_t word = raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity)));
+  std::uint64_t version = word;
+  for (const Addr part : {key.map_begin, key.map_end, key.link_map, key.load_bias, key.dynamic, key.eh_frame_hdr})
+    version = (version ^ part) * 0x9e3779b97f4a7c15u;
+  return version == 0 ? 1 : version;
+}
+
+bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
+  dl_find_object found;
+  if (!find_object(at, found)) return false;
+  const LoadedObjectKey key = key_of(found);
+  RememberedModule remembered;
+  const bool known = memo.find(key, remembered) || remember(found, key, at, remembered);
+  out.range = {key.map_begin, key.map_end};
+  out.version = known && remembered.identity != 0 ? version_of(key, remembered.identity) : 0;
   return true;
 }
 #else
 bool find_by_dl_find_object(Addr at, Module& out) noexcept { return find_by_iteration(at, out); }
+bool version_by_dl_find_object(Addr, ModuleVersion& out) noexcept {
+  out = {};
+  return true;
+}
 #endif
 
 /// The module as it is in memory; none when its headers are not where linkers put them.
@@ -200,6 +246,12 @@ constinit const LocalModulesByIteration k_modules_by_iteration;
 
 const ModuleFinder& local_modules() noexcept { return k_modules; }
 const ModuleFinder& local_modules_by_iteration() noexcept { return k_modules_by_iteration; }
+
+bool find_module_version(Addr at, ModuleVersion& out) noexcept {
+  if (has_dl_find_object()) return version_by_dl_find_object(at, out);
+  out = {};
+  return true;
+}
 
 bool has_dl_find_object() noexcept {
 #ifdef DLFO_EH_SEGMENT_TYPE

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "unwind_core/module.h"
+#include "unwind_core/row_cache.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -9,6 +10,11 @@ namespace jitunwind {
 /// Asks _dl_find_object (glibc 2.35), which takes no lock; where it is missing dl_iterate_phdr, which does: then a walk
 /// in a signal handler that interrupted dlopen may deadlock. Constant-initialised, never destroyed.
 const ModuleFinder& local_modules() noexcept;
+
+/// The version of the module that covers `at`: differs from that of any other that was there before, by its build id
+/// and by what the dynamic linker says of it. False: there is none. Version 0 where that cannot be told: an object
+/// without build id, or no _dl_find_object. Signal-safe.
+bool find_module_version(Addr at, ModuleVersion& out) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -10,8 +10,8 @@
 
 namespace jitunwind {
 
-/// What the dynamic linker says of a loaded object. A module remembered under all of it is that object or one laid out
-/// alike that took its place: what is remembered are places, never contents.
+/// What the dynamic linker says of a loaded object. What is remembered under all of it is of that object, or of one
+/// that is laid out alike and took its place: places are remembered, never contents.
 struct LoadedObjectKey {
   Addr map_begin = 0;
   Addr map_end = 0;
@@ -22,19 +22,22 @@ struct LoadedObjectKey {
   friend bool operator==(const LoadedObjectKey&, const LoadedObjectKey&) = default;
 };
 
+struct RememberedModule {
+  Module module;
+  Addr identity = 0;  ///< 8 bytes of its build id in the first page of its mapping; 0: there are none
+};
+
 /// A direct-mapped cache behind sequence locks that nobody waits for: a reader that meets a writer finds nothing, a
 /// writer that meets another leaves. Thread-safe and signal-safe; constant-initialised, never freed.
 class ModuleMemo {
  public:
-  /// True where `out` was remembered, and is about `at`: its `text` holds it.
-  bool find(const LoadedObjectKey& key, Addr at, Module& out) const noexcept;
-  /// Keeps `module` unless it lacks text.
-  void keep(const LoadedObjectKey& key, const Module& module) noexcept;
+  bool find(const LoadedObjectKey& key, RememberedModule& out) const noexcept;
+  void keep(const LoadedObjectKey& key, const RememberedModule& module) noexcept;
 
  private:
   struct Contents {
     LoadedObjectKey key;
-    Module module;
+    RememberedModule remembered;
   };
   static constexpr std::size_t k_words = sizeof(Contents) / sizeof(std::uint64_t);
   static constexpr std::size_t k_slots = 64;

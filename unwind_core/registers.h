@@ -54,6 +54,8 @@ class RegisterFile {
   }
   void forget(int column) noexcept { known_ &= ~(std::uint64_t{1} << column); }
   void clear() noexcept { known_ = 0; }
+  /// Forgets all columns but those whose bits are set.
+  void keep_only(std::uint64_t columns) noexcept { known_ &= columns; }
 
  private:
   enum class Where : std::uint8_t { none, memory, reg };

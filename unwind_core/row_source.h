@@ -28,6 +28,7 @@ class Lookup {
   MemoryWindow& window;
   const RegisterFile* registers;  ///< of the frame in question; null when asked about code that is not on a stack
   unsigned alias_depth = 0;       ///< ALIAS directives followed so far
+  bool about_other_code = false;  ///< set by the source: the answer depends on code elsewhere, which may change alone
 
   /// The module that covers `at`; null when there is none.
   const Module* module() noexcept;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "unwind_core/errno_keeper_p.h"
+#include "unwind_core/memory/raw_access_p.h"
 
 namespace jitunwind {
 namespace {
@@ -16,13 +17,6 @@ namespace {
 // The smallest page of any CPU that Linux runs on. Larger pages are probed more often than needed, never less.
 constexpr Addr k_page = 4096;
 constexpr Addr page_of(Addr at) noexcept { return at & ~(k_page - 1); }
-
-// Frames of other functions, red zones and freed frames are poisoned by AddressSanitizer, and other threads may write
-// what a walk reads: both are what an unwinder is for, so that the raw accesses are left uninstrumented. They are
-// volatile, lest the compiler makes a call of memcpy of them, which the sanitizers intercept.
-#define JITUNWIND_RAW_ACCESS __attribute__((no_sanitize_address, no_sanitize_thread))
-
-using UnalignedWord __attribute__((may_alias, aligned(1))) = std::uint64_t;
 
 template <class T>
 T* host_pointer(Addr at) noexcept {

@@ -1,0 +1,249 @@
+// Rows that were found before are forgotten when what they came from changes: registered, cancelled, retired, replaced,
+// aliased code; modules that come and go.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "dyn_info/registry.h"
+#include "sdk/local_space.h"
+#include "tests/rows/row_case.h"
+#include "unwind_core/context.h"
+#include "unwind_core/cursor.h"
+#include "unwind_core/local_modules.h"
+
+namespace jitunwind::test {
+namespace {
+
+using rows::CaseProcedure;
+using rows::CaseRegion;
+
+const Arch& k_arch = arch::x86_64;
+// Nothing is mapped there; look-ups read no code.
+constexpr Addr k_code = 0x210000000000;
+
+std::vector<unw_dyn_op_t> ops(std::initializer_list<std::string> texts) {
+  std::vector<unw_dyn_op_t> made;
+  for (const std::string& text : texts) made.push_back(rows::parse_directive(text.c_str(), k_arch));
+  return made;
+}
+
+/// A procedure at k_code whose frame has `words` words below the return address at every instruction.
+class Frame {
+ public:
+  explicit Frame(int words, Addr at = k_code)
+      : procedure_({{0, ops({"ADD rsp," + std::to_string(-8 * words)}), 0, -1}}, {at, at + 16}),
+        info_(procedure_.info()) {}
+  unw_dyn_info_t* info() { return &info_; }
+
+ private:
+  CaseProcedure procedure_;
+  unw_dyn_info_t info_;
+};
+
+/// A stack whose word i holds i.
+class NumberedStack {
+ public:
+  NumberedStack() {
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] = i;
+  }
+  /// How many words below its return address the frame at `pc` has by one step of a cursor; nothing if it cannot step.
+  std::optional<std::uint64_t> words_of(Addr pc, const AddressSpace& space = local_space()) const {
+    RegisterFile registers;
+    registers.set(k_arch.column(k_arch.pc), pc);
+    registers.set(k_arch.column(k_arch.sp), reinterpret_cast<std::uintptr_t>(&words_[1]));
+    Cursor cursor(space, registers, Cursor::Top::interrupted);
+    const auto moved = cursor.step();
+    if (!moved || !*moved) return std::nullopt;
+    return cursor.pc() - 1;
+  }
+
+ private:
+  std::array<std::uint64_t, 64> words_;
+};
+
+using Words = std::optional<std::uint64_t>;
+
+TEST(RowCache, ForgetsWhatIsCancelledAndFindsWhatReplacesIt) {
+  const NumberedStack stack;
+  const std::uint64_t before = registration_changes(k_code);
+  for (int words = 0; words < 8; ++words) {
+    Frame frame(words);
+    ASSERT_TRUE(register_procedure(frame.info()));
+    for (int time = 0; time < 3; ++time) EXPECT_EQ(stack.words_of(k_code + 8), Words(words));
+    ASSERT_TRUE(cancel_procedure(frame.info()));
+    EXPECT_EQ(stack.words_of(k_code + 8), Words());
+  }
+  EXPECT_NE(registration_changes(k_code), before);
+}
+
+TEST(RowCache, FollowsNewerProceduresOverOlderOnes) {
+  const NumberedStack stack;
+  Frame older(3), newer(5);
+  ASSERT_TRUE(register_procedure(older.info()));
+  EXPECT_EQ(stack.words_of(k_code), Words(3));
+  EXPECT_EQ(stack.words_of(k_code), Words(3));
+  ASSERT_TRUE(register_procedure(newer.info()));
+  EXPECT_EQ(stack.words_of(k_code), Words(5));
+  EXPECT_EQ(stack.words_of(k_code), Words(5));
+  const auto ticket = retire_procedures(std::array{newer.info()});
+  ASSERT_TRUE(ticket);
+  EXPECT_EQ(stack.words_of(k_code), Words(3));
+  EXPECT_TRUE(reclaimed(*ticket));
+  ASSERT_TRUE(cancel_procedures(std::array{older.info()}));
+  EXPECT_EQ(stack.words_of(k_code), Words());
+}
+
+// Larger than the 64 pages that are counted one by one.
+TEST(RowCache, FollowsProceduresOfAnySize) {
+  const NumberedStack stack;
+  Frame small(3, k_code + 0x80000);
+  ASSERT_TRUE(register_procedure(small.info()));
+  EXPECT_EQ(stack.words_of(k_code + 0x80000), Words(3));
+  for (const Addr size : {Addr{0x3f000}, Addr{0x40000}, Addr{0x10000000}}) {
+    Frame large(6);
+    large.info()->start_ip = k_code + 0x80008 - size;
+    large.info()->end_ip = k_code + 0x80008;
+    ASSERT_TRUE(register_procedure(large.info()));
+    EXPECT_EQ(stack.words_of(k_code + 0x80000), Words(6)) << size;
+    ASSERT_TRUE(cancel_procedure(large.info()));
+    EXPECT_EQ(stack.words_of(k_code + 0x80000), Words(3)) << size;
+  }
+  ASSERT_TRUE(cancel_procedure(small.info()));
+}
+
+TEST(RowCache, FollowsTheTargetsOfAliases) {
+  const NumberedStack stack;
+  constexpr Addr k_elsewhere = k_code + 0x123000;
+  const CaseProcedure clone({{16, ops({"ALIAS " + std::to_string(k_elsewhere)}), 0, -1}}, {k_code, k_code + 16});
+  unw_dyn_info_t clone_info = clone.info();
+  ASSERT_TRUE(register_procedure(&clone_info));
+  for (const int words : {2, 4}) {
+    Frame target(words, k_elsewhere);
+    ASSERT_TRUE(register_procedure(target.info()));
+    EXPECT_EQ(stack.words_of(k_code), Words(words));
+    EXPECT_EQ(stack.words_of(k_code), Words(words));
+    ASSERT_TRUE(cancel_procedure(target.info()));
+  }
+  ASSERT_TRUE(cancel_procedure(&clone_info));
+}
+
+int static_code(int n) { return n + 1; }
+
+TEST(RowCache, SeesStaticCodeDescribedAnew) {
+  const NumberedStack stack;
+  const Addr pc = reinterpret_cast<std::uintptr_t>(&static_code);
+  EXPECT_EQ(stack.words_of(pc), Words(0));
+  EXPECT_EQ(stack.words_of(pc), Words(0));
+  Frame over(4, pc);
+  ASSERT_TRUE(register_procedure(over.info()));
+  EXPECT_EQ(stack.words_of(pc), Words(4));
+  ASSERT_TRUE(cancel_procedure(over.info()));
+  EXPECT_EQ(stack.words_of(pc), Words(0));
+}
+
+// Two libraries of one layout, where the second comes to lie in the place of the first.
+TEST(RowCache, TellsModulesThatFollowEachOther) {
+  std::array<Addr, 2> begin{};
+  std::array<std::uint64_t, 2> version{};
+  const std::array paths{PLUGIN_FOLDER "/plugin_bfd.so", PLUGIN_FOLDER "/plugin_second.so"};
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    void* const handle = ::dlopen(paths[i], RTLD_NOW);
+    ASSERT_NE(handle, nullptr) << ::dlerror();
+    const Addr inside = reinterpret_cast<std::uintptr_t>(::dlsym(handle, "plugin_entry_address"));
+    ModuleVersion module;
+    ASSERT_TRUE(find_module_version(inside, module));
+    EXPECT_TRUE(module.range.contains(inside));
+    EXPECT_NE(module.version, 0u);
+    ModuleVersion again;
+    ASSERT_TRUE(find_module_version(inside + 1, again));
+    EXPECT_EQ(again.version, module.version);
+    begin[i] = module.range.begin;
+    version[i] = module.version;
+    ::dlclose(handle);
+    EXPECT_FALSE(find_module_version(inside, module));
+  }
+  EXPECT_NE(version[0], version[1]);
+  EXPECT_EQ(begin[0], begin[1]) << "not the case that this test is about";
+}
+
+/// Every frame of this stack with all its registers.
+std::string stack_text(const AddressSpace& space, const RegisterFile& registers) {
+  std::string text;
+  Cursor cursor(space, registers, Cursor::Top::returned_to);
+  for (bool more = true; more;) {
+    for (const RegisterInfo& reg : k_arch.registers) {
+      const auto value = cursor.get(reg.dwarf);
+      const SaveLocation place = cursor.location(reg.dwarf);
+      if (value) text += std::string(reg.name) + "=" + std::to_string(*value) + "@" + std::to_string(place.at) + " ";
+    }
+    text += origin_name(cursor.origin());
+    text += '\n';
+    const auto moved = cursor.step();
+    more = moved && *moved;
+  }
+  return text + stop_reason_name(cursor.stop_reason());
+}
+
+TEST(RowCache, ChangesNoWalk) {
+  AddressSpace plain = local_space();
+  plain.row_cache = nullptr;
+  std::array<std::byte, k_context_size> context;
+  const auto walk = [&](int depth, const auto& self) -> void {
+    if (depth > 0) {
+      self(depth - 1, self);
+      asm volatile("" ::: "memory");
+      return;
+    }
+    jitunwind_capture_context(context.data());
+    const RegisterFile registers = registers_from_ucontext(context.data(), k_arch);
+    const std::string expected = stack_text(plain, registers);
+    EXPECT_GT(std::count(expected.begin(), expected.end(), '\n'), 10);
+    EXPECT_NE(expected.find("outermost"), std::string::npos) << expected;
+    for (int time = 0; time < 3; ++time) EXPECT_EQ(stack_text(local_space(), registers), expected);
+  };
+  walk(8, walk);
+}
+
+// One procedure is replaced without pause by one with another frame, the new one first. No step ever finds a frame of
+// one that was cancelled before the step began.
+TEST(RowCache, IsNeverOldBesideWriters) {
+  constexpr std::uint64_t k_frames = 8;
+  std::atomic<std::uint64_t> newest{0};
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> wrong{0}, steps{0};
+  const NumberedStack stack;
+  auto current = std::make_unique<Frame>(0);
+  ASSERT_TRUE(register_procedure(current->info()));
+  std::thread reader([&] {
+    while (!stop.load(std::memory_order_relaxed)) {
+      const std::uint64_t oldest = newest.load();
+      const auto words = stack.words_of(k_code + 3);
+      const std::uint64_t latest = newest.load() + 1;  // may be registered and not be published yet
+      bool known = false;
+      for (std::uint64_t n = oldest; n <= latest && n < oldest + k_frames; ++n) known |= words == Words(n % k_frames);
+      if (!known) ++wrong;
+      ++steps;
+    }
+  });
+  std::uint64_t replacements = 0;
+  while (replacements < 2000 || steps < 2000) {
+    auto next = std::make_unique<Frame>(static_cast<int>(++replacements % k_frames));
+    ASSERT_TRUE(register_procedure(next->info()));
+    newest.store(replacements);
+    ASSERT_TRUE(cancel_procedure(current->info()));
+    current = std::move(next);
+    if (replacements % 16 == 0) std::this_thread::yield();
+  }
+  stop = true;
+  reader.join();
+  ASSERT_TRUE(cancel_procedure(current->info()));
+  EXPECT_EQ(wrong, 0u) << replacements << " replacements, " << steps << " steps";
+}
+
+}  // namespace
+}  // namespace jitunwind::test

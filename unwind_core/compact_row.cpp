@@ -1,0 +1,118 @@
+#include "unwind_core/compact_row.h"
+
+#include <algorithm>
+
+#include "unwind_core/memory/raw_access_p.h"
+
+namespace jitunwind {
+namespace {
+
+/// Number of words from `offset` up to the CFA; 0: not such an offset.
+std::uint8_t words_below_cfa(std::int64_t offset) noexcept {
+  constexpr std::int64_t k_word = CompactRow::k_word;
+  if (offset >= 0 || offset % k_word != 0 || offset < -255 * k_word) return 0;
+  return static_cast<std::uint8_t>(-offset / k_word);
+}
+
+std::optional<std::size_t> slot_of(const CompactLayout& layout, RegNum reg) noexcept {
+  for (std::size_t i = 0; i < layout.size(); ++i)
+    if (layout.reg(i) == reg) return i;
+  return std::nullopt;
+}
+
+bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
+  constexpr std::int64_t k_word = CompactRow::k_word;
+  const CfaRule& cfa = row.cfa;
+  if (cfa.kind != CfaRule::Kind::offset || cfa.offset < 0 || cfa.offset % k_word != 0) return false;
+  if (cfa.offset / k_word > 0xffff) return false;
+  const int column = layout.arch().column(cfa.reg);
+  if (column < 0) return false;
+  out.base = static_cast<std::uint8_t>(column);
+  out.cfa_words = static_cast<std::uint16_t>(cfa.offset / k_word);
+  return true;
+}
+
+}  // namespace
+
+CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
+  const auto add = [&](const RegisterInfo& reg) {
+    if (size_ == regs_.size()) return false;
+    regs_[size_] = reg.dwarf;
+    columns_[size_] = reg.column;
+    ++size_;
+    return true;
+  };
+  bool fits = arch.word_size == CompactRow::k_word && !arch.big_endian;
+  for (const RegisterInfo& reg : arch.registers) {
+    if (reg.dwarf == arch.ra) fits = fits && add(reg);
+    if (reg.dwarf == arch.sp) sp_column_ = reg.column;
+    if (reg.dwarf == arch.pc) pc_column_ = reg.column;
+  }
+  for (const RegisterInfo& reg : arch.registers) {
+    if (!reg.preserved || reg.column < 0) continue;
+    preserved_ |= std::uint64_t{1} << reg.column;
+    if (reg.reg_class == RegClass::general && reg.dwarf != arch.ra) fits = fits && add(reg);
+  }
+  if (!fits) size_ = 0;
+}
+
+bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
+  if (layout.size() == 0 || row.signal_frame || row.args_size != 0) return false;
+  if (row.ra != k_no_reg && row.ra != layout.arch().ra) return false;
+  out = {};
+  if (!compact_cfa(row, layout, out)) return false;
+  for (const FrameRow::Entry& entry : row.entries()) {
+    const auto slot = slot_of(layout, entry.reg);
+    if (!slot) return false;
+    std::uint8_t words = 0;
+    if (entry.rule.kind == RegRule::Kind::at_cfa) {
+      words = words_below_cfa(entry.rule.offset);
+      if (words == 0) return false;
+    } else if (entry.rule.kind != RegRule::Kind::same) {
+      return false;
+    }
+    out.slots[*slot] = words;
+    out.deepest = std::max(out.deepest, words);
+  }
+  return out.slots[CompactLayout::k_return_address] != 0;
+}
+
+FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept {
+  FrameRow out;
+  const RegisterInfo* const base = layout.arch().by_column(row.base);
+  out.cfa = CfaRule::at(base ? base->dwarf : k_no_reg, row.cfa_words * static_cast<std::int64_t>(CompactRow::k_word));
+  out.ra = layout.arch().ra;
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    if (row.slots[i] == 0) continue;
+    (void)out.set(layout.reg(i), RegRule::at_cfa(-row.slots[i] * static_cast<std::int64_t>(CompactRow::k_word)));
+  }
+  return out;
+}
+
+std::optional<CompactCaller> find_caller(const CompactRow& row, const CompactLayout& layout, const Memory& memory,
+                                         MemoryWindow& window, const RegisterFile& frame) noexcept {
+  if (!frame.known(row.base)) return std::nullopt;
+  CompactCaller caller;
+  caller.cfa = frame.value(row.base) + row.cfa_words * CompactRow::k_word;
+  const std::uint64_t size = row.deepest * CompactRow::k_word;
+  caller.saved_end = memory.view(caller.cfa - size, size, window);
+  if (!caller.saved_end) return std::nullopt;
+  caller.saved_end += size;
+  caller.pc = raw_word(caller.saved_end - row.slots[CompactLayout::k_return_address] * CompactRow::k_word) &
+              layout.arch().address_mask;
+  return caller;
+}
+
+void restore(const CompactRow& row, const CompactLayout& layout, const CompactCaller& caller,
+             RegisterFile& frame) noexcept {
+  frame.keep_only(layout.preserved());
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    if (row.slots[i] == 0) continue;
+    const std::uint64_t distance = row.slots[i] * CompactRow::k_word;
+    const int column = i == CompactLayout::k_return_address ? layout.pc_column() : layout.column(i);
+    frame.set_from_memory(column, raw_word(caller.saved_end - distance), caller.cfa - distance);
+  }
+  frame.set(layout.sp_column(), caller.cfa + static_cast<std::uint64_t>(std::int64_t{layout.arch().caller_sp_bias}));
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,82 @@
+// The rows of ordinary frames in 16 bytes, and how to take a step with one of them without making the row again.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "unwind_core/frame_row.h"
+#include "unwind_core/memory/memory.h"
+#include "unwind_core/registers.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// CFA = base + 8 * cfa_words; the register of slot i is saved at CFA - 8 * slots[i], or unchanged where that is 0.
+struct CompactRow {
+  static constexpr std::size_t k_slots = 12;
+  static constexpr std::uint64_t k_word = 8;
+
+  std::uint16_t cfa_words = 0;
+  std::uint8_t base = 0;     ///< column in a RegisterFile
+  std::uint8_t deepest = 0;  ///< the largest of `slots`
+  std::array<std::uint8_t, k_slots> slots{};
+
+  friend bool operator==(const CompactRow&, const CompactRow&) = default;
+};
+static_assert(sizeof(CompactRow) == 16);
+
+/// Which register each slot is of: the preserved general registers of a CPU in the order of its table, and the return
+/// address.
+class CompactLayout {
+ public:
+  static constexpr std::size_t k_return_address = 0;  ///< slot
+
+  /// Without slots, so that no row is compact, unless the CPU has little-endian words of 8 bytes and no more such
+  /// registers than fit.
+  explicit CompactLayout(const Arch& arch) noexcept;
+
+  const Arch& arch() const noexcept { return *arch_; }
+  std::size_t size() const noexcept { return size_; }
+  RegNum reg(std::size_t slot) const noexcept { return regs_[slot]; }
+  int column(std::size_t slot) const noexcept { return columns_[slot]; }
+  int sp_column() const noexcept { return sp_column_; }
+  int pc_column() const noexcept { return pc_column_; }
+  /// Columns that keep their values in a caller unless a row says otherwise.
+  std::uint64_t preserved() const noexcept { return preserved_; }
+
+ private:
+  const Arch* arch_;
+  std::size_t size_ = 0;
+  std::uint64_t preserved_ = 0;
+  int sp_column_ = -1;
+  int pc_column_ = -1;
+  std::array<RegNum, CompactRow::k_slots> regs_{};
+  std::array<std::int8_t, CompactRow::k_slots> columns_{};
+};
+
+/// False when the row says anything that a compact one cannot: it then has to be kept whole, or made again.
+[[nodiscard]] bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept;
+
+/// The row again, but for range and origin.
+FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept;
+
+/// Where a compact row leads.
+struct CompactCaller {
+  Addr cfa = 0;
+  Addr pc = 0;                           ///< signature bits stripped
+  const std::byte* saved_end = nullptr;  ///< host memory of the saved registers, which end at the CFA
+};
+
+/// Nothing where apply_row() must decide what is known: the base has no value, or the saved registers cannot be seen in
+/// place. Signal-safe when the memory is.
+std::optional<CompactCaller> find_caller(const CompactRow& row, const CompactLayout& layout, const Memory& memory,
+                                         MemoryWindow& window, const RegisterFile& frame) noexcept;
+
+/// Makes the caller's registers of the frame's, as apply_row() would with the same row.
+void restore(const CompactRow& row, const CompactLayout& layout, const CompactCaller& caller,
+             RegisterFile& frame) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,21 @@
+// Loads of memory that a walk has proven readable and that nobody promised to leave alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Frames of other functions, red zones and freed frames are poisoned by AddressSanitizer, and other threads may write
+// what a walk reads: both are what an unwinder is for, so that the raw accesses are left uninstrumented. They are
+// volatile, lest the compiler makes a call of memcpy of them, which the sanitizers intercept.
+#define JITUNWIND_RAW_ACCESS __attribute__((no_sanitize_address, no_sanitize_thread))
+
+namespace jitunwind {
+
+using UnalignedWord __attribute__((may_alias, aligned(1))) = std::uint64_t;
+
+/// Of the host's byte order, at any alignment.
+JITUNWIND_RAW_ACCESS inline std::uint64_t raw_word(const std::byte* at) noexcept {
+  return *reinterpret_cast<const volatile UnalignedWord*>(at);
+}
+
+}  // namespace jitunwind
