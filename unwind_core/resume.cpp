@@ -37,9 +37,6 @@ bool is_from_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) n
   return find_pattern(space.arch.trampolines, signal.pc, space.memory, window) != nullptr;
 }
 
-/// Of a ucontext_t, what holds every register of the CPU's table.
-constexpr std::size_t k_registers_size = 512;
-
 /// 0 without a shadow stack. `sp` is that of the frame to end in.
 Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcept {
   if (jitunwind_shadow_stack_pointer() == 0) return 0;
@@ -90,19 +87,18 @@ Status resume_here(const Cursor& cursor, const Cursor::SignalContext* signal) no
   registers.change(arch.column(arch.sp), cursor.sp() + cursor.pushed_arguments());
   registers.change(arch.column(arch.pc), cursor.pc());
   if (signal) restore_signal_state(space, signal->ucontext);
-  return go_on_with(space, registers, cursor.frame_sp());
+  alignas(16) std::byte context[k_registers_size]{};
+  registers_to_ucontext(registers, arch, context);
+  return go_on_with(space, context, cursor.frame_sp());
 }
 
 }  // namespace
 
-Error go_on_with(const AddressSpace& space, const RegisterFile& registers, Addr frame_sp) noexcept {
+Error go_on_with(const AddressSpace& space, const void* ucontext, Addr frame_sp) noexcept {
   const auto entries = entries_to_pop(space, frame_sp);
   if (!entries) return entries.error();
-  alignas(16) std::byte context[k_registers_size];
-  std::memset(context, 0, sizeof context);
-  registers_to_ucontext(registers, space.arch, context);
   if (__asan_handle_no_return) __asan_handle_no_return();
-  jitunwind_restore_context(context, *entries);
+  jitunwind_restore_context(ucontext, *entries);
 }
 
 Result<std::uint64_t> shadow_stack_entries(Cursor from, Addr sp) noexcept {

@@ -33,9 +33,11 @@ namespace jitunwind {
 /// registers cannot all be restored; any error of the walk. Signal-safe.
 Status resume(const Cursor& cursor) noexcept;
 
-/// As resume(), with registers that the caller answers for, SP and pc among them; nothing is checked. `frame_sp` is the
-/// SP that the frame has on a walk. Returns only when its shadow stack cannot be popped.
-Error go_on_with(const AddressSpace& space, const RegisterFile& registers, Addr frame_sp) noexcept;
+/// As resume(), with registers that the caller answers for, SP and pc among them, in a ucontext_t; nothing is checked.
+/// `frame_sp` is the SP that the frame has on a walk. Returns only when the shadow stack cannot be popped.
+Error go_on_with(const AddressSpace& space, const void* ucontext, Addr frame_sp) noexcept;
+/// Of a ucontext_t, what holds every register that go_on_with() restores.
+inline constexpr std::size_t k_registers_size = 512;
 
 /// How many entries of the shadow stack lie between the frame `from` and the one whose SP is `sp`: calls and signal
 /// frames leave one each, so that it is the number of steps. Error no_info when the walk does not come to `sp`.

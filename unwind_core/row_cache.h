@@ -3,10 +3,10 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "unwind_core/code_table.h"
 #include "unwind_core/compact_row.h"
 
 #pragma GCC visibility push(default)
@@ -30,44 +30,18 @@ class CodeVersions {
   ~CodeVersions() = default;
 };
 
-/// 8192 rows of one address space, two places for each address, in 512 KiB that are touched where they are used.
-/// Thread-safe, signal-safe, nobody waits: a reader that meets a writer finds nothing, a writer that meets another
-/// leaves. Constant-initialised.
-class RowTable {
- public:
-  struct Question {
-    Addr at = 0;                ///< CodeAddress::lookup()
-    std::uint64_t version = 0;  ///< as it was before the row was looked for; 0 finds and keeps nothing
-  };
-  struct Answer {
-    CompactRow row;
-    RowOrigin origin = RowOrigin::none;
-  };
-
-  bool find(const Question& question, Answer& out) const noexcept;
-  /// Forgets an older row in its place.
-  void keep(const Question& question, const Answer& answer) noexcept;
-
- private:
-  static constexpr std::size_t k_sets = 4096;
-
-  struct alignas(64) Entry {
-    std::atomic<std::uint64_t> sequence{0};  // odd while it is written
-    std::atomic<std::uint64_t> at{0};
-    std::atomic<std::uint64_t> version{0};
-    std::array<std::atomic<std::uint64_t>, 2> row{};
-    std::atomic<std::uint64_t> origin{0};
-  };
-  using Set = std::array<Entry, 2>;
-
-  static std::size_t set_of(Addr at) noexcept {
-    // Fibonacci hashing (Knuth, TAOCP 3, 6.4).
-    return static_cast<std::size_t>(at * 0x9e3779b97f4a7c15u >> 52);
-  }
-  static bool read(const Entry& entry, const Question& question, Answer& out) noexcept;
-
-  std::array<Set, k_sets> sets_{};
+/// Whole words without padding.
+struct KeptRow {
+  CompactRow row;
+  RowOrigin origin = RowOrigin::none;
+  std::array<std::uint8_t, 7> unused{};
 };
+/// The rows of one address space.
+using RowTable = CodeTable<KeptRow>;
+
+/// Whether a row depends on nothing but the code it is of. Guesses depend on more, recognised stubs are few, signal
+/// frames are never compact.
+bool lasts(RowOrigin origin) noexcept;
 
 /// What an address space needs to keep rows. Immutable but for the table.
 struct RowCache {

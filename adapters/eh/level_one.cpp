@@ -128,7 +128,8 @@ _Unwind_Reason_Code force(_Unwind_Exception* exception, _Unwind_Context& context
 bool is_forced(const _Unwind_Exception* exception) noexcept { return exception->private_1 != k_tag; }
 
 Outcome raise(_Unwind_Exception* exception, const void* entry) {
-  _Unwind_Context context(entry);
+  FrameRow row;
+  _Unwind_Context context(entry, row);
   _Unwind_Context first(context);
   const auto found = search(exception, context, first);
   if (found != _URC_HANDLER_FOUND) return returns(found);
@@ -148,7 +149,8 @@ Outcome jitunwind_eh_raise(_Unwind_Exception* exception, void*, void*, const voi
 Outcome jitunwind_eh_force(_Unwind_Exception* exception, _Unwind_Stop_Fn stop, void* argument, const void* entry) {
   exception->private_1 = k_tag | reinterpret_cast<std::uintptr_t>(stop);
   exception->private_2 = reinterpret_cast<std::uintptr_t>(argument);
-  _Unwind_Context context(entry);
+  FrameRow row;
+  _Unwind_Context context(entry, row);
   return returns(force(exception, context));
 }
 
@@ -157,7 +159,8 @@ Outcome jitunwind_eh_resume(_Unwind_Exception* exception, void*, void*, const vo
     if (void* const other = other_function("_Unwind_Resume")) return {other, 0};
     give_up("_Unwind_Resume of an exception that was never raised");
   }
-  _Unwind_Context context(entry);
+  FrameRow row;
+  _Unwind_Context context(entry, row);
   (void)(is_forced(exception) ? force(exception, context) : clean_up(exception, context));
   give_up("unwinding cannot go on behind a cleanup");
 }
@@ -168,13 +171,15 @@ Outcome jitunwind_eh_rethrow(_Unwind_Exception* exception, void*, void*, const v
     return raise(exception, entry);
   }
   if (!is_forced(exception)) return raise(exception, entry);
-  _Unwind_Context context(entry);
+  FrameRow row;
+  _Unwind_Context context(entry, row);
   (void)force(exception, context);
   give_up("forced unwinding cannot go on");
 }
 
 Outcome jitunwind_eh_backtrace(_Unwind_Trace_Fn trace, void* argument, void*, const void* entry) {
-  _Unwind_Context context(entry);
+  FrameRow row;
+  _Unwind_Context context(entry, row);
   for (;;) {
     const Known known = context.frame.look();
     if (known == Known::broken) return returns(_URC_FATAL_PHASE1_ERROR);

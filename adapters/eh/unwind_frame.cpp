@@ -1,5 +1,10 @@
 #include "adapters/eh/unwind_frame_p.h"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
 #include "unwind_core/apply_row.h"
 #include "unwind_core/context.h"
 #include "unwind_core/cursor.h"
@@ -7,12 +12,66 @@
 
 namespace jitunwind::eh {
 
-UnwindFrame::UnwindFrame(const void* entry) noexcept : space_(&local_space()) {
+namespace {
+
+/// Of code whose row is compact and whose procedure has no global pointer.
+struct CodeFacts {
+  CompactRow row;
+  Addr personality = 0;
+  Addr lsda = 0;
+  Addr start = 0;  ///< of the procedure
+};
+constinit CodeTable<CodeFacts> known_code;
+
+/// A register that lives across calls, or that an exception is passed in. Words of 8 bytes: the host's.
+struct LiveRegister {
+  std::int16_t ucontext = 0;
+  std::int8_t column = 0;
+  bool passes_exceptions = false;
+  RegNum dwarf = 0;
+};
+
+class LiveRegisters {
+ public:
+  explicit LiveRegisters(const Arch& arch) noexcept {
+    for (const RegisterInfo& r : arch.registers) {
+      const bool passes = std::ranges::find(arch.exception_registers, r.dwarf) != arch.exception_registers.end();
+      if (r.ucontext < 0 || (!r.preserved && !passes && r.dwarf != arch.sp && r.dwarf != arch.pc)) continue;
+      if (count_ < list_.size()) list_[count_++] = {r.ucontext, r.column, passes, r.dwarf};
+    }
+  }
+  operator std::span<const LiveRegister>() const noexcept { return std::span(list_).first(count_); }
+
+ private:
+  std::array<LiveRegister, 40> list_;
+  std::size_t count_ = 0;
+};
+
+/// Made before threads exist: the loader runs this library's initialisers before the program's.
+std::span<const LiveRegister> live_registers() noexcept {
+  static const LiveRegisters registers(*host_arch());
+  return registers;
+}
+[[gnu::constructor]] void make_live_registers() { (void)live_registers(); }
+
+/// The page that this very function's caller has its frame in needs no probe. The smallest page of any CPU.
+AddrRange page_of(Addr sp) noexcept {
+  constexpr Addr k_page = 4096;
+  const Addr page = sp & ~(k_page - 1);
+  return {page, page + k_page};
+}
+
+}  // namespace
+
+UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : space_(&local_space()), row_(&row) {
   const Arch& arch = space_->arch;
-  registers_ = registers_from_ucontext(entry, arch);
-  for (const RegisterInfo& r : arch.registers)
-    if (r.column >= 0 && !r.preserved && r.dwarf != arch.sp && r.dwarf != arch.pc) registers_.forget(r.column);
+  for (const LiveRegister& live : live_registers()) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, static_cast<const std::byte*>(entry) + live.ucontext, sizeof value);
+    if (!live.passes_exceptions) registers_.set_from_register(live.column, value, live.dwarf);
+  }
   address_ = CodeAddress::returned_to(registers_.get(arch.column(arch.pc)).value_or(0) & arch.address_mask);
+  window_.proven = page_of(sp() - 1);
 }
 
 UnwindFrame::Known UnwindFrame::fail(const Error& error) noexcept {
@@ -20,31 +79,76 @@ UnwindFrame::Known UnwindFrame::fail(const Error& error) noexcept {
   return Known::broken;
 }
 
+bool UnwindFrame::look_at_known(const RowTable::Question& question) noexcept {
+  CodeFacts facts;
+  if (!known_code.find({question.at, question.version}, facts)) return false;
+  is_compact_ = true;
+  compact_row_ = facts.row;
+  procedure_.handler = facts.personality;
+  procedure_.lsda = facts.lsda;
+  procedure_.range.begin = facts.start;
+  procedure_.gp = 0;
+  return true;
+}
+
+void UnwindFrame::keep(const RowTable::Question& question) const noexcept {
+  CodeFacts facts{{}, procedure_.handler, procedure_.lsda, procedure_.range.begin};
+  if (question.version != 0 && lasts(row_->origin) && procedure_.gp == 0 &&
+      compact(*row_, space_->row_cache->layout, facts.row))
+    known_code.keep({question.at, question.version}, facts);
+}
+
 UnwindFrame::Known UnwindFrame::look() noexcept {
+  if (is_outermost()) {
+    procedure_ = {};
+    return Known::end;
+  }
+  const auto question =
+      space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : RowTable::Question{};
+  if (look_at_known(question)) return Known::found;
+  is_compact_ = false;
   procedure_ = {};
-  if (is_outermost()) return Known::end;
   Lookup lookup(*space_, address_, window_, &registers_);
-  const Found row = space_->find_row(lookup, row_);
+  const Found row = space_->find_row(lookup, *row_);
   if (!row) return fail(row.error());
-  if (!*row || is_guess(row_.origin)) return Known::end;
+  if (!*row || is_guess(row_->origin)) return Known::end;
   const Found procedure = space_->find_procedure(lookup, procedure_);
   if (!procedure) return fail(procedure.error());
+  if (!lookup.about_other_code) keep(question);
   return Known::found;
 }
 
+void UnwindFrame::arrive(CodeAddress address) noexcept {
+  address_ = address;
+  landing_pad_ = 0;
+  ++depth_;
+}
+
+bool UnwindFrame::step_by_compact_row() noexcept {
+  const CompactLayout& layout = space_->row_cache->layout;
+  const auto caller = find_caller(compact_row_, layout, space_->memory, window_, registers_);
+  if (!caller || caller->pc == 0 || caller->cfa == sp()) return false;
+  restore(compact_row_, layout, *caller, registers_);
+  arrive(CodeAddress::returned_to(caller->pc));
+  return true;
+}
+
 UnwindFrame::Known UnwindFrame::step() noexcept {
+  if (depth_ == Cursor::k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
+  if (is_compact_) {
+    if (step_by_compact_row()) return Known::found;
+    *row_ = expand(compact_row_, space_->row_cache->layout);
+  }
   Caller caller;
-  const Status applied = apply_row(row_, registers_, space_->arch, space_->memory, window_, caller);
+  const Status applied = apply_row(*row_, registers_, space_->arch, space_->memory, window_, caller);
   if (!applied) return fail(applied.error());
   const int sp_column = space_->arch.column(space_->arch.sp);
   const bool ends = caller.outermost || caller.pc == 0;
   if (!ends && caller.pc == pc() && caller.registers.get(sp_column) == registers_.get(sp_column))
     return fail({ErrorCode::cyclic_frames, caller.pc, "the caller is the frame itself"});
   registers_ = caller.registers;
-  address_ = row_.signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc);
-  if (ends) address_ = {};
-  landing_pad_ = 0;
-  if (++depth_ == Cursor::k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
+  const auto address = row_->signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc);
+  arrive(ends ? CodeAddress() : address);
   return Known::found;
 }
 
@@ -69,11 +173,14 @@ void UnwindFrame::set_pc(Addr pc) noexcept { landing_pad_ = pc; }
 
 Error UnwindFrame::install() noexcept {
   const Arch& arch = space_->arch;
-  const int sp_column = arch.column(arch.sp);
-  RegisterFile registers = registers_;
-  registers.change(sp_column, sp() + row_.args_size);
-  registers.change(arch.column(arch.pc), landing_pad_ != 0 ? landing_pad_ : pc());
-  return go_on_with(*space_, registers, sp());
+  alignas(16) std::byte context[k_registers_size]{};
+  for (const LiveRegister& live : live_registers()) {
+    std::uint64_t value = registers_.get(live.column).value_or(0);
+    if (live.dwarf == arch.pc) value = landing_pad_ != 0 ? landing_pad_ : pc();
+    if (live.dwarf == arch.sp && !is_compact_) value += row_->args_size;
+    std::memcpy(context + live.ucontext, &value, sizeof value);
+  }
+  return go_on_with(*space_, context, sp());
 }
 
 }  // namespace jitunwind::eh

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "sdk/local_space.h"
+#include "unwind_core/row_cache.h"
 
 namespace jitunwind::eh {
 
@@ -18,8 +19,9 @@ class UnwindFrame {
     broken,  ///< see error()
   };
 
-  /// `entry` as unwind_core/arch/exceptions_* store it: the caller of the function of the ABI.
-  explicit UnwindFrame(const void* entry) noexcept;
+  /// `entry` as unwind_core/arch/exceptions_* store it: the caller of the function of the ABI. `row` outlives the frame
+  /// and its copies, of which one is in use at a time: rows that are not compact are made there.
+  UnwindFrame(const void* entry, FrameRow& row) noexcept;
 
   /// What is known of the code here. Guesses are none: what they would restore may be wrong.
   Known look() noexcept;
@@ -54,16 +56,23 @@ class UnwindFrame {
 
  private:
   Known fail(const Error& error) noexcept;
+  bool look_at_known(const RowTable::Question& question) noexcept;
+  void keep(const RowTable::Question& question) const noexcept;
+  bool step_by_compact_row() noexcept;
+  void arrive(CodeAddress address) noexcept;
 
   const AddressSpace* space_;
   RegisterFile registers_;
   MemoryWindow window_;
   CodeAddress address_;
   std::uint32_t depth_ = 0;
-  Addr landing_pad_ = 0;  // set_pc()
+  Addr landing_pad_ = 0;    // set_pc()
+  ModuleVersion module_{};  // the module met last
   ProcedureInfo procedure_{};
   Error error_{};
-  FrameRow row_;
+  CompactRow compact_row_{};
+  bool is_compact_ = false;  // the row is compact_row_, else *row_
+  FrameRow* row_;
 };
 
 }  // namespace jitunwind::eh
@@ -74,7 +83,7 @@ class UnwindFrame {
 struct _Unwind_Context {
   static constexpr std::uint64_t k_mark = 0x6a69'7475'6e77'6e64;
 
-  explicit _Unwind_Context(const void* entry) noexcept : frame(entry) {}
+  _Unwind_Context(const void* entry, jitunwind::FrameRow& row) noexcept : frame(entry, row) {}
   _Unwind_Context(const _Unwind_Context&) = default;
   _Unwind_Context& operator=(const _Unwind_Context&) = default;
 

@@ -324,6 +324,25 @@ void foreign_exception() {
   check(seen == 11 && foreign_deleted == 1, "and deleted");
 }
 
+/// An exception of libgcc's own, whose cleanups end in the _Unwind_Resume that this program is linked with.
+void raised_by_libgcc() {
+  static _Unwind_Reason_Code (*raise)(_Unwind_Exception*);
+  void* const libgcc = ::dlopen("libgcc_s.so.1", RTLD_LAZY);
+  raise = reinterpret_cast<decltype(raise)>(::dlsym(libgcc, "_Unwind_RaiseException"));
+  foreign_deleted = 0;
+  checked(
+      "exception that libgcc_s raised",
+      [] {
+        try {
+          go([] { raise(&foreign); });
+        } catch (...) {
+          seen = 15;
+        }
+      },
+      k_counted);
+  check(seen == 15 && foreign_deleted == 1, "and deleted");
+}
+
 jmp_buf outside;
 void jump() {
   // Past frames with destructors this is undefined behaviour, and what everybody's C code does: none is run.
@@ -461,6 +480,7 @@ int main(int, char** argv) {
   many_times();
   terminations();
   foreign_exception();
+  raised_by_libgcc();
   jumps();
   threads();
   contention();
