@@ -31,17 +31,19 @@ struct Peer {
   const char* title;
   const char* program;
   const char* needs;  ///< what was not there when the program was not built
+  bool walks;
   bool registers;
-  bool throws;  ///< by libgcc_s
+  bool throws;  ///< by libgcc_s or by this library
 };
 
-constexpr std::array<Peer, 6> k_peers{{
-    {k_reference, "bench_jitunwind", "", true, true},
-    {"libgcc " JITUNWIND_GCC_VERSION, "bench_libgcc", "", true, true},
-    {"nongnu 1.6.2", "bench_nongnu", "libunwind8 or the headers of libunwind-dev", true, false},
-    {"LLVM 19", "bench_llvm", "libunwind-19 or the headers of libunwind-19-dev", true, false},
-    {"limit", "bench_frame_pointer", "", false, false},
-    {k_again, "bench_jitunwind", "", true, true},
+constexpr std::array<Peer, 7> k_peers{{
+    {k_reference, "bench_jitunwind", "", true, true, true},
+    {"own runtime", "bench_jitunwind_eh", "", false, false, true},
+    {"libgcc " JITUNWIND_GCC_VERSION, "bench_libgcc", "", true, true, true},
+    {"nongnu 1.6.2", "bench_nongnu", "libunwind8 or the headers of libunwind-dev", true, true, false},
+    {"LLVM 19", "bench_llvm", "libunwind-19 or the headers of libunwind-19-dev", true, true, false},
+    {"limit", "bench_frame_pointer", "", true, false, false},
+    {k_again, "bench_jitunwind", "", true, true, true},
 }};
 
 struct Options {
@@ -101,8 +103,8 @@ void run_round(std::size_t round, const std::string& group, const Options& optio
   for (std::size_t i = 0; i < k_peers.size(); ++i) {
     const Peer& peer = k_peers[round % 2 == 0 ? i : k_peers.size() - 1 - i];
     const std::filesystem::path program = options.folder / peer.program;
-    if (!std::filesystem::exists(program) || (group == k_registration && !peer.registers) ||
-        (group == k_throw && !peer.throws))
+    if (!std::filesystem::exists(program) || (group == k_walk && !peer.walks) ||
+        (group == k_registration && !peer.registers) || (group == k_throw && !peer.throws))
       continue;
     show_progress(group + ", round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) + ": " +
                   peer.title);
@@ -129,7 +131,7 @@ void print(const Results& results) {
        {k_reference, "register_procedure"},
        k_again},
       {"Lookup of static code, N registered, ns", "lookup_static/", {k_reference, "register_procedure"}, k_again},
-      {"Throw, kind of frames / depth / others registered, ns", "throw/", {k_reference, "libgcc_s"}, k_again},
+      {"Throw, kind of frames / depth / others registered, ns", "throw/", {"own runtime", "jitunwind-eh"}, k_again},
       {"First throw after N registrations, ns", "first_throw/", {k_reference, "libgcc_s"}, k_again},
   };
   for (const bench::TableOptions& table : tables) std::cout << results.table(table);

@@ -15,10 +15,11 @@ void add_walk_benchmarks();
 ///   lookup_static/REGISTRAR/N                of this program's own code
 void add_registration_benchmarks(std::size_t max_functions);
 
-/// An item is a throw, by libgcc_s as it is: of this program alone, and, where the program has this library, with it.
-///   throw/libgcc_s/static|jit/DEPTH/N   through C++ functions, or every fourth of the first registrar's; N other
+/// An item is a throw, by libgcc_s as it is, without this library or with it, or by the exception runtime.
+///   throw/THROWER/static|destructors|jit/DEPTH/N   through C++ functions, or every fourth of the first registrar's; N
+///   other
 ///                                       functions are registered
-///   first_throw/libgcc_s/N              through one function, with N others registered just before
+///   first_throw/THROWER/N              through one function, with N others registered just before
 void add_throw_benchmarks(std::size_t max_functions);
 
 }  // namespace bench

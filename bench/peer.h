@@ -44,6 +44,8 @@ class Registrar {
 
 // One implementation a program.
 
+/// What unwinds exceptions in it.
+const char* thrower();
 std::span<const Walker> walkers();
 std::span<Registrar* const> registrars();
 

@@ -7,9 +7,21 @@ namespace bench {
 
 namespace {
 
+struct Nothing {
+  explicit Nothing(Context*) {}
+};
+/// Has something to do when an exception leaves.
+struct Guard {
+  explicit Guard(Context* c) : context(c) {}
+  Guard(const Guard&) = delete;
+  ~Guard() { asm volatile("" : : "r"(context)); }
+  Context* context;
+};
+
 /// What keeps the call below from becoming a jump, and the functions from being merged.
-template <std::size_t Index>
+template <std::size_t Index, class Local>
 [[gnu::noinline]] void frame(Context* context) {
+  [[maybe_unused]] const Local local(context);
   std::size_t locals[1 + Index % 5];
   asm volatile("" : "=m"(locals));
   if constexpr (Index % 2 == 1) asm volatile("" ::: "rbx");
@@ -18,16 +30,18 @@ template <std::size_t Index>
   asm volatile("" : : "m"(locals), "i"(Index));
 }
 
-template <std::size_t... Index>
+template <class Local, std::size_t... Index>
 constexpr std::array<StackFunction, sizeof...(Index)> frames(std::index_sequence<Index...>) {
-  return {frame<Index>...};
+  return {frame<Index, Local>...};
 }
 
-constexpr auto k_frames = frames(std::make_index_sequence<k_max_depth>());
+constexpr auto k_frames = frames<Nothing>(std::make_index_sequence<k_max_depth>());
+constexpr auto k_frames_with_destructors = frames<Guard>(std::make_index_sequence<k_max_depth>());
 
 }  // namespace
 
 StackFunction static_function(std::size_t index) { return k_frames[index]; }
+StackFunction static_function_with_destructor(std::size_t index) { return k_frames_with_destructors[index]; }
 
 void run_stack(const std::vector<StackFunction>& functions, Context& context) {
   context.next = functions.data() + 1;

@@ -19,6 +19,11 @@ constexpr std::array<std::size_t, 4> k_others{0, 1000, 100'000, 1'000'000};
 constexpr std::size_t k_jit_every = 4;
 constexpr std::size_t k_on_stack = 64;
 
+enum class Kind { plain, destructors, jit };
+constexpr const char* name_of(Kind kind) {
+  return kind == Kind::plain ? "static/" : kind == Kind::destructors ? "destructors/" : "jit/";
+}
+
 void throw_one(Context*) { throw 1; }
 
 /// Functions made at run time: the first k_on_stack are for stacks, the others are only registered.
@@ -46,12 +51,13 @@ class Registered {
   std::size_t count_;
 };
 
-std::vector<StackFunction> stack(std::size_t depth, bool with_jit, const JitArena& arena) {
+std::vector<StackFunction> stack(std::size_t depth, Kind kind, const JitArena& arena) {
   std::vector<StackFunction> functions;
   for (std::size_t i = 0; i < depth; ++i) {
     // At depth 1 the only function is one.
-    const bool jit = with_jit && i % k_jit_every == std::min(depth, k_jit_every) - 1;
-    functions.push_back(jit ? arena.entry(i / k_jit_every) : static_function(i));
+    const bool jit = kind == Kind::jit && i % k_jit_every == std::min(depth, k_jit_every) - 1;
+    const auto of_cpp = kind == Kind::destructors ? static_function_with_destructor : static_function;
+    functions.push_back(jit ? arena.entry(i / k_jit_every) : of_cpp(i));
   }
   functions.push_back(throw_one);
   return functions;
@@ -67,10 +73,10 @@ bool throw_and_catch(const std::vector<StackFunction>& functions) {
   return false;
 }
 
-void throws(benchmark::State& state, std::size_t depth, bool with_jit, std::size_t others) {
+void throws(benchmark::State& state, std::size_t depth, Kind kind, std::size_t others) {
   const JitArena& made = arena(others);
-  const Registered registered(made, with_jit || others != 0 ? k_on_stack + others : 0);
-  const std::vector<StackFunction> functions = stack(depth, with_jit, made);
+  const Registered registered(made, kind == Kind::jit || others != 0 ? k_on_stack + others : 0);
+  const std::vector<StackFunction> functions = stack(depth, kind, made);
   if (!throw_and_catch(functions)) return state.SkipWithError("not caught");
   for (auto _ : state) benchmark::DoNotOptimize(throw_and_catch(functions));
   state.SetItemsProcessed(state.iterations());
@@ -78,8 +84,8 @@ void throws(benchmark::State& state, std::size_t depth, bool with_jit, std::size
 
 void first_throw(benchmark::State& state, std::size_t others) {
   const JitArena& made = arena(others);
-  const std::vector<StackFunction> functions = stack(1, true, made);
-  (void)throw_and_catch(stack(1, false, made));
+  const std::vector<StackFunction> functions = stack(1, Kind::jit, made);
+  (void)throw_and_catch(stack(1, Kind::plain, made));
   for (auto _ : state) {
     state.PauseTiming();
     auto registered = std::make_unique<Registered>(made, k_on_stack + others);
@@ -98,14 +104,14 @@ void add_throw_benchmarks(std::size_t max_functions) {
   const Registrar& registrar = *registrars().front();
   for (const std::size_t others : k_others) {
     if (others > std::min(max_functions, registrar.max_functions())) continue;
-    for (const bool with_jit : {false, true}) {
+    for (const Kind kind : {Kind::plain, Kind::destructors, Kind::jit}) {
       for (const std::size_t depth : k_depths) {
-        const std::string name = std::string("throw/libgcc_s/") + (with_jit ? "jit/" : "static/") +
-                                 std::to_string(depth) + "/" + std::to_string(others);
-        benchmark::RegisterBenchmark(name.c_str(), [=](auto& state) { throws(state, depth, with_jit, others); });
+        const std::string name = std::string("throw/") + thrower() + "/" + name_of(kind) + std::to_string(depth) + "/" +
+                                 std::to_string(others);
+        benchmark::RegisterBenchmark(name.c_str(), [=](auto& state) { throws(state, depth, kind, others); });
       }
     }
-    const std::string name = "first_throw/libgcc_s/" + std::to_string(others);
+    const std::string name = std::string("first_throw/") + thrower() + "/" + std::to_string(others);
     benchmark::RegisterBenchmark(name.c_str(), [=](auto& state) { first_throw(state, others); })->Iterations(3);
   }
 }

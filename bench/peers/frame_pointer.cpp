@@ -24,6 +24,7 @@ constexpr Walker k_walkers[]{{"frame pointers", follow, false}};
 
 }  // namespace
 
+const char* thrower() { return "libgcc_s"; }
 std::span<const Walker> walkers() { return k_walkers; }
 std::span<Registrar* const> registrars() { return {}; }
 

@@ -155,6 +155,7 @@ Registrar* const k_registrars[]{&registry_registrar, &builder_registrar, &list_r
 
 }  // namespace
 
+const char* thrower() { return JITUNWIND_THROWER; }
 std::span<const Walker> walkers() { return k_walkers; }
 std::span<Registrar* const> registrars() { return k_registrars; }
 

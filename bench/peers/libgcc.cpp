@@ -27,6 +27,7 @@ Registrar* const k_registrars[]{&registrar};
 
 }  // namespace
 
+const char* thrower() { return "libgcc_s"; }
 std::span<const Walker> walkers() { return k_walkers; }
 std::span<Registrar* const> registrars() { return k_registrars; }
 
