@@ -34,7 +34,7 @@ class LocalCodeVersions final : public CodeVersions {
 };
 
 constinit const LocalCodeVersions k_versions;
-constinit RowTable row_table;
+constinit KeptRows row_table;
 
 struct LocalSpace {
   std::array<const RowSource*, 8> rows{&dyn_row_source(),      &eh_frame_source(),     &debug_frame_source(),

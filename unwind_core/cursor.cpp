@@ -135,12 +135,12 @@ void Cursor::arrive(CodeAddress address) noexcept {
   pushed_arguments_ = 0;
 }
 
-RowTable::Question Cursor::cache_question() noexcept {
-  return space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : RowTable::Question{};
+KeptRows::Question Cursor::cache_question() noexcept {
+  return space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : KeptRows::Question{};
 }
 
-std::optional<Result<bool>> Cursor::step_by_cache(const RowTable::Question& question) noexcept {
-  RowTable::Answer known;
+std::optional<Result<bool>> Cursor::step_by_cache(const KeptRows::Question& question) noexcept {
+  KeptRows::Answer known;
   if (question.version == 0 || !space_->row_cache->table.find(question, known)) return std::nullopt;
   const CompactLayout& layout = space_->row_cache->layout;
   const auto caller = find_caller(known.row, layout, space_->memory, window_, registers_);
@@ -156,12 +156,12 @@ Result<bool> Cursor::step() noexcept {
   if (stop_ == StopReason::outermost) return false;
   if (stop_ != StopReason::none) return error_;
   if (depth_ == k_max_frames) return stop(StopReason::limit, {ErrorCode::frame_limit, pc(), "frame limit of a walk"});
-  const RowTable::Question question = cache_question();
+  const KeptRows::Question question = cache_question();
   if (const auto stepped = step_by_cache(question)) return *stepped;
   return step_by_row(question);
 }
 
-Result<bool> Cursor::step_by_row(const RowTable::Question& question) noexcept {
+Result<bool> Cursor::step_by_row(const KeptRows::Question& question) noexcept {
   FrameRow row;
   Lookup asked = lookup();
   if (const Status found = find_row(asked, row); !found)
@@ -203,8 +203,8 @@ Result<ProcedureName> Cursor::name(std::span<char> into) noexcept {
 
 Status Cursor::know_row() noexcept {
   if (row_known_) return Done{};
-  RowTable::Answer known;
-  const RowTable::Question question = cache_question();
+  KeptRows::Answer known;
+  const KeptRows::Question question = cache_question();
   if (question.version != 0 && space_->row_cache->table.find(question, known)) {
     row_known_ = true;
     origin_ = known.origin;

@@ -105,10 +105,10 @@ class Cursor {
   bool repeats(Addr pc, Addr cfa) noexcept;
   bool is_seen_again(Addr pc, Addr cfa, Addr caller_sp) noexcept;
   void arrive(CodeAddress address) noexcept;
-  RowTable::Question cache_question() noexcept;
+  KeptRows::Question cache_question() noexcept;
   /// Nothing: the cache does not help here.
-  std::optional<Result<bool>> step_by_cache(const RowTable::Question& question) noexcept;
-  Result<bool> step_by_row(const RowTable::Question& question) noexcept;
+  std::optional<Result<bool>> step_by_cache(const KeptRows::Question& question) noexcept;
+  Result<bool> step_by_row(const KeptRows::Question& question) noexcept;
   Status find_row(Lookup& asked, FrameRow& out) noexcept;
   /// Sets origin_ and signal_frame_.
   Status know_row() noexcept;

@@ -7,8 +7,8 @@ bool lasts(RowOrigin origin) noexcept {
          origin == RowOrigin::debug_frame;
 }
 
-void RowCache::keep(const RowTable::Question& question, const FrameRow& row) const noexcept {
-  RowTable::Answer answer{{}, row.origin};
+void RowCache::keep(const KeptRows::Question& question, const FrameRow& row) const noexcept {
+  KeptRows::Answer answer{{}, row.origin};
   if (question.version != 0 && lasts(row.origin) && compact(row, layout, answer.row)) table.keep(question, answer);
 }
 

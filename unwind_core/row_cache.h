@@ -37,7 +37,7 @@ struct KeptRow {
   std::array<std::uint8_t, 7> unused{};
 };
 /// The rows of one address space.
-using RowTable = CodeTable<KeptRow>;
+using KeptRows = CodeTable<KeptRow>;
 
 /// Whether a row depends on nothing but the code it is of. Guesses depend on more, recognised stubs are few, signal
 /// frames are never compact.
@@ -47,13 +47,13 @@ bool lasts(RowOrigin origin) noexcept;
 struct RowCache {
   CompactLayout layout;
   const CodeVersions& versions;
-  RowTable& table;
+  KeptRows& table;
 
-  RowTable::Question question(Addr at, ModuleVersion& walked) const noexcept {
+  KeptRows::Question question(Addr at, ModuleVersion& walked) const noexcept {
     return {at, versions.version(at, walked)};
   }
   /// Keeps the row if it is compact and depends on nothing but the code.
-  void keep(const RowTable::Question& question, const FrameRow& row) const noexcept;
+  void keep(const KeptRows::Question& question, const FrameRow& row) const noexcept;
 };
 
 }  // namespace jitunwind

@@ -79,7 +79,7 @@ UnwindFrame::Known UnwindFrame::fail(const Error& error) noexcept {
   return Known::broken;
 }
 
-bool UnwindFrame::look_at_known(const RowTable::Question& question) noexcept {
+bool UnwindFrame::look_at_known(const KeptRows::Question& question) noexcept {
   CodeFacts facts;
   if (!known_code.find({question.at, question.version}, facts)) return false;
   is_compact_ = true;
@@ -91,7 +91,7 @@ bool UnwindFrame::look_at_known(const RowTable::Question& question) noexcept {
   return true;
 }
 
-void UnwindFrame::keep(const RowTable::Question& question) const noexcept {
+void UnwindFrame::keep(const KeptRows::Question& question) const noexcept {
   CodeFacts facts{{}, procedure_.handler, procedure_.lsda, procedure_.range.begin};
   if (question.version != 0 && lasts(row_->origin) && procedure_.gp == 0 &&
       compact(*row_, space_->row_cache->layout, facts.row))
@@ -104,7 +104,7 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
     return Known::end;
   }
   const auto question =
-      space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : RowTable::Question{};
+      space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : KeptRows::Question{};
   if (look_at_known(question)) return Known::found;
   is_compact_ = false;
   procedure_ = {};

@@ -56,8 +56,8 @@ class UnwindFrame {
 
  private:
   Known fail(const Error& error) noexcept;
-  bool look_at_known(const RowTable::Question& question) noexcept;
-  void keep(const RowTable::Question& question) const noexcept;
+  bool look_at_known(const KeptRows::Question& question) noexcept;
+  void keep(const KeptRows::Question& question) const noexcept;
   bool step_by_compact_row() noexcept;
   void arrive(CodeAddress address) noexcept;
 

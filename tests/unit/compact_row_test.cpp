@@ -140,17 +140,17 @@ TEST(CompactRow, LeavesMemoryThatCannotBeReadToTheRow) {
   }
 }
 
-RowTable::Answer answer_of(std::uint64_t number) {
-  RowTable::Answer answer;
+KeptRows::Answer answer_of(std::uint64_t number) {
+  KeptRows::Answer answer;
   answer.row.cfa_words = static_cast<std::uint16_t>(number);
   answer.row.slots.fill(static_cast<std::uint8_t>(number));
   answer.origin = number % 2 == 0 ? RowOrigin::eh_frame : RowOrigin::dyn_directives;
   return answer;
 }
 
-TEST(RowTable, FindsWhatItKeptUnderTheSameVersionOnly) {
-  const auto table = std::make_unique<RowTable>();
-  RowTable::Answer found;
+TEST(KeptRows, FindsWhatItKeptUnderTheSameVersionOnly) {
+  const auto table = std::make_unique<KeptRows>();
+  KeptRows::Answer found;
   EXPECT_FALSE(table->find({0, 1}, found));
   EXPECT_FALSE(table->find({1000, 1}, found));
   table->keep({1000, 7}, answer_of(3));
@@ -168,8 +168,8 @@ TEST(RowTable, FindsWhatItKeptUnderTheSameVersionOnly) {
 }
 
 // A reader never sees half of one row and half of another.
-TEST(RowTable, IsReadWhileItIsWritten) {
-  const auto table = std::make_unique<RowTable>();
+TEST(KeptRows, IsReadWhileItIsWritten) {
+  const auto table = std::make_unique<KeptRows>();
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> wrong{0}, finds{0};
   const auto write = [&](std::uint64_t seed) {
@@ -183,7 +183,7 @@ TEST(RowTable, IsReadWhileItIsWritten) {
   std::mt19937_64 random(3);
   while (finds < 20'000) {
     const std::uint64_t number = 1 + random() % 200;
-    RowTable::Answer found;
+    KeptRows::Answer found;
     if (!table->find({64 + random() % 4, number}, found)) continue;
     ++finds;
     if (found.row != answer_of(number).row || found.origin != answer_of(number).origin) ++wrong;
