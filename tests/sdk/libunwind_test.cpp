@@ -2,12 +2,12 @@
 #include <libunwind.h>
 
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unwind.h>
 
 #include <array>
 #include <cstring>
@@ -70,10 +70,13 @@ template <int Level>
     asm volatile("");  // no tail call
     return pcs;
   } else {
-    std::array<void*, 256> addresses;
-    const int count = ::backtrace(addresses.data(), static_cast<int>(addresses.size()));
-    for (int i = 1; i < count; ++i)
-      system.push_back(reinterpret_cast<unw_word_t>(addresses[static_cast<std::size_t>(i)]));
+    // Not backtrace(), in whose place the sanitizers put a function that has a frame of its own.
+    const auto add = [](_Unwind_Context* frame, void* to) {
+      if (const auto ip = _Unwind_GetIP(frame)) static_cast<std::vector<unw_word_t>*>(to)->push_back(ip);
+      return _URC_NO_REASON;
+    };
+    _Unwind_Backtrace(add, &system);
+    system.erase(system.begin());
     unw_context_t context;
     unw_getcontext(&context);
     unw_cursor_t cursor;
