@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "builders/handler_draft.h"
 #include "builders/region_list_p.h"
 #include "unwind_core/row_text.h"
 
@@ -25,10 +26,16 @@ int Description::format() const noexcept {
   return shape_.has_rows() ? UNW_INFO_FORMAT_IP_OFFSET : UNW_INFO_FORMAT_DYNAMIC;
 }
 
+std::uint64_t Description::min_size() const noexcept {
+  return std::max(shape_.min_size(), facts_.handlers ? facts_.handlers->min_size : 0);
+}
+
 Status Description::check_size(std::uint64_t bytes) const noexcept {
   if (bytes == 0) return Error{ErrorCode::e_range, 0, "procedure without code"};
   if (bytes % arch().unit != 0) return Error{ErrorCode::e_range, bytes, "size not a multiple of the instruction unit"};
   if (size() && *size() != bytes) return Error{ErrorCode::e_range, bytes, "described for another size"};
+  if (facts_.handlers && bytes < facts_.handlers->min_size)
+    return Error{ErrorCode::e_landing_pad, bytes, "call sites or landing pads lie behind the procedure"};
   if (bytes < min_size()) return Error{ErrorCode::e_overlap, bytes, "regions are longer than the procedure"};
   return Done{};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
+
+struct ProcedureHandlers;
 
 /// Why build() refused: every finding, warnings included, each naming region, directive, offset and reason.
 struct BuildError {
@@ -36,9 +39,11 @@ class Description {
   Addr personality() const noexcept { return facts_.personality; }
   Addr lsda() const noexcept { return facts_.lsda; }
   Addr gp() const noexcept { return facts_.gp; }
+  /// What lsda() points into when the builder was told of call sites; else null. Registered procedures keep it.
+  const std::shared_ptr<const ProcedureHandlers>& handlers() const noexcept { return facts_.handlers; }
   /// The only size in bytes the description fits. None: any from min_size() on.
   std::optional<std::uint64_t> size() const noexcept { return facts_.size; }
-  std::uint64_t min_size() const noexcept { return shape_.min_size(); }
+  std::uint64_t min_size() const noexcept;
   /// Done when a procedure of `bytes` can be described like this; e_range or e_overlap otherwise.
   Status check_size(std::uint64_t bytes) const noexcept;
 
@@ -63,6 +68,7 @@ class Description {
     Addr gp = 0;
     std::optional<std::uint64_t> size;
     std::vector<Finding> warnings;
+    std::shared_ptr<const ProcedureHandlers> handlers;
   };
   Description(FrameShape shape, Facts facts) noexcept : shape_(std::move(shape)), facts_(std::move(facts)) {}
 

@@ -18,9 +18,12 @@
 // and, for frames that neither can say, rows: .row_at(0x12, "cfa=[rbp-8] rbx=[cfa-24] ra=[cfa-8]").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
+#include <typeinfo>
 
 #include "builders/cpu_register.h"
 #include "builders/procedure_draft.h"
@@ -58,7 +61,7 @@ class ProcedureBuilder {
   ProcedureBuilder& size(std::uint64_t bytes) { return draft_.set_size(bytes), *this; }
   /// Address of the personality routine, of type _Unwind_Personality_Fn.
   ProcedureBuilder& personality(Addr handler) { return draft_.set_personality(handler), *this; }
-  /// Address of the language specific data that the personality routine reads; Code::lsda overrides it.
+  /// Address of language specific data of your own, in place of a table made of call_site(); Code::lsda overrides it.
   ProcedureBuilder& lsda(Addr address) { return draft_.set_lsda(address), *this; }
   /// Value of the global pointer, on CPUs that have one.
   ProcedureBuilder& gp(Addr value) { return draft_.set_gp(value), *this; }
@@ -207,6 +210,39 @@ class ProcedureBuilder {
   ProcedureBuilder& call(Instruction at) { return draft_.add_call(at), *this; }
   /// call, of a procedure that pops `bytes` of arguments when it returns. Not in force during the call.
   ProcedureBuilder& callee_pops(Instruction call, std::int64_t bytes) { return instruction(call, {add_sp(bytes)}); }
+
+  // Exceptions that pass calls of the procedure. Without any of these they pass, and nothing of it runs.
+
+  /// An exception that leaves a call in these bytes goes on at code offset `landing_pad`, for the reasons given right
+  /// behind: catches(), catches_all(), allows(), cleans_up(); the first that fits counts. None given: cleans_up().
+  /// Bytes of calls that are in no call site: exceptions pass.
+  ///
+  /// At the landing pad the frame is as it was during the call, SP and preserved registers included; rax (x0) has the
+  /// _Unwind_Exception*, rdx (x1) the selector of the reason. The table is read by the C++ personality routine unless
+  /// personality() names another. Sites may come in any order, and must not overlap.
+  ProcedureBuilder& call_site(Instruction calls, std::int64_t landing_pad) {
+    return draft_.handlers().call_site(calls, landing_pad), *this;
+  }
+  /// Lands to catch exceptions of this type, or of a type derived from it. Selector: selector(type). The code calls
+  /// __cxa_begin_catch(rax), and later __cxa_end_catch(). Null is an error.
+  ProcedureBuilder& catches(const std::type_info& type) { return draft_.handlers().catches(&type), *this; }
+  ProcedureBuilder& catches(const std::type_info* type) { return draft_.handlers().catches(type), *this; }
+  /// Lands to catch everything, also what is no C++ exception, and the forced unwinding of pthread_cancel() and
+  /// pthread_exit(), which must be thrown again. It has a selector as types have: selector(nullptr).
+  ProcedureBuilder& catches_all() { return draft_.handlers().catches_all(), *this; }
+  /// An exception specification: lands, with a negative selector, for exceptions of other types than these, to call
+  /// __cxa_call_unexpected(rax). None: for every exception.
+  ProcedureBuilder& allows(std::initializer_list<const std::type_info*> types) {
+    return draft_.handlers().allows({types.begin(), types.size()}), *this;
+  }
+  /// Lands with selector 0 for exceptions that a frame above catches, to run code and call _Unwind_Resume(rax).
+  ProcedureBuilder& cleans_up() { return draft_.handlers().cleans_up(), *this; }
+  /// As noexcept: an exception that leaves a call in these bytes ends in std::terminate().
+  ProcedureBuilder& terminates(Instruction calls) { return draft_.handlers().terminates(calls), *this; }
+  /// What a landing pad finds in rdx for this type, null for catches_all(): 1, 2, ... in the order in which types are
+  /// first named, here included.
+  int selector(const std::type_info& type) { return draft_.handlers().selector(&type); }
+  int selector(std::nullptr_t) { return draft_.handlers().selector(nullptr); }
 
   // Frames built elsewhere.
 

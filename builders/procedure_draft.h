@@ -2,7 +2,6 @@
 // lays directives out in regions, or renders everything to rows where a row was given, and checks the result.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -13,25 +12,13 @@
 #include <vector>
 
 #include "builders/description.h"
+#include "builders/handler_draft.h"
+#include "builders/instruction.h"
 #include "dyn_info/libunwind-dynamic.h"
 #include "unwind_core/row_text.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
-
-/// The bytes of one instruction: begin inclusive, end exclusive, as offsets in the procedure. Negative offsets count
-/// from the procedure's end, {-1, 0} being its last byte: an epilogue can be described before the size is known.
-struct Instruction {
-  std::int64_t begin;
-  std::int64_t end;
-
-  // Of any integer types: code offsets come as size_t, uint32_t and int.
-  template <std::integral Begin, std::integral End>
-  constexpr Instruction(Begin b, End e) noexcept
-      : begin(static_cast<std::int64_t>(b)), end(static_cast<std::int64_t>(e)) {}
-
-  constexpr bool from_end() const noexcept { return begin < 0; }
-};
 
 /// The value of an ADD by an amount that is not known.
 inline constexpr std::int64_t k_unknown_distance = INT64_MIN;
@@ -91,6 +78,7 @@ class ProcedureDraft {
   void set_personality(Addr handler) { personality_ = handler; }
   void set_lsda(Addr lsda) { lsda_ = lsda; }
   void set_gp(Addr gp) { gp_ = gp; }
+  HandlerDraft& handlers() noexcept { return handlers_; }
   void set_ends_without_return() { ends_without_return_ = true; }
 
   Result<Description, BuildError> build() const;
@@ -127,6 +115,7 @@ class ProcedureDraft {
   std::vector<GivenRow> rows_;
   std::vector<Instruction> calls_;
   std::vector<Finding> findings_;
+  HandlerDraft handlers_;
   std::optional<std::uint64_t> size_;
   Addr personality_ = 0;
   Addr lsda_ = 0;

@@ -4,25 +4,35 @@
 #include <memory>
 #include <new>
 
+#include "builders/handler_draft.h"
 #include "builders/row_table_p.h"
 #include "unwind_core/arch/arch.h"
 
 namespace jitunwind {
 namespace {
 
-/// One allocation a procedure. Behind it, in this order: LSDA record or table; name.
+/// What a procedure with call sites of its own must keep.
+using KeptHandlers = std::shared_ptr<const ProcedureHandlers>;
+
+/// One allocation a procedure. Behind it, in this order: the handlers it keeps; LSDA record or table; name.
 struct ProcedureBlock {
   unw_dyn_info_t info;  // first: the registry knows a block by it
   FrameShape shape;
-  std::size_t bytes;
+  std::size_t bytes : 63;
+  std::size_t keeps_handlers : 1;
 
-  std::byte* behind() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+  KeptHandlers* handlers() noexcept { return reinterpret_cast<KeptHandlers*>(this + 1); }
+  std::byte* behind() noexcept {
+    return reinterpret_cast<std::byte*>(this + 1) + (keeps_handlers ? sizeof(KeptHandlers) : 0);
+  }
 };
+static_assert(sizeof(ProcedureBlock) == sizeof(unw_dyn_info_t) + 2 * sizeof(void*));
 static_assert(offsetof(unw_dyn_info_t, u.pi.name_ptr) == offsetof(unw_dyn_info_t, u.rti.name_ptr));
 
 ProcedureBlock* block_of(unw_dyn_info_t* info) noexcept { return reinterpret_cast<ProcedureBlock*>(info); }
 
 void free_block(ProcedureBlock* block) noexcept {
+  if (block->keeps_handlers) std::destroy_at(block->handlers());
   block->~ProcedureBlock();
   ::operator delete(block);
 }
@@ -42,6 +52,8 @@ struct Plan {
   std::string_view name = code.name.empty() ? std::string_view(description.name()) : code.name;
   Addr lsda = code.lsda != 0 ? code.lsda : description.lsda();
 
+  bool keeps_handlers() const noexcept { return description.handlers() && lsda == description.lsda(); }
+  std::size_t handler_bytes() const noexcept { return keeps_handlers() ? sizeof(KeptHandlers) : 0; }
   std::size_t record_ops() const noexcept { return lsda == 0 ? 0 : code.landing_pad_base == 0 ? 2 : 3; }
   std::size_t payload_bytes() const noexcept {
     if (description.shape().has_rows()) return RowTable::max_bytes(description.shape());
@@ -98,10 +110,12 @@ Result<unw_dyn_info_t*> make_procedure(const Description& description, const Cod
   if (code.start + code.size < code.start) return Error{ErrorCode::e_range, code.start, "code range wraps around"};
 
   const Plan plan{description, code};
-  const std::size_t bytes = sizeof(ProcedureBlock) + plan.payload_bytes() + plan.name_bytes();
+  const std::size_t bytes = sizeof(ProcedureBlock) + plan.handler_bytes() + plan.payload_bytes() + plan.name_bytes();
   void* const memory = ::operator new(bytes, std::nothrow);
   if (!memory) return Error{ErrorCode::out_of_memory, code.start, "no memory for the descriptor"};
-  auto* const block = new (memory) ProcedureBlock{{}, description.shape(), bytes};
+  auto* const block =
+      new (memory) ProcedureBlock{{}, description.shape(), bytes & SIZE_MAX >> 1, plan.keeps_handlers()};
+  if (block->keeps_handlers) std::construct_at(block->handlers(), description.handlers());
   if (const Status filled = fill(*block, plan); !filled) {
     free_block(block);
     return filled.error();

@@ -65,6 +65,16 @@ class DescribingAssembler {
   Instruction ret(int popped = 0) { return popped == 0 ? emit({0xc3}) : emit({0xc2}, popped, 2); }
 
   // What the frame does not see.
+  std::int64_t here() const { return static_cast<std::int64_t>(code_.size()); }
+  /// Opcode bytes, a little-endian number of `size` bytes, more bytes.
+  Instruction emit(std::initializer_list<int> opcode, std::int64_t value = 0, int size = 0,
+                   std::initializer_list<int> more = {}) {
+    const std::int64_t begin = here();
+    for (const int b : opcode) code_.push_back(static_cast<std::uint8_t>(b));
+    for (int i = 0; i < size; ++i) code_.push_back(static_cast<std::uint8_t>(value >> 8 * i));
+    for (const int b : more) code_.push_back(static_cast<std::uint8_t>(b));
+    return {begin, here()};
+  }
   void clobber(Reg r) { emit({rex(0, r.dwarf()), 0xc7, modrm(3, 0, number(r))}, -1, 4); }
   void call_rdi() { builder_.call(emit({0xff, 0xd7})); }
   void call_rdi_which_pops(int bytes) { builder_.callee_pops(emit({0xff, 0xd7}), bytes); }
@@ -92,17 +102,6 @@ class DescribingAssembler {
   /// REX.W with the high bits of the two fields of ModRM.
   static int rex(RegNum reg, RegNum rm) { return 0x48 | (encoding(reg) >> 3) << 2 | encoding(rm) >> 3; }
 
-  std::int64_t here() const { return static_cast<std::int64_t>(code_.size()); }
-
-  /// Opcode bytes, a little-endian number of `size` bytes, more bytes.
-  Instruction emit(std::initializer_list<int> opcode, std::int64_t value = 0, int size = 0,
-                   std::initializer_list<int> more = {}) {
-    const std::int64_t begin = here();
-    for (const int b : opcode) code_.push_back(static_cast<std::uint8_t>(b));
-    for (int i = 0; i < size; ++i) code_.push_back(static_cast<std::uint8_t>(value >> 8 * i));
-    for (const int b : more) code_.push_back(static_cast<std::uint8_t>(b));
-    return {begin, here()};
-  }
   Instruction emit_push(Reg r) { return emit({0x40 | encoding(r.dwarf()) >> 3, 0x50 + number(r)}); }
   Instruction emit_pop(Reg r) { return emit({0x40 | encoding(r.dwarf()) >> 3, 0x58 + number(r)}); }
   /// mov between r and [rsp+offset] (base 4) or [rbp+offset] (base 5).

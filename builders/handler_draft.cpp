@@ -1,0 +1,60 @@
+#include "builders/handler_draft.h"
+
+#include <algorithm>
+
+#include "unwind_core/emit/byte_writer.h"
+
+namespace jitunwind {
+
+void HandlerDraft::refuse(const std::string& place, ErrorCode code, const std::string& reason) {
+  Finding finding;
+  finding.code = code;
+  finding.text = place + ": " + finding_name(code) + ": " + reason;
+  findings_.push_back(std::move(finding));
+}
+
+void HandlerDraft::call_site(Instruction calls, std::int64_t pad) { sites_.push_back({Kind::lands, calls, pad, {}}); }
+
+void HandlerDraft::terminates(Instruction calls) { sites_.push_back({Kind::terminates, calls, 0, {}}); }
+
+void HandlerDraft::add_selector(const char* what, std::int64_t selector) {
+  if (sites_.empty() || sites_.back().kind != Kind::lands)
+    return refuse(what, ErrorCode::invalid_argument, "not behind a call_site()");
+  sites_.back().selectors.push_back(selector);
+}
+
+int HandlerDraft::selector(const std::type_info* type) {
+  // By address as well as by name: types of the same name in unnamed namespaces differ.
+  const auto same = [type](const std::type_info* other) {
+    return other == type || (other != nullptr && type != nullptr && *other == *type);
+  };
+  const auto known = std::ranges::find_if(types_, same);
+  const auto number = static_cast<int>(known - types_.begin()) + 1;
+  if (known == types_.end()) types_.push_back(type);
+  return number;
+}
+
+void HandlerDraft::catches(const std::type_info* type) {
+  if (type == nullptr) return refuse("catches()", ErrorCode::e_catch_type, "null is no type; see catches_all()");
+  add_selector("catches()", selector(type));
+}
+
+void HandlerDraft::catches_all() { add_selector("catches_all()", selector(nullptr)); }
+
+void HandlerDraft::cleans_up() { add_selector("cleans_up()", 0); }
+
+void HandlerDraft::allows(std::span<const std::type_info* const> types) {
+  std::vector<std::uint64_t> list;
+  for (const std::type_info* type : types) {
+    if (type == nullptr) return refuse("allows()", ErrorCode::e_catch_type, "null is no type");
+    list.push_back(static_cast<std::uint64_t>(selector(type)));
+  }
+  list.push_back(0);
+  // The selector is minus the place of the list in the filters' bytes, counted from 1.
+  ByteWriter counting({}, false);
+  for (const std::uint64_t number : filters_) counting.uleb(number);
+  filters_.insert(filters_.end(), list.begin(), list.end());
+  add_selector("allows()", -static_cast<std::int64_t>(counting.size()) - 1);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,69 @@
+// What a ProcedureBuilder was told of exceptions: which calls lead to which landing pad, for which exceptions. build()
+// makes of it the table that __gxx_personality_v0 reads (Itanium C++ ABI, exception handling tables; LSB 5.0
+// core, 10.6).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include "builders/instruction.h"
+#include "dyn_info/directives.h"
+#include "unwind_core/arch/arch.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// What a procedure does with exceptions, shared by its description and everything registered with it.
+struct ProcedureHandlers {
+  std::vector<std::byte> table;  ///< language-specific data; the same wherever the code lies
+  std::uint64_t min_size = 0;    ///< bytes of a procedure that has all call sites and landing pads in it
+};
+
+/// Not for direct use: ProcedureBuilder is the interface. Every function only records; mistakes come out of build().
+class HandlerDraft {
+ public:
+  void call_site(Instruction calls, std::int64_t pad);
+  void terminates(Instruction calls);
+  // Of the call site named last.
+  void catches(const std::type_info* type);
+  void catches_all();
+  void allows(std::span<const std::type_info* const> types);
+  void cleans_up();
+
+  /// The number of a type, from 1 on in the order in which they are named.
+  int selector(const std::type_info* type);
+
+  bool empty() const noexcept { return sites_.empty() && findings_.empty(); }
+
+  /// Null and findings where something is wrong.
+  std::shared_ptr<const ProcedureHandlers> build(const Arch& arch, std::optional<std::uint64_t> size,
+                                                 std::vector<Finding>& findings) const;
+
+ private:
+  friend class HandlerTable;
+  enum class Kind : std::uint8_t { lands, terminates };
+  struct Site {
+    Kind kind;
+    Instruction calls;
+    std::int64_t pad;
+    std::vector<std::int64_t> selectors;  // in the order in which they are tried; 0: cleanup
+  };
+
+  void add_selector(const char* what, std::int64_t selector);
+  void refuse(const std::string& place, ErrorCode code, const std::string& reason);
+
+  std::vector<Site> sites_;
+  std::vector<const std::type_info*> types_;  // by number - 1; null: all
+  std::vector<std::uint64_t> filters_;        // lists of numbers, each ended by 0
+  std::vector<Finding> findings_;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop
