@@ -7,9 +7,6 @@
 #include "builders/row_table_p.h"
 #include "builders/shape_pool_p.h"
 
-/// Of the C++ run-time library; Itanium C++ ABI, exception handling. Only its address is used.
-extern "C" int __gxx_personality_v0(...);
-
 namespace jitunwind {
 namespace {
 
@@ -31,7 +28,7 @@ class DraftBuild {
   Result<Description, BuildError> run() {
     DraftLayout layout(draft_);
     findings_.insert(findings_.end(), layout.findings.begin(), layout.findings.end());
-    const std::shared_ptr<const ProcedureHandlers> handlers = build_handlers();
+    const auto handlers = draft_.handlers_.build({arch_, draft_.size_, draft_.personality_, draft_.lsda_}, findings_);
     if (!findings_.empty()) return BuildError{std::move(findings_)};
 
     ShapeContent content;
@@ -49,20 +46,9 @@ class DraftBuild {
     Description::Facts facts{draft_.name_, draft_.personality_, draft_.lsda_, draft_.gp_, draft_.size_, {}, handlers};
     facts.warnings = wanted(shape.warnings());
     if (!handlers) return facts;
-    facts.lsda = reinterpret_cast<std::uintptr_t>(handlers->table.data());
-    if (facts.personality == 0) facts.personality = reinterpret_cast<std::uintptr_t>(&__gxx_personality_v0);
+    facts.lsda = handlers->lsda();
+    if (facts.personality == 0) facts.personality = handlers->personality();
     return facts;
-  }
-
-  std::shared_ptr<const ProcedureHandlers> build_handlers() {
-    if (draft_.handlers_.empty()) return nullptr;
-    if (draft_.lsda_ != 0) {
-      Finding finding;
-      finding.code = ErrorCode::invalid_argument;
-      finding.text = "procedure: INVALID_ARGUMENT: call sites, and language-specific data of the caller's by lsda()";
-      findings_.push_back(std::move(finding));
-    }
-    return draft_.handlers_.build(arch_, draft_.size_, findings_);
   }
 
   /// A shared shape keeps all warnings; what its user knows better is left out.

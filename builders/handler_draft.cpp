@@ -1,16 +1,54 @@
 #include "builders/handler_draft.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "builders/frame_personality_p.h"
 #include "unwind_core/emit/byte_writer.h"
 
-namespace jitunwind {
+/// Of the C++ run-time library; Itanium C++ ABI, exception handling. Only its address is used.
+extern "C" int __gxx_personality_v0(...);
 
-void HandlerDraft::refuse(const std::string& place, ErrorCode code, const std::string& reason) {
+namespace jitunwind {
+namespace {
+
+Finding finding_of(const std::string& place, ErrorCode code, const std::string& reason) {
   Finding finding;
   finding.code = code;
   finding.text = place + ": " + finding_name(code) + ": " + reason;
-  findings_.push_back(std::move(finding));
+  return finding;
+}
+
+}  // namespace
+
+Addr ProcedureHandlers::lsda() const noexcept {
+  return frame_handler ? reinterpret_cast<std::uintptr_t>(&frame_handler)
+                       : reinterpret_cast<std::uintptr_t>(table.data());
+}
+
+Addr ProcedureHandlers::personality() const noexcept {
+  return frame_handler ? reinterpret_cast<std::uintptr_t>(&jitunwind_frame_personality)
+                       : reinterpret_cast<std::uintptr_t>(&__gxx_personality_v0);
+}
+
+void HandlerDraft::refuse(const std::string& place, ErrorCode code, const std::string& reason) {
+  findings_.push_back(finding_of(place, code, reason));
+}
+
+void HandlerDraft::set_frame_handler(FrameHandler handler) {
+  if (!handler) return refuse("handled_by()", ErrorCode::invalid_argument, "no function");
+  frame_handler_ = std::move(handler);
+}
+
+std::vector<Finding> HandlerDraft::contradictions(const Procedure& procedure) const {
+  std::vector<Finding> found;
+  const auto refuse = [&](const char* place, const char* reason) {
+    found.push_back(finding_of(place, ErrorCode::invalid_argument, reason));
+  };
+  if (procedure.lsda != 0) refuse("procedure", "handlers, and language-specific data of the caller's by lsda()");
+  if (frame_handler_ && !sites_.empty()) refuse("handled_by()", "beside call_site(): one or the other decides");
+  if (frame_handler_ && procedure.personality != 0) refuse("handled_by()", "beside a personality() of the caller's");
+  return found;
 }
 
 void HandlerDraft::call_site(Instruction calls, std::int64_t pad) { sites_.push_back({Kind::lands, calls, pad, {}}); }

@@ -13,6 +13,7 @@
 #include <typeinfo>
 #include <vector>
 
+#include "builders/frame_handler.h"
 #include "builders/instruction.h"
 #include "dyn_info/directives.h"
 #include "unwind_core/arch/arch.h"
@@ -22,8 +23,13 @@ namespace jitunwind {
 
 /// What a procedure does with exceptions, shared by its description and everything registered with it.
 struct ProcedureHandlers {
-  std::vector<std::byte> table;  ///< language-specific data; the same wherever the code lies
+  std::vector<std::byte> table;  ///< language-specific data; the same wherever the code lies. Empty: frame_handler
   std::uint64_t min_size = 0;    ///< bytes of a procedure that has all call sites and landing pads in it
+  FrameHandler frame_handler{};
+
+  /// For the descriptor.
+  Addr lsda() const noexcept;
+  Addr personality() const noexcept;
 };
 
 /// Not for direct use: ProcedureBuilder is the interface. Every function only records; mistakes come out of build().
@@ -37,14 +43,22 @@ class HandlerDraft {
   void allows(std::span<const std::type_info* const> types);
   void cleans_up();
 
+  void set_frame_handler(FrameHandler handler);
+
   /// The number of a type, from 1 on in the order in which they are named.
   int selector(const std::type_info* type);
 
-  bool empty() const noexcept { return sites_.empty() && findings_.empty(); }
+  bool empty() const noexcept { return sites_.empty() && findings_.empty() && !frame_handler_; }
 
-  /// Null and findings where something is wrong.
-  std::shared_ptr<const ProcedureHandlers> build(const Arch& arch, std::optional<std::uint64_t> size,
-                                                 std::vector<Finding>& findings) const;
+  /// What the procedure as a whole was told.
+  struct Procedure {
+    const Arch& arch;
+    std::optional<std::uint64_t> size;
+    Addr personality;
+    Addr lsda;
+  };
+  /// Null when there is nothing; null and findings where something is wrong.
+  std::shared_ptr<const ProcedureHandlers> build(const Procedure& procedure, std::vector<Finding>& findings) const;
 
  private:
   friend class HandlerTable;
@@ -58,10 +72,12 @@ class HandlerDraft {
 
   void add_selector(const char* what, std::int64_t selector);
   void refuse(const std::string& place, ErrorCode code, const std::string& reason);
+  std::vector<Finding> contradictions(const Procedure& procedure) const;
 
   std::vector<Site> sites_;
   std::vector<const std::type_info*> types_;  // by number - 1; null: all
   std::vector<std::uint64_t> filters_;        // lists of numbers, each ended by 0
+  FrameHandler frame_handler_;
   std::vector<Finding> findings_;
 };
 

@@ -25,7 +25,7 @@ class HandlerTable {
     if (size) size_ = static_cast<std::int64_t>(*size);
   }
 
-  std::shared_ptr<const ProcedureHandlers> build() {
+  std::shared_ptr<ProcedureHandlers> build() {
     for (const HandlerDraft::Site& site : draft_.sites_) place(site);
     std::ranges::stable_sort(sites_, {}, &PlacedSite::begin);
     for (std::size_t i = 1; i < sites_.size(); ++i)
@@ -35,7 +35,7 @@ class HandlerTable {
 
     auto handlers = std::make_shared<ProcedureHandlers>();
     handlers->min_size = min_size_;
-    handlers->table = bytes_of([this](ByteWriter& to) { write(to); });
+    if (!sites_.empty()) handlers->table = bytes_of([this](ByteWriter& to) { write(to); });
     return handlers;
   }
   std::vector<Finding>& findings() { return findings_; }
@@ -170,11 +170,16 @@ class HandlerTable {
   std::vector<Finding> findings_;
 };
 
-std::shared_ptr<const ProcedureHandlers> HandlerDraft::build(const Arch& arch, std::optional<std::uint64_t> size,
+std::shared_ptr<const ProcedureHandlers> HandlerDraft::build(const Procedure& procedure,
                                                              std::vector<Finding>& findings) const {
-  HandlerTable table(*this, arch, size);
-  auto handlers = table.build();
-  findings.insert(findings.end(), table.findings().begin(), table.findings().end());
+  if (empty()) return nullptr;
+  std::vector<Finding> found = contradictions(procedure);
+  HandlerTable table(*this, procedure.arch, procedure.size);
+  std::shared_ptr<ProcedureHandlers> handlers = table.build();
+  found.insert(found.end(), table.findings().begin(), table.findings().end());
+  findings.insert(findings.end(), found.begin(), found.end());
+  if (!found.empty()) return nullptr;
+  handlers->frame_handler = frame_handler_;
   return handlers;
 }
 

@@ -24,6 +24,7 @@
 #include <optional>
 #include <string_view>
 #include <typeinfo>
+#include <utility>
 
 #include "builders/cpu_register.h"
 #include "builders/procedure_draft.h"
@@ -243,6 +244,12 @@ class ProcedureBuilder {
   /// first named, here included.
   int selector(const std::type_info& type) { return draft_.handlers().selector(&type); }
   int selector(std::nullptr_t) { return draft_.handlers().selector(nullptr); }
+
+  /// In place of call sites: `handler` decides what exceptions do to each frame of the procedure. It is kept as long as
+  /// the description or a procedure registered with it. No function is an error.
+  ProcedureBuilder& handled_by(FrameHandler handler) {
+    return draft_.handlers().set_frame_handler(std::move(handler)), *this;
+  }
 
   // Frames built elsewhere.
 

@@ -109,6 +109,9 @@ Result<unw_dyn_info_t*> make_procedure(const Description& description, const Cod
   if (const Status fits = description.check_size(code.size); !fits) return fits.error();
   if (code.start + code.size < code.start) return Error{ErrorCode::e_range, code.start, "code range wraps around"};
 
+  if (code.lsda != 0 && description.handlers() && description.handlers()->frame_handler)
+    return Error{ErrorCode::invalid_argument, code.start, "language-specific data beside a frame handler"};
+
   const Plan plan{description, code};
   const std::size_t bytes = sizeof(ProcedureBlock) + plan.handler_bytes() + plan.payload_bytes() + plan.name_bytes();
   void* const memory = ::operator new(bytes, std::nothrow);

@@ -13,7 +13,10 @@ namespace {
 using namespace x86_64;
 constexpr Reg k_preserved[]{rbx, r12, r13, r14, r15};
 
-void call_caught(void* object, int selector, long sum) { LandingFrame::caught(object, selector, sum); }
+void call_caught(void* object, int selector, long sum, Addr sp) {
+  LandingFrame::sp_at_catch = sp;
+  LandingFrame::caught(object, selector, sum);
+}
 void call_cleaned(long sum) { LandingFrame::cleaned(sum); }
 
 class Writer {
@@ -25,7 +28,7 @@ class Writer {
     a.push(rbp);
     a.set_frame_pointer();
     for (const Reg reg : k_preserved) a.push(reg);
-    a.allocate(8);
+    a.allocate(k_room);
     for (const Reg reg : k_preserved) a.clobber(reg);
     offsets.call = a.emit({0xff, 0xd7});  // call rdi
     a.return_value(0);
@@ -66,6 +69,7 @@ class Writer {
     a.emit({0x48, 0x89, 0xc7});  // mov rdi,rax
     a.emit({0x44, 0x89, 0xe6});  // mov esi,r12d
     a.emit({0x4c, 0x89, 0xea});  // mov rdx,r13
+    a.emit({0x48, 0x89, 0xe1});  // mov rcx,rsp
     offsets.call_caught = call(&call_caught);
     call(&abi::__cxa_end_catch);
     a.emit({0x49, 0x63, 0xc4});                     // movsxd rax,r12d
@@ -102,7 +106,8 @@ class Writer {
 
 }  // namespace
 
-LandingFrame::LandingFrame(const std::function<void(x86_64::Builder&, const LandingOffsets&)>& declare) {
+LandingFrame::LandingFrame(const std::function<void(x86_64::Builder&, const LandingOffsets&)>& declare,
+                           std::string_view name) {
   Writer writer;
   writer.write();
   offsets_ = writer.offsets;
@@ -111,7 +116,7 @@ LandingFrame::LandingFrame(const std::function<void(x86_64::Builder&, const Land
   const auto description = writer.a.description();
   if (!description) throw std::runtime_error(description.error().text());
   code_ = std::make_unique<ExecutableCopy>(writer.a.code());
-  registration_ = register_code(*description, code_->begin(), code_->size()).value();
+  registration_ = register_code(*description, Code{.start = begin(), .size = size(), .name = name}).value();
 }
 
 }  // namespace jitunwind::test

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "builders/registers_x86_64.h"
 #include "builders/registration.h"
@@ -20,6 +21,9 @@ namespace jitunwind::test {
 
 /// What all preserved registers but the frame pointer hold during the call, added up.
 inline constexpr long k_sum_of_preserved = -5;
+
+/// Below the saved registers.
+inline constexpr int k_room = 72;
 
 struct LandingOffsets {
   Instruction call{0, 0};         ///< of callee
@@ -32,7 +36,8 @@ struct LandingOffsets {
 class LandingFrame {
  public:
   /// `declare` tells the builder of call sites.
-  explicit LandingFrame(const std::function<void(x86_64::Builder&, const LandingOffsets&)>& declare);
+  explicit LandingFrame(const std::function<void(x86_64::Builder&, const LandingOffsets&)>& declare,
+                        std::string_view name = {});
 
   long operator()(void (*callee)()) const { return reinterpret_cast<long (*)(void (*)())>(code_->begin())(callee); }
   Addr begin() const { return reinterpret_cast<std::uintptr_t>(code_->begin()); }
@@ -42,6 +47,8 @@ class LandingFrame {
   /// What landing pads call. The test sets them; both may throw.
   static inline std::function<void(void* object, int selector, long sum)> caught;
   static inline std::function<void(long sum)> cleaned;
+  /// Of the landing pad that catches.
+  static inline Addr sp_at_catch = 0;
 
  private:
   LandingOffsets offsets_;

@@ -180,7 +180,7 @@ TEST(HandlerTable, RefusesWhatCannotBe) {
       {Builder(b).catches(typeid(int)), "catches(): INVALID_ARGUMENT: not behind a call_site()\n"},
       {Builder(b).terminates({4, 9}).cleans_up(), "cleans_up(): INVALID_ARGUMENT: not behind a call_site()\n"},
       {Builder(b).lsda(0x1000).call_site({4, 9}, 30),
-       "procedure: INVALID_ARGUMENT: call sites, and language-specific data of the caller's by lsda()\n"},
+       "procedure: INVALID_ARGUMENT: handlers, and language-specific data of the caller's by lsda()\n"},
   };
   for (const Refused& r : refusals) EXPECT_EQ(table_of(r.builder), r.text);
 }

@@ -1,0 +1,113 @@
+// Deciding in C++ what an exception does to a frame of code made at run time, for languages that are not C++: no table,
+// a function that is asked about each frame which an exception is passing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <typeinfo>
+#include <vector>
+
+#include "builders/cpu_register.h"
+#include "unwind_core/address.h"
+
+// Of <unwind.h>.
+struct _Unwind_Context;
+struct _Unwind_Exception;
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// A frame of a registered procedure, and the exception that passes it. Only valid during the call of the handler.
+/// x86-64 and AArch64: the exception's type is found by the 64-bit layout of the C++ run-time libraries.
+class PassedFrame {
+ public:
+  enum class Phase : std::uint8_t {
+    search,   ///< who catches it is looked for; the frame may stay: nothing must be changed yet
+    cleanup,  ///< the frame is about to be left, or entered at a landing pad
+  };
+  Phase phase() const noexcept { return phase_; }
+  /// pthread_exit(), pthread_cancel(): there is no search, and nobody may catch it.
+  bool forced() const noexcept { return forced_; }
+
+  /// First byte of the procedure.
+  Addr start() const noexcept { return start_; }
+  /// Where the call would have returned to.
+  Addr pc() const noexcept { return pc_; }
+  /// Of a byte of the call instruction, in the procedure.
+  std::uint64_t call_offset() const noexcept { return call_offset_; }
+  /// During the call.
+  Addr sp() const noexcept;
+  /// What a general register that calls preserve holds in the frame; others have no value any more: terminates.
+  std::uint64_t reg(RegNum dwarf) const;
+  template <class Cpu>
+  std::uint64_t reg(CpuRegister<Cpu> preserved) const {
+    return reg(preserved.dwarf());
+  }
+
+  _Unwind_Exception* exception() const noexcept { return exception_; }
+  /// Of a C++ exception the type that was thrown; null for others.
+  const std::type_info* thrown_type() const noexcept;
+  /// Of a C++ exception what was thrown; null for others.
+  void* thrown_object() const noexcept;
+
+ private:
+  friend class FramePersonality;
+  PassedFrame() = default;
+
+  Phase phase_ = Phase::search;
+  bool forced_ = false;
+  Addr start_ = 0;
+  Addr pc_ = 0;
+  std::uint64_t call_offset_ = 0;
+  _Unwind_Exception* exception_ = nullptr;
+  _Unwind_Context* context_ = nullptr;
+};
+
+/// What is to become of the frame.
+class FrameDecision {
+ public:
+  /// The exception passes.
+  static FrameDecision pass() noexcept { return FrameDecision(Kind::pass, 0); }
+  /// It ends here: the code goes on at `pad`, an address in the procedure, and owns the exception
+  /// (__cxa_begin_catch() and __cxa_end_catch(), or _Unwind_DeleteException()).
+  static FrameDecision catch_at(Addr pad) noexcept { return FrameDecision(Kind::catches, pad); }
+  /// On the way to the frame that catches it the code at `pad` runs, which ends in _Unwind_Resume(exception). The
+  /// handler is then asked about the frame again, at that call: call_offset() tells. The same as pass() in the search.
+  static FrameDecision clean_up_at(Addr pad) noexcept { return FrameDecision(Kind::cleans_up, pad); }
+
+  /// At the landing pad SP is that of the call; or this one: not below, inside of the frame, aligned.
+  FrameDecision& with_sp(Addr sp) noexcept { return sp_ = sp, *this; }
+  /// At the landing pad preserved registers are those of the frame, rax (x0) has the exception, rdx (x1) 0; or this.
+  FrameDecision& with(RegNum dwarf, std::uint64_t value) { return registers_.push_back({dwarf, value}), *this; }
+  template <class Cpu>
+  FrameDecision& with(CpuRegister<Cpu> reg, std::uint64_t value) {
+    return with(reg.dwarf(), value);
+  }
+
+ private:
+  friend class FramePersonality;
+  enum class Kind : std::uint8_t { pass, catches, cleans_up };
+  struct Value {
+    RegNum reg;
+    std::uint64_t value;
+  };
+  FrameDecision(Kind kind, Addr pad) noexcept : kind_(kind), pad_(pad) {}
+
+  Kind kind_;
+  Addr pad_;
+  std::optional<Addr> sp_;
+  std::vector<Value> registers_;
+};
+
+/// Asked in the search, and, where the exception is caught, once more when the frame is left: it must decide the same.
+/// Called by any thread that throws, several at once; may allocate, lock, and throw and catch inside.
+///
+/// std::terminate(), after a line on standard error that names procedure and offset, where it lets an exception out,
+/// or decides what cannot be: a landing pad outside of the procedure; an SP below that of the call, outside of the
+/// frame or not aligned; a register that calls do not preserve; to catch what is forced or what it passed in the
+/// search, or to pass what it caught there; to clean up for ever.
+using FrameHandler = std::function<FrameDecision(const PassedFrame&)>;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop
