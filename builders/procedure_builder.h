@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <typeinfo>
 #include <utility>
@@ -235,6 +236,9 @@ class ProcedureBuilder {
   /// __cxa_call_unexpected(rax). None: for every exception.
   ProcedureBuilder& allows(std::initializer_list<const std::type_info*> types) {
     return draft_.handlers().allows({types.begin(), types.size()}), *this;
+  }
+  ProcedureBuilder& allows(std::span<const std::type_info* const> types) {
+    return draft_.handlers().allows(types), *this;
   }
   /// Lands with selector 0 for exceptions that a frame above catches, to run code and call _Unwind_Resume(rax).
   ProcedureBuilder& cleans_up() { return draft_.handlers().cleans_up(), *this; }

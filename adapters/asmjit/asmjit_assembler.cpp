@@ -47,6 +47,41 @@ void AsmjitAssembler::jump_targets(std::span<const asmjit::Label> labels) noexce
   }
 }
 
+AsmjitCallSite AsmjitAssembler::call_site(const asmjit::Label& begin, const asmjit::Label& end,
+                                          const asmjit::Label& landing_pad) noexcept {
+  return {recorder_.get(), recorder_ ? recorder_->call_site(begin.id(), end.id(), landing_pad.id()) : nullptr};
+}
+
+void AsmjitAssembler::terminates(const asmjit::Label& begin, const asmjit::Label& end) noexcept {
+  if (recorder_) (void)recorder_->call_site(begin.id(), end.id(), derivation::k_no_label);
+}
+
+void AsmjitAssembler::handled_by(FrameHandler handler) noexcept {
+  if (recorder_) recorder_->frame_handler(v::place_of(*this), std::move(handler));
+}
+
+template <class Say>
+AsmjitCallSite& AsmjitCallSite::because(Say say) noexcept {
+  if (site_) recorder_->reason(*site_, say);
+  return *this;
+}
+
+AsmjitCallSite& AsmjitCallSite::catches(const std::type_info& type) noexcept {
+  return because([&type](x86_64::Builder& b) { b.catches(type); });
+}
+
+AsmjitCallSite& AsmjitCallSite::catches_all() noexcept {
+  return because([](x86_64::Builder& b) { b.catches_all(); });
+}
+
+AsmjitCallSite& AsmjitCallSite::cleans_up() noexcept {
+  return because([](x86_64::Builder& b) { b.cleans_up(); });
+}
+
+AsmjitCallSite& AsmjitCallSite::allows(std::initializer_list<const std::type_info*> types) noexcept {
+  return because([types = std::vector(types)](x86_64::Builder& b) { b.allows(types); });
+}
+
 asmjit::Error AsmjitAssembler::_emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
                                      const asmjit::Operand_& o2, const asmjit::Operand_* more) {
   const CodePlace place = v::place_of(*this);

@@ -6,16 +6,42 @@
 #include <asmjit/x86.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <typeinfo>
+
+#include "builders/frame_handler.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
 namespace derivation {
 class TraceRecorder;
-}
+struct TracedCallSite;
+}  // namespace derivation
+
+/// Why exceptions land at a landing pad: as behind call_site() of the builders (docs/builders.md "Exceptions that land
+/// in the code"); none: as cleans_up(). Valid as long as its assembler is attached. Memory that runs out shows when
+/// the code is described.
+class AsmjitCallSite {
+ public:
+  AsmjitCallSite& catches(const std::type_info& type) noexcept;
+  AsmjitCallSite& catches_all() noexcept;
+  AsmjitCallSite& allows(std::initializer_list<const std::type_info*> types) noexcept;
+  AsmjitCallSite& cleans_up() noexcept;
+
+ private:
+  friend class AsmjitAssembler;
+  AsmjitCallSite(derivation::TraceRecorder* recorder, derivation::TracedCallSite* site) noexcept
+      : recorder_(recorder), site_(site) {}
+  template <class Say>
+  AsmjitCallSite& because(Say say) noexcept;
+
+  derivation::TraceRecorder* recorder_;
+  derivation::TracedCallSite* site_;  // null without memory
+};
 
 /// In place of asmjit::x86::Assembler, whose interface it has. Must live, and stay attached to its CodeHolder, until
 /// the code has been added to a runtime or described.
@@ -39,6 +65,17 @@ class AsmjitAssembler : public asmjit::x86::Assembler {
   /// this code with the frame as it is. Without a word a jump goes to the label whose address its register holds;
   /// through a table of labels that this code holds; or to another procedure, if the frame is released.
   void jump_targets(std::span<const asmjit::Label> labels) noexcept;
+
+  /// Exceptions that leave a call between the labels go on at `landing_pad`, in the same procedure, with SP and
+  /// preserved registers as during the call. All of those calls must have the same SP. Labels may be bound later.
+  /// Selectors of a procedure's types are 1, 2, ... in the order in which its call sites name them.
+  AsmjitCallSite call_site(const asmjit::Label& begin, const asmjit::Label& end,
+                           const asmjit::Label& landing_pad) noexcept;
+  /// As noexcept: exceptions that leave a call between the labels end in std::terminate().
+  void terminates(const asmjit::Label& begin, const asmjit::Label& end) noexcept;
+  /// `handler` decides what exceptions do to frames of the procedure that the next instruction is in. Its call sites
+  /// then say only at which landing pads it may go on, and from which calls; reasons do not count.
+  void handled_by(FrameHandler handler) noexcept;
 
   // What asmjit calls.
   asmjit::Error _emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "builders/registers_x86_64.h"
 #include "unwind_core/arch/arch.h"
 
 namespace jitunwind::derivation {
@@ -92,6 +94,20 @@ struct EmbeddedLabel {
   LabelId label = k_no_label;
 };
 
+/// Where exceptions go on that leave the calls between two labels.
+struct TracedCallSite {
+  LabelId begin = k_no_label;
+  LabelId end = k_no_label;
+  LabelId pad = k_no_label;                                    ///< none: std::terminate()
+  std::vector<std::function<void(x86_64::Builder&)>> reasons;  ///< say them to a builder, behind its call_site()
+};
+
+/// Of the procedure that the place is in: who decides, instead of the reasons of its call sites.
+struct TracedFrameHandler {
+  CodePlace place;
+  FrameHandler handler;
+};
+
 /// Everything by ascending place before it is analysed.
 struct CodeTrace {
   std::vector<TracedInstruction> instructions;
@@ -100,6 +116,8 @@ struct CodeTrace {
   std::vector<EmbeddedLabel> embedded;
   std::vector<ProcedureStart> starts;
   std::vector<std::vector<LabelId>> jump_targets;
+  std::vector<TracedCallSite> call_sites;  ///< in the order in which they were told
+  std::vector<TracedFrameHandler> frame_handlers;
   std::vector<std::optional<CodePlace>> labels;  ///< by LabelId; none: not bound here
   std::vector<LabelId> internal;                 ///< labels that nothing outside of the trace can know
 };

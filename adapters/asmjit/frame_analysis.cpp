@@ -85,6 +85,7 @@ void FrameAnalysis::find_heads() {
   for (const EmbeddedLabel& e : trace_.embedded) mark(index_of(e.label));
   for (const auto& targets : trace_.jump_targets)
     for (const LabelId label : targets) mark(index_of(label));
+  for (const TracedCallSite& s : trace_.call_sites) mark(index_of(s.pad));
   for (const ProcedureStart& s : trace_.starts) mark(index_of(s.place));
 }
 
@@ -170,6 +171,7 @@ void FrameAnalysis::follow_run(Index head) {
     reached_[i] = true;
     if (!is_padding(i)) last = i;
     std::string why;
+    if (calls(i)) land(i, state);
     if (!execute(i, state, why)) return refuse(i, why);
     const auto effects = effects_of(i);
     if (!effects.empty() && !leave(i, effects.back(), state)) return;
@@ -194,6 +196,15 @@ void FrameAnalysis::flow(Index from, Index to, const FrameState& state) {
   bool changed = fresh;
   if (!fresh && !known->second.merge(state, changed, why)) return refuse(to, why);
   if (changed) work_.insert(to);
+}
+
+/// An exception that leaves the call, which the caller's values in scratch registers do not survive.
+void FrameAnalysis::land(Index call, FrameState state) {
+  state.forget_what_callees_use();
+  const CodePlace at = place_of(trace_.instructions[call]);
+  for (const TracedCallSite& site : trace_.call_sites)
+    if (site.pad != k_no_label && place_of_label(site.begin) <= at && at < place_of_label(site.end))
+      flow_to_label(call, site.pad, state);
 }
 
 void FrameAnalysis::flow_to_label(Index from, LabelId to, const FrameState& state) {
@@ -352,6 +363,7 @@ TracedProcedure FrameAnalysis::cut(Index first, Index last) const {
 /// for others.
 std::set<FrameAnalysis::Index> FrameAnalysis::unreached_labels() const {
   std::set<LabelId> jumped_to(trace_.internal.begin(), trace_.internal.end());
+  for (const TracedCallSite& site : trace_.call_sites) jumped_to.insert({site.begin, site.end});
   for (const Effect& e : trace_.effects)
     if (e.kind == Kind::jump || e.kind == Kind::branch) jumped_to.insert(e.label);
   std::set<Index> unreached;

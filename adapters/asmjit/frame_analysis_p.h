@@ -46,6 +46,9 @@ class FrameAnalysis {
   /// Does the instruction call?
   bool calls(std::size_t instruction) const;
 
+  /// Places of labels that are bound.
+  CodePlace place_of_label(LabelId label) const { return *trace_.labels[label]; }
+
  private:
   using Index = std::size_t;
   static constexpr Index k_nowhere = SIZE_MAX;
@@ -66,6 +69,7 @@ class FrameAnalysis {
   void follow_run(Index head);
   bool execute(Index i, FrameState& state, std::string& why);
   void flow(Index from, Index to, const FrameState& state);
+  void land(Index call, FrameState state);
   void flow_to_label(Index from, LabelId to, const FrameState& state);
   bool leave(Index i, const Effect& effect, const FrameState& state);
   void leave_indirectly(Index i, const Effect& effect, const FrameState& state);

@@ -28,6 +28,8 @@ class Describer {
   void add_step(std::size_t i, const Value& sp, const FrameRow& row);
   std::optional<Description> with_directives();
   std::optional<Description> with_rows();
+  std::optional<Refusal> check_handlers() const;
+  void say_handlers(x86_64::Builder& builder) const;
   bool is_proved(const Description& description);
   std::uint32_t tail_begin(const std::vector<Placed>& placed) const;
 
@@ -160,6 +162,7 @@ std::optional<Description> Describer::with_directives() {
     }
     say(builder, static_cast<std::int32_t>(d.offset) - 1 - static_cast<std::int32_t>(in_tail ? tail : 0), d.directive);
   }
+  say_handlers(builder);
   auto built = builder.build();
   if (!built || !is_proved(*built)) return std::nullopt;
   return std::move(*built);
@@ -169,9 +172,43 @@ std::optional<Description> Describer::with_rows() {
   auto builder = x86_64::describe(procedure_.name);
   builder.size(size());
   for (const FrameStep& step : steps_) builder.row_at(step.offset, step.row);
+  say_handlers(builder);
   auto built = builder.build();
   if (!built || !is_proved(*built)) return std::nullopt;
   return std::move(*built);
+}
+
+/// What the procedure does with exceptions. Sites belong to the procedure that they begin in.
+void Describer::say_handlers(x86_64::Builder& builder) const {
+  const CodePlace begin{procedure_.section, procedure_.begin}, end{procedure_.section, procedure_.end};
+  for (const TracedFrameHandler& handler : trace_.frame_handlers)
+    if (handler.place >= begin && handler.place < end) return void(builder.handled_by(handler.handler));
+  const auto offset = [&](LabelId label) {
+    const CodePlace place = analysis_.place_of_label(label);
+    // Elsewhere: in any case not in the procedure.
+    return place.section == procedure_.section ? std::int64_t{place.offset} - procedure_.begin : INT32_MIN;
+  };
+  for (const TracedCallSite& site : trace_.call_sites) {
+    if (const CodePlace at = analysis_.place_of_label(site.begin); at < begin || at >= end) continue;
+    const Instruction calls{offset(site.begin), offset(site.end)};
+    if (site.pad == k_no_label) {
+      builder.terminates(calls);
+      continue;
+    }
+    builder.call_site(calls, offset(site.pad));
+    for (const auto& say : site.reasons) say(builder);
+  }
+}
+
+/// Apart from what was derived, so that the reason is told.
+std::optional<Refusal> Describer::check_handlers() const {
+  auto builder = x86_64::describe();
+  say_handlers(builder.size(size()));
+  const auto built = builder.build();
+  if (built) return std::nullopt;
+  std::string reason = built.error().text();
+  while (!reason.empty() && reason.back() == '\n') reason.pop_back();
+  return Refusal{{procedure_.section, procedure_.begin}, std::nullopt, reason};
 }
 
 /// Every row of the description, taken at every boundary, against what is known there.
@@ -200,6 +237,7 @@ bool Describer::is_proved(const Description& description) {
 }
 
 Result<Description, Refusal> Describer::describe() {
+  if (auto wrong = check_handlers()) return *wrong;
   Refusal why;
   for (const CfaBase preferred : {CfaBase::frame_pointer, CfaBase::stack_pointer}) {
     if (!plan(preferred, why)) return why;

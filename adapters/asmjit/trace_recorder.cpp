@@ -16,6 +16,8 @@ void TraceRecorder::reset() noexcept {
   embedded_.clear();
   starts_.clear();
   jump_targets_.clear();
+  call_sites_.clear();
+  frame_handlers_.clear();
   out_of_memory_ = false;
 }
 
@@ -111,6 +113,20 @@ void TraceRecorder::jumps_to(std::vector<LabelId> targets) noexcept {
   });
 }
 
+TracedCallSite* TraceRecorder::call_site(LabelId begin, LabelId end, LabelId pad) noexcept {
+  TracedCallSite* site = nullptr;
+  guarded([&] { site = &call_sites_.emplace_back(TracedCallSite{begin, end, pad, {}}); });
+  return site;
+}
+
+void TraceRecorder::reason(TracedCallSite& site, const std::function<void(x86_64::Builder&)>& say) noexcept {
+  guarded([&] { site.reasons.push_back(say); });
+}
+
+void TraceRecorder::frame_handler(CodePlace place, FrameHandler handler) noexcept {
+  guarded([&] { frame_handlers_.push_back({place, std::move(handler)}); });
+}
+
 Result<CodeTrace, Refusal> TraceRecorder::trace(const ::asmjit::CodeHolder& code) const {
   if (out_of_memory_) throw std::bad_alloc();
   CodeTrace out;
@@ -137,6 +153,12 @@ Result<CodeTrace, Refusal> TraceRecorder::trace(const ::asmjit::CodeHolder& code
     if (!label.name.empty()) out.starts.push_back({*out.labels[id], label.name, 0, false});
   }
   std::ranges::stable_sort(out.starts, {}, &ProcedureStart::place);
+  out.call_sites.assign(call_sites_.begin(), call_sites_.end());
+  out.frame_handlers = frame_handlers_;
+  for (const TracedCallSite& site : out.call_sites)
+    for (const LabelId label : {site.begin, site.end, site.pad})
+      if (label != k_no_label && (label >= out.labels.size() || !out.labels[label]))
+        return Refusal{{0, 0}, {}, "a call site or its landing pad has a label that is not bound"};
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <asmjit/x86.h>
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +31,10 @@ class TraceRecorder {
   void callee_pops(std::int64_t bytes) noexcept;
   /// The indirect jump written last goes to one of these; empty: out of this code.
   void jumps_to(std::vector<LabelId> targets) noexcept;
+  /// Null without memory; else valid until reset().
+  TracedCallSite* call_site(LabelId begin, LabelId end, LabelId pad) noexcept;
+  void reason(TracedCallSite& site, const std::function<void(x86_64::Builder&)>& say) noexcept;
+  void frame_handler(CodePlace place, FrameHandler handler) noexcept;
 
   /// Everything that was recorded, labels as `code` has them. An error when bytes of a section of `code` were not seen
   /// being written, or were written twice.
@@ -54,6 +59,8 @@ class TraceRecorder {
   std::vector<EmbeddedLabel> embedded_;
   std::vector<ProcedureStart> starts_;
   std::vector<std::vector<LabelId>> jump_targets_;
+  std::deque<TracedCallSite> call_sites_;
+  std::vector<TracedFrameHandler> frame_handlers_;
   std::uint32_t last_section_ = 0;
   bool out_of_memory_ = false;
 };
