@@ -62,7 +62,6 @@ void HandlerDraft::add_selector(const char* what, std::int64_t selector) {
 }
 
 int HandlerDraft::selector(const std::type_info* type) {
-  // By address as well as by name: types of the same name in unnamed namespaces differ.
   const auto same = [type](const std::type_info* other) {
     return other == type || (other != nullptr && type != nullptr && *other == *type);
   };
