@@ -4,7 +4,7 @@
 #include <asmjit/x86.h>
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,7 +59,7 @@ class TraceRecorder {
   std::vector<EmbeddedLabel> embedded_;
   std::vector<ProcedureStart> starts_;
   std::vector<std::vector<LabelId>> jump_targets_;
-  std::deque<TracedCallSite> call_sites_;
+  std::list<TracedCallSite> call_sites_;
   std::vector<TracedFrameHandler> frame_handlers_;
   std::uint32_t last_section_ = 0;
   bool out_of_memory_ = false;
