@@ -70,7 +70,7 @@ class FrameDecision {
   /// The exception passes.
   static FrameDecision pass() noexcept { return FrameDecision(Kind::pass, 0); }
   /// It ends here: the code goes on at `pad`, an address in the procedure, and owns the exception
-  /// (__cxa_begin_catch() and __cxa_end_catch(), or _Unwind_DeleteException()).
+  /// (__cxa_begin_catch(), which returns thrown_object(), and __cxa_end_catch(); or _Unwind_DeleteException()).
   static FrameDecision catch_at(Addr pad) noexcept { return FrameDecision(Kind::catches, pad); }
   /// On the way to the frame that catches it the code at `pad` runs, which ends in _Unwind_Resume(exception). The
   /// handler is then asked about the frame again, at that call: call_offset() tells. The same as pass() in the search.

@@ -198,9 +198,17 @@ class FramePersonality {
     last = now;
   }
 
+  /// What __cxa_begin_catch() returns: the last member in front of the header.
+  void set_caught_object() const noexcept {
+    void* const object = frame_.thrown_object();
+    if (object != nullptr)
+      std::memcpy(reinterpret_cast<char*>(frame_.exception_) - sizeof object, &object, sizeof object);
+  }
+
   _Unwind_Reason_Code land(const FrameDecision& decision) const {
     const Arch& arch = local_space().arch;
     const auto exception = reinterpret_cast<std::uintptr_t>(frame_.exception_);
+    if (decision.kind_ == FrameDecision::Kind::catches) set_caught_object();
     if (!decision.sp_) {
       _Unwind_SetGR(context_, arch.exception_registers[0], exception);
       _Unwind_SetGR(context_, arch.exception_registers[1], 0);

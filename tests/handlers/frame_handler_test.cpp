@@ -63,6 +63,14 @@ TEST_F(Handler, CatchesWhereItSays) {
       handled_by([](const PassedFrame& f) { return FrameDecision::catch_at(catching(f)).with(rdx, 7); });
   EXPECT_EQ(frame([] {}), 0);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(frame(throw_runtime_error), 107);
+  LandingFrame::caught = [](void* object, int, long) {
+    ASSERT_NE(object, nullptr);
+    EXPECT_STREQ(static_cast<std::runtime_error*>(object)->what(), "from below");
+  };
+  EXPECT_EQ(frame(throw_runtime_error), 107);
+  EXPECT_EQ(frame([] { std::rethrow_exception(std::make_exception_ptr(std::runtime_error("from below"))); }), 107);
+  LandingFrame::caught = [this](void*, int, long sum) { caught_sum = sum; };
+  EXPECT_EQ(frame(throw_runtime_error), 107);
   EXPECT_EQ(caught_sum, k_sum_of_preserved);
   EXPECT_EQ(std::uncaught_exceptions(), 0);
 }
