@@ -75,7 +75,8 @@ class DescribingAssembler {
     for (const int b : more) code_.push_back(static_cast<std::uint8_t>(b));
     return {begin, here()};
   }
-  void clobber(Reg r) { emit({rex(0, r.dwarf()), 0xc7, modrm(3, 0, number(r))}, -1, 4); }
+  void set(Reg r, int value) { emit({rex(0, r.dwarf()), 0xc7, modrm(3, 0, number(r))}, value, 4); }
+  void clobber(Reg r) { set(r, -1); }
   void call_rdi() { builder_.call(emit({0xff, 0xd7})); }
   void call_rdi_which_pops(int bytes) { builder_.callee_pops(emit({0xff, 0xd7}), bytes); }
   void call_rdx_which_pops(int bytes) { builder_.callee_pops(emit({0xff, 0xd2}), bytes); }

@@ -13,78 +13,20 @@ using namespace x86_64;
 
 constexpr Reg k_preserved[]{rbx, rbp, r12, r13, r14, r15};
 
-void clobber_all(DescribingAssembler& a) {
-  for (const Reg reg : k_preserved) a.clobber(reg);
+bool has_frame_pointer(FrameKind kind) {
+  return kind == FrameKind::frame_pointer || kind == FrameKind::realigned || kind == FrameKind::variable;
 }
 
-void push_but_rbp(DescribingAssembler& a) {
-  for (const Reg reg : k_preserved)
-    if (reg != rbp) a.push(reg);
-}
+/// The slot for SP lies above the room.
+int sp_slot(int room) { return room + 8; }
 
-void pop_but_rbp(DescribingAssembler& a) {
+void pop_preserved(DescribingAssembler& a, bool with_rbp) {
   for (std::size_t i = std::size(k_preserved); i-- > 0;)
-    if (k_preserved[i] != rbp) a.pop(k_preserved[i]);
+    if (with_rbp || k_preserved[i] != rbp) a.pop(k_preserved[i]);
 }
 
-void plain(DescribingAssembler& a) {
-  for (const Reg reg : k_preserved) a.push(reg);
-  a.allocate(40);
-  clobber_all(a);
-  a.call_rdi();
-  a.deallocate(40);
-  for (std::size_t i = std::size(k_preserved); i-- > 0;) a.pop(k_preserved[i]);
-  a.ret();
-}
-
-/// rbp, then the other registers below it, and what `grow` adds.
-template <class Grow>
-void with_frame_pointer(DescribingAssembler& a, Grow grow) {
-  a.push(rbp);
-  a.set_frame_pointer();
-  push_but_rbp(a);
-  a.allocate(8);
-  grow();
-  for (const Reg reg : k_preserved)
-    if (reg != rbp) a.clobber(reg);
-  a.call_rdi();
-  a.restore_sp(-40);
-  pop_but_rbp(a);
-  a.pop(rbp);
-  a.ret();
-}
-
-void sp_slot(DescribingAssembler& a) {
-  for (const Reg reg : k_preserved) a.push(reg);
-  a.copy_sp_to_rax();
-  a.realign();
-  a.allocate(64);
-  a.store_rax_as_sp(16);
-  clobber_all(a);
-  a.call_rdi();
-  a.reload_sp(16);
-  for (std::size_t i = std::size(k_preserved); i-- > 0;) a.pop(k_preserved[i]);
-  a.ret();
-}
-
-void emit(FrameKind kind, DescribingAssembler& a) {
-  switch (kind) {
-    case FrameKind::plain:
-    case FrameKind::rows:
-      return plain(a);
-    case FrameKind::frame_pointer:
-      return with_frame_pointer(a, [] {});
-    case FrameKind::realigned:
-      return with_frame_pointer(a, [&] { a.realign(); });
-    case FrameKind::variable:
-      return with_frame_pointer(a, [&] { a.allocate_rsi(); });
-    case FrameKind::sp_slot:
-      return sp_slot(a);
-  }
-}
-
-/// The rows of plain() as they are, but for the body: its CFA is found through a pointer in the frame, as interpreters
-/// keep it.
+/// The frame of FrameKind::plain as rows, but for the body: its CFA is found through a pointer in the frame, as
+/// interpreters keep it.
 JitCode rows_code() {
   // push rbp; push rbx; push r12; push r13; push r14; push r15; lea rax,[rsp+56]; push rax;
   // mov rbx,-1; mov rbp,-1; mov r12,-1; ...; call rdi; add rsp,8; pops; ret
@@ -116,10 +58,53 @@ std::string name_of(FrameKind kind) {
   return k_names[static_cast<int>(kind)];
 }
 
+void write_prologue(DescribingAssembler& a, FrameKind kind, int room) {
+  const bool first_rbp = has_frame_pointer(kind);
+  if (first_rbp) {
+    a.push(rbp);
+    a.set_frame_pointer();
+  }
+  for (const Reg reg : k_preserved)
+    if (!first_rbp || reg != rbp) a.push(reg);
+  if (kind == FrameKind::sp_slot) {
+    a.copy_sp_to_rax();
+    a.realign();
+    a.allocate(room + 24);
+    return a.store_rax_as_sp(sp_slot(room));
+  }
+  a.allocate(room);
+  if (kind == FrameKind::realigned) a.realign();
+  if (kind == FrameKind::variable) a.allocate_rsi();
+}
+
+void set_preserved(DescribingAssembler& a, FrameKind kind) {
+  for (const Reg reg : k_preserved)
+    if (reg != rbp || !has_frame_pointer(kind)) a.set(reg, static_cast<int>(preserved_value(reg.dwarf())));
+}
+
+Instruction write_epilogue(DescribingAssembler& a, FrameKind kind, int room) {
+  if (has_frame_pointer(kind)) {
+    a.restore_sp(-40);
+    pop_preserved(a, false);
+    a.pop(rbp);
+    return a.ret();
+  }
+  if (kind == FrameKind::sp_slot)
+    a.reload_sp(sp_slot(room));
+  else
+    a.deallocate(room);
+  pop_preserved(a, true);
+  return a.ret();
+}
+
 JitCode make_code(FrameKind kind) {
   if (kind == FrameKind::rows) return rows_code();
+  constexpr int k_room = 40;
   DescribingAssembler a;
-  emit(kind, a);
+  write_prologue(a, kind, k_room);
+  set_preserved(a, kind);
+  a.call_rdi();
+  write_epilogue(a, kind, k_room);
   auto description = a.description();
   if (!description) throw std::runtime_error(description.error().text());
   return {a.code(), *description};

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "builders/description.h"
+#include "builders/instruction.h"
 #include "builders/registration.h"
+#include "tests/exceptions/at_pad.h"
 
 namespace jitunwind::test {
 
@@ -23,6 +25,20 @@ enum class FrameKind : std::uint8_t {
 inline constexpr FrameKind k_frame_kinds[]{FrameKind::plain,   FrameKind::frame_pointer, FrameKind::realigned,
                                            FrameKind::sp_slot, FrameKind::variable,      FrameKind::rows};
 std::string name_of(FrameKind kind);
+
+class DescribingAssembler;
+
+/// A frame of a kind around code that leaves SP alone; not of FrameKind::rows. All preserved registers are saved;
+/// `room` bytes from SP up are the code's, 8 more than a multiple of 16. FrameKind::variable wants the number of bytes
+/// in rsi.
+void write_prologue(DescribingAssembler& a, FrameKind kind, int room);
+/// In every preserved register that is not the frame pointer its preserved_value().
+void set_preserved(DescribingAssembler& a, FrameKind kind);
+/// Returns the instruction behind which there is no frame.
+Instruction write_epilogue(DescribingAssembler& a, FrameKind kind, int room);
+
+/// What FrameKind::variable moves sp by.
+inline constexpr long k_variable_bytes = 64;
 
 struct JitCode {
   std::vector<std::uint8_t> bytes;
@@ -53,8 +69,7 @@ class JitFrame {
   explicit JitFrame(FrameKind kind);
 
   void operator()(void (*callee)()) const {
-    constexpr long k_bytes = 64;  // what FrameKind::variable moves sp by
-    reinterpret_cast<void (*)(void (*)(), long)>(code_->begin())(callee, k_bytes);
+    reinterpret_cast<void (*)(void (*)(), long)>(code_->begin())(callee, k_variable_bytes);
   }
   Addr begin() const { return reinterpret_cast<std::uintptr_t>(code_->begin()); }
   std::size_t size() const { return code_->size(); }

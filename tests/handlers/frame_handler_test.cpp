@@ -29,14 +29,15 @@ LandingFrame handled_by(const FrameHandler& handler) {
 class Handler : public testing::Test {
  protected:
   Handler() {
-    LandingFrame::caught = [this](void* object, int selector, long sum) {
+    LandingFrame::caught = [this](void* object, int selector, const AtPad& at) {
       caught_object = object;
       caught_selector = selector;
-      caught_sum = sum;
+      at_catch = at;
+      sp_at_catch = at.sp();
     };
-    LandingFrame::cleaned = [this](long sum) {
+    LandingFrame::cleaned = [this](const AtPad& at) {
       ++cleaned;
-      cleaned_sum = sum;
+      at_cleanup = at;
     };
   }
   /// Of the frames that LandingFrame makes.
@@ -53,9 +54,10 @@ class Handler : public testing::Test {
 
   void* caught_object = nullptr;
   int caught_selector = -1;
-  long caught_sum = 0;
+  AtPad at_catch{};
+  Addr sp_at_catch = 0;
   int cleaned = 0;
-  long cleaned_sum = 0;
+  AtPad at_cleanup{};
 };
 
 TEST_F(Handler, CatchesWhereItSays) {
@@ -63,15 +65,15 @@ TEST_F(Handler, CatchesWhereItSays) {
       handled_by([](const PassedFrame& f) { return FrameDecision::catch_at(catching(f)).with(rdx, 7); });
   EXPECT_EQ(frame([] {}), 0);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(frame(throw_runtime_error), 107);
-  LandingFrame::caught = [](void* object, int, long) {
+  LandingFrame::caught = [](void* object, int, const AtPad&) {
     ASSERT_NE(object, nullptr);
     EXPECT_STREQ(static_cast<std::runtime_error*>(object)->what(), "from below");
   };
   EXPECT_EQ(frame(throw_runtime_error), 107);
   EXPECT_EQ(frame([] { std::rethrow_exception(std::make_exception_ptr(std::runtime_error("from below"))); }), 107);
-  LandingFrame::caught = [this](void*, int, long sum) { caught_sum = sum; };
+  LandingFrame::caught = [this](void*, int, const AtPad& at) { at_catch = at; };
   EXPECT_EQ(frame(throw_runtime_error), 107);
-  EXPECT_EQ(caught_sum, k_sum_of_preserved);
+  EXPECT_TRUE(at_catch.has_values());
   EXPECT_EQ(std::uncaught_exceptions(), 0);
 }
 
@@ -99,7 +101,7 @@ TEST_F(Handler, IsAskedInBothPhasesAndSeesTheFrame) {
     EXPECT_EQ(q.pc, frame.begin() + static_cast<Addr>(at().call.end));
     EXPECT_GE(q.offset, static_cast<std::uint64_t>(at().call.begin));
     EXPECT_LT(q.offset, static_cast<std::uint64_t>(at().call.end));
-    EXPECT_EQ(q.rbx, ~std::uint64_t{0});
+    EXPECT_EQ(q.rbx, preserved_value(3));
     EXPECT_EQ(q.rbp, q.sp + 5 * 8 + k_room);
     ASSERT_NE(q.type, nullptr);
     EXPECT_EQ(*q.type, typeid(int));
@@ -134,7 +136,8 @@ TEST_F(Handler, PassesAndCleansUp) {
     EXPECT_THROW(cleaning_up(throw_runtime_error), std::runtime_error);
     EXPECT_EQ(cleaned, i);
   }
-  EXPECT_EQ(cleaned_sum, k_sum_of_preserved + 1 + 1000) << "r13 was -1";
+  EXPECT_EQ(at_cleanup.r13, 1000u);
+  EXPECT_EQ(at_cleanup.r12, preserved_value(12));
 }
 
 /// What was pushed for the call is taken off; the epilogue finds its SP through rbp.
@@ -145,8 +148,9 @@ TEST_F(Handler, LandsWithAnotherSp) {
     return FrameDecision::catch_at(catching(f)).with_sp(f.sp() + 32).with(rdx, 9).with(x86_64::rbx, 3);
   });
   EXPECT_EQ(frame(throw_runtime_error), 109);
-  EXPECT_EQ(LandingFrame::sp_at_catch, sp_of_call + 32);
-  EXPECT_EQ(caught_sum, k_sum_of_preserved + 1 + 3);
+  EXPECT_EQ(sp_at_catch, sp_of_call + 32);
+  EXPECT_EQ(at_catch.rbx, 3u);
+  EXPECT_EQ(at_catch.r15, preserved_value(15));
   EXPECT_FALSE(std::current_exception());
 }
 

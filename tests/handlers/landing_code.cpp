@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 #include <unwind.h>
 
+#include <cstddef>
 #include <stdexcept>
 
 #include "tests/builders/describing_assembler.h"
@@ -11,43 +12,33 @@ namespace jitunwind::test {
 namespace {
 
 using namespace x86_64;
-constexpr Reg k_preserved[]{rbx, r12, r13, r14, r15};
 
-void call_caught(void* object, int selector, long sum, Addr sp) {
-  LandingFrame::sp_at_catch = sp;
-  LandingFrame::caught(object, selector, sum);
-}
-void call_cleaned(long sum) { LandingFrame::cleaned(sum); }
+void call_caught(void* object, int selector, const AtPad* at) { LandingFrame::caught(object, selector, *at); }
+void call_cleaned(const AtPad* at) { LandingFrame::cleaned(*at); }
 
 class Writer {
  public:
+  explicit Writer(FrameKind kind) : kind_(kind) {}
+
   DescribingAssembler a;
   LandingOffsets offsets;
 
   void write() {
-    a.push(rbp);
-    a.set_frame_pointer();
-    for (const Reg reg : k_preserved) a.push(reg);
-    a.allocate(k_room);
-    for (const Reg reg : k_preserved) a.clobber(reg);
-    offsets.call = a.emit({0xff, 0xd7});  // call rdi
+    write_prologue(a, kind_, k_room);
+    set_preserved(a, kind_);
+    a.emit({0x48, 0x89, 0x64, 0x24, offsetof(AtPad, sp_of_call)});   // mov [rsp+sp_of_call],rsp
+    a.emit({0x48, 0x89, 0x6c, 0x24, offsetof(AtPad, rbp_of_call)});  // mov [rsp+rbp_of_call],rbp
+    offsets.call = a.emit({0xff, 0xd7});                             // call rdi
     a.return_value(0);
-    write_epilogue();
+    a.builder().remember();
+    epilogue_ = a.here();
+    a.builder().restore(write_epilogue(a, kind_, k_room));
     write_catching();
     write_cleaning();
     write_leaving();
   }
 
  private:
-  void write_epilogue() {
-    a.builder().remember();
-    epilogue_ = a.here();
-    a.restore_sp(-40);
-    for (std::size_t i = std::size(k_preserved); i-- > 0;) a.pop(k_preserved[i]);
-    a.pop(rbp);
-    a.builder().restore(a.ret());
-  }
-
   template <class Function>
   Instruction call(Function* function) {
     a.emit({0x48, 0xb8}, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(function)),
@@ -55,21 +46,27 @@ class Writer {
     return a.emit({0xff, 0xd0});  // call rax
   }
 
+  /// AtPad, at SP.
+  void write_down() {
+    a.emit({0x48, 0x89, 0x5c, 0x24, offsetof(AtPad, rbx)});    // mov [rsp+..],rbx
+    a.emit({0x48, 0x89, 0x6c, 0x24, offsetof(AtPad, rbp)});    // mov [rsp+..],rbp
+    a.emit({0x4c, 0x89, 0x64, 0x24, offsetof(AtPad, r12)});    // mov [rsp+..],r12
+    a.emit({0x4c, 0x89, 0x6c, 0x24, offsetof(AtPad, r13)});    // mov [rsp+..],r13
+    a.emit({0x4c, 0x89, 0x74, 0x24, offsetof(AtPad, r14)});    // mov [rsp+..],r14
+    a.emit({0x4c, 0x89, 0x7c, 0x24, offsetof(AtPad, r15)});    // mov [rsp+..],r15
+    a.emit({0x0f, 0xae, 0x5c, 0x24, offsetof(AtPad, mxcsr)});  // stmxcsr [rsp+..]
+    a.emit({0xd9, 0x7c, 0x24, offsetof(AtPad, x87_control)});  // fnstcw [rsp+..]
+  }
+
   void write_catching() {
     offsets.catching = a.here();
-    // Into rdi, the sum of the preserved registers.
-    a.emit({0x4e, 0x8d, 0x1c, 0x23});  // lea r11,[rbx+r12]
-    a.emit({0x4d, 0x01, 0xeb});        // add r11,r13
-    a.emit({0x4d, 0x01, 0xf3});        // add r11,r14
-    a.emit({0x4d, 0x01, 0xfb});        // add r11,r15
-    a.emit({0x4d, 0x89, 0xdd});        // mov r13,r11
-    a.emit({0x41, 0x89, 0xd4});        // mov r12d,edx
-    a.emit({0x48, 0x89, 0xc7});        // mov rdi,rax
+    write_down();
+    a.emit({0x41, 0x89, 0xd4});  // mov r12d,edx
+    a.emit({0x48, 0x89, 0xc7});  // mov rdi,rax
     call(&abi::__cxa_begin_catch);
     a.emit({0x48, 0x89, 0xc7});  // mov rdi,rax
     a.emit({0x44, 0x89, 0xe6});  // mov esi,r12d
-    a.emit({0x4c, 0x89, 0xea});  // mov rdx,r13
-    a.emit({0x48, 0x89, 0xe1});  // mov rcx,rsp
+    a.emit({0x48, 0x89, 0xe2});  // mov rdx,rsp
     offsets.call_caught = call(&call_caught);
     call(&abi::__cxa_end_catch);
     a.emit({0x49, 0x63, 0xc4});                     // movsxd rax,r12d
@@ -79,11 +76,9 @@ class Writer {
 
   void write_cleaning() {
     offsets.cleaning = a.here();
-    a.emit({0x4a, 0x8d, 0x3c, 0x23});  // lea rdi,[rbx+r12]
-    a.emit({0x4c, 0x01, 0xef});        // add rdi,r13
-    a.emit({0x4c, 0x01, 0xf7});        // add rdi,r14
-    a.emit({0x4c, 0x01, 0xff});        // add rdi,r15
-    a.emit({0x49, 0x89, 0xc4});        // mov r12,rax
+    write_down();
+    a.emit({0x49, 0x89, 0xc4});  // mov r12,rax
+    a.emit({0x48, 0x89, 0xe7});  // mov rdi,rsp
     call(&call_cleaned);
     write_resume();
   }
@@ -101,14 +96,15 @@ class Writer {
     a.emit({0x0f, 0x0b});  // ud2
   }
 
+  const FrameKind kind_;
   std::int64_t epilogue_ = 0;
 };
 
 }  // namespace
 
 LandingFrame::LandingFrame(const std::function<void(x86_64::Builder&, const LandingOffsets&)>& declare,
-                           std::string_view name) {
-  Writer writer;
+                           std::string_view name, FrameKind kind) {
+  Writer writer(kind);
   writer.write();
   offsets_ = writer.offsets;
   writer.a.builder().ends_without_return();

@@ -1,10 +1,11 @@
-// A function made at run time with landing pads:
+// A function made at run time with landing pads, in a frame of any kind that jit_frames.h has:
 //
-//   long frame(void (*callee)())
-//     saves all preserved registers, sets them to -1, calls callee, and returns 0. Its landing pads:
-//   catching: calls __cxa_begin_catch, then caught(object, selector, sum of the preserved registers), then
-//     __cxa_end_catch, and returns 100 + selector
-//   cleaning: calls cleaned(sum of the preserved registers), then _Unwind_Resume
+//   long frame(void (*callee)(), long bytes)
+//     saves all preserved registers, sets them to their preserved_value(), calls callee, and returns 0. Its landing
+//     pads:
+//   catching: calls __cxa_begin_catch, then caught(object, selector, AtPad), then __cxa_end_catch, and returns
+//     100 + selector
+//   cleaning: calls cleaned(AtPad), then _Unwind_Resume
 //   leaving a catch, when caught() throws: calls __cxa_end_catch, then _Unwind_Resume
 #pragma once
 
@@ -19,11 +20,8 @@
 
 namespace jitunwind::test {
 
-/// What all preserved registers but the frame pointer hold during the call, added up.
-inline constexpr long k_sum_of_preserved = -5;
-
 /// Below the saved registers.
-inline constexpr int k_room = 72;
+inline constexpr int k_room = 136;
 
 struct LandingOffsets {
   Instruction call{0, 0};         ///< of callee
@@ -37,18 +35,18 @@ class LandingFrame {
  public:
   /// `declare` tells the builder of call sites.
   explicit LandingFrame(const std::function<void(x86_64::Builder&, const LandingOffsets&)>& declare,
-                        std::string_view name = {});
+                        std::string_view name = {}, FrameKind kind = FrameKind::frame_pointer);
 
-  long operator()(void (*callee)()) const { return reinterpret_cast<long (*)(void (*)())>(code_->begin())(callee); }
+  long operator()(void (*callee)()) const {
+    return reinterpret_cast<long (*)(void (*)(), long)>(code_->begin())(callee, k_variable_bytes);
+  }
   Addr begin() const { return reinterpret_cast<std::uintptr_t>(code_->begin()); }
   std::size_t size() const { return code_->size(); }
   const LandingOffsets& offsets() const { return offsets_; }
 
   /// What landing pads call. The test sets them; both may throw.
-  static inline std::function<void(void* object, int selector, long sum)> caught;
-  static inline std::function<void(long sum)> cleaned;
-  /// Of the landing pad that catches.
-  static inline Addr sp_at_catch = 0;
+  static inline std::function<void(void* object, int selector, const AtPad& at)> caught;
+  static inline std::function<void(const AtPad& at)> cleaned;
 
  private:
   LandingOffsets offsets_;
