@@ -7,12 +7,11 @@
 #include <unordered_map>
 
 #include "builders/shape_pool_p.h"
+#include "unwind_core/hash.h"
 
 namespace jitunwind {
 
-std::uint64_t ShapeContent::hash() const noexcept {
-  return regions.hash() ^ rows.hash() ^ arch->elf_machine * 0x9e3779b97f4a7c15u;
-}
+std::uint64_t ShapeContent::hash() const noexcept { return regions.hash() ^ rows.hash() ^ spread(arch->elf_machine); }
 
 bool operator==(const ShapeContent& a, const ShapeContent& b) noexcept {
   return a.arch == b.arch && a.min_size == b.min_size && a.regions == b.regions && a.rows == b.rows;

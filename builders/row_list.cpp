@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "unwind_core/hash.h"
+
 namespace jitunwind {
 
 RowList::RowList(const std::vector<ShapeRow>& rows, Pools pools) : pools_(std::move(pools)) {
@@ -37,11 +39,11 @@ std::size_t RowList::bytes() const noexcept {
 
 std::uint64_t RowList::hash() const noexcept {
   std::uint64_t value = rows_.size();
-  const auto mix = [&](std::uint64_t more) { value = (value ^ more) * 0x9e3779b97f4a7c15u; };
   // Enough to tell lists apart; equality looks at everything.
-  for (const Packed& r : rows_) mix(static_cast<std::uint64_t>(r.offset) ^ static_cast<std::uint64_t>(r.cfa.offset));
+  for (const Packed& r : rows_)
+    value = hash_with(value, static_cast<std::uint64_t>(r.offset) ^ static_cast<std::uint64_t>(r.cfa.offset));
   for (const FrameRow::Entry& e : entries_)
-    mix(e.reg ^ (e.rule.has_expression() ? 0 : static_cast<std::uint64_t>(e.rule.offset)));
+    value = hash_with(value, e.reg ^ (e.rule.has_expression() ? 0 : static_cast<std::uint64_t>(e.rule.offset)));
   return value;
 }
 

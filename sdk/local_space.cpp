@@ -7,6 +7,7 @@
 
 #include "dyn_info/directives.h"
 #include "dyn_info/registry.h"
+#include "unwind_core/hash.h"
 #include "unwind_core/local_modules.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/sources.h"
@@ -28,7 +29,7 @@ class LocalCodeVersions final : public CodeVersions {
       walked = module;
     }
     if (walked.version == 0) return 0;
-    const std::uint64_t version = walked.version + registrations * 0x9e3779b97f4a7c15u;
+    const std::uint64_t version = walked.version + spread(registrations);
     return version == 0 ? 1 : version;
   }
 };

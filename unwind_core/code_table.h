@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "unwind_core/address.h"
+#include "unwind_core/hash.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -56,7 +57,7 @@ class CodeTable {
   }
 
  private:
-  static constexpr std::size_t k_sets = 4096;
+  static constexpr unsigned k_set_bits = 12;
   using Words = std::array<std::uint64_t, sizeof(Answer) / sizeof(std::uint64_t)>;
   static_assert(sizeof(Words) == sizeof(Answer) && std::is_trivially_copyable_v<Answer>);
 
@@ -69,10 +70,7 @@ class CodeTable {
   static_assert(sizeof(Entry) == 64, "a cache line");
   using Set = std::array<Entry, 2>;
 
-  static std::size_t set_of(Addr at) noexcept {
-    // Fibonacci hashing (Knuth, TAOCP 3, 6.4).
-    return static_cast<std::size_t>(at * 0x9e3779b97f4a7c15u >> 52);
-  }
+  static std::size_t set_of(Addr at) noexcept { return table_place(at, k_set_bits); }
 
   static bool read(const Entry& entry, const Question& question, Answer& out) noexcept {
     const std::uint64_t sequence = entry.sequence.load(std::memory_order_acquire);
@@ -85,7 +83,7 @@ class CodeTable {
     return true;
   }
 
-  std::array<Set, k_sets> sets_{};
+  std::array<Set, std::size_t{1} << k_set_bits> sets_{};
 };
 
 }  // namespace jitunwind

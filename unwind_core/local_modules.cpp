@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "unwind_core/hash.h"
 #include "unwind_core/image/module_cache_p.h"
 #include "unwind_core/local_modules_p.h"
 #include "unwind_core/memory/local.h"
@@ -166,7 +167,7 @@ std::uint64_t version_of(const LoadedObjectKey& key, Addr identity) noexcept {
   const std::uint64_t word = raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity)));
   std::uint64_t version = word;
   for (const Addr part : {key.map_begin, key.map_end, key.link_map, key.load_bias, key.dynamic, key.eh_frame_hdr})
-    version = (version ^ part) * 0x9e3779b97f4a7c15u;
+    version = hash_with(version, part);
   return version == 0 ? 1 : version;
 }
 

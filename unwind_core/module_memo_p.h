@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "unwind_core/hash.h"
 #include "unwind_core/module.h"
 
 namespace jitunwind {
@@ -40,7 +41,7 @@ class ModuleMemo {
     RememberedModule remembered;
   };
   static constexpr std::size_t k_words = sizeof(Contents) / sizeof(std::uint64_t);
-  static constexpr std::size_t k_slots = 64;
+  static constexpr unsigned k_slot_bits = 6;
 
   struct Slot {
     std::atomic<std::uint32_t> version{0};  // odd while it is written
@@ -48,11 +49,10 @@ class ModuleMemo {
   };
 
   static std::size_t slot_of(const LoadedObjectKey& key) noexcept {
-    // Fibonacci hashing (Knuth, TAOCP 3, 6.4) of the page.
-    return static_cast<std::size_t>((key.map_begin >> 12) * 0x9e3779b97f4a7c15u >> 58);
+    return table_place(key.map_begin >> 12, k_slot_bits);
   }
 
-  std::array<Slot, k_slots> slots_{};
+  std::array<Slot, std::size_t{1} << k_slot_bits> slots_{};
 };
 
 }  // namespace jitunwind
