@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dyn_info/code_versions_p.h"
+#include "dyn_info/code_changes_p.h"
 #include "dyn_info/derived_records_p.h"
 #include "dyn_info/procedure_index_p.h"
 #include "dyn_info/procedure_list_p.h"
