@@ -117,8 +117,6 @@ const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) n
   return find_in(hold.key().node, pc);
 }
 
-bool may_be_registered(std::uint64_t pc) noexcept { return registry_state.index.may_cover(pc); }
-
 DerivedAnswer find_derived(std::uint64_t pc) noexcept {
   using Kind = ProcedureIndex::Answer::Kind;
   const RegistryState& r = registry_state;

@@ -99,8 +99,6 @@ struct DerivedAnswer {
   Kind kind = Kind::no_procedure;
   const DerivedRecord* record = nullptr;  ///< valid until the procedure is cancelled
 };
-/// False: no_procedure. Two comparisons.
-bool may_be_registered(std::uint64_t pc) noexcept;
 /// Reads nothing of the descriptor, so it needs no hold. `no_record` also where registrations came in between again and
 /// again: a hold answers then.
 DerivedAnswer find_derived(std::uint64_t pc) noexcept;

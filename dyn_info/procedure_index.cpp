@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "dyn_info/mapped_memory_p.h"
+#include "dyn_info/registered_span_p.h"
 
 namespace jitunwind {
 
@@ -136,8 +137,7 @@ void ProcedureIndex::insert(NodeId id) noexcept {
   const std::uint64_t start = node.start.load(std::memory_order_relaxed);
   const std::uint64_t last = node.end.load(std::memory_order_relaxed) - 1;
   const unsigned c = NodeState(node.state.load(std::memory_order_relaxed)).size_class();
-  if (start < lowest_.load(std::memory_order_relaxed)) lowest_.store(start, std::memory_order_relaxed);
-  if (last >= highest_.load(std::memory_order_relaxed)) highest_.store(last + 1, std::memory_order_relaxed);
+  registered_span.include(start, last);
   push(id, 0, cell(start, c));
   if (!same_cell(start, last, c)) push(id, 1, cell(last, c));
 }

@@ -46,11 +46,6 @@ class ProcedureIndex {
     NodeState state{};
   };
 
-  /// False: no procedure that is known to the caller to be registered covers `pc`. Two comparisons, for those who
-  /// mostly ask about other code.
-  bool may_cover(std::uint64_t pc) const noexcept {
-    return pc >= lowest_.load(std::memory_order_relaxed) && pc < highest_.load(std::memory_order_relaxed);
-  }
   /// `interfered`: a node on the way was made into another procedure's; a procedure has been registered meanwhile.
   Answer find(std::uint64_t pc, Snapshot& snapshot) const noexcept;
   /// Nothing was inserted into the cells of `pc` since the snapshot. Then an answer is right at the moment at which its
@@ -110,10 +105,6 @@ class ProcedureIndex {
   std::atomic<Directory*> directory_{nullptr};    // tier 0
   std::atomic<Regions*> upper_regions_{nullptr};  // tier 1
   std::atomic<Region*> top_region_{nullptr};      // tier 2: one region is everything
-
-  // All that was ever registered lies between them.
-  std::atomic<std::uint64_t> lowest_{~std::uint64_t{0}};
-  std::atomic<std::uint64_t> highest_{0};
 
   alignas(64) std::byte* arena_ = nullptr;
   std::size_t arena_left_ = 0;

@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "dyn_info/registered_span_p.h"
 #include "dyn_info/registry_state_p.h"
 #include "dyn_info/system_unwinder_seam_p.h"
 #include "dyn_info/take_out_p.h"
@@ -23,6 +24,7 @@ constinit thread_local bool fork_has_lock = false;
 
 constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()) {}
 constinit RegistryState registry_state;
+constinit RegisteredSpan registered_span;
 
 namespace {
 

@@ -4,7 +4,9 @@
 //   too), takes precedence instead of colliding; -Wl,--wrap=_Unwind_Find_FDE has a static libgcc call
 //   __wrap__Unwind_Find_FDE, whatever else is linked.
 #include "adapters/system_unwinder/find_fde_p.h"
+#include "adapters/system_unwinder/probe_p.h"
 #include "adapters/system_unwinder/registered_fde_p.h"
+#include "dyn_info/registered_span_p.h"
 
 using jitunwind::EhBases;
 using jitunwind::FindFde;
@@ -36,6 +38,10 @@ const void* find(void* pc, EhBases* bases, Next next) noexcept {
   return registered.fde;
 }
 
+[[gnu::noinline]] const void* find_ours_or_next(void* pc, EhBases* bases, const void* caller) noexcept {
+  return find(pc, bases, [&] { return next_definition.find(pc, bases, caller); });
+}
+
 }  // namespace
 
 NextDefinition& next_find_fde() noexcept { return next_definition; }
@@ -45,8 +51,11 @@ NextDefinition& next_find_fde() noexcept { return next_definition; }
 extern "C" {
 
 const void* jitunwind_find_fde(void* pc, EhBases* bases) {
-  const void* const caller = __builtin_return_address(0);
-  return jitunwind::find(pc, bases, [&] { return jitunwind::next_definition.find(pc, bases, caller); });
+  // Most of a stack is other code, about which a question must cost no more than without us: a jump.
+  FindFde* const next = jitunwind::next_definition.get();
+  if (next != nullptr && !jitunwind::registered_span.may_cover(pc) && !jitunwind::is_probe(pc)) [[likely]]
+    return next(pc, bases);
+  return jitunwind::find_ours_or_next(pc, bases, __builtin_return_address(0));
 }
 
 const void* __wrap__Unwind_Find_FDE(void* pc, EhBases* bases) {

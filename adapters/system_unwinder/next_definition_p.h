@@ -17,7 +17,7 @@ class NextDefinition {
   /// of the loaded modules. `caller` is who asks: should it turn out to be the run-time library that has the next
   /// definition, resolve() will find it. No lock but what the next definition has; signal-safe as far as that is.
   const void* find(void* pc, EhBases* bases, const void* caller) noexcept {
-    FindFde* const next = next_.load(std::memory_order_acquire);
+    FindFde* const next = get();
     return next ? next(pc, bases) : find_static(pc, bases, caller);
   }
 
@@ -25,7 +25,9 @@ class NextDefinition {
   void resolve() noexcept;
   /// Somebody asked while it was not known.
   bool wanted() const noexcept { return caller_.load(std::memory_order_relaxed) != nullptr; }
-  bool known() const noexcept { return next_.load(std::memory_order_acquire) != nullptr; }
+  bool known() const noexcept { return get() != nullptr; }
+  /// Null: not known.
+  FindFde* get() const noexcept { return next_.load(std::memory_order_acquire); }
 
  private:
   const void* find_static(void* pc, EhBases* bases, const void* caller) noexcept;

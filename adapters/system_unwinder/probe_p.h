@@ -5,17 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// No code. The unwinder may look at the byte before the address that it is asked about.
-inline constinit std::byte probe_place[2]{};
-inline constinit std::atomic<unsigned> probes_seen{0};
+extern std::byte probe_place[2];
+/// Questions about it that have come.
+extern constinit std::atomic<unsigned> probes_seen;
 
-/// Whether `pc` is the private address; notes that the question has come. Signal-safe.
+/// Whether `pc` is the private address. Signal-safe.
 inline bool is_probe(const void* pc) noexcept {
-  if (reinterpret_cast<std::uintptr_t>(pc) - reinterpret_cast<std::uintptr_t>(probe_place) > 1) return false;
-  probes_seen.fetch_add(1, std::memory_order_relaxed);
-  return true;
+  return reinterpret_cast<std::uintptr_t>(pc) - reinterpret_cast<std::uintptr_t>(probe_place) <= 1;
 }
 
 }  // namespace jitunwind
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 #include "adapters/system_unwinder/probe_p.h"
 #include "adapters/system_unwinder/refusals_p.h"
 #include "dyn_info/directives.h"
+#include "dyn_info/registered_span_p.h"
 #include "sdk/local_space.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/cfi.h"
@@ -102,12 +103,17 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
 
 }  // namespace
 
+constinit std::byte probe_place[2]{};
+constinit std::atomic<unsigned> probes_seen{0};
+
 RegisteredFde::Kind find_registered_fde(const void* at, RegisteredFde& out) noexcept {
   const Addr pc = address_of(at);
-  if (may_be_registered(pc)) {
+  if (registered_span.may_cover(at)) {
     if (const Kind kind = find_or_make(pc, out); kind != Kind::not_registered) return kind;
   }
-  return is_probe(at) ? Kind::none : Kind::not_registered;
+  if (!is_probe(at)) return Kind::not_registered;
+  probes_seen.fetch_add(1, std::memory_order_relaxed);
+  return Kind::none;
 }
 
 }  // namespace jitunwind

@@ -1,0 +1,32 @@
+// Between which addresses code has ever been registered: for those who mostly ask about other code.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+class RegisteredSpan {
+ public:
+  /// False: no procedure that is known to the caller to be registered covers `pc`. Two comparisons. Signal-safe.
+  bool may_cover(const void* at) const noexcept {
+    const auto pc = reinterpret_cast<std::uintptr_t>(at);
+    return pc >= lowest_.load(std::memory_order_relaxed) && pc < highest_.load(std::memory_order_relaxed);
+  }
+  /// For the holder of the writers' lock.
+  void include(std::uint64_t start, std::uint64_t last) noexcept {
+    if (start < lowest_.load(std::memory_order_relaxed)) lowest_.store(start, std::memory_order_relaxed);
+    if (last >= highest_.load(std::memory_order_relaxed)) highest_.store(last + 1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint64_t> lowest_{~std::uint64_t{0}};
+  std::atomic<std::uint64_t> highest_{0};
+};
+
+/// Of the one registry.
+extern constinit RegisteredSpan registered_span;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop
