@@ -3,11 +3,11 @@
 #pragma once
 
 #include <array>
-#include <atomic>
-#include <cstdint>
+#include <cstddef>
 
 #include "unwind_core/hash.h"
 #include "unwind_core/module.h"
+#include "unwind_core/sequenced_entry.h"
 
 namespace jitunwind {
 
@@ -20,7 +20,6 @@ struct LoadedObjectKey {
   Addr load_bias = 0;
   Addr dynamic = 0;       ///< its dynamic section
   Addr eh_frame_hdr = 0;  ///< PT_GNU_EH_FRAME
-  friend bool operator==(const LoadedObjectKey&, const LoadedObjectKey&) = default;
 };
 
 struct RememberedModule {
@@ -28,31 +27,25 @@ struct RememberedModule {
   Addr identity = 0;  ///< 8 bytes of its build id in the first page of its mapping; 0: there are none
 };
 
-/// A direct-mapped cache behind sequence locks that nobody waits for: a reader that meets a writer finds nothing, a
-/// writer that meets another leaves. Thread-safe and signal-safe; constant-initialised, never freed.
+/// A direct-mapped cache. Thread-safe and signal-safe, nobody waits: see SequencedEntry. Constant-initialised, never
+/// freed.
 class ModuleMemo {
  public:
-  bool find(const LoadedObjectKey& key, RememberedModule& out) const noexcept;
-  void keep(const LoadedObjectKey& key, const RememberedModule& module) noexcept;
+  bool find(const LoadedObjectKey& key, RememberedModule& out) const noexcept {
+    return slots_[slot_of(key)].find(key, out);
+  }
+  void keep(const LoadedObjectKey& key, const RememberedModule& module) noexcept {
+    slots_[slot_of(key)].keep(key, module);
+  }
 
  private:
-  struct Contents {
-    LoadedObjectKey key;
-    RememberedModule remembered;
-  };
-  static constexpr std::size_t k_words = sizeof(Contents) / sizeof(std::uint64_t);
   static constexpr unsigned k_slot_bits = 6;
-
-  struct Slot {
-    std::atomic<std::uint32_t> version{0};  // odd while it is written
-    std::array<std::atomic<std::uint64_t>, k_words> words{};
-  };
 
   static std::size_t slot_of(const LoadedObjectKey& key) noexcept {
     return table_place(key.map_begin >> 12, k_slot_bits);
   }
 
-  std::array<Slot, std::size_t{1} << k_slot_bits> slots_{};
+  std::array<SequencedEntry<LoadedObjectKey, RememberedModule>, std::size_t{1} << k_slot_bits> slots_{};
 };
 
 }  // namespace jitunwind

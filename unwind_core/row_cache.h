@@ -30,11 +30,10 @@ class CodeVersions {
   ~CodeVersions() = default;
 };
 
-/// Whole words without padding.
 struct KeptRow {
   CompactRow row;
   RowOrigin origin = RowOrigin::none;
-  std::array<std::uint8_t, 7> unused{};
+  std::array<std::uint8_t, 7> rest_of_word{};  ///< a CodeTable copies words: padding has no value
 };
 /// The rows of one address space.
 using KeptRows = CodeTable<KeptRow>;
