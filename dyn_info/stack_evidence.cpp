@@ -9,11 +9,12 @@
 #include <cstddef>
 #include <span>
 
+#include "unwind_core/page_p.h"
+
 namespace jitunwind {
 
 namespace {
 
-constexpr std::uint64_t k_page = 4096;
 constexpr std::uint64_t k_most = std::uint64_t{64} << 20;    // no stack that is searched is larger
 constexpr std::uint64_t k_deepest = std::uint64_t{8} << 20;  // frames of handlers below the frame
 
@@ -36,7 +37,7 @@ bool is_unreadable(std::uint64_t at) noexcept {
 /// library and others keep such on the stack, the edge of an unreadable page.
 bool may_be_below(FramePosition frame, std::uint64_t word) noexcept {
   if (frame.above(word) > k_deepest) return false;
-  return word % k_page != 0 || !(is_unreadable(word) || is_unreadable(word - k_page));
+  return word % k_page_size != 0 || !(is_unreadable(word) || is_unreadable(word - k_page_size));
 }
 
 bool search(FramePosition frame, std::uint64_t sp, std::uint64_t thread_locals) noexcept {
@@ -45,7 +46,7 @@ bool search(FramePosition frame, std::uint64_t sp, std::uint64_t thread_locals) 
   std::array<std::uint64_t, 128> words;
   for (std::uint64_t at = begin; at < end;) {
     // Not across a page, whose other side may be unreadable.
-    const std::uint64_t size = std::min({k_page - at % k_page, std::uint64_t{sizeof words}, end - at});
+    const std::uint64_t size = std::min({k_page_size - at % k_page_size, std::uint64_t{sizeof words}, end - at});
     const Words part(words.data(), size / sizeof words[0]);
     const ssize_t got = part.empty() ? 0 : read_words(at, part);
     if (got <= 0) return got < 0 || at == begin;

@@ -17,6 +17,7 @@
 #include "unwind_core/memory/local.h"
 #include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/module_memo_p.h"
+#include "unwind_core/page_p.h"
 #include "unwind_core/row_source.h"
 
 // glibc 2.35 declares it; a weak reference lets the library load where the C library is older than the headers.
@@ -26,8 +27,6 @@
 
 namespace jitunwind {
 namespace {
-
-constexpr Addr k_page = 4096;
 
 struct LoadedObject {
   Addr bias = 0;
@@ -52,6 +51,14 @@ SectionBytes view(AddrRange range) noexcept {
   return {{reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(range.begin)),
            static_cast<std::size_t>(range.size())},
           range.begin};
+}
+
+/// The module in these bounds, as it is in memory; none when its headers are not where linkers put them: in its first
+/// page, which can then be read.
+std::optional<ElfImage> loaded_image(AddrRange range, MemoryWindow& window) noexcept {
+  if (!LocalMemory().view(range.begin, k_page_size, window)) return std::nullopt;
+  const auto image = ElfImage::parse_loaded(view(range).bytes, k_page_size);
+  return image ? std::optional(*image) : std::nullopt;
 }
 
 /// Where .eh_frame_hdr is, and the segment around it.
@@ -79,7 +86,7 @@ bool describe(const LoadedObject& object, Addr at, Module& out) noexcept {
     if (header.p_type == PT_GNU_EH_FRAME) eh_frame_hdr = object.bias + header.p_vaddr;
     if (header.p_type != PT_LOAD || header.p_memsz == 0) continue;
     const AddrRange loaded = run_time_range(object, header, header.p_memsz);
-    out.range = {std::min(out.range.begin, loaded.begin & ~(k_page - 1)), std::max(out.range.end, loaded.end)};
+    out.range = {std::min(out.range.begin, page_of(loaded.begin)), std::max(out.range.end, loaded.end)};
     if (header.p_flags & PF_X && loaded.contains(at)) out.text = loaded;
   }
   if (!out.range.contains(at)) return false;
@@ -131,12 +138,11 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
 
 /// Build ids that cannot be looked at without a probe count as none.
 Addr identity_of(AddrRange map, MemoryWindow& window) noexcept {
-  const std::byte* const head = LocalMemory().view(map.begin, k_page, window);
-  if (!head) return 0;
-  const auto image = ElfImage::parse_loaded(view(map).bytes, k_page);
+  const auto image = loaded_image(map, window);
   const auto id = image ? image->build_id() : std::span<const std::byte>{};
-  if (id.size() < sizeof(std::uint64_t) || id.data() + sizeof(std::uint64_t) > head + k_page) return 0;
-  return reinterpret_cast<std::uintptr_t>(id.data());
+  const Addr at = reinterpret_cast<std::uintptr_t>(id.data());
+  const bool in_head = id.size() >= sizeof(std::uint64_t) && at + sizeof(std::uint64_t) <= map.begin + k_page_size;
+  return in_head ? at : 0;
 }
 
 /// Looks at the object itself. What is kept of it is complete but for what depends on the address in question.
@@ -189,15 +195,6 @@ bool version_by_dl_find_object(Addr, ModuleVersion& out) noexcept {
 }
 #endif
 
-/// The module as it is in memory; none when its headers are not where linkers put them.
-std::optional<ElfImage> loaded_image(const Module& module) noexcept {
-  constexpr std::size_t k_head = 4096;
-  MemoryWindow window;
-  if (!LocalMemory().view(module.range.begin, k_head, window)) return std::nullopt;
-  const auto image = ElfImage::parse_loaded(view(module.range).bytes, k_head);
-  return image ? std::optional(*image) : std::nullopt;
-}
-
 class LocalModules : public ModuleFinder {
  public:
   bool find(Addr at, Module& out) const noexcept override {
@@ -205,7 +202,8 @@ class LocalModules : public ModuleFinder {
   }
 
   void add_file_sections(Module& module) const noexcept override {
-    const auto loaded = loaded_image(module);
+    MemoryWindow window;
+    const auto loaded = loaded_image(module.range, window);
     const ModuleFilesLease lease = find_module_files(module.path, loaded ? &*loaded : nullptr);
     if (!lease.files) return;
     const auto section = lease.files->image().find_section(".eh_frame");
@@ -217,7 +215,8 @@ class LocalModules : public ModuleFinder {
 
   Result<bool> find_symbol(const Module& module, Addr at, std::span<char> into,
                            ProcedureName& out) const noexcept override {
-    const auto loaded = loaded_image(module);
+    MemoryWindow window;
+    const auto loaded = loaded_image(module.range, window);
     const ModuleFilesLease lease = find_module_files(module.path, loaded ? &*loaded : nullptr);
     const Addr at_in_file = at - module.load_bias;
     std::optional<FoundSymbol> found;

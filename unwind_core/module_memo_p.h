@@ -7,6 +7,7 @@
 
 #include "unwind_core/hash.h"
 #include "unwind_core/module.h"
+#include "unwind_core/page_p.h"
 #include "unwind_core/sequenced_entry.h"
 
 namespace jitunwind {
@@ -42,7 +43,7 @@ class ModuleMemo {
   static constexpr unsigned k_slot_bits = 6;
 
   static std::size_t slot_of(const LoadedObjectKey& key) noexcept {
-    return table_place(key.map_begin >> 12, k_slot_bits);
+    return table_place(key.map_begin / k_page_size, k_slot_bits);
   }
 
   std::array<SequencedEntry<LoadedObjectKey, RememberedModule>, std::size_t{1} << k_slot_bits> slots_{};

@@ -8,6 +8,7 @@
 #include "unwind_core/apply_row.h"
 #include "unwind_core/context.h"
 #include "unwind_core/cursor.h"
+#include "unwind_core/page_p.h"
 #include "unwind_core/resume.h"
 
 namespace jitunwind::eh {
@@ -54,13 +55,6 @@ std::span<const LiveRegister> live_registers() noexcept {
 }
 [[gnu::constructor]] void make_live_registers() { (void)live_registers(); }
 
-/// The page that this very function's caller has its frame in needs no probe. The smallest page of any CPU.
-AddrRange page_of(Addr sp) noexcept {
-  constexpr Addr k_page = 4096;
-  const Addr page = sp & ~(k_page - 1);
-  return {page, page + k_page};
-}
-
 }  // namespace
 
 UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : space_(&local_space()), row_(&row) {
@@ -71,7 +65,9 @@ UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : space_(&lo
     if (!live.passes_exceptions) registers_.set_from_register(live.column, value, live.dwarf);
   }
   address_ = CodeAddress::returned_to(registers_.get(arch.column(arch.pc)).value_or(0) & arch.address_mask);
-  window_.proven = page_of(sp() - 1);
+  // The page that the caller of this very function has its frame in needs no probe.
+  const Addr page = page_of(sp() - 1);
+  window_.proven = {page, page + k_page_size};
 }
 
 UnwindFrame::Known UnwindFrame::fail(const Error& error) noexcept {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "unwind_core/page_p.h"
+
 namespace jitunwind {
 namespace {
-
-constexpr Addr k_page = 4096;
 
 std::span<const std::byte> sub_bytes(std::span<const std::byte> bytes, std::uint64_t offset,
                                      std::uint64_t size) noexcept {
@@ -98,7 +98,7 @@ void ElfImage::read_segment_table(std::span<const std::byte> head, std::uint64_t
   segment_count_ = segments_.empty() ? 0 : count;
   lowest_ = ~Addr{0};
   for (std::size_t i = 0; i < segment_count_; ++i)
-    if (segment(i).type == PT_LOAD) lowest_ = std::min(lowest_, segment(i).address & ~(k_page - 1));
+    if (segment(i).type == PT_LOAD) lowest_ = std::min(lowest_, page_of(segment(i).address));
 }
 
 ElfSegment ElfImage::segment(std::size_t index) const noexcept {

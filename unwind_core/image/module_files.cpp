@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "unwind_core/page_p.h"
+
 namespace jitunwind {
 namespace {
 
@@ -99,7 +101,7 @@ bool is_same_object(const ElfImage& file, const ElfImage& loaded) noexcept {
   for (std::size_t i = 0; i < file.segment_count(); ++i) {
     const ElfSegment s = file.segment(i);
     if (s.type != PT_LOAD || (s.flags & (PF_R | PF_W)) != PF_R) continue;
-    const std::uint64_t size = std::min<std::uint64_t>(s.file_size, 4096);
+    const std::uint64_t size = std::min(s.file_size, k_page_size);
     if (!same_bytes(file.at_address(s.address, size), loaded.at_address(s.address, size))) return false;
   }
   return true;

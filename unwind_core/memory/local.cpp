@@ -10,13 +10,10 @@
 
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/memory/raw_access_p.h"
+#include "unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {
-
-// The smallest page of any CPU that Linux runs on. Larger pages are probed more often than needed, never less.
-constexpr Addr k_page = 4096;
-constexpr Addr page_of(Addr at) noexcept { return at & ~(k_page - 1); }
 
 template <class T>
 T* host_pointer(Addr at) noexcept {
@@ -72,7 +69,7 @@ bool is_proven(const MemoryWindow& window, Addr page) noexcept {
 
 /// A walk climbs one stack, so that most pages extend the range found before; others (code, other stacks) take turns.
 void remember(MemoryWindow& window, Addr page) noexcept {
-  const Addr page_end = page + k_page;
+  const Addr page_end = page + k_page_size;
   if (window.proven.empty() && page_end != 0)
     window.proven = {page, page_end};
   else if (page == window.proven.end && page_end != 0)
@@ -101,7 +98,7 @@ std::size_t prove_range(MemoryWindow& window, Addr at, std::size_t size) noexcep
   if (wanted == 0) return 0;
   const Addr last = at + (wanted - 1);
   if (window.proven.contains(at) && window.proven.contains(last)) return wanted;
-  for (Addr page = page_of(at);; page += k_page) {
+  for (Addr page = page_of(at);; page += k_page_size) {
     if (!prove(window, page)) return page > at ? static_cast<std::size_t>(page - at) : 0;
     if (page == page_of(last)) return wanted;
   }
@@ -123,7 +120,7 @@ bool LocalMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow&)
   if (from.empty()) return true;
   if (clamp_to_address_space(at, from.size()) != from.size()) return false;
   const Addr last_page = page_of(at + (from.size() - 1));
-  for (Addr page = page_of(at);; page += k_page) {
+  for (Addr page = page_of(at);; page += k_page_size) {
     if (!is_writable_page(page)) return false;
     if (page == last_page) break;
   }

@@ -1,0 +1,15 @@
+// Pages of memory, by which it is mapped, protected and proven readable.
+#pragma once
+
+#include "unwind_core/address.h"
+
+namespace jitunwind {
+
+/// The smallest of any CPU that Linux runs on. Where pages are larger, what is done for each page is done more often
+/// than needed, never less.
+inline constexpr Addr k_page_size = 4096;
+
+/// The page that holds `at`, by its first address.
+constexpr Addr page_of(Addr at) noexcept { return at & ~(k_page_size - 1); }
+
+}  // namespace jitunwind
