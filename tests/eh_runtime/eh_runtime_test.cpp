@@ -13,27 +13,10 @@
 
 namespace {
 
+using jitunwind::test::Ended;
+using jitunwind::test::lines_of;
 using jitunwind::test::output_of;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-struct Ended {
-  int status;
-  std::string text;
-};
-
-/// Standard output and error, and how a program ended: the exit status, or 128 + the signal.
-Ended run(const std::string& command) {
-  const auto lines = lines_of(output_of("{ " + command + " ; } 2>&1; echo $?"));
-  Ended ended{std::stoi(lines.back()), {}};
-  for (std::size_t i = 0; i + 1 < lines.size(); ++i) ended.text += lines[i] + "\n";
-  return ended;
-}
+using jitunwind::test::run;
 
 std::string runtime_of(const std::string& program) { return output_of(program + " --runtime"); }
 

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace jitunwind::test {
 
@@ -24,6 +26,26 @@ inline std::string output_of(const std::string& command) {
     text.append(buffer.data(), got);
   EXPECT_EQ(::pclose(pipe), 0) << command;
   return text;
+}
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+struct Ended {
+  int status;
+  std::string text;
+};
+
+/// Standard output and error, and how a program ended: the exit status, or 128 + the signal.
+inline Ended run(const std::string& command) {
+  const auto lines = lines_of(output_of("{ " + command + " ; } 2>&1; echo $?"));
+  Ended ended{std::stoi(lines.back()), {}};
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) ended.text += lines[i] + "\n";
+  return ended;
 }
 
 /// A folder that goes with the object.

@@ -1,0 +1,55 @@
+# Programs of the other C++ run-time library, libc++, by the compiler that comes with it: a project has one compiler, so
+# they are built by commands. JITUNWIND_LIBCXX says whether there is one (Debian: clang-14, libc++-14-dev,
+# libc++abi-14-dev); programs with sanitizers are not built, for their run-time libraries are the other compiler's.
+find_program(libcxx_compiler clang++-14)
+find_path(libcxx_headers __config PATHS /usr/lib/llvm-14/include/c++/v1 NO_DEFAULT_PATH)
+set(JITUNWIND_LIBCXX FALSE)
+if(JITUNWIND_SANITIZE)
+  message(STATUS "libc++ is not tested with sanitizers")
+elseif(libcxx_compiler AND libcxx_headers)
+  set(JITUNWIND_LIBCXX TRUE)
+else()
+  message(STATUS "libc++ was not found (Debian: clang-14, libc++-14-dev, libc++abi-14-dev): not tested")
+endif()
+
+# jitunwind_libcxx_objects(variable SOURCES file...): compiles them and puts the objects' paths into the variable.
+function(jitunwind_libcxx_objects variable)
+  cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
+  set(objects "")
+  foreach(source IN LISTS arg_SOURCES)
+    cmake_path(ABSOLUTE_PATH source NORMALIZE)
+    cmake_path(GET source FILENAME name)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/libcxx/${name}.o)
+    set(library_flags "")
+    if(NOT name MATCHES "[.]S$")
+      set(library_flags -stdlib=libc++ -std=c++20 -Wall -Wextra -Wconversion)
+      if(JITUNWIND_WERROR)
+        list(APPEND library_flags -Werror)
+      endif()
+    endif()
+    add_custom_command(
+      OUTPUT ${object}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/libcxx
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${libcxx_compiler} ${library_flags} -O2 -I${PROJECT_SOURCE_DIR}
+              -I${PROJECT_SOURCE_DIR}/dyn_info -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+      DEPENDS ${source} DEPFILE ${object}.d
+      COMMENT "Compiling ${name} with libc++" VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  set(${variable} ${objects} PARENT_SCOPE)
+endfunction()
+
+# jitunwind_libcxx_program(name OBJECTS object... [LIBRARIES target...] [OPTIONS option...]): links
+# ${CMAKE_CURRENT_BINARY_DIR}/<name>, the options behind the libraries; built with the target <name>_built.
+function(jitunwind_libcxx_program name)
+  cmake_parse_arguments(arg "" "" "OBJECTS;LIBRARIES;OPTIONS" ${ARGN})
+  set(program ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  list(TRANSFORM arg_LIBRARIES REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE files)
+  list(TRANSFORM arg_LIBRARIES REPLACE "(.+)" "-Wl,-rpath,$<TARGET_FILE_DIR:\\1>" OUTPUT_VARIABLE paths)
+  add_custom_command(
+    OUTPUT ${program}
+    COMMAND ${libcxx_compiler} -stdlib=libc++ ${arg_OBJECTS} -o ${program} ${files} ${paths} ${arg_OPTIONS} -pthread
+    DEPENDS ${arg_OBJECTS} ${arg_LIBRARIES}
+    COMMENT "Linking ${name} with libc++" VERBATIM COMMAND_EXPAND_LISTS)
+  add_custom_target(${name}_built ALL DEPENDS ${program})
+endfunction()

@@ -1,0 +1,15 @@
+// asm_frames.S: frames that give every preserved register a magic number, call, and write down what they find.
+#pragma once
+
+#include <setjmp.h>
+
+#include "tests/resume/magic_frame.h"
+
+extern "C" {
+/// Catches all that comes out of f(argument). *out is written first thing at the landing pad.
+void catching_frame(void (*f)(void*), void* argument, Arrival* out);
+/// What the program does with what catching_frame() caught, between __cxa_begin_catch() and __cxa_end_catch().
+void catching_frame_caught(void* object);
+/// Calls f(argument) behind setjmp(buffer); a longjmp() there arrives at_landing.
+void jumping_frame(void (*f)(void*), void* argument, Arrival* out, jmp_buf buffer);
+}

@@ -1,0 +1,199 @@
+// Runs every cell: {unwinder} x {C++ run-time library} x {what is done with exceptions} x {kind of frame}, and prints
+// the table. Cells that cannot be are run as well, and must fail in the way that their reason says; so must the same
+// without any code made at run time, which proves that the reason lies elsewhere.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iomanip>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/command.h"
+
+namespace jitunwind::test {
+namespace {
+
+using namespace std::literals;
+
+constexpr const char* k_kinds[]{"compiled", "plain", "frame_pointer", "realigned", "sp_slot", "variable"};
+constexpr const char* k_kind_titles[]{"(compiled)", "no FP", "FP", "realigned", "SP slot", "alloca"};
+
+/// One row of programs. What the program says of itself must be this.
+struct Linked {
+  const char* program;
+  const char* unwinder;   // title
+  const char* library;    // title
+  const char* raises_in;  // the end of the file's name; "": the program itself
+  const char* catches_in;
+  const char* path;
+};
+
+constexpr Linked k_programs[] {
+  {"libgcc_libstdcxx", "libgcc_s", "libstdc++", "libgcc_s.so.1", "libstdc++.so.6", "interposed"},
+      {"own_libstdcxx", "own", "libstdc++", "libjitunwind-eh.so.0", "libstdc++.so.6", "interposed"},
+#if !MATRIX_SANITIZED
+      {"llvm_libstdcxx", "LLVM", "libstdc++", "libunwind.so.1", "libstdc++.so.6", "registered FDEs"},
+      {"static_libstdcxx", "static libgcc", "libstdc++", "", "", "interposed"},
+      {"whole_libstdcxx", "-static", "libstdc++", "", "", "interposed"},
+#endif
+#if MATRIX_HAS_LIBCXX
+      // Debian's -lc++ names libunwind.so.1, which is then bound before libgcc_s, unless that is named first.
+      {"libgcc_libcxx", "libgcc_s", "libc++", "libgcc_s.so.1", "libc++abi.so.1", "interposed"},
+      {"own_libcxx", "own", "libc++", "libjitunwind-eh.so.0", "libc++abi.so.1", "interposed"},
+      {"llvm_libcxx", "LLVM", "libc++", "libunwind.so.1", "libc++abi.so.1", "registered FDEs"},
+      {"static_libcxx", "static libgcc", "libc++", "", "", "interposed"},
+#endif
+};
+
+constexpr const char* k_scenarios[]{"throw_through", "catch_in_frame",  "cleanup_in_frame", "rethrow",
+                                    "nested",        "foreign",         "cancel",           "exit_thread",
+                                    "jump_past",     "cancel_rethrown", "uncaught"};
+
+bool ends_a_thread(std::string_view scenario) {
+  return scenario == "cancel" || scenario == "cancel_rethrown" || scenario == "exit_thread";
+}
+
+// What cannot be.
+
+struct Reason {
+  char mark;
+  const char* text;
+  /// Which cells.
+  bool (*concerns)(const Linked& linked, std::string_view scenario);
+  const char* says;  // part of the output
+};
+constexpr Reason k_impossible[]{
+    {'1',
+     "glibc ends threads by libgcc_s, which it loads itself; personality routines then ask LLVM's libunwind about\n"
+     "    contexts of libgcc_s. Killed by a signal, without code made at run time as well.",
+     [](const Linked& linked, std::string_view scenario) {
+       return linked.unwinder == "LLVM"sv && ends_a_thread(scenario);
+     },
+     ""},
+    {'2',
+     "libc++abi throws anew what `throw;` finds that is not its own, and nobody catches that: a cancelled thread must\n"
+     "    not come through `catch (...) { throw; }`, whatever is below.",
+     [](const Linked& linked, std::string_view scenario) {
+       return linked.library == "libc++"sv && linked.unwinder != "LLVM"sv && scenario == "cancel_rethrown";
+     },
+     "terminating with uncaught foreign exception"},
+};
+
+/// Not before the program has thrown once; a cell that was tried too early must have aborted.
+constexpr Reason k_after_a_throw{
+    '3',
+    "run after a throw: in a static libgcc that has not thrown yet _Unwind_SetGR() aborts, when libgcc_s, which glibc\n"
+    "    ends threads by, has a landing pad entered. So without code made at run time.",
+    [](const Linked& linked, std::string_view scenario) {
+      return linked.unwinder == "static libgcc"sv && ends_a_thread(scenario);
+    },
+    ""};
+
+const Reason* why_impossible(const Linked& linked, std::string_view scenario) {
+  for (const Reason& reason : k_impossible)
+    if (reason.concerns(linked, scenario)) return &reason;
+  return nullptr;
+}
+
+// Running.
+
+struct Cell {
+  const Linked& linked;
+  const char* scenario;
+  const char* kind;
+};
+
+std::string path_of(const Linked& linked) { return MATRIX_PROGRAMS + std::string(linked.program); }
+
+Ended run_cell(const Cell& cell, const char* more = "") {
+  return run("ulimit -c 0; timeout 60 " + path_of(cell.linked) + " " + cell.scenario + " " + cell.kind + " " + more);
+}
+
+std::string name_of(const Cell& cell) {
+  return std::string(cell.linked.program) + ", " + cell.scenario + ", " + cell.kind;
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+/// What the program says of itself is what the table says of it.
+bool is_linked_so(const Cell& cell, const Ended& ended) {
+  const auto lines = lines_of(ended.text);
+  if (lines.size() < 4) return false;
+  const auto file = [&](const char* name) {
+    // A static program knows no file.
+    return *name != '\0' ? "/" + std::string(name) : cell.linked.unwinder == "-static"sv ? ": ?" : path_of(cell.linked);
+  };
+  const std::string raises_in = file(cell.linked.raises_in);
+  // Sanitizers have an _Unwind_RaiseException of their own, which calls the next.
+  return (MATRIX_SANITIZED || ends_with(lines[0], raises_in)) && ends_with(lines[1], raises_in) &&
+         ends_with(lines[2], file(cell.linked.catches_in)) && lines[3] == "path: "s + cell.linked.path;
+}
+
+bool is_good(const Ended& ended) { return ended.status == 0 && ends_with(ended.text, "\nok\n"); }
+
+/// By a signal, saying so.
+bool was_killed(const Ended& ended, const Reason& reason) {
+  return ended.status > 128 && ended.text.find(reason.says) != std::string::npos && !is_good(ended);
+}
+
+/// What the table shows.
+std::string judge(const Cell& cell) {
+  const bool after_a_throw = k_after_a_throw.concerns(cell.linked, cell.scenario);
+  const Ended ended = run_cell(cell, after_a_throw ? "after-a-throw" : "");
+  if (!is_linked_so(cell, ended)) {
+    ADD_FAILURE() << name_of(cell) << " is linked with something else:\n" << ended.text;
+    return "WRONG";
+  }
+  if (after_a_throw) {
+    EXPECT_TRUE(was_killed(run_cell(cell), k_after_a_throw)) << name_of(cell) << " needs no throw before";
+  }
+  const Reason* const impossible = why_impossible(cell.linked, cell.scenario);
+  if (impossible != nullptr) {
+    const bool killed = was_killed(ended, *impossible);
+    EXPECT_TRUE(killed) << name_of(cell) << ", reason " << impossible->mark << ":\n" << ended.text;
+    return killed ? std::string("no ") + impossible->mark : "WRONG";
+  }
+  EXPECT_TRUE(is_good(ended)) << name_of(cell) << ":\n" << ended.text << "status " << ended.status;
+  if (!is_good(ended)) return "WRONG";
+  return after_a_throw ? std::string("ok ") + k_after_a_throw.mark : "ok";
+}
+
+// covers: EX14 EX01 EX02 EX03 EX04 EX05
+TEST(Matrix, EveryCell) {
+  std::ostringstream table;
+  const auto begin_line = [&](const char* unwinder, const char* library, const char* scenario) {
+    table << std::left << std::setw(14) << unwinder << std::setw(10) << library << std::setw(17) << scenario;
+  };
+  begin_line("unwinder", "C++", "");
+  for (const char* title : k_kind_titles) table << std::setw(11) << title;
+  for (const Linked& linked : k_programs) {
+    for (const char* scenario : k_scenarios) {
+      table << '\n';
+      begin_line(linked.unwinder, linked.library, scenario);
+      for (const char* kind : k_kinds) table << std::setw(11) << judge({linked, scenario, kind});
+    }
+  }
+  for (const Reason& reason : k_impossible) table << "\nno " << reason.mark << ": " << reason.text;
+  table << "\nok " << k_after_a_throw.mark << ": " << k_after_a_throw.text << '\n';
+  table << "Registers: rbx, rbp, r12 to r15, SP, and the control words of MXCSR and x87. Vector registers: x86-64 has\n"
+           "    none that calls preserve (AMD64 ABI, figure 3.4); AArch64's: vector_registers_test.cpp.\n";
+  std::fputs(table.str().c_str(), stdout);
+}
+
+TEST(Matrix, EveryScenarioIsInIt) {
+  std::vector<std::string> expected(std::begin(k_scenarios), std::end(k_scenarios));
+  for (const Linked& linked : k_programs) {
+    auto all = lines_of(output_of(path_of(linked)));
+    std::sort(all.begin(), all.end());
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(all, expected) << linked.program;
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test

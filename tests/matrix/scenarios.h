@@ -1,0 +1,18 @@
+// What is done with exceptions below and in code made at run time. Each scenario checks itself.
+#pragma once
+
+#include <span>
+
+namespace jitunwind::test {
+
+struct Scenario {
+  const char* name;
+  void (*run)();
+};
+std::span<const Scenario> all_scenarios();
+
+/// Runs one with frames of this kind; "compiled": with none that is made at run time. Says on standard output what was
+/// not as it must be; the last line is "ok", and the status 0, if nothing was.
+[[noreturn]] void run_scenario(const Scenario& scenario, const char* kind);
+
+}  // namespace jitunwind::test
