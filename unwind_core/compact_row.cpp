@@ -94,6 +94,7 @@ std::optional<CompactCaller> find_caller(const CompactRow& row, const CompactLay
   if (!frame.known(row.base)) return std::nullopt;
   CompactCaller caller;
   caller.cfa = frame.value(row.base) + row.cfa_words * CompactRow::k_word;
+  caller.sp = caller.cfa + static_cast<std::uint64_t>(std::int64_t{layout.arch().caller_sp_bias});
   const std::uint64_t size = row.deepest * CompactRow::k_word;
   caller.saved_end = memory.view(caller.cfa - size, size, window);
   if (!caller.saved_end) return std::nullopt;
@@ -112,7 +113,7 @@ void restore(const CompactRow& row, const CompactLayout& layout, const CompactCa
     const int column = i == CompactLayout::k_return_address ? layout.pc_column() : layout.column(i);
     frame.set_from_memory(column, raw_word(caller.saved_end - distance), caller.cfa - distance);
   }
-  frame.set(layout.sp_column(), caller.cfa + static_cast<std::uint64_t>(std::int64_t{layout.arch().caller_sp_bias}));
+  frame.set(layout.sp_column(), caller.sp);
 }
 
 }  // namespace jitunwind

@@ -65,6 +65,7 @@ FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept;
 /// Where a compact row leads.
 struct CompactCaller {
   Addr cfa = 0;
+  Addr sp = 0;
   Addr pc = 0;                           ///< signature bits stripped
   const std::byte* saved_end = nullptr;  ///< host memory of the saved registers, which end at the CFA
 };

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "unwind_core/apply_row.h"
-
 namespace jitunwind {
 
 const char* stop_reason_name(StopReason reason) noexcept {
@@ -26,14 +24,12 @@ const char* stop_reason_name(StopReason reason) noexcept {
 }
 
 Cursor::Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument, Addr context) noexcept
-    : space_(&space), registers_(registers), context_(context) {
+    : StackPosition(space, registers), context_(context) {
   if (top == Top::interrupted) signal_.ucontext = context;
   window_.argument = argument;
-  const Addr pc = registers_.get(space.arch.column(space.arch.pc)).value_or(0) & space.arch.address_mask;
+  const Addr pc = pc_in_register();
   address_ = top == Top::interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
 }
-
-Addr Cursor::sp() const noexcept { return registers_.get(space_->arch.column(space_->arch.sp)).value_or(0); }
 
 Result<std::uint64_t> Cursor::get(RegNum reg) const noexcept {
   const RegisterInfo* info = space_->arch.by_dwarf(reg);
@@ -48,26 +44,14 @@ Status Cursor::set(RegNum reg, std::uint64_t value) noexcept {
   if (!info || info->column < 0) return Error{ErrorCode::bad_register, reg, "register number"};
   const bool always_writable = std::ranges::find(arch.exception_registers, reg) != arch.exception_registers.end();
   if (!registers_.known(info->column) && !always_writable) return Error{ErrorCode::undefined_register, reg, "register"};
-  if (const Status written = write_place(registers_.location(info->column), value); !written) return written;
+  const Addr sp_before = sp();
+  if (const Status written = write(info->column, value, context_); !written) return written;
   if (reg == arch.sp && !sp_written_) {
-    frame_sp_ = sp();
+    frame_sp_ = sp_before;
     sp_written_ = true;
   }
-  registers_.change(info->column, value);
   if (reg == arch.pc) go_on_at(value);
   return Done{};
-}
-
-Status Cursor::write_place(const SaveLocation& place, std::uint64_t value) noexcept {
-  Addr at = place.at;
-  if (place.kind == SaveLocation::Kind::reg) {
-    const RegisterInfo* holder = space_->arch.by_dwarf(place.reg);
-    if (context_ == 0 || !holder || holder->ucontext < 0) return Done{};
-    at = context_ + static_cast<std::uint64_t>(holder->ucontext);
-  } else if (place.kind == SaveLocation::Kind::none) {
-    return Done{};
-  }
-  return write_word(space_->memory, window_, at, value, space_->arch, "place of a register");
 }
 
 void Cursor::go_on_at(Addr pc) noexcept {
@@ -118,38 +102,27 @@ bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
   return false;
 }
 
-bool Cursor::is_seen_again(Addr pc, Addr cfa, Addr caller_sp) noexcept {
-  return (pc == this->pc() && caller_sp == sp()) || repeats(pc, cfa);
-}
-
 Result<bool> Cursor::stop_in_cycle(Addr pc) noexcept {
   return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, pc, "caller is a frame seen before"});
 }
 
-void Cursor::arrive(CodeAddress address) noexcept {
-  address_ = address;
-  ++depth_;
+template <class C, class Row>
+Result<bool> Cursor::go_on_to(const C& caller, const Row& row) noexcept {
+  if (is_itself(caller) || repeats(caller.pc, caller.cfa)) return stop_in_cycle(caller.pc);
+  go_to(caller, row);
   row_known_ = false;
   pc_written_ = false;
   sp_written_ = false;
   pushed_arguments_ = 0;
-}
-
-KeptRows::Question Cursor::cache_question() noexcept {
-  return space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : KeptRows::Question{};
+  return true;
 }
 
 std::optional<Result<bool>> Cursor::step_by_cache(const KeptRows::Question& question) noexcept {
   KeptRows::Answer known;
   if (question.version == 0 || !space_->row_cache->table.find(question, known)) return std::nullopt;
-  const CompactLayout& layout = space_->row_cache->layout;
-  const auto caller = find_caller(known.row, layout, space_->memory, window_, registers_);
-  if (!caller || caller->pc == 0) return std::nullopt;
-  const Addr caller_sp = caller->cfa + static_cast<std::uint64_t>(std::int64_t{space_->arch.caller_sp_bias});
-  if (is_seen_again(caller->pc, caller->cfa, caller_sp)) return stop_in_cycle(caller->pc);
-  restore(known.row, layout, *caller, registers_);
-  arrive(CodeAddress::returned_to(caller->pc));
-  return true;
+  const auto caller = find_caller(known.row);
+  if (!caller) return std::nullopt;
+  return go_on_to(*caller, known.row);
 }
 
 Result<bool> Cursor::step() noexcept {
@@ -169,18 +142,15 @@ Result<bool> Cursor::step_by_row(const KeptRows::Question& question) noexcept {
   if (question.version != 0 && !asked.about_other_code) space_->row_cache->keep(question, row);
 
   Caller caller;
-  const Status applied = apply_row(row, registers_, space_->arch, space_->memory, window_, caller);
-  if (!applied) return stop(StopReason::broken, applied.error());
+  if (const Status applied = find_caller(row, caller); !applied) return stop(StopReason::broken, applied.error());
   if (caller.outermost || caller.pc == 0) return stop(StopReason::outermost, {});
 
-  const Addr caller_sp = caller.registers.get(space_->arch.column(space_->arch.sp)).value_or(0);
-  if (is_seen_again(caller.pc, caller.cfa, caller_sp)) return stop_in_cycle(caller.pc);
-
+  SignalContext signal = signal_;
   if (row.signal_frame && space_->arch.sigframe_ucontext >= 0)
-    signal_ = {sp() + static_cast<std::uint64_t>(space_->arch.sigframe_ucontext), pc(), depth_ + 1};
-  registers_ = caller.registers;
-  arrive(row.signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc));
-  return true;
+    signal = {sp() + static_cast<std::uint64_t>(space_->arch.sigframe_ucontext), pc(), depth_ + 1};
+  auto gone_on = go_on_to(caller, row);
+  if (gone_on) signal_ = signal;
+  return gone_on;
 }
 
 Result<ProcedureInfo> Cursor::procedure() noexcept {

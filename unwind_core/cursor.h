@@ -6,7 +6,7 @@
 #include <span>
 #include <type_traits>
 
-#include "unwind_core/address_space.h"
+#include "unwind_core/stack_position.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -27,12 +27,10 @@ const char* stop_reason_name(StopReason reason) noexcept;
 /// A position on a stack. Plain data: copies are independent, so that keeping a copy is how to go back down. Used by
 /// one thread at a time. All functions are signal-safe where the address space's memory, modules and sources are (the
 /// local space is); none allocates or locks.
-class Cursor {
+class Cursor : public StackPosition {
  public:
   /// How the innermost pc was reached.
   enum class Top : std::uint8_t { returned_to, interrupted };
-
-  static constexpr std::uint32_t k_max_frames = 1u << 24;
 
   /// `space` must outlive the cursor and its copies. `argument` is passed on to the space's memory. `context` is the
   /// address in the target of the ucontext_t that the registers are from, where it outlives the cursor: what set()
@@ -43,12 +41,6 @@ class Cursor {
   /// To the caller. True: moved. False: this is the outermost frame, now and at every further call. Error: cannot tell
   /// the caller; the cursor stays where it is, stop_reason() says why, and every further call gives the same error.
   Result<bool> step() noexcept;
-
-  CodeAddress address() const noexcept { return address_; }
-  Addr pc() const noexcept { return address_.value(); }
-  Addr sp() const noexcept;
-  /// Number of steps made since construction.
-  std::uint32_t depth() const noexcept { return depth_; }
 
   /// By DWARF number. bad_register: no such register on this CPU; undefined_register: no value in this frame, as
   /// scratch registers of calling frames.
@@ -61,7 +53,6 @@ class Cursor {
   Status set(RegNum reg, std::uint64_t value) noexcept;
   /// Kind none for registers without a place of their own.
   SaveLocation location(RegNum reg) const noexcept;
-  const RegisterFile& registers() const noexcept { return registers_; }
 
   /// The row at this frame. Error no_info when there is none.
   Status find_row(FrameRow& out) noexcept;
@@ -94,18 +85,14 @@ class Cursor {
   /// Meaningful unless stop_reason() is none or outermost.
   const Error& stop_error() const noexcept { return error_; }
 
-  const AddressSpace& space() const noexcept { return *space_; }
-
  private:
-  Lookup lookup() noexcept { return {*space_, address_, window_, &registers_}; }
-  Status write_place(const SaveLocation& place, std::uint64_t value) noexcept;
   void go_on_at(Addr pc) noexcept;
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
   Result<bool> stop_in_cycle(Addr pc) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;
-  bool is_seen_again(Addr pc, Addr cfa, Addr caller_sp) noexcept;
-  void arrive(CodeAddress address) noexcept;
-  KeptRows::Question cache_question() noexcept;
+  /// For either kind of caller.
+  template <class C, class Row>
+  Result<bool> go_on_to(const C& caller, const Row& row) noexcept;
   /// Nothing: the cache does not help here.
   std::optional<Result<bool>> step_by_cache(const KeptRows::Question& question) noexcept;
   Result<bool> step_by_row(const KeptRows::Question& question) noexcept;
@@ -113,12 +100,6 @@ class Cursor {
   /// Sets origin_ and signal_frame_.
   Status know_row() noexcept;
 
-  const AddressSpace* space_;
-  RegisterFile registers_;
-  MemoryWindow window_;
-  ModuleVersion module_{};  // the module met last
-  CodeAddress address_;
-  std::uint32_t depth_ = 0;
   StopReason stop_ = StopReason::none;
   bool row_known_ = false;  // origin_ and signal_frame_ belong to this frame
   RowOrigin origin_ = RowOrigin::none;

@@ -2,14 +2,16 @@
 
 namespace jitunwind {
 
-bool lasts(RowOrigin origin) noexcept {
-  return origin == RowOrigin::dyn_directives || origin == RowOrigin::dyn_table || origin == RowOrigin::eh_frame ||
-         origin == RowOrigin::debug_frame;
+bool RowCache::to_keep(const FrameRow& row, CompactRow& out) const noexcept {
+  // Guesses depend on more than the code, recognised stubs are few, signal frames are never compact.
+  const bool lasts = row.origin == RowOrigin::dyn_directives || row.origin == RowOrigin::dyn_table ||
+                     row.origin == RowOrigin::eh_frame || row.origin == RowOrigin::debug_frame;
+  return lasts && compact(row, layout, out);
 }
 
 void RowCache::keep(const KeptRows::Question& question, const FrameRow& row) const noexcept {
   KeptRows::Answer answer{{}, row.origin};
-  if (question.version != 0 && lasts(row.origin) && compact(row, layout, answer.row)) table.keep(question, answer);
+  if (question.version != 0 && to_keep(row, answer.row)) table.keep(question, answer);
 }
 
 }  // namespace jitunwind

@@ -38,10 +38,6 @@ struct KeptRow {
 /// The rows of one address space.
 using KeptRows = CodeTable<KeptRow>;
 
-/// Whether a row depends on nothing but the code it is of. Guesses depend on more, recognised stubs are few, signal
-/// frames are never compact.
-bool lasts(RowOrigin origin) noexcept;
-
 /// What an address space needs to keep rows. Immutable but for the table.
 struct RowCache {
   CompactLayout layout;
@@ -51,7 +47,9 @@ struct RowCache {
   KeptRows::Question question(Addr at, ModuleVersion& walked) const noexcept {
     return {at, versions.version(at, walked)};
   }
-  /// Keeps the row if it is compact and depends on nothing but the code.
+  /// The row as it can be kept; false: it is not compact, or depends on more than the code.
+  bool to_keep(const FrameRow& row, CompactRow& out) const noexcept;
+  /// Keeps the row if it can be kept.
   void keep(const KeptRows::Question& question, const FrameRow& row) const noexcept;
 };
 

@@ -5,9 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "unwind_core/apply_row.h"
 #include "unwind_core/context.h"
-#include "unwind_core/cursor.h"
 #include "unwind_core/page_p.h"
 #include "unwind_core/resume.h"
 
@@ -57,14 +55,13 @@ std::span<const LiveRegister> live_registers() noexcept {
 
 }  // namespace
 
-UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : space_(&local_space()), row_(&row) {
-  const Arch& arch = space_->arch;
+UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : StackPosition(local_space()), row_(&row) {
   for (const LiveRegister& live : live_registers()) {
     std::uint64_t value = 0;
     std::memcpy(&value, static_cast<const std::byte*>(entry) + live.ucontext, sizeof value);
     if (!live.passes_exceptions) registers_.set_from_register(live.column, value, live.dwarf);
   }
-  address_ = CodeAddress::returned_to(registers_.get(arch.column(arch.pc)).value_or(0) & arch.address_mask);
+  address_ = CodeAddress::returned_to(pc_in_register());
   // The page that the caller of this very function has its frame in needs no probe.
   const Addr page = page_of(sp() - 1);
   window_.proven = {page, page + k_page_size};
@@ -89,8 +86,7 @@ bool UnwindFrame::look_at_known(const KeptRows::Question& question) noexcept {
 
 void UnwindFrame::keep(const KeptRows::Question& question) const noexcept {
   CodeFacts facts{{}, procedure_.handler, procedure_.lsda, procedure_.range.begin};
-  if (question.version != 0 && lasts(row_->origin) && procedure_.gp == 0 &&
-      compact(*row_, space_->row_cache->layout, facts.row))
+  if (question.version != 0 && procedure_.gp == 0 && space_->row_cache->to_keep(*row_, facts.row))
     known_code.keep({question.at, question.version}, facts);
 }
 
@@ -99,53 +95,38 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
     procedure_ = {};
     return Known::end;
   }
-  const auto question =
-      space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : KeptRows::Question{};
+  const KeptRows::Question question = cache_question();
   if (look_at_known(question)) return Known::found;
   is_compact_ = false;
   procedure_ = {};
-  Lookup lookup(*space_, address_, window_, &registers_);
-  const Found row = space_->find_row(lookup, *row_);
+  Lookup asked = lookup();
+  const Found row = space_->find_row(asked, *row_);
   if (!row) return fail(row.error());
   if (!*row || is_guess(row_->origin)) return Known::end;
-  const Found procedure = space_->find_procedure(lookup, procedure_);
+  const Found procedure = space_->find_procedure(asked, procedure_);
   if (!procedure) return fail(procedure.error());
-  if (!lookup.about_other_code) keep(question);
+  if (!asked.about_other_code) keep(question);
   return Known::found;
 }
 
-void UnwindFrame::arrive(CodeAddress address) noexcept {
-  address_ = address;
+template <class C, class Row>
+UnwindFrame::Known UnwindFrame::go_on_to(const C& caller, const Row& row) noexcept {
+  if (is_itself(caller)) return fail({ErrorCode::cyclic_frames, caller.pc, "the caller is the frame itself"});
   landing_pad_ = 0;
-  ++depth_;
-}
-
-bool UnwindFrame::step_by_compact_row() noexcept {
-  const CompactLayout& layout = space_->row_cache->layout;
-  const auto caller = find_caller(compact_row_, layout, space_->memory, window_, registers_);
-  if (!caller || caller->pc == 0 || caller->cfa == sp()) return false;
-  restore(compact_row_, layout, *caller, registers_);
-  arrive(CodeAddress::returned_to(caller->pc));
-  return true;
+  go_to(caller, row);
+  return Known::found;
 }
 
 UnwindFrame::Known UnwindFrame::step() noexcept {
-  if (depth_ == Cursor::k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
+  if (depth_ == k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
   if (is_compact_) {
-    if (step_by_compact_row()) return Known::found;
+    if (const auto caller = find_caller(compact_row_)) return go_on_to(*caller, compact_row_);
     *row_ = expand(compact_row_, space_->row_cache->layout);
   }
   Caller caller;
-  const Status applied = apply_row(*row_, registers_, space_->arch, space_->memory, window_, caller);
-  if (!applied) return fail(applied.error());
-  const int sp_column = space_->arch.column(space_->arch.sp);
-  const bool ends = caller.outermost || caller.pc == 0;
-  if (!ends && caller.pc == pc() && caller.registers.get(sp_column) == registers_.get(sp_column))
-    return fail({ErrorCode::cyclic_frames, caller.pc, "the caller is the frame itself"});
-  registers_ = caller.registers;
-  const auto address = row_->signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc);
-  arrive(ends ? CodeAddress() : address);
-  return Known::found;
+  if (const Status applied = find_caller(*row_, caller); !applied) return fail(applied.error());
+  if (caller.outermost) caller.pc = 0;
+  return go_on_to(caller, *row_);
 }
 
 std::uint64_t UnwindFrame::get(int reg) const noexcept {
@@ -157,12 +138,7 @@ std::uint64_t UnwindFrame::get(int reg) const noexcept {
 bool UnwindFrame::set(int reg, std::uint64_t value) noexcept {
   const int column = reg < 0 ? -1 : space_->arch.column(static_cast<RegNum>(reg));
   if (column < 0) return false;
-  const SaveLocation place = registers_.location(column);
-  if (place.kind == SaveLocation::Kind::memory &&
-      !write_word(space_->memory, window_, place.at, value, space_->arch, "saved register"))
-    return false;
-  registers_.change(column, value);
-  return true;
+  return bool(write(column, value, k_no_context));
 }
 
 void UnwindFrame::set_pc(Addr pc) noexcept { landing_pad_ = pc; }

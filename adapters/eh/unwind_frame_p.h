@@ -7,11 +7,11 @@
 #include <cstdint>
 
 #include "sdk/local_space.h"
-#include "unwind_core/row_cache.h"
+#include "unwind_core/stack_position.h"
 
 namespace jitunwind::eh {
 
-class UnwindFrame {
+class UnwindFrame : public StackPosition {
  public:
   enum class Known : std::uint8_t {
     found,
@@ -28,22 +28,17 @@ class UnwindFrame {
   /// To the caller. Precondition: look() found something.
   Known step() noexcept;
 
-  Addr pc() const noexcept { return address_.value(); }
-  Addr sp() const noexcept { return registers_.get(space_->arch.column(space_->arch.sp)).value_or(0); }
   bool was_interrupted() const noexcept { return pc() != 0 && !address_.is_return_address(); }
   bool is_outermost() const noexcept { return pc() == 0; }
   /// Tells frames of one stack apart: SP, which is a multiple of 8 and different in all frames, but for a frame that
   /// was interrupted before it had one.
   Addr identity() const noexcept { return sp() - (was_interrupted() ? 1 : 0); }
-  /// Number of steps made.
-  std::uint32_t depth() const noexcept { return depth_; }
   /// Of the code here, as look() found it. All 0 where it found nothing.
   const ProcedureInfo& procedure() const noexcept { return procedure_; }
   _Unwind_Personality_Fn personality() const noexcept {
     return reinterpret_cast<_Unwind_Personality_Fn>(static_cast<std::uintptr_t>(procedure_.handler));
   }
   const Error& error() const noexcept { return error_; }
-  CodeAddress address() const noexcept { return address_; }
 
   /// 0 for registers without a value.
   std::uint64_t get(int reg) const noexcept;
@@ -58,16 +53,11 @@ class UnwindFrame {
   Known fail(const Error& error) noexcept;
   bool look_at_known(const KeptRows::Question& question) noexcept;
   void keep(const KeptRows::Question& question) const noexcept;
-  bool step_by_compact_row() noexcept;
-  void arrive(CodeAddress address) noexcept;
+  /// For either kind of caller; one whose pc is 0 is the end of the stack.
+  template <class C, class Row>
+  Known go_on_to(const C& caller, const Row& row) noexcept;
 
-  const AddressSpace* space_;
-  RegisterFile registers_;
-  MemoryWindow window_;
-  CodeAddress address_;
-  std::uint32_t depth_ = 0;
-  Addr landing_pad_ = 0;    // set_pc()
-  ModuleVersion module_{};  // the module met last
+  Addr landing_pad_ = 0;  // set_pc()
   ProcedureInfo procedure_{};
   Error error_{};
   CompactRow compact_row_{};

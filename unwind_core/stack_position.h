@@ -1,0 +1,91 @@
+// A position on a stack: the registers of one frame, its code, and the way to its caller. What walks and what throws
+// move alike; each remembers for itself what else it knows of a frame, and decides when a stack ends or repeats.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "unwind_core/address_space.h"
+#include "unwind_core/apply_row.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Plain data: copies are independent. All functions are signal-safe where the address space's memory, modules and
+/// sources are; none allocates or locks.
+class StackPosition {
+ public:
+  static constexpr std::uint32_t k_max_frames = 1u << 24;
+
+  CodeAddress address() const noexcept { return address_; }
+  Addr pc() const noexcept { return address_.value(); }
+  Addr sp() const noexcept { return registers_.get(space_->arch.column(space_->arch.sp)).value_or(0); }
+  /// Number of steps made since construction.
+  std::uint32_t depth() const noexcept { return depth_; }
+  const RegisterFile& registers() const noexcept { return registers_; }
+  const AddressSpace& space() const noexcept { return *space_; }
+
+ protected:
+  explicit StackPosition(const AddressSpace& space) noexcept : space_(&space) {}
+  StackPosition(const AddressSpace& space, const RegisterFile& registers) noexcept
+      : space_(&space), registers_(registers) {}
+
+  static constexpr Addr k_no_context = 0;
+
+  /// The pc by its register.
+  Addr pc_in_register() const noexcept {
+    return registers_.get(space_->arch.column(space_->arch.pc)).value_or(0) & space_->arch.address_mask;
+  }
+
+  Lookup lookup() noexcept { return {*space_, address_, window_, &registers_}; }
+  /// By which the space's kept rows are asked for this one; version 0 where it keeps none.
+  KeptRows::Question cache_question() noexcept {
+    return space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : KeptRows::Question{};
+  }
+
+  /// Writes to where the register of this frame is kept, and here. `context` is the address in the target of the
+  /// ucontext_t that registers are still in which nobody saved; k_no_context: those are written here alone.
+  /// Precondition: column >= 0. Error read_only_register, and nothing has changed.
+  Status write(int column, std::uint64_t value, Addr context) noexcept;
+
+  /// Nothing where apply_row() must decide. Precondition: the space keeps rows.
+  std::optional<CompactCaller> find_caller(const CompactRow& row) noexcept {
+    auto caller = jitunwind::find_caller(row, space_->row_cache->layout, space_->memory, window_, registers_);
+    if (caller && caller->pc == 0) caller.reset();
+    return caller;
+  }
+  void go_to(const CompactCaller& caller, const CompactRow& row) noexcept {
+    restore(row, space_->row_cache->layout, caller, registers_);
+    arrive(CodeAddress::returned_to(caller.pc));
+  }
+
+  Status find_caller(const FrameRow& row, Caller& out) noexcept {
+    return apply_row(row, registers_, space_->arch, space_->memory, window_, out);
+  }
+  void go_to(const Caller& caller, const FrameRow& row) noexcept {
+    registers_ = caller.registers;
+    arrive(row.signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc));
+  }
+
+  /// Whether a caller would be this frame itself.
+  bool is_itself(const CompactCaller& caller) const noexcept { return caller.pc == pc() && caller.sp == sp(); }
+  bool is_itself(const Caller& caller) const noexcept {
+    return caller.pc == pc() && caller.registers.get(space_->arch.column(space_->arch.sp)) == sp();
+  }
+
+  const AddressSpace* space_;
+  RegisterFile registers_;
+  MemoryWindow window_;
+  ModuleVersion module_{};  // the module met last
+  CodeAddress address_;
+  std::uint32_t depth_ = 0;
+
+ private:
+  void arrive(CodeAddress address) noexcept {
+    address_ = address;
+    ++depth_;
+  }
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop
