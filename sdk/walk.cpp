@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #include "sdk/local_space.h"
 
@@ -17,7 +18,9 @@ struct Free {
   void operator()(char* p) const noexcept { std::free(p); }
 };
 
+/// Of names of C++ functions only (Itanium C++ ABI, 5.1.2): to __cxa_demangle() "f" is a type, float.
 std::string demangled(const char* name) {
+  if (!std::string_view(name).starts_with("_Z")) return name;
   int status = -1;
   const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
   return status == 0 && text ? text.get() : name;

@@ -95,6 +95,20 @@ TEST(Walk, BacktraceIsTheSameStack) {
   EXPECT_TRUE(std::equal(addresses.begin(), addresses.end(), walked.begin() + 1));
 }
 
+TEST(Walk, DemanglesNamesOfCxxFunctionsOnly) {
+  const auto shown = [](const char* name) -> std::string {
+    static char code[16];
+    const auto description = x86_64::describe(name).size(sizeof code).build();
+    const auto registration = register_code(*description, code, sizeof code);
+    ucontext_t context{};
+    jitunwind_capture_context(&context);
+    context.uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(code + 8);
+    return (*Walk(cursor_at(&context, Cursor::Top::returned_to)).begin()).name();
+  };
+  EXPECT_EQ(shown("_Z4callPFviE"), "call(void (*)(int))");
+  for (const char* name : {"f", "i", "PKc", "_Zbad", "call"}) EXPECT_EQ(shown(name), name);
+}
+
 TEST(Walk, SaysWhereUnknownCodeEndedIt) {
   // A return address into data: nothing knows it, and no frame record is where rbp points.
   ucontext_t context{};
