@@ -55,7 +55,7 @@ FrameContract find_frame_contract() noexcept {
   EhFrameWriter writer(arch, section);
   writer.begin_cie({});
   const std::size_t first_fde = writer.size();
-  for (const std::size_t quarter : {0, 2}) {
+  for (const std::size_t quarter : {std::size_t{0}, std::size_t{2}}) {
     const Addr begin = address_of(&probe_code[quarter * k_probe_size]);
     writer.begin_fde({begin, begin + k_probe_size}, 0);
     if (!writer.row(0, entry_row(arch))) return FrameContract::none;
