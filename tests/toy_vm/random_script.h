@@ -1,0 +1,59 @@
+// Random programs in the language of toy_vm, as trees: to print, and to evaluate without any of its parts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace toy_test {
+
+struct Node {
+  enum class Kind : std::uint8_t {
+    // Expressions; `text` is the operator, the name or the text itself.
+    number,
+    text,
+    variable,
+    arithmetic,  // + - * / % < <= > >= == !=
+    logical,     // and or
+    negation,
+    call,    // of function `text`, with one argument
+    native,  // of native `text`, with children; functions are passed as variables
+    // Statements.
+    block,
+    let,
+    assign,
+    expression,
+    if_else,  // condition, block, block
+    loop,     // a variable of its own counts to `number`
+    try_all,  // block, and one or both of: `text` of what is caught and its block; block of finally
+    throws,
+    returns,
+    breaks,
+    continues,
+  };
+  Kind kind;
+  std::string text{};
+  std::int64_t number = 0;
+  std::vector<Node> children{};
+  bool catches = false, finishes = false;  // try_all
+};
+
+/// A function of one parameter, "p".
+struct ScriptFunction {
+  std::string name;
+  Node body;
+};
+
+/// Functions call those before them only; the last one is called by main(), which prints what comes of it. Natives that
+/// must be there: print, tick, fail, odd, apply, each, guarded, attempt, catch_odd, rethrow.
+using RandomScript = std::vector<ScriptFunction>;
+
+RandomScript random_script(std::uint64_t seed);
+std::string printed(const RandomScript& script);
+
+/// What the script prints, by evaluation of its tree; the last line is what came of it.
+std::string evaluated(const RandomScript& script);
+
+constexpr int k_ticks = 400;  ///< so many loops and calls, then tick() throws each time
+
+}  // namespace toy_test
