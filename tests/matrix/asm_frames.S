@@ -88,4 +88,14 @@ jumping_frame:
         ret
         .cfi_endproc
         .size   jumping_frame, . - jumping_frame
+
+        .globl  stand_still
+        .type   stand_still, @function
+stand_still:
+        .cfi_startproc
+        movb    $1, (%rdi)
+1:      pause
+        jmp     1b
+        .cfi_endproc
+        .size   stand_still, . - stand_still
         .section .note.GNU-stack, "", %progbits

@@ -12,4 +12,6 @@ void catching_frame(void (*f)(void*), void* argument, Arrival* out);
 void catching_frame_caught(void* object);
 /// Calls f(argument) behind setjmp(buffer); a longjmp() there arrives at_landing.
 void jumping_frame(void (*f)(void*), void* argument, Arrival* out, jmp_buf buffer);
+/// Sets *there and does nothing for ever. Has no table of call sites, in which no instruction of it could be.
+void stand_still(void* there);
 }

@@ -1,6 +1,7 @@
 #include "tests/matrix/scenarios.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -136,17 +137,26 @@ void foreign() {
 
 // Threads that end.
 
-std::atomic<bool> waiting;
-[[noreturn]] void wait() {
+std::atomic<bool> waiting, cancelled;
+
+/// Ended by a signal where it stands, whose handler is not returned from.
+void wait_for_signal() {
+  ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+  static_assert(sizeof waiting == 1);
+  stand_still(&waiting);
+}
+/// Ended by a call.
+void wait_for_call() {
   waiting = true;
-  for (;;) ::pause();
+  while (!cancelled) ::sched_yield();
+  ::pthread_testcancel();
 }
 
 /// A thread with the stack in it; what it leaves.
 void* end_thread(bool by_cancelling) {
   pthread_t thread;
   void* result = nullptr;
-  waiting = false;
+  waiting = cancelled = false;
   ::pthread_create(
       &thread, nullptr,
       [](void*) -> void* {
@@ -158,13 +168,13 @@ void* end_thread(bool by_cancelling) {
   if (by_cancelling) {
     while (!waiting) ::usleep(100);
     ::pthread_cancel(thread);
+    cancelled = true;
   }
   ::pthread_join(thread, &result);
   return result;
 }
 
-/// Threads are cancelled by a signal, whose handler is not returned from. Linux enters handlers with control words of
-/// its own.
+/// Linux enters them with control words of its own.
 ControlWords control_words_in_handler() {
   static ControlWords in_handler;
   (void)std::signal(SIGUSR1, [](int) { in_handler = control_words(); });
@@ -174,7 +184,7 @@ ControlWords control_words_in_handler() {
 
 void cancel() {
   expected_at_pads = control_words_in_handler();
-  prepare("cleans", "passes", wait);
+  prepare("cleans", "passes", wait_for_signal);
   expect(end_thread(true) == PTHREAD_CANCELED, "cancelled");
   expect(noted.cleaned_in_frame == 1, "the frame cleaned up");
   expect_destroyed();
@@ -189,8 +199,7 @@ void exit_thread() {
 
 /// Handlers for everything that throw on, as they must.
 void cancel_rethrown() {
-  expected_at_pads = control_words_in_handler();
-  prepare("catches", "catches", wait, Catches::everything);
+  prepare("catches", "catches", wait_for_call, Catches::everything);
   in_handler = [](void*) { throw; };
   expect(end_thread(true) == PTHREAD_CANCELED, "cancelled");
   expect(noted.caught_in_frame == 2, "both frames caught it");
