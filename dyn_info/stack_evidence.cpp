@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <span>
 
+#include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/page_p.h"
 
 namespace jitunwind {
@@ -61,10 +62,8 @@ bool search(FramePosition frame, std::uint64_t sp, std::uint64_t thread_locals) 
 
 bool frame_may_be_alive(FramePosition frame, std::uint64_t sp, std::uint64_t thread_locals) noexcept {
   if (!frame.is_below(sp)) return true;
-  const int saved = errno;
-  const bool alive = search(frame, sp, thread_locals);
-  errno = saved;
-  return alive;
+  const ErrnoKeeper keep_errno;
+  return search(frame, sp, thread_locals);
 }
 
 }  // namespace jitunwind

@@ -4,9 +4,9 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "dyn_info/registry_state_p.h"
+#include "unwind_core/errno_keeper_p.h"
 
 namespace jitunwind {
 
@@ -65,7 +65,7 @@ void pause(unsigned round) noexcept {
   constexpr unsigned k_spins = 64;
   constexpr unsigned k_yields = 64;
   if (round < k_spins) return;
-  const int saved = errno;
+  const ErrnoKeeper keep_errno;
   if (round < k_spins + k_yields) {
     sched_yield();
   } else {
@@ -73,7 +73,6 @@ void pause(unsigned round) noexcept {
     const timespec time{0, 20'000L << doublings};
     nanosleep(&time, nullptr);
   }
-  errno = saved;
 }
 
 /// For each slot but the thread's own.

@@ -10,26 +10,16 @@
 #include <cstddef>
 #include <string_view>
 
+#include "unwind_core/errno_keeper_p.h"
+
 namespace jitunwind {
 
 namespace {
 
-/// Puts errno back: a lookup or a writer may stand in a signal handler.
-class KeepErrno {
- public:
-  KeepErrno() noexcept : saved_(errno) {}
-  ~KeepErrno() { errno = saved_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  int saved_;
-};
-
 /// /proc/self/task/THREAD/NAME, cut to the buffer.
 std::string_view read_thread_file(std::uint32_t thread, std::string_view name, char* buffer,
                                   std::size_t size) noexcept {
-  const KeepErrno keep;
+  const ErrnoKeeper keep_errno;
   char path[64] = "/proc/self/task/";
   char* end = std::to_chars(path + 16, path + 32, thread).ptr;
   *end++ = '/';
@@ -64,7 +54,7 @@ std::optional<std::uint64_t> number(std::string_view text, int base) noexcept {
 std::uint32_t this_thread_id() noexcept { return static_cast<std::uint32_t>(syscall(SYS_gettid)); }
 
 bool thread_exists(std::uint32_t thread) noexcept {
-  const KeepErrno keep;
+  const ErrnoKeeper keep_errno;
   return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(thread), 0) == 0 || errno != ESRCH;
 }
 

@@ -4,27 +4,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include "unwind_core/errno_keeper_p.h"
 
 namespace jitunwind {
 
 // As in Drepper, "Futexes are tricky", section "Mutex, take 2": who has waited takes the lock as one that is waited
 // for, since there may be others.
 void WriterLock::wait() noexcept {
-  const int saved = errno;
+  const ErrnoKeeper keep_errno;
   for (;;) {
     const std::uint32_t old = state_.fetch_or(k_taken | k_waited_for, std::memory_order_seq_cst);
     if ((old & k_taken) == 0) break;
     syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, old | k_waited_for, nullptr, nullptr, 0);
   }
-  errno = saved;
 }
 
 void WriterLock::wake() noexcept {
-  const int saved = errno;
+  const ErrnoKeeper keep_errno;
   state_.fetch_and(~k_waited_for, std::memory_order_seq_cst);
   syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-  errno = saved;
 }
 
 }  // namespace jitunwind

@@ -2,9 +2,8 @@
 
 #include <dlfcn.h>
 
-#include <cerrno>
-
 #include "sdk/local_space.h"
+#include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/sources/sources.h"
 
 // A static program has none of these, and no next definition.
@@ -53,20 +52,18 @@ FindFde* NextDefinition::search() const noexcept {
 
 void NextDefinition::resolve() noexcept {
   if (known()) return;
-  const int saved = errno;
+  const ErrnoKeeper keep_errno;
   next_.store(search(), std::memory_order_release);
   caller_.store(nullptr, std::memory_order_relaxed);
-  errno = saved;
 }
 
 const void* NextDefinition::find_static(void* pc, EhBases* bases, const void* caller) noexcept {
   caller_.store(caller, std::memory_order_relaxed);
-  const int saved = errno;
+  const ErrnoKeeper keep_errno;
   MemoryWindow window;
   Lookup lookup(local_space(), CodeAddress::interrupted(address_of(pc)), window);
   ProcedureInfo procedure;
   const Found found = eh_frame_source().find_procedure(lookup, procedure);
-  errno = saved;
   if (!found || !*found) return nullptr;
   *bases = {nullptr, nullptr, pointer_to(procedure.range.begin)};
   return pointer_to(procedure.unwind_info);

@@ -1,6 +1,5 @@
 #include "adapters/system_unwinder/registered_fde_p.h"
 
-#include <cerrno>
 #include <optional>
 
 #include "adapters/system_unwinder/fde_encoder_p.h"
@@ -9,6 +8,7 @@
 #include "dyn_info/directives.h"
 #include "dyn_info/registered_span_p.h"
 #include "sdk/local_space.h"
+#include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/cfi.h"
 
@@ -93,11 +93,10 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
   const DerivedAnswer known = find_derived(pc);
   if (known.kind == DerivedAnswer::Kind::found) return found(*known.record, out);
   if (known.kind == DerivedAnswer::Kind::no_procedure) return Kind::not_registered;
-  const int saved = errno;
+  const ErrnoKeeper keep_errno;
   constexpr int k_attempts = 8;  // each fails only because the code was cancelled under the unwinder
   std::optional<Kind> made;
   for (int i = 0; i < k_attempts && !made; ++i) made = make(pc, out);
-  errno = saved;
   return made.value_or(Kind::not_registered);
 }
 

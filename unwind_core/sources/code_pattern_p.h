@@ -15,6 +15,15 @@ inline AddrRange range_of(const CodePattern& pattern, Addr pc) noexcept {
   return {begin, begin + pattern.bytes.size()};
 }
 
+/// What is known of the procedure at `pc`, where the code matched a pattern: where it lies. False where it did not.
+inline bool procedure_of(const CodePattern* matching, Addr pc, RowOrigin origin, ProcedureInfo& out) noexcept {
+  if (!matching) return false;
+  out = {};
+  out.range = range_of(*matching, pc);
+  out.origin = origin;
+  return true;
+}
+
 /// Whether `at` is code. In a module: whether it is in an executable segment. Elsewhere the memory's word; where it has
 /// none, anything readable is taken for code made at run time.
 bool is_code(const AddressSpace& space, MemoryWindow& window, Addr at) noexcept;

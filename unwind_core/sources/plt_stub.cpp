@@ -27,12 +27,7 @@ class PltStubSource final : public RowSource {
   }
 
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override {
-    const CodePattern* const stub = find_stub(lookup);
-    if (!stub) return false;
-    out = {};
-    out.range = range_of(*stub, lookup.at.value());
-    out.origin = RowOrigin::plt_stub;
-    return true;
+    return procedure_of(find_stub(lookup), lookup.at.value(), RowOrigin::plt_stub, out);
   }
 };
 

@@ -37,12 +37,7 @@ class SignalFrameSource final : public RowSource {
   }
 
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override {
-    const CodePattern* const trampoline = find_trampoline(lookup);
-    if (!trampoline) return false;
-    out = {};
-    out.range = range_of(*trampoline, lookup.at.value());
-    out.origin = RowOrigin::signal_frame;
-    return true;
+    return procedure_of(find_trampoline(lookup), lookup.at.value(), RowOrigin::signal_frame, out);
   }
 };
 
