@@ -145,14 +145,10 @@ void Batch::run(const std::vector<RegNum>& preserved, bool registered) {
 }  // namespace
 
 void FrameRunFigures::add(const FrameRunFigures& other) {
-  shapes += other.shapes;
-  procedures += other.procedures;
-  with_directives += other.with_directives;
-  frame_shapes += other.frame_shapes;
-  instructions += other.instructions;
-  after_calls += other.after_calls;
-  mismatches += other.mismatches;
-  missed += other.missed;
+  using F = FrameRunFigures;
+  for (const auto count : {&F::shapes, &F::procedures, &F::with_directives, &F::frame_shapes, &F::instructions,
+                           &F::after_calls, &F::mismatches, &F::missed})
+    this->*count += other.*count;
   failures += other.failures;
 }
 

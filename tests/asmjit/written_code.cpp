@@ -9,6 +9,10 @@ namespace jitunwind::test {
 
 void call_marked(std::uintptr_t procedure) { jitunwind_marked_call(reinterpret_cast<void (*)()>(procedure)); }
 
+void WrittenCode::expect_right() {
+  expect_right([](std::uintptr_t start) { return call_marked(start), 0; });
+}
+
 void WrittenCode::expect_right(const std::function<int(std::uintptr_t)>& body) {
   if (code.flatten() != asmjit::kErrorOk) return ADD_FAILURE() << "flatten";
   const AsmjitDescription description = describe_asmjit(code);

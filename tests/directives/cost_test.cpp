@@ -33,8 +33,8 @@ namespace jitunwind::test {
 namespace {
 
 using rows::CaseRegion;
+using rows::k_code;
 
-constexpr Addr k_code = 0x200000000000;
 // A whole step may use 16 KiB; this is what is left of it for the look-up.
 [[maybe_unused]] constexpr std::size_t k_stack = 12 * 1024;
 

@@ -21,10 +21,9 @@ namespace {
 
 using rows::CaseProcedure;
 using rows::CaseRegion;
+using rows::k_code;
 
 const Arch& k_arch = arch::x86_64;
-// Nothing is mapped there; look-ups read no code.
-constexpr Addr k_code = 0x210000000000;
 
 std::vector<unw_dyn_op_t> ops(std::initializer_list<std::string> texts) {
   std::vector<unw_dyn_op_t> made;

@@ -19,10 +19,9 @@ namespace {
 
 using rows::CaseProcedure;
 using rows::CaseRegion;
+using rows::k_code;
 
 const Arch& k_arch = arch::x86_64;
-// Nothing is mapped there; look-ups read no code.
-constexpr Addr k_code = 0x200000000000;
 
 class NoModules final : public ModuleFinder {
   bool find(Addr, Module&) const noexcept override { return false; }

@@ -1,6 +1,7 @@
 // Frames with a personality routine that only logs. void *logged_frame_X(void *(*f)(void *), void *argument): calls
 // f(argument) and returns its result. The landing pad calls landed(exception, id, SP): 0 returns 1 to the caller, else
 // unwinding goes on.
+#include "tests/support/asm_frame_parts.h"
         .text
 
         .macro  logged_frame letter, code, frame_size
@@ -61,13 +62,7 @@ logged_frame_\letter:
         .p2align 4
 plain_frame:
         .cfi_startproc
-        pushq   %rbp
-        .cfi_def_cfa_offset 16
-        .cfi_offset rbp, -16
-        movq    %rsp, %rbp
-        .cfi_def_cfa_register rbp
-        movq    %rdi, %rax
-        movq    %rsi, %rdi
+        begin_frame_with_rbp
         call    *%rax
         leave
         .cfi_def_cfa rsp, 8
@@ -75,12 +70,5 @@ plain_frame:
         .cfi_endproc
         .size   plain_frame, . - plain_frame
 
-        .hidden DW.ref.logging_personality
-        .weak   DW.ref.logging_personality
-        .section .data.rel.local.DW.ref.logging_personality, "awG", @progbits, DW.ref.logging_personality, comdat
-        .p2align 3
-        .type   DW.ref.logging_personality, @object
-        .size   DW.ref.logging_personality, 8
-DW.ref.logging_personality:
-        .quad   logging_personality
+        personality_reference logging_personality
         .section .note.GNU-stack, "", %progbits

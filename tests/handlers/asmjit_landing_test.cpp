@@ -48,6 +48,18 @@ class AsmjitLanding : public testing::Test {
     a.call(imm(&abi::__cxa_end_catch));
     a.lea(rax, ptr(rbx, 100));
   }
+  /// Keeps rbx around the guarded call and returns 0, or what catch_it() says.
+  void guarded_frame() {
+    const Label leave = a.newLabel();
+    a.push(rbx);
+    guarded_call();
+    a.xor_(eax, eax);
+    a.bind(leave);
+    a.pop(rbx);
+    a.ret();
+    catch_it();
+    a.jmp(leave);
+  }
   Made add(const char* name) {
     Made made = nullptr;
     const asmjit::Error error = runtime.add(&made, &code, name);
@@ -73,16 +85,8 @@ class AsmjitLanding : public testing::Test {
 // covers: DY21
 TEST_F(AsmjitLanding, CatchesByType) {
   make_labels();
-  Label leave = a.newLabel();
   a.call_site(begin, end, pad).catches(typeid(std::runtime_error)).catches(typeid(int));
-  a.push(rbx);
-  guarded_call();
-  a.xor_(eax, eax);
-  a.bind(leave);
-  a.pop(rbx);
-  a.ret();
-  catch_it();
-  a.jmp(leave);
+  guarded_frame();
   const Made made = add("catches");
   ASSERT_NE(made, nullptr) << refused;
   EXPECT_EQ(made([] {}), 0);
@@ -134,18 +138,11 @@ TEST_F(AsmjitLanding, KeepsItsPromiseNotToThrow) {
 
 TEST_F(AsmjitLanding, IsDecidedByAHandler) {
   make_labels();
-  Label leave = a.newLabel();
   a.handled_by([this](const PassedFrame& frame) {
     return FrameDecision::catch_at(frame.start() + code.labelOffset(pad)).with(x86_64::rdx, 5);
   });
   a.call_site(begin, end, pad);
-  a.push(rbx);
-  guarded_call();
-  a.bind(leave);
-  a.pop(rbx);
-  a.ret();
-  catch_it();
-  a.jmp(leave);
+  guarded_frame();
   const Made made = add("handled");
   ASSERT_NE(made, nullptr) << refused;
   EXPECT_EQ(made(throw_error), 105);
@@ -154,7 +151,7 @@ TEST_F(AsmjitLanding, IsDecidedByAHandler) {
 /// Each procedure of the code has its own.
 TEST_F(AsmjitLanding, OfTwoProceduresInOneCode) {
   make_labels();
-  Label second = a.newLabel(), leave = a.newLabel();
+  Label second = a.newLabel();
   Label outer_begin = a.newLabel(), outer_end = a.newLabel();
   a.call_site(begin, end, pad).catches(typeid(int));
   a.terminates(outer_begin, outer_end);
@@ -165,13 +162,7 @@ TEST_F(AsmjitLanding, OfTwoProceduresInOneCode) {
   a.add(rsp, 8);
   a.ret();
   a.bind(second);
-  a.push(rbx);
-  guarded_call();
-  a.bind(leave);
-  a.pop(rbx);
-  a.ret();
-  catch_it();
-  a.jmp(leave);
+  guarded_frame();
   const Made made = add("two");
   ASSERT_NE(made, nullptr) << refused;
   EXPECT_EQ(made(throw_int), 101);

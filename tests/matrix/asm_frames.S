@@ -1,5 +1,6 @@
 // Frames whose registers are known when an exception or a longjmp() comes: asm_frames.h.
 #include "tests/resume/magic_registers.h"
+#include "tests/support/asm_frame_parts.h"
         .text
 
         .globl  catching_frame
@@ -53,16 +54,8 @@ sites_end:
         .long   0                               // type 1: everything
 types_end:
 
-        .hidden DW.ref.__gxx_personality_v0
-        .weak   DW.ref.__gxx_personality_v0
-        .section .data.rel.local.DW.ref.__gxx_personality_v0, "awG", @progbits, DW.ref.__gxx_personality_v0, comdat
-        .p2align 3
-        .type   DW.ref.__gxx_personality_v0, @object
-        .size   DW.ref.__gxx_personality_v0, 8
-DW.ref.__gxx_personality_v0:
-        .quad   __gxx_personality_v0
+        personality_reference __gxx_personality_v0
 
-        .text
         .globl  jumping_frame
         .type   jumping_frame, @function
 jumping_frame:

@@ -1,5 +1,6 @@
 // Frames to resume in. Both know what their registers must be behind the call, whichever way control came there.
 #include "tests/resume/magic_registers.h"
+#include "tests/support/asm_frame_parts.h"
         .text
 
 // void magic_frame(void (*f)(void *), void *argument, struct Arrival *out): calls f(argument) with a magic number in each
@@ -31,13 +32,7 @@ magic_frame_landing:
         .type   pushing_frame, @function
 pushing_frame:
         .cfi_startproc
-        pushq   %rbp
-        .cfi_def_cfa_offset 16
-        .cfi_offset rbp, -16
-        movq    %rsp, %rbp
-        .cfi_def_cfa_register rbp
-        movq    %rdi, %rax
-        movq    %rsi, %rdi
+        begin_frame_with_rbp
         pushq   $1
         pushq   $2
         .cfi_escape 0x2e, 16

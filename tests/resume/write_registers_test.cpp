@@ -12,6 +12,13 @@ namespace {
 using test::address_of;
 using test::JitFrame;
 
+void expect_written(unw_cursor_t& cursor, int reg, unw_word_t value) {
+  EXPECT_EQ(unw_set_reg(&cursor, reg, value), 0) << reg;
+  unw_word_t read_back = 0;
+  EXPECT_EQ(unw_get_reg(&cursor, reg, &read_back), 0) << reg;
+  EXPECT_EQ(read_back, value) << reg;
+}
+
 struct ChangeAndReturn {
   const JitFrame* frame;
   int reg;
@@ -62,11 +69,8 @@ TEST(WriteRegisters, OfTheFirstFrameGoToTheContext) {
   unw_cursor_t cursor;
   unw_getcontext(&context);
   unw_init_local(&cursor, &context);
-  ASSERT_EQ(unw_set_reg(&cursor, UNW_X86_64_R13, 99), 0);
+  expect_written(cursor, UNW_X86_64_R13, 99);
   EXPECT_EQ(context.uc_mcontext.gregs[REG_R13], 99);
-  unw_word_t value = 0;
-  EXPECT_EQ(unw_get_reg(&cursor, UNW_X86_64_R13, &value), 0);
-  EXPECT_EQ(value, 99u);
 }
 
 // covers: RG07
@@ -75,14 +79,9 @@ TEST(WriteRegisters, IpAndSpCanBeWrittenTheCfaCannot) {
   unw_cursor_t cursor;
   unw_getcontext(&context);
   unw_init_local(&cursor, &context);
-  unw_word_t value = 0;
   EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_CFA, 1), -UNW_EREADONLYREG);
-  EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_SP, 0x5000), 0);
-  EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_SP, &value), 0);
-  EXPECT_EQ(value, 0x5000u);
-  EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_IP, 0x6000), 0);
-  EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &value), 0);
-  EXPECT_EQ(value, 0x6000u);
+  expect_written(cursor, UNW_REG_SP, 0x5000);
+  expect_written(cursor, UNW_REG_IP, 0x6000);
 }
 
 // covers: RG08 RG09 RG03
@@ -95,13 +94,7 @@ TEST(WriteRegisters, OnlyWhatHasAValueOrPassesExceptions) {
   EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_RCX, 1), -UNW_EBADREG);
   EXPECT_EQ(unw_set_reg(&cursor, 9999, 1), -UNW_EBADREG);
   EXPECT_EQ(unw_set_reg(&cursor, -1, 1), -UNW_EBADREG);
-  for (int i = 0; i < UNW_NUM_EH_REGS; ++i) {
-    const auto written = static_cast<unw_word_t>(1000 + i);
-    unw_word_t value = 0;
-    EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_EH + i, written), 0);
-    EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_EH + i, &value), 0);
-    EXPECT_EQ(value, written);
-  }
+  for (int i = 0; i < UNW_NUM_EH_REGS; ++i) expect_written(cursor, UNW_REG_EH + i, static_cast<unw_word_t>(1000 + i));
   EXPECT_EQ(unw_set_fpreg(&cursor, 17, 1.0L), -UNW_EBADREG) << "x86-64 preserves none";
   unw_fpreg_t number;
   EXPECT_EQ(unw_get_fpreg(&cursor, 17, &number), -UNW_EBADREG);

@@ -60,6 +60,9 @@ std::unique_ptr<CaseFile> parse_cases(std::string_view text, const std::string& 
 /// What directive_text prints. Throws std::runtime_error.
 unw_dyn_op_t parse_directive(std::string_view text, const Arch& arch);
 
+/// For procedures without code: nothing is mapped there.
+inline constexpr Addr k_code = 0x200000000000;
+
 /// A descriptor with its region list; owns both.
 class CaseProcedure {
  public:

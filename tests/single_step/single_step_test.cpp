@@ -67,7 +67,16 @@ constexpr const char* k_framed_rows = R"(
   +1a: cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]
   +24: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
   +25: cfa=rsp+8 ra=[cfa-8])";
+constexpr const char* k_sum_rows = R"(
+  +0: cfa=rsp+8 ra=[cfa-8]
+  +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
+  +3: cfa=rsp+24 rbp=[cfa-16] r12=[cfa-24] ra=[cfa-8]
+  +7: cfa=rsp+32 rbp=[cfa-16] r12=[cfa-24] ra=[cfa-8]
+  +28: cfa=rsp+24 rbp=[cfa-16] r12=[cfa-24] ra=[cfa-8]
+  +2a: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
+  +2b: cfa=rsp+8 ra=[cfa-8])";
 const SteppedCode k_framed = judged("framed", &judged_framed, judged_framed_end);
+const SteppedCode k_sum = judged("sum", &judged_sum, judged_sum_end);
 const SteppedCode k_realigned = judged("realigned", &judged_realigned, judged_realigned_end);
 int realigned_body() { return judged_realigned(helper) == 7 ? 0 : 1; }
 int both_paths() { return judged_framed(5, helper) == 5 && judged_framed(0, helper) == 0 ? 0 : 1; }
@@ -143,16 +152,7 @@ TEST(SingleStep, NoticesARowThatIsWrongOnlyDuringTheCall) {
 }
 
 TEST(SingleStep, KeepsActivationsApart) {
-  constexpr const char* rows = R"(
-    +0: cfa=rsp+8 ra=[cfa-8]
-    +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
-    +3: cfa=rsp+24 rbp=[cfa-16] r12=[cfa-24] ra=[cfa-8]
-    +7: cfa=rsp+32 rbp=[cfa-16] r12=[cfa-24] ra=[cfa-8]
-    +28: cfa=rsp+24 rbp=[cfa-16] r12=[cfa-24] ra=[cfa-8]
-    +2a: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
-    +2b: cfa=rsp+8 ra=[cfa-8])";
-  const SteppedCode code = judged("sum", &judged_sum, judged_sum_end);
-  const SingleStepRun r = run(code, [] { return judged_sum(10) == 55 ? 0 : 1; }, {rows});
+  const SingleStepRun r = run(k_sum, [] { return judged_sum(10) == 55 ? 0 : 1; }, {k_sum_rows});
   EXPECT_TRUE(r.ok()) << r.text();
   EXPECT_EQ(r.activations, 11u);
   EXPECT_EQ(r.reports[0].after_calls, 10u);
@@ -160,17 +160,9 @@ TEST(SingleStep, KeepsActivationsApart) {
 }
 
 TEST(SingleStep, FollowsCallsOutAndBack) {
-  constexpr const char* sum_rows = R"(
-    +0: cfa=rsp+8 ra=[cfa-8]
-    +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
-    +3: cfa=rsp+24 rbp=[cfa-16] r12=[cfa-24] ra=[cfa-8]
-    +7: cfa=rsp+32 rbp=[cfa-16] r12=[cfa-24] ra=[cfa-8]
-    +28: cfa=rsp+24 rbp=[cfa-16] r12=[cfa-24] ra=[cfa-8]
-    +2a: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
-    +2b: cfa=rsp+8 ra=[cfa-8])";
-  const SteppedCode codes[] = {k_framed, judged("sum", &judged_sum, judged_sum_end)};
+  const SteppedCode codes[] = {k_framed, k_sum};
   const TextRows framed(codes[0].range, k_framed_rows, arch::x86_64);
-  const TextRows sum(codes[1].range, sum_rows, arch::x86_64);
+  const TextRows sum(codes[1].range, k_sum_rows, arch::x86_64);
   const SingleStepJudge judge{"both", {&framed, &sum}};
   const SingleStepRun r = single_step(
       codes, [] { return judged_framed(5, recursing_helper) == 5 ? 0 : 1; }, std::span(&judge, 1));
