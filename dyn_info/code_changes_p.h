@@ -10,8 +10,8 @@
 
 namespace jitunwind {
 
-/// Counters of changes, one for every 4096th page. A writer counts after its change can be seen, and before it returns; a
-/// reader that takes the number first and looks up then never keeps an old answer under a new number.
+/// Counters of changes, one for every 4096th page. A writer counts after its change can be seen, and before it returns;
+/// a reader that takes the number first and looks up then never keeps an old answer under a new number.
 class CodeChanges {
  public:
   /// Thread-safe, signal-safe. At most 64 counters, else one that counts for all code.

@@ -15,17 +15,29 @@
 #include "tests/support/single_step.h"
 
 extern "C" const std::byte live_code[], live_code_end[];
-#define LIVE_SYMBOLS(X)                                                                                                \
-  X(example1)                                                                                                          \
-  X(clone)                                                                                                             \
-  X(example2)                                                                                                          \
-  X(example4_body_11)                                                                                                  \
-  X(example4_body_17)                                                                                                  \
-  X(example4_no_body) X(alloca) X(leave) X(enter) X(realigned_without_frame_pointer) X(realigned_with_saves)           \
-      X(whole_probe_loop) X(endbr64) X(callee_pops_arguments) X(return_through_register)                               \
-          X(tail_call_with_more_arguments) X(tail_call_with_fewer_arguments) X(call_on_another_stack) X(red_zone_save) \
-              X(call_in_the_prologue) X(data_between_code) X(two_entry_points) X(hot_part) X(cold_part_of_it)          \
-                  X(interpreted_loop) X(replaced_loop) X(owned_frame_pointer)
+#define LIVE_SYMBOLS(X)              \
+  X(example1)                        \
+  X(clone)                           \
+  X(example2)                        \
+  X(example4_body_11)                \
+  X(example4_body_17)                \
+  X(example4_no_body)                \
+  X(alloca)                          \
+  X(leave)                           \
+  X(enter)                           \
+  X(realigned_without_frame_pointer) \
+  X(realigned_with_saves)            \
+  X(whole_probe_loop)                \
+  X(endbr64)                         \
+  X(callee_pops_arguments)           \
+  X(return_through_register)         \
+  X(tail_call_with_more_arguments)   \
+  X(tail_call_with_fewer_arguments)  \
+  X(call_on_another_stack)           \
+  X(red_zone_save)                   \
+  X(call_in_the_prologue)            \
+  X(data_between_code)               \
+  X(two_entry_points) X(hot_part) X(cold_part_of_it) X(interpreted_loop) X(replaced_loop) X(owned_frame_pointer)
 #define DECLARE(name) extern "C" const std::byte live_##name[], live_##name##_end[];
 LIVE_SYMBOLS(DECLARE)
 #undef DECLARE

@@ -1,7 +1,7 @@
 // Frames with a personality routine that only logs. void *logged_frame_X(void *(*f)(void *), void *argument): calls
 // f(argument) and returns its result. The landing pad calls landed(exception, id, SP): 0 returns 1 to the caller, else
 // unwinding goes on.
-#include "tests/support/asm_frame_parts.h"
+#include "tests/support/asm_frame_parts.inc"
         .text
 
         .macro  logged_frame letter, code, frame_size

@@ -1,6 +1,6 @@
 // Frames whose registers are known when an exception or a longjmp() comes: asm_frames.h.
-#include "tests/resume/magic_registers.h"
-#include "tests/support/asm_frame_parts.h"
+#include "tests/resume/magic_registers.inc"
+#include "tests/support/asm_frame_parts.inc"
         .text
 
         .globl  catching_frame

@@ -1,6 +1,6 @@
 // Frames to resume in. Both know what their registers must be behind the call, whichever way control came there.
-#include "tests/resume/magic_registers.h"
-#include "tests/support/asm_frame_parts.h"
+#include "tests/resume/magic_registers.inc"
+#include "tests/support/asm_frame_parts.inc"
         .text
 
 // void magic_frame(void (*f)(void *), void *argument, struct Arrival *out): calls f(argument) with a magic number in each
