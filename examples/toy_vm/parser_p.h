@@ -39,9 +39,9 @@ class Parser {
     std::int32_t handler = -1;
     std::vector<Exit> exits{};
 
-    std::uint32_t kept_exception() const { return slots; }
-    std::uint32_t exit_number() const { return slots + 1; }
-    std::uint32_t result() const { return slots + 2; }
+    std::uint32_t result() const { return slots; }
+    std::uint32_t kept_exception() const { return slots + 1; }
+    std::uint32_t exit_number() const { return slots + 2; }
   };
 
   // parser.cpp

@@ -26,14 +26,16 @@ void Parser::try_statement() {
     if (!catches && tokens_[catch_at].kind != Token::Kind::end) fail("'try' without 'catch' or 'finally'");
     return protected_part(catches);
   }
-  const std::uint32_t slots = writer_->reserve(3);
-  const std::int32_t handler = writer_->enter(Handler::Kind::finishes, slots);
-  surroundings_.push_back({.kind = Surrounding::Kind::guarded, .slots = slots, .handler = handler});
+  Surrounding guarded{.kind = Surrounding::Kind::guarded, .slots = writer_->depth()};
+  emit(Op::number, 0);  // the result, which only `return` has
+  writer_->reserve(2);
+  guarded.handler = writer_->enter(Handler::Kind::finishes, guarded.kept_exception());
+  surroundings_.push_back(guarded);
   protected_part(catches);
   run_finally(surroundings_.back(), k_end_reached);
   writer_->leave();
   finally_part();
-  writer_->release_to(slots);
+  writer_->release_to(guarded.slots);
 }
 
 void Parser::protected_part(bool catches) {
