@@ -3,10 +3,13 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "builders/handler_draft.h"
 #include "builders/row_table_p.h"
 #include "unwind_core/arch/arch.h"
+
+extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 
 namespace jitunwind {
 namespace {
@@ -126,6 +129,11 @@ Result<unw_dyn_info_t*> make_procedure(const Description& description, const Cod
   return &block->info;
 }
 
+/// LeakSanitizer does not look into the registry's memory, from which the block is freed in time.
+void now_of_the_registry(const void* block) noexcept {
+  if (__lsan_ignore_object) __lsan_ignore_object(block);
+}
+
 /// Nothing was taken out: a writer is interrupted on this thread.
 bool untouched(const Error& error) noexcept { return error.code == ErrorCode::in_signal_handler; }
 
@@ -155,7 +163,7 @@ Status Registration::cancel() noexcept {
 Result<RetireTicket> Registration::retire() noexcept {
   if (!procedure_) return RetireTicket{};
   const auto ticket = retire_procedures({&procedure_, 1}, free_procedure, procedure_);
-  if (ticket) procedure_ = nullptr;
+  if (ticket) now_of_the_registry(std::exchange(procedure_, nullptr));
   return ticket;
 }
 
@@ -216,7 +224,7 @@ Result<RetireTicket> RegistrationBatch::retire() noexcept {
   list->swap(procedures_);
   const auto ticket = retire_procedures(*list, free_procedures, list.get());
   if (ticket)
-    (void)list.release();
+    now_of_the_registry(list.release());
   else
     list->swap(procedures_);
   return ticket;

@@ -112,7 +112,7 @@ class FramePersonality {
 
   _Unwind_Reason_Code run(const FrameHandler& handler) {
     using Kind = FrameDecision::Kind;
-    const FrameDecision decision = ask(handler);
+    FrameDecision decision = ask(handler);
     if (decision.kind_ != Kind::pass) check(decision);
     watch(decision);
     if ((actions_ & _UA_SEARCH_PHASE) != 0)
@@ -122,7 +122,7 @@ class FramePersonality {
     if (decision.kind_ == Kind::catches && frame_.forced_) give_up(frame_, "catches what is forced");
     if (decision.kind_ == Kind::catches && !caught_in_search) give_up(frame_, "catches what it passed in the search");
     if (decision.kind_ == Kind::pass) return _URC_CONTINUE_UNWIND;
-    return land(decision);
+    return land(std::move(decision));
   }
 
  private:
@@ -205,7 +205,7 @@ class FramePersonality {
       std::memcpy(reinterpret_cast<char*>(frame_.exception_) - sizeof object, &object, sizeof object);
   }
 
-  _Unwind_Reason_Code land(const FrameDecision& decision) const {
+  _Unwind_Reason_Code land(FrameDecision decision) const {
     const Arch& arch = local_space().arch;
     const auto exception = reinterpret_cast<std::uintptr_t>(frame_.exception_);
     if (decision.kind_ == FrameDecision::Kind::catches) set_caught_object();
@@ -225,6 +225,8 @@ class FramePersonality {
     out.set(arch.column(arch.pc), decision.pad_);
     alignas(16) std::byte context[k_registers_size]{};
     registers_to_ucontext(out, arch, context);
+    // Nothing here is destroyed any more.
+    decision.registers_ = {};
     const Error error = go_on_with(local_space(), context, frame_.sp());
     give_up(frame_, std::string("cannot go on: ") + error.what);
   }

@@ -11,6 +11,8 @@
 namespace {
 
 // Ours by its namespace or prefix, also as thunk, guard, vtable or type information.
+/// AddressSanitizer's, for each global object.
+const std::regex k_sanitizers(R"(__odr_asan\..*)");
 const std::regex k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_).*)");
 // The two names that others look for in the process, and libunwind's interface.
 const std::regex k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE)");
@@ -56,7 +58,7 @@ TEST(LibraryRules, SharedLibraryExportsItsOwnNames) {
 }
 
 TEST(LibraryRules, ArchiveDefinesItsOwnNames) {
-  expect_only("-g", JITUNWIND_STATIC, {k_own_name, k_well_known, k_wrapped}, true);
+  expect_only("-g", JITUNWIND_STATIC, {k_own_name, k_well_known, k_wrapped, k_sanitizers}, true);
 }
 
 TEST(LibraryRules, CompatibilityLibraryExportsLibunwindsNames) {
