@@ -20,6 +20,9 @@ Status run_directives(const RegionReader& reader, Addr regions, AddrRange proced
 /// Of this process, format DYNAMIC.
 Status run_directives(const unw_dyn_info_t& info, const Arch& arch, Addr lookup, DirectiveOutcome& out) noexcept;
 
+/// `regions` likewise.
+LsdaExtension lsda_extension(const RegionReader& reader, Addr regions) noexcept;
+
 /// Precondition: not an alias. Origin and range included.
 Status make_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept;
 

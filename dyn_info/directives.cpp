@@ -1,6 +1,8 @@
 #include "dyn_info/directives.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "dyn_info/directive_machine_p.h"
 #include "dyn_info/directive_outcome_p.h"
@@ -68,16 +70,28 @@ Status directive_row(const unw_dyn_info_t& info, const Arch& arch, CodeAddress a
   return follow_alias(outcome.state, *lookup, lookup->alias_depth + 1, out);
 }
 
-LsdaExtension lsda_extension(const unw_dyn_info_t& info) noexcept {
-  const unw_dyn_region_info_t* const first = info.u.pi.regions;
-  if (info.format != UNW_INFO_FORMAT_DYNAMIC || !first || first->insn_count != 0 || first->op_count < 2) return {};
-  const auto is_marked = [](const unw_dyn_op_t& op, int tag) {
-    return op.tag == tag && op.qp == 0 && op.reg == k_lsda_reg && op.when == k_lsda_when;
+LsdaExtension lsda_extension(const RegionReader& reader, Addr regions) noexcept {
+  RegionHeader first;
+  if (regions == 0 || !reader.read_header(regions, first) || first.insn_count != 0) return {};
+  std::array<unw_dyn_op_t, 1> buffer;
+  /// Nothing: there is no such directive.
+  const auto value_of = [&](std::uint32_t i, int tag) -> std::optional<Addr> {
+    if (i >= first.op_count) return std::nullopt;
+    const auto read = reader.read_ops(first, i, buffer);
+    if (!read || read->empty()) return std::nullopt;
+    const unw_dyn_op_t& op = (*read)[0];
+    if (tag == UNW_DYN_STOP) return op.tag == tag ? std::optional<Addr>(0) : std::nullopt;
+    const bool is_marked = op.tag == tag && op.qp == 0 && op.reg == k_lsda_reg && op.when == k_lsda_when;
+    return is_marked ? std::optional<Addr>(op.val) : std::nullopt;
   };
-  const unw_dyn_op_t* const ops = first->op;
-  if (ops[0].tag != UNW_DYN_STOP || !is_marked(ops[1], k_lsda_tag)) return {};
-  const bool has_base = first->op_count > 2 && is_marked(ops[2], k_landing_pad_base_tag);
-  return {ops[1].val, has_base ? ops[2].val : 0};
+  const auto lsda = value_of(1, k_lsda_tag);
+  if (!lsda || !value_of(0, UNW_DYN_STOP)) return {};
+  return {*lsda, value_of(2, k_landing_pad_base_tag).value_or(0)};
+}
+
+LsdaExtension lsda_extension(const unw_dyn_info_t& info) noexcept {
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC) return {};
+  return lsda_extension(k_local_regions, first_region(info));
 }
 
 }  // namespace jitunwind

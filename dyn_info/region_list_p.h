@@ -11,6 +11,7 @@
 #include "dyn_info/libunwind-dynamic.h"
 #include "unwind_core/address.h"
 #include "unwind_core/error.h"
+#include "unwind_core/memory/memory.h"
 
 namespace jitunwind {
 
@@ -54,6 +55,21 @@ class LocalRegionReader final : public RegionReader {
   Status read_header(Addr at, RegionHeader& out) const noexcept override;
   Result<std::span<const unw_dyn_op_t>> read_ops(const RegionHeader& region, std::uint32_t first,
                                                  std::span<unw_dyn_op_t> buffer) const noexcept override;
+};
+
+/// Regions in the memory of a target, with its word size and byte order.
+class MemoryRegionReader final : public RegionReader {
+ public:
+  MemoryRegionReader(const Memory& memory, MemoryWindow& window, const Arch& arch) noexcept
+      : memory_(memory), window_(window), arch_(arch) {}
+  Status read_header(Addr at, RegionHeader& out) const noexcept override;
+  Result<std::span<const unw_dyn_op_t>> read_ops(const RegionHeader& region, std::uint32_t first,
+                                                 std::span<unw_dyn_op_t> buffer) const noexcept override;
+
+ private:
+  const Memory& memory_;
+  MemoryWindow& window_;
+  const Arch& arch_;
 };
 
 /// Bounds the work of one lookup, whatever a list says: directives looked at, repetitions included. Enough for all that

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "builders/frame_handler.h"
 #include "builders/frame_personality_p.h"

@@ -21,6 +21,7 @@ struct MemoryWindow {
   AddrRange proven{};                  ///< contiguous range found readable during this walk
   std::array<Addr, 4> proven_pages{};  ///< page addresses, 0 = free entry; replaced round robin
   std::uint8_t next_page = 0;
+  std::int32_t failure = 0;  ///< what the callback said that a read or write failed for; 0: none did
 };
 
 class Memory {
@@ -51,7 +52,16 @@ class Memory {
   }
 };
 
-/// An unsigned integer of 1, 2, 4 or 8 bytes in the target's byte order. Error unreadable_memory at `at`, with `what`
+/// The error of a read that has just failed: callback_failed where a callback said why, else unreadable_memory.
+Error unreadable(const MemoryWindow& window, Addr at, const char* what) noexcept;
+
+/// What a callback of the target's owner returned, to be handed on as it is: Error::at of callback_failed. Positive
+/// numbers are no errors and become unspecified (-1).
+Error callback_error(std::int32_t returned, const char* what) noexcept;
+/// The number again; 0: not such an error.
+std::int32_t callback_result(const Error& error) noexcept;
+
+/// An unsigned integer of 1, 2, 4 or 8 bytes in the target's byte order. Error unreadable() at `at`, with `what`
 /// (static storage) naming what was read.
 Result<std::uint64_t> read_unsigned(const Memory& memory, MemoryWindow& window, Addr at, std::size_t size,
                                     bool big_endian, const char* what) noexcept;

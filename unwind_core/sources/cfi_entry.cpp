@@ -225,8 +225,7 @@ Result<std::span<const std::byte>> MemoryView::view(Addr at, std::uint64_t size)
   if (const std::byte* direct = memory_.view(at, count, window_)) return std::span(direct, count);
   if (count > buffer_.size()) return Error{ErrorCode::too_deep, at, "call frame information is larger than its buffer"};
   const std::span<std::byte> copy = buffer_.first(count);
-  if (memory_.read(at, copy, window_) != count)
-    return Error{ErrorCode::unreadable_memory, at, "call frame information"};
+  if (memory_.read(at, copy, window_) != count) return unreadable(window_, at, "call frame information");
   buffer_ = buffer_.subspan(count);
   return std::span<const std::byte>(copy);
 }

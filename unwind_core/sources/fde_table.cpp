@@ -76,7 +76,7 @@ Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memor
     if (read) value = *read;
     return read.has_value();
   });
-  if (!readable) return Error{ErrorCode::unreadable_memory, failed_at, "table of FDEs"};
+  if (!readable) return unreadable(window, failed_at, "table of FDEs");
   return found;
 }
 

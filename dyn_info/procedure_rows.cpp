@@ -1,0 +1,181 @@
+#include "dyn_info/procedure_rows_p.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "unwind_core/address_space.h"
+#include "unwind_core/sources/cfi.h"
+#include "unwind_core/sources/fde_table.h"
+
+namespace jitunwind {
+namespace {
+
+Addr address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
+
+/// docs/directives.md "Table formats".
+Result<FdeTable> table_of(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+  FdeTable table;
+  table.start_base = table.fde_base = info.u.rti.segbase;
+  table.address = info.u.rti.table_data;
+  switch (info.format) {
+    case UNW_INFO_FORMAT_TABLE:
+      table.address = address_of(info.u.ti.table_data);
+      break;
+    case UNW_INFO_FORMAT_REMOTE_TABLE:
+      break;
+    case UNW_INFO_FORMAT_REMOTE_TABLE_64:
+      table.width = 8;
+      break;
+    case UNW_INFO_FORMAT_IP_OFFSET:
+      table.start_base = info.start_ip;
+      break;
+    case UNW_INFO_FORMAT_ARM_EXIDX:
+      return Error{ErrorCode::e_format, info.start_ip, "ARM index table on a CPU without"};
+    default:
+      return Error{ErrorCode::e_format, info.start_ip, "unknown format"};
+  }
+  // table_len counts words; more of them than the address space holds is no table.
+  const std::uint64_t words_of_pair = 2 * table.width / arch.word_size;
+  table.count = std::min<std::uint64_t>(info.u.rti.table_len / words_of_pair, ~Addr{0} / (2 * table.width));
+  return table;
+}
+
+struct TableEntry {
+  TableEntry(const unw_dyn_info_t& info, const Arch& arch) noexcept : context{arch} { context.data_base = info.gp; }
+  CfiContext context;
+  Fde fde;
+};
+
+/// False: no FDE of the table covers `at`.
+Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, MemoryWindow& window,
+                 TableEntry& out) noexcept {
+  const Arch& arch = out.context.arch;
+  const Result<FdeTable> table = table_of(info, arch);
+  if (!table) return table.error();
+  FoundFde entry;
+  const Result<bool> found = search(*table, at, arch.big_endian, parts.tables, window, entry);
+  if (!found || !*found) return found;
+  MemoryView bytes(parts.entries, window, parts.buffer);
+  const Result<Fde> fde = read_fde(bytes, out.context, entry.fde);
+  if (!fde) return fde.error();
+  out.fde = *fde;
+  return out.fde.range.contains(at);
+}
+
+Found table_row(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
+                FrameRow& out) noexcept {
+  TableEntry entry(info, lookup.space.arch);
+  const Found found = find_entry(info, parts, at, lookup.window, entry);
+  if (!found || !*found) return found;
+  if (const Status row = row_at(entry.fde, entry.context, at, out); !row) return row.error();
+  if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, entry.fde.address, "expressions of a row"};
+  out.origin = RowOrigin::dyn_table;
+  return true;
+}
+
+void describe_dynamic(const unw_dyn_info_t& info, const RegionReader& regions, ProcedureInfo& out) noexcept {
+  out.range = {info.start_ip, info.end_ip};
+  out.handler = info.u.pi.handler;
+  out.lsda = lsda_extension(regions, address_of(info.u.pi.regions)).lsda;
+  out.gp = info.gp;
+  out.flags = info.u.pi.flags;
+  out.unwind_info = address_of(&info);
+  out.unwind_info_size = sizeof info;
+  out.origin = RowOrigin::dyn_directives;
+}
+
+/// A name without an end would be read forever.
+constexpr std::size_t k_max_name = 1u << 20;
+
+}  // namespace
+
+bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+  return info.start_ip >= info.end_ip || (info.end_ip - info.start_ip) % arch.unit != 0;
+}
+
+Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
+                                FrameRow& row, DirectiveOutcome& outcome) noexcept {
+  if (info.format == UNW_INFO_FORMAT_DYNAMIC) {
+    const Addr regions = address_of(info.u.pi.regions);
+    const Arch& arch = lookup.space.arch;
+    if (const Status ran = run_directives(parts.regions, regions, {info.start_ip, info.end_ip}, arch, at, outcome);
+        !ran)
+      return ran.error();
+    return RowAnswer::directives;
+  }
+  const Found found = table_row(info, parts, at, lookup, row);
+  if (!found) return found.error();
+  return *found ? RowAnswer::row : RowAnswer::none;
+}
+
+Found describe_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
+                         ProcedureInfo& out) noexcept {
+  out.format = info.format;
+  if (info.format == UNW_INFO_FORMAT_DYNAMIC) {
+    describe_dynamic(info, parts.regions, out);
+    return true;
+  }
+  const Arch& arch = lookup.space.arch;
+  TableEntry entry(info, arch);
+  const Found found = find_entry(info, parts, at, lookup.window, entry);
+  if (!found || !*found) return found;
+  if (const Status s = describe(entry.fde, arch, parts.entries, lookup.window, out); !s) return s.error();
+  out.gp = info.gp;
+  out.format = info.format;
+  out.origin = RowOrigin::dyn_table;
+  return true;
+}
+
+Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window,
+                ProcedureName& out) noexcept {
+  std::array<std::byte, 64> chunk;
+  const std::size_t room = into.size() - 1;
+  bool ended = false;
+  out.length = 0;
+  while (!ended && out.length < k_max_name) {
+    const std::size_t readable = memory.read(at + out.length, chunk, window);
+    const auto* const end = static_cast<const std::byte*>(std::memchr(chunk.data(), 0, readable));
+    const std::size_t size = end ? static_cast<std::size_t>(end - chunk.data()) : readable;
+    if (out.length < room) std::memcpy(into.data() + out.length, chunk.data(), std::min(size, room - out.length));
+    out.length += size;
+    ended = end != nullptr;
+    if (!ended && readable < chunk.size()) break;
+  }
+  if (!ended && out.length == 0) return unreadable(window, at, "name of a procedure");
+  out.truncated = !ended || out.length > room;
+  into[std::min(out.length, room)] = '\0';
+  return out.length != 0;
+}
+
+Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noexcept {
+  const Arch& arch = lookup.space.arch;
+  std::optional<FrameState> alias;
+  Addr at = lookup.at.lookup();
+  for (unsigned depth = lookup.alias_depth;; ++depth) {
+    if (depth > k_max_alias_depth) return Error{ErrorCode::e_alias_depth, at, "ALIAS nested too deeply"};
+    DirectiveOutcome outcome(arch);
+    const Result<RowAnswer> answer = procedures.ask(at, lookup, out, outcome);
+    if (!answer) return answer.error();
+    if (*answer == RowAnswer::none) {
+      if (!alias) return false;
+      if (const Status s = follow_alias(*alias, lookup, depth, out); !s) return s.error();
+      return true;
+    }
+    if (*answer == RowAnswer::directives && outcome.state.alias()) {
+      if (alias) outcome.state.add_changes(*alias);
+      alias = outcome.state;
+      lookup.about_other_code = true;
+      at = *alias->alias();
+      continue;
+    }
+    if (*answer == RowAnswer::directives)
+      if (const Status made = make_row(outcome, out); !made) return made.error();
+    if (!alias) return true;
+    if (const Status s = take_over(*alias, out); !s) return s.error();
+    return true;
+  }
+}
+
+}  // namespace jitunwind

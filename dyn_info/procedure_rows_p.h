@@ -1,0 +1,55 @@
+// What one descriptor says of an address, whatever its format and wherever it lives, and ALIAS from one to the next.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "dyn_info/directive_outcome_p.h"
+#include "dyn_info/directives.h"
+#include "unwind_core/memory/memory.h"
+
+namespace jitunwind {
+
+/// Where the parts of a descriptor are read. The descriptor itself is in host memory and host byte order; its pointers
+/// are addresses for these.
+struct DescriptionParts {
+  const RegionReader& regions;
+  const Memory& tables;         ///< pairs of a table format
+  const Memory& entries;        ///< FDEs and CIEs
+  std::span<std::byte> buffer;  ///< for entries that cannot be viewed in place
+};
+
+/// "No match" in the table of codes: docs/directives.md "Validation".
+bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept;
+
+enum class RowAnswer : std::uint8_t {
+  none,
+  row,         ///< `row` is complete
+  directives,  ///< `outcome` is: a row can be made of it, or it is an alias
+};
+
+/// What one procedure says. `row` keeps no pointer into what was read.
+Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
+                                FrameRow& row, DirectiveOutcome& outcome) noexcept;
+
+/// False: no FDE of its table covers `at`.
+Found describe_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
+                         ProcedureInfo& out) noexcept;
+
+/// NUL-terminated bytes in a target, whatever they mean, written as NameSource::find_name does. What lies behind
+/// readable memory counts as cut off. False: an empty name.
+Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window, ProcedureName& out) noexcept;
+
+/// Procedures by address: the newest one that covers it.
+class Procedures {
+ public:
+  virtual Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row, DirectiveOutcome& outcome) const noexcept = 0;
+
+ protected:
+  ~Procedures() = default;
+};
+
+/// The row at lookup.at, ALIAS followed from procedure to procedure in a loop, one question after the other.
+Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noexcept;
+
+}  // namespace jitunwind

@@ -1,0 +1,171 @@
+#include "dyn_info/target_list.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "dyn_info/procedure_rows_p.h"
+#include "unwind_core/address_space.h"
+#include "unwind_core/byte_reader.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr unsigned k_attempts = 8;
+constexpr std::uint32_t k_max_procedures = 1u << 20;
+constexpr std::uint32_t k_newest_version = 1;  // nongnu's libunwind leaves 0
+
+/// The head: version, generation, first. The generation is odd while a writer is at work.
+struct ListState {
+  std::uint32_t generation = 0;
+  Addr first = 0;
+};
+
+Result<ListState> read_state(Addr head, const Lookup& lookup) noexcept {
+  const Arch& arch = lookup.space.arch;
+  std::array<std::byte, 16> bytes;
+  const auto used = std::span(bytes).first(8u + arch.word_size);
+  if (lookup.space.memory.read(head, used, lookup.window) != used.size())
+    return unreadable(lookup.window, head, "list of procedures");
+  ByteReader reader(used, arch.big_endian, head);
+  if (reader.u32() > k_newest_version) return Error{ErrorCode::unsupported_version, head, "list of procedures"};
+  ListState state;
+  state.generation = reader.u32();
+  state.first = reader.unsigned_of(arch.word_size);
+  return state;
+}
+
+/// unw_dyn_info_t as the target's compiler lays it out; words are widened, pointers stay addresses of the target.
+unw_dyn_info_t read_descriptor(ByteReader& reader, std::size_t word) noexcept {
+  const auto address = [&] { return reader.unsigned_of(word); };
+  unw_dyn_info_t info{};
+  info.next = reinterpret_cast<unw_dyn_info_t*>(static_cast<std::uintptr_t>(address()));
+  (void)address();  // prev
+  info.start_ip = address();
+  info.end_ip = address();
+  info.gp = address();
+  info.format = static_cast<std::int32_t>(reader.u32());
+  (void)reader.u32();  // pad
+  if (info.format == UNW_INFO_FORMAT_DYNAMIC) {
+    info.u.pi.name_ptr = address();
+    info.u.pi.handler = address();
+    info.u.pi.flags = reader.u32();
+    (void)reader.u32();  // pad0
+    info.u.pi.regions = reinterpret_cast<unw_dyn_region_info_t*>(static_cast<std::uintptr_t>(address()));
+    return info;
+  }
+  info.u.rti.name_ptr = address();
+  info.u.rti.segbase = address();
+  info.u.rti.table_len = address();
+  info.u.rti.table_data = address();
+  // Local to the target is remote here.
+  if (info.format == UNW_INFO_FORMAT_TABLE) info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+  return info;
+}
+
+constexpr std::size_t descriptor_size(std::size_t word) noexcept { return 8 * word + 16; }
+static_assert(descriptor_size(8) == sizeof(unw_dyn_info_t));
+
+/// The newest procedure that covers `at`, which is the first one of the list. Nothing: none does.
+Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lookup& lookup, Addr& where) noexcept {
+  const Arch& arch = lookup.space.arch;
+  std::array<std::byte, descriptor_size(8)> bytes;
+  const auto used = std::span(bytes).first(descriptor_size(arch.word_size));
+  Addr marked = 0;  // Brent's cycle detection
+  std::uint32_t next_mark = 1;
+  for (std::uint32_t i = 0; first != 0; ++i) {
+    if (first == marked || i == k_max_procedures) return Error{ErrorCode::e_cycle, first, "list of procedures"};
+    if (i == next_mark) {
+      marked = first;
+      next_mark *= 2;
+    }
+    if (lookup.space.memory.read(first, used, lookup.window) != used.size())
+      return unreadable(lookup.window, first, "descriptor of a procedure");
+    ByteReader reader(used, arch.big_endian, first);
+    const unw_dyn_info_t info = read_descriptor(reader, arch.word_size);
+    where = first;
+    if (at >= info.start_ip && at < info.end_ip && !matches_nothing(info, arch)) return std::optional(info);
+    first = reinterpret_cast<std::uintptr_t>(info.next);
+  }
+  return std::optional<unw_dyn_info_t>();
+}
+
+/// `read` of the descriptor at an address, or of nothing, under one generation of the list. A target that was stopped
+/// within a change has an odd one for ever: its chain is whole at every moment, as each link is stored at once.
+template <class T, class Read>
+Result<T> read_consistently(const ListHead& head, Lookup& lookup, Addr at, T none, Read read) noexcept {
+  const Result<Addr> list = head.list_head(lookup.window);
+  if (!list) return list.error();
+  if (*list == 0) return none;
+  for (unsigned attempt = 1;; ++attempt) {
+    const Result<ListState> before = read_state(*list, lookup);
+    if (!before) return before.error();
+    if (before->generation % 2 != 0 && attempt < k_attempts) continue;
+    const Result<T> answer = [&]() -> Result<T> {
+      Addr where = 0;
+      const auto info = find_in_list(before->first, at, lookup, where);
+      if (!info) return info.error();
+      return *info ? read(**info, where) : Result<T>(none);
+    }();
+    const Result<ListState> after = read_state(*list, lookup);
+    if (!after) return after.error();
+    if (after->generation == before->generation) return answer;
+    if (attempt == k_attempts) return Error{ErrorCode::unspecified, *list, "list of procedures keeps changing"};
+  }
+}
+
+/// What a descriptor refers to, in the target's memory.
+class TargetParts {
+ public:
+  explicit TargetParts(const Lookup& lookup) noexcept
+      : regions_(lookup.space.memory, lookup.window, lookup.space.arch), memory_(lookup.space.memory) {}
+  DescriptionParts parts() noexcept { return {regions_, memory_, memory_, buffer_}; }
+
+ private:
+  MemoryRegionReader regions_;
+  const Memory& memory_;
+  std::array<std::byte, 4096> buffer_;  // any entry that compilers make
+};
+
+class ListedProcedures final : public Procedures {
+ public:
+  explicit ListedProcedures(const ListHead& head) noexcept : head_(head) {}
+  Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row, DirectiveOutcome& outcome) const noexcept override {
+    return read_consistently(head_, lookup, at, RowAnswer::none,
+                             [&](const unw_dyn_info_t& info, Addr) -> Result<RowAnswer> {
+                               TargetParts target(lookup);
+                               outcome = DirectiveOutcome(lookup.space.arch);
+                               return ask_procedure(info, target.parts(), at, lookup, row, outcome);
+                             });
+  }
+
+ private:
+  const ListHead& head_;
+};
+
+}  // namespace
+
+Found TargetList::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+  return jitunwind::find_row(ListedProcedures(head_), lookup, out);
+}
+
+Found TargetList::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
+  const Addr at = lookup.at.lookup();
+  return read_consistently(head_, lookup, at, false, [&](const unw_dyn_info_t& info, Addr where) -> Found {
+    TargetParts target(lookup);
+    const Found found = describe_procedure(info, target.parts(), at, lookup, out);
+    if (found && *found && info.format == UNW_INFO_FORMAT_DYNAMIC) out.unwind_info = where;
+    return found;
+  });
+}
+
+Found TargetList::find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept {
+  return read_consistently(head_, lookup, lookup.at.lookup(), false, [&](const unw_dyn_info_t& info, Addr) -> Found {
+    const Addr name = info.u.pi.name_ptr;  // the first member whatever the format
+    if (name == 0) return false;
+    out.start = info.start_ip;
+    return read_name(lookup.space.memory, name, into, lookup.window, out);
+  });
+}
+
+}  // namespace jitunwind
