@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "unwind_core/address_space.h"
+#include "unwind_core/memory/local.h"
 #include "unwind_core/sources/cfi.h"
 #include "unwind_core/sources/fde_table.h"
 
@@ -176,6 +177,35 @@ Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noex
     if (const Status s = take_over(*alias, out); !s) return s.error();
     return true;
   }
+}
+
+namespace {
+
+constinit const LocalMemory k_host_memory;
+constexpr LocalRegionReader k_host_regions;
+
+/// Nothing but one procedure, which the caller has found.
+class OneProcedure final : public Procedures {
+ public:
+  explicit OneProcedure(const unw_dyn_info_t& info) noexcept : info_(info) {}
+  Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row, DirectiveOutcome& outcome) const noexcept override {
+    if (at != lookup.at.lookup()) return RowAnswer::none;  // where an alias leads
+    std::array<std::byte, 4096> buffer;
+    const Memory& target = lookup.space.memory;
+    const Memory& here = k_host_memory;
+    const Memory& pairs = info_.format == UNW_INFO_FORMAT_TABLE ? here : target;
+    const DescriptionParts parts{k_host_regions, pairs, target, buffer};
+    return ask_procedure(info_, parts, at, lookup, row, outcome);
+  }
+
+ private:
+  const unw_dyn_info_t& info_;
+};
+
+}  // namespace
+
+Found described_row(const unw_dyn_info_t& info, Lookup& lookup, FrameRow& out) noexcept {
+  return find_row(OneProcedure(info), lookup, out);
 }
 
 }  // namespace jitunwind

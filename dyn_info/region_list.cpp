@@ -54,7 +54,10 @@ Result<std::span<const unw_dyn_op_t>> MemoryRegionReader::read_ops(const RegionH
     op.qp = static_cast<std::int8_t>(reader.u8());
     op.reg = static_cast<std::int16_t>(reader.u16());
     op.when = static_cast<std::int32_t>(reader.u32());
-    op.val = static_cast<unw_word_t>(reader.signed_of(arch_.word_size));
+    const std::int64_t value = reader.signed_of(arch_.word_size);
+    // The lowest number of the target's word, as UNW_DYN_ADD_UNKNOWN is of ours.
+    const bool unknown = op.tag == UNW_DYN_ADD && value == -(std::int64_t{1} << (8 * arch_.word_size - 2)) * 2;
+    op.val = unknown ? UNW_DYN_ADD_UNKNOWN : static_cast<unw_word_t>(value);
   }
   return std::span<const unw_dyn_op_t>(buffer.first(whole));
 }

@@ -312,6 +312,10 @@ RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept {
 
 std::uint64_t registration_changes(std::uint64_t pc) noexcept { return r.changes.number(pc); }
 
+void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept {
+  if (begin < end) r.changes.count(begin, end);
+}
+
 unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); }
 
 RegistryStatistics registry_statistics() noexcept {

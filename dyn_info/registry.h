@@ -73,6 +73,9 @@ bool still_registered(RegistrationKey key) noexcept;
 /// call has returned. For caches: taken before a lookup, it says later whether the answer still holds. Signal-safe.
 std::uint64_t registration_changes(std::uint64_t pc) noexcept;
 
+/// Gives all code from `begin` to `end` another such number, though nothing has been registered. Signal-safe.
+void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept;
+
 /// A lookup's hold on the newest procedure that covers `pc`. While it lives, `info()` and what it points to stay valid.
 /// No lock, no allocation, no waiting; right in a signal handler that interrupted a writer, or another lookup, on the
 /// same thread at any instruction. Must be an automatic variable, and must not live across user code. A jump out of its

@@ -44,6 +44,7 @@ struct LocalSpace {
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   RowCache row_cache{CompactLayout(*host_arch()), k_versions, row_table};
   AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache};
+  AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names};
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads
@@ -68,13 +69,16 @@ const LocalSpace* build() noexcept {
   return published.load(std::memory_order_acquire);
 }
 
+const LocalSpace& published_or_built() noexcept {
+  const LocalSpace* ready = published.load(std::memory_order_acquire);
+  return *(ready ? ready : build());
+}
+
 [[gnu::constructor]] void publish_at_load() { (void)local_space(); }
 
 }  // namespace
 
-const AddressSpace& local_space() noexcept {
-  const LocalSpace* ready = published.load(std::memory_order_acquire);
-  return (ready ? ready : build())->space;
-}
+const AddressSpace& local_space() noexcept { return published_or_built().space; }
+const AddressSpace& local_space_without_kept_rows() noexcept { return published_or_built().without_kept_rows; }
 
 }  // namespace jitunwind

@@ -9,6 +9,8 @@ namespace jitunwind {
 /// Registered procedures first ("overrides everything else"), then .eh_frame, .debug_frame, recognised stubs, guesses
 /// last. Usable before main, after exit and in signal handlers. Thread-safe. Precondition: host_arch() is not null.
 const AddressSpace& local_space() noexcept;
+/// The same; each step makes its row.
+const AddressSpace& local_space_without_kept_rows() noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -85,6 +85,9 @@ class Cursor : public StackPosition {
   /// Meaningful unless stop_reason() is none or outermost.
   const Error& stop_error() const noexcept { return error_; }
 
+  /// As given to the constructor.
+  void* argument() const noexcept { return window_.argument; }
+
  private:
   void go_on_at(Addr pc) noexcept;
   Result<bool> stop(StopReason reason, const Error& error) noexcept;

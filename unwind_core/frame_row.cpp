@@ -39,6 +39,8 @@ const char* origin_name(RowOrigin origin) noexcept {
       return "signal_frame";
     case RowOrigin::plt_stub:
       return "plt_stub";
+    case RowOrigin::callback:
+      return "callback";
     case RowOrigin::frame_pointer:
       return "frame_pointer";
     case RowOrigin::bad_call:

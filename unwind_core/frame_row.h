@@ -114,6 +114,7 @@ enum class RowOrigin : std::uint8_t {
   debug_frame,
   signal_frame,   ///< recognised signal trampoline
   plt_stub,       ///< recognised procedure linkage stub
+  callback,       ///< what a callback of the address space's owner found
   frame_pointer,  ///< guess: a frame record was found where the frame pointer points
   bad_call,       ///< guess: pc is not code; the return address is taken to be where the call left it
   leaf,           ///< guess: code that nothing knows, taken for a procedure that touches no stack

@@ -108,6 +108,36 @@ typedef struct unw_save_loc {
   unw_tdep_save_loc_t extra;
 } unw_save_loc_t;
 
+/* How a target is looked at. The first argument is the address space, the last one what unw_init_remote was given, which
+   the library never looks at. All but put_unwind_info return 0 or a negative unw_error_t, which reaches the caller of
+   the library as it is. Members that may be null are said so. */
+typedef struct unw_accessors {
+  /* The procedure that covers ip, which of a frame that has called another is the address before its own. Without
+     need_unwind_info format, unwind_info and unwind_info_size are not looked at; with it, unwind_info leads to the
+     member of unw_dyn_info_t's union that belongs to the format, in host memory and byte order (of its size, or of
+     unw_dyn_info_t's, then to all of that), and stays valid until put_unwind_info. -UNW_ENOINFO: nothing is known;
+     -UNW_ESTOPUNWIND: the walk ends here. Null: nothing is known of any code. */
+  int (*find_proc_info)(unw_addr_space_t, unw_word_t ip, unw_proc_info_t*, int need_unwind_info, void*);
+  /* Once for each success with need_unwind_info. May be null. */
+  void (*put_unwind_info)(unw_addr_space_t, unw_proc_info_t*, void*);
+  /* Address of the target's unw_dyn_info_list_t; 0: it has none. May be null. */
+  int (*get_dyn_info_list_addr)(unw_addr_space_t, unw_word_t* address, void*);
+  /* An aligned word of the target's memory; *value is in host byte order. */
+  int (*access_mem)(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write, void*);
+  int (*access_reg)(unw_addr_space_t, unw_regnum_t, unw_word_t* value, int write, void*);
+  /* May be null where the target has no floating-point registers that calls preserve. */
+  int (*access_fpreg)(unw_addr_space_t, unw_regnum_t, unw_fpreg_t* value, int write, void*);
+  /* Lets the target go on. Its state has been established by the other callbacks. May be null: unw_resume fails. */
+  int (*resume)(unw_addr_space_t, unw_cursor_t*, void*);
+  /* Name of a procedure that is not in the list of registered ones, NUL-terminated, and the distance of the address from
+     its start. -UNW_ENOMEM: the name was cut to size - 1 bytes. May be null. */
+  int (*get_proc_name)(unw_addr_space_t, unw_word_t address, char* buffer, size_t size, unw_word_t* offset, void*);
+  /* These are newer than libunwind 1.6 and may be null. */
+  int (*get_elf_filename)(unw_addr_space_t, unw_word_t, char* buffer, size_t size, unw_word_t* offset, void*);
+  int (*get_proc_ip_range)(unw_addr_space_t, unw_word_t ip, unw_word_t* start, unw_word_t* end, void*);
+  unw_word_t (*ptrauth_insn_mask)(unw_addr_space_t, void*);
+} unw_accessors_t;
+
 #define unw_getcontext(uc) unw_tdep_getcontext(uc)
 #define unw_is_fpreg(reg) unw_tdep_is_fpreg(reg)
 
@@ -124,6 +154,17 @@ typedef struct unw_save_loc {
 #define unw_is_plt_entry UNW_OBJ(is_plt_entry)
 #define unw_get_proc_info UNW_OBJ(get_proc_info)
 #define unw_get_proc_name UNW_OBJ(get_proc_name)
+#define unw_local_addr_space UNW_OBJ(local_addr_space)
+/* The structure of accessors has grown: its size goes along. The function of the name takes that of libunwind 1.6. */
+#define unw_create_addr_space(accessors, byteorder) \
+  UNW_OBJ(create_addr_space_sized)((accessors), sizeof(unw_accessors_t), (byteorder))
+#define unw_destroy_addr_space UNW_OBJ(destroy_addr_space)
+#define unw_init_remote UNW_OBJ(init_remote)
+#define unw_set_caching_policy UNW_OBJ(set_caching_policy)
+#define unw_get_proc_info_by_ip UNW_OBJ(get_proc_info_by_ip)
+#define unw_get_proc_name_by_ip UNW_OBJ(get_proc_name_by_ip)
+#define unw_get_accessors UNW_ARCH_OBJ(get_accessors)
+#define unw_flush_cache UNW_ARCH_OBJ(flush_cache)
 #define unw_regname UNW_ARCH_OBJ(regname)
 #define unw_strerror UNW_ARCH_OBJ(strerror)
 
@@ -192,6 +233,43 @@ extern const char* unw_strerror(int error);
 
 /* > 0: the cursor is in a procedure linkage stub. 0: not. Signal-safe. */
 extern int unw_is_plt_entry(unw_cursor_t* cursor);
+
+/* This process. With unw_init_remote its argument is a unw_context_t. */
+extern unw_addr_space_t unw_local_addr_space;
+
+/* A target that is looked at through accessors, which are copied. byteorder: 0 for the target's own, __LITTLE_ENDIAN or
+   __BIG_ENDIAN of <endian.h>. NULL: out of memory, no accessors, or a byte order that the target does not have.
+   Thread-safe, not signal-safe. */
+extern unw_addr_space_t UNW_OBJ(create_addr_space_sized)(const unw_accessors_t* accessors, size_t size, int byteorder);
+
+/* The same for callers whose structure ends with get_proc_name, as that of libunwind 1.6 does. */
+extern unw_addr_space_t UNW_OBJ(create_addr_space)(const unw_accessors_t* accessors, int byteorder);
+
+/* Releases all of it. No cursor of it may be used any more. The space of this process is left alone. Not thread-safe,
+   not signal-safe. */
+extern void unw_destroy_addr_space(unw_addr_space_t space);
+
+/* Its accessors, valid as long as the space is. Signal-safe. */
+extern unw_accessors_t* unw_get_accessors(unw_addr_space_t space);
+
+/* The cursor is at the frame whose registers access_reg gives, and its IP is that of the next instruction. argument is
+   handed to every callback. Errors are those of access_reg for IP and SP; -UNW_EINVAL: no space, or no access_reg.
+   With unw_local_addr_space as unw_init_local. Signal-safe for that one. */
+extern int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t space, void* argument);
+
+/* What may be remembered between walks: by default of this process what is known of its code, of others nothing. GLOBAL
+   and PER_THREAD are the same here: the address of a target's list, until it is flushed. NONE flushes. No policy ever
+   gives an answer that has become wrong. 0; -UNW_EINVAL: no such policy. Thread-safe, not signal-safe. */
+extern int unw_set_caching_policy(unw_addr_space_t space, unw_caching_policy_t policy);
+
+/* Forgets what is remembered of code from lo to hi; 0, 0: everything. Thread-safe, signal-safe. */
+extern void unw_flush_cache(unw_addr_space_t space, unw_word_t lo, unw_word_t hi);
+
+/* As unw_get_proc_info and unw_get_proc_name, for any code; argument as for unw_init_remote, NULL for this process.
+   Signal-safe for this process. */
+extern int unw_get_proc_info_by_ip(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* info, void* argument);
+extern int unw_get_proc_name_by_ip(unw_addr_space_t space, unw_word_t ip, char* buffer, size_t size,
+                                   unw_word_t* offset, void* argument);
 
 /* Return addresses of the calling function's stack, the caller's own first; how many were written. Signal-safe. */
 extern int unw_backtrace(void** addresses, int size);

@@ -4,6 +4,9 @@
 #include <new>
 #include <span>
 
+#include "sdk/compat/callback_space_p.h"
+#include "sdk/compat/cursor_p.h"
+#include "sdk/compat/local_names_p.h"
 #include "sdk/local_space.h"
 #include "sdk/walk.h"
 #include "unwind_core/resume.h"
@@ -13,15 +16,11 @@
 
 namespace {
 
+using jitunwind::checked;
 using jitunwind::Cursor;
-using jitunwind::Error;
+using jitunwind::cursor_of;
+using jitunwind::negated;
 using jitunwind::RegisterInfo;
-
-static_assert(sizeof(Cursor) <= sizeof(unw_cursor_t) && alignof(Cursor) <= alignof(unw_cursor_t));
-
-Cursor& cursor_of(unw_cursor_t* cursor) noexcept { return *std::launder(reinterpret_cast<Cursor*>(cursor)); }
-
-int negated(const Error& error) noexcept { return -jitunwind::unw_error(error.code); }
 
 const RegisterInfo* register_of(const Cursor& cursor, int reg) noexcept {
   const RegisterInfo* info = cursor.space().arch.by_libunwind(reg);
@@ -29,13 +28,47 @@ const RegisterInfo* register_of(const Cursor& cursor, int reg) noexcept {
 }
 
 int init(unw_cursor_t* cursor, const unw_context_t* context, Cursor::Top top) noexcept {
-  const jitunwind::AddressSpace& space = jitunwind::local_space();
+  const jitunwind::AddressSpace& space = jitunwind::space_of(jitunwind::local_handle());
   new (cursor) Cursor(space, jitunwind::registers_from_ucontext(context, space.arch), top, nullptr,
                       reinterpret_cast<std::uintptr_t>(context));
   return UNW_ESUCCESS;
 }
 
-void fill(const jitunwind::ProcedureInfo& from, unw_proc_info_t& to) noexcept {
+/// Of another target, whose owner has its registers. Nothing where the cursor walks this process.
+unw_addr_space_t owner_of(const Cursor& cursor) noexcept {
+  unw_addr_space& handle = jitunwind::handle_of(cursor.space());
+  return jitunwind::is_local(handle) ? nullptr : &handle;
+}
+
+/// What a register of the innermost frame holds, by its owner's word.
+int read_of_owner(unw_addr_space_t owner, const Cursor& at, const RegisterInfo& info, unw_word_t& value) noexcept {
+  const auto access_reg = owner->accessors.access_reg;
+  return access_reg ? checked(access_reg(owner, info.libunwind, &value, false, at.argument())) : -UNW_EBADREG;
+}
+int write_of_owner(unw_addr_space_t owner, const Cursor& at, const RegisterInfo& info, unw_word_t value) noexcept {
+  const auto access_reg = owner->accessors.access_reg;
+  return access_reg ? checked(access_reg(owner, info.libunwind, &value, true, at.argument())) : -UNW_EREADONLYREG;
+}
+
+/// The registers of the cursor's frame into the target's, as far as they are others.
+int establish(unw_addr_space_t owner, const Cursor& at) noexcept {
+  const jitunwind::Arch& arch = at.space().arch;
+  for (const RegisterInfo& info : arch.registers) {
+    if (info.libunwind < 0 || info.reg_class != jitunwind::RegClass::general) continue;
+    auto wanted = at.registers().get(info.column);
+    if (info.dwarf == arch.pc) wanted = at.pc();
+    if (info.dwarf == arch.sp) wanted = at.sp() + at.pushed_arguments();
+    if (!wanted) continue;
+    unw_word_t present = 0;
+    if (read_of_owner(owner, at, info, present) == UNW_ESUCCESS && present == *wanted) continue;
+    if (const int returned = write_of_owner(owner, at, info, *wanted); returned != UNW_ESUCCESS) return returned;
+  }
+  return UNW_ESUCCESS;
+}
+
+}  // namespace
+
+void jitunwind::fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept {
   to.start_ip = from.range.begin;
   to.end_ip = from.range.end;
   to.lsda = from.lsda;
@@ -46,8 +79,6 @@ void fill(const jitunwind::ProcedureInfo& from, unw_proc_info_t& to) noexcept {
   to.unwind_info = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.unwind_info));
   to.unwind_info_size = static_cast<int>(from.unwind_info_size);
 }
-
-}  // namespace
 
 extern "C" {
 
@@ -79,6 +110,8 @@ int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value) {
   const RegisterInfo* info = register_of(at, reg);
   if (!info) return -UNW_EBADREG;
   const auto found = at.get(info->dwarf);
+  if (!found && at.depth() == 0)
+    if (const unw_addr_space_t owner = owner_of(at)) return read_of_owner(owner, at, *info, *value);
   if (!found) return negated(found.error());
   *value = *found;
   return UNW_ESUCCESS;
@@ -92,13 +125,26 @@ int unw_set_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t value) {
   if (reg == UNW_REG_IP) info = arch.by_dwarf(arch.pc);
   if (reg == UNW_REG_SP) info = arch.by_dwarf(arch.sp);
   if (!info) return -UNW_EBADREG;
+  const unw_addr_space_t owner = owner_of(at);
+  const jitunwind::SaveLocation place = at.location(info->dwarf);
+  if (owner && place.kind == jitunwind::SaveLocation::Kind::reg) {
+    const int returned = write_of_owner(owner, at, *arch.by_dwarf(place.reg), value);
+    if (returned != UNW_ESUCCESS) return returned;
+  }
   const auto written = at.set(info->dwarf, value);
   return written ? UNW_ESUCCESS : negated(written.error());
 }
 
 int unw_set_fpreg(unw_cursor_t*, unw_regnum_t, unw_fpreg_t) { return -UNW_EBADREG; }
 
-int unw_resume(unw_cursor_t* cursor) { return negated(jitunwind::resume(cursor_of(cursor)).error()); }
+int unw_resume(unw_cursor_t* cursor) {
+  const Cursor& at = cursor_of(cursor);
+  const unw_addr_space_t owner = owner_of(at);
+  if (!owner) return negated(jitunwind::resume(at).error());
+  if (!owner->accessors.resume) return -UNW_EINVAL;
+  if (const int returned = establish(owner, at); returned != UNW_ESUCCESS) return returned;
+  return checked(owner->accessors.resume(owner, cursor, at.argument()));
+}
 
 int unw_get_fpreg(unw_cursor_t*, unw_regnum_t, unw_fpreg_t*) { return -UNW_EBADREG; }
 
@@ -217,11 +263,6 @@ int unw_backtrace(void** addresses, int size) {
 }
 
 // The names that programs with UNW_LOCAL_ONLY use.
-#define JITUNWIND_TEXT2(x) #x
-#define JITUNWIND_TEXT(x) JITUNWIND_TEXT2(x)
-#define JITUNWIND_LOCAL(name)                                                                     \
-  extern __typeof__(UNW_ARCH_OBJ(name)) UNW_PASTE(UNW_PASTE(UNW_PASTE(_UL, UNW_TARGET), _), name) \
-      __attribute__((alias(JITUNWIND_TEXT(UNW_ARCH_OBJ(name))), visibility("default")));
 JITUNWIND_LOCAL(init_local)
 JITUNWIND_LOCAL(init_local2)
 JITUNWIND_LOCAL(step)

@@ -67,6 +67,7 @@ class NumberedStack {
 
 using Words = std::optional<std::uint64_t>;
 
+// covers: CA08
 TEST(RowCache, ForgetsWhatIsCancelledAndFindsWhatReplacesIt) {
   const NumberedStack stack;
   const std::uint64_t before = registration_changes(k_code);
@@ -146,6 +147,7 @@ TEST(RowCache, SeesStaticCodeDescribedAnew) {
 }
 
 // Two libraries of one layout, where the second comes to lie in the place of the first.
+// covers: CA07
 TEST(RowCache, TellsModulesThatFollowEachOther) {
   std::array<Addr, 2> begin{};
   std::array<std::uint64_t, 2> version{};

@@ -21,6 +21,8 @@ class FakeMemory : public Memory {
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes_[at + i] = bytes[i];
   }
 
+  void forget(Addr at, Addr size) { bytes_.erase(bytes_.lower_bound(at), bytes_.lower_bound(at + size)); }
+
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow&) const noexcept override {
     std::size_t n = 0;
     for (; n < into.size(); ++n) {

@@ -1,0 +1,138 @@
+// libunwind's address spaces: making them, what they cache, and walks in them.
+#include <endian.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <span>
+
+#include "dyn_info/registry.h"
+#include "sdk/compat/callback_space_p.h"
+#include "sdk/compat/cursor_p.h"
+#include "sdk/compat/local_names_p.h"
+#include "sdk/local_space.h"
+
+namespace jitunwind {
+namespace {
+
+/// The registers that a target's owner gives; error where the frame could not be told from any other.
+Result<RegisterFile> registers_of_target(unw_addr_space& handle, const Arch& arch, void* argument) noexcept {
+  const auto access_reg = handle.accessors.access_reg;
+  if (!access_reg) return Error{ErrorCode::invalid_argument, 0, "access_reg"};
+  RegisterFile registers;
+  for (const RegisterInfo& info : arch.registers) {
+    if (info.column < 0 || info.libunwind < 0 || info.reg_class != RegClass::general) continue;
+    unw_word_t value = 0;
+    const int returned = checked(access_reg(&handle, info.libunwind, &value, false, argument));
+    if (returned == UNW_ESUCCESS)
+      registers.set_from_register(info.column, value, info.dwarf);
+    else if (info.dwarf == arch.pc || info.dwarf == arch.sp)
+      return callback_error(returned, "access_reg");
+  }
+  return registers;
+}
+
+/// As the question would be asked for a frame that was interrupted there.
+template <class Ask>
+int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) noexcept {
+  if (!handle) return -UNW_EINVAL;
+  MemoryWindow window;
+  window.argument = is_local(*handle) ? nullptr : argument;
+  Lookup lookup(space_of(*handle), CodeAddress::interrupted(ip), window);
+  return ask(lookup);
+}
+
+}  // namespace
+}  // namespace jitunwind
+
+extern "C" {
+
+using jitunwind::CallbackSpace;
+
+unw_addr_space_t UNW_OBJ(create_addr_space_sized)(const unw_accessors_t* accessors, size_t size, int byteorder) {
+  const jitunwind::Arch* const arch = jitunwind::host_arch();
+  if (!accessors || !arch) return nullptr;
+  const int order = arch->big_endian ? __BIG_ENDIAN : __LITTLE_ENDIAN;
+  if (byteorder != 0 && byteorder != order) return nullptr;
+  auto* const space = new (std::nothrow) CallbackSpace(*arch);
+  if (!space) return nullptr;
+  std::memcpy(&space->accessors, accessors, std::min(size, sizeof space->accessors));
+  return space;
+}
+
+/// The structure of libunwind 1.6 ends with get_proc_name.
+unw_addr_space_t UNW_OBJ(create_addr_space)(const unw_accessors_t* accessors, int byteorder) {
+  return UNW_OBJ(create_addr_space_sized)(accessors, offsetof(unw_accessors_t, get_elf_filename), byteorder);
+}
+
+void unw_destroy_addr_space(unw_addr_space_t handle) {
+  if (handle && !jitunwind::is_local(*handle)) delete static_cast<CallbackSpace*>(handle);
+}
+
+unw_accessors_t* unw_get_accessors(unw_addr_space_t handle) {
+  return handle ? &handle->accessors : &jitunwind::local_handle().accessors;
+}
+
+int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t handle, void* argument) {
+  if (!handle) return -UNW_EINVAL;
+  if (jitunwind::is_local(*handle)) return unw_init_local(cursor, static_cast<unw_context_t*>(argument));
+  const jitunwind::AddressSpace& space = jitunwind::space_of(*handle);
+  const auto registers = jitunwind::registers_of_target(*handle, space.arch, argument);
+  if (!registers) return jitunwind::negated(registers.error());
+  new (cursor) jitunwind::Cursor(space, *registers, jitunwind::Cursor::Top::interrupted, argument);
+  return UNW_ESUCCESS;
+}
+
+int unw_set_caching_policy(unw_addr_space_t handle, unw_caching_policy_t policy) {
+  if (!handle || (policy != UNW_CACHE_NONE && policy != UNW_CACHE_GLOBAL && policy != UNW_CACHE_PER_THREAD))
+    return -UNW_EINVAL;
+  const auto before = handle->policy.exchange(policy, std::memory_order_acq_rel);
+  if (policy == UNW_CACHE_NONE && before != UNW_CACHE_NONE) unw_flush_cache(handle, 0, 0);
+  return UNW_ESUCCESS;
+}
+
+void unw_flush_cache(unw_addr_space_t handle, unw_word_t lo, unw_word_t hi) {
+  if (!handle) return;
+  if (!jitunwind::is_local(*handle)) return static_cast<CallbackSpace*>(handle)->head.flush();
+  const bool everything = lo == 0 && hi == 0;
+  if (everything || lo < hi) jitunwind::forget_rows(everything ? 0 : lo, everything ? UNW_WORD_MAX : hi);
+}
+
+int unw_get_proc_info_by_ip(unw_addr_space_t handle, unw_word_t ip, unw_proc_info_t* info, void* argument) {
+  std::memset(info, 0, sizeof *info);
+  return jitunwind::ask_by_ip(handle, ip, argument, [&](jitunwind::Lookup& lookup) {
+    jitunwind::ProcedureInfo found;
+    const jitunwind::Found known = lookup.space.find_procedure(lookup, found);
+    if (!known) return jitunwind::negated(known.error());
+    if (!*known) return -UNW_ENOINFO;
+    jitunwind::fill(found, *info);
+    return int{UNW_ESUCCESS};
+  });
+}
+
+int unw_get_proc_name_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
+                            void* argument) {
+  std::array<char, 1> nothing;
+  const std::span<char> into = size == 0 ? std::span<char>(nothing) : std::span<char>(buffer, size);
+  into[0] = '\0';
+  return jitunwind::ask_by_ip(handle, ip, argument, [&](jitunwind::Lookup& lookup) {
+    jitunwind::ProcedureName name;
+    const jitunwind::Found known = lookup.space.find_name(lookup, into, name);
+    if (!known) return jitunwind::negated(known.error());
+    if (!*known) return -UNW_ENOINFO;
+    if (offset) *offset = ip - name.start;
+    return name.truncated ? -UNW_ENOMEM : int{UNW_ESUCCESS};
+  });
+}
+
+// The names that programs with UNW_LOCAL_ONLY use.
+JITUNWIND_LOCAL(create_addr_space)
+JITUNWIND_LOCAL(create_addr_space_sized)
+JITUNWIND_LOCAL(destroy_addr_space)
+JITUNWIND_LOCAL(init_remote)
+JITUNWIND_LOCAL(set_caching_policy)
+JITUNWIND_LOCAL(get_proc_info_by_ip)
+JITUNWIND_LOCAL(get_proc_name_by_ip)
+}

@@ -1,0 +1,170 @@
+#include "sdk/compat/callback_space_p.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "dyn_info/directives.h"
+#include "unwind_core/sources/sources.h"
+
+namespace jitunwind {
+
+CallbackParts::CallbackParts() noexcept : rows{&list, &procedures, &signal_frame_source(), &frame_pointer_source()} {}
+
+bool CallbackMemory::access(Addr at, unw_word_t& value, bool write, MemoryWindow& window) const noexcept {
+  const auto access_mem = owner_.accessors.access_mem;
+  const int returned = access_mem ? checked(access_mem(&owner_, at, &value, write, window.argument)) : -UNW_EINVAL;
+  if (returned != UNW_ESUCCESS) window.failure = returned;
+  return returned == UNW_ESUCCESS;
+}
+
+namespace {
+
+/// The byte of a word that is in host order, at an offset in the target's.
+constexpr unsigned shift_of(Addr offset, const Arch& arch) noexcept {
+  const Addr from_low = arch.big_endian ? arch.word_size - 1 - offset : offset;
+  return static_cast<unsigned>(8 * from_low);
+}
+
+}  // namespace
+
+std::size_t CallbackMemory::read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept {
+  const Addr word = arch_->word_size;
+  window.failure = 0;
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const Addr next = at + done;
+    if (next < at) break;
+    unw_word_t value = 0;
+    if (!access(next & ~(word - 1), value, false, window)) break;
+    for (Addr offset = next % word; offset < word && done < into.size(); ++offset, ++done)
+      into[done] = static_cast<std::byte>(value >> shift_of(offset, *arch_));
+  }
+  return done;
+}
+
+bool CallbackMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept {
+  const Addr word = arch_->word_size;
+  window.failure = 0;
+  if (at % word != 0 || from.size() != word) return false;  // access_mem has no smaller unit
+  unw_word_t value = 0;
+  for (Addr offset = 0; offset < word; ++offset)
+    value |= std::to_integer<unw_word_t>(from[static_cast<std::size_t>(offset)]) << shift_of(offset, *arch_);
+  return access(at, value, true, window);
+}
+
+namespace {
+
+/// What find_proc_info has found, given back once.
+class FoundInfo {
+ public:
+  FoundInfo(unw_addr_space& owner, Addr at, bool needs_unwind_info, void* argument) noexcept
+      : owner_(owner), argument_(argument), needs_unwind_info_(needs_unwind_info) {
+    const auto find = owner_.accessors.find_proc_info;
+    if (find) returned_ = checked(find(&owner_, at, &info_, needs_unwind_info, argument_));
+  }
+  FoundInfo(const FoundInfo&) = delete;
+  FoundInfo& operator=(const FoundInfo&) = delete;
+  ~FoundInfo() {
+    const auto put = owner_.accessors.put_unwind_info;
+    if (returned_ == UNW_ESUCCESS && needs_unwind_info_ && put) put(&owner_, &info_, argument_);
+  }
+
+  Found found() const noexcept {
+    if (returned_ == -UNW_ENOINFO) return false;
+    if (returned_ != UNW_ESUCCESS) return callback_error(returned_, "find_proc_info");
+    return true;
+  }
+  const unw_proc_info_t& operator*() const noexcept { return info_; }
+  const unw_proc_info_t* operator->() const noexcept { return &info_; }
+
+ private:
+  unw_addr_space& owner_;
+  void* argument_;
+  bool needs_unwind_info_;
+  int returned_ = -UNW_ENOINFO;
+  unw_proc_info_t info_{};
+};
+
+/// The descriptor of docs/directives.md that a callback's answer stands for: unwind_info leads to the part of it that
+/// depends on the format, or to all of it.
+Result<unw_dyn_info_t> descriptor_of(const unw_proc_info_t& found) noexcept {
+  const Error bad{ErrorCode::invalid_argument, found.start_ip, "unwind_info of find_proc_info"};
+  unw_dyn_info_t info{};
+  if (found.unwind_info == nullptr || found.unwind_info_size < 0) return bad;
+  const auto size = static_cast<std::size_t>(found.unwind_info_size);
+  if (size >= sizeof info) {
+    std::memcpy(&info, found.unwind_info, sizeof info);
+  } else {
+    if (size < sizeof info.u) return bad;
+    std::memcpy(&info.u, found.unwind_info, sizeof info.u);
+  }
+  info.start_ip = found.start_ip;
+  info.end_ip = found.end_ip;
+  info.gp = found.gp;
+  info.format = found.format;
+  return info;
+}
+
+}  // namespace
+
+Found CallbackProcedures::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+  const FoundInfo answer(owner_, lookup.at.lookup(), true, lookup.window.argument);
+  const Found found = answer.found();
+  if (!found || !*found) return found;
+  const auto info = descriptor_of(*answer);
+  if (!info) return info.error();
+  const Found row = described_row(*info, lookup, out);
+  if (row && *row) out.origin = RowOrigin::callback;
+  return row;
+}
+
+Found CallbackProcedures::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
+  const FoundInfo answer(owner_, lookup.at.lookup(), false, lookup.window.argument);
+  const Found found = answer.found();
+  if (!found || !*found) return found;
+  out = {};
+  out.range = {answer->start_ip, answer->end_ip};
+  out.handler = answer->handler;
+  out.lsda = answer->lsda;
+  out.gp = answer->gp;
+  out.flags = static_cast<std::uint32_t>(answer->flags);
+  out.origin = RowOrigin::callback;
+  return true;
+}
+
+Found CallbackNames::find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept {
+  const auto get = owner_.accessors.get_proc_name;
+  if (!get) return false;
+  unw_word_t offset = 0;
+  const Addr at = lookup.at.lookup();
+  const int returned = checked(get(&owner_, at, into.data(), into.size(), &offset, lookup.window.argument));
+  into.back() = '\0';
+  if (returned == -UNW_ENOINFO) return false;
+  if (returned != UNW_ESUCCESS && returned != -UNW_ENOMEM) return callback_error(returned, "get_proc_name");
+  out.start = at - offset;
+  out.length = std::strlen(into.data());
+  out.truncated = returned == -UNW_ENOMEM;
+  return true;
+}
+
+Result<Addr> CallbackListHead::list_head(MemoryWindow& window) const noexcept {
+  const auto get = owner_.accessors.get_dyn_info_list_addr;
+  if (!get) return Addr{0};
+  const bool keeps = owner_.policy.load(std::memory_order_acquire) != UNW_CACHE_NONE;
+  const std::uint64_t flushes = flushes_.load(std::memory_order_acquire);
+  Addr known = 0;
+  if (keeps && kept_.find(flushes, known)) return known;
+  unw_word_t head = 0;
+  const int returned = checked(get(&owner_, &head, window.argument));
+  if (returned == -UNW_ENOINFO) return Addr{0};
+  if (returned != UNW_ESUCCESS) return callback_error(returned, "get_dyn_info_list_addr");
+  if (keeps) kept_.keep(flushes, head);
+  return Addr{head};
+}
+
+int negated(const Error& error) noexcept {
+  const int returned = callback_result(error);
+  return returned != 0 ? returned : -unw_error(error.code);
+}
+
+}  // namespace jitunwind

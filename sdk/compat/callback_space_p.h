@@ -1,0 +1,114 @@
+// Address spaces that programs make of callbacks (unw_create_addr_space): one Memory, one source of rows, one of names.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "dyn_info/target_list.h"
+#include "unwind_core/address_space.h"
+#include "unwind_core/sequenced_entry.h"
+
+#include <libunwind.h>
+
+/// libunwind's handle. One for this process, the others are jitunwind::CallbackSpace.
+struct unw_addr_space {
+  unw_accessors_t accessors{};
+  std::atomic<unw_caching_policy_t> policy{UNW_CACHE_NONE};
+};
+
+namespace jitunwind {
+
+class CallbackMemory final : public Memory {
+ public:
+  explicit CallbackMemory(unw_addr_space& owner) noexcept : owner_(owner) {}
+  /// By aligned words, which access_mem gives in host byte order. MemoryWindow::failure is what it returned.
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
+  bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
+  void set_arch(const Arch& arch) noexcept { arch_ = &arch; }
+
+ private:
+  bool access(Addr at, unw_word_t& value, bool write, MemoryWindow& window) const noexcept;
+
+  unw_addr_space& owner_;
+  const Arch* arch_ = nullptr;
+};
+
+/// find_proc_info, put_unwind_info.
+class CallbackProcedures final : public RowSource {
+ public:
+  explicit CallbackProcedures(unw_addr_space& owner) noexcept : owner_(owner) {}
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
+  Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override;
+
+ private:
+  unw_addr_space& owner_;
+};
+
+/// get_proc_name.
+class CallbackNames final : public NameSource {
+ public:
+  explicit CallbackNames(unw_addr_space& owner) noexcept : owner_(owner) {}
+  Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
+
+ private:
+  unw_addr_space& owner_;
+};
+
+/// get_dyn_info_list_addr. Its answer is kept where the space's policy allows it, until it is flushed.
+class CallbackListHead final : public ListHead {
+ public:
+  explicit CallbackListHead(unw_addr_space& owner) noexcept : owner_(owner) {}
+  Result<Addr> list_head(MemoryWindow& window) const noexcept override;
+  void flush() noexcept { flushes_.fetch_add(1, std::memory_order_release); }
+
+ private:
+  unw_addr_space& owner_;
+  std::atomic<std::uint64_t> flushes_{1};
+  mutable SequencedEntry<std::uint64_t, Addr> kept_;  // under the number of flushes before it was asked for
+};
+
+class NoModules final : public ModuleFinder {
+ public:
+  bool find(Addr, Module&) const noexcept override { return false; }
+};
+
+/// What an AddressSpace refers to, made before it.
+struct CallbackParts : unw_addr_space {
+  CallbackParts() noexcept;
+  CallbackMemory memory_of_target{*this};
+  NoModules no_modules;
+  CallbackListHead head{*this};
+  TargetList list{head};
+  CallbackProcedures procedures{*this};
+  CallbackNames proc_names{*this};
+  std::array<const RowSource*, 4> rows;
+  std::array<const NameSource*, 2> names{&list, &proc_names};
+};
+
+/// The list of registered procedures first, then find_proc_info; for code that neither knows, what the code itself and
+/// the frame pointer say.
+struct CallbackSpace final : CallbackParts, AddressSpace {
+  explicit CallbackSpace(const Arch& target) noexcept
+      : AddressSpace{target, memory_of_target, no_modules, rows, CallbackParts::names} {
+    memory_of_target.set_arch(target);
+  }
+};
+
+/// 0 for success, else a negative error: positive numbers mean nothing and become -UNW_EUNSPEC.
+constexpr int checked(int returned) noexcept { return returned > 0 ? -UNW_EUNSPEC : returned; }
+
+/// What the functions of the C interface return for an error: what a callback said, as it is.
+int negated(const Error& error) noexcept;
+
+/// The handle of this process.
+unw_addr_space& local_handle() noexcept;
+/// The handle of a cursor's space.
+unw_addr_space& handle_of(const AddressSpace& space) noexcept;
+inline bool is_local(const unw_addr_space& handle) noexcept { return &handle == &local_handle(); }
+const AddressSpace& space_of(unw_addr_space& handle) noexcept;
+
+/// unw_proc_info_t without what only unwinding needs.
+void fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept;
+
+}  // namespace jitunwind

@@ -1,0 +1,132 @@
+// unw_local_addr_space: this process through accessors, for programs that wrap them or call them alone. The argument of
+// each is the context that a walk begins with.
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "dyn_info/registry.h"
+#include "sdk/compat/callback_space_p.h"
+#include "sdk/compat/local_names_p.h"
+#include "sdk/local_space.h"
+#include "unwind_core/context.h"
+#include "unwind_core/memory/local.h"
+#include "unwind_core/resume.h"
+
+namespace jitunwind {
+namespace {
+
+constinit const LocalMemory k_memory;
+
+/// One FDE as a table that every reader of REMOTE_TABLE_64 understands, for as long as put_unwind_info has not come.
+struct SingleTable {
+  unw_dyn_remote_table_info_t info;
+  std::array<std::uint64_t, 2> pair;
+};
+
+int add_unwind_info(const ProcedureInfo& found, unw_proc_info_t& out) noexcept {
+  if (found.origin == RowOrigin::dyn_directives) {
+    auto* const registered = reinterpret_cast<unw_dyn_info_t*>(static_cast<std::uintptr_t>(found.unwind_info));
+    out.unwind_info = &registered->u;
+    out.unwind_info_size = sizeof registered->u;
+    return UNW_ESUCCESS;
+  }
+  // .debug_frame is read by other rules than what is behind a table.
+  if (found.origin != RowOrigin::eh_frame && found.origin != RowOrigin::dyn_table) return -UNW_ENOINFO;
+  auto* const table = new (std::nothrow) SingleTable{};
+  if (!table) return -UNW_ENOMEM;
+  table->pair = {found.range.begin, found.unwind_info};
+  table->info.table_len = table->pair.size();
+  table->info.table_data = reinterpret_cast<std::uintptr_t>(table->pair.data());
+  out.format = UNW_INFO_FORMAT_REMOTE_TABLE_64;
+  out.unwind_info = &table->info;
+  out.unwind_info_size = sizeof table->info;
+  return UNW_ESUCCESS;
+}
+
+int find_proc_info(unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int need_unwind_info, void*) {
+  MemoryWindow window;
+  Lookup lookup(local_space(), CodeAddress::interrupted(ip), window);
+  ProcedureInfo found;
+  const Found known = local_space().find_procedure(lookup, found);
+  if (!known) return negated(known.error());
+  if (!*known) return -UNW_ENOINFO;
+  std::memset(info, 0, sizeof *info);
+  fill(found, *info);
+  return need_unwind_info ? add_unwind_info(found, *info) : int{UNW_ESUCCESS};
+}
+
+void put_unwind_info(unw_addr_space_t, unw_proc_info_t* info, void*) {
+  if (info->format != UNW_INFO_FORMAT_REMOTE_TABLE_64 || !info->unwind_info) return;
+  delete static_cast<SingleTable*>(info->unwind_info);
+  info->unwind_info = nullptr;
+}
+
+int get_dyn_info_list_addr(unw_addr_space_t, unw_word_t* list, void*) {
+  *list = reinterpret_cast<std::uintptr_t>(procedure_list());
+  return UNW_ESUCCESS;
+}
+
+int access_mem(unw_addr_space_t, unw_word_t at, unw_word_t* value, int write, void*) {
+  MemoryWindow window;
+  const Arch& arch = local_space().arch;
+  if (write) {
+    const Status written = write_word(k_memory, window, at, *value, arch, "word");
+    return written ? int{UNW_ESUCCESS} : negated(written.error());
+  }
+  const auto read = read_word(k_memory, window, at, arch, "word");
+  if (!read) return negated(read.error());
+  *value = *read;
+  return UNW_ESUCCESS;
+}
+
+int access_reg(unw_addr_space_t, unw_regnum_t reg, unw_word_t* value, int write, void* context) {
+  const RegisterInfo* const info = local_space().arch.by_libunwind(reg);
+  if (!info || info->ucontext < 0 || !context) return -UNW_EBADREG;
+  std::byte* const place = static_cast<std::byte*>(context) + info->ucontext;
+  if (write)
+    std::memcpy(place, value, sizeof *value);
+  else
+    std::memcpy(value, place, sizeof *value);
+  return UNW_ESUCCESS;
+}
+
+int access_fpreg(unw_addr_space_t, unw_regnum_t, unw_fpreg_t*, int, void*) { return -UNW_EBADREG; }
+
+/// What access_reg has established, not what the cursor holds.
+int resume_context(unw_addr_space_t, unw_cursor_t*, void* context) {
+  const AddressSpace& space = local_space();
+  const RegisterFile registers = registers_from_ucontext(context, space.arch);
+  const auto sp = registers.get(space.arch.column(space.arch.sp));
+  return negated(go_on_with(space, context, sp.value_or(0)));
+}
+
+int get_proc_name(unw_addr_space_t, unw_word_t at, char* buffer, std::size_t size, unw_word_t* offset, void*) {
+  return unw_get_proc_name_by_ip(&local_handle(), at, buffer, size, offset, nullptr);
+}
+
+constinit unw_addr_space handle{{find_proc_info, put_unwind_info, get_dyn_info_list_addr, access_mem, access_reg,
+                                 access_fpreg, resume_context, get_proc_name, nullptr, nullptr, nullptr},
+                                UNW_CACHE_GLOBAL};
+
+}  // namespace
+
+unw_addr_space& local_handle() noexcept { return handle; }
+
+const AddressSpace& space_of(unw_addr_space& of) noexcept {
+  if (!is_local(of)) return static_cast<CallbackSpace&>(of);
+  return handle.policy.load(std::memory_order_relaxed) == UNW_CACHE_NONE ? local_space_without_kept_rows()
+                                                                         : local_space();
+}
+
+unw_addr_space& handle_of(const AddressSpace& space) noexcept {
+  if (&space == &local_space() || &space == &local_space_without_kept_rows()) return handle;
+  return const_cast<CallbackSpace&>(static_cast<const CallbackSpace&>(space));
+}
+
+}  // namespace jitunwind
+
+extern "C" {
+unw_addr_space_t unw_local_addr_space = &jitunwind::handle;
+JITUNWIND_LOCAL(local_addr_space)
+}

@@ -1,0 +1,505 @@
+// Address spaces made of callbacks, through libunwind's C interface.
+#include <endian.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <thread>
+
+#include "dyn_info/libunwind-dynamic.h"
+#include "tests/sdk/recording_target.h"
+
+#include <libunwind.h>
+
+namespace jitunwind::test {
+namespace {
+
+constexpr unw_word_t k_code = 0x40'0000;
+constexpr unw_word_t k_stack = 0x7fff'0000;
+
+/// Regions in host memory: push rbp; mov rbp,rsp; ...
+struct FrameOfRbp {
+  FrameOfRbp() {
+    region.insn_count = 64;
+    region.op_count = 4;
+    ops[0] = _U_dyn_op(UNW_DYN_ADD, 0, 0, UNW_X86_64_RSP, static_cast<unw_word_t>(-8));
+    ops[1] = _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, UNW_X86_64_RBP, 0);
+    ops[2] = _U_dyn_op(UNW_DYN_SAVE_REG, 0, 3, UNW_X86_64_RSP, UNW_X86_64_RBP);
+    ops[3] = _U_dyn_op(UNW_DYN_STOP, 0, 0, 0, 0);
+    info.regions = &region;
+  }
+  // A region and the directives behind its first.
+  unw_dyn_region_info_t region{};
+  unw_dyn_op_t rest[3]{};
+  unw_dyn_op_t* const ops = region.op;
+  unw_dyn_proc_info_t info{};
+};
+
+class AddressSpaces : public testing::Test {
+ protected:
+  AddressSpaces() {
+    accessors = RecordingTarget::accessors();
+    // Three frames, each 0x1000 of code apart and 0x100 of stack, the last one without a caller.
+    for (unw_word_t i = 0; i < 3; ++i) {
+      const unw_word_t rbp = k_stack + 0x100 * i;
+      target.memory[rbp] = rbp + 0x100;
+      target.memory[rbp + 8] = i == 2 ? 0 : k_code + 0x1000 * (i + 1) + 0x20;
+    }
+    target.registers = {{UNW_X86_64_RIP, k_code + 0x20},
+                        {UNW_X86_64_RSP, k_stack - 0x40},
+                        {UNW_X86_64_RBP, k_stack},
+                        {UNW_X86_64_RBX, 0xb},
+                        {UNW_X86_64_RAX, 0xa}};
+    target.find = [this](unw_word_t ip, unw_proc_info_t* info, int need) {
+      if (ip < k_code || ip >= k_code + 0x3000) return -UNW_ENOINFO;
+      info->start_ip = ip & ~unw_word_t{0xfff};
+      info->end_ip = info->start_ip + 0x40;
+      info->gp = 0;
+      info->lsda = info->handler = 0;
+      info->flags = 0;
+      if (need) describe(info);
+      return 0;
+    };
+    describe = [this](unw_proc_info_t* info) {
+      info->format = UNW_INFO_FORMAT_DYNAMIC;
+      info->unwind_info = &frame.info;
+      info->unwind_info_size = sizeof frame.info;
+    };
+  }
+  ~AddressSpaces() override {
+    EXPECT_EQ(target.mistakes, "");
+    EXPECT_TRUE(target.held.empty()) << "not put back";
+    if (space) unw_destroy_addr_space(space);
+  }
+  void create() {
+    space = unw_create_addr_space(&accessors, 0);
+    ASSERT_NE(space, nullptr);
+    target.expected_space = space;
+  }
+  int start(unw_cursor_t& cursor) {
+    if (!space) create();
+    return unw_init_remote(&cursor, space, &target);
+  }
+  static unw_word_t reg(unw_cursor_t& cursor, int number) {
+    unw_word_t value = 0;
+    EXPECT_EQ(unw_get_reg(&cursor, number, &value), 0) << number;
+    return value;
+  }
+  /// IPs of a walk, and what ended it.
+  std::pair<std::vector<unw_word_t>, int> walk() {
+    unw_cursor_t cursor;
+    EXPECT_EQ(start(cursor), 0);
+    std::vector<unw_word_t> ips;
+    int moved = 1;
+    while (moved > 0) {
+      ips.push_back(reg(cursor, UNW_REG_IP));
+      moved = unw_step(&cursor);
+    }
+    return {ips, moved};
+  }
+  static std::vector<unw_word_t> all_ips() { return {k_code + 0x20, k_code + 0x1020, k_code + 0x2020}; }
+
+  FrameOfRbp frame;
+  std::function<void(unw_proc_info_t*)> describe;
+  RecordingTarget target;
+  unw_accessors_t accessors;
+  unw_addr_space_t space = nullptr;
+};
+
+// covers: AS01 AS02 AS06 AS08 AC01 AC05 AC06 AC10 AC11
+TEST_F(AddressSpaces, AreWalkedThroughTheirCallbacks) {
+  create();
+  const unw_accessors_t passed = accessors;
+  accessors = {};
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+  EXPECT_EQ(std::memcmp(unw_get_accessors(space), &passed, sizeof passed), 0);
+  EXPECT_EQ(target.count("find"), 3u);
+  EXPECT_EQ(target.count("put"), 3u);
+  EXPECT_EQ(target.count("list"), 3u);
+  EXPECT_EQ(target.count("find without"), 0u);
+}
+
+// covers: AC01
+TEST_F(AddressSpaces, CallingFramesAreLookedUpBeforeTheirAddress) {
+  (void)walk();
+  std::vector<unw_word_t> asked;
+  for (const auto& call : target.calls)
+    if (call.what == "find") asked.push_back(call.at);
+  EXPECT_EQ(asked, (std::vector<unw_word_t>{k_code + 0x20, k_code + 0x101f, k_code + 0x201f}));
+}
+
+// covers: AS01 AS03
+TEST_F(AddressSpaces, ByteOrders) {
+  for (const int order : {0, __LITTLE_ENDIAN}) {
+    const unw_addr_space_t made = unw_create_addr_space(&accessors, order);
+    EXPECT_NE(made, nullptr);
+    unw_destroy_addr_space(made);
+  }
+  for (const int order : {__BIG_ENDIAN, __PDP_ENDIAN, 4711, -1})
+    EXPECT_EQ(unw_create_addr_space(&accessors, order), nullptr);
+  EXPECT_EQ(unw_create_addr_space(nullptr, 0), nullptr);
+}
+
+// covers: AS04
+TEST_F(AddressSpaces, AreMadeAndDestroyedByThreads) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([this] {
+      for (int k = 0; k < 200; ++k) unw_destroy_addr_space(unw_create_addr_space(&accessors, 0));
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// A program that was built with the structure of libunwind 1.6 has nothing behind it.
+// covers: AS11
+TEST_F(AddressSpaces, TheShortStructureIsNotReadBeyondItsEnd) {
+  constexpr std::size_t k_short = offsetof(unw_accessors_t, get_elf_filename);
+  static_assert(k_short == 64);
+  const auto bytes = std::make_unique<std::byte[]>(k_short);
+  std::memcpy(bytes.get(), &accessors, k_short);
+  space = UNW_OBJ(create_addr_space)(reinterpret_cast<const unw_accessors_t*>(bytes.get()), 0);
+  ASSERT_NE(space, nullptr);
+  target.expected_space = space;
+  EXPECT_EQ(unw_get_accessors(space)->get_elf_filename, nullptr);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+}
+
+// covers: AS09 AC17
+TEST_F(AddressSpaces, NeedRegisters) {
+  unw_cursor_t cursor;
+  target.registers.erase(UNW_X86_64_RIP);
+  EXPECT_EQ(start(cursor), -UNW_EBADREG);
+  target.failures["reg"] = -UNW_ENOMEM;
+  EXPECT_EQ(start(cursor), -UNW_ENOMEM);
+  EXPECT_EQ(unw_init_remote(&cursor, nullptr, &target), -UNW_EINVAL);
+  unw_get_accessors(space)->access_reg = nullptr;
+  EXPECT_EQ(start(cursor), -UNW_EINVAL);
+}
+
+// covers: AC11 RG01 AC17
+TEST_F(AddressSpaces, RegistersThatTheOwnerDoesNotHaveAreHisError) {
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_X86_64_RBX), 0xbu);
+  unw_word_t value = 0;
+  EXPECT_EQ(unw_get_reg(&cursor, UNW_X86_64_R12, &value), -UNW_EBADREG);
+  target.failures["reg"] = -UNW_EUNSPEC;
+  EXPECT_EQ(unw_get_reg(&cursor, UNW_X86_64_R12, &value), -UNW_EUNSPEC);
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_X86_64_RBX), 0xbu);
+  EXPECT_EQ(reg(cursor, UNW_REG_SP), k_stack + 16);
+  EXPECT_EQ(unw_get_reg(&cursor, UNW_X86_64_RAX, &value), -UNW_EBADREG);
+}
+
+struct Failure {
+  const char* callback;
+  int returned;
+  int expected;
+};
+class Failures : public AddressSpaces, public testing::WithParamInterface<Failure> {};
+
+/// Frames that were found stay, and what was found is put back.
+// covers: LU11 AC04 AC06 AC17
+TEST_P(Failures, ReachTheCallerAsTheyAre) {
+  create();
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  target.failures[GetParam().callback] = GetParam().returned;
+  EXPECT_EQ(unw_step(&cursor), GetParam().expected);
+  EXPECT_EQ(unw_step(&cursor), GetParam().expected);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x1020);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Callbacks, Failures,
+    testing::Values(Failure{"find", -UNW_ESTOPUNWIND, -UNW_ESTOPUNWIND}, Failure{"find", -UNW_ENOMEM, -UNW_ENOMEM},
+                    Failure{"find", -UNW_EBADVERSION, -UNW_EBADVERSION}, Failure{"find", -4711, -4711},
+                    Failure{"find", 3, -UNW_EUNSPEC}, Failure{"mem", -UNW_ENOMEM, -UNW_ENOMEM},
+                    Failure{"mem", -4711, -4711}, Failure{"mem", 1, -UNW_EUNSPEC},
+                    Failure{"list", -UNW_EINVALIDIP, -UNW_EINVALIDIP}, Failure{"list", 7, -UNW_EUNSPEC}));
+
+// covers: LU11
+TEST_F(AddressSpaces, UnknownCodeIsNoInfo) {
+  target.find = nullptr;
+  target.registers[UNW_X86_64_RBP] = 0;
+  EXPECT_EQ(walk(), (std::pair{std::vector<unw_word_t>{k_code + 0x20}, -UNW_ENOINFO}));
+}
+
+// covers: AC02 PI02 PI07
+TEST_F(AddressSpaces, ProceduresAreAskedForWithoutUnwindInfo) {
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  unw_proc_info_t info;
+  ASSERT_EQ(unw_get_proc_info(&cursor, &info), 0);
+  EXPECT_EQ(info.start_ip, k_code);
+  EXPECT_EQ(info.end_ip, k_code + 0x40);
+  EXPECT_EQ(info.handler, 0u);
+  ASSERT_EQ(unw_get_proc_info_by_ip(space, k_code + 0x1001, &info, &target), 0);
+  EXPECT_EQ(info.start_ip, k_code + 0x1000);
+  EXPECT_EQ(unw_get_proc_info_by_ip(space, 0x10, &info, &target), -UNW_ENOINFO);
+  target.failures["find without"] = -UNW_EBADVERSION;
+  EXPECT_EQ(unw_get_proc_info_by_ip(space, k_code, &info, &target), -UNW_EBADVERSION);
+  EXPECT_EQ(target.count("find"), 0u);
+  EXPECT_EQ(target.count("put"), 0u);
+}
+
+// covers: AC14 AC15 PI12
+TEST_F(AddressSpaces, NamesAreTheOwners) {
+  target.name = "procedure";
+  target.name_at = k_code - 0x60;
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  std::array<char, 32> name;
+  unw_word_t offset = 0;
+  for (const std::size_t size : {10u, 11u}) {
+    ASSERT_EQ(unw_get_proc_name(&cursor, name.data(), size, &offset), 0);
+    EXPECT_STREQ(name.data(), "procedure");
+    EXPECT_EQ(offset, 0x80u);
+  }
+  EXPECT_EQ(unw_get_proc_name(&cursor, name.data(), 9, nullptr), -UNW_ENOMEM);
+  EXPECT_STREQ(name.data(), "procedur");
+  ASSERT_EQ(unw_get_proc_name_by_ip(space, k_code + 1, name.data(), name.size(), &offset, &target), 0);
+  EXPECT_EQ(offset, 0x61u);
+  target.failures["name"] = -UNW_EUNSPEC;
+  EXPECT_EQ(unw_get_proc_name(&cursor, name.data(), name.size(), &offset), -UNW_EUNSPEC);
+  unw_get_accessors(space)->get_proc_name = nullptr;
+  EXPECT_EQ(unw_get_proc_name(&cursor, name.data(), name.size(), &offset), -UNW_ENOINFO);
+  EXPECT_STREQ(name.data(), "");
+}
+
+struct WrittenList {
+  explicit WrittenList(RecordingTarget& target, unw_word_t start, unw_word_t end) {
+    // unw_dyn_info_t and, behind it, its name; the target has our word size and byte order.
+    constexpr unw_word_t k_descriptor = 0x20000;
+    const std::array<unw_word_t, 10> words{0, 0, start, end, 0, UNW_INFO_FORMAT_DYNAMIC, k_descriptor + 80, 0, 0, 0};
+    for (std::size_t i = 0; i < words.size(); ++i) target.memory[k_descriptor + 8 * i] = words[i];
+    std::memcpy(&target.memory[k_descriptor + 80], "listed", 7);
+    target.memory[k_head] = 1;
+    target.memory[k_head + 8] = k_descriptor;
+    target.list = k_head;
+  }
+  static constexpr unw_word_t k_head = 0x21000;
+};
+
+/// The list comes first, and its procedure has no frame at all: its caller is in front of the others.
+// covers: AC07 DY48
+TEST_F(AddressSpaces, ListedProceduresComeFirst) {
+  const WrittenList list(target, k_code, k_code + 0x40);
+  target.memory[k_stack - 0x40] = k_code + 0x1020;
+  const std::vector<unw_word_t> ips{k_code + 0x20, k_code + 0x1020, k_code + 0x1020, k_code + 0x2020};
+  EXPECT_EQ(walk(), (std::pair{ips, 0}));
+  EXPECT_EQ(target.count("find"), 3u);
+  std::array<char, 32> name;
+  unw_word_t offset = 0;
+  ASSERT_EQ(unw_get_proc_name_by_ip(space, k_code + 5, name.data(), name.size(), &offset, &target), 0);
+  EXPECT_STREQ(name.data(), "listed");
+  EXPECT_EQ(offset, 5u);
+}
+
+// covers: AC07 AC09
+TEST_F(AddressSpaces, WithoutListNoneIsRead) {
+  EXPECT_EQ(walk().second, 0);
+  for (const auto& call : target.calls) EXPECT_FALSE(call.what == "mem" && call.at < 0x1000);
+  target.failures["list"] = -UNW_ENOINFO;
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+  unw_get_accessors(space)->get_dyn_info_list_addr = nullptr;
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+}
+
+// covers: AC08 CA01 CA02 CA04
+TEST_F(AddressSpaces, ThePolicySaysWhetherTheListsAddressIsKept) {
+  const WrittenList list(target, 0x10, 0x20);
+  const auto asked = [&] {
+    target.calls.clear();
+    EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+    return target.count("list");
+  };
+  EXPECT_EQ(asked(), 3u);
+  EXPECT_EQ(asked(), 3u);
+  for (const auto policy : {UNW_CACHE_GLOBAL, UNW_CACHE_PER_THREAD}) {
+    ASSERT_EQ(unw_set_caching_policy(space, UNW_CACHE_NONE), 0);
+    ASSERT_EQ(unw_set_caching_policy(space, policy), 0);
+    EXPECT_EQ(asked(), 1u);
+    EXPECT_EQ(asked(), 0u);
+    ASSERT_EQ(unw_set_caching_policy(space, policy), 0);
+    EXPECT_EQ(asked(), 0u);
+    unw_flush_cache(space, 0, 0);
+    EXPECT_EQ(asked(), 1u);
+    unw_flush_cache(space, k_code, k_code + 1);
+    EXPECT_EQ(asked(), 1u);
+  }
+  EXPECT_EQ(unw_set_caching_policy(space, static_cast<unw_caching_policy_t>(3)), -UNW_EINVAL);
+  EXPECT_EQ(unw_set_caching_policy(nullptr, UNW_CACHE_NONE), -UNW_EINVAL);
+}
+
+/// The CIE and the FDE of each procedure as an assembler makes them: CFA = rbp+16.
+class TableFormats : public AddressSpaces {
+ protected:
+  static constexpr unw_word_t k_section = 0x30000;
+
+  void put_section() {
+    static const unsigned char cie[] = {0x14, 0,    0,  0, 0,    0,    0,    0,  1,    'z', 'R',  0,
+                                        1,    0x78, 16, 1, 0x00, 0x0c, 0x06, 16, 0x90, 1,   0x86, 2};
+    std::vector<unsigned char> bytes(cie, cie + sizeof cie);
+    for (unw_word_t i = 0; i < 3; ++i) {
+      fdes[i] = k_section + bytes.size();
+      const unw_word_t range[] = {k_code + 0x1000 * i, 0x40};
+      std::array<unsigned char, 32> fde{0x1c};
+      const auto back = static_cast<std::uint32_t>(bytes.size() + 4);
+      std::memcpy(&fde[4], &back, 4);
+      std::memcpy(&fde[8], range, sizeof range);
+      bytes.insert(bytes.end(), fde.begin(), fde.end());
+    }
+    bytes.resize((bytes.size() + 15) & ~std::size_t{7});
+    put(k_section, bytes.data(), bytes.size());
+  }
+  void put(unw_word_t at, const void* bytes, std::size_t size) {
+    for (std::size_t i = 0; i < size; i += 8)
+      std::memcpy(&target.memory[at + i], static_cast<const char*>(bytes) + i, std::min<std::size_t>(8, size - i));
+  }
+  template <class T>
+  std::array<T, 6> pairs(unw_word_t start_base, unw_word_t fde_base) const {
+    std::array<T, 6> out;
+    for (std::size_t i = 0; i < 3; ++i) {
+      out[2 * i] = static_cast<T>(k_code + 0x1000 * i - start_base);
+      out[2 * i + 1] = static_cast<T>(fdes[i] - fde_base);
+    }
+    return out;
+  }
+  void use(int format, const void* info, int size) {
+    describe = [=](unw_proc_info_t* found) {
+      found->format = format;
+      found->unwind_info = const_cast<void*>(info);
+      found->unwind_info_size = size;
+    };
+  }
+
+  std::array<unw_word_t, 3> fdes{};
+};
+
+/// Whoever looks tables up in a target need not copy them.
+// covers: AC03 AC05 DY42 DY43 DY44 DY45
+TEST_F(TableFormats, FromCallbacksAreWalked) {
+  put_section();
+  auto near = pairs<std::int32_t>(k_section, k_section);
+  auto by_start = pairs<std::int32_t>(0, k_section);
+  auto wide = pairs<std::int64_t>(0, 0);
+  put(0x50000, near.data(), sizeof near);
+  put(0x51000, by_start.data(), sizeof by_start);
+  put(0x52000, wide.data(), sizeof wide);
+
+  unw_dyn_table_info_t table{0, k_section, sizeof near / 8, reinterpret_cast<unw_word_t*>(near.data())};
+  use(UNW_INFO_FORMAT_TABLE, &table, sizeof table);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+  unw_dyn_remote_table_info_t remote{0, k_section, sizeof near / 8, 0x50000};
+  use(UNW_INFO_FORMAT_REMOTE_TABLE, &remote, sizeof remote);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+  remote = {0, 0, sizeof wide / 8, 0x52000};
+  use(UNW_INFO_FORMAT_REMOTE_TABLE_64, &remote, sizeof remote);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+  EXPECT_EQ(target.count("find"), 9u);
+  EXPECT_EQ(target.count("put"), 9u);
+}
+
+// covers: AC05
+TEST_F(TableFormats, UnusableAnswersAreErrors) {
+  unw_cursor_t cursor;
+  const auto step = [&] {
+    EXPECT_EQ(start(cursor), 0);
+    return unw_step(&cursor);
+  };
+  use(UNW_INFO_FORMAT_DYNAMIC, nullptr, sizeof(unw_dyn_proc_info_t));
+  EXPECT_EQ(step(), -UNW_EINVAL);
+  for (const int size : {-1, 0, 8, 31}) {
+    use(UNW_INFO_FORMAT_DYNAMIC, &frame.info, size);
+    EXPECT_EQ(step(), -UNW_EINVAL) << size;
+  }
+  for (const int format : {-1, static_cast<int>(UNW_INFO_FORMAT_ARM_EXIDX), 99}) {
+    use(format, &frame.info, sizeof frame.info);
+    EXPECT_EQ(step(), -UNW_EINVAL) << format;
+  }
+  unw_dyn_remote_table_info_t nowhere{0, 0, 8, 0x666000};
+  use(UNW_INFO_FORMAT_REMOTE_TABLE, &nowhere, sizeof nowhere);
+  target.unreadable = -4711;
+  EXPECT_EQ(step(), -4711);
+  EXPECT_EQ(target.count("put"), target.count("find"));
+}
+
+// covers: RG01
+TEST_F(AddressSpaces, WritesGoToWhereARegisterIs) {
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBX, 0x123), 0);
+  EXPECT_EQ(target.registers[UNW_X86_64_RBX], 0x123u);
+  ASSERT_GT(unw_step(&cursor), 0);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBX, 0x124), 0);
+  EXPECT_EQ(target.registers[UNW_X86_64_RBX], 0x124u);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBP, 0x125), 0);
+  EXPECT_EQ(target.memory[k_stack], 0x125u);
+  EXPECT_EQ(reg(cursor, UNW_X86_64_RBP), 0x125u);
+  target.failures["mem"] = -UNW_EUNSPEC;
+  EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBP, 0x126), -UNW_EUNSPEC);
+  target.failures["reg"] = -4711;
+  EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBX, 0x126), -4711);
+}
+
+/// Registers that are right already are not written.
+// covers: RS05 AC13
+TEST_F(AddressSpaces, ResumeEstablishesTheFrameAndAsksOnce) {
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_REG_EH, 42), 0);
+  target.calls.clear();
+  EXPECT_EQ(unw_resume(&cursor), 0);
+  EXPECT_EQ(target.registers[UNW_X86_64_RIP], k_code + 0x1020);
+  EXPECT_EQ(target.registers[UNW_X86_64_RSP], k_stack + 16);
+  EXPECT_EQ(target.registers[UNW_X86_64_RBP], k_stack + 0x100);
+  EXPECT_EQ(target.registers[UNW_X86_64_RAX], 42u);
+  EXPECT_EQ(target.registers[UNW_X86_64_RBX], 0xbu);
+  EXPECT_EQ(target.count("reg", true), 4u);
+  EXPECT_EQ(target.count("resume"), 1u);
+  EXPECT_EQ(target.calls.back().what, "resume");
+}
+
+// covers: RS05 RS06
+TEST_F(AddressSpaces, ResumeFailsWithTheCallbacksWords) {
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  target.failures["resume"] = -4711;
+  EXPECT_EQ(unw_resume(&cursor), -4711);
+  target.failures["reg"] = -UNW_ENOMEM;
+  EXPECT_EQ(unw_resume(&cursor), -UNW_ENOMEM);
+  unw_get_accessors(space)->resume = nullptr;
+  target.calls.clear();
+  EXPECT_EQ(unw_resume(&cursor), -UNW_EINVAL);
+  EXPECT_TRUE(target.calls.empty());
+}
+
+/// Of two targets at once each answers for itself.
+// covers: AS10
+TEST_F(AddressSpaces, OfSeveralTargetsDoNotMix) {
+  unw_cursor_t cursor, other_cursor;
+  ASSERT_EQ(start(cursor), 0);
+  RecordingTarget other;
+  other.memory = target.memory;
+  other.registers = target.registers;
+  other.find = target.find;
+  other.memory[k_stack + 8] = k_code + 0x2020;
+  unw_accessors_t same = RecordingTarget::accessors();
+  const unw_addr_space_t second = unw_create_addr_space(&same, 0);
+  other.expected_space = second;
+  ASSERT_EQ(unw_init_remote(&other_cursor, second, &other), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  ASSERT_GT(unw_step(&other_cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x1020);
+  EXPECT_EQ(reg(other_cursor, UNW_REG_IP), k_code + 0x2020);
+  unw_destroy_addr_space(second);
+  EXPECT_EQ(other.mistakes, "");
+}
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,118 @@
+// This process through accessors.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "tests/support/jit_frame.h"
+
+#include <libunwind.h>
+
+namespace jitunwind::test {
+namespace {
+
+std::vector<unw_word_t> ips_of(unw_cursor_t& cursor) {
+  std::vector<unw_word_t> ips;
+  int moved = 1;
+  while (moved > 0) {
+    unw_word_t ip = 0;
+    EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &ip), 0);
+    ips.push_back(ip);
+    moved = unw_step(&cursor);
+  }
+  EXPECT_EQ(moved, 0);
+  return ips;
+}
+
+struct Walks {
+  std::vector<unw_word_t> local, remote, wrapped;
+};
+
+/// The same stack three ways; the third one knows this process only by its callbacks.
+void walk_in_three_ways(Walks& walks) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  ASSERT_EQ(unw_init_local(&cursor, &context), 0);
+  walks.local = ips_of(cursor);
+  ASSERT_EQ(unw_init_remote(&cursor, unw_local_addr_space, &context), 0);
+  walks.remote = ips_of(cursor);
+  const unw_addr_space_t wrapped = unw_create_addr_space(unw_get_accessors(unw_local_addr_space), 0);
+  ASSERT_NE(wrapped, nullptr);
+  ASSERT_EQ(unw_init_remote(&cursor, wrapped, &context), 0);
+  walks.wrapped = ips_of(cursor);
+  unw_destroy_addr_space(wrapped);
+}
+
+// covers: AS06 AS07
+TEST(LocalAccessors, WalkAsTheLocalSpaceDoes) {
+  const JitFrame frame;
+  Walks walks;
+  frame(
+      [](void* into) -> void* {
+        walk_in_three_ways(*static_cast<Walks*>(into));
+        return nullptr;
+      },
+      &walks);
+  EXPECT_GT(walks.local.size(), 5u);
+  EXPECT_EQ(walks.local, walks.remote);
+  EXPECT_EQ(walks.local, walks.wrapped);
+}
+
+// covers: AS05 AS06
+TEST(LocalAccessors, AreNeverMissing) {
+  EXPECT_NE(unw_get_accessors(unw_local_addr_space), nullptr);
+  EXPECT_NE(unw_get_accessors(nullptr), nullptr);
+  unw_destroy_addr_space(unw_local_addr_space);
+  EXPECT_NE(unw_get_accessors(unw_local_addr_space)->access_mem, nullptr);
+}
+
+TEST(LocalAccessors, ReadAndWriteWithoutFaulting) {
+  const unw_accessors_t& a = *unw_get_accessors(unw_local_addr_space);
+  static unw_word_t word = 5;
+  unw_word_t value = 0;
+  EXPECT_EQ(a.access_mem(unw_local_addr_space, reinterpret_cast<unw_word_t>(&word), &value, 0, nullptr), 0);
+  EXPECT_EQ(value, 5u);
+  value = 6;
+  EXPECT_EQ(a.access_mem(unw_local_addr_space, reinterpret_cast<unw_word_t>(&word), &value, 1, nullptr), 0);
+  EXPECT_EQ(word, 6u);
+  EXPECT_LT(a.access_mem(unw_local_addr_space, 8, &value, 0, nullptr), 0);
+  EXPECT_LT(a.access_mem(unw_local_addr_space, 8, &value, 1, nullptr), 0);
+}
+
+// covers: PI07 PI12
+TEST(LocalAccessors, KnowCodeThatIsNotOnTheStack) {
+  const JitFrame frame;
+  unw_proc_info_t info;
+  const unw_word_t start = frame.start();
+  ASSERT_EQ(unw_get_proc_info_by_ip(unw_local_addr_space, start + 1, &info, nullptr), 0);
+  EXPECT_EQ(info.start_ip, start);
+  std::array<char, 64> name;
+  unw_word_t offset = 0;
+  ASSERT_EQ(unw_get_proc_name_by_ip(unw_local_addr_space, start + 1, name.data(), name.size(), &offset, nullptr), 0);
+  EXPECT_STREQ(name.data(), "jit_frame");
+  EXPECT_EQ(offset, 1u);
+  EXPECT_EQ(unw_get_proc_info_by_ip(unw_local_addr_space, 16, &info, nullptr), -UNW_ENOINFO);
+}
+
+/// Rows that are kept are an affair of speed alone.
+// covers: CA01 CA02 CA05
+TEST(LocalAccessors, PoliciesAndFlushesChangeNoWalk) {
+  Walks expected;
+  walk_in_three_ways(expected);
+  for (const auto policy : {UNW_CACHE_NONE, UNW_CACHE_PER_THREAD, UNW_CACHE_GLOBAL}) {
+    ASSERT_EQ(unw_set_caching_policy(unw_local_addr_space, policy), 0);
+    for (const bool flush : {false, true}) {
+      if (flush) unw_flush_cache(unw_local_addr_space, 0, 0);
+      Walks again;
+      walk_in_three_ways(again);
+      // The innermost address is that of another call of this function.
+      const auto behind = [](const std::vector<unw_word_t>& ips) { return std::vector(ips.begin() + 2, ips.end()); };
+      EXPECT_EQ(behind(again.local), behind(expected.local));
+      EXPECT_EQ(behind(again.local), behind(again.wrapped));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test

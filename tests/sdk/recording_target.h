@@ -1,0 +1,120 @@
+// A target behind accessors that write down how they are called, and fail when they are told to.
+#pragma once
+
+#include <libunwind.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace jitunwind::test {
+
+class RecordingTarget {
+ public:
+  static RecordingTarget& of(void* argument) { return *static_cast<RecordingTarget*>(argument); }
+
+  struct Call {
+    std::string what;
+    unw_word_t at = 0;  ///< address, or register number
+    bool write = false;
+    bool operator==(const Call&) const = default;
+  };
+
+  static unw_accessors_t accessors() {
+    unw_accessors_t a{};
+    a.find_proc_info = [](unw_addr_space_t as, unw_word_t ip, unw_proc_info_t* info, int need, void* argument) {
+      RecordingTarget& t = of(argument);
+      if (const int failed = t.enter(as, {need ? "find" : "find without", ip, false})) return failed;
+      if (!t.find) return -UNW_ENOINFO;
+      std::memset(info, 0x5a, sizeof *info);
+      const int returned = t.find(ip, info, need);
+      if (returned == 0 && need) t.held.push_back(*info);
+      return returned;
+    };
+    a.put_unwind_info = [](unw_addr_space_t as, unw_proc_info_t* info, void* argument) {
+      RecordingTarget& t = of(argument);
+      (void)t.enter(as, {"put", info->start_ip, false});
+      if (t.held.empty() || std::memcmp(&t.held.back(), info, sizeof *info) != 0)
+        t.mistakes += "put of what was not found; ";
+      else
+        t.held.pop_back();
+    };
+    a.get_dyn_info_list_addr = [](unw_addr_space_t as, unw_word_t* list, void* argument) {
+      RecordingTarget& t = of(argument);
+      if (const int failed = t.enter(as, {"list", 0, false})) return failed;
+      *list = t.list;
+      return 0;
+    };
+    a.access_mem = [](unw_addr_space_t as, unw_word_t at, unw_word_t* value, int write, void* argument) {
+      RecordingTarget& t = of(argument);
+      if (at % sizeof *value != 0) t.mistakes += "memory that is not aligned; ";
+      if (const int failed = t.enter(as, {"mem", at, write != 0})) return failed;
+      if (write) return t.memory[at] = *value, 0;
+      const auto found = t.memory.find(at);
+      if (found == t.memory.end()) return t.unreadable;
+      *value = found->second;
+      return 0;
+    };
+    a.access_reg = [](unw_addr_space_t as, unw_regnum_t reg, unw_word_t* value, int write, void* argument) {
+      RecordingTarget& t = of(argument);
+      if (const int failed = t.enter(as, {"reg", static_cast<unw_word_t>(reg), write != 0})) return failed;
+      if (write) return t.registers[reg] = *value, 0;
+      const auto found = t.registers.find(reg);
+      if (found == t.registers.end()) return -UNW_EBADREG;
+      *value = found->second;
+      return 0;
+    };
+    a.access_fpreg = [](unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t*, int write, void* argument) {
+      (void)of(argument).enter(as, {"fpreg", static_cast<unw_word_t>(reg), write != 0});
+      return -UNW_EBADREG;
+    };
+    a.resume = [](unw_addr_space_t as, unw_cursor_t*, void* argument) {
+      return of(argument).enter(as, {"resume", 0, false});
+    };
+    a.get_proc_name = [](unw_addr_space_t as, unw_word_t at, char* buffer, size_t size, unw_word_t* offset,
+                         void* argument) {
+      RecordingTarget& t = of(argument);
+      if (const int failed = t.enter(as, {"name", at, false})) return failed;
+      if (t.name.empty()) return -UNW_ENOINFO;
+      *offset = at - t.name_at;
+      const bool fits = t.name.size() < size;
+      const std::size_t kept = fits ? t.name.size() : size - 1;
+      std::memcpy(buffer, t.name.data(), kept);
+      buffer[kept] = '\0';
+      return fits ? 0 : -UNW_ENOMEM;
+    };
+    return a;
+  }
+
+  std::size_t count(const std::string& what, bool write = false) const {
+    std::size_t n = 0;
+    for (const Call& call : calls) n += call.what == what && call.write == write;
+    return n;
+  }
+
+  unw_addr_space_t expected_space = nullptr;
+  std::map<unw_word_t, unw_word_t> memory;  ///< words
+  int unreadable = -UNW_EINVAL;
+  std::map<int, unw_word_t> registers;
+  std::function<int(unw_word_t, unw_proc_info_t*, int)> find;
+  unw_word_t list = 0;
+  std::string name;
+  unw_word_t name_at = 0;
+  std::map<std::string, int> failures;  ///< what the callback of a name returns
+
+  std::vector<Call> calls;
+  std::vector<unw_proc_info_t> held;
+  std::string mistakes;
+
+ private:
+  int enter(unw_addr_space_t space, const Call& call) {
+    if (space != expected_space) mistakes += call.what + " with another space; ";
+    calls.push_back(call);
+    const auto failure = failures.find(call.what);
+    return failure == failures.end() ? 0 : failure->second;
+  }
+};
+
+}  // namespace jitunwind::test
