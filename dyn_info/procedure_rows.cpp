@@ -65,8 +65,9 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
   return out.fde.range.contains(at);
 }
 
-Found table_row(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
-                FrameRow& out) noexcept {
+/// Apart from directives: their stacks must not add up.
+[[gnu::noinline]] Found table_row(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
+                                  FrameRow& out) noexcept {
   TableEntry entry(info, lookup.space.arch);
   const Found found = find_entry(info, parts, at, lookup.window, entry);
   if (!found || !*found) return found;
@@ -188,7 +189,8 @@ constexpr LocalRegionReader k_host_regions;
 class OneProcedure final : public Procedures {
  public:
   explicit OneProcedure(const unw_dyn_info_t& info) noexcept : info_(info) {}
-  Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row, DirectiveOutcome& outcome) const noexcept override {
+  [[gnu::noinline]] Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row,
+                                          DirectiveOutcome& outcome) const noexcept override {
     if (at != lookup.at.lookup()) return RowAnswer::none;  // where an alias leads
     std::array<std::byte, 4096> buffer;
     const Memory& target = lookup.space.memory;
