@@ -108,9 +108,9 @@ typedef struct unw_save_loc {
   unw_tdep_save_loc_t extra;
 } unw_save_loc_t;
 
-/* How a target is looked at. The first argument is the address space, the last one what unw_init_remote was given, which
-   the library never looks at. All but put_unwind_info return 0 or a negative unw_error_t, which reaches the caller of
-   the library as it is. Members that may be null are said so. */
+/* How a target is looked at. The first argument is the address space, the last one what unw_init_remote was given,
+   which the library never looks at. All but put_unwind_info return 0 or a negative unw_error_t, which reaches the
+   caller of the library as it is. Members that may be null are said so. */
 typedef struct unw_accessors {
   /* The procedure that covers ip, which of a frame that has called another is the address before its own. Without
      need_unwind_info format, unwind_info and unwind_info_size are not looked at; with it, unwind_info leads to the
@@ -129,8 +129,8 @@ typedef struct unw_accessors {
   int (*access_fpreg)(unw_addr_space_t, unw_regnum_t, unw_fpreg_t* value, int write, void*);
   /* Lets the target go on. Its state has been established by the other callbacks. May be null: unw_resume fails. */
   int (*resume)(unw_addr_space_t, unw_cursor_t*, void*);
-  /* Name of a procedure that is not in the list of registered ones, NUL-terminated, and the distance of the address from
-     its start. -UNW_ENOMEM: the name was cut to size - 1 bytes. May be null. */
+  /* Name of a procedure that is not in the list of registered ones, NUL-terminated, and the distance of the address
+     from its start. -UNW_ENOMEM: the name was cut to size - 1 bytes. May be null. */
   int (*get_proc_name)(unw_addr_space_t, unw_word_t address, char* buffer, size_t size, unw_word_t* offset, void*);
   /* These are newer than libunwind 1.6 and may be null. */
   int (*get_elf_filename)(unw_addr_space_t, unw_word_t, char* buffer, size_t size, unw_word_t* offset, void*);
@@ -268,8 +268,8 @@ extern void unw_flush_cache(unw_addr_space_t space, unw_word_t lo, unw_word_t hi
 /* As unw_get_proc_info and unw_get_proc_name, for any code; argument as for unw_init_remote, NULL for this process.
    Signal-safe for this process. */
 extern int unw_get_proc_info_by_ip(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* info, void* argument);
-extern int unw_get_proc_name_by_ip(unw_addr_space_t space, unw_word_t ip, char* buffer, size_t size,
-                                   unw_word_t* offset, void* argument);
+extern int unw_get_proc_name_by_ip(unw_addr_space_t space, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
+                                   void* argument);
 
 /* Return addresses of the calling function's stack, the caller's own first; how many were written. Signal-safe. */
 extern int unw_backtrace(void** addresses, int size);
