@@ -50,8 +50,8 @@ Status directive_row(const unw_dyn_info_t& info, const Arch& arch, CodeAddress a
                      FrameRow& out) noexcept;
 
 /// The row at lookup.at of a procedure whose descriptor is in host memory, with regions and the pairs of format TABLE;
-/// the pairs of other tables, FDEs and CIEs are in lookup.space's memory. ALIAS is looked up in lookup.space. False: its
-/// table has no FDE for the address. Signal-safe where the memory is; no allocation.
+/// the pairs of other tables, FDEs and CIEs are in lookup.space's memory. ALIAS is looked up in lookup.space. False:
+/// its table has no FDE for the address. Signal-safe where the memory is; no allocation.
 Found described_row(const unw_dyn_info_t& info, Lookup& lookup, FrameRow& out) noexcept;
 
 /// ALIAS may lead to code that is described by ALIAS, so often at most.

@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include "unwind_core/address.h"
-
 namespace jitunwind::eh {
 namespace {
 
@@ -38,6 +36,20 @@ void* function_of_owner(const _Unwind_Context* context, const char* name) noexce
   if (void* const owner = first == 0 ? nullptr : object_at(first))
     if (void* const found = ::dlsym(owner, name)) return found;
   return other_function(name);
+}
+
+bool find_fde_of_others(Addr at, ForeignFde& out) noexcept {
+  // libgcc, unwind-dw2-fde.h: struct dwarf_eh_bases.
+  struct Bases {
+    void* text;
+    void* data;
+    void* function;
+  } bases{};
+  const auto find = reinterpret_cast<const void* (*)(void*, Bases*)>(other_function("_Unwind_Find_FDE"));
+  const void* const fde = find ? find(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &bases) : nullptr;
+  const auto address = [](const void* p) { return Addr{reinterpret_cast<std::uintptr_t>(p)}; };
+  out = {address(fde), address(bases.text), address(bases.data)};
+  return fde != nullptr;
 }
 
 }  // namespace jitunwind::eh

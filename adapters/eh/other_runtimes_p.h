@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "unwind_core/address.h"
+
 namespace jitunwind::eh {
 
 /// What another runtime calls `name`, a function of the exception ABI: libgcc_s, or else the next in search order after
@@ -12,6 +14,15 @@ namespace jitunwind::eh {
 void* other_function(const char* name) noexcept;
 /// The same of the runtime that made `context`.
 void* function_of_owner(const _Unwind_Context* context, const char* name) noexcept;
+
+struct ForeignFde {
+  Addr fde = 0;
+  Addr text_base = 0;
+  Addr data_base = 0;
+};
+/// Call frame information that only another runtime knows, by its _Unwind_Find_FDE(). False: it knows none. Takes its
+/// lock.
+bool find_fde_of_others(Addr at, ForeignFde& out) noexcept;
 
 /// Exceptions in flight carry their runtime's notes in two private words. In ours the first one has these upper bits,
 /// which no address has; below them the stop function of a forced unwind, 0 for an exception that was raised. The

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <span>
 
+#include "adapters/eh/other_runtimes_p.h"
 #include "unwind_core/context.h"
 #include "unwind_core/page_p.h"
 #include "unwind_core/resume.h"
+#include "unwind_core/sources/cfi.h"
 
 namespace jitunwind::eh {
 
@@ -102,11 +104,28 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
   Lookup asked = lookup();
   const Found row = space_->find_row(asked, *row_);
   if (!row) return fail(row.error());
-  if (!*row || is_guess(row_->origin)) return Known::end;
+  if (!*row || is_guess(row_->origin)) return look_at_frames_of_others();
   const Found procedure = space_->find_procedure(asked, procedure_);
   if (!procedure) return fail(procedure.error());
   if (!asked.about_other_code) keep(question);
   return Known::found;
+}
+
+/// What programs tell libgcc by __register_frame(), it alone knows. Asked last, since that takes its lock; never kept,
+/// since nobody says when it ends.
+UnwindFrame::Known UnwindFrame::look_at_frames_of_others() noexcept {
+  ForeignFde found;
+  if (!find_fde_of_others(address_.lookup(), found)) return Known::end;
+  CfiContext context{space_->arch};
+  context.text_base = found.text_base;
+  context.data_base = found.data_base;
+  MemoryView bytes(space_->memory, window_, {});
+  const auto fde = read_fde(bytes, context, found.fde);
+  if (!fde) return fail(fde.error());
+  if (const Status row = row_at(*fde, context, address_.lookup(), *row_); !row) return fail(row.error());
+  row_->origin = RowOrigin::eh_frame;
+  const Status described = describe(*fde, space_->arch, space_->memory, window_, procedure_);
+  return described ? Known::found : fail(described.error());
 }
 
 template <class C, class Row>

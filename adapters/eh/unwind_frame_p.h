@@ -53,6 +53,7 @@ class UnwindFrame : public StackPosition {
   Known fail(const Error& error) noexcept;
   bool look_at_known(const KeptRows::Question& question) noexcept;
   void keep(const KeptRows::Question& question) const noexcept;
+  Known look_at_frames_of_others() noexcept;
   /// For either kind of caller; one whose pc is 0 is the end of the stack.
   template <class C, class Row>
   Known go_on_to(const C& caller, const Row& row) noexcept;

@@ -136,6 +136,16 @@ TEST(CppPrograms, UnderLibcxx) {
 }
 #endif
 
+/// __register_frame() is libgcc's, and what it is told nobody else knows.
+// covers: EX01
+TEST(FramesOfOthers, ArePassedAsByLibgcc) {
+  const std::string expected = "caught thrown, destroyed 2\ncaught thrown, destroyed 4\ncaught thrown, destroyed 6\n";
+  EXPECT_EQ(run(OTHERS_FRAMES_LIBGCC).text, expected);
+  const Ended own = run(OTHERS_FRAMES_OWN);
+  EXPECT_EQ(own.status, 0);
+  EXPECT_EQ(own.text, expected);
+}
+
 void expect_death(const std::string& scenario, const std::string& why) {
   const Ended ended = run(std::string(FAILURES) + " " + scenario);
   EXPECT_EQ(ended.status, 128 + SIGABRT) << ended.text;

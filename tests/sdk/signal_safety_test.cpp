@@ -11,6 +11,7 @@
 #include <time.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -125,7 +126,7 @@ TEST(SignalSafety, AWalkNeedsLessThan16KiBOfStack) {
 }
 #endif
 
-std::atomic<unsigned> g_walks{0}, g_incomplete{0}, g_frames{0};
+std::atomic<unsigned> g_walks{0}, g_incomplete{0}, g_frames{0}, g_other_lengths{0};
 timer_t g_timer{};
 
 /// One shot, so that a machine slower than the interval still gets on.
@@ -140,6 +141,11 @@ void on_profile(int, siginfo_t*, void* context) {
   unw_init_local2(&cursor, static_cast<ucontext_t*>(context), UNW_INIT_SIGNAL_FRAME);
   const Answers answers = walk_all(cursor);
   ++g_walks;
+  std::array<void*, 256> addresses;
+  const int listed = unw_backtrace2(addresses.data(), 256, static_cast<ucontext_t*>(context), UNW_INIT_SIGNAL_FRAME);
+  if (listed != std::min(answers.frames, 256)) ++g_other_lengths;
+  if (unw_backtrace(addresses.data(), 256) < 2) ++g_other_lengths;
+  if (g_walks % 16 == 0) unw_flush_cache(unw_local_addr_space, 0, 0);
   g_frames += static_cast<unsigned>(answers.frames);
   if (answers.last != 0) {
     unw_word_t pc = 0;
@@ -157,7 +163,7 @@ void on_profile(int, siginfo_t*, void* context) {
 
 /// A walk every 100 microseconds inside malloc, free, dlopen, dlclose and the C library's own code, while another
 /// thread loads and unloads a library.
-// covers: SF01 SF02
+// covers: SF01 SF02 SF03 SF06
 TEST(SignalSafety, ProfilingMallocAndDlopen) {
   struct sigaction action {
   }, old{};
@@ -197,6 +203,7 @@ TEST(SignalSafety, ProfilingMallocAndDlopen) {
   EXPECT_GT(g_walks, 100u);
   EXPECT_GT(rounds, 10u);
   EXPECT_EQ(g_incomplete, 0u) << "of " << g_walks;
+  EXPECT_EQ(g_other_lengths, 0u) << "of " << g_walks;
   EXPECT_GT(g_frames, 4 * g_walks);
 }
 
