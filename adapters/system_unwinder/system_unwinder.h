@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "unwind_core/error.h"
 
@@ -32,6 +33,27 @@ SystemUnwinderStatus system_unwinder_status() noexcept;
 
 /// "interposed". Never null. Signal-safe.
 const char* path_name(SystemUnwinderPath path) noexcept;
+
+/// Where an exception would not get on.
+struct StoppedAt {
+  enum class Kind : std::uint8_t {
+    nowhere,       ///< the unwinder knows every frame: nobody catches, or a personality routine has ended the search
+    unknown_code,  ///< nothing describes the code: its procedure was cancelled, or never registered
+    refused,       ///< a registered procedure, of which the unwinder was not or could not be told: `reason`
+    broken,        ///< who called this frame cannot be told: `reason`
+  };
+  Kind kind = Kind::nowhere;
+  std::uint32_t frame = 0;  ///< 0 is the caller's
+  std::uint64_t pc = 0;
+  Error reason{};
+  /// One line that names the frame. Allocates.
+  std::string text() const;
+};
+
+/// The first frame, from the caller's up, that the unwinder of the C++ run-time does not know. For terminate handlers:
+/// there the stack is still the one that the exception was thrown on. No allocation; signal-safe as far as the unwinder
+/// is.
+StoppedAt why_stopped() noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

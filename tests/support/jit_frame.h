@@ -34,6 +34,15 @@ class JitFrame {
     builder.row_at(0, row);
     make(builder);
   }
+  /// Said to unwind like other code.
+  struct AliasOf {
+    Addr at;
+  };
+  explicit JitFrame(AliasOf other) {
+    auto builder = x86_64::describe("jit_frame");
+    builder.alias(other.at);
+    make(builder);
+  }
   ~JitFrame() {
     (void)registration_.cancel();
     ::munmap(code_, k_page);

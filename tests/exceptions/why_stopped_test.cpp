@@ -1,0 +1,86 @@
+// What the unwinder of the C++ run-time stopped at, told afterwards.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+
+#include "adapters/system_unwinder/system_unwinder.h"
+#include "tests/support/jit_frame.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Kind = StoppedAt::Kind;
+
+void* ask(void* into) {
+  *static_cast<StoppedAt*>(into) = why_stopped();
+  return into;
+}
+
+StoppedAt below(const JitFrame& frame) {
+  StoppedAt stopped;
+  frame(ask, &stopped);
+  return stopped;
+}
+
+TEST(WhyStopped, NowhereWhereAllIsKnown) {
+  const JitFrame frame;
+  const StoppedAt stopped = below(frame);
+  EXPECT_EQ(stopped.kind, Kind::nowhere) << stopped.text();
+  EXPECT_GT(stopped.frame, 5u);
+  EXPECT_EQ(stopped.text().find("the unwinder knows all frames up to frame "), 0u) << stopped.text();
+}
+
+TEST(WhyStopped, AtCodeThatNothingDescribes) {
+  JitFrame frame;
+  ASSERT_TRUE(frame.registration().cancel());
+  const StoppedAt stopped = below(frame);
+  EXPECT_EQ(stopped.kind, Kind::unknown_code) << stopped.text();
+  EXPECT_EQ(stopped.frame, 1u);
+  EXPECT_EQ(stopped.pc, frame.return_address());
+  EXPECT_NE(stopped.text().find("the unwinder stops at frame 1, pc 0x"), std::string::npos);
+  EXPECT_NE(stopped.text().find("nothing describes this code"), std::string::npos);
+}
+
+/// Of aliases to code without rows there is nothing that an FDE could say.
+TEST(WhyStopped, AtRegisteredCodeThatTheUnwinderCannotBeToldOf) {
+  const JitFrame frame(JitFrame::AliasOf{16});
+  const StoppedAt stopped = below(frame);
+  EXPECT_EQ(stopped.kind, Kind::refused) << stopped.text();
+  EXPECT_EQ(stopped.frame, 1u);
+  EXPECT_EQ(stopped.reason.code, ErrorCode::no_info);
+  EXPECT_NE(stopped.text().find("(jit_frame+0x12): "), std::string::npos) << stopped.text();
+}
+
+/// The caller's SP is said to be found through rbx, which the frame has set to 0.
+TEST(WhyStopped, AtFramesWhoseCallerCannotBeFound) {
+  const JitFrame frame("cfa=rbx+16 ra=[cfa-8]");
+  const StoppedAt stopped = below(frame);
+  EXPECT_EQ(stopped.kind, Kind::broken) << stopped.text();
+  EXPECT_EQ(stopped.frame, 1u);
+  EXPECT_EQ(stopped.reason.code, ErrorCode::unreadable_memory);
+}
+
+/// The stack is still the one that the exception was thrown on.
+TEST(WhyStopped, IsToldInATerminateHandler) {
+  EXPECT_EXIT(
+      {
+        std::set_terminate([] {
+          std::fprintf(stderr, "%s\n", why_stopped().text().c_str());
+          std::_Exit(3);
+        });
+        JitFrame frame;
+        (void)frame.registration().cancel();
+        try {
+          frame([](void*) -> void* { throw std::runtime_error("thrown by a test"); }, nullptr);
+        } catch (const std::exception&) {
+          std::_Exit(4);
+        }
+      },
+      testing::ExitedWithCode(3), "the unwinder stops at frame [3-6], pc 0x[0-9a-f]+ .*nothing describes this code");
+}
+
+}  // namespace
+}  // namespace jitunwind::test
