@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <new>
 
 namespace toy {
 namespace {
@@ -54,7 +55,14 @@ Value Machine::run(std::span<const Value> arguments) {
   return entry_(*this, arguments.data(), main_->code);
 }
 
-void Machine::see_uncaught() { uncaught_ = trace_of_throw(*this); }
+/// The search for a handler goes on with memory or without.
+void Machine::see_uncaught() noexcept {
+  try {
+    uncaught_ = trace_of_throw(*this);
+  } catch (const std::bad_alloc&) {
+    uncaught_.clear();
+  }
+}
 
 void Machine::check_arity(const Function& function, std::span<const Value> arguments) {
   if (arguments.size() == function.arity) return;

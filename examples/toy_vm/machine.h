@@ -58,7 +58,7 @@ class Machine {
   // For the code generator and for traces.
 
   /// While an exception is being thrown that comes out of run(): keeps its stack.
-  void see_uncaught();
+  void see_uncaught() noexcept;
   jitunwind::AsmjitRuntime& code_memory() { return code_memory_; }
   const std::deque<Function>& functions() const { return functions_; }
   const std::uintptr_t& stack_limit() const { return stack_limit_; }

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -9,6 +12,19 @@
 
 #include "examples/toy_vm/machine.h"
 #include "examples/toy_vm/natives.h"
+
+namespace {
+
+std::size_t g_most_memory = SIZE_MAX;  // for one object
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  void* const memory = size > g_most_memory ? nullptr : std::malloc(size);
+  return memory ? memory : throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -45,6 +61,21 @@ Value throw_far(Machine&, const Value*) {
   const Counted counts;
   throw FarError();
 }
+/// There is no memory for a copy of its message.
+struct LongError : std::exception {
+  static constexpr std::size_t size = 1 << 20;
+  const char* what() const noexcept override {
+    static const std::string message(size, '.');
+    g_most_memory = size / 2;
+    return message.c_str();
+  }
+  Counted lives{};
+};
+Value throw_long(Machine&, const Value*) { throw LongError(); }
+Value throw_poor(Machine&, const Value*) {
+  g_most_memory = 0;
+  throw 5;
+}
 Value throw_number(Machine&, const Value*) { throw 5; }
 /// Catches anything, and throws it on.
 Value rethrows(Machine& machine, const Value* arguments) {
@@ -78,6 +109,8 @@ std::vector<toy::Native> natives() {
   std::vector<toy::Native> all(standard.begin(), standard.end());
   all.insert(all.end(), {{"counted", 1, &counted},
                          {"throw_far", 0, &throw_far},
+                         {"throw_long", 0, &throw_long},
+                         {"throw_poor", 0, &throw_poor},
                          {"throw_number", 0, &throw_number},
                          {"rethrows", 1, &rethrows},
                          {"catches_number", 1, &catches_number},
@@ -231,6 +264,18 @@ TEST_F(ToyMachine, DiscardedExceptionsAreDestroyed) {
   EXPECT_EQ(std::uncaught_exceptions(), 0);
 }
 
+TEST_F(ToyMachine, CatchThatHasNoMemoryThrowsOutward) {
+  const std::string output = printed(R"(
+    fn main() {
+      try {
+        try { throw_long(); } catch e { print("never"); } finally { print("finally"); }
+      } catch e { print(text(e)); }
+    })");
+  g_most_memory = SIZE_MAX;
+  EXPECT_EQ(output, "finally\nstd::bad_alloc\n");
+  EXPECT_EQ(g_alive, 0);
+}
+
 TEST_F(ToyMachine, TracesShowWhereItWasThrown) {
   load(R"(fn main() {
   each(1, one);
@@ -263,6 +308,13 @@ TEST_F(ToyMachine, TraceOfNativeBelowScriptBelowNative) {
 
 TEST_F(ToyMachine, NoTraceOfWhatIsCaught) {
   printed("fn main() { try { throw 1; } catch e { } attempt(f, print); } fn f() { throw 2; }");
+  EXPECT_TRUE(machine_.uncaught().empty());
+}
+
+TEST_F(ToyMachine, NoTraceWithoutMemory) {
+  load("fn main() { throw_poor(); }");
+  EXPECT_THROW(machine_.run({}), int);
+  g_most_memory = SIZE_MAX;
   EXPECT_TRUE(machine_.uncaught().empty());
 }
 
