@@ -17,6 +17,20 @@ FramePosition position_of(const void* hold, std::uint64_t here) noexcept {
   return position.above(here) < k_near ? position : FramePosition();
 }
 
+/// Where a hold is noted; no slot: nowhere.
+struct Level {
+  ReaderSlot* slot = nullptr;
+  unsigned level = 0;
+};
+
+[[gnu::always_inline]] inline Level enter(const void* hold) noexcept {
+  ReaderSlot* const slot = registry_state.slots.own();
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const unsigned level = slot == nullptr ? ReaderSlot::k_levels : slot->enter(position_of(hold, here), here);
+  if (level == ReaderSlot::k_levels) return {};
+  return {slot, level};
+}
+
 /// The second half of an attempt. True: what find() answered was right at a moment within it, and its node, if any, is
 /// held.
 bool confirm(std::uint64_t pc, Hold& hold, const ProcedureIndex::Answer& answer,
@@ -67,24 +81,43 @@ ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {
   ProcedureIndex::Answer answer = r.index.find(pc, snapshot);
   if (answer.kind == Kind::none && r.index.unchanged(pc, snapshot)) return;
 
-  ReaderSlot* slot = r.slots.own();
-  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  const unsigned level = slot == nullptr ? ReaderSlot::k_levels : slot->enter(position_of(this, here), here);
-  if (level == ReaderSlot::k_levels) {
+  const Level own = enter(this);
+  if (own.slot == nullptr) {
     failed_ = true;
     return;
   }
   constexpr int k_attempts = 4;
-  Hold& hold = slot->holds[level];
+  Hold& hold = own.slot->holds[own.level];
   bool right = confirm(pc, hold, answer, snapshot);
   for (int i = 1; i < k_attempts && !right; ++i) right = attempt(pc, hold, answer);
   if (!right) answer = attempt_with_question(pc, hold);
   if (answer.kind != Kind::found) {
-    slot->leave(level);
+    own.slot->leave(own.level);
     return;
   }
-  info_ = r.nodes[answer.node].info.load(std::memory_order_acquire);
-  key_ = {answer.state.registration(), answer.node};
+  keep(own.slot, own.level, {answer.state.registration(), answer.node});
+}
+
+ProcedureHold::ProcedureHold(RegistrationKey key) noexcept {
+  if (!still_registered(key)) return;
+  const Level own = enter(this);
+  if (own.slot == nullptr) {
+    failed_ = true;
+    return;
+  }
+  own.slot->publish(own.level, key.node);
+  // As in confirm(): from here on a writer that takes the node out sees the hold.
+  const NodeState state(registry_state.nodes[key.node].state.load(std::memory_order_seq_cst));
+  if (!state.live() || state.registration() != key.registration) {
+    own.slot->leave(own.level);
+    return;
+  }
+  keep(own.slot, own.level, key);
+}
+
+void ProcedureHold::keep(void* slot, std::uint32_t level, RegistrationKey key) noexcept {
+  info_ = registry_state.nodes[key.node].info.load(std::memory_order_acquire);
+  key_ = key;
   slot_ = slot;
   level_ = level;
 }

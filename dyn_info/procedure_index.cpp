@@ -48,7 +48,7 @@ T* ProcedureIndex::allocate() noexcept {
     arena_ += size;
     arena_left_ -= size;
   }
-  if (memory != nullptr) bytes_ += size;
+  if (memory != nullptr) bytes_.fetch_add(size, std::memory_order_relaxed);
   return static_cast<T*>(memory);
 }
 

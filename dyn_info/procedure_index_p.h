@@ -30,7 +30,7 @@ class ProcedureIndex {
   void insert(NodeId id) noexcept;
   /// O(1). The node keeps its links, on which lookups may stand.
   void remove(NodeId id) noexcept;
-  std::size_t bytes() const noexcept { return bytes_; }
+  std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
   // For anyone at any time: no lock, no allocation, no waiting; bounded by the length of the chains.
 
@@ -108,7 +108,7 @@ class ProcedureIndex {
 
   alignas(64) std::byte* arena_ = nullptr;
   std::size_t arena_left_ = 0;
-  std::size_t bytes_ = 0;
+  std::atomic<std::size_t> bytes_{0};
 };
 
 }  // namespace jitunwind

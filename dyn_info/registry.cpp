@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "dyn_info/observers_p.h"
 #include "dyn_info/registered_span_p.h"
 #include "dyn_info/registry_state_p.h"
 #include "dyn_info/system_unwinder_seam_p.h"
@@ -17,11 +18,11 @@ namespace jitunwind {
 namespace {
 
 constinit std::array<ReaderSlot, 1u << ReaderSlots::k_first_bits> first_slots;
-constinit thread_local std::atomic<bool> writing{false};  // this thread is in a writer
 constinit thread_local bool fork_has_lock = false;
 
 }  // namespace
 
+constinit thread_local std::atomic<bool> thread_is_writing{false};
 constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()) {}
 constinit RegistryState registry_state;
 constinit RegisteredSpan registered_span;
@@ -31,35 +32,9 @@ namespace {
 RegistryState& r = registry_state;
 using Life = NodeState::Life;
 
-/// Keeps signal handlers of this thread out of the writers.
-class WritingScope {
- public:
-  WritingScope() noexcept { set(true); }
-  ~WritingScope() { set(false); }
-  WritingScope(const WritingScope&) = delete;
-  WritingScope& operator=(const WritingScope&) = delete;
-
-  static bool active() noexcept { return writing.load(std::memory_order_relaxed); }
-  static void set(bool on) noexcept {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    writing.store(on, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-};
-
-/// Where it does not ask by itself. The unwinder takes locks of its own, so signal handlers are kept out here, too.
-template <class Tell>
-void tell_unwinder(Tell tell) noexcept {
-  if (!unwinder_is_told.load(std::memory_order_relaxed)) return;
-  const WritingScope scope;
-  tell();
-}
-
 Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexcept {
   return {code, reinterpret_cast<std::uintptr_t>(di), what};
 }
-
-Error refused() noexcept { return {ErrorCode::in_signal_handler, 0, "a writer was interrupted by itself"}; }
 
 // Putting in, with the lock.
 
@@ -138,6 +113,7 @@ void before_fork() noexcept {
   // In a signal handler that interrupted a writer the lock may be this thread's already.
   if (WritingScope::active()) return;
   WritingScope::set(true);
+  observers.lock.lock();
   r.lock.lock();
   fork_has_lock = true;
 }
@@ -146,12 +122,14 @@ void after_fork() noexcept {
   if (!fork_has_lock) return;
   fork_has_lock = false;
   (void)unlock(nullptr);
+  (void)observers.lock.unlock();
   WritingScope::set(false);
 }
 
 void after_fork_in_child() noexcept {
   r.slots.keep_only_own();
   if (fork_has_lock) {
+    observers.lock.forget_others();
     r.lock.forget_others();
     take_out_orphans();
   }
@@ -203,7 +181,7 @@ std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, Batc
 }  // namespace
 
 Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
-  if (WritingScope::active()) return refused();
+  if (WritingScope::active()) return refused_to_interrupter();
   Due due;
   std::optional<Error> error;
   {
@@ -219,14 +197,14 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
   }
   due.run();
   if (error) return *error;
-  tell_unwinder([&] { tell_registered(batch); });
+  if (observers.any()) tell_registered(batch);
   return Done{};
 }
 
 Status register_procedure(unw_dyn_info_t* di) noexcept { return register_procedures({&di, 1}); }
 
 Status cancel_procedure(unw_dyn_info_t* di) noexcept {
-  if (WritingScope::active()) return refused();
+  if (WritingScope::active()) return refused_to_interrupter();
   const RegisteredNode found = r.nodes.find(di);
   if (!found.state.live()) return not_registered(di);
   prefetch_neighbours(found.node);
@@ -245,12 +223,12 @@ Status cancel_procedure(unw_dyn_info_t* di) noexcept {
   }
   due.run();
   if (!taken) return not_registered(di);
-  tell_unwinder([&] { tell_cancelled({&di, 1}); });
+  if (observers.any()) tell_cancelled({&di, 1});
   return Done{};
 }
 
 Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
-  if (WritingScope::active()) return refused();
+  if (WritingScope::active()) return refused_to_interrupter();
   const unw_dyn_info_t* unknown = nullptr;
   for (unw_dyn_info_t* di : batch) {
     const RegisteredNode found = r.nodes.find(di);
@@ -268,20 +246,20 @@ Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
     take_out({0, id}, due);
   }
   due.run();
-  tell_unwinder([&] { tell_cancelled(batch); });
+  if (observers.any()) tell_cancelled(batch);
   if (skipped != 0) return not_registered(unknown);
   return Done{};
 }
 
 Result<RetireTicket> retire_procedures(std::span<unw_dyn_info_t* const> batch, void (*on_reclaimed)(void*),
                                        void* argument) noexcept {
-  if (WritingScope::active()) return refused();
+  if (WritingScope::active()) return refused_to_interrupter();
   const WritingScope scope;
   const BatchId id = take_batch(on_reclaimed, argument);
   if (id == 0) return error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry");
   RetireTicket ticket{r.batches[id].serial.load(std::memory_order_relaxed), id, 0};
   ticket.skipped = r.lock.try_lock() ? retire_with_lock(batch, id) : retire_beside_lock(batch, id);
-  if (unwinder_is_told.load(std::memory_order_relaxed)) tell_retired();
+  if (observers.any()) tell_retired();
   if (ticket.skipped != batch.size() || batch.empty()) return ticket;
   r.batches.give_back(id);
   return not_registered(batch.front());

@@ -83,17 +83,21 @@ void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept;
 class ProcedureHold {
  public:
   explicit ProcedureHold(std::uint64_t pc) noexcept;
+  /// A hold on that one, whatever is newer.
+  explicit ProcedureHold(RegistrationKey key) noexcept;
   ~ProcedureHold();
   ProcedureHold(const ProcedureHold&) = delete;
   ProcedureHold& operator=(const ProcedureHold&) = delete;
 
-  /// Null when no registered procedure covers the pc.
+  /// Null when no registered procedure covers the pc, or the one of the key is not registered.
   const unw_dyn_info_t* info() const noexcept { return info_; }
   RegistrationKey key() const noexcept { return key_; }
   /// The question could not be answered: more than 31 holds nested in this thread, or no memory to note this one.
   bool failed() const noexcept { return failed_; }
 
  private:
+  void keep(void* slot, std::uint32_t level, RegistrationKey key) noexcept;
+
   const unw_dyn_info_t* info_ = nullptr;
   void* slot_ = nullptr;
   RegistrationKey key_{};

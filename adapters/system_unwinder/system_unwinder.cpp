@@ -5,11 +5,14 @@
 #include <atomic>
 #include <cstddef>
 #include <new>
+#include <span>
+#include <vector>
 
 #include "adapters/system_unwinder/find_fde_p.h"
 #include "adapters/system_unwinder/frame_tables_p.h"
 #include "adapters/system_unwinder/probe_p.h"
 #include "adapters/system_unwinder/refusals_p.h"
+#include "dyn_info/observers_p.h"
 #include "dyn_info/system_unwinder_seam_p.h"
 
 extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
@@ -28,34 +31,44 @@ bool is_interposed() noexcept {
 constinit pthread_once_t attached = PTHREAD_ONCE_INIT;
 constinit std::atomic<FrameContract> contract{FrameContract::none};
 
-// For an unwinder that does not ask. Never destroyed: static objects of others cancel at exit.
+/// For an unwinder that does not ask. Never destroyed: static objects of others cancel at exit.
+class Teller final : public RegistryObserver {
+ public:
+  explicit Teller(FrameContract contract) noexcept : tables_(contract) {}
 
-constinit pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit std::atomic<bool> some_retired{false};
-FrameTables* tables = nullptr;
-alignas(FrameTables) std::byte tables_memory[sizeof(FrameTables)];
-
-/// `change`, with the tables to itself.
-template <class Change>
-void with_tables(Change change) noexcept {
-  pthread_mutex_lock(&tables_lock);
-  try {
-    // Code that was retired may be somebody else's by now.
-    if (some_retired.exchange(false)) tables->remove_all_gone();
-    change(*tables);
-  } catch (const std::bad_alloc&) {
-    note_refusal({ErrorCode::out_of_memory, 0, "no memory for the unwinder's tables"});
+  void registered(std::span<const RegisteredProcedure> procedures) noexcept override {
+    change([&] {
+      std::vector<unw_dyn_info_t*> infos;
+      for (const RegisteredProcedure& procedure : procedures) infos.push_back(procedure.info);
+      tables_.add(infos);
+    });
   }
-  pthread_mutex_unlock(&tables_lock);
-}
+  void cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept override {
+    change([&] { tables_.remove(procedures); });
+  }
+  void retired() noexcept override {
+    change([&] { tables_.remove_all_gone(); });
+  }
+
+ private:
+  template <class Change>
+  static void change(Change change) noexcept {
+    try {
+      change();
+    } catch (const std::bad_alloc&) {
+      note_refusal({ErrorCode::out_of_memory, 0, "no memory for the unwinder's tables"});
+    }
+  }
+
+  FrameTables tables_;
+};
+
+alignas(Teller) std::byte teller_memory[sizeof(Teller)];
 
 void start_telling(FrameContract found) noexcept {
-  tables = new (tables_memory) FrameTables(found);
+  auto* const teller = new (teller_memory) Teller(found);
   contract.store(found, std::memory_order_release);
-  const auto lock = [] { pthread_mutex_lock(&tables_lock); };
-  const auto unlock = [] { pthread_mutex_unlock(&tables_lock); };
-  (void)pthread_atfork(lock, unlock, unlock);
-  unwinder_is_told.store(true, std::memory_order_release);
+  (void)attach_observer_in_writer(*teller);
 }
 
 void attach_once() noexcept {
@@ -72,18 +85,11 @@ void attach_system_unwinder() noexcept {
   if (next_find_fde().wanted()) next_find_fde().resolve();
 }
 
-void tell_registered(std::span<unw_dyn_info_t* const> procedures) noexcept {
-  with_tables([&](FrameTables& all) { all.add(procedures); });
-}
-
-void tell_cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept {
-  with_tables([&](FrameTables& all) { all.remove(procedures); });
-}
-
-void tell_retired() noexcept { some_retired.store(true); }
-
 SystemUnwinderStatus system_unwinder_status() noexcept {
-  attach_system_unwinder();
+  {
+    const WritingScope writing;
+    attach_system_unwinder();
+  }
   next_find_fde().resolve();
   SystemUnwinderStatus status;
   status.has_next = next_find_fde().known();
