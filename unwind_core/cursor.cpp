@@ -140,7 +140,17 @@ Result<bool> Cursor::step_by_row(const KeptRows::Question& question) noexcept {
   if (const Status found = find_row(asked, row); !found)
     return stop(found.error().code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, found.error());
   if (question.version != 0 && !asked.about_other_code) space_->row_cache->keep(question, row);
+  return apply(row);
+}
 
+Result<bool> Cursor::step_by(const FrameRow& row) noexcept {
+  if (stop_ == StopReason::outermost) return false;
+  if (stop_ != StopReason::none) return error_;
+  if (depth_ == k_max_frames) return stop(StopReason::limit, {ErrorCode::frame_limit, pc(), "frame limit of a walk"});
+  return apply(row);
+}
+
+Result<bool> Cursor::apply(const FrameRow& row) noexcept {
   Caller caller;
   if (const Status applied = find_caller(row, caller); !applied) return stop(StopReason::broken, applied.error());
   if (caller.outermost || caller.pc == 0) return stop(StopReason::outermost, {});

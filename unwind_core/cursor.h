@@ -41,6 +41,8 @@ class Cursor : public StackPosition {
   /// To the caller. True: moved. False: this is the outermost frame, now and at every further call. Error: cannot tell
   /// the caller; the cursor stays where it is, stop_reason() says why, and every further call gives the same error.
   Result<bool> step() noexcept;
+  /// The same by a row that the caller answers for: nothing is looked up.
+  Result<bool> step_by(const FrameRow& row) noexcept;
 
   /// By DWARF number. bad_register: no such register on this CPU; undefined_register: no value in this frame, as
   /// scratch registers of calling frames.
@@ -98,6 +100,7 @@ class Cursor : public StackPosition {
   Result<bool> go_on_to(const C& caller, const Row& row) noexcept;
   /// Nothing: the cache does not help here.
   std::optional<Result<bool>> step_by_cache(const KeptRows::Question& question) noexcept;
+  Result<bool> apply(const FrameRow& row) noexcept;
   Result<bool> step_by_row(const KeptRows::Question& question) noexcept;
   Status find_row(Lookup& asked, FrameRow& out) noexcept;
   /// Sets origin_ and signal_frame_.

@@ -1,5 +1,6 @@
 // libunwind's address spaces: making them, what they cache, and walks in them.
 #include <endian.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <new>
 #include <span>
+#include <string_view>
 
 #include "dyn_info/registry.h"
 #include "sdk/compat/callback_space_p.h"
@@ -42,6 +44,46 @@ int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) n
   window.argument = is_local(*handle) ? nullptr : argument;
   Lookup lookup(space_of(*handle), CodeAddress::interrupted(ip), window);
   return ask(lookup);
+}
+
+struct Place {
+  const AddressSpace& space;
+  CodeAddress address;
+};
+
+/// Of another target its owner says it. Code that is registered is of no file, wherever it lies.
+int file_of(const Place& place, void* argument, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
+  std::array<char, 1> nothing;
+  const std::span<char> into = size == 0 ? std::span<char>(nothing) : std::span<char>(buffer, size);
+  into[0] = '\0';
+  unw_addr_space& handle = handle_of(place.space);
+  MemoryWindow window;
+  window.argument = argument;
+  Lookup lookup(place.space, place.address, window);
+  ProcedureInfo procedure;
+  const Found known = place.space.row_sources.front()->find_procedure(lookup, procedure);
+  if (!known) return negated(known.error());
+  if (*known) return -UNW_ENOINFO;
+  if (!is_local(handle)) {
+    const auto get = handle.accessors.get_elf_filename;
+    if (!get) return -UNW_ENOINFO;
+    const int returned = checked(get(&handle, place.address.value(), into.data(), into.size(), offset, argument));
+    into.back() = '\0';
+    return returned;
+  }
+  const Module* const module = lookup.module();
+  if (!module) return -UNW_ENOINFO;
+  // The dynamic linker has no path of the program itself.
+  std::array<char, 4096> program;
+  std::string_view path = module->path;
+  if (path == "/proc/self/exe") {
+    const ssize_t length = ::readlink(module->path, program.data(), program.size());
+    if (length > 0) path = {program.data(), static_cast<std::size_t>(length)};
+  }
+  ProcedureName name;
+  write_name(path, into, name);
+  if (offset) *offset = place.address.value() - module->load_bias;
+  return name.truncated ? -UNW_ENOMEM : int{UNW_ESUCCESS};
 }
 
 }  // namespace
@@ -127,7 +169,21 @@ int unw_get_proc_name_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer
   });
 }
 
+int unw_get_elf_filename_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
+                               void* argument) {
+  if (!handle) return -UNW_EINVAL;
+  return jitunwind::file_of({jitunwind::space_of(*handle), jitunwind::CodeAddress::interrupted(ip)}, argument, buffer,
+                            size, offset);
+}
+
+int unw_get_elf_filename(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
+  const jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
+  return jitunwind::file_of({at.space(), at.address()}, at.argument(), buffer, size, offset);
+}
+
 // The names that programs with UNW_LOCAL_ONLY use.
+JITUNWIND_LOCAL(get_elf_filename)
+JITUNWIND_LOCAL(get_elf_filename_by_ip)
 JITUNWIND_LOCAL(create_addr_space)
 JITUNWIND_LOCAL(create_addr_space_sized)
 JITUNWIND_LOCAL(destroy_addr_space)

@@ -163,6 +163,10 @@ typedef struct unw_accessors {
 #define unw_set_caching_policy UNW_OBJ(set_caching_policy)
 #define unw_get_proc_info_by_ip UNW_OBJ(get_proc_info_by_ip)
 #define unw_get_proc_name_by_ip UNW_OBJ(get_proc_name_by_ip)
+#define unw_get_elf_filename UNW_OBJ(get_elf_filename)
+#define unw_get_elf_filename_by_ip UNW_OBJ(get_elf_filename_by_ip)
+#define unw_reg_states_iterate UNW_OBJ(reg_states_iterate)
+#define unw_apply_reg_state UNW_OBJ(apply_reg_state)
 #define unw_get_accessors UNW_ARCH_OBJ(get_accessors)
 #define unw_flush_cache UNW_ARCH_OBJ(flush_cache)
 #define unw_regname UNW_ARCH_OBJ(regname)
@@ -270,6 +274,27 @@ extern void unw_flush_cache(unw_addr_space_t space, unw_word_t lo, unw_word_t hi
 extern int unw_get_proc_info_by_ip(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* info, void* argument);
 extern int unw_get_proc_name_by_ip(unw_addr_space_t space, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
                                    void* argument);
+
+/* Path of the file that the code was loaded from, NUL-terminated, and its address there, as addr2line wants it: that of
+   the cursor's IP, or ip (offset may be NULL). -UNW_ENOMEM: the path was cut to size - 1 bytes. -UNW_ENOINFO: code of
+   no file, such as what was made at run time; the buffer holds "". Size 0 writes nothing. Signal-safe for this process.
+ */
+extern int unw_get_elf_filename(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset);
+extern int unw_get_elf_filename_by_ip(unw_addr_space_t space, unw_word_t ip, char* buffer, size_t size,
+                                      unw_word_t* offset, void* argument);
+
+/* Is called for one range of code after the other, which share how their caller is found; data says how. It may be
+   copied and kept as long as the procedure is what it was. Not 0: no more of them. */
+typedef int (*unw_reg_states_callback)(void* token, void* data, size_t size, unw_word_t start_ip, unw_word_t end_ip);
+
+/* All ranges of the procedure that the cursor is in. What the callback returned, if that was not 0; else 0.
+   -UNW_ENOINFO: unknown code; or what is wrong with its unwind information. Signal-safe. */
+extern int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callback, void* token);
+
+/* To the caller as unw_step, by data of unw_reg_states_iterate for the range that the cursor's IP is in (of a frame
+   that has called another, the address before), and without any lookup. 0, or a negative error; -UNW_EBADVERSION: no
+   such data. Signal-safe. */
+extern int unw_apply_reg_state(unw_cursor_t* cursor, void* data);
 
 /* Return addresses of the calling function's stack, the caller's own first; how many were written. Signal-safe. */
 extern int unw_backtrace(void** addresses, int size);

@@ -95,6 +95,37 @@ TEST(LocalAccessors, KnowCodeThatIsNotOnTheStack) {
   EXPECT_EQ(unw_get_proc_info_by_ip(unw_local_addr_space, 16, &info, nullptr), -UNW_ENOINFO);
 }
 
+// covers: PI06
+TEST(LocalAccessors, ProceduresAreWhatWasRegistered) {
+  const JitFrame frame(0x1234, 0x5678);
+  unw_proc_info_t info;
+  ASSERT_EQ(unw_get_proc_info_by_ip(unw_local_addr_space, frame.start(), &info, nullptr), 0);
+  EXPECT_EQ(info.start_ip, frame.start());
+  EXPECT_EQ(info.end_ip, frame.start() + 25);
+  EXPECT_EQ(info.handler, 0x1234u);
+  EXPECT_EQ(info.lsda, 0x5678u);
+  EXPECT_EQ(info.gp, 0u);
+  EXPECT_EQ(info.flags, 0u);
+}
+
+/// A function in two pieces: one name, each with a range and rows of its own.
+// covers: PI03
+TEST(LocalAccessors, PiecesOfAFunctionAreProcedures) {
+  const JitFrame hot, cold;
+  std::array<char, 64> name;
+  unw_proc_info_t info;
+  for (const JitFrame* piece : {&hot, &cold}) {
+    unw_word_t offset = 0;
+    ASSERT_EQ(unw_get_proc_info_by_ip(unw_local_addr_space, piece->start() + 24, &info, nullptr), 0);
+    EXPECT_EQ(info.start_ip, piece->start());
+    ASSERT_EQ(
+        unw_get_proc_name_by_ip(unw_local_addr_space, piece->start() + 24, name.data(), name.size(), &offset, nullptr),
+        0);
+    EXPECT_STREQ(name.data(), "jit_frame");
+    EXPECT_EQ(offset, 24u);
+  }
+}
+
 /// Rows that are kept are an affair of speed alone.
 // covers: CA01 CA02 CA05
 TEST(LocalAccessors, PoliciesAndFlushesChangeNoWalk) {

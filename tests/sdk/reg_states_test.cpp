@@ -1,0 +1,156 @@
+// States of registers by ranges of code, kept and applied; files of code.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <link.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "tests/support/command.h"
+#include "tests/support/jit_frame.h"
+
+#include <libunwind.h>
+
+namespace jitunwind::test {
+namespace {
+
+struct Range {
+  unw_word_t start, end;
+  std::vector<char> data;
+};
+
+int keep(void* token, void* data, size_t size, unw_word_t start, unw_word_t end) {
+  const char* const bytes = static_cast<const char*>(data);
+  static_cast<std::vector<Range>*>(token)->push_back({start, end, {bytes, bytes + size}});
+  return 0;
+}
+
+unw_word_t reg(unw_cursor_t& cursor, int number) {
+  unw_word_t value = 0;
+  EXPECT_EQ(unw_get_reg(&cursor, number, &value), 0);
+  return value;
+}
+
+/// Each frame is left by what was kept of its procedure, and by a step: both come to the same registers.
+void compare_with_steps(std::size_t& frames, std::size_t& states) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t stepped, applied;
+  ASSERT_EQ(unw_init_local(&stepped, &context), 0);
+  applied = stepped;
+  for (int moved = 1; moved > 0; ++frames) {
+    std::vector<Range> ranges;
+    ASSERT_EQ(unw_reg_states_iterate(&applied, keep, &ranges), 0);
+    unw_proc_info_t info;
+    ASSERT_EQ(unw_get_proc_info(&applied, &info), 0);
+    unw_word_t covered = info.start_ip;
+    const Range* here = nullptr;
+    for (const Range& range : ranges) {
+      EXPECT_EQ(range.start, covered);
+      covered = range.end;
+      if (const unw_word_t ip = reg(applied, UNW_REG_IP) - 1; ip >= range.start && ip < range.end) here = &range;
+    }
+    EXPECT_EQ(covered, info.end_ip);
+    states += ranges.size();
+    ASSERT_NE(here, nullptr);
+    std::vector<char> somewhere(here->data.size() + 1);
+    std::memcpy(somewhere.data() + 1, here->data.data(), here->data.size());
+    EXPECT_EQ(unw_apply_reg_state(&applied, somewhere.data() + 1), 0);
+    moved = unw_step(&stepped);
+    constexpr int k_registers[]{UNW_REG_IP, UNW_REG_SP, UNW_X86_64_RBX, UNW_X86_64_RBP, UNW_X86_64_R12};
+    for (const int number : k_registers) EXPECT_EQ(reg(applied, number), reg(stepped, number)) << frames;
+  }
+}
+
+// covers: PI14 PI15 PI16
+TEST(RegStates, AreWhatStepsGoBy) {
+  const JitFrame frame;
+  struct Counts {
+    std::size_t frames = 0, states = 0;
+  } counts;
+  frame(
+      [](void* into) -> void* {
+        compare_with_steps(static_cast<Counts*>(into)->frames, static_cast<Counts*>(into)->states);
+        return into;
+      },
+      &counts);
+  EXPECT_GT(counts.frames, 5u);
+  EXPECT_GT(counts.states, 3 * counts.frames);
+}
+
+// covers: PI14
+TEST(RegStates, CallbacksEndThem) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  ASSERT_EQ(unw_init_local(&cursor, &context), 0);
+  int calls = 0;
+  const auto stop = [](void* token, void*, size_t, unw_word_t, unw_word_t) {
+    return ++*static_cast<int*>(token) == 2 ? 77 : 0;
+  };
+  EXPECT_EQ(unw_reg_states_iterate(&cursor, stop, &calls), 77);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(RegStates, OtherDataIsRefused) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  ASSERT_EQ(unw_init_local(&cursor, &context), 0);
+  std::array<unsigned char, 64> data{};
+  EXPECT_EQ(unw_apply_reg_state(&cursor, data.data()), -UNW_EBADVERSION);
+}
+
+void own_function() {}
+
+// covers: PI13
+TEST(ElfFiles, AreWhereAddr2lineFindsTheCode) {
+  const auto ip = reinterpret_cast<unw_word_t>(&own_function);
+  std::array<char, 4096> file;
+  unw_word_t offset = 0;
+  ASSERT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, ip, file.data(), file.size(), &offset, nullptr), 0);
+  char command[5000];
+  std::snprintf(command, sizeof command, "addr2line -f -C -e '%s' 0x%lx", file.data(),
+                static_cast<unsigned long>(offset));
+  EXPECT_NE(output_of(command).find("own_function"), std::string::npos) << command;
+
+  Dl_info info;
+  void* const malloc_at = dlsym(RTLD_DEFAULT, "getpid");
+  ASSERT_NE(dladdr(malloc_at, &info), 0);
+  const auto in_libc = reinterpret_cast<unw_word_t>(malloc_at);
+  ASSERT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, in_libc, file.data(), file.size(), &offset, nullptr), 0);
+  EXPECT_STREQ(file.data(), info.dli_fname);
+  EXPECT_EQ(offset, in_libc - reinterpret_cast<unw_word_t>(info.dli_fbase));
+  EXPECT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, in_libc, file.data(), 5, nullptr, nullptr), -UNW_ENOMEM);
+  EXPECT_EQ(std::strlen(file.data()), 4u);
+}
+
+// covers: PI13
+TEST(ElfFiles, CodeMadeAtRunTimeHasNone) {
+  const JitFrame frame;
+  std::array<char, 64> file{'x'};
+  EXPECT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, frame.start(), file.data(), file.size(), nullptr, nullptr),
+            -UNW_ENOINFO);
+  EXPECT_STREQ(file.data(), "");
+  EXPECT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, 16, file.data(), file.size(), nullptr, nullptr),
+            -UNW_ENOINFO);
+}
+
+// covers: PI13
+TEST(ElfFiles, OfACursor) {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  ASSERT_EQ(unw_init_local(&cursor, &context), 0);
+  std::array<char, 4096> file, own;
+  unw_word_t offset = 0, own_offset = 0;
+  ASSERT_EQ(unw_get_elf_filename(&cursor, file.data(), file.size(), &offset), 0);
+  const auto ip = reg(cursor, UNW_REG_IP);
+  ASSERT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, ip, own.data(), own.size(), &own_offset, nullptr), 0);
+  EXPECT_STREQ(file.data(), own.data());
+  EXPECT_EQ(offset, own_offset);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
