@@ -69,7 +69,7 @@ class Parser {
 
   // parser_try.cpp
   void try_statement();
-  void protected_part(bool catches);
+  void catching_part();
   void finally_part();
   std::size_t behind_block(std::size_t open) const;
   void leave(Way way, std::size_t to);

@@ -24,22 +24,22 @@ void Parser::try_statement() {
   const bool finishes = tokens_[finally_at].is("finally");
   if (!finishes) {
     if (!catches && tokens_[catch_at].kind != Token::Kind::end) fail("'try' without 'catch' or 'finally'");
-    return protected_part(catches);
+    return catches ? catching_part() : block();
   }
   Surrounding guarded{.kind = Surrounding::Kind::guarded, .slots = writer_->depth()};
   emit(Op::number, 0);  // the result, which only `return` has
   writer_->reserve(2);
   guarded.handler = writer_->enter(Handler::Kind::finishes, guarded.kept_exception());
   surroundings_.push_back(guarded);
-  protected_part(catches);
+  catches ? catching_part() : block();
   run_finally(surroundings_.back(), k_end_reached);
   writer_->leave();
   finally_part();
   writer_->release_to(guarded.slots);
 }
 
-void Parser::protected_part(bool catches) {
-  if (!catches) return block();
+/// The block of try, and what catches its exceptions.
+void Parser::catching_part() {
   const std::uint32_t value = writer_->depth();
   const std::int32_t handler = writer_->enter(Handler::Kind::catches, value);
   block();

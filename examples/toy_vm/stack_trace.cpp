@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <iomanip>
-#include <iterator>
 #include <string_view>
 
 #include "examples/toy_vm/machine.h"

@@ -19,8 +19,11 @@ std::size_t g_most_memory = SIZE_MAX;  // for one object
 
 }  // namespace
 
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return size > g_most_memory ? nullptr : std::malloc(size);
+}
 void* operator new(std::size_t size) {
-  void* const memory = size > g_most_memory ? nullptr : std::malloc(size);
+  void* const memory = operator new(size, std::nothrow);
   return memory ? memory : throw std::bad_alloc();
 }
 void operator delete(void* memory) noexcept { std::free(memory); }

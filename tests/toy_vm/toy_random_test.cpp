@@ -95,7 +95,7 @@ std::string run(const std::string& script) {
 // TOY_SEEDS=100000 tries more of them.
 TEST(ToyRandom, TheMachineDoesWhatTheProgramSays) {
   const char* const wanted = std::getenv("TOY_SEEDS");
-  const std::uint64_t seeds = wanted ? std::strtoull(wanted, nullptr, 10) : 300;
+  const std::uint64_t seeds = wanted ? std::strtoull(wanted, nullptr, 10) : 200;
   std::size_t uncaught = 0, finished = 0, long_ones = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const toy_test::RandomScript script = toy_test::random_script(seed);
