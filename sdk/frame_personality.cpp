@@ -227,7 +227,7 @@ class FramePersonality {
     alignas(16) std::byte context[k_registers_size]{};
     registers_to_ucontext(out, arch, context);
     // Nothing here is destroyed any more.
-    decision.registers_ = {};
+    decision = FrameDecision::pass();  // {} would keep the capacity of its registers
     const Error error = go_on_with(local_space(), context, frame_.sp());
     give_up(frame_, std::string("cannot go on: ") + error.what);
   }
