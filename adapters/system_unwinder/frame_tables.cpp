@@ -8,17 +8,13 @@
 #include "adapters/system_unwinder/fde_encoder_p.h"
 #include "adapters/system_unwinder/level_one_p.h"
 #include "adapters/system_unwinder/refusals_p.h"
+#include "adapters/system_unwinder/register_frame_p.h"
 #include "dyn_info/directives.h"
 #include "dyn_info/system_unwinder_seam_p.h"
 #include "sdk/local_space.h"
 #include "unwind_core/emit/eh_frame.h"
 
-// Whoever needs a strong reference would pull a static libgcc's own _Unwind_Find_FDE in.
-extern "C" {
-[[gnu::weak]] void __register_frame(const void* begin);
-[[gnu::weak]] void __deregister_frame(const void* begin);
-[[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
-}
+extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
 
 namespace jitunwind {
 namespace {
@@ -68,17 +64,23 @@ FrameContract find_frame_contract() noexcept {
   const bool second = is_known(&probe_code[2 * k_probe_size]);
   __deregister_frame(&section[first_fde]);
   if (!first) return FrameContract::none;
-  return second ? FrameContract::section : FrameContract::fde;
+  if (!second) return FrameContract::fde;
+  return &__register_frame_info != nullptr && &__deregister_frame_info != nullptr ? FrameContract::section
+                                                                                  : FrameContract::none;
 }
 
 /// A procedure in table format may have many FDEs, with gaps between them.
-void FrameTables::encode(const unw_dyn_info_t& procedure, Entry& into) {
+std::vector<FrameTables::Bytes> FrameTables::encode(const unw_dyn_info_t& procedure) {
+  std::vector<Bytes> fdes;
   for (Addr at = procedure.start_ip; at < procedure.end_ip;) {
     MemoryWindow window;
     Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
     ProcedureInfo info;
     const Found found = dyn_row_source().find_procedure(lookup, info);
-    if (!found) return note_refusal({found.error().code, at, found.error().what});
+    if (!found) {
+      note_refusal({found.error().code, at, found.error().what});
+      break;
+    }
     if (!*found || !info.range.contains(at)) {
       at += local_space().arch.unit;
       continue;
@@ -91,38 +93,53 @@ void FrameTables::encode(const unw_dyn_info_t& procedure, Entry& into) {
     }
     const auto* const begin = static_cast<const std::byte*>((*record)->bytes());
     const std::byte* const fde = begin + length_at(begin);
-    into.fdes.emplace_back(begin, fde + length_at(fde) + k_end_size);
+    fdes.emplace_back(begin, fde + length_at(fde) + k_end_size);
     give_back_derived(*record);
   }
+  return fdes;
+}
+
+void FrameTables::tell(Piece& piece, Entry& entry, std::vector<Bytes> fdes) const {
+  if (contract_ == FrameContract::fde) {
+    entry.fdes = std::move(fdes);
+    for (const Bytes& fde : entry.fdes) __register_frame(fde_of(fde));
+    return;
+  }
+  Bytes all;
+  for (const Bytes& fde : fdes) all.insert(all.end(), fde.begin(), fde.end() - k_end_size);
+  if (!all.empty()) entry.place = piece.section.add(std::move(all));
+}
+
+void FrameTables::take_back(Piece& piece, const Entry& entry) {
+  for (const Bytes& fde : entry.fdes) __deregister_frame(fde_of(fde));
+  if (entry.place) piece.section.remove(*entry.place);
 }
 
 void FrameTables::add(std::span<unw_dyn_info_t* const> procedures) {
   std::set<Addr> changed;
   for (unw_dyn_info_t* procedure : procedures) {
-    Entry entry{registration_of(procedure), {}};
-    encode(*procedure, entry);
+    std::vector<Bytes> fdes = encode(*procedure);
     const Addr number = procedure->start_ip >> k_piece_bits;
-    Entry& place = pieces_[number].entries[procedure->start_ip];
-    take_back(place);
-    place = std::move(entry);
-    if (contract_ == FrameContract::fde)
-      for (const Bytes& fde : place.fdes) __register_frame(fde_of(fde));
+    Piece& piece = pieces_[number];
+    Entry& entry = piece.entries[procedure->start_ip];
+    take_back(piece, entry);
+    entry = {registration_of(procedure), {}, {}};
+    tell(piece, entry, std::move(fdes));
     changed.insert(number);
   }
-  for (const Addr number : changed) replace_section(pieces_[number]);
+  if (contract_ == FrameContract::section)
+    for (const Addr number : changed) pieces_[number].section.publish(objects_);
 }
 
-void FrameTables::take_back(const Entry& entry) const {
-  if (contract_ != FrameContract::fde) return;
-  for (const Bytes& fde : entry.fdes) __deregister_frame(fde_of(fde));
-}
-
+/// True: some were.
 bool FrameTables::remove_gone(Piece& piece) {
-  return std::erase_if(piece.entries, [&](const auto& entry) {
-           if (still_registered(entry.second.key)) return false;
-           take_back(entry.second);
-           return true;
-         }) != 0;
+  const std::size_t gone = std::erase_if(piece.entries, [&](const auto& entry) {
+    if (still_registered(entry.second.key)) return false;
+    take_back(piece, entry.second);
+    return true;
+  });
+  if (gone != 0 && contract_ == FrameContract::section) piece.section.publish(objects_);
+  return gone != 0;
 }
 
 void FrameTables::remove(std::span<unw_dyn_info_t* const> procedures) {
@@ -130,31 +147,15 @@ void FrameTables::remove(std::span<unw_dyn_info_t* const> procedures) {
   for (const unw_dyn_info_t* procedure : procedures) touched.insert(procedure->start_ip >> k_piece_bits);
   for (const Addr number : touched) {
     const auto piece = pieces_.find(number);
-    if (piece == pieces_.end() || !remove_gone(piece->second)) continue;
-    replace_section(piece->second);
-    if (piece->second.entries.empty()) pieces_.erase(piece);
+    if (piece != pieces_.end() && remove_gone(piece->second) && piece->second.entries.empty()) pieces_.erase(piece);
   }
 }
 
 void FrameTables::remove_all_gone() {
   for (auto piece = pieces_.begin(); piece != pieces_.end();) {
-    if (remove_gone(piece->second)) replace_section(piece->second);
+    remove_gone(piece->second);
     piece = piece->second.entries.empty() ? pieces_.erase(piece) : std::next(piece);
   }
-}
-
-/// The new section first, so that what stays is never unknown; then the old one goes.
-void FrameTables::replace_section(Piece& piece) const {
-  if (contract_ != FrameContract::section) return;
-  Bytes section;
-  for (const auto& [start, entry] : piece.entries)
-    for (const Bytes& fde : entry.fdes) section.insert(section.end(), fde.begin(), fde.end() - k_end_size);
-  if (!section.empty()) {
-    section.resize(section.size() + k_end_size);
-    __register_frame(section.data());
-  }
-  section.swap(piece.section);
-  if (!section.empty()) __deregister_frame(section.data());
 }
 
 }  // namespace jitunwind

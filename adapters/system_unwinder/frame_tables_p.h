@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "adapters/system_unwinder/frame_section_p.h"
 #include "dyn_info/registry.h"
 #include "unwind_core/error.h"
 
@@ -33,26 +34,29 @@ class FrameTables {
 
  private:
   using Bytes = std::vector<std::byte>;
-  /// One procedure, with as many FDEs as it has, each behind a CIE of its own and in front of the end of a section.
+  /// One procedure, with as many FDEs as it has, each behind a CIE of its own; where the unwinder wants single ones, in
+  /// front of the end of a section.
   struct Entry {
     RegistrationKey key{};
-    std::vector<Bytes> fdes;
+    std::vector<Bytes> fdes;                   // where the unwinder wants single ones
+    std::optional<FrameSection::Place> place;  // in a section of several
   };
   /// What begins in one aligned piece of the address space. libgcc 12 keeps tables by their lowest address and looks
   /// into one of them only, so tables must not interleave.
   struct Piece {
     std::map<Addr, Entry> entries;  // by start of the code
-    Bytes section;                  // of all of them, where the unwinder wants sections
+    FrameSection section;           // of all of them, where the unwinder wants sections
   };
   static constexpr unsigned k_piece_bits = 16;
 
-  static void encode(const unw_dyn_info_t& procedure, Entry& into);
+  static std::vector<Bytes> encode(const unw_dyn_info_t& procedure);
+  void tell(Piece& piece, Entry& entry, std::vector<Bytes> fdes) const;
   bool remove_gone(Piece& piece);
-  void take_back(const Entry& entry) const;
-  void replace_section(Piece& piece) const;
+  static void take_back(Piece& piece, const Entry& entry);
 
   const FrameContract contract_;
   std::map<Addr, Piece> pieces_;
+  SectionObjects objects_;
 };
 
 }  // namespace jitunwind

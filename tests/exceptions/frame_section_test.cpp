@@ -1,0 +1,119 @@
+// What an unwinder that does not ask was told, while it changes: libgcc reads on in what it has found when it has given
+// its lock back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <map>
+#include <vector>
+
+#include "adapters/system_unwinder/frame_section_p.h"
+#include "adapters/system_unwinder/level_one_p.h"
+#include "unwind_core/arch/arch.h"
+#include "unwind_core/emit/eh_frame.h"
+
+extern "C" jitunwind::FindFde _Unwind_Find_FDE;
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_code = 0x7a00'0000'0000;
+constexpr Addr k_size = 64;
+
+AddrRange range_of(unsigned number) { return {k_code + number * k_size, k_code + (number + 1) * k_size}; }
+
+/// CIE and FDE of so much that all sizes come up.
+FrameSection::Bytes entries_of(unsigned number) {
+  FrameSection::Bytes bytes(4096);
+  EhFrameWriter writer(arch::x86_64, bytes);
+  writer.begin_cie({});
+  writer.begin_fde(range_of(number), 0);
+  FrameRow row = entry_row(arch::x86_64);
+  for (unsigned at = 0; at <= number * 7 % 40; ++at) {
+    row.cfa.offset = 8 + 8 * at;
+    EXPECT_TRUE(writer.row(at, row));
+  }
+  writer.end_fde();
+  bytes.resize(writer.size());
+  return bytes;
+}
+
+/// libgcc's answer; null: nothing.
+const std::byte* find(unsigned number) {
+  EhBases bases;
+  void* const pc = reinterpret_cast<void*>(range_of(number).begin + 5);
+  return static_cast<const std::byte*>(_Unwind_Find_FDE(pc, &bases));
+}
+
+/// Every answer that was given about procedures that are still there.
+class Answers {
+ public:
+  void expect_kept(unsigned number, const FrameSection::Bytes& entries) {
+    const std::byte* const fde = find(number);
+    ASSERT_NE(fde, nullptr) << number;
+    std::list<const std::byte*>& all = all_[number];
+    if (std::find(all.begin(), all.end(), fde) == all.end()) all.push_back(fde);
+    const std::size_t cie_size = length_of(entries.data());
+    for (const std::byte* answer : all)
+      ASSERT_TRUE(std::equal(entries.begin(), entries.end(), answer - cie_size)) << number;
+  }
+  void forget(unsigned number) { all_.erase(number); }
+
+ private:
+  static std::size_t length_of(const std::byte* entry) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, entry, sizeof length);
+    return length + sizeof length;
+  }
+  std::map<unsigned, std::list<const std::byte*>> all_;
+};
+
+TEST(FrameSections, KeepWhatStaysAsItWas) {
+  FrameSection section;
+  SectionObjects objects;
+  Answers answers;
+  struct Told {
+    FrameSection::Bytes entries;
+    FrameSection::Place place;
+  };
+  std::map<unsigned, Told> told;
+  for (unsigned step = 0; step < 400; ++step) {
+    if (step % 3 == 2) {  // one goes, but never the first
+      const auto gone = std::next(told.begin(), 1 + step * 31 % static_cast<unsigned>(told.size() - 1));
+      section.remove(gone->second.place);
+      answers.forget(gone->first);
+      const unsigned number = gone->first;
+      told.erase(gone);
+      section.publish(objects);
+      EXPECT_EQ(find(number), nullptr);
+    } else {
+      const unsigned number = step * 37 % 400;
+      Told& added = told[number];
+      added.entries = entries_of(number);
+      added.place = section.add(added.entries);
+      section.publish(objects);
+    }
+    for (const auto& [number, one] : told) answers.expect_kept(number, one.entries);
+    if (HasFatalFailure()) return;
+  }
+  for (const auto& [number, one] : told) section.remove(one.place);
+  section.publish(objects);
+  EXPECT_EQ(find(0), nullptr);
+}
+
+TEST(FrameSections, UseMemoryOfLibgccsAgainAfterARest) {
+  SectionObjects objects;
+  const SectionObjects::Clock::time_point now{std::chrono::hours(1)};
+  const std::chrono::seconds rest = SectionObjects::k_rest;
+  auto* const first = objects.take(now);
+  objects.give_back(first, now);
+  auto* const second = objects.take(now + rest - std::chrono::seconds(1));
+  EXPECT_NE(second, first);
+  EXPECT_EQ(objects.take(now + rest), first);
+  objects.give_back(first, now + rest);
+  objects.give_back(second, now + rest);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
