@@ -110,18 +110,39 @@ JitCode make_code(FrameKind kind) {
   return {a.code(), *description};
 }
 
-ExecutableCopy::ExecutableCopy(const std::vector<std::uint8_t>& bytes)
-    : memory_(mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
-      size_(bytes.size()) {
+namespace {
+
+/// Of one page or more; at `place`, unless that is null.
+void* map(void* place, std::size_t size, int protection) {
+  const int fixed = place != nullptr ? MAP_FIXED : 0;
+  void* const memory = mmap(place, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  return memory;
+}
+
+}  // namespace
+
+Place::Place() : memory_(map(nullptr, 1, PROT_NONE)) {}
+Place::~Place() { munmap(memory_, 1); }
+
+ExecutableCopy::ExecutableCopy(const std::vector<std::uint8_t>& bytes, const Place* place)
+    : memory_(map(place != nullptr ? place->begin() : nullptr, bytes.size(), PROT_READ | PROT_WRITE)),
+      size_(bytes.size()),
+      in_place_(place != nullptr) {
   std::memcpy(memory_, bytes.data(), size_);
   mprotect(memory_, size_, PROT_READ | PROT_EXEC);
 }
 
-ExecutableCopy::~ExecutableCopy() { munmap(memory_, size_); }
+ExecutableCopy::~ExecutableCopy() {
+  if (in_place_)
+    map(memory_, size_, PROT_NONE);
+  else
+    munmap(memory_, size_);
+}
 
-JitFrame::JitFrame(FrameKind kind) {
+JitFrame::JitFrame(FrameKind kind, const Place* place) {
   const JitCode code = make_code(kind);
-  code_ = std::make_unique<ExecutableCopy>(code.bytes);
+  code_ = std::make_unique<ExecutableCopy>(code.bytes, place);
   registration_ = register_code(code.description, code_->begin(), code_->size()).value();
 }
 

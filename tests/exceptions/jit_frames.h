@@ -47,10 +47,24 @@ struct JitCode {
 /// void code(void (*callee)(), long bytes): returns when callee does.
 JitCode make_code(FrameKind kind);
 
-/// Executable memory with a copy of `bytes`.
+/// A page for code that comes and goes: whatever is in it is at the same address.
+class Place {
+ public:
+  Place();
+  ~Place();
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  void* begin() const { return memory_; }
+
+ private:
+  void* memory_;
+};
+
+/// Executable memory with a copy of `bytes`, anywhere or in a place that has nothing else.
 class ExecutableCopy {
  public:
-  explicit ExecutableCopy(const std::vector<std::uint8_t>& bytes);
+  explicit ExecutableCopy(const std::vector<std::uint8_t>& bytes, const Place* place = nullptr);
   ~ExecutableCopy();
   ExecutableCopy(const ExecutableCopy&) = delete;
   ExecutableCopy& operator=(const ExecutableCopy&) = delete;
@@ -61,12 +75,13 @@ class ExecutableCopy {
  private:
   void* memory_;
   std::size_t size_;
+  bool in_place_;
 };
 
 /// One registered procedure.
 class JitFrame {
  public:
-  explicit JitFrame(FrameKind kind);
+  explicit JitFrame(FrameKind kind, const Place* place = nullptr);
 
   void operator()(void (*callee)()) const {
     reinterpret_cast<void (*)(void (*)(), long)>(code_->begin())(callee, k_variable_bytes);

@@ -182,17 +182,16 @@ TEST(ThrowThroughAll, CaughtAndThrownAgainBetweenFrames) {
 
 /// A cancelled procedure is not known any more, and the next one at its place is known by its own rows.
 TEST(ThrowThroughReusedCode, IsRight) {
-  JitFrame reused(FrameKind::plain);
-  expect_caught({&reused});
-  const std::uintptr_t begin = reused.begin();
-  EXPECT_NE(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(begin + 4)), nullptr);
-  ASSERT_TRUE(reused.registration().cancel());
-  EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(begin + 4)), nullptr);
-  const JitCode other = make_code(FrameKind::frame_pointer);
-  void* const code = reinterpret_cast<void*>(begin);
-  const ExecutableCopy copy(other.bytes);
-  reused.registration() = register_code(make_code(FrameKind::plain).description, code, reused.size()).value();
-  expect_caught({&reused});
+  const Place place;
+  void* const in_code = static_cast<char*>(place.begin()) + 4;
+  for (int i = 0; i < 3; ++i) {
+    for (const FrameKind kind : k_frame_kinds) {
+      const JitFrame frame(kind, &place);
+      EXPECT_EQ(_Unwind_FindEnclosingFunction(in_code), place.begin());
+      expect_caught({&frame});
+    }
+    EXPECT_EQ(_Unwind_FindEnclosingFunction(in_code), nullptr);
+  }
 }
 
 // Backtraces.

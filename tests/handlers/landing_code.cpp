@@ -103,7 +103,7 @@ class Writer {
 }  // namespace
 
 LandingFrame::LandingFrame(const std::function<void(x86_64::Builder&, const LandingOffsets&)>& declare,
-                           std::string_view name, FrameKind kind) {
+                           std::string_view name, FrameKind kind, const Place* place) {
   Writer writer(kind);
   writer.write();
   offsets_ = writer.offsets;
@@ -111,7 +111,7 @@ LandingFrame::LandingFrame(const std::function<void(x86_64::Builder&, const Land
   declare(writer.a.builder(), offsets_);
   const auto description = writer.a.description();
   if (!description) throw std::runtime_error(description.error().text());
-  code_ = std::make_unique<ExecutableCopy>(writer.a.code());
+  code_ = std::make_unique<ExecutableCopy>(writer.a.code(), place);
   registration_ = register_code(*description, Code{.start = begin(), .size = size(), .name = name}).value();
 }
 

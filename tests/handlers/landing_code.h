@@ -35,7 +35,8 @@ class LandingFrame {
  public:
   /// `declare` tells the builder of call sites.
   explicit LandingFrame(const std::function<void(x86_64::Builder&, const LandingOffsets&)>& declare,
-                        std::string_view name = {}, FrameKind kind = FrameKind::frame_pointer);
+                        std::string_view name = {}, FrameKind kind = FrameKind::frame_pointer,
+                        const Place* place = nullptr);
 
   long operator()(void (*callee)()) const {
     return reinterpret_cast<long (*)(void (*)(), long)>(code_->begin())(callee, k_variable_bytes);

@@ -16,6 +16,7 @@ using jitunwind::test::LandingFrame;
 struct MatrixFrame {
   LandingFrame code;
 };
+struct MatrixPlace : jitunwind::test::Place {};
 
 namespace {
 
@@ -46,12 +47,15 @@ void declare(Builder& builder, const LandingOffsets& at, std::string_view role, 
 
 }  // namespace
 
-MatrixFrame* matrix_frame(const char* kind, const char* role, const void* type) {
+MatrixFrame* matrix_frame(const char* kind, const char* role, const void* type, const MatrixPlace* place) {
   const auto tell = [&](Builder& b, const LandingOffsets& at) {
     declare(b, at, role, static_cast<const std::type_info*>(type));
   };
-  return new MatrixFrame{LandingFrame(tell, kind, kind_named(kind))};
+  return new MatrixFrame{LandingFrame(tell, kind, kind_named(kind), place)};
 }
+void matrix_cancel(MatrixFrame* frame) { delete frame; }
+MatrixPlace* matrix_place() { return new MatrixPlace; }
+void matrix_give_back(MatrixPlace* place) { delete place; }
 
 long matrix_call(const MatrixFrame* frame, void (*callee)()) { return frame->code(callee); }
 

@@ -58,7 +58,7 @@ std::vector<Linked> programs() {
 
 constexpr const char* k_scenarios[]{"throw_through", "catch_in_frame",  "cleanup_in_frame", "rethrow",
                                     "nested",        "foreign",         "cancel",           "exit_thread",
-                                    "jump_past",     "cancel_rethrown", "uncaught"};
+                                    "jump_past",     "cancel_rethrown", "uncaught",         "threads"};
 
 bool ends_a_thread(std::string_view scenario) {
   return scenario == "cancel" || scenario == "cancel_rethrown" || scenario == "exit_thread";

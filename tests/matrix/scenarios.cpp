@@ -282,7 +282,8 @@ constexpr Scenario k_scenarios[]{{"throw_through", throw_through},
                                  {"cancel_rethrown", cancel_rethrown},
                                  {"exit_thread", exit_thread},
                                  {"jump_past", jump_past},
-                                 {"uncaught", uncaught}};
+                                 {"uncaught", uncaught},
+                                 {"threads", throw_in_threads}};
 
 }  // namespace
 

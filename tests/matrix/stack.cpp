@@ -20,7 +20,7 @@ Stack stack;
 namespace {
 
 const char* kind_of_run;
-int failed;
+std::atomic<int> failed;
 AtPads at_pads;
 
 constexpr std::uint32_t k_mxcsr_control = 0xffc0;  // the rest are flags
@@ -103,7 +103,7 @@ void load(const ControlWords& words) { asm volatile("ldmxcsr %0; fldcw %1" ::"m"
 
 Frame make_frame(const char* role, Catches what) {
   const std::type_info* const type = what == Catches::thrown ? &typeid(Thrown) : nullptr;
-  return {role, type != nullptr, kind_of_run == nullptr ? nullptr : matrix_frame(kind_of_run, role, type)};
+  return {role, type != nullptr, kind_of_run == nullptr ? nullptr : matrix_frame(kind_of_run, role, type, nullptr)};
 }
 
 [[gnu::noinline]] long call(const Frame& frame, void (*callee)()) {
