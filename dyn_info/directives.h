@@ -54,6 +54,9 @@ Status directive_row(const unw_dyn_info_t& info, const Arch& arch, CodeAddress a
 /// its table has no FDE for the address. Signal-safe where the memory is; no allocation.
 Found described_row(const unw_dyn_info_t& info, Lookup& lookup, FrameRow& out) noexcept;
 
+/// The same of procedure information.
+Found described_procedure(const unw_dyn_info_t& info, Lookup& lookup, ProcedureInfo& out) noexcept;
+
 /// ALIAS may lead to code that is described by ALIAS, so often at most.
 inline constexpr unsigned k_max_alias_depth = 8;
 

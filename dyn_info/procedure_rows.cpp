@@ -185,6 +185,16 @@ namespace {
 constinit const LocalMemory k_host_memory;
 constexpr LocalRegionReader k_host_regions;
 
+/// Of a descriptor in host memory.
+struct HostParts {
+  HostParts(const unw_dyn_info_t& info, const Memory& target) noexcept
+      : pairs(info.format == UNW_INFO_FORMAT_TABLE ? static_cast<const Memory&>(k_host_memory) : target),
+        parts{k_host_regions, pairs, target, buffer} {}
+  const Memory& pairs;
+  std::array<std::byte, 4096> buffer;
+  DescriptionParts parts;
+};
+
 /// Nothing but one procedure, which the caller has found.
 class OneProcedure final : public Procedures {
  public:
@@ -192,12 +202,8 @@ class OneProcedure final : public Procedures {
   [[gnu::noinline]] Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row,
                                           DirectiveOutcome& outcome) const noexcept override {
     if (at != lookup.at.lookup()) return RowAnswer::none;  // where an alias leads
-    std::array<std::byte, 4096> buffer;
-    const Memory& target = lookup.space.memory;
-    const Memory& here = k_host_memory;
-    const Memory& pairs = info_.format == UNW_INFO_FORMAT_TABLE ? here : target;
-    const DescriptionParts parts{k_host_regions, pairs, target, buffer};
-    return ask_procedure(info_, parts, at, lookup, row, outcome);
+    const HostParts host(info_, lookup.space.memory);
+    return ask_procedure(info_, host.parts, at, lookup, row, outcome);
   }
 
  private:
@@ -205,6 +211,11 @@ class OneProcedure final : public Procedures {
 };
 
 }  // namespace
+
+Found described_procedure(const unw_dyn_info_t& info, Lookup& lookup, ProcedureInfo& out) noexcept {
+  const HostParts host(info, lookup.space.memory);
+  return describe_procedure(info, host.parts, lookup.at.lookup(), lookup, out);
+}
 
 Found described_row(const unw_dyn_info_t& info, Lookup& lookup, FrameRow& out) noexcept {
   return find_row(OneProcedure(info), lookup, out);

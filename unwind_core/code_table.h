@@ -23,6 +23,8 @@ class CodeTable {
     std::uint64_t version = 0;  ///< as it was before the answer was looked for; 0 finds and keeps nothing
   };
 
+  static constexpr std::size_t k_size = 8192;
+
   bool find(const Question& question, Answer& out) const noexcept {
     if (question.version == 0) return false;
     const Set& set = sets_[set_of(question.at)];
@@ -48,6 +50,7 @@ class CodeTable {
   static std::size_t set_of(Addr at) noexcept { return table_place(at, k_set_bits); }
 
   std::array<Set, std::size_t{1} << k_set_bits> sets_{};
+  static_assert(sizeof(Set) / sizeof(Entry) << k_set_bits == k_size);
 };
 
 }  // namespace jitunwind

@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "dyn_info/directives.h"
 #include "dyn_info/registry.h"
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/cursor_p.h"
@@ -44,6 +45,18 @@ int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) n
   window.argument = is_local(*handle) ? nullptr : argument;
   Lookup lookup(space_of(*handle), CodeAddress::interrupted(ip), window);
   return ask(lookup);
+}
+
+/// libunwind 1.5 to 1.6 had a word more, in front of the union. Where the name is null, as in tables of static code,
+/// the word that is segbase in one layout is the name in the other.
+unw_dyn_info_t with_either_layout(const unw_dyn_info_t* descriptor) noexcept {
+  constexpr std::size_t k_union = offsetof(unw_dyn_info_t, u);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(descriptor);
+  unw_dyn_info_t info;
+  std::memcpy(&info, bytes, k_union);
+  const bool has_word_more = descriptor->format != UNW_INFO_FORMAT_DYNAMIC && descriptor->u.rti.segbase == 0;
+  std::memcpy(&info.u, bytes + k_union + (has_word_more ? sizeof(unw_word_t) : 0), sizeof info.u);
+  return info;
 }
 
 struct Place {
@@ -169,6 +182,28 @@ int unw_get_proc_name_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer
   });
 }
 
+int unw_set_cache_size(unw_addr_space_t handle, size_t size, int flag) {
+  if (!handle || flag != 0) return -UNW_EINVAL;
+  unw_flush_cache(handle, 0, 0);
+  return size <= jitunwind::KeptRows::k_size ? int{UNW_ESUCCESS} : -UNW_ENOMEM;
+}
+
+int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t handle, unw_word_t ip, unw_dyn_info_t* descriptor,
+                                       unw_proc_info_t* info, int need_unwind_info, void* argument) {
+  if (!handle) return -UNW_EINVAL;
+  jitunwind::MemoryWindow window;
+  window.argument = argument;
+  jitunwind::Lookup lookup(jitunwind::space_of(*handle), jitunwind::CodeAddress::interrupted(ip), window);
+  jitunwind::ProcedureInfo found;
+  const auto known = jitunwind::described_procedure(jitunwind::with_either_layout(descriptor), lookup, found);
+  if (!known) return jitunwind::negated(known.error());
+  if (!*known) return -UNW_ENOINFO;
+  std::memset(info, 0, sizeof *info);
+  jitunwind::fill(found, *info);
+  if (need_unwind_info) jitunwind::mark_as_fde(*info);
+  return UNW_ESUCCESS;
+}
+
 int unw_get_elf_filename_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
                                void* argument) {
   if (!handle) return -UNW_EINVAL;
@@ -182,6 +217,8 @@ int unw_get_elf_filename(unw_cursor_t* cursor, char* buffer, size_t size, unw_wo
 }
 
 // The names that programs with UNW_LOCAL_ONLY use.
+JITUNWIND_LOCAL(set_cache_size)
+JITUNWIND_LOCAL(dwarf_search_unwind_table)
 JITUNWIND_LOCAL(get_elf_filename)
 JITUNWIND_LOCAL(get_elf_filename_by_ip)
 JITUNWIND_LOCAL(create_addr_space)

@@ -1,9 +1,11 @@
 #include "sdk/compat/callback_space_p.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "dyn_info/directives.h"
+#include "unwind_core/sources/cfi.h"
 #include "unwind_core/sources/sources.h"
 
 namespace jitunwind {
@@ -105,15 +107,34 @@ Result<unw_dyn_info_t> descriptor_of(const unw_proc_info_t& found) noexcept {
   return info;
 }
 
+/// The row that a marked answer leads to.
+Found row_of_fde(const unw_proc_info_t& found, Lookup& lookup, FrameRow& out) noexcept {
+  CfiContext context{lookup.space.arch};
+  context.data_base = found.gp;
+  std::array<std::byte, 4096> buffer;  // any entry that compilers make
+  MemoryView bytes(lookup.space.memory, lookup.window, buffer);
+  const auto fde = read_fde(bytes, context, reinterpret_cast<std::uintptr_t>(found.unwind_info));
+  if (!fde) return fde.error();
+  if (!fde->range.contains(lookup.at.lookup())) return false;
+  if (const Status row = row_at(*fde, context, lookup.at.lookup(), out); !row) return row.error();
+  if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, fde->address, "expressions of a row"};
+  return true;
+}
+
+Found row_of_answer(const unw_proc_info_t& found, Lookup& lookup, FrameRow& out) noexcept {
+  if ((found.flags & k_fde_flag) != 0) return row_of_fde(found, lookup, out);
+  const auto info = descriptor_of(found);
+  if (!info) return info.error();
+  return described_row(*info, lookup, out);
+}
+
 }  // namespace
 
 Found CallbackProcedures::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   const FoundInfo answer(owner_, lookup.at.lookup(), true, lookup.window.argument);
   const Found found = answer.found();
   if (!found || !*found) return found;
-  const auto info = descriptor_of(*answer);
-  if (!info) return info.error();
-  const Found row = described_row(*info, lookup, out);
+  const Found row = row_of_answer(*answer, lookup, out);
   if (row && *row) out.origin = RowOrigin::callback;
   return row;
 }

@@ -108,6 +108,14 @@ unw_addr_space& handle_of(const AddressSpace& space) noexcept;
 inline bool is_local(const unw_addr_space& handle) noexcept { return &handle == &local_handle(); }
 const AddressSpace& space_of(unw_addr_space& handle) noexcept;
 
+/// unwind_info is the address of an FDE in the target. A bit of unw_proc_info_t's flags, of those for the library's own
+/// use (UNW_PI_FLAG_FIRST_TDEP_BIT and up).
+inline constexpr unw_word_t k_fde_flag = unw_word_t{1} << 30;
+inline void mark_as_fde(unw_proc_info_t& info) noexcept {
+  info.format = UNW_INFO_FORMAT_TABLE;
+  info.flags |= k_fde_flag;
+}
+
 /// unw_proc_info_t without what only unwinding needs.
 void fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept;
 

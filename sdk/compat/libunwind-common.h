@@ -161,6 +161,7 @@ typedef struct unw_accessors {
 #define unw_destroy_addr_space UNW_OBJ(destroy_addr_space)
 #define unw_init_remote UNW_OBJ(init_remote)
 #define unw_set_caching_policy UNW_OBJ(set_caching_policy)
+#define unw_set_cache_size UNW_OBJ(set_cache_size)
 #define unw_get_proc_info_by_ip UNW_OBJ(get_proc_info_by_ip)
 #define unw_get_proc_name_by_ip UNW_OBJ(get_proc_name_by_ip)
 #define unw_get_elf_filename UNW_OBJ(get_elf_filename)
@@ -265,6 +266,17 @@ extern int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t space, void* a
    and PER_THREAD are the same here: the address of a target's list, until it is flushed. NONE flushes. No policy ever
    gives an answer that has become wrong. 0; -UNW_EINVAL: no such policy. Thread-safe, not signal-safe. */
 extern int unw_set_caching_policy(unw_addr_space_t space, unw_caching_policy_t policy);
+
+/* There is room for 8192 rows, whatever the size; also flushes. 0; -UNW_ENOMEM: more was asked for; -UNW_EINVAL: a
+   flag. Thread-safe, signal-safe. */
+extern int unw_set_cache_size(unw_addr_space_t space, size_t size, int flag);
+
+/* The procedure that covers ip, by a descriptor in one of the table formats whose data is in the target: for
+   find_proc_info callbacks. With need_unwind_info unwind_info leads the library, and nobody else, to the entry; nothing
+   is to be put back. Takes both layouts that unw_dyn_info_t has had, where name_ptr is 0. -UNW_ENOINFO: the table has
+   none; or an error of the table. */
+extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t* descriptor,
+                                              unw_proc_info_t* info, int need_unwind_info, void* argument);
 
 /* Forgets what is remembered of code from lo to hi; 0, 0: everything. Thread-safe, signal-safe. */
 extern void unw_flush_cache(unw_addr_space_t space, unw_word_t lo, unw_word_t hi);

@@ -1,9 +1,6 @@
 // unw_local_addr_space: this process through accessors, for programs that wrap them or call them alone. The argument of
 // each is the context that a walk begins with.
-#include <array>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "dyn_info/registry.h"
 #include "sdk/compat/callback_space_p.h"
@@ -18,30 +15,14 @@ namespace {
 
 constinit const LocalMemory k_memory;
 
-/// One FDE as a table that every reader of REMOTE_TABLE_64 understands, for as long as put_unwind_info has not come.
-struct SingleTable {
-  unw_dyn_remote_table_info_t info;
-  std::array<std::uint64_t, 2> pair;
-};
-
-int add_unwind_info(const ProcedureInfo& found, unw_proc_info_t& out) noexcept {
+void add_unwind_info(const ProcedureInfo& found, unw_proc_info_t& out) noexcept {
   if (found.origin == RowOrigin::dyn_directives) {
     auto* const registered = reinterpret_cast<unw_dyn_info_t*>(static_cast<std::uintptr_t>(found.unwind_info));
     out.unwind_info = &registered->u;
     out.unwind_info_size = sizeof registered->u;
-    return UNW_ESUCCESS;
+  } else {
+    mark_as_fde(out);
   }
-  // .debug_frame is read by other rules than what is behind a table.
-  if (found.origin != RowOrigin::eh_frame && found.origin != RowOrigin::dyn_table) return -UNW_ENOINFO;
-  auto* const table = new (std::nothrow) SingleTable{};
-  if (!table) return -UNW_ENOMEM;
-  table->pair = {found.range.begin, found.unwind_info};
-  table->info.table_len = table->pair.size();
-  table->info.table_data = reinterpret_cast<std::uintptr_t>(table->pair.data());
-  out.format = UNW_INFO_FORMAT_REMOTE_TABLE_64;
-  out.unwind_info = &table->info;
-  out.unwind_info_size = sizeof table->info;
-  return UNW_ESUCCESS;
 }
 
 int find_proc_info(unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int need_unwind_info, void*) {
@@ -52,15 +33,14 @@ int find_proc_info(unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int n
   if (!known) return negated(known.error());
   if (!*known) return -UNW_ENOINFO;
   std::memset(info, 0, sizeof *info);
+  // .debug_frame is read by other rules than FDEs alone tell.
+  if (need_unwind_info && found.origin == RowOrigin::debug_frame) return -UNW_ENOINFO;
   fill(found, *info);
-  return need_unwind_info ? add_unwind_info(found, *info) : int{UNW_ESUCCESS};
+  if (need_unwind_info) add_unwind_info(found, *info);
+  return UNW_ESUCCESS;
 }
 
-void put_unwind_info(unw_addr_space_t, unw_proc_info_t* info, void*) {
-  if (info->format != UNW_INFO_FORMAT_REMOTE_TABLE_64 || !info->unwind_info) return;
-  delete static_cast<SingleTable*>(info->unwind_info);
-  info->unwind_info = nullptr;
-}
+void put_unwind_info(unw_addr_space_t, unw_proc_info_t*, void*) {}
 
 int get_dyn_info_list_addr(unw_addr_space_t, unw_word_t* list, void*) {
   *list = reinterpret_cast<std::uintptr_t>(procedure_list());

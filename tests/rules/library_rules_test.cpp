@@ -63,7 +63,7 @@ TEST(LibraryRules, ArchiveDefinesItsOwnNames) {
 
 TEST(LibraryRules, CompatibilityLibraryExportsLibunwindsNames) {
   expect_only("-D", JITUNWIND_LIBUNWIND_SHARED, {k_libunwind_name}, false);
-  expect_only("-g", JITUNWIND_LIBUNWIND_STATIC, {k_libunwind_name, k_own_name}, true);
+  expect_only("-g", JITUNWIND_LIBUNWIND_STATIC, {k_libunwind_name, k_own_name, k_sanitizers}, true);
 }
 
 TEST(LibraryRules, SonamesAreTheMajorVersion) {

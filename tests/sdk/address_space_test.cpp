@@ -427,6 +427,49 @@ TEST_F(TableFormats, UnusableAnswersAreErrors) {
   EXPECT_EQ(target.count("put"), target.count("find"));
 }
 
+/// What perf's callback does: the descriptor of a module's table, in either layout, and the answer handed on.
+// covers: AC05 DY43
+TEST_F(TableFormats, MayBeSearchedByTheCallback) {
+  put_section();
+  const auto near = pairs<std::int32_t>(k_section, k_section);
+  put(0x50000, near.data(), sizeof near);
+  const auto search = [&](bool word_more) {
+    std::array<unw_word_t, 11> words{};
+    unw_dyn_info_t info{};
+    info.start_ip = k_code;
+    info.end_ip = k_code + 0x3000;
+    info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+    info.u.rti = {0, k_section, sizeof near / 8, 0x50000};
+    std::memcpy(words.data(), &info, offsetof(unw_dyn_info_t, u));
+    std::memcpy(words.data() + offsetof(unw_dyn_info_t, u) / 8 + word_more, &info.u, sizeof info.u);
+    target.find = [this, words](unw_word_t ip, unw_proc_info_t* found, int need) mutable {
+      return UNW_OBJ(dwarf_search_unwind_table)(space, ip, reinterpret_cast<unw_dyn_info_t*>(words.data()), found, need,
+                                                &target);
+    };
+  };
+  for (const bool word_more : {false, true}) {
+    search(word_more);
+    EXPECT_EQ(walk(), (std::pair{all_ips(), 0})) << word_more;
+    unw_proc_info_t info;
+    ASSERT_EQ(unw_get_proc_info_by_ip(space, k_code + 0x1001, &info, &target), 0);
+    EXPECT_EQ(info.start_ip, k_code + 0x1000);
+    EXPECT_EQ(info.end_ip, k_code + 0x1040);
+    EXPECT_EQ(unw_get_proc_info_by_ip(space, k_code + 0x41, &info, &target), -UNW_ENOINFO);
+  }
+}
+
+// covers: CA06 CA09
+TEST_F(AddressSpaces, SizesOfCaches) {
+  create();
+  for (const unw_addr_space_t of : {space, unw_local_addr_space}) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{8192}})
+      EXPECT_EQ(unw_set_cache_size(of, size, 0), 0) << size;
+    EXPECT_EQ(unw_set_cache_size(of, 1'000'000, 0), -UNW_ENOMEM);
+    EXPECT_EQ(unw_set_cache_size(of, 1000, 1), -UNW_EINVAL);
+  }
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+}
+
 // covers: RG01
 TEST_F(AddressSpaces, WritesGoToWhereARegisterIs) {
   unw_cursor_t cursor;

@@ -1,0 +1,106 @@
+// What libunwind.so.8 has besides the functions of libunwind.h: registration in the layout of that release, and the few
+// others that programs name.
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "dyn_info/libunwind-dynamic.h"
+#include "dyn_info/registry.h"
+#include "sdk/walk.h"
+#include "unwind_core/resume.h"
+
+#include <libunwind.h>
+
+namespace {
+
+/// unw_dyn_info_t of libunwind 1.5 to 1.6: a word more in front of the union. Links belong to the library; here they
+/// lead to the descriptor that is registered in its place.
+struct DynInfoOfRelease16 {
+  void* shadow;
+  std::uintptr_t shadow_mark;
+  unw_word_t start_ip;
+  unw_word_t end_ip;
+  unw_word_t gp;
+  std::int32_t format;
+  std::int32_t pad;
+  unw_word_t load_offset;
+  decltype(unw_dyn_info_t::u) u;
+};
+static_assert(sizeof(DynInfoOfRelease16) == 88);
+
+constexpr std::uintptr_t k_mark = 0x6a69'7475'6e77'6e64;
+
+bool has_shadow(const DynInfoOfRelease16& info) noexcept {
+  return (reinterpret_cast<std::uintptr_t>(info.shadow) ^ k_mark) == info.shadow_mark;
+}
+
+}  // namespace
+
+extern "C" {
+
+// The interface has no way to report an error: what is refused is left alone.
+[[gnu::visibility("default")]] void jitunwind_drop_in_register(DynInfoOfRelease16* info) asm("_U_dyn_register");
+[[gnu::visibility("default")]] void jitunwind_drop_in_cancel(DynInfoOfRelease16* info) asm("_U_dyn_cancel");
+
+void jitunwind_drop_in_register(DynInfoOfRelease16* info) {
+  if (!info || has_shadow(*info)) return;
+  auto* const shadow = new (std::nothrow) unw_dyn_info_t{};
+  if (!shadow) return;
+  shadow->start_ip = info->start_ip;
+  shadow->end_ip = info->end_ip;
+  shadow->gp = info->gp;
+  shadow->format = info->format;
+  shadow->u = info->u;
+  if (!jitunwind::register_procedure(shadow)) {
+    delete shadow;
+    return;
+  }
+  info->shadow = shadow;
+  info->shadow_mark = reinterpret_cast<std::uintptr_t>(shadow) ^ k_mark;
+}
+
+void jitunwind_drop_in_cancel(DynInfoOfRelease16* info) {
+  if (!info || !has_shadow(*info)) return;
+  auto* const shadow = static_cast<unw_dyn_info_t*>(info->shadow);
+  if (!jitunwind::cancel_procedure(shadow)) return;
+  info->shadow = nullptr;
+  info->shadow_mark = 0;
+  delete shadow;
+}
+
+/// glibc's function of the name, through code made at run time.
+[[gnu::weak, gnu::visibility("default")]] int backtrace(void** addresses, int size) {
+  if (!addresses || size <= 0) return 0;
+  return static_cast<int>(jitunwind::backtrace({addresses, static_cast<std::size_t>(size)}));
+}
+
+/// DWARF 5, 7.6. Returns what lies behind the number.
+[[gnu::visibility("default")]] unsigned char* _ReadULEB(unsigned char* at, unw_word_t* value) {
+  unw_word_t read = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const unsigned char byte = *at++;
+    if (shift < 64) read |= static_cast<unw_word_t>(byte & 0x7f) << shift;
+    if ((byte & 0x80) == 0) break;
+  }
+  *value = read;
+  return at;
+}
+
+[[gnu::visibility("default")]] unsigned char* _ReadSLEB(unsigned char* at, unw_sword_t* value) {
+  unw_word_t read = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const unsigned char byte = *at++;
+    if (shift < 64) read |= static_cast<unw_word_t>(byte & 0x7f) << shift;
+    if ((byte & 0x80) != 0) continue;
+    if ((byte & 0x40) != 0 && shift + 7 < 64) read |= ~unw_word_t{0} << (shift + 7);
+    break;
+  }
+  *value = static_cast<unw_sword_t>(read);
+  return at;
+}
+
+/// Goes on at the context's pc.
+[[gnu::visibility("default")]] int UNW_ARCH_OBJ(setcontext)(const unw_context_t* context) {
+  jitunwind_restore_context(context, 0);
+}
+}

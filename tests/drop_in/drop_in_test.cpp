@@ -1,0 +1,93 @@
+// Programs that know nothing of this library run on the drop-in libraries.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <string>
+
+#include "tests/support/command.h"
+
+namespace jitunwind::test {
+namespace {
+
+const std::string k_path = "LD_LIBRARY_PATH='" DROP_IN_FOLDER "' ";
+
+// covers: LU25
+TEST(DropIn, ProgramsOfRelease16SeeCodeMadeAtRunTime) {
+  EXPECT_EQ(output_of(DROP_IN_PROGRAM).find("main"), std::string::npos) << "libunwind 1.6 passes it itself";
+  EXPECT_EQ(output_of(k_path + DROP_IN_PROGRAM " twice"), "walk\nmade_at_run_time\nmain\nsame length\n");
+}
+
+/// The program is linked with Debian's library: nothing of ours is in it.
+TEST(DropIn, TheProgramNeedsLibunwindAlone) {
+  const std::string needed = output_of("readelf -dW '" DROP_IN_PROGRAM "' | grep NEEDED");
+  EXPECT_NE(needed.find("[libunwind.so.8]"), std::string::npos) << needed;
+  EXPECT_EQ(needed.find("jitunwind"), std::string::npos) << needed;
+  const std::string loaded = output_of(k_path + "ldd '" DROP_IN_PROGRAM "'");
+  EXPECT_NE(loaded.find("libjitunwind-libunwind.so.0"), std::string::npos) << loaded;
+}
+
+/// What Debian's library of the name has and programs of Debian import is there, too.
+TEST(DropIn, NamesOfDebiansLibraryAreThere) {
+  const std::string names =
+      output_of("nm -D --defined-only '" DROP_IN_FOLDER "/libunwind.so.8' '" LIBUNWIND_SHARED "'");
+  for (const char* name : {"_Ux86_64_getcontext",
+                           "_ULx86_64_init_local",
+                           "_ULx86_64_init_local2",
+                           "_ULx86_64_step",
+                           "_ULx86_64_get_reg",
+                           "_ULx86_64_get_proc_name",
+                           "_ULx86_64_get_proc_info",
+                           "_Ux86_64_strerror",
+                           "unw_backtrace",
+                           "_ULx86_64_local_addr_space",
+                           "_ULx86_64_set_cache_size",
+                           "_ULx86_64_set_caching_policy",
+                           "_Ux86_64_flush_cache",
+                           "_Ux86_64_step",
+                           "_Ux86_64_get_reg",
+                           "_Ux86_64_get_proc_name",
+                           "_Ux86_64_create_addr_space",
+                           "_Ux86_64_init_remote",
+                           "_Ux86_64_init_local",
+                           "_Ux86_64_set_caching_policy",
+                           "_Ux86_64_destroy_addr_space",
+                           "_Ux86_64_get_proc_info",
+                           "_Ux86_64_dwarf_search_unwind_table",
+                           "_Ux86_64_is_signal_frame",
+                           "_ULx86_64_reg_states_iterate",
+                           "_ULx86_64_apply_reg_state",
+                           "_Ux86_64_get_accessors",
+                           "_Ux86_64_is_fpreg",
+                           "_Ux86_64_regname",
+                           "_Ux86_64_setcontext",
+                           "_U_dyn_register",
+                           "_U_dyn_cancel",
+                           "_U_dyn_info_list_addr",
+                           "_ReadSLEB",
+                           "_ReadULEB",
+                           "_ULx86_64_resume",
+                           "_ULx86_64_get_proc_info_by_ip"})
+    EXPECT_NE(names.find(std::string(" ") + name + "\n"), std::string::npos) << name;
+  EXPECT_NE(names.find(" W backtrace\n"), std::string::npos);
+  EXPECT_EQ(names.find(" T _Unwind_Resume\n"), std::string::npos) << "exceptions stay with libgcc_s";
+}
+
+/// The allocations of a program, each with the whole stack that made it. Debian's heaptrack walks by libunwind.so.8.
+TEST(DropIn, HeaptrackRunsOnIt) {
+  const std::string file = testing::TempDir() + "drop_in_heaptrack_" + std::to_string(::getpid());
+  std::string loaded;
+  const auto trace = [&](const std::string& environment) {
+    loaded = output_of("LD_DEBUG=files " + environment + "heaptrack -o '" + file + "' '" HEAPTRACK_PROGRAM "' 2>&1");
+    const std::string printed = output_of("heaptrack_print --print-allocators 1 -f '" + file + ".zst' 2>&1");
+    (void)output_of("rm -f '" + file + "'*");
+    return printed;
+  };
+  const std::string ours = trace(k_path);
+  EXPECT_NE(loaded.find("libjitunwind-libunwind.so.0"), std::string::npos);
+  for (const char* function : {"allocate_deep", "middle", "main"})
+    EXPECT_NE(ours.find(function), std::string::npos) << function << "\n" << ours;
+}
+
+}  // namespace
+}  // namespace jitunwind::test
