@@ -15,28 +15,18 @@
 #include <vector>
 
 #include "tests/sdk/libunwind_constants.h"
+#include "tests/sdk/pcs_from.h"
 
 extern "C" int jitunwind_test_show_backtrace(char* out, std::size_t size);
 extern "C" int jitunwind_test_local_only_depth(void);
 
 namespace {
 
+using jitunwind::test::pcs_from;
+
 std::string proc_name(unw_cursor_t& cursor) {
   std::array<char, 512> buffer;
   return unw_get_proc_name(&cursor, buffer.data(), buffer.size(), nullptr) == 0 ? buffer.data() : "";
-}
-
-std::vector<unw_word_t> pcs_from(unw_cursor_t& cursor) {
-  std::vector<unw_word_t> pcs;
-  int moved = 1;
-  while (moved > 0) {
-    unw_word_t ip = 0;
-    EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &ip), 0);
-    pcs.push_back(ip);
-    moved = unw_step(&cursor);
-  }
-  EXPECT_EQ(moved, 0) << unw_strerror(moved);
-  return pcs;
 }
 
 extern "C" {

@@ -4,25 +4,13 @@
 #include <array>
 #include <vector>
 
+#include "tests/sdk/pcs_from.h"
 #include "tests/support/jit_frame.h"
 
 #include <libunwind.h>
 
 namespace jitunwind::test {
 namespace {
-
-std::vector<unw_word_t> ips_of(unw_cursor_t& cursor) {
-  std::vector<unw_word_t> ips;
-  int moved = 1;
-  while (moved > 0) {
-    unw_word_t ip = 0;
-    EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &ip), 0);
-    ips.push_back(ip);
-    moved = unw_step(&cursor);
-  }
-  EXPECT_EQ(moved, 0);
-  return ips;
-}
 
 struct Walks {
   std::vector<unw_word_t> local, remote, wrapped;
@@ -34,13 +22,13 @@ void walk_in_three_ways(Walks& walks) {
   unw_getcontext(&context);
   unw_cursor_t cursor;
   ASSERT_EQ(unw_init_local(&cursor, &context), 0);
-  walks.local = ips_of(cursor);
+  walks.local = pcs_from(cursor);
   ASSERT_EQ(unw_init_remote(&cursor, unw_local_addr_space, &context), 0);
-  walks.remote = ips_of(cursor);
+  walks.remote = pcs_from(cursor);
   const unw_addr_space_t wrapped = unw_create_addr_space(unw_get_accessors(unw_local_addr_space), 0);
   ASSERT_NE(wrapped, nullptr);
   ASSERT_EQ(unw_init_remote(&cursor, wrapped, &context), 0);
-  walks.wrapped = ips_of(cursor);
+  walks.wrapped = pcs_from(cursor);
   unw_destroy_addr_space(wrapped);
 }
 
