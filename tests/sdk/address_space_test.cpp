@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdio>
 #include <memory>
 #include <thread>
 
@@ -425,6 +426,29 @@ TEST_F(TableFormats, UnusableAnswersAreErrors) {
   target.unreadable = -4711;
   EXPECT_EQ(step(), -4711);
   EXPECT_EQ(target.count("put"), target.count("find"));
+}
+
+/// The callbacks that libunwind 1.6 did not have.
+// covers: AC16
+TEST_F(AddressSpaces, FilesAreTheOwnersWhereHeSaysThem) {
+  std::array<char, 16> file;
+  unw_word_t offset = 0;
+  const auto ask = [&](unw_word_t ip) {
+    return unw_get_elf_filename_by_ip(space, ip, file.data(), file.size(), &offset, &target);
+  };
+  create();
+  EXPECT_EQ(ask(k_code), -UNW_ENOINFO);
+  EXPECT_STREQ(file.data(), "");
+  unw_get_accessors(space)->get_elf_filename = [](unw_addr_space_t, unw_word_t ip, char* buffer, size_t size,
+                                                  unw_word_t* at, void*) {
+    *at = ip - k_code;
+    return std::snprintf(buffer, size, "%s", "a program of his") < static_cast<int>(size) ? 0 : -UNW_ENOMEM;
+  };
+  EXPECT_EQ(ask(k_code + 5), -UNW_ENOMEM);
+  EXPECT_STREQ(file.data(), "a program of hi");
+  EXPECT_EQ(offset, 5u);
+  const WrittenList list(target, k_code, k_code + 0x40);
+  EXPECT_EQ(ask(k_code + 5), -UNW_ENOINFO) << "made at run time";
 }
 
 /// What perf's callback does: the descriptor of a module's table, in either layout, and the answer handed on.
