@@ -73,6 +73,25 @@ TEST(DropIn, NamesOfDebiansLibraryAreThere) {
   EXPECT_EQ(names.find(" T _Unwind_Resume\n"), std::string::npos) << "exceptions stay with libgcc_s";
 }
 
+// covers: HL13
+TEST(DropIn, JumpsAreThoseOfTheCLibrary) {
+  const std::string expected = output_of(SETJMP_PROGRAM);
+  EXPECT_NE(expected.find("jumped with 0: 1, registers kept\n"), std::string::npos) << expected;
+  const std::string preload = "LD_PRELOAD='" DROP_IN_FOLDER "/libunwind-setjmp.so.0' ";
+  EXPECT_EQ(output_of(k_path + preload + SETJMP_PROGRAM), expected);
+  const std::string bound = output_of(k_path + preload + "LD_DEBUG=bindings " SETJMP_PROGRAM " 2>&1 | grep longjmp");
+  EXPECT_NE(bound.find("libunwind-setjmp.so.0"), std::string::npos) << bound;
+}
+
+TEST(DropIn, JumpsByBuffersThatWereNotSetEndTheProgram) {
+  const std::string preload = "LD_PRELOAD='" DROP_IN_FOLDER "/libunwind-setjmp.so.0' ";
+  const std::string said = output_of("{ " + k_path + preload + SETJMP_PROGRAM " garbage; echo \"status $?\"; } 2>&1");
+  EXPECT_NE(said.find("jitunwind: longjmp: the buffer was set by another library's setjmp, or not at all\n"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("status 134"), std::string::npos) << said;
+}
+
 /// The allocations of a program, each with the whole stack that made it. Debian's heaptrack walks by libunwind.so.8.
 TEST(DropIn, HeaptrackRunsOnIt) {
   const std::string file = testing::TempDir() + "drop_in_heaptrack_" + std::to_string(::getpid());

@@ -1,0 +1,101 @@
+// libunwind-setjmp.so.0: setjmp() stores two words and a mark, longjmp() walks to the frame. Not to be mixed with the C
+// library's: what one has set the other cannot jump to.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "sdk/local_space.h"
+#include "sdk/walk.h"
+#include "unwind_core/resume.h"
+
+namespace {
+
+using jitunwind::Addr;
+
+struct JumpBuffer {
+  Addr pc;
+  Addr sp;
+  std::uint64_t mark;
+  std::uint64_t mask;  ///< of the kernel: signal n is bit n - 1
+};
+
+constexpr std::uint64_t k_without_mask = 0x6a69'7475'6e77'6a62;
+constexpr std::uint64_t k_with_mask = ~k_without_mask;
+
+[[noreturn]] void give_up(const char* why) {
+  (void)!::write(STDERR_FILENO, why, std::strlen(why));
+  std::abort();
+}
+
+/// The frame that has called setjmp(): SP of its call lies between its SP now and its caller's.
+jitunwind::Cursor frame_of(const JumpBuffer& buffer) {
+  alignas(16) std::byte context[jitunwind::k_context_size];
+  jitunwind_capture_context(context);
+  jitunwind::Cursor cursor = jitunwind::cursor_at(context, jitunwind::Cursor::Top::returned_to);
+  for (;;) {
+    jitunwind::Cursor caller = cursor;
+    const auto moved = caller.step();
+    if (!moved) give_up("jitunwind: longjmp: the frame cannot be reached: no way through the stack\n");
+    const bool reaches = cursor.sp() <= buffer.sp && (!*moved || buffer.sp < caller.sp());
+    if (reaches && cursor.depth() != 0) return cursor;
+    if (!*moved) give_up("jitunwind: longjmp: the frame is not on this stack\n");
+    cursor = caller;
+  }
+}
+
+[[noreturn]] void jump(const void* to, int value) {
+  JumpBuffer buffer;
+  std::memcpy(&buffer, to, sizeof buffer);
+  if (buffer.mark != k_with_mask && buffer.mark != k_without_mask)
+    give_up("jitunwind: longjmp: the buffer was set by another library's setjmp, or not at all\n");
+  const jitunwind::Cursor cursor = frame_of(buffer);
+  const jitunwind::AddressSpace& space = cursor.space();
+  const jitunwind::Arch& arch = space.arch;
+  jitunwind::RegisterFile registers = cursor.registers();
+  registers.change(arch.column(arch.pc), buffer.pc);
+  registers.change(arch.column(arch.sp), buffer.sp);
+  registers.change(arch.column(arch.exception_registers[0]), static_cast<std::uint64_t>(value == 0 ? 1 : value));
+  if (buffer.mark == k_with_mask) {
+    sigset_t mask;
+    sigemptyset(&mask);
+    std::memcpy(&mask, &buffer.mask, sizeof buffer.mask);
+    (void)::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  }
+  alignas(16) std::byte context[jitunwind::k_registers_size]{};
+  registers_to_ucontext(registers, arch, context);
+  (void)go_on_with(space, context, cursor.sp());
+  give_up("jitunwind: longjmp: the shadow stack cannot be popped\n");
+}
+
+}  // namespace
+
+extern "C" {
+
+/// The end of setjmp(), from unwind_core/arch/setjmp_*: its return value.
+[[gnu::visibility("hidden")]] int jitunwind_save_mask(void* to, int wanted) {
+  sigset_t mask;
+  sigemptyset(&mask);
+  if (wanted) (void)::pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  JumpBuffer buffer;
+  std::memcpy(&buffer, to, sizeof buffer);
+  buffer.mark = wanted ? k_with_mask : k_without_mask;
+  std::memcpy(&buffer.mask, &mask, sizeof buffer.mask);
+  std::memcpy(to, &buffer, sizeof buffer);
+  return 0;
+}
+
+#define JITUNWIND_JUMP(name) \
+  [[gnu::visibility("default"), noreturn]] void jitunwind_##name(void* to, int value) asm(#name);
+JITUNWIND_JUMP(longjmp)
+JITUNWIND_JUMP(_longjmp)
+JITUNWIND_JUMP(siglongjmp)
+JITUNWIND_JUMP(__longjmp_chk)  // with _FORTIFY_SOURCE
+
+void jitunwind_longjmp(void* to, int value) { jump(to, value); }
+void jitunwind__longjmp(void* to, int value) { jump(to, value); }
+void jitunwind_siglongjmp(void* to, int value) { jump(to, value); }
+void jitunwind___longjmp_chk(void* to, int value) { jump(to, value); }
+}
