@@ -278,6 +278,14 @@ extern int unw_set_cache_size(unw_addr_space_t space, size_t size, int flag);
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t* descriptor,
                                               unw_proc_info_t* info, int need_unwind_info, void* argument);
 
+/* The procedure that covers ip, of code from start_ip to end_ip that has an .eh_frame_hdr at eh_frame_table in the
+   target; its length, 0 where it is not known. The two of exidx are for ARM. need_unwind_info as above. -UNW_ENOINFO:
+   it has none; -UNW_EBADVERSION, -UNW_EINVAL: what is wrong with it. Signal-safe for this process. */
+extern int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip, unw_word_t eh_frame_table,
+                                      unw_word_t eh_frame_table_len, unw_word_t exidx_frame_table,
+                                      unw_word_t exidx_frame_table_len, unw_addr_space_t space, unw_word_t ip,
+                                      unw_proc_info_t* info, int need_unwind_info, void* argument);
+
 /* Forgets what is remembered of code from lo to hi; 0, 0: everything. Thread-safe, signal-safe. */
 extern void unw_flush_cache(unw_addr_space_t space, unw_word_t lo, unw_word_t hi);
 

@@ -19,7 +19,7 @@ const std::regex k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE)");
 // What `-Wl,--wrap=_Unwind_Find_FDE` makes a static libgcc call.
 const std::regex k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const std::regex k_libunwind_name(
-    R"(_UL?(x86_64|aarch64)_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
+    R"(_UL?(x86_64|aarch64)_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|unw_get_proc_info_in_range|_Unwind_Find_FDE)");
 
 /// Lines "value type name" of nm whose name satisfies no pattern. Weak symbols of an archive are instances of templates
 /// and inline functions, which the linker merges.

@@ -102,6 +102,77 @@ TEST(RegStates, OtherDataIsRefused) {
   EXPECT_EQ(unw_apply_reg_state(&cursor, data.data()), -UNW_EBADVERSION);
 }
 
+struct Hdr {
+  unw_word_t at = 0, size = 0, begin = 0, end = 0;
+};
+
+Hdr hdr_of_libc() {
+  Hdr hdr;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* into) {
+        if (!std::strstr(info->dlpi_name, "libc.so.6")) return 0;
+        Hdr& found = *static_cast<Hdr*>(into);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& p = info->dlpi_phdr[i];
+          const unw_word_t begin = info->dlpi_addr + p.p_vaddr;
+          if (p.p_type == PT_GNU_EH_FRAME) found.at = begin, found.size = p.p_memsz;
+          if (p.p_type == PT_LOAD && (p.p_flags & PF_X) != 0) found.begin = begin, found.end = begin + p.p_memsz;
+        }
+        return 1;
+      },
+      &hdr);
+  return hdr;
+}
+
+int in_range(const Hdr& hdr, unw_word_t ip, unw_proc_info_t& info) {
+  return unw_get_proc_info_in_range(hdr.begin, hdr.end, hdr.at, hdr.size, 0, 0, unw_local_addr_space, ip, &info, 1,
+                                    nullptr);
+}
+
+// covers: PI08
+TEST(ProcInfoInRange, IsThatOfTheTable) {
+  const Hdr hdr = hdr_of_libc();
+  ASSERT_NE(hdr.at, 0u);
+  std::size_t procedures = 0;
+  for (unw_word_t ip = hdr.begin; ip < hdr.end; ip += 4099) {
+    unw_proc_info_t info, expected;
+    const int known = unw_get_proc_info_by_ip(unw_local_addr_space, ip, &expected, nullptr);
+    ASSERT_EQ(in_range(hdr, ip, info), known) << std::hex << ip;
+    if (known != 0) continue;
+    ++procedures;
+    EXPECT_EQ(info.start_ip, expected.start_ip);
+    EXPECT_EQ(info.end_ip, expected.end_ip);
+    EXPECT_EQ(info.lsda, expected.lsda);
+    EXPECT_EQ(info.handler, expected.handler);
+    EXPECT_EQ(info.unwind_info, expected.unwind_info);
+  }
+  EXPECT_GT(procedures, 100u);
+}
+
+// covers: PI08
+TEST(ProcInfoInRange, ErrorsOfTheTable) {
+  Hdr hdr = hdr_of_libc();
+  unw_proc_info_t info;
+  const auto known = reinterpret_cast<unw_word_t>(dlsym(RTLD_DEFAULT, "qsort"));
+  ASSERT_EQ(in_range(hdr, known, info), 0);
+  EXPECT_EQ(in_range(hdr, hdr.end, info), -UNW_ENOINFO);
+  const unw_word_t size = hdr.size;
+  hdr.size = 20;
+  EXPECT_EQ(in_range(hdr, known, info), -UNW_EINVAL) << "cut off";
+  std::vector<unsigned char> copy(size);
+  std::memcpy(copy.data(), reinterpret_cast<const void*>(hdr.at), size);
+  // Members are relative to the table: it is read where it does not belong, which is right as long as nothing is found.
+  hdr.at = reinterpret_cast<unw_word_t>(copy.data());
+  hdr.size = size;
+  copy[0] = 7;
+  EXPECT_EQ(in_range(hdr, known, info), -UNW_EBADVERSION);
+  copy[0] = 1;
+  std::memset(&copy[8], 0, 4);
+  EXPECT_EQ(in_range(hdr, known, info), -UNW_ENOINFO) << "no entries";
+  hdr.at = 16;
+  EXPECT_EQ(in_range(hdr, known, info), -UNW_EBADFRAME) << "unreadable";
+}
+
 void own_function() {}
 
 // covers: PI13

@@ -90,6 +90,10 @@ bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std
 }
 
 Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch) noexcept {
+  return parse_eh_frame_hdr(hdr, hdr.bytes.size(), arch);
+}
+
+Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, std::uint64_t size, const Arch& arch) noexcept {
   const CfiContext context{.arch = arch, .data_base = hdr.address};
   ByteReader reader(hdr.bytes, arch.big_endian, hdr.address);
   const std::uint8_t version = reader.u8();
@@ -110,7 +114,7 @@ Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch)
   table.address = reader.address();
   if (count_encoding == pe_omit || table_encoding == pe_omit) return parsed;
   if (!set_encoding(table, table_encoding, hdr.address, arch)) return parsed;
-  if (count.value > reader.remaining() / (2 * table.width))
+  if (size < reader.position() || count.value > (size - reader.position()) / (2 * table.width))
     return Error{ErrorCode::truncated, table.address, "table of .eh_frame_hdr"};
   table.count = count.value;
   return parsed;

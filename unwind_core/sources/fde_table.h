@@ -37,6 +37,10 @@ struct EhFrameHdr {
 
 /// Error unsupported_version, bad_encoding, truncated; truncated also when the table is longer than the bytes.
 Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch) noexcept;
+/// The same by its first bytes alone; `size` is that of all.
+Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, std::uint64_t size, const Arch& arch) noexcept;
+/// Bytes in front of the table, at most.
+inline constexpr std::size_t k_max_eh_frame_hdr = 4 + 2 * 10;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

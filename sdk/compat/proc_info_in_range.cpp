@@ -1,0 +1,59 @@
+// Procedure information by an .eh_frame_hdr that only the caller knows of: of a file that was mapped by hand, of a
+// target.
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "sdk/compat/callback_space_p.h"
+#include "unwind_core/sources/cfi.h"
+#include "unwind_core/sources/fde_table.h"
+
+namespace jitunwind {
+namespace {
+
+/// `size` 0: not known.
+Result<EhFrameHdr> read_eh_frame_hdr(Addr at, std::uint64_t size, Lookup& lookup) noexcept {
+  std::array<std::byte, k_max_eh_frame_hdr> bytes;
+  const std::size_t readable = lookup.space.memory.read(at, bytes, lookup.window);
+  if (readable == 0) return unreadable(lookup.window, at, ".eh_frame_hdr");
+  const SectionBytes head{std::span<const std::byte>(bytes).first(readable), at};
+  return parse_eh_frame_hdr(head, size == 0 ? std::numeric_limits<std::uint64_t>::max() : size, lookup.space.arch);
+}
+
+Found find_by_hdr(Addr hdr_at, std::uint64_t size, Lookup& lookup, ProcedureInfo& out) noexcept {
+  const auto hdr = read_eh_frame_hdr(hdr_at, size, lookup);
+  if (!hdr) return hdr.error();
+  const Arch& arch = lookup.space.arch;
+  const Memory& memory = lookup.space.memory;
+  FoundFde entry;
+  const auto found = search(hdr->table, lookup.at.lookup(), arch.big_endian, memory, lookup.window, entry);
+  if (!found || !*found) return found;
+  std::array<std::byte, 4096> buffer;  // any entry that compilers make
+  MemoryView bytes(memory, lookup.window, buffer);
+  const auto fde = read_fde(bytes, CfiContext{arch}, entry.fde);
+  if (!fde) return fde.error();
+  if (!fde->range.contains(lookup.at.lookup())) return false;
+  if (const Status described = describe(*fde, arch, memory, lookup.window, out); !described) return described.error();
+  return true;
+}
+
+}  // namespace
+}  // namespace jitunwind
+
+extern "C" int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip, unw_word_t eh_frame_table,
+                                          unw_word_t eh_frame_table_len, unw_word_t, unw_word_t, unw_addr_space_t space,
+                                          unw_word_t ip, unw_proc_info_t* info, int need_unwind_info, void* argument) {
+  std::memset(info, 0, sizeof *info);
+  if (!space) return -UNW_EINVAL;
+  if (ip < start_ip || ip >= end_ip || eh_frame_table == 0) return -UNW_ENOINFO;
+  jitunwind::MemoryWindow window;
+  window.argument = argument;
+  jitunwind::Lookup lookup(jitunwind::space_of(*space), jitunwind::CodeAddress::interrupted(ip), window);
+  jitunwind::ProcedureInfo found;
+  const auto known = jitunwind::find_by_hdr(eh_frame_table, eh_frame_table_len, lookup, found);
+  if (!known) return jitunwind::negated(known.error());
+  if (!*known) return -UNW_ENOINFO;
+  jitunwind::fill(found, *info);
+  if (need_unwind_info) jitunwind::mark_as_fde(*info);
+  return UNW_ESUCCESS;
+}
