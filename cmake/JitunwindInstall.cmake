@@ -31,9 +31,11 @@ foreach(kind IN ITEMS static shared)
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/system_unwinder DESTINATION ${include_dir}/jitunwind/adapters
-        ${headers} PATTERN include EXCLUDE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/system_unwinder/include/ DESTINATION ${include_dir} ${headers})
+foreach(adapter IN ITEMS system_unwinder gdb_jit)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter} DESTINATION ${include_dir}/jitunwind/adapters
+          ${headers} PATTERN include EXCLUDE)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter}/include/ DESTINATION ${include_dir} ${headers})
+endforeach()
 if(TARGET jitunwind_asmjit)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit DESTINATION ${include_dir}/jitunwind/adapters
           ${headers} PATTERN include EXCLUDE)

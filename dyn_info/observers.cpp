@@ -90,8 +90,7 @@ void tell_cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept {
   observers.tell([&](RegistryObserver& o) { o.cancelled(procedures); });
 }
 
-Status attach_observer_in_writer(RegistryObserver& observer) noexcept {
-  const ObserversScope scope;
+Status attach_in_scope(RegistryObserver& observer) noexcept {
   if (observers.contains(observer)) return Error{ErrorCode::already_registered, 0, "observer is attached"};
   observers.add(observer);
   try {
@@ -107,7 +106,8 @@ Status attach_observer_in_writer(RegistryObserver& observer) noexcept {
 Status attach_observer(RegistryObserver& observer) noexcept {
   if (WritingScope::active()) return refused_to_interrupter();
   const WritingScope writing;
-  return attach_observer_in_writer(observer);
+  const ObserversScope scope;
+  return attach_in_scope(observer);
 }
 
 Status detach_observer(RegistryObserver& observer) noexcept {

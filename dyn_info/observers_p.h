@@ -61,7 +61,7 @@ void tell_cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept;
 /// Before retire returns. Does not wait.
 inline void tell_retired() noexcept { observers.some_retired.store(true, std::memory_order_release); }
 
-/// attach_observer() inside of a WritingScope.
-Status attach_observer_in_writer(RegistryObserver& observer) noexcept;
+/// attach_observer() inside of an ObserversScope.
+Status attach_in_scope(RegistryObserver& observer) noexcept;
 
 }  // namespace jitunwind

@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "dyn_info/environment_p.h"
 #include "dyn_info/observers_p.h"
 #include "dyn_info/registered_span_p.h"
 #include "dyn_info/registry_state_p.h"
@@ -139,9 +140,12 @@ void after_fork_in_child() noexcept {
 std::optional<Error> start() noexcept {
   constinit static std::atomic<bool> started{false};
   if (started.load(std::memory_order_relaxed) || started.exchange(true)) return {};
-  if (pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0) return {};
-  started.store(false);
-  return Error{ErrorCode::out_of_memory, 0, "no memory for the fork handlers"};
+  if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) {
+    started.store(false);
+    return Error{ErrorCode::out_of_memory, 0, "no memory for the fork handlers"};
+  }
+  attach_by_environment();
+  return {};
 }
 
 std::optional<Error> find_unusable(std::span<unw_dyn_info_t* const> batch) noexcept {

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <set>
 
-#include "adapters/system_unwinder/fde_encoder_p.h"
 #include "adapters/system_unwinder/level_one_p.h"
 #include "adapters/system_unwinder/refusals_p.h"
 #include "adapters/system_unwinder/register_frame_p.h"
 #include "dyn_info/directives.h"
 #include "dyn_info/system_unwinder_seam_p.h"
+#include "sdk/fde_encoder_p.h"
 #include "sdk/local_space.h"
 #include "unwind_core/emit/eh_frame.h"
 
@@ -69,34 +69,22 @@ FrameContract find_frame_contract() noexcept {
                                                                                   : FrameContract::none;
 }
 
-/// A procedure in table format may have many FDEs, with gaps between them.
-std::vector<FrameTables::Bytes> FrameTables::encode(const unw_dyn_info_t& procedure) {
-  std::vector<Bytes> fdes;
-  for (Addr at = procedure.start_ip; at < procedure.end_ip;) {
-    MemoryWindow window;
-    Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
-    ProcedureInfo info;
-    const Found found = dyn_row_source().find_procedure(lookup, info);
-    if (!found) {
-      note_refusal({found.error().code, at, found.error().what});
-      break;
-    }
-    if (!*found || !info.range.contains(at)) {
-      at += local_space().arch.unit;
-      continue;
-    }
-    const Result<DerivedRecord*> record = encode_fde(info, at);
-    at = info.range.end;
-    if (!record) {
-      note_refusal({record.error().code, info.range.begin, record.error().what});
-      continue;
-    }
-    const auto* const begin = static_cast<const std::byte*>((*record)->bytes());
-    const std::byte* const fde = begin + length_at(begin);
-    fdes.emplace_back(begin, fde + length_at(fde) + k_end_size);
-    give_back_derived(*record);
+/// One section a FDE: each behind its CIE, in front of an end mark.
+class FrameTables::Collector final : public FdeReceiver {
+ public:
+  void fde(AddrRange, std::span<const std::byte> bytes) override {
+    Bytes& section = fdes.emplace_back(bytes.begin(), bytes.end());
+    section.resize(section.size() + k_end_size);
   }
-  return fdes;
+  void refused(const Error& error) noexcept override { note_refusal(error); }
+
+  std::vector<Bytes> fdes;
+};
+
+std::vector<FrameTables::Bytes> FrameTables::encode(const unw_dyn_info_t& procedure) {
+  Collector collector;
+  encode_fdes({procedure.start_ip, procedure.end_ip}, collector);
+  return std::move(collector.fdes);
 }
 
 void FrameTables::tell(Piece& piece, Entry& entry, std::vector<Bytes> fdes) const {

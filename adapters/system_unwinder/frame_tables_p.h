@@ -34,6 +34,7 @@ class FrameTables {
 
  private:
   using Bytes = std::vector<std::byte>;
+  class Collector;
   /// One procedure, with as many FDEs as it has, each behind a CIE of its own; where the unwinder wants single ones, in
   /// front of the end of a section.
   struct Entry {

@@ -2,11 +2,11 @@
 
 #include <optional>
 
-#include "adapters/system_unwinder/fde_encoder_p.h"
 #include "adapters/system_unwinder/probe_p.h"
 #include "adapters/system_unwinder/refusals_p.h"
 #include "dyn_info/directives.h"
 #include "dyn_info/registered_span_p.h"
+#include "sdk/fde_encoder_p.h"
 #include "sdk/local_space.h"
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/memory/local.h"

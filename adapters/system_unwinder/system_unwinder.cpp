@@ -68,7 +68,8 @@ alignas(Teller) std::byte teller_memory[sizeof(Teller)];
 void start_telling(FrameContract found) noexcept {
   auto* const teller = new (teller_memory) Teller(found);
   contract.store(found, std::memory_order_release);
-  (void)attach_observer_in_writer(*teller);
+  const ObserversScope scope;
+  (void)attach_in_scope(*teller);
 }
 
 void attach_once() noexcept {

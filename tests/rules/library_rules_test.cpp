@@ -15,7 +15,7 @@ const std::regex k_sanitizers(R"(__odr_asan\..*)");
 // Ours by its namespace or prefix, also as thunk, guard, vtable or type information.
 const std::regex k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_).*)");
 // The two names that others look for in the process, and libunwind's interface.
-const std::regex k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE)");
+const std::regex k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE|__jit_debug_(descriptor|register_code))");
 // What `-Wl,--wrap=_Unwind_Find_FDE` makes a static libgcc call.
 const std::regex k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const std::regex k_libunwind_name(

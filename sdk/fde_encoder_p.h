@@ -1,7 +1,11 @@
 // The rows of one procedure as CIE and FDE in a record that lives as long as the procedure.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "dyn_info/derived_records_p.h"
+#include "unwind_core/address.h"
 #include "unwind_core/error.h"
 #include "unwind_core/row_source.h"
 
@@ -12,5 +16,19 @@ namespace jitunwind {
 /// e_alias_depth (code described by ALIAS that is longer than 4 KiB); invalid_argument (what call frame information
 /// cannot say); out_of_memory (the pool of records is empty). Signal-safe.
 Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexcept;
+
+class FdeReceiver {
+ public:
+  /// A CIE and an FDE behind it, which covers `code`; no end mark.
+  virtual void fde(AddrRange code, std::span<const std::byte> bytes) = 0;
+  virtual void refused(const Error& error) noexcept = 0;
+
+ protected:
+  ~FdeReceiver() = default;
+};
+
+/// All that registered procedures say of `code`, in ascending order: one in table format may have many FDEs, with gaps
+/// between them. Code that nobody describes is left out. Throws what the receiver throws.
+void encode_fdes(AddrRange code, FdeReceiver& receiver);
 
 }  // namespace jitunwind

@@ -1,8 +1,9 @@
-#include "adapters/system_unwinder/fde_encoder_p.h"
+#include "sdk/fde_encoder_p.h"
 
+#include <cstdint>
+#include <cstring>
 #include <optional>
 
-#include "adapters/system_unwinder/level_one_p.h"
 #include "dyn_info/directives.h"
 #include "sdk/local_space.h"
 #include "unwind_core/emit/eh_frame.h"
@@ -138,6 +139,52 @@ Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexc
   if (unaligned && *unaligned == nullptr)
     return Error{ErrorCode::invalid_argument, pc, "call frame information cannot say this"};
   return unaligned;
+}
+
+namespace {
+
+std::size_t entry_size(const std::byte* entry) noexcept {
+  std::uint32_t length = 0;
+  std::memcpy(&length, entry, sizeof length);
+  return sizeof length + length;
+}
+
+class RecordGuard {
+ public:
+  explicit RecordGuard(DerivedRecord* record) noexcept : record_(record) {}
+  ~RecordGuard() { give_back_derived(record_); }
+  RecordGuard(const RecordGuard&) = delete;
+  RecordGuard& operator=(const RecordGuard&) = delete;
+
+ private:
+  DerivedRecord* const record_;
+};
+
+}  // namespace
+
+void encode_fdes(AddrRange code, FdeReceiver& receiver) {
+  const Addr unit = local_space().arch.unit;
+  for (Addr at = code.begin; at < code.end;) {
+    MemoryWindow window;
+    Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
+    ProcedureInfo info;
+    const Found found = dyn_row_source().find_procedure(lookup, info);
+    if (!found) return receiver.refused({found.error().code, at, found.error().what});
+    if (!*found || !info.range.contains(at)) {
+      at += unit;
+      continue;
+    }
+    const Result<DerivedRecord*> record = encode_fde(info, at);
+    at = info.range.end;
+    if (!record) {
+      receiver.refused({record.error().code, info.range.begin, record.error().what});
+      continue;
+    }
+    const RecordGuard guard(*record);
+    const std::byte* const cie = (*record)->bytes();
+    const std::size_t size = entry_size(cie) + entry_size(cie + entry_size(cie));
+    receiver.fde(info.range, {cie, size});
+  }
 }
 
 }  // namespace jitunwind

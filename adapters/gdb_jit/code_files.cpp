@@ -1,0 +1,152 @@
+#include "adapters/gdb_jit/code_files_p.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <utility>
+
+namespace jitunwind {
+
+unsigned CodeFiles::size_of(const File& file) noexcept {
+  return std::min(static_cast<unsigned>(std::bit_width(file.procedures.size())), k_sizes) - 1;
+}
+
+void CodeFiles::close() noexcept {
+  for (Files& files : files_) files.clear();
+  where_.clear();
+  by_address_.clear();
+  interface_.close();
+}
+
+/// Smaller files first, as long as all of it together is not larger than a full one.
+CodeFiles::Files CodeFiles::take_mergeable(std::size_t count) {
+  Files taken;
+  for (unsigned size = 0; size + 1 < k_sizes && (std::size_t{1} << size) <= count; ++size) {
+    Files& candidates = files_[size];
+    while (!candidates.empty() && count + candidates.back()->procedures.size() <= k_full) {
+      count += candidates.back()->procedures.size();
+      taken.push_back(std::move(candidates.back()));
+      candidates.pop_back();
+    }
+  }
+  return taken;
+}
+
+/// Notes that its procedures are in this file.
+void CodeFiles::enter(File& file) {
+  // Neighbours together: one section for each run of them.
+  std::sort(file.procedures.begin(), file.procedures.end(),
+            [](const auto& a, const auto& b) { return key(*a) < key(*b); });
+  for (const auto& procedure : file.procedures) {
+    where_[procedure->info] = &file;
+    by_address_[key(*procedure)] = &file;
+  }
+}
+
+bool CodeFiles::are_joined(const DebuggedProcedure& procedure, const DebuggedProcedure& next) const {
+  if (next.code.begin > procedure.code.end + k_widest_gap) return false;
+  return by_address_.upper_bound(key(procedure))->first == key(next);
+}
+
+/// A file whose section reaches over a new procedure of another one, and those behind it.
+void CodeFiles::mark_file_around(const DebuggedProcedure& procedure) {
+  const auto here = by_address_.find(key(procedure));
+  if (here == by_address_.begin() || std::prev(here)->second == here->second) return;
+  const auto after =
+      std::find_if(here, by_address_.end(), [&](const auto& other) { return other.second != here->second; });
+  File* const before = std::prev(here)->second;
+  if (after != by_address_.end() && after->second == before) before->is_outdated = true;
+}
+
+void CodeFiles::publish(std::unique_ptr<File> file) {
+  if (file->procedures.empty()) return;
+  std::vector<FileProcedure> procedures;
+  for (const auto& procedure : file->procedures) {
+    const bool joined = !procedures.empty() && are_joined(*procedures.back().procedure, *procedure);
+    procedures.push_back({procedure.get(), joined});
+  }
+  file->bytes = make_symbol_file(arch_, procedures);
+  File& published = *file;
+  files_[size_of(*file)].push_back(std::move(file));
+  published.entry.symfile_addr = published.bytes.data();
+  published.entry.symfile_size = published.bytes.size();
+  interface_.add(published.entry);
+}
+
+void CodeFiles::add(std::vector<std::unique_ptr<DebuggedProcedure>> procedures) {
+  std::sort(procedures.begin(), procedures.end(), [](const auto& a, const auto& b) { return key(*a) < key(*b); });
+  for (std::size_t at = 0; at < procedures.size();) {
+    const std::size_t count = std::min(procedures.size() - at, k_full);
+    auto file = std::make_unique<File>(interface_);
+    const auto first = procedures.begin() + static_cast<std::ptrdiff_t>(at);
+    std::move(first, first + static_cast<std::ptrdiff_t>(count), std::back_inserter(file->procedures));
+    at += count;
+    add_file(std::move(file));
+  }
+}
+
+void CodeFiles::add_file(std::unique_ptr<File> file) {
+  // These go when the new file is out, so that what stays is never unknown.
+  const Files merged = take_mergeable(file->procedures.size());
+  enter(*file);
+  for (const auto& procedure : file->procedures) mark_file_around(*procedure);
+  for (const auto& other : merged)
+    std::move(other->procedures.begin(), other->procedures.end(), std::back_inserter(file->procedures));
+  enter(*file);
+  rewrite_marked();
+  publish(std::move(file));
+}
+
+void CodeFiles::remove(std::span<unw_dyn_info_t* const> procedures) {
+  for (const unw_dyn_info_t* info : procedures) {
+    const auto found = where_.find(info);
+    if (found != where_.end()) found->second->is_outdated = true;
+  }
+  rewrite_marked();
+}
+
+void CodeFiles::remove_all_gone() {
+  for (Files& files : files_)
+    for (const auto& file : files)
+      file->is_outdated = std::any_of(file->procedures.begin(), file->procedures.end(),
+                                      [](const auto& procedure) { return !still_registered(procedure->key); });
+  rewrite_marked();
+}
+
+void CodeFiles::rewrite_marked() {
+  Files outdated;
+  for (Files& files : files_) {
+    const auto rest = std::stable_partition(files.begin(), files.end(), [](const auto& f) { return !f->is_outdated; });
+    std::move(rest, files.end(), std::back_inserter(outdated));
+    files.erase(rest, files.end());
+  }
+  for (auto& old : outdated) {
+    auto file = std::make_unique<File>(interface_);
+    for (auto& procedure : old->procedures) {
+      if (still_registered(procedure->key)) {
+        file->procedures.push_back(std::move(procedure));
+      } else {
+        where_.erase(procedure->info);
+        by_address_.erase(key(*procedure));
+      }
+    }
+    enter(*file);
+    publish(std::move(file));
+    old.reset();
+  }
+}
+
+std::size_t CodeFiles::files() const noexcept {
+  std::size_t count = 0;
+  for (const Files& files : files_) count += files.size();
+  return count;
+}
+
+std::size_t CodeFiles::bytes() const noexcept {
+  std::size_t count = 0;
+  for (const Files& files : files_)
+    for (const auto& file : files) count += file->bytes.size();
+  return count;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,134 @@
+#include "adapters/gdb_jit/jit_interface_p.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include "unwind_core/errno_keeper_p.h"
+
+// Static programs have none.
+#pragma weak dlsym
+#pragma weak dladdr
+
+extern "C" {
+// Weak: where LLVM is linked statically as well, its strong definitions count for both.
+[[gnu::weak, gnu::visibility("default")]] constinit jit_descriptor __jit_debug_descriptor{1, 0, nullptr, nullptr};
+[[gnu::weak, gnu::visibility("default"), gnu::noinline]] void __jit_debug_register_code() {
+  asm volatile("" ::: "memory");
+}
+/// Of whoever uses that descriptor and knows of this lock. The number is its layout's.
+[[gnu::weak, gnu::visibility("default")]] constinit jitunwind::WriterLock jitunwind_jit_debug_lock_1;
+}
+
+namespace jitunwind {
+namespace {
+
+constexpr std::uint32_t k_register = 1;    // JIT_REGISTER_FN
+constexpr std::uint32_t k_unregister = 2;  // JIT_UNREGISTER_FN
+
+class LockScope {
+ public:
+  explicit LockScope(WriterLock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  ~LockScope() { (void)lock_.unlock(); }
+  LockScope(const LockScope&) = delete;
+  LockScope& operator=(const LockScope&) = delete;
+
+ private:
+  WriterLock& lock_;
+};
+
+const void* module_of(const void* at) noexcept {
+  Dl_info info;
+  return at != nullptr && &dladdr != nullptr && dladdr(at, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+/// The debugger may stop the process between any two stores, and reads the list from its head by `next_entry`.
+template <class T>
+void store(T*& place, T* value) noexcept {
+  std::atomic_ref<T*>(place).store(value, std::memory_order_release);
+}
+
+}  // namespace
+
+void JitInterface::find() noexcept {
+  descriptor_ = &__jit_debug_descriptor;
+  breakpoint_ = &__jit_debug_register_code;
+  lock_ = &jitunwind_jit_debug_lock_1;
+  if (&dlsym == nullptr) return;
+  void* const descriptor = dlsym(RTLD_DEFAULT, "__jit_debug_descriptor");
+  void* const breakpoint = dlsym(RTLD_DEFAULT, "__jit_debug_register_code");
+  // A debugger looks for both in one module.
+  if (descriptor == nullptr || breakpoint == nullptr || module_of(descriptor) != module_of(breakpoint)) return;
+  descriptor_ = static_cast<jit_descriptor*>(descriptor);
+  breakpoint_ = reinterpret_cast<void (*)()>(breakpoint);
+  if (void* const lock = dlsym(RTLD_DEFAULT, "jitunwind_jit_debug_lock_1")) lock_ = static_cast<WriterLock*>(lock);
+}
+
+void JitInterface::open(std::span<const std::byte> empty_file) noexcept {
+  find();
+  const LockScope scope(*lock_);
+  jit_code_entry* const others = descriptor_->first_entry;
+  first_ = {&last_, nullptr, empty_file.data(), empty_file.size()};
+  last_ = {others, &first_, empty_file.data(), empty_file.size()};
+  store(descriptor_->first_entry, &first_);
+  if (others != nullptr) others->prev_entry = &last_;
+}
+
+void JitInterface::close() noexcept {
+  {
+    const LockScope scope(*lock_);
+    if (last_.next_entry != nullptr) last_.next_entry->prev_entry = first_.prev_entry;
+    store(first_.prev_entry != nullptr ? first_.prev_entry->next_entry : descriptor_->first_entry, last_.next_entry);
+    // A debugger that came later has read them.
+    tell(k_unregister, first_);
+    tell(k_unregister, last_);
+  }
+  descriptor_ = nullptr;
+}
+
+void JitInterface::add(jit_code_entry& entry) noexcept {
+  const LockScope scope(*lock_);
+  entry.prev_entry = &first_;
+  entry.next_entry = first_.next_entry;
+  entry.next_entry->prev_entry = &entry;
+  store(first_.next_entry, &entry);
+  tell(k_register, entry);
+}
+
+void JitInterface::remove(jit_code_entry& entry) noexcept {
+  const LockScope scope(*lock_);
+  entry.next_entry->prev_entry = entry.prev_entry;
+  store(entry.prev_entry->next_entry, entry.next_entry);
+  tell(k_unregister, entry);
+}
+
+void JitInterface::tell(std::uint32_t action, jit_code_entry& entry) const noexcept {
+  descriptor_->relevant_entry = &entry;
+  descriptor_->action_flag = action;
+  breakpoint_();
+  // A debugger that comes later reads the list alone.
+  descriptor_->action_flag = 0;
+  descriptor_->relevant_entry = nullptr;
+}
+
+bool is_traced() noexcept {
+  const ErrnoKeeper keep_errno;
+  const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<char, 4096> text;
+  const ssize_t size = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  if (size <= 0) return false;
+  text[static_cast<std::size_t>(size)] = '\0';
+  constexpr std::string_view k_key = "\nTracerPid:";
+  const std::string_view all(text.data(), static_cast<std::size_t>(size));
+  const std::size_t at = all.find(k_key);
+  return at != std::string_view::npos && std::atoi(text.data() + at + k_key.size()) != 0;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,15 @@
+// Adapters that are attached because the environment says so: JITUNWIND_ATTACH=gdb, names separated by commas.
+#pragma once
+
+#include "unwind_core/error.h"
+
+namespace jitunwind {
+
+/// Before the first registration, inside of a WritingScope. Whoever changes user or group identity when it is executed
+/// does not look (getauxval(3), AT_SECURE). A name that is not known is named on standard error.
+void attach_by_environment() noexcept;
+
+/// Defined in the layer of adapters, as with system_unwinder_seam_p.h. Inside of a WritingScope.
+Status attach_gdb_in_writer() noexcept;
+
+}  // namespace jitunwind

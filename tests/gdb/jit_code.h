@@ -1,0 +1,35 @@
+// Code made at run time that calls a function and destroys the preserved registers it has saved.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "unwind_core/address.h"
+
+namespace gdb_test {
+
+class JitCode {
+ public:
+  class Impl;
+
+  /// `shape`: "registers" (pushes, no frame pointer, rbp holds something else), "frame_pointer", or either with
+  /// "asmjit_" in front: made and described by the asmjit adapter.
+  JitCode(const std::string& shape, const std::string& name, void (*callee)());
+  ~JitCode();
+  JitCode(const JitCode&) = delete;
+  JitCode& operator=(const JitCode&) = delete;
+
+  void (*entry() const)();
+  jitunwind::Addr start() const;
+  /// "row +4: cfa=rsp+16 ra=[cfa-8]" for each instruction.
+  std::string rows() const;
+
+  void cancel();
+  /// Cancels, and puts other code at the same address where that is ours to choose.
+  void replace(const std::string& shape, const std::string& name, void (*callee)());
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gdb_test
