@@ -35,8 +35,11 @@ DerivedRecord* DerivedRecords::allocate(std::size_t bytes) noexcept {
   if (bytes > k_max_bytes) return nullptr;
   const std::size_t cells = (bytes + sizeof(DerivedRecord) + sizeof(Cell) - 1) / sizeof(Cell);
   const auto size_class = static_cast<unsigned>(std::bit_width(cells - 1));
-  DerivedRecord* record = pop(size_class);
-  return record != nullptr ? record : carve(size_class);
+  if (DerivedRecord* const record = pop(size_class)) return record;
+  if (DerivedRecord* const record = carve(size_class)) return record;
+  for (unsigned larger = size_class + 1; larger < k_classes; ++larger)
+    if (DerivedRecord* const record = pop(larger)) return record;
+  return nullptr;
 }
 
 /// The head's count of changes tells a record that was taken and given back in between from one that never left.

@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <exception>
 #include <stdexcept>
+#include <vector>
 
 #include "adapters/system_unwinder/system_unwinder.h"
+#include "dyn_info/derived_records_p.h"
 #include "tests/support/jit_frame.h"
 
 namespace jitunwind::test {
@@ -54,6 +56,61 @@ TEST(WhyStopped, AtRegisteredCodeThatTheUnwinderCannotBeToldOf) {
   EXPECT_NE(stopped.text().find("(jit_frame+0x12): "), std::string::npos) << stopped.text();
 }
 
+/// All memory for call frame information, until it is destroyed.
+class EmptyPool {
+ public:
+  EmptyPool() {
+    for (std::size_t bytes = DerivedRecords::k_max_bytes; bytes >= 8; bytes /= 2)
+      while (DerivedRecord* const record = allocate_derived(bytes)) taken_.push_back(record);
+  }
+  ~EmptyPool() {
+    for (DerivedRecord* const record : taken_) give_back_derived(record);
+  }
+  EmptyPool(const EmptyPool&) = delete;
+  EmptyPool& operator=(const EmptyPool&) = delete;
+
+ private:
+  std::vector<DerivedRecord*> taken_;
+};
+
+/// What has an FDE keeps it; what is new has none until there is memory.
+TEST(WhyStopped, AtNewCodeWhenThePoolIsEmpty) {
+  const JitFrame known;
+  EXPECT_EQ(below(known).kind, Kind::nowhere);
+  const JitFrame fresh;
+  const std::uint64_t refused = system_unwinder_status().refused;
+  {
+    const EmptyPool empty;
+    EXPECT_EQ(below(known).kind, Kind::nowhere);
+    const StoppedAt stopped = below(fresh);
+    EXPECT_EQ(stopped.kind, Kind::refused) << stopped.text();
+    EXPECT_EQ(stopped.frame, 1u);
+    EXPECT_EQ(stopped.reason.code, ErrorCode::out_of_memory);
+    const SystemUnwinderStatus status = system_unwinder_status();
+    EXPECT_GT(status.refused, refused);
+    EXPECT_EQ(status.latest_refusal.code, ErrorCode::out_of_memory);
+    EXPECT_EQ(status.latest_refusal.at, fresh.return_address() - 1);
+    EXPECT_STREQ(status.latest_refusal.what, "no memory for call frame information");
+  }
+  EXPECT_EQ(below(fresh).kind, Kind::nowhere);
+}
+
+TEST(WhyStoppedDeathTest, ThrowsEndWhereThePoolIsEmpty) {
+  const JitFrame fresh;
+  const auto throw_below = [&] {
+    const EmptyPool empty;
+    std::set_terminate([] {
+      std::fprintf(stderr, "refused: %s", system_unwinder_status().latest_refusal.what);
+      std::_Exit(3);
+    });
+    try {
+      fresh([](void*) -> void* { throw 1; }, nullptr);
+    } catch (int) {
+    }
+  };
+  EXPECT_EXIT(throw_below(), testing::ExitedWithCode(3), "refused: no memory for call frame information");
+}
+
 /// The caller's SP is said to be found through rbx, which the frame has set to 0.
 TEST(WhyStopped, AtFramesWhoseCallerCannotBeFound) {
   const JitFrame frame("cfa=rbx+16 ra=[cfa-8]");
@@ -79,7 +136,7 @@ TEST(WhyStopped, IsToldInATerminateHandler) {
           std::_Exit(4);
         }
       },
-      testing::ExitedWithCode(3), "the unwinder stops at frame [3-6], pc 0x[0-9a-f]+ .*nothing describes this code");
+      testing::ExitedWithCode(3), "the unwinder stops at frame [3-7], pc 0x[0-9a-f]+ .*nothing describes this code");
 }
 
 }  // namespace
