@@ -3,6 +3,8 @@
 // makes a linker take the definitions of the other side out of an archive.
 #pragma once
 
+#include <atomic>
+
 #include "dyn_info/libunwind-dynamic.h"
 #include "dyn_info/registry.h"
 
@@ -13,5 +15,10 @@ void attach_system_unwinder() noexcept;
 
 /// The one that the descriptor has now; registration 0: none.
 RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept;
+
+#pragma GCC visibility push(default)
+/// Times that _Unwind_FindEnclosingFunction() of our own exception runtime was called, where that is the one.
+extern constinit std::atomic<unsigned> own_runtime_questions;
+#pragma GCC visibility pop
 
 }  // namespace jitunwind

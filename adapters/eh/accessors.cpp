@@ -3,6 +3,7 @@
 #include "adapters/eh/failure_p.h"
 #include "adapters/eh/other_runtimes_p.h"
 #include "adapters/eh/unwind_frame_p.h"
+#include "dyn_info/system_unwinder_seam_p.h"
 
 extern "C" {
 /// unwind-dw2-fde.h of libgcc: part of its ABI.
@@ -93,6 +94,7 @@ _Unwind_Ptr _Unwind_GetTextRelBase(_Unwind_Context* context) {
 
 void* _Unwind_FindEnclosingFunction(void* pc) {
   using namespace jitunwind;
+  own_runtime_questions.fetch_add(1, std::memory_order_relaxed);
   const AddressSpace& space = local_space();
   MemoryWindow window;
   Lookup lookup(space, CodeAddress::returned_to(reinterpret_cast<std::uintptr_t>(pc)), window);

@@ -18,6 +18,9 @@
 extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
 
 namespace jitunwind {
+
+constinit std::atomic<unsigned> own_runtime_questions{0};
+
 namespace {
 
 /// Whether a question to the unwinder arrives at our definition. One that another thread has asked meanwhile is as
@@ -26,6 +29,12 @@ bool is_interposed() noexcept {
   const unsigned before = probes_seen.load(std::memory_order_relaxed);
   (void)_Unwind_FindEnclosingFunction(&probe_place[1]);
   return probes_seen.load(std::memory_order_relaxed) != before;
+}
+
+bool is_own_runtime() noexcept {
+  const unsigned before = own_runtime_questions.load(std::memory_order_relaxed);
+  (void)_Unwind_FindEnclosingFunction(&probe_place[1]);
+  return own_runtime_questions.load(std::memory_order_relaxed) != before;
 }
 
 constinit pthread_once_t attached = PTHREAD_ONCE_INIT;
@@ -100,6 +109,9 @@ SystemUnwinderStatus system_unwinder_status() noexcept {
   const FrameContract told = contract.load(std::memory_order_acquire);
   if (&_Unwind_FindEnclosingFunction == nullptr) {
     status.why = "no unwinder is linked";
+  } else if (is_own_runtime()) {
+    status.path = SystemUnwinderPath::own_runtime;
+    status.why = "the unwinder is libjitunwind-eh, which looks registered procedures up itself";
   } else if (told == FrameContract::section) {
     status.path = SystemUnwinderPath::registered_sections;
     status.why =
@@ -127,6 +139,8 @@ const char* path_name(SystemUnwinderPath path) noexcept {
       return "registered sections";
     case SystemUnwinderPath::registered_fdes:
       return "registered FDEs";
+    case SystemUnwinderPath::own_runtime:
+      return "own runtime";
   }
   return "?";
 }

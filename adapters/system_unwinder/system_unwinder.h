@@ -17,6 +17,7 @@ enum class SystemUnwinderPath : std::uint8_t {
   interposed,           ///< it asks our _Unwind_Find_FDE
   registered_sections,  ///< __register_frame, a section for the procedures of each 64 KiB of code
   registered_fdes,      ///< __register_frame, an FDE a procedure
+  own_runtime,          ///< it is libjitunwind-eh, which looks them up itself
 };
 
 struct SystemUnwinderStatus {
