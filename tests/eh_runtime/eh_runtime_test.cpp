@@ -4,6 +4,7 @@
 #include <unwind.h>
 
 #include <algorithm>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -149,28 +150,22 @@ TEST(FramesOfOthers, ArePassedAsByLibgcc) {
 void expect_death(const std::string& scenario, const std::string& why) {
   const Ended ended = run(std::string(FAILURES) + " " + scenario);
   EXPECT_EQ(ended.status, 128 + SIGABRT) << ended.text;
-  EXPECT_NE(ended.text.find(why), std::string::npos) << ended.text;
+  EXPECT_TRUE(std::regex_search(ended.text, std::regex(why))) << ended.text;
   EXPECT_EQ(ended.text.find("caught\n"), std::string::npos);
 }
 
-// AddressSanitizer has a function of its own in front of __cxa_throw().
-#if defined(__SANITIZE_ADDRESS__)
-const std::string k_at_jit_frame = " at frame 3";
-#else
-const std::string k_at_jit_frame = " at frame 2";
-#endif
+/// Compilers inline what throws, or do not.
+const std::string k_at_jit_frame = " at frame [23], pc 0x";
 
 // covers: EX01
 TEST(Failures, EndTheProgramAndNameTheFrame) {
-  expect_death("cancelled", "jitunwind: no unwind information for an exception" + k_at_jit_frame + ", pc 0x");
-  expect_death("nonsense_in_search",
-               "jitunwind: personality routine returned what it must not" + k_at_jit_frame + ", pc 0x");
-  expect_death("nonsense_in_search", "(jit_frame+0x12)");
-  expect_death("nonsense_in_cleanup",
-               "jitunwind: personality routine returned what it must not" + k_at_jit_frame + ", pc 0x");
+  expect_death("cancelled", "jitunwind: no unwind information for an exception" + k_at_jit_frame);
+  expect_death("nonsense_in_search", "jitunwind: personality routine returned what it must not" + k_at_jit_frame);
+  expect_death("nonsense_in_search", "\\(jit_frame\\+0x12\\)");
+  expect_death("nonsense_in_cleanup", "jitunwind: personality routine returned what it must not" + k_at_jit_frame);
   expect_death("handler_that_handles_not", "the handler that was found does not handle the exception" + k_at_jit_frame);
-  expect_death("broken_description", "jitunwind: exception cannot pass" + k_at_jit_frame + ", pc 0x");
-  expect_death("broken_description", "(jit_frame+0x12): memory cannot be read, saved register at 0x8");
+  expect_death("broken_description", "jitunwind: exception cannot pass" + k_at_jit_frame);
+  expect_death("broken_description", "\\(jit_frame\\+0x12\\): memory cannot be read, saved register at 0x8");
   expect_death("own_caller", "jitunwind: ");
 }
 
