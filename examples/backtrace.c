@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static void show_backtrace(void) {
+__attribute__((noinline)) static void show_backtrace(void) {
   unw_context_t context;
   unw_cursor_t cursor;
   unw_getcontext(&context);

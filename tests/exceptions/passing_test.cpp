@@ -142,6 +142,14 @@ void report_trace() {
 void throw_uncaught() { throw std::runtime_error("nobody catches"); }
 void throw_and_catch_nothing() noexcept { throw_uncaught(); }
 
+// clang lands in a function of its own, __clang_call_terminate, which calls std::terminate() and which it gives no
+// unwind information: no trace goes on from there.
+#if defined(__clang__)
+constexpr bool k_terminate_can_be_left = false;
+#else
+constexpr bool k_terminate_can_be_left = true;
+#endif
+
 /// What the process says before it ends, when `body` runs below the frames.
 void expect_terminated(void (*body)(), const char* message) {
   const Frames frames;
@@ -154,7 +162,9 @@ void expect_terminated(void (*body)(), const char* message) {
 }
 
 TEST(UncaughtDeathTest, NoexceptBelowRegisteredCodeShowsTheWholeStack) {
-  expect_terminated(throw_and_catch_nothing, "terminated; 6 frames without a module; reached main");
+  expect_terminated(throw_and_catch_nothing, k_terminate_can_be_left
+                                                 ? "terminated; 6 frames without a module; reached main"
+                                                 : "terminated; 0 frames without a module; lost the stack");
 }
 
 TEST(UncaughtDeathTest, TerminateShowsTheWholeStack) {
@@ -173,7 +183,9 @@ TEST(UncaughtDeathTest, NoexceptAboveRegisteredCodeIsReached) {
         });
         run();
       },
-      testing::ExitedWithCode(3), "^0 objects; terminated; 0 frames without a module; reached main");
+      testing::ExitedWithCode(3),
+      k_terminate_can_be_left ? "^0 objects; terminated; 0 frames without a module; reached main"
+                              : "^0 objects; terminated; 0 frames without a module; lost the stack");
 }
 
 /// Nobody above catches: the search for a handler has gone through all frames, and they are all still there.
