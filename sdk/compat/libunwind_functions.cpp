@@ -255,9 +255,10 @@ int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag)
 }
 
 int unw_backtrace(void** addresses, int size) {
-  if (!addresses || size <= 0) return 0;
+  // First of all: what follows an early return compilers move into a function of its own, which has a frame.
   alignas(16) std::byte context[jitunwind::k_context_size];
   jitunwind_capture_context(context);
+  if (!addresses || size <= 0) return 0;
   Cursor cursor = jitunwind::cursor_at(context, Cursor::Top::returned_to);
   return static_cast<int>(jitunwind::return_addresses(cursor, {addresses, static_cast<std::size_t>(size)}));
 }
