@@ -45,6 +45,19 @@ if(TARGET jitunwind_asmjit)
   install(EXPORT jitunwind-asmjit NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endif()
 
+# The script by which GDB walks and names registered procedures. GDB looks for it beside the library, and in its own folder
+# for what is installed below /usr; the latter it trusts.
+set(gdb_script ${PROJECT_SOURCE_DIR}/adapters/gdb_jit/script)
+set(gdb_script_dir ${CMAKE_INSTALL_DATADIR}/jitunwind/gdb)
+install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_script_dir})
+install(DIRECTORY ${gdb_script}/jitunwind_gdb DESTINATION ${gdb_script_dir} FILES_MATCHING PATTERN "*.py")
+set(gdb_auto_load_dir ${CMAKE_INSTALL_LIBDIR})
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  set(gdb_auto_load_dir ${CMAKE_INSTALL_DATADIR}/gdb/auto-load${CMAKE_INSTALL_FULL_LIBDIR})
+endif()
+install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_auto_load_dir}
+        RENAME libjitunwind.so.${PROJECT_VERSION}-gdb.py)
+
 # What the static libraries need besides ours, in the words of each packaging system.
 get_property(links GLOBAL PROPERTY jitunwind_links)
 list(REMOVE_DUPLICATES links)

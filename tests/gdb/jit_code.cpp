@@ -41,7 +41,18 @@ class HandWritten final : public JitCode::Impl {
   HandWritten(const std::string& shape, const std::string& name, void (*callee)(), void* page) : page_(page) {
     using namespace x86_64;
     auto builder = describe(name);
-    if (shape == "registers") {
+    if (shape == "trap") {
+      op({0x0f, 0x0b}), op({0xc3});  // ud2; ret
+    } else if (shape == "rows") {
+      op({0x55}), op({0x48, 0x89, 0xe5}), op({0x53}), op({0x50});  // as "frame_pointer", in table format
+      builder.row_at(0, "cfa=rsp+8 ra=[cfa-8]").row_at(1, "cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]");
+      builder.row_at(4, "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]");
+      builder.row_at(5, "cfa=rbp+16 rbx=[rbp-8] rbp=[cfa-16] ra=[cfa-8]");
+      call(callee);
+      op({0x59}), op({0x5b}), op({0x5d}), op({0xc3});
+      const auto size = bytes_.size();
+      builder.row_at(size - 2, "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]").row_at(size - 1, "cfa=rsp+8 ra=[cfa-8]");
+    } else if (shape == "registers") {
       op({0x53}), op({0x55}), op({0x48, 0x83, 0xec, 0x08});  // push rbx; push rbp; sub rsp, 8
       builder.push({0, 1}, rbx).push({1, 2}, rbp).allocate({2, 6}, 8);
       call(callee);

@@ -12,8 +12,9 @@ class JitCode {
  public:
   class Impl;
 
-  /// `shape`: "registers" (pushes, no frame pointer, rbp holds something else), "frame_pointer", or either with
-  /// "asmjit_" in front: made and described by the asmjit adapter.
+  /// `shape`: "registers" (pushes, no frame pointer, rbp holds something else), "frame_pointer", "rows" (the same
+  /// in table format), "trap" (an instruction that is none, and return); or one of the first two with "asmjit_" in
+  /// front: made and described by the asmjit adapter.
   JitCode(const std::string& shape, const std::string& name, void (*callee)());
   ~JitCode();
   JitCode(const JitCode&) = delete;

@@ -1,7 +1,9 @@
 // What debuggers are tried on: main -> C++ -> JIT -> C++ -> JIT -> C++ that stops, with values in all preserved
 // registers that the test knows. program SHAPE WHAT: see main().
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -34,6 +36,7 @@ namespace {
 
 std::string other(const std::string& shape) {
   const std::string by = shape.rfind("asmjit_", 0) == 0 ? "asmjit_" : "";
+  if (shape == "rows") return "registers";
   return by + (shape == by + "frame_pointer" ? "registers" : "frame_pointer");
 }
 
@@ -87,6 +90,21 @@ void run_copies(const std::string& shape) {
   jitunwind_marked_call(outer.entry());
 }
 
+/// The inner function is interrupted before its first instruction.
+void run_signal(const std::string& shape) {
+  struct sigaction action {};
+  action.sa_flags = SA_SIGINFO;
+  action.sa_sigaction = [](int, siginfo_t*, void* context) {
+    stop_here();
+    static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP] += 2;
+  };
+  ::sigaction(SIGILL, &action, nullptr);
+  JitCode outer(shape, "jit_outer", middle);
+  JitCode trap("trap", "jit_trap", nullptr);
+  inner = trap.entry();
+  jitunwind_marked_call(outer.entry());
+}
+
 /// So many that files are merged, and written anew.
 void run_many(const std::string& shape, unsigned count) {
   std::vector<std::unique_ptr<JitCode>> all;
@@ -110,6 +128,7 @@ int main(int argc, char** argv) {
   if (what == "run" || what == "names" || what == "late") run(shape, what);
   if (what == "fork") run_in_child(shape);
   if (what == "copies") run_copies(shape);
+  if (what == "signal") run_signal(shape);
   if (what == "many") run_many(shape, 1000);
   all_cancelled();
   std::puts("done");

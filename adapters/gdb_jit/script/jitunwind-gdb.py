@@ -1,0 +1,234 @@
+# Walks and names code made at run time in GDB, by the list of registered procedures in the process or core file. The
+# program need not do anything for it. Loaded by GDB for libjitunwind.so where that is allowed, else:
+#   source PREFIX/share/jitunwind/gdb/jitunwind-gdb.py
+# docs/debuggers.md "The script".
+import os
+import re
+import sys
+
+import gdb
+import gdb.unwinder
+from gdb.FrameDecorator import FrameDecorator
+
+
+def _find_package():
+    """Beside this file, or in share/jitunwind/gdb of a folder above it."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for _ in range(12):
+        for place in (folder, os.path.join(folder, 'share', 'jitunwind', 'gdb'), os.path.join(folder, 'jitunwind', 'gdb')):
+            if os.path.isdir(os.path.join(place, 'jitunwind_gdb')):
+                return place
+        folder = os.path.dirname(folder)
+    raise gdb.GdbError('jitunwind: the folder jitunwind_gdb is not installed')
+
+
+if _find_package() not in sys.path:
+    sys.path.insert(0, _find_package())
+
+from jitunwind_gdb import cfi, process  # noqa: E402
+from jitunwind_gdb.directives import DirectiveError  # noqa: E402
+from jitunwind_gdb.rows import BY_NAME  # noqa: E402
+
+_MASK = (1 << 64) - 1
+
+
+def _read(address, size):
+    return bytes(gdb.selected_inferior().read_memory(address, size))
+
+
+class _Lists:
+    """All lists of the process: each copy of the library has an ELF note that leads to its own."""
+
+    def __init__(self):
+        self._known = {}  # of a program space: its lists
+        gdb.events.new_objfile.connect(self._changed)
+        gdb.events.exited.connect(lambda event: self._known.clear())
+        if hasattr(gdb.events, 'free_objfile'):
+            gdb.events.free_objfile.connect(self._changed)
+
+    def _changed(self, event):
+        if not (getattr(event, 'new_objfile', None) or event.objfile).filename.startswith('<'):
+            self._known.clear()
+
+    def all(self):
+        key = gdb.selected_inferior().num, gdb.selected_inferior().pid
+        if key not in self._known:
+            self._known[key] = [process.ProcedureList(_read, head) for head in self._heads()]
+        return self._known[key]
+
+    @staticmethod
+    def _heads():
+        heads = set()
+        for address in re.findall(r'(0x[0-9a-f]+) - 0x[0-9a-f]+ is \.note\.unwdyn', gdb.execute('info files', to_string=True)):
+            note = int(address, 16)
+            try:
+                # name size, size, type, "UNWDYN", then: layout, word size, distance of the head
+                if _read(note, 20) == b'\7\0\0\0\x10\0\0\0\1\0\0\0UNWDYN\0\0' and _read(note + 20, 8) == b'\1\0\0\0\x08\0\0\0':
+                    heads.add((note + 28 + int.from_bytes(_read(note + 28, 8), 'little', signed=True)) & _MASK)
+            except gdb.error:
+                pass
+        return sorted(heads)
+
+    def find(self, pc):
+        for one in self.all():
+            try:
+                found = one.find(pc)
+            except gdb.error:
+                continue
+            if found is not None:
+                return found
+        return None
+
+
+_lists = _Lists()
+
+
+class _FrameId:
+    def __init__(self, sp, pc):
+        self.sp, self.pc = sp, pc
+
+
+class _Unwinder(gdb.unwinder.Unwinder):
+    # What delivers signals on x86-64: mov rax, SYS_rt_sigreturn; syscall. What it interrupted was no call.
+    _SIGRETURN = b'\x48\xc7\xc0\x0f\0\0\0\x0f\x05'
+
+    def __init__(self):
+        super().__init__('jitunwind')
+        self._last = None  # level and pc of the frame before
+
+    def __call__(self, frame):
+        try:
+            return self._unwind(frame)
+        except (gdb.error, gdb.MemoryError, DirectiveError, cfi.CfiError, IndexError, KeyError):
+            return None  # GDB goes on with what it knows itself
+
+    def _unwind(self, frame):
+        arch = BY_NAME.get(frame.architecture().name())
+        if arch is None:
+            return None
+        pc = int(frame.read_register('pc')) & _MASK
+        last, self._last = self._last, (frame.level(), pc)
+        exact = frame.level() == 0 or last is not None and last[0] == frame.level() - 1 and self._is_sigreturn(last[1])
+        at = pc if exact else pc - 1
+        procedure = _lists.find(at)
+        row = None if procedure is None else procedure.row(arch, at - at % arch.unit, _lists.find)
+        return None if row is None else self._apply(frame, arch, procedure, row)
+
+    def _is_sigreturn(self, pc):
+        try:
+            return _read(pc, len(self._SIGRETURN)) == self._SIGRETURN
+        except gdb.error:
+            return False
+
+    @staticmethod
+    def _apply(frame, arch, procedure, row):
+        def register(number):
+            return int(frame.read_register(arch.names[number])) & _MASK
+
+        def word(address):
+            return int.from_bytes(_read(address & _MASK, 8), 'little')
+
+        def value_of(rule, cfa):
+            kind = rule[0]
+            if kind in ('at_cfa', 'is_cfa'):
+                place = cfa + rule[1]
+            elif kind in ('at_reg', 'is_reg'):
+                place = register(rule[1]) + rule[2]
+            elif kind in ('at_expr', 'is_expr'):
+                place = cfi.evaluate(rule[1], [cfa], register, word)
+            else:
+                return register(rule[1]) if kind == 'in' else rule[1]
+            return word(place) if kind.startswith('at_') else place & _MASK
+
+        kind = row.cfa[0]
+        if kind == 'expr':
+            cfa = cfi.evaluate(row.cfa[1], [], register, word)
+        else:
+            cfa = register(row.cfa[1]) + row.cfa[2]
+            if kind == 'deref':
+                cfa = word(cfa) + row.cfa[3]
+        cfa &= _MASK
+
+        rules = {reg: ('same',) for reg in arch.preserved}
+        rules.update(row.rules)
+        if rules.get(arch.ra, ('same',)) == ('undefined',):
+            return None
+        unwind = frame.create_unwind_info(_FrameId(gdb.Value(cfa), gdb.Value(procedure.begin)))
+        long_type = gdb.lookup_type('unsigned long')
+        for reg, rule in rules.items():
+            if reg in (arch.ra, arch.sp, arch.sign_state) or rule == ('undefined',):
+                continue
+            name = arch.names[reg]
+            value = frame.read_register(name) if rule == ('same',) else gdb.Value(value_of(rule, cfa)).cast(long_type)
+            unwind.add_saved_register(name, value)
+        pc = value_of(rules[arch.ra], cfa) if arch.ra in rules else register(arch.ra)
+        unwind.add_saved_register('pc', gdb.Value(pc).cast(long_type))
+        unwind.add_saved_register('sp', gdb.Value(cfa).cast(long_type))
+        for name in ('fs_base', 'gs_base'):
+            try:
+                unwind.add_saved_register(name, frame.read_register(name))
+            except ValueError:
+                pass  # another CPU, or a core file without
+        return unwind
+
+
+class _Named(FrameDecorator):
+    def __init__(self, inner, name):
+        super().__init__(inner)
+        self._name = name
+
+    def function(self):
+        return self._name
+
+
+class _Names:
+    """A frame filter: the names of frames that GDB has none for. What GDB has is said as it would say it without."""
+
+    def __init__(self):
+        self.name, self.enabled, self.priority = 'jitunwind', True, 100
+        gdb.frame_filters[self.name] = self
+
+    def filter(self, frames):
+        return map(self._named, frames)
+
+    @staticmethod
+    def _named(decorated):
+        frame = decorated.inferior_frame()
+        name = frame.name()
+        if name is None:
+            procedure = _lists.find(frame.pc() if frame.level() == 0 else frame.pc() - 1)
+            name = None if procedure is None else procedure.name()
+        return decorated if name is None else _Named(decorated, name)
+
+
+class _InfoProcedures(gdb.Command):
+    """Registered procedures of the process: info jitunwind [REGEX]
+Addresses are those of breakpoints: break *ADDRESS."""
+
+    def __init__(self):
+        super().__init__('info jitunwind', gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        for one in _lists.all():
+            one.refresh()
+            for procedure in sorted(one.procedures, key=lambda p: p.begin):
+                name = procedure.name() or ''
+                if re.search(argument, name):
+                    print('%#x %#x %s' % (procedure.begin, procedure.end, name))
+
+
+class _NameFunction(gdb.Function):
+    """Name of the registered procedure at an address, or an empty string: $jitunwind_name($pc)"""
+
+    def __init__(self):
+        super().__init__('jitunwind_name')
+
+    def invoke(self, address):
+        procedure = _lists.find(int(address) & _MASK)
+        return (procedure.name() if procedure is not None else None) or ''
+
+
+gdb.unwinder.register_unwinder(None, _Unwinder(), replace=True)
+_Names()
+_InfoProcedures()
+_NameFunction()
