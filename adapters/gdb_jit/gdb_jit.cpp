@@ -27,21 +27,32 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// How much of the time debuggers may keep the process stopped: a fifth, and what was saved up.
+/// How often, and for how much of the time, debuggers may stop the process: so many times whatever it takes, and more
+/// while it takes no more than a fifth of the time, and what was saved up of both.
 class StopBudget {
  public:
-  bool is_spent() const noexcept { return left_ <= 0ns; }
+  bool is_spent() const noexcept { return time_ <= 0ns && stops_ < k_between_stops; }
   void refill() noexcept {
-    const auto now = Clock::now();
-    left_ = std::min(left_ + (now - refilled_) / 5, k_most);
-    refilled_ = now;
+    const auto passed = Clock::now() - refilled_;
+    refilled_ += passed;
+    time_ = std::min(time_ + passed / 5, k_most_time);
+    stops_ = std::min(stops_ + passed, k_most_stops);
   }
-  void spend(Clock::duration time) noexcept { left_ -= time; }
-  void restore() noexcept { left_ = k_most; }
+  void spend(Clock::duration time) noexcept {
+    time_ -= time;
+    stops_ = std::max(stops_ - k_between_stops, Clock::duration(0));
+  }
+  void restore() noexcept {
+    time_ = k_most_time;
+    stops_ = k_most_stops;
+  }
 
  private:
-  static constexpr Clock::duration k_most = 400ms;
-  Clock::duration left_ = k_most;
+  static constexpr Clock::duration k_most_time = 400ms;
+  static constexpr Clock::duration k_between_stops = 30ms;
+  static constexpr Clock::duration k_most_stops = 100 * k_between_stops;
+  Clock::duration time_ = k_most_time;
+  Clock::duration stops_ = k_most_stops;  // as the time in which there may be one each 30 ms
   Clock::time_point refilled_ = Clock::now();
 };
 

@@ -34,7 +34,7 @@ def name_of(frame):
     """As `bt` shows it."""
     name = frame.name()
     if name is None and channel != 'files':
-        exact = frame.level() == 0
+        exact = frame.newer() is None or frame.newer().type() == gdb.SIGTRAMP_FRAME
         name = gdb.parse_and_eval('$jitunwind_name(%d)' % (frame.pc() if exact else frame.pc() - 1)).string() or None
     return name
 
@@ -219,7 +219,8 @@ def case_core():
         done = subprocess.run(
             [gdb_path, '-nx', '-q', '-batch', '-iex', 'set debuginfod enabled off', '-iex', 'set auto-load off',
              '-ex', "python case, shape, channel, gdb_path = 'stack_of_core', '%s', '%s', '%s'" %
-             (shape, channel, gdb_path), '-x', os.path.abspath(__file__), program, core], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+             (shape, channel, gdb_path), '-x', os.path.abspath(__file__), program, core],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         expect('core: ' + done.stdout.decode(), done.stdout.decode().endswith('all right\n'), True)
 
 
@@ -310,7 +311,7 @@ run('set confirm off')
 run('set width 0')
 run('set startup-with-shell off')
 if channel != 'files':
-    run('source ' + channel)
+    gdb.execute('source ' + channel)
 try:
     globals()['case_' + case]()
     print('\nall right')

@@ -42,7 +42,9 @@ class HandWritten final : public JitCode::Impl {
     using namespace x86_64;
     auto builder = describe(name);
     if (shape == "trap") {
-      op({0x0f, 0x0b}), op({0xc3});  // ud2; ret
+      // The row at the trap is not that of the instruction before it.
+      op({0x53}), op({0x0f, 0x0b}), op({0x5b}), op({0xc3});  // push rbx; ud2; pop rbx; ret
+      builder.push({0, 1}, rbx).pop({3, 4}, rbx);
     } else if (shape == "rows") {
       op({0x55}), op({0x48, 0x89, 0xe5}), op({0x53}), op({0x50});  // as "frame_pointer", in table format
       builder.row_at(0, "cfa=rsp+8 ra=[cfa-8]").row_at(1, "cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]");

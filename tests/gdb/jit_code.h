@@ -13,7 +13,7 @@ class JitCode {
   class Impl;
 
   /// `shape`: "registers" (pushes, no frame pointer, rbp holds something else), "frame_pointer", "rows" (the same
-  /// in table format), "trap" (an instruction that is none, and return); or one of the first two with "asmjit_" in
+  /// in table format), "trap" (interrupts itself); or one of the first two with "asmjit_" in
   /// front: made and described by the asmjit adapter.
   JitCode(const std::string& shape, const std::string& name, void (*callee)());
   ~JitCode();

@@ -90,7 +90,7 @@ void run_copies(const std::string& shape) {
   jitunwind_marked_call(outer.entry());
 }
 
-/// The inner function is interrupted before its first instruction.
+/// The inner function is interrupted, at an instruction that is no call.
 void run_signal(const std::string& shape) {
   struct sigaction action {};
   action.sa_flags = SA_SIGINFO;

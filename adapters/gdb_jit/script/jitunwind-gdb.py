@@ -4,6 +4,7 @@
 # docs/debuggers.md "The script".
 import os
 import re
+import struct
 import sys
 
 import gdb
@@ -12,10 +13,11 @@ from gdb.FrameDecorator import FrameDecorator
 
 
 def _find_package():
-    """Beside this file, or in share/jitunwind/gdb of a folder above it."""
-    folder = os.path.dirname(os.path.abspath(__file__))
+    """Beside this file (__file__ may be one that loads it), or in share/jitunwind/gdb of a folder above it."""
+    folder = os.path.dirname(os.path.abspath(_find_package.__code__.co_filename))
     for _ in range(12):
-        for place in (folder, os.path.join(folder, 'share', 'jitunwind', 'gdb'), os.path.join(folder, 'jitunwind', 'gdb')):
+        for below in ([], ['share', 'jitunwind', 'gdb'], ['jitunwind', 'gdb']):
+            place = os.path.join(folder, *below)
             if os.path.isdir(os.path.join(place, 'jitunwind_gdb')):
                 return place
         folder = os.path.dirname(folder)
@@ -59,11 +61,12 @@ class _Lists:
     @staticmethod
     def _heads():
         heads = set()
-        for address in re.findall(r'(0x[0-9a-f]+) - 0x[0-9a-f]+ is \.note\.unwdyn', gdb.execute('info files', to_string=True)):
+        sections = gdb.execute('maintenance info sections -all-objects .note.unwdyn', to_string=True)
+        for address in re.findall(r'(0x[0-9a-f]+)->0x[0-9a-f]+ at .*: \.note\.unwdyn', sections):
             note = int(address, 16)
             try:
-                # name size, size, type, "UNWDYN", then: layout, word size, distance of the head
-                if _read(note, 20) == b'\7\0\0\0\x10\0\0\0\1\0\0\0UNWDYN\0\0' and _read(note + 20, 8) == b'\1\0\0\0\x08\0\0\0':
+                # sizes of the name and of the rest, type, name; layout, word size, distance of the head
+                if _read(note, 28) == struct.pack('<III8sII', 7, 16, 1, b'UNWDYN', 1, 8):
                     heads.add((note + 28 + int.from_bytes(_read(note + 28, 8), 'little', signed=True)) & _MASK)
             except gdb.error:
                 pass
@@ -196,9 +199,10 @@ class _Names:
         frame = decorated.inferior_frame()
         name = frame.name()
         if name is None:
-            procedure = _lists.find(frame.pc() if frame.level() == 0 else frame.pc() - 1)
+            interrupted = frame.newer() is None or frame.newer().type() == gdb.SIGTRAMP_FRAME
+            procedure = _lists.find(frame.pc() if interrupted else frame.pc() - 1)
             name = None if procedure is None else procedure.name()
-        return decorated if name is None else _Named(decorated, name)
+        return _Named(decorated, name or '??')
 
 
 class _InfoProcedures(gdb.Command):
