@@ -125,10 +125,15 @@ std::optional<Result<bool>> Cursor::step_by_cache(const KeptRows::Question& ques
   return go_on_to(*caller, known.row);
 }
 
-Result<bool> Cursor::step() noexcept {
+std::optional<Result<bool>> Cursor::at_end() noexcept {
   if (stop_ == StopReason::outermost) return false;
   if (stop_ != StopReason::none) return error_;
   if (depth_ == k_max_frames) return stop(StopReason::limit, {ErrorCode::frame_limit, pc(), "frame limit of a walk"});
+  return std::nullopt;
+}
+
+Result<bool> Cursor::step() noexcept {
+  if (const auto ended = at_end()) return *ended;
   const KeptRows::Question question = cache_question();
   if (const auto stepped = step_by_cache(question)) return *stepped;
   return step_by_row(question);
@@ -144,9 +149,7 @@ Result<bool> Cursor::step_by_row(const KeptRows::Question& question) noexcept {
 }
 
 Result<bool> Cursor::step_by(const FrameRow& row) noexcept {
-  if (stop_ == StopReason::outermost) return false;
-  if (stop_ != StopReason::none) return error_;
-  if (depth_ == k_max_frames) return stop(StopReason::limit, {ErrorCode::frame_limit, pc(), "frame limit of a walk"});
+  if (const auto ended = at_end()) return *ended;
   return apply(row);
 }
 

@@ -100,6 +100,8 @@ class Cursor : public StackPosition {
   Result<bool> go_on_to(const C& caller, const Row& row) noexcept;
   /// Nothing: the cache does not help here.
   std::optional<Result<bool>> step_by_cache(const KeptRows::Question& question) noexcept;
+  /// What every further step gives. Nothing: there may be a caller.
+  std::optional<Result<bool>> at_end() noexcept;
   Result<bool> apply(const FrameRow& row) noexcept;
   Result<bool> step_by_row(const KeptRows::Question& question) noexcept;
   Status find_row(Lookup& asked, FrameRow& out) noexcept;

@@ -160,10 +160,7 @@ int unw_get_proc_info_by_ip(unw_addr_space_t handle, unw_word_t ip, unw_proc_inf
   return jitunwind::ask_by_ip(handle, ip, argument, [&](jitunwind::Lookup& lookup) {
     jitunwind::ProcedureInfo found;
     const jitunwind::Found known = lookup.space.find_procedure(lookup, found);
-    if (!known) return jitunwind::negated(known.error());
-    if (!*known) return -UNW_ENOINFO;
-    jitunwind::fill(found, *info);
-    return int{UNW_ESUCCESS};
+    return jitunwind::answer(known, found, *info);
   });
 }
 
@@ -190,18 +187,13 @@ int unw_set_cache_size(unw_addr_space_t handle, size_t size, int flag) {
 
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t handle, unw_word_t ip, unw_dyn_info_t* descriptor,
                                        unw_proc_info_t* info, int need_unwind_info, void* argument) {
-  if (!handle) return -UNW_EINVAL;
-  jitunwind::MemoryWindow window;
-  window.argument = argument;
-  jitunwind::Lookup lookup(jitunwind::space_of(*handle), jitunwind::CodeAddress::interrupted(ip), window);
-  jitunwind::ProcedureInfo found;
-  const auto known = jitunwind::described_procedure(jitunwind::with_either_layout(descriptor), lookup, found);
-  if (!known) return jitunwind::negated(known.error());
-  if (!*known) return -UNW_ENOINFO;
-  std::memset(info, 0, sizeof *info);
-  jitunwind::fill(found, *info);
-  if (need_unwind_info) jitunwind::mark_as_fde(*info);
-  return UNW_ESUCCESS;
+  return jitunwind::ask_by_ip(handle, ip, argument, [&](jitunwind::Lookup& lookup) {
+    jitunwind::ProcedureInfo found;
+    const auto known = jitunwind::described_procedure(jitunwind::with_either_layout(descriptor), lookup, found);
+    const int returned = jitunwind::answer(known, found, *info);
+    if (returned == UNW_ESUCCESS && need_unwind_info) jitunwind::mark_as_fde(*info);
+    return returned;
+  });
 }
 
 int unw_get_elf_filename_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,

@@ -10,7 +10,8 @@
 
 namespace jitunwind {
 
-CallbackParts::CallbackParts() noexcept : rows{&list, &procedures, &signal_frame_source(), &frame_pointer_source()} {}
+CallbackParts::CallbackParts(const Arch& target) noexcept
+    : memory_of_target(*this, target), rows{&list, &procedures, &signal_frame_source(), &frame_pointer_source()} {}
 
 bool CallbackMemory::access(Addr at, unw_word_t& value, bool write, MemoryWindow& window) const noexcept {
   const auto access_mem = owner_.accessors.access_mem;
@@ -30,7 +31,7 @@ constexpr unsigned shift_of(Addr offset, const Arch& arch) noexcept {
 }  // namespace
 
 std::size_t CallbackMemory::read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept {
-  const Addr word = arch_->word_size;
+  const Addr word = arch_.word_size;
   window.failure = 0;
   std::size_t done = 0;
   while (done < into.size()) {
@@ -39,18 +40,18 @@ std::size_t CallbackMemory::read(Addr at, std::span<std::byte> into, MemoryWindo
     unw_word_t value = 0;
     if (!access(next & ~(word - 1), value, false, window)) break;
     for (Addr offset = next % word; offset < word && done < into.size(); ++offset, ++done)
-      into[done] = static_cast<std::byte>(value >> shift_of(offset, *arch_));
+      into[done] = static_cast<std::byte>(value >> shift_of(offset, arch_));
   }
   return done;
 }
 
 bool CallbackMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept {
-  const Addr word = arch_->word_size;
+  const Addr word = arch_.word_size;
   window.failure = 0;
   if (at % word != 0 || from.size() != word) return false;  // access_mem has no smaller unit
   unw_word_t value = 0;
   for (Addr offset = 0; offset < word; ++offset)
-    value |= std::to_integer<unw_word_t>(from[static_cast<std::size_t>(offset)]) << shift_of(offset, *arch_);
+    value |= std::to_integer<unw_word_t>(from[static_cast<std::size_t>(offset)]) << shift_of(offset, arch_);
   return access(at, value, true, window);
 }
 
@@ -181,6 +182,14 @@ Result<Addr> CallbackListHead::list_head(MemoryWindow& window) const noexcept {
   if (returned != UNW_ESUCCESS) return callback_error(returned, "get_dyn_info_list_addr");
   if (keeps) kept_.keep(flushes, head);
   return Addr{head};
+}
+
+int answer(const Found& known, const ProcedureInfo& from, unw_proc_info_t& to) noexcept {
+  if (!known) return negated(known.error());
+  if (!*known) return -UNW_ENOINFO;
+  std::memset(&to, 0, sizeof to);
+  fill(from, to);
+  return UNW_ESUCCESS;
 }
 
 int negated(const Error& error) noexcept {

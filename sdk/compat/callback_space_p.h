@@ -21,17 +21,16 @@ namespace jitunwind {
 
 class CallbackMemory final : public Memory {
  public:
-  explicit CallbackMemory(unw_addr_space& owner) noexcept : owner_(owner) {}
+  CallbackMemory(unw_addr_space& owner, const Arch& arch) noexcept : owner_(owner), arch_(arch) {}
   /// By aligned words, which access_mem gives in host byte order. MemoryWindow::failure is what it returned.
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
   bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
-  void set_arch(const Arch& arch) noexcept { arch_ = &arch; }
 
  private:
   bool access(Addr at, unw_word_t& value, bool write, MemoryWindow& window) const noexcept;
 
   unw_addr_space& owner_;
-  const Arch* arch_ = nullptr;
+  const Arch& arch_;
 };
 
 /// find_proc_info, put_unwind_info.
@@ -75,8 +74,8 @@ class NoModules final : public ModuleFinder {
 
 /// What an AddressSpace refers to, made before it.
 struct CallbackParts : unw_addr_space {
-  CallbackParts() noexcept;
-  CallbackMemory memory_of_target{*this};
+  explicit CallbackParts(const Arch& target) noexcept;
+  CallbackMemory memory_of_target;
   NoModules no_modules;
   CallbackListHead head{*this};
   TargetList list{head};
@@ -90,9 +89,7 @@ struct CallbackParts : unw_addr_space {
 /// the frame pointer say.
 struct CallbackSpace final : CallbackParts, AddressSpace {
   explicit CallbackSpace(const Arch& target) noexcept
-      : AddressSpace{target, memory_of_target, no_modules, rows, CallbackParts::names} {
-    memory_of_target.set_arch(target);
-  }
+      : CallbackParts(target), AddressSpace{target, memory_of_target, no_modules, rows, CallbackParts::names} {}
 };
 
 /// 0 for success, else a negative error: positive numbers mean nothing and become -UNW_EUNSPEC.
@@ -115,6 +112,9 @@ inline void mark_as_fde(unw_proc_info_t& info) noexcept {
   info.format = UNW_INFO_FORMAT_TABLE;
   info.flags |= k_fde_flag;
 }
+
+/// What a function that asks for a procedure returns, and `to` where there is one.
+int answer(const Found& known, const ProcedureInfo& from, unw_proc_info_t& to) noexcept;
 
 /// unw_proc_info_t without what only unwinding needs.
 void fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept;

@@ -30,14 +30,11 @@ int find_proc_info(unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int n
   Lookup lookup(local_space(), CodeAddress::interrupted(ip), window);
   ProcedureInfo found;
   const Found known = local_space().find_procedure(lookup, found);
-  if (!known) return negated(known.error());
-  if (!*known) return -UNW_ENOINFO;
-  std::memset(info, 0, sizeof *info);
   // .debug_frame is read by other rules than FDEs alone tell.
-  if (need_unwind_info && found.origin == RowOrigin::debug_frame) return -UNW_ENOINFO;
-  fill(found, *info);
-  if (need_unwind_info) add_unwind_info(found, *info);
-  return UNW_ESUCCESS;
+  if (known && *known && need_unwind_info && found.origin == RowOrigin::debug_frame) return -UNW_ENOINFO;
+  const int returned = answer(known, found, *info);
+  if (returned == UNW_ESUCCESS && need_unwind_info) add_unwind_info(found, *info);
+  return returned;
 }
 
 void put_unwind_info(unw_addr_space_t, unw_proc_info_t*, void*) {}

@@ -51,9 +51,7 @@ extern "C" int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip
   jitunwind::Lookup lookup(jitunwind::space_of(*space), jitunwind::CodeAddress::interrupted(ip), window);
   jitunwind::ProcedureInfo found;
   const auto known = jitunwind::find_by_hdr(eh_frame_table, eh_frame_table_len, lookup, found);
-  if (!known) return jitunwind::negated(known.error());
-  if (!*known) return -UNW_ENOINFO;
-  jitunwind::fill(found, *info);
-  if (need_unwind_info) jitunwind::mark_as_fde(*info);
-  return UNW_ESUCCESS;
+  const int returned = jitunwind::answer(known, found, *info);
+  if (returned == UNW_ESUCCESS && need_unwind_info) jitunwind::mark_as_fde(*info);
+  return returned;
 }
