@@ -213,7 +213,7 @@ class LocalModules : public ModuleFinder {
     if (!lease.own) module.debug_frame = {lease.files->debug_frame(), 0};
   }
 
-  Result<bool> find_symbol(const Module& module, Addr at, std::span<char> into,
+  Result<bool> find_symbol(const Module& module, Addr at, NameReach reach, std::span<char> into,
                            ProcedureName& out) const noexcept override {
     MemoryWindow window;
     const auto loaded = loaded_image(module.range, window);
@@ -221,11 +221,11 @@ class LocalModules : public ModuleFinder {
     const Addr at_in_file = at - module.load_bias;
     std::optional<FoundSymbol> found;
     if (lease.files) {
-      found = lease.files->find_symbol(at_in_file);
+      found = lease.files->find_symbol(at_in_file, reach);
     } else if (loaded) {
       // The kernel's object has no file, and others may be deleted or replaced: what they export is in memory.
       const SymbolTable exported{&*loaded, loaded->dynamic_symbols(module.load_bias)};
-      found = jitunwind::find_symbol(std::span(&exported, 1), at_in_file);
+      found = jitunwind::find_symbol(std::span(&exported, 1), at_in_file, reach);
     }
     if (!found) return false;
     write_name(found->name, into, out);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "unwind_core/address.h"
@@ -31,6 +32,12 @@ struct Module {
 
 struct ProcedureName;
 
+/// How far a symbol names code.
+enum class NameReach : std::uint8_t {
+  own,   ///< what belongs to it
+  next,  ///< to the next one in its section: of stripped code the name of something before it
+};
+
 /// Finds modules of one target.
 class ModuleFinder {
  public:
@@ -46,9 +53,9 @@ class ModuleFinder {
 
   /// The symbol that names `at`, written as NameSource::find_name does; false when there is none. Signal-safe for the
   /// local space.
-  virtual Result<bool> find_symbol(const Module& module, Addr at, std::span<char> into,
+  virtual Result<bool> find_symbol(const Module& module, Addr at, NameReach reach, std::span<char> into,
                                    ProcedureName& out) const noexcept {
-    (void)module, (void)at, (void)into, (void)out;
+    (void)module, (void)at, (void)reach, (void)into, (void)out;
     return false;
   }
 };

@@ -1,5 +1,7 @@
-/* Allocates below a few frames of its own. */
+/* Allocates below a few frames of its own, with an argument also below one that was made at run time. */
 #include <stdlib.h>
+
+#include "made_frame.h"
 
 static void* volatile kept;
 
@@ -15,10 +17,15 @@ __attribute__((noinline)) void middle(void) {
   allocate_deep(5);
   kept = kept;
 }
-int main(void) {
+int main(int argc, char** argv) {
   int i;
+  (void)argv;
+  make_frame();
   for (i = 0; i < 100; ++i) {
-    middle();
+    if (argc > 1)
+      made(middle);
+    else
+      middle();
     free(kept);
   }
   return 0;

@@ -14,16 +14,16 @@ const std::string k_path = "LD_LIBRARY_PATH='" DROP_IN_FOLDER "' ";
 
 // covers: LU25
 TEST(DropIn, ProgramsOfRelease16SeeCodeMadeAtRunTime) {
-  EXPECT_EQ(output_of(DROP_IN_PROGRAM).find("main"), std::string::npos) << "libunwind 1.6 passes it itself";
-  EXPECT_EQ(output_of(k_path + DROP_IN_PROGRAM " twice"), "walk\nmade_at_run_time\nmain\nsame length\n");
+  EXPECT_EQ(output_of(WALKING_PROGRAM).find("main"), std::string::npos) << "libunwind 1.6 passes it itself";
+  EXPECT_EQ(output_of(k_path + WALKING_PROGRAM " twice"), "walk\nmade_at_run_time\nmain\nsame length\n");
 }
 
 /// The program is linked with Debian's library: nothing of ours is in it.
 TEST(DropIn, TheProgramNeedsLibunwindAlone) {
-  const std::string needed = output_of("readelf -dW '" DROP_IN_PROGRAM "' | grep NEEDED");
+  const std::string needed = output_of("readelf -dW '" WALKING_PROGRAM "' | grep NEEDED");
   EXPECT_NE(needed.find("[libunwind.so.8]"), std::string::npos) << needed;
   EXPECT_EQ(needed.find("jitunwind"), std::string::npos) << needed;
-  const std::string loaded = output_of(k_path + "ldd '" DROP_IN_PROGRAM "'");
+  const std::string loaded = output_of(k_path + "ldd '" WALKING_PROGRAM "'");
   EXPECT_NE(loaded.find("libjitunwind-libunwind.so.0"), std::string::npos) << loaded;
 }
 
@@ -92,20 +92,12 @@ TEST(DropIn, JumpsByBuffersThatWereNotSetEndTheProgram) {
   EXPECT_NE(said.find("status 134"), std::string::npos) << said;
 }
 
-/// The allocations of a program, each with the whole stack that made it. Debian's heaptrack walks by libunwind.so.8.
-TEST(DropIn, HeaptrackRunsOnIt) {
-  const std::string file = testing::TempDir() + "drop_in_heaptrack_" + std::to_string(::getpid());
-  std::string loaded;
-  const auto trace = [&](const std::string& environment) {
-    loaded = output_of("LD_DEBUG=files " + environment + "heaptrack -o '" + file + "' '" HEAPTRACK_PROGRAM "' 2>&1");
-    const std::string printed = output_of("heaptrack_print --print-allocators 1 -f '" + file + ".zst' 2>&1");
-    (void)output_of("rm -f '" + file + "'*");
-    return printed;
-  };
-  const std::string ours = trace(k_path);
-  EXPECT_NE(loaded.find("libjitunwind-libunwind.so.0"), std::string::npos);
-  for (const char* function : {"allocate_deep", "middle", "main"})
-    EXPECT_NE(ours.find(function), std::string::npos) << function << "\n" << ours;
+/// The exception ABI is libgcc_s's, whose functions the C library names itself. libunwind 1.6 has functions of the same
+/// names, which cannot read that one's contexts: there the program crashes.
+TEST(DropIn, ThreadsEndAsTheyDoWithoutLibunwind) {
+  EXPECT_EQ(output_of(k_path + THREAD_EXIT_PROGRAM),
+            "destructor of the function that called pthread_exit\ndestructor of the thread\nended\n"
+            "destructor of the function that was cancelled\ndestructor of the thread\ncancelled\n");
 }
 
 }  // namespace

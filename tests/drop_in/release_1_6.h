@@ -1,6 +1,7 @@
 /* Registration as the headers of libunwind 1.6 declare it. */
 #pragma once
 
+#include <assert.h>
 #include <stdint.h>
 
 typedef struct region {
@@ -26,6 +27,6 @@ typedef struct {
     region_t* regions;
   } pi;
 } dyn_info_t;
-_Static_assert(sizeof(dyn_info_t) == 88, "the layout of 1.6");
+static_assert(sizeof(dyn_info_t) == 88, "the layout of 1.6");
 void _U_dyn_register(dyn_info_t* info);
 void _U_dyn_cancel(dyn_info_t* info);

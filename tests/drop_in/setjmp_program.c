@@ -7,29 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "release_1_6.h"
+#include "made_frame.h"
 
-typedef void (*function_t)(void);
 static jmp_buf buffer;
 static sigjmp_buf signal_buffer;
 static int value;
-static void (*made)(function_t);
-
-/* push rbx; xor ebx,ebx; call rdi; pop rbx; ret */
-static void make_frame(void) {
-  static const unsigned char code[] = {0x53, 0x31, 0xdb, 0xff, 0xd7, 0x5b, 0xc3};
-  static region_t region = {0, sizeof code, 4, {{4, 0, 7, 0, (uint64_t)-8}, {3, 0, 3, 0, 0}, {5, 0, 7, 5, 1}, {0, 0, 0, 0, 0}}};
-  static dyn_info_t info;
-  void* const at = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  memcpy(at, code, sizeof code);
-  info.start_ip = (uintptr_t)at;
-  info.end_ip = info.start_ip + sizeof code;
-  info.pi.regions = &region;
-  _U_dyn_register(&info);
-  made = (void (*)(function_t))at;
-}
 
 static void jump(void) { longjmp(buffer, value); }
 static void jump_deep(void) {
@@ -47,7 +30,7 @@ __attribute__((noinline)) static void jump_by(function_t how, int with) {
   value = with;
   returned = setjmp(buffer);
   if (returned == 0) {
-    volatile char* const room = alloca(64 + 16 * (with & 3));
+    volatile char* const room = alloca(64 + 16 * (size_t)(with & 3));
     room[0] = 0;
     made(how);
   }

@@ -50,11 +50,11 @@ class Image {
 std::string text_of(const std::optional<FoundSymbol>& found) { return found ? std::string(found->name) : "-"; }
 
 /// By both ways, which must agree.
-std::string name_of(std::span<const SymbolTable> tables, Addr at) {
-  const auto plain = find_symbol(tables, at);
+std::string name_of(std::span<const SymbolTable> tables, Addr at, NameReach reach = NameReach::own) {
+  const auto plain = find_symbol(tables, at, reach);
   const auto index = SymbolIndex::make(tables);
   EXPECT_TRUE(index);
-  const auto indexed = index->find(at);
+  const auto indexed = index->find(at, reach);
   EXPECT_EQ(text_of(plain), text_of(indexed)) << std::hex << at;
   if (plain && indexed) {
     EXPECT_EQ(plain->start, indexed->start);
@@ -62,10 +62,10 @@ std::string name_of(std::span<const SymbolTable> tables, Addr at) {
   return text_of(plain);
 }
 
-std::string name_of(const std::vector<Symbol>& symbols, Addr at) {
+std::string name_of(const std::vector<Symbol>& symbols, Addr at, NameReach reach = NameReach::own) {
   const Image image(symbols);
   const SymbolTable table = image.table();
-  return name_of(std::span(&table, 1), at);
+  return name_of(std::span(&table, 1), at, reach);
 }
 
 TEST(SymbolRule, AFunctionNamesItsBytesAndNoOthers) {
@@ -76,6 +76,15 @@ TEST(SymbolRule, AFunctionNamesItsBytesAndNoOthers) {
   EXPECT_EQ(name_of(symbols, 0x1020), "-");
   EXPECT_EQ(name_of(symbols, 0x1030), "g");
   EXPECT_EQ(name_of(symbols, ~Addr{0}), "-");
+}
+
+TEST(SymbolRule, AskedForTheNextOneReachesBehindItsEnd) {
+  const std::vector<Symbol> symbols{{"f", 0x1010, 0x10}, {"g", 0x1030, 0x10}, {"h", 0x2000, 0x10}};
+  EXPECT_EQ(name_of(symbols, 0x100f, NameReach::next), "-");
+  EXPECT_EQ(name_of(symbols, 0x1010, NameReach::next), "f");
+  EXPECT_EQ(name_of(symbols, 0x102f, NameReach::next), "f");
+  EXPECT_EQ(name_of(symbols, 0x1fff, NameReach::next), "g");
+  EXPECT_EQ(name_of(symbols, 0x20ff, NameReach::next), "-") << "another section";
 }
 
 TEST(SymbolRule, TheInnermostOfNestedOnesNames) {

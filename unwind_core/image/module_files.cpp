@@ -188,12 +188,12 @@ ModuleFiles::SymbolTables ModuleFiles::symbol_tables() const noexcept {
   return {SymbolTable{little, symbols_of(little, SHT_SYMTAB)}, SymbolTable{&image(), dynamic}};
 }
 
-std::optional<FoundSymbol> ModuleFiles::find_symbol(Addr at) const noexcept {
+std::optional<FoundSymbol> ModuleFiles::find_symbol(Addr at, NameReach reach) const noexcept {
   const SymbolIndex* const index = symbols_.get([this] {
     auto made = SymbolIndex::make(symbol_tables());
     return made ? make_mapped<SymbolIndex>(std::move(*made)) : Mapped<SymbolIndex>{};
   });
-  return index ? index->find(at) : jitunwind::find_symbol(symbol_tables(), at);
+  return index ? index->find(at, reach) : jitunwind::find_symbol(symbol_tables(), at, reach);
 }
 
 std::span<const std::byte> ModuleFiles::debug_frame() const noexcept {

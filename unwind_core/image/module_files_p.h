@@ -36,7 +36,7 @@ class ModuleFiles {
 
   /// The name of an address as in the file, by the rule of symbol_index_p.h over .symtab, of the file or else of its
   /// debug file; where there is none, over the .symtab in .gnu_debugdata together with .dynsym.
-  std::optional<FoundSymbol> find_symbol(Addr at) const noexcept;
+  std::optional<FoundSymbol> find_symbol(Addr at, NameReach reach = NameReach::own) const noexcept;
   /// .debug_frame of the file or else of its debug file, decompressed; empty when there is none.
   std::span<const std::byte> debug_frame() const noexcept;
 

@@ -89,10 +89,22 @@ std::string_view without_version(std::string_view name) noexcept {
   return at == 0 ? name : name.substr(0, at);
 }
 
-std::optional<FoundSymbol> named(std::span<const SymbolTable> tables, const Candidate& best, Addr at) noexcept {
+struct Wanted {
+  Addr at;
+  NameReach reach;
+};
+
+bool names(const ElfImage& image, const Candidate& candidate, const ElfSymbol& symbol, const Wanted& wanted) noexcept {
+  if (candidate.covers(wanted.at)) return true;
+  const bool is_label = !candidate.is_sized();
+  return (is_label || wanted.reach == NameReach::next) && reaches(image, symbol, wanted.at);
+}
+
+std::optional<FoundSymbol> named(std::span<const SymbolTable> tables, const Candidate& best,
+                                 const Wanted& wanted) noexcept {
   const SymbolTable& table = tables[best.table];
   const ElfSymbol symbol = table.symbols[best.index];
-  if (!best.covers(at) && (best.is_sized() || !reaches(*table.image, symbol, at))) return std::nullopt;
+  if (!names(*table.image, best, symbol, wanted)) return std::nullopt;
   const std::string_view name = without_version(table.symbols.name(symbol));
   if (name.empty()) return std::nullopt;
   return FoundSymbol{name, best.start};
@@ -100,7 +112,7 @@ std::optional<FoundSymbol> named(std::span<const SymbolTable> tables, const Cand
 
 }  // namespace
 
-std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr at) noexcept {
+std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr at, NameReach reach) noexcept {
   std::optional<Candidate> covering, nearest;
   for_each_candidate(tables, [&](const Candidate& c) {
     if (c.start > at) return;
@@ -108,7 +120,7 @@ std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr
     if (c.covers(at) && (!covering || less_preferred(*covering, c))) covering = c;
   });
   if (!nearest) return std::nullopt;
-  return named(tables, covering ? *covering : *nearest, at);
+  return named(tables, covering ? *covering : *nearest, {at, reach});
 }
 
 struct SymbolIndex::Entry : Candidate {
@@ -138,14 +150,14 @@ Result<SymbolIndex> SymbolIndex::make(std::span<const SymbolTable> tables) noexc
   return index;
 }
 
-std::optional<FoundSymbol> SymbolIndex::find(Addr at) const noexcept {
+std::optional<FoundSymbol> SymbolIndex::find(Addr at, NameReach reach) const noexcept {
   const auto all = entries();
   auto e = std::ranges::upper_bound(all, at, {}, &Entry::start);
   if (e == all.begin()) return std::nullopt;
   const Entry& nearest = *--e;
   for (;; --e) {
-    if (e->covers(at)) return named(tables_, *e, at);
-    if (e == all.begin() || e->reach <= at) return named(tables_, nearest, at);
+    if (e->covers(at)) return named(tables_, *e, {at, reach});
+    if (e == all.begin() || e->reach <= at) return named(tables_, nearest, {at, reach});
   }
 }
 

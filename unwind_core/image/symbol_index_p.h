@@ -6,7 +6,8 @@
 //   1. the ones whose st_size covers it: the greatest start, so that the innermost names it;
 //   2. none covers: the greatest start, if it has no sized symbol and its section holds the address: a label of
 //      hand-written assembly reaches to the next symbol. Behind the end of a sized function nothing has a name: in a
-//      stripped library "the nearest symbol below" is as a rule some other function.
+//      stripped library "the nearest symbol below" is as a rule some other function. NameReach::next asks for that
+//      one.
 // Of several with one start, in this order: sized; a function rather than untyped; the smaller size; global, weak,
 // local; the earlier in its table.
 #pragma once
@@ -19,6 +20,7 @@
 
 #include "unwind_core/image/elf_p.h"
 #include "unwind_core/image/mapped_p.h"
+#include "unwind_core/module.h"
 
 namespace jitunwind {
 
@@ -34,7 +36,8 @@ struct SymbolTable {
 };
 
 /// By reading all symbols. `at` as in the file. Pure, signal-safe.
-std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr at) noexcept;
+std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr at,
+                                       NameReach reach = NameReach::own) noexcept;
 
 /// The same by binary search. Immutable.
 class SymbolIndex {
@@ -45,7 +48,7 @@ class SymbolIndex {
   /// mmap refuses. The images must outlive the index. Signal-safe.
   static Result<SymbolIndex> make(std::span<const SymbolTable> tables) noexcept;
 
-  std::optional<FoundSymbol> find(Addr at) const noexcept;
+  std::optional<FoundSymbol> find(Addr at, NameReach reach = NameReach::own) const noexcept;
   std::size_t size() const noexcept { return size_; }
 
  private:

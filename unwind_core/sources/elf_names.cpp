@@ -8,16 +8,22 @@ namespace {
 
 class ElfNameSource final : public NameSource {
  public:
+  explicit constexpr ElfNameSource(NameReach reach) noexcept : reach_(reach) {}
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override {
     const Module* const module = lookup.module();
-    return module ? lookup.space.modules.find_symbol(*module, lookup.at.lookup(), into, out) : false;
+    return module ? lookup.space.modules.find_symbol(*module, lookup.at.lookup(), reach_, into, out) : false;
   }
+
+ private:
+  NameReach reach_;
 };
 
-constinit const ElfNameSource k_elf_names;
+constinit const ElfNameSource k_elf_names{NameReach::own};
+constinit const ElfNameSource k_preceding_elf_names{NameReach::next};
 
 }  // namespace
 
 const NameSource& elf_name_source() noexcept { return k_elf_names; }
+const NameSource& preceding_elf_name_source() noexcept { return k_preceding_elf_names; }
 
 }  // namespace jitunwind

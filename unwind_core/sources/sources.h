@@ -24,6 +24,8 @@ const RowSource& leaf_source() noexcept;
 
 /// Symbols of a module's file: .symtab, .gnu_debugdata, .dynsym.
 const NameSource& elf_name_source() noexcept;
+/// The same, where nothing has the address also the last one before it: as a rule the name of other code.
+const NameSource& preceding_elf_name_source() noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -5,10 +5,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <ucontext.h>
 
-#include "release_1_6.h"
+#include "made_frame.h"
 
 typedef struct {
   uint64_t opaque[127];
@@ -45,23 +44,13 @@ static void walk(void) {
 }
 
 int main(int argc, char** argv) {
-  /* sub rsp,8; call rdi; add rsp,8; ret */
-  static const unsigned char code[] = {0x48, 0x83, 0xec, 0x08, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x08, 0xc3};
   (void)argv;
-  static region_t region = {0, sizeof code, 4, {{4, 0, 7, 3, (uint64_t)-8}, {5, 0, 7, 9, 1}, {0, 0, 0, 0, 0}}};
-  static dyn_info_t info;
-  void* const at = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  memcpy(at, code, sizeof code);
-  info.start_ip = (uintptr_t)at;
-  info.end_ip = info.start_ip + sizeof code;
-  info.pi.name_ptr = (uintptr_t)"made_at_run_time";
-  info.pi.regions = &region;
   if (_ULx86_64_set_caching_policy(_ULx86_64_local_addr_space, 1) != 0) return 2;
-  _U_dyn_register(&info);
-  if (argc > 1) _U_dyn_register(&info); /* makes a ring of libunwind 1.6's list */
-  ((void (*)(void (*)(void)))at)(walk);
-  _U_dyn_cancel(&info);
-  if (argc > 1) _U_dyn_cancel(&info);
+  make_frame();
+  if (argc > 1) _U_dyn_register(&made_info); /* makes a ring of libunwind 1.6's list */
+  made(walk);
+  _U_dyn_cancel(&made_info);
+  if (argc > 1) _U_dyn_cancel(&made_info);
   printf("%s\n", lengths[0] > 3 && lengths[0] == lengths[1] ? "same length" : "other length");
   return 0;
 }

@@ -1,0 +1,28 @@
+/* A procedure made at run time, registered as a program of libunwind 1.6 does it. */
+#pragma once
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "release_1_6.h"
+
+typedef void (*function_t)(void);
+
+/* Calls what it is given, with another value in a preserved register. */
+static void (*made)(function_t);
+static dyn_info_t made_info;
+
+static void make_frame(void) {
+  /* push rbx; xor ebx,ebx; call rdi; pop rbx; ret */
+  static const unsigned char code[] = {0x53, 0x31, 0xdb, 0xff, 0xd7, 0x5b, 0xc3};
+  static region_t region = {
+      0, sizeof code, 4, {{4, 0, 7, 0, (uint64_t)-8}, {3, 0, 3, 0, 0}, {5, 0, 7, 5, 1}, {0, 0, 0, 0, 0}}};
+  void* const at = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memcpy(at, code, sizeof code);
+  made_info.start_ip = (uintptr_t)at;
+  made_info.end_ip = made_info.start_ip + sizeof code;
+  made_info.pi.name_ptr = (uintptr_t) "made_at_run_time";
+  made_info.pi.regions = &region;
+  _U_dyn_register(&made_info);
+  made = (void (*)(function_t))at;
+}
