@@ -80,5 +80,6 @@ const LocalSpace& published_or_built() noexcept {
 
 const AddressSpace& local_space() noexcept { return published_or_built().space; }
 const AddressSpace& local_space_without_kept_rows() noexcept { return published_or_built().without_kept_rows; }
+bool keep_at_least(std::size_t rows) noexcept { return row_table.reserve(rows); }
 
 }  // namespace jitunwind

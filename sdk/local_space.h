@@ -1,6 +1,8 @@
 // This process as a target: its memory, its modules, and every source of rows in the order of trust.
 #pragma once
 
+#include <cstddef>
+
 #include "unwind_core/address_space.h"
 
 #pragma GCC visibility push(default)
@@ -11,6 +13,9 @@ namespace jitunwind {
 const AddressSpace& local_space() noexcept;
 /// The same; each step makes its row.
 const AddressSpace& local_space_without_kept_rows() noexcept;
+/// Makes room for that many rows of local_space(), or more. False: no memory, and nothing has changed. Thread-safe, not
+/// signal-safe.
+bool keep_at_least(std::size_t rows) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

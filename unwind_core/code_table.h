@@ -2,8 +2,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "unwind_core/address.h"
 #include "unwind_core/hash.h"
@@ -12,8 +15,13 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// 8192 answers, two places for each address, in memory that is touched where it is used. Thread-safe, signal-safe,
-/// nobody waits: see SequencedEntry, whose rules hold for answers. Constant-initialised.
+/// Zeroed memory that is never given back; null: there is none. Not signal-safe.
+void* map_for_good(std::size_t size) noexcept;
+/// Gives back what nobody has seen.
+void unmap_unseen(void* memory, std::size_t size) noexcept;
+
+/// 8192 answers or more, two places for each address, in memory that is touched where it is used. Thread-safe,
+/// signal-safe, nobody waits: see SequencedEntry, whose rules hold for answers. Constant-initialised.
 template <class A>
 class CodeTable {
  public:
@@ -23,22 +31,43 @@ class CodeTable {
     std::uint64_t version = 0;  ///< as it was before the answer was looked for; 0 finds and keeps nothing
   };
 
-  static constexpr std::size_t k_size = 8192;
+  static constexpr std::size_t k_size = 8192;  ///< to begin with
 
   bool find(const Question& question, Answer& out) const noexcept {
     if (question.version == 0) return false;
-    const Set& set = sets_[set_of(question.at)];
+    const Set& set = set_of(*this, question.at);
     return set[0].find(question, out) || set[1].find(question, out);
   }
 
   /// Forgets an older answer in its place.
   void keep(const Question& question, const Answer& answer) noexcept {
     if (question.version == 0) return;
-    Set& set = sets_[set_of(question.at)];
+    Set& set = set_of(*this, question.at);
     // The same address again, or the place that was written less often.
     const bool second = set[0].first_word_of_key() != question.at &&
                         (set[1].first_word_of_key() == question.at || set[1].times_kept() < set[0].times_kept());
     set[second ? 1 : 0].keep(question, answer);
+  }
+
+  /// Makes room for `size` answers or more; what is in the table when it grows is forgotten. It never shrinks. False:
+  /// no memory, and nothing has changed. Thread-safe, not signal-safe.
+  bool reserve(std::size_t size) noexcept {
+    if (size <= k_size) return true;
+    if (size > ~std::size_t{0} / sizeof(Set)) return false;
+    const auto set_bits = static_cast<unsigned>(std::bit_width(size - 1)) - 1;
+    Grown* before = grown_.load(std::memory_order_acquire);
+    if (before && before->set_bits >= set_bits) return true;
+    const std::size_t bytes = sizeof(Grown) + (sizeof(Set) << set_bits);
+    void* const memory = map_for_good(bytes);
+    if (!memory) return false;
+    Grown* const larger = new (memory) Grown{set_bits};
+    // Readers and writers of the one before may go on in it.
+    while (!grown_.compare_exchange_weak(before, larger, std::memory_order_acq_rel, std::memory_order_acquire)) {
+      if (!before || before->set_bits < set_bits) continue;
+      unmap_unseen(memory, bytes);
+      break;
+    }
+    return true;
   }
 
  private:
@@ -47,8 +76,19 @@ class CodeTable {
   static_assert(sizeof(Entry) == 64, "a cache line");
   using Set = std::array<Entry, 2>;
 
-  static std::size_t set_of(Addr at) noexcept { return table_place(at, k_set_bits); }
+  /// In front of its sets, which zeros are.
+  struct alignas(64) Grown {
+    unsigned set_bits;
+    Set& operator[](std::size_t place) noexcept { return reinterpret_cast<Set*>(this + 1)[place]; }
+  };
 
+  template <class Table>
+  static auto& set_of(Table& table, Addr at) noexcept {
+    Grown* const grown = table.grown_.load(std::memory_order_acquire);
+    return grown ? (*grown)[table_place(at, grown->set_bits)] : table.sets_[table_place(at, k_set_bits)];
+  }
+
+  std::atomic<Grown*> grown_{nullptr};
   std::array<Set, std::size_t{1} << k_set_bits> sets_{};
   static_assert(sizeof(Set) / sizeof(Entry) << k_set_bits == k_size);
 };

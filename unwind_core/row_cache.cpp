@@ -1,6 +1,15 @@
 #include "unwind_core/row_cache.h"
 
+#include <sys/mman.h>
+
 namespace jitunwind {
+
+void* map_for_good(std::size_t size) noexcept {
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, size); }
 
 bool RowCache::to_keep(const FrameRow& row, CompactRow& out) const noexcept {
   // Guesses depend on more than the code, recognised stubs are few, signal frames are never compact.

@@ -182,7 +182,8 @@ int unw_get_proc_name_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer
 int unw_set_cache_size(unw_addr_space_t handle, size_t size, int flag) {
   if (!handle || flag != 0) return -UNW_EINVAL;
   unw_flush_cache(handle, 0, 0);
-  return size <= jitunwind::KeptRows::k_size ? int{UNW_ESUCCESS} : -UNW_ENOMEM;
+  // Of other targets no rows are kept at all.
+  return !jitunwind::is_local(*handle) || jitunwind::keep_at_least(size) ? int{UNW_ESUCCESS} : -UNW_ENOMEM;
 }
 
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t handle, unw_word_t ip, unw_dyn_info_t* descriptor,

@@ -267,8 +267,8 @@ extern int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t space, void* a
    gives an answer that has become wrong. 0; -UNW_EINVAL: no such policy. Thread-safe, not signal-safe. */
 extern int unw_set_caching_policy(unw_addr_space_t space, unw_caching_policy_t policy);
 
-/* There is room for 8192 rows, whatever the size; also flushes. 0; -UNW_ENOMEM: more was asked for; -UNW_EINVAL: a
-   flag. Thread-safe, signal-safe. */
+/* There is room for that many rows of this process, and for 8192; of other targets no rows are kept. It never becomes
+   less. Also flushes. 0; -UNW_ENOMEM; -UNW_EINVAL: a flag. Thread-safe, not signal-safe. */
 extern int unw_set_cache_size(unw_addr_space_t space, size_t size, int flag);
 
 /* The procedure that covers ip, by a descriptor in one of the table formats whose data is in the target: for

@@ -167,6 +167,53 @@ TEST(KeptRows, FindsWhatItKeptUnderTheSameVersionOnly) {
   EXPECT_FALSE(table->find({2000, 0}, found)) << "version 0 is none";
 }
 
+TEST(KeptRows, GrowsToWhatIsAskedFor) {
+  const auto table = std::make_unique<KeptRows>();
+  constexpr std::uint64_t k_rows = 100'000;
+  const auto kept = [&] {
+    for (std::uint64_t i = 1; i <= k_rows; ++i) table->keep({16 * i, 1}, answer_of(i % 200));
+    std::uint64_t found = 0;
+    KeptRows::Answer answer;
+    for (std::uint64_t i = 1; i <= k_rows; ++i)
+      found += table->find({16 * i, 1}, answer) && answer.row == answer_of(i % 200).row;
+    return found;
+  };
+  EXPECT_TRUE(table->reserve(1));
+  EXPECT_LE(kept(), KeptRows::k_size);
+  EXPECT_TRUE(table->reserve(4 * k_rows));
+  EXPECT_GT(kept(), k_rows * 9 / 10);
+  EXPECT_TRUE(table->reserve(k_rows)) << "it is larger";
+  EXPECT_GT(kept(), k_rows * 9 / 10);
+  for (const std::size_t size : {~std::size_t{0}, ~std::size_t{0} / 64, std::size_t{1} << 57})
+    EXPECT_FALSE(table->reserve(size)) << size;
+  EXPECT_GT(kept(), k_rows * 9 / 10);
+}
+
+// covers: CA09
+TEST(KeptRows, GrowsWhileItIsUsed) {
+  const auto table = std::make_unique<KeptRows>();
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> wrong{0};
+  const auto use = [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    while (!stop.load(std::memory_order_relaxed)) {
+      const std::uint64_t number = 1 + random() % 200;
+      KeptRows::Answer found;
+      if (table->find({64 * number, 1}, found) && found.row != answer_of(number).row) ++wrong;
+      table->keep({64 * number, 1}, answer_of(number));
+    }
+  };
+  const auto grow = [&] {
+    for (std::size_t size = 2 * KeptRows::k_size; size <= 64 * KeptRows::k_size; size *= 2)
+      EXPECT_TRUE(table->reserve(size));
+  };
+  std::thread a(use, 1), b(use, 2), c(grow), d(grow);
+  c.join(), d.join();
+  stop = true;
+  a.join(), b.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
 // A reader never sees half of one row and half of another.
 TEST(KeptRows, IsReadWhileItIsWritten) {
   const auto table = std::make_unique<KeptRows>();
