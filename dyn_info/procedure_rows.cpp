@@ -59,10 +59,7 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
   const Result<bool> found = search(*table, at, arch.big_endian, parts.tables, window, entry);
   if (!found || !*found) return found;
   MemoryView bytes(parts.entries, window, parts.buffer);
-  const Result<Fde> fde = read_fde(bytes, out.context, entry.fde);
-  if (!fde) return fde.error();
-  out.fde = *fde;
-  return out.fde.range.contains(at);
+  return read_fde_for(at, bytes, out.context, entry.fde, out.fde);
 }
 
 /// Apart from directives: their stacks must not add up.
@@ -71,8 +68,7 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
   TableEntry entry(info, lookup.space.arch);
   const Found found = find_entry(info, parts, at, lookup.window, entry);
   if (!found || !*found) return found;
-  if (const Status row = row_at(entry.fde, entry.context, at, out); !row) return row.error();
-  if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, entry.fde.address, "expressions of a row"};
+  if (const Status row = own_row_at(entry.fde, entry.context, at, out); !row) return row.error();
   out.origin = RowOrigin::dyn_table;
   return true;
 }

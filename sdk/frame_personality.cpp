@@ -22,15 +22,11 @@ namespace {
 
 /// Names the frame, and dies.
 [[noreturn]] void give_up(const PassedFrame& frame, const std::string& what) {
-  const AddressSpace& space = local_space();
-  MemoryWindow window;
-  Lookup lookup(space, CodeAddress::interrupted(frame.start()), window);
-  std::array<char, 200> text{};
+  std::array<char, 200> text;
   ProcedureName name;
-  const Found found = space.find_name(lookup, text, name);
+  const bool is_named = find_local_name(CodeAddress::interrupted(frame.start()), text, name);
   std::fprintf(stderr, "jitunwind: frame handler of %s+0x%" PRIx64 " (pc 0x%" PRIx64 "): %s\n",
-               found && *found ? text.data() : "a procedure without name", frame.call_offset(), frame.pc(),
-               what.c_str());
+               is_named ? text.data() : "a procedure without name", frame.call_offset(), frame.pc(), what.c_str());
   std::terminate();
 }
 

@@ -82,4 +82,11 @@ const AddressSpace& local_space() noexcept { return published_or_built().space; 
 const AddressSpace& local_space_without_kept_rows() noexcept { return published_or_built().without_kept_rows; }
 bool keep_at_least(std::size_t rows) noexcept { return row_table.reserve(rows); }
 
+bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept {
+  MemoryWindow window;
+  Lookup lookup(local_space(), at, window);
+  const Found found = local_space().find_name(lookup, into, out);
+  return found && *found;
+}
+
 }  // namespace jitunwind

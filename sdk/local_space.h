@@ -17,5 +17,8 @@ const AddressSpace& local_space_without_kept_rows() noexcept;
 /// signal-safe.
 bool keep_at_least(std::size_t rows) noexcept;
 
+/// The name at an address of this process, for messages. False: none, or it cannot be read; `into` is undefined then.
+bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept;
+
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -36,13 +36,9 @@ class Line {
 };
 
 void add_name(Line& line, const UnwindFrame& frame) noexcept {
-  const AddressSpace& space = local_space();
-  MemoryWindow window;
-  Lookup lookup(space, frame.address(), window);
   std::array<char, 200> text;
   ProcedureName name;
-  const Found found = space.find_name(lookup, text, name);
-  if (!found || !*found) return void(line.add(" (unknown code)"));
+  if (!find_local_name(frame.address(), text, name)) return void(line.add(" (unknown code)"));
   line.add(" (").add(text.data()).add("+0x").number(frame.pc() - name.start, 16).add(")");
 }
 

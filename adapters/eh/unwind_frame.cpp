@@ -120,11 +120,13 @@ UnwindFrame::Known UnwindFrame::look_at_frames_of_others() noexcept {
   context.text_base = found.text_base;
   context.data_base = found.data_base;
   MemoryView bytes(space_->memory, window_, {});
-  const auto fde = read_fde(bytes, context, found.fde);
-  if (!fde) return fail(fde.error());
-  if (const Status row = row_at(*fde, context, address_.lookup(), *row_); !row) return fail(row.error());
+  Fde fde;
+  const Found covers = read_fde_for(address_.lookup(), bytes, context, found.fde, fde);
+  if (!covers) return fail(covers.error());
+  if (!*covers) return Known::end;
+  if (const Status row = row_at(fde, context, address_.lookup(), *row_); !row) return fail(row.error());
   row_->origin = RowOrigin::eh_frame;
-  const Status described = describe(*fde, space_->arch, space_->memory, window_, procedure_);
+  const Status described = describe(fde, space_->arch, space_->memory, window_, procedure_);
   return described ? Known::found : fail(described.error());
 }
 

@@ -36,11 +36,8 @@ StoppedAt at_unknown(const Cursor& cursor) noexcept {
 
 std::string name_at(CodeAddress address) {
   std::array<char, 256> name;
-  MemoryWindow window;
-  Lookup lookup(local_space(), address, window);
   ProcedureName found;
-  const Found known = local_space().find_name(lookup, name, found);
-  if (!known || !*known) return "unknown code";
+  if (!find_local_name(address, name, found)) return "unknown code";
   std::array<char, 32> offset;
   (void)std::snprintf(offset.data(), offset.size(), "+0x%" PRIx64, address.value() - found.start);
   return name.data() + std::string(offset.data());

@@ -26,7 +26,7 @@ Result<RegisterFile> registers_of_target(unw_addr_space& handle, const Arch& arc
   if (!access_reg) return Error{ErrorCode::invalid_argument, 0, "access_reg"};
   RegisterFile registers;
   for (const RegisterInfo& info : arch.registers) {
-    if (info.column < 0 || info.libunwind < 0 || info.reg_class != RegClass::general) continue;
+    if (!is_word_of_target(info)) continue;
     unw_word_t value = 0;
     const int returned = checked(access_reg(&handle, info.libunwind, &value, false, argument));
     if (returned == UNW_ESUCCESS)
@@ -66,9 +66,8 @@ struct Place {
 
 /// Of another target its owner says it. Code that is registered is of no file, wherever it lies.
 int file_of(const Place& place, void* argument, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
-  std::array<char, 1> nothing;
-  const std::span<char> into = size == 0 ? std::span<char>(nothing) : std::span<char>(buffer, size);
-  into[0] = '\0';
+  const NameBuffer room(buffer, size);
+  const std::span<char> into = room;
   unw_addr_space& handle = handle_of(place.space);
   MemoryWindow window;
   window.argument = argument;
@@ -166,9 +165,7 @@ int unw_get_proc_info_by_ip(unw_addr_space_t handle, unw_word_t ip, unw_proc_inf
 
 int unw_get_proc_name_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
                             void* argument) {
-  std::array<char, 1> nothing;
-  const std::span<char> into = size == 0 ? std::span<char>(nothing) : std::span<char>(buffer, size);
-  into[0] = '\0';
+  const jitunwind::NameBuffer into(buffer, size);
   return jitunwind::ask_by_ip(handle, ip, argument, [&](jitunwind::Lookup& lookup) {
     jitunwind::ProcedureName name;
     const jitunwind::Found known = lookup.space.find_name(lookup, into, name);

@@ -114,11 +114,11 @@ Found row_of_fde(const unw_proc_info_t& found, Lookup& lookup, FrameRow& out) no
   context.data_base = found.gp;
   std::array<std::byte, 4096> buffer;  // any entry that compilers make
   MemoryView bytes(lookup.space.memory, lookup.window, buffer);
-  const auto fde = read_fde(bytes, context, reinterpret_cast<std::uintptr_t>(found.unwind_info));
-  if (!fde) return fde.error();
-  if (!fde->range.contains(lookup.at.lookup())) return false;
-  if (const Status row = row_at(*fde, context, lookup.at.lookup(), out); !row) return row.error();
-  if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, fde->address, "expressions of a row"};
+  const Addr pc = lookup.at.lookup();
+  Fde fde;
+  const Found covers = read_fde_for(pc, bytes, context, reinterpret_cast<std::uintptr_t>(found.unwind_info), fde);
+  if (!covers || !*covers) return covers;
+  if (const Status row = own_row_at(fde, context, pc, out); !row) return row.error();
   return true;
 }
 

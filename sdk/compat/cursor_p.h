@@ -1,7 +1,10 @@
 // libunwind's cursor is room for the engine's.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <new>
+#include <span>
 
 #include "unwind_core/cursor.h"
 
@@ -10,6 +13,26 @@
 namespace jitunwind {
 
 static_assert(sizeof(Cursor) <= sizeof(unw_cursor_t) && alignof(Cursor) <= alignof(unw_cursor_t));
+
+/// What access_reg is asked for: the registers of one word.
+inline bool is_word_of_target(const RegisterInfo& info) noexcept {
+  return info.column >= 0 && info.libunwind >= 0 && info.reg_class == RegClass::general;
+}
+
+/// A caller's buffer for a name, empty at first; where it has no room, one that nobody sees.
+class NameBuffer {
+ public:
+  NameBuffer(char* buffer, std::size_t size) noexcept : into_(size == 0 ? nothing_ : std::span<char>(buffer, size)) {
+    into_[0] = '\0';
+  }
+  NameBuffer(const NameBuffer&) = delete;
+  NameBuffer& operator=(const NameBuffer&) = delete;
+  operator std::span<char>() const noexcept { return into_; }
+
+ private:
+  std::array<char, 1> nothing_;
+  std::span<char> into_;
+};
 
 inline Cursor& cursor_of(unw_cursor_t* cursor) noexcept { return *std::launder(reinterpret_cast<Cursor*>(cursor)); }
 

@@ -1,8 +1,6 @@
 // libunwind's C interface over the engine's cursor. Only translation: no unwinding is done here.
-#include <array>
 #include <cstring>
 #include <new>
-#include <span>
 
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/cursor_p.h"
@@ -54,7 +52,7 @@ int write_of_owner(unw_addr_space_t owner, const Cursor& at, const RegisterInfo&
 int establish(unw_addr_space_t owner, const Cursor& at) noexcept {
   const jitunwind::Arch& arch = at.space().arch;
   for (const RegisterInfo& info : arch.registers) {
-    if (info.libunwind < 0 || info.reg_class != jitunwind::RegClass::general) continue;
+    if (!jitunwind::is_word_of_target(info)) continue;
     auto wanted = at.registers().get(info.column);
     if (info.dwarf == arch.pc) wanted = at.pc();
     if (info.dwarf == arch.sp) wanted = at.sp() + at.pushed_arguments();
@@ -195,9 +193,7 @@ int unw_get_proc_info(unw_cursor_t* cursor, unw_proc_info_t* info) {
 }
 
 int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
-  std::array<char, 1> nothing;
-  const std::span<char> into = size == 0 ? std::span<char>(nothing) : std::span<char>(buffer, size);
-  into[0] = '\0';
+  const jitunwind::NameBuffer into(buffer, size);
   const auto name = cursor_of(cursor).name(into);
   if (!name) return negated(name.error());
   if (offset) *offset = cursor_of(cursor).pc() - name->start;

@@ -30,10 +30,10 @@ Found find_by_hdr(Addr hdr_at, std::uint64_t size, Lookup& lookup, ProcedureInfo
   if (!found || !*found) return found;
   std::array<std::byte, 4096> buffer;  // any entry that compilers make
   MemoryView bytes(memory, lookup.window, buffer);
-  const auto fde = read_fde(bytes, CfiContext{arch}, entry.fde);
-  if (!fde) return fde.error();
-  if (!fde->range.contains(lookup.at.lookup())) return false;
-  if (const Status described = describe(*fde, arch, memory, lookup.window, out); !described) return described.error();
+  Fde fde;
+  const Found covers = read_fde_for(lookup.at.lookup(), bytes, CfiContext{arch}, entry.fde, fde);
+  if (!covers || !*covers) return covers;
+  if (const Status described = describe(fde, arch, memory, lookup.window, out); !described) return described.error();
   return true;
 }
 

@@ -110,6 +110,9 @@ struct Fde {
 /// The FDE at `at`, with its CIE. bad_structure when there is a CIE or a terminator instead.
 Result<Fde> read_fde(CfiBytes& bytes, const CfiContext& context, Addr at) noexcept;
 
+/// The same where `at` was found by a search for `pc`. False: it covers other code.
+Found read_fde_for(Addr pc, CfiBytes& bytes, const CfiContext& context, Addr at, Fde& out) noexcept;
+
 /// All FDEs of a range of entries, in the order of their addresses.
 class FdeScan {
  public:
@@ -195,6 +198,9 @@ class FdeRows {
 /// The row that holds at `at`, which must be in the FDE's range; CodeAddress::lookup() of a frame's address. Everything
 /// but the origin is set.
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;
+
+/// The same for a row that outlives the bytes: it owns its expressions. row_too_wide where it has no room for them.
+Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;
 
 /// Procedure information that an FDE holds; gp and origin are left alone.
 Status describe(const Fde& fde, const Arch& arch, const Memory& memory, MemoryWindow& window,

@@ -283,6 +283,13 @@ Result<Fde> read_fde(CfiBytes& bytes, const CfiContext& context, Addr at) noexce
   return parse_fde(*entry, *cie, context);
 }
 
+Found read_fde_for(Addr pc, CfiBytes& bytes, const CfiContext& context, Addr at, Fde& out) noexcept {
+  const auto fde = read_fde(bytes, context, at);
+  if (!fde) return fde.error();
+  out = *fde;
+  return out.range.contains(pc);
+}
+
 Result<bool> FdeScan::next(Fde& out) noexcept {
   while (!entries_.empty()) {
     const auto entry = read_entry(bytes_, context_, entries_.begin);

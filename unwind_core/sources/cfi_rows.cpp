@@ -357,4 +357,10 @@ Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out)
   }
 }
 
+Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {
+  if (const Status row = row_at(fde, context, at, out); !row) return row;
+  if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, fde.address, "expressions of a row"};
+  return Done{};
+}
+
 }  // namespace jitunwind

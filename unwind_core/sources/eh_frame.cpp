@@ -71,10 +71,7 @@ class EhFrameSource final : public FdeSource {
                 hdr.bytes.subspan(static_cast<std::size_t>(table.address - hdr.address)), found))
       return false;
     ModuleBytes bytes(module, lookup.space.memory, lookup.window);
-    const auto fde = read_fde(bytes, context, found.fde);
-    if (!fde) return fde.error();
-    out = *fde;
-    return out.range.contains(pc);
+    return read_fde_for(pc, bytes, context, found.fde, out);
   }
 };
 
