@@ -73,6 +73,14 @@ void CodeFiles::publish(std::unique_ptr<File> file) {
   interface_.add(published.entry);
 }
 
+/// GDB knows the new one before it forgets the others, so that what stays is never unknown: its breakpoints by name
+/// stay in the code, which other threads run meanwhile. Others forget first. LLDB must: what it unloads takes away what
+/// was loaded at the same addresses since.
+void CodeFiles::replace(Files old, std::unique_ptr<File> by) {
+  if (tracer_.kind() != TracerKind::gdb) old.clear();
+  publish(std::move(by));
+}
+
 void CodeFiles::add(std::vector<std::unique_ptr<DebuggedProcedure>> procedures) {
   std::sort(procedures.begin(), procedures.end(), [](const auto& a, const auto& b) { return key(*a) < key(*b); });
   for (std::size_t at = 0; at < procedures.size();) {
@@ -86,15 +94,14 @@ void CodeFiles::add(std::vector<std::unique_ptr<DebuggedProcedure>> procedures) 
 }
 
 void CodeFiles::add_file(std::unique_ptr<File> file) {
-  // These go when the new file is out, so that what stays is never unknown.
-  const Files merged = take_mergeable(file->procedures.size());
+  Files merged = take_mergeable(file->procedures.size());
   enter(*file);
   for (const auto& procedure : file->procedures) mark_file_around(*procedure);
   for (const auto& other : merged)
     std::move(other->procedures.begin(), other->procedures.end(), std::back_inserter(file->procedures));
   enter(*file);
   rewrite_marked();
-  publish(std::move(file));
+  replace(std::move(merged), std::move(file));
 }
 
 void CodeFiles::remove(std::span<unw_dyn_info_t* const> procedures) {
@@ -131,8 +138,9 @@ void CodeFiles::rewrite_marked() {
       }
     }
     enter(*file);
-    publish(std::move(file));
-    old.reset();
+    Files replaced;
+    replaced.push_back(std::move(old));
+    replace(std::move(replaced), std::move(file));
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "adapters/gdb_jit/jit_interface_p.h"
 #include "adapters/gdb_jit/symbol_file_p.h"
+#include "adapters/gdb_jit/tracer_p.h"
 
 namespace jitunwind {
 
@@ -21,7 +22,7 @@ namespace jitunwind {
 /// be called is close().
 class CodeFiles {
  public:
-  explicit CodeFiles(const Arch& arch) : arch_(arch), empty_file_(make_symbol_file(arch, {})) {}
+  CodeFiles(const Arch& arch, Tracer& tracer) : arch_(arch), tracer_(tracer), empty_file_(make_symbol_file(arch, {})) {}
 
   void open() noexcept { interface_.open(empty_file_); }
   void close() noexcept;
@@ -67,10 +68,12 @@ class CodeFiles {
   void enter(File& file);
   bool are_joined(const DebuggedProcedure& procedure, const DebuggedProcedure& next) const;
   void mark_file_around(const DebuggedProcedure& procedure);
+  void replace(Files old, std::unique_ptr<File> by);
   void publish(std::unique_ptr<File> file);
   void rewrite_marked();
 
   const Arch& arch_;
+  Tracer& tracer_;
   const std::vector<std::byte> empty_file_;
   JitInterface interface_;
   std::array<Files, k_sizes> files_;

@@ -83,7 +83,7 @@ std::string name_of(Addr start) {
 
 class GdbJit final : public RegistryObserver {
  public:
-  GdbJit() : files_(local_space().arch) {}
+  GdbJit() : files_(local_space().arch, tracer_) {}
 
   void open() noexcept { files_.open(); }
   void close() noexcept {
@@ -154,7 +154,7 @@ class GdbJit final : public RegistryObserver {
 
   bool may_wait() noexcept {
     if (!budget_.is_spent() || waiting_.size() >= k_most_waiting) return false;
-    if (is_traced()) return start_waiter();
+    if (tracer_.kind() != TracerKind::none) return start_waiter();
     budget_.restore();
     return false;
   }
@@ -194,6 +194,7 @@ class GdbJit final : public RegistryObserver {
     return known;
   }
 
+  Tracer tracer_;
   CodeFiles files_;
   std::vector<RegisteredProcedure> waiting_;
   StopBudget budget_;

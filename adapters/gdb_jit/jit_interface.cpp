@@ -1,15 +1,8 @@
 #include "adapters/gdb_jit/jit_interface_p.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <cstdlib>
-#include <string_view>
-
-#include "unwind_core/errno_keeper_p.h"
 
 // Static programs have none.
 #pragma weak dlsym
@@ -114,21 +107,6 @@ void JitInterface::tell(std::uint32_t action, jit_code_entry& entry) const noexc
   // A debugger that comes later reads the list alone.
   descriptor_->action_flag = 0;
   descriptor_->relevant_entry = nullptr;
-}
-
-bool is_traced() noexcept {
-  const ErrnoKeeper keep_errno;
-  const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  std::array<char, 4096> text;
-  const ssize_t size = ::read(file, text.data(), text.size() - 1);
-  ::close(file);
-  if (size <= 0) return false;
-  text[static_cast<std::size_t>(size)] = '\0';
-  constexpr std::string_view k_key = "\nTracerPid:";
-  const std::string_view all(text.data(), static_cast<std::size_t>(size));
-  const std::size_t at = all.find(k_key);
-  return at != std::string_view::npos && std::atoi(text.data() + at + k_key.size()) != 0;
 }
 
 }  // namespace jitunwind

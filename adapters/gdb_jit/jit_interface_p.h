@@ -57,7 +57,4 @@ class JitInterface {
   jit_code_entry last_{};
 };
 
-/// A debugger, or something else that traces the process. Reads /proc/self/status.
-bool is_traced() noexcept;
-
 }  // namespace jitunwind

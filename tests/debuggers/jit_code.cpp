@@ -1,4 +1,4 @@
-#include "tests/gdb/jit_code.h"
+#include "tests/debuggers/jit_code.h"
 
 #include <sys/mman.h>
 
@@ -22,7 +22,7 @@
 #include "sdk/local_space.h"
 #include "unwind_core/row_text.h"
 
-namespace gdb_test {
+namespace debuggers_test {
 
 using namespace jitunwind;
 
@@ -52,7 +52,7 @@ class HandWritten final : public JitCode::Impl {
       builder.row_at(5, "cfa=rbp+16 rbx=[rbp-8] rbp=[cfa-16] ra=[cfa-8]");
       call(callee);
       op({0x59}), op({0x5b}), op({0x5d}), op({0xc3});
-      const auto size = bytes_.size();
+      const auto size = static_cast<std::int64_t>(bytes_.size());
       builder.row_at(size - 2, "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]").row_at(size - 1, "cfa=rsp+8 ra=[cfa-8]");
     } else if (shape == "registers") {
       op({0x53}), op({0x55}), op({0x48, 0x83, 0xec, 0x08});  // push rbx; push rbp; sub rsp, 8
@@ -189,4 +189,4 @@ void JitCode::replace(const std::string& shape, const std::string& name, void (*
   impl_ = make(shape, name, callee, page);
 }
 
-}  // namespace gdb_test
+}  // namespace debuggers_test

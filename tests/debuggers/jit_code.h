@@ -6,7 +6,7 @@
 
 #include "unwind_core/address.h"
 
-namespace gdb_test {
+namespace debuggers_test {
 
 class JitCode {
  public:
@@ -33,4 +33,4 @@ class JitCode {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace gdb_test
+}  // namespace debuggers_test

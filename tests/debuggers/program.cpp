@@ -12,17 +12,21 @@
 #include <vector>
 
 #include "adapters/gdb_jit/gdb_jit.h"
-#include "tests/gdb/jit_code.h"
+#include "tests/debuggers/jit_code.h"
 
 using namespace jitunwind;
-using gdb_test::JitCode;
+using debuggers_test::JitCode;
 
 extern "C" {
 void jitunwind_marked_call(void (*target)());
 
 // Where the test has breakpoints.
 [[gnu::noinline]] void prepared() { asm volatile(""); }
-[[gnu::noinline]] void stop_here() { asm volatile(""); }
+bool crashes = false;
+[[gnu::noinline]] void stop_here() {
+  asm volatile("");
+  if (crashes) __builtin_trap();
+}
 [[gnu::noinline]] void all_cancelled() { asm volatile(""); }
 
 void (*inner)() = nullptr;
@@ -81,7 +85,7 @@ void run_in_child(const std::string& shape) {
 
 /// The library in which the inner function is registered has a copy of ours.
 void run_copies(const std::string& shape) {
-  void* const plugin = ::dlopen(GDB_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  void* const plugin = ::dlopen(DEBUGGED_PLUGIN, RTLD_NOW | RTLD_LOCAL);
   using Make = void (*(*)(const char*, const char*, void (*)()))();
   const auto make = reinterpret_cast<Make>(plugin == nullptr ? nullptr : ::dlsym(plugin, "plugin_code"));
   if (make == nullptr) std::exit(1);
@@ -125,7 +129,8 @@ void run_many(const std::string& shape, unsigned count) {
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::string shape = argv[1], what = argv[2];
-  if (what == "run" || what == "names" || what == "late") run(shape, what);
+  crashes = what == "crash";
+  if (what == "run" || what == "names" || what == "late" || crashes) run(shape, what);
   if (what == "fork") run_in_child(shape);
   if (what == "copies") run_copies(shape);
   if (what == "signal") run_signal(shape);

@@ -1,0 +1,44 @@
+#include "adapters/gdb_jit/tracer_p.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <span>
+#include <string_view>
+
+#include "unwind_core/errno_keeper_p.h"
+
+namespace jitunwind {
+namespace {
+
+/// As much as there is room for; empty: it cannot be read.
+std::string_view read_file(const char* path, std::span<char> into) noexcept {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  const ssize_t size = ::read(file, into.data(), into.size());
+  ::close(file);
+  return size <= 0 ? std::string_view() : std::string_view(into.data(), static_cast<std::size_t>(size));
+}
+
+}  // namespace
+
+TracerKind find_tracer() noexcept {
+  const ErrnoKeeper keep_errno;
+  std::array<char, 4096> text;
+  const std::string_view status = read_file("/proc/self/status", text);
+  constexpr std::string_view k_key = "\nTracerPid:\t";
+  const std::size_t at = status.find(k_key);
+  if (at == std::string_view::npos) return TracerKind::none;
+  int pid = 0;
+  std::from_chars(status.data() + at + k_key.size(), status.data() + status.size(), pid);
+  if (pid == 0) return TracerKind::none;
+  std::array<char, 32> path;
+  std::snprintf(path.data(), path.size(), "/proc/%d/comm", pid);
+  // gdb, gdb-multiarch, gdbserver.
+  return read_file(path.data(), text).substr(0, 3) == "gdb" ? TracerKind::gdb : TracerKind::other;
+}
+
+}  // namespace jitunwind
