@@ -13,6 +13,7 @@
 
 #include "unwind_core/hash.h"
 #include "unwind_core/image/module_cache_p.h"
+#include "unwind_core/lasting_modules_p.h"
 #include "unwind_core/local_modules_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/memory/raw_access_p.h"
@@ -185,6 +186,7 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   const bool known = memo.find(key, remembered) || remember(found, key, at, remembered);
   out.range = {key.map_begin, key.map_end};
   out.version = known && remembered.identity != 0 ? version_of(key, remembered.identity) : 0;
+  out.is_lasting = false;
   return true;
 }
 #else
@@ -248,6 +250,10 @@ const ModuleFinder& local_modules() noexcept { return k_modules; }
 const ModuleFinder& local_modules_by_iteration() noexcept { return k_modules_by_iteration; }
 
 bool find_module_version(Addr at, ModuleVersion& out) noexcept {
+  if (const AddrRange range = find_lasting_module(at); !range.empty()) {
+    out = {range, hash_with(spread(range.begin), range.end) | 1, true};
+    return true;
+  }
   if (has_dl_find_object()) return version_by_dl_find_object(at, out);
   out = {};
   return true;

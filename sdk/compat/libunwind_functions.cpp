@@ -242,21 +242,9 @@ int unw_tdep_is_fpreg(int reg) {
 int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag) {
   if (!addresses || size <= 0) return 0;
   if (!context) return unw_backtrace(addresses, size);
-  unw_cursor_t cursor;
-  if (unw_init_local2(&cursor, context, flag) != UNW_ESUCCESS) return 0;
-  Cursor& at = cursor_of(&cursor);
-  addresses[0] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at.pc()));
-  const auto rest = std::span(addresses, static_cast<std::size_t>(size)).subspan(1);
-  return 1 + static_cast<int>(jitunwind::return_addresses(at, rest));
-}
-
-int unw_backtrace(void** addresses, int size) {
-  // First of all: what follows an early return compilers move into a function of its own, which has a frame.
-  alignas(16) std::byte context[jitunwind::k_context_size];
-  jitunwind_capture_context(context);
-  if (!addresses || size <= 0) return 0;
-  Cursor cursor = jitunwind::cursor_at(context, Cursor::Top::returned_to);
-  return static_cast<int>(jitunwind::return_addresses(cursor, {addresses, static_cast<std::size_t>(size)}));
+  if (flag != 0 && flag != UNW_INIT_SIGNAL_FRAME) return 0;
+  const auto top = flag == 0 ? Cursor::Top::returned_to : Cursor::Top::interrupted;
+  return static_cast<int>(jitunwind::backtrace(context, top, {addresses, static_cast<std::size_t>(size)}));
 }
 
 // The names that programs with UNW_LOCAL_ONLY use.
