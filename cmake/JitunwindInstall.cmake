@@ -17,17 +17,22 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/compat/ DESTINATION ${include_dir}/j
 install(FILES ${PROJECT_BINARY_DIR}/sdk/compat/include/libunwind.h ${PROJECT_SOURCE_DIR}/dyn_info/libunwind-dynamic.h
         DESTINATION ${include_dir}/jitunwind/compat)
 
+set(cross_libraries ${JITUNWIND_CROSS_TARGETS})
+list(TRANSFORM cross_libraries PREPEND jitunwind_libunwind_)
+
 # One export set per kind of library; the package's configuration reads the one that is asked for.
 foreach(kind IN ITEMS static shared)
-  foreach(name IN ITEMS jitunwind jitunwind_libunwind jitunwind_eh)
+  foreach(name IN ITEMS jitunwind jitunwind_libunwind jitunwind_eh LISTS cross_libraries)
     string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
     set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind} INSTALL_RPATH "$ORIGIN")
   endforeach()
   target_include_directories(jitunwind_${kind} INTERFACE
                              $<INSTALL_INTERFACE:${include_dir}> $<INSTALL_INTERFACE:${include_dir}/jitunwind>)
-  target_include_directories(jitunwind_libunwind_${kind} INTERFACE
-                             $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
-  install(TARGETS jitunwind_${kind} jitunwind_libunwind_${kind} jitunwind_eh_${kind} EXPORT jitunwind-${kind})
+  install(TARGETS jitunwind_${kind} jitunwind_eh_${kind} EXPORT jitunwind-${kind})
+  foreach(name IN ITEMS jitunwind_libunwind LISTS cross_libraries)
+    target_include_directories(${name}_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
+    install(TARGETS ${name}_${kind} EXPORT jitunwind-${kind})
+  endforeach()
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 
@@ -89,6 +94,12 @@ foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-eh jitunwind-asm
   if(module STREQUAL jitunwind-asmjit AND NOT TARGET jitunwind_asmjit)
     continue()
   endif()
+  set(PKGCONFIG_MODULE ${module})  # the name that some of them share
   configure_file(${PROJECT_SOURCE_DIR}/cmake/${module}.pc.in ${generated}/${module}.pc @ONLY)
   install(FILES ${generated}/${module}.pc DESTINATION ${pkgconfig_dir})
+endforeach()
+foreach(target IN LISTS JITUNWIND_CROSS_TARGETS)
+  set(PKGCONFIG_MODULE jitunwind-libunwind-${target})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/jitunwind-libunwind.pc.in ${generated}/${PKGCONFIG_MODULE}.pc @ONLY)
+  install(FILES ${generated}/${PKGCONFIG_MODULE}.pc DESTINATION ${pkgconfig_dir})
 endforeach()

@@ -7,6 +7,7 @@
 
 #include "dyn_info/directives.h"
 #include "dyn_info/registry.h"
+#include "unwind_core/hash.h"
 #include "unwind_core/local_modules.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/sources.h"
@@ -16,13 +17,24 @@ namespace {
 
 constinit const LocalMemory k_memory;
 
-class LocalModuleVersions final : public ModuleVersions {
+/// What is registered comes before what modules say, so that both count everywhere.
+class LocalCodeVersions final : public CodeVersions {
  public:
-  constexpr LocalModuleVersions() = default;
-  bool find(Addr at, ModuleVersion& out) const noexcept override { return find_module_version(at, out); }
+  constexpr LocalCodeVersions() = default;
+  std::uint64_t version(Addr at, ModuleVersion& walked) const noexcept override {
+    const std::uint64_t registrations = registration_changes(at) + 1;
+    if (!walked.range.contains(at)) {
+      ModuleVersion module;
+      if (!find_module_version(at, module)) return registrations;
+      walked = module;
+    }
+    if (walked.version == 0) return 0;
+    const std::uint64_t version = walked.version + spread(registrations);
+    return version == 0 ? 1 : version;
+  }
 };
 
-constinit const LocalModuleVersions k_versions;
+constinit const LocalCodeVersions k_versions;
 constinit KeptRows row_table;
 
 struct LocalSpace {
@@ -30,9 +42,10 @@ struct LocalSpace {
                                        &signal_frame_source(), &plt_stub_source(),     &bad_call_source(),
                                        &leaf_source(),         &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
-  RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, row_table};
+  RowCache row_cache{CompactLayout(*host_arch()), k_versions, row_table};
   AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache};
   AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names};
+  AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(), rows, names};
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads
@@ -68,6 +81,7 @@ const LocalSpace& published_or_built() noexcept {
 
 const AddressSpace& local_space() noexcept { return published_or_built().space; }
 const AddressSpace& local_space_without_kept_rows() noexcept { return published_or_built().without_kept_rows; }
+const AddressSpace& local_space_of_listed_modules() noexcept { return published_or_built().of_listed_modules; }
 bool keep_at_least(std::size_t rows) noexcept { return row_table.reserve(rows); }
 
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept {

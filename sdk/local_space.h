@@ -13,6 +13,8 @@ namespace jitunwind {
 const AddressSpace& local_space() noexcept;
 /// The same; each step makes its row.
 const AddressSpace& local_space_without_kept_rows() noexcept;
+/// The same with listed_modules().
+const AddressSpace& local_space_of_listed_modules() noexcept;
 /// Makes room for that many rows of local_space(), or more. False: no memory, and nothing has changed. Thread-safe, not
 /// signal-safe.
 bool keep_at_least(std::size_t rows) noexcept;

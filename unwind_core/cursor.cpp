@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "unwind_core/stack_position_p.h"
-
 namespace jitunwind {
 
 const char* stop_reason_name(StopReason reason) noexcept {
@@ -104,9 +102,13 @@ bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
   return false;
 }
 
+Result<bool> Cursor::stop_in_cycle(Addr pc) noexcept {
+  return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, pc, "caller is a frame seen before"});
+}
+
 template <class C, class Row>
-[[gnu::always_inline]] inline bool Cursor::go_on_to(const C& caller, const Row& row) noexcept {
-  if (is_itself(caller) || repeats(caller.pc, caller.cfa)) return false;
+Result<bool> Cursor::go_on_to(const C& caller, const Row& row) noexcept {
+  if (is_itself(caller) || repeats(caller.pc, caller.cfa)) return stop_in_cycle(caller.pc);
   go_to(caller, row);
   row_known_ = false;
   pc_written_ = false;
@@ -115,12 +117,12 @@ template <class C, class Row>
   return true;
 }
 
-[[gnu::always_inline]] inline bool Cursor::step_by_cache(CodeQuestion& question) noexcept {
-  const RowCache* const rows = space_->row_cache;
+std::optional<Result<bool>> Cursor::step_by_cache(const KeptRows::Question& question) noexcept {
   KeptRows::Answer known;
-  CompactCaller caller;
-  return rows && rows->find(rows->table, address_.lookup(), module_, question, known) &&
-         find_caller(known.row, caller) && go_on_to(caller, known.row);
+  if (question.version == 0 || !space_->row_cache->table.find(question, known)) return std::nullopt;
+  const auto caller = find_caller(known.row);
+  if (!caller) return std::nullopt;
+  return go_on_to(*caller, known.row);
 }
 
 std::optional<Result<bool>> Cursor::at_end() noexcept {
@@ -131,13 +133,13 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
 }
 
 Result<bool> Cursor::step() noexcept {
-  CodeQuestion question;
-  if (stop_ == StopReason::none && depth_ != k_max_frames && step_by_cache(question)) return true;
   if (const auto ended = at_end()) return *ended;
+  const KeptRows::Question question = cache_question();
+  if (const auto stepped = step_by_cache(question)) return *stepped;
   return step_by_row(question);
 }
 
-Result<bool> Cursor::step_by_row(const CodeQuestion& question) noexcept {
+Result<bool> Cursor::step_by_row(const KeptRows::Question& question) noexcept {
   FrameRow row;
   Lookup asked = lookup();
   if (const Status found = find_row(asked, row); !found)
@@ -159,10 +161,9 @@ Result<bool> Cursor::apply(const FrameRow& row) noexcept {
   SignalContext signal = signal_;
   if (row.signal_frame && space_->arch.sigframe_ucontext >= 0)
     signal = {sp() + static_cast<std::uint64_t>(space_->arch.sigframe_ucontext), pc(), depth_ + 1};
-  if (!go_on_to(caller, row))
-    return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, caller.pc, "caller is a frame seen before"});
-  signal_ = signal;
-  return true;
+  auto gone_on = go_on_to(caller, row);
+  if (gone_on) signal_ = signal;
+  return gone_on;
 }
 
 Result<ProcedureInfo> Cursor::procedure() noexcept {
@@ -185,10 +186,9 @@ Result<ProcedureName> Cursor::name(std::span<char> into) noexcept {
 
 Status Cursor::know_row() noexcept {
   if (row_known_) return Done{};
-  const RowCache* const rows = space_->row_cache;
-  CodeQuestion question;
   KeptRows::Answer known;
-  if (rows && rows->find(rows->table, address_.lookup(), module_, question, known)) {
+  const KeptRows::Question question = cache_question();
+  if (question.version != 0 && space_->row_cache->table.find(question, known)) {
     row_known_ = true;
     origin_ = known.origin;
     signal_frame_ = false;

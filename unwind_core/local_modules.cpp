@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <optional>
 
 #include "unwind_core/hash.h"
 #include "unwind_core/image/module_cache_p.h"
-#include "unwind_core/lasting_modules_p.h"
 #include "unwind_core/local_modules_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/memory/raw_access_p.h"
@@ -106,9 +106,9 @@ int ask_one(dl_phdr_info* info, std::size_t, void* argument) noexcept {
   return describe(object, search.at, *search.out) ? 1 : 0;
 }
 
-bool find_by_iteration(Addr at, Module& out) noexcept {
+bool find_by_iteration(PhdrIteration iterate, Addr at, Module& out) noexcept {
   Search search{at, &out};
-  return ::dl_iterate_phdr(&ask_one, &search) == 1;
+  return iterate(&ask_one, &search) == 1;
 }
 
 #ifdef DLFO_EH_SEGMENT_TYPE
@@ -164,7 +164,7 @@ bool find_by_dl_find_object(Addr at, Module& out) noexcept {
   RememberedModule remembered;
   // One text segment is remembered of each module; most have no other.
   const bool known = memo.find(key, remembered) && remembered.module.text.contains(at);
-  if (!known && !remember(found, key, at, remembered)) return find_by_iteration(at, out);
+  if (!known && !remember(found, key, at, remembered)) return find_by_iteration(&::dl_iterate_phdr, at, out);
   out = remembered.module;
   out.path = path_of(found.dlfo_link_map->l_name);
   return true;
@@ -186,11 +186,10 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   const bool known = memo.find(key, remembered) || remember(found, key, at, remembered);
   out.range = {key.map_begin, key.map_end};
   out.version = known && remembered.identity != 0 ? version_of(key, remembered.identity) : 0;
-  out.is_lasting = false;
   return true;
 }
 #else
-bool find_by_dl_find_object(Addr at, Module& out) noexcept { return find_by_iteration(at, out); }
+bool find_by_dl_find_object(Addr at, Module& out) noexcept { return find_by_iteration(&::dl_iterate_phdr, at, out); }
 bool version_by_dl_find_object(Addr, ModuleVersion& out) noexcept {
   out = {};
   return true;
@@ -200,7 +199,7 @@ bool version_by_dl_find_object(Addr, ModuleVersion& out) noexcept {
 class LocalModules : public ModuleFinder {
  public:
   bool find(Addr at, Module& out) const noexcept override {
-    return has_dl_find_object() ? find_by_dl_find_object(at, out) : find_by_iteration(at, out);
+    return has_dl_find_object() ? find_by_dl_find_object(at, out) : find_by_iteration(&::dl_iterate_phdr, at, out);
   }
 
   void add_file_sections(Module& module) const noexcept override {
@@ -236,24 +235,29 @@ class LocalModules : public ModuleFinder {
   }
 };
 
-class LocalModulesByIteration final : public LocalModules {
+constinit std::atomic<PhdrIteration> listing{nullptr};
+
+class ListedModules final : public LocalModules {
  public:
-  bool find(Addr at, Module& out) const noexcept override { return find_by_iteration(at, out); }
+  bool find(Addr at, Module& out) const noexcept override {
+    const PhdrIteration function = listing.load(std::memory_order_acquire);
+    return find_by_iteration(function ? function : &::dl_iterate_phdr, at, out);
+  }
 };
 
 constinit const LocalModules k_modules;
-constinit const LocalModulesByIteration k_modules_by_iteration;
+constinit const ListedModules k_listed_modules;
 
 }  // namespace
 
 const ModuleFinder& local_modules() noexcept { return k_modules; }
-const ModuleFinder& local_modules_by_iteration() noexcept { return k_modules_by_iteration; }
+const ModuleFinder& listed_modules() noexcept { return k_listed_modules; }
+void list_modules_by(PhdrIteration function) noexcept {
+  listing.store(function == &::dl_iterate_phdr ? nullptr : function, std::memory_order_release);
+}
+bool has_listed_modules() noexcept { return listing.load(std::memory_order_acquire) != nullptr; }
 
 bool find_module_version(Addr at, ModuleVersion& out) noexcept {
-  if (const AddrRange range = find_lasting_module(at); !range.empty()) {
-    out = {range, hash_with(spread(range.begin), range.end) | 1, true};
-    return true;
-  }
   if (has_dl_find_object()) return version_by_dl_find_object(at, out);
   out = {};
   return true;

@@ -1,8 +1,12 @@
 // The modules of this process.
 #pragma once
 
+#include <cstddef>
+
 #include "unwind_core/module.h"
 #include "unwind_core/row_cache.h"
+
+struct dl_phdr_info;
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -12,9 +16,20 @@ namespace jitunwind {
 const ModuleFinder& local_modules() noexcept;
 
 /// The version of the module that covers `at`: differs from that of any other that was there before, by its build id
-/// and by what the dynamic linker says of it. False: there is none. Version 0 where that cannot be told: an object that
-/// may be unloaded and has no build id, or no _dl_find_object. Signal-safe.
+/// and by what the dynamic linker says of it. False: there is none. Version 0 where that cannot be told: an object
+/// without build id, or no _dl_find_object. Signal-safe.
 bool find_module_version(Addr at, ModuleVersion& out) noexcept;
+
+/// What dl_iterate_phdr() is.
+using PhdrIteration = int (*)(int (*callback)(dl_phdr_info*, std::size_t, void*), void* argument);
+
+/// The modules that such a function lists, asked each time: dl_iterate_phdr itself, or what list_modules_by() has set
+/// in its place.
+const ModuleFinder& listed_modules() noexcept;
+/// Null: dl_iterate_phdr. Thread-safe, signal-safe.
+void list_modules_by(PhdrIteration function) noexcept;
+/// Whether another function was set.
+bool has_listed_modules() noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

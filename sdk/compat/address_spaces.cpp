@@ -1,41 +1,21 @@
 // libunwind's address spaces: making them, what they cache, and walks in them.
 #include <endian.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <new>
-#include <span>
-#include <string_view>
 
 #include "dyn_info/directives.h"
 #include "dyn_info/registry.h"
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/cursor_p.h"
 #include "sdk/compat/local_names_p.h"
+#include "sdk/compat/target_registers_p.h"
 #include "sdk/local_space.h"
 
-namespace jitunwind {
+namespace jitunwind::inline JITUNWIND_COMPAT {
 namespace {
-
-/// The registers that a target's owner gives; error where the frame could not be told from any other.
-Result<RegisterFile> registers_of_target(unw_addr_space& handle, const Arch& arch, void* argument) noexcept {
-  const auto access_reg = handle.accessors.access_reg;
-  if (!access_reg) return Error{ErrorCode::invalid_argument, 0, "access_reg"};
-  RegisterFile registers;
-  for (const RegisterInfo& info : arch.registers) {
-    if (!is_word_of_target(info)) continue;
-    unw_word_t value = 0;
-    const int returned = checked(access_reg(&handle, info.libunwind, &value, false, argument));
-    if (returned == UNW_ESUCCESS)
-      registers.set_from_register(info.column, value, info.dwarf);
-    else if (info.dwarf == arch.pc || info.dwarf == arch.sp)
-      return callback_error(returned, "access_reg");
-  }
-  return registers;
-}
 
 /// As the question would be asked for a frame that was interrupted there.
 template <class Ask>
@@ -59,58 +39,20 @@ unw_dyn_info_t with_either_layout(const unw_dyn_info_t* descriptor) noexcept {
   return info;
 }
 
-struct Place {
-  const AddressSpace& space;
-  CodeAddress address;
-};
-
-/// Of another target its owner says it. Code that is registered is of no file, wherever it lies.
-int file_of(const Place& place, void* argument, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
-  const NameBuffer room(buffer, size);
-  const std::span<char> into = room;
-  unw_addr_space& handle = handle_of(place.space);
-  MemoryWindow window;
-  window.argument = argument;
-  Lookup lookup(place.space, place.address, window);
-  ProcedureInfo procedure;
-  const Found known = place.space.row_sources.front()->find_procedure(lookup, procedure);
-  if (!known) return negated(known.error());
-  if (*known) return -UNW_ENOINFO;
-  if (!is_local(handle)) {
-    const auto get = handle.accessors.get_elf_filename;
-    if (!get) return -UNW_ENOINFO;
-    const int returned = checked(get(&handle, place.address.value(), into.data(), into.size(), offset, argument));
-    into.back() = '\0';
-    return returned;
-  }
-  const Module* const module = lookup.module();
-  if (!module) return -UNW_ENOINFO;
-  // The dynamic linker has no path of the program itself.
-  std::array<char, 4096> program;
-  std::string_view path = module->path;
-  if (path == "/proc/self/exe") {
-    const ssize_t length = ::readlink(module->path, program.data(), program.size());
-    if (length > 0) path = {program.data(), static_cast<std::size_t>(length)};
-  }
-  ProcedureName name;
-  write_name(path, into, name);
-  if (offset) *offset = place.address.value() - module->load_bias;
-  return name.truncated ? -UNW_ENOMEM : int{UNW_ESUCCESS};
-}
-
 }  // namespace
-}  // namespace jitunwind
+}  // namespace jitunwind::inline JITUNWIND_COMPAT
 
 extern "C" {
 
 using jitunwind::CallbackSpace;
 
 unw_addr_space_t UNW_OBJ(create_addr_space_sized)(const unw_accessors_t* accessors, size_t size, int byteorder) {
-  const jitunwind::Arch* const arch = jitunwind::host_arch();
-  if (!accessors || !arch) return nullptr;
-  const int order = arch->big_endian ? __BIG_ENDIAN : __LITTLE_ENDIAN;
-  if (byteorder != 0 && byteorder != order) return nullptr;
-  auto* const space = new (std::nothrow) CallbackSpace(*arch);
+  if (!accessors) return nullptr;
+  const jitunwind::Arch& arch = jitunwind::target_arch();
+  if (byteorder != 0 && byteorder != __LITTLE_ENDIAN && byteorder != __BIG_ENDIAN) return nullptr;
+  const bool big_endian = byteorder == 0 ? arch.big_endian : byteorder == __BIG_ENDIAN;
+  if (big_endian != arch.big_endian && !arch.bi_endian) return nullptr;
+  auto* const space = new (std::nothrow) CallbackSpace(with_byte_order(arch, big_endian));
   if (!space) return nullptr;
   std::memcpy(&space->accessors, accessors, std::min(size, sizeof space->accessors));
   return space;
@@ -126,14 +68,15 @@ void unw_destroy_addr_space(unw_addr_space_t handle) {
 }
 
 unw_accessors_t* unw_get_accessors(unw_addr_space_t handle) {
-  return handle ? &handle->accessors : &jitunwind::local_handle().accessors;
+  if (!handle) handle = jitunwind::local_handle();
+  return handle ? &handle->accessors : nullptr;
 }
 
 int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t handle, void* argument) {
   if (!handle) return -UNW_EINVAL;
   if (jitunwind::is_local(*handle)) return unw_init_local(cursor, static_cast<unw_context_t*>(argument));
   const jitunwind::AddressSpace& space = jitunwind::space_of(*handle);
-  const auto registers = jitunwind::registers_of_target(*handle, space.arch, argument);
+  const auto registers = jitunwind::TargetRegisters(*handle, argument).of_innermost_frame(space.arch);
   if (!registers) return jitunwind::negated(registers.error());
   new (cursor) jitunwind::Cursor(space, *registers, jitunwind::Cursor::Top::interrupted, argument);
   return UNW_ESUCCESS;
@@ -163,19 +106,6 @@ int unw_get_proc_info_by_ip(unw_addr_space_t handle, unw_word_t ip, unw_proc_inf
   });
 }
 
-int unw_get_proc_name_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
-                            void* argument) {
-  const jitunwind::NameBuffer into(buffer, size);
-  return jitunwind::ask_by_ip(handle, ip, argument, [&](jitunwind::Lookup& lookup) {
-    jitunwind::ProcedureName name;
-    const jitunwind::Found known = lookup.space.find_name(lookup, into, name);
-    if (!known) return jitunwind::negated(known.error());
-    if (!*known) return -UNW_ENOINFO;
-    if (offset) *offset = ip - name.start;
-    return name.truncated ? -UNW_ENOMEM : int{UNW_ESUCCESS};
-  });
-}
-
 int unw_set_cache_size(unw_addr_space_t handle, size_t size, int flag) {
   if (!handle || flag != 0) return -UNW_EINVAL;
   unw_flush_cache(handle, 0, 0);
@@ -194,28 +124,13 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t handle, unw_word_t ip, u
   });
 }
 
-int unw_get_elf_filename_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
-                               void* argument) {
-  if (!handle) return -UNW_EINVAL;
-  return jitunwind::file_of({jitunwind::space_of(*handle), jitunwind::CodeAddress::interrupted(ip)}, argument, buffer,
-                            size, offset);
-}
-
-int unw_get_elf_filename(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
-  const jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
-  return jitunwind::file_of({at.space(), at.address()}, at.argument(), buffer, size, offset);
-}
-
 // The names that programs with UNW_LOCAL_ONLY use.
 JITUNWIND_LOCAL(set_cache_size)
 JITUNWIND_LOCAL(dwarf_search_unwind_table)
-JITUNWIND_LOCAL(get_elf_filename)
-JITUNWIND_LOCAL(get_elf_filename_by_ip)
 JITUNWIND_LOCAL(create_addr_space)
 JITUNWIND_LOCAL(create_addr_space_sized)
 JITUNWIND_LOCAL(destroy_addr_space)
 JITUNWIND_LOCAL(init_remote)
 JITUNWIND_LOCAL(set_caching_policy)
 JITUNWIND_LOCAL(get_proc_info_by_ip)
-JITUNWIND_LOCAL(get_proc_name_by_ip)
 }

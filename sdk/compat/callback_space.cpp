@@ -8,10 +8,12 @@
 #include "unwind_core/sources/cfi.h"
 #include "unwind_core/sources/sources.h"
 
-namespace jitunwind {
+namespace jitunwind::inline JITUNWIND_COMPAT {
 
 CallbackParts::CallbackParts(const Arch& target) noexcept
-    : memory_of_target(*this, target), rows{&list, &procedures, &signal_frame_source(), &frame_pointer_source()} {}
+    : cpu(target),
+      memory_of_target(*this, cpu),
+      rows{&list, &procedures, &signal_frame_source(), &frame_pointer_source()} {}
 
 bool CallbackMemory::access(Addr at, unw_word_t& value, bool write, MemoryWindow& window) const noexcept {
   const auto access_mem = owner_.accessors.access_mem;
@@ -197,4 +199,4 @@ int negated(const Error& error) noexcept {
   return returned != 0 ? returned : -unw_error(error.code);
 }
 
-}  // namespace jitunwind
+}  // namespace jitunwind::inline JITUNWIND_COMPAT

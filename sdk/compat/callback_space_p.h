@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "dyn_info/target_list.h"
+#include "sdk/compat/target_p.h"
 #include "unwind_core/address_space.h"
 #include "unwind_core/sequenced_entry.h"
 
@@ -17,7 +18,7 @@ struct unw_addr_space {
   std::atomic<unw_caching_policy_t> policy{UNW_CACHE_NONE};
 };
 
-namespace jitunwind {
+namespace jitunwind::inline JITUNWIND_COMPAT {
 
 class CallbackMemory final : public Memory {
  public:
@@ -75,6 +76,7 @@ class NoModules final : public ModuleFinder {
 /// What an AddressSpace refers to, made before it.
 struct CallbackParts : unw_addr_space {
   explicit CallbackParts(const Arch& target) noexcept;
+  Arch cpu;  // in the byte order of the target
   CallbackMemory memory_of_target;
   NoModules no_modules;
   CallbackListHead head{*this};
@@ -89,7 +91,7 @@ struct CallbackParts : unw_addr_space {
 /// the frame pointer say.
 struct CallbackSpace final : CallbackParts, AddressSpace {
   explicit CallbackSpace(const Arch& target) noexcept
-      : CallbackParts(target), AddressSpace{target, memory_of_target, no_modules, rows, CallbackParts::names} {}
+      : CallbackParts(target), AddressSpace{cpu, memory_of_target, no_modules, rows, CallbackParts::names} {}
 };
 
 /// 0 for success, else a negative error: positive numbers mean nothing and become -UNW_EUNSPEC.
@@ -98,12 +100,20 @@ constexpr int checked(int returned) noexcept { return returned > 0 ? -UNW_EUNSPE
 /// What the functions of the C interface return for an error: what a callback said, as it is.
 int negated(const Error& error) noexcept;
 
-/// The handle of this process.
-unw_addr_space& local_handle() noexcept;
+/// The handle of this process; null in libraries for other CPUs.
+unw_addr_space* local_handle() noexcept;
+/// Its space, as the policy and the list of modules that were set will have it. Precondition: there is one.
+const AddressSpace& space_of_process() noexcept;
+bool is_of_process(const AddressSpace& space) noexcept;
+
+inline bool is_local(const unw_addr_space& handle) noexcept { return &handle == local_handle(); }
+inline const AddressSpace& space_of(unw_addr_space& handle) noexcept {
+  return is_local(handle) ? space_of_process() : static_cast<CallbackSpace&>(handle);
+}
 /// The handle of a cursor's space.
-unw_addr_space& handle_of(const AddressSpace& space) noexcept;
-inline bool is_local(const unw_addr_space& handle) noexcept { return &handle == &local_handle(); }
-const AddressSpace& space_of(unw_addr_space& handle) noexcept;
+inline unw_addr_space& handle_of(const AddressSpace& space) noexcept {
+  return is_of_process(space) ? *local_handle() : const_cast<CallbackSpace&>(static_cast<const CallbackSpace&>(space));
+}
 
 /// unwind_info is the address of an FDE in the target. A bit of unw_proc_info_t's flags, of those for the library's own
 /// use (UNW_PI_FLAG_FIRST_TDEP_BIT and up).
@@ -119,4 +129,4 @@ int answer(const Found& known, const ProcedureInfo& from, unw_proc_info_t& to) n
 /// unw_proc_info_t without what only unwinding needs.
 void fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept;
 
-}  // namespace jitunwind
+}  // namespace jitunwind::inline JITUNWIND_COMPAT

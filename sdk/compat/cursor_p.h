@@ -6,18 +6,12 @@
 #include <new>
 #include <span>
 
+#include "sdk/compat/target_p.h"
 #include "unwind_core/cursor.h"
 
-#include <libunwind.h>
-
-namespace jitunwind {
+namespace jitunwind::inline JITUNWIND_COMPAT {
 
 static_assert(sizeof(Cursor) <= sizeof(unw_cursor_t) && alignof(Cursor) <= alignof(unw_cursor_t));
-
-/// What access_reg is asked for: the registers of one word.
-inline bool is_word_of_target(const RegisterInfo& info) noexcept {
-  return info.column >= 0 && info.libunwind >= 0 && info.reg_class == RegClass::general;
-}
 
 /// A caller's buffer for a name, empty at first; where it has no room, one that nobody sees.
 class NameBuffer {
@@ -36,4 +30,4 @@ class NameBuffer {
 
 inline Cursor& cursor_of(unw_cursor_t* cursor) noexcept { return *std::launder(reinterpret_cast<Cursor*>(cursor)); }
 
-}  // namespace jitunwind
+}  // namespace jitunwind::inline JITUNWIND_COMPAT

@@ -164,6 +164,8 @@ typedef struct unw_accessors {
 #define unw_set_cache_size UNW_OBJ(set_cache_size)
 #define unw_get_proc_info_by_ip UNW_OBJ(get_proc_info_by_ip)
 #define unw_get_proc_name_by_ip UNW_OBJ(get_proc_name_by_ip)
+#define unw_get_proc_info_in_range UNW_OBJ(get_proc_info_in_range)
+#define unw_set_iterate_phdr_function UNW_OBJ(set_iterate_phdr_function)
 #define unw_get_elf_filename UNW_OBJ(get_elf_filename)
 #define unw_get_elf_filename_by_ip UNW_OBJ(get_elf_filename_by_ip)
 #define unw_reg_states_iterate UNW_OBJ(reg_states_iterate)
@@ -178,7 +180,7 @@ extern "C" {
 #endif
 
 /* The cursor is at the frame that called unw_getcontext. The context must stay valid and unchanged while the cursor or
-   a copy is used. 0. Signal-safe. */
+   a copy is used. 0; -UNW_EINVAL: the library is for another machine's code. Signal-safe. */
 extern int unw_init_local(unw_cursor_t* cursor, unw_context_t* context);
 
 /* flag 0: as unw_init_local. UNW_INIT_SIGNAL_FRAME: the context is a signal handler's third argument, and the cursor is
@@ -303,6 +305,16 @@ extern int unw_get_elf_filename(unw_cursor_t* cursor, char* buffer, size_t size,
 extern int unw_get_elf_filename_by_ip(unw_addr_space_t space, unw_word_t ip, char* buffer, size_t size,
                                       unw_word_t* offset, void* argument);
 
+/* What dl_iterate_phdr is; its structure is in <link.h>. */
+struct dl_phdr_info;
+typedef int (*unw_iterate_phdr_callback_t)(struct dl_phdr_info* info, size_t size, void* data);
+typedef int (*unw_iterate_phdr_func_t)(unw_iterate_phdr_callback_t callback, void* data);
+
+/* The modules of this process are those that the function lists, which is asked at every step, in signal handlers too;
+   no rows are kept meanwhile. NULL or dl_iterate_phdr: the dynamic linker's again. Of other targets nothing changes.
+   Thread-safe, signal-safe for this process. */
+extern void unw_set_iterate_phdr_function(unw_addr_space_t space, unw_iterate_phdr_func_t function);
+
 /* Is called for one range of code after the other, which share how their caller is found; data says how. It may be
    copied and kept as long as the procedure is what it was. Not 0: no more of them. */
 typedef int (*unw_reg_states_callback)(void* token, void* data, size_t size, unw_word_t start_ip, unw_word_t end_ip);
@@ -316,7 +328,8 @@ extern int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback 
    such data. Signal-safe. */
 extern int unw_apply_reg_state(unw_cursor_t* cursor, void* data);
 
-/* Return addresses of the calling function's stack, the caller's own first; how many were written. Signal-safe. */
+/* Return addresses of the calling function's stack, the caller's own first; how many were written. These two are of
+   this machine and have no other names. Signal-safe. */
 extern int unw_backtrace(void** addresses, int size);
 
 /* The same from a context and with the flag of unw_init_local2; the first entry is the context's own IP. Without a

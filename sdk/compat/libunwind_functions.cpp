@@ -1,12 +1,11 @@
 // libunwind's C interface over the engine's cursor. Only translation: no unwinding is done here.
 #include <cstring>
-#include <new>
+#include <optional>
 
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/cursor_p.h"
 #include "sdk/compat/local_names_p.h"
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
+#include "sdk/compat/target_registers_p.h"
 #include "unwind_core/resume.h"
 #include "unwind_core/sources/sources.h"
 
@@ -19,49 +18,38 @@ using jitunwind::Cursor;
 using jitunwind::cursor_of;
 using jitunwind::negated;
 using jitunwind::RegisterInfo;
+using jitunwind::TargetRegisters;
 
 const RegisterInfo* register_of(const Cursor& cursor, int reg) noexcept {
   const RegisterInfo* info = cursor.space().arch.by_libunwind(reg);
   return info && info->column >= 0 ? info : nullptr;
 }
 
-int init(unw_cursor_t* cursor, const unw_context_t* context, Cursor::Top top) noexcept {
-  const jitunwind::AddressSpace& space = jitunwind::space_of(jitunwind::local_handle());
-  new (cursor) Cursor(space, jitunwind::registers_from_ucontext(context, space.arch), top, nullptr,
-                      reinterpret_cast<std::uintptr_t>(context));
-  return UNW_ESUCCESS;
-}
-
 /// Of another target, whose owner has its registers. Nothing where the cursor walks this process.
-unw_addr_space_t owner_of(const Cursor& cursor) noexcept {
+std::optional<TargetRegisters> owner_of(const Cursor& cursor) noexcept {
   unw_addr_space& handle = jitunwind::handle_of(cursor.space());
-  return jitunwind::is_local(handle) ? nullptr : &handle;
+  if (jitunwind::is_local(handle)) return std::nullopt;
+  return TargetRegisters(handle, cursor.argument());
 }
 
-/// What a register of the innermost frame holds, by its owner's word.
-int read_of_owner(unw_addr_space_t owner, const Cursor& at, const RegisterInfo& info, unw_word_t& value) noexcept {
-  const auto access_reg = owner->accessors.access_reg;
-  return access_reg ? checked(access_reg(owner, info.libunwind, &value, false, at.argument())) : -UNW_EBADREG;
-}
-int write_of_owner(unw_addr_space_t owner, const Cursor& at, const RegisterInfo& info, unw_word_t value) noexcept {
-  const auto access_reg = owner->accessors.access_reg;
-  return access_reg ? checked(access_reg(owner, info.libunwind, &value, true, at.argument())) : -UNW_EREADONLYREG;
+const RegisterInfo* fp_register_of(const Cursor& cursor, int reg) noexcept {
+  const RegisterInfo* const info = cursor.space().arch.by_libunwind(reg);
+  return info && info->reg_class == jitunwind::RegClass::vector ? info : nullptr;
 }
 
-/// The registers of the cursor's frame into the target's, as far as they are others.
-int establish(unw_addr_space_t owner, const Cursor& at) noexcept {
-  const jitunwind::Arch& arch = at.space().arch;
-  for (const RegisterInfo& info : arch.registers) {
-    if (!jitunwind::is_word_of_target(info)) continue;
-    auto wanted = at.registers().get(info.column);
-    if (info.dwarf == arch.pc) wanted = at.pc();
-    if (info.dwarf == arch.sp) wanted = at.sp() + at.pushed_arguments();
-    if (!wanted) continue;
-    unw_word_t present = 0;
-    if (read_of_owner(owner, at, info, present) == UNW_ESUCCESS && present == *wanted) continue;
-    if (const int returned = write_of_owner(owner, at, info, *wanted); returned != UNW_ESUCCESS) return returned;
-  }
-  return UNW_ESUCCESS;
+struct FpHolder {
+  std::optional<TargetRegisters> owner;
+  const RegisterInfo* reg = nullptr;  ///< null: it is in memory, or has no value
+};
+
+/// The register of the innermost frame that still has the value. Registers that calls do not preserve have none but
+/// there.
+FpHolder holder_of_fp(const Cursor& at, const RegisterInfo& reg) noexcept {
+  const auto owner = owner_of(at);
+  if (!owner) return {};
+  if (at.depth() == 0 || reg.column < 0) return {owner, at.depth() == 0 ? &reg : nullptr};
+  const jitunwind::SaveLocation place = at.location(reg.dwarf);
+  return {owner, place.kind == jitunwind::SaveLocation::Kind::reg ? at.space().arch.by_dwarf(place.reg) : nullptr};
 }
 
 }  // namespace
@@ -79,16 +67,6 @@ void jitunwind::fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept {
 }
 
 extern "C" {
-
-int unw_init_local(unw_cursor_t* cursor, unw_context_t* context) {
-  return init(cursor, context, Cursor::Top::returned_to);
-}
-
-int unw_init_local2(unw_cursor_t* cursor, unw_context_t* context, int flag) {
-  if (flag == 0) return init(cursor, context, Cursor::Top::returned_to);
-  if (flag == UNW_INIT_SIGNAL_FRAME) return init(cursor, context, Cursor::Top::interrupted);
-  return -UNW_EINVAL;
-}
 
 int unw_step(unw_cursor_t* cursor) {
   const auto moved = cursor_of(cursor).step();
@@ -109,7 +87,7 @@ int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value) {
   if (!info) return -UNW_EBADREG;
   const auto found = at.get(info->dwarf);
   if (!found && at.depth() == 0)
-    if (const unw_addr_space_t owner = owner_of(at)) return read_of_owner(owner, at, *info, *value);
+    if (const auto owner = owner_of(at)) return owner->read(*info, *value);
   if (!found) return negated(found.error());
   *value = *found;
   return UNW_ESUCCESS;
@@ -118,33 +96,54 @@ int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value) {
 int unw_set_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t value) {
   Cursor& at = cursor_of(cursor);
   const jitunwind::Arch& arch = at.space().arch;
-  if (reg == JITUNWIND_TDEP_CFA) return -UNW_EREADONLYREG;
+  if (reg == JITUNWIND_TDEP_CFA && reg != UNW_REG_SP) return -UNW_EREADONLYREG;
   const RegisterInfo* info = register_of(at, reg);
   if (reg == UNW_REG_IP) info = arch.by_dwarf(arch.pc);
   if (reg == UNW_REG_SP) info = arch.by_dwarf(arch.sp);
   if (!info) return -UNW_EBADREG;
-  const unw_addr_space_t owner = owner_of(at);
   const jitunwind::SaveLocation place = at.location(info->dwarf);
-  if (owner && place.kind == jitunwind::SaveLocation::Kind::reg) {
-    const int returned = write_of_owner(owner, at, *arch.by_dwarf(place.reg), value);
+  if (const auto owner = owner_of(at); owner && place.kind == jitunwind::SaveLocation::Kind::reg) {
+    const int returned = owner->write(*arch.by_dwarf(place.reg), value);
     if (returned != UNW_ESUCCESS) return returned;
   }
   const auto written = at.set(info->dwarf, value);
   return written ? UNW_ESUCCESS : negated(written.error());
 }
 
-int unw_set_fpreg(unw_cursor_t*, unw_regnum_t, unw_fpreg_t) { return -UNW_EBADREG; }
-
 int unw_resume(unw_cursor_t* cursor) {
   const Cursor& at = cursor_of(cursor);
-  const unw_addr_space_t owner = owner_of(at);
+  const auto owner = owner_of(at);
   if (!owner) return negated(jitunwind::resume(at).error());
-  if (!owner->accessors.resume) return -UNW_EINVAL;
-  if (const int returned = establish(owner, at); returned != UNW_ESUCCESS) return returned;
-  return checked(owner->accessors.resume(owner, cursor, at.argument()));
+  const unw_addr_space_t handle = &jitunwind::handle_of(at.space());
+  if (!handle->accessors.resume) return -UNW_EINVAL;
+  if (const int returned = owner->establish(at); returned != UNW_ESUCCESS) return returned;
+  return checked(handle->accessors.resume(handle, cursor, at.argument()));
 }
 
-int unw_get_fpreg(unw_cursor_t*, unw_regnum_t, unw_fpreg_t*) { return -UNW_EBADREG; }
+int unw_get_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t* value) {
+  const Cursor& at = cursor_of(cursor);
+  const RegisterInfo* const info = fp_register_of(at, reg);
+  if (!info) return -UNW_EBADREG;
+  if (const auto [owner, holder] = holder_of_fp(at, *info); holder) return owner->read(*holder, *value);
+  const auto found = at.get(info->dwarf);
+  if (!found) return negated(found.error());
+  jitunwind::set_to_low_half(*value, *found);
+  return UNW_ESUCCESS;
+}
+
+int unw_set_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t value) {
+  Cursor& at = cursor_of(cursor);
+  const RegisterInfo* const info = fp_register_of(at, reg);
+  if (!info) return -UNW_EBADREG;
+  if (const auto [owner, holder] = holder_of_fp(at, *info); holder) {
+    unw_fpreg_t whole;
+    jitunwind::set_to_passed(whole, value);
+    const int returned = owner->write(*holder, whole);
+    if (returned != UNW_ESUCCESS || info->column < 0) return returned;
+  }
+  const auto written = at.set(info->dwarf, jitunwind::low_half(value));
+  return written ? UNW_ESUCCESS : negated(written.error());
+}
 
 int unw_get_save_loc(unw_cursor_t* cursor, int reg, unw_save_loc_t* location) {
   const Cursor& at = cursor_of(cursor);
@@ -192,16 +191,8 @@ int unw_get_proc_info(unw_cursor_t* cursor, unw_proc_info_t* info) {
   return UNW_ESUCCESS;
 }
 
-int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
-  const jitunwind::NameBuffer into(buffer, size);
-  const auto name = cursor_of(cursor).name(into);
-  if (!name) return negated(name.error());
-  if (offset) *offset = cursor_of(cursor).pc() - name->start;
-  return name->truncated ? -UNW_ENOMEM : UNW_ESUCCESS;
-}
-
 const char* unw_regname(unw_regnum_t reg) {
-  const RegisterInfo* info = jitunwind::local_space().arch.by_libunwind(reg);
+  const RegisterInfo* info = jitunwind::target_arch().by_libunwind(reg);
   return info ? info->libunwind_name : "???";
 }
 
@@ -235,21 +226,11 @@ const char* unw_strerror(int error) {
 }
 
 int unw_tdep_is_fpreg(int reg) {
-  const RegisterInfo* info = jitunwind::local_space().arch.by_libunwind(reg);
+  const RegisterInfo* info = jitunwind::target_arch().by_libunwind(reg);
   return info && info->reg_class == jitunwind::RegClass::vector;
 }
 
-int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag) {
-  if (!addresses || size <= 0) return 0;
-  if (!context) return unw_backtrace(addresses, size);
-  if (flag != 0 && flag != UNW_INIT_SIGNAL_FRAME) return 0;
-  const auto top = flag == 0 ? Cursor::Top::returned_to : Cursor::Top::interrupted;
-  return static_cast<int>(jitunwind::backtrace(context, top, {addresses, static_cast<std::size_t>(size)}));
-}
-
 // The names that programs with UNW_LOCAL_ONLY use.
-JITUNWIND_LOCAL(init_local)
-JITUNWIND_LOCAL(init_local2)
 JITUNWIND_LOCAL(step)
 JITUNWIND_LOCAL(get_reg)
 JITUNWIND_LOCAL(get_fpreg)
@@ -260,5 +241,4 @@ JITUNWIND_LOCAL(get_save_loc)
 JITUNWIND_LOCAL(is_signal_frame)
 JITUNWIND_LOCAL(is_plt_entry)
 JITUNWIND_LOCAL(get_proc_info)
-JITUNWIND_LOCAL(get_proc_name)
 }

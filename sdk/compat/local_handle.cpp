@@ -7,10 +7,11 @@
 #include "sdk/compat/local_names_p.h"
 #include "sdk/local_space.h"
 #include "unwind_core/context.h"
+#include "unwind_core/local_modules.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/resume.h"
 
-namespace jitunwind {
+namespace jitunwind::inline JITUNWIND_COMPAT {
 namespace {
 
 constinit const LocalMemory k_memory;
@@ -79,7 +80,7 @@ int resume_context(unw_addr_space_t, unw_cursor_t*, void* context) {
 }
 
 int get_proc_name(unw_addr_space_t, unw_word_t at, char* buffer, std::size_t size, unw_word_t* offset, void*) {
-  return unw_get_proc_name_by_ip(&local_handle(), at, buffer, size, offset, nullptr);
+  return unw_get_proc_name_by_ip(local_handle(), at, buffer, size, offset, nullptr);
 }
 
 constinit unw_addr_space handle{{find_proc_info, put_unwind_info, get_dyn_info_list_addr, access_mem, access_reg,
@@ -88,22 +89,29 @@ constinit unw_addr_space handle{{find_proc_info, put_unwind_info, get_dyn_info_l
 
 }  // namespace
 
-unw_addr_space& local_handle() noexcept { return handle; }
+unw_addr_space* local_handle() noexcept { return &handle; }
 
-const AddressSpace& space_of(unw_addr_space& of) noexcept {
-  if (!is_local(of)) return static_cast<CallbackSpace&>(of);
+const AddressSpace& space_of_process() noexcept {
+  if (has_listed_modules()) return local_space_of_listed_modules();
   return handle.policy.load(std::memory_order_relaxed) == UNW_CACHE_NONE ? local_space_without_kept_rows()
                                                                          : local_space();
 }
 
-unw_addr_space& handle_of(const AddressSpace& space) noexcept {
-  if (&space == &local_space() || &space == &local_space_without_kept_rows()) return handle;
-  return const_cast<CallbackSpace&>(static_cast<const CallbackSpace&>(space));
+bool is_of_process(const AddressSpace& space) noexcept {
+  return &space == &local_space() || &space == &local_space_without_kept_rows() ||
+         &space == &local_space_of_listed_modules();
 }
 
-}  // namespace jitunwind
+}  // namespace jitunwind::inline JITUNWIND_COMPAT
 
 extern "C" {
+
+void unw_set_iterate_phdr_function(unw_addr_space_t space, unw_iterate_phdr_func_t function) {
+  if (space && jitunwind::is_local(*space)) jitunwind::list_modules_by(function);
+}
+
+JITUNWIND_LOCAL(set_iterate_phdr_function)
+
 unw_addr_space_t unw_local_addr_space = &jitunwind::handle;
 JITUNWIND_LOCAL(local_addr_space)
 }

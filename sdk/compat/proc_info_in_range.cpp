@@ -5,10 +5,11 @@
 #include <limits>
 
 #include "sdk/compat/callback_space_p.h"
+#include "sdk/compat/local_names_p.h"
 #include "unwind_core/sources/cfi.h"
 #include "unwind_core/sources/fde_table.h"
 
-namespace jitunwind {
+namespace jitunwind::inline JITUNWIND_COMPAT {
 namespace {
 
 /// `size` 0: not known.
@@ -38,11 +39,13 @@ Found find_by_hdr(Addr hdr_at, std::uint64_t size, Lookup& lookup, ProcedureInfo
 }
 
 }  // namespace
-}  // namespace jitunwind
+}  // namespace jitunwind::inline JITUNWIND_COMPAT
 
-extern "C" int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip, unw_word_t eh_frame_table,
-                                          unw_word_t eh_frame_table_len, unw_word_t, unw_word_t, unw_addr_space_t space,
-                                          unw_word_t ip, unw_proc_info_t* info, int need_unwind_info, void* argument) {
+extern "C" {
+
+int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip, unw_word_t eh_frame_table,
+                               unw_word_t eh_frame_table_len, unw_word_t, unw_word_t, unw_addr_space_t space,
+                               unw_word_t ip, unw_proc_info_t* info, int need_unwind_info, void* argument) {
   std::memset(info, 0, sizeof *info);
   if (!space) return -UNW_EINVAL;
   if (ip < start_ip || ip >= end_ip || eh_frame_table == 0) return -UNW_ENOINFO;
@@ -54,4 +57,7 @@ extern "C" int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip
   const int returned = jitunwind::answer(known, found, *info);
   if (returned == UNW_ESUCCESS && need_unwind_info) jitunwind::mark_as_fde(*info);
   return returned;
+}
+
+JITUNWIND_LOCAL(get_proc_info_in_range)
 }

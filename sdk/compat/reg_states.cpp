@@ -8,7 +8,7 @@
 #include "unwind_core/emit/eh_frame.h"
 #include "unwind_core/sources/cfi.h"
 
-namespace jitunwind {
+namespace jitunwind::inline JITUNWIND_COMPAT {
 namespace {
 
 struct StateHead {
@@ -70,7 +70,7 @@ Result<AddrRange> row_from(Addr at, AddrRange procedure, const Cursor& cursor, F
 }
 
 }  // namespace
-}  // namespace jitunwind
+}  // namespace jitunwind::inline JITUNWIND_COMPAT
 
 extern "C" {
 

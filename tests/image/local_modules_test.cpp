@@ -199,7 +199,7 @@ TEST_P(LocalModules, AreFoundByManyThreadsWhileOthersComeAndGo) {
     for (const ElfW(Phdr) & header : object.headers) {
       if (header.p_type != PT_LOAD || !(header.p_flags & PF_X)) continue;
       Known known{object.bias + header.p_vaddr, {}};
-      ASSERT_TRUE(local_modules_by_iteration().find(known.at, known.module));
+      ASSERT_TRUE(listed_modules().find(known.at, known.module));
       stay.push_back(known);
     }
   std::atomic<bool> stop{false};
@@ -245,7 +245,7 @@ TEST(LocalModulesOfGold, HaveTheirTableBeforeItsHeader) {
 #endif
 
 INSTANTIATE_TEST_SUITE_P(Ways, LocalModules,
-                         testing::Values([] { return &local_modules(); }, [] { return &local_modules_by_iteration(); }),
+                         testing::Values([] { return &local_modules(); }, [] { return &listed_modules(); }),
                          [](const auto& info) { return info.index == 0 ? "Best" : "ByIteration"; });
 
 TEST(LocalModulesOfGlibc, AreAskedForWithoutALock) { EXPECT_TRUE(has_dl_find_object()); }

@@ -19,7 +19,9 @@ const std::regex k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE|__jit_debug_(
 // What `-Wl,--wrap=_Unwind_Find_FDE` makes a static libgcc call.
 const std::regex k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const std::regex k_libunwind_name(
-    R"(_UL?(x86_64|aarch64)_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|unw_get_proc_info_in_range|_Unwind_Find_FDE)");
+    R"(_UL?x86_64_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
+const std::regex k_cross_name(R"(_Uaarch64_\w+)");
+const std::regex k_cross_local_name(R"(_ULaarch64_\w+)");
 
 /// Lines "value type name" of nm whose name satisfies no pattern. Weak symbols of an archive are instances of templates
 /// and inline functions, which the linker merges.
@@ -64,6 +66,12 @@ TEST(LibraryRules, ArchiveDefinesItsOwnNames) {
 TEST(LibraryRules, CompatibilityLibraryExportsLibunwindsNames) {
   expect_only("-D", JITUNWIND_LIBUNWIND_SHARED, {k_libunwind_name}, false);
   expect_only("-g", JITUNWIND_LIBUNWIND_STATIC, {k_libunwind_name, k_own_name, k_sanitizers}, true);
+}
+
+TEST(LibraryRules, LibrariesOfOtherCpusExportNamesOfTheirs) {
+  expect_only("-D", JITUNWIND_LIBUNWIND_AARCH64_SHARED, {k_cross_name}, false);
+  expect_only("-g", JITUNWIND_LIBUNWIND_AARCH64_STATIC, {k_cross_name, k_cross_local_name, k_own_name, k_sanitizers},
+              true);
 }
 
 TEST(LibraryRules, SonamesAreTheMajorVersion) {

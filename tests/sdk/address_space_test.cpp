@@ -8,10 +8,10 @@
 #include <memory>
 #include <thread>
 
-#include "dyn_info/libunwind-dynamic.h"
-#include "tests/sdk/recording_target.h"
-
 #include <libunwind.h>
+#include "dyn_info/libunwind-dynamic.h"
+
+#include "tests/sdk/recording_target.h"
 
 namespace jitunwind::test {
 namespace {

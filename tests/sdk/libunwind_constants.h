@@ -1,7 +1,6 @@
-/* Numbers and sizes that programs compiled against libunwind rely on; checked by whoever includes this, C or C++. */
+/* Numbers and sizes that programs compiled against libunwind rely on; checked by whoever includes this behind a header
+   of libunwind, C or C++. */
 #pragma once
-
-#include <libunwind.h>
 
 #ifdef __cplusplus
 #define SAME(a, b) static_assert(static_cast<long>(a) == static_cast<long>(b), #a " is " #b)
@@ -35,8 +34,6 @@ SAME(UNW_INFO_FORMAT_IP_OFFSET, 4);
 SAME(UNW_INFO_FORMAT_REMOTE_TABLE_64, 5);
 SAME(sizeof(unw_word_t), 8);
 SAME(sizeof(unw_regnum_t), sizeof(int));
-SAME(sizeof(unw_proc_info_t), 72);
-SAME(sizeof(unw_save_loc_t), 24);
 SAME(UNW_DYN_STOP, 0);
 SAME(UNW_DYN_SAVE_REG, 1);
 SAME(UNW_DYN_SPILL_FP_REL, 2);
@@ -62,6 +59,31 @@ SAME(UNW_NUM_EH_REGS, 2);
 SAME(sizeof(unw_cursor_t), 1016);
 SAME(sizeof(unw_context_t), 968);
 SAME(sizeof(unw_fpreg_t), 16);
+SAME(sizeof(unw_proc_info_t), 72);
+SAME(sizeof(unw_save_loc_t), 24);
+#endif
+#ifdef UNW_TARGET_AARCH64
+SAME(UNW_AARCH64_X0, 0);
+SAME(UNW_AARCH64_X30, 30);
+SAME(UNW_AARCH64_SP, 31);
+SAME(UNW_AARCH64_PC, 32);
+SAME(UNW_AARCH64_PSTATE, 33);
+SAME(UNW_AARCH64_RA_SIGN_STATE, 34);
+SAME(UNW_AARCH64_VG, 46);
+SAME(UNW_AARCH64_V0, 64);
+SAME(UNW_AARCH64_V31, 95);
+SAME(UNW_AARCH64_FPSR, 96);
+SAME(UNW_AARCH64_FPCR, 97);
+SAME(UNW_REG_IP, 30);
+SAME(UNW_REG_SP, 31);
+SAME(UNW_REG_LAST, 97);
+SAME(UNW_REG_EH, 0);
+SAME(UNW_NUM_EH_REGS, 4);
+SAME(sizeof(unw_cursor_t), 2000);
+SAME(sizeof(unw_context_t), 992);
+SAME(sizeof(unw_fpreg_t), 16);
+SAME(sizeof(unw_proc_info_t), 64);
+SAME(sizeof(unw_save_loc_t), 16);
 #endif
 
 #undef SAME

@@ -1,8 +1,9 @@
-// A target behind accessors that write down how they are called, and fail when they are told to.
+// A target behind accessors that write down how they are called, and fail when they are told to. Included behind
+// libunwind's header for the target, <libunwind.h> or <libunwind-CPU.h>.
 #pragma once
 
-#include <libunwind.h>
-
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -66,9 +67,17 @@ class RecordingTarget {
       *value = found->second;
       return 0;
     };
-    a.access_fpreg = [](unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t*, int write, void* argument) {
-      (void)of(argument).enter(as, {"fpreg", static_cast<unw_word_t>(reg), write != 0});
-      return -UNW_EBADREG;
+    a.access_fpreg = [](unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t* value, int write, void* argument) {
+      RecordingTarget& t = of(argument);
+      if (const int failed = t.enter(as, {"fpreg", static_cast<unw_word_t>(reg), write != 0})) return failed;
+      const auto found = t.fp_registers.find(reg);
+      if (found == t.fp_registers.end()) return -UNW_EBADREG;
+      static_assert(sizeof *value == sizeof found->second);
+      if (write)
+        std::memcpy(&found->second, value, sizeof *value);
+      else
+        std::memcpy(value, &found->second, sizeof *value);
+      return 0;
     };
     a.resume = [](unw_addr_space_t as, unw_cursor_t*, void* argument) {
       return of(argument).enter(as, {"resume", 0, false});
@@ -98,6 +107,7 @@ class RecordingTarget {
   std::map<unw_word_t, unw_word_t> memory;  ///< words
   int unreadable = -UNW_EINVAL;
   std::map<int, unw_word_t> registers;
+  std::map<int, std::array<std::uint64_t, 2>> fp_registers;
   std::function<int(unw_word_t, unw_proc_info_t*, int)> find;
   unw_word_t list = 0;
   std::string name;

@@ -180,6 +180,7 @@ constinit const Arch aarch64 = {
     .word_size = 8,
     .unit = 4,
     .big_endian = false,
+    .bi_endian = true,
     .stack_alignment = 16,
     .sp_granularity = 16,
     .red_zone = 0,

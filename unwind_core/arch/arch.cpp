@@ -68,6 +68,12 @@ const RegisterInfo* Arch::by_name(std::string_view wanted) const noexcept {
   return nullptr;
 }
 
+Arch with_byte_order(const Arch& arch, bool big_endian) noexcept {
+  Arch other = arch;
+  other.big_endian = big_endian;
+  return other;
+}
+
 std::span<const Arch* const> all_arches() noexcept { return k_arches; }
 
 const Arch* find_arch(std::string_view name) noexcept {

@@ -59,6 +59,7 @@ struct Arch {
   std::uint8_t word_size;              ///< bytes
   std::uint8_t unit;                   ///< bytes per instruction index of the dynamic directives
   bool big_endian;
+  bool bi_endian;                      ///< there are systems of the other byte order, too
   std::uint16_t stack_alignment;       ///< SP at a call; what a directive's ADD on SP must keep: `sp_granularity`
   std::uint16_t sp_granularity;
   std::uint16_t red_zone;              ///< bytes below SP that signal handlers leave alone
@@ -96,6 +97,9 @@ struct Arch {
     return r ? r->column : -1;
   }
 };
+
+/// The same CPU with its memory in that byte order. Precondition: the order is its own, or bi_endian.
+Arch with_byte_order(const Arch& arch, bool big_endian) noexcept;
 
 /// Columns a RegisterFile has room for; the tables are checked against it.
 inline constexpr std::size_t k_max_columns = 44;

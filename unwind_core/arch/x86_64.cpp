@@ -145,6 +145,7 @@ constinit const Arch x86_64 = {
     .word_size = 8,
     .unit = 1,
     .big_endian = false,
+    .bi_endian = false,
     .stack_alignment = 16,
     .sp_granularity = 8,
     .red_zone = 128,

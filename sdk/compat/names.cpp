@@ -1,0 +1,131 @@
+// Names of procedures and of the files they are from, at cursors and at addresses.
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include "sdk/compat/callback_space_p.h"
+#include "sdk/compat/cursor_p.h"
+#include "sdk/compat/local_names_p.h"
+#include "unwind_core/sources/sources.h"
+
+namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace {
+
+struct Place {
+  const AddressSpace& space;
+  CodeAddress address;
+  void* argument;
+};
+
+Place place_of(unw_cursor_t* cursor) noexcept {
+  const Cursor& at = cursor_of(cursor);
+  return {at.space(), at.address(), at.argument()};
+}
+/// As of a frame that was interrupted there.
+Place place_of(unw_addr_space& handle, unw_word_t ip, void* argument) noexcept {
+  return {space_of(handle), CodeAddress::interrupted(ip), is_local(handle) ? nullptr : argument};
+}
+
+/// A place, and what is asked about it.
+struct Question {
+  explicit Question(const Place& place) noexcept : lookup(place.space, place.address, window) {
+    window.argument = place.argument;
+  }
+  MemoryWindow window;
+  Lookup lookup;
+};
+
+/// Made at run time, wherever it lies.
+Found is_registered(const Place& place) noexcept {
+  Question question(place);
+  ProcedureInfo procedure;
+  return place.space.row_sources.front()->find_procedure(question.lookup, procedure);
+}
+
+/// unw_get_proc_name(3) allows the name of a procedure before it where symbols were stripped.
+Found find_preceding_name(const Place& place, std::span<char> into, ProcedureName& out) noexcept {
+  if (!is_of_process(place.space)) return false;
+  const Found registered = is_registered(place);
+  if (!registered || *registered) return false;
+  Question question(place);
+  return preceding_elf_name_source().find_name(question.lookup, into, out);
+}
+
+int name_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
+  const NameBuffer into(buffer, size);
+  Question question(place);
+  ProcedureName name;
+  Found known = place.space.find_name(question.lookup, into, name);
+  if (known && !*known) known = find_preceding_name(place, into, name);
+  if (!known) return negated(known.error());
+  if (!*known) return -UNW_ENOINFO;
+  if (offset) *offset = place.address.value() - name.start;
+  return name.truncated ? -UNW_ENOMEM : int{UNW_ESUCCESS};
+}
+
+/// Of another target its owner says it.
+int ask_for_file(unw_addr_space& handle, const Place& place, std::span<char> into, unw_word_t* offset) noexcept {
+  const auto get = handle.accessors.get_elf_filename;
+  if (!get) return -UNW_ENOINFO;
+  unw_word_t at = 0;
+  const int returned = checked(get(&handle, place.address.value(), into.data(), into.size(), &at, place.argument));
+  into.back() = '\0';
+  if (offset) *offset = at;
+  return returned;
+}
+
+int file_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
+  const NameBuffer room(buffer, size);
+  const std::span<char> into = room;
+  const Found registered = is_registered(place);
+  if (!registered) return negated(registered.error());
+  if (*registered) return -UNW_ENOINFO;
+  unw_addr_space& handle = handle_of(place.space);
+  if (!is_local(handle)) return ask_for_file(handle, place, into, offset);
+  Question question(place);
+  const Module* const module = question.lookup.module();
+  if (!module) return -UNW_ENOINFO;
+  // The dynamic linker has no path of the program itself.
+  std::array<char, 4096> program;
+  std::string_view path = module->path;
+  if (path == "/proc/self/exe") {
+    const ssize_t length = ::readlink(module->path, program.data(), program.size());
+    if (length > 0) path = {program.data(), static_cast<std::size_t>(length)};
+  }
+  ProcedureName name;
+  write_name(path, into, name);
+  if (offset) *offset = place.address.value() - module->load_bias;
+  return name.truncated ? -UNW_ENOMEM : int{UNW_ESUCCESS};
+}
+
+}  // namespace
+}  // namespace jitunwind::inline JITUNWIND_COMPAT
+
+extern "C" {
+
+int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
+  return jitunwind::name_of(jitunwind::place_of(cursor), buffer, size, offset);
+}
+
+int unw_get_proc_name_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
+                            void* argument) {
+  if (!handle) return -UNW_EINVAL;
+  return jitunwind::name_of(jitunwind::place_of(*handle, ip, argument), buffer, size, offset);
+}
+
+int unw_get_elf_filename(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
+  return jitunwind::file_of(jitunwind::place_of(cursor), buffer, size, offset);
+}
+
+int unw_get_elf_filename_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
+                               void* argument) {
+  if (!handle) return -UNW_EINVAL;
+  return jitunwind::file_of(jitunwind::place_of(*handle, ip, argument), buffer, size, offset);
+}
+
+JITUNWIND_LOCAL(get_proc_name)
+JITUNWIND_LOCAL(get_proc_name_by_ip)
+JITUNWIND_LOCAL(get_elf_filename)
+JITUNWIND_LOCAL(get_elf_filename_by_ip)
+}
