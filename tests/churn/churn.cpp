@@ -1,0 +1,332 @@
+#include "tests/churn/churn.h"
+
+#include <libunwind.h>
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "builders/procedure_builder.h"
+#include "builders/registers_x86_64.h"
+#include "builders/registration.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr std::size_t k_slots = 48;
+constexpr std::size_t k_slot_size = 64;  // one and a half slots to a cell of the registry's index, many to a page
+constexpr std::size_t k_code_size = 19;
+constexpr std::size_t k_after_call = 13;
+constexpr std::size_t k_max_calls = 14;
+constexpr std::size_t k_walked_threads = 2;
+constexpr long k_period = 50'000;  // ns
+
+/// void* procedure(void* (*f)(void*), void* argument), whose frame is made with `room` bytes, or has a frame pointer
+/// where room is 0. Return addresses are at one place.
+struct Kind {
+  std::uint8_t room;
+  std::array<std::uint8_t, k_code_size> code;
+  Description description;
+};
+
+std::array<std::uint8_t, k_code_size> code_with(std::uint8_t room) {
+  if (room == 0)
+    return {0x55, 0x48, 0x89, 0xe5, 0x90, 0x48, 0x89, 0xf8, 0x48, 0x89,
+            0xf7, 0xff, 0xd0, 0x48, 0x89, 0xec, 0x90, 0x5d, 0xc3};
+  return {0x53, 0x48, 0x83, 0xec, room, 0x48, 0x89, 0xf8, 0x48, 0x89,
+          0xf7, 0xff, 0xd0, 0x48, 0x83, 0xc4, room, 0x5b, 0xc3};
+}
+
+Description description_with(std::uint8_t room) {
+  using namespace x86_64;
+  if (room == 0) {
+    return describe("by_frame_pointer")
+        .row_at(0, "cfa=rsp+8 ra=[cfa-8]")
+        .row_at(1, "cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]")
+        .row_at(4, "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]")
+        .row_at(18, "cfa=rsp+8 ra=[cfa-8]")
+        .build()
+        .value();
+  }
+  return describe("by_stack_pointer")
+      .push({0, 1}, rbx)
+      .allocate({1, 5}, room)
+      .deallocate({13, 17}, room)
+      .pop({17, 18}, rbx)
+      .build()
+      .value();
+}
+
+/// A place for code that has one procedure after the other. `users`: calls that run through it; -1: it is being
+/// replaced.
+struct Slot {
+  std::uint8_t* code = nullptr;
+  std::atomic<int> users{0};
+  Registration registration;
+
+  bool enter() {
+    int before = users.load(std::memory_order_relaxed);
+    while (before >= 0)
+      if (users.compare_exchange_weak(before, before + 1, std::memory_order_acquire)) return true;
+    return false;
+  }
+  void leave() { users.fetch_sub(1, std::memory_order_release); }
+  bool begin_replacing() {
+    int nobody = 0;
+    return users.compare_exchange_strong(nobody, -1, std::memory_order_acquire);
+  }
+  void end_replacing() { users.store(0, std::memory_order_release); }
+  Addr return_address() const { return reinterpret_cast<std::uintptr_t>(code) + k_after_call; }
+};
+
+class Arena {
+ public:
+  Arena() {
+    for (std::uint8_t room = 0; room < 128; room = static_cast<std::uint8_t>(room + 16))
+      kinds_.push_back({room, code_with(room), description_with(room)});
+    memory_ =
+        ::mmap(nullptr, k_slots * k_slot_size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::runtime_error("mmap");
+    for (std::size_t i = 0; i < k_slots; ++i) {
+      slots_[i].code = static_cast<std::uint8_t*>(memory_) + i * k_slot_size;
+      fill(slots_[i], kinds_[i % kinds_.size()]);
+    }
+  }
+  ~Arena() {
+    for (Slot& slot : slots_) (void)slot.registration.cancel();
+    ::munmap(memory_, k_slots * k_slot_size);
+  }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  bool contains(Addr pc) const { return pc - reinterpret_cast<std::uintptr_t>(memory_) < k_slots * k_slot_size; }
+  /// Entered; the caller leaves it.
+  Slot& any(std::mt19937& random) {
+    for (;;)
+      if (Slot& slot = slots_[random() % k_slots]; slot.enter()) return slot;
+  }
+  bool replace_one(std::mt19937& random) {
+    Slot& slot = slots_[random() % k_slots];
+    if (!slot.begin_replacing()) return false;
+    (void)slot.registration.cancel();
+    fill(slot, kinds_[random() % kinds_.size()]);
+    slot.end_replacing();
+    return true;
+  }
+
+ private:
+  static void fill(Slot& slot, const Kind& kind) {
+    std::memcpy(slot.code, kind.code.data(), k_code_size);
+    slot.registration = register_code(kind.description, slot.code, k_code_size).value();
+  }
+
+  std::vector<Kind> kinds_;
+  void* memory_ = nullptr;
+  std::array<Slot, k_slots> slots_;
+};
+
+/// What a thread knows of its own calls. Written by the thread, read by its handler.
+struct Shadow {
+  std::array<Addr, k_max_calls> calls{};  // return addresses in procedures, from the outermost one
+  std::atomic<std::size_t> count{0};
+  std::atomic<Addr> outermost{0};  // of the whole stack; 0: no walks yet
+};
+thread_local Shadow shadow;
+
+struct Counters {
+  std::atomic<std::size_t> walks{0}, by_cursor{0}, wrong{0}, short_ones{0}, jit_frames{0}, deepest{0};
+};
+Counters counters;
+const Arena* walked_arena = nullptr;
+
+using Addresses = std::array<Addr, 256>;
+
+// ThreadSanitizer runs handlers later than the kernel does, and hands them the context of then: walk the handler's
+// stack.
+#ifdef __SANITIZE_THREAD__
+constexpr int k_context_kind = 0;
+#define JITUNWIND_TEST_CONTEXT(context) \
+  unw_context_t here;                   \
+  unw_getcontext(&here);                \
+  context = &here
+#else
+constexpr int k_context_kind = UNW_INIT_SIGNAL_FRAME;
+#define JITUNWIND_TEST_CONTEXT(context) (void)0
+#endif
+
+std::size_t addresses_by_cursor(void* context, Addresses& into) {
+  JITUNWIND_TEST_CONTEXT(context);
+  unw_cursor_t cursor;
+  std::size_t count = 0;
+  if (unw_init_local2(&cursor, static_cast<unw_context_t*>(context), k_context_kind) != 0) return 0;
+  do {
+    unw_word_t pc = 0;
+    (void)unw_get_reg(&cursor, UNW_REG_IP, &pc);
+    into[count++] = pc;
+  } while (count < into.size() && unw_step(&cursor) > 0);
+  return count;
+}
+
+std::size_t addresses_by_backtrace(void* context, Addresses& into) {
+  JITUNWIND_TEST_CONTEXT(context);
+  std::array<void*, 256> found;
+  const int count = unw_backtrace2(found.data(), static_cast<int>(found.size()), static_cast<unw_context_t*>(context),
+                                   k_context_kind);
+  for (int i = 0; i < count; ++i)
+    into[static_cast<std::size_t>(i)] = reinterpret_cast<std::uintptr_t>(found[static_cast<std::size_t>(i)]);
+  return static_cast<std::size_t>(count);
+}
+
+/// Procedures from the outermost one as the thread says they are; one more where a call has just begun or just ended.
+bool are_the_calls(std::span<const Addr> procedures) {
+  const std::size_t count = shadow.count.load(std::memory_order_relaxed);
+  if (procedures.size() < count || procedures.size() > count + 1) return false;
+  return std::equal(procedures.rbegin(), procedures.rbegin() + static_cast<std::ptrdiff_t>(count),
+                    shadow.calls.begin());
+}
+
+void note_largest(std::atomic<std::size_t>& largest, std::size_t value) {
+  std::size_t before = largest.load(std::memory_order_relaxed);
+  while (before < value && !largest.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
+  }
+}
+
+void check_walk(void* context) {
+  const Addr outermost = shadow.outermost.load(std::memory_order_relaxed);
+  if (outermost == 0) return;
+  const bool by_cursor = counters.walks.fetch_add(1, std::memory_order_relaxed) % 2 == 0;
+  counters.by_cursor += by_cursor;
+  Addresses found;
+  const std::size_t count = by_cursor ? addresses_by_cursor(context, found) : addresses_by_backtrace(context, found);
+  counters.short_ones += count == 0 || found[count - 1] != outermost;
+  const auto last = std::remove_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
+                                   [](Addr pc) { return !walked_arena->contains(pc); });
+  const auto procedures = static_cast<std::size_t>(last - found.begin());
+  counters.jit_frames += procedures;
+  note_largest(counters.deepest, procedures);
+  counters.wrong += !are_the_calls({found.data(), procedures});
+}
+
+void on_signal(int, siginfo_t*, void* context) {
+  const int saved = errno;
+  check_walk(context);
+  errno = saved;
+}
+
+/// CLOCK_MONOTONIC: what counts the processor's time ticks 250 times a second at most.
+class Profiler {
+ public:
+  Profiler() {
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGUSR2;
+    event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
+    if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) throw std::runtime_error("timer_create");
+    const itimerspec period{{0, k_period}, {0, k_period}};
+    ::timer_settime(timer_, 0, &period, nullptr);
+  }
+  ~Profiler() { ::timer_delete(timer_); }
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+
+ private:
+  timer_t timer_{};
+};
+
+struct Descent {
+  Arena* arena;
+  std::mt19937* random;
+  const Slot* through;  // null: called by no procedure
+  std::size_t left;
+};
+
+/// Called by a procedure, calls the next.
+void* descend(void* argument) {
+  const Descent& descent = *static_cast<const Descent*>(argument);
+  if (descent.through) {
+    const std::size_t count = shadow.count.load(std::memory_order_relaxed);
+    shadow.calls[count] = descent.through->return_address();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    shadow.count.store(count + 1, std::memory_order_relaxed);
+  }
+  if (descent.left > 0) {
+    Slot& slot = descent.arena->any(*descent.random);
+    Descent next{descent.arena, descent.random, &slot, descent.left - 1};
+    auto* const procedure = reinterpret_cast<void* (*)(void* (*)(void*), void*)>(slot.code);
+    (void)procedure(&descend, &next);
+    slot.leave();
+  }
+  if (descent.through) shadow.count.store(shadow.count.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  return nullptr;
+}
+
+/// The last address of this thread's stack.
+Addr outermost_here() {
+  std::array<void*, 256> all;
+  const int count = unw_backtrace(all.data(), static_cast<int>(all.size()));
+  return count > 0 ? reinterpret_cast<std::uintptr_t>(all[static_cast<std::size_t>(count) - 1]) : 0;
+}
+
+void be_walked(Arena& arena, unsigned seed, std::size_t walks) {
+  std::mt19937 random(seed);
+  shadow.outermost = outermost_here();
+  const Profiler profiler;
+  while (counters.walks.load(std::memory_order_relaxed) < walks) {
+    Descent descent{&arena, &random, nullptr, random() % k_max_calls + 1};
+    (void)descend(&descent);
+  }
+  shadow.outermost = 0;
+}
+
+}  // namespace
+
+std::string ChurnFigures::text() const {
+  return std::to_string(walks) + " walks (" + std::to_string(by_cursor) + " by single steps), " +
+         std::to_string(jit_frames) + " procedures on them, up to " + std::to_string(deepest) + " at once; " +
+         std::to_string(replaced) + " procedures replaced in place; wrong " + std::to_string(wrong) + ", short " +
+         std::to_string(short_ones);
+}
+
+ChurnFigures churn(std::size_t walks) {
+  Arena arena;
+  walked_arena = &arena;
+  counters.walks = 0;
+  struct sigaction action {};
+  action.sa_sigaction = &on_signal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  ::sigaction(SIGUSR2, &action, nullptr);
+  ChurnFigures figures;
+  std::atomic<bool> done{false};
+  std::thread replacer([&] {
+    std::mt19937 random(1);
+    while (!done.load(std::memory_order_relaxed)) figures.replaced += arena.replace_one(random);
+  });
+  std::vector<std::thread> walked;
+  for (std::size_t i = 0; i < k_walked_threads; ++i)
+    walked.emplace_back([&, i] { be_walked(arena, static_cast<unsigned>(i) + 7, walks); });
+  for (std::thread& thread : walked) thread.join();
+  done = true;
+  replacer.join();
+  figures.walks = counters.walks;
+  figures.by_cursor = counters.by_cursor;
+  figures.wrong = counters.wrong;
+  figures.short_ones = counters.short_ones;
+  figures.jit_frames = counters.jit_frames;
+  figures.deepest = counters.deepest;
+  return figures;
+}
+
+}  // namespace jitunwind::test
