@@ -292,7 +292,7 @@ RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept {
   return found.state.live() ? RegistrationKey{found.state.registration(), found.node} : RegistrationKey{};
 }
 
-std::uint64_t registration_changes(std::uint64_t pc) noexcept { return r.changes.number(pc); }
+const CodeChanges& registration_changes() noexcept { return r.changes; }
 
 void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept {
   if (begin < end) r.changes.count(begin, end);

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "dyn_info/libunwind-dynamic.h"
+#include "unwind_core/code_changes.h"
 #include "unwind_core/error.h"
 
 #pragma GCC visibility push(default)
@@ -69,9 +70,10 @@ struct RegistrationKey {
 /// For caches of what a ProcedureHold led to: one load. Signal-safe.
 bool still_registered(RegistrationKey key) noexcept;
 
-/// A number that is another one after any procedure that covers `pc` was registered, cancelled or retired, when that
-/// call has returned. For caches: taken before a lookup, it says later whether the answer still holds. Signal-safe.
-std::uint64_t registration_changes(std::uint64_t pc) noexcept;
+/// Its number() of a pc is another one after any procedure that covers the pc was registered, cancelled or retired,
+/// when that call has returned. For caches: taken before a lookup, it says later whether the answer still holds.
+/// Signal-safe.
+const CodeChanges& registration_changes() noexcept;
 
 /// Gives all code from `begin` to `end` another such number, though nothing has been registered. Signal-safe.
 void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept;

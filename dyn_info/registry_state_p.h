@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dyn_info/code_changes_p.h"
 #include "dyn_info/derived_records_p.h"
 #include "dyn_info/procedure_index_p.h"
 #include "dyn_info/procedure_list_p.h"
@@ -13,6 +12,7 @@
 #include "dyn_info/reader_slots_p.h"
 #include "dyn_info/retired_batches_p.h"
 #include "dyn_info/writer_lock_p.h"
+#include "unwind_core/code_changes.h"
 
 namespace jitunwind {
 

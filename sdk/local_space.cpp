@@ -7,7 +7,6 @@
 
 #include "dyn_info/directives.h"
 #include "dyn_info/registry.h"
-#include "unwind_core/hash.h"
 #include "unwind_core/local_modules.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/sources.h"
@@ -17,24 +16,13 @@ namespace {
 
 constinit const LocalMemory k_memory;
 
-/// What is registered comes before what modules say, so that both count everywhere.
-class LocalCodeVersions final : public CodeVersions {
+class LocalModuleVersions final : public ModuleVersions {
  public:
-  constexpr LocalCodeVersions() = default;
-  std::uint64_t version(Addr at, ModuleVersion& walked) const noexcept override {
-    const std::uint64_t registrations = registration_changes(at) + 1;
-    if (!walked.range.contains(at)) {
-      ModuleVersion module;
-      if (!find_module_version(at, module)) return registrations;
-      walked = module;
-    }
-    if (walked.version == 0) return 0;
-    const std::uint64_t version = walked.version + spread(registrations);
-    return version == 0 ? 1 : version;
-  }
+  constexpr LocalModuleVersions() = default;
+  bool find(Addr at, ModuleVersion& out) const noexcept override { return find_module_version(at, out); }
 };
 
-constinit const LocalCodeVersions k_versions;
+constinit const LocalModuleVersions k_versions;
 constinit KeptRows row_table;
 
 struct LocalSpace {
@@ -42,7 +30,7 @@ struct LocalSpace {
                                        &signal_frame_source(), &plt_stub_source(),     &bad_call_source(),
                                        &leaf_source(),         &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
-  RowCache row_cache{CompactLayout(*host_arch()), k_versions, row_table};
+  RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, row_table};
   AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache};
   AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names};
   AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(), rows, names};

@@ -6,9 +6,11 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string_view>
 
+#include "sdk/address_walk_p.h"
 #include "sdk/local_space.h"
 
 namespace jitunwind {
@@ -78,14 +80,18 @@ Cursor cursor_at(const void* ucontext, Cursor::Top top) noexcept {
   return {space, registers_from_ucontext(ucontext, space.arch), top, nullptr, from};
 }
 
-std::size_t return_addresses(Cursor& cursor, std::span<void*> addresses) noexcept {
-  std::size_t count = 0;
-  while (count < addresses.size()) {
-    const auto moved = cursor.step();
-    if (!moved || !*moved) break;
-    addresses[count++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc()));
-  }
-  return count;
+std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> addresses) noexcept {
+  const Arch& arch = local_space().arch;
+  const auto word = [&](RegNum reg) {
+    Addr value = 0;
+    const auto* const bytes = static_cast<const std::byte*>(ucontext);
+    std::memcpy(&value, bytes + arch.by_dwarf(reg)->ucontext, arch.word_size);
+    return value;
+  };
+  const Addr pc = word(arch.pc) & arch.address_mask;
+  const bool interrupted = top == Cursor::Top::interrupted;
+  const CodeAddress address = interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
+  return walk_addresses({address, word(arch.sp), word(arch.fp), ucontext}, WalkPart::whole, addresses);
 }
 
 }  // namespace jitunwind

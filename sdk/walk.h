@@ -5,11 +5,16 @@
 
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <string>
 
 #include "unwind_core/context.h"
 #include "unwind_core/cursor.h"
+
+/// The address behind this call, unless `callers_only`, and the return addresses of the calling function and its
+/// callers, as many as fit. Returns how many. Signal-safe, thread-safe.
+extern "C" int jitunwind_backtrace(void** addresses, int size, int callers_only) noexcept;
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -117,15 +122,17 @@ inline Walk walk_interrupted(const void* ucontext) noexcept {
   return Walk(cursor_at(ucontext, Cursor::Top::interrupted));
 }
 
-/// Steps `cursor` and stores the pc of every frame it comes to, as many as fit. Returns how many. Signal-safe.
-std::size_t return_addresses(Cursor& cursor, std::span<void*> addresses) noexcept;
+/// The pc of the frame a ucontext_t was captured in, as for cursor_at(), and the return addresses of its callers, as
+/// many as fit. Returns how many. Signal-safe.
+std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> addresses) noexcept;
 
 /// Return addresses of the calling function and its callers, as many as fit. Returns how many. Signal-safe.
 [[gnu::always_inline]] inline std::size_t backtrace(std::span<void*> addresses) noexcept {
-  alignas(16) std::byte context[k_context_size];
-  jitunwind_capture_context(context);
-  Cursor cursor = cursor_at(context, Cursor::Top::returned_to);
-  return return_addresses(cursor, addresses);
+  constexpr std::size_t k_most = std::numeric_limits<int>::max();
+  const int size = static_cast<int>(addresses.size() < k_most ? addresses.size() : k_most);
+  int count = jitunwind_backtrace(addresses.data(), size, 1);
+  asm volatile("" : "+r"(count));  // not a tail call: the frame it leaves out would be another
+  return static_cast<std::size_t>(count);
 }
 
 }  // namespace jitunwind

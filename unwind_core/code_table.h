@@ -20,16 +20,18 @@ void* map_for_good(std::size_t size) noexcept;
 /// Gives back what nobody has seen.
 void unmap_unseen(void* memory, std::size_t size) noexcept;
 
+struct CodeQuestion {
+  Addr at = 0;                ///< CodeAddress::lookup()
+  std::uint64_t version = 0;  ///< as it was before the answer was looked for; 0 finds and keeps nothing
+};
+
 /// 8192 answers or more, two places for each address, in memory that is touched where it is used. Thread-safe,
 /// signal-safe, nobody waits: see SequencedEntry, whose rules hold for answers. Constant-initialised.
 template <class A>
 class CodeTable {
  public:
   using Answer = A;
-  struct Question {
-    Addr at = 0;                ///< CodeAddress::lookup()
-    std::uint64_t version = 0;  ///< as it was before the answer was looked for; 0 finds and keeps nothing
-  };
+  using Question = CodeQuestion;
 
   static constexpr std::size_t k_size = 8192;  ///< to begin with
 

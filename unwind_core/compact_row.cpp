@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "unwind_core/memory/raw_access_p.h"
-
 namespace jitunwind {
 namespace {
 
@@ -12,12 +10,6 @@ std::uint8_t words_below_cfa(std::int64_t offset) noexcept {
   constexpr std::int64_t k_word = CompactRow::k_word;
   if (offset >= 0 || offset % k_word != 0 || offset < -255 * k_word) return 0;
   return static_cast<std::uint8_t>(-offset / k_word);
-}
-
-std::optional<std::size_t> slot_of(const CompactLayout& layout, RegNum reg) noexcept {
-  for (std::size_t i = 0; i < layout.size(); ++i)
-    if (layout.reg(i) == reg) return i;
-  return std::nullopt;
 }
 
 bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
@@ -56,13 +48,19 @@ CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
   if (!fits) size_ = 0;
 }
 
+std::optional<std::size_t> CompactLayout::slot(RegNum reg) const noexcept {
+  for (std::size_t i = 0; i < size_; ++i)
+    if (regs_[i] == reg) return i;
+  return std::nullopt;
+}
+
 bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
   if (layout.size() == 0 || row.signal_frame || row.args_size != 0) return false;
   if (row.ra != k_no_reg && row.ra != layout.arch().ra) return false;
   out = {};
   if (!compact_cfa(row, layout, out)) return false;
   for (const FrameRow::Entry& entry : row.entries()) {
-    const auto slot = slot_of(layout, entry.reg);
+    const auto slot = layout.slot(entry.reg);
     if (!slot) return false;
     std::uint8_t words = 0;
     if (entry.rule.kind == RegRule::Kind::at_cfa) {
@@ -87,33 +85,6 @@ FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept {
     (void)out.set(layout.reg(i), RegRule::at_cfa(-row.slots[i] * static_cast<std::int64_t>(CompactRow::k_word)));
   }
   return out;
-}
-
-std::optional<CompactCaller> find_caller(const CompactRow& row, const CompactLayout& layout, const Memory& memory,
-                                         MemoryWindow& window, const RegisterFile& frame) noexcept {
-  if (!frame.known(row.base)) return std::nullopt;
-  CompactCaller caller;
-  caller.cfa = frame.value(row.base) + row.cfa_words * CompactRow::k_word;
-  caller.sp = caller.cfa + static_cast<std::uint64_t>(std::int64_t{layout.arch().caller_sp_bias});
-  const std::uint64_t size = row.deepest * CompactRow::k_word;
-  caller.saved_end = memory.view(caller.cfa - size, size, window);
-  if (!caller.saved_end) return std::nullopt;
-  caller.saved_end += size;
-  caller.pc = raw_word(caller.saved_end - row.slots[CompactLayout::k_return_address] * CompactRow::k_word) &
-              layout.arch().address_mask;
-  return caller;
-}
-
-void restore(const CompactRow& row, const CompactLayout& layout, const CompactCaller& caller,
-             RegisterFile& frame) noexcept {
-  frame.keep_only(layout.preserved());
-  for (std::size_t i = 0; i < layout.size(); ++i) {
-    if (row.slots[i] == 0) continue;
-    const std::uint64_t distance = row.slots[i] * CompactRow::k_word;
-    const int column = i == CompactLayout::k_return_address ? layout.pc_column() : layout.column(i);
-    frame.set_from_memory(column, raw_word(caller.saved_end - distance), caller.cfa - distance);
-  }
-  frame.set(layout.sp_column(), caller.sp);
 }
 
 }  // namespace jitunwind

@@ -7,8 +7,6 @@
 #include <optional>
 
 #include "unwind_core/frame_row.h"
-#include "unwind_core/memory/memory.h"
-#include "unwind_core/registers.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -40,7 +38,9 @@ class CompactLayout {
   const Arch& arch() const noexcept { return *arch_; }
   std::size_t size() const noexcept { return size_; }
   RegNum reg(std::size_t slot) const noexcept { return regs_[slot]; }
-  int column(std::size_t slot) const noexcept { return columns_[slot]; }
+  /// None: no row saves the register.
+  std::optional<std::size_t> slot(RegNum reg) const noexcept;
+  const std::array<std::int8_t, CompactRow::k_slots>& columns() const noexcept { return columns_; }
   int sp_column() const noexcept { return sp_column_; }
   int pc_column() const noexcept { return pc_column_; }
   /// Columns that keep their values in a caller unless a row says otherwise.
@@ -61,23 +61,6 @@ class CompactLayout {
 
 /// The row again, but for range and origin.
 FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept;
-
-/// Where a compact row leads.
-struct CompactCaller {
-  Addr cfa = 0;
-  Addr sp = 0;
-  Addr pc = 0;                           ///< signature bits stripped
-  const std::byte* saved_end = nullptr;  ///< host memory of the saved registers, which end at the CFA
-};
-
-/// Nothing where apply_row() must decide what is known: the base has no value, or the saved registers cannot be seen in
-/// place. Signal-safe when the memory is.
-std::optional<CompactCaller> find_caller(const CompactRow& row, const CompactLayout& layout, const Memory& memory,
-                                         MemoryWindow& window, const RegisterFile& frame) noexcept;
-
-/// Makes the caller's registers of the frame's, as apply_row() would with the same row.
-void restore(const CompactRow& row, const CompactLayout& layout, const CompactCaller& caller,
-             RegisterFile& frame) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

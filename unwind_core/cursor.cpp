@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "unwind_core/stack_position_p.h"
+
 namespace jitunwind {
 
 const char* stop_reason_name(StopReason reason) noexcept {
@@ -102,13 +104,9 @@ bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
   return false;
 }
 
-Result<bool> Cursor::stop_in_cycle(Addr pc) noexcept {
-  return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, pc, "caller is a frame seen before"});
-}
-
 template <class C, class Row>
-Result<bool> Cursor::go_on_to(const C& caller, const Row& row) noexcept {
-  if (is_itself(caller) || repeats(caller.pc, caller.cfa)) return stop_in_cycle(caller.pc);
+[[gnu::always_inline]] inline bool Cursor::go_on_to(const C& caller, const Row& row) noexcept {
+  if (is_itself(caller) || repeats(caller.pc, caller.cfa)) return false;
   go_to(caller, row);
   row_known_ = false;
   pc_written_ = false;
@@ -117,12 +115,12 @@ Result<bool> Cursor::go_on_to(const C& caller, const Row& row) noexcept {
   return true;
 }
 
-std::optional<Result<bool>> Cursor::step_by_cache(const KeptRows::Question& question) noexcept {
+[[gnu::always_inline]] inline bool Cursor::step_by_cache(CodeQuestion& question) noexcept {
+  const RowCache* const rows = space_->row_cache;
   KeptRows::Answer known;
-  if (question.version == 0 || !space_->row_cache->table.find(question, known)) return std::nullopt;
-  const auto caller = find_caller(known.row);
-  if (!caller) return std::nullopt;
-  return go_on_to(*caller, known.row);
+  CompactCaller caller;
+  return rows && rows->find(rows->table, address_.lookup(), module_, question, known) &&
+         find_caller(known.row, caller) && go_on_to(caller, known.row);
 }
 
 std::optional<Result<bool>> Cursor::at_end() noexcept {
@@ -133,13 +131,13 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
 }
 
 Result<bool> Cursor::step() noexcept {
+  CodeQuestion question;
+  if (stop_ == StopReason::none && depth_ != k_max_frames && step_by_cache(question)) return true;
   if (const auto ended = at_end()) return *ended;
-  const KeptRows::Question question = cache_question();
-  if (const auto stepped = step_by_cache(question)) return *stepped;
   return step_by_row(question);
 }
 
-Result<bool> Cursor::step_by_row(const KeptRows::Question& question) noexcept {
+Result<bool> Cursor::step_by_row(const CodeQuestion& question) noexcept {
   FrameRow row;
   Lookup asked = lookup();
   if (const Status found = find_row(asked, row); !found)
@@ -161,9 +159,10 @@ Result<bool> Cursor::apply(const FrameRow& row) noexcept {
   SignalContext signal = signal_;
   if (row.signal_frame && space_->arch.sigframe_ucontext >= 0)
     signal = {sp() + static_cast<std::uint64_t>(space_->arch.sigframe_ucontext), pc(), depth_ + 1};
-  auto gone_on = go_on_to(caller, row);
-  if (gone_on) signal_ = signal;
-  return gone_on;
+  if (!go_on_to(caller, row))
+    return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, caller.pc, "caller is a frame seen before"});
+  signal_ = signal;
+  return true;
 }
 
 Result<ProcedureInfo> Cursor::procedure() noexcept {
@@ -186,9 +185,10 @@ Result<ProcedureName> Cursor::name(std::span<char> into) noexcept {
 
 Status Cursor::know_row() noexcept {
   if (row_known_) return Done{};
+  const RowCache* const rows = space_->row_cache;
+  CodeQuestion question;
   KeptRows::Answer known;
-  const KeptRows::Question question = cache_question();
-  if (question.version != 0 && space_->row_cache->table.find(question, known)) {
+  if (rows && rows->find(rows->table, address_.lookup(), module_, question, known)) {
     row_known_ = true;
     origin_ = known.origin;
     signal_frame_ = false;

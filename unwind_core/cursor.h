@@ -93,17 +93,16 @@ class Cursor : public StackPosition {
  private:
   void go_on_at(Addr pc) noexcept;
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
-  Result<bool> stop_in_cycle(Addr pc) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;
-  /// For either kind of caller.
+  /// For either kind of caller. False, and nothing has changed: it was seen before.
   template <class C, class Row>
-  Result<bool> go_on_to(const C& caller, const Row& row) noexcept;
-  /// Nothing: the cache does not help here.
-  std::optional<Result<bool>> step_by_cache(const KeptRows::Question& question) noexcept;
+  bool go_on_to(const C& caller, const Row& row) noexcept;
+  /// False: the cache does not help here. `question` is by what to keep the row then; version 0: not at all.
+  bool step_by_cache(CodeQuestion& question) noexcept;
   /// What every further step gives. Nothing: there may be a caller.
   std::optional<Result<bool>> at_end() noexcept;
   Result<bool> apply(const FrameRow& row) noexcept;
-  Result<bool> step_by_row(const KeptRows::Question& question) noexcept;
+  Result<bool> step_by_row(const CodeQuestion& question) noexcept;
   Status find_row(Lookup& asked, FrameRow& out) noexcept;
   /// Sets origin_ and signal_frame_.
   Status know_row() noexcept;

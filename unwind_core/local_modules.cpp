@@ -14,6 +14,7 @@
 
 #include "unwind_core/hash.h"
 #include "unwind_core/image/module_cache_p.h"
+#include "unwind_core/lasting_modules_p.h"
 #include "unwind_core/local_modules_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/memory/raw_access_p.h"
@@ -186,6 +187,7 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   const bool known = memo.find(key, remembered) || remember(found, key, at, remembered);
   out.range = {key.map_begin, key.map_end};
   out.version = known && remembered.identity != 0 ? version_of(key, remembered.identity) : 0;
+  out.is_lasting = false;
   return true;
 }
 #else
@@ -258,6 +260,10 @@ void list_modules_by(PhdrIteration function) noexcept {
 bool has_listed_modules() noexcept { return listing.load(std::memory_order_acquire) != nullptr; }
 
 bool find_module_version(Addr at, ModuleVersion& out) noexcept {
+  if (const AddrRange range = find_lasting_module(at); !range.empty()) {
+    out = {range, hash_with(spread(range.begin), range.end) | 1, true};
+    return true;
+  }
   if (has_dl_find_object()) return version_by_dl_find_object(at, out);
   out = {};
   return true;

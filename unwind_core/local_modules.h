@@ -16,8 +16,8 @@ namespace jitunwind {
 const ModuleFinder& local_modules() noexcept;
 
 /// The version of the module that covers `at`: differs from that of any other that was there before, by its build id
-/// and by what the dynamic linker says of it. False: there is none. Version 0 where that cannot be told: an object
-/// without build id, or no _dl_find_object. Signal-safe.
+/// and by what the dynamic linker says of it. False: there is none. Version 0 where that cannot be told: an object that
+/// may be unloaded and has no build id, or no _dl_find_object. Signal-safe.
 bool find_module_version(Addr at, ModuleVersion& out) noexcept;
 
 /// What dl_iterate_phdr() is.

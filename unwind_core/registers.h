@@ -31,7 +31,9 @@ class RegisterFile {
 
   bool known(int column) const noexcept { return column >= 0 && (known_ >> column & 1) != 0; }
   /// Precondition: known(column).
-  std::uint64_t value(int column) const noexcept { return values_[static_cast<std::size_t>(column)]; }
+  std::uint64_t value(int column) const noexcept {
+    return (in_place_ >> column & 1) != 0 ? read_in_place(column) : values_[static_cast<std::size_t>(column)];
+  }
   std::optional<std::uint64_t> get(int column) const noexcept {
     return known(column) ? std::optional(value(column)) : std::nullopt;
   }
@@ -41,16 +43,32 @@ class RegisterFile {
   void set(int column, std::uint64_t value) noexcept { put(column, value, Where::none, 0); }
   /// Read from memory.
   void set_from_memory(int column, std::uint64_t value, Addr at) noexcept { put(column, value, Where::memory, at); }
+  /// What set_from_memory() would make of words of this process's own memory, which are read when they are asked for:
+  /// column is columns[i], at is CFA - 8 * words_below[i], for each i from `first` on where that is not 0.
+  template <std::size_t N>
+  void set_in_place(const std::array<std::int8_t, N>& columns, const std::array<std::uint8_t, N>& words_below,
+                    std::size_t first, std::size_t end, Addr cfa) noexcept {
+    std::uint64_t saved = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      const auto column = static_cast<std::size_t>(columns[i]);
+      const bool is_saved = words_below[i] != 0;
+      places_[column] = is_saved ? cfa - 8 * std::uint64_t{words_below[i]} : places_[column];
+      saved |= std::uint64_t{is_saved} << column;
+    }
+    known_ |= saved;
+    in_place_ |= saved;
+  }
   /// Still in register `reg` of the innermost frame.
   void set_from_register(int column, std::uint64_t value, RegNum reg) noexcept { put(column, value, Where::reg, reg); }
   /// Value and place of another column, perhaps of another frame.
   void set_from(int column, const RegisterFile& other, int other_column) noexcept;
   /// Another value in the same place, if it has one; the caller has written it there. Nothing for column -1.
   void change(int column, std::uint64_t value) noexcept {
-    if (known(column))
-      values_[static_cast<std::size_t>(column)] = value;
-    else if (column >= 0)
-      set(column, value);
+    if (column < 0) return;
+    const SaveLocation place = location(column);
+    if (place.kind == SaveLocation::Kind::none) return set(column, value);
+    if (place.kind == SaveLocation::Kind::memory) return set_from_memory(column, value, place.at);
+    set_from_register(column, value, place.reg);
   }
   void forget(int column) noexcept { known_ &= ~(std::uint64_t{1} << column); }
   void clear() noexcept { known_ = 0; }
@@ -60,15 +78,19 @@ class RegisterFile {
  private:
   enum class Where : std::uint8_t { none, memory, reg };
 
+  std::uint64_t read_in_place(int column) const noexcept;
   void put(int column, std::uint64_t value, Where where, std::uint64_t place) noexcept {
     const auto i = static_cast<std::size_t>(column);
-    known_ |= std::uint64_t{1} << i;
+    const std::uint64_t bit = std::uint64_t{1} << i;
+    known_ |= bit;
+    in_place_ &= ~bit;
     values_[i] = value;
     places_[i] = place;
     where_[i] = where;
   }
 
-  std::uint64_t known_ = 0;  // bit per column
+  std::uint64_t known_ = 0;     // bit per column
+  std::uint64_t in_place_ = 0;  // the same: values_ and where_ have nothing, the value is in memory at places_
   std::array<std::uint64_t, k_max_columns> values_;
   std::array<std::uint64_t, k_max_columns> places_;
   std::array<Where, k_max_columns> where_;
@@ -78,6 +100,7 @@ static_assert(k_max_columns <= 64);
 inline SaveLocation RegisterFile::location(int column) const noexcept {
   if (!known(column)) return {};
   const auto i = static_cast<std::size_t>(column);
+  if ((in_place_ >> i & 1) != 0) return {SaveLocation::Kind::memory, k_no_reg, places_[i]};
   switch (where_[i]) {
     case Where::memory:
       return {SaveLocation::Kind::memory, k_no_reg, places_[i]};
@@ -87,11 +110,6 @@ inline SaveLocation RegisterFile::location(int column) const noexcept {
       break;
   }
   return {};
-}
-
-inline void RegisterFile::set_from(int column, const RegisterFile& other, int other_column) noexcept {
-  const auto i = static_cast<std::size_t>(other_column);
-  put(column, other.values_[i], other.where_[i], other.places_[i]);
 }
 
 }  // namespace jitunwind

@@ -18,7 +18,7 @@ bool RowCache::to_keep(const FrameRow& row, CompactRow& out) const noexcept {
   return lasts && compact(row, layout, out);
 }
 
-void RowCache::keep(const KeptRows::Question& question, const FrameRow& row) const noexcept {
+void RowCache::keep(const CodeQuestion& question, const FrameRow& row) const noexcept {
   KeptRows::Answer answer{{}, row.origin};
   if (question.version != 0 && to_keep(row, answer.row)) table.keep(question, answer);
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "unwind_core/code_changes.h"
 #include "unwind_core/code_table.h"
 #include "unwind_core/compact_row.h"
 
@@ -16,18 +17,17 @@ namespace jitunwind {
 struct ModuleVersion {
   AddrRange range{};
   std::uint64_t version = 0;  ///< 0: cannot be told
+  bool is_lasting = false;    ///< it stays loaded until the process ends
 };
 
-/// Tells whether what is known of some code may have changed.
-class CodeVersions {
+/// Tells modules from those that were there before.
+class ModuleVersions {
  public:
-  /// A number that differs from what it was before any such change; 0: not known, nothing can be kept. `walked` is the
-  /// module that the walk met last, or empty: modules with code on a stack stay loaded while the stack is walked.
-  /// Signal-safe.
-  virtual std::uint64_t version(Addr at, ModuleVersion& walked) const noexcept = 0;
+  /// The module that covers `at`; false: none does. Signal-safe.
+  virtual bool find(Addr at, ModuleVersion& out) const noexcept = 0;
 
  protected:
-  ~CodeVersions() = default;
+  ~ModuleVersions() = default;
 };
 
 struct KeptRow {
@@ -41,17 +41,46 @@ using KeptRows = CodeTable<KeptRow>;
 /// What an address space needs to keep rows. Immutable but for the table.
 struct RowCache {
   CompactLayout layout;
-  const CodeVersions& versions;
+  const CodeChanges& changes;  ///< of what is registered
+  const ModuleVersions& modules;
   KeptRows& table;
 
-  KeptRows::Question question(Addr at, ModuleVersion& walked) const noexcept {
-    return {at, versions.version(at, walked)};
-  }
+  /// Looks `at` up in a table of this space. True: it is there. False: `question` is by what to keep the answer once it
+  /// is found. `walked` is the module that the walk met last, or empty: modules with code on a stack stay loaded while
+  /// the stack is walked. Signal-safe.
+  template <class Answer>
+  bool find(const CodeTable<Answer>& in, Addr at, ModuleVersion& walked, CodeQuestion& question,
+            Answer& out) const noexcept;
   /// The row as it can be kept; false: it is not compact, or depends on more than the code.
   bool to_keep(const FrameRow& row, CompactRow& out) const noexcept;
   /// Keeps the row if it can be kept.
-  void keep(const KeptRows::Question& question, const FrameRow& row) const noexcept;
+  void keep(const CodeQuestion& question, const FrameRow& row) const noexcept;
+
+ private:
+  /// What is registered comes before what modules say, so that both count everywhere. Never 0 but where the module's
+  /// version is.
+  static std::uint64_t version_in(const ModuleVersion& module, std::uint64_t registrations) noexcept {
+    if (module.version == 0) return 0;
+    const std::uint64_t version = module.version + spread(registrations);
+    return version == 0 ? 1 : version;
+  }
 };
+
+template <class Answer>
+[[gnu::always_inline]] inline bool RowCache::find(const CodeTable<Answer>& in, Addr at, ModuleVersion& walked,
+                                                  CodeQuestion& question, Answer& out) const noexcept {
+  const std::uint64_t registrations = changes.number(at) + 1;
+  if (!walked.range.contains(at)) [[unlikely]] {
+    // Code in no module is asked for first: that there is none costs a search of them all.
+    question = {at, registrations};
+    if (in.find(question, out)) return true;
+    ModuleVersion module;
+    if (!modules.find(at, module)) return false;
+    walked = module;
+  }
+  question = {at, version_in(walked, registrations)};
+  return in.find(question, out);
+}
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

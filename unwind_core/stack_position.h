@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "unwind_core/address_space.h"
 #include "unwind_core/apply_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
+
+struct CompactCaller;
 
 /// Plain data: copies are independent. All functions are signal-safe where the address space's memory, modules and
 /// sources are; none allocates or locks.
@@ -38,26 +39,16 @@ class StackPosition {
   }
 
   Lookup lookup() noexcept { return {*space_, address_, window_, &registers_}; }
-  /// By which the space's kept rows are asked for this one; version 0 where it keeps none.
-  KeptRows::Question cache_question() noexcept {
-    return space_->row_cache ? space_->row_cache->question(address_.lookup(), module_) : KeptRows::Question{};
-  }
-
   /// Writes to where the register of this frame is kept, and here. `context` is the address in the target of the
   /// ucontext_t that registers are still in which nobody saved; k_no_context: those are written here alone.
   /// Precondition: column >= 0. Error read_only_register, and nothing has changed.
   Status write(int column, std::uint64_t value, Addr context) noexcept;
 
-  /// Nothing where apply_row() must decide. Precondition: the space keeps rows.
-  std::optional<CompactCaller> find_caller(const CompactRow& row) noexcept {
-    auto caller = jitunwind::find_caller(row, space_->row_cache->layout, space_->memory, window_, registers_);
-    if (caller && caller->pc == 0) caller.reset();
-    return caller;
-  }
-  void go_to(const CompactCaller& caller, const CompactRow& row) noexcept {
-    restore(row, space_->row_cache->layout, caller, registers_);
-    arrive(CodeAddress::returned_to(caller.pc));
-  }
+  // Inline in stack_position_p.h. Precondition: the space keeps rows.
+
+  /// False where apply_row() must decide.
+  bool find_caller(const CompactRow& row, CompactCaller& out) noexcept;
+  void go_to(const CompactCaller& caller, const CompactRow& row) noexcept;
 
   Status find_caller(const FrameRow& row, Caller& out) noexcept {
     return apply_row(row, registers_, space_->arch, space_->memory, window_, out);
@@ -68,7 +59,7 @@ class StackPosition {
   }
 
   /// Whether a caller would be this frame itself.
-  bool is_itself(const CompactCaller& caller) const noexcept { return caller.pc == pc() && caller.sp == sp(); }
+  bool is_itself(const CompactCaller& caller) const noexcept;
   bool is_itself(const Caller& caller) const noexcept {
     return caller.pc == pc() && caller.registers.get(space_->arch.column(space_->arch.sp)) == sp();
   }

@@ -10,6 +10,7 @@
 #include "unwind_core/page_p.h"
 #include "unwind_core/resume.h"
 #include "unwind_core/sources/cfi.h"
+#include "unwind_core/stack_position_p.h"
 
 namespace jitunwind::eh {
 
@@ -74,9 +75,9 @@ UnwindFrame::Known UnwindFrame::fail(const Error& error) noexcept {
   return Known::broken;
 }
 
-bool UnwindFrame::look_at_known(const KeptRows::Question& question) noexcept {
+bool UnwindFrame::look_at_known(CodeQuestion& question) noexcept {
   CodeFacts facts;
-  if (!known_code.find({question.at, question.version}, facts)) return false;
+  if (!space_->row_cache->find(known_code, address_.lookup(), module_, question, facts)) return false;
   is_compact_ = true;
   compact_row_ = facts.row;
   procedure_.handler = facts.personality;
@@ -86,10 +87,10 @@ bool UnwindFrame::look_at_known(const KeptRows::Question& question) noexcept {
   return true;
 }
 
-void UnwindFrame::keep(const KeptRows::Question& question) const noexcept {
+void UnwindFrame::keep(const CodeQuestion& question) const noexcept {
   CodeFacts facts{{}, procedure_.handler, procedure_.lsda, procedure_.range.begin};
   if (question.version != 0 && procedure_.gp == 0 && space_->row_cache->to_keep(*row_, facts.row))
-    known_code.keep({question.at, question.version}, facts);
+    known_code.keep(question, facts);
 }
 
 UnwindFrame::Known UnwindFrame::look() noexcept {
@@ -97,7 +98,7 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
     procedure_ = {};
     return Known::end;
   }
-  const KeptRows::Question question = cache_question();
+  CodeQuestion question;
   if (look_at_known(question)) return Known::found;
   is_compact_ = false;
   procedure_ = {};
@@ -141,7 +142,7 @@ UnwindFrame::Known UnwindFrame::go_on_to(const C& caller, const Row& row) noexce
 UnwindFrame::Known UnwindFrame::step() noexcept {
   if (depth_ == k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
   if (is_compact_) {
-    if (const auto caller = find_caller(compact_row_)) return go_on_to(*caller, compact_row_);
+    if (CompactCaller caller; find_caller(compact_row_, caller)) return go_on_to(caller, compact_row_);
     *row_ = expand(compact_row_, space_->row_cache->layout);
   }
   Caller caller;

@@ -51,8 +51,8 @@ class UnwindFrame : public StackPosition {
 
  private:
   Known fail(const Error& error) noexcept;
-  bool look_at_known(const KeptRows::Question& question) noexcept;
-  void keep(const KeptRows::Question& question) const noexcept;
+  bool look_at_known(CodeQuestion& question) noexcept;
+  void keep(const CodeQuestion& question) const noexcept;
   Known look_at_frames_of_others() noexcept;
   /// For either kind of caller; one whose pc is 0 is the end of the stack.
   template <class C, class Row>

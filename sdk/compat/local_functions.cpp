@@ -5,6 +5,7 @@
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/cursor_p.h"
 #include "sdk/compat/local_names_p.h"
+#include "sdk/local_space.h"
 #include "sdk/walk.h"
 #include "unwind_core/context.h"
 
@@ -39,19 +40,14 @@ int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag)
   if (!context) return unw_backtrace(addresses, size);
   unw_cursor_t cursor;
   if (unw_init_local2(&cursor, context, flag) != UNW_ESUCCESS) return 0;
+  const std::span<void*> into(addresses, static_cast<std::size_t>(size));
+  const auto top = flag == 0 ? Cursor::Top::returned_to : Cursor::Top::interrupted;
   Cursor& at = cursor_of(&cursor);
-  addresses[0] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at.pc()));
-  const auto rest = std::span(addresses, static_cast<std::size_t>(size)).subspan(1);
-  return 1 + static_cast<int>(jitunwind::return_addresses(at, rest));
-}
-
-int unw_backtrace(void** addresses, int size) {
-  // First of all: what follows an early return compilers move into a function of its own, which has a frame.
-  alignas(16) std::byte context[jitunwind::k_context_size];
-  jitunwind_capture_context(context);
-  if (!addresses || size <= 0) return 0;
-  Cursor cursor = jitunwind::cursor_at(context, Cursor::Top::returned_to);
-  return static_cast<int>(jitunwind::return_addresses(cursor, {addresses, static_cast<std::size_t>(size)}));
+  if (&at.space() == &jitunwind::local_space()) return static_cast<int>(jitunwind::backtrace(context, top, into));
+  int count = 0;
+  do addresses[count++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at.pc()));
+  while (count < size && unw_step(&cursor) > 0);
+  return count;
 }
 
 // The names that programs with UNW_LOCAL_ONLY use.

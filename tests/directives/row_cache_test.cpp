@@ -70,7 +70,7 @@ using Words = std::optional<std::uint64_t>;
 // covers: CA08
 TEST(RowCache, ForgetsWhatIsCancelledAndFindsWhatReplacesIt) {
   const NumberedStack stack;
-  const std::uint64_t before = registration_changes(k_code);
+  const std::uint64_t before = registration_changes().number(k_code);
   for (int words = 0; words < 8; ++words) {
     Frame frame(words);
     ASSERT_TRUE(register_procedure(frame.info()));
@@ -78,7 +78,7 @@ TEST(RowCache, ForgetsWhatIsCancelledAndFindsWhatReplacesIt) {
     ASSERT_TRUE(cancel_procedure(frame.info()));
     EXPECT_EQ(stack.words_of(k_code + 8), Words());
   }
-  EXPECT_NE(registration_changes(k_code), before);
+  EXPECT_NE(registration_changes().number(k_code), before);
 }
 
 TEST(RowCache, FollowsNewerProceduresOverOlderOnes) {

@@ -1,6 +1,7 @@
 // Walks by kept rows and walks that make each row, over random stacks.
 #include <alloca.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <memory>
@@ -35,6 +36,14 @@ std::vector<Addr> pcs_by(const AddressSpace& space, const void* context) {
   return pcs;
 }
 
+std::vector<Addr> addresses_by(const void* context, Cursor::Top top) {
+  std::array<void*, 512> listed;
+  std::vector<Addr> pcs;
+  for (std::size_t i = 0, count = backtrace(context, top, listed); i < count; ++i)
+    pcs.push_back(reinterpret_cast<std::uintptr_t>(listed[i]));
+  return pcs;
+}
+
 void compare(Stack& stack) {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
@@ -45,6 +54,7 @@ void compare(Stack& stack) {
   ASSERT_EQ(static_cast<std::size_t>(count), slow.size());
   // The first address is that of another call of this function.
   for (std::size_t i = 1; i < slow.size(); ++i) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(listed[i]), slow[i]);
+  EXPECT_EQ(addresses_by(context, Cursor::Top::returned_to), slow);
   stack.compared += slow.size() > stack.kinds.size();
 }
 
@@ -101,6 +111,101 @@ TEST(FastWalks, GiveTheListOfSlowOnes) {
     compared += stack.compared;
   }
   EXPECT_EQ(compared, k_stacks);
+}
+
+/// Frames of all kinds of rows at addresses where no code is: rows in which SP, frame pointer or another register is
+/// the base, rows that read outside of their frames, and one that has no caller.
+constexpr const char* k_rows[]{
+    "cfa=rsp+8 ra=[cfa-8]",
+    "cfa=rsp+24 rbp=[cfa-16] ra=[cfa-8]",
+    "cfa=rsp+48 rbx=[cfa-24] ra=[cfa-8]",
+    "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]",
+    "cfa=rbp+32 rbp=[cfa-16] ra=[cfa-8]",
+    "cfa=rbx+16 rbp=[cfa-16] ra=[cfa-8]",
+    "cfa=rsp+16 ra=[cfa-16]",
+    "cfa=rsp+16 rbp=[cfa-96] ra=[cfa-8]",
+    "cfa=[rbp-8] rbp=[cfa-16] ra=[cfa-8]",
+    "cfa=rsp+0 ra=[cfa+8]",
+    "cfa=rsp+8 ra=undefined",
+};
+constexpr std::size_t k_words = 96;
+
+/// A stack whose end is the end of memory, filled at random with what stacks have on them.
+class RandomStack {
+ public:
+  RandomStack() {
+    constexpr std::size_t k_page = 4096;
+    memory_ = static_cast<std::byte*>(
+        ::mmap(nullptr, 3 * k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_EQ(::mprotect(memory_ + 2 * k_page, k_page, PROT_NONE), 0);
+    words_ = reinterpret_cast<Addr*>(memory_ + 2 * k_page) - k_words;
+    for (const char* row : k_rows) frames_.push_back(std::make_unique<JitFrame>(row));
+  }
+  ~RandomStack() { ::munmap(memory_, 3 * 4096); }
+  RandomStack(const RandomStack&) = delete;
+  RandomStack& operator=(const RandomStack&) = delete;
+
+  void fill(std::mt19937& random) {
+    for (std::size_t i = 0; i < k_words; ++i) words_[i] = word(random);
+  }
+  RegisterFile registers(std::mt19937& random) const {
+    const Arch& arch = local_space().arch;
+    RegisterFile all;
+    for (const RegisterInfo& reg : arch.registers)
+      if (reg.column >= 0) all.set(reg.column, word(random));
+    all.set(arch.column(arch.sp), at(random));
+    all.set(arch.column(arch.pc), code(random));
+    return all;
+  }
+
+ private:
+  Addr at(std::mt19937& random) const { return reinterpret_cast<std::uintptr_t>(words_ + random() % (k_words + 2)); }
+  Addr code(std::mt19937& random) const { return frames_[random() % frames_.size()]->start() + 4; }
+  Addr word(std::mt19937& random) const {
+    switch (random() % 16) {
+      case 0:
+        return 0;
+      case 1:
+        return random() % 8192;
+      case 2:
+        return ~Addr{0} - random() % 64;
+      case 3:
+      case 4:
+      case 5:
+        return at(random);
+      default:
+        return code(random);
+    }
+  }
+
+  std::byte* memory_ = nullptr;
+  Addr* words_ = nullptr;
+  std::vector<std::unique_ptr<JitFrame>> frames_;
+};
+
+/// Wherever the other walk stops, for whatever reason, this one stops.
+TEST(FastWalks, StopWhereSlowOnesDo) {
+  RandomStack stack;
+  std::mt19937 random(41);
+  std::size_t frames = 0;
+  for (int i = 0; i < 40'000; ++i) {
+    stack.fill(random);
+    const RegisterFile registers = stack.registers(random);
+    alignas(16) std::byte context[k_context_size]{};
+    registers_to_ucontext(registers, local_space().arch, context);
+    const auto top = i % 2 == 0 ? Cursor::Top::returned_to : Cursor::Top::interrupted;
+    Cursor cursor(local_space_without_kept_rows(), registers_from_ucontext(context, local_space().arch), top);
+    std::vector<Addr> slow{cursor.pc()};
+    for (auto moved = cursor.step(); moved && *moved && slow.size() < 512; moved = cursor.step())
+      slow.push_back(cursor.pc());
+    FrameRow row;
+    (void)cursor.find_row(row);
+    ASSERT_EQ(addresses_by(context, top), slow)
+        << i << ": " << stop_reason_name(cursor.stop_reason()) << ", " << error_text(cursor.stop_error().code) << " at "
+        << to_text(row, local_space().arch);
+    frames += slow.size();
+  }
+  EXPECT_GT(frames, 60'000u);
 }
 
 }  // namespace

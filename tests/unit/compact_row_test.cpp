@@ -8,6 +8,7 @@
 
 #include "tests/support/fake_space.h"
 #include "unwind_core/apply_row.h"
+#include "unwind_core/compact_step_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/row_cache.h"
 
@@ -114,13 +115,14 @@ TEST(CompactRow, LeadsToTheSameCallerAsTheRow) {
       MemoryWindow window;
       Caller expected;
       const Status status = apply_row(row, frame, *arch, memory, window, expected);
-      const auto found = find_caller(compacted, layout, memory, window, frame);
-      ASSERT_EQ(found.has_value(), status.has_value());
-      if (!found) continue;
+      CompactCaller found;
+      const bool is_found = find_caller(compacted, layout, memory, window, frame, found);
+      ASSERT_EQ(is_found, status.has_value());
+      if (!is_found) continue;
       ++applied;
-      restore(compacted, layout, *found, frame);
-      ASSERT_EQ(found->pc, expected.pc);
-      ASSERT_EQ(found->cfa, expected.cfa);
+      restore(compacted, layout, found, frame);
+      ASSERT_EQ(found.pc, expected.pc);
+      ASSERT_EQ(found.cfa, expected.cfa);
       ASSERT_EQ(text_of(frame, *arch), text_of(expected.registers, *arch)) << to_text(row, *arch);
     }
   }
@@ -136,7 +138,8 @@ TEST(CompactRow, LeavesMemoryThatCannotBeReadToTheRow) {
     RegisterFile frame;
     frame.set(k_x86.column(k_x86.sp), sp);
     MemoryWindow window;
-    EXPECT_FALSE(find_caller(row, layout, memory, window, frame)) << sp;
+    CompactCaller caller;
+    EXPECT_FALSE(find_caller(row, layout, memory, window, frame, caller)) << sp;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "unwind_core/errno_keeper_p.h"
+#include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/page_p.h"
 
@@ -82,6 +83,10 @@ void remember(MemoryWindow& window, Addr page) noexcept {
 
 bool prove(MemoryWindow& window, Addr page) noexcept {
   if (is_proven(window, page)) return true;
+  if (const AddrRange stack = known_stack(page); stack.contains(page)) {
+    if (window.proven.empty()) window.proven = stack;
+    return true;
+  }
   if (!is_readable_page(page)) return false;
   remember(window, page);
   return true;
@@ -105,6 +110,11 @@ std::size_t prove_range(MemoryWindow& window, Addr at, std::size_t size) noexcep
 }
 
 }  // namespace
+
+Addr first_unreadable_page(Addr page, Addr end) noexcept {
+  while (page < end && is_readable_page(page)) page += k_page_size;
+  return page;
+}
 
 std::size_t LocalMemory::read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept {
   const std::size_t readable = prove_range(window, at, into.size());

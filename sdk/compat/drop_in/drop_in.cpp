@@ -70,7 +70,6 @@ void jitunwind_drop_in_cancel(DynInfoOfRelease16* info) {
 
 /// glibc's function of the name, through code made at run time.
 [[gnu::weak, gnu::visibility("default")]] int backtrace(void** addresses, int size) {
-  // Captured first of all: what follows an early return compilers move into a function of its own, which has a frame.
   const std::size_t room = addresses && size > 0 ? static_cast<std::size_t>(size) : 0;
   return static_cast<int>(jitunwind::backtrace({addresses, room}));
 }

@@ -1,0 +1,285 @@
+#include "sdk/address_walk_p.h"
+
+#include <algorithm>
+
+#include "dyn_info/registry.h"
+#include "sdk/caller_table_p.h"
+#include "sdk/local_space.h"
+#include "sdk/walk.h"
+#include "unwind_core/local_modules.h"
+#include "unwind_core/memory/known_stack_p.h"
+#include "unwind_core/memory/raw_access_p.h"
+#include "unwind_core/page_p.h"
+
+namespace jitunwind {
+namespace {
+
+constinit CallerTable table;
+
+Addr word_at(Addr at) noexcept { return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at))); }
+
+/// The stack that a walk is on, as far as it can be read.
+class ReadableStack {
+ public:
+  explicit ReadableStack(Addr sp) noexcept : range_(known_stack(sp)), is_known_(!range_.empty()) {
+    if (!is_known_) range_ = {page_of(sp), page_of(sp)};
+  }
+  Addr begin() const noexcept { return range_.begin; }
+  Addr end() const noexcept { return range_.end; }
+  /// On other stacks page by page, for this walk alone.
+  [[gnu::noinline]] bool reach(Addr first, Addr end) noexcept {
+    if (is_known_ || first < range_.begin || end < first || end - range_.end > k_farthest) return false;
+    range_.end = first_unreadable_page(range_.end, page_of(end - 1) + k_page_size);
+    return end <= range_.end;
+  }
+
+ private:
+  static constexpr Addr k_farthest = Addr{1} << 20;
+  AddrRange range_;
+  bool is_known_;
+};
+
+class AddressWalk {
+ public:
+  enum class Stop { full, outermost, unknown };
+
+  AddressWalk(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept
+      : at_(start.address.lookup()), sp_(start.sp), fp_(start.fp), stack_(start.sp), into_(into) {
+    if (part == WalkPart::whole && !into.empty()) arrive(start.address.value());
+    start_found_ = found();
+  }
+
+  std::size_t found() const noexcept { return static_cast<std::size_t>(next_ - into_.data()); }
+  bool is_full() const noexcept { return next_ == end_; }
+  /// Steps made.
+  std::size_t depth() const noexcept { return found() - start_found_; }
+
+  bool calls_push() const noexcept {
+    return arch_.ra_in_memory && arch_.caller_sp_bias == 0 && arch_.address_mask == ~Addr{0};
+  }
+  /// From frame to frame by the table, until there is no more room, no caller, or no entry.
+  Stop run() noexcept;
+  template <bool k_calls_push>
+  Stop run_on() noexcept;
+  /// Steps the cursor, goes on where it is then, and has the table know the place it left, if it can. False: it has not
+  /// moved. Precondition: it stands where this walk does.
+  bool step(Cursor& cursor) noexcept;
+
+ private:
+  /// Of the place in code, as far as the rule depends on it.
+  std::uint64_t version(Addr at, CallerRule::Source source) noexcept {
+    const std::uint64_t registrations = changes_.number(at, everywhere_);
+    return source == CallerRule::Source::module ? registrations + module_version(at) : registrations;
+  }
+  bool holds(std::size_t entry, CallerRule rule, Addr at) noexcept {
+    return table.holds(entry, rule, at, version(at, rule.source()));
+  }
+  [[gnu::noinline]] std::size_t find(Addr at) noexcept;
+  [[gnu::noinline]] std::uint64_t module_version(Addr at) noexcept;
+  [[gnu::noinline]] Stop out_of_frame(CallerRule rule, Addr sp, Addr lowest, Addr cfa) noexcept;
+  CallerRule::Source source_of(RowOrigin origin) noexcept;
+  void keep_rule(const KeptRows::Answer& known) noexcept;
+  void keep_end(Cursor& cursor) noexcept;
+  void keep(CallerRule rule) noexcept;
+  void arrive(Addr pc) noexcept { *next_++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc)); }
+
+  Addr at_;
+  Addr sp_;
+  Addr fp_;
+  ReadableStack stack_;
+  std::span<void*> into_;
+  void** next_ = into_.data();
+  void** end_ = next_ + into_.size();
+  std::size_t start_found_ = 0;
+  const Arch& arch_ = local_space().arch;
+  const CodeChanges& changes_ = registration_changes();
+  const std::uint64_t everywhere_ = changes_.everywhere();
+  ModuleVersion module_{};
+};
+
+/// Another one for each module that was ever loaded there.
+std::uint64_t AddressWalk::module_version(Addr at) noexcept {
+  if (!module_.range.contains(at) && !find_module_version(at, module_)) module_ = {};
+  return spread(module_.version);
+}
+
+std::size_t AddressWalk::find(Addr at) noexcept {
+  const std::size_t first = CallerTable::first_place(at);
+  for (std::size_t entry = first; entry < first + CallerTable::k_ways; ++entry)
+    if (holds(entry, table.rule(entry), at)) return entry;
+  return CallerTable::k_nowhere;
+}
+
+/// Everything that a step reads and writes is in registers: the chain from one frame to the next is what takes time.
+/// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
+template <bool k_calls_push>
+AddressWalk::Stop AddressWalk::run_on() noexcept {
+  Addr at = at_;
+  Addr sp = sp_;
+  Addr fp = fp_;
+  void** out = next_;
+  void** const end = end_;
+  Addr stack_end = stack_.end();
+  std::size_t callee = CallerTable::k_nowhere;
+  CallerRule rule;
+  Stop stop = Stop::full;
+  for (std::size_t entry = CallerTable::first_place(at); out != end; entry = rule.guess()) {
+    const CallerRule of_callee = rule;
+    rule = table.rule(entry);
+    if (!holds(entry, rule, at)) [[unlikely]] {
+      entry = find(at);
+      if (entry == CallerTable::k_nowhere) {
+        stop = Stop::unknown;
+        break;
+      }
+      rule = table.rule(entry);
+      if (callee != CallerTable::k_nowhere) table.guess(callee, of_callee, entry);
+    }
+    const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
+    const Addr pc_below = k_calls_push ? CompactRow::k_word : rule.return_address_below_cfa();
+    const Addr fp_below = rule.frame_pointer_below_cfa();
+    // Where the frame pointer is not saved it is read all the same, and not used: there is no jump to mispredict.
+    const Addr lowest = cfa - std::max(pc_below, fp_below);
+    if (lowest < sp || cfa > stack_end || cfa < sp || (!k_calls_push && pc_below == 0)) [[unlikely]] {
+      stop = out_of_frame(rule, sp, lowest, cfa);
+      if (stop != Stop::full) break;
+      stack_end = stack_.end();
+    }
+    const Addr pc = word_at(cfa - pc_below) & (k_calls_push ? ~Addr{0} : arch_.address_mask);
+    const Addr saved_fp = word_at(cfa - (fp_below == 0 ? pc_below : fp_below));
+    fp = fp_below == 0 ? fp : saved_fp;
+    sp = cfa + (k_calls_push ? 0 : static_cast<Addr>(std::int64_t{arch_.caller_sp_bias}));
+    at = CodeAddress::returned_to(pc).lookup();
+    callee = entry;
+    *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc));
+  }
+  // No code: what it means that there is no return address, the cursor decides at the frame before.
+  if (at < k_page_size && out != next_) {
+    --out;
+    stop = Stop::unknown;
+  }
+  at_ = at;
+  sp_ = sp;
+  fp_ = fp;
+  next_ = out;
+  return stop;
+}
+
+[[gnu::always_inline]] inline AddressWalk::Stop AddressWalk::run() noexcept {
+  return calls_push() ? run_on<true>() : run_on<false>();
+}
+
+/// What a rule reads is not between SP and the end of what is known of the stack. Full: after a look it is.
+AddressWalk::Stop AddressWalk::out_of_frame(CallerRule rule, Addr sp, Addr lowest, Addr cfa) noexcept {
+  if (rule.is_outermost()) return Stop::outermost;
+  // Frames are above those that they call; whatever is not is for the cursor to judge.
+  return lowest >= sp && cfa > lowest && stack_.reach(lowest, cfa) ? Stop::full : Stop::unknown;
+}
+
+/// Which of the versions decide whether a row still holds.
+CallerRule::Source AddressWalk::source_of(RowOrigin origin) noexcept {
+  using Source = CallerRule::Source;
+  if (origin == RowOrigin::dyn_directives || origin == RowOrigin::dyn_table) return Source::lasting;
+  if (origin != RowOrigin::eh_frame && origin != RowOrigin::debug_frame) return Source::none;
+  (void)module_version(at_);
+  if (!module_.range.contains(at_) || module_.version == 0) return Source::none;
+  return module_.is_lasting ? Source::lasting : Source::module;
+}
+
+/// The row by which the place in code was left is kept; as a rule, if pc, SP and frame pointer are enough for it.
+void AddressWalk::keep_rule(const KeptRows::Answer& known) noexcept {
+  const CompactLayout& layout = local_space().row_cache->layout;
+  const bool by_fp = known.row.base == arch_.column(arch_.fp);
+  const auto fp_slot = layout.slot(arch_.fp);
+  if (!fp_slot || (!by_fp && known.row.base != arch_.column(arch_.sp))) return;
+  if (calls_push() && known.row.slots[CompactLayout::k_return_address] != 1) return;
+  keep(CallerRule(known.row, source_of(known.origin), by_fp, *fp_slot));
+}
+
+void AddressWalk::keep(CallerRule rule) noexcept {
+  if (rule.source() != CallerRule::Source::none && at_ >= k_page_size)
+    table.keep(at_, version(at_, rule.source()), rule);
+}
+
+/// Where the code itself says that it has no caller.
+void AddressWalk::keep_end(Cursor& cursor) noexcept {
+  FrameRow row;
+  if (cursor.stop_reason() != StopReason::outermost || !cursor.find_row(row)) return;
+  if (row.rule(row.ra == k_no_reg ? arch_.ra : row.ra).kind != RegRule::Kind::undefined) return;
+  keep(CallerRule::outermost(source_of(row.origin)));
+}
+
+bool AddressWalk::step(Cursor& cursor) noexcept {
+  at_ = cursor.address().lookup();
+  // Asked before the row is looked for, as are the numbers that this walk began with.
+  ModuleVersion module;
+  const RowCache& rows = *local_space().row_cache;
+  CodeQuestion question;
+  KeptRows::Answer known;
+  bool is_known = rows.find(rows.table, at_, module, question, known);
+  const auto moved = cursor.step();
+  is_known = is_known || rows.table.find(question, known);
+  if (is_known) keep_rule(known);
+  if (!moved || !*moved) {
+    keep_end(cursor);
+    return false;
+  }
+  at_ = cursor.address().lookup();
+  sp_ = cursor.sp();
+  fp_ = cursor.registers().get(arch_.column(arch_.fp)).value_or(0);
+  if (sp_ < stack_.begin() || sp_ > stack_.end()) stack_ = ReadableStack(sp_);  // another stack
+  arrive(cursor.pc());
+  return true;
+}
+
+/// At the frame where the walk begins, with all its registers.
+[[gnu::always_inline]] inline Cursor cursor_at_start(const WalkStart& start) noexcept {
+  if (start.ucontext)
+    return cursor_at(start.ucontext,
+                     start.address.is_return_address() ? Cursor::Top::returned_to : Cursor::Top::interrupted);
+  // Out of this library's own frames.
+  alignas(16) std::byte context[k_context_size];
+  jitunwind_capture_context(context);
+  Cursor cursor = cursor_at(context, Cursor::Top::returned_to);
+  while (cursor.sp() != start.sp || cursor.pc() != start.address.value())
+    if (const auto moved = cursor.step(); !moved || !*moved) break;
+  return cursor;
+}
+
+/// Steps that the table does not know, with all registers, which frames before them may have saved.
+[[gnu::noinline]] void walk_by_cursor(AddressWalk& walk, const WalkStart& start) noexcept {
+  Cursor cursor = cursor_at_start(start);
+  const std::size_t first = cursor.depth();
+  for (;;) {
+    while (cursor.depth() - first < walk.depth())
+      if (const auto moved = cursor.step(); !moved || !*moved) return;
+    const Addr sp_before = cursor.sp();
+    if (!walk.step(cursor)) return;
+    if (cursor.sp() <= sp_before) break;
+    if (walk.run() != AddressWalk::Stop::unknown) return;
+  }
+  // Walks that always go up end; of others only the cursor knows when they come round.
+  while (!walk.is_full() && walk.step(cursor)) {
+  }
+}
+
+}  // namespace
+
+std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept {
+  AddressWalk walk(start, part, into);
+  if (walk.run() == AddressWalk::Stop::unknown) walk_by_cursor(walk, start);
+  return walk.found();
+}
+
+}  // namespace jitunwind
+
+/// Where jitunwind_backtrace() and libunwind's unw_backtrace() go on (backtrace_x86_64.S), which may be in another
+/// library.
+extern "C" [[gnu::visibility("default")]] int jitunwind_backtrace_from(void** addresses, int size, int callers_only,
+                                                                       jitunwind::Addr fp, jitunwind::Addr sp,
+                                                                       jitunwind::Addr pc) noexcept {
+  if (!addresses || size <= 0) return 0;
+  const jitunwind::WalkStart start{jitunwind::CodeAddress::returned_to(pc), sp, fp};
+  const auto part = callers_only ? jitunwind::WalkPart::callers : jitunwind::WalkPart::whole;
+  return static_cast<int>(jitunwind::walk_addresses(start, part, {addresses, static_cast<std::size_t>(size)}));
+}

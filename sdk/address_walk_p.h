@@ -1,0 +1,25 @@
+// A walk that keeps nothing of a frame but its address: pc, SP and frame pointer are enough for most rows.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "unwind_core/address.h"
+
+namespace jitunwind {
+
+/// Where such a walk begins.
+struct WalkStart {
+  CodeAddress address;
+  Addr sp = 0;
+  Addr fp = 0;
+  const void* ucontext = nullptr;  ///< that it is of; null: a frame of a caller of the walk's
+};
+
+enum class WalkPart { whole, callers };
+
+/// The addresses of the frame where the walk begins, unless its callers only are wanted, and of these, as many as fit.
+/// Returns how many. The same as Cursor::step() finds. Signal-safe, thread-safe.
+std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept;
+
+}  // namespace jitunwind

@@ -1,0 +1,121 @@
+// How to find a frame's caller when nothing but addresses is wanted: 16 bytes for each place in code that was walked
+// before.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "unwind_core/compact_row.h"
+#include "unwind_core/hash.h"
+
+namespace jitunwind {
+
+/// What a step needs of a row if pc, SP and the frame pointer are all that the walk keeps, in one word. The upper bits
+/// are a guess, which entry of the table the caller's is.
+class CallerRule {
+ public:
+  /// What besides registrations may change the answer.
+  enum class Source : unsigned {
+    none,
+    lasting,  ///< nothing: registered code, or a module that cannot be unloaded
+    module,   ///< the module
+  };
+
+  constexpr CallerRule() noexcept = default;
+  constexpr explicit CallerRule(std::uint64_t word) noexcept : word_(word) {}
+  /// Of code that has no caller: its return address would be below its SP, where none is.
+  static constexpr CallerRule outermost(Source source) noexcept {
+    return CallerRule(of(source) | std::uint64_t{1} << k_outermost_at | std::uint64_t{0xff} << k_ra_at);
+  }
+  /// `fp_slot`: of the frame pointer, in the row's layout.
+  constexpr CallerRule(const CompactRow& row, Source source, bool base_is_frame_pointer, std::size_t fp_slot) noexcept
+      : word_(of(source) | row.cfa_words | std::uint64_t{base_is_frame_pointer} << k_base_at |
+              std::uint64_t{row.slots[fp_slot]} << k_fp_at |
+              std::uint64_t{row.slots[CompactLayout::k_return_address]} << k_ra_at) {}
+
+  constexpr std::uint64_t word() const noexcept { return word_; }
+  constexpr Source source() const noexcept { return static_cast<Source>(word_ >> k_source_at & 3); }
+  constexpr bool is_outermost() const noexcept { return (word_ >> k_outermost_at & 1) != 0; }
+  constexpr bool base_is_frame_pointer() const noexcept { return (word_ >> k_base_at & 1) != 0; }
+  /// Bytes.
+  constexpr std::uint64_t cfa_offset() const noexcept { return (word_ & 0xffff) * CompactRow::k_word; }
+  constexpr std::uint64_t return_address_below_cfa() const noexcept { return byte_at(k_ra_at) * CompactRow::k_word; }
+  /// 0: the register is as it is in the caller.
+  constexpr std::uint64_t frame_pointer_below_cfa() const noexcept { return byte_at(k_fp_at) * CompactRow::k_word; }
+
+  constexpr std::size_t guess() const noexcept { return static_cast<std::size_t>(word_ >> k_guess_at); }
+  constexpr CallerRule with_guess(std::size_t entry) const noexcept {
+    return CallerRule((word_ & k_rule_mask) | std::uint64_t{entry} << k_guess_at);
+  }
+  constexpr std::uint64_t without_guess() const noexcept { return word_ & k_rule_mask; }
+
+ private:
+  static constexpr unsigned k_base_at = 16, k_fp_at = 17, k_ra_at = 25, k_source_at = 33, k_outermost_at = 35;
+  static constexpr unsigned k_guess_at = 48;
+  static constexpr std::uint64_t k_rule_mask = (std::uint64_t{1} << k_guess_at) - 1;
+
+  static constexpr std::uint64_t of(Source source) noexcept {
+    return std::uint64_t{static_cast<unsigned>(source)} << k_source_at;
+  }
+  constexpr std::uint64_t byte_at(unsigned bit) const noexcept { return word_ >> bit & 0xff; }
+
+  std::uint64_t word_ = 0;
+};
+
+/// Rules by address, four places for each, in memory that is touched where it is used. Thread-safe, signal-safe, nobody
+/// waits. Constant-initialised.
+///
+/// An entry is two words that are written and read without order: the rule, and the address under a cipher that the
+/// rule and its version make:  key = address ^ mix(rule, version).  mix is one-to-one in the version for each rule, so
+/// that under another version an entry never stands for its address. Two words that do not belong together stand for
+/// an address with probability 2^-64, as does an entry of another address under another version. An empty one stands
+/// for none in code: two words of zeros are for address 0.
+class CallerTable {
+ public:
+  static constexpr unsigned k_bits = 13;
+  static constexpr std::size_t k_ways = 4;
+  static constexpr std::size_t k_nowhere = ~std::size_t{0};
+
+  CallerRule rule(std::size_t entry) const noexcept {
+    return CallerRule(entries_[entry].rule.load(std::memory_order_relaxed));
+  }
+  bool holds(std::size_t entry, CallerRule rule, Addr at, std::uint64_t version) const noexcept {
+    return (entries_[entry].key.load(std::memory_order_relaxed) ^ mix(rule, version)) == at;
+  }
+  /// The first of the places where the address may be.
+  static constexpr std::size_t first_place(Addr at) noexcept { return table_place(at, k_bits - 2) * k_ways; }
+
+  void keep(Addr at, std::uint64_t version, CallerRule rule) noexcept {
+    std::size_t place = first_place(at);
+    const std::size_t last = place + k_ways - 1;
+    while (place < last && entries_[place].rule.load(std::memory_order_relaxed) != 0) ++place;
+    // All are taken: any of them, another one each time.
+    if (place == last) place = last - turns_.fetch_add(1, std::memory_order_relaxed) % k_ways;
+    entries_[place].rule.store(rule.without_guess(), std::memory_order_relaxed);
+    entries_[place].key.store(at ^ mix(rule, version), std::memory_order_relaxed);
+  }
+  /// `rule` as it was when the entry held.
+  void guess(std::size_t entry, CallerRule rule, std::size_t callers) noexcept {
+    entries_[entry].rule.store(rule.with_guess(callers).word(), std::memory_order_relaxed);
+  }
+
+ private:
+  struct Entry {
+    std::atomic<std::uint64_t> rule{0};
+    std::atomic<std::uint64_t> key{0};
+  };
+
+  /// One-to-one in `version`, as are rotations, odd factors and shifts that are added.
+  static constexpr std::uint64_t mix(CallerRule rule, std::uint64_t version) noexcept {
+    const std::uint64_t mixed = spread(rule.without_guess() ^ std::rotl(version, 40));
+    return mixed ^ mixed >> 32;
+  }
+
+  alignas(64) std::array<Entry, std::size_t{1} << k_bits> entries_{};
+  alignas(64) std::atomic<std::uint32_t> turns_{0};
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,137 @@
+// The program and what it needs by DT_NEEDED, directly and by way of others: those were loaded before it started and
+// are never unloaded, whatever dlclose() is called with (dlopen(3): reference counts of what was loaded at start-up
+// never fall to zero). What was preloaded or opened later is not among them.
+#include "unwind_core/lasting_modules_p.h"
+
+#include <link.h>
+#include <sys/auxv.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "unwind_core/page_p.h"
+
+namespace jitunwind {
+namespace {
+
+/// A loaded object as dl_iterate_phdr() tells of it.
+struct Object {
+  AddrRange range{};
+  std::string_view name{};  ///< by which others need it
+  const ElfW(Dyn) * dynamic = nullptr;
+  const char* strings = nullptr;
+  bool lasts = false;
+};
+
+/// More of them are looked up like others.
+constexpr std::size_t k_most = 512;
+
+class Collection {
+ public:
+  void add(const dl_phdr_info& info) noexcept {
+    if (count_ == k_most) return;
+    Object& object = objects_[count_++];
+    object = {};
+    object.range = {~Addr{0}, 0};
+    for (const ElfW(Phdr) & header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
+      const Addr begin = info.dlpi_addr + header.p_vaddr;
+      if (header.p_type == PT_DYNAMIC) object.dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
+      if (header.p_type != PT_LOAD || header.p_memsz == 0) continue;
+      object.range = {std::min(object.range.begin, page_of(begin)), std::max(object.range.end, begin + header.p_memsz)};
+    }
+    read_names(object, info);
+  }
+
+  /// `into` is sorted. Returns how many.
+  std::size_t lasting(std::span<AddrRange, k_most> into) noexcept {
+    const std::span<Object> all(objects_.data(), count_);
+    // The list of another namespace (dlmopen) begins with what may be closed.
+    if (all.empty() || !all[0].range.contains(::getauxval(AT_ENTRY))) return 0;
+    mark(all[0]);
+    const Addr kernels = ::getauxval(AT_SYSINFO_EHDR);
+    std::size_t found = 0;
+    for (const Object& object : all)
+      if (object.lasts || object.range.contains(kernels)) into[found++] = object.range;
+    std::sort(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(found),
+              [](const AddrRange& a, const AddrRange& b) { return a.begin < b.begin; });
+    return found;
+  }
+
+ private:
+  template <class Visit>
+  static void each_entry(const Object& object, ElfW(Sxword) tag, Visit visit) noexcept {
+    for (const ElfW(Dyn)* entry = object.dynamic; entry && entry->d_tag != DT_NULL; ++entry)
+      if (entry->d_tag == tag) visit(entry->d_un.d_val);
+  }
+
+  static void read_names(Object& object, const dl_phdr_info& info) noexcept {
+    // glibc has made it a run-time address, but where the section cannot be written (the kernel's object).
+    each_entry(object, DT_STRTAB, [&](Addr at) {
+      object.strings = reinterpret_cast<const char*>(at < info.dlpi_addr ? at + info.dlpi_addr : at);
+    });
+    if (!object.strings) object.dynamic = nullptr;
+    const std::string_view path = info.dlpi_name ? info.dlpi_name : "";
+    object.name = path.substr(path.rfind('/') + 1);
+    each_entry(object, DT_SONAME, [&](Addr offset) { object.name = object.strings + offset; });
+  }
+
+  /// The first of a name is the one that the dynamic linker takes for all who need it.
+  Object* by_name(std::string_view name) noexcept {
+    const std::span<Object> all(objects_.data(), count_);
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Object& o) { return o.name == name; });
+    return found == all.end() ? nullptr : &*found;
+  }
+
+  void mark(Object& first) noexcept {
+    std::size_t waiting = 0;
+    const auto take = [&](Object& object) {
+      if (object.lasts) return;
+      object.lasts = true;
+      to_visit_[waiting++] = &object;
+    };
+    take(first);
+    while (waiting != 0) {
+      const Object& object = *to_visit_[--waiting];
+      each_entry(object, DT_NEEDED, [&](Addr offset) {
+        if (Object* const needed = by_name(object.strings + offset)) take(*needed);
+      });
+    }
+  }
+
+  std::array<Object, k_most> objects_;
+  std::array<Object*, k_most> to_visit_;
+  std::size_t count_ = 0;
+};
+
+struct LastingModules {
+  std::array<AddrRange, k_most> ranges{};
+  std::atomic<std::size_t> count{0};
+};
+constinit LastingModules modules;
+
+int add_one(dl_phdr_info* info, std::size_t, void* collection) noexcept {
+  static_cast<Collection*>(collection)->add(*info);
+  return 0;
+}
+
+[[gnu::constructor]] void collect() {
+  static Collection collection;
+  ::dl_iterate_phdr(&add_one, &collection);
+  modules.count.store(collection.lasting(modules.ranges), std::memory_order_release);
+}
+
+}  // namespace
+
+AddrRange find_lasting_module(Addr at) noexcept {
+  const std::span<const AddrRange> all(modules.ranges.data(), modules.count.load(std::memory_order_acquire));
+  const auto behind =
+      std::upper_bound(all.begin(), all.end(), at, [](Addr wanted, const AddrRange& r) { return wanted < r.begin; });
+  return behind != all.begin() && (behind - 1)->contains(at) ? *(behind - 1) : AddrRange{};
+}
+
+}  // namespace jitunwind
