@@ -74,6 +74,8 @@ function(jitunwind_library name)
   set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                         LINK_DEPENDS ${map})
   target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic-functions)
+  # Never unmapped: what it told other copies, debuggers and the C++ run-time points into it.
+  target_link_options(${name}_shared PRIVATE -Wl,-z,nodelete)
   if(NOT JITUNWIND_SANITIZE)  # the sanitizers' own symbols are the program's to define
     target_link_options(${name}_shared PRIVATE -Wl,--no-undefined)
   endif()

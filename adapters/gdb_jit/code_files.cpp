@@ -15,6 +15,7 @@ void CodeFiles::close() noexcept {
   for (Files& files : files_) files.clear();
   where_.clear();
   by_address_.clear();
+  withdrawn_.clear();
   interface_.close();
 }
 
@@ -82,6 +83,9 @@ void CodeFiles::replace(Files old, std::unique_ptr<File> by) {
 }
 
 void CodeFiles::add(std::vector<std::unique_ptr<DebuggedProcedure>> procedures) {
+  for (auto& [info, procedure] : withdrawn_)
+    if (still_registered(procedure->key)) procedures.push_back(std::move(procedure));
+  withdrawn_.clear();
   std::sort(procedures.begin(), procedures.end(), [](const auto& a, const auto& b) { return key(*a) < key(*b); });
   for (std::size_t at = 0; at < procedures.size();) {
     const std::size_t count = std::min(procedures.size() - at, k_full);
@@ -100,27 +104,33 @@ void CodeFiles::add_file(std::unique_ptr<File> file) {
   for (const auto& other : merged)
     std::move(other->procedures.begin(), other->procedures.end(), std::back_inserter(file->procedures));
   enter(*file);
-  rewrite_marked();
+  rewrite_marked(false);
   replace(std::move(merged), std::move(file));
 }
 
-void CodeFiles::remove(std::span<unw_dyn_info_t* const> procedures) {
+bool CodeFiles::mark_files_of(std::span<unw_dyn_info_t* const> procedures) {
+  bool marked = false;
   for (const unw_dyn_info_t* info : procedures) {
     const auto found = where_.find(info);
-    if (found != where_.end()) found->second->is_outdated = true;
+    if (found == where_.end()) continue;
+    found->second->is_outdated = marked = true;
   }
-  rewrite_marked();
+  return marked;
 }
 
-void CodeFiles::remove_all_gone() {
-  for (Files& files : files_)
-    for (const auto& file : files)
+bool CodeFiles::mark_files_of_gone() {
+  bool marked = false;
+  for (Files& files : files_) {
+    for (const auto& file : files) {
       file->is_outdated = std::any_of(file->procedures.begin(), file->procedures.end(),
                                       [](const auto& procedure) { return !still_registered(procedure->key); });
-  rewrite_marked();
+      marked = marked || file->is_outdated;
+    }
+  }
+  return marked;
 }
 
-void CodeFiles::rewrite_marked() {
+void CodeFiles::rewrite_marked(bool withdraw) {
   Files outdated;
   for (Files& files : files_) {
     const auto rest = std::stable_partition(files.begin(), files.end(), [](const auto& f) { return !f->is_outdated; });
@@ -130,11 +140,16 @@ void CodeFiles::rewrite_marked() {
   for (auto& old : outdated) {
     auto file = std::make_unique<File>(interface_);
     for (auto& procedure : old->procedures) {
-      if (still_registered(procedure->key)) {
-        file->procedures.push_back(std::move(procedure));
-      } else {
+      const bool stays = still_registered(procedure->key);
+      if (withdraw || !stays) {
         where_.erase(procedure->info);
         by_address_.erase(key(*procedure));
+      }
+      if (!stays) continue;
+      if (withdraw) {
+        withdrawn_[procedure->info] = std::move(procedure);
+      } else {
+        file->procedures.push_back(std::move(procedure));
       }
     }
     enter(*file);

@@ -17,9 +17,9 @@
 namespace jitunwind {
 
 /// Files are merged as they come: at most one of each size (by powers of two) up to k_full procedures, so that n
-/// procedures make n / k_full files, and each is written some log2(k_full) times. One that loses procedures is written
-/// anew without them. One thread at a time. Functions that are not noexcept throw std::bad_alloc, and then all that may
-/// be called is close().
+/// procedures make n / k_full files, and each is written some log2(k_full) times. One that loses procedures goes, and
+/// what it still has comes back in a new one. One thread at a time. Functions that are not noexcept throw
+/// std::bad_alloc, and then all that may be called is close().
 class CodeFiles {
  public:
   CodeFiles(const Arch& arch, Tracer& tracer) : arch_(arch), tracer_(tracer), empty_file_(make_symbol_file(arch, {})) {}
@@ -27,14 +27,28 @@ class CodeFiles {
   void open() noexcept { interface_.open(empty_file_); }
   void close() noexcept;
 
-  bool contains(const unw_dyn_info_t* info) const { return where_.count(info) != 0; }
-  /// Takes them over. Precondition: contains() none of them.
+  bool contains(const unw_dyn_info_t* info) const { return where_.count(info) != 0 || withdrawn_.count(info) != 0; }
+  /// Takes them over, and what is withdrawn comes with them. Precondition: contains() none of them.
   void add(std::vector<std::unique_ptr<DebuggedProcedure>> procedures);
-  /// Those of them that are here and are not registered any more.
-  void remove(std::span<unw_dyn_info_t* const> procedures);
-  void remove_all_gone();
+
+  // Procedures that are here and not registered any more are gone when these return. Their file is written anew, or,
+  // where `may_wait()` is true, it goes and the others that it had are withdrawn: debuggers do not know them until they
+  // come with what is added next. It is asked only if there is something to remove.
+
+  template <class MayWait>
+  void remove(std::span<unw_dyn_info_t* const> procedures, MayWait may_wait) {
+    for (const unw_dyn_info_t* info : procedures) withdrawn_.erase(info);
+    if (mark_files_of(procedures)) rewrite_marked(may_wait());
+  }
+  template <class MayWait>
+  void remove_all_gone(MayWait may_wait) {
+    std::erase_if(withdrawn_, [](const auto& entry) { return !still_registered(entry.second->key); });
+    if (mark_files_of_gone()) rewrite_marked(may_wait());
+  }
 
   std::size_t procedures() const noexcept { return where_.size(); }
+  std::size_t withdrawn() const noexcept { return withdrawn_.size(); }
+  std::uint64_t stops() const noexcept { return interface_.stops(); }
   std::size_t files() const noexcept;
   std::size_t bytes() const noexcept;
 
@@ -70,7 +84,9 @@ class CodeFiles {
   void mark_file_around(const DebuggedProcedure& procedure);
   void replace(Files old, std::unique_ptr<File> by);
   void publish(std::unique_ptr<File> file);
-  void rewrite_marked();
+  bool mark_files_of(std::span<unw_dyn_info_t* const> procedures);
+  bool mark_files_of_gone();
+  void rewrite_marked(bool withdraw);
 
   const Arch& arch_;
   Tracer& tracer_;
@@ -79,6 +95,7 @@ class CodeFiles {
   std::array<Files, k_sizes> files_;
   std::unordered_map<const unw_dyn_info_t*, File*> where_;
   std::map<Key, File*> by_address_;
+  std::unordered_map<const unw_dyn_info_t*, std::unique_ptr<DebuggedProcedure>> withdrawn_;
 };
 
 }  // namespace jitunwind

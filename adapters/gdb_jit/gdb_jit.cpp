@@ -1,13 +1,7 @@
 #include "adapters/gdb_jit/gdb_jit.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <new>
 #include <optional>
 #include <unordered_set>
@@ -15,6 +9,9 @@
 #include <vector>
 
 #include "adapters/gdb_jit/code_files_p.h"
+#include "adapters/gdb_jit/late_call_p.h"
+#include "adapters/gdb_jit/stop_budget_p.h"
+#include "adapters/gdb_jit/tracer_p.h"
 #include "dyn_info/directives.h"
 #include "dyn_info/environment_p.h"
 #include "dyn_info/observers_p.h"
@@ -23,38 +20,6 @@
 
 namespace jitunwind {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using namespace std::chrono_literals;
-
-/// How often, and for how much of the time, debuggers may stop the process: so many times whatever it takes, and more
-/// while it takes no more than a fifth of the time, and what was saved up of both.
-class StopBudget {
- public:
-  bool is_spent() const noexcept { return time_ <= 0ns && stops_ < k_between_stops; }
-  void refill() noexcept {
-    const auto passed = Clock::now() - refilled_;
-    refilled_ += passed;
-    time_ = std::min(time_ + passed / 5, k_most_time);
-    stops_ = std::min(stops_ + passed, k_most_stops);
-  }
-  void spend(Clock::duration time) noexcept {
-    time_ -= time;
-    stops_ = std::max(stops_ - k_between_stops, Clock::duration(0));
-  }
-  void restore() noexcept {
-    time_ = k_most_time;
-    stops_ = k_most_stops;
-  }
-
- private:
-  static constexpr Clock::duration k_most_time = 400ms;
-  static constexpr Clock::duration k_between_stops = 30ms;
-  static constexpr Clock::duration k_most_stops = 100 * k_between_stops;
-  Clock::duration time_ = k_most_time;
-  Clock::duration stops_ = k_most_stops;  // as the time in which there may be one each 30 ms
-  Clock::time_point refilled_ = Clock::now();
-};
 
 class CfiCollector final : public FdeReceiver {
  public:
@@ -93,50 +58,44 @@ class GdbJit final : public RegistryObserver {
 
   void registered(std::span<const RegisteredProcedure> procedures) noexcept override {
     change([&] {
+      const bool waits = may_wait(procedures.size());
       waiting_.insert(waiting_.end(), procedures.begin(), procedures.end());
-      budget_.refill();
-      if (!may_wait()) publish();
+      if (!waits) publish();
     });
   }
   void cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept override {
-    change([&] {
-      forget_waiting();
-      files_.remove(procedures);
-    });
+    change([&] { files_.remove(procedures, [&] { return may_wait(0); }); });
   }
   void retired() noexcept override {
-    change([&] {
-      forget_waiting();
-      files_.remove_all_gone();
-    });
+    change([&] { files_.remove_all_gone([&] { return may_wait(0); }); });
   }
 
   void flush() noexcept {
     change([&] {
-      if (observers.some_retired.load(std::memory_order_acquire)) files_.remove_all_gone();
+      if (observers.some_retired.load(std::memory_order_acquire)) files_.remove_all_gone([] { return false; });
       publish();
     });
   }
 
   void report(GdbStatistics& statistics) const noexcept {
     statistics.procedures = files_.procedures();
-    statistics.waiting = waiting_.size();
+    statistics.waiting = files_.withdrawn() + waiting();
     statistics.files = files_.files();
     statistics.bytes = files_.bytes();
     statistics.refused = refused_;
     statistics.latest_refusal = latest_refusal_;
   }
 
-  /// Ends with the thread that waits.
-  void wait_is_over() noexcept { waiter_process_ = 0; }
-  bool has_waiting() const noexcept { return !waiting_.empty(); }
+  LateCall& late_call() noexcept { return late_call_; }
+  bool has_waiting() const noexcept { return !waiting_.empty() || files_.withdrawn() != 0; }
 
  private:
   static constexpr std::size_t k_most_waiting = 4096;
 
   template <class Change>
   void change(Change change) noexcept {
-    const auto begin = Clock::now();
+    const auto begin = StopBudget::Clock::now();
+    const std::uint64_t stops = files_.stops();
     try {
       change();
     } catch (const std::bad_alloc&) {
@@ -144,7 +103,8 @@ class GdbJit final : public RegistryObserver {
       close();
       files_.open();
     }
-    budget_.spend(Clock::now() - begin);
+    if (files_.stops() != stops)
+      budget_.spend(StopBudget::Clock::now() - begin, static_cast<unsigned>(files_.stops() - stops));
   }
 
   void refuse(const Error& error) noexcept {
@@ -152,24 +112,20 @@ class GdbJit final : public RegistryObserver {
     latest_refusal_ = error;
   }
 
-  bool may_wait() noexcept {
-    if (!budget_.is_spent() || waiting_.size() >= k_most_waiting) return false;
-    if (tracer_.kind() != TracerKind::none) return start_waiter();
-    budget_.restore();
-    return false;
-  }
+  /// May changes be handed on later, and will they be? `more`: procedures to be registered.
+  bool may_wait(std::size_t more) noexcept;
 
-  bool start_waiter() noexcept;
-
-  void forget_waiting() noexcept {
-    std::erase_if(waiting_, [](const RegisteredProcedure& p) { return !still_registered(p.key); });
+  std::size_t waiting() const noexcept {
+    return static_cast<std::size_t>(
+        std::count_if(waiting_.begin(), waiting_.end(), [](const auto& p) { return still_registered(p.key); }));
   }
 
   void publish() {
     std::vector<std::unique_ptr<DebuggedProcedure>> described;
     std::unordered_set<const unw_dyn_info_t*> seen;
     for (const RegisteredProcedure& procedure : std::exchange(waiting_, {})) {
-      if (files_.contains(procedure.info) || !seen.insert(procedure.info).second) continue;
+      if (!still_registered(procedure.key) || files_.contains(procedure.info) || !seen.insert(procedure.info).second)
+        continue;
       if (auto known = describe(procedure)) described.push_back(std::move(known));
     }
     files_.add(std::move(described));
@@ -198,7 +154,7 @@ class GdbJit final : public RegistryObserver {
   CodeFiles files_;
   std::vector<RegisteredProcedure> waiting_;
   StopBudget budget_;
-  pid_t waiter_process_ = 0;  // has a thread that hands on what waits
+  LateCall late_call_;
   std::uint64_t refused_ = 0;
   Error latest_refusal_{};
 };
@@ -210,29 +166,33 @@ GdbJit* gdb_jit = nullptr;
 alignas(GdbJit) std::byte gdb_jit_memory[sizeof(GdbJit)];
 constinit bool is_attached = false;
 
-void* wait_and_flush(void*) {
-  const timespec time{0, std::chrono::nanoseconds(30ms).count()};
-  nanosleep(&time, nullptr);
+void hand_on_what_waits() {
   const WritingScope writing;
   const ObserversScope scope;
-  gdb_jit->wait_is_over();
+  gdb_jit->late_call().is_over();
   if (is_attached && gdb_jit->has_waiting()) gdb_jit->flush();
-  return nullptr;
 }
 
-/// A thread that runs once, so that what comes last does not wait for ever. True: there is one, in this process.
-bool GdbJit::start_waiter() noexcept {
-  if (waiter_process_ == ::getpid()) return true;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const bool started = pthread_create(&thread, nullptr, wait_and_flush, nullptr) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!started) return false;
-  pthread_detach(thread);
-  waiter_process_ = ::getpid();
-  return true;
+bool GdbJit::may_wait(std::size_t more) noexcept {
+  if (!budget_.is_spent() || waiting_.size() + more > k_most_waiting) return false;
+  if (!has_waiting() && budget_.has_rested()) return false;
+  if (tracer_.kind() != TracerKind::none) return late_call_.start(budget_.rest(), hand_on_what_waits);
+  budget_.restore();
+  return false;
+}
+
+/// The code may be unmapped after this, or the process ends; what is registered from here on nobody hears of. Later
+/// than destructors of static objects, which cancel.
+[[gnu::destructor(101)]] void leave() {
+  // exit() in a handler that interrupted a change on its own thread.
+  if (WritingScope::active() || gdb_jit == nullptr) return;
+  {
+    const WritingScope writing;
+    const ObserversScope scope;
+    gdb_jit->late_call().stop();
+  }
+  gdb_jit->late_call().join();
+  (void)detach_gdb();
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ namespace jitunwind {
 ///
 /// Without a debugger each procedure is known before its registration returns, so that a debugger may come at any time.
 /// Under a debugger, which stops the process for every file that it is told of, the same is true until there were many
-/// of these stops and they have taken a while; then procedures are handed on together, some 30 ms later. Cancel returns
-/// when no debugger knows the procedure any more. What was retired goes with the next change of the registry, or by
-/// flush_gdb().
+/// of these stops and they have taken a while; then it is true of the first of a batch, and the others are handed on
+/// together some 30 ms later. Cancel returns when no debugger knows the procedure any more. What was retired goes with
+/// the next change of the registry, or by flush_gdb().
 Status attach_gdb() noexcept;
 /// Debuggers forget what they were told. Does nothing where it is not attached.
 Status detach_gdb() noexcept;

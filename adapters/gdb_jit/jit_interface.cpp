@@ -100,7 +100,8 @@ void JitInterface::remove(jit_code_entry& entry) noexcept {
   tell(k_unregister, entry);
 }
 
-void JitInterface::tell(std::uint32_t action, jit_code_entry& entry) const noexcept {
+void JitInterface::tell(std::uint32_t action, jit_code_entry& entry) noexcept {
+  ++stops_;
   descriptor_->relevant_entry = &entry;
   descriptor_->action_flag = action;
   breakpoint_();

@@ -46,15 +46,19 @@ class JitInterface {
   void add(jit_code_entry& entry) noexcept;
   void remove(jit_code_entry& entry) noexcept;
 
+  /// How often a debugger has been told, in all.
+  std::uint64_t stops() const noexcept { return stops_; }
+
  private:
   void find() noexcept;
-  void tell(std::uint32_t action, jit_code_entry& entry) const noexcept;
+  void tell(std::uint32_t action, jit_code_entry& entry) noexcept;
 
   jit_descriptor* descriptor_ = nullptr;
   void (*breakpoint_)() = nullptr;
   WriterLock* lock_ = nullptr;  // of all copies of this library that use the descriptor
   jit_code_entry first_{};
   jit_code_entry last_{};
+  std::uint64_t stops_ = 0;
 };
 
 }  // namespace jitunwind

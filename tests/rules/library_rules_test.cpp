@@ -84,6 +84,11 @@ TEST(LibraryRules, SonamesAreTheMajorVersion) {
 
 // The first access to a thread-local of another model may allocate; the loader's surplus for libraries that are loaded
 // late is small.
+TEST(LibraryRules, LibraryStaysLoaded) {
+  const std::string dynamic = rules::output_of("readelf -dW '" + std::string(JITUNWIND_SHARED) + "'");
+  EXPECT_TRUE(std::regex_search(dynamic, std::regex("FLAGS_1.* NODELETE"))) << dynamic;
+}
+
 TEST(LibraryRules, ThreadLocalsAreInitialExecAndSmall) {
   const std::string file = JITUNWIND_SHARED;
   const std::string relocations = rules::output_of("readelf -rW '" + file + "'");

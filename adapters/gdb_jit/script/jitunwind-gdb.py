@@ -38,32 +38,49 @@ def _read(address, size):
     return bytes(gdb.selected_inferior().read_memory(address, size))
 
 
+def _complain(text):
+    gdb.write('jitunwind: %s\n' % text, gdb.STDERR)
+
+
+def _sections(name):
+    """Where sections of this name are in memory."""
+    text = gdb.execute('maintenance info sections -all-objects ' + name, to_string=True)
+    found = re.findall(r'(0x[0-9a-f]+)->0x[0-9a-f]+ at .*: ' + re.escape(name), text)
+    return sorted({int(address, 16) for address in found})
+
+
 class _Lists:
     """All lists of the process: each copy of the library has an ELF note that leads to its own."""
 
     def __init__(self):
-        self._known = {}  # of a program space: its lists
+        self._known, self._headers = {}, {}  # of an inferior: its lists; its modules' .eh_frame_hdr
         gdb.events.new_objfile.connect(self._changed)
-        gdb.events.exited.connect(lambda event: self._known.clear())
+        gdb.events.exited.connect(lambda event: self._forget())
         if hasattr(gdb.events, 'free_objfile'):
             gdb.events.free_objfile.connect(self._changed)
 
     def _changed(self, event):
         if not (getattr(event, 'new_objfile', None) or event.objfile).filename.startswith('<'):
-            self._known.clear()
+            self._forget()
+
+    def _forget(self):
+        self._known.clear()
+        self._headers.clear()
+
+    @staticmethod
+    def _inferior():
+        return gdb.selected_inferior().num, gdb.selected_inferior().pid
 
     def all(self):
-        key = gdb.selected_inferior().num, gdb.selected_inferior().pid
+        key = self._inferior()
         if key not in self._known:
-            self._known[key] = [process.ProcedureList(_read, head) for head in self._heads()]
+            self._known[key] = [process.ProcedureList(_read, head, _complain) for head in self._heads()]
         return self._known[key]
 
     @staticmethod
     def _heads():
         heads = set()
-        sections = gdb.execute('maintenance info sections -all-objects .note.unwdyn', to_string=True)
-        for address in re.findall(r'(0x[0-9a-f]+)->0x[0-9a-f]+ at .*: \.note\.unwdyn', sections):
-            note = int(address, 16)
+        for note in _sections('.note.unwdyn'):
             try:
                 # sizes of the name and of the rest, type, name; layout, word size, distance of the head
                 if _read(note, 28) == struct.pack('<III8sII', 7, 16, 1, b'UNWDYN', 1, 8):
@@ -80,6 +97,23 @@ class _Lists:
                 continue
             if found is not None:
                 return found
+        return None
+
+    def find_code(self, arch, pc):
+        """What ALIAS leads to: a procedure, or the row of a module's code, or None."""
+        found = self.find(pc)
+        if found is not None:
+            return found
+        key = self._inferior()
+        if key not in self._headers:
+            self._headers[key] = _sections('.eh_frame_hdr')
+        for header in self._headers[key]:
+            try:
+                fde = cfi.find_fde_by_header(_read, header, pc)
+            except (gdb.error, cfi.CfiError):
+                continue  # another module's
+            if fde is not None:
+                return fde.row(arch, pc)
         return None
 
 
@@ -114,7 +148,8 @@ class _Unwinder(gdb.unwinder.Unwinder):
         exact = frame.level() == 0 or last is not None and last[0] == frame.level() - 1 and self._is_sigreturn(last[1])
         at = pc if exact else pc - 1
         procedure = _lists.find(at)
-        row = None if procedure is None else procedure.row(arch, at - at % arch.unit, _lists.find)
+        row = None if procedure is None else \
+            procedure.row(arch, at - at % arch.unit, lambda address: _lists.find_code(arch, address))
         return None if row is None else self._apply(frame, arch, procedure, row)
 
     def _is_sigreturn(self, pc):

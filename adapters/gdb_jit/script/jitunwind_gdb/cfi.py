@@ -3,6 +3,11 @@
 from .rows import Row
 
 
+# Of what may be no CFI at all: more would take long.
+_MAX_LEB_BYTES = 16
+_MAX_AUGMENTATION = 16
+
+
 class CfiError(Exception):
     pass
 
@@ -29,13 +34,13 @@ class _Bytes:
         return int.from_bytes(self.take(size), 'little', signed=signed)
 
     def uleb(self):
-        value = shift = 0
-        while True:
+        value = 0
+        for shift in range(0, 7 * _MAX_LEB_BYTES, 7):
             byte = self.number(1)
             value |= (byte & 0x7f) << shift
-            shift += 7
             if byte < 0x80:
                 return value
+        raise CfiError('number is too long')
 
     def sleb(self):
         at = self.at
@@ -82,6 +87,8 @@ class _Cie:
             byte = entry.take(1)
             if byte == b'\0':
                 break
+            if len(augmentation) == _MAX_AUGMENTATION:
+                raise CfiError('augmentation')
             augmentation += byte
         if version == 4:
             entry.take(2)
@@ -220,6 +227,19 @@ def find_fde(read, procedure, pc):
         return None
     fde = Fde(read, (procedure.segbase + member(2 * low - 1)) & ((1 << 64) - 1), procedure.gp)
     return fde if fde.begin <= pc < fde.end else None
+
+
+def find_fde_by_header(read, header, pc):
+    """By a module's .eh_frame_hdr at this address, as linkers write it: a table of 32-bit distances. None: not there."""
+    version, frames, counts, table = read(header, 4)
+    if (version, counts, table) != (1, 0x03, 0x3b) or frames & 0x0f not in (0x03, 0x0b):
+        raise CfiError('.eh_frame_hdr')
+    count = int.from_bytes(read(header + 8, 4), 'little')
+
+    class Table:  # as a procedure in table format has it
+        format, begin, segbase, words, table, gp = 2, None, header, count, header + 12, 0
+
+    return find_fde(read, Table, pc)
 
 
 _MASK = (1 << 64) - 1

@@ -6,7 +6,9 @@ import struct
 from . import cfi
 from .directives import MAX_OPS, MAX_REGIONS, STOP, DirectiveError, Op, Region, directive_row
 
-_MAX_PROCEDURES = 1 << 22
+# Memory may be damaged, or never have been a list: bounds of what is read of it.
+_MAX_PROCEDURES = 1 << 20
+_MAX_OPS_OF_PROCEDURE = 1 << 17
 
 
 class Procedure:
@@ -30,12 +32,15 @@ class Procedure:
         return found.split(b'\0')[0].decode(errors='backslashreplace') or None
 
     def regions(self):
-        found, address = [], self.table  # the union's last word: pi.regions, ti.table_data
+        found, address, ops = [], self.table, 0  # the union's last word: pi.regions, ti.table_data
         while address:
             if len(found) == MAX_REGIONS:
                 raise DirectiveError('E_CYCLE')
             following, count, allocated = struct.unpack('<QiI', self.read(address, 16))
             found.append(Region(count, list(self._ops(address + 16, min(allocated, MAX_OPS)))))
+            ops += len(found[-1].ops)
+            if ops > _MAX_OPS_OF_PROCEDURE:
+                raise DirectiveError('E_CYCLE')
             address = following
         return found
 
@@ -65,24 +70,34 @@ class Procedure:
 
 
 class ProcedureList:
-    """The procedures of one head, newest first, kept until the head's generation says that they changed."""
+    """The procedures of one head, newest first, kept until the head's generation says that they changed. `complain(text)`
+    is told once what is wrong with a list."""
 
-    def __init__(self, read, head):
-        self.read, self.head, self.generation, self.procedures = read, head, None, []
+    def __init__(self, read, head, complain):
+        self.read, self.head, self.complain, self.generation, self.procedures = read, head, complain, None, []
 
     def refresh(self):
         _, generation, address = struct.unpack('<IIQ', self.read(self.head, 16))
         if generation == self.generation:
             return
-        self.procedures = []
-        while address and len(self.procedures) < _MAX_PROCEDURES:
+        self.generation, self.procedures = generation, []
+        seen = set()
+        while address:
+            what = 'comes back to' if address in seen else 'is too long at' if len(seen) == _MAX_PROCEDURES else None
             try:
                 procedure = Procedure(self.read, address)
             except Exception:
+                what = what or 'cannot be read at'
+            if what:
+                self.complain('the list of registered procedures at %#x %s %#x: %d are known' %
+                              (self.head, what, address, len(seen)))
                 break  # what is in front of it stays known
+            seen.add(address)
             self.procedures.append(procedure)
             address = procedure.next
-        self.generation = generation
+        self._sort()
+
+    def _sort(self):
         order = sorted(range(len(self.procedures)), key=lambda i: (self.procedures[i].begin, i))
         self._order = order
         self._begins = [self.procedures[i].begin for i in order]

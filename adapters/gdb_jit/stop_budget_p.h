@@ -1,0 +1,56 @@
+// How often a debugger may stop the process.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace jitunwind {
+
+/// So many stops whatever they take, and more while they take no more than a fifth of the time, and what was saved up
+/// of both. When that is spent, one change still goes at once where there was none for a while: rest().
+class StopBudget {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  bool is_spent() noexcept {
+    refill();
+    return time_ <= Clock::duration(0) && stops_ < k_between_stops;
+  }
+  /// After a change that stopped the process.
+  void spend(Clock::duration time, unsigned stops) noexcept {
+    time_ = std::max(time_ - time, -k_most_time);
+    stops_ = std::max(stops_ - stops * k_between_stops, Clock::duration(0));
+    rest_ = std::clamp(time, k_least_rest, k_most_rest);
+    rested_at_ = Clock::now() + rest_;
+  }
+  void restore() noexcept {
+    time_ = k_most_time;
+    stops_ = k_most_stops;
+  }
+  /// How long changes are collected: as long as the latest took, since the process is to run half of the time.
+  Clock::duration rest() const noexcept { return rest_; }
+  bool has_rested() const noexcept { return Clock::now() >= rested_at_; }
+
+ private:
+  static constexpr Clock::duration k_most_time = std::chrono::milliseconds(400);
+  static constexpr Clock::duration k_between_stops = std::chrono::milliseconds(15);
+  static constexpr Clock::duration k_most_stops = 100 * k_between_stops;
+  static constexpr Clock::duration k_least_rest = std::chrono::milliseconds(30);
+  static constexpr Clock::duration k_most_rest = std::chrono::seconds(1);
+
+  void refill() noexcept {
+    const Clock::time_point now = Clock::now();
+    const Clock::duration passed = now - std::exchange(refilled_, now);
+    time_ = std::min(time_ + passed / 5, k_most_time);
+    stops_ = std::min(stops_ + passed, k_most_stops);
+  }
+
+  Clock::duration time_ = k_most_time;
+  Clock::duration stops_ = k_most_stops;  // as the time in which there may be one each 15 ms
+  Clock::duration rest_ = k_least_rest;
+  Clock::time_point refilled_ = Clock::now();
+  Clock::time_point rested_at_{};
+};
+
+}  // namespace jitunwind

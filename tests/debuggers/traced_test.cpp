@@ -1,0 +1,213 @@
+// What debuggers are told of while one is there: what is registered comes together, nothing that is gone stays.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "adapters/gdb_jit/gdb_jit.h"
+#include "adapters/gdb_jit/tracer_p.h"
+#include "tests/debuggers/read_files.h"
+
+namespace {
+
+using namespace debuggers_test;
+using namespace jitunwind;
+
+/// A debugger of this name that never stops the process, and stops.
+int trace(pid_t child, const char* name) {
+  ::prctl(PR_SET_NAME, name);
+  for (int status = 0;;) {
+    if (::waitpid(child, &status, __WALL) != child) return -1;
+    if (!WIFSTOPPED(status)) return status;
+    const int signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
+    ::ptrace(PTRACE_CONT, child, 0, signal);
+  }
+}
+
+/// Runs it in a child that is traced from here, which has what GoogleTest says of it as its exit status.
+void traced_by(const char* name, const std::function<void()>& run) {
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    char byte;
+    if (::read(go[0], &byte, 1) != 1) ::_exit(3);
+    run();
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  ASSERT_EQ(::ptrace(PTRACE_SEIZE, child, 0, 0), 0);
+  ASSERT_EQ(::write(go[1], "", 1), 1);
+  EXPECT_EQ(trace(child, name), 0);
+  ::close(go[0]);
+  ::close(go[1]);
+}
+
+std::unique_ptr<Procedure> make(std::size_t i) {
+  return std::make_unique<Procedure>(k_code + 64 * i, 40, "p" + std::to_string(i));
+}
+
+using Procedures = std::vector<std::unique_ptr<Procedure>>;
+
+/// So many one by one that some wait.
+void register_until_some_wait(Procedures& all) {
+  while (gdb_statistics().waiting == 0) {
+    all.push_back(make(all.size()));
+    ASSERT_TRUE(register_procedure(all.back()->info()));
+  }
+}
+
+Symbols registered(const Procedures& all) {
+  Symbols symbols;
+  for (const auto& procedure : all) {
+    if (procedure != nullptr) procedure->add_to(symbols);
+  }
+  return symbols;
+}
+
+std::size_t threads() {
+  std::size_t count = 0;
+  DIR* const folder = ::opendir("/proc/self/task");
+  while (const dirent* entry = ::readdir(folder)) count += entry->d_name[0] != '.' ? 1u : 0u;
+  ::closedir(folder);
+  return count;
+}
+
+TEST(Traced, TheTracerIsFound) {
+  EXPECT_EQ(find_tracer(), TracerKind::none);
+  traced_by("gdb", [] { EXPECT_EQ(find_tracer(), TracerKind::gdb); });
+  traced_by("gdbserver", [] { EXPECT_EQ(find_tracer(), TracerKind::gdb); });
+  traced_by("lldb-server", [] { EXPECT_EQ(find_tracer(), TracerKind::other); });
+}
+
+TEST(Traced, ManyAreHandedOnTogether) {
+  for (const char* const name : {"gdb", "lldb-server"}) {
+    traced_by(name, [] {
+      ASSERT_TRUE(attach_gdb());
+      Procedures all;
+      register_until_some_wait(all);
+      EXPECT_LT(gdb_statistics().procedures, all.size());
+      ASSERT_TRUE(flush_gdb());
+      EXPECT_EQ(gdb_statistics().waiting, 0u);
+      EXPECT_EQ(debugger_reads(), registered(all));
+      // And without being asked.
+      register_until_some_wait(all);
+      while (gdb_statistics().waiting != 0) ::sched_yield();
+      EXPECT_EQ(debugger_reads(), registered(all));
+    });
+  }
+}
+
+TEST(Traced, TheFirstAfterARestIsKnownAtOnce) {
+  traced_by("gdb", [] {
+    ASSERT_TRUE(attach_gdb());
+    Procedures all;
+    register_until_some_wait(all);
+    for (bool known = false; !known;) {
+      while (gdb_statistics().waiting != 0) ::sched_yield();
+      all.push_back(make(all.size()));
+      ASSERT_TRUE(register_procedure(all.back()->info()));
+      known = gdb_statistics().waiting == 0;
+    }
+    EXPECT_EQ(debugger_reads(), registered(all));
+  });
+}
+
+TEST(Traced, WhatIsGoneIsForgottenAtOnceAndTheRestComesBack) {
+  for (const char* const name : {"gdb", "lldb-server"}) {
+    traced_by(name, [] {
+      ASSERT_TRUE(attach_gdb());
+      Procedures all;
+      for (std::size_t i = 0; i < 5000; ++i) {
+        all.push_back(make(i));
+        ASSERT_TRUE(register_procedure(all.back()->info()));
+      }
+      std::mt19937 random(5);
+      std::size_t some_waited = 0;
+      for (std::size_t step = 0; step < 4000; ++step) {
+        auto& procedure = all[random() % all.size()];
+        if (procedure == nullptr) {
+          procedure = make(static_cast<std::size_t>(&procedure - all.data()));
+          ASSERT_TRUE(register_procedure(procedure->info()));
+        } else {
+          ASSERT_TRUE(cancel_procedure(procedure->info()));
+          procedure = nullptr;
+        }
+        const GdbStatistics statistics = gdb_statistics();
+        some_waited += statistics.waiting != 0 ? 1u : 0u;
+        if (step % 100 != 0) continue;
+        const Symbols wanted = registered(all);
+        for (const auto& [at, known] : debugger_reads()) {
+          const auto found = wanted.find(at);
+          ASSERT_TRUE(found != wanted.end() && found->second == known) << known.name << " is gone, step " << step;
+        }
+      }
+      EXPECT_GT(some_waited, 100u);
+      ASSERT_TRUE(flush_gdb());
+      EXPECT_EQ(debugger_reads(), registered(all));
+      for (auto& procedure : all) {
+        if (procedure == nullptr) continue;
+        ASSERT_TRUE(cancel_procedure(procedure->info()));
+      }
+      EXPECT_EQ(debugger_reads(), Symbols());
+      EXPECT_TRUE(detach_gdb());
+    });
+  }
+}
+
+TEST(Traced, RetiredOnesDoNotComeBack) {
+  traced_by("gdb", [] {
+    ASSERT_TRUE(attach_gdb());
+    Procedures all;
+    register_until_some_wait(all);
+    ASSERT_TRUE(flush_gdb());
+    register_until_some_wait(all);
+    // This withdraws the others of its file, some of which are retired then.
+    while (gdb_statistics().waiting < 50 && all.size() > 60) {
+      ASSERT_TRUE(cancel_procedure(all.back()->info()));
+      all.pop_back();
+    }
+    for (std::size_t i = 0; i < all.size(); i += 2) {
+      unw_dyn_info_t* const one[] = {all[i]->info()};
+      ASSERT_TRUE(retire_procedures(one));
+    }
+    Procedures left;
+    for (std::size_t i = 1; i < all.size(); i += 2) left.push_back(std::move(all[i]));
+    ASSERT_TRUE(flush_gdb());
+    EXPECT_EQ(debugger_reads(), registered(left));
+  });
+}
+
+#if defined(DEBUGGED_PLUGIN)
+// A library with a copy of its own of ours, which uses this program's list, goes while procedures wait.
+TEST(Traced, NothingOfALibraryThatGoesStays) {
+  traced_by("gdb", [] {
+    ::setenv("JITUNWIND_ATTACH", "gdb", 1);
+    void* const plugin = ::dlopen(DEBUGGED_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(plugin, nullptr) << ::dlerror();
+    const auto code =
+        reinterpret_cast<void (*(*)(const char*, const char*, void (*)()))()>(::dlsym(plugin, "plugin_code"));
+    ASSERT_NE(code, nullptr);
+    while (threads() == 1) ASSERT_NE(code("registers", "plugin", [] {}), nullptr);
+    EXPECT_NE(__jit_debug_descriptor.first_entry, nullptr);
+    ASSERT_EQ(::dlclose(plugin), 0);
+    EXPECT_EQ(::dlopen(DEBUGGED_PLUGIN, RTLD_NOW | RTLD_NOLOAD), nullptr) << "it is still here: nothing was tried";
+    EXPECT_EQ(threads(), 1u);
+    EXPECT_EQ(__jit_debug_descriptor.first_entry, nullptr);
+  });
+}
+#endif
+
+}  // namespace
