@@ -41,14 +41,17 @@ foreach(adapter IN ITEMS system_unwinder gdb_jit)
           ${headers} PATTERN include EXCLUDE)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter}/include/ DESTINATION ${include_dir} ${headers})
 endforeach()
-if(TARGET jitunwind_asmjit)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit DESTINATION ${include_dir}/jitunwind/adapters
+foreach(adapter IN ITEMS asmjit llvm_orc)
+  if(NOT TARGET jitunwind_${adapter})
+    continue()
+  endif()
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter} DESTINATION ${include_dir}/jitunwind/adapters
           ${headers} PATTERN include EXCLUDE)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit/include/ DESTINATION ${include_dir} ${headers})
-  set_target_properties(jitunwind_asmjit PROPERTIES EXPORT_NAME asmjit OUTPUT_NAME jitunwind-asmjit)
-  install(TARGETS jitunwind_asmjit EXPORT jitunwind-asmjit)
-  install(EXPORT jitunwind-asmjit NAMESPACE jitunwind:: DESTINATION ${package_dir})
-endif()
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter}/include/ DESTINATION ${include_dir} ${headers})
+  set_target_properties(jitunwind_${adapter} PROPERTIES EXPORT_NAME ${adapter} OUTPUT_NAME jitunwind-${adapter})
+  install(TARGETS jitunwind_${adapter} EXPORT jitunwind-${adapter})
+  install(EXPORT jitunwind-${adapter} NAMESPACE jitunwind:: DESTINATION ${package_dir})
+endforeach()
 
 # The script by which GDB walks and names registered procedures. GDB looks for it beside the library, and in its own folder
 # for what is installed below /usr; the latter it trusts.
@@ -90,8 +93,9 @@ install(FILES ${generated}/jitunwind-config.cmake ${generated}/jitunwind-config-
 
 file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_dir} /)
 string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
-foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-eh jitunwind-asmjit)
-  if(module STREQUAL jitunwind-asmjit AND NOT TARGET jitunwind_asmjit)
+foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-eh jitunwind-asmjit jitunwind-llvm_orc)
+  string(REPLACE - _ target ${module})
+  if(NOT TARGET ${target} AND NOT TARGET ${target}_static)
     continue()
   endif()
   set(PKGCONFIG_MODULE ${module})  # the name that some of them share

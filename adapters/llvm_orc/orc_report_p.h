@@ -1,0 +1,20 @@
+// What both linkers share: an object is registered, and whoever wants to hear of its functions without call frame
+// information does.
+#pragma once
+
+#include <llvm/Support/Error.h>
+
+#include <string>
+
+#include "adapters/llvm_orc/orc_options.h"
+#include "builders/object_registration.h"
+
+namespace jitunwind {
+
+/// Error: a sentence with object, place and reason. Throws nothing.
+llvm::Expected<ObjectRegistration> register_orc_object(const ObjectCode& code, const std::string& name,
+                                                       const OrcOptions& options) noexcept;
+
+llvm::Error orc_error(const std::string& what);
+
+}  // namespace jitunwind

@@ -1,0 +1,126 @@
+// An LLJIT whose code is registered, and programs in LLVM's assembly language for it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <jitunwind/llvm_orc.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace jitunwind::test {
+
+/// End the program with LLVM's message if there is one.
+void or_exit(llvm::Error error);
+template <class T>
+T or_exit(llvm::Expected<T> value) {
+  or_exit(value.takeError());
+  return std::move(*value);
+}
+
+enum class Linker : std::uint8_t { jitlink, rtdyld };
+
+class OrcJit {
+ public:
+  using Builder = std::function<void(llvm::orc::LLJITBuilder&)>;
+  explicit OrcJit(Linker linker = Linker::jitlink, OrcOptions options = {}, const Builder& change = {});
+
+  llvm::orc::LLJIT& jit() { return *jit_; }
+  llvm::orc::JITDylib& dylib(const std::string& name);
+
+  /// Not linked until one of its symbols is looked for.
+  llvm::orc::ResourceTrackerSP add(std::string_view assembly) { return add(jit_->getMainJITDylib(), assembly); }
+  llvm::orc::ResourceTrackerSP add(llvm::orc::JITDylib& dylib, std::string_view assembly);
+  llvm::orc::ResourceTrackerSP add_object(std::unique_ptr<llvm::MemoryBuffer> object);
+  /// The error as text; empty: found.
+  std::string failure_of(const std::string& symbol);
+
+  template <class Function>
+  Function find(const std::string& symbol) {
+    return find<Function>(jit_->getMainJITDylib(), symbol);
+  }
+  template <class Function>
+  Function find(llvm::orc::JITDylib& dylib, const std::string& symbol) {
+    return reinterpret_cast<Function>(address(dylib, symbol));
+  }
+
+ private:
+  std::uint64_t address(llvm::orc::JITDylib& dylib, const std::string& symbol);
+  std::unique_ptr<llvm::orc::LLJIT> jit_;
+};
+
+llvm::orc::ThreadSafeModule module_of(std::string_view assembly);
+
+/// The object file that LLVM makes of it.
+std::unique_ptr<llvm::MemoryBuffer> compile(std::string_view assembly, const std::string& name = "compiled");
+
+using Native = long (*)(long);
+using Calls = long (*)(Native, long);
+
+/// outer(native, x): calls the local function `middle`, which calls native; each adds 1.
+inline constexpr std::string_view k_local_functions = R"(
+define internal i64 @middle(ptr %native, i64 %x) noinline {
+  %r = call i64 %native(i64 %x)
+  %s = add i64 %r, 1
+  ret i64 %s
+}
+define i64 @outer(ptr %native, i64 %x) {
+  %r = call i64 @middle(ptr %native, i64 %x)
+  %s = add i64 %r, 1
+  ret i64 %s
+}
+)";
+
+/// catches(native, x): native(x), or -1 if it throws.
+/// cleans(native, x): native(x); if it throws, native(-x) first.
+inline constexpr std::string_view k_landing_pads = R"(
+declare i32 @__gxx_personality_v0(...)
+declare ptr @__cxa_begin_catch(ptr)
+declare void @__cxa_end_catch()
+define i64 @catches(ptr %native, i64 %x) personality ptr @__gxx_personality_v0 {
+  %r = invoke i64 %native(i64 %x) to label %done unwind label %pad
+done:
+  ret i64 %r
+pad:
+  %caught = landingpad { ptr, i32 } catch ptr null
+  %exception = extractvalue { ptr, i32 } %caught, 0
+  %object = call ptr @__cxa_begin_catch(ptr %exception)
+  call void @__cxa_end_catch()
+  ret i64 -1
+}
+define i64 @cleans(ptr %native, i64 %x) personality ptr @__gxx_personality_v0 {
+  %r = invoke i64 %native(i64 %x) to label %done unwind label %pad
+done:
+  ret i64 %r
+pad:
+  %passing = landingpad { ptr, i32 } cleanup
+  %minus = sub i64 0, %x
+  %undone = call i64 %native(i64 %minus)
+  resume { ptr, i32 } %passing
+}
+)";
+
+/// The module with another name for each global symbol: "@outer" becomes "@outer_7".
+std::string numbered(std::string_view assembly, int number);
+
+/// A native that throws a std::runtime_error if x > 0; else returns x.
+long throws(long x);
+/// A native that returns x and leaves the name of the JIT function that called it.
+long names_caller(long x);
+extern std::string innermost_jit_name;
+
+std::size_t registered();
+
+/// Tests that must leave nothing registered, with each linker.
+class EachLinker : public testing::TestWithParam<Linker> {
+ protected:
+  ~EachLinker() override { EXPECT_EQ(registered(), 0u); }
+};
+#define JITUNWIND_EACH_LINKER(Suite)                                                         \
+  INSTANTIATE_TEST_SUITE_P(Linkers, Suite, testing::Values(Linker::jitlink, Linker::rtdyld), \
+                           [](const auto& linker) { return linker.param == Linker::jitlink ? "jitlink" : "rtdyld"; })
+
+}  // namespace jitunwind::test

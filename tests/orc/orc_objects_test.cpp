@@ -1,0 +1,263 @@
+// Objects of every kind: without .eh_frame, with a broken one, far from it, with names of any bytes; and the rows of
+// good ones beside those that llvm-dwarfdump reads.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <jitunwind/jitunwind.h>
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/ExecutionEngine/Orc/RTDyldObjectLinkingLayer.h>
+#include <llvm/Object/ObjectFile.h>
+
+#include <algorithm>
+#include <fstream>
+#include <stdexcept>
+
+#include "tests/builders/registered_code.h"
+#include "tests/orc/orc_jit.h"
+#include "tests/support/command.h"
+#include "tests/world_cfi/reference.h"
+
+namespace jitunwind::test {
+namespace {
+
+namespace orc = llvm::orc;
+
+class OrcObjects : public EachLinker {};
+JITUNWIND_EACH_LINKER(OrcObjects);
+
+constexpr std::string_view k_no_frames = R"(
+define internal i64 @leaf(i64 %x) noinline nounwind {
+  %s = add i64 %x, 1
+  ret i64 %s
+}
+define i64 @plain(i64 %x) nounwind {
+  %r = call i64 @leaf(i64 %x)
+  %s = add i64 %r, 1
+  ret i64 %s
+}
+)";
+
+TEST_P(OrcObjects, WithoutEhFrameHaveNamesAndSaySo) {
+  std::vector<std::string> reports;
+  OrcJit jit(GetParam(), {.on_undescribed = [&](const OrcUndescribed& u) { reports.push_back(u.text()); }});
+  jit.add_object(compile(k_no_frames, "no_frames"));
+  const auto plain = jit.find<long (*)(long)>("plain");
+  EXPECT_EQ(plain(1), 3);
+  const RegisteredCode code;
+  const auto at = reinterpret_cast<std::uintptr_t>(plain);
+  EXPECT_EQ(code.name_at(at), "plain");
+  EXPECT_EQ(code.row_at(at), "no row");
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_NE(reports[0].find(": no call frame information for leaf plain ("), std::string::npos) << reports[0];
+}
+
+TEST_P(OrcObjects, WithSomeFunctionsWithoutFde) {
+  std::vector<std::string> functions;
+  OrcJit jit(GetParam(), {.on_undescribed = [&](const OrcUndescribed& u) { functions = u.functions; }});
+  jit.add(std::string(k_no_frames) + std::string(k_local_functions));
+  const auto outer = jit.find<Calls>("outer");
+  EXPECT_EQ(functions, (std::vector<std::string>{"leaf", "plain"}));
+  EXPECT_TRUE(RegisteredCode().row_at(reinterpret_cast<std::uintptr_t>(outer)).starts_with("dyn_table"));
+  EXPECT_EQ(registered(), 4u);
+}
+
+TEST_P(OrcObjects, WithoutCodeAreNothing) {
+  OrcJit jit(GetParam());
+  jit.add("@number = global i64 7");
+  EXPECT_EQ(*jit.find<long*>("number"), 7);
+  EXPECT_EQ(registered(), 0u);
+}
+
+/// A copy with the bytes `from` of .eh_frame replaced, at every place.
+std::unique_ptr<llvm::MemoryBuffer> patched(const llvm::MemoryBuffer& object, std::string_view from,
+                                            std::string_view to) {
+  std::string bytes = object.getBuffer().str();
+  auto file = or_exit(llvm::object::ObjectFile::createObjectFile(object.getMemBufferRef()));
+  for (const auto& section : file->sections()) {
+    if (or_exit(section.getName()) != ".eh_frame") continue;
+    const llvm::StringRef contents = or_exit(section.getContents());
+    const auto begin = static_cast<std::size_t>(contents.data() - object.getBufferStart());
+    for (std::size_t at = begin; (at = bytes.find(from, at)) < begin + contents.size(); at += to.size())
+      bytes.replace(at, to.size(), to);
+  }
+  return llvm::MemoryBuffer::getMemBufferCopy(bytes, "patched");
+}
+
+TEST_P(OrcObjects, WithBrokenEhFrameFailToLinkWithOneMessage) {
+  OrcJit jit(GetParam());
+  std::vector<std::string> messages;
+  jit.jit().getExecutionSession().setErrorReporter(
+      [&](llvm::Error error) { messages.push_back(llvm::toString(std::move(error))); });
+  // DW_CFA_def_cfa_offset of 16 becomes an instruction that there is not.
+  const auto good = compile(k_local_functions);
+  const auto tracker = jit.add_object(patched(*good, std::string_view("\x0e\x10", 2), "\x3f"));
+  EXPECT_NE(jit.failure_of("outer"), "");
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_TRUE(messages[0].starts_with("jitunwind: cannot register ")) << messages[0];
+  EXPECT_NE(messages[0].find("unknown opcode"), std::string::npos) << messages[0];
+  EXPECT_NE(messages[0].find(".eh_frame at 0x"), std::string::npos) << messages[0];
+  EXPECT_EQ(registered(), 0u);
+  EXPECT_EQ(llvm::toString(tracker->remove()), "");
+  jit.add_object(compile(k_local_functions));
+  EXPECT_NE(jit.find<Calls>("outer"), nullptr);
+}
+
+TEST_P(OrcObjects, HaveNamesOfAnyBytes) {
+  OrcJit jit(GetParam());
+  jit.add(R"(
+define internal i64 @"any \01\7f\80\ff \22name\22 $(;) %s"(ptr %native, i64 %x) noinline {
+  %r = call i64 %native(i64 %x)
+  %s = add i64 %r, 1
+  ret i64 %s
+}
+define i64 @outer(ptr %native, i64 %x) {
+  %r = call i64 @"any \01\7f\80\ff \22name\22 $(;) %s"(ptr %native, i64 %x)
+  %s = add i64 %r, 1
+  ret i64 %s
+}
+)");
+  jit.find<Calls>("outer")(names_caller, 1);
+  EXPECT_EQ(innermost_jit_name, "any \x01\x7f\x80\xff \"name\" $(;) %s");
+}
+
+/// Data, .eh_frame among it, 1 GiB below where the kernel puts things, code at the other end of the address space.
+class FarMapper : public llvm::SectionMemoryManager::MemoryMapper {
+ public:
+  llvm::sys::MemoryBlock allocateMappedMemory(llvm::SectionMemoryManager::AllocationPurpose purpose, std::size_t size,
+                                              const llvm::sys::MemoryBlock*, unsigned,
+                                              std::error_code& error) override {
+    const bool is_code = purpose == llvm::SectionMemoryManager::AllocationPurpose::Code;
+    void* const place = reinterpret_cast<void*>(is_code ? 0x10'0000'0000 : 0x5000'0000'0000);
+    size = (size + 4095) & ~std::size_t{4095};
+    void* const at =
+        ::mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at != MAP_FAILED) return {at, size};
+    void* const anywhere = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    error = {};
+    return {anywhere, size};
+  }
+  std::error_code protectMappedMemory(const llvm::sys::MemoryBlock& block, unsigned flags) override {
+    return llvm::sys::Memory::protectMappedMemory(block, flags);
+  }
+  std::error_code releaseMappedMemory(llvm::sys::MemoryBlock& block) override {
+    ::munmap(block.base(), block.allocatedSize());
+    return {};
+  }
+};
+
+TEST(OrcObject, MayHaveItsEhFrameFarFromItsCode) {
+  FarMapper mapper;
+  const OrcOptions options;
+  OrcJit jit(Linker::rtdyld, {}, [&](orc::LLJITBuilder& builder) {
+    auto machine = or_exit(orc::JITTargetMachineBuilder::detectHost());
+    machine.setCodeModel(llvm::CodeModel::Large);
+    builder.setJITTargetMachineBuilder(std::move(machine));
+    builder.setObjectLinkingLayerCreator(
+        [&](orc::ExecutionSession& session, const llvm::Triple&) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
+          return std::make_unique<orc::RTDyldObjectLinkingLayer>(
+              session, [&] { return std::make_unique<OrcMemoryManager>(options, &mapper); });
+        });
+  });
+  jit.add(k_local_functions);
+  jit.add(k_landing_pads);
+  const auto outer = jit.find<Calls>("outer");
+  EXPECT_LT(reinterpret_cast<std::uintptr_t>(outer), 0x11'0000'0000u);
+  const auto procedure = RegisteredCode().procedure_at(reinterpret_cast<std::uintptr_t>(outer));
+  ASSERT_TRUE(procedure);
+  EXPECT_GT(procedure->unwind_info, 0x4000'0000'0000u);
+  EXPECT_EQ(outer(names_caller, 1), 3);
+  EXPECT_EQ(innermost_jit_name, "middle");
+  EXPECT_THROW(outer(throws, 1), std::runtime_error);
+  EXPECT_EQ(jit.find<Calls>("catches")(throws, 1), -1);
+}
+
+// Rows
+
+std::string text_of(const world::Cell& cell) {
+  const auto offset = [&] { return (cell.offset < 0 ? "" : "+") + std::to_string(cell.offset); };
+  switch (cell.kind) {
+    case world::Cell::Kind::at_cfa:
+      return "[cfa" + offset() + "]";
+    case world::Cell::Kind::reg:
+      return std::string(arch::x86_64.by_dwarf(cell.reg)->name) + offset();
+    default:
+      return to_text(cell);
+  }
+}
+
+std::string text_of(world::ReferenceRow row) {
+  std::sort(row.rules.begin(), row.rules.end(), [](const auto& a, const auto& b) { return a.reg < b.reg; });
+  std::string text = "dyn_table: cfa=" + text_of(row.cfa);
+  for (const auto& rule : row.rules) {
+    const bool is_ra = rule.reg == world::k_ra_column || rule.reg == arch::x86_64.ra;
+    text += std::string(" ") + (is_ra ? "ra" : arch::x86_64.by_dwarf(rule.reg)->name) + "=" + text_of(rule.cell);
+  }
+  return text;
+}
+
+// Enough values alive over calls to save every preserved register, and a frame of variable size.
+constexpr std::string_view k_frames = R"(
+define i64 @many(ptr %f, i64 %x) {
+  %a = call i64 %f(i64 1)
+  %b = call i64 %f(i64 2)
+  %c = call i64 %f(i64 3)
+  %d = call i64 %f(i64 4)
+  %e = call i64 %f(i64 5)
+  %g = call i64 %f(i64 6)
+  %h = call i64 %f(i64 %x)
+  %s1 = add i64 %a, %b
+  %s2 = add i64 %c, %d
+  %s3 = add i64 %e, %g
+  %s4 = add i64 %s1, %s2
+  %s5 = add i64 %s3, %h
+  %s6 = add i64 %s4, %s5
+  ret i64 %s6
+}
+define i64 @variable(ptr %f, i64 %x) {
+  %room = alloca i64, i64 %x
+  store i64 %x, ptr %room
+  %r = call i64 %f(i64 %x)
+  %v = load i64, ptr %room
+  %s = add i64 %r, %v
+  ret i64 %s
+}
+define i64 @aligned(ptr %f, i64 %x) {
+  %room = alloca i64, align 64
+  store volatile i64 %x, ptr %room
+  %r = call i64 %f(i64 %x)
+  %v = load volatile i64, ptr %room
+  %s = add i64 %r, %v
+  ret i64 %s
+}
+define i64 @leaf(i64 %x) {
+  ret i64 %x
+}
+)";
+
+// covers: DY46
+TEST_P(OrcObjects, HaveTheRowsThatDwarfdumpReads) {
+  const std::string all = std::string(k_frames) + std::string(k_local_functions) + std::string(k_landing_pads);
+  auto object = compile(all);
+  const TemporaryFolder folder;
+  const std::string path = folder / "object.o";
+  std::ofstream(path, std::ios::binary).write(object->getBufferStart(), static_cast<long>(object->getBufferSize()));
+  OrcJit jit(GetParam());
+  jit.add_object(std::move(object));
+  // The object's only section of code; in the file it is at 0, and this is its first function.
+  const auto base = reinterpret_cast<std::uintptr_t>(jit.find<void*>("many"));
+  world::Reference reference(world::Tool::dwarfdump, path);
+  const RegisteredCode code;
+  std::size_t rows = 0;
+  std::size_t functions = 0;
+  for (world::ReferenceFde fde; reference.next(fde); ++functions)
+    for (std::size_t i = 0; i < fde.rows.size(); ++i) {
+      const Addr end = i + 1 < fde.rows.size() ? fde.rows[i + 1].at : fde.range.end;
+      for (Addr at = fde.rows[i].at; at < end; ++at, ++rows)
+        EXPECT_EQ(code.row_at(base + at), text_of(fde.rows[i])) << std::hex << at;
+    }
+  EXPECT_EQ(functions, 8u);
+  EXPECT_GT(rows, 200u);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
