@@ -14,7 +14,8 @@
 #include "sdk/compat/target_registers_p.h"
 #include "sdk/local_space.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 namespace {
 
 /// As the question would be asked for a frame that was interrupted there.
@@ -40,7 +41,8 @@ unw_dyn_info_t with_either_layout(const unw_dyn_info_t* descriptor) noexcept {
 }
 
 }  // namespace
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
 
 extern "C" {
 

@@ -8,7 +8,8 @@
 #include "unwind_core/sources/cfi.h"
 #include "unwind_core/sources/sources.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 
 CallbackParts::CallbackParts(const Arch& target) noexcept
     : cpu(target),
@@ -199,4 +200,5 @@ int negated(const Error& error) noexcept {
   return returned != 0 ? returned : -unw_error(error.code);
 }
 
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind

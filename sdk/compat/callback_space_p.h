@@ -18,7 +18,8 @@ struct unw_addr_space {
   std::atomic<unw_caching_policy_t> policy{UNW_CACHE_NONE};
 };
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 
 class CallbackMemory final : public Memory {
  public:
@@ -129,4 +130,5 @@ int answer(const Found& known, const ProcedureInfo& from, unw_proc_info_t& to) n
 /// unw_proc_info_t without what only unwinding needs.
 void fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept;
 
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind

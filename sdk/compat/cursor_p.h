@@ -9,7 +9,8 @@
 #include "sdk/compat/target_p.h"
 #include "unwind_core/cursor.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 
 static_assert(sizeof(Cursor) <= sizeof(unw_cursor_t) && alignof(Cursor) <= alignof(unw_cursor_t));
 
@@ -30,4 +31,5 @@ class NameBuffer {
 
 inline Cursor& cursor_of(unw_cursor_t* cursor) noexcept { return *std::launder(reinterpret_cast<Cursor*>(cursor)); }
 
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind

@@ -11,7 +11,8 @@
 #include "unwind_core/memory/local.h"
 #include "unwind_core/resume.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 namespace {
 
 constinit const LocalMemory k_memory;
@@ -102,7 +103,8 @@ bool is_of_process(const AddressSpace& space) noexcept {
          &space == &local_space_of_listed_modules();
 }
 
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
 
 extern "C" {
 

@@ -9,7 +9,8 @@
 #include "sdk/compat/local_names_p.h"
 #include "unwind_core/sources/sources.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 namespace {
 
 struct Place {
@@ -100,7 +101,8 @@ int file_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offs
 }
 
 }  // namespace
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
 
 extern "C" {
 

@@ -9,7 +9,8 @@
 #include "unwind_core/sources/cfi.h"
 #include "unwind_core/sources/fde_table.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 namespace {
 
 /// `size` 0: not known.
@@ -39,7 +40,8 @@ Found find_by_hdr(Addr hdr_at, std::uint64_t size, Lookup& lookup, ProcedureInfo
 }
 
 }  // namespace
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
 
 extern "C" {
 

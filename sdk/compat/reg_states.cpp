@@ -8,7 +8,8 @@
 #include "unwind_core/emit/eh_frame.h"
 #include "unwind_core/sources/cfi.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 namespace {
 
 struct StateHead {
@@ -70,7 +71,8 @@ Result<AddrRange> row_from(Addr at, AddrRange procedure, const Cursor& cursor, F
 }
 
 }  // namespace
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
 
 extern "C" {
 

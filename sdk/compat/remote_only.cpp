@@ -3,13 +3,15 @@
 
 #include "sdk/compat/callback_space_p.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 
 unw_addr_space* local_handle() noexcept { return nullptr; }
 const AddressSpace& space_of_process() noexcept { std::abort(); }  // nobody has such a handle
 bool is_of_process(const AddressSpace&) noexcept { return false; }
 
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
 
 extern "C" {
 

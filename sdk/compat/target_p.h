@@ -8,8 +8,10 @@
 /// Inside of namespace jitunwind, so that the libraries of several targets go into one program.
 #define JITUNWIND_COMPAT UNW_PASTE(compat_, UNW_TARGET)
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 
 inline const Arch& target_arch() noexcept { return arch::UNW_TARGET; }
 
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind

@@ -5,7 +5,8 @@
 #include "dyn_info/directives.h"
 #include "sdk/compat/callback_space_p.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 namespace {
 
 bool is_word(const RegisterInfo& reg) noexcept {
@@ -87,4 +88,5 @@ int TargetRegisters::establish(const Cursor& at) const noexcept {
   return UNW_ESUCCESS;
 }
 
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind

@@ -7,7 +7,8 @@
 #include "sdk/compat/target_p.h"
 #include "unwind_core/cursor.h"
 
-namespace jitunwind::inline JITUNWIND_COMPAT {
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
 
 // unw_fpreg_t is 16 bytes that the machine's long double may have fewer of: it is never copied but as bytes.
 
@@ -52,4 +53,5 @@ class TargetRegisters {
   void* argument_;
 };
 
-}  // namespace jitunwind::inline JITUNWIND_COMPAT
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
