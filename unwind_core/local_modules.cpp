@@ -171,9 +171,14 @@ bool find_by_dl_find_object(Addr at, Module& out) noexcept {
   return true;
 }
 
+/// Type and name of the note whose contents a build id is (gABI, "Note Section"): NT_GNU_BUILD_ID of "GNU".
+constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_GNU_BUILD_ID;
+
+/// 0: the object has other contents where one that was laid out alike had its build id.
 std::uint64_t version_of(const LoadedObjectKey& key, Addr identity) noexcept {
-  const std::uint64_t word = raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity)));
-  std::uint64_t version = word;
+  const auto* const id = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity));
+  if (raw_word(id - sizeof k_build_id_note) != k_build_id_note) return 0;
+  std::uint64_t version = raw_word(id);
   for (const Addr part : {key.map_begin, key.map_end, key.link_map, key.load_bias, key.dynamic, key.eh_frame_hdr})
     version = hash_with(version, part);
   return version == 0 ? 1 : version;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dyn_info/directives.h"
+#include "unwind_core/memory/local.h"
 #include "unwind_core/sources/cfi.h"
 #include "unwind_core/sources/sources.h"
 
@@ -60,6 +61,8 @@ bool CallbackMemory::write(Addr at, std::span<const std::byte> from, MemoryWindo
 
 namespace {
 
+constexpr unsigned k_most_regions = 4096;  // whoever reads them reads no more
+
 /// What find_proc_info has found, given back once.
 class FoundInfo {
  public:
@@ -111,6 +114,31 @@ Result<unw_dyn_info_t> descriptor_of(const unw_proc_info_t& found) noexcept {
   return info;
 }
 
+/// Whether `size` bytes of this process that a callback speaks of are there.
+bool is_there(const void* at, std::uint64_t size, MemoryWindow& window) noexcept {
+  constexpr std::uint64_t k_most = std::uint64_t{1} << 32;
+  return size == 0 ||
+         (size <= k_most && LocalMemory().view(reinterpret_cast<std::uintptr_t>(at), size, window) != nullptr);
+}
+
+/// What is registered answers for its own regions and tables; what a callback says may be wrong.
+Status check_host_memory(const unw_dyn_info_t& info) noexcept {
+  const Error bad{ErrorCode::unreadable_memory, info.start_ip, "unwind_info of find_proc_info"};
+  MemoryWindow window;
+  if (info.format == UNW_INFO_FORMAT_TABLE) {
+    const bool fits = info.u.ti.table_len <= UNW_WORD_MAX / sizeof(unw_word_t);
+    if (!fits || !is_there(info.u.ti.table_data, info.u.ti.table_len * sizeof(unw_word_t), window)) return bad;
+  }
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC) return Done{};
+  const unw_dyn_region_info_t* region = info.u.pi.regions;
+  for (unsigned seen = 0; region && seen < k_most_regions; ++seen, region = region->next) {
+    if (reinterpret_cast<std::uintptr_t>(region) % alignof(unw_dyn_region_info_t) != 0) return bad;
+    if (!is_there(region, _U_dyn_region_info_size(0), window)) return bad;
+    if (!is_there(region->op, std::uint64_t{sizeof *region->op} * region->op_count, window)) return bad;
+  }
+  return Done{};
+}
+
 /// The row that a marked answer leads to.
 Found row_of_fde(const unw_proc_info_t& found, Lookup& lookup, FrameRow& out) noexcept {
   CfiContext context{lookup.space.arch};
@@ -129,6 +157,7 @@ Found row_of_answer(const unw_proc_info_t& found, Lookup& lookup, FrameRow& out)
   if ((found.flags & k_fde_flag) != 0) return row_of_fde(found, lookup, out);
   const auto info = descriptor_of(found);
   if (!info) return info.error();
+  if (const Status checked = check_host_memory(*info); !checked) return checked.error();
   return described_row(*info, lookup, out);
 }
 

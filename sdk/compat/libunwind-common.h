@@ -320,7 +320,8 @@ extern void unw_set_iterate_phdr_function(unw_addr_space_t space, unw_iterate_ph
 typedef int (*unw_reg_states_callback)(void* token, void* data, size_t size, unw_word_t start_ip, unw_word_t end_ip);
 
 /* All ranges of the procedure that the cursor is in. What the callback returned, if that was not 0; else 0.
-   -UNW_ENOINFO: unknown code; or what is wrong with its unwind information. Signal-safe. */
+   -UNW_ENOINFO: unknown code; -UNW_EBADFRAME: more than a million ranges; or what is wrong with its unwind information.
+   Signal-safe. */
 extern int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callback, void* token);
 
 /* To the caller as unw_step, by data of unw_reg_states_iterate for the range that the cursor's IP is in (of a frame

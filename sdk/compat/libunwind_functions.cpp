@@ -61,6 +61,7 @@ void jitunwind::fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept {
   to.handler = from.handler;
   to.gp = from.gp;
   to.flags = from.flags;
+  if (from.origin == RowOrigin::debug_frame) to.flags |= UNW_PI_FLAG_DEBUG_FRAME;
   to.format = from.format;
   to.unwind_info = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.unwind_info));
   to.unwind_info_size = static_cast<int>(from.unwind_info_size);

@@ -18,6 +18,8 @@ struct StateHead {
   static constexpr std::uint32_t k_magic = 0x6a775253;
 };
 
+constexpr unsigned k_most_states = 1u << 20;  // of a procedure; what has more is no code
+
 constexpr std::size_t k_max_state = 1024;  // 40 rules of at most 12 bytes, and 256 bytes of expressions
 
 struct State {
@@ -80,7 +82,9 @@ int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callbac
   jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
   const auto procedure = at.procedure();
   if (!procedure) return jitunwind::negated(procedure.error());
+  unsigned states = 0;
   for (jitunwind::Addr begin = procedure->range.begin; begin < procedure->range.end;) {
+    if (++states > jitunwind::k_most_states) return -UNW_EBADFRAME;
     jitunwind::FrameRow row;
     const auto code = jitunwind::row_from(begin, procedure->range, at, row);
     if (!code) return jitunwind::negated(code.error());

@@ -309,7 +309,7 @@ TEST_F(AddressSpaces, WithoutListNoneIsRead) {
   EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
 }
 
-// covers: AC08 CA01 CA02 CA04
+// covers: AC08 CA01 CA02 CA03 CA04
 TEST_F(AddressSpaces, ThePolicySaysWhetherTheListsAddressIsKept) {
   const WrittenList list(target, 0x10, 0x20);
   const auto asked = [&] {
@@ -333,6 +333,24 @@ TEST_F(AddressSpaces, ThePolicySaysWhetherTheListsAddressIsKept) {
   }
   EXPECT_EQ(unw_set_caching_policy(space, static_cast<unw_caching_policy_t>(3)), -UNW_EINVAL);
   EXPECT_EQ(unw_set_caching_policy(nullptr, UNW_CACHE_NONE), -UNW_EINVAL);
+}
+
+/// What a target has registered and cancelled since is seen without a flush, where only the address of its list is
+/// kept.
+// covers: CA02 CA08
+TEST_F(AddressSpaces, ProceduresThatATargetReplacesAreSeenUnderEveryPolicy) {
+  create();
+  const std::vector<unw_word_t> with_leaf{k_code + 0x20, k_code + 0x1020, k_code + 0x1020, k_code + 0x2020};
+  target.memory[k_stack - 0x40] = k_code + 0x1020;
+  for (const auto policy : {UNW_CACHE_NONE, UNW_CACHE_GLOBAL, UNW_CACHE_PER_THREAD}) {
+    ASSERT_EQ(unw_set_caching_policy(space, policy), 0);
+    for (int time = 0; time < 3; ++time) {
+      const WrittenList list(target, k_code, k_code + 0x40);
+      EXPECT_EQ(walk(), (std::pair{with_leaf, 0})) << policy;
+      target.memory[WrittenList::k_head + 8] = 0;
+      EXPECT_EQ(walk(), (std::pair{all_ips(), 0})) << policy;
+    }
+  }
 }
 
 /// The CIE and the FDE of each procedure as an assembler makes them: CFA = rbp+16.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "tests/sdk/pcs_from.h"
@@ -94,6 +95,41 @@ TEST(LocalAccessors, ProceduresAreWhatWasRegistered) {
   EXPECT_EQ(info.lsda, 0x5678u);
   EXPECT_EQ(info.gp, 0u);
   EXPECT_EQ(info.flags, 0u);
+}
+
+// Code that no symbol covers, behind a function.
+asm(R"(
+  .text
+  .globl jitunwind_test_function
+  .type jitunwind_test_function, @function
+jitunwind_test_function:
+  ret
+  .size jitunwind_test_function, 1
+  nop
+  nop
+  nop
+)");
+extern "C" void jitunwind_test_function();
+
+/// As of stripped code. Where a procedure without a name was registered, what lies before it has nothing to do with it.
+// covers: PI09
+TEST(LocalAccessors, CodeWithoutASymbolHasTheNameOfWhatLiesBefore) {
+  const auto at = reinterpret_cast<unw_word_t>(&jitunwind_test_function) + 2;
+  std::array<char, 64> name;
+  unw_word_t offset = 0;
+  const auto ask = [&] {
+    return unw_get_proc_name_by_ip(unw_local_addr_space, at, name.data(), name.size(), &offset, nullptr);
+  };
+  ASSERT_EQ(ask(), 0);
+  EXPECT_STREQ(name.data(), "jitunwind_test_function");
+  EXPECT_EQ(offset, 2u);
+  unw_dyn_info_t info{};
+  info.start_ip = at;
+  info.end_ip = at + 1;
+  _U_dyn_register(&info);
+  const int asked = ask();
+  _U_dyn_cancel(&info);
+  EXPECT_EQ(asked, -UNW_ENOINFO) << name.data();
 }
 
 /// A function in two pieces: one name, each with a range and rows of its own.

@@ -1,6 +1,7 @@
 // .debug_frame of a compiler's own making: beside readelf's reading of the file, and through a loaded library.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <libunwind.h>
 
 #include <string>
 
@@ -46,6 +47,20 @@ TEST_P(DebugFrame, OfALoadedLibrary) {
     ASSERT_TRUE(debug_frame_source().find_procedure(lookup, info).value());
     EXPECT_EQ(info.range.begin, entry);
   }
+  ::dlclose(library);
+}
+
+// covers: PI04
+TEST_P(DebugFrame, ProceduresSayThatTheyAreFromIt) {
+  void* const library = ::dlopen(GetParam(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const auto flags_of = [](const void* code) {
+    unw_proc_info_t info;
+    EXPECT_EQ(unw_get_proc_info_by_ip(unw_local_addr_space, reinterpret_cast<unw_word_t>(code), &info, nullptr), 0);
+    return info.flags;
+  };
+  EXPECT_EQ(flags_of(::dlsym(library, "debug_frame_leaf")), unw_word_t{UNW_PI_FLAG_DEBUG_FRAME});
+  EXPECT_EQ(flags_of(reinterpret_cast<const void*>(&::dlsym)), 0u);
   ::dlclose(library);
 }
 

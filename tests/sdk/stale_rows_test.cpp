@@ -1,0 +1,171 @@
+// No row of code that is gone is ever used, under any policy, and nobody flushes: code is replaced where it lies, a
+// library is loaded where another one was.
+#include <libunwind.h>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "builders/procedure_builder.h"
+#include "builders/registers_x86_64.h"
+#include "builders/registration.h"
+#include "tests/sdk/pcs_from.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Pcs = std::vector<unw_word_t>;
+
+/// One walk by each way into the library. Addresses of the walking functions themselves are left out.
+struct Walks {
+  Pcs stepped, wrapped, listed;
+};
+
+class StaleRows : public testing::TestWithParam<unw_caching_policy_t> {
+ protected:
+  StaleRows() {
+    EXPECT_EQ(unw_set_caching_policy(unw_local_addr_space, GetParam()), 0);
+    wrapped_ = unw_create_addr_space(unw_get_accessors(unw_local_addr_space), 0);
+    EXPECT_EQ(unw_set_caching_policy(wrapped_, GetParam()), 0);
+  }
+  ~StaleRows() override {
+    unw_destroy_addr_space(wrapped_);
+    EXPECT_EQ(unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_GLOBAL), 0);
+  }
+
+  /// Called at the end of the chain, always from the same place.
+  [[gnu::noinline]] static void walk() {
+    unw_context_t context;
+    unw_getcontext(&context);
+    unw_cursor_t cursor;
+    ASSERT_EQ(unw_init_local(&cursor, &context), 0);
+    seen_.stepped = without_first(pcs_from(cursor));
+    ASSERT_EQ(unw_init_remote(&cursor, wrapped_, &context), 0);
+    seen_.wrapped = without_first(pcs_from(cursor));
+    std::array<void*, 128> listed;
+    const int count = unw_backtrace(listed.data(), static_cast<int>(listed.size()));
+    seen_.listed.clear();
+    for (int i = 1; i < count; ++i)
+      seen_.listed.push_back(reinterpret_cast<unw_word_t>(listed[static_cast<std::size_t>(i)]));
+  }
+
+  /// A frame in this code called walk(), and behind the test's own, which may call from several places, everything is
+  /// as it always is.
+  void expect_called_from(AddrRange code, const std::string& what) {
+    for (const Pcs& pcs : {seen_.stepped, seen_.wrapped, seen_.listed}) {
+      ASSERT_GT(pcs.size(), 3u) << what;
+      EXPECT_TRUE(code.contains(pcs[0])) << what;
+      const Pcs callers(pcs.begin() + 2, pcs.end());
+      if (callers_.empty()) callers_ = callers;
+      EXPECT_EQ(callers, callers_) << what;
+    }
+  }
+
+ private:
+  static Pcs without_first(const Pcs& pcs) { return {pcs.begin() + 1, pcs.end()}; }
+
+  Pcs callers_;
+  static inline Walks seen_;
+  static inline unw_addr_space_t wrapped_ = nullptr;
+};
+
+std::string policy_name(const testing::TestParamInfo<unw_caching_policy_t>& info) {
+  return std::array{"none", "global", "per_thread"}[static_cast<std::size_t>(info.param)];
+}
+INSTANTIATE_TEST_SUITE_P(Policies, StaleRows, testing::Values(UNW_CACHE_NONE, UNW_CACHE_GLOBAL, UNW_CACHE_PER_THREAD),
+                         policy_name);
+
+/// Code at one address whose frame has another size each time.
+class ReplacedCode {
+ public:
+  ReplacedCode() {
+    at_ = static_cast<unsigned char*>(
+        ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  }
+  ~ReplacedCode() { ::munmap(at_, k_page); }
+  ReplacedCode(const ReplacedCode&) = delete;
+  ReplacedCode& operator=(const ReplacedCode&) = delete;
+
+  Registration replace(std::uint32_t frame) {
+    // sub rsp, frame; call rdi; add rsp, frame; ret
+    std::array<unsigned char, 17> code{0x48, 0x81, 0xec, 0, 0, 0, 0, 0xff, 0xd7, 0x48, 0x81, 0xc4, 0, 0, 0, 0, 0xc3};
+    std::memcpy(&code[3], &frame, sizeof frame);
+    std::memcpy(&code[12], &frame, sizeof frame);
+    std::memcpy(at_, code.data(), code.size());
+    auto builder = x86_64::describe("replaced");
+    builder.allocate({0, 7}, frame).deallocate({9, 16}, frame);
+    const auto description = builder.build();
+    EXPECT_TRUE(description);
+    auto registered = register_code(*description, at_, code.size());
+    EXPECT_TRUE(registered);
+    return std::move(*registered);
+  }
+  void call(void (*function)()) const { reinterpret_cast<void (*)(void (*)())>(at_)(function); }
+  AddrRange range() const { return {reinterpret_cast<Addr>(at_), reinterpret_cast<Addr>(at_) + k_page}; }
+
+ private:
+  static constexpr std::size_t k_page = 4096;
+  unsigned char* at_;
+};
+
+// covers: CA02 CA08
+TEST_P(StaleRows, OfCodeReplacedWhereItLiesAreNotUsed) {
+  ReplacedCode code;
+  for (std::uint32_t round = 0; round < 24; ++round) {
+    const std::uint32_t frame = 8 + 16 * (round * 7 % 12);
+    Registration registration = code.replace(frame);
+    for (int time = 0; time < 2; ++time) {
+      code.call(walk);
+      expect_called_from(code.range(), "frame of " + std::to_string(frame));
+    }
+    if (round % 2 == 0)
+      EXPECT_TRUE(registration.cancel());
+    else
+      (void)registration.retire();
+  }
+}
+
+class LibraryInPlace {
+ public:
+  explicit LibraryInPlace(const char* path) : handle_(::dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+    EXPECT_NE(handle_, nullptr) << ::dlerror();
+    call_ = reinterpret_cast<void (*)(void (*)())>(::dlsym(handle_, "room_call"));
+  }
+  ~LibraryInPlace() { ::dlclose(handle_); }
+  LibraryInPlace(const LibraryInPlace&) = delete;
+  LibraryInPlace& operator=(const LibraryInPlace&) = delete;
+  void call(void (*function)()) const { call_(function); }
+  unw_word_t address() const { return reinterpret_cast<unw_word_t>(call_); }
+
+ private:
+  void* handle_;
+  void (*call_)(void (*)());
+};
+
+/// Libraries that say which they are, by their build id, and such that do not.
+// covers: CA02 CA07
+TEST_P(StaleRows, OfALibraryThatWasUnloadedAreNotUsed) {
+  for (const auto& paths : {std::array{ROOM_SMALL, ROOM_LARGE}, std::array{ROOM_SMALL_PLAIN, ROOM_LARGE_PLAIN}}) {
+    unw_word_t place = 0;
+    for (std::size_t round = 0; round < 8; ++round) {
+      const LibraryInPlace library(paths[round % 2]);
+      if (place == 0) place = library.address();
+      ASSERT_EQ(library.address(), place) << "not the case that this test is about";
+      for (int time = 0; time < 2; ++time) {
+        library.call(walk);
+        unw_proc_info_t info;
+        ASSERT_EQ(unw_get_proc_info_by_ip(unw_local_addr_space, place, &info, nullptr), 0);
+        expect_called_from({info.start_ip, info.end_ip}, paths[round % 2]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test
