@@ -24,6 +24,7 @@ using nlohmann::json;
 constexpr const char* k_reference = "jitunwind";
 constexpr const char* k_again = "jitunwind again";
 constexpr const char* k_walk = "walk";
+constexpr const char* k_cold = "cold";
 constexpr const char* k_registration = "registration";
 constexpr const char* k_throw = "throw";
 
@@ -63,10 +64,10 @@ void show_progress(const std::string& text) {
 }
 
 /// Output of the program; none when it failed.
-std::optional<std::string> run(const std::filesystem::path& program, const std::string& group, const Options& options) {
+std::optional<std::string> run(const std::filesystem::path& program, const std::string& group,
+                               const std::string& filter, const std::string& how, const Options& options) {
   const std::string command = "'" + program.string() + "' " + group + " " + std::to_string(options.max_functions) +
-                              " --benchmark_format=json --benchmark_min_time=" + std::to_string(options.seconds) +
-                              " --benchmark_filter='" + options.filter + "' 2>/dev/null";
+                              " " + how + " --benchmark_filter='" + filter + "' 2>/dev/null";
   std::FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) return std::nullopt;
   std::string output;
@@ -74,6 +75,16 @@ std::optional<std::string> run(const std::filesystem::path& program, const std::
   for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), n);
   if (pclose(pipe) != 0) return std::nullopt;
   return output;
+}
+
+/// Which measurements have a process of their own: all of the filter's in one, or, where nothing may be warm, each.
+std::vector<std::string> filters_of(const std::filesystem::path& program, const std::string& group,
+                                    const Options& options) {
+  if (group != k_cold) return {options.filter};
+  std::vector<std::string> all;
+  std::istringstream names(run(program, group, options.filter, "--benchmark_list_tests", options).value_or(""));
+  for (std::string name; std::getline(names, name);) all.push_back("^" + name + "$");
+  return all;
 }
 
 std::vector<std::string> split(const std::string& name) {
@@ -98,31 +109,42 @@ void add(const json& measured, const Peer& peer, std::size_t round, Results& res
   }
 }
 
+struct Part {
+  std::size_t round;
+  std::string group;
+  std::string filter;
+};
+
+void run_one(const Peer& peer, const Part& part, const Options& options, Results& results, json& kept) {
+  const std::string how = "--benchmark_format=json --benchmark_min_time=" + std::to_string(options.seconds);
+  const std::optional<std::string> text = run(options.folder / peer.program, part.group, part.filter, how, options);
+  if (text && text->empty()) return;  // the filter left nothing
+  const json output = json::parse(text.value_or(""), nullptr, false);
+  if (output.is_discarded()) return results.add_mistake(part.group, {peer.title, ""}, "the program failed");
+  for (const json& measured : output.at("benchmarks")) add(measured, peer, part.round, results);
+  kept.push_back({{"peer", peer.title}, {"round", part.round}, {"output", output}});
+}
+
 void run_round(std::size_t round, const std::string& group, const Options& options, Results& results, json& kept) {
   // There and back, so that what drifts does not always meet the same one.
   for (std::size_t i = 0; i < k_peers.size(); ++i) {
     const Peer& peer = k_peers[round % 2 == 0 ? i : k_peers.size() - 1 - i];
     const std::filesystem::path program = options.folder / peer.program;
-    if (!std::filesystem::exists(program) || (group == k_walk && !peer.walks) ||
+    if (!std::filesystem::exists(program) || ((group == k_walk || group == k_cold) && !peer.walks) ||
         (group == k_registration && !peer.registers) || (group == k_throw && !peer.throws))
       continue;
     show_progress(group + ", round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) + ": " +
                   peer.title);
-    const std::optional<std::string> text = run(program, group, options);
-    if (text && text->empty()) continue;  // the filter left nothing
-    const json output = json::parse(text.value_or(""), nullptr, false);
-    if (output.is_discarded()) {
-      results.add_mistake(group, {peer.title, ""}, "the program failed");
-      continue;
-    }
-    for (const json& measured : output.at("benchmarks")) add(measured, peer, round, results);
-    kept.push_back({{"peer", peer.title}, {"round", round}, {"output", output}});
+    for (const std::string& filter : filters_of(program, group, options))
+      run_one(peer, {round, group, filter}, options, results, kept);
   }
 }
 
 void print(const Results& results) {
   const std::vector<bench::TableOptions> tables{
       {"Walk, ns a frame", "walk/", {k_reference, "backtrace"}, k_again},
+      {"First walk in a process, ns a frame", "first_walk/", {k_reference, "backtrace"}, k_again},
+      {"New functions in a warm process, ns a frame", "new_functions/", {k_reference, "backtrace"}, k_again},
       {"Register, ns a procedure", "register/", {k_reference, "register_procedure"}, k_again},
       {"Cancel, ns a procedure", "cancel/", {k_reference, "register_procedure"}, k_again},
       {"First lookup after N registrations, ns", "first_lookup/", {k_reference, "register_procedure"}, k_again},
@@ -171,7 +193,7 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group : {k_walk, k_registration, k_throw}) {
+  for (const std::string group : {k_walk, k_cold, k_registration, k_throw}) {
     for (std::size_t round = 0; round < options.rounds; ++round) run_round(round, group, options, results, kept);
   }
   show_progress("");

@@ -8,6 +8,11 @@ namespace bench {
 /// walk/WALKER/static|jit/DEPTH; an item is a frame.
 void add_walk_benchmarks();
 
+/// What is cold is so once a process: one of these a run. An item is a frame.
+///   first_walk/WALKER/DEPTH      the first walk in the process
+///   new_functions/WALKER/DEPTH   after walks of other functions of the same program
+void add_cold_benchmarks();
+
 /// An item is a procedure or a lookup; N procedures, at most max_functions, are registered one by one:
 ///   register/REGISTRAR/sequential|random/N   cancel/REGISTRAR/sequential|random/N
 ///   first_lookup/REGISTRAR/N                 the first lookup after the last registration

@@ -1,5 +1,5 @@
 // The program of one peer: one group of its measurements, as Google Benchmark prints them.
-//   PROGRAM walk|registration|throw MAX-FUNCTIONS [--benchmark_...]
+//   PROGRAM walk|cold|registration|throw MAX-FUNCTIONS [--benchmark_...]
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -13,12 +13,14 @@ int main(int argc, char** argv) {
   const std::string group = argc == 3 ? argv[1] : "";
   if (group == "walk") {
     bench::add_walk_benchmarks();
+  } else if (group == "cold") {
+    bench::add_cold_benchmarks();
   } else if (group == "registration") {
     bench::add_registration_benchmarks(std::strtoul(argv[2], nullptr, 10));
   } else if (group == "throw") {
     bench::add_throw_benchmarks(std::strtoul(argv[2], nullptr, 10));
   } else {
-    std::fprintf(stderr, "usage: %s walk|registration|throw MAX-FUNCTIONS [--benchmark_...]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s walk|cold|registration|throw MAX-FUNCTIONS [--benchmark_...]\n", argv[0]);
     return 2;
   }
   benchmark::RunSpecifiedBenchmarks();

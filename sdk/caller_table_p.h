@@ -86,7 +86,7 @@ class CallerTable {
     return (entries_[entry].key.load(std::memory_order_relaxed) ^ mix(rule, version)) == at;
   }
   /// The first of the places where the address may be.
-  static constexpr std::size_t first_place(Addr at) noexcept { return table_place(at, k_bits - 2) * k_ways; }
+  static constexpr std::size_t first_place(Addr at) noexcept { return code_table_place(at, k_bits - 2) * k_ways; }
 
   void keep(Addr at, std::uint64_t version, CallerRule rule) noexcept {
     std::size_t place = first_place(at);

@@ -87,7 +87,7 @@ class CodeTable {
   template <class Table>
   static auto& set_of(Table& table, Addr at) noexcept {
     Grown* const grown = table.grown_.load(std::memory_order_acquire);
-    return grown ? (*grown)[table_place(at, grown->set_bits)] : table.sets_[table_place(at, k_set_bits)];
+    return grown ? (*grown)[code_table_place(at, grown->set_bits)] : table.sets_[code_table_place(at, k_set_bits)];
   }
 
   std::atomic<Grown*> grown_{nullptr};

@@ -142,7 +142,12 @@ Result<bool> Cursor::step_by_row(const CodeQuestion& question) noexcept {
   Lookup asked = lookup();
   if (const Status found = find_row(asked, row); !found)
     return stop(found.error().code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, found.error());
-  if (question.version != 0 && !asked.about_other_code) space_->row_cache->keep(question, row);
+  if (question.version == 0 || asked.about_other_code) return apply(row);
+  KeptRow kept;
+  CompactCaller caller;
+  const bool moved =
+      space_->row_cache->keep(question, row, kept) && find_caller(kept.row, caller) && go_on_to(caller, kept.row);
+  if (moved) return true;
   return apply(row);
 }
 

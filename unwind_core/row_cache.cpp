@@ -18,9 +18,11 @@ bool RowCache::to_keep(const FrameRow& row, CompactRow& out) const noexcept {
   return lasts && compact(row, layout, out);
 }
 
-void RowCache::keep(const CodeQuestion& question, const FrameRow& row) const noexcept {
-  KeptRows::Answer answer{{}, row.origin};
-  if (question.version != 0 && to_keep(row, answer.row)) table.keep(question, answer);
+bool RowCache::keep(const CodeQuestion& question, const FrameRow& row, KeptRow& kept) const noexcept {
+  kept.origin = row.origin;
+  if (!to_keep(row, kept.row)) return false;
+  table.keep(question, kept);
+  return true;
 }
 
 }  // namespace jitunwind

@@ -53,8 +53,8 @@ struct RowCache {
             Answer& out) const noexcept;
   /// The row as it can be kept; false: it is not compact, or depends on more than the code.
   bool to_keep(const FrameRow& row, CompactRow& out) const noexcept;
-  /// Keeps the row if it can be kept.
-  void keep(const CodeQuestion& question, const FrameRow& row) const noexcept;
+  /// Keeps the row if it can be kept; false: it cannot.
+  bool keep(const CodeQuestion& question, const FrameRow& row, KeptRow& kept) const noexcept;
 
  private:
   /// What is registered comes before what modules say, so that both count everywhere. Never 0 but where the module's

@@ -1,0 +1,67 @@
+// Walks of what was not walked before: the first one in a process, and new functions in a process that has walked.
+#include <benchmark/benchmark.h>
+#include <time.h>
+
+#include <array>
+#include <string>
+
+#include "bench/measurements.h"
+#include "bench/stack.h"
+
+namespace bench {
+
+namespace {
+
+constexpr std::size_t k_depth = 50;
+
+struct ColdWalk : Context {
+  benchmark::State* state;
+  const Walker* walker;
+  bool is_measured;
+};
+
+double thread_nanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+void walk_once(Context* context) {
+  auto& cold = *static_cast<ColdWalk*>(context);
+  std::array<void*, k_depth> addresses;
+  const double begin = thread_nanoseconds();
+  const std::size_t found = cold.walker->walk(addresses);
+  const double taken = thread_nanoseconds() - begin;
+  if (cold.is_measured) cold.state->SetIterationTime(taken * 1e-9);
+  if (found != k_depth) cold.state->SkipWithError(("only " + std::to_string(found) + " frames").c_str());
+}
+
+/// Through functions that no other stack of this program has, from the `first` on.
+void walk(benchmark::State& state, const Walker& walker, std::size_t first, bool is_measured) {
+  std::vector<StackFunction> functions;
+  for (std::size_t i = 0; i < k_depth; ++i) functions.push_back(static_function(first + i));
+  functions.push_back(walk_once);
+  ColdWalk cold{{}, &state, &walker, is_measured};
+  run_stack(functions, cold);
+}
+
+}  // namespace
+
+void add_cold_benchmarks() {
+  for (const Walker& walker : walkers()) {
+    for (const bool is_first : {true, false}) {
+      const std::string name =
+          std::string(is_first ? "first_walk/" : "new_functions/") + walker.name + "/" + std::to_string(k_depth);
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [&walker, is_first](benchmark::State& state) {
+                                     if (!is_first) walk(state, walker, 0, false);
+                                     for (auto _ : state) walk(state, walker, 2 * k_depth, true);
+                                     state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(k_depth));
+                                   })
+          ->UseManualTime()
+          ->Iterations(1);
+    }
+  }
+}
+
+}  // namespace bench
