@@ -1,0 +1,12 @@
+// The stack as the author of a program sees it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace calc {
+
+/// Frames of the program and of natives, innermost first, up to main(): name, and who made the code.
+std::vector<std::string> stack_trace();
+
+}  // namespace calc
