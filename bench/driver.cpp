@@ -27,6 +27,7 @@ constexpr const char* k_walk = "walk";
 constexpr const char* k_cold = "cold";
 constexpr const char* k_registration = "registration";
 constexpr const char* k_throw = "throw";
+constexpr const char* k_debugger = "debugger";
 
 struct Peer {
   const char* title;
@@ -35,9 +36,10 @@ struct Peer {
   bool walks;
   bool registers;
   bool throws;  ///< by libgcc_s or by this library
+  bool debugs = false;
 };
 
-constexpr std::array<Peer, 7> k_peers{{
+constexpr std::array<Peer, 8> k_peers{{
     {k_reference, "bench_jitunwind", "", true, true, true},
     {"own runtime", "bench_jitunwind_eh", "", false, false, true},
     {"libgcc " JITUNWIND_GCC_VERSION, "bench_libgcc", "", true, true, true},
@@ -45,6 +47,7 @@ constexpr std::array<Peer, 7> k_peers{{
     {"LLVM 19", "bench_llvm", "libunwind-19 or the headers of libunwind-19-dev", true, true, false},
     {"limit", "bench_frame_pointer", "", true, false, false},
     {k_again, "bench_jitunwind", "", true, true, true},
+    {"GDB", "measure_debuggers", "gdb", false, false, false, true},
 }};
 
 struct Options {
@@ -131,7 +134,8 @@ void run_round(std::size_t round, const std::string& group, const Options& optio
     const Peer& peer = k_peers[round % 2 == 0 ? i : k_peers.size() - 1 - i];
     const std::filesystem::path program = options.folder / peer.program;
     if (!std::filesystem::exists(program) || ((group == k_walk || group == k_cold) && !peer.walks) ||
-        (group == k_registration && !peer.registers) || (group == k_throw && !peer.throws))
+        (group == k_registration && !peer.registers) || (group == k_throw && !peer.throws) ||
+        (group == k_debugger && !peer.debugs))
       continue;
     show_progress(group + ", round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) + ": " +
                   peer.title);
@@ -154,6 +158,10 @@ void print(const Results& results) {
        k_again},
       {"Lookup of static code, N registered, ns", "lookup_static/", {k_reference, "register_procedure"}, k_again},
       {"Throw, kind of frames / depth / others registered, ns", "throw/", {"own runtime", "jitunwind-eh"}, k_again},
+      {"Under GDB, command / procedures registered one by one, elapsed time, ns; how GDB knows them",
+       "debugger/",
+       {"GDB", "nothing"},
+       ""},
       {"First throw after N registrations, ns", "first_throw/", {k_reference, "libgcc_s"}, k_again},
   };
   for (const bench::TableOptions& table : tables) std::cout << results.table(table);
@@ -193,7 +201,7 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group : {k_walk, k_cold, k_registration, k_throw}) {
+  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debugger}) {
     for (std::size_t round = 0; round < options.rounds; ++round) run_round(round, group, options, results, kept);
   }
   show_progress("");

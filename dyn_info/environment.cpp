@@ -14,8 +14,9 @@ namespace {
 struct Adapter {
   std::string_view name;
   Status (*attach)() noexcept;
+  const char* (*remark)() noexcept;
 };
-constexpr std::array<Adapter, 1> k_adapters{{{"gdb", attach_gdb_in_writer}}};
+constexpr std::array<Adapter, 1> k_adapters{{{"gdb", attach_gdb_in_writer, remark_on_gdb}}};
 
 /// One line, in one system call.
 void complain(std::string_view name, const char* what) noexcept {
@@ -29,7 +30,8 @@ void attach(std::string_view name) noexcept {
   const auto* const found =
       std::find_if(k_adapters.begin(), k_adapters.end(), [&](const Adapter& a) { return a.name == name; });
   if (found == k_adapters.end()) return complain(name, "no adapter has this name; there is: gdb");
-  if (const Status attached = found->attach(); !attached) complain(name, attached.error().what);
+  const Status attached = found->attach();
+  if (const char* const said = attached ? found->remark() : attached.error().what) complain(name, said);
 }
 
 }  // namespace

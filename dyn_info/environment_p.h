@@ -9,7 +9,10 @@ namespace jitunwind {
 /// does not look (getauxval(3), AT_SECURE). A name that is not known is named on standard error.
 void attach_by_environment() noexcept;
 
-/// Defined in the layer of adapters, as with system_unwinder_seam_p.h. Inside of a WritingScope.
+// Defined in the layer of adapters, as with system_unwinder_seam_p.h. Inside of a WritingScope.
+
 Status attach_gdb_in_writer() noexcept;
+/// What is said on standard error where the environment has attached it; null: nothing.
+const char* remark_on_gdb() noexcept;
 
 }  // namespace jitunwind

@@ -48,6 +48,7 @@ class CodeFiles {
 
   std::size_t procedures() const noexcept { return where_.size(); }
   std::size_t withdrawn() const noexcept { return withdrawn_.size(); }
+  unsigned users() const noexcept { return interface_.users(); }
   std::uint64_t stops() const noexcept { return interface_.stops(); }
   std::size_t files() const noexcept;
   std::size_t bytes() const noexcept;

@@ -78,6 +78,7 @@ class GdbJit final : public RegistryObserver {
   }
 
   void report(GdbStatistics& statistics) const noexcept {
+    statistics.copies = copies();
     statistics.procedures = files_.procedures();
     statistics.waiting = files_.withdrawn() + waiting();
     statistics.files = files_.files();
@@ -86,6 +87,7 @@ class GdbJit final : public RegistryObserver {
     statistics.latest_refusal = latest_refusal_;
   }
 
+  unsigned copies() const noexcept { return files_.users(); }
   LateCall& late_call() noexcept { return late_call_; }
   bool has_waiting() const noexcept { return !waiting_.empty() || files_.withdrawn() != 0; }
 
@@ -213,6 +215,12 @@ Status attach_gdb_in_writer() noexcept {
     is_attached = false;
   }
   return attached;
+}
+
+const char* remark_on_gdb() noexcept {
+  const ObserversScope scope;
+  if (!is_attached || gdb_jit->copies() < 2) return nullptr;
+  return "the process has another copy of this library, with procedures of its own; debuggers are shown both";
 }
 
 Status attach_gdb() noexcept {

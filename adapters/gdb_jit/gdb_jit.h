@@ -31,6 +31,7 @@ Status flush_gdb() noexcept;
 
 struct GdbStatistics {
   bool attached = false;
+  unsigned copies = 0;         ///< of this library in the process that are attached, each with procedures of its own
   std::size_t procedures = 0;  ///< that debuggers know
   std::size_t waiting = 0;     ///< to be handed on together
   std::size_t files = 0;

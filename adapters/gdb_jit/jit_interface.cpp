@@ -14,8 +14,8 @@ extern "C" {
 [[gnu::weak, gnu::visibility("default"), gnu::noinline]] void __jit_debug_register_code() {
   asm volatile("" ::: "memory");
 }
-/// Of whoever uses that descriptor and knows of this lock. The number is its layout's.
-[[gnu::weak, gnu::visibility("default")]] constinit jitunwind::WriterLock jitunwind_jit_debug_lock_1;
+/// Of that descriptor. The number is the layout's.
+[[gnu::weak, gnu::visibility("default")]] constinit jitunwind::JitDebugUsers jitunwind_jit_debug_users_1;
 }
 
 namespace jitunwind {
@@ -51,7 +51,7 @@ void store(T*& place, T* value) noexcept {
 void JitInterface::find() noexcept {
   descriptor_ = &__jit_debug_descriptor;
   breakpoint_ = &__jit_debug_register_code;
-  lock_ = &jitunwind_jit_debug_lock_1;
+  users_ = &jitunwind_jit_debug_users_1;
   if (&dlsym == nullptr) return;
   void* const descriptor = dlsym(RTLD_DEFAULT, "__jit_debug_descriptor");
   void* const breakpoint = dlsym(RTLD_DEFAULT, "__jit_debug_register_code");
@@ -59,12 +59,14 @@ void JitInterface::find() noexcept {
   if (descriptor == nullptr || breakpoint == nullptr || module_of(descriptor) != module_of(breakpoint)) return;
   descriptor_ = static_cast<jit_descriptor*>(descriptor);
   breakpoint_ = reinterpret_cast<void (*)()>(breakpoint);
-  if (void* const lock = dlsym(RTLD_DEFAULT, "jitunwind_jit_debug_lock_1")) lock_ = static_cast<WriterLock*>(lock);
+  if (void* const users = dlsym(RTLD_DEFAULT, "jitunwind_jit_debug_users_1"))
+    users_ = static_cast<JitDebugUsers*>(users);
 }
 
 void JitInterface::open(std::span<const std::byte> empty_file) noexcept {
   find();
-  const LockScope scope(*lock_);
+  const LockScope scope(users_->lock);
+  ++users_->count;
   jit_code_entry* const others = descriptor_->first_entry;
   first_ = {&last_, nullptr, empty_file.data(), empty_file.size()};
   last_ = {others, &first_, empty_file.data(), empty_file.size()};
@@ -74,18 +76,25 @@ void JitInterface::open(std::span<const std::byte> empty_file) noexcept {
 
 void JitInterface::close() noexcept {
   {
-    const LockScope scope(*lock_);
+    const LockScope scope(users_->lock);
     if (last_.next_entry != nullptr) last_.next_entry->prev_entry = first_.prev_entry;
     store(first_.prev_entry != nullptr ? first_.prev_entry->next_entry : descriptor_->first_entry, last_.next_entry);
     // A debugger that came later has read them.
     tell(k_unregister, first_);
     tell(k_unregister, last_);
+    --users_->count;
   }
   descriptor_ = nullptr;
 }
 
+unsigned JitInterface::users() const noexcept {
+  if (!is_open()) return 0;
+  const LockScope scope(users_->lock);
+  return users_->count;
+}
+
 void JitInterface::add(jit_code_entry& entry) noexcept {
-  const LockScope scope(*lock_);
+  const LockScope scope(users_->lock);
   entry.prev_entry = &first_;
   entry.next_entry = first_.next_entry;
   entry.next_entry->prev_entry = &entry;
@@ -94,7 +103,7 @@ void JitInterface::add(jit_code_entry& entry) noexcept {
 }
 
 void JitInterface::remove(jit_code_entry& entry) noexcept {
-  const LockScope scope(*lock_);
+  const LockScope scope(users_->lock);
   entry.next_entry->prev_entry = entry.prev_entry;
   store(entry.prev_entry->next_entry, entry.next_entry);
   tell(k_unregister, entry);

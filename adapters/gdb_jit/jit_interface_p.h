@@ -26,6 +26,12 @@ static_assert(sizeof(jit_descriptor) == 24 && sizeof(jit_code_entry) == 32);
 
 namespace jitunwind {
 
+/// The copies of this library that use one descriptor.
+struct JitDebugUsers {
+  WriterLock lock;  // of the list
+  std::uint32_t count = 0;
+};
+
 /// One process may have several definitions: this library's, a second copy's, LLVM's. Debuggers differ in which they
 /// read (LLDB and GDB before 12: one), so all of us use the one that comes first in the dynamic linker's search order.
 ///
@@ -40,6 +46,8 @@ class JitInterface {
   /// Takes them out. Precondition: nothing else of ours is in the list.
   void close() noexcept;
   bool is_open() const noexcept { return descriptor_ != nullptr; }
+  /// Copies of this library that have it open, this one included.
+  unsigned users() const noexcept;
 
   // The debugger, if there is one, has read or forgotten the file when these return.
 
@@ -55,7 +63,7 @@ class JitInterface {
 
   jit_descriptor* descriptor_ = nullptr;
   void (*breakpoint_)() = nullptr;
-  WriterLock* lock_ = nullptr;  // of all copies of this library that use the descriptor
+  JitDebugUsers* users_ = nullptr;
   jit_code_entry first_{};
   jit_code_entry last_{};
   std::uint64_t stops_ = 0;

@@ -2,11 +2,10 @@
 // can be.
 #include <jitunwind/jitunwind.h>
 
-#include "builders/registers_x86_64.h"
-
 #include <deque>
 #include <vector>
 
+#include "bench/describe.h"
 #include "bench/peer.h"
 
 namespace bench {
@@ -40,25 +39,13 @@ bool find_procedure(const void* pc) {
 }
 
 /// The arena's functions come in few shapes, as those of a generator do.
-Description describe(const JitFunction& function) {
-  const auto bytes = static_cast<std::int64_t>(function.locals);
-  using namespace jitunwind::x86_64;
-  return jitunwind::x86_64::describe("jit")
-      .push({0, 1}, rbx)
-      .allocate({1, 5}, bytes)
-      .deallocate({-6, -2}, bytes)
-      .pop({-2, -1}, rbx)
-      .build()
-      .value();
-}
-
 class Descriptions {
  public:
   const Description& of(const JitFunction& function) {
     for (const auto& [locals, description] : known_) {
       if (locals == function.locals) return description;
     }
-    known_.emplace_back(function.locals, describe(function));
+    known_.emplace_back(function.locals, describe(function, "jit"));
     return known_.back().second;
   }
 

@@ -191,22 +191,63 @@ TEST(Traced, RetiredOnesDoNotComeBack) {
 }
 
 #if defined(DEBUGGED_PLUGIN)
-// A library with a copy of its own of ours, which uses this program's list, goes while procedures wait.
+/// A library with a copy of its own of ours, which is attached by the environment and uses this program's list.
+class Plugin {
+ public:
+  Plugin() {
+    ::setenv("JITUNWIND_ATTACH", "gdb", 1);
+    handle_ = ::dlopen(DEBUGGED_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    code_ = reinterpret_cast<Code>(::dlsym(handle_, "plugin_code"));
+  }
+  void add_code() {
+    ASSERT_NE(code_("registers", "plugin", [] {}), nullptr);
+  }
+  void unload() {
+    ASSERT_EQ(::dlclose(handle_), 0);
+    EXPECT_EQ(::dlopen(DEBUGGED_PLUGIN, RTLD_NOW | RTLD_NOLOAD), nullptr) << "it is still here: nothing was tried";
+  }
+
+ private:
+  using Code = void (*(*)(const char*, const char*, void (*)()))();
+  void* handle_;
+  Code code_;
+};
+
 TEST(Traced, NothingOfALibraryThatGoesStays) {
   traced_by("gdb", [] {
-    ::setenv("JITUNWIND_ATTACH", "gdb", 1);
-    void* const plugin = ::dlopen(DEBUGGED_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(plugin, nullptr) << ::dlerror();
-    const auto code =
-        reinterpret_cast<void (*(*)(const char*, const char*, void (*)()))()>(::dlsym(plugin, "plugin_code"));
-    ASSERT_NE(code, nullptr);
-    while (threads() == 1) ASSERT_NE(code("registers", "plugin", [] {}), nullptr);
+    Plugin plugin;
+    while (threads() == 1) plugin.add_code();
     EXPECT_NE(__jit_debug_descriptor.first_entry, nullptr);
-    ASSERT_EQ(::dlclose(plugin), 0);
-    EXPECT_EQ(::dlopen(DEBUGGED_PLUGIN, RTLD_NOW | RTLD_NOLOAD), nullptr) << "it is still here: nothing was tried";
+    plugin.unload();
     EXPECT_EQ(threads(), 1u);
     EXPECT_EQ(__jit_debug_descriptor.first_entry, nullptr);
   });
+}
+
+TEST(Copies, ShareOneListAndSaySoOnce) {
+  ASSERT_TRUE(attach_gdb());
+  EXPECT_EQ(gdb_statistics().copies, 1u);
+  const auto own = make(0);
+  ASSERT_TRUE(register_procedure(own->info()));
+  Plugin plugin;
+  testing::internal::CaptureStderr();
+  plugin.add_code();
+  plugin.add_code();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "jitunwind: JITUNWIND_ATTACH: gdb: the process has another copy of this library, with procedures of its "
+            "own; debuggers are shown both\n");
+  EXPECT_EQ(gdb_statistics().copies, 2u);
+  EXPECT_EQ(debugger_reads().size(), 3u);
+  ASSERT_TRUE(detach_gdb());
+  EXPECT_EQ(debugger_reads().size(), 2u);
+  ASSERT_TRUE(attach_gdb());
+  EXPECT_EQ(debugger_reads().size(), 3u);
+  plugin.unload();
+  EXPECT_EQ(gdb_statistics().copies, 1u);
+  EXPECT_EQ(debugger_reads().size(), 1u);
+  ASSERT_TRUE(cancel_procedure(own->info()));
+  ASSERT_TRUE(detach_gdb());
+  EXPECT_EQ(__jit_debug_descriptor.first_entry, nullptr);
 }
 #endif
 
