@@ -1,5 +1,8 @@
 #include "unwind_core/sources/fde_table.h"
 
+#include <bit>
+#include <cstring>
+
 #include "unwind_core/dwarf_constants_p.h"
 
 namespace jitunwind {
@@ -34,6 +37,31 @@ bool search_pairs(const FdeTable& table, Addr pc, FoundFde& out, bool& readable,
   if (low == 0 || !readable) return false;
   out = {member(low - 1, 0), member(low - 1, 1)};
   return readable;
+}
+
+/// What every linker makes: signed words of 4 bytes, in the host's order, all of them there. Some 8 instructions a
+/// pair, where the general way takes 55.
+bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::byte> bytes) noexcept {
+  return table.width == 4 && table.sign_extend && !table.self_relative &&
+         big_endian == (std::endian::native == std::endian::big) && table.count <= bytes.size() / 8;
+}
+
+bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes, FoundFde& out) noexcept {
+  const auto member = [&](std::uint64_t index, unsigned which) noexcept {
+    std::int32_t value;
+    std::memcpy(&value, bytes.data() + 8 * index + 4 * which, sizeof value);
+    return static_cast<Addr>(std::int64_t{value});
+  };
+  std::uint64_t low = 0;
+  for (std::uint64_t left = table.count; left > 0;) {
+    const std::uint64_t half = left / 2;
+    const bool is_behind = member(low + half, 0) + table.start_base <= pc;
+    low = is_behind ? low + half + 1 : low;
+    left = is_behind ? left - half - 1 : half;
+  }
+  if (low == 0) return false;
+  out = {member(low - 1, 0) + table.start_base, member(low - 1, 1) + table.fde_base};
+  return true;
 }
 
 /// Sets what the encoding says of the table. False when its pairs have no fixed size or an unusual base.
@@ -81,6 +109,7 @@ Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memor
 }
 
 bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std::byte> bytes, FoundFde& out) noexcept {
+  if (is_ordinary(table, big_endian, bytes)) return search_ordinary(table, pc, bytes, out);
   bool readable = true;
   return search_pairs(table, pc, out, readable, [&](std::uint64_t offset, std::uint64_t& value) {
     if (offset > bytes.size() || table.width > bytes.size() - offset) return false;
