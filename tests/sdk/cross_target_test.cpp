@@ -9,17 +9,15 @@
 #include <string>
 #include <utility>
 
+#include "tests/sdk/cross_stack.h"
 #include "tests/sdk/libunwind_constants.h"
 #include "tests/sdk/recording_target.h"
-#include "tests/support/cfi_assembler.h"
 
 namespace jitunwind::test {
 namespace {
 
-constexpr unw_word_t k_code = 0x40'0000;
-constexpr unw_word_t k_stack = 0x7fff'0000;
-constexpr unw_word_t k_section = 0x30000;
-constexpr unw_word_t k_table = 0x50000;
+constexpr unw_word_t k_code = CrossStack::k_code;
+constexpr unw_word_t k_stack = CrossStack::k_stack;
 constexpr unw_word_t k_head = 0x20000;
 
 using Halves = std::array<std::uint64_t, 2>;
@@ -31,32 +29,14 @@ unw_fpreg_t fp(std::uint64_t low) {
   return value;
 }
 
-/// Three procedures with `stp x29,x30,[sp,#-32]!; str d8,[sp,#16]` behind them, each called by the next; the last has
-/// no caller.
 class CrossTarget : public testing::TestWithParam<int> {
  protected:
   CrossTarget() {
-    for (unw_word_t i = 0; i < 3; ++i) {
-      const unw_word_t sp = k_stack + 32 * i;
-      target.memory[sp] = 0x2900 + i;
-      target.memory[sp + 8] = i == 2 ? 0 : k_code + 0x1000 * (i + 1) + 0x20;
-      target.memory[sp + 16] = 0xd800 + i;
-    }
-    target.registers = {{UNW_AARCH64_PC, k_code + 0x20}, {UNW_AARCH64_SP, k_stack}, {UNW_AARCH64_X29, 0x29},
-                        {UNW_AARCH64_X30, 0x30},         {UNW_AARCH64_X19, 0x19},   {UNW_AARCH64_X0, 0xa0}};
+    target.memory = stack.memory;
+    target.registers = stack.registers;
     target.fp_registers = {
         {UNW_AARCH64_V0, Halves{0xf0, 1}}, {UNW_AARCH64_V8, Halves{0xf8, 2}}, {UNW_AARCH64_V9, Halves{0xf9, 3}}};
-    put_table();
-    target.find = [this](unw_word_t ip, unw_proc_info_t* info, int) {
-      if (ip < k_code || ip >= k_code + 0x3000) return -UNW_ENOINFO;
-      std::memset(info, 0, sizeof *info);
-      info->start_ip = ip & ~unw_word_t{0xfff};
-      info->end_ip = info->start_ip + 0x40;
-      info->format = UNW_INFO_FORMAT_REMOTE_TABLE;
-      info->unwind_info = &table;
-      info->unwind_info_size = sizeof table;
-      return 0;
-    };
+    target.find = [this](unw_word_t ip, unw_proc_info_t* info, int) { return stack.find(ip, info); };
     unw_accessors_t accessors = RecordingTarget::accessors();
     space = unw_create_addr_space(&accessors, GetParam());
     target.expected_space = space;
@@ -67,34 +47,10 @@ class CrossTarget : public testing::TestWithParam<int> {
     unw_destroy_addr_space(space);
   }
 
-  bool big_endian() const { return GetParam() == __BIG_ENDIAN; }
-
-  /// Bytes of the target, which its owner reads by words.
+  bool big_endian() const { return stack.big_endian; }
   void put(unw_word_t at, const Bytes& bytes) {
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const unw_word_t place = at + i;
-      const unsigned shift = 8 * static_cast<unsigned>(big_endian() ? 7 - place % 8 : place % 8);
-      unw_word_t& word = target.memory[place & ~unw_word_t{7}];
-      word = (word & ~(unw_word_t{0xff} << shift)) | std::to_integer<unw_word_t>(bytes.vector()[i]) << shift;
-    }
-  }
-
-  void put_table() {
-    CfiSection section(k_section, CfiContext::Format::eh_frame, false, big_endian());
-    const Addr cie =
-        section.cie({.return_address = 30, .instructions{0x0c, 31, 32, 0x80 | 29, 4, 0x80 | 30, 3, 0x05, 72, 2}});
-    Bytes pairs = section.bytes();
-    for (Addr i = 0; i < 3; ++i) {
-      const Addr start = k_code + 0x1000 * i;
-      const Addr fde = section.fde(cie, start, 0x40, {});
-      pairs.u32(start - k_section).u32(fde - k_section);
-    }
-    Bytes bytes = section.data();
-    put(k_section, bytes.fill(64, 0));
-    put(k_table, pairs);
-    table.segbase = k_section;
-    table.table_len = pairs.size() / 8;
-    table.table_data = k_table;
+    stack.put(at, bytes);
+    target.memory = stack.memory;
   }
 
   int start(unw_cursor_t& cursor) { return unw_init_remote(&cursor, space, &target); }
@@ -112,8 +68,8 @@ class CrossTarget : public testing::TestWithParam<int> {
     return halves;
   }
 
+  CrossStack stack{GetParam() == __BIG_ENDIAN};
   RecordingTarget target;
-  unw_dyn_remote_table_info_t table{};
   unw_addr_space_t space = nullptr;
 };
 

@@ -288,11 +288,11 @@ TEST_F(HostileTargets, TablesAreLongerThanMemory) {
 }
 
 TEST_F(HostileTargets, ProceduresAreNotWhereTheyWereAskedFor) {
-  for (const auto& [begin, end] :
+  for (const auto& range :
        {std::pair<unw_word_t, unw_word_t>{0, 0}, {k_code + 0x100, k_code}, {1, 2}, {0, ~unw_word_t{0}}}) {
-    target.find = [=](unw_word_t, unw_proc_info_t* info) {
-      info->start_ip = begin;
-      info->end_ip = end;
+    target.find = [range](unw_word_t, unw_proc_info_t* info) {
+      info->start_ip = range.first;
+      info->end_ip = range.second;
       return 0;
     };
     (void)step_within(16);

@@ -1,0 +1,93 @@
+// Walks from a signal handler behind every single instruction of what a handler may interrupt: registration, the C
+// library's allocator, the dynamic linker.
+#include <libunwind.h>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "tests/registry/every_instruction.h"
+
+namespace jitunwind::test {
+namespace {
+
+/// What the walks of one run have found. A handler must not allocate: it counts, and keeps the first failure.
+struct Walks {
+  std::size_t complete = 0;
+  std::size_t incomplete = 0;
+  std::size_t other_length = 0;
+  std::size_t named = 0;
+  unw_word_t first_stop = 0;  ///< ip
+  int first_error = 0;
+};
+
+/// From the handler through the signal frame to the outermost frame, in both ways.
+void walk(void* into) {
+  Walks& walks = *static_cast<Walks*>(into);
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  const bool names = walks.complete % 512 == 0;
+  int frames = 1, moved = 0;
+  while ((moved = unw_step(&cursor)) > 0) {
+    ++frames;
+    std::array<char, 64> name;
+    if (names && unw_get_proc_name(&cursor, name.data(), name.size(), nullptr) == 0) ++walks.named;
+  }
+  if (moved == 0) {
+    ++walks.complete;
+  } else if (walks.incomplete++ == 0) {
+    walks.first_error = moved;
+    unw_get_reg(&cursor, UNW_REG_IP, &walks.first_stop);
+  }
+  std::array<void*, 128> listed;
+  if (unw_backtrace(listed.data(), static_cast<int>(listed.size())) != frames) ++walks.other_length;
+}
+
+template <class Code>
+void expect_walks_at_every_instruction(Code&& code) {
+  code();  // lazily bound functions are bound, first allocations made
+  Walks walks;
+  registry_test::EveryInstruction every;
+  const std::size_t instructions = every.run(walk, &walks, code);
+  testing::Test::RecordProperty("instructions", static_cast<int>(instructions));
+  EXPECT_GT(instructions, 20u);
+  EXPECT_EQ(walks.complete, instructions);
+  EXPECT_EQ(walks.incomplete, 0u) << unw_strerror(walks.first_error) << " at " << std::hex << walks.first_stop;
+  EXPECT_EQ(walks.other_length, 0u);
+  EXPECT_GT(walks.named, 0u);
+}
+
+// covers: SF02 SF08
+TEST(EveryInstruction, OfRegisterAndCancel) {
+  static unw_dyn_info_t info;
+  info.start_ip = 0x1000'0000;
+  info.end_ip = 0x1000'0100;
+  expect_walks_at_every_instruction([] {
+    _U_dyn_register(&info);
+    _U_dyn_cancel(&info);
+  });
+}
+
+// covers: SF02
+TEST(EveryInstruction, OfMallocAndFree) {
+  expect_walks_at_every_instruction([] {
+    std::array<void*, 6> blocks;
+    std::size_t size = 24;
+    for (void*& block : blocks) block = std::malloc(size *= 7);  // small and large bins, and mmap
+    for (void* block : blocks) std::free(block);
+  });
+}
+
+// covers: SF02
+TEST(EveryInstruction, OfDlopenAndDlclose) {
+  expect_walks_at_every_instruction([] {
+    if (void* const library = ::dlopen(SMALL_LIBRARY, RTLD_NOW | RTLD_LOCAL)) ::dlclose(library);
+  });
+}
+
+}  // namespace
+}  // namespace jitunwind::test
