@@ -9,11 +9,14 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "bench/plot.h"
 #include "bench/report.h"
+#include "bench/tables.h"
 
 namespace {
 
@@ -21,13 +24,11 @@ using bench::Contender;
 using bench::Results;
 using nlohmann::json;
 
-constexpr const char* k_reference = "jitunwind";
-constexpr const char* k_again = "jitunwind again";
 constexpr const char* k_walk = "walk";
 constexpr const char* k_cold = "cold";
 constexpr const char* k_registration = "registration";
 constexpr const char* k_throw = "throw";
-constexpr const char* k_debugger = "debugger";
+constexpr const char* k_debuggers = "debugger";
 
 struct Peer {
   const char* title;
@@ -40,20 +41,23 @@ struct Peer {
 };
 
 constexpr std::array<Peer, 8> k_peers{{
-    {k_reference, "bench_jitunwind", "", true, true, true},
-    {"own runtime", "bench_jitunwind_eh", "", false, false, true},
-    {"libgcc " JITUNWIND_GCC_VERSION, "bench_libgcc", "", true, true, true},
-    {"nongnu 1.6.2", "bench_nongnu", "libunwind8 or the headers of libunwind-dev", true, true, false},
-    {"LLVM 19", "bench_llvm", "libunwind-19 or the headers of libunwind-19-dev", true, true, false},
-    {"limit", "bench_frame_pointer", "", true, false, false},
-    {k_again, "bench_jitunwind", "", true, true, true},
-    {"GDB", "measure_debuggers", "gdb", false, false, false, true},
+    {bench::k_reference, "bench_jitunwind", "", true, true, true},
+    {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
+    {bench::k_libgcc, "bench_libgcc", "", true, true, true},
+    {bench::k_nongnu, "bench_nongnu", "libunwind8 or the headers of libunwind-dev", true, true, false},
+    {bench::k_llvm, "bench_llvm", "libunwind-19 or the headers of libunwind-19-dev", true, true, false},
+    {bench::k_limit, "bench_frame_pointer", "", true, false, false},
+    {bench::k_again, "bench_jitunwind", "", true, true, true},
+    {bench::k_debugger, "measure_debuggers", "gdb", false, false, false, true},
 }};
 
 struct Options {
   std::filesystem::path folder;
   std::string filter = ".";
   std::string keep;
+  std::string report;
+  std::string baseline;
+  std::string new_baseline;
   std::size_t rounds = 5;
   double seconds = 0.03;
   std::size_t max_functions = 100'000;
@@ -66,11 +70,8 @@ void show_progress(const std::string& text) {
   if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", text.c_str());
 }
 
-/// Output of the program; none when it failed.
-std::optional<std::string> run(const std::filesystem::path& program, const std::string& group,
-                               const std::string& filter, const std::string& how, const Options& options) {
-  const std::string command = "'" + program.string() + "' " + group + " " + std::to_string(options.max_functions) +
-                              " " + how + " --benchmark_filter='" + filter + "' 2>/dev/null";
+/// Output of a shell's command; none when it failed.
+std::optional<std::string> output_of(const std::string& command) {
   std::FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) return std::nullopt;
   std::string output;
@@ -78,6 +79,12 @@ std::optional<std::string> run(const std::filesystem::path& program, const std::
   for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), n);
   if (pclose(pipe) != 0) return std::nullopt;
   return output;
+}
+
+std::optional<std::string> run(const std::filesystem::path& program, const std::string& group,
+                               const std::string& filter, const std::string& how, const Options& options) {
+  return output_of("'" + program.string() + "' " + group + " " + std::to_string(options.max_functions) + " " + how +
+                   " --benchmark_filter='" + filter + "' 2>/dev/null");
 }
 
 /// Which measurements have a process of their own: all of the filter's in one, or, where nothing may be warm, each.
@@ -135,7 +142,7 @@ void run_round(std::size_t round, const std::string& group, const Options& optio
     const std::filesystem::path program = options.folder / peer.program;
     if (!std::filesystem::exists(program) || ((group == k_walk || group == k_cold) && !peer.walks) ||
         (group == k_registration && !peer.registers) || (group == k_throw && !peer.throws) ||
-        (group == k_debugger && !peer.debugs))
+        (group == k_debuggers && !peer.debugs))
       continue;
     show_progress(group + ", round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) + ": " +
                   peer.title);
@@ -144,27 +151,88 @@ void run_round(std::size_t round, const std::string& group, const Options& optio
   }
 }
 
-void print(const Results& results) {
-  const std::vector<bench::TableOptions> tables{
-      {"Walk, ns a frame", "walk/", {k_reference, "backtrace"}, k_again},
-      {"First walk in a process, ns a frame", "first_walk/", {k_reference, "backtrace"}, k_again},
-      {"New functions in a warm process, ns a frame", "new_functions/", {k_reference, "backtrace"}, k_again},
-      {"Register, ns a procedure", "register/", {k_reference, "register_procedure"}, k_again},
-      {"Cancel, ns a procedure", "cancel/", {k_reference, "register_procedure"}, k_again},
-      {"First lookup after N registrations, ns", "first_lookup/", {k_reference, "register_procedure"}, k_again},
-      {"Lookup of registered procedures, N registered, ns",
-       "lookup_jit/",
-       {k_reference, "register_procedure"},
-       k_again},
-      {"Lookup of static code, N registered, ns", "lookup_static/", {k_reference, "register_procedure"}, k_again},
-      {"Throw, kind of frames / depth / others registered, ns", "throw/", {"own runtime", "jitunwind-eh"}, k_again},
-      {"Under GDB, command / procedures registered one by one, elapsed time, ns; how GDB knows them",
-       "debugger/",
-       {"GDB", "nothing"},
-       ""},
-      {"First throw after N registrations, ns", "first_throw/", {k_reference, "libgcc_s"}, k_again},
-  };
-  for (const bench::TableOptions& table : tables) std::cout << results.table(table);
+// Instructions.
+
+/// Of a program that does one thing `times` times; none: callgrind cannot run it.
+std::optional<double> instructions(const std::string& program, const std::string& name, std::size_t times) {
+  const auto output = output_of("valgrind --tool=callgrind --callgrind-out-file=/dev/null '" + program + "' count '" +
+                                name + "' " + std::to_string(times) + " 2>&1");
+  const std::string mark = "Collected : ";
+  const auto at = output ? output->find(mark) : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  return std::stod(output->substr(at + mark.size()));
+}
+
+/// What ten more repetitions take, of those that a program has.
+void count_instructions(const Peer& peer, const Options& options, Results& results) {
+  constexpr std::size_t k_few = 10, k_more = 20;
+  const std::string program = (options.folder / peer.program).string();
+  std::istringstream lines(output_of("'" + program + "' count").value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t space = line.find(' ');
+    const std::string name = line.substr(space + 1);
+    const bool is_walk = name.find("walk") != std::string::npos;
+    const bool is_throw = name.find("throw") != std::string::npos;
+    if (!std::regex_search(name, std::regex(options.filter)) || (is_walk && !peer.walks) ||
+        (is_throw && !peer.throws) || (!is_walk && !is_throw && !peer.registers))
+      continue;
+    show_progress("counting " + name + " of " + peer.title);
+    const auto few = instructions(program, name, k_few);
+    const auto more = instructions(program, name, k_more);
+    const double items = std::stod(line.substr(0, space)) * (k_more - k_few);
+    const json measured{{"name", name}, {"items_per_second", few && more ? 1e9 * items / (*more - *few) : 0}};
+    if (few && more && *more > *few) add(measured, peer, 0, results);
+  }
+}
+
+void count_all_instructions(const Options& options, Results& results) {
+  if (!output_of("valgrind --version 2>/dev/null")) return;
+  for (const Peer& peer : k_peers)
+    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs &&
+        std::string(peer.title) != bench::k_again)
+      count_instructions(peer, options, results);
+}
+
+// The report.
+
+constexpr const char* k_what_is_shown =
+    "Medians, processor time; (x): ratio to the first column in the same round. Target: ratios to others, (at most), ! "
+    "where missed.\n\n";
+
+void write_report(const std::filesystem::path& folder, const Results& results) {
+  std::filesystem::create_directories(folder);
+  std::ofstream report(folder / "report.md");
+  report << "# What unwinding costs\n\n" << k_what_is_shown;
+  for (const bench::Plot& plot : bench::plots()) {
+    const std::string drawn = bench::svg_plot(plot.title, plot.x_title, results.lines(plot.row_prefix, bench::k_again));
+    if (drawn.empty()) continue;
+    std::ofstream(folder / plot.file) << drawn;
+    report << "![" << plot.title << "](" << plot.file << ")\n\n";
+  }
+  for (const bench::TableOptions& table : bench::tables()) report << results.table(table).markdown();
+  std::cout << "Report: " << (folder / "report.md").string() << "\n";
+}
+
+/// Ratios that have grown by more than half since they were stored: less than that is the machine's noise.
+void compare_with_baseline(const std::string& file, const Results& results) {
+  constexpr double k_noise = 1.5;
+  std::ifstream in(file);
+  const json stored = in ? json::parse(in, nullptr, false) : json();
+  if (!stored.is_object()) return;
+  for (const auto& [name, ratio] : results.target_ratios(bench::tables())) {
+    const double before = stored.value(name, 0.0);
+    if (before > 0 && ratio > k_noise * before)
+      std::cout << "Slower than the baseline: " << name << ": " << ratio << ", was " << before << "\n";
+  }
+}
+
+void print(const Options& options, const Results& results) {
+  std::cout << k_what_is_shown;
+  for (const bench::TableOptions& table : bench::tables()) std::cout << results.table(table).text();
+  if (!options.report.empty()) write_report(options.report, results);
+  if (!options.baseline.empty()) compare_with_baseline(options.baseline, results);
+  if (!options.new_baseline.empty())
+    std::ofstream(options.new_baseline) << json(results.target_ratios(bench::tables())).dump(1) << "\n";
 }
 
 /// Names what the tables do not show.
@@ -177,7 +245,7 @@ int print_what_is_missing(const Options& options, const Results& results) {
   const std::string mistakes = results.mistakes();
   if (mistakes.empty()) return 0;
   std::cout << "Went wrong:\n" << mistakes;
-  return mistakes.find(k_reference) == std::string::npos ? 0 : 1;
+  return mistakes.find(bench::k_reference) == std::string::npos ? 0 : 1;
 }
 
 }  // namespace
@@ -189,6 +257,9 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "How often each program runs")->check(CLI::PositiveNumber);
   app.add_option("--filter", options.filter, "Only measurements whose name matches");
   app.add_option("--keep", options.keep, "File for all that Google Benchmark reported");
+  app.add_option("--report", options.report, "Folder for the tables as Markdown and for plots")->take_last();
+  app.add_option("--baseline", options.baseline, "File of ratios to compare with")->take_last();
+  app.add_option("--new-baseline", options.new_baseline, "File for the ratios of this run");
   app.add_flag("--quick", options.quick, "A first impression: 2 short rounds, at most 10000 procedures");
   app.add_flag("--large", options.large, "Up to a million procedures");
   CLI11_PARSE(app, argc, argv);
@@ -201,13 +272,12 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debugger}) {
+  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debuggers}) {
     for (std::size_t round = 0; round < options.rounds; ++round) run_round(round, group, options, results, kept);
   }
+  count_all_instructions(options, results);
   show_progress("");
   if (!options.keep.empty()) std::ofstream(options.keep) << kept.dump(1);
-  std::cout << "Medians of " << options.rounds
-            << " rounds, processor time; (x): ratio to the first column in the same round.\n\n";
-  print(results);
+  print(options, results);
   return print_what_is_missing(options, results);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace bench {
 
@@ -26,5 +27,10 @@ void add_registration_benchmarks(std::size_t max_functions);
 ///                                       functions are registered
 ///   first_throw/THROWER/N              through one function, with N others registered just before
 void add_throw_benchmarks(std::size_t max_functions);
+
+/// Not Google Benchmark's: does one thing `times` times, for callgrind. An empty name lists what there is, a line each:
+/// items a time, name. Returns the program's status.
+///   instructions/WAY/walk/a frame, register/and cancel, throw/through a frame
+int count(const std::string& name, std::size_t times);
 
 }  // namespace bench

@@ -1,5 +1,6 @@
 // The program of one peer: one group of its measurements, as Google Benchmark prints them.
 //   PROGRAM walk|cold|registration|throw MAX-FUNCTIONS [--benchmark_...]
+//   PROGRAM count [NAME TIMES]
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -9,6 +10,8 @@
 #include "bench/measurements.h"
 
 int main(int argc, char** argv) {
+  if (argc >= 2 && std::string(argv[1]) == "count")
+    return bench::count(argc == 4 ? argv[2] : "", argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 0);
   benchmark::Initialize(&argc, argv);
   const std::string group = argc == 3 ? argv[1] : "";
   if (group == "walk") {

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <regex>
 
 namespace bench {
 
 namespace {
-
-constexpr int k_row_width = 22;
-constexpr int k_column_width = 20;
 
 template <class T>
 void note(std::vector<T>& all, const T& one) {
@@ -29,9 +28,6 @@ std::string formatted(const char* format, Values... values) {
   std::snprintf(buffer, sizeof buffer, format, values...);
   return buffer;
 }
-
-std::string right(const std::string& text) { return formatted("%*s", k_column_width, text.c_str()); }
-std::string left(const std::string& text) { return formatted("%-*s", k_row_width, text.c_str()); }
 
 /// Milliseconds where nanoseconds would not fit.
 std::string duration(double nanoseconds) {
@@ -86,32 +82,117 @@ std::vector<Contender> Results::columns(const std::vector<std::string>& rows, co
   return used;
 }
 
-std::string Results::table(const TableOptions& options) const {
-  std::vector<std::string> rows;
+std::vector<std::string> Results::rows_of(const std::string& prefix) const {
+  std::vector<std::string> found;
   for (const std::string& row : rows_) {
-    if (row.rfind(options.row_prefix, 0) == 0) rows.push_back(row);
+    if (row.rfind(prefix, 0) == 0) found.push_back(row);
   }
-  if (rows.empty()) return "";
+  return found;
+}
+
+/// "0.57 of unw_backtrace (0.6)"; "!" where the target is missed.
+std::string Results::against(const std::string& name, const std::vector<Target>& targets) const {
+  std::string text;
+  for (const Target& target : targets) {
+    if (!std::regex_match(name, std::regex(target.rows))) continue;
+    const Rounds found = ratios(times_.at(name), target.of, target.to);
+    if (found.empty()) continue;
+    const double value = median(found);
+    text += formatted("%s%.3g of %s (%.3g)%s", text.empty() ? "" : ", ", value, target.to.way.c_str(), target.at_most,
+                      value > target.at_most ? "!" : "");
+  }
+  return text;
+}
+
+Table Results::table(const TableOptions& options) const {
+  const std::vector<std::string> rows = rows_of(options.row_prefix);
+  Table made{options.title, {}};
+  if (rows.empty()) return made;
   const std::vector<Contender> shown = columns(rows, options.again);
-  std::string programs = left("");
-  std::string ways = left("");
+  std::vector<std::string> programs{""};
+  std::vector<std::string> ways{""};
   for (const Contender& contender : shown) {
-    programs += right(contender.program);
-    ways += right(contender.way);
+    programs.push_back(contender.program);
+    ways.push_back(contender.way);
   }
-  std::string text = options.title + "\n" + programs + right("the same") + "\n" + ways + right("again") + "\n";
+  programs.insert(programs.end(), {"the same", "target"});
+  ways.insert(ways.end(), {"again", "(at most)"});
+  made.cells = {programs, ways};
   for (const std::string& name : rows) {
     const Row& row = times_.at(name);
-    text += left(name.substr(options.row_prefix.size()));
-    for (const Contender& contender : shown) text += right(cell(row, contender, options.reference));
+    std::vector<std::string> cells{name.substr(options.row_prefix.size())};
+    for (const Contender& contender : shown) cells.push_back(cell(row, contender, options.reference));
     const Rounds spread = ratios(row, {options.again, options.reference.way}, options.reference);
-    if (!spread.empty()) {
-      const auto [least, most] = std::minmax_element(spread.begin(), spread.end());
-      text += right(formatted("%.2fx-%.2fx", *least, *most));
-    }
-    text += "\n";
+    const auto [least, most] = std::minmax_element(spread.begin(), spread.end());
+    cells.push_back(spread.empty() ? "" : formatted("%.2fx-%.2fx", *least, *most));
+    cells.push_back(against(name, options.targets));
+    made.cells.push_back(cells);
   }
-  return text + "\n";
+  return made;
+}
+
+std::vector<Line> Results::lines(const std::string& row_prefix, const std::string& again) const {
+  std::map<Contender, Line> found;
+  for (const std::string& name : rows_of(row_prefix)) {
+    char* end = nullptr;
+    const std::string rest = name.substr(row_prefix.size());
+    const double x = std::strtod(rest.c_str(), &end);
+    if (end == rest.c_str() || *end != 0) continue;
+    for (const auto& [contender, times] : times_.at(name)) {
+      if (contender.program == again || median(times) <= 0) continue;
+      Line& line = found[contender];
+      line.name = contender.program + " " + contender.way;
+      line.points.emplace_back(x, median(times));
+    }
+  }
+  std::vector<Line> all;
+  for (auto& [contender, line] : found) all.push_back(line);
+  return all;
+}
+
+std::map<std::string, double> Results::target_ratios(const std::vector<TableOptions>& tables) const {
+  std::map<std::string, double> all;
+  for (const TableOptions& options : tables) {
+    for (const std::string& name : rows_of(options.row_prefix)) {
+      for (const Target& target : options.targets) {
+        const Rounds found = ratios(times_.at(name), target.of, target.to);
+        if (!found.empty() && std::regex_match(name, std::regex(target.rows)))
+          all[name + ": " + target.of.program + " " + target.of.way + " to " + target.to.program + " " +
+              target.to.way] = median(found);
+      }
+    }
+  }
+  return all;
+}
+
+std::string Table::text() const {
+  if (cells.empty()) return "";
+  std::vector<std::size_t> widths(cells.front().size());
+  for (const auto& row : cells)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string out = title + "\n";
+  for (const auto& row : cells) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string space(widths[i] - row[i].size(), ' ');
+      out += i == 0 ? row[i] + space : "  " + space + row[i];
+    }
+    out += "\n";
+  }
+  return out + "\n";
+}
+
+std::string Table::markdown() const {
+  if (cells.empty()) return "";
+  std::string out = "## " + title + "\n\n";
+  const auto line = [&](const auto& cell_at, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) out += "| " + cell_at(i) + " ";
+    out += "|\n";
+  };
+  const std::size_t size = cells.front().size();
+  line([&](std::size_t i) { return cells[0][i] + (cells[1][i].empty() ? "" : "<br>" + cells[1][i]); }, size);
+  line([&](std::size_t i) { return std::string(i == 0 ? ":--" : "--:"); }, size);
+  for (std::size_t row = 2; row < cells.size(); ++row) line([&](std::size_t i) { return cells[row][i]; }, size);
+  return out + "\n";
 }
 
 std::string Results::mistakes() const {

@@ -14,6 +14,14 @@ struct Contender {
   friend auto operator<=>(const Contender&, const Contender&) = default;
 };
 
+/// In the rows that match, the time of `of` is to be at most that many times the time of `to`, in the same round.
+struct Target {
+  Contender of;
+  Contender to;
+  double at_most;
+  std::string rows = ".*";  ///< regular expression
+};
+
 /// What a table shows: rows by the beginning of their names, times of all contenders, ratios to one of them. The
 /// program `again` is the reference's, run a second time in each round: its ratios say what a difference is worth.
 struct TableOptions {
@@ -21,6 +29,22 @@ struct TableOptions {
   std::string row_prefix;
   Contender reference;
   std::string again;
+  std::vector<Target> targets{};
+};
+
+/// A table as it is printed.
+struct Table {
+  std::string title;
+  std::vector<std::vector<std::string>> cells;  ///< two rows of headings first
+
+  std::string text() const;
+  std::string markdown() const;
+};
+
+/// A line of a plot: what a contender takes, by the number that rows of one kind end with.
+struct Line {
+  std::string name;
+  std::vector<std::pair<double, double>> points;
 };
 
 /// Only ratios within one round count: the machine's speed drifts.
@@ -30,10 +54,14 @@ class Results {
   void add(const std::string& row, const Contender& contender, std::size_t round, double nanoseconds);
   void add_mistake(const std::string& row, const Contender& contender, const std::string& text);
 
-  /// Median times and median ratios; rows and columns in the order in which they came. "" without rows.
-  std::string table(const TableOptions& options) const;
+  /// Median times and median ratios; rows and columns in the order in which they came. No cells without rows.
+  Table table(const TableOptions& options) const;
+  /// Of the rows that are the prefix and a number.
+  std::vector<Line> lines(const std::string& row_prefix, const std::string& again) const;
   /// A line each; "" when every contender did what it was asked.
   std::string mistakes() const;
+  /// Ratios of each row's targets: "walk/static/10: jitunwind backtrace to nongnu unw_backtrace" -> 0.57.
+  std::map<std::string, double> target_ratios(const std::vector<TableOptions>& tables) const;
 
  private:
   using Rounds = std::vector<double>;  // 0: not measured in this round
@@ -41,6 +69,8 @@ class Results {
 
   static Rounds ratios(const Row& row, const Contender& of, const Contender& to);
   static std::string cell(const Row& row, const Contender& of, const Contender& reference);
+  std::string against(const std::string& name, const std::vector<Target>& targets) const;
+  std::vector<std::string> rows_of(const std::string& prefix) const;
   std::vector<Contender> columns(const std::vector<std::string>& rows, const std::string& again) const;
 
   std::vector<std::string> rows_;

@@ -1,0 +1,94 @@
+// What a simulator counts the instructions of: the same work a given number of times, and nothing else that depends on
+// the number.
+#include "bench/measurements.h"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "bench/stack.h"
+
+namespace bench {
+
+namespace {
+
+constexpr std::size_t k_depth = 50;
+constexpr std::size_t k_registered = 1000;
+
+struct RepeatedWalk : Context {
+  const Walker* walker;
+  std::size_t times;
+};
+
+void walk_repeatedly(Context* context) {
+  const auto& repeated = *static_cast<const RepeatedWalk*>(context);
+  std::array<void*, k_depth> addresses;
+  for (std::size_t i = 0; i < repeated.times; ++i)
+    if (repeated.walker->walk(addresses) != k_depth) std::exit(3);
+}
+
+void walk(const Walker& walker, std::size_t times) {
+  std::vector<StackFunction> functions;
+  for (std::size_t i = 0; i < k_depth; ++i) functions.push_back(static_function(i));
+  functions.push_back(walk_repeatedly);
+  RepeatedWalk repeated{{}, &walker, times};
+  run_stack(functions, repeated);
+}
+
+void register_and_cancel(Registrar& registrar, std::size_t times) {
+  static const JitArena arena(k_registered);
+  registrar.prepare(arena.functions());
+  for (std::size_t i = 0; i < times; ++i)
+    registrar.register_function(i % k_registered), registrar.cancel_function(i % k_registered);
+}
+
+void throw_one(Context*) { throw 1; }
+
+void throw_repeatedly(std::size_t times) {
+  std::vector<StackFunction> functions;
+  for (std::size_t i = 0; i < k_depth; ++i) functions.push_back(static_function(i));
+  functions.push_back(throw_one);
+  for (std::size_t i = 0; i < times; ++i) {
+    Context context{};
+    try {
+      run_stack(functions, context);
+    } catch (int) {
+    }
+  }
+}
+
+struct Counted {
+  std::size_t items;  ///< in each repetition
+  std::function<void(std::size_t)> repeat;
+};
+
+std::map<std::string, Counted> all() {
+  std::map<std::string, Counted> counted;
+  for (const Walker& walker : walkers())
+    counted[std::string("instructions/") + walker.name + "/walk/a frame"] = {k_depth,
+                                                                             [&](std::size_t n) { walk(walker, n); }};
+  for (Registrar* const registrar : registrars())
+    counted[std::string("instructions/") + registrar->name() + "/register/and cancel"] = {
+        1, [=](std::size_t n) { register_and_cancel(*registrar, n); }};
+  counted[std::string("instructions/") + thrower() + "/throw/through a frame"] = {k_depth, throw_repeatedly};
+  return counted;
+}
+
+}  // namespace
+
+int count(const std::string& name, std::size_t times) {
+  const auto counted = all();
+  if (name.empty()) {
+    for (const auto& [each, what] : counted) std::printf("%zu %s\n", what.items, each.c_str());
+    return 0;
+  }
+  const auto found = counted.find(name);
+  if (found == counted.end()) return 2;
+  found->second.repeat(times);
+  return 0;
+}
+
+}  // namespace bench

@@ -1,0 +1,117 @@
+#include "bench/plot.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace bench {
+
+namespace {
+
+constexpr double k_width = 760, k_height = 420;
+constexpr double k_left = 70, k_right = 250, k_top = 40, k_bottom = 50;
+// Told apart by colour-blind readers as well (Okabe and Ito, "Color universal design", 2008).
+constexpr std::array<const char*, 8> k_colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                               "#e69f00", "#56b4e9", "#000000", "#999999"};
+
+/// Powers of ten around what it has seen.
+class Axis {
+ public:
+  void see(double value) {
+    least_ = std::min(least_, std::log10(value));
+    most_ = std::max(most_, std::log10(value));
+  }
+  void close() {
+    first_ = std::floor(least_);
+    last_ = std::max(std::ceil(most_), first_ + 1);
+  }
+  double at(double value) const { return (std::log10(value) - first_) / (last_ - first_); }
+  int first() const { return static_cast<int>(first_); }
+  int last() const { return static_cast<int>(last_); }
+
+ private:
+  double least_ = std::numeric_limits<double>::max();
+  double most_ = std::numeric_limits<double>::lowest();
+  double first_ = 0, last_ = 1;
+};
+
+template <class... Values>
+std::string formatted(const char* format, Values... values) {
+  char buffer[256];
+  std::snprintf(buffer, sizeof buffer, format, values...);
+  return buffer;
+}
+
+std::string text_at(double x, double y, const char* anchor, const std::string& text) {
+  return formatted("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) + text + "</text>\n";
+}
+
+struct Frame {
+  Axis x, y;
+  double px(double value) const { return k_left + x.at(value) * (k_width - k_left - k_right); }
+  double py(double value) const { return k_height - k_bottom - y.at(value) * (k_height - k_top - k_bottom); }
+};
+
+std::string grid(const Frame& frame, const std::string& x_title) {
+  std::string out;
+  const auto line = [&](double x1, double y1, double x2, double y2) {
+    out += formatted("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ccc\"/>\n", x1, y1, x2, y2);
+  };
+  for (int power = frame.y.first(); power <= frame.y.last(); ++power) {
+    const double value = std::pow(10, power);
+    line(k_left, frame.py(value), k_width - k_right, frame.py(value));
+    out += text_at(k_left - 6, frame.py(value) + 4, "end", formatted("%g", value));
+  }
+  for (int power = frame.x.first(); power <= frame.x.last(); ++power) {
+    const double value = std::pow(10, power);
+    line(frame.px(value), k_top, frame.px(value), k_height - k_bottom);
+    out += text_at(frame.px(value), k_height - k_bottom + 16, "middle", formatted("%g", value));
+  }
+  return out + text_at((k_left + k_width - k_right) / 2, k_height - 12, "middle", x_title);
+}
+
+std::string curve(const Frame& frame, const Line& line, std::size_t number) {
+  const char* const colour = k_colours[number % k_colours.size()];
+  const std::string dashes = number < k_colours.size() ? "" : " stroke-dasharray=\"4 3\"";
+  std::string points;
+  std::string out;
+  for (const auto& [x, y] : line.points) {
+    points += formatted("%.1f,%.1f ", frame.px(x), frame.py(y));
+    out += formatted("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", frame.px(x), frame.py(y), colour);
+  }
+  const double y = k_top + 10 + 18 * static_cast<double>(number);
+  out += "<polyline fill=\"none\" stroke=\"" + std::string(colour) + "\" stroke-width=\"2\"" + dashes + " points=\"" +
+         points + "\"/>\n";
+  out += formatted("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"2\"",
+                   k_width - k_right + 14, y, k_width - k_right + 34, y, colour) +
+         dashes + "/>\n";
+  return out + text_at(k_width - k_right + 40, y + 4, "start", line.name);
+}
+
+}  // namespace
+
+std::string svg_plot(const std::string& title, const std::string& x_title, const std::vector<Line>& lines) {
+  Frame frame;
+  bool any = false;
+  for (const Line& line : lines) {
+    for (const auto& [x, y] : line.points) {
+      frame.x.see(x);
+      frame.y.see(y);
+      any = true;
+    }
+  }
+  if (!any) return "";
+  frame.x.close();
+  frame.y.close();
+  std::string out = formatted(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" font-family=\"sans-serif\" "
+      "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+      k_width, k_height);
+  out += text_at(k_left, 22, "start", title) + grid(frame, x_title);
+  for (std::size_t i = 0; i < lines.size(); ++i) out += curve(frame, lines[i], i);
+  return out + "</svg>\n";
+}
+
+}  // namespace bench

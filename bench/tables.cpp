@@ -1,0 +1,63 @@
+#include "bench/tables.h"
+
+namespace bench {
+
+std::vector<TableOptions> tables() {
+  const Contender backtrace{k_reference, "backtrace"};
+  const Contender step{k_reference, "step"};
+  const Contender nongnu_backtrace{k_nongnu, "unw_backtrace"};
+  const Contender libgcc_walk{k_libgcc, "_Unwind_Backtrace"};
+  const Contender limit{k_limit, "frame pointers"};
+  const Contender registry{k_reference, "register_procedure"};
+  const Contender bare_list{k_reference, "bare list"};
+  const Contender own_throw{k_own_runtime, "jitunwind-eh"};
+  const Contender our_throw{k_reference, "libgcc_s"};
+  const Contender libgcc_throw{k_libgcc, "libgcc_s"};
+  return {
+      {"Walk, ns a frame",
+       "walk/",
+       backtrace,
+       k_again,
+       {{backtrace, nongnu_backtrace, 0.6}, {backtrace, limit, 5}, {step, {k_nongnu, "unw_step"}, 0.05}}},
+      {"First walk in a process, ns a frame", "first_walk/", backtrace, k_again, {{backtrace, libgcc_walk, 1}}},
+      {"New functions in a warm process, ns a frame",
+       "new_functions/",
+       backtrace,
+       k_again,
+       {{backtrace, libgcc_walk, 1}}},
+      {"Register, ns a procedure", "register/", registry, k_again},
+      {"Cancel, ns a procedure", "cancel/", registry, k_again, {{registry, bare_list, 1.4, ".*/random/1000000"}}},
+      {"First lookup after N registrations, ns", "first_lookup/", registry, k_again},
+      {"Lookup of registered procedures, N registered, ns", "lookup_jit/", registry, k_again},
+      {"Lookup of static code, N registered, ns", "lookup_static/", registry, k_again},
+      {"Throw, kind of frames / depth / others registered, ns",
+       "throw/",
+       own_throw,
+       k_again,
+       {{own_throw, libgcc_throw, 1, ".*/1/.*"},
+        {own_throw, libgcc_throw, 0.25, "throw/static/(10|50|200)/.*"},
+        {own_throw, libgcc_throw, 0.4, "throw/destructors/(10|50|200)/.*"},
+        {our_throw, libgcc_throw, 1.03}}},
+      {"First throw after N registrations, ns", "first_throw/", our_throw, k_again},
+      {"Under GDB, command / procedures registered one by one, elapsed time, ns; how GDB knows them",
+       "debugger/",
+       {k_debugger, "nothing"},
+       ""},
+      {"Instructions of a walk, by callgrind", "instructions/walk/", backtrace, k_again},
+      {"Instructions of registering, by callgrind", "instructions/register/", registry, k_again},
+      {"Instructions of a throw at depth 50, by callgrind", "instructions/throw/", own_throw, k_again},
+  };
+}
+
+std::vector<Plot> plots() {
+  return {
+      {"walk-static.svg", "Walk of C++ functions, ns a frame", "frames", "walk/static/"},
+      {"walk-jit.svg", "Walk, every fourth frame made at run time, ns a frame", "frames", "walk/jit/"},
+      {"register.svg", "Register one by one, ns a procedure", "procedures", "register/sequential/"},
+      {"cancel.svg", "Cancel one by one, ns a procedure", "procedures", "cancel/sequential/"},
+      {"lookup.svg", "Lookup of 64 procedures, ns", "procedures registered", "lookup_jit/"},
+      {"first-throw.svg", "First throw after registering, ns", "procedures registered", "first_throw/"},
+  };
+}
+
+}  // namespace bench

@@ -1,0 +1,31 @@
+// What is shown, and what is aimed at.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/report.h"
+
+namespace bench {
+
+/// The program whose times others are compared with, and the same one run a second time.
+inline constexpr const char* k_reference = "jitunwind";
+inline constexpr const char* k_again = "jitunwind again";
+inline constexpr const char* k_own_runtime = "own runtime";
+inline constexpr const char* k_libgcc = "libgcc " JITUNWIND_GCC_VERSION;
+inline constexpr const char* k_nongnu = "nongnu 1.6.2";
+inline constexpr const char* k_llvm = "LLVM 19";
+inline constexpr const char* k_limit = "limit";
+inline constexpr const char* k_debugger = "GDB";
+
+std::vector<TableOptions> tables();
+
+struct Plot {
+  std::string file;  ///< without folder
+  std::string title;
+  std::string x_title;
+  std::string row_prefix;
+};
+std::vector<Plot> plots();
+
+}  // namespace bench
