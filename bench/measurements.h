@@ -9,6 +9,10 @@ namespace bench {
 /// walk/WALKER/static|jit/DEPTH; an item is a frame.
 void add_walk_benchmarks();
 
+///   contention/WALKER/quiet|other_pages|neighbours   of 50 frames, every fourth made at run time, while another thread
+///                                 registers and cancels nothing, far away, or next to the functions on the stack
+void add_contention_benchmarks();
+
 /// What is cold is so once a process: one of these a run. An item is a frame.
 ///   first_walk/WALKER/DEPTH      the first walk in the process
 ///   new_functions/WALKER/DEPTH   after walks of other functions of the same program

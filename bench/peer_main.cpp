@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   const std::string group = argc == 3 ? argv[1] : "";
   if (group == "walk") {
     bench::add_walk_benchmarks();
+    bench::add_contention_benchmarks();
   } else if (group == "cold") {
     bench::add_cold_benchmarks();
   } else if (group == "registration") {

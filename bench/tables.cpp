@@ -19,6 +19,7 @@ std::vector<TableOptions> tables() {
        backtrace,
        k_again,
        {{backtrace, nongnu_backtrace, 0.6}, {backtrace, limit, 5}, {step, {k_nongnu, "unw_step"}, 0.05}}},
+      {"Walk while another thread registers and cancels, ns a frame", "contention/", backtrace, k_again},
       {"First walk in a process, ns a frame", "first_walk/", backtrace, k_again, {{backtrace, libgcc_walk, 1}}},
       {"New functions in a warm process, ns a frame",
        "new_functions/",
