@@ -24,6 +24,10 @@ class ReadableStack {
   explicit ReadableStack(Addr sp) noexcept : range_(known_stack(sp)), is_known_(!range_.empty()) {
     if (!is_known_) range_ = {page_of(sp), page_of(sp)};
   }
+  /// Perhaps after a look.
+  bool has(Addr first, Addr end) noexcept {
+    return first < end && ((first >= range_.begin && end <= range_.end) || reach(first, end));
+  }
   Addr begin() const noexcept { return range_.begin; }
   Addr end() const noexcept { return range_.end; }
   /// On other stacks page by page, for this walk alone.
@@ -76,7 +80,18 @@ class AddressWalk {
   }
   [[gnu::noinline]] std::size_t find(Addr at) noexcept;
   [[gnu::noinline]] std::uint64_t module_version(Addr at) noexcept;
-  [[gnu::noinline]] Stop out_of_frame(CallerRule rule, Addr sp, Addr lowest, Addr cfa) noexcept;
+  /// Of a frame: the address to look up, SP and frame pointer; and its pc, where that is asked for.
+  struct Position {
+    Addr at;
+    Addr sp;
+    Addr fp;
+    Addr pc = 0;
+  };
+  [[gnu::noinline]] Stop out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept;
+  [[gnu::noinline]] Stop step_otherwise(CallerRule rule, Position& position) noexcept;
+  bool leave_realigned(CallerRule rule, Position& position) noexcept;
+  bool leave_signal_frame(Position& position) noexcept;
+  void keep_otherwise(Cursor& before, const Cursor& after) noexcept;
   CallerRule::Source source_of(RowOrigin origin) noexcept;
   void keep_rule(const KeptRows::Answer& known) noexcept;
   void keep_end(Cursor& cursor) noexcept;
@@ -141,9 +156,22 @@ AddressWalk::Stop AddressWalk::run_on() noexcept {
     // Where the frame pointer is not saved it is read all the same, and not used: there is no jump to mispredict.
     const Addr lowest = cfa - std::max(pc_below, fp_below);
     if (lowest < sp || cfa > stack_end || cfa < sp || (!k_calls_push && pc_below == 0)) [[unlikely]] {
-      stop = out_of_frame(rule, sp, lowest, cfa);
-      if (stop != Stop::full) break;
-      stack_end = stack_.end();
+      if (rule.kind() == CallerRule::Kind::compact) {
+        stop = out_of_frame(sp, lowest, cfa);
+        if (stop != Stop::full) break;
+        stack_end = stack_.end();
+      } else {
+        Position position{at, sp, fp};
+        stop = step_otherwise(rule, position);
+        if (stop != Stop::full) break;
+        at = position.at;
+        sp = position.sp;
+        fp = position.fp;
+        stack_end = stack_.end();
+        callee = entry;
+        *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(position.pc));
+        continue;
+      }
     }
     const Addr pc = word_at(cfa - pc_below) & (k_calls_push ? ~Addr{0} : arch_.address_mask);
     const Addr saved_fp = word_at(cfa - (fp_below == 0 ? pc_below : fp_below));
@@ -170,10 +198,46 @@ AddressWalk::Stop AddressWalk::run_on() noexcept {
 }
 
 /// What a rule reads is not between SP and the end of what is known of the stack. Full: after a look it is.
-AddressWalk::Stop AddressWalk::out_of_frame(CallerRule rule, Addr sp, Addr lowest, Addr cfa) noexcept {
-  if (rule.is_outermost()) return Stop::outermost;
+AddressWalk::Stop AddressWalk::out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept {
   // Frames are above those that they call; whatever is not is for the cursor to judge.
-  return lowest >= sp && cfa > lowest && stack_.reach(lowest, cfa) ? Stop::full : Stop::unknown;
+  return lowest >= sp && stack_.has(lowest, cfa) ? Stop::full : Stop::unknown;
+}
+
+/// By a rule that is not compact.
+AddressWalk::Stop AddressWalk::step_otherwise(CallerRule rule, Position& position) noexcept {
+  if (rule.kind() == CallerRule::Kind::outermost) return Stop::outermost;
+  const Addr sp = position.sp;
+  const bool moved =
+      rule.kind() == CallerRule::Kind::realigned ? leave_realigned(rule, position) : leave_signal_frame(position);
+  if (!moved || position.sp <= sp || position.pc < k_page_size) return Stop::unknown;
+  if (position.sp < stack_.begin() || position.sp > stack_.end()) stack_ = ReadableStack(position.sp);
+  return Stop::full;
+}
+
+bool AddressWalk::leave_realigned(CallerRule rule, Position& position) noexcept {
+  constexpr Addr k_word = CompactRow::k_word;
+  const Addr fp = position.fp;
+  const Addr cfa_at = fp - rule.cfa_below_frame_pointer();
+  if (cfa_at < position.sp || !stack_.has(cfa_at, fp + k_word)) return false;
+  const Addr cfa = word_at(cfa_at);
+  if (cfa - k_word < position.sp || !stack_.has(cfa - k_word, cfa)) return false;
+  position.pc = word_at(cfa - k_word) & arch_.address_mask;
+  position.at = CodeAddress::returned_to(position.pc).lookup();
+  position.sp = cfa;
+  position.fp = word_at(fp);
+  return true;
+}
+
+bool AddressWalk::leave_signal_frame(Position& position) noexcept {
+  const Addr ucontext = position.sp + static_cast<Addr>(std::int64_t{arch_.sigframe_ucontext});
+  const auto place = [&](RegNum reg) {
+    return ucontext + static_cast<Addr>(std::int64_t{arch_.by_dwarf(reg)->ucontext});
+  };
+  const auto [lowest, highest] = std::minmax({place(arch_.pc), place(arch_.sp), place(arch_.fp)});
+  if (lowest < position.sp || !stack_.has(lowest, highest + CompactRow::k_word)) return false;
+  position = {0, word_at(place(arch_.sp)), word_at(place(arch_.fp)), word_at(place(arch_.pc)) & arch_.address_mask};
+  position.at = CodeAddress::interrupted(position.pc).lookup();
+  return true;
 }
 
 /// Which of the versions decide whether a row still holds.
@@ -206,7 +270,30 @@ void AddressWalk::keep_end(Cursor& cursor) noexcept {
   FrameRow row;
   if (cursor.stop_reason() != StopReason::outermost || !cursor.find_row(row)) return;
   if (row.rule(row.ra == k_no_reg ? arch_.ra : row.ra).kind != RegRule::Kind::undefined) return;
-  keep(CallerRule::outermost(source_of(row.origin)));
+  keep({source_of(row.origin), CallerRule::Kind::outermost});
+}
+
+/// Frames that a compact row cannot say: a rule is kept if it leads to where the cursor has gone.
+void AddressWalk::keep_otherwise(Cursor& before, const Cursor& after) noexcept {
+  using Kind = CallerRule::Kind;
+  constexpr std::int64_t k_word = CompactRow::k_word;
+  FrameRow row;
+  if (!before.find_row(row) || (row.origin != RowOrigin::eh_frame && row.origin != RowOrigin::debug_frame)) return;
+  const CallerRule::Source source = source_of(row.origin);
+  const bool derefs_fp = row.cfa.kind == CfaRule::Kind::deref && row.cfa.reg == arch_.fp && row.cfa.add == 0;
+  const std::int64_t words = -row.cfa.offset / k_word;
+  CallerRule rule;
+  if (row.signal_frame && arch_.sigframe_ucontext >= 0)
+    rule = {source, Kind::signal};
+  else if (derefs_fp && calls_push() && row.cfa.offset % k_word == 0 && words > 0 && words < 256)
+    rule = {source, Kind::realigned, static_cast<std::uint8_t>(words)};
+  else
+    return;
+  const auto fp_of = [&](const Cursor& c) { return c.registers().get(arch_.column(arch_.fp)).value_or(0); };
+  Position position{at_, before.sp(), fp_of(before)};
+  if (step_otherwise(rule, position) == Stop::full && position.pc == after.pc() && position.sp == after.sp() &&
+      position.fp == fp_of(after))
+    keep(rule);
 }
 
 bool AddressWalk::step(Cursor& cursor) noexcept {
@@ -217,6 +304,7 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
   CodeQuestion question;
   KeptRows::Answer known;
   bool is_known = rows.find(rows.table, at_, module, question, known);
+  Cursor before = cursor;
   const auto moved = cursor.step();
   is_known = is_known || rows.table.find(question, known);
   if (is_known) keep_rule(known);
@@ -224,6 +312,7 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
     keep_end(cursor);
     return false;
   }
+  if (!is_known) keep_otherwise(before, cursor);
   at_ = cursor.address().lookup();
   sp_ = cursor.sp();
   fp_ = cursor.registers().get(arch_.column(arch_.fp)).value_or(0);

@@ -24,12 +24,21 @@ class CallerRule {
     module,   ///< the module
   };
 
+  /// Rows that are not compact, but frequent. Their return address would be below SP, where none is: that is how a walk
+  /// comes to look at what they are.
+  enum class Kind : unsigned {
+    compact,
+    outermost,  ///< the code says that it has no caller
+    realigned,  ///< CFA = *(FP - n), FP = *FP: what gcc makes of a function that aligns its stack
+    signal,     ///< a signal trampoline: all registers are in the ucontext_t at its SP
+  };
+
   constexpr CallerRule() noexcept = default;
   constexpr explicit CallerRule(std::uint64_t word) noexcept : word_(word) {}
-  /// Of code that has no caller: its return address would be below its SP, where none is.
-  static constexpr CallerRule outermost(Source source) noexcept {
-    return CallerRule(of(source) | std::uint64_t{1} << k_outermost_at | std::uint64_t{0xff} << k_ra_at);
-  }
+  /// Of any kind but compact. `cfa_below_fp`: words, for realigned ones.
+  constexpr CallerRule(Source source, Kind kind, std::uint8_t cfa_below_fp = 0) noexcept
+      : word_(of(source) | std::uint64_t{static_cast<unsigned>(kind)} << k_kind_at | std::uint64_t{0xff} << k_ra_at |
+              std::uint64_t{cfa_below_fp} << k_below_fp_at) {}
   /// `fp_slot`: of the frame pointer, in the row's layout.
   constexpr CallerRule(const CompactRow& row, Source source, bool base_is_frame_pointer, std::size_t fp_slot) noexcept
       : word_(of(source) | row.cfa_words | std::uint64_t{base_is_frame_pointer} << k_base_at |
@@ -38,7 +47,11 @@ class CallerRule {
 
   constexpr std::uint64_t word() const noexcept { return word_; }
   constexpr Source source() const noexcept { return static_cast<Source>(word_ >> k_source_at & 3); }
-  constexpr bool is_outermost() const noexcept { return (word_ >> k_outermost_at & 1) != 0; }
+  constexpr Kind kind() const noexcept { return static_cast<Kind>(word_ >> k_kind_at & 3); }
+  /// Bytes.
+  constexpr std::uint64_t cfa_below_frame_pointer() const noexcept {
+    return byte_at(k_below_fp_at) * CompactRow::k_word;
+  }
   constexpr bool base_is_frame_pointer() const noexcept { return (word_ >> k_base_at & 1) != 0; }
   /// Bytes.
   constexpr std::uint64_t cfa_offset() const noexcept { return (word_ & 0xffff) * CompactRow::k_word; }
@@ -53,7 +66,8 @@ class CallerRule {
   constexpr std::uint64_t without_guess() const noexcept { return word_ & k_rule_mask; }
 
  private:
-  static constexpr unsigned k_base_at = 16, k_fp_at = 17, k_ra_at = 25, k_source_at = 33, k_outermost_at = 35;
+  static constexpr unsigned k_base_at = 16, k_fp_at = 17, k_ra_at = 25, k_source_at = 33, k_kind_at = 35,
+                            k_below_fp_at = 37;
   static constexpr unsigned k_guess_at = 48;
   static constexpr std::uint64_t k_rule_mask = (std::uint64_t{1} << k_guess_at) - 1;
 

@@ -46,13 +46,16 @@ TEST(CallerRule, SaysWhatTheRowSays) {
     EXPECT_EQ(rule.frame_pointer_below_cfa(), 8u * 17);
     EXPECT_EQ(rule.base_is_frame_pointer(), by_fp);
     EXPECT_EQ(rule.source(), Source::module);
-    EXPECT_FALSE(rule.is_outermost());
+    EXPECT_EQ(rule.kind(), CallerRule::Kind::compact);
     const CallerRule guessing = rule.with_guess(8191).with_guess(4097);
     EXPECT_EQ(guessing.guess(), 4097u);
     EXPECT_EQ(guessing.without_guess(), rule.word());
   }
-  EXPECT_TRUE(CallerRule::outermost(Source::lasting).is_outermost());
-  EXPECT_EQ(CallerRule::outermost(Source::lasting).source(), Source::lasting);
+  const CallerRule realigned(Source::lasting, CallerRule::Kind::realigned, 255);
+  EXPECT_EQ(realigned.kind(), CallerRule::Kind::realigned);
+  EXPECT_EQ(realigned.source(), Source::lasting);
+  EXPECT_EQ(realigned.cfa_below_frame_pointer(), 8u * 255);
+  EXPECT_EQ(realigned.cfa_offset(), 0u);
 }
 
 /// Under any other version of the same address the entry is none, however near the versions are.

@@ -1,6 +1,7 @@
 // Walks by kept rows and walks that make each row, over random stacks.
 #include <alloca.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -18,7 +19,7 @@ namespace jitunwind::test {
 namespace {
 
 constexpr std::size_t k_jit_frames = 12;
-constexpr unsigned k_static_kinds = 3;
+constexpr unsigned k_static_kinds = 4;
 
 struct Stack {
   std::vector<unsigned> kinds;  ///< from the outermost one; k_static_kinds and more: a frame made at run time
@@ -76,6 +77,13 @@ void* descend(void* of);
   (void)room[0];
 }
 
+Stack* in_signal = nullptr;
+[[gnu::noinline]] void through_signal(Stack& stack) {
+  in_signal = &stack;
+  (void)::raise(SIGUSR1);
+  asm volatile("");
+}
+
 void* descend(void* of) {
   Stack& stack = *static_cast<Stack*>(of);
   if (stack.reached == stack.kinds.size()) {
@@ -86,6 +94,7 @@ void* descend(void* of) {
   if (kind == 0) through_plain(stack);
   if (kind == 1) through_variable(stack);
   if (kind == 2) through_realigned(stack);
+  if (kind == 3) through_signal(stack);
   if (kind >= k_static_kinds) (*(*stack.frames)[kind - k_static_kinds])(descend, &stack);
   asm volatile("");
   return nullptr;
@@ -95,6 +104,10 @@ void* descend(void* of) {
 // covers: LU27
 TEST(FastWalks, GiveTheListOfSlowOnes) {
   std::mt19937 random(27);
+  struct sigaction action {};
+  action.sa_handler = [](int) { (void)descend(in_signal); };
+  action.sa_flags = SA_NODEFER;
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);
   std::vector<std::unique_ptr<JitFrame>> frames;
   for (std::size_t i = 0; i < k_jit_frames; ++i) frames.push_back(std::make_unique<JitFrame>());
   std::size_t compared = 0;
