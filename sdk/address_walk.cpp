@@ -45,7 +45,7 @@ class ReadableStack {
 
 class AddressWalk {
  public:
-  enum class Stop { full, outermost, unknown };
+  enum class Stop { full, outermost, unknown, not_compact };
 
   AddressWalk(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept
       : at_(start.address.lookup()), sp_(start.sp), fp_(start.fp), stack_(start.sp), into_(into) {
@@ -110,6 +110,7 @@ class AddressWalk {
   const CodeChanges& changes_ = registration_changes();
   const std::uint64_t everywhere_ = changes_.everywhere();
   ModuleVersion module_{};
+  CallerRule not_compact_;  // by which run_on() could not go on
 };
 
 /// Another one for each module that was ever loaded there.
@@ -156,22 +157,10 @@ AddressWalk::Stop AddressWalk::run_on() noexcept {
     // Where the frame pointer is not saved it is read all the same, and not used: there is no jump to mispredict.
     const Addr lowest = cfa - std::max(pc_below, fp_below);
     if (lowest < sp || cfa > stack_end || cfa < sp || (!k_calls_push && pc_below == 0)) [[unlikely]] {
-      if (rule.kind() == CallerRule::Kind::compact) {
-        stop = out_of_frame(sp, lowest, cfa);
-        if (stop != Stop::full) break;
-        stack_end = stack_.end();
-      } else {
-        Position position{at, sp, fp};
-        stop = step_otherwise(rule, position);
-        if (stop != Stop::full) break;
-        at = position.at;
-        sp = position.sp;
-        fp = position.fp;
-        stack_end = stack_.end();
-        callee = entry;
-        *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(position.pc));
-        continue;
-      }
+      stop = rule.kind() == CallerRule::Kind::compact ? out_of_frame(sp, lowest, cfa) : Stop::not_compact;
+      not_compact_ = rule;
+      if (stop != Stop::full) break;
+      stack_end = stack_.end();
     }
     const Addr pc = word_at(cfa - pc_below) & (k_calls_push ? ~Addr{0} : arch_.address_mask);
     const Addr saved_fp = word_at(cfa - (fp_below == 0 ? pc_below : fp_below));
@@ -194,7 +183,16 @@ AddressWalk::Stop AddressWalk::run_on() noexcept {
 }
 
 [[gnu::always_inline]] inline AddressWalk::Stop AddressWalk::run() noexcept {
-  return calls_push() ? run_on<true>() : run_on<false>();
+  for (;;) {
+    const Stop stop = calls_push() ? run_on<true>() : run_on<false>();
+    if (stop != Stop::not_compact) return stop;
+    Position position{at_, sp_, fp_};
+    if (const Stop left = step_otherwise(not_compact_, position); left != Stop::full) return left;
+    at_ = position.at;
+    sp_ = position.sp;
+    fp_ = position.fp;
+    arrive(position.pc);
+  }
 }
 
 /// What a rule reads is not between SP and the end of what is known of the stack. Full: after a look it is.
