@@ -51,13 +51,6 @@ bool Frame::is_signal_frame() const noexcept {
   return is && *is;
 }
 
-bool Walk::advance() noexcept {
-  const auto moved = cursor_.step();
-  if (!moved || !*moved) return false;
-  frame_ = Frame(cursor_);
-  return true;
-}
-
 std::string Walk::why() const {
   switch (stop_reason()) {
     case StopReason::none:
@@ -69,7 +62,7 @@ std::string Walk::why() const {
   }
   const Error& error = stop_error();
   std::array<char, 256> text;
-  std::snprintf(text.data(), text.size(), "stopped at pc 0x%" PRIx64 " (%s): %s: %s, at 0x%" PRIx64, cursor_.pc(),
+  std::snprintf(text.data(), text.size(), "stopped at pc 0x%" PRIx64 " (%s): %s: %s, at 0x%" PRIx64, frame_.pc(),
                 stop_reason_name(stop_reason()), error_text(error.code), error.what, error.at);
   return text.data();
 }

@@ -55,6 +55,7 @@ class Frame {
   const Cursor& cursor() const noexcept { return cursor_; }
 
  private:
+  friend class Walk;
   Cursor copy() const noexcept { return cursor_; }
   Cursor cursor_;
 };
@@ -63,7 +64,7 @@ class Frame {
 /// at any frame. After the loop stop_reason() and why() say whether the stack is complete.
 class Walk {
  public:
-  explicit Walk(const Cursor& cursor) noexcept : frame_(cursor), cursor_(cursor) {}
+  explicit Walk(const Cursor& cursor) noexcept : frame_(cursor) {}
 
   class Iterator {
    public:
@@ -92,16 +93,18 @@ class Walk {
   Iterator end() noexcept { return Iterator(); }
 
   /// none while there may be more frames.
-  StopReason stop_reason() const noexcept { return cursor_.stop_reason(); }
-  const Error& stop_error() const noexcept { return cursor_.stop_error(); }
+  StopReason stop_reason() const noexcept { return frame_.cursor_.stop_reason(); }
+  const Error& stop_error() const noexcept { return frame_.cursor_.stop_error(); }
   /// "complete", or one sentence that names the pc, the reason and the place. Allocates.
   std::string why() const;
 
  private:
-  bool advance() noexcept;
+  bool advance() noexcept {
+    const auto moved = frame_.cursor_.step();
+    return moved && *moved;
+  }
 
   Frame frame_;
-  Cursor cursor_;
 };
 
 /// A cursor at the frame a ucontext_t was captured in: of the signal handler's third argument with `interrupted`, of

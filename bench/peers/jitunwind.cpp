@@ -29,6 +29,15 @@ std::size_t step(std::span<void*> into) {
   return count;
 }
 
+std::size_t range(std::span<void*> into) {
+  std::size_t count = 0;
+  for (const jitunwind::Frame& frame : jitunwind::walk_here()) {
+    if (count == into.size()) break;
+    into[count++] = reinterpret_cast<void*>(frame.pc());
+  }
+  return count;
+}
+
 bool find_procedure(const void* pc) {
   jitunwind::MemoryWindow window;
   const auto at = jitunwind::CodeAddress::interrupted(reinterpret_cast<std::uintptr_t>(pc));
@@ -134,7 +143,7 @@ class ListRegistrar final : public Registrar {
   unw_dyn_info_t* first_ = nullptr;
 };
 
-constexpr Walker k_walkers[]{{"backtrace", backtrace, true}, {"step", step, true}};
+constexpr Walker k_walkers[]{{"backtrace", backtrace, true}, {"step", step, true}, {"range", range, true}};
 RegistryRegistrar registry_registrar;
 BuilderRegistrar builder_registrar;
 ListRegistrar list_registrar;
