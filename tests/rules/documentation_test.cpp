@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,7 +96,7 @@ Lines dead_links(const SourceFile& document) {
 std::vector<SourceFile> documents() {
   const std::filesystem::path root = JITUNWIND_SOURCE_DIR;
   std::vector<SourceFile> found;
-  for (const char* folder : {"", "docs", "adapters", "examples"}) {
+  for (const char* folder : {"", "docs", "docs/reference", "adapters", "examples"}) {
     if (!std::filesystem::exists(root / folder)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(root / folder))
       if (entry.path().extension() == ".md")
@@ -110,6 +112,59 @@ Lines found_in_all(Lines (*rule)(const SourceFile&)) {
     found.insert(found.end(), of_file.begin(), of_file.end());
   }
   return found;
+}
+
+/// Functions and variables that a header of the C interface declares, under the names that programs use.
+std::set<std::string> declared_names(const SourceFile& header) {
+  static const std::regex declaration(R"(^extern [^(=]*?[ *](UNW_OBJ\()?(\w+)[);(].*)");
+  std::set<std::string> names;
+  for (const std::string& line : header.lines) {
+    std::smatch found;
+    if (!std::regex_match(line, found, declaration)) continue;
+    std::string name = found[2];
+    if (name.rfind("create_addr_space", 0) == 0) name = "unw_create_addr_space";  // for callers of two releases
+    if (name.rfind("unw_tdep_", 0) == 0) name = "unw_" + name.substr(9);
+    names.insert(name);
+  }
+  return names;
+}
+
+/// What is missing in the page of a function.
+Lines gaps_of(const SourceFile& page, const std::string& name) {
+  Lines gaps;
+  const auto has = [&](const std::string& line) {
+    return std::find(page.lines.begin(), page.lines.end(), line) != page.lines.end();
+  };
+  for (const std::string& line :
+       {"# " + name, std::string("## Returns"), std::string("## Safety"), std::string("## Example")})
+    if (!has(line)) gaps.push_back(page.path + ": no line \"" + line + "\"");
+  const bool compiled = std::any_of(page.lines.begin(), page.lines.end(), [](const std::string& line) {
+    return named_file(line).rfind("examples/libunwind/", 0) == 0;
+  });
+  if (!compiled) gaps.push_back(page.path + ": no example from examples/libunwind, which are built and run");
+  return gaps;
+}
+
+TEST(Documentation, EveryFunctionOfTheCInterfaceHasItsPage) {
+  const std::filesystem::path folder = std::filesystem::path(JITUNWIND_SOURCE_DIR) / "docs/reference";
+  const std::string index = rules::joined(rules::read_file("docs/reference/README.md").lines);
+  std::size_t pages = 0;
+  for (const char* header : {"sdk/compat/libunwind-common.h", "sdk/compat/libunwind-x86_64.h",
+                             "sdk/compat/libunwind-aarch64.h", "dyn_info/libunwind-dynamic.h"}) {
+    for (const std::string& name : declared_names(rules::read_file(header))) {
+      const std::string path = "docs/reference/" + name + ".md";
+      ASSERT_TRUE(std::filesystem::exists(folder / (name + ".md"))) << header << ": " << name;
+      const Lines gaps = gaps_of(rules::read_file(path), name);
+      EXPECT_TRUE(gaps.empty()) << rules::joined(gaps);
+      EXPECT_NE(index.find("(" + name + ".md)"), std::string::npos) << name << " is not in the index";
+      ++pages;
+    }
+  }
+  EXPECT_GT(pages, 40u);
+  EXPECT_EQ(declared_names(
+                {"a.h", {"extern int f(void);", "extern int UNW_OBJ(g)(int);", "extern T unw_v;", "int h(void);"}}),
+            (std::set<std::string>{"f", "g", "unw_v"}));
+  EXPECT_EQ(gaps_of({"a.md", {"# f", "## Returns", "## Safety"}}, "f").size(), 2u);
 }
 
 TEST(Documentation, CodeComesFromTheTree) {

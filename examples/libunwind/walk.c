@@ -1,0 +1,47 @@
+/* A walk of this thread: address, stack pointer, name, and what kind of frame it is. */
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
+
+#include <stdio.h>
+
+static int show_backtrace(void) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  int moved;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  do {
+    unw_word_t ip, sp, offset;
+    char name[128];
+    unw_get_reg(&cursor, UNW_REG_IP, &ip);
+    unw_get_reg(&cursor, UNW_REG_SP, &sp);
+    if (unw_get_proc_name(&cursor, name, sizeof name, &offset) != 0) name[0] = '\0';
+    printf("ip=%lx sp=%lx %s%s\n", (unsigned long)ip, (unsigned long)sp, name,
+           unw_is_signal_frame(&cursor) > 0 ? " (signal)" : "");
+    moved = unw_step(&cursor);
+  } while (moved > 0);
+  if (moved < 0) printf("incomplete: %s\n", unw_strerror(moved));
+  return moved;
+}
+
+static int show_registers(void) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  unw_regnum_t reg;
+  int known = 0;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  if (unw_step(&cursor) <= 0) return 0; /* to the caller, whose scratch registers are gone */
+  for (reg = 0; reg <= UNW_REG_LAST; ++reg) {
+    unw_word_t value;
+    if (unw_get_reg(&cursor, reg, &value) != 0) continue;
+    printf("%s=%lx\n", unw_regname(reg), (unsigned long)value);
+    ++known;
+  }
+  return known;
+}
+
+int main(void) {
+  if (show_backtrace() != 0) return 1;
+  return show_registers() >= 8 ? 0 : 1;
+}
