@@ -146,6 +146,20 @@ def case_names(d):
     check_printed(d, b'stop_here', b'odd \xff\x01 "name" %s @@x {(<', b'middle', b'jit_outer', b'jitunwind_marked_call')
     d.resume()
     expect('frame without name', d.names()[2:5], ['middle', 'jit_outer', 'jitunwind_marked_call'])
+    d.resume()
+    found = d.names()
+    expect('long name', len(found[1]) >= 4000 and found[1][:4] == 'two\n', True)
+    expect('around it', found[2:5], ['middle', 'jit_outer', 'jitunwind_marked_call'])
+
+
+def case_damaged(d):
+    """A list that comes back to itself: what is in front of that is shown, and one message."""
+    start(d, 'stop_here')
+    check_stack(d)
+    d.close_list_to_a_ring()
+    for count in [1, 0]:
+        expect('messages', d.backtrace().count(b'jitunwind: the list of registered procedures at'), count)
+        check_stack(d)
 
 
 def case_fork(d):

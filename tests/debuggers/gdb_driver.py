@@ -164,6 +164,14 @@ class Gdb:
         text = run('info frame').split('Saved registers:')[1]
         expect('saved registers', {r: int(a, 16) for r, a in re.findall(r'(r\w+) at (0x[0-9a-f]+)', text)}, wanted)
 
+    def close_list_to_a_ring(self):
+        """In the memory of the program, as if a procedure had been registered meanwhile."""
+        script = __import__('__main__')._lists.all()[0]
+        memory = gdb.selected_inferior()
+        memory.write_memory(script.procedures[-1].address, script.procedures[0].address.to_bytes(8, 'little'))
+        memory.write_memory(script.head + 4, (script.generation + 1).to_bytes(4, 'little'))
+        run('maintenance flush register-cache')
+
     def knows(self, name, address):
         """Is there a function of this name, or anything at the address?"""
         try:

@@ -22,16 +22,38 @@
 #include "sdk/local_space.h"
 #include "unwind_core/row_text.h"
 
+// Code with the layout of "registers"; what it calls, and how, is of no account.
+asm(R"(
+        .text
+        .type debuggers_alias_model, @function
+debuggers_alias_model:
+        .cfi_startproc
+        push %rbx
+        .cfi_adjust_cfa_offset 8
+        .cfi_offset %rbx, -16
+        push %rbp
+        .cfi_adjust_cfa_offset 8
+        .cfi_offset %rbp, -24
+        sub $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        .skip 16, 0x90
+        add $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        pop %rbp
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore %rbp
+        pop %rbx
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore %rbx
+        ret
+        .cfi_endproc
+        .size debuggers_alias_model, . - debuggers_alias_model
+)");
+extern "C" [[gnu::visibility("hidden")]] void debuggers_alias_model();
+
 namespace debuggers_test {
 
 using namespace jitunwind;
-
-class JitCode::Impl {
- public:
-  virtual ~Impl() = default;
-  virtual Addr start() const = 0;
-  virtual std::vector<unsigned> instructions() const = 0;
-};
 
 namespace {
 
@@ -54,12 +76,13 @@ class HandWritten final : public JitCode::Impl {
       op({0x59}), op({0x5b}), op({0x5d}), op({0xc3});
       const auto size = static_cast<std::int64_t>(bytes_.size());
       builder.row_at(size - 2, "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]").row_at(size - 1, "cfa=rsp+8 ra=[cfa-8]");
-    } else if (shape == "registers") {
+    } else if (shape == "registers" || shape == "alias") {
       op({0x53}), op({0x55}), op({0x48, 0x83, 0xec, 0x08});  // push rbx; push rbp; sub rsp, 8
-      builder.push({0, 1}, rbx).push({1, 2}, rbp).allocate({2, 6}, 8);
+      if (shape == "registers") builder.push({0, 1}, rbx).push({1, 2}, rbp).allocate({2, 6}, 8);
       call(callee);
       op({0x48, 0x83, 0xc4, 0x08}), op({0x5d}), op({0x5b}), op({0xc3});  // add rsp, 8; pop rbp; pop rbx; ret
-      builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
+      if (shape == "registers") builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
+      if (shape == "alias") builder.alias(std::bit_cast<Addr>(&debuggers_alias_model)).size(bytes_.size());
     } else {
       op({0x55}), op({0x48, 0x89, 0xe5}), op({0x53}), op({0x50});  // push rbp; mov rbp, rsp; push rbx; push rax
       builder.push({0, 1}, rbp).set_frame_pointer({1, 4}, rbp).push({4, 5}, rbx).allocate({5, 6}, 8);
@@ -154,6 +177,9 @@ std::unique_ptr<JitCode::Impl> make(const std::string& shape, const std::string&
 #if defined(JITUNWIND_TEST_ASMJIT)
   if (shape.rfind("asmjit_", 0) == 0)
     return std::make_unique<WithAsmjit>(shape == "asmjit_frame_pointer", name, callee);
+#endif
+#if defined(JITUNWIND_TEST_ORC)
+  if (shape.rfind("orc_", 0) == 0) return make_orc_code(shape == "orc_frame_pointer", name, callee);
 #endif
   return std::make_unique<HandWritten>(shape, name, callee, page);
 }

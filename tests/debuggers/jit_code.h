@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "unwind_core/address.h"
 
@@ -10,11 +11,17 @@ namespace debuggers_test {
 
 class JitCode {
  public:
-  class Impl;
+  class Impl {
+   public:
+    virtual ~Impl() = default;
+    virtual jitunwind::Addr start() const = 0;
+    /// Their offsets; none where they are not known.
+    virtual std::vector<unsigned> instructions() const = 0;
+  };
 
   /// `shape`: "registers" (pushes, no frame pointer, rbp holds something else), "frame_pointer", "rows" (the same
-  /// in table format), "trap" (interrupts itself); or one of the first two with "asmjit_" in
-  /// front: made and described by the asmjit adapter.
+  /// in table format), "trap" (interrupts itself), "alias" (the first, as an alias of code of this module); or one of
+  /// the first two with "asmjit_" or "orc_" in front: made by asmjit or ORC and described by the adapter.
   JitCode(const std::string& shape, const std::string& name, void (*callee)());
   ~JitCode();
   JitCode(const JitCode&) = delete;
@@ -32,5 +39,8 @@ class JitCode {
  private:
   std::unique_ptr<Impl> impl_;
 };
+
+/// In programs with LLVM.
+std::unique_ptr<JitCode::Impl> make_orc_code(bool frame_pointer, const std::string& name, void (*callee)());
 
 }  // namespace debuggers_test

@@ -39,9 +39,10 @@ void (*inner)() = nullptr;
 namespace {
 
 std::string other(const std::string& shape) {
-  const std::string by = shape.rfind("asmjit_", 0) == 0 ? "asmjit_" : "";
-  if (shape == "rows") return "registers";
-  return by + (shape == by + "frame_pointer" ? "registers" : "frame_pointer");
+  const std::size_t by = shape.find('_') + 1;
+  if (shape == "frame_pointer" || shape == "rows" || shape == "alias") return "registers";
+  if (shape == "registers") return "frame_pointer";
+  return shape.substr(0, by) + (shape.substr(by) == "registers" ? "frame_pointer" : "registers");
 }
 
 /// An own page each, which is used again by what takes the place of the first.
@@ -62,6 +63,8 @@ void run(const std::string& shape, const std::string& what) {
     called.replace(shape, "odd \xff\x01 \"name\" %s @@x {(<", stop_here);
     jitunwind_marked_call(outer.entry());
     called.replace(shape, "", stop_here);
+    jitunwind_marked_call(outer.entry());
+    called.replace(shape, "two\nlines 'q' \"d\" \\ \x7f\x1b[1m" + std::string(100'000, 'x'), stop_here);
     jitunwind_marked_call(outer.entry());
   }
 }

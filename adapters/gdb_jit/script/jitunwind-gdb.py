@@ -28,7 +28,6 @@ if _find_package() not in sys.path:
     sys.path.insert(0, _find_package())
 
 from jitunwind_gdb import cfi, process  # noqa: E402
-from jitunwind_gdb.directives import DirectiveError  # noqa: E402
 from jitunwind_gdb.rows import BY_NAME  # noqa: E402
 
 _MASK = (1 << 64) - 1
@@ -136,7 +135,7 @@ class _Unwinder(gdb.unwinder.Unwinder):
     def __call__(self, frame):
         try:
             return self._unwind(frame)
-        except (gdb.error, gdb.MemoryError, DirectiveError, cfi.CfiError, IndexError, KeyError):
+        except (gdb.error, *process.UNTOLD):
             return None  # GDB goes on with what it knows itself
 
     def _unwind(self, frame):

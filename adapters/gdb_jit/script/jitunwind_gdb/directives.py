@@ -230,8 +230,23 @@ def _by_time(region):
 
 
 class _Machine:
+    """`stack`: (state, stack below, depth) or None. States on it are never changed, so that labels can share it."""
+
     def __init__(self, arch):
-        self.arch, self.state, self.stack, self.labels = arch, _State(arch), [], {}
+        self.arch, self.state, self.stack, self.labels = arch, _State(arch), None, {}
+
+    def _push(self):
+        self.stack = self.state.copy(), self.stack, self._depth() + 1
+
+    def _pop(self, count):
+        if count > self._depth():
+            raise DirectiveError('E_POP')
+        for _ in range(count):
+            state, self.stack, _ = self.stack
+        self.state = state.copy()
+
+    def _depth(self):
+        return 0 if self.stack is None else self.stack[2]
 
     def run(self, regions, units, x):
         """The state before unit x."""
@@ -248,16 +263,13 @@ class _Machine:
                     raise DirectiveError('E_OVERLAP')
             if x < begin:
                 break
-            self.stack.append(self.state.copy())
+            self._push()
             pops = self._region(region, x - begin)
             end = begin + length
             if x < end:
                 break
             if pops:
-                if pops > len(self.stack):
-                    raise DirectiveError('E_POP')
-                self.state = self.stack[-pops]
-                del self.stack[-pops:]
+                self._pop(pops)
         return self.state
 
     def _region(self, region, x):
@@ -276,12 +288,12 @@ class _Machine:
                 if op.tag == COPY_STATE:
                     if op.val not in self.labels:
                         raise DirectiveError('E_LABEL')
-                    state, stack = self.labels[op.val]
-                    self.state, self.stack, pops = state.copy(), [s.copy() for s in stack], 0
+                    state, self.stack = self.labels[op.val]
+                    self.state, pops = state.copy(), 0
             pops = self._instruction([op for op in ops if op.tag not in (COPY_STATE, LABEL_STATE)]) or pops
             for op in ops:
                 if op.tag == LABEL_STATE:
-                    self.labels[op.val] = self.state.copy(), [s.copy() for s in self.stack]
+                    self.labels[op.val] = self.state.copy(), self.stack
         return pops
 
     def _instruction(self, ops):

@@ -8,7 +8,9 @@ from .directives import MAX_OPS, MAX_REGIONS, STOP, DirectiveError, Op, Region, 
 
 # Memory may be damaged, or never have been a list: bounds of what is read of it.
 _MAX_PROCEDURES = 1 << 20
-_MAX_OPS_OF_PROCEDURE = 1 << 17
+_MAX_OPS_OF_PROCEDURE = 1 << 16
+# What Procedure.row() raises where it cannot tell, beside what `read` raises.
+UNTOLD = (DirectiveError, cfi.CfiError, IndexError, KeyError)
 
 
 class Procedure:
@@ -60,7 +62,7 @@ class Procedure:
             address, count = address + 16 * some, count - some
 
     def row(self, arch, pc, find):
-        """None: this procedure says nothing of the address. Raises DirectiveError, CfiError, and what `read` raises."""
+        """None: this procedure says nothing of the address. Raises UNTOLD, and what `read` raises."""
         if self.format == 0:
             return directive_row(arch, self, pc, find)
         if self.format not in (1, 2, 4, 5):
