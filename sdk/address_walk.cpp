@@ -350,6 +350,20 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
   }
 }
 
+/// Where another function than the dynamic linker lists the modules, nothing that is kept counts.
+[[gnu::noinline]] std::size_t walk_listed_modules(const WalkStart& start, WalkPart part,
+                                                  std::span<void*> into) noexcept {
+  Cursor cursor(local_space_of_listed_modules(), cursor_at_start(start).registers(), Cursor::Top::returned_to);
+  std::size_t found = 0;
+  if (part == WalkPart::whole) into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc()));
+  while (found < into.size()) {
+    const auto moved = cursor.step();
+    if (!moved || !*moved) break;
+    into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc()));
+  }
+  return found;
+}
+
 }  // namespace
 
 std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept {
@@ -368,5 +382,8 @@ extern "C" [[gnu::visibility("default")]] int jitunwind_backtrace_from(void** ad
   if (!addresses || size <= 0) return 0;
   const jitunwind::WalkStart start{jitunwind::CodeAddress::returned_to(pc), sp, fp};
   const auto part = callers_only ? jitunwind::WalkPart::callers : jitunwind::WalkPart::whole;
-  return static_cast<int>(jitunwind::walk_addresses(start, part, {addresses, static_cast<std::size_t>(size)}));
+  const std::span into(addresses, static_cast<std::size_t>(size));
+  if (jitunwind::has_listed_modules()) [[unlikely]]
+    return static_cast<int>(jitunwind::walk_listed_modules(start, part, into));
+  return static_cast<int>(jitunwind::walk_addresses(start, part, into));
 }

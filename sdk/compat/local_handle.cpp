@@ -29,9 +29,9 @@ void add_unwind_info(const ProcedureInfo& found, unw_proc_info_t& out) noexcept 
 
 int find_proc_info(unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int need_unwind_info, void*) {
   MemoryWindow window;
-  Lookup lookup(local_space(), CodeAddress::interrupted(ip), window);
+  Lookup lookup(space_of_process(), CodeAddress::interrupted(ip), window);
   ProcedureInfo found;
-  const Found known = local_space().find_procedure(lookup, found);
+  const Found known = lookup.space.find_procedure(lookup, found);
   // .debug_frame is read by other rules than FDEs alone tell.
   if (known && *known && need_unwind_info && found.origin == RowOrigin::debug_frame) return -UNW_ENOINFO;
   const int returned = answer(known, found, *info);

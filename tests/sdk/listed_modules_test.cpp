@@ -53,6 +53,12 @@ TEST_F(ListedModules, AreAskedOfTheFunctionThatWasSet) {
   list_by(counts);
   EXPECT_EQ(pcs_here(), expected);
   EXPECT_GE(asked, expected.size());
+  asked = 0;
+  std::array<void*, 64> listed;
+  const int count = unw_backtrace(listed.data(), static_cast<int>(listed.size()));
+  ASSERT_EQ(count, static_cast<int>(expected.size()) + 1);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(reinterpret_cast<unw_word_t>(listed[i + 1]), expected[i]);
+  EXPECT_GE(asked, expected.size());
   for (const unw_iterate_phdr_func_t none : {unw_iterate_phdr_func_t{nullptr}, &::dl_iterate_phdr}) {
     list_by(counts);
     list_by(none);
@@ -72,6 +78,9 @@ TEST_F(ListedModules, AreNoOthers) {
   ASSERT_EQ(proc_info_of(here, info), 0);
   list_by(lists_nothing);
   EXPECT_EQ(proc_info_of(here, info), -UNW_ENOINFO);
+  EXPECT_EQ(unw_get_accessors(unw_local_addr_space)
+                ->find_proc_info(unw_local_addr_space, reinterpret_cast<unw_word_t>(here), &info, 0, nullptr),
+            -UNW_ENOINFO);
   EXPECT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, reinterpret_cast<unw_word_t>(here), file.data(),
                                        file.size(), nullptr, nullptr),
             -UNW_ENOINFO);
