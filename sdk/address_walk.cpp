@@ -6,6 +6,7 @@
 #include "sdk/caller_table_p.h"
 #include "sdk/local_space.h"
 #include "sdk/walk.h"
+#include "sdk/walk_memory_p.h"
 #include "unwind_core/local_modules.h"
 #include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/raw_access_p.h"
@@ -28,6 +29,7 @@ class ReadableStack {
   bool has(Addr first, Addr end) noexcept {
     return first < end && ((first >= range_.begin && end <= range_.end) || reach(first, end));
   }
+  bool is_known() const noexcept { return is_known_; }
   Addr begin() const noexcept { return range_.begin; }
   Addr end() const noexcept { return range_.end; }
   /// On other stacks page by page, for this walk alone.
@@ -63,8 +65,13 @@ class AddressWalk {
   }
   /// From frame to frame by the table, until there is no more room, no caller, or no entry.
   Stop run() noexcept;
+  /// The same without looking at what is remembered, as far as `end`.
+  Stop run_to(void** end) noexcept;
   template <bool k_calls_push>
-  Stop run_on() noexcept;
+  Stop run_on(void** end) noexcept;
+  bool may_remember() const noexcept { return calls_push() && stack_.is_known(); }
+  /// At the end of the walk, which run() ended with `stop`.
+  void finish(const WalkStart& start, Stop stop) noexcept;
   /// Steps the cursor, goes on where it is then, and has the table know the place it left, if it can. False: it has not
   /// moved. Precondition: it stands where this walk does.
   bool step(Cursor& cursor) noexcept;
@@ -96,6 +103,8 @@ class AddressWalk {
   void keep_rule(const KeptRows::Answer& known) noexcept;
   void keep_end(Cursor& cursor) noexcept;
   void keep(CallerRule rule) noexcept;
+  void follow(std::size_t number) noexcept;
+  void remember(const WalkStart& start) noexcept;
   void arrive(Addr pc) noexcept { *next_++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc)); }
 
   Addr at_;
@@ -111,6 +120,9 @@ class AddressWalk {
   const std::uint64_t everywhere_ = changes_.everywhere();
   ModuleVersion module_{};
   CallerRule not_compact_;  // by which run_on() could not go on
+  const std::uint64_t changes_total_ = changes_.total();
+  std::size_t remembered_ = 0;
+  WalkMemory* memory_ = WalkMemory::has_walk() && may_remember() ? WalkMemory::acquire() : nullptr;
 };
 
 /// Another one for each module that was ever loaded there.
@@ -129,12 +141,11 @@ std::size_t AddressWalk::find(Addr at) noexcept {
 /// Everything that a step reads and writes is in registers: the chain from one frame to the next is what takes time.
 /// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
 template <bool k_calls_push>
-AddressWalk::Stop AddressWalk::run_on() noexcept {
+AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
   Addr at = at_;
   Addr sp = sp_;
   Addr fp = fp_;
   void** out = next_;
-  void** const end = end_;
   Addr stack_end = stack_.end();
   std::size_t callee = CallerTable::k_nowhere;
   CallerRule rule;
@@ -182,9 +193,9 @@ AddressWalk::Stop AddressWalk::run_on() noexcept {
   return stop;
 }
 
-[[gnu::always_inline]] inline AddressWalk::Stop AddressWalk::run() noexcept {
+AddressWalk::Stop AddressWalk::run_to(void** end) noexcept {
   for (;;) {
-    const Stop stop = calls_push() ? run_on<true>() : run_on<false>();
+    const Stop stop = calls_push() ? run_on<true>(end) : run_on<false>(end);
     if (stop != Stop::not_compact) return stop;
     Position position{at_, sp_, fp_};
     if (const Stop left = step_otherwise(not_compact_, position); left != Stop::full) return left;
@@ -192,7 +203,90 @@ AddressWalk::Stop AddressWalk::run_on() noexcept {
     sp_ = position.sp;
     fp_ = position.fp;
     arrive(position.pc);
+    if (next_ == end) return Stop::full;
   }
+}
+
+/// Looks for the frame among those of the last walk, at first and then after as many frames as were walked before.
+AddressWalk::Stop AddressWalk::run() noexcept {
+  if (!memory_) {
+    const Stop stop = run_to(next_ + std::min(WalkMemory::k_few, static_cast<std::size_t>(end_ - next_)));
+    if (stop != Stop::full || is_full()) return stop;
+    if (may_remember()) memory_ = WalkMemory::acquire();
+    if (!memory_) return run_to(end_);
+  }
+  for (std::size_t frames = 1;; frames *= 2) {
+    const std::size_t known = memory_->find(at_, sp_, fp_);
+    if (known != WalkMemory::k_none && (*memory_)[0].sp <= stack_.end()) {
+      follow(known);
+      if (is_full()) return Stop::full;
+    }
+    void** const end = next_ + std::min<std::size_t>(frames, static_cast<std::size_t>(end_ - next_));
+    if (const Stop stop = run_to(end); stop != Stop::full || is_full()) return stop;
+  }
+}
+
+/// From frame `number` of the last walk to its callers, as long as the stack holds what it held then. The same frame,
+/// the same rules and the same words that they read lead to the same caller; no step waits for the one before.
+void AddressWalk::follow(std::size_t number) noexcept {
+  const WalkMemory& memory = *memory_;
+  const std::size_t first = number;
+  const bool unchanged = memory.changes() == changes_total_;
+  void** out = next_;
+  while (number > 0 && out != end_) {
+    const PastFrame& frame = memory[number];
+    const PastFrame& caller = memory[number - 1];
+    if (!unchanged && changes_.number(CodeAddress::returned_to(frame.pc).lookup(), everywhere_) != frame.changes) break;
+    if (word_at(caller.sp - CompactRow::k_word) != caller.pc || word_at(frame.fp_at) != caller.fp) break;
+    *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(caller.pc));
+    --number;
+  }
+  next_ = out;
+  at_ = CodeAddress::returned_to(memory[number].pc).lookup();
+  sp_ = memory[number].sp;
+  fp_ = memory[number].fp;
+  remembered_ += first - number;
+}
+
+/// Goes the way of this walk again and records it: the walk itself has no time for that.
+void AddressWalk::remember(const WalkStart& start) noexcept {
+  const std::span<PastFrame> frames = memory_->begin_recording();
+  Position position{start.address.lookup(), start.sp, start.fp, start.address.value()};
+  std::size_t number = depth();
+  // What is recorded are frames that were returned to, up to the first behind which the way is not by a compact rule.
+  std::size_t count = start.address.is_return_address() ? number + 1 : number;
+  for (;; --number) {
+    Addr unsaved = 0;
+    Addr& fp_at = number < frames.size() ? frames[number].fp_at : unsaved;
+    if (number < frames.size())
+      frames[number] = {position.sp, position.pc, position.fp, 0, changes_.number(position.at, everywhere_)};
+    if (number == 0) break;
+    const std::size_t entry = find(position.at);
+    if (entry == CallerTable::k_nowhere) return;
+    const CallerRule rule = table.rule(entry);
+    if (rule.kind() != CallerRule::Kind::compact || rule.source() != CallerRule::Source::lasting) count = number;
+    if (rule.kind() != CallerRule::Kind::compact) {
+      if (step_otherwise(rule, position) != Stop::full || !stack_.is_known()) return;
+      continue;
+    }
+    const Addr cfa = (rule.base_is_frame_pointer() ? position.fp : position.sp) + rule.cfa_offset();
+    const Addr fp_below = rule.frame_pointer_below_cfa();
+    if (cfa <= position.sp || cfa > stack_.end() || cfa - std::max<Addr>(fp_below, CompactRow::k_word) < position.sp)
+      return;
+    fp_at = fp_below == 0 ? reinterpret_cast<std::uintptr_t>(&frames[std::min(number, frames.size() - 1)].fp)
+                          : cfa - fp_below;
+    if (fp_below != 0) position.fp = word_at(cfa - fp_below);
+    position.sp = cfa;
+    position.pc = word_at(cfa - CompactRow::k_word);
+    position.at = CodeAddress::returned_to(position.pc).lookup();
+  }
+  memory_->end_recording(std::min(count, frames.size()), changes_total_);
+}
+
+void AddressWalk::finish(const WalkStart& start, Stop stop) noexcept {
+  if (!memory_) return;
+  if (stop != Stop::unknown && memory_->wants(remembered_, depth())) remember(start);
+  memory_->release();
 }
 
 /// What a rule reads is not between SP and the end of what is known of the stack. Full: after a look it is.
@@ -368,7 +462,9 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
 
 std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept {
   AddressWalk walk(start, part, into);
-  if (walk.run() == AddressWalk::Stop::unknown) walk_by_cursor(walk, start);
+  const AddressWalk::Stop stop = walk.run();
+  if (stop == AddressWalk::Stop::unknown) walk_by_cursor(walk, start);
+  walk.finish(start, stop);
   return walk.found();
 }
 

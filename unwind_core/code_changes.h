@@ -20,10 +20,14 @@ class CodeChanges {
     const std::uint64_t last = (end - 1) / k_unit;
     if (last - first >= k_most) {
       everywhere_.fetch_add(1, std::memory_order_seq_cst);
-      return;
+    } else {
+      for (std::uint64_t page = first; page <= last; ++page) of(page).fetch_add(1, std::memory_order_seq_cst);
     }
-    for (std::uint64_t page = first; page <= last; ++page) of(page).fetch_add(1, std::memory_order_seq_cst);
+    total_.fetch_add(1, std::memory_order_seq_cst);
   }
+
+  /// Of all changes. The same as before: no number has changed.
+  std::uint64_t total() const noexcept { return total_.load(std::memory_order_acquire); }
 
   std::uint64_t number(std::uint64_t pc) const noexcept { return number(pc, everywhere()); }
 
@@ -41,6 +45,7 @@ class CodeChanges {
 
   std::array<std::atomic<std::uint64_t>, k_pages> pages_{};
   alignas(64) std::atomic<std::uint64_t> everywhere_{0};
+  std::atomic<std::uint64_t> total_{0};
 };
 
 }  // namespace jitunwind

@@ -246,6 +246,20 @@ class Profiler {
   timer_t timer_{};
 };
 
+/// From where it stands, not from a handler.
+void check_own_walk() {
+  std::array<void*, 256> found;
+  const auto count = static_cast<std::size_t>(unw_backtrace(found.data(), static_cast<int>(found.size())));
+  std::array<Addr, 256> procedures;
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    if (const Addr pc = reinterpret_cast<std::uintptr_t>(found[i]); walked_arena->contains(pc))
+      procedures[number++] = pc;
+  counters.wrong +=
+      number != shadow.count.load(std::memory_order_relaxed) || !are_the_calls({procedures.data(), number});
+  counters.short_ones += count == 0 || reinterpret_cast<std::uintptr_t>(found[count - 1]) != shadow.outermost;
+}
+
 struct Descent {
   Arena* arena;
   std::mt19937* random;
@@ -268,6 +282,8 @@ void* descend(void* argument) {
     auto* const procedure = reinterpret_cast<void* (*)(void* (*)(void*), void*)>(slot.code);
     (void)procedure(&descend, &next);
     slot.leave();
+  } else {
+    check_own_walk();  // which signals interrupt, too
   }
   if (descent.through) shadow.count.store(shadow.count.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   return nullptr;

@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "sdk/local_space.h"
@@ -26,6 +28,7 @@ struct Stack {
   std::size_t reached = 0;
   const std::vector<std::unique_ptr<JitFrame>>* frames = nullptr;
   std::size_t compared = 0;
+  std::mt19937 random{5};
 };
 
 std::vector<Addr> pcs_by(const AddressSpace& space, const void* context) {
@@ -57,6 +60,11 @@ void compare(Stack& stack) {
   for (std::size_t i = 1; i < slow.size(); ++i) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(listed[i]), slow[i]);
   EXPECT_EQ(addresses_by(context, Cursor::Top::returned_to), slow);
   stack.compared += slow.size() > stack.kinds.size();
+}
+
+/// Walks that follow each other, with some frames more or less.
+void compare_sometimes(Stack& stack) {
+  if (stack.random() % 8 == 0) compare(stack);
 }
 
 void* descend(void* of);
@@ -91,12 +99,13 @@ void* descend(void* of) {
     return nullptr;
   }
   const unsigned kind = stack.kinds[stack.reached++];
+  compare_sometimes(stack);
   if (kind == 0) through_plain(stack);
   if (kind == 1) through_variable(stack);
   if (kind == 2) through_realigned(stack);
   if (kind == 3) through_signal(stack);
   if (kind >= k_static_kinds) (*(*stack.frames)[kind - k_static_kinds])(descend, &stack);
-  asm volatile("");
+  compare_sometimes(stack);
   return nullptr;
 }
 
@@ -111,19 +120,94 @@ TEST(FastWalks, GiveTheListOfSlowOnes) {
   std::vector<std::unique_ptr<JitFrame>> frames;
   for (std::size_t i = 0; i < k_jit_frames; ++i) frames.push_back(std::make_unique<JitFrame>());
   std::size_t compared = 0;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(JITUNWIND_CLANG_SANITIZER)
+  constexpr std::size_t k_stacks = 500;
+#else
   constexpr std::size_t k_stacks = 10'000;
+#endif
   for (std::size_t i = 0; i < k_stacks; ++i) {
     auto& replaced = frames[random() % frames.size()];
     replaced.reset();
     replaced = std::make_unique<JitFrame>();
     Stack stack;
+    stack.random.seed(static_cast<unsigned>(i));
     stack.frames = &frames;
     stack.kinds.resize(random() % 24);
     for (unsigned& kind : stack.kinds) kind = static_cast<unsigned>(random() % (k_static_kinds + k_jit_frames));
     (void)descend(&stack);
     compared += stack.compared;
   }
-  EXPECT_EQ(compared, k_stacks);
+  EXPECT_GT(compared, 2 * k_stacks);
+}
+
+int wrong_lists() {
+  alignas(16) std::byte context[k_context_size];
+  jitunwind_capture_context(context);
+  std::vector<Addr> slow;
+  Cursor cursor(local_space_without_kept_rows(), registers_from_ucontext(context, local_space().arch),
+                Cursor::Top::returned_to);
+  do slow.push_back(cursor.pc());
+  while (cursor.step() && cursor.stop_reason() == StopReason::none);
+  return addresses_by(context, Cursor::Top::returned_to) != slow;
+}
+
+[[gnu::noinline, gnu::noclone]] int wrong_lists_below(int depth) {
+  volatile char room[64];
+  room[0] = 0;
+  const int wrong = depth == 0 ? wrong_lists() : wrong_lists_below(depth - 1);
+  (void)room[0];
+  return wrong;
+}
+
+struct Described {
+  JitFrame* frame;
+  int wrong = 0;
+  std::size_t before = 0;
+  std::size_t after = 0;
+};
+
+std::size_t frames_here() {
+  std::array<void*, 512> addresses;
+  return backtrace(addresses);
+}
+
+/// A description that goes while its code is on the stack, below many frames that stay as they are.
+TEST(FastWalks, SeeThatAFrameIsDescribedNoMore) {
+  JitFrame frame;
+  Described described{&frame};
+  (void)frame(
+      [](void* of) -> void* {
+        auto& d = *static_cast<Described*>(of);
+        for (int i = 0; i < 5; ++i) d.wrong += wrong_lists_below(40);
+        d.before = frames_here();
+        EXPECT_TRUE(d.frame->registration().cancel());
+        for (int i = 0; i < 5; ++i) d.wrong += wrong_lists_below(40);
+        d.after = frames_here();
+        return nullptr;
+      },
+      &described);
+  EXPECT_EQ(described.wrong, 0);
+  EXPECT_NE(described.before, described.after) << "not the case that this test is about";
+}
+
+/// More threads at once than can remember their walks, and more one after the other.
+TEST(FastWalks, ManyThreads) {
+  std::atomic<int> wrong{0};
+  std::atomic<int> waiting{0};
+  constexpr int k_threads = 100;
+  for (int round = 0; round < 3; ++round) {
+    waiting = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < k_threads; ++i) {
+      threads.emplace_back([&, i] {
+        ++waiting;
+        while (waiting < k_threads) std::this_thread::yield();
+        for (int again = 0; again < 5; ++again) wrong += wrong_lists_below(20 + i) + wrong_lists_below(21 + i + again);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 /// Frames of all kinds of rows at addresses where no code is: rows in which SP, frame pointer or another register is
