@@ -38,6 +38,14 @@ class Evaluator {
   }
 
  private:
+  /// What a callback has said stays as it is.
+  void fail(const Error& error, const char* what) noexcept {
+    if (!failed_ && callback_result(error) != 0) {
+      failed_ = true;
+      error_ = error;
+    }
+    fail(error.code, what);
+  }
   void fail(ErrorCode code, const char* what) noexcept {
     if (failed_) return;
     failed_ = true;
@@ -114,7 +122,7 @@ class Evaluator {
       return fail(ErrorCode::bad_encoding, "size of DW_OP_deref_size");
     if (failed_) return;
     const auto value = read_unsigned(input_.memory, input_.window, at, size, input_.arch.big_endian, "");
-    if (!value) return fail(value.error().code, "memory that an expression reads");
+    if (!value) return fail(value.error(), "memory that an expression reads");
     push(*value);
   }
 

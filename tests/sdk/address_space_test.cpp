@@ -446,6 +446,25 @@ TEST_F(TableFormats, UnusableAnswersAreErrors) {
   EXPECT_EQ(target.count("put"), target.count("find"));
 }
 
+/// An entry of which only the beginning can be read.
+// covers: AC17
+TEST_F(TableFormats, ErrorsOfMemoryInEntriesReachTheCaller) {
+  put_section();
+  const auto near = pairs<std::int32_t>(k_section, k_section);
+  put(0x50000, near.data(), sizeof near);
+  unw_dyn_remote_table_info_t remote{0, k_section, sizeof near / 8, 0x50000};
+  use(UNW_INFO_FORMAT_REMOTE_TABLE, &remote, sizeof remote);
+  target.unreadable = -4711;
+  for (unw_word_t word = fdes[0] & ~unw_word_t{7}; word < fdes[0] + 32; word += 8) {
+    const auto kept = target.memory.extract(word);
+    unw_cursor_t cursor;
+    ASSERT_EQ(start(cursor), 0);
+    EXPECT_EQ(unw_step(&cursor), -4711) << word - fdes[0];
+    target.memory.insert({kept.key(), kept.mapped()});
+  }
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+}
+
 /// The callbacks that libunwind 1.6 did not have.
 // covers: AC16
 TEST_F(AddressSpaces, FilesAreTheOwnersWhereHeSaysThem) {

@@ -86,6 +86,7 @@ Result<Entry> read_entry(CfiBytes& bytes, const CfiContext& context, Addr at) no
 
   Entry entry{.address = at, .size = length + length_size};
   const auto all = bytes.view(at, entry.size);
+  if (!all && callback_result(all.error()) != 0) return all.error();
   if (!all) return Error{all.error().code, at, "CIE or FDE is longer than what can be read"};
   ByteReader reader(*all, big_endian, at);
   reader.skip(length_size);
