@@ -65,6 +65,11 @@ if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
 endif()
 install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_auto_load_dir}
         RENAME libjitunwind.so.${PROJECT_VERSION}-gdb.py)
+install(CODE "set(libraries \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")")
+install(CODE [[
+  if(NOT libraries MATCHES "^/usr/lib")
+    message(STATUS "For GDB, once in ~/.gdbinit: add-auto-load-safe-path ${libraries}")
+  endif()]])
 
 # What the static libraries need besides ours, in the words of each packaging system.
 get_property(links GLOBAL PROPERTY jitunwind_links)

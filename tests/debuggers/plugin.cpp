@@ -1,6 +1,15 @@
 // A library with a copy of its own of ours.
+#include <vector>
+
 #include "tests/debuggers/jit_code.h"
 
+namespace {
+std::vector<std::unique_ptr<debuggers_test::JitCode>>* all = nullptr;
+[[gnu::destructor]] void forget() { delete all; }
+}  // namespace
+
 extern "C" [[gnu::visibility("default")]] void (*plugin_code(const char* shape, const char* name, void (*callee)()))() {
-  return (new debuggers_test::JitCode(shape, name, callee))->entry();
+  if (all == nullptr) all = new std::vector<std::unique_ptr<debuggers_test::JitCode>>;
+  all->push_back(std::make_unique<debuggers_test::JitCode>(shape, name, callee));
+  return all->back()->entry();
 }

@@ -224,30 +224,33 @@ TEST(Traced, NothingOfALibraryThatGoesStays) {
   });
 }
 
+// In a process of its own: what a copy keeps for as long as it is loaded is not given back when it is unloaded.
 TEST(Copies, ShareOneListAndSaySoOnce) {
-  ASSERT_TRUE(attach_gdb());
-  EXPECT_EQ(gdb_statistics().copies, 1u);
-  const auto own = make(0);
-  ASSERT_TRUE(register_procedure(own->info()));
-  Plugin plugin;
-  testing::internal::CaptureStderr();
-  plugin.add_code();
-  plugin.add_code();
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "jitunwind: JITUNWIND_ATTACH: gdb: the process has another copy of this library, with procedures of its "
-            "own; debuggers are shown both\n");
-  EXPECT_EQ(gdb_statistics().copies, 2u);
-  EXPECT_EQ(debugger_reads().size(), 3u);
-  ASSERT_TRUE(detach_gdb());
-  EXPECT_EQ(debugger_reads().size(), 2u);
-  ASSERT_TRUE(attach_gdb());
-  EXPECT_EQ(debugger_reads().size(), 3u);
-  plugin.unload();
-  EXPECT_EQ(gdb_statistics().copies, 1u);
-  EXPECT_EQ(debugger_reads().size(), 1u);
-  ASSERT_TRUE(cancel_procedure(own->info()));
-  ASSERT_TRUE(detach_gdb());
-  EXPECT_EQ(__jit_debug_descriptor.first_entry, nullptr);
+  traced_by("gdb", [] {
+    ASSERT_TRUE(attach_gdb());
+    EXPECT_EQ(gdb_statistics().copies, 1u);
+    const auto own = make(0);
+    ASSERT_TRUE(register_procedure(own->info()));
+    Plugin plugin;
+    testing::internal::CaptureStderr();
+    plugin.add_code();
+    plugin.add_code();
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "jitunwind: JITUNWIND_ATTACH: gdb: the process has another copy of this library, with procedures of its "
+              "own; debuggers are shown both\n");
+    EXPECT_EQ(gdb_statistics().copies, 2u);
+    EXPECT_EQ(debugger_reads().size(), 3u);
+    ASSERT_TRUE(detach_gdb());
+    EXPECT_EQ(debugger_reads().size(), 2u);
+    ASSERT_TRUE(attach_gdb());
+    EXPECT_EQ(debugger_reads().size(), 3u);
+    plugin.unload();
+    EXPECT_EQ(gdb_statistics().copies, 1u);
+    EXPECT_EQ(debugger_reads().size(), 1u);
+    ASSERT_TRUE(cancel_procedure(own->info()));
+    ASSERT_TRUE(detach_gdb());
+    EXPECT_EQ(__jit_debug_descriptor.first_entry, nullptr);
+  });
 }
 #endif
 
