@@ -46,9 +46,7 @@ class Generator {
   using Value = llvm::Value*;
 
   llvm::Type* number_type() { return builder_.getDoubleTy(); }
-  llvm::BasicBlock* block(const char* name) {
-    return llvm::BasicBlock::Create(module_.getContext(), name, function_);
-  }
+  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, function_); }
   llvm::Function* declare(const std::string& name, std::size_t parameters) {
     if (llvm::Function* const known = module_.getFunction(name)) return known;
     const std::vector<llvm::Type*> types(parameters, number_type());

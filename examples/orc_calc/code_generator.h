@@ -13,8 +13,8 @@ namespace calc {
 /// What compiled functions call when the stack is nearly used up.
 inline constexpr const char* k_stack_is_full = "calc.stack_is_full";
 
-/// A module with one function, `symbol`. `functions` are all that can be called, with their numbers of parameters. Throws
-/// SyntaxError for names that there are not.
+/// A module with one function, `symbol`. `functions` are all that can be called, with their numbers of parameters.
+/// Throws SyntaxError for names that there are not.
 llvm::orc::ThreadSafeModule generate(const Item& item, const std::map<std::string, unsigned>& functions,
                                      const std::string& symbol);
 

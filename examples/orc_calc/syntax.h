@@ -34,12 +34,12 @@ struct Expression {
   enum class Kind : std::uint8_t {
     number,
     name,
-    call,            ///< operands: arguments
-    negate,          ///< operands: one
-    operation,       ///< name: the operator; operands: left, right
-    let,             ///< name; operands: value, body
-    if_then_else,    ///< operands: condition, then, else
-    try_else,        ///< operands: tried, else
+    call,          ///< operands: arguments
+    negate,        ///< operands: one
+    operation,     ///< name: the operator; operands: left, right
+    let,           ///< name; operands: value, body
+    if_then_else,  ///< operands: condition, then, else
+    try_else,      ///< operands: tried, else
   };
   Kind kind = Kind::number;
   Position at{};

@@ -24,7 +24,8 @@ void check_expression(const calc::Expression& e) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    for (const calc::Item& item : calc::parse({reinterpret_cast<const char*>(data), size})) check_expression(*item.body);
+    for (const calc::Item& item : calc::parse({reinterpret_cast<const char*>(data), size}))
+      check_expression(*item.body);
   } catch (const calc::SyntaxError& error) {
     fuzz::check(std::strchr(error.what(), ':') != nullptr, "an error has a place");
   }

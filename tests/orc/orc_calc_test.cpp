@@ -70,8 +70,8 @@ TEST(OrcCalc, SaysWhatItCannotRun) {
 TEST(OrcCalc, GoesOnAtThePrompt) {
   const Ended ended = run(std::string("printf 'def f(x) root(x)\\nf(4)\\nf(\\nf(-1)\\nf(9)\\n' | ") + ORC_CALC);
   EXPECT_EQ(ended.status, 0);
-  for (const char* line : {"= 2\n", "line:1:3: an expression expected, not the end\n", "uncaught: square root of -1",
-                           "= 3\n"})
+  for (const char* line :
+       {"= 2\n", "line:1:3: an expression expected, not the end\n", "uncaught: square root of -1", "= 3\n"})
     EXPECT_NE(ended.text.find(line), std::string::npos) << line << "not in\n" << ended.text;
 }
 

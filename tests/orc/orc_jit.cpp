@@ -14,6 +14,13 @@
 #include <regex>
 #include <stdexcept>
 
+// Races inside of libLLVM, which is not instrumented: counting references orders what happens before the last of them
+// goes, unseen where it is compiled into the library; and an order of two locks of its own.
+extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppressions() {
+  return "race:llvm::ThreadSafeRefCountedBase<llvm::orc::ResourceTracker>::Release\n"
+         "deadlock:llvm::orc::JITDylib::defineMaterializing\n";
+}
+
 namespace jitunwind::test {
 namespace {
 
