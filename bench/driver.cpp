@@ -29,6 +29,7 @@ constexpr const char* k_cold = "cold";
 constexpr const char* k_registration = "registration";
 constexpr const char* k_throw = "throw";
 constexpr const char* k_debuggers = "debugger";
+constexpr const char* k_orc = "orc";
 
 struct Peer {
   const char* title;
@@ -38,9 +39,10 @@ struct Peer {
   bool registers;
   bool throws;  ///< by libgcc_s or by this library
   bool debugs = false;
+  bool links = false;  ///< modules, into an LLJIT
 };
 
-constexpr std::array<Peer, 8> k_peers{{
+constexpr std::array<Peer, 9> k_peers{{
     {bench::k_reference, "bench_jitunwind", "", true, true, true},
     {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
     {bench::k_libgcc, "bench_libgcc", "", true, true, true},
@@ -49,6 +51,7 @@ constexpr std::array<Peer, 8> k_peers{{
     {bench::k_limit, "bench_frame_pointer", "", true, false, false},
     {bench::k_again, "bench_jitunwind", "", true, true, true},
     {bench::k_debugger, "measure_debuggers", "gdb", false, false, false, true},
+    {bench::k_lljit, "bench_orc", "llvm-19-dev", false, false, false, false, true},
 }};
 
 struct Options {
@@ -142,7 +145,7 @@ void run_round(std::size_t round, const std::string& group, const Options& optio
     const std::filesystem::path program = options.folder / peer.program;
     if (!std::filesystem::exists(program) || ((group == k_walk || group == k_cold) && !peer.walks) ||
         (group == k_registration && !peer.registers) || (group == k_throw && !peer.throws) ||
-        (group == k_debuggers && !peer.debugs))
+        (group == k_debuggers && !peer.debugs) || (group == k_orc && !peer.links))
       continue;
     show_progress(group + ", round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) + ": " +
                   peer.title);
@@ -188,7 +191,7 @@ void count_instructions(const Peer& peer, const Options& options, Results& resul
 void count_all_instructions(const Options& options, Results& results) {
   if (!output_of("valgrind --version 2>/dev/null")) return;
   for (const Peer& peer : k_peers)
-    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs &&
+    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs && !peer.links &&
         std::string(peer.title) != bench::k_again)
       count_instructions(peer, options, results);
 }
@@ -272,7 +275,7 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debuggers}) {
+  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debuggers, k_orc}) {
     for (std::size_t round = 0; round < options.rounds; ++round) run_round(round, group, options, results, kept);
   }
   count_all_instructions(options, results);
