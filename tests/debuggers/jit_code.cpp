@@ -179,7 +179,7 @@ std::unique_ptr<JitCode::Impl> make(const std::string& shape, const std::string&
     return std::make_unique<WithAsmjit>(shape == "asmjit_frame_pointer", name, callee);
 #endif
 #if defined(JITUNWIND_TEST_ORC)
-  if (shape.rfind("orc_", 0) == 0) return make_orc_code(shape == "orc_frame_pointer", name, callee);
+  if (shape.rfind("orc_", 0) == 0) return make_orc_code(shape, name, callee);
 #endif
   return std::make_unique<HandWritten>(shape, name, callee, page);
 }

@@ -21,7 +21,8 @@ class JitCode {
 
   /// `shape`: "registers" (pushes, no frame pointer, rbp holds something else), "frame_pointer", "rows" (the same
   /// in table format), "trap" (interrupts itself), "alias" (the first, as an alias of code of this module); or one of
-  /// the first two with "asmjit_" or "orc_" in front: made by asmjit or ORC and described by the adapter.
+  /// the first two with "asmjit_" or "orc_" in front: made by asmjit or ORC and described by the adapter;
+  /// "orc_listener": by ORC, with LLVM's own listener for debuggers.
   JitCode(const std::string& shape, const std::string& name, void (*callee)());
   ~JitCode();
   JitCode(const JitCode&) = delete;
@@ -41,6 +42,6 @@ class JitCode {
 };
 
 /// In programs with LLVM.
-std::unique_ptr<JitCode::Impl> make_orc_code(bool frame_pointer, const std::string& name, void (*callee)());
+std::unique_ptr<JitCode::Impl> make_orc_code(const std::string& shape, const std::string& name, void (*callee)());
 
 }  // namespace debuggers_test
