@@ -8,6 +8,7 @@
 #include "dyn_info/directives.h"
 #include "dyn_info/registry.h"
 #include "unwind_core/local_modules.h"
+#include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/sources.h"
 
@@ -71,6 +72,8 @@ const AddressSpace& local_space() noexcept { return published_or_built().space; 
 const AddressSpace& local_space_without_kept_rows() noexcept { return published_or_built().without_kept_rows; }
 const AddressSpace& local_space_of_listed_modules() noexcept { return published_or_built().of_listed_modules; }
 bool keep_at_least(std::size_t rows) noexcept { return row_table.reserve(rows); }
+
+void expect_walk_from(Addr sp) noexcept { (void)known_stack(sp); }
 
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept {
   MemoryWindow window;

@@ -18,6 +18,7 @@ int init(unw_cursor_t* cursor, const unw_context_t* context, Cursor::Top top) no
   const jitunwind::AddressSpace& space = jitunwind::space_of_process();
   new (cursor) Cursor(space, jitunwind::registers_from_ucontext(context, space.arch), top, nullptr,
                       reinterpret_cast<std::uintptr_t>(context));
+  jitunwind::expect_walk_from(cursor_of(cursor).sp());
   return UNW_ESUCCESS;
 }
 

@@ -270,20 +270,6 @@ TEST_F(AddressSpaces, NamesAreTheOwners) {
   EXPECT_STREQ(name.data(), "");
 }
 
-struct WrittenList {
-  explicit WrittenList(RecordingTarget& target, unw_word_t start, unw_word_t end) {
-    // unw_dyn_info_t and, behind it, its name; the target has our word size and byte order.
-    constexpr unw_word_t k_descriptor = 0x20000;
-    const std::array<unw_word_t, 10> words{0, 0, start, end, 0, UNW_INFO_FORMAT_DYNAMIC, k_descriptor + 80, 0, 0, 0};
-    for (std::size_t i = 0; i < words.size(); ++i) target.memory[k_descriptor + 8 * i] = words[i];
-    std::memcpy(&target.memory[k_descriptor + 80], "listed", 7);
-    target.memory[k_head] = 1;
-    target.memory[k_head + 8] = k_descriptor;
-    target.list = k_head;
-  }
-  static constexpr unw_word_t k_head = 0x21000;
-};
-
 /// The list comes first, and its procedure has no frame at all: its caller is in front of the others.
 // covers: AC07 DY48
 TEST_F(AddressSpaces, ListedProceduresComeFirst) {

@@ -127,4 +127,19 @@ class RecordingTarget {
   }
 };
 
+/// A list of registered procedures in the target, of one without a frame.
+struct WrittenList {
+  explicit WrittenList(RecordingTarget& target, unw_word_t start, unw_word_t end) {
+    // unw_dyn_info_t and, behind it, its name; the target has our word size and byte order.
+    constexpr unw_word_t k_descriptor = 0x20000;
+    const std::array<unw_word_t, 10> words{0, 0, start, end, 0, UNW_INFO_FORMAT_DYNAMIC, k_descriptor + 80, 0, 0, 0};
+    for (std::size_t i = 0; i < words.size(); ++i) target.memory[k_descriptor + 8 * i] = words[i];
+    std::memcpy(&target.memory[k_descriptor + 80], "listed", 7);
+    target.memory[k_head] = 1;
+    target.memory[k_head + 8] = k_descriptor;
+    target.list = k_head;
+  }
+  static constexpr unw_word_t k_head = 0x21000;
+};
+
 }  // namespace jitunwind::test

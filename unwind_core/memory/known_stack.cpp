@@ -5,25 +5,39 @@
 
 #include <pthread.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/page_p.h"
 
 namespace jitunwind {
+
+constinit thread_local KnownStack thread_stack;
+
 namespace {
 
 /// Farther from SP nothing is looked for: a page costs a system call, if only once a thread.
 constexpr Addr k_farthest = Addr{8} << 20;
 
-/// 0: too far.
+KnownStack::Thread kind_of_thread() noexcept {
+  using Thread = KnownStack::Thread;
+  const Thread known = thread_stack.thread.load(std::memory_order_relaxed);
+  if (known != Thread::unknown) return known;
+  const ErrnoKeeper keeper;
+  const Thread found = ::syscall(SYS_getpid) == ::syscall(SYS_gettid) ? Thread::main : Thread::other;
+  thread_stack.thread.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+/// 0: too far. The main thread's control block is elsewhere, and what is below that is anybody's.
 Addr end_of_stack(Addr sp) noexcept {
-  for (const Addr mark : {static_cast<Addr>(pthread_self()), static_cast<Addr>(::getauxval(AT_EXECFN))})
-    if (mark > sp && mark - sp < k_farthest) return page_of(mark) + k_page_size;
-  return 0;
+  const bool is_main = kind_of_thread() == KnownStack::Thread::main;
+  const Addr mark = is_main ? ::getauxval(AT_EXECFN) : static_cast<Addr>(pthread_self());
+  return mark > sp && mark - sp < k_farthest ? page_of(mark) + k_page_size : 0;
 }
 
 }  // namespace
-
-constinit thread_local KnownStack thread_stack;
 
 AddrRange learn_stack(Addr sp) noexcept {
   KnownStack& known = thread_stack;

@@ -16,6 +16,9 @@ struct KnownStack {
   std::atomic<Addr> end{0};
   std::atomic<Addr> gap{0};  ///< a page between an SP and the stack's end that cannot be read
 
+  enum class Thread : unsigned char { unknown, main, other };
+  std::atomic<Thread> thread{Thread::unknown};
+
   /// Empty where nothing is known. Signal-safe.
   AddrRange range() const noexcept {
     return {begin.load(std::memory_order_relaxed), end.load(std::memory_order_relaxed)};
@@ -27,6 +30,7 @@ extern constinit thread_local KnownStack thread_stack;
 /// Empty, and as good as nothing was probed, where `sp` is on another stack (sigaltstack, fibers). Signal-safe.
 AddrRange learn_stack(Addr sp) noexcept;
 
+/// Precondition: `sp` is an SP of the calling thread, perhaps a former one on the same stack.
 inline AddrRange known_stack(Addr sp) noexcept {
   const AddrRange known = thread_stack.range();
   return known.contains(sp) ? known : learn_stack(sp);

@@ -83,7 +83,7 @@ void remember(MemoryWindow& window, Addr page) noexcept {
 
 bool prove(MemoryWindow& window, Addr page) noexcept {
   if (is_proven(window, page)) return true;
-  if (const AddrRange stack = known_stack(page); stack.contains(page)) {
+  if (const AddrRange stack = thread_stack.range(); stack.contains(page)) {
     if (window.proven.empty()) window.proven = stack;
     return true;
   }
