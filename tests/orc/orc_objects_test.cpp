@@ -120,21 +120,17 @@ define i64 @outer(ptr %native, i64 %x) {
   EXPECT_EQ(innermost_jit_name, "any \x01\x7f\x80\xff \"name\" $(;) %s");
 }
 
-/// Data, .eh_frame among it, 1 GiB below where the kernel puts things, code at the other end of the address space.
+/// Code in the lowest 2 GiB, data, .eh_frame among it, where the kernel puts things.
 class FarMapper : public llvm::SectionMemoryManager::MemoryMapper {
  public:
   llvm::sys::MemoryBlock allocateMappedMemory(llvm::SectionMemoryManager::AllocationPurpose purpose, std::size_t size,
                                               const llvm::sys::MemoryBlock*, unsigned,
                                               std::error_code& error) override {
-    const bool is_code = purpose == llvm::SectionMemoryManager::AllocationPurpose::Code;
-    void* const place = reinterpret_cast<void*>(is_code ? 0x10'0000'0000 : 0x5000'0000'0000);
+    const int where = purpose == llvm::SectionMemoryManager::AllocationPurpose::Code ? MAP_32BIT : 0;
     size = (size + 4095) & ~std::size_t{4095};
-    void* const at =
-        ::mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (at != MAP_FAILED) return {at, size};
-    void* const anywhere = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    error = {};
-    return {anywhere, size};
+    void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | where, -1, 0);
+    error = at == MAP_FAILED ? std::make_error_code(std::errc::not_enough_memory) : std::error_code();
+    return at == MAP_FAILED ? llvm::sys::MemoryBlock() : llvm::sys::MemoryBlock(at, size);
   }
   std::error_code protectMappedMemory(const llvm::sys::MemoryBlock& block, unsigned flags) override {
     return llvm::sys::Memory::protectMappedMemory(block, flags);
@@ -161,7 +157,7 @@ TEST(OrcObject, MayHaveItsEhFrameFarFromItsCode) {
   jit.add(k_local_functions);
   jit.add(k_landing_pads);
   const auto outer = jit.find<Calls>("outer");
-  EXPECT_LT(reinterpret_cast<std::uintptr_t>(outer), 0x11'0000'0000u);
+  EXPECT_LT(reinterpret_cast<std::uintptr_t>(outer), 0x8000'0000u);
   const auto procedure = RegisteredCode().procedure_at(reinterpret_cast<std::uintptr_t>(outer));
   ASSERT_TRUE(procedure);
   EXPECT_GT(procedure->unwind_info, 0x4000'0000'0000u);
