@@ -2,12 +2,10 @@
 // first throw with many modules there. Three ways: this library's plugin, LLVM's own, none.
 //
 //   add_module/WAY/FUNCTIONS           an item is a module; ways take turns, module by module
-//   register_object/WAY/FUNCTIONS      registering and cancelling alone; an item is the same object as in a module
 //   first_throw_after/WAY/MODULES      an item is the first throw through code of a module that was just added
 #include <benchmark/benchmark.h>
 #include <jitunwind/llvm_orc.h>
 #include <llvm/AsmParser/Parser.h>
-#include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/EPCEHFrameRegistrar.h>
 #include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
@@ -140,46 +138,6 @@ std::unique_ptr<llvm::MemoryBuffer> compile(int functions) {
   return or_exit(orc::SimpleCompiler(*machine)(*module));
 }
 
-/// Notes where the object of the last link was.
-struct PlacePlugin : orc::ObjectLinkingLayer::Plugin {
-  void modifyPassConfig(orc::MaterializationResponsibility&, llvm::jitlink::LinkGraph&,
-                        llvm::jitlink::PassConfiguration& passes) override {
-    passes.PostFixupPasses.push_back([this](llvm::jitlink::LinkGraph& graph) {
-      const auto range = [&](const char* name) {
-        const llvm::jitlink::SectionRange of(*graph.findSectionByName(name));
-        return jitunwind::AddrRange{of.getStart().getValue(), of.getEnd().getValue()};
-      };
-      code = range(".text");
-      eh_frame = range(".eh_frame");
-      return llvm::Error::success();
-    });
-  }
-  llvm::Error notifyFailed(orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
-  llvm::Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override { return llvm::Error::success(); }
-  void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
-  jitunwind::AddrRange code;
-  jitunwind::AddrRange eh_frame;
-};
-
-void register_object(benchmark::State& state, int functions) {
-  const auto object = compile(functions);
-  Jit jit(none);
-  const auto place = std::make_shared<PlacePlugin>();
-  llvm::cast<orc::ObjectLinkingLayer>((*jit).getObjLinkingLayer()).addPlugin(place);
-  (void)jit.add(*object);
-  std::vector<std::string> names;
-  for (int i = 0; i < functions; ++i) names.push_back("f" + std::to_string(i));
-  std::vector<jitunwind::ObjectFunction> symbols;
-  const std::uint64_t size = place->code.size() / static_cast<std::uint64_t>(functions);
-  for (const std::string& name : names) symbols.push_back({place->code.begin + size * symbols.size(), size, name});
-  for (auto _ : state) {
-    auto registered = jitunwind::register_object({{&place->code, 1}, place->eh_frame, symbols});
-    if (!registered) return state.SkipWithError(registered.error().what);
-    if (const auto cancelled = registered->cancel(); !cancelled) return state.SkipWithError(cancelled.error().what);
-  }
-  state.SetItemsProcessed(state.iterations());
-}
-
 void throw_it() { throw 1; }
 
 void first_throw_after(benchmark::State& state, Way way, int modules) {
@@ -204,9 +162,6 @@ void add_benchmarks(int max_modules) {
       const std::string name = std::string("add_module/") + k_ways[way] + "/" + std::to_string(functions);
       benchmark::RegisterBenchmark(name.c_str(), add_module, way, functions)->UseManualTime();
     }
-  for (const int functions : {1, 100})
-    benchmark::RegisterBenchmark(("register_object/jitunwind/" + std::to_string(functions)).c_str(), register_object,
-                                 functions);
   for (const int modules : {100, 1000, 10'000}) {
     if (modules > max_modules) continue;
     for (const Way way : {ours, llvms}) {

@@ -49,7 +49,6 @@ std::vector<TableOptions> tables() {
        {k_lljit, "nobody"},
        "",
        {{{k_lljit, "jitunwind"}, {k_lljit, "nobody"}, 1.01}}},
-      {"The object of a module: registered and cancelled, ns", "register_object/", {k_lljit, "jitunwind"}, ""},
       {"First throw after N modules, ns", "first_throw_after/", {k_lljit, "jitunwind"}, ""},
       {"Instructions of a walk, by callgrind", "instructions/walk/", backtrace, k_again},
       {"Instructions of registering, by callgrind", "instructions/register/", registry, k_again},
