@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "bench/measurements.h"
+#include "bench/registered.h"
 #include "bench/stack.h"
 
 namespace bench {
@@ -60,9 +61,7 @@ class Churner {
 /// The functions on the stack are the arena's first; those behind them are their neighbours, the last are far away.
 void walk(benchmark::State& state, const Walker& walker, Churn churn) {
   static const JitArena arena(k_on_stack + 100 * k_churned);
-  Registrar& registrar = *registrars().front();
-  registrar.prepare(arena.functions());
-  for (std::size_t i = 0; i < k_on_stack; ++i) registrar.register_function(i);
+  const Registered registered(arena, k_on_stack, arena.functions().size());
   std::vector<StackFunction> functions;
   for (std::size_t i = 0; i < k_depth; ++i)
     functions.push_back(i % k_jit_every == k_jit_every - 1 ? arena.entry(i / k_jit_every) : static_function(i));
@@ -72,10 +71,9 @@ void walk(benchmark::State& state, const Walker& walker, Churn churn) {
     run_stack(functions, contended);
   } else {
     const std::size_t first = churn == Churn::neighbours ? k_on_stack : arena.functions().size() - k_churned;
-    const Churner churner(registrar, first, churn == Churn::neighbours ? k_on_stack : k_churned);
+    const Churner churner(*registrars().front(), first, churn == Churn::neighbours ? k_on_stack : k_churned);
     run_stack(functions, contended);
   }
-  for (std::size_t i = 0; i < k_on_stack; ++i) registrar.cancel_function(i);
 }
 
 }  // namespace

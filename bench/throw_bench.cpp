@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bench/measurements.h"
+#include "bench/registered.h"
 #include "bench/stack.h"
 
 namespace bench {
@@ -33,23 +34,6 @@ const JitArena& arena(std::size_t others) {
   if (!made || made->functions().size() < count) made = std::make_unique<JitArena>(count);
   return *made;
 }
-
-class Registered {
- public:
-  explicit Registered(const JitArena& arena, std::size_t count) : count_(count) {
-    registrar_.prepare(arena.functions().first(count_));
-    for (std::size_t i = 0; i < count_; ++i) registrar_.register_function(i);
-  }
-  ~Registered() {
-    for (std::size_t i = 0; i < count_; ++i) registrar_.cancel_function(i);
-  }
-  Registered(const Registered&) = delete;
-  Registered& operator=(const Registered&) = delete;
-
- private:
-  Registrar& registrar_ = *registrars().front();
-  std::size_t count_;
-};
 
 std::vector<StackFunction> stack(std::size_t depth, Kind kind, const JitArena& arena) {
   std::vector<StackFunction> functions;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bench/measurements.h"
+#include "bench/registered.h"
 #include "bench/stack.h"
 
 namespace bench {
@@ -23,27 +24,6 @@ struct Measurement : Context {
   const JitArena* arena;
   std::size_t depth;
   bool with_jit;
-};
-
-/// The first functions of the arena, registered for one measurement: some peers pay at every frame for all that is
-/// registered.
-class RegisteredBegin {
- public:
-  RegisteredBegin(const JitArena& arena, std::size_t count) : count_(count) {
-    if (count_ == 0) return;
-    registrar_ = registrars().front();
-    registrar_->prepare(arena.functions().first(count_));
-    for (std::size_t i = 0; i < count_; ++i) registrar_->register_function(i);
-  }
-  ~RegisteredBegin() {
-    for (std::size_t i = 0; i < count_; ++i) registrar_->cancel_function(i);
-  }
-  RegisteredBegin(const RegisteredBegin&) = delete;
-  RegisteredBegin& operator=(const RegisteredBegin&) = delete;
-
- private:
-  std::size_t count_;
-  Registrar* registrar_ = nullptr;
 };
 
 /// Empty: the walk saw every frame it should have.
@@ -76,7 +56,7 @@ void walk(benchmark::State& state, const Walker& walker, std::size_t depth, bool
     functions.push_back(jit ? arena.entry(i / k_jit_every) : static_function(i));
   }
   functions.push_back(measure);
-  const RegisteredBegin registered(arena, with_jit ? depth / k_jit_every : 0);
+  const Registered registered(arena, with_jit ? depth / k_jit_every : 0);
   Measurement measured{{}, &state, &walker, &arena, depth, with_jit};
   run_stack(functions, measured);
 }

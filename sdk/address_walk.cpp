@@ -1,6 +1,7 @@
 #include "sdk/address_walk_p.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "dyn_info/registry.h"
 #include "sdk/caller_table_p.h"
@@ -30,7 +31,8 @@ class ReadableStack {
     return first < end && ((first >= range_.begin && end <= range_.end) || reach(first, end));
   }
   bool is_known() const noexcept { return is_known_; }
-  Addr begin() const noexcept { return range_.begin; }
+  /// A frame's SP may be the end.
+  bool holds_frame(Addr sp) const noexcept { return sp >= range_.begin && sp <= range_.end; }
   Addr end() const noexcept { return range_.end; }
   /// On other stacks page by page, for this walk alone.
   [[gnu::noinline]] bool reach(Addr first, Addr end) noexcept {
@@ -302,7 +304,7 @@ AddressWalk::Stop AddressWalk::step_otherwise(CallerRule rule, Position& positio
   const bool moved =
       rule.kind() == CallerRule::Kind::realigned ? leave_realigned(rule, position) : leave_signal_frame(position);
   if (!moved || position.sp <= sp || position.pc < k_page_size) return Stop::unknown;
-  if (position.sp < stack_.begin() || position.sp > stack_.end()) stack_ = ReadableStack(position.sp);
+  if (!stack_.holds_frame(position.sp)) stack_ = ReadableStack(position.sp);
   return Stop::full;
 }
 
@@ -396,7 +398,8 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
   CodeQuestion question;
   KeptRows::Answer known;
   bool is_known = rows.find(rows.table, at_, module, question, known);
-  Cursor before = cursor;
+  std::optional<Cursor> before;
+  if (!is_known) before = cursor;
   const auto moved = cursor.step();
   is_known = is_known || rows.table.find(question, known);
   if (is_known) keep_rule(known);
@@ -404,11 +407,11 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
     keep_end(cursor);
     return false;
   }
-  if (!is_known) keep_otherwise(before, cursor);
+  if (!is_known) keep_otherwise(*before, cursor);
   at_ = cursor.address().lookup();
   sp_ = cursor.sp();
   fp_ = cursor.registers().get(arch_.column(arch_.fp)).value_or(0);
-  if (sp_ < stack_.begin() || sp_ > stack_.end()) stack_ = ReadableStack(sp_);  // another stack
+  if (!stack_.holds_frame(sp_)) stack_ = ReadableStack(sp_);
   arrive(cursor.pc());
   return true;
 }

@@ -1,0 +1,32 @@
+// Functions of the arena that are registered for one measurement: some peers pay at every frame for all that is.
+#pragma once
+
+#include <cstddef>
+
+#include "bench/jit_arena.h"
+#include "bench/peer.h"
+
+namespace bench {
+
+/// The first `count` of the arena, by the peer's first registrar, which knows the `prepared` first ones by number.
+class Registered {
+ public:
+  Registered(const JitArena& arena, std::size_t count) : Registered(arena, count, count) {}
+  Registered(const JitArena& arena, std::size_t count, std::size_t prepared) : count_(count) {
+    if (count_ == 0) return;
+    registrar_ = registrars().front();
+    registrar_->prepare(arena.functions().first(prepared));
+    for (std::size_t i = 0; i < count_; ++i) registrar_->register_function(i);
+  }
+  ~Registered() {
+    for (std::size_t i = 0; i < count_; ++i) registrar_->cancel_function(i);
+  }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+
+ private:
+  std::size_t count_;
+  Registrar* registrar_ = nullptr;
+};
+
+}  // namespace bench
