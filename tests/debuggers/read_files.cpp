@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "dyn_info/observers_p.h"
 #include "unwind_core/sources/cfi.h"
 
 namespace debuggers_test {
@@ -76,6 +77,9 @@ ReadFile read_file(const jit_code_entry& entry) {
 }  // namespace
 
 Symbols debugger_reads(std::size_t* sections) {
+  // What waits is handed on by another thread, file by file: the list is looked at before or behind that.
+  const WritingScope writing;
+  const ObserversScope scope;
   elf_version(EV_CURRENT);
   Symbols all;
   std::map<Addr, Addr> text;

@@ -23,8 +23,8 @@ struct Known {
 };
 using Symbols = std::map<jitunwind::Addr, Known>;
 
-/// All files together. Fails the test where they are not as they should be; sections of different files must not
-/// overlap.
+/// All files together, between two changes of the registry. Fails the test where they are not as they should be;
+/// sections of different files must not overlap.
 Symbols debugger_reads(std::size_t* sections = nullptr);
 
 /// A leaf with a name.

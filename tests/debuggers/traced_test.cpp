@@ -25,9 +25,8 @@ namespace {
 using namespace debuggers_test;
 using namespace jitunwind;
 
-/// A debugger of this name that never stops the process, and stops.
-int trace(pid_t child, const char* name) {
-  ::prctl(PR_SET_NAME, name);
+/// A debugger that never stops the process, and stops.
+int trace(pid_t child) {
   for (int status = 0;;) {
     if (::waitpid(child, &status, __WALL) != child) return -1;
     if (!WIFSTOPPED(status)) return status;
@@ -36,7 +35,8 @@ int trace(pid_t child, const char* name) {
   }
 }
 
-/// Runs it in a child that is traced from here, which has what GoogleTest says of it as its exit status.
+/// Runs it in a child that is traced by a debugger of this name, which has what GoogleTest says of it as its exit
+/// status.
 void traced_by(const char* name, const std::function<void()>& run) {
   int go[2];
   ASSERT_EQ(::pipe(go), 0);
@@ -48,9 +48,10 @@ void traced_by(const char* name, const std::function<void()>& run) {
     run();
     ::_exit(testing::Test::HasFailure() ? 1 : 0);
   }
+  ASSERT_EQ(::prctl(PR_SET_NAME, name), 0);
   ASSERT_EQ(::ptrace(PTRACE_SEIZE, child, 0, 0), 0);
   ASSERT_EQ(::write(go[1], "", 1), 1);
-  EXPECT_EQ(trace(child, name), 0);
+  EXPECT_EQ(trace(child), 0);
   ::close(go[0]);
   ::close(go[1]);
 }
