@@ -79,15 +79,20 @@ class AddressWalk {
   bool step(Cursor& cursor) noexcept;
 
  private:
+  std::uint64_t registrations(Addr at) const noexcept { return changes_.number(at, everywhere_); }
   /// Of the place in code, as far as the rule depends on it.
-  std::uint64_t version(Addr at, CallerRule::Source source) noexcept {
-    const std::uint64_t registrations = changes_.number(at, everywhere_);
+  std::uint64_t version(Addr at, CallerRule::Source source, std::uint64_t registrations) noexcept {
     return source == CallerRule::Source::module ? registrations + module_version(at) : registrations;
   }
   bool holds(std::size_t entry, CallerRule rule, Addr at) noexcept {
-    return table.holds(entry, rule, at, version(at, rule.source()));
+    return table.holds(entry, rule, at, version(at, rule.source(), registrations(at)));
   }
-  [[gnu::noinline]] std::size_t find(Addr at) noexcept;
+  /// The rule is what held: the entry itself may be another's by now.
+  struct Found {
+    std::size_t entry = CallerTable::k_nowhere;
+    CallerRule rule;
+  };
+  [[gnu::noinline]] Found find(Addr at) noexcept;
   [[gnu::noinline]] std::uint64_t module_version(Addr at) noexcept;
   /// Of a frame: the address to look up, SP and frame pointer; and its pc, where that is asked for.
   struct Position {
@@ -121,7 +126,8 @@ class AddressWalk {
   const CodeChanges& changes_ = registration_changes();
   const std::uint64_t everywhere_ = changes_.everywhere();
   ModuleVersion module_{};
-  CallerRule not_compact_;  // by which run_on() could not go on
+  CallerRule not_compact_;           // by which run_on() could not go on
+  std::uint64_t registrations_ = 0;  // at at_, before its row was looked for
   const std::uint64_t changes_total_ = changes_.total();
   std::size_t remembered_ = 0;
   WalkMemory* memory_ = WalkMemory::has_walk() && may_remember() ? WalkMemory::acquire() : nullptr;
@@ -133,11 +139,11 @@ std::uint64_t AddressWalk::module_version(Addr at) noexcept {
   return spread(module_.version);
 }
 
-std::size_t AddressWalk::find(Addr at) noexcept {
+AddressWalk::Found AddressWalk::find(Addr at) noexcept {
   const std::size_t first = CallerTable::first_place(at);
   for (std::size_t entry = first; entry < first + CallerTable::k_ways; ++entry)
-    if (holds(entry, table.rule(entry), at)) return entry;
-  return CallerTable::k_nowhere;
+    if (const CallerRule rule = table.rule(entry); holds(entry, rule, at)) return {entry, rule};
+  return {};
 }
 
 /// Everything that a step reads and writes is in registers: the chain from one frame to the next is what takes time.
@@ -156,12 +162,13 @@ AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
     const CallerRule of_callee = rule;
     rule = table.rule(entry);
     if (!holds(entry, rule, at)) [[unlikely]] {
-      entry = find(at);
-      if (entry == CallerTable::k_nowhere) {
+      const Found found = find(at);
+      if (found.entry == CallerTable::k_nowhere) {
         stop = Stop::unknown;
         break;
       }
-      rule = table.rule(entry);
+      entry = found.entry;
+      rule = found.rule;
       if (callee != CallerTable::k_nowhere) table.guess(callee, of_callee, entry);
     }
     const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
@@ -238,7 +245,7 @@ void AddressWalk::follow(std::size_t number) noexcept {
   while (number > 0 && out != end_) {
     const PastFrame& frame = memory[number];
     const PastFrame& caller = memory[number - 1];
-    if (!unchanged && changes_.number(CodeAddress::returned_to(frame.pc).lookup(), everywhere_) != frame.changes) break;
+    if (!unchanged && registrations(CodeAddress::returned_to(frame.pc).lookup()) != frame.changes) break;
     if (word_at(caller.sp - CompactRow::k_word) != caller.pc || word_at(frame.fp_at) != caller.fp) break;
     *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(caller.pc));
     --number;
@@ -260,12 +267,10 @@ void AddressWalk::remember(const WalkStart& start) noexcept {
   for (;; --number) {
     Addr unsaved = 0;
     Addr& fp_at = number < frames.size() ? frames[number].fp_at : unsaved;
-    if (number < frames.size())
-      frames[number] = {position.sp, position.pc, position.fp, 0, changes_.number(position.at, everywhere_)};
+    if (number < frames.size()) frames[number] = {position.sp, position.pc, position.fp, 0, registrations(position.at)};
     if (number == 0) break;
-    const std::size_t entry = find(position.at);
+    const auto [entry, rule] = find(position.at);
     if (entry == CallerTable::k_nowhere) return;
-    const CallerRule rule = table.rule(entry);
     if (rule.kind() != CallerRule::Kind::compact || rule.source() != CallerRule::Source::lasting) count = number;
     if (rule.kind() != CallerRule::Kind::compact) {
       if (step_otherwise(rule, position) != Stop::full || !stack_.is_known()) return;
@@ -356,7 +361,7 @@ void AddressWalk::keep_rule(const KeptRows::Answer& known) noexcept {
 
 void AddressWalk::keep(CallerRule rule) noexcept {
   if (rule.source() != CallerRule::Source::none && at_ >= k_page_size)
-    table.keep(at_, version(at_, rule.source()), rule);
+    table.keep(at_, version(at_, rule.source(), registrations_), rule);
 }
 
 /// Where the code itself says that it has no caller.
@@ -392,7 +397,7 @@ void AddressWalk::keep_otherwise(Cursor& before, const Cursor& after) noexcept {
 
 bool AddressWalk::step(Cursor& cursor) noexcept {
   at_ = cursor.address().lookup();
-  // Asked before the row is looked for, as are the numbers that this walk began with.
+  registrations_ = registrations(at_);
   ModuleVersion module;
   const RowCache& rows = *local_space().row_cache;
   CodeQuestion question;

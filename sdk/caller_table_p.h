@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -122,9 +121,10 @@ class CallerTable {
     std::atomic<std::uint64_t> key{0};
   };
 
-  /// One-to-one in `version`, as are rotations, odd factors and shifts that are added.
+  /// One-to-one in `version`, as are odd factors and shifts that are added. Versions that are near each other differ in
+  /// all bits of a rule.
   static constexpr std::uint64_t mix(CallerRule rule, std::uint64_t version) noexcept {
-    const std::uint64_t mixed = spread(rule.without_guess() ^ std::rotl(version, 40));
+    const std::uint64_t mixed = spread(rule.without_guess() ^ spread(version));
     return mixed ^ mixed >> 32;
   }
 

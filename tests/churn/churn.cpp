@@ -13,8 +13,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <random>
+#include <span>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -154,6 +157,34 @@ const Arena* walked_arena = nullptr;
 
 using Addresses = std::array<Addr, 256>;
 
+/// The first walk that was wrong or short: what it found beside what the thread knows of its calls.
+struct BadWalk {
+  std::atomic<bool> taken{false};
+  const char* by = "";
+  Addresses found{};
+  std::size_t count = 0;
+  std::array<Addr, k_max_calls> calls{};
+  std::size_t calls_count = 0;
+
+  void note(const char* made_by, std::span<const Addr> walk) {
+    if (taken.exchange(true)) return;
+    by = made_by;
+    count = walk.size();
+    std::copy(walk.begin(), walk.end(), found.begin());
+    calls = shadow.calls;
+    calls_count = shadow.count.load(std::memory_order_relaxed);
+  }
+  std::string text() const {
+    std::ostringstream out;
+    out << "; the first bad one, by " << by << ":" << std::hex;
+    for (std::size_t i = 0; i < count; ++i) out << " " << found[i] << (walked_arena->contains(found[i]) ? "*" : "");
+    out << "; the calls:";
+    for (std::size_t i = calls_count; i-- > 0;) out << " " << calls[i];
+    return out.str();
+  }
+};
+BadWalk bad_walk;
+
 // ThreadSanitizer runs handlers later than the kernel does, and hands them the context of then: walk the handler's
 // stack.
 #ifdef __SANITIZE_THREAD__
@@ -190,34 +221,40 @@ std::size_t addresses_by_backtrace(void* context, Addresses& into) {
   return static_cast<std::size_t>(count);
 }
 
-/// Procedures from the outermost one as the thread says they are; one more where a call has just begun or just ended.
-bool are_the_calls(std::span<const Addr> procedures) {
-  const std::size_t count = shadow.count.load(std::memory_order_relaxed);
-  if (procedures.size() < count || procedures.size() > count + 1) return false;
-  return std::equal(procedures.rbegin(), procedures.rbegin() + static_cast<std::ptrdiff_t>(count),
-                    shadow.calls.begin());
-}
-
 void note_largest(std::atomic<std::size_t>& largest, std::size_t value) {
   std::size_t before = largest.load(std::memory_order_relaxed);
   while (before < value && !largest.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
   }
 }
 
+/// Counts what is bad: procedures, from the outermost one, must be as the thread says, but for at most `more` where a
+/// call has just begun or just ended. How many there are.
+std::size_t judge(const char* by, std::span<const Addr> walk, std::size_t more) {
+  std::array<Addr, k_max_calls + 2> procedures;
+  std::size_t number = 0;
+  for (const Addr pc : walk)
+    if (walked_arena->contains(pc) && number < procedures.size()) procedures[number++] = pc;
+  const std::size_t calls = shadow.count.load(std::memory_order_relaxed);
+  const bool is_short = walk.empty() || walk.back() != shadow.outermost.load(std::memory_order_relaxed);
+  const bool is_right =
+      number >= calls && number <= calls + more &&
+      std::equal(shadow.calls.begin(), shadow.calls.begin() + static_cast<std::ptrdiff_t>(calls),
+                 std::make_reverse_iterator(procedures.begin() + static_cast<std::ptrdiff_t>(number)));
+  if (is_short || !is_right) bad_walk.note(by, walk);
+  counters.short_ones += is_short;
+  counters.wrong += !is_right;
+  return number;
+}
+
 void check_walk(void* context) {
-  const Addr outermost = shadow.outermost.load(std::memory_order_relaxed);
-  if (outermost == 0) return;
+  if (shadow.outermost.load(std::memory_order_relaxed) == 0) return;
   const bool by_cursor = counters.walks.fetch_add(1, std::memory_order_relaxed) % 2 == 0;
   counters.by_cursor += by_cursor;
   Addresses found;
   const std::size_t count = by_cursor ? addresses_by_cursor(context, found) : addresses_by_backtrace(context, found);
-  counters.short_ones += count == 0 || found[count - 1] != outermost;
-  const auto last = std::remove_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
-                                   [](Addr pc) { return !walked_arena->contains(pc); });
-  const auto procedures = static_cast<std::size_t>(last - found.begin());
+  const std::size_t procedures = judge(by_cursor ? "cursor" : "backtrace", {found.data(), count}, 1);
   counters.jit_frames += procedures;
   note_largest(counters.deepest, procedures);
-  counters.wrong += !are_the_calls({found.data(), procedures});
 }
 
 void on_signal(int, siginfo_t*, void* context) {
@@ -250,14 +287,9 @@ class Profiler {
 void check_own_walk() {
   std::array<void*, 256> found;
   const auto count = static_cast<std::size_t>(unw_backtrace(found.data(), static_cast<int>(found.size())));
-  std::array<Addr, 256> procedures;
-  std::size_t number = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    if (const Addr pc = reinterpret_cast<std::uintptr_t>(found[i]); walked_arena->contains(pc))
-      procedures[number++] = pc;
-  counters.wrong +=
-      number != shadow.count.load(std::memory_order_relaxed) || !are_the_calls({procedures.data(), number});
-  counters.short_ones += count == 0 || reinterpret_cast<std::uintptr_t>(found[count - 1]) != shadow.outermost;
+  Addresses walk;
+  for (std::size_t i = 0; i < count; ++i) walk[i] = reinterpret_cast<std::uintptr_t>(found[i]);
+  (void)judge("the thread itself", {walk.data(), count}, 0);
 }
 
 struct Descent {
@@ -313,7 +345,7 @@ std::string ChurnFigures::text() const {
   return std::to_string(walks) + " walks (" + std::to_string(by_cursor) + " by single steps), " +
          std::to_string(jit_frames) + " procedures on them, up to " + std::to_string(deepest) + " at once; " +
          std::to_string(replaced) + " procedures replaced in place; wrong " + std::to_string(wrong) + ", short " +
-         std::to_string(short_ones);
+         std::to_string(short_ones) + first_bad;
 }
 
 ChurnFigures churn(std::size_t walks) {
@@ -342,6 +374,7 @@ ChurnFigures churn(std::size_t walks) {
   figures.short_ones = counters.short_ones;
   figures.jit_frames = counters.jit_frames;
   figures.deepest = counters.deepest;
+  if (bad_walk.taken) figures.first_bad = bad_walk.text();
   return figures;
 }
 

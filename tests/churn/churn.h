@@ -15,6 +15,7 @@ struct ChurnFigures {
   std::size_t jit_frames = 0;
   std::size_t deepest = 0;   ///< procedures on one stack
   std::size_t replaced = 0;  ///< procedures, all at addresses that another had before
+  std::string first_bad;     ///< the first walk that was wrong or short, for whoever looks why
 
   std::string text() const;
 };
