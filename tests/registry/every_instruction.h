@@ -39,6 +39,9 @@ class EveryInstruction {
     return count_;
   }
 
+  /// For a visit: there is none after it.
+  static void stop() noexcept { last_ = 0; }
+
  private:
   static constexpr unsigned long k_trap_flag = 0x100;  // Intel SDM 1, 3.4.3.3
 

@@ -1,7 +1,6 @@
-// Walks by kept rows and walks that make each row, over random stacks.
+// Walks by what was kept and walks that make each row: where they could differ. tests/mixed_walks has random stacks.
 #include <alloca.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -15,30 +14,8 @@
 #include "sdk/walk.h"
 #include "tests/support/jit_frame.h"
 
-#include <libunwind.h>
-
 namespace jitunwind::test {
 namespace {
-
-constexpr std::size_t k_jit_frames = 12;
-constexpr unsigned k_static_kinds = 4;
-
-struct Stack {
-  std::vector<unsigned> kinds;  ///< from the outermost one; k_static_kinds and more: a frame made at run time
-  std::size_t reached = 0;
-  const std::vector<std::unique_ptr<JitFrame>>* frames = nullptr;
-  std::size_t compared = 0;
-  std::mt19937 random{5};
-};
-
-std::vector<Addr> pcs_by(const AddressSpace& space, const void* context) {
-  Cursor cursor(space, registers_from_ucontext(context, space.arch), Cursor::Top::returned_to);
-  std::vector<Addr> pcs;
-  do pcs.push_back(cursor.pc());
-  while (cursor.step() && cursor.stop_reason() == StopReason::none);
-  EXPECT_EQ(cursor.stop_reason(), StopReason::outermost);
-  return pcs;
-}
 
 std::vector<Addr> addresses_by(const void* context, Cursor::Top top) {
   std::array<void*, 512> listed;
@@ -46,101 +23,6 @@ std::vector<Addr> addresses_by(const void* context, Cursor::Top top) {
   for (std::size_t i = 0, count = backtrace(context, top, listed); i < count; ++i)
     pcs.push_back(reinterpret_cast<std::uintptr_t>(listed[i]));
   return pcs;
-}
-
-void compare(Stack& stack) {
-  alignas(16) std::byte context[k_context_size];
-  jitunwind_capture_context(context);
-  const std::vector<Addr> slow = pcs_by(local_space_without_kept_rows(), context);
-  EXPECT_EQ(pcs_by(local_space(), context), slow);
-  std::array<void*, 512> listed;
-  const int count = unw_backtrace(listed.data(), static_cast<int>(listed.size()));
-  ASSERT_EQ(static_cast<std::size_t>(count), slow.size());
-  // The first address is that of another call of this function.
-  for (std::size_t i = 1; i < slow.size(); ++i) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(listed[i]), slow[i]);
-  EXPECT_EQ(addresses_by(context, Cursor::Top::returned_to), slow);
-  stack.compared += slow.size() > stack.kinds.size();
-}
-
-/// Walks that follow each other, with some frames more or less.
-void compare_sometimes(Stack& stack) {
-  if (stack.random() % 8 == 0) compare(stack);
-}
-
-void* descend(void* of);
-
-[[gnu::noinline]] void through_plain(Stack& stack) {
-  (void)descend(&stack);
-  asm volatile("");
-}
-[[gnu::noinline]] void through_variable(Stack& stack) {
-  void* volatile room = ::alloca(16 + 16 * (stack.reached % 7));
-  (void)descend(&stack);
-  (void)room;
-}
-[[gnu::noinline]] void through_realigned(Stack& stack) {
-  alignas(64) volatile char room[64];
-  room[0] = 0;
-  (void)descend(&stack);
-  (void)room[0];
-}
-
-Stack* in_signal = nullptr;
-[[gnu::noinline]] void through_signal(Stack& stack) {
-#ifdef __SANITIZE_THREAD__
-  return through_plain(stack);  // it reports what else a handler does here: to compare lists takes memory
-#endif
-  in_signal = &stack;
-  (void)::raise(SIGUSR1);
-  asm volatile("");
-}
-
-void* descend(void* of) {
-  Stack& stack = *static_cast<Stack*>(of);
-  if (stack.reached == stack.kinds.size()) {
-    compare(stack);
-    return nullptr;
-  }
-  const unsigned kind = stack.kinds[stack.reached++];
-  compare_sometimes(stack);
-  if (kind == 0) through_plain(stack);
-  if (kind == 1) through_variable(stack);
-  if (kind == 2) through_realigned(stack);
-  if (kind == 3) through_signal(stack);
-  if (kind >= k_static_kinds) (*(*stack.frames)[kind - k_static_kinds])(descend, &stack);
-  compare_sometimes(stack);
-  return nullptr;
-}
-
-/// Frames made at run time come and go between the stacks, at the same addresses.
-// covers: LU27
-TEST(FastWalks, GiveTheListOfSlowOnes) {
-  std::mt19937 random(27);
-  struct sigaction action {};
-  action.sa_handler = [](int) { (void)descend(in_signal); };
-  action.sa_flags = SA_NODEFER;
-  ASSERT_EQ(::sigaction(SIGUSR1, &action, nullptr), 0);
-  std::vector<std::unique_ptr<JitFrame>> frames;
-  for (std::size_t i = 0; i < k_jit_frames; ++i) frames.push_back(std::make_unique<JitFrame>());
-  std::size_t compared = 0;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(JITUNWIND_CLANG_SANITIZER)
-  constexpr std::size_t k_stacks = 500;
-#else
-  constexpr std::size_t k_stacks = 10'000;
-#endif
-  for (std::size_t i = 0; i < k_stacks; ++i) {
-    auto& replaced = frames[random() % frames.size()];
-    replaced.reset();
-    replaced = std::make_unique<JitFrame>();
-    Stack stack;
-    stack.random.seed(static_cast<unsigned>(i));
-    stack.frames = &frames;
-    stack.kinds.resize(random() % 24);
-    for (unsigned& kind : stack.kinds) kind = static_cast<unsigned>(random() % (k_static_kinds + k_jit_frames));
-    (void)descend(&stack);
-    compared += stack.compared;
-  }
-  EXPECT_GT(compared, 2 * k_stacks);
 }
 
 int wrong_lists() {
@@ -191,6 +73,51 @@ TEST(FastWalks, SeeThatAFrameIsDescribedNoMore) {
       &described);
   EXPECT_EQ(described.wrong, 0);
   EXPECT_NE(described.before, described.after) << "not the case that this test is about";
+}
+
+/// Calls with `room` bytes on the stack, which it leaves as they were, from one of two places.
+struct Shift {
+  const JitFrame* frame;
+  std::size_t room_of_caller;
+  std::size_t room;
+  int wrong = 0;
+};
+
+[[gnu::noinline, gnu::noclone]] void walk_where_it_was(Shift& shift) {
+  void* volatile room = ::alloca(shift.room);
+  // Below this frame the frame pointer is 0, wherever that one is.
+  (void)(*shift.frame)(
+      [](void* of) -> void* {
+        for (int i = 0; i < 3; ++i) static_cast<Shift*>(of)->wrong += wrong_lists_below(24);
+        return nullptr;
+      },
+      &shift);
+  (void)room;
+}
+[[gnu::noinline, gnu::noclone]] void from_one_place(Shift& shift) {
+  void* volatile room = ::alloca(shift.room_of_caller);
+  walk_where_it_was(shift);
+  (void)room;
+}
+[[gnu::noinline, gnu::noclone]] void from_another_place(Shift& shift) {
+  void* volatile room = ::alloca(shift.room_of_caller);
+  walk_where_it_was(shift);
+  asm volatile("" ::"r"(&shift) : "memory");
+  (void)room;
+}
+
+/// The inner frames are where they were, and the return address that was behind them is there still, but is none now:
+/// only the saved frame pointer tells.
+TEST(FastWalks, SeeThatTheFrameBehindHasMoved) {
+  const JitFrame frame;
+  // One of these distances makes up for what the two callers themselves have on the stack.
+  for (std::size_t moved = 960; moved <= 1088; moved += 16) {
+    Shift first{&frame, 16, 2048}, second{&frame, 16 + moved, 1024};
+    from_one_place(first);
+    from_another_place(second);
+    EXPECT_EQ(first.wrong, 0);
+    EXPECT_EQ(second.wrong, 0) << moved;
+  }
 }
 
 /// More threads at once than can remember their walks, and more one after the other.
