@@ -33,7 +33,18 @@ class ReadableStack {
   bool is_known() const noexcept { return is_known_; }
   /// A frame's SP may be the end.
   bool holds_frame(Addr sp) const noexcept { return sp >= range_.begin && sp <= range_.end; }
+  AddrRange range() const noexcept { return range_; }
   Addr end() const noexcept { return range_.end; }
+  /// Neither probes again what the other has probed of this stack.
+  void share_with(Cursor& cursor) noexcept {
+    AddrRange all = range_;
+    if (const AddrRange theirs = cursor.proven(); !theirs.empty()) {
+      if (theirs.end < all.begin || theirs.begin > all.end) return;
+      all = {std::min(all.begin, theirs.begin), std::max(all.end, theirs.end)};
+    }
+    if (!is_known_) range_ = all;
+    cursor.set_proven(all);
+  }
   /// On other stacks page by page, for this walk alone.
   [[gnu::noinline]] bool reach(Addr first, Addr end) noexcept {
     if (is_known_ || first < range_.begin || end < first || end - range_.end > k_farthest) return false;
@@ -77,6 +88,8 @@ class AddressWalk {
   /// Steps the cursor, goes on where it is then, and has the table know the place it left, if it can. False: it has not
   /// moved. Precondition: it stands where this walk does.
   bool step(Cursor& cursor) noexcept;
+  AddrRange readable() const noexcept { return stack_.range(); }
+  void share_readable_with(Cursor& cursor) noexcept { stack_.share_with(cursor); }
 
  private:
   std::uint64_t registrations(Addr at) const noexcept { return changes_.number(at, everywhere_); }
@@ -417,12 +430,13 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
   sp_ = cursor.sp();
   fp_ = cursor.registers().get(arch_.column(arch_.fp)).value_or(0);
   if (!stack_.holds_frame(sp_)) stack_ = ReadableStack(sp_);
+  stack_.share_with(cursor);
   arrive(cursor.pc());
   return true;
 }
 
-/// At the frame where the walk begins, with all its registers.
-[[gnu::always_inline]] inline Cursor cursor_at_start(const WalkStart& start) noexcept {
+/// At the frame where the walk begins, with all its registers. `readable`: of the stack, as far as it is known.
+[[gnu::always_inline]] inline Cursor cursor_at_start(const WalkStart& start, AddrRange readable) noexcept {
   if (start.ucontext)
     return cursor_at(start.ucontext,
                      start.address.is_return_address() ? Cursor::Top::returned_to : Cursor::Top::interrupted);
@@ -430,6 +444,7 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
   Cursor cursor = cursor_at(context, Cursor::Top::returned_to);
+  cursor.set_proven(readable);
   while (cursor.sp() != start.sp || cursor.pc() != start.address.value())
     if (const auto moved = cursor.step(); !moved || !*moved) break;
   return cursor;
@@ -437,9 +452,10 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
 
 /// Steps that the table does not know, with all registers, which frames before them may have saved.
 [[gnu::noinline]] void walk_by_cursor(AddressWalk& walk, const WalkStart& start) noexcept {
-  Cursor cursor = cursor_at_start(start);
+  Cursor cursor = cursor_at_start(start, walk.readable());
   const std::size_t first = cursor.depth();
   for (;;) {
+    walk.share_readable_with(cursor);
     while (cursor.depth() - first < walk.depth())
       if (const auto moved = cursor.step(); !moved || !*moved) return;
     const Addr sp_before = cursor.sp();
@@ -455,7 +471,7 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
 /// Where another function than the dynamic linker lists the modules, nothing that is kept counts.
 [[gnu::noinline]] std::size_t walk_listed_modules(const WalkStart& start, WalkPart part,
                                                   std::span<void*> into) noexcept {
-  Cursor cursor(local_space_of_listed_modules(), cursor_at_start(start).registers(), Cursor::Top::returned_to);
+  Cursor cursor(local_space_of_listed_modules(), cursor_at_start(start, {}).registers(), Cursor::Top::returned_to);
   std::size_t found = 0;
   if (part == WalkPart::whole) into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc()));
   while (found < into.size()) {

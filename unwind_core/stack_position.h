@@ -25,6 +25,10 @@ class StackPosition {
   std::uint32_t depth() const noexcept { return depth_; }
   const RegisterFile& registers() const noexcept { return registers_; }
   const AddressSpace& space() const noexcept { return *space_; }
+  /// Memory that was found readable on the way here and is not probed again.
+  AddrRange proven() const noexcept { return window_.proven; }
+  /// Precondition: all of it was found readable in this walk.
+  void set_proven(AddrRange readable) noexcept { window_.proven = readable; }
 
  protected:
   explicit StackPosition(const AddressSpace& space) noexcept : space_(&space) {}

@@ -1,10 +1,11 @@
 // Which system calls a walk makes: on the thread's own stack, once that was walked on, none; on others one probe a
-// page.
+// page, counted.
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -14,6 +15,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <vector>
 
 namespace {
@@ -70,33 +73,139 @@ void walk_own_stack() {
   ::_exit(0);
 }
 
-ucontext_t g_back;
+constexpr std::size_t k_page = 4096;
+constexpr std::size_t k_other_stack = 256 << 10;
 
-void walk_other_stack() {
-  constexpr std::size_t k_size = 256 << 10;
-  static ucontext_t other;
-  (void)walk_below(60);
+/// Does `work`, which does not return, on a stack of its own. Where that is.
+std::uintptr_t g_other_stack;
+void on_other_stack(void (*work)()) {
+  static ucontext_t back, other;
   ::getcontext(&other);
-  other.uc_stack.ss_sp = ::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  other.uc_stack.ss_size = k_size;
-  other.uc_link = &g_back;
-  ::makecontext(
-      &other,
-      +[] {
-        const int before = walk_below(60);
-        if (!allow_only({SYS_exit_group, SYS_rt_sigprocmask})) ::_exit(8);
-        for (int i = 0; i < 100; ++i)
-          if (walk_below(60) != before || before < 60) ::_exit(7);
-        ::_exit(0);
-      },
-      0);
-  ::swapcontext(&g_back, &other);
+  other.uc_stack.ss_sp = ::mmap(nullptr, k_other_stack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  other.uc_stack.ss_size = k_other_stack;
+  other.uc_link = &back;
+  g_other_stack = reinterpret_cast<std::uintptr_t>(other.uc_stack.ss_sp);
+  ::makecontext(&other, work, 0);
+  ::swapcontext(&back, &other);
+}
+
+/// How often each page of the stack was probed; and how many others were.
+struct Probes {
+  std::array<unsigned char, k_other_stack / k_page> of_stack{};
+  std::size_t elsewhere = 0;
+
+  void add(std::uintptr_t at) {
+    if (at - g_other_stack < k_other_stack)
+      ++of_stack[(at - g_other_stack) / k_page];
+    else
+      ++elsewhere;
+  }
+};
+Probes g_probes;
+
+constexpr unsigned k_let_through = 0x6a697421;  // sixth argument, which the call has not
+
+/// Makes the probe in the walk's place.
+void count_probe(int, siginfo_t*, void* context) {
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  g_probes.add(static_cast<std::uintptr_t>(registers[REG_RSI]));
+  long result = SYS_rt_sigprocmask;
+  register long r10 asm("r10") = registers[REG_R10];
+  register long r8 asm("r8") = 0;
+  register long r9 asm("r9") = k_let_through;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(registers[REG_RDI]), "S"(registers[REG_RSI]), "d"(registers[REG_RDX]), "r"(r10), "r"(r8), "r"(r9)
+               : "rcx", "r11", "memory");
+  registers[REG_RAX] = result;
+}
+
+/// From now on rt_sigprocmask is counted, and every other system call kills the process.
+bool count_probes() {
+  struct sigaction action {};
+  action.sa_sigaction = &count_probe;
+  action.sa_flags = SA_SIGINFO;
+  const auto jump = [](unsigned value, unsigned char equal, unsigned char other) {
+    return sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, equal, other);
+  };
+  const auto answer = [](unsigned value) { return sock_filter BPF_STMT(BPF_RET | BPF_K, value); };
+  std::array program{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                     jump(SYS_rt_sigprocmask, 3, 0),
+                     jump(SYS_exit_group, 5, 0),
+                     jump(SYS_rt_sigreturn, 4, 0),
+                     answer(SECCOMP_RET_KILL_PROCESS),
+                     sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[5])),
+                     jump(k_let_through, 1, 0),
+                     answer(SECCOMP_RET_TRAP),
+                     answer(SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  return ::sigaction(SIGSYS, &action, nullptr) == 0 && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+int frames_by_cursor() {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  int frames = 1;
+  while (unw_step(&cursor) > 0) ++frames;
+  return frames;
+}
+
+/// Exit status: 0 where the walk has probed each page from its first frame to its last one once. What is behind the
+/// last one has no unwind information: there it looks at code.
+int wrong_probes(bool by_cursor) {
+  g_probes = {};
+  std::array<void*, 128> addresses;
+  const int frames =
+      by_cursor ? frames_by_cursor() : unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
+  if (frames < 60) return 1;
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - g_other_stack;
+  for (std::size_t page = here / k_page + 1; page < g_probes.of_stack.size(); ++page)
+    if (g_probes.of_stack[page] != 1) return 2;
+  // This page, and the one below, in which the functions that walk may have their frames.
+  for (std::size_t page = 0; page <= here / k_page; ++page)
+    if (g_probes.of_stack[page] > 1) return 3;
+  return g_probes.elsewhere <= 8 ? 0 : 4;
+}
+
+[[gnu::noinline]] int wrong_probes_below(int depth, bool by_cursor) {
+  volatile char room[256];
+  room[0] = 0;
+  const int wrong = depth == 0 ? wrong_probes(by_cursor) : wrong_probes_below(depth - 1, by_cursor);
+  (void)room[0];
+  return wrong;
+}
+
+template <bool k_by_cursor>
+void walk_other_stack() {
+  (void)walk_below(60);
+  on_other_stack([] {
+    if (walk_below(60) < 60) ::_exit(7);  // rows and addresses that others look for once
+    if (!count_probes()) ::_exit(8);
+    for (int i = 0; i < 100; ++i)
+      if (const int wrong = wrong_probes_below(60, k_by_cursor)) ::_exit(wrong);
+    std::size_t pages = 0;
+    for (const unsigned char probes : g_probes.of_stack) pages += probes;
+    ::_exit(static_cast<int>(100 + 10 * pages + g_probes.elsewhere));
+  });
 }
 
 // covers: SF09
 TEST(SystemCalls, AWalkOfTheOwnStackMakesNone) { EXPECT_EQ(status_of(&walk_own_stack), 0); }
 
-TEST(SystemCalls, AWalkOfAnotherStackOnlyProbesIt) { EXPECT_EQ(status_of(&walk_other_stack), 0); }
+// covers: SF09
+TEST(SystemCalls, AWalkOfAnotherStackProbesEachOfItsPagesOnce) {
+  for (void (*walk)() : {&walk_other_stack<false>, &walk_other_stack<true>}) {
+    const int status = status_of(walk);
+    ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+    ASSERT_GE(WEXITSTATUS(status), 140) << "wrong, or not the pages of 60 frames";
+    const int found = WEXITSTATUS(status) - 100;
+    std::printf("60 frames of some 300 bytes: %d probes of their pages, %d of code without unwind information\n",
+                found / 10, found % 10);
+  }
+}
 
 /// The filter does kill.
 TEST(SystemCalls, OthersWouldBeNoticed) {
