@@ -241,17 +241,17 @@ void* descend(void* of);
   (void)room;
 }
 [[gnu::noinline]] void through_realigned(Stack& stack) {
-  alignas(64) volatile char room[64];
-  room[0] = 0;
+  alignas(64) char room[64];
+  asm volatile("" ::"r"(room) : "memory");
   (void)descend(&stack);
-  (void)room[0];
+  asm volatile("" ::"r"(room) : "memory");
 }
 template <std::size_t k_size>
 [[gnu::noinline]] void through_large(Stack& stack) {
-  volatile char room[k_size];
-  room[0] = 0;
+  char room[k_size];
+  asm volatile("" ::"r"(room) : "memory");
   (void)descend(&stack);
-  (void)room[0];
+  asm volatile("" ::"r"(room) : "memory");
 }
 
 thread_local Stack* of_thread = nullptr;

@@ -152,7 +152,7 @@ void* walk_again(void*) {
   return nullptr;
 }
 
-[[gnu::noinline, gnu::noclone]] void* walk_again_below(int depth) {
+[[gnu::noinline]] void* walk_again_below(int depth) {
   void* const found = depth == 0 ? walk_again(nullptr) : walk_again_below(depth - 1);
   asm volatile("");
   return found;

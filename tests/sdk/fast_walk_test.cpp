@@ -36,7 +36,7 @@ int wrong_lists() {
   return addresses_by(context, Cursor::Top::returned_to) != slow;
 }
 
-[[gnu::noinline, gnu::noclone]] int wrong_lists_below(int depth) {
+[[gnu::noinline]] int wrong_lists_below(int depth) {
   volatile char room[64];
   room[0] = 0;
   const int wrong = depth == 0 ? wrong_lists() : wrong_lists_below(depth - 1);
@@ -83,7 +83,7 @@ struct Shift {
   int wrong = 0;
 };
 
-[[gnu::noinline, gnu::noclone]] void walk_where_it_was(Shift& shift) {
+[[gnu::noinline]] void walk_where_it_was(Shift& shift) {
   void* volatile room = ::alloca(shift.room);
   // Below this frame the frame pointer is 0, wherever that one is.
   (void)(*shift.frame)(
@@ -94,12 +94,12 @@ struct Shift {
       &shift);
   (void)room;
 }
-[[gnu::noinline, gnu::noclone]] void from_one_place(Shift& shift) {
+[[gnu::noinline]] void from_one_place(Shift& shift) {
   void* volatile room = ::alloca(shift.room_of_caller);
   walk_where_it_was(shift);
   (void)room;
 }
-[[gnu::noinline, gnu::noclone]] void from_another_place(Shift& shift) {
+[[gnu::noinline]] void from_another_place(Shift& shift) {
   void* volatile room = ::alloca(shift.room_of_caller);
   walk_where_it_was(shift);
   asm volatile("" ::"r"(&shift) : "memory");

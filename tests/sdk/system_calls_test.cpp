@@ -47,10 +47,10 @@ int walk() {
 }
 
 [[gnu::noinline]] int walk_below(int depth) {
-  volatile char room[256];
-  room[0] = 0;
+  char room[256];
+  asm volatile("" ::"r"(room) : "memory");
   const int frames = depth == 0 ? walk() : walk_below(depth - 1);
-  (void)room[0];
+  asm volatile("" ::"r"(room) : "memory");
   return frames;
 }
 
@@ -171,10 +171,10 @@ int wrong_probes(bool by_cursor) {
 }
 
 [[gnu::noinline]] int wrong_probes_below(int depth, bool by_cursor) {
-  volatile char room[256];
-  room[0] = 0;
+  char room[256];
+  asm volatile("" ::"r"(room) : "memory");
   const int wrong = depth == 0 ? wrong_probes(by_cursor) : wrong_probes_below(depth - 1, by_cursor);
-  (void)room[0];
+  asm volatile("" ::"r"(room) : "memory");
   return wrong;
 }
 
