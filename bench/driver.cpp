@@ -166,9 +166,9 @@ std::optional<double> instructions(const std::string& program, const std::string
   return std::stod(output->substr(at + mark.size()));
 }
 
-/// What ten more repetitions take, of those that a program has.
+/// What twice as many repetitions take, of those that a program has.
 void count_instructions(const Peer& peer, const Options& options, Results& results) {
-  constexpr std::size_t k_few = 10, k_more = 20;
+  const std::size_t few = peer.links ? 2 : 10;  // a module takes up to a hundred million
   const std::string program = (options.folder / peer.program).string();
   std::istringstream lines(output_of("'" + program + "' count").value_or(""));
   for (std::string line; std::getline(lines, line);) {
@@ -177,21 +177,21 @@ void count_instructions(const Peer& peer, const Options& options, Results& resul
     const bool is_walk = name.find("walk") != std::string::npos;
     const bool is_throw = name.find("throw") != std::string::npos;
     if (!std::regex_search(name, std::regex(options.filter)) || (is_walk && !peer.walks) ||
-        (is_throw && !peer.throws) || (!is_walk && !is_throw && !peer.registers))
+        (is_throw && !peer.throws) || (!is_walk && !is_throw && !peer.registers && !peer.links))
       continue;
     show_progress("counting " + name + " of " + peer.title);
-    const auto few = instructions(program, name, k_few);
-    const auto more = instructions(program, name, k_more);
-    const double items = std::stod(line.substr(0, space)) * (k_more - k_few);
-    const json measured{{"name", name}, {"items_per_second", few && more ? 1e9 * items / (*more - *few) : 0}};
-    if (few && more && *more > *few) add(measured, peer, 0, results);
+    const auto less = instructions(program, name, few);
+    const auto more = instructions(program, name, 2 * few);
+    const double items = std::stod(line.substr(0, space)) * static_cast<double>(few);
+    const json measured{{"name", name}, {"items_per_second", less && more ? 1e9 * items / (*more - *less) : 0}};
+    if (less && more && *more > *less) add(measured, peer, 0, results);
   }
 }
 
 void count_all_instructions(const Options& options, Results& results) {
   if (!output_of("valgrind --version 2>/dev/null")) return;
   for (const Peer& peer : k_peers)
-    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs && !peer.links &&
+    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs &&
         std::string(peer.title) != bench::k_again)
       count_instructions(peer, options, results);
 }

@@ -1,7 +1,11 @@
 // What registering costs an LLJIT: time to add a module, from intermediate code to code that can be called, and the
 // first throw with many modules there. Three ways: this library's plugin, LLVM's own, none.
 //
+//   PROGRAM orc MAX-MODULES [--benchmark_...]
+//   PROGRAM count [NAME TIMES]
+//
 //   add_module/WAY/FUNCTIONS           an item is a module; ways take turns, module by module
+//   add_module_part/WAY/FUNCTIONS      of such a module: all of it, and what plugins take themselves
 //   first_throw_after/WAY/MODULES      an item is the first throw through code of a module that was just added
 #include <benchmark/benchmark.h>
 #include <jitunwind/llvm_orc.h>
@@ -15,22 +19,31 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "bench/timed_plugin.h"
 
 namespace {
 
 namespace orc = llvm::orc;
 
 /// Processor time of this thread, on which everything happens.
-double seconds_now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+struct ThreadClock {
+  using duration = std::chrono::nanoseconds;
+  using time_point = std::chrono::time_point<ThreadClock, duration>;
+  static time_point now() {
+    timespec now{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return time_point(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+  }
+};
 
 void or_exit(llvm::Error error) {
   if (!error) return;
@@ -46,12 +59,31 @@ T or_exit(llvm::Expected<T> value) {
 enum Way { ours, llvms, none };
 constexpr std::array<const char*, 3> k_ways{"jitunwind", "EHFrameRegistrationPlugin", "nobody"};
 
+constexpr std::array<int, 2> k_functions{1, 100};
+
+/// Of adding a module: what this library's plugin takes, what LLVM's takes, all of it with this library's.
+constexpr std::array<const char*, 3> k_parts{"jitunwind", "EHFrameRegistrationPlugin", "all"};
+
 using Calls = void (*)(void (*)());
 
 class Jit {
  public:
-  explicit Jit(Way way) : jit_(make(way)) {
+  /// LLJIT's own layer has LLVM's plugin; attached, that one finds nothing to tell.
+  explicit Jit(Way way) : jit_(way == none ? without_plugins() : or_exit(orc::LLJITBuilder().create())) {
     if (way == ours) or_exit(jitunwind::attach(*jit_));
+  }
+
+  /// With the plugin alone, and a clock.
+  static std::pair<Jit, std::shared_ptr<bench::TimedPlugin>> timed(Way way) {
+    Jit jit(none);
+    orc::ExecutionSession& session = jit.jit_->getExecutionSession();
+    std::shared_ptr<orc::ObjectLinkingLayer::Plugin> plugin = std::make_shared<jitunwind::OrcPlugin>();
+    if (way == llvms)
+      plugin =
+          std::make_shared<orc::EHFrameRegistrationPlugin>(session, or_exit(orc::EPCEHFrameRegistrar::Create(session)));
+    const auto timed = std::make_shared<bench::TimedPlugin>(std::move(plugin));
+    llvm::cast<orc::ObjectLinkingLayer>(jit.jit_->getObjLinkingLayer()).addPlugin(timed);
+    return {std::move(jit), timed};
   }
 
   /// FUNCTIONS functions that call what they are given, the first one "f0".
@@ -72,39 +104,41 @@ class Jit {
     return {std::move(module), std::move(context)};
   }
 
+  /// And takes it out again.
   double seconds_to_add(const std::string& program) {
     auto module = parse(program);
     const auto tracker = jit_->getMainJITDylib().createResourceTracker();
-    const double start = seconds_now();
-    or_exit(jit_->addIRModule(tracker, std::move(module)));
-    benchmark::DoNotOptimize(or_exit(jit_->lookup("f0")));
-    const double took = seconds_now() - start;
+    const auto start = ThreadClock::now();
+    add(tracker, std::move(module));
+    const auto took = ThreadClock::now() - start;
     or_exit(tracker->remove());
-    return took;
+    return std::chrono::duration<double>(took).count();
+  }
+
+  void add(const orc::ResourceTrackerSP& tracker, orc::ThreadSafeModule module) {
+    or_exit(jit_->addIRModule(tracker, std::move(module)));
+    benchmark::DoNotOptimize(or_exit(jit_->lookup(tracker->getJITDylib(), "f0")));
   }
 
   /// One more module, of one function, in a dylib of its own.
   Calls add(const llvm::MemoryBuffer& object) {
-    auto made = jit_->createJITDylib("module " + std::to_string(modules_++));
-    or_exit(made.takeError());
-    or_exit(jit_->addObjectFile(*made, llvm::MemoryBuffer::getMemBuffer(object.getMemBufferRef(), false)));
-    return or_exit(jit_->lookup(*made, "f0")).toPtr<Calls>();
+    orc::JITDylib& dylib = new_dylib();
+    or_exit(jit_->addObjectFile(dylib, llvm::MemoryBuffer::getMemBuffer(object.getMemBufferRef(), false)));
+    return or_exit(jit_->lookup(dylib, "f0")).toPtr<Calls>();
   }
 
-  orc::LLJIT& operator*() { return *jit_; }
+  orc::JITDylib& new_dylib() {
+    auto made = jit_->createJITDylib("module " + std::to_string(modules_++));
+    or_exit(made.takeError());
+    return *made;
+  }
 
  private:
-  static std::unique_ptr<orc::LLJIT> make(Way way) {
+  static std::unique_ptr<orc::LLJIT> without_plugins() {
     orc::LLJITBuilder builder;
     builder.setObjectLinkingLayerCreator(
-        [way](orc::ExecutionSession& session,
-              const llvm::Triple&) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
-          auto layer = std::make_unique<orc::ObjectLinkingLayer>(session);
-          if (way == llvms) {
-            auto registrar = or_exit(orc::EPCEHFrameRegistrar::Create(session));
-            layer->addPlugin(std::make_unique<orc::EHFrameRegistrationPlugin>(session, std::move(registrar)));
-          }
-          return layer;
+        [](orc::ExecutionSession& session, const llvm::Triple&) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
+          return std::make_unique<orc::ObjectLinkingLayer>(session);
         });
     return or_exit(builder.create());
   }
@@ -130,6 +164,24 @@ void add_module(benchmark::State& state, Way way, int functions) {
   state.SetItemsProcessed(state.iterations());
 }
 
+/// What a plugin takes of adding a module, or, of `none`, adding it with this library's plugin. The median of
+/// elapsed times, since one that was interrupted takes many times as long.
+void add_module_part(benchmark::State& state, Way way, int functions) {
+  auto [jit, plugin] = Jit::timed(way == llvms ? llvms : ours);
+  const std::string program = Jit::program(functions);
+  std::vector<double> seconds(functions == 1 ? 151 : 15);
+  for (auto _ : state) {
+    for (double& one : seconds) {
+      (void)plugin->take_seconds();
+      const double all = jit.seconds_to_add(program);
+      one = way == none ? all : plugin->take_seconds();
+    }
+    std::sort(seconds.begin(), seconds.end());
+    state.SetIterationTime(seconds[seconds.size() / 2]);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
 std::unique_ptr<llvm::MemoryBuffer> compile(int functions) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
@@ -146,21 +198,38 @@ void first_throw_after(benchmark::State& state, Way way, int modules) {
   for (int i = 0; i < modules; ++i) (void)jit.add(*object);
   for (auto _ : state) {
     const Calls calls = jit.add(*object);
-    const double start = seconds_now();
+    const auto start = ThreadClock::now();
     try {
       calls(throw_it);
     } catch (int) {
     }
-    state.SetIterationTime(seconds_now() - start);
+    state.SetIterationTime(std::chrono::duration<double>(ThreadClock::now() - start).count());
   }
   state.SetItemsProcessed(state.iterations());
 }
 
+/// For callgrind: adds a module to each of `times` dylibs, and ends without taking any out.
+int count(const std::string& name, int times) {
+  for (const Way way : {ours, llvms, none})
+    for (const int functions : k_functions) {
+      const std::string each = std::string("instructions/") + k_ways[way] + "/add_module/" + std::to_string(functions);
+      if (name.empty()) std::printf("1 %s\n", each.c_str());
+      if (name != each) continue;
+      Jit jit(way);
+      const std::string program = Jit::program(functions);
+      for (int i = 0; i < times; ++i) jit.add(jit.new_dylib().createResourceTracker(), jit.parse(program));
+      std::_Exit(0);
+    }
+  return name.empty() ? 0 : 2;
+}
+
 void add_benchmarks(int max_modules) {
-  for (const int functions : {1, 100})
+  for (const int functions : k_functions)
     for (const Way way : {ours, llvms, none}) {
       const std::string name = std::string("add_module/") + k_ways[way] + "/" + std::to_string(functions);
       benchmark::RegisterBenchmark(name.c_str(), add_module, way, functions)->UseManualTime();
+      const std::string part = std::string("add_module_part/") + k_parts[way] + "/" + std::to_string(functions);
+      benchmark::RegisterBenchmark(part.c_str(), add_module_part, way, functions)->UseManualTime()->Iterations(1);
     }
   for (const int modules : {100, 1000, 10'000}) {
     if (modules > max_modules) continue;
@@ -177,6 +246,8 @@ void add_benchmarks(int max_modules) {
 int main(int argc, char** argv) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
+  if (argc >= 2 && std::string(argv[1]) == "count")
+    return argc == 4 ? count(argv[2], std::atoi(argv[3])) : count("", 0);
   benchmark::Initialize(&argc, argv);
   if (argc != 3) {
     std::fprintf(stderr, "usage: %s orc MAX-MODULES [--benchmark_...]\n", argv[0]);

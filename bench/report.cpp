@@ -1,6 +1,7 @@
 #include "bench/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <regex>
@@ -29,15 +30,16 @@ std::string formatted(const char* format, Values... values) {
   return buffer;
 }
 
-/// Milliseconds where nanoseconds would not fit.
-std::string duration(double nanoseconds) {
-  if (nanoseconds >= 1e6) return formatted("%.1f ms", nanoseconds / 1e6);
-  return formatted(nanoseconds < 100 ? "%.1f" : "%.0f", nanoseconds);
+/// Nanoseconds or instructions; `million` is the unit where they would not fit.
+std::string amount(double value, const char* million) {
+  if (value >= 1e6) return formatted("%.1f %s", value / 1e6, million);
+  return formatted(value < 100 ? "%.1f" : "%.0f", value);
 }
 
 std::string ratio(double value) {
   if (value >= 10) return formatted("%.0fx", value);
-  return formatted(value < 0.1 ? "%.4fx" : "%.2fx", value);
+  if (value < 0.1) return formatted("%.4fx", value);
+  return formatted(std::abs(value - 1) < 0.02 ? "%.3fx" : "%.2fx", value);
 }
 
 }  // namespace
@@ -65,11 +67,11 @@ Results::Rounds Results::ratios(const Row& row, const Contender& of, const Conte
   return all;
 }
 
-std::string Results::cell(const Row& row, const Contender& of, const Contender& reference) {
+std::string Results::cell(const Row& row, const Contender& of, const Contender& reference, const char* million) {
   const auto times = row.find(of);
   if (times == row.end()) return "-";
   const Rounds of_reference = ratios(row, of, reference);
-  const std::string time = duration(median(times->second));
+  const std::string time = amount(median(times->second), million);
   return of == reference || of_reference.empty() ? time : time + " (" + ratio(median(of_reference)) + ")";
 }
 
@@ -98,7 +100,7 @@ std::string Results::against(const std::string& name, const std::vector<Target>&
     const Rounds found = ratios(times_.at(name), target.of, target.to);
     if (found.empty()) continue;
     const double value = median(found);
-    text += formatted("%s%.3g of %s (%.3g)%s", text.empty() ? "" : ", ", value, target.to.way.c_str(), target.at_most,
+    text += formatted("%s%.4g of %s (%.3g)%s", text.empty() ? "" : ", ", value, target.to.way.c_str(), target.at_most,
                       value > target.at_most ? "!" : "");
   }
   return text;
@@ -106,6 +108,7 @@ std::string Results::against(const std::string& name, const std::vector<Target>&
 
 Table Results::table(const TableOptions& options) const {
   const std::vector<std::string> rows = rows_of(options.row_prefix);
+  const char* const million = options.row_prefix.rfind("instructions/", 0) == 0 ? "M" : "ms";
   Table made{options.title, {}};
   if (rows.empty()) return made;
   const std::vector<Contender> shown = columns(rows, options.again);
@@ -121,7 +124,7 @@ Table Results::table(const TableOptions& options) const {
   for (const std::string& name : rows) {
     const Row& row = times_.at(name);
     std::vector<std::string> cells{name.substr(options.row_prefix.size())};
-    for (const Contender& contender : shown) cells.push_back(cell(row, contender, options.reference));
+    for (const Contender& contender : shown) cells.push_back(cell(row, contender, options.reference, million));
     const Rounds spread = ratios(row, {options.again, options.reference.way}, options.reference);
     const auto [least, most] = std::minmax_element(spread.begin(), spread.end());
     cells.push_back(spread.empty() ? "" : formatted("%.2fx-%.2fx", *least, *most));

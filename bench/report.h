@@ -68,7 +68,7 @@ class Results {
   using Row = std::map<Contender, Rounds>;
 
   static Rounds ratios(const Row& row, const Contender& of, const Contender& to);
-  static std::string cell(const Row& row, const Contender& of, const Contender& reference);
+  static std::string cell(const Row& row, const Contender& of, const Contender& reference, const char* million);
   std::string against(const std::string& name, const std::vector<Target>& targets) const;
   std::vector<std::string> rows_of(const std::string& prefix) const;
   std::vector<Contender> columns(const std::vector<std::string>& rows, const std::string& again) const;
