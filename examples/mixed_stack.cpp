@@ -51,7 +51,7 @@ Listing list(Walk walk) {
   for (const Frame& frame : walk) {
     const auto procedure = frame.procedure();
     const auto origin = frame.origin();
-    const bool jit = origin == jitunwind::RowOrigin::dyn_directives || origin == jitunwind::RowOrigin::dyn_table;
+    const bool jit = jitunwind::is_registered(origin);
     listing.frames.push_back({procedure ? procedure->range : jitunwind::AddrRange{frame.pc(), frame.pc() + 1},
                               shown_name(frame),
                               std::string(jitunwind::origin_name(origin)) + (frame.is_guess() ? " (guess)" : ""), jit});

@@ -342,12 +342,12 @@ bool AddressWalk::leave_realigned(CallerRule rule, Position& position) noexcept 
 
 bool AddressWalk::leave_signal_frame(Position& position) noexcept {
   const Addr ucontext = position.sp + static_cast<Addr>(std::int64_t{arch_.sigframe_ucontext});
-  const auto place = [&](RegNum reg) {
-    return ucontext + static_cast<Addr>(std::int64_t{arch_.by_dwarf(reg)->ucontext});
-  };
-  const auto [lowest, highest] = std::minmax({place(arch_.pc), place(arch_.sp), place(arch_.fp)});
-  if (lowest < position.sp || !stack_.has(lowest, highest + CompactRow::k_word)) return false;
-  position = {0, word_at(place(arch_.sp)), word_at(place(arch_.fp)), word_at(place(arch_.pc)) & arch_.address_mask};
+  const UcontextOffsets offsets = ucontext_offsets(arch_);
+  const auto [lowest, highest] = std::minmax({offsets.pc, offsets.sp, offsets.fp});
+  if (ucontext + lowest < position.sp || !stack_.has(ucontext + lowest, ucontext + highest + CompactRow::k_word))
+    return false;
+  position = {0, word_at(ucontext + offsets.sp), word_at(ucontext + offsets.fp),
+              word_at(ucontext + offsets.pc) & arch_.address_mask};
   position.at = CodeAddress::interrupted(position.pc).lookup();
   return true;
 }
@@ -355,8 +355,8 @@ bool AddressWalk::leave_signal_frame(Position& position) noexcept {
 /// Which of the versions decide whether a row still holds.
 CallerRule::Source AddressWalk::source_of(RowOrigin origin) noexcept {
   using Source = CallerRule::Source;
-  if (origin == RowOrigin::dyn_directives || origin == RowOrigin::dyn_table) return Source::lasting;
-  if (origin != RowOrigin::eh_frame && origin != RowOrigin::debug_frame) return Source::none;
+  if (!is_of_code_alone(origin)) return Source::none;
+  if (is_registered(origin)) return Source::lasting;
   (void)module_version(at_);
   if (!module_.range.contains(at_) || module_.version == 0) return Source::none;
   return module_.is_lasting ? Source::lasting : Source::module;
@@ -435,11 +435,13 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
   return true;
 }
 
+Cursor::Top top_of(const WalkStart& start) noexcept {
+  return start.address.is_return_address() ? Cursor::Top::returned_to : Cursor::Top::interrupted;
+}
+
 /// At the frame where the walk begins, with all its registers. `readable`: of the stack, as far as it is known.
 [[gnu::always_inline]] inline Cursor cursor_at_start(const WalkStart& start, AddrRange readable) noexcept {
-  if (start.ucontext)
-    return cursor_at(start.ucontext,
-                     start.address.is_return_address() ? Cursor::Top::returned_to : Cursor::Top::interrupted);
+  if (start.ucontext) return cursor_at(start.ucontext, top_of(start));
   // Out of this library's own frames.
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
@@ -471,20 +473,28 @@ bool AddressWalk::step(Cursor& cursor) noexcept {
 /// Where another function than the dynamic linker lists the modules, nothing that is kept counts.
 [[gnu::noinline]] std::size_t walk_listed_modules(const WalkStart& start, WalkPart part,
                                                   std::span<void*> into) noexcept {
-  Cursor cursor(local_space_of_listed_modules(), cursor_at_start(start, {}).registers(), Cursor::Top::returned_to);
-  std::size_t found = 0;
-  if (part == WalkPart::whole) into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc()));
-  while (found < into.size()) {
-    const auto moved = cursor.step();
-    if (!moved || !*moved) break;
-    into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc()));
-  }
-  return found;
+  Cursor cursor(local_space_of_listed_modules(), cursor_at_start(start, {}).registers(), top_of(start), nullptr,
+                reinterpret_cast<std::uintptr_t>(start.ucontext));
+  return list_addresses(cursor, part, into);
 }
 
 }  // namespace
 
+std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into) noexcept {
+  std::size_t found = 0;
+  const auto arrive = [&] { into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc())); };
+  if (part == WalkPart::whole && !into.empty()) arrive();
+  while (found < into.size()) {
+    const auto moved = cursor.step();
+    if (!moved || !*moved) break;
+    arrive();
+  }
+  return found;
+}
+
 std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept {
+  if (has_listed_modules()) [[unlikely]]
+    return walk_listed_modules(start, part, into);
   AddressWalk walk(start, part, into);
   const AddressWalk::Stop stop = walk.run();
   if (stop == AddressWalk::Stop::unknown) walk_by_cursor(walk, start);
@@ -502,8 +512,5 @@ extern "C" [[gnu::visibility("default")]] int jitunwind_backtrace_from(void** ad
   if (!addresses || size <= 0) return 0;
   const jitunwind::WalkStart start{jitunwind::CodeAddress::returned_to(pc), sp, fp};
   const auto part = callers_only ? jitunwind::WalkPart::callers : jitunwind::WalkPart::whole;
-  const std::span into(addresses, static_cast<std::size_t>(size));
-  if (jitunwind::has_listed_modules()) [[unlikely]]
-    return static_cast<int>(jitunwind::walk_listed_modules(start, part, into));
-  return static_cast<int>(jitunwind::walk_addresses(start, part, into));
+  return static_cast<int>(jitunwind::walk_addresses(start, part, {addresses, static_cast<std::size_t>(size)}));
 }

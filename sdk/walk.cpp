@@ -6,12 +6,13 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string_view>
 
 #include "sdk/address_walk_p.h"
 #include "sdk/local_space.h"
+#include "unwind_core/context.h"
+#include "unwind_core/memory/raw_access_p.h"
 
 namespace jitunwind {
 namespace {
@@ -77,16 +78,12 @@ Cursor cursor_at(const void* ucontext, Cursor::Top top) noexcept {
 
 std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> addresses) noexcept {
   const Arch& arch = local_space().arch;
-  const auto word = [&](RegNum reg) {
-    Addr value = 0;
-    const auto* const bytes = static_cast<const std::byte*>(ucontext);
-    std::memcpy(&value, bytes + arch.by_dwarf(reg)->ucontext, arch.word_size);
-    return value;
-  };
-  const Addr pc = word(arch.pc) & arch.address_mask;
+  const UcontextOffsets offsets = ucontext_offsets(arch);
+  const auto word = [&](Addr offset) { return raw_word(static_cast<const std::byte*>(ucontext) + offset); };
+  const Addr pc = word(offsets.pc) & arch.address_mask;
   const bool interrupted = top == Cursor::Top::interrupted;
   const CodeAddress address = interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
-  return walk_addresses({address, word(arch.sp), word(arch.fp), ucontext}, WalkPart::whole, addresses);
+  return walk_addresses({address, word(offsets.sp), word(offsets.fp), ucontext}, WalkPart::whole, addresses);
 }
 
 }  // namespace jitunwind

@@ -17,6 +17,15 @@ namespace jitunwind {
 /// Size that holds a captured ucontext_t of any CPU that can capture.
 inline constexpr std::size_t k_context_size = 1024;
 
+/// Of pc, SP and frame pointer in a ucontext_t: bytes from its start.
+struct UcontextOffsets {
+  Addr pc, sp, fp;
+};
+inline UcontextOffsets ucontext_offsets(const Arch& arch) noexcept {
+  const auto of = [&](RegNum reg) { return static_cast<Addr>(std::int64_t{arch.by_dwarf(reg)->ucontext}); };
+  return {of(arch.pc), of(arch.sp), of(arch.fp)};
+}
+
 /// Registers still in themselves: SaveLocation::Kind::reg. `ucontext` is readable host memory. Signal-safe.
 RegisterFile registers_from_ucontext(const void* ucontext, const Arch& arch) noexcept;
 

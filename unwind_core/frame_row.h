@@ -123,6 +123,13 @@ enum class RowOrigin : std::uint8_t {
 /// "eh_frame". Never null. Signal-safe.
 const char* origin_name(RowOrigin origin) noexcept;
 constexpr bool is_guess(RowOrigin origin) noexcept { return origin >= RowOrigin::frame_pointer; }
+constexpr bool is_registered(RowOrigin origin) noexcept {
+  return origin == RowOrigin::dyn_directives || origin == RowOrigin::dyn_table;
+}
+/// The row is the same as long as the code is: guesses depend on more, recognised stubs on the code's very bytes.
+constexpr bool is_of_code_alone(RowOrigin origin) noexcept {
+  return is_registered(origin) || origin == RowOrigin::eh_frame || origin == RowOrigin::debug_frame;
+}
 
 /// A value, 40 rules of fixed storage, no allocation. Registers not mentioned are unspecified.
 class FrameRow {

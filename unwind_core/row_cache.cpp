@@ -12,10 +12,7 @@ void* map_for_good(std::size_t size) noexcept {
 void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, size); }
 
 bool RowCache::to_keep(const FrameRow& row, CompactRow& out) const noexcept {
-  // Guesses depend on more than the code, recognised stubs are few, signal frames are never compact.
-  const bool lasts = row.origin == RowOrigin::dyn_directives || row.origin == RowOrigin::dyn_table ||
-                     row.origin == RowOrigin::eh_frame || row.origin == RowOrigin::debug_frame;
-  return lasts && compact(row, layout, out);
+  return is_of_code_alone(row.origin) && compact(row, layout, out);
 }
 
 bool RowCache::keep(const CodeQuestion& question, const FrameRow& row, KeptRow& kept) const noexcept {

@@ -2,6 +2,7 @@
 #include <new>
 #include <span>
 
+#include "sdk/address_walk_p.h"
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/cursor_p.h"
 #include "sdk/compat/local_names_p.h"
@@ -45,10 +46,7 @@ int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag)
   const auto top = flag == 0 ? Cursor::Top::returned_to : Cursor::Top::interrupted;
   Cursor& at = cursor_of(&cursor);
   if (&at.space() == &jitunwind::local_space()) return static_cast<int>(jitunwind::backtrace(context, top, into));
-  int count = 0;
-  do addresses[count++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at.pc()));
-  while (count < size && unw_step(&cursor) > 0);
-  return count;
+  return static_cast<int>(jitunwind::list_addresses(at, jitunwind::WalkPart::whole, into));
 }
 
 // The names that programs with UNW_LOCAL_ONLY use.

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "sdk/walk.h"
 #include "tests/sdk/pcs_from.h"
 #include "tests/support/cfi_assembler.h"
 
@@ -58,6 +59,11 @@ TEST_F(ListedModules, AreAskedOfTheFunctionThatWasSet) {
   const int count = unw_backtrace(listed.data(), static_cast<int>(listed.size()));
   ASSERT_EQ(count, static_cast<int>(expected.size()) + 1);
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(reinterpret_cast<unw_word_t>(listed[i + 1]), expected[i]);
+  EXPECT_GE(asked, expected.size());
+  asked = 0;
+  unw_context_t context;
+  unw_getcontext(&context);
+  EXPECT_EQ(backtrace(&context, Cursor::Top::returned_to, listed), expected.size() + 1);
   EXPECT_GE(asked, expected.size());
   for (const unw_iterate_phdr_func_t none : {unw_iterate_phdr_func_t{nullptr}, &::dl_iterate_phdr}) {
     list_by(counts);
