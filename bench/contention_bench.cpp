@@ -1,4 +1,5 @@
-// Walks while another thread registers and cancels without pause.
+// Walks while another thread registers and cancels without pause, and, since a second busy thread may slow the machine
+// down, while one only computes.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -19,10 +20,8 @@ constexpr std::size_t k_jit_every = 4;
 constexpr std::size_t k_on_stack = k_depth / k_jit_every + 1;
 constexpr std::size_t k_churned = 256;
 
-enum class Churn { quiet, other_pages, neighbours };
-constexpr const char* name_of(Churn churn) {
-  return churn == Churn::quiet ? "quiet" : churn == Churn::other_pages ? "other_pages" : "neighbours";
-}
+enum class Churn { other_pages, neighbours };
+constexpr const char* name_of(Churn churn) { return churn == Churn::other_pages ? "other_pages" : "neighbours"; }
 
 struct ContendedWalk : Context {
   benchmark::State* state;
@@ -36,30 +35,41 @@ void measure(Context* context) {
   contended.state->SetItemsProcessed(contended.state->iterations() * static_cast<std::int64_t>(k_depth));
 }
 
-/// Registers and cancels functions, one after the other, until it is destroyed.
-class Churner {
+/// A thread that does one thing again and again until it is destroyed.
+class Busy {
  public:
-  Churner(Registrar& registrar, std::size_t first, std::size_t count)
-      : thread_([this, &registrar, first, count] {
-          for (std::size_t i = 0; !done_.load(std::memory_order_relaxed); i = (i + 1) % count) {
-            registrar.register_function(first + i);
-            registrar.cancel_function(first + i);
-          }
+  template <class Action>
+  explicit Busy(Action action)
+      : thread_([this, action]() mutable {
+          while (!done_.load(std::memory_order_relaxed)) action();
         }) {}
-  ~Churner() {
+  ~Busy() {
     done_ = true;
     thread_.join();
   }
-  Churner(const Churner&) = delete;
-  Churner& operator=(const Churner&) = delete;
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
 
  private:
   std::atomic<bool> done_{false};
   std::thread thread_;
 };
 
+/// Registers and cancels functions, one after the other.
+struct Churner {
+  Registrar* registrar;
+  std::size_t first, count;
+  std::size_t next = 0;
+
+  void operator()() {
+    registrar->register_function(first + next);
+    registrar->cancel_function(first + next);
+    next = (next + 1) % count;
+  }
+};
+
 /// The functions on the stack are the arena's first; those behind them are their neighbours, the last are far away.
-void walk(benchmark::State& state, const Walker& walker, Churn churn) {
+void walk(benchmark::State& state, const Walker& walker, Churn churn, bool quiet) {
   static const JitArena arena(k_on_stack + 100 * k_churned);
   const Registered registered(arena, k_on_stack, arena.functions().size());
   std::vector<StackFunction> functions;
@@ -67,11 +77,12 @@ void walk(benchmark::State& state, const Walker& walker, Churn churn) {
     functions.push_back(i % k_jit_every == k_jit_every - 1 ? arena.entry(i / k_jit_every) : static_function(i));
   functions.push_back(measure);
   ContendedWalk contended{{}, &state, &walker};
-  if (churn == Churn::quiet) {
+  if (quiet) {
+    const Busy spinning([value = 1u]() mutable { benchmark::DoNotOptimize(value = value * 1664525 + 1013904223); });
     run_stack(functions, contended);
   } else {
     const std::size_t first = churn == Churn::neighbours ? k_on_stack : arena.functions().size() - k_churned;
-    const Churner churner(*registrars().front(), first, churn == Churn::neighbours ? k_on_stack : k_churned);
+    const Busy churning(Churner{registrars().front(), first, churn == Churn::neighbours ? k_on_stack : k_churned});
     run_stack(functions, contended);
   }
 }
@@ -81,9 +92,13 @@ void walk(benchmark::State& state, const Walker& walker, Churn churn) {
 void add_contention_benchmarks() {
   for (const Walker& walker : walkers()) {
     if (!walker.passes_jit_frames) continue;
-    for (const Churn churn : {Churn::quiet, Churn::other_pages, Churn::neighbours}) {
-      const std::string name = std::string("contention/") + walker.name + "/" + name_of(churn);
-      benchmark::RegisterBenchmark(name.c_str(), [&walker, churn](auto& state) { walk(state, walker, churn); });
+    for (const Churn churn : {Churn::other_pages, Churn::neighbours}) {
+      for (const bool quiet : {false, true}) {
+        const std::string name =
+            std::string("contention/") + walker.name + (quiet ? ", nothing changes/" : "/") + name_of(churn);
+        benchmark::RegisterBenchmark(name.c_str(),
+                                     [&walker, churn, quiet](auto& state) { walk(state, walker, churn, quiet); });
+      }
     }
   }
 }

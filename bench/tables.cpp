@@ -5,6 +5,8 @@ namespace bench {
 std::vector<TableOptions> tables() {
   const Contender backtrace{k_reference, "backtrace"};
   const Contender step{k_reference, "step"};
+  const Contender backtrace_quiet{k_reference, "backtrace, nothing changes"};
+  const Contender step_quiet{k_reference, "step, nothing changes"};
   const Contender nongnu_backtrace{k_nongnu, "unw_backtrace"};
   const Contender libgcc_walk{k_libgcc, "_Unwind_Backtrace"};
   const Contender limit{k_limit, "frame pointers"};
@@ -19,7 +21,14 @@ std::vector<TableOptions> tables() {
        backtrace,
        k_again,
        {{backtrace, nongnu_backtrace, 0.6}, {backtrace, limit, 5}, {step, {k_nongnu, "unw_step"}, 0.05}}},
-      {"Walk while another thread registers and cancels, ns a frame", "contention/", backtrace, k_again},
+      {"Walk while another thread registers and cancels (or only computes: nothing changes), ns a frame",
+       "contention/",
+       backtrace,
+       k_again,
+       {{backtrace, backtrace_quiet, 1 / 0.9, "contention/other_pages"},
+        {backtrace, backtrace_quiet, 1 / 0.4, "contention/neighbours"},
+        {step, step_quiet, 1 / 0.9, "contention/other_pages"},
+        {step, step_quiet, 1 / 0.4, "contention/neighbours"}}},
       {"First walk in a process, ns a frame", "first_walk/", backtrace, k_again, {{backtrace, libgcc_walk, 1}}},
       {"New functions in a warm process, ns a frame",
        "new_functions/",

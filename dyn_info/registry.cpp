@@ -295,7 +295,7 @@ RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept {
 const CodeChanges& registration_changes() noexcept { return r.changes; }
 
 void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept {
-  if (begin < end) r.changes.count(begin, end);
+  if (begin < end) r.changes.count_beside_writers(begin, end);
 }
 
 unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); }

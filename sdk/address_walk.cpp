@@ -141,7 +141,7 @@ class AddressWalk {
   ModuleVersion module_{};
   CallerRule not_compact_;           // by which run_on() could not go on
   std::uint64_t registrations_ = 0;  // at at_, before its row was looked for
-  const std::uint64_t changes_total_ = changes_.total();
+  const std::uint64_t first_counts_ = changes_.first_counts();
   std::size_t remembered_ = 0;
   WalkMemory* memory_ = WalkMemory::has_walk() && may_remember() ? WalkMemory::acquire() : nullptr;
 };
@@ -238,7 +238,7 @@ AddressWalk::Stop AddressWalk::run() noexcept {
     if (!memory_) return run_to(end_);
   }
   for (std::size_t frames = 1;; frames *= 2) {
-    const std::size_t known = memory_->find(at_, sp_, fp_);
+    const std::size_t known = memory_->everywhere() == everywhere_ ? memory_->find(at_, sp_, fp_) : WalkMemory::k_none;
     if (known != WalkMemory::k_none && (*memory_)[0].sp <= stack_.end()) {
       follow(known);
       if (is_full()) return Stop::full;
@@ -251,18 +251,19 @@ AddressWalk::Stop AddressWalk::run() noexcept {
 /// From frame `number` of the last walk to its callers, as long as the stack holds what it held then. The same frame,
 /// the same rules and the same words that they read lead to the same caller; no step waits for the one before.
 void AddressWalk::follow(std::size_t number) noexcept {
-  const WalkMemory& memory = *memory_;
+  WalkMemory& memory = *memory_;
   const std::size_t first = number;
-  const bool unchanged = memory.changes() == changes_total_;
+  const bool unchanged = memory.nothing_changed(changes_, first_counts_);
   void** out = next_;
   while (number > 0 && out != end_) {
     const PastFrame& frame = memory[number];
     const PastFrame& caller = memory[number - 1];
-    if (!unchanged && registrations(CodeAddress::returned_to(frame.pc).lookup()) != frame.changes) break;
+    if (!unchanged && changes_.stamp(CodeAddress::returned_to(frame.pc).lookup()) != frame.changes) break;
     if (word_at(caller.sp - CompactRow::k_word) != caller.pc || word_at(frame.fp_at) != caller.fp) break;
     *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(caller.pc));
     --number;
   }
+  if (number == 0 && memory.first_counts() != first_counts_) memory.confirm(first + 1, everywhere_, first_counts_);
   next_ = out;
   at_ = CodeAddress::returned_to(memory[number].pc).lookup();
   sp_ = memory[number].sp;
@@ -280,7 +281,8 @@ void AddressWalk::remember(const WalkStart& start) noexcept {
   for (;; --number) {
     Addr unsaved = 0;
     Addr& fp_at = number < frames.size() ? frames[number].fp_at : unsaved;
-    if (number < frames.size()) frames[number] = {position.sp, position.pc, position.fp, 0, registrations(position.at)};
+    if (number < frames.size())
+      frames[number] = {position.sp, position.pc, position.fp, 0, changes_.stamp(position.at)};
     if (number == 0) break;
     const auto [entry, rule] = find(position.at);
     if (entry == CallerTable::k_nowhere) return;
@@ -300,7 +302,7 @@ void AddressWalk::remember(const WalkStart& start) noexcept {
     position.pc = word_at(cfa - CompactRow::k_word);
     position.at = CodeAddress::returned_to(position.pc).lookup();
   }
-  memory_->end_recording(std::min(count, frames.size()), changes_total_);
+  memory_->confirm(std::min(count, frames.size()), everywhere_, first_counts_);
 }
 
 void AddressWalk::finish(const WalkStart& start, Stop stop) noexcept {

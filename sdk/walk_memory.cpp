@@ -92,9 +92,23 @@ std::span<PastFrame> WalkMemory::begin_recording() noexcept {
   return frames_;
 }
 
-void WalkMemory::end_recording(std::size_t count, std::uint64_t changes) noexcept {
+void WalkMemory::confirm(std::size_t count, std::uint64_t everywhere, std::uint64_t first_counts) noexcept {
+  constexpr std::size_t k_look_back = 8;  // recursion repeats what is near
   count_ = count;
-  changes_ = changes;
+  everywhere_ = everywhere;
+  first_counts_ = first_counts;
+  counted_ = 0;
+  for (const PastFrame& frame : std::span(frames_).first(count)) {
+    if (CodeChanges::counts_nothing(frame.changes)) continue;
+    const auto end = counts_.begin() + static_cast<std::ptrdiff_t>(counted_);
+    if (std::find(end - static_cast<std::ptrdiff_t>(std::min(counted_, k_look_back)), end, frame.changes) != end)
+      continue;
+    if (counted_ == counts_.size() || CodeChanges::counts_several(frame.changes)) {
+      counted_ = counts_.size() + 1;
+      return;
+    }
+    counts_[counted_++] = frame.changes;
+  }
 }
 
 }  // namespace jitunwind

@@ -3,49 +3,146 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Counters of changes, one for every 4096th page of 4 KiB. A writer counts after its change can be seen, and before it
-/// returns; a reader that takes the number first and looks up then never keeps an old answer under a new number.
+/// Counters of changes of stretches of code, among which each change finds stretches of its own size: procedures that
+/// come and go count for the two or three that they lie on, and not for other code beside them. Which sizes count at an
+/// address is kept by region of code; where nothing was ever registered none does, and a reader touches nothing that
+/// writers write.
+///
+/// A writer counts after its change can be seen, and before it returns; a reader that takes the number first and looks
+/// up then never keeps an old answer under a new number. Numbers of one address only grow, since sizes that count are
+/// added and never taken away, so that none comes again.
 class CodeChanges {
  public:
-  /// Thread-safe, signal-safe. At most 64 counters, else one that counts for all code.
+  /// For one writer at a time, or for what it has counted before. Signal-safe. At most three counters; one that counts
+  /// for all code where more than 2 MiB change.
   void count(std::uint64_t start, std::uint64_t end) noexcept {
-    constexpr std::uint64_t k_most = 64;
-    const std::uint64_t first = start / k_unit;
-    const std::uint64_t last = (end - 1) / k_unit;
-    if (last - first >= k_most) {
+    const unsigned size = size_of(end - start);
+    if (size == k_sizes) {
       everywhere_.fetch_add(1, std::memory_order_seq_cst);
-    } else {
-      for (std::uint64_t page = first; page <= last; ++page) of(page).fetch_add(1, std::memory_order_seq_cst);
+      return;
     }
-    total_.fetch_add(1, std::memory_order_seq_cst);
+    const std::uint64_t last = end - 1;
+    for (std::uint64_t region = start >> k_region_bits; region <= last >> k_region_bits; ++region)
+      have_counted(region, size);
+    count_units(start, last, size);
   }
-
-  /// Of all changes. The same as before: no number has changed.
-  std::uint64_t total() const noexcept { return total_.load(std::memory_order_acquire); }
+  /// For anyone at any time: what one writer is about to begin to count, another must not rely on. So this begins
+  /// nothing, and counts for all code instead.
+  void count_beside_writers(std::uint64_t start, std::uint64_t end) noexcept {
+    const unsigned size = size_of(end - start);
+    const std::uint64_t last = end - 1;
+    bool counts = size != k_sizes;
+    for (std::uint64_t region = start >> k_region_bits; counts && region <= last >> k_region_bits; ++region)
+      counts = (sizes_[region % k_regions].load(std::memory_order_acquire) & 1u << size) != 0;
+    if (!counts) {
+      everywhere_.fetch_add(1, std::memory_order_seq_cst);
+      return;
+    }
+    count_units(start, last, size);
+    first_counts_.fetch_add(1, std::memory_order_seq_cst);
+  }
 
   std::uint64_t number(std::uint64_t pc) const noexcept { return number(pc, everywhere()); }
 
   /// The part of every number that counts for all code, for those who ask for many of them at about the same time.
   std::uint64_t everywhere() const noexcept { return everywhere_.load(std::memory_order_acquire) << 40; }
   std::uint64_t number(std::uint64_t pc, std::uint64_t everywhere) const noexcept {
-    // Two counts that differ give sums that differ, for longer than processes live.
-    return pages_[pc / k_unit % k_pages].load(std::memory_order_acquire) + everywhere;
+    const unsigned sizes = sizes_at(pc);
+    if (sizes == 0) [[likely]]
+      return everywhere;
+    if ((sizes & (sizes - 1)) != 0) [[unlikely]]
+      return counted(pc, sizes) + everywhere;
+    const std::size_t counter = place_of(pc, static_cast<unsigned>(std::countr_zero(sizes)));
+    return counters_[counter].load(std::memory_order_acquire) + everywhere;
   }
 
- private:
-  static constexpr std::uint64_t k_unit = 4096;
-  static constexpr std::size_t k_pages = 4096;
-  std::atomic<std::uint64_t>& of(std::uint64_t page) noexcept { return pages_[page % k_pages]; }
+  // The same for those who look at the same code again and again.
 
-  std::array<std::atomic<std::uint64_t>, k_pages> pages_{};
+  /// What tells the count of an address from others of it, but for everywhere().
+  std::uint64_t stamp(std::uint64_t pc) const noexcept {
+    const unsigned sizes = sizes_at(pc);
+    std::uint64_t counter = k_counters;
+    if (std::has_single_bit(sizes)) counter = place_of(pc, static_cast<unsigned>(std::countr_zero(sizes)));
+    if ((sizes & (sizes - 1)) != 0) counter = k_several;
+    return counter << k_counter_at | (counted(pc, sizes) & k_count_mask);
+  }
+  /// A stamp of code where nothing was ever counted: it holds as long as first_counts().
+  static constexpr bool counts_nothing(std::uint64_t stamp) noexcept { return stamp >> k_counter_at == k_counters; }
+  /// One that one_holds() cannot tell of.
+  static constexpr bool counts_several(std::uint64_t stamp) noexcept { return stamp >> k_counter_at == k_several; }
+  /// Whether the stamp's address still has it, as long as first_counts() is what it was. Precondition: it counts one.
+  bool one_holds(std::uint64_t stamp) const noexcept {
+    const std::uint64_t count = counters_[stamp >> k_counter_at].load(std::memory_order_acquire);
+    return ((count ^ stamp) & k_count_mask) == 0;
+  }
+  /// Another number when something was counted where nothing of its size ever was.
+  std::uint64_t first_counts() const noexcept { return first_counts_.load(std::memory_order_acquire); }
+
+ private:
+  static constexpr unsigned k_sizes = 8;
+  static constexpr unsigned k_region_bits = 16;
+  static constexpr std::size_t k_regions = std::size_t{1} << 14;
+  static constexpr std::size_t k_counters = std::size_t{1} << 15;
+  // Of stamps: the counter, or k_counters where none counts, or k_several; below it the count.
+  static constexpr unsigned k_counter_at = 48;
+  static constexpr std::uint64_t k_several = 0xffff;
+  static constexpr std::uint64_t k_count_mask = (std::uint64_t{1} << k_counter_at) - 1;
+
+  /// 64 bytes to 1 MiB.
+  static constexpr unsigned unit_bits(unsigned size) noexcept { return 6 + 2 * size; }
+  /// The smallest units of which two are enough for so many bytes that begin where one does.
+  static constexpr unsigned size_of(std::uint64_t bytes) noexcept {
+    if (bytes > std::uint64_t{2} << unit_bits(k_sizes - 1)) return k_sizes;
+    const auto bits = static_cast<unsigned>(std::bit_width(bytes - 1));
+    return bits <= 7 ? 0 : (bits - 6) / 2;
+  }
+
+  /// Neighbours are on one page of memory, so that few are touched, and on different cache lines of it, so that who
+  /// reads the one does not wait for who writes the other.
+  static constexpr std::size_t place(std::uint64_t unit, unsigned size) noexcept {
+    constexpr std::uint64_t k_of_page = 512, k_lines = 64, k_of_line = 8;
+    const std::uint64_t page = unit / k_of_page + std::uint64_t{size} * 9;
+    const std::uint64_t in_page = unit % k_lines * k_of_line + unit / k_lines % k_of_line;
+    return static_cast<std::size_t>(page * k_of_page + in_page) % k_counters;
+  }
+
+  unsigned sizes_at(std::uint64_t pc) const noexcept {
+    return sizes_[(pc >> k_region_bits) % k_regions].load(std::memory_order_acquire);
+  }
+  static constexpr std::size_t place_of(std::uint64_t pc, unsigned size) noexcept {
+    return place(pc >> unit_bits(size), size);
+  }
+  /// Different counts have different sums, for longer than processes live.
+  [[gnu::noinline]] std::uint64_t counted(std::uint64_t pc, unsigned sizes) const noexcept {
+    std::uint64_t sum = 0;
+    for (; sizes != 0; sizes &= sizes - 1)
+      sum += counters_[place_of(pc, static_cast<unsigned>(std::countr_zero(sizes)))].load(std::memory_order_acquire);
+    return sum;
+  }
+  void count_units(std::uint64_t start, std::uint64_t last, unsigned size) noexcept {
+    const unsigned bits = unit_bits(size);
+    for (std::uint64_t unit = start >> bits; unit <= last >> bits; ++unit)
+      counters_[place(unit, size)].fetch_add(1, std::memory_order_seq_cst);
+  }
+  void have_counted(std::uint64_t region, unsigned size) noexcept {
+    std::atomic<std::uint8_t>& sizes = sizes_[region % k_regions];
+    const auto bit = static_cast<std::uint8_t>(1u << size);
+    if ((sizes.load(std::memory_order_relaxed) & bit) != 0) return;
+    sizes.fetch_or(bit, std::memory_order_seq_cst);
+    first_counts_.fetch_add(1, std::memory_order_seq_cst);
+  }
+
+  alignas(64) std::array<std::atomic<std::uint8_t>, k_regions> sizes_{};  ///< a bit each, in each region
+  alignas(64) std::array<std::atomic<std::uint64_t>, k_counters> counters_{};
   alignas(64) std::atomic<std::uint64_t> everywhere_{0};
-  std::atomic<std::uint64_t> total_{0};
+  std::atomic<std::uint64_t> first_counts_{0};
 };
 
 }  // namespace jitunwind

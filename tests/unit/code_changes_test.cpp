@@ -1,0 +1,109 @@
+// Which addresses a change counts for.
+#include "unwind_core/code_changes.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace jitunwind {
+namespace {
+
+constexpr std::uint64_t k_code = 0x7f0012340000;
+
+class CodeChangesTest : public testing::Test {
+ protected:
+  bool counts_for(std::uint64_t pc, std::uint64_t start, std::uint64_t end) {
+    const std::uint64_t before = changes().number(pc);
+    changes().count(start, end);
+    return changes().number(pc) != before;
+  }
+  CodeChanges& changes() { return *changes_; }
+
+ private:
+  std::unique_ptr<CodeChanges> changes_ = std::make_unique<CodeChanges>();
+};
+
+TEST_F(CodeChangesTest, EveryAddressOfAChangeCounts) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 20'000; ++i) {
+    const std::uint64_t size = random() % (std::uint64_t{2} << (random() % 24)) + 1;
+    const std::uint64_t start = k_code + random() % (1u << 28);
+    for (const std::uint64_t pc : {start, start + size - 1, start + random() % size})
+      ASSERT_TRUE(counts_for(pc, start, start + size)) << std::hex << pc << " of " << start << " + " << size;
+  }
+}
+
+TEST_F(CodeChangesTest, NeighboursDoNot) {
+  // Each size first where no other counts: it begins to count for the whole region then.
+  for (const std::uint64_t size : {64u, 256u, 1024u, 4096u, 16384u}) {
+    changes().count(k_code, k_code + size);
+    EXPECT_FALSE(counts_for(k_code, k_code + size, k_code + 2 * size)) << size;
+    EXPECT_FALSE(counts_for(k_code + 4 * size - 1, k_code + 4 * size, k_code + 5 * size)) << size;
+  }
+  EXPECT_FALSE(counts_for(k_code, k_code + (1u << 20), k_code + (3u << 20)));
+}
+
+TEST_F(CodeChangesTest, WhatIsTooLargeCountsEverywhere) {
+  const std::uint64_t before = changes().everywhere();
+  EXPECT_TRUE(counts_for(8, k_code, k_code + (64u << 20)));
+  EXPECT_TRUE(counts_for(8, 0, ~std::uint64_t{0}));
+  EXPECT_NE(changes().everywhere(), before);
+}
+
+TEST_F(CodeChangesTest, BesideWritersEveryAddressOfAChangeCounts) {
+  const auto counts = [this](std::uint64_t pc, std::uint64_t size) {
+    const std::uint64_t before = changes().number(pc), stamp = changes().stamp(pc);
+    const std::uint64_t rare = changes().first_counts() + changes().everywhere();
+    changes().count_beside_writers(pc, pc + size);
+    EXPECT_NE(changes().first_counts() + changes().everywhere(), rare) << "or stamps of no count would hold";
+    return changes().number(pc) != before && (changes().stamp(pc) != stamp || CodeChanges::counts_nothing(stamp));
+  };
+  EXPECT_TRUE(counts(k_code, 64)) << "nothing counts yet";
+  changes().count(k_code, k_code + 64);
+  const std::uint64_t everywhere = changes().everywhere();
+  EXPECT_TRUE(counts(k_code, 64));
+  EXPECT_EQ(changes().everywhere(), everywhere);
+}
+
+/// Sizes that begin to count at an address make its numbers larger, never one that was there before.
+TEST_F(CodeChangesTest, NumbersOnlyGrow) {
+  std::mt19937_64 random(4);
+  std::vector<std::uint64_t> last(64);
+  for (int i = 0; i < 50'000; ++i) {
+    const std::uint64_t size = random() % (std::uint64_t{2} << (random() % 16)) + 1;
+    const std::uint64_t start = k_code + random() % (1u << 16);
+    changes().count(start, start + size);
+    for (std::size_t n = 0; n < last.size(); ++n) {
+      const std::uint64_t pc = k_code + 1024 * n;
+      const std::uint64_t now = changes().number(pc);
+      ASSERT_GE(now, last[n]);
+      ASSERT_TRUE(now > last[n] || pc - start >= size) << "changed, not counted";
+      last[n] = now;
+    }
+  }
+}
+
+TEST_F(CodeChangesTest, StampsTellTheSame) {
+  const std::uint64_t nothing = changes().stamp(k_code), first_counts = changes().first_counts();
+  EXPECT_TRUE(CodeChanges::counts_nothing(nothing));
+  changes().count(k_code, k_code + 64);
+  EXPECT_NE(changes().first_counts(), first_counts);
+  const std::uint64_t one = changes().stamp(k_code);
+  EXPECT_FALSE(CodeChanges::counts_nothing(one) || CodeChanges::counts_several(one));
+  EXPECT_TRUE(changes().one_holds(one));
+  changes().count(k_code + 64, k_code + 128);
+  EXPECT_TRUE(changes().one_holds(one)) << "a neighbour";
+  changes().count(k_code + 16, k_code + 48);
+  EXPECT_FALSE(changes().one_holds(one));
+  EXPECT_NE(changes().stamp(k_code), one);
+  changes().count(k_code, k_code + 1000);
+  const std::uint64_t several = changes().stamp(k_code);
+  EXPECT_TRUE(CodeChanges::counts_several(several));
+  changes().count(k_code, k_code + 64);
+  EXPECT_NE(changes().stamp(k_code), several);
+}
+
+}  // namespace
+}  // namespace jitunwind
