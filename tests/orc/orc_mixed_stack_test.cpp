@@ -1,4 +1,5 @@
 // One stack of C++, LLVM's and asmjit's code. Under libgcc_s, and again under the exception runtime of our own.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,6 +92,13 @@ Native asmjit_code(AsmjitRuntime& runtime) {
 }
 
 class OrcMixedStack : public EachLinker {
+ public:
+  /// In C++, with a destructor of its own.
+  long run(Deed deed) {
+    const Noted noted{"outermost C++"};
+    return jit_.find<Outer>("outer")(between, note, deed);
+  }
+
  protected:
   OrcMixedStack() : jit_(GetParam()) {
     jit_.add(k_cleaning);
@@ -98,16 +106,13 @@ class OrcMixedStack : public EachLinker {
     g_asmjit = asmjit_code(runtime_);
     g_log.clear();
     g_frames.clear();
-  }
-  /// In C++, with a destructor of its own.
-  long run(Deed deed) {
-    const Noted noted{"outermost C++"};
-    return jit_.find<Outer>("outer")(between, note, deed);
+    g_here = this;
   }
   static const std::vector<std::string>& undone() {
     static const std::vector<std::string> all{"deepest C++", "C++ between", "ORC 1", "ORC 2", "outermost C++"};
     return all;
   }
+  static inline OrcMixedStack* g_here = nullptr;
   AsmjitRuntime runtime_;
   OrcJit jit_;
 };
@@ -190,6 +195,53 @@ TEST_P(OrcMixedStack, BelongsToParentAndChild) {
   EXPECT_TRUE(throws_as_ever() && throws_in(inherited));
   or_exit(tracker->remove());
   EXPECT_EQ(registered(), before - 2);
+}
+
+/// A library that is there while the object is.
+class Library {
+ public:
+  explicit Library(const char* path) : handle_(::dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+    EXPECT_NE(handle_, nullptr) << ::dlerror();
+  }
+  ~Library() { EXPECT_EQ(::dlclose(handle_), 0); }
+  template <class Function>
+  Function get(const char* name) const {
+    const auto function = reinterpret_cast<Function>(::dlsym(handle_, name));
+    EXPECT_NE(function, nullptr) << name;
+    return function;
+  }
+
+ private:
+  void* const handle_;
+};
+
+// covers: EX14
+TEST_P(OrcMixedStack, HasCodeOfTwoCopiesOfThisLibrary) {
+  EXPECT_EQ(run(walk_stack), 3);
+  const std::size_t before = registered();
+  for (int round = 0; round < 2; ++round) {
+    const Library plugin(ORC_PLUGIN);
+    const auto link = plugin.get<void* (*)(const char*, const char*)>("plugin_link");
+    const auto registered_there = plugin.get<std::size_t (*)()>("plugin_registered");
+    const auto calls = reinterpret_cast<Calls>(link(k_local_functions.data(), "outer"));
+    EXPECT_EQ(calls(plugin.get<Native>("plugin_names_caller"), 1), 3);
+    EXPECT_STREQ(plugin.get<const char* (*)()>("plugin_caller")(), "middle");
+    EXPECT_EQ(registered_there(), 2u);
+    EXPECT_EQ(registered(), before);
+
+    const auto outer = reinterpret_cast<Outer>(link(k_cleaning.data(), "outer"));
+    g_log.clear();
+    // Its code, the code of this copy, and that of asmjit.
+    const auto nested = [](long deed) { return g_here->run(static_cast<Deed>(deed)); };
+    EXPECT_THROW(outer(nested, note, throw_once), std::runtime_error);
+    auto log = undone();
+    log.insert(log.end(), {"ORC 1", "ORC 2"});
+    EXPECT_EQ(g_log, log);
+    EXPECT_EQ(outer(nested, note, walk_stack), 3);
+    EXPECT_EQ(link(nullptr, nullptr), nullptr);
+    EXPECT_EQ(registered_there(), 0u);
+  }
+  EXPECT_EQ(registered(), before);
 }
 
 }  // namespace
