@@ -68,8 +68,8 @@ orc::ResourceTrackerSP OrcJit::add(orc::JITDylib& dylib, std::string_view assemb
   return tracker;
 }
 
-orc::ResourceTrackerSP OrcJit::add_object(std::unique_ptr<llvm::MemoryBuffer> object) {
-  auto tracker = jit_->getMainJITDylib().createResourceTracker();
+orc::ResourceTrackerSP OrcJit::add_object(orc::JITDylib& dylib, std::unique_ptr<llvm::MemoryBuffer> object) {
+  auto tracker = dylib.createResourceTracker();
   or_exit(jit_->addObjectFile(tracker, std::move(object)));
   return tracker;
 }

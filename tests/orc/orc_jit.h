@@ -34,7 +34,10 @@ class OrcJit {
   /// Not linked until one of its symbols is looked for.
   llvm::orc::ResourceTrackerSP add(std::string_view assembly) { return add(jit_->getMainJITDylib(), assembly); }
   llvm::orc::ResourceTrackerSP add(llvm::orc::JITDylib& dylib, std::string_view assembly);
-  llvm::orc::ResourceTrackerSP add_object(std::unique_ptr<llvm::MemoryBuffer> object);
+  llvm::orc::ResourceTrackerSP add_object(std::unique_ptr<llvm::MemoryBuffer> object) {
+    return add_object(jit_->getMainJITDylib(), std::move(object));
+  }
+  llvm::orc::ResourceTrackerSP add_object(llvm::orc::JITDylib& dylib, std::unique_ptr<llvm::MemoryBuffer> object);
   /// The error as text; empty: found.
   std::string failure_of(const std::string& symbol);
 

@@ -200,23 +200,23 @@ TEST(OrcLifetimes, CodeThatIsCompiledWhenItIsCalled) {
   EXPECT_EQ(lazy(throws, 0), 3);
 }
 
-// 4 threads, each with a dylib of its own and 250 modules (50 with RuntimeDyld) that come, run and go. With RuntimeDyld
-// a thread of LLVM's may still be at the end of a link when the module is gone; then the session says that its tracker
-// is defunct.
+// 4 threads, each with a dylib of its own and 250 modules that come, run and go. With RuntimeDyld a thread of LLVM's
+// may still be at the end of a link when the module is gone; then the session says that its tracker is defunct.
 TEST_P(OrcLifetime, ThreadsAddAndRemoveAtOnce) {
   OrcJit jit(GetParam(), {}, [](orc::LLJITBuilder& builder) { builder.setSupportConcurrentCompilation(true); });
   jit.jit().getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+  const auto object = compile(k_local_functions);
+  constexpr int k_modules = 250;
   std::vector<orc::JITDylib*> dylibs;
   for (int t = 0; t < 4; ++t) dylibs.push_back(&jit.dylib("thread_" + std::to_string(t)));
-  const int modules = GetParam() == Linker::jitlink ? 250 : 50;
   std::atomic<int> thrown = 0;
   std::vector<std::thread> threads;
   for (orc::JITDylib* dylib : dylibs)
     threads.emplace_back([&, dylib] {
-      for (int i = 0; i < modules; ++i) {
-        const auto tracker = jit.add(*dylib, numbered(k_local_functions, i));
+      for (int i = 0; i < k_modules; ++i) {
+        const auto tracker = jit.add_object(*dylib, llvm::MemoryBuffer::getMemBuffer(object->getMemBufferRef(), false));
         try {
-          jit.find<Calls>(*dylib, "outer_" + std::to_string(i))(throws, 1);
+          jit.find<Calls>(*dylib, "outer")(throws, 1);
         } catch (const std::runtime_error&) {
           ++thrown;
         }
@@ -224,7 +224,7 @@ TEST_P(OrcLifetime, ThreadsAddAndRemoveAtOnce) {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(thrown, 4 * modules);
+  EXPECT_EQ(thrown, 4 * k_modules);
 }
 
 }  // namespace

@@ -17,5 +17,7 @@ extern "C" [[gnu::visibility("default")]] void* plugin_link(const char* assembly
 extern "C" [[gnu::visibility("default")]] std::size_t plugin_registered() { return jitunwind::test::registered(); }
 
 /// The name of this copy's procedure that called it.
-extern "C" [[gnu::visibility("default")]] const char* plugin_caller() { return jitunwind::test::innermost_jit_name.c_str(); }
+extern "C" [[gnu::visibility("default")]] const char* plugin_caller() {
+  return jitunwind::test::innermost_jit_name.c_str();
+}
 extern "C" [[gnu::visibility("default")]] long plugin_names_caller(long x) { return jitunwind::test::names_caller(x); }
