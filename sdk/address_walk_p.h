@@ -22,7 +22,9 @@ enum class WalkPart { whole, callers };
 /// The addresses of the frame where the walk begins, unless its callers only are wanted, and of these, as many as fit.
 /// Returns how many. The same as Cursor::step() finds. Signal-safe, thread-safe.
 std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept;
-/// The same from where the cursor is, which goes along, in any address space.
-std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into) noexcept;
+/// The same from where the cursor is, which goes along, in any address space. libunwind's interface is in another
+/// library.
+[[gnu::visibility("default")]] std::size_t list_addresses(Cursor& cursor, WalkPart part,
+                                                          std::span<void*> into) noexcept;
 
 }  // namespace jitunwind
