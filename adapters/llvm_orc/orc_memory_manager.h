@@ -12,8 +12,10 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// In place of the llvm::SectionMemoryManager of one object; tells the system's unwinder nothing itself. Errors of an
-/// object (see OrcPlugin) fail its link. `options` must outlive it; `mapper` as for LLVM's.
+/// In place of the llvm::SectionMemoryManager of one object, or, for an MCJIT, of all its modules; tells the system's
+/// unwinder nothing itself. Errors of an object (see OrcPlugin) fail its link; MCJIT looks at none, and goes on without
+/// the registration. What is registered is cancelled when the linker or the engine goes. `options` must outlive it;
+/// `mapper` as for LLVM's.
 class OrcMemoryManager : public llvm::SectionMemoryManager {
  public:
   explicit OrcMemoryManager(const OrcOptions& options = k_no_options, MemoryMapper* mapper = nullptr);
@@ -23,6 +25,8 @@ class OrcMemoryManager : public llvm::SectionMemoryManager {
   using llvm::SectionMemoryManager::notifyObjectLoaded;
   std::uint8_t* allocateCodeSection(std::uintptr_t size, unsigned alignment, unsigned section,
                                     llvm::StringRef name) override;
+  std::uint8_t* allocateDataSection(std::uintptr_t size, unsigned alignment, unsigned section, llvm::StringRef name,
+                                    bool is_read_only) override;
   void notifyObjectLoaded(llvm::RuntimeDyld& linker, const llvm::object::ObjectFile& object) override;
   void registerEHFrames(std::uint8_t* at, std::uint64_t load_address, std::size_t size) override;
   void deregisterEHFrames() override;
@@ -34,13 +38,22 @@ class OrcMemoryManager : public llvm::SectionMemoryManager {
     std::uint64_t size;
     std::string name;
   };
+  /// From its first section to finalisation.
+  struct LoadedObject {
+    std::string name;
+    std::vector<AddrRange> code;
+    std::vector<AddrRange> data;
+    std::vector<Symbol> symbols;
+    AddrRange eh_frame;
+  };
   static const OrcOptions k_no_options;
 
+  /// Error: as text.
+  std::string register_loaded(const LoadedObject& object);
+
   const OrcOptions& options_;
-  std::string object_;
-  std::vector<AddrRange> code_;
-  std::vector<Symbol> symbols_;
-  std::vector<AddrRange> eh_frames_;
+  LoadedObject loading_;
+  std::vector<LoadedObject> loaded_;
   std::vector<ObjectRegistration> registrations_;
 };
 

@@ -33,13 +33,6 @@ namespace orc = llvm::orc;
   return true;
 }();
 
-std::unique_ptr<llvm::Module> parse(std::string_view assembly, llvm::LLVMContext& context) {
-  llvm::SMDiagnostic diagnostic;
-  auto module = llvm::parseAssemblyString({assembly.data(), assembly.size()}, diagnostic, context);
-  if (!module) or_exit(llvm::createStringError(llvm::inconvertibleErrorCode(), diagnostic.getMessage()));
-  return module;
-}
-
 }  // namespace
 
 void or_exit(llvm::Error error) {
@@ -81,6 +74,13 @@ std::string OrcJit::failure_of(const std::string& symbol) {
 
 std::uint64_t OrcJit::address(orc::JITDylib& dylib, const std::string& symbol) {
   return or_exit(jit_->lookup(dylib, symbol)).getValue();
+}
+
+std::unique_ptr<llvm::Module> parse(std::string_view assembly, llvm::LLVMContext& context) {
+  llvm::SMDiagnostic diagnostic;
+  auto module = llvm::parseAssemblyString({assembly.data(), assembly.size()}, diagnostic, context);
+  if (!module) or_exit(llvm::createStringError(llvm::inconvertibleErrorCode(), diagnostic.getMessage()));
+  return module;
 }
 
 orc::ThreadSafeModule module_of(std::string_view assembly) {

@@ -55,6 +55,7 @@ class OrcJit {
   std::unique_ptr<llvm::orc::LLJIT> jit_;
 };
 
+std::unique_ptr<llvm::Module> parse(std::string_view assembly, llvm::LLVMContext& context);
 llvm::orc::ThreadSafeModule module_of(std::string_view assembly);
 
 /// The object file that LLVM makes of it.

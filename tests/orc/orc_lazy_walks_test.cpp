@@ -1,7 +1,7 @@
 // One thread calls functions that are compiled when they are called, another one functions that threads of LLVM's
-// compile; all the while a third one's signals make them walk their stacks, by a cursor and for addresses. (Both at once
-// is nothing for LLVM 19: with compile threads a function may be called before those of other modules that it calls are
-// finalised.)
+// compile; all the while a third one's signals make them walk their stacks, by a cursor and for addresses. (Both at
+// once is nothing for LLVM 19: with compile threads a function may be called before those of other modules that it
+// calls are finalised.)
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
