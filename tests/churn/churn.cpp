@@ -25,6 +25,7 @@
 #include "builders/procedure_builder.h"
 #include "builders/registers_x86_64.h"
 #include "builders/registration.h"
+#include "tests/support/handlers.h"
 
 namespace jitunwind::test {
 namespace {
@@ -185,24 +186,10 @@ struct BadWalk {
 };
 BadWalk bad_walk;
 
-// ThreadSanitizer runs handlers later than the kernel does, and hands them the context of then: walk the handler's
-// stack.
-#ifdef __SANITIZE_THREAD__
-constexpr int k_context_kind = 0;
-#define JITUNWIND_TEST_CONTEXT(context) \
-  unw_context_t here;                   \
-  unw_getcontext(&here);                \
-  context = &here
-#else
-constexpr int k_context_kind = UNW_INIT_SIGNAL_FRAME;
-#define JITUNWIND_TEST_CONTEXT(context) (void)0
-#endif
-
-std::size_t addresses_by_cursor(void* context, Addresses& into) {
-  JITUNWIND_TEST_CONTEXT(context);
+std::size_t addresses_by_cursor(HandlerContext from, Addresses& into) {
   unw_cursor_t cursor;
   std::size_t count = 0;
-  if (unw_init_local2(&cursor, static_cast<unw_context_t*>(context), k_context_kind) != 0) return 0;
+  if (unw_init_local2(&cursor, from.context, from.k_kind) != 0) return 0;
   do {
     unw_word_t pc = 0;
     (void)unw_get_reg(&cursor, UNW_REG_IP, &pc);
@@ -211,11 +198,9 @@ std::size_t addresses_by_cursor(void* context, Addresses& into) {
   return count;
 }
 
-std::size_t addresses_by_backtrace(void* context, Addresses& into) {
-  JITUNWIND_TEST_CONTEXT(context);
+std::size_t addresses_by_backtrace(HandlerContext from, Addresses& into) {
   std::array<void*, 256> found;
-  const int count = unw_backtrace2(found.data(), static_cast<int>(found.size()), static_cast<unw_context_t*>(context),
-                                   k_context_kind);
+  const int count = unw_backtrace2(found.data(), static_cast<int>(found.size()), from.context, from.k_kind);
   for (int i = 0; i < count; ++i)
     into[static_cast<std::size_t>(i)] = reinterpret_cast<std::uintptr_t>(found[static_cast<std::size_t>(i)]);
   return static_cast<std::size_t>(count);
@@ -246,12 +231,12 @@ std::size_t judge(const char* by, std::span<const Addr> walk, std::size_t more) 
   return number;
 }
 
-void check_walk(void* context) {
+void check_walk(HandlerContext from) {
   if (shadow.outermost.load(std::memory_order_relaxed) == 0) return;
   const bool by_cursor = counters.walks.fetch_add(1, std::memory_order_relaxed) % 2 == 0;
   counters.by_cursor += by_cursor;
   Addresses found;
-  const std::size_t count = by_cursor ? addresses_by_cursor(context, found) : addresses_by_backtrace(context, found);
+  const std::size_t count = by_cursor ? addresses_by_cursor(from, found) : addresses_by_backtrace(from, found);
   const std::size_t procedures = judge(by_cursor ? "cursor" : "backtrace", {found.data(), count}, 1);
   counters.jit_frames += procedures;
   note_largest(counters.deepest, procedures);
@@ -259,7 +244,8 @@ void check_walk(void* context) {
 
 void on_signal(int, siginfo_t*, void* context) {
   const int saved = errno;
-  check_walk(context);
+  JITUNWIND_HANDLER_CONTEXT(from, context);
+  check_walk(from);
   errno = saved;
 }
 

@@ -342,8 +342,10 @@ TEST(Libunwind, ProcedureInfo) {
   ASSERT_EQ(unw_get_proc_info(&cursor, &info), 0);
   EXPECT_EQ(info.start_ip, reinterpret_cast<unw_word_t>(&jitunwind_test_first_frame));
   EXPECT_GT(info.end_ip, info.start_ip);
+#ifndef __SANITIZE_THREAD__  // which is told of a function's end by a landing pad, too
   EXPECT_EQ(info.handler, 0u);
   EXPECT_EQ(info.lsda, 0u);
+#endif
   EXPECT_EQ(info.format, UNW_INFO_FORMAT_TABLE);
   EXPECT_NE(info.unwind_info, nullptr);
   // Some caller of a test body catches C++ exceptions: gtest's own frames have personality and LSDA.
@@ -412,9 +414,12 @@ TEST(Libunwind, FromASignalHandlerAtTheFirstInstruction) {
   EXPECT_EQ(Interrupted::rax, 0x77u);
   EXPECT_EQ(Interrupted::rbx, 0x1234u);
   ASSERT_GT(Interrupted::signal_frames.size(), 4u);
-  EXPECT_EQ(Interrupted::signal_frames[0], 0);
-  EXPECT_GT(Interrupted::signal_frames[1], 0) << "exactly at the trampoline";
-  for (std::size_t i = 2; i < Interrupted::signal_frames.size(); ++i) EXPECT_EQ(Interrupted::signal_frames[i], 0) << i;
+  for (const int is : Interrupted::signal_frames) EXPECT_GE(is, 0);
+  const auto is_signal_frame = [](int is) { return is > 0; };
+  EXPECT_EQ(std::ranges::count_if(Interrupted::signal_frames, is_signal_frame), 1) << "exactly at the trampoline";
+#ifndef __SANITIZE_THREAD__  // which has frames of its own between
+  EXPECT_GT(Interrupted::signal_frames[1], 0);
+#endif
 }
 #endif
 

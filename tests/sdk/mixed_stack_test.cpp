@@ -115,7 +115,9 @@ TEST(MixedStack, EveryKindOfFrame) {
   EXPECT_EQ(inner, 1u);
   EXPECT_NE(g_seen[0].name.find("walker"), std::string::npos);
   EXPECT_NE(g_seen[2].name.find("handler"), std::string::npos);
+#ifndef __SANITIZE_THREAD__  // which has frames of its own between
   EXPECT_TRUE(g_seen[3].signal_frame);
+#endif
   EXPECT_EQ(std::ranges::count(g_seen, true, &Seen::signal_frame), 1);
   ASSERT_GT(outer_index, 4u);
   EXPECT_NE(g_seen[outer_index - 1].name.find("raiser"), std::string::npos);

@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "tests/support/handlers.h"
+
 extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);  // libgcc, unwind-dw2-fde.h
 
 namespace {
@@ -55,12 +57,13 @@ void arm() {
 
 void on_profile(int, siginfo_t*, void* context) {
   const int saved = errno;
+  JITUNWIND_HANDLER_CONTEXT(from, context);
   unw_cursor_t cursor;
-  unw_init_local2(&cursor, static_cast<ucontext_t*>(context), UNW_INIT_SIGNAL_FRAME);
+  unw_init_local2(&cursor, from.context, from.k_kind);
   const Answers answers = walk_all(cursor);
   ++g_walks;
   std::array<void*, 256> addresses;
-  const int listed = unw_backtrace2(addresses.data(), 256, static_cast<ucontext_t*>(context), UNW_INIT_SIGNAL_FRAME);
+  const int listed = unw_backtrace2(addresses.data(), 256, from.context, from.k_kind);
   if (listed != std::min(answers.frames, 256)) ++g_other_lengths;
   if (unw_backtrace(addresses.data(), 256) < 2) ++g_other_lengths;
   if (g_walks % 16 == 0) unw_flush_cache(unw_local_addr_space, 0, 0);
