@@ -9,6 +9,7 @@
 #include <ucontext.h>
 #include <unwind.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
