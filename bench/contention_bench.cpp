@@ -3,10 +3,9 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
-#include <atomic>
 #include <string>
-#include <thread>
 
+#include "bench/busy.h"
 #include "bench/measurements.h"
 #include "bench/registered.h"
 #include "bench/stack.h"
@@ -34,26 +33,6 @@ void measure(Context* context) {
   for (auto _ : *contended.state) benchmark::DoNotOptimize(contended.walker->walk(addresses));
   contended.state->SetItemsProcessed(contended.state->iterations() * static_cast<std::int64_t>(k_depth));
 }
-
-/// A thread that does one thing again and again until it is destroyed.
-class Busy {
- public:
-  template <class Action>
-  explicit Busy(Action action)
-      : thread_([this, action]() mutable {
-          while (!done_.load(std::memory_order_relaxed)) action();
-        }) {}
-  ~Busy() {
-    done_ = true;
-    thread_.join();
-  }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
-
- private:
-  std::atomic<bool> done_{false};
-  std::thread thread_;
-};
 
 /// Registers and cancels functions, one after the other.
 struct Churner {

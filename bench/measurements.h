@@ -9,8 +9,9 @@ namespace bench {
 /// walk/WALKER/static|jit/DEPTH; an item is a frame.
 void add_walk_benchmarks();
 
-///   contention/WALKER/quiet|other_pages|neighbours   of 50 frames, every fourth made at run time, while another thread
-///                                 registers and cancels nothing, far away, or next to the functions on the stack
+///   contention/WALKER/other_pages|neighbours   of 50 frames, every fourth made at run time, while another thread
+///                                 registers and cancels far away, or next to the functions on the stack
+///   contention/WALKER, nothing changes/...     while it only computes
 void add_contention_benchmarks();
 
 /// What is cold is so once a process: one of these a run. An item is a frame.
@@ -18,8 +19,14 @@ void add_contention_benchmarks();
 ///   new_functions/WALKER/DEPTH   after walks of other functions of the same program
 void add_cold_benchmarks();
 
+/// In a process with 499 libraries, each frame in another one; one of these a run. An item is a frame.
+///   first_walk_libraries/WALKER/DEPTH   the first walk in the process
+///   walk_libraries/WALKER/DEPTH
+///   walk_while_loading/WALKER/DEPTH     while another thread loads and unloads one more
+void add_library_benchmarks();
+
 /// An item is a procedure or a lookup; N procedures, at most max_functions, are registered one by one:
-///   register/REGISTRAR/sequential|random/N   cancel/REGISTRAR/sequential|random/N
+///   register/REGISTRAR/sequential|random|alone/N   cancel/REGISTRAR/sequential|random|alone/N
 ///   first_lookup/REGISTRAR/N                 the first lookup after the last registration
 ///   lookup_jit/REGISTRAR/N                   of 64 procedures, over and over
 ///   lookup_static/REGISTRAR/N                of this program's own code

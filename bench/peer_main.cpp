@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     bench::add_contention_benchmarks();
   } else if (group == "cold") {
     bench::add_cold_benchmarks();
+    bench::add_library_benchmarks();
   } else if (group == "registration") {
     bench::add_registration_benchmarks(std::strtoul(argv[2], nullptr, 10));
   } else if (group == "throw") {

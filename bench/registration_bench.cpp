@@ -1,6 +1,5 @@
 // Registering and cancelling procedures one by one, and what lookups cost while they are registered.
 #include <benchmark/benchmark.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 
 #include "bench/measurements.h"
 #include "bench/stack.h"
+#include "bench/thread_time.h"
 
 namespace bench {
 
@@ -39,13 +39,6 @@ std::vector<std::size_t> indices(std::size_t count, Order order, std::uint64_t s
   std::iota(all.begin(), all.end(), std::size_t{0});
   if (order != Order::sequential) std::shuffle(all.begin(), all.end(), std::mt19937_64(count + seed));
   return all;
-}
-
-/// Of this thread's processor time, which Google Benchmark counts too where it measures by itself.
-double thread_seconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 /// Nothing behind it begins before all that is in front of it is done. Without, a processor overlaps the cache misses

@@ -139,12 +139,12 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
 }
 
 /// Build ids that cannot be looked at without a probe count as none.
-Addr identity_of(AddrRange map, MemoryWindow& window) noexcept {
+AddrRange identity_of(AddrRange map, MemoryWindow& window) noexcept {
   const auto image = loaded_image(map, window);
   const auto id = image ? image->build_id() : std::span<const std::byte>{};
   const Addr at = reinterpret_cast<std::uintptr_t>(id.data());
-  const bool in_head = id.size() >= sizeof(std::uint64_t) && at + sizeof(std::uint64_t) <= map.begin + k_page_size;
-  return in_head ? at : 0;
+  const bool in_head = id.size() >= sizeof(std::uint64_t) && at + id.size() <= map.begin + k_page_size;
+  return in_head ? AddrRange{at, at + id.size()} : AddrRange{};
 }
 
 /// Looks at the object itself. What is kept of it is complete but for what depends on the address in question.
@@ -174,11 +174,15 @@ bool find_by_dl_find_object(Addr at, Module& out) noexcept {
 /// Type and name of the note whose contents a build id is (gABI, "Note Section"): NT_GNU_BUILD_ID of "GNU".
 constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_GNU_BUILD_ID;
 
-/// 0: the object has other contents where one that was laid out alike had its build id.
-std::uint64_t version_of(const LoadedObjectKey& key, Addr identity) noexcept {
-  const auto* const id = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity));
+/// 0: the object has other contents where one that was laid out alike had its build id. All of the id counts: of those
+/// that are not hashes of the contents any part may be the same in other objects.
+std::uint64_t version_of(const LoadedObjectKey& key, AddrRange identity) noexcept {
+  constexpr std::size_t k_word = sizeof(std::uint64_t);
+  const auto* const id = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity.begin));
   if (raw_word(id - sizeof k_build_id_note) != k_build_id_note) return 0;
-  std::uint64_t version = raw_word(id);
+  const auto size = static_cast<std::size_t>(identity.size());
+  std::uint64_t version = raw_word(id + size - k_word);
+  for (std::size_t at = 0; at + k_word < size; at += k_word) version = hash_with(version, raw_word(id + at));
   for (const Addr part : {key.map_begin, key.map_end, key.link_map, key.load_bias, key.dynamic, key.eh_frame_hdr})
     version = hash_with(version, part);
   return version == 0 ? 1 : version;
@@ -191,7 +195,7 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   RememberedModule remembered;
   const bool known = memo.find(key, remembered) || remember(found, key, at, remembered);
   out.range = {key.map_begin, key.map_end};
-  out.version = known && remembered.identity != 0 ? version_of(key, remembered.identity) : 0;
+  out.version = known && !remembered.identity.empty() ? version_of(key, remembered.identity) : 0;
   out.is_lasting = false;
   return true;
 }

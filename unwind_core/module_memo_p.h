@@ -25,28 +25,34 @@ struct LoadedObjectKey {
 
 struct RememberedModule {
   Module module;
-  Addr identity = 0;  ///< 8 bytes of its build id in the first page of its mapping; 0: there are none
+  AddrRange identity{};  ///< its build id, words in the first page of its mapping; empty: there is none
 };
 
-/// A direct-mapped cache. Thread-safe and signal-safe, nobody waits: see SequencedEntry. Constant-initialised, never
-/// freed.
+/// Room for a thousand, two places for each, in memory that is touched where it is used. Thread-safe and signal-safe,
+/// nobody waits: see SequencedEntry. Constant-initialised, never freed.
 class ModuleMemo {
  public:
   bool find(const LoadedObjectKey& key, RememberedModule& out) const noexcept {
-    return slots_[slot_of(key)].find(key, out);
+    const Set& set = sets_[place_of(key)];
+    return set[0].find(key, out) || set[1].find(key, out);
   }
   void keep(const LoadedObjectKey& key, const RememberedModule& module) noexcept {
-    slots_[slot_of(key)].keep(key, module);
+    Set& set = sets_[place_of(key)];
+    // What was there before, or the place that was written less often.
+    const bool second = set[0].first_word_of_key() != key.map_begin &&
+                        (set[1].first_word_of_key() == key.map_begin || set[1].times_kept() < set[0].times_kept());
+    set[second ? 1 : 0].keep(key, module);
   }
 
  private:
-  static constexpr unsigned k_slot_bits = 6;
+  static constexpr unsigned k_set_bits = 9;
+  using Set = std::array<SequencedEntry<LoadedObjectKey, RememberedModule>, 2>;
 
-  static std::size_t slot_of(const LoadedObjectKey& key) noexcept {
-    return table_place(key.map_begin / k_page_size, k_slot_bits);
+  static std::size_t place_of(const LoadedObjectKey& key) noexcept {
+    return table_place(key.map_begin / k_page_size, k_set_bits);
   }
 
-  std::array<SequencedEntry<LoadedObjectKey, RememberedModule>, std::size_t{1} << k_slot_bits> slots_{};
+  std::array<Set, std::size_t{1} << k_set_bits> sets_{};
 };
 
 }  // namespace jitunwind
