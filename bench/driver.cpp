@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/baseline.h"
 #include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/tables.h"
@@ -216,24 +217,25 @@ void write_report(const std::filesystem::path& folder, const Results& results) {
   std::cout << "Report: " << (folder / "report.md").string() << "\n";
 }
 
-/// Ratios that have grown by more than half since they were stored: less than that is the machine's noise.
-void compare_with_baseline(const std::string& file, const Results& results) {
-  constexpr double k_noise = 1.5;
+/// None: the file is not there, or holds something else.
+std::optional<bench::Ratios> read_baseline(const std::string& file) {
   std::ifstream in(file);
   const json stored = in ? json::parse(in, nullptr, false) : json();
-  if (!stored.is_object()) return;
-  for (const auto& [name, ratio] : results.target_ratios(bench::tables())) {
-    const double before = stored.value(name, 0.0);
-    if (before > 0 && ratio > k_noise * before)
-      std::cout << "Slower than the baseline: " << name << ": " << ratio << ", was " << before << "\n";
+  if (!stored.is_object()) return std::nullopt;
+  bench::Ratios ratios;
+  for (const auto& [name, ratio] : stored.items()) {
+    if (!ratio.is_number()) return std::nullopt;
+    ratios[name] = ratio.get<double>();
   }
+  return ratios;
 }
 
 void print(const Options& options, const Results& results) {
   std::cout << k_what_is_shown;
   for (const bench::TableOptions& table : bench::tables()) std::cout << results.table(table).text();
   if (!options.report.empty()) write_report(options.report, results);
-  if (!options.baseline.empty()) compare_with_baseline(options.baseline, results);
+  if (!options.baseline.empty())
+    std::cout << bench::compare_with_baseline(read_baseline(options.baseline), results.target_ratios(bench::tables()));
   if (!options.new_baseline.empty())
     std::ofstream(options.new_baseline) << json(results.target_ratios(bench::tables())).dump(1) << "\n";
 }
