@@ -16,6 +16,7 @@ namespace bench {
 namespace {
 
 constexpr std::size_t k_depth = 50;
+constexpr std::size_t k_new_functions = 40;  ///< that many times 20 are no more than there are
 constexpr std::size_t k_registered = 1000;
 
 struct RepeatedWalk : Context {
@@ -36,6 +37,22 @@ void walk(const Walker& walker, std::size_t times) {
   functions.push_back(walk_repeatedly);
   RepeatedWalk repeated{{}, &walker, times};
   run_stack(functions, repeated);
+}
+
+void walk_once(Context* context) {
+  std::array<void*, k_new_functions> addresses;
+  if (static_cast<const RepeatedWalk*>(context)->walker->walk(addresses) != k_new_functions) std::exit(3);
+}
+
+/// Through other functions each time. The first walk, which sets up what stays, is in any number.
+void walk_new_functions(const Walker& walker, std::size_t times) {
+  RepeatedWalk once{{}, &walker, 1};
+  for (std::size_t i = 0; i <= times; ++i) {
+    std::vector<StackFunction> functions;
+    for (std::size_t k = 0; k < k_new_functions; ++k) functions.push_back(static_function(i * k_new_functions + k));
+    functions.push_back(walk_once);
+    run_stack(functions, once);
+  }
 }
 
 void register_and_cancel(Registrar& registrar, std::size_t times) {
@@ -67,9 +84,12 @@ struct Counted {
 
 std::map<std::string, Counted> all() {
   std::map<std::string, Counted> counted;
-  for (const Walker& walker : walkers())
-    counted[std::string("instructions/") + walker.name + "/walk/a frame"] = {k_depth,
-                                                                             [&](std::size_t n) { walk(walker, n); }};
+  for (const Walker& walker : walkers()) {
+    const std::string name = std::string("instructions/") + walker.name;
+    counted[name + "/walk/a frame"] = {k_depth, [&](std::size_t n) { walk(walker, n); }};
+    counted[name + "/walk/a frame of a new function"] = {k_new_functions,
+                                                         [&](std::size_t n) { walk_new_functions(walker, n); }};
+  }
   for (Registrar* const registrar : registrars())
     counted[std::string("instructions/") + registrar->name() + "/register/and cancel"] = {
         1, [=](std::size_t n) { register_and_cancel(*registrar, n); }};

@@ -30,7 +30,8 @@ endif()
 # jitunwind_layer(name SOURCES... [LINK library...] [INTO library]): one OBJECT library a folder. Its objects and what they
 # link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace
 # below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one
-# allocates, which a walk in a signal handler must not.
+# allocates, which a walk in a signal handler must not. Other libraries' functions are bound when a program is loaded,
+# not at their first call, which would take a kilobyte of a handler's stack and microseconds of the first walk.
 function(jitunwind_layer name)
   cmake_parse_arguments(arg "" "INTO" "SOURCES;LINK" ${ARGN})
   if(NOT arg_INTO)
@@ -40,7 +41,7 @@ function(jitunwind_layer name)
   add_library(${target} OBJECT ${arg_SOURCES})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
                         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  target_compile_options(${target} PRIVATE -ftls-model=initial-exec)
+  target_compile_options(${target} PRIVATE -ftls-model=initial-exec $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition>)
   target_link_libraries(${target} PRIVATE jitunwind_options Threads::Threads ${arg_LINK})
   set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_layers $<TARGET_OBJECTS:${target}>)
   set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_links ${arg_LINK})

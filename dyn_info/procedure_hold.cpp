@@ -75,6 +75,12 @@ ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexc
 
 }  // namespace
 
+bool may_be_registered(std::uint64_t pc) noexcept {
+  const ProcedureIndex& index = registry_state.index;
+  ProcedureIndex::Snapshot snapshot;
+  return index.find(pc, snapshot).kind != Kind::none || !index.unchanged(pc, snapshot);
+}
+
 ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {
   RegistryState& r = registry_state;
   ProcedureIndex::Snapshot snapshot;

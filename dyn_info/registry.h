@@ -78,6 +78,9 @@ const CodeChanges& registration_changes() noexcept;
 /// Gives all code from `begin` to `end` another such number, though nothing has been registered. Signal-safe.
 void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept;
 
+/// False: no procedure covers `pc`. True: perhaps one does; a ProcedureHold knows. As safe as one, and cheaper.
+bool may_be_registered(std::uint64_t pc) noexcept;
+
 /// A lookup's hold on the newest procedure that covers `pc`. While it lives, `info()` and what it points to stay valid.
 /// No lock, no allocation, no waiting; right in a signal handler that interrupted a writer, or another lookup, on the
 /// same thread at any instruction. Must be an automatic variable, and must not live across user code. A jump out of its

@@ -12,11 +12,13 @@
 #include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/page_p.h"
+#include "unwind_core/sources/cfi_memo.h"
 
 namespace jitunwind {
 namespace {
 
 constinit CallerTable table;
+[[gnu::constructor]] void touch_table() { table.touch(); }
 
 Addr word_at(Addr at) noexcept { return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at))); }
 
@@ -76,8 +78,14 @@ class AddressWalk {
   bool calls_push() const noexcept {
     return arch_.ra_in_memory && arch_.caller_sp_bias == 0 && arch_.address_mask == ~Addr{0};
   }
-  /// From frame to frame by the table, until there is no more room, no caller, or no entry.
-  Stop run() noexcept;
+  /// From frame to frame until there is no more room or no caller. Unknown: all registers are needed to go on.
+  Stop run() noexcept {
+    Stop stop = run_by_table();
+    while (stop == Stop::unknown && run_by_rows()) stop = is_full() ? Stop::full : run_by_table();
+    return stop;
+  }
+  /// Unknown: no entry, or one that does not help.
+  Stop run_by_table() noexcept;
   /// The same without looking at what is remembered, as far as `end`.
   Stop run_to(void** end) noexcept;
   template <bool k_calls_push>
@@ -106,6 +114,13 @@ class AddressWalk {
     CallerRule rule;
   };
   [[gnu::noinline]] Found find(Addr at) noexcept;
+  [[gnu::noinline]] bool run_by_rows() noexcept;
+  bool step_by_row(CfiMemo& memo) noexcept;
+  /// What changes is asked for before the row is, lest an old row is kept as a new one.
+  void begin_to_learn() noexcept {
+    registrations_ = registrations(at_);
+    (void)module_version(at_);
+  }
   [[gnu::noinline]] std::uint64_t module_version(Addr at) noexcept;
   /// Of a frame: the address to look up, SP and frame pointer; and its pc, where that is asked for.
   struct Position {
@@ -115,16 +130,24 @@ class AddressWalk {
     Addr pc = 0;
   };
   [[gnu::noinline]] Stop out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept;
-  [[gnu::noinline]] Stop step_otherwise(CallerRule rule, Position& position) noexcept;
+  [[gnu::noinline]] Stop step_by(CallerRule rule, Position& position) noexcept;
+  bool leave(CallerRule rule, Position& position) noexcept;
+  bool leave_compact(CallerRule rule, Position& position) noexcept;
   bool leave_realigned(CallerRule rule, Position& position) noexcept;
   bool leave_signal_frame(Position& position) noexcept;
   void keep_otherwise(Cursor& before, const Cursor& after) noexcept;
-  CallerRule::Source source_of(RowOrigin origin) noexcept;
-  void keep_rule(const KeptRows::Answer& known) noexcept;
+  CallerRule::Source source_of(RowOrigin origin) const noexcept;
+  CallerRule rule_of(const CompactRow& row, RowOrigin origin) const noexcept;
   void keep_end(Cursor& cursor) noexcept;
   void keep(CallerRule rule) noexcept;
   void follow(std::size_t number) noexcept;
   void remember(const WalkStart& start) noexcept;
+  void go_to(const Position& position) noexcept {
+    at_ = position.at;
+    sp_ = position.sp;
+    fp_ = position.fp;
+    arrive(position.pc);
+  }
   void arrive(Addr pc) noexcept { *next_++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc)); }
 
   Addr at_;
@@ -140,7 +163,7 @@ class AddressWalk {
   const std::uint64_t everywhere_ = changes_.everywhere();
   ModuleVersion module_{};
   CallerRule not_compact_;           // by which run_on() could not go on
-  std::uint64_t registrations_ = 0;  // at at_, before its row was looked for
+  std::uint64_t registrations_ = 0;  // at at_, when learning began
   const std::uint64_t first_counts_ = changes_.first_counts();
   std::size_t remembered_ = 0;
   WalkMemory* memory_ = WalkMemory::has_walk() && may_remember() ? WalkMemory::acquire() : nullptr;
@@ -153,9 +176,12 @@ std::uint64_t AddressWalk::module_version(Addr at) noexcept {
 }
 
 AddressWalk::Found AddressWalk::find(Addr at) noexcept {
-  const std::size_t first = CallerTable::first_place(at);
-  for (std::size_t entry = first; entry < first + CallerTable::k_ways; ++entry)
-    if (const CallerRule rule = table.rule(entry); holds(entry, rule, at)) return {entry, rule};
+  const std::size_t first = table.first_place(at);
+  for (std::size_t entry = first; entry < first + CallerTable::k_ways; ++entry) {
+    const CallerRule rule = table.rule(entry);
+    if (rule.word() == 0) break;  // as are those behind it
+    if (holds(entry, rule, at)) return {entry, rule};
+  }
   return {};
 }
 
@@ -171,7 +197,7 @@ AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
   std::size_t callee = CallerTable::k_nowhere;
   CallerRule rule;
   Stop stop = Stop::full;
-  for (std::size_t entry = CallerTable::first_place(at); out != end; entry = rule.guess()) {
+  for (std::size_t entry = table.first_place(at); out != end; entry = rule.guess()) {
     const CallerRule of_callee = rule;
     rule = table.rule(entry);
     if (!holds(entry, rule, at)) [[unlikely]] {
@@ -220,17 +246,14 @@ AddressWalk::Stop AddressWalk::run_to(void** end) noexcept {
     const Stop stop = calls_push() ? run_on<true>(end) : run_on<false>(end);
     if (stop != Stop::not_compact) return stop;
     Position position{at_, sp_, fp_};
-    if (const Stop left = step_otherwise(not_compact_, position); left != Stop::full) return left;
-    at_ = position.at;
-    sp_ = position.sp;
-    fp_ = position.fp;
-    arrive(position.pc);
+    if (const Stop left = step_by(not_compact_, position); left != Stop::full) return left;
+    go_to(position);
     if (next_ == end) return Stop::full;
   }
 }
 
 /// Looks for the frame among those of the last walk, at first and then after as many frames as were walked before.
-AddressWalk::Stop AddressWalk::run() noexcept {
+AddressWalk::Stop AddressWalk::run_by_table() noexcept {
   if (!memory_) {
     const Stop stop = run_to(next_ + std::min(WalkMemory::k_few, static_cast<std::size_t>(end_ - next_)));
     if (stop != Stop::full || is_full()) return stop;
@@ -287,20 +310,10 @@ void AddressWalk::remember(const WalkStart& start) noexcept {
     const auto [entry, rule] = find(position.at);
     if (entry == CallerTable::k_nowhere) return;
     if (rule.kind() != CallerRule::Kind::compact || rule.source() != CallerRule::Source::lasting) count = number;
-    if (rule.kind() != CallerRule::Kind::compact) {
-      if (step_otherwise(rule, position) != Stop::full || !stack_.is_known()) return;
-      continue;
-    }
-    const Addr cfa = (rule.base_is_frame_pointer() ? position.fp : position.sp) + rule.cfa_offset();
+    if (step_by(rule, position) != Stop::full || !stack_.is_known()) return;
     const Addr fp_below = rule.frame_pointer_below_cfa();
-    if (cfa <= position.sp || cfa > stack_.end() || cfa - std::max<Addr>(fp_below, CompactRow::k_word) < position.sp)
-      return;
     fp_at = fp_below == 0 ? reinterpret_cast<std::uintptr_t>(&frames[std::min(number, frames.size() - 1)].fp)
-                          : cfa - fp_below;
-    if (fp_below != 0) position.fp = word_at(cfa - fp_below);
-    position.sp = cfa;
-    position.pc = word_at(cfa - CompactRow::k_word);
-    position.at = CodeAddress::returned_to(position.pc).lookup();
+                          : position.sp - fp_below;
   }
   memory_->confirm(std::min(count, frames.size()), everywhere_, first_counts_);
 }
@@ -317,15 +330,32 @@ AddressWalk::Stop AddressWalk::out_of_frame(Addr sp, Addr lowest, Addr cfa) noex
   return lowest >= sp && stack_.has(lowest, cfa) ? Stop::full : Stop::unknown;
 }
 
-/// By a rule that is not compact.
-AddressWalk::Stop AddressWalk::step_otherwise(CallerRule rule, Position& position) noexcept {
+/// By a rule of any kind, outside of the loop.
+AddressWalk::Stop AddressWalk::step_by(CallerRule rule, Position& position) noexcept {
   if (rule.kind() == CallerRule::Kind::outermost) return Stop::outermost;
   const Addr sp = position.sp;
-  const bool moved =
-      rule.kind() == CallerRule::Kind::realigned ? leave_realigned(rule, position) : leave_signal_frame(position);
-  if (!moved || position.sp <= sp || position.pc < k_page_size) return Stop::unknown;
+  if (!leave(rule, position) || position.sp <= sp || position.pc < k_page_size) return Stop::unknown;
   if (!stack_.holds_frame(position.sp)) stack_ = ReadableStack(position.sp);
   return Stop::full;
+}
+
+bool AddressWalk::leave(CallerRule rule, Position& position) noexcept {
+  using Kind = CallerRule::Kind;
+  if (rule.kind() == Kind::compact) return leave_compact(rule, position);
+  return rule.kind() == Kind::realigned ? leave_realigned(rule, position) : leave_signal_frame(position);
+}
+
+bool AddressWalk::leave_compact(CallerRule rule, Position& position) noexcept {
+  const Addr cfa = (rule.base_is_frame_pointer() ? position.fp : position.sp) + rule.cfa_offset();
+  const Addr pc_below = rule.return_address_below_cfa();
+  const Addr fp_below = rule.frame_pointer_below_cfa();
+  const Addr lowest = cfa - std::max(pc_below, fp_below);
+  if (pc_below == 0 || lowest < position.sp || !stack_.has(lowest, cfa)) return false;
+  position.pc = word_at(cfa - pc_below) & arch_.address_mask;
+  position.at = CodeAddress::returned_to(position.pc).lookup();
+  position.sp = cfa + static_cast<Addr>(std::int64_t{arch_.caller_sp_bias});
+  if (fp_below != 0) position.fp = word_at(cfa - fp_below);
+  return true;
 }
 
 bool AddressWalk::leave_realigned(CallerRule rule, Position& position) noexcept {
@@ -355,28 +385,58 @@ bool AddressWalk::leave_signal_frame(Position& position) noexcept {
 }
 
 /// Which of the versions decide whether a row still holds.
-CallerRule::Source AddressWalk::source_of(RowOrigin origin) noexcept {
+CallerRule::Source AddressWalk::source_of(RowOrigin origin) const noexcept {
   using Source = CallerRule::Source;
   if (!is_of_code_alone(origin)) return Source::none;
   if (is_registered(origin)) return Source::lasting;
-  (void)module_version(at_);
   if (!module_.range.contains(at_) || module_.version == 0) return Source::none;
   return module_.is_lasting ? Source::lasting : Source::module;
 }
 
-/// The row by which the place in code was left is kept; as a rule, if pc, SP and frame pointer are enough for it.
-void AddressWalk::keep_rule(const KeptRows::Answer& known) noexcept {
+/// What a row says, if pc, SP and frame pointer are enough for it; else of no source.
+CallerRule AddressWalk::rule_of(const CompactRow& row, RowOrigin origin) const noexcept {
   const CompactLayout& layout = local_space().row_cache->layout;
-  const bool by_fp = known.row.base == arch_.column(arch_.fp);
   const auto fp_slot = layout.slot(arch_.fp);
-  if (!fp_slot || (!by_fp && known.row.base != arch_.column(arch_.sp))) return;
-  if (calls_push() && known.row.slots[CompactLayout::k_return_address] != 1) return;
-  keep(CallerRule(known.row, source_of(known.origin), by_fp, *fp_slot));
+  if (!fp_slot) return {};
+  const bool by_fp = row.base == layout.columns()[*fp_slot];
+  if (!by_fp && row.base != layout.sp_column()) return {};
+  if (calls_push() && row.slots[CompactLayout::k_return_address] != 1) return {};
+  return CallerRule(row, source_of(origin), by_fp, *fp_slot);
 }
 
+/// Of a place that the table does not know.
 void AddressWalk::keep(CallerRule rule) noexcept {
-  if (rule.source() != CallerRule::Source::none && at_ >= k_page_size)
-    table.keep(at_, version(at_, rule.source(), registrations_), rule);
+  if (rule.source() == CallerRule::Source::none || at_ < k_page_size) return;
+  table.keep(at_, version(at_, rule.source(), registrations_), rule);
+}
+
+/// By rows, if pc, SP and frame pointer are enough for them, until the table knows the place. False: it does not, and
+/// nor does its row help.
+bool AddressWalk::run_by_rows() noexcept {
+  CfiMemo memo;
+  do {
+    if (!step_by_row(memo)) return false;
+  } while (!is_full() && find(at_).entry == CallerTable::k_nowhere);
+  return true;
+}
+
+/// False: it has not moved.
+bool AddressWalk::step_by_row(CfiMemo& memo) noexcept {
+  begin_to_learn();
+  MemoryWindow window;
+  // Whether it was interrupted matters to guesses alone, which need registers.
+  Lookup lookup(local_space(), CodeAddress::returned_to(at_ + 1), window);
+  lookup.memo = &memo;
+  FrameRow row;
+  CompactRow compact;
+  const auto found = local_space().find_row(lookup, row);
+  if (!found || !*found || lookup.about_other_code || !local_space().row_cache->to_keep(row, compact)) return false;
+  const CallerRule rule = rule_of(compact, row.origin);
+  Position position{at_, sp_, fp_};
+  if (rule.source() == CallerRule::Source::none || step_by(rule, position) != Stop::full) return false;
+  keep(rule);
+  go_to(position);
+  return true;
 }
 
 /// Where the code itself says that it has no caller.
@@ -405,29 +465,28 @@ void AddressWalk::keep_otherwise(Cursor& before, const Cursor& after) noexcept {
     return;
   const auto fp_of = [&](const Cursor& c) { return c.registers().get(arch_.column(arch_.fp)).value_or(0); };
   Position position{at_, before.sp(), fp_of(before)};
-  if (step_otherwise(rule, position) == Stop::full && position.pc == after.pc() && position.sp == after.sp() &&
+  if (step_by(rule, position) == Stop::full && position.pc == after.pc() && position.sp == after.sp() &&
       position.fp == fp_of(after))
     keep(rule);
 }
 
 bool AddressWalk::step(Cursor& cursor) noexcept {
   at_ = cursor.address().lookup();
-  registrations_ = registrations(at_);
+  begin_to_learn();
   ModuleVersion module;
   const RowCache& rows = *local_space().row_cache;
   CodeQuestion question;
   KeptRows::Answer known;
-  bool is_known = rows.find(rows.table, at_, module, question, known);
+  const bool is_new = find(at_).entry == CallerTable::k_nowhere && !rows.find(rows.table, at_, module, question, known);
   std::optional<Cursor> before;
-  if (!is_known) before = cursor;
+  if (is_new) before = cursor;
   const auto moved = cursor.step();
-  is_known = is_known || rows.table.find(question, known);
-  if (is_known) keep_rule(known);
   if (!moved || !*moved) {
-    keep_end(cursor);
+    if (is_new) keep_end(cursor);
     return false;
   }
-  if (!is_known) keep_otherwise(*before, cursor);
+  // The row that the cursor keeps is compact. If that were of any use here, it would have been used.
+  if (is_new && !rows.table.find(question, known)) keep_otherwise(*before, cursor);
   at_ = cursor.address().lookup();
   sp_ = cursor.sp();
   fp_ = cursor.registers().get(arch_.column(arch_.fp)).value_or(0);

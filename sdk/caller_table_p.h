@@ -79,7 +79,8 @@ class CallerRule {
 };
 
 /// Rules by address, four places for each, in memory that is touched where it is used. Thread-safe, signal-safe, nobody
-/// waits. Constant-initialised.
+/// waits. Constant-initialised. It is small, a page, until that is crowded; what was kept then has other places, and is
+/// found only by those who guess it, or learned anew.
 ///
 /// An entry is two words that are written and read without order: the rule, and the address under a cipher that the
 /// rule and its version make:  key = address ^ mix(rule, version).  mix is one-to-one in the version for each rule, so
@@ -89,6 +90,7 @@ class CallerRule {
 class CallerTable {
  public:
   static constexpr unsigned k_bits = 13;
+  static constexpr unsigned k_first_bits = 8;
   static constexpr std::size_t k_ways = 4;
   static constexpr std::size_t k_nowhere = ~std::size_t{0};
 
@@ -98,15 +100,28 @@ class CallerTable {
   bool holds(std::size_t entry, CallerRule rule, Addr at, std::uint64_t version) const noexcept {
     return (entries_[entry].key.load(std::memory_order_relaxed) ^ mix(rule, version)) == at;
   }
-  /// The first of the places where the address may be.
-  static constexpr std::size_t first_place(Addr at) noexcept { return code_table_place(at, k_bits - 2) * k_ways; }
+  /// The first of the places where the address may be now.
+  std::size_t first_place(Addr at) const noexcept {
+    return first_place(at, has_grown_.load(std::memory_order_relaxed) ? k_bits : k_first_bits);
+  }
+  /// The same in a table of 2^bits entries.
+  static constexpr std::size_t first_place(Addr at, unsigned bits) noexcept {
+    return code_table_place(at, bits - 2) * k_ways;
+  }
+  /// Has the pages of a small table, lest the first walk is the first to touch them: 2 us each on a virtual machine.
+  void touch() noexcept {
+    has_grown_.fetch_or(0, std::memory_order_relaxed);
+    entries_[0].rule.fetch_or(0, std::memory_order_relaxed);
+  }
 
   void keep(Addr at, std::uint64_t version, CallerRule rule) noexcept {
-    std::size_t place = first_place(at);
-    const std::size_t last = place + k_ways - 1;
-    while (place < last && entries_[place].rule.load(std::memory_order_relaxed) != 0) ++place;
+    std::size_t place = free_place(at);
     // All are taken: any of them, another one each time.
-    if (place == last) place = last - turns_.fetch_add(1, std::memory_order_relaxed) % k_ways;
+    if (place == k_nowhere) {
+      const std::uint32_t turn = turns_.fetch_add(1, std::memory_order_relaxed);
+      if (turn == k_crowded) has_grown_.store(1, std::memory_order_relaxed);
+      place = first_place(at) + turn % k_ways;
+    }
     entries_[place].rule.store(rule.without_guess(), std::memory_order_relaxed);
     entries_[place].key.store(at ^ mix(rule, version), std::memory_order_relaxed);
   }
@@ -121,6 +136,13 @@ class CallerTable {
     std::atomic<std::uint64_t> key{0};
   };
 
+  std::size_t free_place(Addr at) const noexcept {
+    const std::size_t first = first_place(at);
+    for (std::size_t place = first; place < first + k_ways; ++place)
+      if (entries_[place].rule.load(std::memory_order_relaxed) == 0) return place;
+    return k_nowhere;
+  }
+
   /// One-to-one in `version`, as are odd factors and shifts that are added. Versions that are near each other differ in
   /// all bits of a rule.
   static constexpr std::uint64_t mix(CallerRule rule, std::uint64_t version) noexcept {
@@ -128,8 +150,12 @@ class CallerTable {
     return mixed ^ mixed >> 32;
   }
 
-  alignas(64) std::array<Entry, std::size_t{1} << k_bits> entries_{};
+  /// So many times something found no free place; then all of the table is used.
+  static constexpr std::uint32_t k_crowded = 16;
+
+  alignas(4096) std::array<Entry, std::size_t{1} << k_bits> entries_{};
   alignas(64) std::atomic<std::uint32_t> turns_{0};
+  std::atomic<std::uint32_t> has_grown_{0};
 };
 
 }  // namespace jitunwind

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "unwind_core/sources/cfi_memo.h"
+
 namespace jitunwind {
 namespace {
 
@@ -24,17 +26,25 @@ void write_name(std::string_view name, std::span<char> into, ProcedureName& out)
 }
 
 const Module* Lookup::module() noexcept {
-  if (state_ == State::unknown) state_ = space.modules.find(at.lookup(), module_) ? State::found : State::none;
-  return state_ == State::none ? nullptr : &module_;
+  if (state_ != State::unknown) return found_;
+  state_ = State::known;
+  const Addr pc = at.lookup();
+  if (memo && memo->module && memo->module->text.contains(pc)) return found_ = memo->module;
+  found_ = space.modules.find_lasting(pc);
+  if (found_ && memo) memo->module = found_;
+  if (!found_ && space.modules.find(pc, module_.emplace())) found_ = &*module_;
+  return found_;
 }
 
 const Module* Lookup::module_with_file_sections() noexcept {
   if (!module()) return nullptr;
-  if (state_ == State::found) {
-    space.modules.add_file_sections(module_);
+  if (state_ != State::complete) {
+    if (!module_) module_ = *found_;
+    found_ = &*module_;
+    space.modules.add_file_sections(*module_);
     state_ = State::complete;
   }
-  return &module_;
+  return found_;
 }
 
 Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {

@@ -18,14 +18,19 @@ class ByteReader {
  public:
   /// `address` is what errors and address() count from.
   ByteReader(std::span<const std::byte> bytes, bool big_endian, Addr address = 0) noexcept
-      : bytes_(bytes), address_(address), big_endian_(big_endian) {}
+      : begin_(bytes.data()),
+        next_(bytes.data()),
+        end_(bytes.data() + bytes.size()),
+        address_(address),
+        big_endian_(big_endian) {}
 
   bool ok() const noexcept { return !failed_; }
-  bool at_end() const noexcept { return pos_ >= bytes_.size(); }
-  std::size_t position() const noexcept { return pos_; }
-  std::size_t remaining() const noexcept { return bytes_.size() - pos_; }
+  /// Also behind a failure, as nothing can be read there.
+  bool at_end() const noexcept { return next_ == end_; }
+  std::size_t position() const noexcept { return static_cast<std::size_t>(next_ - begin_); }
+  std::size_t remaining() const noexcept { return static_cast<std::size_t>(end_ - next_); }
   /// Of the next byte.
-  Addr address() const noexcept { return address_ + pos_; }
+  Addr address() const noexcept { return address_ + position(); }
   bool big_endian() const noexcept { return big_endian_; }
 
   /// Precondition: !ok(). The code of the first failure, where it happened, and what was being read.
@@ -34,13 +39,15 @@ class ByteReader {
     if (failed_) return;
     failed_ = true;
     code_ = code;
-    failed_at_ = pos_;
+    failed_at_ = position();
+    end_ = next_;
   }
 
   /// `size` is 1, 2, 4 or 8.
   std::uint64_t unsigned_of(std::size_t size) noexcept {
-    const std::byte* from = take(size);
-    if (!from) return 0;
+    if (size > remaining()) return fail(ErrorCode::truncated), 0;
+    const std::byte* const from = next_;
+    next_ += size;
     switch (size) {
       case 1:
         return std::to_integer<std::uint8_t>(*from);
@@ -63,6 +70,8 @@ class ByteReader {
 
   /// DWARF 5, 7.6. Padding with redundant bytes is allowed; values of more than 64 bits are bad_encoding.
   std::uint64_t uleb() noexcept {
+    if (const std::int64_t byte = single_byte_leb(); byte >= 0) [[likely]]
+      return static_cast<std::uint64_t>(byte);
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
       const std::uint8_t byte = u8();
@@ -76,6 +85,8 @@ class ByteReader {
   }
 
   std::int64_t sleb() noexcept {
+    if (const std::int64_t byte = single_byte_leb(); byte >= 0) [[likely]]
+      return static_cast<std::int64_t>(static_cast<std::uint64_t>(byte) << 57) >> 57;
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
       const std::uint8_t byte = u8();
@@ -98,27 +109,36 @@ class ByteReader {
   void skip(std::uint64_t size) noexcept { (void)take(size); }
   /// `position` may be the end.
   void seek(std::size_t position) noexcept {
-    if (position > bytes_.size()) return fail(ErrorCode::truncated);
-    pos_ = position;
+    if (failed_) return;
+    if (position > static_cast<std::size_t>(end_ - begin_)) return fail(ErrorCode::truncated);
+    next_ = begin_ + position;
   }
   /// Up to the next NUL, which is skipped.
   std::string_view c_string() noexcept {
-    const char* const begin = reinterpret_cast<const char*>(bytes_.data()) + pos_;
-    const void* const nul = remaining() == 0 ? nullptr : std::memchr(begin, 0, remaining());
-    if (failed_ || !nul) return fail(ErrorCode::truncated), std::string_view{};
+    const char* const begin = reinterpret_cast<const char*>(next_);
+    const void* const nul = at_end() ? nullptr : std::memchr(begin, 0, remaining());
+    if (!nul) return fail(ErrorCode::truncated), std::string_view{};
     const auto length = static_cast<std::size_t>(static_cast<const char*>(nul) - begin);
-    pos_ += length + 1;
+    next_ += length + 1;
     return {begin, length};
   }
   /// Everything from here on; moves to the end.
   std::span<const std::byte> rest() noexcept { return bytes(remaining()); }
 
  private:
+  /// What nearly all of them are; negative, and it is still to be read: it is longer, or cannot be read.
+  std::int64_t single_byte_leb() noexcept {
+    if (at_end()) return -1;
+    const auto byte = std::to_integer<std::uint8_t>(*next_);
+    if (byte >= 0x80) return -1;
+    ++next_;
+    return byte;
+  }
+
   const std::byte* take(std::uint64_t size) noexcept {
-    if (failed_) return nullptr;
     if (size > remaining()) return fail(ErrorCode::truncated), nullptr;
-    const std::byte* from = bytes_.data() + pos_;
-    pos_ += static_cast<std::size_t>(size);
+    const std::byte* from = next_;
+    next_ += size;
     return from;
   }
 
@@ -132,9 +152,10 @@ class ByteReader {
     return swapped;
   }
 
-  std::span<const std::byte> bytes_;
+  const std::byte* begin_;
+  const std::byte* next_;
+  const std::byte* end_;  // that of the bytes, or where reading failed
   Addr address_;
-  std::size_t pos_ = 0;
   std::size_t failed_at_ = 0;
   ErrorCode code_ = ErrorCode::truncated;
   bool big_endian_;

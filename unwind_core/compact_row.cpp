@@ -7,9 +7,9 @@ namespace {
 
 /// Number of words from `offset` up to the CFA; 0: not such an offset.
 std::uint8_t words_below_cfa(std::int64_t offset) noexcept {
-  constexpr std::int64_t k_word = CompactRow::k_word;
-  if (offset >= 0 || offset % k_word != 0 || offset < -255 * k_word) return 0;
-  return static_cast<std::uint8_t>(-offset / k_word);
+  const std::uint64_t below = 0 - static_cast<std::uint64_t>(offset);
+  if (below % CompactRow::k_word != 0 || below > 255 * CompactRow::k_word) return 0;
+  return static_cast<std::uint8_t>(below / CompactRow::k_word);
 }
 
 bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
@@ -27,8 +27,10 @@ bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& o
 }  // namespace
 
 CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
+  slots_.fill(k_no_slot);
   const auto add = [&](const RegisterInfo& reg) {
-    if (size_ == regs_.size()) return false;
+    if (size_ == regs_.size() || reg.dwarf >= slots_.size()) return false;
+    slots_[reg.dwarf] = static_cast<std::uint8_t>(size_);
     regs_[size_] = reg.dwarf;
     columns_[size_] = reg.column;
     ++size_;
@@ -46,12 +48,6 @@ CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
     if (reg.reg_class == RegClass::general && reg.dwarf != arch.ra) fits = fits && add(reg);
   }
   if (!fits) size_ = 0;
-}
-
-std::optional<std::size_t> CompactLayout::slot(RegNum reg) const noexcept {
-  for (std::size_t i = 0; i < size_; ++i)
-    if (regs_[i] == reg) return i;
-  return std::nullopt;
 }
 
 bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {

@@ -39,7 +39,10 @@ class CompactLayout {
   std::size_t size() const noexcept { return size_; }
   RegNum reg(std::size_t slot) const noexcept { return regs_[slot]; }
   /// None: no row saves the register.
-  std::optional<std::size_t> slot(RegNum reg) const noexcept;
+  std::optional<std::size_t> slot(RegNum reg) const noexcept {
+    const std::uint8_t slot = reg < slots_.size() ? slots_[reg] : k_no_slot;
+    return slot == k_no_slot ? std::nullopt : std::optional<std::size_t>(slot);
+  }
   const std::array<std::int8_t, CompactRow::k_slots>& columns() const noexcept { return columns_; }
   int sp_column() const noexcept { return sp_column_; }
   int pc_column() const noexcept { return pc_column_; }
@@ -52,6 +55,8 @@ class CompactLayout {
   std::uint64_t preserved_ = 0;
   int sp_column_ = -1;
   int pc_column_ = -1;
+  static constexpr std::uint8_t k_no_slot = 0xff;
+  std::array<std::uint8_t, 64> slots_;  // by DWARF number; registers with larger ones have none
   std::array<RegNum, CompactRow::k_slots> regs_{};
   std::array<std::int8_t, CompactRow::k_slots> columns_{};
 };

@@ -59,22 +59,21 @@ RegRule FrameRow::rule(RegNum reg) const noexcept {
 
 bool FrameRow::set(RegNum reg, const RegRule& rule) noexcept {
   Entry* const begin = first_entry();
-  Entry* const end = begin + count_;
-  Entry* const at = std::find_if(begin, end, [reg](const Entry& e) { return e.reg >= reg; });
-  const bool present = at != end && at->reg == reg;
+  std::size_t at = 0;
+  while (at < count_ && begin[at].reg < reg) ++at;
+  const bool present = at < count_ && begin[at].reg == reg;
   if (rule.kind == RegRule::Kind::unspecified) {
-    if (present) {
-      std::copy(at + 1, end, at);
-      --count_;
-    }
+    if (!present) return true;
+    std::copy(begin + at + 1, begin + count_, begin + at);
+    --count_;
     return true;
   }
   if (!present) {
     if (count_ == k_max_rules) return false;
-    std::copy_backward(at, end, end + 1);
+    for (std::size_t i = count_; i > at; --i) begin[i] = begin[i - 1];
     ++count_;
   }
-  *at = {reg, rule};
+  begin[at] = {reg, rule};
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -160,6 +161,12 @@ class FrameRow {
   /// In the order of register numbers.
   std::span<const Entry> entries() const noexcept { return {first_entry(), count_}; }
   void clear_rules() noexcept { count_ = 0; }
+  /// To the bytes of entries() of a row as it was. Precondition: count <= k_max_rules.
+  void set_rules(const std::byte* entries, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count * sizeof(Entry); i += sizeof(Entry))
+      std::memcpy(entries_.data() + i, entries + i, sizeof(Entry));
+    count_ = static_cast<std::uint16_t>(count);
+  }
 
   /// Copies the bytes of all expressions into the row: for bytes that may go away before the row does. False when they
   /// are more than k_max_owned_bytes; the row is then as before.

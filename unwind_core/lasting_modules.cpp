@@ -11,21 +11,24 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 
-#include "unwind_core/page_p.h"
+#include "unwind_core/loaded_object_p.h"
 
 namespace jitunwind {
 namespace {
 
 /// A loaded object as dl_iterate_phdr() tells of it.
 struct Object {
-  AddrRange range{};
-  std::string_view name{};  ///< by which others need it
+  std::optional<Module> module{};  ///< none: no code
+  std::string_view name{};         ///< by which others need it
   const ElfW(Dyn) * dynamic = nullptr;
   const char* strings = nullptr;
   bool lasts = false;
+
+  bool covers(Addr at) const noexcept { return module && module->range.contains(at); }
 };
 
 /// More of them are looked up like others.
@@ -36,30 +39,31 @@ class Collection {
   void add(const dl_phdr_info& info) noexcept {
     if (count_ == k_most) return;
     Object& object = objects_[count_++];
-    object = {};
-    object.range = {~Addr{0}, 0};
+    Addr text = 0;
     for (const ElfW(Phdr) & header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
       const Addr begin = info.dlpi_addr + header.p_vaddr;
       if (header.p_type == PT_DYNAMIC) object.dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
-      if (header.p_type != PT_LOAD || header.p_memsz == 0) continue;
-      object.range = {std::min(object.range.begin, page_of(begin)), std::max(object.range.end, begin + header.p_memsz)};
+      if (header.p_type == PT_LOAD && header.p_flags & PF_X && text == 0) text = begin;
     }
+    const LoadedObject loaded{info.dlpi_addr, info.dlpi_name, {info.dlpi_phdr, info.dlpi_phnum}};
+    Module module;
+    if (text != 0 && describe(loaded, text, module)) object.module = module;
     read_names(object, info);
   }
 
-  /// `into` is sorted. Returns how many.
-  std::size_t lasting(std::span<AddrRange, k_most> into) noexcept {
+  /// In the order of addresses.
+  std::span<const Object* const> lasting() noexcept {
     const std::span<Object> all(objects_.data(), count_);
     // The list of another namespace (dlmopen) begins with what may be closed.
-    if (all.empty() || !all[0].range.contains(::getauxval(AT_ENTRY))) return 0;
+    if (all.empty() || !all[0].covers(::getauxval(AT_ENTRY))) return {};
     mark(all[0]);
     const Addr kernels = ::getauxval(AT_SYSINFO_EHDR);
     std::size_t found = 0;
-    for (const Object& object : all)
-      if (object.lasts || object.range.contains(kernels)) into[found++] = object.range;
-    std::sort(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(found),
-              [](const AddrRange& a, const AddrRange& b) { return a.begin < b.begin; });
-    return found;
+    for (Object& object : all)
+      if (object.module && (object.lasts || object.covers(kernels))) pointers_[found++] = &object;
+    const std::span<Object*> sorted(pointers_.data(), found);
+    std::ranges::sort(sorted, {}, [](const Object* o) { return o->module->range.begin; });
+    return sorted;
   }
 
  private:
@@ -92,46 +96,55 @@ class Collection {
     const auto take = [&](Object& object) {
       if (object.lasts) return;
       object.lasts = true;
-      to_visit_[waiting++] = &object;
+      pointers_[waiting++] = &object;
     };
     take(first);
     while (waiting != 0) {
-      const Object& object = *to_visit_[--waiting];
+      const Object& object = *pointers_[--waiting];
       each_entry(object, DT_NEEDED, [&](Addr offset) {
         if (Object* const needed = by_name(object.strings + offset)) take(*needed);
       });
     }
   }
 
-  std::array<Object, k_most> objects_;
-  std::array<Object*, k_most> to_visit_;
+  std::array<Object, k_most> objects_{};
+  std::array<Object*, k_most> pointers_{};
   std::size_t count_ = 0;
 };
 
+// All zeros to begin with, so that what is not used is never touched.
+constinit Collection collection;
+
 struct LastingModules {
   std::array<AddrRange, k_most> ranges{};
+  std::array<std::optional<Module>, k_most> modules{};
   std::atomic<std::size_t> count{0};
 };
-constinit LastingModules modules;
+constinit LastingModules lasting;
 
-int add_one(dl_phdr_info* info, std::size_t, void* collection) noexcept {
-  static_cast<Collection*>(collection)->add(*info);
+int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
+  collection.add(*info);
   return 0;
 }
 
 [[gnu::constructor]] void collect() {
-  static Collection collection;
-  ::dl_iterate_phdr(&add_one, &collection);
-  modules.count.store(collection.lasting(modules.ranges), std::memory_order_release);
+  ::dl_iterate_phdr(&add_one, nullptr);
+  std::size_t count = 0;
+  for (const Object* const object : collection.lasting()) {
+    lasting.ranges[count] = object->module->range;
+    lasting.modules[count++] = object->module;
+  }
+  lasting.count.store(count, std::memory_order_release);
 }
 
 }  // namespace
 
-AddrRange find_lasting_module(Addr at) noexcept {
-  const std::span<const AddrRange> all(modules.ranges.data(), modules.count.load(std::memory_order_acquire));
+const Module* find_lasting_module(Addr at) noexcept {
+  const std::span<const AddrRange> all(lasting.ranges.data(), lasting.count.load(std::memory_order_acquire));
   const auto behind =
       std::upper_bound(all.begin(), all.end(), at, [](Addr wanted, const AddrRange& r) { return wanted < r.begin; });
-  return behind != all.begin() && (behind - 1)->contains(at) ? *(behind - 1) : AddrRange{};
+  if (behind == all.begin() || !(behind - 1)->contains(at)) return nullptr;
+  return &*lasting.modules[static_cast<std::size_t>(behind - 1 - all.begin())];
 }
 
 }  // namespace jitunwind

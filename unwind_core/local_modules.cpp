@@ -15,6 +15,7 @@
 #include "unwind_core/hash.h"
 #include "unwind_core/image/module_cache_p.h"
 #include "unwind_core/lasting_modules_p.h"
+#include "unwind_core/loaded_object_p.h"
 #include "unwind_core/local_modules_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/memory/raw_access_p.h"
@@ -30,12 +31,6 @@
 namespace jitunwind {
 namespace {
 
-struct LoadedObject {
-  Addr bias = 0;
-  const char* name = "";
-  std::span<const ElfW(Phdr)> headers{};
-};
-
 /// `count` program headers in memory, which the object's own code could have overwritten or unmapped; empty when they
 /// are not readable.
 std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow& window) noexcept {
@@ -44,56 +39,12 @@ std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow&
   return {reinterpret_cast<const ElfW(Phdr)*>(bytes), count};
 }
 
-AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, Addr size) noexcept {
-  const Addr begin = object.bias + header.p_vaddr;
-  return {begin, begin + size};
-}
-
-SectionBytes view(AddrRange range) noexcept {
-  return {{reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(range.begin)),
-           static_cast<std::size_t>(range.size())},
-          range.begin};
-}
-
 /// The module in these bounds, as it is in memory; none when its headers are not where linkers put them: in its first
 /// page, which can then be read.
 std::optional<ElfImage> loaded_image(AddrRange range, MemoryWindow& window) noexcept {
   if (!LocalMemory().view(range.begin, k_page_size, window)) return std::nullopt;
-  const auto image = ElfImage::parse_loaded(view(range).bytes, k_page_size);
+  const auto image = ElfImage::parse_loaded(bytes_of(range).bytes, k_page_size);
   return image ? std::optional(*image) : std::nullopt;
-}
-
-/// Where .eh_frame_hdr is, and the segment around it.
-void describe_eh_frame(const LoadedObject& object, Addr eh_frame_hdr, Module& out) noexcept {
-  for (const ElfW(Phdr) & header : object.headers) {
-    if (header.p_type != PT_LOAD || !(header.p_flags & PF_R)) continue;
-    const AddrRange from_file = run_time_range(object, header, header.p_filesz);
-    if (!from_file.contains(eh_frame_hdr)) continue;
-    out.eh_segment = view(from_file);
-    out.eh_frame_hdr = view({eh_frame_hdr, from_file.end});
-  }
-}
-
-/// The loader calls the main program "".
-const char* path_of(const char* name) noexcept { return name && *name ? name : "/proc/self/exe"; }
-
-/// False when none of the segments covers `at`.
-bool describe(const LoadedObject& object, Addr at, Module& out) noexcept {
-  out = {};
-  out.load_bias = object.bias;
-  out.path = path_of(object.name);
-  Addr eh_frame_hdr = 0;
-  out.range = {~Addr{0}, 0};
-  for (const ElfW(Phdr) & header : object.headers) {
-    if (header.p_type == PT_GNU_EH_FRAME) eh_frame_hdr = object.bias + header.p_vaddr;
-    if (header.p_type != PT_LOAD || header.p_memsz == 0) continue;
-    const AddrRange loaded = run_time_range(object, header, header.p_memsz);
-    out.range = {std::min(out.range.begin, page_of(loaded.begin)), std::max(out.range.end, loaded.end)};
-    if (header.p_flags & PF_X && loaded.contains(at)) out.text = loaded;
-  }
-  if (!out.range.contains(at)) return false;
-  if (eh_frame_hdr != 0) describe_eh_frame(object, eh_frame_hdr, out);
-  return true;
 }
 
 struct Search {
@@ -213,6 +164,11 @@ class LocalModules : public ModuleFinder {
     return has_dl_find_object() ? find_by_dl_find_object(at, out) : find_by_iteration(&::dl_iterate_phdr, at, out);
   }
 
+  const Module* find_lasting(Addr at) const noexcept override {
+    const Module* const module = find_lasting_module(at);
+    return module && module->text.contains(at) ? module : nullptr;
+  }
+
   void add_file_sections(Module& module) const noexcept override {
     MemoryWindow window;
     const auto loaded = loaded_image(module.range, window);
@@ -254,6 +210,7 @@ class ListedModules final : public LocalModules {
     const PhdrIteration function = listing.load(std::memory_order_acquire);
     return find_by_iteration(function ? function : &::dl_iterate_phdr, at, out);
   }
+  const Module* find_lasting(Addr) const noexcept override { return nullptr; }
 };
 
 constinit const LocalModules k_modules;
@@ -269,7 +226,8 @@ void list_modules_by(PhdrIteration function) noexcept {
 bool has_listed_modules() noexcept { return listing.load(std::memory_order_acquire) != nullptr; }
 
 bool find_module_version(Addr at, ModuleVersion& out) noexcept {
-  if (const AddrRange range = find_lasting_module(at); !range.empty()) {
+  if (const Module* const module = find_lasting_module(at)) {
+    const AddrRange range = module->range;
     out = {range, hash_with(spread(range.begin), range.end) | 1, true};
     return true;
   }

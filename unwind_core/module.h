@@ -47,6 +47,12 @@ class ModuleFinder {
   /// Fills everything but debug_frame and eh_frame, which cost file access.
   virtual bool find(Addr at, Module& out) const noexcept = 0;
 
+  /// The module that covers `at`, if it is described for as long as the process runs; null: find() it. Signal-safe.
+  virtual const Module* find_lasting(Addr at) const noexcept {
+    (void)at;
+    return nullptr;
+  }
+
   /// Fills `eh_frame` (where there is no eh_frame_hdr) and `debug_frame` from the file. Signal-safe for the local
   /// space: open, mmap, and memory of its own. Leaves them empty where there is none.
   virtual void add_file_sections(Module& module) const noexcept { (void)module; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -15,6 +16,7 @@
 namespace jitunwind {
 
 struct AddressSpace;
+struct CfiMemo;
 
 /// One question: what is known about the code at `at`? Carries what every source may need and the module, which is
 /// looked up at most once. Lives on the stack of one step.
@@ -22,11 +24,14 @@ class Lookup {
  public:
   Lookup(const AddressSpace& s, CodeAddress a, MemoryWindow& w, const RegisterFile* r = nullptr) noexcept
       : space(s), at(a), window(w), registers(r) {}
+  Lookup(const Lookup&) = delete;
+  Lookup& operator=(const Lookup&) = delete;
 
   const AddressSpace& space;
   CodeAddress at;
   MemoryWindow& window;
   const RegisterFile* registers;  ///< of the frame in question; null when asked about code that is not on a stack
+  CfiMemo* memo = nullptr;        ///< of the walk; null: it does not remember call frame information
   unsigned alias_depth = 0;       ///< ALIAS directives followed so far
   bool about_other_code = false;  ///< set by the source: the answer depends on code elsewhere, which may change alone
 
@@ -36,9 +41,10 @@ class Lookup {
   const Module* module_with_file_sections() noexcept;
 
  private:
-  enum class State : unsigned char { unknown, none, found, complete };
+  enum class State : unsigned char { unknown, known, complete };
   State state_ = State::unknown;
-  Module module_;
+  const Module* found_ = nullptr;
+  std::optional<Module> module_;
 };
 
 /// What unw_get_proc_info reports.

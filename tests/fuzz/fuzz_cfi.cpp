@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzz_check.h"
 #include "unwind_core/dwarf_expression.h"
 #include "unwind_core/emit/eh_frame.h"
-#include "unwind_core/sources/cfi.h"
+#include "unwind_core/sources/cfi_memo.h"
 #include "unwind_core/sources/fde_table.h"
 
 using namespace jitunwind;
@@ -60,6 +60,7 @@ class Input {
       last = fde.address;
       read_rows(fde);
       read_one(fde.address);
+      read_as_walks_do(fde);
       ProcedureInfo info;
       (void)describe(fde, arch_, memory_, window_, info);
     }
@@ -74,6 +75,31 @@ class Input {
     MemoryView copying(memory_, window_, buffer);
     const auto copy = read_fde(copying, context_, at);
     if (copy) fuzz::check(fde && fde->range == copy->range && fde->size == copy->size, "a copy is the same FDE");
+  }
+
+  /// What is remembered of the FDEs before changes nothing.
+  void read_as_walks_do(const Fde& fde) {
+    SectionView view(section_);
+    CfiContext remembering = context_;
+    remembering.memo = &memo_;
+    const auto plain = read_fde(view, context_, fde.address);
+    const auto found = read_fde_for(fde.range.begin, view, remembering, fde.address, memo_.fde);
+    fuzz::check(plain.has_value() == found.has_value(), "an FDE can be read");
+    if (!plain) return;
+    const Fde& read = memo_.fde;
+    fuzz::check(read.range == plain->range && read.size == plain->size && read.lsda.value == plain->lsda.value &&
+                    read.lsda.indirect == plain->lsda.indirect && read.cie.address == plain->cie.address &&
+                    read.instructions.address == plain->instructions.address &&
+                    read.instructions.bytes.size() == plain->instructions.bytes.size(),
+                "the same FDE");
+    for (const Addr at : {read.range.begin, read.range.begin + read.range.size() / 2, read.range.end - 1}) {
+      FrameRow row, again;
+      const Status first = row_at(*plain, context_, at, row);
+      const Status second = row_at(read, remembering, at, again);
+      fuzz::check(first.has_value() == second.has_value(), "both have a row");
+      if (first) fuzz::check(row == again && row.range == again.range, "the same row");
+      if (!first) fuzz::check(first.error() == second.error(), "the same error");
+    }
   }
 
   void read_rows(const Fde& fde) {
@@ -132,6 +158,7 @@ class Input {
   MemoryWindow window_;
   Arch arch_;
   CfiContext context_{arch_};
+  CfiMemo memo_;
   RegisterFile registers_;
   std::vector<OffsetRow> rows_;
 };

@@ -26,9 +26,14 @@ TEST(Registry, RangeIsHalfOpenAndLinksMayHoldGarbage) {
   EXPECT_EQ(lookup(k_code), &info);
   EXPECT_EQ(lookup(k_code + 47), &info);
   EXPECT_EQ(lookup(k_code + 48), nullptr);
+  EXPECT_TRUE(may_be_registered(k_code));
+  EXPECT_TRUE(may_be_registered(k_code + 47));
+  EXPECT_FALSE(may_be_registered(k_code - 1));
+  EXPECT_FALSE(may_be_registered(k_code + 48));
   EXPECT_EQ(listed(), List{&info});
   ASSERT_EQ(error_of(cancel_procedure(&info)), "");
   EXPECT_EQ(lookup(k_code), nullptr);
+  EXPECT_FALSE(may_be_registered(k_code));
   EXPECT_EQ(listed(), List{});
 }
 

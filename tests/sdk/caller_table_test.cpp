@@ -32,7 +32,7 @@ CompactRow row_of(std::uint16_t cfa_words, std::uint8_t ra, std::uint8_t fp) {
 }
 
 std::size_t place_of(const CallerTable& table, Addr at, std::uint64_t version) {
-  const std::size_t first = CallerTable::first_place(at);
+  const std::size_t first = table.first_place(at);
   for (std::size_t i = first; i < first + CallerTable::k_ways; ++i)
     if (table.holds(i, table.rule(i), at, version)) return i;
   return CallerTable::k_nowhere;
@@ -80,6 +80,22 @@ TEST(CallerTable, FindsNothingUnderAnotherVersion) {
   }
 }
 
+/// It begins small. What was kept in it before it grew is all that may be lost.
+TEST(CallerTable, GrowsWhereItIsCrowded) {
+  const auto table = std::make_unique<CallerTable>();
+  constexpr std::size_t k_addresses = 2000;
+  constexpr Addr k_base = 0x555500000000, k_apart = 32;
+  const CallerRule rule(row_of(4, 1, 2), Source::lasting, false, 1);
+  for (std::size_t i = 0; i < k_addresses; ++i) {
+    table->keep(k_base + i * k_apart, 7, rule);
+    ASSERT_NE(place_of(*table, k_base + i * k_apart, 7), CallerTable::k_nowhere) << i;
+  }
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < k_addresses; ++i)
+    if (place_of(*table, k_base + i * k_apart, 7) != CallerTable::k_nowhere) ++found;
+  EXPECT_GE(found, k_addresses - (std::size_t{1} << CallerTable::k_first_bits) - 20);
+}
+
 /// Writers that overwrite each other's words leave entries that no reader takes for anything: each address has a rule
 /// that depends on it.
 TEST(CallerTable, IsReadWhileItIsWritten) {
@@ -90,7 +106,7 @@ TEST(CallerTable, IsReadWhileItIsWritten) {
   };
   std::vector<Addr> together;  // addresses of one set
   for (Addr at = k_base; together.size() < 12; ++at)
-    if (CallerTable::first_place(at) == CallerTable::first_place(k_base)) together.push_back(at);
+    if (table->first_place(at) == table->first_place(k_base)) together.push_back(at);
   std::atomic<std::size_t> found{0};
   std::atomic<std::size_t> wrong{0};
   std::vector<std::thread> threads;
@@ -101,7 +117,7 @@ TEST(CallerTable, IsReadWhileItIsWritten) {
         const Addr at = together[random() % together.size()];
         const std::uint64_t version = random() % 3;
         if (i % 2 == 0) table->keep(at, version, rule_of(at, version));
-        const std::size_t first = CallerTable::first_place(at);
+        const std::size_t first = table->first_place(at);
         for (std::size_t place = first; place < first + CallerTable::k_ways; ++place) {
           const CallerRule rule = table->rule(place);
           if (!table->holds(place, rule, at, version)) continue;
@@ -204,15 +220,31 @@ TEST(KnownStack, EndsWhereMemoryEnds) {
 
 TEST(LastingModules, AreTheProgramAndWhatItNeeds) {
   const auto module_of = [](const void* p) { return find_lasting_module(reinterpret_cast<std::uintptr_t>(p)); };
-  EXPECT_FALSE(module_of(reinterpret_cast<const void*>(&row_of)).empty());
-  EXPECT_FALSE(module_of(::dlsym(RTLD_DEFAULT, "printf")).empty());
-  EXPECT_FALSE(module_of(::dlsym(RTLD_DEFAULT, "__cxa_throw")).empty());
-  EXPECT_TRUE(module_of(nullptr).empty());
-  EXPECT_TRUE(module_of(std::make_unique<int>().get()).empty());
+  EXPECT_NE(module_of(reinterpret_cast<const void*>(&row_of)), nullptr);
+  EXPECT_NE(module_of(::dlsym(RTLD_DEFAULT, "printf")), nullptr);
+  EXPECT_NE(module_of(::dlsym(RTLD_DEFAULT, "__cxa_throw")), nullptr);
+  for (const void* const p :
+       {reinterpret_cast<const void*>(&row_of), const_cast<const void*>(::dlsym(RTLD_DEFAULT, "printf"))}) {
+    const Addr at = reinterpret_cast<std::uintptr_t>(p);
+    Module found;
+    ASSERT_TRUE(local_modules().find(at, found));
+    const Module* const lasting = local_modules().find_lasting(at);
+    ASSERT_NE(lasting, nullptr);
+    EXPECT_EQ(lasting->range, found.range);
+    EXPECT_EQ(lasting->text, found.text);
+    EXPECT_EQ(lasting->load_bias, found.load_bias);
+    EXPECT_STREQ(lasting->path, found.path);
+    EXPECT_EQ(lasting->eh_frame_hdr.address, found.eh_frame_hdr.address);
+    EXPECT_EQ(lasting->eh_segment.bytes.size(), found.eh_segment.bytes.size());
+  }
+  EXPECT_EQ(local_modules().find_lasting(module_of(reinterpret_cast<const void*>(&row_of))->range.begin), nullptr)
+      << "no code";
+  EXPECT_EQ(module_of(nullptr), nullptr);
+  EXPECT_EQ(module_of(std::make_unique<int>().get()), nullptr);
   void* const handle = ::dlopen(PLUGIN_FOLDER "/plugin_bfd.so", RTLD_NOW);
   ASSERT_NE(handle, nullptr) << ::dlerror();
   void* const inside = ::dlsym(handle, "plugin_entry_address");
-  EXPECT_TRUE(module_of(inside).empty());
+  EXPECT_EQ(module_of(inside), nullptr);
   ModuleVersion version;
   EXPECT_TRUE(find_module_version(reinterpret_cast<std::uintptr_t>(inside), version));
   EXPECT_FALSE(version.is_lasting);

@@ -25,20 +25,39 @@ class CfiBytes {
  public:
   /// `size` bytes at `at`, unchanged for as long as rows made from them are in use. Error truncated or
   /// unreadable_memory at `at`.
-  virtual Result<std::span<const std::byte>> view(Addr at, std::uint64_t size) noexcept = 0;
+  Result<std::span<const std::byte>> view(Addr at, std::uint64_t size) noexcept {
+    const std::uint64_t offset = at - in_place_.address;
+    const std::uint64_t available = in_place_.bytes.size();
+    if (offset <= available && size <= available - offset) [[likely]]
+      return in_place_.bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+    return view_elsewhere(at, size);
+  }
+  /// Those from `at` on that are at hand, empty where there are none.
+  std::span<const std::byte> in_place_from(Addr at) const noexcept {
+    const std::uint64_t offset = at - in_place_.address;
+    if (offset >= in_place_.bytes.size()) return {};
+    return in_place_.bytes.subspan(static_cast<std::size_t>(offset));
+  }
 
  protected:
+  CfiBytes() noexcept = default;
+  /// `in_place`: most of them, in host memory.
+  explicit CfiBytes(const SectionBytes& in_place) noexcept : in_place_(in_place) {}
   ~CfiBytes() = default;
+
+ private:
+  virtual Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept = 0;
+
+  SectionBytes in_place_{};
 };
 
 /// A section in host memory, viewed in place.
 class SectionView final : public CfiBytes {
  public:
-  explicit SectionView(const SectionBytes& section) noexcept : section_(section) {}
-  Result<std::span<const std::byte>> view(Addr at, std::uint64_t size) noexcept override;
+  explicit SectionView(const SectionBytes& section) noexcept : CfiBytes(section) {}
 
  private:
-  SectionBytes section_;
+  Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override;
 };
 
 /// Memory of the target: viewed in place where it is this process's own, else copied to the caller's buffer, which
@@ -47,9 +66,10 @@ class MemoryView final : public CfiBytes {
  public:
   MemoryView(const Memory& memory, MemoryWindow& window, std::span<std::byte> buffer) noexcept
       : memory_(memory), window_(window), buffer_(buffer) {}
-  Result<std::span<const std::byte>> view(Addr at, std::uint64_t size) noexcept override;
 
  private:
+  Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override;
+
   const Memory& memory_;
   MemoryWindow& window_;
   std::span<std::byte> buffer_;  // what is still free of it
@@ -61,10 +81,11 @@ struct CfiContext {
 
   const Arch& arch;
   Format format = Format::eh_frame;
-  Addr section = 0;    ///< debug_frame: address of the section's first byte, from which CIE offsets count
-  Addr load_bias = 0;  ///< debug_frame: added to addresses of code, which there are those of the file
-  Addr text_base = 0;  ///< what DW_EH_PE_textrel is relative to; 0: not known, and then it is refused
-  Addr data_base = 0;  ///< what DW_EH_PE_datarel is relative to; 0: not known, and then it is refused
+  Addr section = 0;         ///< debug_frame: address of the section's first byte, from which CIE offsets count
+  Addr load_bias = 0;       ///< debug_frame: added to addresses of code, which there are those of the file
+  Addr text_base = 0;       ///< what DW_EH_PE_textrel is relative to; 0: not known, and then it is refused
+  Addr data_base = 0;       ///< what DW_EH_PE_datarel is relative to; 0: not known, and then it is refused
+  CfiMemo* memo = nullptr;  ///< of the CIE met last, where entries stay as they are; null: none
 };
 
 /// A pointer as decoded: `value` is the pointer itself, or with `indirect` the address in memory where it is.
@@ -132,23 +153,36 @@ class FdeScan {
   Cie cie_{};  // of the previous FDE; most FDEs share a few
 };
 
-/// The rows of an FDE from first to last, computed in the caller's row. About 5 KiB, most of it for remembered states.
-class FdeRows {
+/// The call frame instructions of an FDE, which compute rows in the caller's row.
+class CfiProgram {
  public:
-  /// All must outlive this; `row` must not be changed as long as next() is called.
-  FdeRows(const Fde& fde, const CfiContext& context, FrameRow& row) noexcept;
+  /// All must outlive this; `row` must not be changed as long as next() is called. `room` is for remembered states.
+  /// `initial_size`: the room begins with the state of the same CIE, of initial_size() bytes; 0: it does not.
+  CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room,
+             std::size_t initial_size = 0) noexcept;
+  CfiProgram(const CfiProgram&) = delete;
+  CfiProgram& operator=(const CfiProgram&) = delete;
 
   /// True: `row` is the next row, FrameRow::range included; it ends where the next begins, the last one with the FDE.
   /// False: no more; `row` is undefined. Error::at is the address of the instruction; row_too_wide, too_deep (nested
   /// DW_CFA_remember_state), bad_opcode, bad_structure, bad_register, truncated.
-  Result<bool> next() noexcept;
+  Result<bool> next() noexcept { return next_behind(next_begin_); }
+  /// The same for the next row that ends behind `at`, without a stop at those before it.
+  Result<bool> next_behind(Addr at) noexcept;
+
+  /// What of the room the initial state of the CIE takes; 0: the state says more than is kept there, or next() was
+  /// never called.
+  std::size_t initial_size() const noexcept { return initial_size_; }
 
  private:
   /// States that DW_CFA_remember_state keeps, packed: a head and the rules in use. The first one is the CIE's.
   class SavedStates {
    public:
-    SavedStates() noexcept {}  // storage_ stays as it is
-    bool empty() const noexcept { return end_ == 0; }
+    /// The storage may begin with a state.
+    SavedStates(std::span<std::byte> storage, std::size_t initial_size) noexcept
+        : end_(initial_size), storage_(storage) {}
+    std::size_t size() const noexcept { return end_; }
+    void load_initial(FrameRow& row, std::int64_t& plain_offset) const noexcept { (void)load(0, row, plain_offset); }
     bool push(const FrameRow& row, std::int64_t plain_offset) noexcept;
     /// False when only the CIE's state is left, which stays.
     bool pop(FrameRow& row, std::int64_t& plain_offset) noexcept;
@@ -162,25 +196,34 @@ class FdeRows {
       std::size_t count;     // of entries behind the head
     };
 
+    Head load(std::size_t place, FrameRow& row, std::int64_t& plain_offset) const noexcept;
+
     std::size_t top_ = 0;
     std::size_t end_ = 0;
-    alignas(8) std::byte storage_[4608];
+    std::span<std::byte> storage_;
   };
 
   Status start() noexcept;
-  /// One instruction. True: the location has moved, to next_begin_.
+  void run_initial_instructions() noexcept;
+  /// One instruction. True: the location has moved, to next_begin_. Failures end the program.
   bool execute() noexcept;
   bool execute_extended(std::uint8_t op) noexcept;
   bool advance(std::uint64_t units) noexcept;
   bool set_location() noexcept;
-  void define_cfa(std::uint8_t op) noexcept;
+  void set_cfa(RegNum reg, std::int64_t offset) noexcept;
+  void set_cfa_register(RegNum reg) noexcept;
+  void set_cfa_offset(std::int64_t offset) noexcept;
   void set_rule(std::uint8_t op) noexcept;
   void toggle_sign_state(std::int64_t bits) noexcept;
-  void set(RegNum reg, RegRule rule) noexcept;
+  void set(RegNum reg, const RegRule& rule) noexcept;
   RegNum read_reg() noexcept;
   Expression block() noexcept;
   std::int64_t factored(std::uint64_t operand) const noexcept;
+  std::int64_t read_offset() noexcept { return static_cast<std::int64_t>(program_.uleb()); }
+  std::int64_t read_factored_offset() noexcept { return factored(program_.uleb()); }
+  std::int64_t read_signed_factored_offset() noexcept { return factored(static_cast<std::uint64_t>(program_.sleb())); }
   void fail(ErrorCode code, const char* what) noexcept;
+  bool has_failed() noexcept;
 
   const Fde& fde_;
   const CfiContext& context_;
@@ -193,6 +236,16 @@ class FdeRows {
   bool failed_ = false;
   Error error_{};
   SavedStates saved_;
+  std::size_t initial_size_ = 0;
+};
+
+/// The same with as much room for states as any FDE gets: about 5 KiB.
+class FdeRows : public CfiProgram {
+ public:
+  FdeRows(const Fde& fde, const CfiContext& context, FrameRow& row) noexcept : CfiProgram(fde, context, row, room_) {}
+
+ private:
+  alignas(8) std::byte room_[4608];  // stays as it is
 };
 
 /// The row that holds at `at`, which must be in the FDE's range; CodeAddress::lookup() of a frame's address. Everything

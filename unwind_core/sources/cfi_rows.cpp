@@ -1,10 +1,10 @@
 // Call frame instructions (DWARF 5, 6.4.2) -> rows.
 #include <algorithm>
-#include <limits>
+#include <array>
 
 #include "unwind_core/dwarf_constants_p.h"
 #include "unwind_core/dwarf_literal_p.h"
-#include "unwind_core/sources/cfi.h"
+#include "unwind_core/sources/cfi_memo.h"
 
 namespace jitunwind {
 namespace {
@@ -70,121 +70,171 @@ RegRule value_rule(Expression expression, bool big_endian) noexcept {
 
 // SavedStates
 
-bool FdeRows::SavedStates::push(const FrameRow& row, std::int64_t plain_offset) noexcept {
+bool CfiProgram::SavedStates::push(const FrameRow& row, std::int64_t plain_offset) noexcept {
   const auto rules = row.entries();
   const Head head{row.cfa, plain_offset, top_, rules.size()};
-  if (sizeof head + rules.size_bytes() > sizeof storage_ - end_) return false;
+  if (sizeof head + rules.size_bytes() > storage_.size() - end_) return false;
   top_ = end_;
-  std::memcpy(storage_ + end_, &head, sizeof head);
+  std::memcpy(storage_.data() + end_, &head, sizeof head);
   end_ += sizeof head;
-  if (!rules.empty()) std::memcpy(storage_ + end_, rules.data(), rules.size_bytes());
+  if (!rules.empty()) std::memcpy(storage_.data() + end_, rules.data(), rules.size_bytes());
   end_ += rules.size_bytes();
   return true;
 }
 
-bool FdeRows::SavedStates::pop(FrameRow& row, std::int64_t& plain_offset) noexcept {
-  if (top_ == 0) return false;
+CfiProgram::SavedStates::Head CfiProgram::SavedStates::load(std::size_t place, FrameRow& row,
+                                                            std::int64_t& plain_offset) const noexcept {
   Head head;
-  std::memcpy(&head, storage_ + top_, sizeof head);
+  std::memcpy(&head, storage_.data() + place, sizeof head);
   row.cfa = head.cfa;
   plain_offset = head.plain_offset;
-  row.clear_rules();
-  for (std::size_t i = 0; i < head.count; ++i) {
-    FrameRow::Entry entry;
-    std::memcpy(&entry, storage_ + top_ + sizeof head + i * sizeof entry, sizeof entry);
-    (void)row.set(entry.reg, entry.rule);  // they fitted before
-  }
+  row.set_rules(storage_.data() + place + sizeof head, head.count);  // they fitted before
+  return head;
+}
+
+bool CfiProgram::SavedStates::pop(FrameRow& row, std::int64_t& plain_offset) noexcept {
+  if (top_ == 0) return false;
+  const Head head = load(top_, row, plain_offset);
   end_ = top_;
   top_ = head.previous;
   return true;
 }
 
-RegRule FdeRows::SavedStates::initial_rule(RegNum reg) const noexcept {
-  if (empty()) return {};
+RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
+  if (size() == 0) return {};
   Head head;
-  std::memcpy(&head, storage_, sizeof head);
+  std::memcpy(&head, storage_.data(), sizeof head);
   for (std::size_t i = 0; i < head.count; ++i) {
     FrameRow::Entry entry;
-    std::memcpy(&entry, storage_ + sizeof head + i * sizeof entry, sizeof entry);
+    std::memcpy(&entry, storage_.data() + sizeof head + i * sizeof entry, sizeof entry);
     if (entry.reg == reg) return entry.rule;
   }
   return {};
 }
 
-// FdeRows
+// CfiProgram
 
-FdeRows::FdeRows(const Fde& fde, const CfiContext& context, FrameRow& row) noexcept
+CfiProgram::CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room,
+                       std::size_t initial_size) noexcept
     : fde_(fde),
       context_(context),
       row_(row),
       program_(fde.cie.instructions.bytes, context.arch.big_endian, fde.cie.instructions.address),
-      next_begin_(fde.range.begin) {}
+      next_begin_(fde.range.begin),
+      saved_(room, initial_size) {}
 
-/// The initial instructions of the CIE; they belong to no location.
-Status FdeRows::start() noexcept {
+// What nearly every instruction does, inline.
+
+/// operand * data_alignment_factor, modulo 2^64.
+[[gnu::always_inline]] inline std::int64_t CfiProgram::factored(std::uint64_t operand) const noexcept {
+  return static_cast<std::int64_t>(operand * static_cast<std::uint64_t>(fde_.cie.data_alignment));
+}
+
+[[gnu::always_inline]] inline bool CfiProgram::advance(std::uint64_t units) noexcept {
+  const Addr from = next_begin_;
+  std::uint64_t distance = 0;
+  if (__builtin_mul_overflow(units, fde_.cie.code_alignment, &distance) ||
+      __builtin_add_overflow(from, distance, &next_begin_)) {
+    next_begin_ = from;
+    fail(ErrorCode::bad_structure, "location behind the end of the address space");
+    return false;
+  }
+  return distance != 0;
+}
+
+[[gnu::always_inline]] inline void CfiProgram::set_cfa_offset(std::int64_t offset) noexcept {
+  if (row_.cfa.kind != CfaRule::Kind::offset)
+    return fail(ErrorCode::bad_structure, "offset of a CFA that is not register and offset");
+  row_.cfa.offset = plain_offset_ = offset;
+}
+
+[[gnu::always_inline]] inline void CfiProgram::set(RegNum reg, const RegRule& rule) noexcept {
+  const bool is_unsigned = reg == context_.arch.sign_state && rule == RegRule::constant(0);
+  if (!row_.set(reg, is_unsigned ? RegRule() : rule)) fail(ErrorCode::row_too_wide, "more rules than a row holds");
+}
+
+Status CfiProgram::start() noexcept {
   started_ = true;
-  row_.cfa = {};
-  row_.clear_rules();
   row_.args_size = 0;
   row_.ra = fde_.cie.return_address;
   row_.signal_frame = fde_.cie.signal_frame;
-  while (!failed_ && !program_.at_end()) {
-    if (execute()) fail(ErrorCode::bad_structure, "initial instructions of a CIE move the location");
-  }
-  if (!failed_ && !saved_.push(row_, plain_offset_)) fail(ErrorCode::too_deep, "initial state of a CIE");
-  program_ = ByteReader(fde_.instructions.bytes, context_.arch.big_endian, fde_.instructions.address);
+  if (saved_.size() == 0)
+    run_initial_instructions();
+  else
+    saved_.load_initial(row_, plain_offset_);
   if (failed_) return error_;
+  if (row_.args_size == 0) initial_size_ = saved_.size();
+  program_ = ByteReader(fde_.instructions.bytes, context_.arch.big_endian, fde_.instructions.address);
   return Done{};
 }
 
-Result<bool> FdeRows::next() noexcept {
+/// Of the CIE; they belong to no location.
+void CfiProgram::run_initial_instructions() noexcept {
+  row_.cfa = {};
+  row_.clear_rules();
+  while (!program_.at_end()) {
+    if (execute()) fail(ErrorCode::bad_structure, "initial instructions of a CIE move the location");
+  }
+  if (!has_failed() && !saved_.push(row_, plain_offset_)) fail(ErrorCode::too_deep, "initial state of a CIE");
+}
+
+Result<bool> CfiProgram::next_behind(Addr at) noexcept {
   if (!started_) {
     if (const Status begun = start(); !begun) return begun.error();
   }
   if (failed_) return error_;
   if (next_begin_ >= fde_.range.end) return false;
-  row_.range = {next_begin_, fde_.range.end};
+  Addr begin = next_begin_;
+  const Addr end = fde_.range.end;
   while (!program_.at_end()) {
-    const bool moved = execute();
-    if (failed_) return error_;
-    if (!moved) continue;
-    row_.range.end = std::min(next_begin_, fde_.range.end);
-    return true;
+    if (!execute()) continue;
+    if (next_begin_ > at || next_begin_ >= end) {
+      row_.range = {begin, std::min(next_begin_, end)};
+      return true;
+    }
+    begin = next_begin_;
   }
-  next_begin_ = fde_.range.end;
+  if (has_failed()) return error_;
+  next_begin_ = end;
+  row_.range = {begin, end};
   return true;
 }
 
-void FdeRows::fail(ErrorCode code, const char* what) noexcept {
+void CfiProgram::fail(ErrorCode code, const char* what) noexcept {
   if (failed_) return;
   failed_ = true;
   error_ = {code, instruction_at_, what};
+  program_.fail(code);
 }
 
-bool FdeRows::execute() noexcept {
+/// At the end of a program.
+bool CfiProgram::has_failed() noexcept {
+  if (!program_.ok()) fail(program_.error("").code, "operand of a call frame instruction");
+  return failed_;
+}
+
+/// What functions of compilers consist of is here, everything else apart.
+[[gnu::always_inline]] inline bool CfiProgram::execute() noexcept {
   instruction_at_ = program_.address();
   const std::uint8_t op = program_.u8();
   const std::uint8_t operand = op & 0x3fu;
-  bool moved = false;
   switch (op & 0xc0u) {
     case cfa_advance_loc:
-      moved = advance(operand);
-      break;
+      return advance(operand);
     case cfa_offset:
-      set(operand, RegRule::at_cfa(factored(program_.uleb())));
-      break;
+      set(operand, RegRule::at_cfa(read_factored_offset()));
+      return false;
     case cfa_restore:
       set(operand, saved_.initial_rule(operand));
-      break;
+      return false;
     default:
-      moved = execute_extended(op);
-      break;
+      if (op != cfa_def_cfa_offset) return execute_extended(op);
+      set_cfa_offset(read_offset());
+      return false;
   }
-  if (!program_.ok()) fail(program_.error("").code, "operand of a call frame instruction");
-  return moved && !failed_;
 }
 
-bool FdeRows::execute_extended(std::uint8_t op) noexcept {
+bool CfiProgram::execute_extended(std::uint8_t op) noexcept {
   switch (op) {
     case cfa_nop:
       return false;
@@ -198,16 +248,27 @@ bool FdeRows::execute_extended(std::uint8_t op) noexcept {
       return advance(program_.u32());
     case cfa_mips_advance_loc8:
       return advance(program_.u64());
-    case cfa_def_cfa:
-    case cfa_def_cfa_sf:
-    case cfa_def_cfa_register:
-    case cfa_def_cfa_offset:
     case cfa_def_cfa_offset_sf:
+      set_cfa_offset(read_signed_factored_offset());
+      return false;
+    case cfa_def_cfa_register:
+      set_cfa_register(read_reg());
+      return false;
+    case cfa_def_cfa: {
+      const RegNum reg = read_reg();
+      set_cfa(reg, read_offset());
+      return false;
+    }
+    case cfa_def_cfa_sf: {
+      const RegNum reg = read_reg();
+      set_cfa(reg, read_signed_factored_offset());
+      return false;
+    }
     case cfa_def_cfa_expression:
-      define_cfa(op);
+      row_.cfa = cfa_rule(block(), context_.arch.big_endian);
       return false;
     case cfa_remember_state:
-      if (saved_.empty()) fail(ErrorCode::bad_structure, "initial instructions of a CIE remember a state");
+      if (saved_.size() == 0) fail(ErrorCode::bad_structure, "initial instructions of a CIE remember a state");
       if (!saved_.push(row_, plain_offset_)) fail(ErrorCode::too_deep, "too many remembered states");
       return false;
     case cfa_restore_state:
@@ -232,18 +293,7 @@ bool FdeRows::execute_extended(std::uint8_t op) noexcept {
   }
 }
 
-bool FdeRows::advance(std::uint64_t units) noexcept {
-  const std::uint64_t unit = fde_.cie.code_alignment;
-  const Addr from = next_begin_;
-  if (unit != 0 && units > (std::numeric_limits<Addr>::max() - from) / unit) {
-    fail(ErrorCode::bad_structure, "location behind the end of the address space");
-    return false;
-  }
-  next_begin_ = from + units * unit;
-  return next_begin_ != from;
-}
-
-bool FdeRows::set_location() noexcept {
+bool CfiProgram::set_location() noexcept {
   const Addr from = next_begin_;
   const EncodedPointer to = read_encoded(program_, fde_.cie.pointer_encoding, context_, fde_.range.begin);
   if (!program_.ok()) return false;
@@ -255,30 +305,22 @@ bool FdeRows::set_location() noexcept {
   return next_begin_ != from;
 }
 
-/// The instructions that set one half of a CFA need the other (DWARF 5, 6.4.2.2). A register behind an expression takes
-/// the offset from before it, as in libgcc: hand-written code of libgcrypt.so.20 of Debian 12 realigns its stack, says
-/// the CFA as an expression, and goes back to rsp so. An offset behind an expression is refused.
-void FdeRows::define_cfa(std::uint8_t op) noexcept {
-  CfaRule& cfa = row_.cfa;
-  if (op == cfa_def_cfa_expression) {
-    cfa = cfa_rule(block(), context_.arch.big_endian);
-    return;
-  }
-  if (op == cfa_def_cfa || op == cfa_def_cfa_sf || op == cfa_def_cfa_register) {
-    if (op == cfa_def_cfa_register && cfa.kind == CfaRule::Kind::none)
-      return fail(ErrorCode::bad_structure, "register of a CFA that was never defined");
-    cfa = CfaRule::at(read_reg(), plain_offset_);
-  } else if (cfa.kind != CfaRule::Kind::offset) {
-    return fail(ErrorCode::bad_structure, "offset of a CFA that is not register and offset");
-  }
-  if (op == cfa_def_cfa_sf || op == cfa_def_cfa_offset_sf)
-    cfa.offset = factored(static_cast<std::uint64_t>(program_.sleb()));
-  else if (op != cfa_def_cfa_register)
-    cfa.offset = static_cast<std::int64_t>(program_.uleb());
-  plain_offset_ = cfa.offset;
+void CfiProgram::set_cfa(RegNum reg, std::int64_t offset) noexcept {
+  row_.cfa = CfaRule::at(reg, offset);
+  plain_offset_ = offset;
 }
 
-void FdeRows::set_rule(std::uint8_t op) noexcept {
+// The instructions that set one half of a CFA need the other (DWARF 5, 6.4.2.2).
+
+/// Behind an expression the register takes the offset from before it, as in libgcc: hand-written code of
+/// libgcrypt.so.20 of Debian 12 realigns its stack, says the CFA as an expression, and goes back to rsp so.
+void CfiProgram::set_cfa_register(RegNum reg) noexcept {
+  if (row_.cfa.kind == CfaRule::Kind::none)
+    return fail(ErrorCode::bad_structure, "register of a CFA that was never defined");
+  row_.cfa = CfaRule::at(reg, plain_offset_);
+}
+
+void CfiProgram::set_rule(std::uint8_t op) noexcept {
   const bool big_endian = context_.arch.big_endian;
   const auto is_rule = [](std::uint8_t o) {
     return (o >= cfa_offset_extended && o <= cfa_register) || o == cfa_expression || o == cfa_offset_extended_sf ||
@@ -286,18 +328,17 @@ void FdeRows::set_rule(std::uint8_t op) noexcept {
   };
   if (!is_rule(op)) return fail(ErrorCode::bad_opcode, "unknown call frame instruction");
   const RegNum reg = read_reg();
-  const auto signed_operand = [this] { return static_cast<std::uint64_t>(program_.sleb()); };
   switch (op) {
     case cfa_offset_extended:
-      return set(reg, RegRule::at_cfa(factored(program_.uleb())));
+      return set(reg, RegRule::at_cfa(read_factored_offset()));
     case cfa_offset_extended_sf:
-      return set(reg, RegRule::at_cfa(factored(signed_operand())));
+      return set(reg, RegRule::at_cfa(read_signed_factored_offset()));
     case cfa_gnu_negative_offset_extended:  // obsolete: offset counted the other way
       return set(reg, RegRule::at_cfa(factored(0 - program_.uleb())));
     case cfa_val_offset:
-      return set(reg, RegRule::is_cfa(factored(program_.uleb())));
+      return set(reg, RegRule::is_cfa(read_factored_offset()));
     case cfa_val_offset_sf:
-      return set(reg, RegRule::is_cfa(factored(signed_operand())));
+      return set(reg, RegRule::is_cfa(read_signed_factored_offset()));
     case cfa_restore_extended:
       return set(reg, saved_.initial_rule(reg));
     case cfa_undefined:
@@ -315,7 +356,7 @@ void FdeRows::set_rule(std::uint8_t op) noexcept {
 
 /// DWARF for the Arm 64-bit Architecture, 4.4: RA_SIGN_STATE starts as 0, bit 0 says signed, bit 1 with the pc. State 0
 /// is left out of the row, so that rows before and behind a signed stretch are equal.
-void FdeRows::toggle_sign_state(std::int64_t bits) noexcept {
+void CfiProgram::toggle_sign_state(std::int64_t bits) noexcept {
   const RegNum reg = context_.arch.sign_state;
   if (reg == k_no_reg) return fail(ErrorCode::bad_opcode, "return addresses are not signed on this CPU");
   const RegRule old = row_.rule(reg);
@@ -324,37 +365,58 @@ void FdeRows::toggle_sign_state(std::int64_t bits) noexcept {
   set(reg, RegRule::constant(old.offset ^ bits));
 }
 
-void FdeRows::set(RegNum reg, RegRule rule) noexcept {
-  if (failed_ || !program_.ok()) return;
-  if (reg == context_.arch.sign_state && rule == RegRule::constant(0)) rule = {};
-  if (!row_.set(reg, rule)) fail(ErrorCode::row_too_wide, "more rules than a row holds");
-}
-
-RegNum FdeRows::read_reg() noexcept {
+RegNum CfiProgram::read_reg() noexcept {
   const std::uint64_t number = program_.uleb();
   if (number < k_no_reg) return static_cast<RegNum>(number);
   fail(ErrorCode::bad_register, "register number of a call frame instruction");
   return k_no_reg;
 }
 
-Expression FdeRows::block() noexcept {
+Expression CfiProgram::block() noexcept {
   const std::uint64_t size = program_.uleb();
   return program_.bytes(size);
 }
 
-/// operand * data_alignment_factor, modulo 2^64.
-std::int64_t FdeRows::factored(std::uint64_t operand) const noexcept {
-  return static_cast<std::int64_t>(operand * static_cast<std::uint64_t>(fde_.cie.data_alignment));
+namespace {
+
+Status row_of(CfiProgram& program, Addr at, const FrameRow& row) noexcept {
+  const Result<bool> found = program.next_behind(at);
+  if (!found) return found.error();
+  if (!*found || !row.range.contains(at)) return Error{ErrorCode::no_info, at, "address outside of the FDE"};
+  return Done{};
 }
 
+/// Behind the state that the CIE leads to, which is computed once.
+Status row_by_memo(CfiMemo& memo, const CfiContext& context, Addr at, FrameRow& out) noexcept {
+  CfiProgram program(memo.fde, context, out, memo.room.bytes, memo.initial_size);
+  const Status row = row_of(program, at, out);
+  memo.initial_size = program.initial_size();
+  return row;
+}
+
+[[gnu::noinline]] Status row_with_few_states(const Fde& fde, const CfiContext& context, Addr at,
+                                             FrameRow& out) noexcept {
+  CfiMemo::Room room;
+  CfiProgram program(fde, context, out, room.bytes);
+  return row_of(program, at, out);
+}
+
+[[gnu::noinline]] Status row_with_many_states(const Fde& fde, const CfiContext& context, Addr at,
+                                              FrameRow& out) noexcept {
+  FdeRows program(fde, context, out);
+  return row_of(program, at, out);
+}
+
+}  // namespace
+
+/// First with little room for states, which is enough for nearly all: pages of a stack that were never touched cost
+/// more than rows.
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {
-  FdeRows rows(fde, context, out);
-  for (;;) {
-    const Result<bool> more = rows.next();
-    if (!more) return more.error();
-    if (!*more) return Error{ErrorCode::no_info, at, "address outside of the FDE"};
-    if (out.range.contains(at)) return Done{};
-  }
+  CfiMemo* const memo = context.memo;
+  const bool is_of_memo = memo && &memo->fde == &fde && memo->has_cie;
+  const Status row = is_of_memo ? row_by_memo(*memo, context, at, out) : row_with_few_states(fde, context, at, out);
+  if (row || row.error().code != ErrorCode::too_deep) return row;
+  return row_with_many_states(fde, context, at, out);
 }
 
 Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {

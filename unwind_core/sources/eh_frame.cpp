@@ -1,4 +1,5 @@
 // .eh_frame of a module: by binary search through .eh_frame_hdr, or by reading all of it where there is no table.
+#include "unwind_core/sources/cfi_memo.h"
 #include "unwind_core/sources/fde_source_p.h"
 #include "unwind_core/sources/fde_table.h"
 #include "unwind_core/sources/sources.h"
@@ -11,22 +12,18 @@ namespace {
 class ModuleBytes final : public CfiBytes {
  public:
   ModuleBytes(const Module& module, const Memory& memory, MemoryWindow& window) noexcept
-      : segment_(module.eh_segment),
-        hdr_(module.eh_frame_hdr),
-        eh_frame_(module.eh_frame),
-        memory_(memory, window, {}) {}
-
-  Result<std::span<const std::byte>> view(Addr at, std::uint64_t size) noexcept override {
-    for (SectionView* section : {&segment_, &hdr_, &eh_frame_})
-      if (auto seen = section->view(at, size)) return seen;
-    return memory_.view(at, size);
-  }
+      : CfiBytes(module.eh_segment), module_(module), memory_(memory), window_(window) {}
 
  private:
-  SectionView segment_;
-  SectionView hdr_;
-  SectionView eh_frame_;
-  MemoryView memory_;
+  Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override {
+    for (const SectionBytes* section : {&module_.eh_frame_hdr, &module_.eh_frame})
+      if (auto seen = SectionView(*section).view(at, size)) return seen;
+    return MemoryView(memory_, window_, {}).view(at, size);
+  }
+
+  const Module& module_;
+  const Memory& memory_;
+  MemoryWindow& window_;
 };
 
 /// From `at` to the end of the bytes it lies in; empty when it lies in none of them.
@@ -46,12 +43,17 @@ class EhFrameSource final : public FdeSource {
   Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept override {
     const Module* module = lookup.module();
     if (!module) return false;
+    CfiMemo* const memo = lookup.memo && lookup.memo->module == module ? lookup.memo : nullptr;
+    if (memo && memo->table_of == module) return find_by_table(lookup, *module, memo->table, context, out);
     const Addr pc = lookup.at.lookup();
     Addr eh_frame = 0;
     if (!module->eh_frame_hdr.empty()) {
       const auto hdr = parse_eh_frame_hdr(module->eh_frame_hdr, lookup.space.arch);
       if (!hdr) return hdr.error();
-      if (hdr->table.count != 0) return find_by_table(lookup, *module, hdr->table, context, out);
+      if (hdr->table.count != 0) {
+        if (memo) memo->table_of = module, memo->table = hdr->table;
+        return find_by_table(lookup, *module, hdr->table, context, out);
+      }
       eh_frame = hdr->eh_frame;
     }
     if (rest_of_bytes(*module, eh_frame).empty()) {
@@ -70,6 +72,8 @@ class EhFrameSource final : public FdeSource {
     if (!search(table, pc, context.arch.big_endian,
                 hdr.bytes.subspan(static_cast<std::size_t>(table.address - hdr.address)), found))
       return false;
+    // What stays loaded stays as it is.
+    if (lookup.memo && lookup.memo->module == &module) context.memo = lookup.memo;
     ModuleBytes bytes(module, lookup.space.memory, lookup.window);
     return read_fde_for(pc, bytes, context, found.fde, out);
   }

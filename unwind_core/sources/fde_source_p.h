@@ -16,6 +16,7 @@ class FdeSource : public RowSource {
  private:
   /// The FDE whose range holds lookup.at.lookup(), and how to read its instructions.
   virtual Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept = 0;
+  Found find_row_by(Fde& fde, Lookup& lookup, FrameRow& out) const noexcept;
 
   RowOrigin origin_;
 };

@@ -1,5 +1,6 @@
 #include "unwind_core/sources/fde_table.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -64,6 +65,26 @@ bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> 
   return true;
 }
 
+/// What every linker makes: version 1, .eh_frame relative to its place, a count of 4 bytes, an ordinary table behind
+/// it.
+bool parse_ordinary(const SectionBytes& hdr, std::uint64_t size, const Arch& arch, EhFrameHdr& out) noexcept {
+  constexpr std::array k_head{std::uint8_t{1}, std::uint8_t{pe_pcrel | pe_sdata4}, std::uint8_t{pe_udata4},
+                              std::uint8_t{pe_datarel | pe_sdata4}};
+  struct {
+    std::array<std::uint8_t, 4> head;
+    std::int32_t eh_frame;
+    std::uint32_t count;
+  } begin;
+  if (arch.word_size != 8 || arch.big_endian != (std::endian::native == std::endian::big)) return false;
+  if (hdr.address == 0 || hdr.bytes.size() < sizeof begin || size < sizeof begin) return false;
+  std::memcpy(&begin, hdr.bytes.data(), sizeof begin);
+  if (begin.head != k_head || begin.eh_frame == 0 || begin.count > (size - sizeof begin) / 8) return false;
+  out.eh_frame = hdr.address + 4 + static_cast<Addr>(std::int64_t{begin.eh_frame});
+  out.table = {
+      .address = hdr.address + sizeof begin, .count = begin.count, .start_base = hdr.address, .fde_base = hdr.address};
+  return true;
+}
+
 /// Sets what the encoding says of the table. False when its pairs have no fixed size or an unusual base.
 bool set_encoding(FdeTable& table, std::uint8_t encoding, Addr hdr, const Arch& arch) noexcept {
   switch (encoding & pe_format_mask) {
@@ -123,6 +144,8 @@ Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch)
 }
 
 Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, std::uint64_t size, const Arch& arch) noexcept {
+  EhFrameHdr parsed;
+  if (parse_ordinary(hdr, size, arch, parsed)) return parsed;
   const CfiContext context{.arch = arch, .data_base = hdr.address};
   ByteReader reader(hdr.bytes, arch.big_endian, hdr.address);
   const std::uint8_t version = reader.u8();
@@ -137,7 +160,6 @@ Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, std::uint64_t siz
   if (eh_frame.indirect || count.indirect)
     return Error{ErrorCode::bad_encoding, hdr.address, "indirect field of .eh_frame_hdr"};
 
-  EhFrameHdr parsed;
   parsed.eh_frame = eh_frame.value;
   FdeTable& table = parsed.table;
   table.address = reader.address();

@@ -1,0 +1,27 @@
+// A loaded ELF object as the dynamic linker tells of it, and what its program headers say.
+#pragma once
+
+#include <link.h>
+
+#include <span>
+
+#include "unwind_core/module.h"
+
+namespace jitunwind {
+
+struct LoadedObject {
+  Addr bias = 0;
+  const char* name = "";
+  std::span<const ElfW(Phdr)> headers{};
+};
+
+/// The bytes of this process in `range`.
+SectionBytes bytes_of(AddrRange range) noexcept;
+
+/// The loader calls the main program "".
+const char* path_of(const char* name) noexcept;
+
+/// False when none of the segments covers `at`.
+bool describe(const LoadedObject& object, Addr at, Module& out) noexcept;
+
+}  // namespace jitunwind
