@@ -162,6 +162,25 @@ def case_damaged(d):
         check_stack(d)
 
 
+def case_damaged_core(d):
+    """What can be shown is; nothing is shown that is not there; one message."""
+    damage = os.environ['DAMAGE']
+    text = d.backtrace()
+    messages = {'end': 1, 'ring': 1, 'middle': 1}
+    expect('messages', text.count(b'jitunwind: '), messages.get(damage, 0))
+    if damage in ('end', 'ring'):
+        check_stack(d)
+        return
+    found = d.names()
+    if damage == 'name':
+        expect('stack', found[:5], ['stop_here', 'jit_inner', 'middle', None, 'jitunwind_marked_call'])
+        expect('end of the stack', found[-1], 'main')
+        return
+    known = 3 if damage == 'middle' else 2  # without regions the inner function has a name only
+    expect('stack', found[:known], ['stop_here', 'jit_inner', 'middle'][:known])
+    expect('the outer function', 'jit_outer' in found, False)
+
+
 def case_fork(d):
     d.follow_child()
     start(d, 'stop_here')
