@@ -16,7 +16,7 @@ inline constexpr const char* k_libgcc = "libgcc " JITUNWIND_GCC_VERSION;
 inline constexpr const char* k_nongnu = "nongnu 1.6.2";
 inline constexpr const char* k_llvm = "LLVM 19";
 inline constexpr const char* k_limit = "limit";
-inline constexpr const char* k_debugger = "GDB";
+inline constexpr const char* k_debugger = "debugger";
 inline constexpr const char* k_lljit = "LLJIT";
 
 std::vector<TableOptions> tables();

@@ -7,19 +7,19 @@
 
 namespace jitunwind {
 
-/// So many stops whatever they take, and more while they take no more than a fifth of the time, and what was saved up
-/// of both. When that is spent, one change still goes at once where there was none for a while: rest().
+/// So many stops, and more while they take no more than a fifth of the time, and what was saved up of both; fewer where
+/// they take seconds. When that is spent, one change still goes at once where there was none for a while: rest().
 class StopBudget {
  public:
   using Clock = std::chrono::steady_clock;
 
   bool is_spent() noexcept {
     refill();
-    return time_ <= Clock::duration(0) && stops_ < k_between_stops;
+    return time_ <= -k_most_debt || (time_ <= Clock::duration(0) && stops_ < k_between_stops);
   }
   /// After a change that stopped the process.
   void spend(Clock::duration time, unsigned stops) noexcept {
-    time_ = std::max(time_ - time, -k_most_time);
+    time_ = std::max(time_ - time, -2 * k_most_debt);
     stops_ = std::max(stops_ - stops * k_between_stops, Clock::duration(0));
     rest_ = std::clamp(time, k_least_rest, k_most_rest);
     rested_at_ = Clock::now() + rest_;
@@ -34,6 +34,7 @@ class StopBudget {
 
  private:
   static constexpr Clock::duration k_most_time = std::chrono::milliseconds(400);
+  static constexpr Clock::duration k_most_debt = std::chrono::seconds(1);
   static constexpr Clock::duration k_between_stops = std::chrono::milliseconds(15);
   static constexpr Clock::duration k_most_stops = 100 * k_between_stops;
   static constexpr Clock::duration k_least_rest = std::chrono::milliseconds(30);

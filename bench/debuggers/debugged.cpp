@@ -1,5 +1,5 @@
 // What is debugged: registers COUNT procedures one by one, calls some, cancels all. bench_debugged COUNT FILE: writes
-// seconds to the file, "register 0.01", "cancel 0.01". Its stops are for in_gdb.py.
+// seconds to the file, "register 0.01", "cancel 0.01". Its stops are for in_debugger.py.
 #include <unistd.h>
 
 #include <algorithm>

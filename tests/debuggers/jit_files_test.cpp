@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "adapters/gdb_jit/gdb_jit.h"
+#include "adapters/gdb_jit/stop_budget_p.h"
 #include "tests/debuggers/read_files.h"
 
 namespace {
@@ -174,6 +175,26 @@ TEST_F(JitFiles, ThreadsRegisterWhileItComesAndGoes) {
   for (std::thread& thread : threads) thread.join();
   ASSERT_TRUE(attach_gdb());
   EXPECT_EQ(debugger_reads(), Symbols());
+}
+
+/// A debugger that takes a second for each stop must not have a hundred of them.
+TEST(StopBudgets, EndAfterSomeSecondsWhateverIsLeftOfTheStops) {
+  StopBudget budget;
+  EXPECT_FALSE(budget.is_spent());
+  budget.spend(std::chrono::seconds(1), 2);
+  EXPECT_FALSE(budget.is_spent());
+  budget.spend(std::chrono::seconds(1), 2);
+  EXPECT_TRUE(budget.is_spent());
+  budget.restore();
+  EXPECT_FALSE(budget.is_spent());
+}
+
+TEST(StopBudgets, AreStopsAndTime) {
+  StopBudget budget;
+  budget.spend(std::chrono::milliseconds(500), 10);
+  EXPECT_FALSE(budget.is_spent()) << "there are stops";
+  budget.spend(std::chrono::milliseconds(0), 100);
+  EXPECT_TRUE(budget.is_spent());
 }
 
 }  // namespace
