@@ -67,6 +67,7 @@ const LocalSpace& published_or_built() noexcept {
 /// What can be known of this thread's stack need not wait for its first walk, either.
 [[gnu::constructor]] void publish_at_load() {
   (void)local_space();
+  row_table.touch();
   expect_walk_from(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
 }
 

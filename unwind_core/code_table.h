@@ -25,8 +25,9 @@ struct CodeQuestion {
   std::uint64_t version = 0;  ///< as it was before the answer was looked for; 0 finds and keeps nothing
 };
 
-/// 8192 answers or more, two places for each address, in memory that is touched where it is used. Thread-safe,
-/// signal-safe, nobody waits: see SequencedEntry, whose rules hold for answers. Constant-initialised.
+/// 8192 answers or more, two places for each address, in memory that is touched where it is used: two pages, until they
+/// are crowded; what was kept then is forgotten. Thread-safe, signal-safe, nobody waits: see SequencedEntry, whose
+/// rules hold for answers. Constant-initialised.
 template <class A>
 class CodeTable {
  public:
@@ -48,7 +49,18 @@ class CodeTable {
     // The same address again, or the place that was written less often.
     const bool second = set[0].first_word_of_key() != question.at &&
                         (set[1].first_word_of_key() == question.at || set[1].times_kept() < set[0].times_kept());
-    set[second ? 1 : 0].keep(question, answer);
+    Entry& entry = set[second ? 1 : 0];
+    const bool displaces = entry.times_kept() != 0 && entry.first_word_of_key() != question.at;
+    if (displaces && displaced_.fetch_add(1, std::memory_order_relaxed) == k_crowded)
+      more_bits_.store(k_set_bits - k_first_set_bits, std::memory_order_relaxed);
+    entry.keep(question, answer);
+  }
+
+  /// Has the pages of a small table, lest the first walk is the first to touch them: 2 us each on a virtual machine.
+  void touch() noexcept {
+    for (std::size_t place = 0; place < std::size_t{1} << k_first_set_bits; place += 4096 / sizeof(Set))
+      sets_[place][0].touch();
+    more_bits_.fetch_or(0, std::memory_order_relaxed);
   }
 
   /// Makes room for `size` answers or more; what is in the table when it grows is forgotten. It never shrinks. False:
@@ -74,6 +86,9 @@ class CodeTable {
 
  private:
   static constexpr unsigned k_set_bits = 12;
+  static constexpr unsigned k_first_set_bits = 6;
+  /// So many answers took another one's place; then all of the table is used.
+  static constexpr std::uint32_t k_crowded = 32;
   struct alignas(64) Entry : SequencedEntry<Question, Answer> {};
   static_assert(sizeof(Entry) == 64, "a cache line");
   using Set = std::array<Entry, 2>;
@@ -87,11 +102,14 @@ class CodeTable {
   template <class Table>
   static auto& set_of(Table& table, Addr at) noexcept {
     Grown* const grown = table.grown_.load(std::memory_order_acquire);
-    return grown ? (*grown)[code_table_place(at, grown->set_bits)] : table.sets_[code_table_place(at, k_set_bits)];
+    const unsigned bits = k_first_set_bits + table.more_bits_.load(std::memory_order_relaxed);
+    return grown ? (*grown)[code_table_place(at, grown->set_bits)] : table.sets_[code_table_place(at, bits)];
   }
 
+  alignas(4096) std::array<Set, std::size_t{1} << k_set_bits> sets_{};
   std::atomic<Grown*> grown_{nullptr};
-  std::array<Set, std::size_t{1} << k_set_bits> sets_{};
+  std::atomic<std::uint32_t> more_bits_{0};  // once it is crowded
+  std::atomic<std::uint32_t> displaced_{0};
   static_assert(sizeof(Set) / sizeof(Entry) << k_set_bits == k_size);
 };
 

@@ -39,6 +39,9 @@ class SequencedEntry {
     sequence_.store(sequence + 2, std::memory_order_release);
   }
 
+  /// Writes what is there.
+  void touch() noexcept { sequence_.fetch_or(0, std::memory_order_relaxed); }
+
   // What to overwrite is chosen by these, which may be out of date at once.
   std::uint64_t first_word_of_key() const noexcept { return key_[0].load(std::memory_order_relaxed); }
   std::uint64_t times_kept() const noexcept { return sequence_.load(std::memory_order_relaxed) / 2; }

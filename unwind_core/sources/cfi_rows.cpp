@@ -414,9 +414,9 @@ Status row_by_memo(CfiMemo& memo, const CfiContext& context, Addr at, FrameRow& 
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {
   CfiMemo* const memo = context.memo;
   const bool is_of_memo = memo && &memo->fde == &fde && memo->has_cie;
-  const Status row = is_of_memo ? row_by_memo(*memo, context, at, out) : row_with_few_states(fde, context, at, out);
-  if (row || row.error().code != ErrorCode::too_deep) return row;
-  return row_with_many_states(fde, context, at, out);
+  Status row = is_of_memo ? row_by_memo(*memo, context, at, out) : row_with_few_states(fde, context, at, out);
+  if (!row && row.error().code == ErrorCode::too_deep) row = row_with_many_states(fde, context, at, out);
+  return row;
 }
 
 Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {

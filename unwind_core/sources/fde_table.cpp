@@ -25,43 +25,44 @@ bool search_pairs(const FdeTable& table, Addr pc, FoundFde& out, bool& readable,
     if (table.self_relative) value += table.address + offset;
     return value + (which == 0 ? table.start_base : table.fde_base);
   };
-  // [low, high): pairs that may be the last one with start <= pc
-  std::uint64_t low = 0;
-  std::uint64_t high = table.count;
-  while (low < high && readable) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (member(middle, 0) <= pc)
-      low = middle + 1;
-    else
-      high = middle;
+  if (table.count == 0) return false;
+  // Among `left` pairs from `first` on is the last one whose start is not behind `pc`, if there is one.
+  std::uint64_t first = 0;
+  for (std::uint64_t left = table.count; left > 1 && readable;) {
+    const std::uint64_t half = left / 2;
+    if (member(first + half, 0) <= pc) first += half;
+    left -= half;
   }
-  if (low == 0 || !readable) return false;
-  out = {member(low - 1, 0), member(low - 1, 1)};
+  const Addr start = member(first, 0);
+  if (!readable || start > pc) return false;
+  out = {start, member(first, 1)};
   return readable;
 }
 
-/// What every linker makes: signed words of 4 bytes, in the host's order, all of them there. Some 8 instructions a
-/// pair, where the general way takes 55.
+/// What every linker makes: signed words of 4 bytes, in the host's order, all of them there.
 bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::byte> bytes) noexcept {
   return table.width == 4 && table.sign_extend && !table.self_relative &&
          big_endian == (std::endian::native == std::endian::big) && table.count <= bytes.size() / 8;
 }
 
+/// The same in some 8 instructions a pair, where the general way takes 55.
 bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes, FoundFde& out) noexcept {
-  const auto member = [&](std::uint64_t index, unsigned which) noexcept {
+  constexpr std::size_t k_pair = 8;
+  const auto member = [](const std::byte* at) noexcept {
     std::int32_t value;
-    std::memcpy(&value, bytes.data() + 8 * index + 4 * which, sizeof value);
+    std::memcpy(&value, at, sizeof value);
     return static_cast<Addr>(std::int64_t{value});
   };
-  std::uint64_t low = 0;
-  for (std::uint64_t left = table.count; left > 0;) {
+  if (table.count == 0) return false;
+  const std::byte* pair = bytes.data();
+  for (std::uint64_t left = table.count; left > 1;) {
     const std::uint64_t half = left / 2;
-    const bool is_behind = member(low + half, 0) + table.start_base <= pc;
-    low = is_behind ? low + half + 1 : low;
-    left = is_behind ? left - half - 1 : half;
+    const std::byte* const middle = pair + half * k_pair;
+    pair = member(middle) + table.start_base <= pc ? middle : pair;
+    left -= half;
   }
-  if (low == 0) return false;
-  out = {member(low - 1, 0) + table.start_base, member(low - 1, 1) + table.fde_base};
+  if (member(pair) + table.start_base > pc) return false;
+  out = {member(pair) + table.start_base, member(pair + 4) + table.fde_base};
   return true;
 }
 
