@@ -12,10 +12,11 @@ unsigned CodeFiles::size_of(const File& file) noexcept {
 }
 
 void CodeFiles::close() noexcept {
-  for (Files& files : files_) files.clear();
-  where_.clear();
+  // Not clear(), which would keep memory that is lost where the library is unloaded.
+  for (Files& files : files_) files = Files();
+  where_ = decltype(where_)();
   by_address_.clear();
-  withdrawn_.clear();
+  withdrawn_ = decltype(withdrawn_)();
   interface_.close();
 }
 

@@ -52,7 +52,7 @@ class GdbJit final : public RegistryObserver {
 
   void open() noexcept { files_.open(); }
   void close() noexcept {
-    waiting_.clear();
+    waiting_ = decltype(waiting_)();
     files_.close();
   }
 
