@@ -40,7 +40,7 @@ std::vector<TableOptions> tables() {
        backtrace,
        k_again,
        {{backtrace, libgcc_walk, 1}}},
-      {"Walk with 499 libraries, ns a frame", "walk_libraries/", backtrace, k_again, {{backtrace, libgcc_walk, 0.1}}},
+      {"Walk with 499 libraries, ns a frame", "walk_libraries/", backtrace, k_again, {{backtrace, libgcc_walk, 1}}},
       {"The same while another thread loads and unloads one more",
        "walk_while_loading/",
        backtrace,

@@ -36,7 +36,7 @@ class CodeTable {
 
   static constexpr std::size_t k_size = 8192;  ///< to begin with
 
-  bool find(const Question& question, Answer& out) const noexcept {
+  [[gnu::always_inline]] bool find(const Question& question, Answer& out) const noexcept {
     if (question.version == 0) return false;
     const Set& set = set_of(*this, question.at);
     return set[0].find(question, out) || set[1].find(question, out);

@@ -94,7 +94,7 @@ Status Cursor::find_row(Lookup& asked, FrameRow& out) noexcept {
 
 /// Brent, "An improved Monte Carlo factorization algorithm", 1980: one marked frame, moved at every power of two, is
 /// met again by any cycle. Equal neighbours are found at once. The CFA may move either way: stacks switch.
-bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
+[[gnu::always_inline]] inline bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
   if (depth_ != 0 && pc == mark_pc_ && cfa == mark_cfa_) return true;
   if (depth_ + 1 == next_mark_) {
     mark_pc_ = pc;

@@ -50,10 +50,10 @@ class RegisterFile {
                     std::size_t first, std::size_t end, Addr cfa) noexcept {
     std::uint64_t saved = 0;
     for (std::size_t i = first; i < end; ++i) {
+      if (words_below[i] == 0) continue;
       const auto column = static_cast<std::size_t>(columns[i]);
-      const bool is_saved = words_below[i] != 0;
-      places_[column] = is_saved ? cfa - 8 * std::uint64_t{words_below[i]} : places_[column];
-      saved |= std::uint64_t{is_saved} << column;
+      places_[column] = cfa - 8 * std::uint64_t{words_below[i]};
+      saved |= std::uint64_t{1} << column;
     }
     known_ |= saved;
     in_place_ |= saved;
