@@ -74,7 +74,7 @@ class TimedPlugin : public llvm::orc::ObjectLinkingLayer::Plugin {
     for (std::size_t i = before; i < graph.allocActions().size(); ++i) {
       auto& finalize = graph.allocActions()[i].Finalize;
       if (!finalize) continue;
-      actions_.push_back(std::make_unique<Action>(*this, std::move(finalize)));
+      actions_.emplace_back(new Action{*this, std::move(finalize)});
       using llvm::orc::ExecutorAddr;
       finalize = llvm::cantFail(llvm::orc::shared::WrapperFunctionCall::Create<llvm::orc::shared::SPSArgList<AtAction>>(
           ExecutorAddr::fromPtr(&act), ExecutorAddr::fromPtr(actions_.back().get())));
