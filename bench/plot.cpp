@@ -48,6 +48,9 @@ std::string text_at(double x, double y, const char* anchor, const std::string& t
   return formatted("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) + text + "</text>\n";
 }
 
+/// On logarithmic axes.
+bool has_place(double x, double y) { return x > 0 && y > 0; }
+
 struct Frame {
   Axis x, y;
   double px(double value) const { return k_left + x.at(value) * (k_width - k_left - k_right); }
@@ -78,6 +81,7 @@ std::string curve(const Frame& frame, const Line& line, std::size_t number) {
   std::string points;
   std::string out;
   for (const auto& [x, y] : line.points) {
+    if (!has_place(x, y)) continue;
     points += formatted("%.1f,%.1f ", frame.px(x), frame.py(y));
     out += formatted("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", frame.px(x), frame.py(y), colour);
   }
@@ -97,6 +101,7 @@ std::string svg_plot(const std::string& title, const std::string& x_title, const
   bool any = false;
   for (const Line& line : lines) {
     for (const auto& [x, y] : line.points) {
+      if (!has_place(x, y)) continue;
       frame.x.see(x);
       frame.y.see(y);
       any = true;
