@@ -251,7 +251,9 @@ def run(driver):
     try:
         d = driver(os.environ['CHANNEL'])
         globals()['case_' + os.environ['CASE']](d)
-        print('\nall right')
+        # At once: processes that the program has made print meanwhile.
+        sys.stdout.flush()
+        os.write(1, b'\nall right\n')
     except Exception as error:
         print('%s: %s: %s' % (os.environ['CASE'], type(error).__name__, error))
         traceback.print_exc(file=sys.stdout)
