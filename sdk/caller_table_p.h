@@ -106,7 +106,7 @@ class CallerTable {
   }
   /// The same in a table of 2^bits entries.
   static constexpr std::size_t first_place(Addr at, unsigned bits) noexcept {
-    return code_table_place(at, bits - 2) * k_ways;
+    return code_table_place(at, bits - 2, 5) * k_ways;
   }
   /// Has the pages of a small table, lest the first walk is the first to touch them: 2 us each on a virtual machine.
   void touch() noexcept {

@@ -17,10 +17,10 @@ constexpr std::size_t table_place(std::uint64_t key, unsigned bits) noexcept {
 }
 
 /// The same for addresses of code: what is near in code is near in the table, so that walks of new functions touch few
-/// new pages of it. A place stands for 32 bytes; each stretch of code that fills the table begins anywhere in it.
-constexpr std::size_t code_table_place(std::uint64_t at, unsigned bits) noexcept {
-  constexpr unsigned k_unit_bits = 5;
-  const std::uint64_t unit = at >> k_unit_bits;
+/// new pages of it. A place stands for 2^unit_bits bytes; each stretch of code that fills the table begins anywhere in
+/// it.
+constexpr std::size_t code_table_place(std::uint64_t at, unsigned bits, unsigned unit_bits) noexcept {
+  const std::uint64_t unit = at >> unit_bits;
   return static_cast<std::size_t>((unit + (spread(unit >> bits) >> 32)) & ((std::uint64_t{1} << bits) - 1));
 }
 

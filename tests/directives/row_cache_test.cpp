@@ -12,6 +12,7 @@
 #include "dyn_info/registry.h"
 #include "sdk/local_space.h"
 #include "tests/rows/row_case.h"
+#include "unwind_core/code_table.h"
 #include "unwind_core/context.h"
 #include "unwind_core/cursor.h"
 #include "unwind_core/local_modules.h"
@@ -244,6 +245,26 @@ TEST(RowCache, IsNeverOldBesideWriters) {
   reader.join();
   ASSERT_TRUE(cancel_procedure(current->info()));
   EXPECT_EQ(wrong, 0u) << replacements << " replacements, " << steps << " steps";
+}
+
+/// Calls of landing pads stand behind each other in one place, apart by an instruction of 5 bytes; the whole of them is
+/// asked for again and again.
+TEST(RowCache, HasRoomForCallsBehindEachOther) {
+  struct Number {
+    std::uint64_t value;
+  };
+  using Numbers = CodeTable<Number>;
+  for (const std::size_t size : {std::size_t{1}, 4 * Numbers::k_size}) {
+    const auto table = std::make_unique<Numbers>();
+    ASSERT_TRUE(table->reserve(size));
+    constexpr std::size_t k_calls = 60;
+    const auto question = [](std::size_t i) { return CodeQuestion{k_code + 5 * i, 1}; };
+    for (std::size_t i = 0; i < k_calls; ++i) table->keep(question(i), {i});
+    for (std::size_t i = 0; i < k_calls; ++i) {
+      Number found{};
+      EXPECT_TRUE(table->find(question(i), found) && found.value == i) << "call " << i << ", room for " << size;
+    }
+  }
 }
 
 }  // namespace
