@@ -98,7 +98,7 @@ std::unique_ptr<llvm::MemoryBuffer> compile(std::string_view assembly, const std
 }
 
 std::string numbered(std::string_view assembly, int number) {
-  static const std::regex own("@(outer|middle|catches|cleans)\\b");
+  static const std::regex own("@(outer|middle|lazy|catches|cleans)\\b");
   return std::regex_replace(std::string(assembly), own, "@$1_" + std::to_string(number));
 }
 

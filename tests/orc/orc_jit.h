@@ -78,6 +78,16 @@ define i64 @outer(ptr %native, i64 %x) {
 }
 )";
 
+/// lazy(native, x): outer(native, x) of another module, and adds 1.
+inline constexpr std::string_view k_lazy_caller = R"(
+declare i64 @outer(ptr, i64)
+define i64 @lazy(ptr %native, i64 %x) {
+  %r = call i64 @outer(ptr %native, i64 %x)
+  %s = add i64 %r, 1
+  ret i64 %s
+}
+)";
+
 /// catches(native, x): native(x), or -1 if it throws.
 /// cleans(native, x): native(x); if it throws, native(-x) first.
 inline constexpr std::string_view k_landing_pads = R"(

@@ -136,25 +136,12 @@ extern "C" [[gnu::noinline, gnu::visibility("default")]] long orc_test_drives(Ca
 
 namespace {
 
-std::string lazy_text(int number) {
-  std::string text = R"(
-declare i64 @outer_N(ptr, i64)
-define i64 @lazy_N(ptr %native, i64 %x) {
-  %r = call i64 @outer_N(ptr %native, i64 %x)
-  %s = add i64 %r, 1
-  ret i64 %s
-}
-)";
-  for (std::size_t at; (at = text.find("_N")) != std::string::npos;) text.replace(at, 2, "_" + std::to_string(number));
-  return text;
-}
-
 std::unique_ptr<orc::LLJIT> lazy_jit() {
   auto jit = or_exit(orc::LLLazyJITBuilder().create());
   or_exit(attach(*jit));
   for (int i = 0; i < k_modules; ++i)
-    for (const std::string& text : {numbered(k_local_functions, i), lazy_text(i)})
-      or_exit(jit->addLazyIRModule(module_of(text)));
+    for (const std::string_view text : {k_local_functions, k_lazy_caller})
+      or_exit(jit->addLazyIRModule(module_of(numbered(text, i))));
   return jit;
 }
 

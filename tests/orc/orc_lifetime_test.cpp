@@ -178,15 +178,6 @@ TEST(OrcLifetimes, ThreadsCompileAtOnce) {
   EXPECT_EQ(registered(), 2u * k_modules);
 }
 
-constexpr std::string_view k_lazy_caller = R"(
-declare i64 @outer(ptr, i64)
-define i64 @lazy(ptr %native, i64 %x) {
-  %r = call i64 @outer(ptr %native, i64 %x)
-  %s = add i64 %r, 1
-  ret i64 %s
-}
-)";
-
 TEST(OrcLifetimes, CodeThatIsCompiledWhenItIsCalled) {
   orc::LLLazyJITBuilder builder;
   const auto jit = or_exit(builder.create());

@@ -17,9 +17,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <vector>
 
 namespace {
+
+bool install(std::span<sock_filter> program) {
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
 
 /// From now on every system call but these kills the process.
 bool allow_only(std::vector<unsigned> calls) {
@@ -29,8 +35,15 @@ bool allow_only(std::vector<unsigned> calls) {
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   }
   program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return install(program);
+}
+
+int frames_by_cursor(unw_context_t& context) {
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  int frames = 1;
+  while (unw_step(&cursor) > 0) ++frames;
+  return frames;
 }
 
 /// Frames by single steps and by unw_backtrace(); 0: these differ in number.
@@ -38,11 +51,8 @@ int walk() {
   std::array<void*, 128> addresses;
   const int listed = unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
   unw_context_t context;
-  unw_cursor_t cursor;
   unw_getcontext(&context);
-  unw_init_local(&cursor, &context);
-  int frames = 1;
-  while (unw_step(&cursor) > 0) ++frames;
+  const int frames = frames_by_cursor(context);
   return frames == listed ? frames : 0;
 }
 
@@ -138,19 +148,7 @@ bool count_probes() {
                      jump(k_let_through, 1, 0),
                      answer(SECCOMP_RET_TRAP),
                      answer(SECCOMP_RET_ALLOW)};
-  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  return ::sigaction(SIGSYS, &action, nullptr) == 0 && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
-int frames_by_cursor() {
-  unw_context_t context;
-  unw_cursor_t cursor;
-  unw_getcontext(&context);
-  unw_init_local(&cursor, &context);
-  int frames = 1;
-  while (unw_step(&cursor) > 0) ++frames;
-  return frames;
+  return ::sigaction(SIGSYS, &action, nullptr) == 0 && install(program);
 }
 
 /// Exit status: 0 where the walk has probed each page from its first frame to its last one once. What is behind the
@@ -158,8 +156,10 @@ int frames_by_cursor() {
 int wrong_probes(bool by_cursor) {
   g_probes = {};
   std::array<void*, 128> addresses;
+  unw_context_t context;
+  unw_getcontext(&context);
   const int frames =
-      by_cursor ? frames_by_cursor() : unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
+      by_cursor ? frames_by_cursor(context) : unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
   if (frames < 60) return 1;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - g_other_stack;
   for (std::size_t page = here / k_page + 1; page < g_probes.of_stack.size(); ++page)
