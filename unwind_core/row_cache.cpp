@@ -11,6 +11,13 @@ void* map_for_good(std::size_t size) noexcept {
 
 void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, size); }
 
+bool RowCache::find_module(Addr at, ModuleVersion& walked) const noexcept {
+  ModuleVersion module;
+  if (!modules.find(at, module)) return false;
+  walked = module;
+  return true;
+}
+
 bool RowCache::to_keep(const FrameRow& row, CompactRow& out) const noexcept {
   return is_of_code_alone(row.origin) && compact(row, layout, out);
 }

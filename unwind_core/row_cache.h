@@ -57,9 +57,12 @@ struct RowCache {
   bool keep(const CodeQuestion& question, const FrameRow& row, KeptRow& kept) const noexcept;
 
  private:
+  /// Out of line, lest the question goes through memory where the module need not be known.
+  bool find_module(Addr at, ModuleVersion& walked) const noexcept;
   /// What is registered comes before what modules say, so that both count everywhere. Never 0 but where the module's
-  /// version is.
+  /// version is. Where a module lasts no other code was or will be: it need not be known to find what is kept there.
   static std::uint64_t version_in(const ModuleVersion& module, std::uint64_t registrations) noexcept {
+    if (module.is_lasting) return registrations;
     if (module.version == 0) return 0;
     const std::uint64_t version = module.version + spread(registrations);
     return version == 0 ? 1 : version;
@@ -70,14 +73,14 @@ template <class Answer>
 [[gnu::always_inline]] inline bool RowCache::find(const CodeTable<Answer>& in, Addr at, ModuleVersion& walked,
                                                   CodeQuestion& question, Answer& out) const noexcept {
   const std::uint64_t registrations = changes.number(at) + 1;
-  if (!walked.range.contains(at)) [[unlikely]] {
-    // Code in no module is asked for first: that there is none costs a search of them all.
-    question = {at, registrations};
-    if (in.find(question, out)) return true;
-    ModuleVersion module;
-    if (!modules.find(at, module)) return false;
-    walked = module;
+  if (walked.range.contains(at)) {
+    question = {at, version_in(walked, registrations)};
+    return in.find(question, out);
   }
+  // Code in no module is asked for first: that there is none costs a search of them all.
+  question = {at, registrations};
+  if (in.find(question, out)) return true;
+  if (!find_module(at, walked)) return false;
   question = {at, version_in(walked, registrations)};
   return in.find(question, out);
 }

@@ -173,6 +173,58 @@ TEST(RowCache, TellsModulesThatFollowEachOther) {
   EXPECT_EQ(begin[0], begin[1]) << "not the case that this test is about";
 }
 
+struct CountedModules final : ModuleVersions {
+  mutable int asked = 0;
+  bool find(Addr at, ModuleVersion& out) const noexcept override { return ++asked, find_module_version(at, out); }
+};
+struct Number {
+  std::uint64_t value;
+};
+using Numbers = CodeTable<Number>;
+
+// Each _Unwind_Resume() is the first step of a walk.
+TEST(RowCache, FindsWhatIsKeptOfLastingModulesWithoutAskingForThem) {
+  const CountedModules modules;
+  const auto unused = std::make_unique<KeptRows>();
+  const RowCache rows{CompactLayout(k_arch), registration_changes(), modules, *unused};
+  const auto table = std::make_unique<Numbers>();
+  const Addr pc = reinterpret_cast<std::uintptr_t>(&static_code);
+  ModuleVersion walked;
+  CodeQuestion question;
+  Number found{};
+  EXPECT_FALSE(rows.find(*table, pc, walked, question, found));
+  EXPECT_TRUE(walked.is_lasting && walked.range.contains(pc));
+  table->keep(question, {7});
+  EXPECT_EQ(modules.asked, 1);
+  for (ModuleVersion module : {ModuleVersion{}, walked}) {
+    found = {};
+    EXPECT_TRUE(rows.find(*table, pc, module, question, found));
+    EXPECT_EQ(found.value, 7u);
+  }
+  EXPECT_EQ(modules.asked, 1);
+}
+
+// covers: CA07
+TEST(RowCache, AsksForModulesThatMayBeUnloaded) {
+  const CountedModules modules;
+  const auto unused = std::make_unique<KeptRows>();
+  const RowCache rows{CompactLayout(k_arch), registration_changes(), modules, *unused};
+  const auto table = std::make_unique<Numbers>();
+  void* const handle = ::dlopen(PLUGIN_FOLDER "/plugin_bfd.so", RTLD_NOW);
+  ASSERT_NE(handle, nullptr) << ::dlerror();
+  const Addr inside = reinterpret_cast<std::uintptr_t>(::dlsym(handle, "plugin_entry_address"));
+  for (int walk = 0; walk < 3; ++walk) {
+    ModuleVersion walked;
+    CodeQuestion question;
+    Number found{};
+    EXPECT_EQ(rows.find(*table, inside, walked, question, found), walk != 0);
+    EXPECT_FALSE(walked.is_lasting);
+    EXPECT_EQ(modules.asked, walk + 1);
+    table->keep(question, {7});
+  }
+  ::dlclose(handle);
+}
+
 /// Every frame of this stack with all its registers.
 std::string stack_text(const AddressSpace& space, const RegisterFile& registers) {
   std::string text;
@@ -250,10 +302,6 @@ TEST(RowCache, IsNeverOldBesideWriters) {
 /// Calls of landing pads stand behind each other in one place, apart by an instruction of 5 bytes; the whole of them is
 /// asked for again and again.
 TEST(RowCache, HasRoomForCallsBehindEachOther) {
-  struct Number {
-    std::uint64_t value;
-  };
-  using Numbers = CodeTable<Number>;
   for (const std::size_t size : {std::size_t{1}, 4 * Numbers::k_size}) {
     const auto table = std::make_unique<Numbers>();
     ASSERT_TRUE(table->reserve(size));
