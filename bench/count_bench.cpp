@@ -64,9 +64,9 @@ void register_and_cancel(Registrar& registrar, std::size_t times) {
 
 void throw_one(Context*) { throw 1; }
 
-void throw_repeatedly(std::size_t times) {
+void throw_repeatedly(StackFunction (*function)(std::size_t), std::size_t times) {
   std::vector<StackFunction> functions;
-  for (std::size_t i = 0; i < k_depth; ++i) functions.push_back(static_function(i));
+  for (std::size_t i = 0; i < k_depth; ++i) functions.push_back(function(i));
   functions.push_back(throw_one);
   for (std::size_t i = 0; i < times; ++i) {
     Context context{};
@@ -93,7 +93,10 @@ std::map<std::string, Counted> all() {
   for (Registrar* const registrar : registrars())
     counted[std::string("instructions/") + registrar->name() + "/register/and cancel"] = {
         1, [=](std::size_t n) { register_and_cancel(*registrar, n); }};
-  counted[std::string("instructions/") + thrower() + "/throw/through a frame"] = {k_depth, throw_repeatedly};
+  const std::string name = std::string("instructions/") + thrower() + "/throw/through a frame";
+  counted[name] = {k_depth, [](std::size_t n) { throw_repeatedly(&static_function, n); }};
+  counted[name + " with a destructor"] = {k_depth,
+                                          [](std::size_t n) { throw_repeatedly(&static_function_with_destructor, n); }};
   return counted;
 }
 

@@ -74,17 +74,17 @@ _Unwind_Word _Unwind_GetCFA(_Unwind_Context* context) {
 void* _Unwind_GetLanguageSpecificData(_Unwind_Context* context) {
   if (!is_own(context))
     return owners(&_Unwind_GetLanguageSpecificData, context, "_Unwind_GetLanguageSpecificData")(context);
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context->frame.procedure().lsda));
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context->frame.lsda()));
 }
 
 _Unwind_Ptr _Unwind_GetRegionStart(_Unwind_Context* context) {
   if (!is_own(context)) return owners(&_Unwind_GetRegionStart, context, "_Unwind_GetRegionStart")(context);
-  return context->frame.procedure().range.begin;
+  return context->frame.start();
 }
 
 _Unwind_Ptr _Unwind_GetDataRelBase(_Unwind_Context* context) {
   if (!is_own(context)) return owners(&_Unwind_GetDataRelBase, context, "_Unwind_GetDataRelBase")(context);
-  return context->frame.procedure().gp;
+  return context->frame.gp();
 }
 
 _Unwind_Ptr _Unwind_GetTextRelBase(_Unwind_Context* context) {

@@ -1,6 +1,7 @@
 // Level I of the Itanium C++ ABI's exception handling: the two phases. What libgcc adds to the ABI is as in libgcc, of
 // which personality routines know more than the ABI says. Entered from unwind_core/arch/exceptions_*.
 #include <cstdlib>
+#include <optional>
 
 #include "adapters/eh/failure_p.h"
 #include "adapters/eh/other_runtimes_p.h"
@@ -52,14 +53,13 @@ _Unwind_Reason_Code nonsense(const UnwindFrame& frame, _Unwind_Reason_Code error
 
 /// Phase 1. On _URC_HANDLER_FOUND `context` is the handler's frame, and `first` the first frame with a personality
 /// routine: what lies below it is not looked at again.
-_Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& context, _Unwind_Context& first) {
-  bool is_first = true;
+_Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& context,
+                           std::optional<_Unwind_Context>& first) {
   for (;;) {
     const Known known = context.frame.look();
     if (known != Known::found) return stopped(context.frame, known, _URC_FATAL_PHASE1_ERROR);
     if (context.frame.personality()) {
-      if (is_first) first = context;
-      is_first = false;
+      if (!first) first.emplace(context);
       const auto answer = ask_personality(_UA_SEARCH_PHASE, exception, context);
       if (answer == _URC_HANDLER_FOUND) return answer;
       if (answer != _URC_CONTINUE_UNWIND) return nonsense(context.frame, _URC_FATAL_PHASE1_ERROR);
@@ -130,12 +130,12 @@ bool is_forced(const _Unwind_Exception* exception) noexcept { return exception->
 Outcome raise(_Unwind_Exception* exception, const void* entry) {
   FrameRow row;
   _Unwind_Context context(entry, row);
-  _Unwind_Context first(context);
+  std::optional<_Unwind_Context> first;
   const auto found = search(exception, context, first);
   if (found != _URC_HANDLER_FOUND) return returns(found);
   exception->private_1 = k_tag;
   exception->private_2 = context.frame.identity();
-  return returns(clean_up(exception, first));
+  return returns(clean_up(exception, *first));
 }
 
 }  // namespace

@@ -16,57 +16,68 @@ namespace jitunwind::eh {
 
 namespace {
 
-/// Of code whose row is compact and whose procedure has no global pointer.
-struct CodeFacts {
-  CompactRow row;
-  Addr personality = 0;
-  Addr lsda = 0;
-  Addr start = 0;  ///< of the procedure
-};
 constinit CodeTable<CodeFacts> known_code;
 
 /// A register that lives across calls, or that an exception is passed in. Words of 8 bytes: the host's.
 struct LiveRegister {
   std::int16_t ucontext = 0;
   std::int8_t column = 0;
-  bool passes_exceptions = false;
   RegNum dwarf = 0;
 };
 
 class LiveRegisters {
  public:
   explicit LiveRegisters(const Arch& arch) noexcept {
-    for (const RegisterInfo& r : arch.registers) {
-      const bool passes = std::ranges::find(arch.exception_registers, r.dwarf) != arch.exception_registers.end();
-      if (r.ucontext < 0 || (!r.preserved && !passes && r.dwarf != arch.sp && r.dwarf != arch.pc)) continue;
-      if (count_ < list_.size()) list_[count_++] = {r.ucontext, r.column, passes, r.dwarf};
-    }
+    const auto passes = [&](RegNum r) { return std::ranges::count(arch.exception_registers, r) != 0; };
+    for (const RegisterInfo& r : arch.registers)
+      if (!passes(r.dwarf) && (r.preserved || r.dwarf == arch.sp || r.dwarf == arch.pc)) add(r);
+    across_calls_ = count_;
+    for (const RegisterInfo& r : arch.registers)
+      if (passes(r.dwarf)) add(r);
+    sp_ucontext = arch.by_dwarf(arch.sp)->ucontext;
+    pc_ucontext = arch.by_dwarf(arch.pc)->ucontext;
   }
-  operator std::span<const LiveRegister>() const noexcept { return std::span(list_).first(count_); }
+  std::span<const LiveRegister> all() const noexcept { return std::span(list_).first(count_); }
+  std::span<const LiveRegister> across_calls() const noexcept { return std::span(list_).first(across_calls_); }
+
+  std::int16_t sp_ucontext;
+  std::int16_t pc_ucontext;
 
  private:
+  void add(const RegisterInfo& r) noexcept {
+    if (r.ucontext >= 0 && count_ < list_.size()) list_[count_++] = {r.ucontext, r.column, r.dwarf};
+  }
+
   std::array<LiveRegister, 40> list_;
   std::size_t count_ = 0;
+  std::size_t across_calls_ = 0;
 };
 
 /// Made before threads exist: the loader runs this library's initialisers before the program's.
-std::span<const LiveRegister> live_registers() noexcept {
+const LiveRegisters& live_registers() noexcept {
   static const LiveRegisters registers(*host_arch());
   return registers;
 }
 [[gnu::constructor]] void make_live_registers() { (void)live_registers(); }
 
+std::uint64_t word_at(const void* start, std::int16_t offset) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, static_cast<const std::byte*>(start) + offset, sizeof word);
+  return word;
+}
+
 }  // namespace
 
 UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : StackPosition(local_space()), row_(&row) {
-  for (const LiveRegister& live : live_registers()) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, static_cast<const std::byte*>(entry) + live.ucontext, sizeof value);
-    if (!live.passes_exceptions) registers_.set_from_register(live.column, value, live.dwarf);
-  }
-  address_ = CodeAddress::returned_to(pc_in_register());
+  const LiveRegisters& live = live_registers();
+  for (const LiveRegister& r : live.across_calls())
+    registers_.set_from_register(r.column, word_at(entry, r.ucontext), r.dwarf);
+  address_ = CodeAddress::returned_to(word_at(entry, live.pc_ucontext) & space_->arch.address_mask);
+  const Addr sp = word_at(entry, live.sp_ucontext);
+  window_.proven = known_stack_from(sp);
+  if (!window_.proven.empty()) return;
   // The page that the caller of this very function has its frame in needs no probe.
-  const Addr page = page_of(sp() - 1);
+  const Addr page = page_of(sp - 1);
   window_.proven = {page, page + k_page_size};
 }
 
@@ -75,40 +86,37 @@ UnwindFrame::Known UnwindFrame::fail(const Error& error) noexcept {
   return Known::broken;
 }
 
-bool UnwindFrame::look_at_known(CodeQuestion& question) noexcept {
-  CodeFacts facts;
-  if (!space_->row_cache->find(known_code, address_.lookup(), module_, question, facts)) return false;
-  is_compact_ = true;
-  compact_row_ = facts.row;
-  procedure_.handler = facts.personality;
-  procedure_.lsda = facts.lsda;
-  procedure_.range.begin = facts.start;
-  procedure_.gp = 0;
-  return true;
-}
-
-void UnwindFrame::keep(const CodeQuestion& question) const noexcept {
-  CodeFacts facts{{}, procedure_.handler, procedure_.lsda, procedure_.range.begin};
-  if (question.version != 0 && procedure_.gp == 0 && space_->row_cache->to_keep(*row_, facts.row))
-    known_code.keep(question, facts);
+void UnwindFrame::set_procedure(const ProcedureInfo& procedure) noexcept {
+  facts_.personality = procedure.handler;
+  facts_.lsda = procedure.lsda;
+  facts_.start = procedure.range.begin;
+  gp_ = procedure.gp;
 }
 
 UnwindFrame::Known UnwindFrame::look() noexcept {
-  if (is_outermost()) {
-    procedure_ = {};
-    return Known::end;
-  }
   CodeQuestion question;
-  if (look_at_known(question)) return Known::found;
+  if (!is_outermost()) [[likely]] {
+    is_compact_ = space_->row_cache->find(known_code, address_.lookup(), module_, question, facts_);
+    if (is_compact_) [[likely]]
+      return Known::found;
+  }
+  return look_anew(question);
+}
+
+UnwindFrame::Known UnwindFrame::look_anew(const CodeQuestion& question) noexcept {
   is_compact_ = false;
-  procedure_ = {};
+  set_procedure({});
+  if (is_outermost()) return Known::end;
   Lookup asked = lookup();
   const Found row = space_->find_row(asked, *row_);
   if (!row) return fail(row.error());
   if (!*row || is_guess(row_->origin)) return look_at_frames_of_others();
-  const Found procedure = space_->find_procedure(asked, procedure_);
-  if (!procedure) return fail(procedure.error());
-  if (!asked.about_other_code) keep(question);
+  ProcedureInfo procedure;
+  const Found found = space_->find_procedure(asked, procedure);
+  if (!found) return fail(found.error());
+  set_procedure(procedure);
+  if (!asked.about_other_code && gp_ == 0 && space_->row_cache->to_keep(*row_, facts_.row))
+    known_code.keep(question, facts_);
   return Known::found;
 }
 
@@ -127,8 +135,11 @@ UnwindFrame::Known UnwindFrame::look_at_frames_of_others() noexcept {
   if (!*covers) return Known::end;
   if (const Status row = row_at(fde, context, address_.lookup(), *row_); !row) return fail(row.error());
   row_->origin = RowOrigin::eh_frame;
-  const Status described = describe(fde, space_->arch, space_->memory, window_, procedure_);
-  return described ? Known::found : fail(described.error());
+  ProcedureInfo procedure;
+  const Status described = describe(fde, space_->arch, space_->memory, window_, procedure);
+  if (!described) return fail(described.error());
+  set_procedure(procedure);
+  return Known::found;
 }
 
 template <class C, class Row>
@@ -142,8 +153,8 @@ UnwindFrame::Known UnwindFrame::go_on_to(const C& caller, const Row& row) noexce
 UnwindFrame::Known UnwindFrame::step() noexcept {
   if (depth_ == k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
   if (is_compact_) {
-    if (CompactCaller caller; find_caller(compact_row_, caller)) return go_on_to(caller, compact_row_);
-    *row_ = expand(compact_row_, space_->row_cache->layout);
+    if (CompactCaller caller; find_caller(facts_.row, caller)) return go_on_to(caller, facts_.row);
+    *row_ = expand(facts_.row, space_->row_cache->layout);
   }
   Caller caller;
   if (const Status applied = find_caller(*row_, caller); !applied) return fail(applied.error());
@@ -160,21 +171,25 @@ std::uint64_t UnwindFrame::get(int reg) const noexcept {
 bool UnwindFrame::set(int reg, std::uint64_t value) noexcept {
   const int column = reg < 0 ? -1 : space_->arch.column(static_cast<RegNum>(reg));
   if (column < 0) return false;
+  if (!registers_.known(column)) [[likely]] {  // an exception is passed in it
+    registers_.set(column, value);
+    return true;
+  }
   return bool(write(column, value, k_no_context));
 }
 
 void UnwindFrame::set_pc(Addr pc) noexcept { landing_pad_ = pc; }
 
 Error UnwindFrame::install() noexcept {
-  const Arch& arch = space_->arch;
-  alignas(16) std::byte context[k_registers_size]{};
-  for (const LiveRegister& live : live_registers()) {
-    std::uint64_t value = registers_.get(live.column).value_or(0);
-    if (live.dwarf == arch.pc) value = landing_pad_ != 0 ? landing_pad_ : pc();
-    if (live.dwarf == arch.sp && !is_compact_) value += row_->args_size;
-    std::memcpy(context + live.ucontext, &value, sizeof value);
-  }
-  return go_on_with(*space_, context, sp());
+  const LiveRegisters& live = live_registers();
+  alignas(16) std::array<std::byte, k_registers_size> context;  // others become anything: resume.h
+  const auto put = [&](std::int16_t offset, std::uint64_t value) {
+    std::memcpy(context.data() + offset, &value, sizeof value);
+  };
+  for (const LiveRegister& r : live.all()) put(r.ucontext, registers_.get(r.column).value_or(0));
+  put(live.pc_ucontext, landing_pad_ != 0 ? landing_pad_ : pc());
+  put(live.sp_ucontext, sp() + (is_compact_ ? 0 : row_->args_size));
+  return go_on_with(*space_, context.data(), sp());
 }
 
 }  // namespace jitunwind::eh

@@ -11,6 +11,15 @@
 
 namespace jitunwind::eh {
 
+/// What is known of the code of a frame, as it is kept where the row is compact and the procedure has no global
+/// pointer.
+struct CodeFacts {
+  CompactRow row;
+  Addr personality = 0;
+  Addr lsda = 0;
+  Addr start = 0;  ///< of the procedure
+};
+
 class UnwindFrame : public StackPosition {
  public:
   enum class Known : std::uint8_t {
@@ -30,14 +39,20 @@ class UnwindFrame : public StackPosition {
 
   bool was_interrupted() const noexcept { return pc() != 0 && !address_.is_return_address(); }
   bool is_outermost() const noexcept { return pc() == 0; }
+  Addr sp() const noexcept { return registers_.get(space_->row_cache->layout.sp_column()).value_or(0); }
   /// Tells frames of one stack apart: SP, which is a multiple of 8 and different in all frames, but for a frame that
   /// was interrupted before it had one.
   Addr identity() const noexcept { return sp() - (was_interrupted() ? 1 : 0); }
-  /// Of the code here, as look() found it. All 0 where it found nothing.
-  const ProcedureInfo& procedure() const noexcept { return procedure_; }
+
+  // Of the code here, as look() found it. All 0 where it found nothing.
+
   _Unwind_Personality_Fn personality() const noexcept {
-    return reinterpret_cast<_Unwind_Personality_Fn>(static_cast<std::uintptr_t>(procedure_.handler));
+    return reinterpret_cast<_Unwind_Personality_Fn>(static_cast<std::uintptr_t>(facts_.personality));
   }
+  Addr lsda() const noexcept { return facts_.lsda; }
+  Addr start() const noexcept { return facts_.start; }
+  Addr gp() const noexcept { return is_compact_ ? 0 : gp_; }
+
   const Error& error() const noexcept { return error_; }
 
   /// 0 for registers without a value.
@@ -51,18 +66,18 @@ class UnwindFrame : public StackPosition {
 
  private:
   Known fail(const Error& error) noexcept;
-  bool look_at_known(CodeQuestion& question) noexcept;
-  void keep(const CodeQuestion& question) const noexcept;
+  Known look_anew(const CodeQuestion& question) noexcept;
   Known look_at_frames_of_others() noexcept;
+  void set_procedure(const ProcedureInfo& procedure) noexcept;
   /// For either kind of caller; one whose pc is 0 is the end of the stack.
   template <class C, class Row>
   Known go_on_to(const C& caller, const Row& row) noexcept;
 
   Addr landing_pad_ = 0;  // set_pc()
-  ProcedureInfo procedure_{};
+  CodeFacts facts_{};
+  Addr gp_ = 0;
   Error error_{};
-  CompactRow compact_row_{};
-  bool is_compact_ = false;  // the row is compact_row_, else *row_
+  bool is_compact_ = false;  // the row is facts_.row, else *row_
   FrameRow* row_;
 };
 

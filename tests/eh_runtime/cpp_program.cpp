@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -21,6 +22,7 @@
 
 #include "tests/eh_runtime/c_jit_frame.h"
 #include "tests/resume/magic_frame.h"
+#include "tests/support/allowed_calls.h"
 
 namespace {
 
@@ -279,6 +281,41 @@ void expect_terminate(const char* what, void (*body)()) {
   check(WIFEXITED(status) && WEXITSTATUS(status) == 42, what);
 }
 
+[[gnu::noinline]] void throw_below(int depth) {
+  char room[256];
+  asm volatile("" ::"r"(room) : "memory");
+  const Counted counted;
+  if (depth == 0) throw 1;
+  throw_below(depth - 1);
+  asm volatile("" ::"r"(room) : "memory");
+}
+
+/// A frame of its own, lest it is part of one that aligns its stack: rows with expressions are not kept.
+[[gnu::noinline]] void catch_from_below() {
+  try {
+    throw_below(60);
+  } catch (int) {
+  }
+}
+
+/// The stack is not probed page by page by each throw, and not by each cleanup that ends in _Unwind_Resume().
+void system_calls() {
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int i = 0; i < 100; ++i) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they make some of their own
+      if (i == 2 && !jitunwind::test::allow_only({SYS_exit_group})) ::_exit(8);
+#endif
+      catch_from_below();
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "no system calls");
+}
+
 void terminations() {
   expect_terminate("nobody catches", [] { go(throw_odd); });
   expect_terminate("noexcept", [] {
@@ -478,6 +515,7 @@ int main(int, char** argv) {
   rethrows();
   exception_pointers();
   many_times();
+  system_calls();
   terminations();
   foreign_exception();
   raised_by_libgcc();

@@ -3,11 +3,8 @@
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -17,26 +14,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <span>
-#include <vector>
+
+#include "tests/support/allowed_calls.h"
 
 namespace {
 
-bool install(std::span<sock_filter> program) {
-  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
-/// From now on every system call but these kills the process.
-bool allow_only(std::vector<unsigned> calls) {
-  std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  for (const unsigned call : calls) {
-    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
-    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  }
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-  return install(program);
-}
+using jitunwind::test::allow_only;
+using jitunwind::test::install;
 
 int frames_by_cursor(unw_context_t& context) {
   unw_cursor_t cursor;

@@ -35,9 +35,7 @@ constexpr const Arch* k_arches[] = {
 
 }  // namespace
 
-const RegisterInfo* Arch::by_dwarf(unsigned number) const noexcept {
-  // Most tables are dense from 0 on: the number is the index.
-  if (number < registers.size() && registers[number].dwarf == number) return &registers[number];
+const RegisterInfo* Arch::search_by_dwarf(unsigned number) const noexcept {
   const auto it = std::lower_bound(registers.begin(), registers.end(), number,
                                    [](const RegisterInfo& r, unsigned n) { return r.dwarf < n; });
   return it != registers.end() && it->dwarf == number ? &*it : nullptr;

@@ -85,7 +85,11 @@ struct Arch {
   std::span<const RegNum> exception_registers;  ///< UNW_REG_EH + 0..
 
   /// Null when the CPU has no such register. O(log n), signal-safe.
-  const RegisterInfo* by_dwarf(unsigned number) const noexcept;
+  const RegisterInfo* by_dwarf(unsigned number) const noexcept {
+    // Most tables are dense from 0 on: the number is the index.
+    if (number < registers.size() && registers[number].dwarf == number) return &registers[number];
+    return search_by_dwarf(number);
+  }
   const RegisterInfo* by_libunwind(int number) const noexcept;
   /// Accepts "ra" for the return address column.
   const RegisterInfo* by_name(std::string_view name) const noexcept;
@@ -96,6 +100,8 @@ struct Arch {
     const RegisterInfo* r = by_dwarf(dwarf);
     return r ? r->column : -1;
   }
+
+  const RegisterInfo* search_by_dwarf(unsigned number) const noexcept;  // by_dwarf()
 };
 
 /// The same CPU with its memory in that byte order. Precondition: the order is its own, or bi_endian.
