@@ -31,7 +31,8 @@ endif()
 # link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace
 # below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one
 # allocates, which a walk in a signal handler must not. Other libraries' functions are bound when a program is loaded,
-# not at their first call, which would take a kilobyte of a handler's stack and microseconds of the first walk.
+# not at their first call, which would take a kilobyte of a handler's stack and microseconds of the first walk. Two words
+# that were just written are not read as one vector (gcc 12 does at -O2): processors cannot forward that from stores.
 function(jitunwind_layer name)
   cmake_parse_arguments(arg "" "INTO" "SOURCES;LINK" ${ARGN})
   if(NOT arg_INTO)
@@ -41,7 +42,7 @@ function(jitunwind_layer name)
   add_library(${target} OBJECT ${arg_SOURCES})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
                         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  target_compile_options(${target} PRIVATE -ftls-model=initial-exec $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition>)
+  target_compile_options(${target} PRIVATE -ftls-model=initial-exec $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition;-fno-tree-slp-vectorize>)
   target_link_libraries(${target} PRIVATE jitunwind_options Threads::Threads ${arg_LINK})
   set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_layers $<TARGET_OBJECTS:${target}>)
   set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_links ${arg_LINK})

@@ -6,10 +6,10 @@
 #include "dyn_info/registry.h"
 #include "sdk/caller_table_p.h"
 #include "sdk/local_space.h"
+#include "sdk/readable_stack_p.h"
 #include "sdk/walk.h"
 #include "sdk/walk_memory_p.h"
 #include "unwind_core/local_modules.h"
-#include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/page_p.h"
 #include "unwind_core/sources/cfi_memo.h"
@@ -21,44 +21,6 @@ constinit CallerTable table;
 [[gnu::constructor]] void touch_table() { table.touch(); }
 
 Addr word_at(Addr at) noexcept { return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at))); }
-
-/// The stack that a walk is on, as far as it can be read.
-class ReadableStack {
- public:
-  explicit ReadableStack(Addr sp) noexcept : range_(known_stack(sp)), is_known_(!range_.empty()) {
-    if (!is_known_) range_ = {page_of(sp), page_of(sp)};
-  }
-  /// Perhaps after a look.
-  bool has(Addr first, Addr end) noexcept {
-    return first < end && ((first >= range_.begin && end <= range_.end) || reach(first, end));
-  }
-  bool is_known() const noexcept { return is_known_; }
-  /// A frame's SP may be the end.
-  bool holds_frame(Addr sp) const noexcept { return sp >= range_.begin && sp <= range_.end; }
-  AddrRange range() const noexcept { return range_; }
-  Addr end() const noexcept { return range_.end; }
-  /// Neither probes again what the other has probed of this stack.
-  void share_with(Cursor& cursor) noexcept {
-    AddrRange all = range_;
-    if (const AddrRange theirs = cursor.proven(); !theirs.empty()) {
-      if (theirs.end < all.begin || theirs.begin > all.end) return;
-      all = {std::min(all.begin, theirs.begin), std::max(all.end, theirs.end)};
-    }
-    if (!is_known_) range_ = all;
-    cursor.set_proven(all);
-  }
-  /// On other stacks page by page, for this walk alone.
-  [[gnu::noinline]] bool reach(Addr first, Addr end) noexcept {
-    if (is_known_ || first < range_.begin || end < first || end - range_.end > k_farthest) return false;
-    range_.end = first_unreadable_page(range_.end, page_of(end - 1) + k_page_size);
-    return end <= range_.end;
-  }
-
- private:
-  static constexpr Addr k_farthest = Addr{1} << 20;
-  AddrRange range_;
-  bool is_known_;
-};
 
 class AddressWalk {
  public:
@@ -86,9 +48,10 @@ class AddressWalk {
   }
   /// Unknown: no entry, or one that does not help.
   Stop run_by_table() noexcept;
-  /// The same without looking at what is remembered, as far as `end`.
-  Stop run_to(void** end) noexcept;
-  template <bool k_calls_push>
+  /// The same without looking at what is remembered, as far as `end`; or as far as a frame whose SP is remembered.
+  enum class Until : bool { end, met };
+  Stop run_to(void** end, Until until = Until::end) noexcept;
+  template <bool k_calls_push, Until k_until>
   Stop run_on(void** end) noexcept;
   bool may_remember() const noexcept { return calls_push() && stack_.is_known(); }
   /// At the end of the walk, which run() ended with `stop`.
@@ -105,8 +68,12 @@ class AddressWalk {
   std::uint64_t version(Addr at, CallerRule::Source source, std::uint64_t registrations) noexcept {
     return source == CallerRule::Source::module ? registrations + module_version(at) : registrations;
   }
+  /// Where nothing was ever registered, and modules stay, the version is the same for all of the walk.
   bool holds(std::size_t entry, CallerRule rule, Addr at) noexcept {
-    return table.holds(entry, rule, at, version(at, rule.source(), registrations(at)));
+    std::uint64_t cipher = cipher_of_everywhere_;
+    if (changes_.may_count(at) || rule.is_of_module()) [[unlikely]]
+      cipher = CallerTable::cipher(version(at, rule.source(), registrations(at)));
+    return table.holds(entry, rule, at, cipher);
   }
   /// The rule is what held: the entry itself may be another's by now.
   struct Found {
@@ -114,6 +81,8 @@ class AddressWalk {
     CallerRule rule;
   };
   [[gnu::noinline]] Found find(Addr at) noexcept;
+  /// Where the lowest word that a rule reads is not above this, all of them are on the stack, as far as it is known.
+  Addr highest_lowest() const noexcept { return stack_.end() - std::min(stack_.end(), CallerRule::k_most_below_cfa); }
   [[gnu::noinline]] bool run_by_rows() noexcept;
   bool step_by_row(CfiMemo& memo) noexcept;
   /// What changes is asked for before the row is, lest an old row is kept as a new one.
@@ -161,12 +130,15 @@ class AddressWalk {
   const Arch& arch_ = local_space().arch;
   const CodeChanges& changes_ = registration_changes();
   const std::uint64_t everywhere_ = changes_.everywhere();
+  const std::uint64_t cipher_of_everywhere_ = CallerTable::cipher(everywhere_);
   ModuleVersion module_{};
   CallerRule not_compact_;           // by which run_on() could not go on
   std::uint64_t registrations_ = 0;  // at at_, when learning began
   const std::uint64_t first_counts_ = changes_.first_counts();
   std::size_t remembered_ = 0;
-  WalkMemory* memory_ = WalkMemory::has_walk() && may_remember() ? WalkMemory::acquire() : nullptr;
+  WalkMemory* memory_ = into_.size() > WalkMemory::k_few&& WalkMemory::has_walk() && may_remember()
+                            ? WalkMemory::acquire()
+                            : nullptr;
 };
 
 /// Another one for each module that was ever loaded there.
@@ -187,13 +159,13 @@ AddressWalk::Found AddressWalk::find(Addr at) noexcept {
 
 /// Everything that a step reads and writes is in registers: the chain from one frame to the next is what takes time.
 /// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
-template <bool k_calls_push>
+template <bool k_calls_push, AddressWalk::Until k_until>
 AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
   Addr at = at_;
   Addr sp = sp_;
   Addr fp = fp_;
   void** out = next_;
-  Addr stack_end = stack_.end();
+  Addr highest = highest_lowest();
   std::size_t callee = CallerTable::k_nowhere;
   CallerRule rule;
   Stop stop = Stop::full;
@@ -210,25 +182,29 @@ AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
       rule = found.rule;
       if (callee != CallerTable::k_nowhere) table.guess(callee, of_callee, entry);
     }
-    const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
+    const Addr base = rule.base_is_frame_pointer() ? fp : sp;
+    const Addr cfa = base + rule.cfa_offset();
     const Addr pc_below = k_calls_push ? CompactRow::k_word : rule.return_address_below_cfa();
     const Addr fp_below = rule.frame_pointer_below_cfa();
-    // Where the frame pointer is not saved it is read all the same, and not used: there is no jump to mispredict.
-    const Addr lowest = cfa - std::max(pc_below, fp_below);
-    if (lowest < sp || cfa > stack_end || cfa < sp || (!k_calls_push && pc_below == 0)) [[unlikely]] {
+    // Frames are above those that they call.
+    const Addr lowest = cfa - (k_calls_push ? fp_below : std::max(pc_below, fp_below));
+    if (lowest < sp || lowest > highest || (!k_calls_push && pc_below == 0)) [[unlikely]] {
       stop = rule.kind() == CallerRule::Kind::compact ? out_of_frame(sp, lowest, cfa) : Stop::not_compact;
       not_compact_ = rule;
       if (stop != Stop::full) break;
-      stack_end = stack_.end();
+      highest = highest_lowest();
     }
     const Addr pc = word_at(cfa - pc_below) & (k_calls_push ? ~Addr{0} : arch_.address_mask);
-    const Addr saved_fp = word_at(cfa - (fp_below == 0 ? pc_below : fp_below));
-    fp = fp_below == 0 ? fp : saved_fp;
+    // Where the frame pointer is not saved another word is read, and not used: there is no jump to mispredict.
+    const Addr saved_fp = word_at(cfa - fp_below);
+    fp = rule.saves_frame_pointer() ? saved_fp : fp;
     sp = cfa + (k_calls_push ? 0 : static_cast<Addr>(std::int64_t{arch_.caller_sp_bias}));
-    at = CodeAddress::returned_to(pc).lookup();
+    at = pc - 1;
     callee = entry;
     *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc));
+    if (k_until == Until::met && memory_->has_frame_at(sp)) break;
   }
+  at = CodeAddress::returned_to(at + 1).lookup();
   // No code: what it means that there is no return address, the cursor decides at the frame before.
   if (at < k_page_size && out != next_) {
     --out;
@@ -241,9 +217,13 @@ AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
   return stop;
 }
 
-AddressWalk::Stop AddressWalk::run_to(void** end) noexcept {
+AddressWalk::Stop AddressWalk::run_to(void** end, Until until) noexcept {
   for (;;) {
-    const Stop stop = calls_push() ? run_on<true>(end) : run_on<false>(end);
+    Stop stop = Stop::full;
+    if (until == Until::met)
+      stop = run_on<true, Until::met>(end);
+    else
+      stop = calls_push() ? run_on<true, Until::end>(end) : run_on<false, Until::end>(end);
     if (stop != Stop::not_compact) return stop;
     Position position{at_, sp_, fp_};
     if (const Stop left = step_by(not_compact_, position); left != Stop::full) return left;
@@ -252,22 +232,29 @@ AddressWalk::Stop AddressWalk::run_to(void** end) noexcept {
   }
 }
 
-/// Looks for the frame among those of the last walk, at first and then after as many frames as were walked before.
+/// Looks for the frame among those of the last walk: for each of the first ones, then after as many as were walked
+/// before.
 AddressWalk::Stop AddressWalk::run_by_table() noexcept {
+  constexpr std::size_t k_first = 16;
+  const auto end_of = [&](std::size_t frames) {
+    return next_ + std::min(frames, static_cast<std::size_t>(end_ - next_));
+  };
   if (!memory_) {
-    const Stop stop = run_to(next_ + std::min(WalkMemory::k_few, static_cast<std::size_t>(end_ - next_)));
+    const Stop stop = run_to(end_of(WalkMemory::k_few));
     if (stop != Stop::full || is_full()) return stop;
     if (may_remember()) memory_ = WalkMemory::acquire();
     if (!memory_) return run_to(end_);
   }
-  for (std::size_t frames = 1;; frames *= 2) {
+  for (std::size_t frames = k_first;;) {
     const std::size_t known = memory_->everywhere() == everywhere_ ? memory_->find(at_, sp_, fp_) : WalkMemory::k_none;
     if (known != WalkMemory::k_none && (*memory_)[0].sp <= stack_.end()) {
       follow(known);
       if (is_full()) return Stop::full;
     }
-    void** const end = next_ + std::min<std::size_t>(frames, static_cast<std::size_t>(end_ - next_));
-    if (const Stop stop = run_to(end); stop != Stop::full || is_full()) return stop;
+    void** const end = end_of(frames);
+    const Stop stop = run_to(end, frames == k_first ? Until::met : Until::end);
+    if (stop != Stop::full || is_full()) return stop;
+    if (next_ == end) frames *= 2;
   }
 }
 
@@ -278,49 +265,52 @@ void AddressWalk::follow(std::size_t number) noexcept {
   const std::size_t first = number;
   const bool unchanged = memory.nothing_changed(changes_, first_counts_);
   void** out = next_;
-  while (number > 0 && out != end_) {
-    const PastFrame& frame = memory[number];
-    const PastFrame& caller = memory[number - 1];
-    if (!unchanged && changes_.stamp(CodeAddress::returned_to(frame.pc).lookup()) != frame.changes) break;
-    if (word_at(caller.sp - CompactRow::k_word) != caller.pc || word_at(frame.fp_at) != caller.fp) break;
+  void** const last = out + std::min(number, static_cast<std::size_t>(end_ - out));
+  for (const PastFrame* frame = &memory[number]; out != last; --frame) {
+    const PastFrame& caller = frame[-1];
+    if (!unchanged && changes_.stamp(CodeAddress::returned_to(frame->pc).lookup()) != memory.changes(*frame)) {
+      memory.set_stale();
+      break;
+    }
+    if (word_at(caller.sp - CompactRow::k_word) != caller.pc || word_at(frame->fp_at) != caller.fp) break;
     *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(caller.pc));
-    --number;
   }
+  number -= static_cast<std::size_t>(out - next_);
   if (number == 0 && memory.first_counts() != first_counts_) memory.confirm(first + 1, everywhere_, first_counts_);
   next_ = out;
   at_ = CodeAddress::returned_to(memory[number].pc).lookup();
   sp_ = memory[number].sp;
-  fp_ = memory[number].fp;
+  // One that decided nothing may be another one now, up to where the caller's was read.
+  std::size_t passed = first;
+  while (passed > number && !memory[passed].saves_fp()) --passed;
+  if (passed > number) fp_ = memory[number].fp;
   remembered_ += first - number;
 }
 
 /// Goes the way of this walk again and records it: the walk itself has no time for that.
 void AddressWalk::remember(const WalkStart& start) noexcept {
-  const std::span<PastFrame> frames = memory_->begin_recording();
+  memory_->begin_recording();
   Position position{start.address.lookup(), start.sp, start.fp, start.address.value()};
   std::size_t number = depth();
   // What is recorded are frames that were returned to, up to the first behind which the way is not by a compact rule.
   std::size_t count = start.address.is_return_address() ? number + 1 : number;
   for (;; --number) {
-    Addr unsaved = 0;
-    Addr& fp_at = number < frames.size() ? frames[number].fp_at : unsaved;
-    if (number < frames.size())
-      frames[number] = {position.sp, position.pc, position.fp, 0, changes_.stamp(position.at)};
+    memory_->record(number, {position.sp, position.pc, position.fp, 0}, changes_.stamp(position.at));
     if (number == 0) break;
     const auto [entry, rule] = find(position.at);
     if (entry == CallerTable::k_nowhere) return;
     if (rule.kind() != CallerRule::Kind::compact || rule.source() != CallerRule::Source::lasting) count = number;
     if (step_by(rule, position) != Stop::full || !stack_.is_known()) return;
-    const Addr fp_below = rule.frame_pointer_below_cfa();
-    fp_at = fp_below == 0 ? reinterpret_cast<std::uintptr_t>(&frames[std::min(number, frames.size() - 1)].fp)
-                          : position.sp - fp_below;
+    memory_->record_rule(
+        number, rule.base_is_frame_pointer(),
+        rule.saves_frame_pointer() ? std::optional(position.sp - rule.frame_pointer_below_cfa()) : std::nullopt);
   }
-  memory_->confirm(std::min(count, frames.size()), everywhere_, first_counts_);
+  memory_->confirm(std::min(count, WalkMemory::k_capacity), everywhere_, first_counts_);
 }
 
 void AddressWalk::finish(const WalkStart& start, Stop stop) noexcept {
   if (!memory_) return;
-  if (stop != Stop::unknown && memory_->wants(remembered_, depth())) remember(start);
+  if (stop != Stop::unknown && memory_->wants(remembered_, {next_ - depth(), depth()})) remember(start);
   memory_->release();
 }
 
@@ -354,7 +344,7 @@ bool AddressWalk::leave_compact(CallerRule rule, Position& position) noexcept {
   position.pc = word_at(cfa - pc_below) & arch_.address_mask;
   position.at = CodeAddress::returned_to(position.pc).lookup();
   position.sp = cfa + static_cast<Addr>(std::int64_t{arch_.caller_sp_bias});
-  if (fp_below != 0) position.fp = word_at(cfa - fp_below);
+  if (rule.saves_frame_pointer()) position.fp = word_at(cfa - fp_below);
   return true;
 }
 

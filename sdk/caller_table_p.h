@@ -19,8 +19,8 @@ class CallerRule {
   /// What besides registrations may change the answer.
   enum class Source : unsigned {
     none,
-    lasting,  ///< nothing: registered code, or a module that cannot be unloaded
-    module,   ///< the module
+    lasting = 1,  ///< nothing: registered code, or a module that cannot be unloaded
+    module = 2,   ///< the module
   };
 
   /// Rows that are not compact, but frequent. Their return address would be below SP, where none is: that is how a walk
@@ -36,16 +36,18 @@ class CallerRule {
   constexpr explicit CallerRule(std::uint64_t word) noexcept : word_(word) {}
   /// Of any kind but compact. `cfa_below_fp`: words, for realigned ones.
   constexpr CallerRule(Source source, Kind kind, std::uint8_t cfa_below_fp = 0) noexcept
-      : word_(of(source) | std::uint64_t{static_cast<unsigned>(kind)} << k_kind_at | std::uint64_t{0xff} << k_ra_at |
-              std::uint64_t{cfa_below_fp} << k_below_fp_at) {}
+      : word_(of(source) | std::uint64_t{static_cast<unsigned>(kind)} << k_kind_at | std::uint64_t{0xff} << k_fp_at |
+              std::uint64_t{0xff} << k_ra_at | std::uint64_t{cfa_below_fp} << k_below_fp_at) {}
   /// `fp_slot`: of the frame pointer, in the row's layout.
   constexpr CallerRule(const CompactRow& row, Source source, bool base_is_frame_pointer, std::size_t fp_slot) noexcept
       : word_(of(source) | row.cfa_words | std::uint64_t{base_is_frame_pointer} << k_base_at |
-              std::uint64_t{row.slots[fp_slot]} << k_fp_at |
+              std::uint64_t{row.slots[fp_slot] != 0} << k_saves_fp_at |
+              std::uint64_t{row.slots[row.slots[fp_slot] != 0 ? fp_slot : CompactLayout::k_return_address]} << k_fp_at |
               std::uint64_t{row.slots[CompactLayout::k_return_address]} << k_ra_at) {}
 
   constexpr std::uint64_t word() const noexcept { return word_; }
   constexpr Source source() const noexcept { return static_cast<Source>(word_ >> k_source_at & 3); }
+  constexpr bool is_of_module() const noexcept { return (word_ & of(Source::module)) != 0; }
   constexpr Kind kind() const noexcept { return static_cast<Kind>(word_ >> k_kind_at & 3); }
   /// Bytes.
   constexpr std::uint64_t cfa_below_frame_pointer() const noexcept {
@@ -55,18 +57,26 @@ class CallerRule {
   /// Bytes.
   constexpr std::uint64_t cfa_offset() const noexcept { return (word_ & 0xffff) * CompactRow::k_word; }
   constexpr std::uint64_t return_address_below_cfa() const noexcept { return byte_at(k_ra_at) * CompactRow::k_word; }
-  /// 0: the register is as it is in the caller.
-  constexpr std::uint64_t frame_pointer_below_cfa() const noexcept { return byte_at(k_fp_at) * CompactRow::k_word; }
+  /// False: the register is as it is in the caller.
+  constexpr bool saves_frame_pointer() const noexcept { return (word_ >> k_saves_fp_at & 1) != 0; }
+  static constexpr std::uint64_t k_most_below_cfa = 255 * CompactRow::k_word;
+  /// Bytes. Where the frame pointer is not saved, the place of the return address: it can be read in any case.
+  constexpr std::uint64_t frame_pointer_below_cfa() const noexcept {
+    return (static_cast<std::uint32_t>(word_) >> k_fp_at) * CompactRow::k_word;
+  }
 
   constexpr std::size_t guess() const noexcept { return static_cast<std::size_t>(word_ >> k_guess_at); }
   constexpr CallerRule with_guess(std::size_t entry) const noexcept {
     return CallerRule((word_ & k_rule_mask) | std::uint64_t{entry} << k_guess_at);
   }
   constexpr std::uint64_t without_guess() const noexcept { return word_ & k_rule_mask; }
+  /// Tells rules from each other as without_guess() does, by one instruction.
+  constexpr std::uint64_t shifted_guess_out() const noexcept { return word_ << (64 - k_guess_at); }
 
  private:
-  static constexpr unsigned k_base_at = 16, k_fp_at = 17, k_ra_at = 25, k_source_at = 33, k_kind_at = 35,
-                            k_below_fp_at = 37;
+  // What a step asks for is in the lower half: tests of it have operands of 32 bits.
+  static constexpr unsigned k_base_at = 16, k_saves_fp_at = 17, k_source_at = 18, k_kind_at = 20, k_fp_at = 24,
+                            k_ra_at = 32, k_below_fp_at = 40;
   static constexpr unsigned k_guess_at = 48;
   static constexpr std::uint64_t k_rule_mask = (std::uint64_t{1} << k_guess_at) - 1;
 
@@ -97,8 +107,10 @@ class CallerTable {
   CallerRule rule(std::size_t entry) const noexcept {
     return CallerRule(entries_[entry].rule.load(std::memory_order_relaxed));
   }
-  bool holds(std::size_t entry, CallerRule rule, Addr at, std::uint64_t version) const noexcept {
-    return (entries_[entry].key.load(std::memory_order_relaxed) ^ mix(rule, version)) == at;
+  /// Of a version, for those who ask by the same one again and again.
+  static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version); }
+  bool holds(std::size_t entry, CallerRule rule, Addr at, std::uint64_t cipher_of_version) const noexcept {
+    return (entries_[entry].key.load(std::memory_order_relaxed) ^ mix(rule, cipher_of_version)) == at;
   }
   /// The first of the places where the address may be now.
   std::size_t first_place(Addr at) const noexcept {
@@ -123,7 +135,7 @@ class CallerTable {
       place = first_place(at) + turn % k_ways;
     }
     entries_[place].rule.store(rule.without_guess(), std::memory_order_relaxed);
-    entries_[place].key.store(at ^ mix(rule, version), std::memory_order_relaxed);
+    entries_[place].key.store(at ^ mix(rule, cipher(version)), std::memory_order_relaxed);
   }
   /// `rule` as it was when the entry held.
   void guess(std::size_t entry, CallerRule rule, std::size_t callers) noexcept {
@@ -143,10 +155,10 @@ class CallerTable {
     return k_nowhere;
   }
 
-  /// One-to-one in `version`, as are odd factors and shifts that are added. Versions that are near each other differ in
-  /// all bits of a rule.
-  static constexpr std::uint64_t mix(CallerRule rule, std::uint64_t version) noexcept {
-    const std::uint64_t mixed = spread(rule.without_guess() ^ spread(version));
+  /// One-to-one in the version, as are odd factors and shifts that are added. Versions that are near each other differ
+  /// in all bits of a rule.
+  static constexpr std::uint64_t mix(CallerRule rule, std::uint64_t cipher_of_version) noexcept {
+    const std::uint64_t mixed = spread(rule.shifted_guess_out() ^ cipher_of_version);
     return mixed ^ mixed >> 32;
   }
 

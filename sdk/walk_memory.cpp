@@ -19,6 +19,7 @@ class WalkMemories {
       if (memory.owned_.load(std::memory_order_relaxed) || memory.owned_.exchange(true, std::memory_order_acquire))
         continue;
       memory.count_ = 0;
+      memory.policy_ = {};
       pthread_setspecific(key_, &memory);
       return walk_memory_of_thread = &memory;
     }
@@ -57,39 +58,68 @@ constinit pthread_key_t WalkMemories::key_ = 0;
 WalkMemory* WalkMemory::acquire() noexcept {
   WalkMemory* const memory = walk_memory_of_thread ? walk_memory_of_thread : WalkMemories::take();
   // A handler that comes between the two is done before this goes on.
-  if (!memory || memory->busy_.load(std::memory_order_relaxed)) return nullptr;
+  if (!memory || memory->busy_.load(std::memory_order_relaxed) || memory->policy_.rests()) return nullptr;
   memory->busy_.store(true, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   return memory;
 }
 
 std::size_t WalkMemory::find(Addr at, Addr sp, Addr fp) const noexcept {
-  const std::span<const PastFrame> frames(frames_.data(), count_);
-  const auto found = std::lower_bound(frames.begin(), frames.end(), sp,
-                                      [](const PastFrame& frame, Addr wanted) { return frame.sp > wanted; });
-  if (found == frames.end() || found->sp != sp || found->fp != fp) return k_none;
-  if (CodeAddress::returned_to(found->pc).lookup() != at) return k_none;
-  return static_cast<std::size_t>(found - frames.begin());
+  const std::size_t number = numbers_[place_of(sp)];
+  if (number >= count_) return k_none;
+  const PastFrame& frame = frames_[number];
+  if (frame.sp != sp || (frame.fp != fp && fp_decides_[number])) return k_none;
+  if (CodeAddress::returned_to(frame.pc).lookup() != at) return k_none;
+  return number;
 }
 
-/// Recording costs as much as a walk. Where it does not help, it is done ever more rarely.
-bool WalkMemory::wants(std::size_t known, std::size_t all) noexcept {
+bool RecordingPolicy::wants(std::size_t known, std::span<void* const> all, std::size_t recorded) noexcept {
   constexpr unsigned k_most_skipped = 255;
-  if (known > 0) was_useful_ = true;
-  if (all < k_few || known >= std::min(all, k_capacity) / 2) return false;
+  constexpr unsigned k_repetitions = 3;
+  constexpr unsigned k_trial = 8;
+  const auto saved = static_cast<std::ptrdiff_t>(known) - k_cost_of_looking;
+  saved_ += saved;
+  saved_in_trial_ += saved;
+  if (++tried_ == k_trial) {
+    rests_ = saved_in_trial_ < 0 ? std::max(last_skip_, k_trial) : 0;
+    tried_ = 0;
+    saved_in_trial_ = 0;
+  }
+  // The inner part of two walks that follow each other is mostly the same as well if its middle is.
+  const std::size_t unknown = all.size() - known;
+  const Unknown now{unknown, unknown > 0 ? all[unknown / 2] : nullptr};
+  repetitions_ = unknown > 0 && now == last_unknown_ ? repetitions_ + 1 : 0;
+  last_unknown_ = now;
+  if (!is_stale_ && repetitions_ < k_repetitions && known >= all.size() / 2) return false;
   if (walks_to_skip_ > 0) {
     --walks_to_skip_;
     return false;
   }
-  last_skip_ = was_useful_ ? 0 : std::min(2 * last_skip_ + 1, k_most_skipped);
+  const bool has_paid = saved_ >= static_cast<std::ptrdiff_t>(k_cost_of_recording * recorded);
+  last_skip_ = has_paid ? 0 : std::min(2 * last_skip_ + 1, k_most_skipped);
   walks_to_skip_ = last_skip_;
-  was_useful_ = false;
+  saved_ = 0;
+  repetitions_ = 0;
+  is_stale_ = false;
   return true;
 }
 
-std::span<PastFrame> WalkMemory::begin_recording() noexcept {
-  count_ = 0;
-  return frames_;
+bool WalkMemory::wants(std::size_t known, std::span<void* const> all) noexcept {
+  // Of more frames than there is room for, the inner ones stay unknown.
+  const std::size_t beyond = all.size() - std::min(all.size(), k_capacity - 1);
+  return all.size() >= k_few && policy_.wants(known, all.subspan(beyond), count_);
+}
+
+void WalkMemory::record(std::size_t number, const PastFrame& frame, std::uint64_t changes) noexcept {
+  if (number >= k_capacity) return;
+  frames_[number] = frame;
+  changes_[number] = changes;
+}
+
+void WalkMemory::record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept {
+  if (number >= k_capacity) return;
+  frames_[number].fp_at = fp_at.value_or(reinterpret_cast<std::uintptr_t>(&frames_[number].fp));
+  fp_decides_[number] = base_is_fp;
 }
 
 void WalkMemory::confirm(std::size_t count, std::uint64_t everywhere, std::uint64_t first_counts) noexcept {
@@ -98,16 +128,20 @@ void WalkMemory::confirm(std::size_t count, std::uint64_t everywhere, std::uint6
   everywhere_ = everywhere;
   first_counts_ = first_counts;
   counted_ = 0;
-  for (const PastFrame& frame : std::span(frames_).first(count)) {
-    if (CodeChanges::counts_nothing(frame.changes)) continue;
+  for (std::size_t number = 0; number < count; ++number) {
+    numbers_[place_of(frames_[number].sp)] = static_cast<std::uint16_t>(number);
+    const bool is_passed_on = number > 0 && !frames_[number].saves_fp();
+    fp_decides_[number] = fp_decides_[number] || (is_passed_on && fp_decides_[number - 1]);
+  }
+  for (const std::uint64_t changes : std::span(changes_).first(count)) {
+    if (CodeChanges::counts_nothing(changes)) continue;
     const auto end = counts_.begin() + static_cast<std::ptrdiff_t>(counted_);
-    if (std::find(end - static_cast<std::ptrdiff_t>(std::min(counted_, k_look_back)), end, frame.changes) != end)
-      continue;
-    if (counted_ == counts_.size() || CodeChanges::counts_several(frame.changes)) {
+    if (std::find(end - static_cast<std::ptrdiff_t>(std::min(counted_, k_look_back)), end, changes) != end) continue;
+    if (counted_ == counts_.size() || CodeChanges::counts_several(changes)) {
       counted_ = counts_.size() + 1;
       return;
     }
-    counts_[counted_++] = frame.changes;
+    counts_[counted_++] = changes;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "unwind_core/address.h"
@@ -17,16 +18,54 @@ struct PastFrame {
   Addr sp;
   Addr pc;  ///< return address
   Addr fp;
-  Addr fp_at;             ///< where its caller's frame pointer is: on the stack, or `fp` itself where it is the same
-  std::uint64_t changes;  ///< CodeChanges::stamp() of its code
+  Addr fp_at;  ///< where its caller's frame pointer is: on the stack, or `fp` itself where it is the same
+
+  bool saves_fp() const noexcept { return fp_at != reinterpret_cast<std::uintptr_t>(&fp); }
+};
+
+/// When to record a walk, and when not even to look at what is recorded. Costs and gains in steps.
+class RecordingPolicy {
+ public:
+  /// After a walk that found `known` of its frames, the outer ones, among the `recorded` ones: whether it should be
+  /// recorded in their place. Recording that did not pay for itself is done ever more rarely.
+  bool wants(std::size_t known, std::span<void* const> all, std::size_t recorded) noexcept;
+  /// Walks differ so much that looking costs more than it saves: not before the next walk.
+  bool rests() noexcept {
+    if (rests_ == 0) return false;
+    --rests_;
+    return true;
+  }
+  /// Code of a recorded frame has changed.
+  void set_stale() noexcept { is_stale_ = true; }
+
+ private:
+  static constexpr std::ptrdiff_t k_cost_of_looking = 8;
+  static constexpr std::size_t k_cost_of_recording = 4;  ///< a frame
+
+  /// The part of a walk that was not known.
+  struct Unknown {
+    std::size_t frames = 0;
+    void* middle = nullptr;
+    bool operator==(const Unknown&) const = default;
+  };
+
+  unsigned walks_to_skip_ = 0;
+  unsigned last_skip_ = 0;
+  unsigned rests_ = 0;
+  unsigned tried_ = 0;
+  unsigned repetitions_ = 0;
+  bool is_stale_ = false;
+  std::ptrdiff_t saved_ = 0;  ///< since it was recorded
+  std::ptrdiff_t saved_in_trial_ = 0;
+  Unknown last_unknown_;
 };
 
 /// Written and read by its thread alone, and by handlers that interrupt it: those find it busy. Constant-initialised.
 class WalkMemory {
  public:
-  static constexpr std::size_t k_capacity = 500;
+  static constexpr std::size_t k_capacity = 1000;
   /// Shorter walks are not worth it.
-  static constexpr std::size_t k_few = 16;
+  static constexpr std::size_t k_few = 8;
 
   /// The calling thread has one that holds a walk.
   static bool has_walk() noexcept;
@@ -38,8 +77,13 @@ class WalkMemory {
     busy_.store(false, std::memory_order_relaxed);
   }
 
-  /// Number of the frame at this code, whose callers have lower numbers. `at`: CodeAddress::lookup().
+  /// Number of the frame at this code, whose callers have lower numbers. `at`: CodeAddress::lookup(). It may have had
+  /// another frame pointer, if that decides nothing: code without frame pointers keeps there what it likes.
   std::size_t find(Addr at, Addr sp, Addr fp) const noexcept;
+  bool has_frame_at(Addr sp) const noexcept {
+    const std::size_t number = numbers_[place_of(sp)];
+    return number < count_ && frames_[number].sp == sp;
+  }
   // Of CodeChanges, when it was recorded.
   std::uint64_t everywhere() const noexcept { return everywhere_; }
   std::uint64_t first_counts() const noexcept { return first_counts_; }
@@ -52,25 +96,41 @@ class WalkMemory {
   /// The first `count` frames hold at these numbers.
   void confirm(std::size_t count, std::uint64_t everywhere, std::uint64_t first_counts) noexcept;
   const PastFrame& operator[](std::size_t number) const noexcept { return frames_[number]; }
+  /// CodeChanges::stamp() of the code of one of its frames.
+  std::uint64_t changes(const PastFrame& frame) const noexcept {
+    return changes_[static_cast<std::size_t>(&frame - frames_.data())];
+  }
   static constexpr std::size_t k_none = ~std::size_t{0};
 
-  /// Whether a walk that found `known` of its `all` frames here should be recorded in its place.
-  bool wants(std::size_t known, std::size_t all) noexcept;
-  /// For the recording walk: fills frames from the highest number down, then confirms how many of the low ones hold.
-  std::span<PastFrame> begin_recording() noexcept;
+  /// Whether a walk that found `known` of its frames here, the outer ones, should be recorded in its place.
+  bool wants(std::size_t known, std::span<void* const> all) noexcept;
+  /// Code of a frame has changed since.
+  void set_stale() noexcept { policy_.set_stale(); }
+  /// For the recording walk: records frames from the highest number down, then confirms how many of the low ones hold.
+  void begin_recording() noexcept { count_ = 0; }
+  /// Nothing where `number` is too high. `changes`: the stamp.
+  void record(std::size_t number, const PastFrame& frame, std::uint64_t changes) noexcept;
+  /// How its caller is found: `fp_below_sp` of the caller, or the caller has the same frame pointer.
+  void record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept;
 
  private:
+  static constexpr unsigned k_place_bits = 11;
+  /// Stacks are aligned to 16 bytes where functions are called; neighbours on one get different places.
+  static constexpr std::size_t place_of(Addr sp) noexcept { return sp / 16 % (std::size_t{1} << k_place_bits); }
+
   std::atomic<bool> busy_{false};
   std::atomic<bool> owned_{false};
-  unsigned walks_to_skip_ = 0;
-  unsigned last_skip_ = 0;
-  bool was_useful_ = true;
+  RecordingPolicy policy_;
   std::size_t count_ = 0;
   std::uint64_t everywhere_ = 0;
   std::uint64_t first_counts_ = 0;
   std::size_t counted_ = 0;
-  std::array<std::uint64_t, 128> counts_{};  ///< stamps of the frames that count, each at least once
+  std::array<std::uint64_t, 512> counts_{};  ///< stamps of the frames that count, each at least once
+  /// Of frames, at place_of() their SP; of two that meet, one.
+  std::array<std::uint16_t, std::size_t{1} << k_place_bits> numbers_{};
   std::array<PastFrame, k_capacity> frames_{};
+  std::array<std::uint64_t, k_capacity> changes_{};
+  std::array<bool, k_capacity> fp_decides_{};
 
   friend class WalkMemories;
 };

@@ -63,6 +63,9 @@ class CodeChanges {
     return counters_[counter].load(std::memory_order_acquire) + everywhere;
   }
 
+  /// False: nothing counts there, and the number is everywhere().
+  bool may_count(std::uint64_t pc) const noexcept { return sizes_at(pc) != 0; }
+
   // The same for those who look at the same code again and again.
 
   /// What tells the count of an address from others of it, but for everywhere().

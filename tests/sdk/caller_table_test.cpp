@@ -34,7 +34,7 @@ CompactRow row_of(std::uint16_t cfa_words, std::uint8_t ra, std::uint8_t fp) {
 std::size_t place_of(const CallerTable& table, Addr at, std::uint64_t version) {
   const std::size_t first = table.first_place(at);
   for (std::size_t i = first; i < first + CallerTable::k_ways; ++i)
-    if (table.holds(i, table.rule(i), at, version)) return i;
+    if (table.holds(i, table.rule(i), at, CallerTable::cipher(version))) return i;
   return CallerTable::k_nowhere;
 }
 
@@ -43,7 +43,11 @@ TEST(CallerRule, SaysWhatTheRowSays) {
     const CallerRule rule(row_of(0xfedc, 201, 17), Source::module, by_fp, 1);
     EXPECT_EQ(rule.cfa_offset(), 8u * 0xfedc);
     EXPECT_EQ(rule.return_address_below_cfa(), 8u * 201);
+    EXPECT_TRUE(rule.saves_frame_pointer());
     EXPECT_EQ(rule.frame_pointer_below_cfa(), 8u * 17);
+    const CallerRule same_fp(row_of(2, 1, 0), Source::lasting, by_fp, 1);
+    EXPECT_FALSE(same_fp.saves_frame_pointer());
+    EXPECT_EQ(same_fp.frame_pointer_below_cfa(), 8u) << "where the return address is";
     EXPECT_EQ(rule.base_is_frame_pointer(), by_fp);
     EXPECT_EQ(rule.source(), Source::module);
     EXPECT_EQ(rule.kind(), CallerRule::Kind::compact);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -25,15 +26,22 @@ std::vector<Addr> addresses_by(const void* context, Cursor::Top top) {
   return pcs;
 }
 
+/// By rows that are made for each frame.
+std::vector<Addr> slow_addresses(Cursor& cursor) {
+  std::vector<Addr> pcs{cursor.pc()};
+  for (auto moved = cursor.step(); moved && *moved && pcs.size() < 512; moved = cursor.step())
+    pcs.push_back(cursor.pc());
+  return pcs;
+}
+Cursor slow_cursor(const void* context, Cursor::Top top) {
+  return Cursor(local_space_without_kept_rows(), registers_from_ucontext(context, local_space().arch), top);
+}
+
 int wrong_lists() {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
-  std::vector<Addr> slow;
-  Cursor cursor(local_space_without_kept_rows(), registers_from_ucontext(context, local_space().arch),
-                Cursor::Top::returned_to);
-  do slow.push_back(cursor.pc());
-  while (cursor.step() && cursor.stop_reason() == StopReason::none);
-  return addresses_by(context, Cursor::Top::returned_to) != slow;
+  Cursor slow = slow_cursor(context, Cursor::Top::returned_to);
+  return addresses_by(context, Cursor::Top::returned_to) != slow_addresses(slow);
 }
 
 [[gnu::noinline]] int wrong_lists_below(int depth) {
@@ -221,10 +229,8 @@ TEST(FastWalks, StopWhereSlowOnesDo) {
     alignas(16) std::byte context[k_context_size]{};
     registers_to_ucontext(registers, local_space().arch, context);
     const auto top = i % 2 == 0 ? Cursor::Top::returned_to : Cursor::Top::interrupted;
-    Cursor cursor(local_space_without_kept_rows(), registers_from_ucontext(context, local_space().arch), top);
-    std::vector<Addr> slow{cursor.pc()};
-    for (auto moved = cursor.step(); moved && *moved && slow.size() < 512; moved = cursor.step())
-      slow.push_back(cursor.pc());
+    Cursor cursor = slow_cursor(context, top);
+    const std::vector<Addr> slow = slow_addresses(cursor);
     FrameRow row;
     (void)cursor.find_row(row);
     ASSERT_EQ(addresses_by(context, top), slow)
@@ -233,6 +239,155 @@ TEST(FastWalks, StopWhereSlowOnesDo) {
     frames += slow.size();
   }
   EXPECT_GT(frames, 60'000u);
+}
+
+/// A stack in an array on the calling thread's, where walks are remembered: frames of three kinds, each of which has
+/// the frame pointer that leads on. Of frames that neither use nor save it, that is their caller's; what others have
+/// there decides nothing.
+class MadeStack {
+ public:
+  static constexpr std::size_t k_frames = 24;
+
+  /// `kind_of` the frame of each number, from 1 on, as all numbers here from the outermost one.
+  template <class KindOf>
+  MadeStack(std::span<Addr> words, std::span<const JitFrame> frames, std::mt19937_64& random, KindOf kind_of)
+      : words_(words), frames_(frames), random_(random) {
+    Addr cfa = reinterpret_cast<std::uintptr_t>(words.data() + words.size());
+    Addr fp = random();
+    // From the outermost one, which has no caller, inwards.
+    for (std::size_t i = 0; i < k_frames; ++i) {
+      const std::size_t kind = i == 0 ? k_outermost : kind_of(i);
+      if (kind == k_by_fp || kind == k_saving) word(cfa - 16) = fp;
+      cfas_[i] = cfa;
+      word(cfa - 8) = code_;
+      if (kind == k_by_fp) fp = cfa - 16;
+      if (kind == k_saving) fp = random();
+      code_ = code_of(kind);
+      cfa -= k_sizes[kind];
+    }
+    sp_ = cfa;
+    fp_ = fp;
+  }
+
+  /// Something is another thing now: the frame pointer that the walk begins with, a word, or a return address; in every
+  /// second case near the inner end.
+  void change() {
+    const auto below = [&](std::size_t count) { return random_() % (random_() % 2 == 0 ? std::size_t{4} : count); };
+    const auto innermost = static_cast<std::size_t>(reinterpret_cast<Addr*>(sp_) - words_.data());
+    Addr& any = words_[innermost + below(words_.size() - innermost)];
+    switch (random_() % 8) {
+      case 0:
+        fp_ = random_();
+        break;
+      case 1:
+      case 2:
+      case 3:
+        fp_ = reinterpret_cast<std::uintptr_t>(&any);
+        break;
+      case 4:
+        any = random_() % 2 == 0 ? random_() : reinterpret_cast<std::uintptr_t>(&any) + random_() % 16 * 8;
+        break;
+      default:
+        set_caller(k_frames - 1 - below(k_frames - 1), random_() % (k_outermost + 1));
+    }
+  }
+
+  void set_caller(std::size_t frame, std::size_t kind) { word(cfas_[frame] - 8) = code_of(kind); }
+  void set_saved_fp(std::size_t frame, Addr fp) { word(cfas_[frame] - 16) = fp; }
+  void set_fp(Addr fp) { fp_ = fp; }
+  /// Of a frame that is found by it.
+  Addr fp_of(std::size_t frame) const { return cfas_[frame] - 16; }
+
+  /// The fast walk, again and again, finds what the slow one does. `found`: how many frames.
+  void expect_the_same(std::size_t& found) const {
+    alignas(16) std::byte context[k_context_size]{};
+    put_context(context);
+    Cursor cursor = slow_cursor(context, Cursor::Top::returned_to);
+    const std::vector<Addr> slow = slow_addresses(cursor);
+    // So often that remembering pays, or walks would soon do without.
+    for (int again = 0; again < 8; ++again) ASSERT_EQ(addresses_by(context, Cursor::Top::returned_to), slow) << again;
+    found = slow.size();
+  }
+
+  static constexpr const char* k_kinds[]{"cfa=rsp+32 ra=[cfa-8]", "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]",
+                                         "cfa=rsp+48 rbp=[cfa-16] ra=[cfa-8]", "cfa=rsp+8 ra=undefined"};
+  using Frames = std::array<JitFrame, 4>;
+  static Frames make_frames() {
+    return {JitFrame(k_kinds[0]), JitFrame(k_kinds[1]), JitFrame(k_kinds[2]), JitFrame(k_kinds[3])};
+  }
+  static constexpr std::size_t k_plain = 0, k_by_fp = 1, k_saving = 2, k_outermost = 3;
+
+ private:
+  void put_context(void* context) const {
+    const Arch& arch = local_space().arch;
+    RegisterFile all;
+    for (const RegisterInfo& reg : arch.registers)
+      if (reg.column >= 0) all.set(reg.column, 0);
+    all.set(arch.column(arch.sp), sp_);
+    all.set(arch.column(arch.fp), fp_);
+    all.set(arch.column(arch.pc), code_);
+    registers_to_ucontext(all, arch, context);
+  }
+
+  static constexpr Addr k_sizes[]{32, 64, 48, 8};
+
+  static Addr& word(Addr at) { return *reinterpret_cast<Addr*>(static_cast<std::uintptr_t>(at)); }
+  Addr code_of(std::size_t kind) const { return frames_[kind].start() + 4; }
+
+  std::span<Addr> words_;
+  std::span<const JitFrame> frames_;
+  std::mt19937_64& random_;
+  std::array<Addr, k_frames> cfas_{};
+  Addr code_ = 0;
+  Addr sp_ = 0;
+  Addr fp_ = 0;
+};
+
+/// Walks that follow each other, of stacks that have something in common: what is remembered of the last one is
+/// believed only as far as it holds, and frame pointers that decide nothing are not asked about.
+TEST(FastWalks, RememberOnlyWhatHolds) {
+  const MadeStack::Frames frames = MadeStack::make_frames();
+  std::mt19937_64 random(43);
+  std::array<Addr, 8 * MadeStack::k_frames> words;
+  std::size_t whole = 0, all = 0;
+  for (int round = 0; round < 1500; ++round) {
+    words.fill(0);
+    MadeStack stack(words, frames, random, [&](std::size_t) { return random() % MadeStack::k_outermost; });
+    for (int change = 0; change < 8; ++change) {
+      std::size_t found = 0;
+      ASSERT_NO_FATAL_FAILURE(stack.expect_the_same(found)) << round << ", " << change;
+      ++all;
+      if (found == MadeStack::k_frames) ++whole;
+      stack.change();
+    }
+  }
+  // Most changes matter, and many do not.
+  EXPECT_GT(whole, all / 4);
+  EXPECT_LT(whole, all);
+}
+
+/// The frame pointer of a walk that leaves what is remembered: the one it began with, as long as no frame has saved
+/// one, and then the one that was saved.
+TEST(FastWalks, GoOnWithTheirFramePointer) {
+  const MadeStack::Frames frames = MadeStack::make_frames();
+  std::mt19937_64 random(44);
+  std::array<Addr, 8 * MadeStack::k_frames> words{};
+  MadeStack stack(words, frames, random, [](std::size_t number) {
+    return number < 20 ? MadeStack::k_by_fp : number == 20 ? MadeStack::k_saving : MadeStack::k_plain;
+  });
+  std::size_t found = 0;
+  stack.set_fp(stack.fp_of(7));
+  ASSERT_NO_FATAL_FAILURE(stack.expect_the_same(found));
+  EXPECT_EQ(found, MadeStack::k_frames);
+  stack.set_fp(stack.fp_of(10));
+  ASSERT_NO_FATAL_FAILURE(stack.expect_the_same(found));
+  EXPECT_EQ(found, MadeStack::k_frames) << "the frame pointer decides nothing";
+  stack.set_saved_fp(12, stack.fp_of(5));
+  ASSERT_NO_FATAL_FAILURE(stack.expect_the_same(found));
+  EXPECT_EQ(found, MadeStack::k_frames - 6) << "12 returns to one that is found where 5 is";
+  stack.set_caller(22, MadeStack::k_by_fp);
+  ASSERT_NO_FATAL_FAILURE(stack.expect_the_same(found));
+  EXPECT_EQ(found, 2 + 11u) << "22 returns to one that is found where 10 is";
 }
 
 }  // namespace
