@@ -6,7 +6,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
+#include <utility>
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -23,11 +25,7 @@ class SequencedEntry {
   bool find(const Key& key, Value& out) const noexcept {
     const std::uint64_t sequence = sequence_.load(std::memory_order_acquire);
     if (!holds(std::bit_cast<Words<Key>>(key))) return false;
-    Words<Value> words;
-    for (std::size_t i = 0; i < words.size(); ++i) words[i] = value_[i].load(std::memory_order_acquire);
-    if (sequence % 2 != 0 || sequence_.load(std::memory_order_relaxed) != sequence) return false;
-    out = std::bit_cast<Value>(words);
-    return true;
+    return find_words(std::make_index_sequence<k_words<Value>>(), sequence, out);
   }
 
   void keep(const Key& key, const Value& value) noexcept {
@@ -48,12 +46,26 @@ class SequencedEntry {
 
  private:
   template <class T>
-  using Words = std::array<std::uint64_t, sizeof(T) / sizeof(std::uint64_t)>;
+  static constexpr std::size_t k_words = sizeof(T) / sizeof(std::uint64_t);
   template <class T>
-  using AtomicWords = std::array<std::atomic<std::uint64_t>, sizeof(T) / sizeof(std::uint64_t)>;
+  using Words = std::array<std::uint64_t, k_words<T>>;
+  template <class T>
+  using AtomicWords = std::array<std::atomic<std::uint64_t>, k_words<T>>;
   template <class T>
   static constexpr bool k_whole_words = sizeof(Words<T>) == sizeof(T) && std::has_unique_object_representations_v<T>;
   static_assert(k_whole_words<Key> && k_whole_words<Value>);
+
+  /// Word by word from registers: an array that is copied as a whole would be read 16 bytes at a time right after it
+  /// was written in 8, which waits until both are in the cache.
+  template <std::size_t... I>
+  [[gnu::always_inline]] bool find_words(std::index_sequence<I...>, std::uint64_t sequence, Value& out) const noexcept {
+    const auto copy = [&](auto... words) {
+      if (sequence % 2 != 0 || sequence_.load(std::memory_order_relaxed) != sequence) return false;
+      (std::memcpy(reinterpret_cast<std::byte*>(&out) + I * sizeof words, &words, sizeof words), ...);
+      return true;
+    };
+    return copy(value_[I].load(std::memory_order_acquire)...);
+  }
 
   bool holds(const Words<Key>& key) const noexcept {
     for (std::size_t i = 0; i < key.size(); ++i)
