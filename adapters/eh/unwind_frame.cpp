@@ -18,34 +18,36 @@ namespace {
 
 constinit CodeTable<CodeFacts> known_code;
 
-/// A register that lives across calls, or that an exception is passed in. Words of 8 bytes: the host's.
+/// Where a register of the host is. Words of 8 bytes.
 struct LiveRegister {
   std::int16_t ucontext = 0;
   std::int8_t column = 0;
   RegNum dwarf = 0;
 };
 
+/// SP and pc; what lives across calls; what exceptions are passed in. `all` is but for the former.
 class LiveRegisters {
  public:
   explicit LiveRegisters(const Arch& arch) noexcept {
     const auto passes = [&](RegNum r) { return std::ranges::count(arch.exception_registers, r) != 0; };
     for (const RegisterInfo& r : arch.registers)
-      if (!passes(r.dwarf) && (r.preserved || r.dwarf == arch.sp || r.dwarf == arch.pc)) add(r);
+      if (!passes(r.dwarf) && r.preserved && r.dwarf != arch.sp && r.dwarf != arch.pc) add(r);
     across_calls_ = count_;
     for (const RegisterInfo& r : arch.registers)
       if (passes(r.dwarf)) add(r);
-    sp_ucontext = arch.by_dwarf(arch.sp)->ucontext;
-    pc_ucontext = arch.by_dwarf(arch.pc)->ucontext;
+    sp = made_of(*arch.by_dwarf(arch.sp));
+    pc = made_of(*arch.by_dwarf(arch.pc));
   }
   std::span<const LiveRegister> all() const noexcept { return std::span(list_).first(count_); }
   std::span<const LiveRegister> across_calls() const noexcept { return std::span(list_).first(across_calls_); }
 
-  std::int16_t sp_ucontext;
-  std::int16_t pc_ucontext;
+  LiveRegister sp;
+  LiveRegister pc;
 
  private:
+  static LiveRegister made_of(const RegisterInfo& r) noexcept { return {r.ucontext, r.column, r.dwarf}; }
   void add(const RegisterInfo& r) noexcept {
-    if (r.ucontext >= 0 && count_ < list_.size()) list_[count_++] = {r.ucontext, r.column, r.dwarf};
+    if (r.ucontext >= 0 && count_ < list_.size()) list_[count_++] = made_of(r);
   }
 
   std::array<LiveRegister, 40> list_;
@@ -70,10 +72,14 @@ std::uint64_t word_at(const void* start, std::int16_t offset) noexcept {
 
 UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : StackPosition(local_space()), row_(&row) {
   const LiveRegisters& live = live_registers();
-  for (const LiveRegister& r : live.across_calls())
-    registers_.set_from_register(r.column, word_at(entry, r.ucontext), r.dwarf);
-  address_ = CodeAddress::returned_to(word_at(entry, live.pc_ucontext) & space_->arch.address_mask);
-  const Addr sp = word_at(entry, live.sp_ucontext);
+  const auto take = [&](const LiveRegister& r) {
+    const std::uint64_t value = word_at(entry, r.ucontext);
+    registers_.set_from_register(r.column, value, r.dwarf);
+    return value;
+  };
+  for (const LiveRegister& r : live.across_calls()) take(r);
+  address_ = CodeAddress::returned_to(take(live.pc) & space_->arch.address_mask);
+  const Addr sp = take(live.sp);
   window_.proven = known_stack_from(sp);
   if (!window_.proven.empty()) return;
   // The page that the caller of this very function has its frame in needs no probe.
@@ -183,12 +189,12 @@ void UnwindFrame::set_pc(Addr pc) noexcept { landing_pad_ = pc; }
 Error UnwindFrame::install() noexcept {
   const LiveRegisters& live = live_registers();
   alignas(16) std::array<std::byte, k_registers_size> context;  // others become anything: resume.h
-  const auto put = [&](std::int16_t offset, std::uint64_t value) {
-    std::memcpy(context.data() + offset, &value, sizeof value);
+  const auto put = [&](const LiveRegister& r, std::uint64_t value) {
+    std::memcpy(context.data() + r.ucontext, &value, sizeof value);
   };
-  for (const LiveRegister& r : live.all()) put(r.ucontext, registers_.get(r.column).value_or(0));
-  put(live.pc_ucontext, landing_pad_ != 0 ? landing_pad_ : pc());
-  put(live.sp_ucontext, sp() + (is_compact_ ? 0 : row_->args_size));
+  for (const LiveRegister& r : live.all()) put(r, registers_.get(r.column).value_or(0));
+  put(live.pc, landing_pad_ != 0 ? landing_pad_ : pc());
+  put(live.sp, sp() + (is_compact_ ? 0 : row_->args_size));
   return go_on_with(*space_, context.data(), sp());
 }
 
