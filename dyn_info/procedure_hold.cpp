@@ -1,6 +1,7 @@
 // The reader's side of the registry.
 #include <algorithm>
 
+#include "dyn_info/registered_span_p.h"
 #include "dyn_info/registry.h"
 #include "dyn_info/registry_state_p.h"
 
@@ -76,12 +77,14 @@ ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexc
 }  // namespace
 
 bool may_be_registered(std::uint64_t pc) noexcept {
+  if (!registered_span.may_cover(pc)) return false;
   const ProcedureIndex& index = registry_state.index;
   ProcedureIndex::Snapshot snapshot;
   return index.find(pc, snapshot).kind != Kind::none || !index.unchanged(pc, snapshot);
 }
 
 ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {
+  if (!registered_span.may_cover(pc)) return;
   RegistryState& r = registry_state;
   ProcedureIndex::Snapshot snapshot;
   ProcedureIndex::Answer answer = r.index.find(pc, snapshot);

@@ -10,11 +10,11 @@ namespace jitunwind {
 class RegisteredSpan {
  public:
   /// False: no procedure that is known to the caller to be registered covers `pc`. Two comparisons. Signal-safe.
-  bool may_cover(const void* at) const noexcept {
-    const auto pc = reinterpret_cast<std::uintptr_t>(at);
+  bool may_cover(std::uint64_t pc) const noexcept {
     return pc >= lowest_.load(std::memory_order_relaxed) && pc < highest_.load(std::memory_order_relaxed);
   }
-  /// For the holder of the writers' lock.
+  bool may_cover(const void* at) const noexcept { return may_cover(reinterpret_cast<std::uintptr_t>(at)); }
+  /// For the holder of the writers' lock, before the procedure can be found.
   void include(std::uint64_t start, std::uint64_t last) noexcept {
     if (start < lowest_.load(std::memory_order_relaxed)) lowest_.store(start, std::memory_order_relaxed);
     if (last >= highest_.load(std::memory_order_relaxed)) highest_.store(last + 1, std::memory_order_relaxed);

@@ -12,7 +12,6 @@
 #include "unwind_core/local_modules.h"
 #include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/page_p.h"
-#include "unwind_core/sources/cfi_memo.h"
 
 namespace jitunwind {
 namespace {
@@ -84,7 +83,7 @@ class AddressWalk {
   /// Where the lowest word that a rule reads is not above this, all of them are on the stack, as far as it is known.
   Addr highest_lowest() const noexcept { return stack_.end() - std::min(stack_.end(), CallerRule::k_most_below_cfa); }
   [[gnu::noinline]] bool run_by_rows() noexcept;
-  bool step_by_row(CfiMemo& memo) noexcept;
+  bool step_by_row() noexcept;
   /// What changes is asked for before the row is, lest an old row is kept as a new one.
   void begin_to_learn() noexcept {
     registrations_ = registrations(at_);
@@ -403,20 +402,18 @@ void AddressWalk::keep(CallerRule rule) noexcept {
 /// By rows, if pc, SP and frame pointer are enough for them, until the table knows the place. False: it does not, and
 /// nor does its row help.
 bool AddressWalk::run_by_rows() noexcept {
-  CfiMemo memo;
   do {
-    if (!step_by_row(memo)) return false;
+    if (!step_by_row()) return false;
   } while (!is_full() && find(at_).entry == CallerTable::k_nowhere);
   return true;
 }
 
 /// False: it has not moved.
-bool AddressWalk::step_by_row(CfiMemo& memo) noexcept {
+bool AddressWalk::step_by_row() noexcept {
   begin_to_learn();
   MemoryWindow window;
   // Whether it was interrupted matters to guesses alone, which need registers.
   Lookup lookup(local_space(), CodeAddress::returned_to(at_ + 1), window);
-  lookup.memo = &memo;
   FrameRow row;
   CompactRow compact;
   const auto found = local_space().find_row(lookup, row);

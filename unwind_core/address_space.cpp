@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "unwind_core/sources/cfi_memo.h"
-
 namespace jitunwind {
 namespace {
 
@@ -29,9 +27,7 @@ const Module* Lookup::module() noexcept {
   if (state_ != State::unknown) return found_;
   state_ = State::known;
   const Addr pc = at.lookup();
-  if (memo && memo->module && memo->module->text.contains(pc)) return found_ = memo->module;
   found_ = space.modules.find_lasting(pc);
-  if (found_ && memo) memo->module = found_;
   if (!found_ && space.modules.find(pc, module_.emplace())) found_ = &*module_;
   return found_;
 }

@@ -16,7 +16,6 @@
 namespace jitunwind {
 
 struct AddressSpace;
-struct CfiMemo;
 
 /// One question: what is known about the code at `at`? Carries what every source may need and the module, which is
 /// looked up at most once. Lives on the stack of one step.
@@ -31,7 +30,6 @@ class Lookup {
   CodeAddress at;
   MemoryWindow& window;
   const RegisterFile* registers;  ///< of the frame in question; null when asked about code that is not on a stack
-  CfiMemo* memo = nullptr;        ///< of the walk; null: it does not remember call frame information
   unsigned alias_depth = 0;       ///< ALIAS directives followed so far
   bool about_other_code = false;  ///< set by the source: the answer depends on code elsewhere, which may change alone
 

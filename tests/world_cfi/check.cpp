@@ -9,8 +9,8 @@
 #include "unwind_core/dwarf_expression.h"
 #include "unwind_core/emit/eh_frame.h"
 #include "unwind_core/row_text.h"
-#include "unwind_core/sources/cfi_memo.h"
 #include "unwind_core/sources/fde_table.h"
+#include "unwind_core/sources/known_cies.h"
 
 namespace jitunwind::world {
 namespace {
@@ -54,7 +54,7 @@ class Check {
       ++figures_.fdes;
       find_again(hdr.table, view, context, fde);
       check_rows(context, fde);
-      read_as_walks_do(view, fde);
+      read_as_walks_do(fde);
     }
     return std::move(figures_);
   }
@@ -96,24 +96,25 @@ class Check {
     if (!rows_.empty()) encode(context, fde);
   }
 
-  /// One FDE after another by what is remembered of those before.
-  void read_as_walks_do(SectionView& view, const Fde& fde) {
-    if (fde.range.empty()) return;
-    CfiContext context{*elf_.arch};
-    context.memo = &memo_;
-    const Fde& read = memo_.fde;
-    const auto found = read_fde_for(fde.range.begin, view, context, fde.address, memo_.fde);
-    if (!found || !*found || !(read.range == fde.range) || read.size != fde.size || read.lsda.value != fde.lsda.value ||
-        read.cie.address != fde.cie.address || read.instructions.address != fde.instructions.address ||
-        read.instructions.bytes.size() != fde.instructions.bytes.size())
-      return differs(fde.address, "read with what is remembered it is another FDE");
+  /// One FDE after another by what is known of the CIEs before.
+  void read_as_walks_do(const Fde& fde) {
+    const CfiContext context{.arch = *elf_.arch, .known = &known_};
     constexpr std::size_t k_most = 30;
     for (std::size_t i = 0; i < std::min(rows_.size(), k_most); ++i) {
       const OffsetRow& expected = rows_[i];
+      const Addr at = fde.range.begin + expected.offset;
       FrameRow row;
-      if (!row_at(read, context, fde.range.begin + expected.offset, row) || !(row == expected.row))
-        return differs(fde.address, "row by what is remembered", &expected.row);
+      if (!row_at(fde, context, at, row) || !(row == expected.row))
+        return differs(fde.address, "row where CIEs are learned", &expected.row);
+      CfiCode code;
+      if (!read_known_fde(elf_.eh_frame, fde.address, at, context, code)) return;
+      if (!(code.range == fde.range) || code.instructions.address != fde.instructions.address ||
+          code.instructions.bytes.size() != fde.instructions.bytes.size())
+        return differs(fde.address, "of a known CIE it is another FDE");
+      if (!find_row_quickly(code, context, at, row)) return;
+      if (!(row == expected.row)) return differs(fde.address, "row of a known CIE", &expected.row);
     }
+    ++figures_.quick;
   }
 
   void evaluate_all(const CfiContext& context, const Fde& fde, const FrameRow& row) {
@@ -166,7 +167,7 @@ class Check {
   std::string path_;
   ElfCfi elf_;
   Figures figures_;
-  CfiMemo memo_;
+  KnownCies known_;
   std::vector<OffsetRow> rows_;
   RegisterFile registers_;
   ZeroMemory memory_;

@@ -239,6 +239,7 @@ void Figures::add(const Figures& other) {
   expressions += other.expressions;
   found += other.found;
   encoded += other.encoded;
+  quick += other.quick;
   unexplained += other.unexplained;
   for (const auto& [kind, e] : other.explained) explain(kind, e.witness, e.count);
   for (const std::string& m : other.messages) add_message(m);

@@ -55,6 +55,7 @@ TEST(WorldCfi, IsFoundEncodedAndEvaluated) {
   expect_clean(figures, "own checks");
   EXPECT_GE(figures.encoded, figures.fdes);
   EXPECT_GT(figures.found, figures.fdes * 9 / 10);
+  EXPECT_GT(figures.quick, figures.fdes * 9 / 10);
   EXPECT_GT(figures.expressions, 0u);
 }
 

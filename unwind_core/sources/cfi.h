@@ -6,6 +6,7 @@
 // Everything here is signal-safe when the CfiBytes are, and bounded by the size of the entry at hand.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -75,17 +76,19 @@ class MemoryView final : public CfiBytes {
   std::span<std::byte> buffer_;  // what is still free of it
 };
 
+class KnownCies;
+
 /// What the bytes themselves do not say.
 struct CfiContext {
   enum class Format : std::uint8_t { eh_frame, debug_frame };
 
   const Arch& arch;
   Format format = Format::eh_frame;
-  Addr section = 0;         ///< debug_frame: address of the section's first byte, from which CIE offsets count
-  Addr load_bias = 0;       ///< debug_frame: added to addresses of code, which there are those of the file
-  Addr text_base = 0;       ///< what DW_EH_PE_textrel is relative to; 0: not known, and then it is refused
-  Addr data_base = 0;       ///< what DW_EH_PE_datarel is relative to; 0: not known, and then it is refused
-  CfiMemo* memo = nullptr;  ///< of the CIE met last, where entries stay as they are; null: none
+  Addr section = 0;            ///< debug_frame: address of the section's first byte, from which CIE offsets count
+  Addr load_bias = 0;          ///< debug_frame: added to addresses of code, which there are those of the file
+  Addr text_base = 0;          ///< what DW_EH_PE_textrel is relative to; 0: not known, and then it is refused
+  Addr data_base = 0;          ///< what DW_EH_PE_datarel is relative to; 0: not known, and then it is refused
+  KnownCies* known = nullptr;  ///< where CIEs are kept once they have been read; null: nowhere
 };
 
 /// A pointer as decoded: `value` is the pointer itself, or with `indirect` the address in memory where it is.
@@ -153,13 +156,22 @@ class FdeScan {
   Cie cie_{};  // of the previous FDE; most FDEs share a few
 };
 
+/// What rows need of an FDE.
+struct CfiCode {
+  const Cie* cie = nullptr;
+  AddrRange range{};
+  SectionBytes instructions{};
+  std::span<const std::byte> initial_state{};  ///< CfiProgram::initial_state() of the same CIE; empty: not known
+};
+
 /// The call frame instructions of an FDE, which compute rows in the caller's row.
 class CfiProgram {
  public:
-  /// All must outlive this; `row` must not be changed as long as next() is called. `room` is for remembered states.
-  /// `initial_size`: the room begins with the state of the same CIE, of initial_size() bytes; 0: it does not.
-  CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room,
-             std::size_t initial_size = 0) noexcept;
+  /// What is referred to must outlive this; `row` must not be changed as long as next() is called. `room` is for
+  /// remembered states.
+  CfiProgram(const CfiCode& code, const CfiContext& context, FrameRow& row, std::span<std::byte> room) noexcept;
+  CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room) noexcept
+      : CfiProgram({&fde.cie, fde.range, fde.instructions, {}}, context, row, room) {}
   CfiProgram(const CfiProgram&) = delete;
   CfiProgram& operator=(const CfiProgram&) = delete;
 
@@ -170,19 +182,20 @@ class CfiProgram {
   /// The same for the next row that ends behind `at`, without a stop at those before it.
   Result<bool> next_behind(Addr at) noexcept;
 
-  /// What of the room the initial state of the CIE takes; 0: the state says more than is kept there, or next() was
-  /// never called.
-  std::size_t initial_size() const noexcept { return initial_size_; }
-
  private:
-  /// States that DW_CFA_remember_state keeps, packed: a head and the rules in use. The first one is the CIE's.
+  /// States that DW_CFA_remember_state keeps, packed: a head and the rules in use. Below them is the CIE's, which may
+  /// be elsewhere.
   class SavedStates {
    public:
-    /// The storage may begin with a state.
-    SavedStates(std::span<std::byte> storage, std::size_t initial_size) noexcept
-        : end_(initial_size), storage_(storage) {}
-    std::size_t size() const noexcept { return end_; }
-    void load_initial(FrameRow& row, std::int64_t& plain_offset) const noexcept { (void)load(0, row, plain_offset); }
+    SavedStates(std::span<std::byte> storage, std::span<const std::byte> initial) noexcept
+        : initial_(initial), storage_(storage) {}
+    /// Empty: not yet.
+    std::span<const std::byte> initial() const noexcept { return initial_; }
+    /// False: there is no room.
+    bool set_initial(const FrameRow& row, std::int64_t plain_offset) noexcept;
+    void load_initial(FrameRow& row, std::int64_t& plain_offset) const noexcept {
+      (void)load(initial_.data(), row, plain_offset);
+    }
     bool push(const FrameRow& row, std::int64_t plain_offset) noexcept;
     /// False when only the CIE's state is left, which stays.
     bool pop(FrameRow& row, std::int64_t& plain_offset) noexcept;
@@ -196,10 +209,13 @@ class CfiProgram {
       std::size_t count;     // of entries behind the head
     };
 
-    Head load(std::size_t place, FrameRow& row, std::int64_t& plain_offset) const noexcept;
+    static constexpr std::size_t k_none = ~std::size_t{0};
 
-    std::size_t top_ = 0;
+    static Head load(const std::byte* state, FrameRow& row, std::int64_t& plain_offset) noexcept;
+
+    std::size_t top_ = k_none;
     std::size_t end_ = 0;
+    std::span<const std::byte> initial_;
     std::span<std::byte> storage_;
   };
 
@@ -225,7 +241,9 @@ class CfiProgram {
   void fail(ErrorCode code, const char* what) noexcept;
   bool has_failed() noexcept;
 
-  const Fde& fde_;
+  const Cie& cie_;
+  AddrRange range_;
+  SectionBytes instructions_;
   const CfiContext& context_;
   FrameRow& row_;
   ByteReader program_;
@@ -236,7 +254,6 @@ class CfiProgram {
   bool failed_ = false;
   Error error_{};
   SavedStates saved_;
-  std::size_t initial_size_ = 0;
 };
 
 /// The same with as much room for states as any FDE gets: about 5 KiB.
@@ -248,9 +265,18 @@ class FdeRows : public CfiProgram {
   alignas(8) std::byte room_[4608];  // stays as it is
 };
 
+/// Room for states that is enough for nearly all FDEs: pages of a stack that were never touched cost more than rows.
+struct FewStates {
+  FewStates() noexcept {}  // bytes stay as they are
+  alignas(8) std::array<std::byte, 512> bytes;
+};
+
 /// The row that holds at `at`, which must be in the FDE's range; CodeAddress::lookup() of a frame's address. Everything
 /// but the origin is set.
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;
+
+/// The same of what else is known of it. False: row_at() says why, or succeeds.
+bool find_row_quickly(const CfiCode& code, const CfiContext& context, Addr at, FrameRow& out) noexcept;
 
 /// The same for a row that outlives the bytes: it owns its expressions. row_too_wide where it has no room for them.
 Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;

@@ -4,7 +4,7 @@
 
 #include "unwind_core/dwarf_constants_p.h"
 #include "unwind_core/dwarf_literal_p.h"
-#include "unwind_core/sources/cfi_memo.h"
+#include "unwind_core/sources/known_cies.h"
 
 namespace jitunwind {
 namespace {
@@ -82,31 +82,38 @@ bool CfiProgram::SavedStates::push(const FrameRow& row, std::int64_t plain_offse
   return true;
 }
 
-CfiProgram::SavedStates::Head CfiProgram::SavedStates::load(std::size_t place, FrameRow& row,
-                                                            std::int64_t& plain_offset) const noexcept {
+bool CfiProgram::SavedStates::set_initial(const FrameRow& row, std::int64_t plain_offset) noexcept {
+  if (!push(row, plain_offset)) return false;
+  top_ = k_none;
+  initial_ = storage_.first(end_);
+  return true;
+}
+
+CfiProgram::SavedStates::Head CfiProgram::SavedStates::load(const std::byte* state, FrameRow& row,
+                                                            std::int64_t& plain_offset) noexcept {
   Head head;
-  std::memcpy(&head, storage_.data() + place, sizeof head);
+  std::memcpy(&head, state, sizeof head);
   row.cfa = head.cfa;
   plain_offset = head.plain_offset;
-  row.set_rules(storage_.data() + place + sizeof head, head.count);  // they fitted before
+  row.set_rules(state + sizeof head, head.count);  // they fitted before
   return head;
 }
 
 bool CfiProgram::SavedStates::pop(FrameRow& row, std::int64_t& plain_offset) noexcept {
-  if (top_ == 0) return false;
-  const Head head = load(top_, row, plain_offset);
+  if (top_ == k_none) return false;
+  const Head head = load(storage_.data() + top_, row, plain_offset);
   end_ = top_;
   top_ = head.previous;
   return true;
 }
 
 RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
-  if (size() == 0) return {};
+  if (initial_.empty()) return {};
   Head head;
-  std::memcpy(&head, storage_.data(), sizeof head);
+  std::memcpy(&head, initial_.data(), sizeof head);
   for (std::size_t i = 0; i < head.count; ++i) {
     FrameRow::Entry entry;
-    std::memcpy(&entry, storage_.data() + sizeof head + i * sizeof entry, sizeof entry);
+    std::memcpy(&entry, initial_.data() + sizeof head + i * sizeof entry, sizeof entry);
     if (entry.reg == reg) return entry.rule;
   }
   return {};
@@ -114,26 +121,28 @@ RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
 
 // CfiProgram
 
-CfiProgram::CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room,
-                       std::size_t initial_size) noexcept
-    : fde_(fde),
+CfiProgram::CfiProgram(const CfiCode& code, const CfiContext& context, FrameRow& row,
+                       std::span<std::byte> room) noexcept
+    : cie_(*code.cie),
+      range_(code.range),
+      instructions_(code.instructions),
       context_(context),
       row_(row),
-      program_(fde.cie.instructions.bytes, context.arch.big_endian, fde.cie.instructions.address),
-      next_begin_(fde.range.begin),
-      saved_(room, initial_size) {}
+      program_(cie_.instructions.bytes, context.arch.big_endian, cie_.instructions.address),
+      next_begin_(code.range.begin),
+      saved_(room, code.initial_state) {}
 
 // What nearly every instruction does, inline.
 
 /// operand * data_alignment_factor, modulo 2^64.
 [[gnu::always_inline]] inline std::int64_t CfiProgram::factored(std::uint64_t operand) const noexcept {
-  return static_cast<std::int64_t>(operand * static_cast<std::uint64_t>(fde_.cie.data_alignment));
+  return static_cast<std::int64_t>(operand * static_cast<std::uint64_t>(cie_.data_alignment));
 }
 
 [[gnu::always_inline]] inline bool CfiProgram::advance(std::uint64_t units) noexcept {
   const Addr from = next_begin_;
   std::uint64_t distance = 0;
-  if (__builtin_mul_overflow(units, fde_.cie.code_alignment, &distance) ||
+  if (__builtin_mul_overflow(units, cie_.code_alignment, &distance) ||
       __builtin_add_overflow(from, distance, &next_begin_)) {
     next_begin_ = from;
     fail(ErrorCode::bad_structure, "location behind the end of the address space");
@@ -156,15 +165,14 @@ CfiProgram::CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row,
 Status CfiProgram::start() noexcept {
   started_ = true;
   row_.args_size = 0;
-  row_.ra = fde_.cie.return_address;
-  row_.signal_frame = fde_.cie.signal_frame;
-  if (saved_.size() == 0)
+  row_.ra = cie_.return_address;
+  row_.signal_frame = cie_.signal_frame;
+  if (saved_.initial().empty())
     run_initial_instructions();
   else
     saved_.load_initial(row_, plain_offset_);
   if (failed_) return error_;
-  if (row_.args_size == 0) initial_size_ = saved_.size();
-  program_ = ByteReader(fde_.instructions.bytes, context_.arch.big_endian, fde_.instructions.address);
+  program_ = ByteReader(instructions_.bytes, context_.arch.big_endian, instructions_.address);
   return Done{};
 }
 
@@ -175,7 +183,9 @@ void CfiProgram::run_initial_instructions() noexcept {
   while (!program_.at_end()) {
     if (execute()) fail(ErrorCode::bad_structure, "initial instructions of a CIE move the location");
   }
-  if (!has_failed() && !saved_.push(row_, plain_offset_)) fail(ErrorCode::too_deep, "initial state of a CIE");
+  if (has_failed()) return;
+  if (!saved_.set_initial(row_, plain_offset_)) return fail(ErrorCode::too_deep, "initial state of a CIE");
+  if (context_.known) context_.known->keep(cie_, context_, row_, saved_.initial());
 }
 
 Result<bool> CfiProgram::next_behind(Addr at) noexcept {
@@ -183,9 +193,9 @@ Result<bool> CfiProgram::next_behind(Addr at) noexcept {
     if (const Status begun = start(); !begun) return begun.error();
   }
   if (failed_) return error_;
-  if (next_begin_ >= fde_.range.end) return false;
+  if (next_begin_ >= range_.end) return false;
   Addr begin = next_begin_;
-  const Addr end = fde_.range.end;
+  const Addr end = range_.end;
   while (!program_.at_end()) {
     if (!execute()) continue;
     if (next_begin_ > at || next_begin_ >= end) {
@@ -268,7 +278,7 @@ bool CfiProgram::execute_extended(std::uint8_t op) noexcept {
       row_.cfa = cfa_rule(block(), context_.arch.big_endian);
       return false;
     case cfa_remember_state:
-      if (saved_.size() == 0) fail(ErrorCode::bad_structure, "initial instructions of a CIE remember a state");
+      if (saved_.initial().empty()) fail(ErrorCode::bad_structure, "initial instructions of a CIE remember a state");
       if (!saved_.push(row_, plain_offset_)) fail(ErrorCode::too_deep, "too many remembered states");
       return false;
     case cfa_restore_state:
@@ -295,7 +305,7 @@ bool CfiProgram::execute_extended(std::uint8_t op) noexcept {
 
 bool CfiProgram::set_location() noexcept {
   const Addr from = next_begin_;
-  const EncodedPointer to = read_encoded(program_, fde_.cie.pointer_encoding, context_, fde_.range.begin);
+  const EncodedPointer to = read_encoded(program_, cie_.pointer_encoding, context_, range_.begin);
   if (!program_.ok()) return false;
   if (to.indirect || to.value < from) {
     fail(ErrorCode::bad_structure, "DW_CFA_set_loc does not move forward");
@@ -386,17 +396,9 @@ Status row_of(CfiProgram& program, Addr at, const FrameRow& row) noexcept {
   return Done{};
 }
 
-/// Behind the state that the CIE leads to, which is computed once.
-Status row_by_memo(CfiMemo& memo, const CfiContext& context, Addr at, FrameRow& out) noexcept {
-  CfiProgram program(memo.fde, context, out, memo.room.bytes, memo.initial_size);
-  const Status row = row_of(program, at, out);
-  memo.initial_size = program.initial_size();
-  return row;
-}
-
 [[gnu::noinline]] Status row_with_few_states(const Fde& fde, const CfiContext& context, Addr at,
                                              FrameRow& out) noexcept {
-  CfiMemo::Room room;
+  FewStates room;
   CfiProgram program(fde, context, out, room.bytes);
   return row_of(program, at, out);
 }
@@ -409,14 +411,17 @@ Status row_by_memo(CfiMemo& memo, const CfiContext& context, Addr at, FrameRow& 
 
 }  // namespace
 
-/// First with little room for states, which is enough for nearly all: pages of a stack that were never touched cost
-/// more than rows.
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {
-  CfiMemo* const memo = context.memo;
-  const bool is_of_memo = memo && &memo->fde == &fde && memo->has_cie;
-  Status row = is_of_memo ? row_by_memo(*memo, context, at, out) : row_with_few_states(fde, context, at, out);
+  Status row = row_with_few_states(fde, context, at, out);
   if (!row && row.error().code == ErrorCode::too_deep) row = row_with_many_states(fde, context, at, out);
   return row;
+}
+
+bool find_row_quickly(const CfiCode& code, const CfiContext& context, Addr at, FrameRow& out) noexcept {
+  FewStates room;
+  CfiProgram program(code, context, out, room.bytes);
+  const Result<bool> found = program.next_behind(at);
+  return found && *found && out.range.contains(at);
 }
 
 Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {

@@ -1,7 +1,7 @@
 // .eh_frame of a module: by binary search through .eh_frame_hdr, or by reading all of it where there is no table.
-#include "unwind_core/sources/cfi_memo.h"
 #include "unwind_core/sources/fde_source_p.h"
 #include "unwind_core/sources/fde_table.h"
+#include "unwind_core/sources/known_cies.h"
 #include "unwind_core/sources/sources.h"
 
 namespace jitunwind {
@@ -35,23 +35,42 @@ AddrRange rest_of_bytes(const Module& module, Addr at) noexcept {
   return {};
 }
 
+constinit KnownCies known_cies;
+
 class EhFrameSource final : public FdeSource {
  public:
   constexpr EhFrameSource() noexcept : FdeSource(RowOrigin::eh_frame) {}
 
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+    const Module* const module = lookup.module();
+    if (!module) return false;
+    if (!find_row_quickly(lookup, *module, out)) return FdeSource::find_row(lookup, out);
+    out.origin = RowOrigin::eh_frame;
+    return true;
+  }
+
  private:
+  /// What linkers and compilers make of nearly everything. False: it has to be looked for in the general way.
+  static bool find_row_quickly(Lookup& lookup, const Module& module, FrameRow& out) noexcept {
+    const Addr pc = lookup.at.lookup();
+    const CfiContext context{.arch = lookup.space.arch, .known = &known_cies};
+    FoundFde found;
+    CfiCode code;
+    return search_eh_frame_hdr(module.eh_frame_hdr, pc, context.arch, found) &&
+           read_known_fde(module.eh_segment, found.fde, pc, context, code) &&
+           jitunwind::find_row_quickly(code, context, pc, out);
+  }
+
   Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept override {
     const Module* module = lookup.module();
     if (!module) return false;
-    CfiMemo* const memo = lookup.memo && lookup.memo->module == module ? lookup.memo : nullptr;
-    if (memo && memo->table_of == module) return find_by_table(lookup, *module, memo->table, context, out);
+    context.known = &known_cies;
     const Addr pc = lookup.at.lookup();
     Addr eh_frame = 0;
     if (!module->eh_frame_hdr.empty()) {
       const auto hdr = parse_eh_frame_hdr(module->eh_frame_hdr, lookup.space.arch);
       if (!hdr) return hdr.error();
       if (hdr->table.count != 0) {
-        if (memo) memo->table_of = module, memo->table = hdr->table;
         return find_by_table(lookup, *module, hdr->table, context, out);
       }
       eh_frame = hdr->eh_frame;
@@ -72,8 +91,6 @@ class EhFrameSource final : public FdeSource {
     if (!search(table, pc, context.arch.big_endian,
                 hdr.bytes.subspan(static_cast<std::size_t>(table.address - hdr.address)), found))
       return false;
-    // What stays loaded stays as it is.
-    if (lookup.memo && lookup.memo->module == &module) context.memo = lookup.memo;
     ModuleBytes bytes(module, lookup.space.memory, lookup.window);
     return read_fde_for(pc, bytes, context, found.fde, out);
   }

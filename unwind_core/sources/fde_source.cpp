@@ -2,20 +2,12 @@
 
 #include <optional>
 
-#include "unwind_core/sources/cfi_memo.h"
-
 namespace jitunwind {
 
 Found FdeSource::find_row(Lookup& lookup, FrameRow& out) const noexcept {
-  if (lookup.memo) return find_row_by(lookup.memo->fde, lookup, out);
-  Fde fde;
-  return find_row_by(fde, lookup, out);
-}
-
-Found FdeSource::find_row_by(Fde& fde, Lookup& lookup, FrameRow& out) const noexcept {
   CfiContext context{lookup.space.arch};
+  Fde fde;
   const Found found = find_fde(lookup, context, fde);
-  if (lookup.memo && !context.memo) lookup.memo->has_cie = false;  // read over, of what may change
   if (!found || !*found) return found;
   const Status row = row_at(fde, context, lookup.at.lookup(), out);
   if (!row) return row.error();

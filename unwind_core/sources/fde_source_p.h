@@ -10,13 +10,12 @@ class FdeSource : public RowSource {
  public:
   constexpr explicit FdeSource(RowOrigin origin) noexcept : origin_(origin) {}
 
-  Found find_row(Lookup& lookup, FrameRow& out) const noexcept final;
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept final;
 
  private:
   /// The FDE whose range holds lookup.at.lookup(), and how to read its instructions.
   virtual Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept = 0;
-  Found find_row_by(Fde& fde, Lookup& lookup, FrameRow& out) const noexcept;
 
   RowOrigin origin_;
 };

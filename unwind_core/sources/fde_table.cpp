@@ -140,6 +140,13 @@ bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std
   });
 }
 
+bool search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch, FoundFde& out) noexcept {
+  EhFrameHdr parsed;
+  return parse_ordinary(hdr, hdr.bytes.size(), arch, parsed) &&
+         search_ordinary(parsed.table, pc,
+                         hdr.bytes.subspan(static_cast<std::size_t>(parsed.table.address - hdr.address)), out);
+}
+
 Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch) noexcept {
   return parse_eh_frame_hdr(hdr, hdr.bytes.size(), arch);
 }
