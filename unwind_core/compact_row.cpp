@@ -55,6 +55,7 @@ bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) 
   if (row.ra != k_no_reg && row.ra != layout.arch().ra) return false;
   out = {};
   if (!compact_cfa(row, layout, out)) return false;
+  std::uint8_t deepest = 0;
   for (const FrameRow::Entry& entry : row.entries()) {
     const auto slot = layout.slot(entry.reg);
     if (!slot) return false;
@@ -66,8 +67,9 @@ bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) 
       return false;
     }
     out.slots[*slot] = words;
-    out.deepest = std::max(out.deepest, words);
+    deepest = std::max(deepest, words);
   }
+  out.deepest = deepest;
   return out.slots[CompactLayout::k_return_address] != 0;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <span>
 
 namespace jitunwind {
 namespace {
@@ -57,23 +58,24 @@ RegRule FrameRow::rule(RegNum reg) const noexcept {
   return {};
 }
 
-bool FrameRow::set(RegNum reg, const RegRule& rule) noexcept {
+FrameRow::Entry* FrameRow::entry_of(RegNum reg) noexcept {
   Entry* const begin = first_entry();
-  std::size_t at = 0;
-  while (at < count_ && begin[at].reg < reg) ++at;
-  const bool present = at < count_ && begin[at].reg == reg;
-  if (rule.kind == RegRule::Kind::unspecified) {
-    if (!present) return true;
-    std::copy(begin + at + 1, begin + count_, begin + at);
-    --count_;
-    return true;
-  }
-  if (!present) {
-    if (count_ == k_max_rules) return false;
-    for (std::size_t i = count_; i > at; --i) begin[i] = begin[i - 1];
-    ++count_;
-  }
-  begin[at] = {reg, rule};
+  Entry* const end = begin + count_;
+  Entry* at = end;
+  while (at != begin && at[-1].reg >= reg) --at;
+  if (at != end && at->reg == reg) return at;
+  if (count_ == k_max_rules) return nullptr;
+  for (Entry* to = end; to != at; --to) *to = to[-1];
+  ++count_;
+  return at;
+}
+
+bool FrameRow::remove(RegNum reg) noexcept {
+  const std::span<Entry> all(first_entry(), count_);
+  const auto found = std::ranges::find(all, reg, &Entry::reg);
+  if (found == all.end()) return true;
+  std::copy(found + 1, all.end(), found);
+  --count_;
   return true;
 }
 

@@ -157,7 +157,12 @@ class FrameRow {
   /// Unspecified when the row does not mention the register.
   RegRule rule(RegNum reg) const noexcept;
   /// Setting RegRule::Kind::unspecified removes the entry. False when the row is full.
-  [[nodiscard]] bool set(RegNum reg, const RegRule& rule) noexcept;
+  [[nodiscard]] bool set(RegNum reg, const RegRule& rule) noexcept {
+    if (rule.kind == RegRule::Kind::unspecified) return remove(reg);
+    Entry* const entry = entry_of(reg);
+    if (entry) *entry = {reg, rule};
+    return entry != nullptr;
+  }
   /// In the order of register numbers.
   std::span<const Entry> entries() const noexcept { return {first_entry(), count_}; }
   void clear_rules() noexcept { count_ = 0; }
@@ -179,6 +184,9 @@ class FrameRow {
   static_assert(std::is_trivially_copyable_v<Entry>);
   Entry* first_entry() noexcept { return std::launder(reinterpret_cast<Entry*>(entries_.data())); }
   const Entry* first_entry() const noexcept { return std::launder(reinterpret_cast<const Entry*>(entries_.data())); }
+  /// In its place, a new one if there was none; null: the row is full.
+  Entry* entry_of(RegNum reg) noexcept;
+  bool remove(RegNum reg) noexcept;
   template <class Place>
   void place_expressions(Place place) noexcept;
 

@@ -140,11 +140,16 @@ int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
 }  // namespace
 
 const Module* find_lasting_module(Addr at) noexcept {
-  const std::span<const AddrRange> all(lasting.ranges.data(), lasting.count.load(std::memory_order_acquire));
-  const auto behind =
-      std::upper_bound(all.begin(), all.end(), at, [](Addr wanted, const AddrRange& r) { return wanted < r.begin; });
-  if (behind == all.begin() || !(behind - 1)->contains(at)) return nullptr;
-  return &*lasting.modules[static_cast<std::size_t>(behind - 1 - all.begin())];
+  const AddrRange* first = lasting.ranges.data();
+  std::size_t left = lasting.count.load(std::memory_order_acquire);
+  if (left == 0) return nullptr;
+  // The last one that does not begin behind `at`, if there is one; without a jump to mispredict.
+  while (left > 1) {
+    const std::size_t half = left / 2;
+    first = first[half].begin <= at ? first + half : first;
+    left -= half;
+  }
+  return first->contains(at) ? &*lasting.modules[static_cast<std::size_t>(first - lasting.ranges.data())] : nullptr;
 }
 
 }  // namespace jitunwind

@@ -176,7 +176,8 @@ TEST_F(KnownCiesTest, BrokenBytes) {
     ASSERT_TRUE(fde && row_at(*fde, {.arch = *arch_}, section.begin, again));
     EXPECT_TRUE(row == again && row.range == again.range && fde->range == code.range);
   };
-  for (std::size_t size = 0; size < bytes.size(); ++size) compare({bytes.begin(), bytes.begin() + static_cast<long>(size)});
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    compare({bytes.begin(), bytes.begin() + static_cast<long>(size)});
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     for (unsigned value = 0; value < 256; ++value) {
       std::vector<std::byte> changed = bytes;

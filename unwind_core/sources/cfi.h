@@ -169,7 +169,16 @@ class CfiProgram {
  public:
   /// What is referred to must outlive this; `row` must not be changed as long as next() is called. `room` is for
   /// remembered states.
-  CfiProgram(const CfiCode& code, const CfiContext& context, FrameRow& row, std::span<std::byte> room) noexcept;
+  [[gnu::always_inline]] CfiProgram(const CfiCode& code, const CfiContext& context, FrameRow& row,
+                                    std::span<std::byte> room) noexcept
+      : cie_(*code.cie),
+        range_(code.range),
+        instructions_(code.instructions),
+        context_(context),
+        row_(row),
+        program_(cie_.instructions.bytes, context.arch.big_endian, cie_.instructions.address),
+        next_begin_(code.range.begin),
+        saved_(room, code.initial_state) {}
   CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room) noexcept
       : CfiProgram({&fde.cie, fde.range, fde.instructions, {}}, context, row, room) {}
   CfiProgram(const CfiProgram&) = delete;
@@ -180,7 +189,13 @@ class CfiProgram {
   /// DW_CFA_remember_state), bad_opcode, bad_structure, bad_register, truncated.
   Result<bool> next() noexcept { return next_behind(next_begin_); }
   /// The same for the next row that ends behind `at`, without a stop at those before it.
-  Result<bool> next_behind(Addr at) noexcept;
+  Result<bool> next_behind(Addr at) noexcept {
+    if (run_behind(at)) return true;
+    if (failed_) return error_;
+    return false;
+  }
+  /// The same without the error.
+  bool run_behind(Addr at) noexcept;
 
  private:
   /// States that DW_CFA_remember_state keeps, packed: a head and the rules in use. Below them is the CIE's, which may
@@ -219,7 +234,7 @@ class CfiProgram {
     std::span<std::byte> storage_;
   };
 
-  Status start() noexcept;
+  void start() noexcept;
   void run_initial_instructions() noexcept;
   /// One instruction. True: the location has moved, to next_begin_. Failures end the program.
   bool execute() noexcept;

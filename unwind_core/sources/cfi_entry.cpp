@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "unwind_core/dwarf_constants_p.h"
-#include "unwind_core/sources/known_cies.h"
+#include "unwind_core/sources/cfi.h"
 
 namespace jitunwind {
 namespace {
@@ -285,38 +285,6 @@ Result<Addr> resolve(const EncodedPointer& pointer, const Arch& arch, const Memo
                      MemoryWindow& window) noexcept {
   if (!pointer.indirect) return pointer.value;
   return read_word(memory, window, pointer.value, arch, "indirect pointer of a CIE or FDE");
-}
-
-/// Some 60 instructions, where the general way takes 900.
-bool read_known_fde(const SectionBytes& segment, Addr at, Addr pc, const CfiContext& context, CfiCode& out) noexcept {
-  constexpr std::size_t k_id_at = 4, k_code_at = 8, k_data_size_at = 16, k_data_at = 17;
-  const std::uint64_t available = segment.bytes.size();
-  const Addr place = at - segment.address;
-  if (place >= available || available - place < k_data_at) return false;
-  const std::byte* const fde = segment.bytes.data() + place;
-  struct {
-    std::uint32_t length, cie;
-    std::int32_t code;
-    std::uint32_t code_size;
-  } head;
-  std::memcpy(&head, fde, sizeof head);
-  const std::size_t size = std::size_t{head.length} + k_id_at;
-  const Addr cie_place = place + k_id_at - head.cie;
-  if (head.length >= 0xfffffff0u || size > available - place || head.cie == 0 || cie_place >= available) return false;
-  const KnownCie* const known =
-      context.known->find(segment.bytes.subspan(static_cast<std::size_t>(cie_place)), context.arch);
-  if (!known || head.code == 0) return false;
-  // Whatever the augmentation data are, rows do not need them.
-  const std::size_t data_size = known->cie.lsda_encoding == pe_omit ? 0 : 4;
-  const std::size_t instructions_at = k_data_at + data_size;
-  if (std::to_integer<std::size_t>(fde[k_data_size_at]) != data_size || size < instructions_at) return false;
-  const Addr begin = at + k_code_at + static_cast<Addr>(std::int64_t{head.code});
-  if (begin > ~Addr{0} - head.code_size || pc - begin >= head.code_size) return false;
-  out.cie = &known->cie;
-  out.range = {begin, begin + head.code_size};
-  out.instructions = {{fde + instructions_at, size - instructions_at}, at + instructions_at};
-  out.initial_state = {known->state.data(), known->state_size};
-  return true;
 }
 
 namespace {

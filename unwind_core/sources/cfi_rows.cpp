@@ -121,17 +121,6 @@ RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
 
 // CfiProgram
 
-CfiProgram::CfiProgram(const CfiCode& code, const CfiContext& context, FrameRow& row,
-                       std::span<std::byte> room) noexcept
-    : cie_(*code.cie),
-      range_(code.range),
-      instructions_(code.instructions),
-      context_(context),
-      row_(row),
-      program_(cie_.instructions.bytes, context.arch.big_endian, cie_.instructions.address),
-      next_begin_(code.range.begin),
-      saved_(room, code.initial_state) {}
-
 // What nearly every instruction does, inline.
 
 /// operand * data_alignment_factor, modulo 2^64.
@@ -159,21 +148,20 @@ CfiProgram::CfiProgram(const CfiCode& code, const CfiContext& context, FrameRow&
 
 [[gnu::always_inline]] inline void CfiProgram::set(RegNum reg, const RegRule& rule) noexcept {
   const bool is_unsigned = reg == context_.arch.sign_state && rule == RegRule::constant(0);
-  if (!row_.set(reg, is_unsigned ? RegRule() : rule)) fail(ErrorCode::row_too_wide, "more rules than a row holds");
+  if (!(is_unsigned ? row_.set(reg, RegRule()) : row_.set(reg, rule)))
+    fail(ErrorCode::row_too_wide, "more rules than a row holds");
 }
 
-Status CfiProgram::start() noexcept {
+[[gnu::always_inline]] inline void CfiProgram::start() noexcept {
   started_ = true;
   row_.args_size = 0;
   row_.ra = cie_.return_address;
   row_.signal_frame = cie_.signal_frame;
-  if (saved_.initial().empty())
+  if (saved_.initial().empty()) [[unlikely]]
     run_initial_instructions();
   else
     saved_.load_initial(row_, plain_offset_);
-  if (failed_) return error_;
-  program_ = ByteReader(instructions_.bytes, context_.arch.big_endian, instructions_.address);
-  return Done{};
+  if (!failed_) program_ = ByteReader(instructions_.bytes, context_.arch.big_endian, instructions_.address);
 }
 
 /// Of the CIE; they belong to no location.
@@ -188,11 +176,9 @@ void CfiProgram::run_initial_instructions() noexcept {
   if (context_.known) context_.known->keep(cie_, context_, row_, saved_.initial());
 }
 
-Result<bool> CfiProgram::next_behind(Addr at) noexcept {
-  if (!started_) {
-    if (const Status begun = start(); !begun) return begun.error();
-  }
-  if (failed_) return error_;
+bool CfiProgram::run_behind(Addr at) noexcept {
+  if (!started_) start();
+  if (failed_) return false;
   if (next_begin_ >= range_.end) return false;
   Addr begin = next_begin_;
   const Addr end = range_.end;
@@ -204,7 +190,7 @@ Result<bool> CfiProgram::next_behind(Addr at) noexcept {
     }
     begin = next_begin_;
   }
-  if (has_failed()) return error_;
+  if (has_failed()) return false;
   next_begin_ = end;
   row_.range = {begin, end};
   return true;
@@ -417,11 +403,21 @@ Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out)
   return row;
 }
 
-bool find_row_quickly(const CfiCode& code, const CfiContext& context, Addr at, FrameRow& out) noexcept {
+[[gnu::always_inline]] inline bool row_of_known(const CfiCode& code, const CfiContext& context, Addr at,
+                                                FrameRow& out) noexcept {
   FewStates room;
   CfiProgram program(code, context, out, room.bytes);
-  const Result<bool> found = program.next_behind(at);
-  return found && *found && out.range.contains(at);
+  return program.run_behind(at) && out.range.contains(at);
+}
+
+bool find_row_of_known_cie(const SectionBytes& segment, Addr at, Addr pc, const CfiContext& context,
+                           FrameRow& out) noexcept {
+  CfiCode code;
+  return read_known_fde(segment, at, pc, context, code) && row_of_known(code, context, pc, out);
+}
+
+bool find_row_quickly(const CfiCode& code, const CfiContext& context, Addr at, FrameRow& out) noexcept {
+  return row_of_known(code, context, at, out);
 }
 
 Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {

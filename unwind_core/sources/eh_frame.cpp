@@ -55,10 +55,8 @@ class EhFrameSource final : public FdeSource {
     const Addr pc = lookup.at.lookup();
     const CfiContext context{.arch = lookup.space.arch, .known = &known_cies};
     FoundFde found;
-    CfiCode code;
     return search_eh_frame_hdr(module.eh_frame_hdr, pc, context.arch, found) &&
-           read_known_fde(module.eh_segment, found.fde, pc, context, code) &&
-           jitunwind::find_row_quickly(code, context, pc, out);
+           find_row_of_known_cie(module.eh_segment, found.fde, pc, context, out);
   }
 
   Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept override {

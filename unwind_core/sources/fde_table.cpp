@@ -46,7 +46,8 @@ bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::by
 }
 
 /// The same in some 8 instructions a pair, where the general way takes 55.
-bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes, FoundFde& out) noexcept {
+[[gnu::always_inline]] inline bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes,
+                                                   FoundFde& out) noexcept {
   constexpr std::size_t k_pair = 8;
   const auto member = [](const std::byte* at) noexcept {
     std::int32_t value;
@@ -68,7 +69,8 @@ bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> 
 
 /// What every linker makes: version 1, .eh_frame relative to its place, a count of 4 bytes, an ordinary table behind
 /// it.
-bool parse_ordinary(const SectionBytes& hdr, std::uint64_t size, const Arch& arch, EhFrameHdr& out) noexcept {
+[[gnu::always_inline]] inline bool parse_ordinary(const SectionBytes& hdr, std::uint64_t size, const Arch& arch,
+                                                  EhFrameHdr& out) noexcept {
   constexpr std::array k_head{std::uint8_t{1}, std::uint8_t{pe_pcrel | pe_sdata4}, std::uint8_t{pe_udata4},
                               std::uint8_t{pe_datarel | pe_sdata4}};
   struct {

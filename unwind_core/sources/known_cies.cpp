@@ -72,6 +72,7 @@ void KnownCies::keep(const Cie& cie, const CfiContext& context, const FrameRow& 
     free->known.cie.address = 0;
     free->known.cie.personality = {};
     free->known.cie.instructions = {};
+    free->known.data_size = cie.lsda_encoding == pe_omit ? 0 : 4;
     free->known.state_size = state.size();
     std::ranges::copy(state, free->known.state.begin());
     free->head.store(free->words[0], std::memory_order_release);
