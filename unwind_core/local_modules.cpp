@@ -98,14 +98,44 @@ AddrRange identity_of(AddrRange map, MemoryWindow& window) noexcept {
   return in_head ? AddrRange{at, at + id.size()} : AddrRange{};
 }
 
-/// Looks at the object itself. What is kept of it is complete but for what depends on the address in question.
-bool remember(const dl_find_object& found, const LoadedObjectKey& key, Addr at, RememberedModule& out) noexcept {
+/// False: there are parts that cannot be remembered.
+bool parts_of(const Module& module, const LoadedObjectKey& key, AddrRange identity, RememberedParts& out) noexcept {
+  const AddrRange segment{module.eh_segment.address, module.eh_segment.address + module.eh_segment.bytes.size()};
+  const auto put = [&](AddrRange range, RememberedParts::Part& part) {
+    if (range.empty()) return true;
+    const Addr begin = range.begin - key.map_begin, end = range.end - key.map_begin;
+    part = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
+    return begin == part.begin && end == part.end;
+  };
+  const bool is_where_linker_says = module.eh_frame_hdr.empty() || module.eh_frame_hdr.address == key.eh_frame_hdr;
+  return put(module.range, out.whole) & put(module.text, out.text) & put(segment, out.eh_segment) &
+         put(identity, out.identity) & is_where_linker_says;
+}
+
+/// But for its path.
+Module module_of(const LoadedObjectKey& key, const RememberedParts& parts) noexcept {
+  Module module;
+  module.range = parts.whole.from(key.map_begin);
+  module.load_bias = key.load_bias;
+  module.text = parts.text.from(key.map_begin);
+  if (parts.eh_segment.empty()) return module;
+  const AddrRange segment = parts.eh_segment.from(key.map_begin);
+  module.eh_segment = bytes_of(segment);
+  module.eh_frame_hdr = bytes_of({key.eh_frame_hdr, segment.end});
+  return module;
+}
+
+/// Looks at the object itself, and remembers what it finds. The module is complete but for what depends on the address
+/// in question.
+bool look_at(const dl_find_object& found, const LoadedObjectKey& key, Addr at, Module& module,
+             AddrRange& identity) noexcept {
   MemoryWindow window;
   const AddrRange map{key.map_begin, key.map_end};
   const auto headers = headers_of(map, window);
-  if (headers.empty() || !describe({key.load_bias, found.dlfo_link_map->l_name, headers}, at, out.module)) return false;
-  out.identity = identity_of(map, window);
-  memo.keep(key, out);
+  if (headers.empty() || !describe({key.load_bias, found.dlfo_link_map->l_name, headers}, at, module)) return false;
+  identity = identity_of(map, window);
+  RememberedParts parts;
+  if (parts_of(module, key, identity, parts)) memo.keep(key, parts);
   return true;
 }
 
@@ -113,11 +143,13 @@ bool find_by_dl_find_object(Addr at, Module& out) noexcept {
   dl_find_object found;
   if (!find_object(at, found)) return false;
   const LoadedObjectKey key = key_of(found);
-  RememberedModule remembered;
+  RememberedParts parts;
+  AddrRange identity;
   // One text segment is remembered of each module; most have no other.
-  const bool known = memo.find(key, remembered) && remembered.module.text.contains(at);
-  if (!known && !remember(found, key, at, remembered)) return find_by_iteration(&::dl_iterate_phdr, at, out);
-  out = remembered.module;
+  if (memo.find(key, parts) && parts.text.from(key.map_begin).contains(at))
+    out = module_of(key, parts);
+  else if (!look_at(found, key, at, out, identity))
+    return find_by_iteration(&::dl_iterate_phdr, at, out);
   out.path = path_of(found.dlfo_link_map->l_name);
   return true;
 }
@@ -143,10 +175,14 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   dl_find_object found;
   if (!find_object(at, found)) return false;
   const LoadedObjectKey key = key_of(found);
-  RememberedModule remembered;
-  const bool known = memo.find(key, remembered) || remember(found, key, at, remembered);
+  RememberedParts parts;
+  AddrRange identity;
+  if (Module module; memo.find(key, parts))
+    identity = parts.identity.from(key.map_begin);
+  else if (!look_at(found, key, at, module, identity))
+    identity = {};
   out.range = {key.map_begin, key.map_end};
-  out.version = known && !remembered.identity.empty() ? version_of(key, remembered.identity) : 0;
+  out.version = identity.empty() ? 0 : version_of(key, identity);
   out.is_lasting = false;
   return true;
 }
