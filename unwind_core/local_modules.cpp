@@ -108,8 +108,8 @@ bool parts_of(const Module& module, const LoadedObjectKey& key, AddrRange identi
     return begin == part.begin && end == part.end;
   };
   const bool is_where_linker_says = module.eh_frame_hdr.empty() || module.eh_frame_hdr.address == key.eh_frame_hdr;
-  return put(module.range, out.whole) & put(module.text, out.text) & put(segment, out.eh_segment) &
-         put(identity, out.identity) & is_where_linker_says;
+  return put(module.range, out.whole) && put(module.text, out.text) && put(segment, out.eh_segment) &&
+         put(identity, out.identity) && is_where_linker_says;
 }
 
 /// But for its path.
