@@ -47,8 +47,9 @@ class GrowingArray {
 
   /// Precondition: make(i) has succeeded, and that is known here.
   T& operator[](std::uint64_t i) const noexcept {
-    const unsigned block = block_of(i);
-    return blocks_[block].load(std::memory_order_acquire)[i + k_first_size - (k_first_size << block)];
+    const std::uint64_t numbered = i + k_first_size;
+    const unsigned top = top_bit(numbered);
+    return blocks_[top - k_first_bits].load(std::memory_order_acquire)[numbered ^ std::uint64_t{1} << top];
   }
 
   /// False: out of memory, or i >= k_capacity. Thread-safe, signal-safe.
@@ -78,9 +79,11 @@ class GrowingArray {
     return true;
   }
 
-  static constexpr unsigned block_of(std::uint64_t i) noexcept {
-    return static_cast<unsigned>(std::bit_width(i + k_first_size)) - k_first_bits - 1;
+  /// One instruction; of std::bit_width(), which is defined for 0 as well, compilers make more.
+  static constexpr unsigned top_bit(std::uint64_t number) noexcept {
+    return 63u ^ static_cast<unsigned>(__builtin_clzll(number));
   }
+  static constexpr unsigned block_of(std::uint64_t i) noexcept { return top_bit(i + k_first_size) - k_first_bits; }
 
   std::array<std::atomic<T*>, k_blocks> blocks_{};
 };

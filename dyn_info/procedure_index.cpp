@@ -52,7 +52,8 @@ T* ProcedureIndex::allocate() noexcept {
   return static_cast<T*>(memory);
 }
 
-const ProcedureIndex::Region* ProcedureIndex::find_region(std::uint64_t address, unsigned tier) const noexcept {
+[[gnu::always_inline]] inline const ProcedureIndex::Region* ProcedureIndex::find_region(std::uint64_t address,
+                                                                                        unsigned tier) const noexcept {
   constexpr std::uint64_t mask = (1u << k_table_bits) - 1;
   if (tier == 2) return top_region_.load(std::memory_order_acquire);
   const std::uint64_t number = scaled(address, tier) >> k_region_bits;
@@ -67,8 +68,9 @@ const ProcedureIndex::Region* ProcedureIndex::find_region(std::uint64_t address,
   return table == nullptr ? nullptr : table->regions[number & mask].load(std::memory_order_acquire);
 }
 
-const ProcedureIndex::Cell* ProcedureIndex::cell_of(const Region& region, std::uint64_t scaled_address,
-                                                    unsigned level) noexcept {
+[[gnu::always_inline]] inline const ProcedureIndex::Cell* ProcedureIndex::cell_of(const Region& region,
+                                                                                  std::uint64_t scaled_address,
+                                                                                  unsigned level) noexcept {
   if (level >= 2) {
     constexpr std::array<unsigned, 3> first{0, 64, 72};
     const std::uint64_t in_region = scaled_address & ((std::uint64_t{1} << k_region_bits) - 1);
@@ -98,6 +100,17 @@ ProcedureIndex::Region* ProcedureIndex::make_region(std::uint64_t address, unsig
   return table == nullptr ? nullptr : make(table->regions[number & mask]);
 }
 
+[[gnu::always_inline]] inline const ProcedureIndex::Cell* ProcedureIndex::find_cell(
+    std::uint64_t address, unsigned size_class) const noexcept {
+  if (size_class < k_tier_classes) [[likely]] {
+    const Region* region = find_region(address, 0);
+    return region == nullptr ? nullptr : cell_of(*region, scaled(address, 0), size_class);
+  }
+  const unsigned tier = size_class / k_tier_classes;
+  const Region* region = find_region(address, tier);
+  return region == nullptr ? nullptr : cell_of(*region, scaled(address, tier), size_class % k_tier_classes);
+}
+
 bool ProcedureIndex::make_cell(std::uint64_t address, unsigned size_class) noexcept {
   const unsigned tier = size_class / k_tier_classes;
   const unsigned level = size_class % k_tier_classes;
@@ -111,41 +124,50 @@ bool ProcedureIndex::make_cell(std::uint64_t address, unsigned size_class) noexc
   return block != nullptr;
 }
 
-const ProcedureIndex::Cell* ProcedureIndex::find_cell(std::uint64_t address, unsigned size_class) const noexcept {
-  const unsigned tier = size_class / k_tier_classes;
-  const Region* region = find_region(address, tier);
-  return region == nullptr ? nullptr : cell_of(*region, scaled(address, tier), size_class % k_tier_classes);
-}
-
 ProcedureIndex::Cell& ProcedureIndex::cell(std::uint64_t address, unsigned size_class) noexcept {
   return const_cast<Cell&>(*find_cell(address, size_class));
 }
 
+inline ProcedureIndex::Cell* ProcedureIndex::reserve_cell(std::uint64_t address, unsigned size_class) noexcept {
+  if (const Cell* there = find_cell(address, size_class)) return const_cast<Cell*>(there);
+  return make_cell(address, size_class) ? &cell(address, size_class) : nullptr;
+}
+
 // Writers.
 
-bool ProcedureIndex::reserve(std::uint64_t start, std::uint64_t end) noexcept {
+ProcedureIndex::Cells ProcedureIndex::reserve(std::uint64_t start, std::uint64_t end) noexcept {
   const unsigned c = size_class(start, end);
-  if (!make_cell(start, c) || (!same_cell(start, end - 1, c) && !make_cell(end - 1, c))) return false;
+  Cells cells;
+  if (!same_cell(start, end - 1, c)) {
+    cells.last = reserve_cell(end - 1, c);
+    if (cells.last == nullptr) return {};
+  }
+  cells.first = reserve_cell(start, c);
+  if (cells.first == nullptr) return {};
+  __builtin_prefetch(cells.first, 1);
   if ((classes_.load(std::memory_order_relaxed) & 1u << c) == 0) {
     classes_.fetch_or(1u << c, std::memory_order_release);
   }
-  return true;
+  return cells;
 }
 
-void ProcedureIndex::insert(NodeId id) noexcept {
-  const ProcedureNode& node = nodes_[id];
+ProcedureIndex::Cells ProcedureIndex::cells(const ProcedureNode& node) noexcept {
   const std::uint64_t start = node.start.load(std::memory_order_relaxed);
   const std::uint64_t last = node.end.load(std::memory_order_relaxed) - 1;
   const unsigned c = NodeState(node.state.load(std::memory_order_relaxed)).size_class();
-  registered_span.include(start, last);
-  push(id, 0, cell(start, c));
-  if (!same_cell(start, last, c)) push(id, 1, cell(last, c));
+  return {&cell(start, c), same_cell(start, last, c) ? nullptr : &cell(last, c)};
 }
 
-void ProcedureIndex::push(NodeId id, unsigned side, Cell& cell) noexcept {
+void ProcedureIndex::insert(NodeId id, Cells cells) noexcept {
+  ProcedureNode& node = nodes_[id];
+  registered_span.include(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed) - 1);
+  push(id, node, 0, *cells.first);
+  if (cells.last != nullptr) push(id, node, 1, *cells.last);
+}
+
+void ProcedureIndex::push(NodeId id, ProcedureNode& node, unsigned side, Cell& cell) noexcept {
   const std::uint32_t link = id << 1 | side;
   const std::uint64_t old = cell.load(std::memory_order_relaxed);
-  ProcedureNode& node = nodes_[id];
   node.previous[side].store(0, std::memory_order_relaxed);
   node.next[side].store(link_of(old), std::memory_order_release);
   if (link_of(old) != 0)
@@ -154,8 +176,7 @@ void ProcedureIndex::push(NodeId id, unsigned side, Cell& cell) noexcept {
   cell.store(insertions << 32 | link, std::memory_order_release);
 }
 
-void ProcedureIndex::prefetch(NodeId id) const noexcept {
-  const ProcedureNode& node = nodes_[id];
+void ProcedureIndex::prefetch_removal(const ProcedureNode& node) const noexcept {
   const std::uint32_t next = node.next[0].load(std::memory_order_relaxed);
   const std::uint32_t previous = node.previous[0].load(std::memory_order_relaxed);
   if (next != 0) __builtin_prefetch(&nodes_[node_of(next)], 1);
@@ -167,8 +188,7 @@ void ProcedureIndex::prefetch(NodeId id) const noexcept {
   }
 }
 
-void ProcedureIndex::remove(NodeId id) noexcept {
-  ProcedureNode& node = nodes_[id];
+void ProcedureIndex::remove(ProcedureNode& node) noexcept {
   const std::uint64_t start = node.start.load(std::memory_order_relaxed);
   const std::uint64_t last = node.end.load(std::memory_order_relaxed) - 1;
   const unsigned c = NodeState(node.state.load(std::memory_order_relaxed)).size_class();

@@ -20,19 +20,30 @@ class ProcedureIndex {
 
   constexpr explicit ProcedureIndex(const NodePool& nodes) noexcept : nodes_(nodes) {}
 
+  /// Number of insertions << 32 | head link. A link is node << 1 | which of the node's two cells this is; 0: the end.
+  using Cell = std::atomic<std::uint64_t>;
+  /// Those of a procedure.
+  struct Cells {
+    Cell* first = nullptr;
+    Cell* last = nullptr;  ///< null: it has one only
+  };
+
   // For the holder of the writers' lock.
 
-  /// Makes the cells that a procedure needs, so that insert() cannot fail. False: out of memory.
-  bool reserve(std::uint64_t start, std::uint64_t end) noexcept;
-  /// Has the memory that remove() will touch fetched.
-  void prefetch(NodeId id) const noexcept;
-  /// The node must be live, newer than all in the index, and its cells reserved. O(1).
-  void insert(NodeId id) noexcept;
+  /// Makes the cells that a procedure needs, so that insert() cannot fail. `first` null: out of memory.
+  Cells reserve(std::uint64_t start, std::uint64_t end) noexcept;
+  /// Those of a node, which were reserved.
+  Cells cells(const ProcedureNode& node) noexcept;
+  /// The node must be live, newer than all in the index, and these its cells. O(1).
+  void insert(NodeId id, Cells cells) noexcept;
   /// O(1). The node keeps its links, on which lookups may stand.
-  void remove(NodeId id) noexcept;
+  void remove(ProcedureNode& node) noexcept;
   std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
   // For anyone at any time: no lock, no allocation, no waiting; bounded by the length of the chains.
+
+  /// Has the memory fetched that remove() would touch now.
+  void prefetch_removal(const ProcedureNode& node) const noexcept;
 
   /// The cells of an address, one a class in use, and their numbers of insertions when they were first looked at.
   struct Snapshot {
@@ -53,9 +64,6 @@ class ProcedureIndex {
   bool unchanged(std::uint64_t pc, const Snapshot& snapshot) const noexcept;
 
  private:
-  /// Number of insertions << 32 | head link. A link is node << 1 | which of the node's two cells this is; 0: the end.
-  using Cell = std::atomic<std::uint64_t>;
-
   // Three tiers of five classes. In tier t everything is scaled by 2^15t: a region of 2^19 bytes has 4096 cells of
   // 2^7 (in eight blocks that come when they are needed), 512 of 2^10 (in one), 64 of 2^13, 8 of 2^16 and one of 2^19.
   static constexpr unsigned k_tier_classes = 5;
@@ -90,10 +98,12 @@ class ProcedureIndex {
   static const Cell* cell_of(const Region& region, std::uint64_t scaled_address, unsigned level) noexcept;
   const Cell* find_cell(std::uint64_t address, unsigned size_class) const noexcept;
   Region* make_region(std::uint64_t address, unsigned tier) noexcept;
+  /// Null: out of memory.
+  Cell* reserve_cell(std::uint64_t address, unsigned size_class) noexcept;
   bool make_cell(std::uint64_t address, unsigned size_class) noexcept;
   Cell& cell(std::uint64_t address, unsigned size_class) noexcept;
 
-  void push(NodeId id, unsigned side, Cell& cell) noexcept;
+  void push(NodeId id, ProcedureNode& node, unsigned side, Cell& cell) noexcept;
   void unlink(ProcedureNode& node, unsigned side, std::uint64_t address, unsigned size_class) noexcept;
   Answer walk(std::uint64_t cell, unsigned size_class, std::uint64_t pc) const noexcept;
 

@@ -55,6 +55,11 @@ unw_dyn_info_list_t& procedure_list_head() noexcept { return jitunwind_dyn_info_
 void ProcedureList::begin_change() noexcept { count_generation(); }
 void ProcedureList::end_change() noexcept { count_generation(); }
 
+void ProcedureList::prefetch_neighbours(unw_dyn_info_t* info) noexcept {
+  __builtin_prefetch(NodePool::probably_newer(info), 1);
+  __builtin_prefetch(atomic_next(info).load(std::memory_order_relaxed), 1);
+}
+
 void ProcedureList::push_front(NodeId id) noexcept {
   ProcedureNode& node = nodes_[id];
   unw_dyn_info_t* info = node.info.load(std::memory_order_relaxed);
@@ -63,25 +68,34 @@ void ProcedureList::push_front(NodeId id) noexcept {
   atomic_next(info).store(atomic_first().load(std::memory_order_relaxed), std::memory_order_release);
   node.list_next.store(first_, std::memory_order_relaxed);
   node.list_previous.store(0, std::memory_order_relaxed);
-  if (first_ != 0) nodes_[first_].list_previous.store(id, std::memory_order_relaxed);
+  if (first_ != 0) {
+    ProcedureNode& older = nodes_[first_];
+    older.list_previous.store(id, std::memory_order_relaxed);
+    NodePool::note_newer(older.info.load(std::memory_order_relaxed), info);
+  }
   atomic_first().store(info, std::memory_order_release);
   first_ = id;
   being_pushed_.store(0, std::memory_order_release);
 }
 
-void ProcedureList::unlink(NodeId id) noexcept {
-  ProcedureNode& node = nodes_[id];
+void ProcedureList::unlink(const ProcedureNode& node) noexcept {
   const NodeId next = node.list_next.load(std::memory_order_relaxed);
   const NodeId previous = node.list_previous.load(std::memory_order_relaxed);
-  unw_dyn_info_t* next_info = next == 0 ? nullptr : nodes_[next].info.load(std::memory_order_relaxed);
+  ProcedureNode* const older = next == 0 ? nullptr : &nodes_[next];
+  unw_dyn_info_t* const older_info = older == nullptr ? nullptr : older->info.load(std::memory_order_relaxed);
+  unw_dyn_info_t* newer_info = nullptr;
   if (previous == 0) {
-    atomic_first().store(next_info, std::memory_order_release);
+    atomic_first().store(older_info, std::memory_order_release);
     first_ = next;
   } else {
-    atomic_next(nodes_[previous].info.load(std::memory_order_relaxed)).store(next_info, std::memory_order_release);
-    nodes_[previous].list_next.store(next, std::memory_order_relaxed);
+    ProcedureNode& newer = nodes_[previous];
+    newer_info = newer.info.load(std::memory_order_relaxed);
+    atomic_next(newer_info).store(older_info, std::memory_order_release);
+    newer.list_next.store(next, std::memory_order_relaxed);
   }
-  if (next != 0) nodes_[next].list_previous.store(previous, std::memory_order_relaxed);
+  if (older == nullptr) return;
+  older->list_previous.store(previous, std::memory_order_relaxed);
+  NodePool::note_newer(older_info, newer_info);
 }
 
 bool ProcedureList::is_live(NodeId id) const noexcept {

@@ -23,9 +23,12 @@ class ProcedureList {
   void begin_change() noexcept;
   void end_change() noexcept;
 
+  /// Without the lock: has the descriptors fetched that unlinking this one would probably write to.
+  static void prefetch_neighbours(unw_dyn_info_t* info) noexcept;
+
   void push_front(NodeId id) noexcept;
   /// The descriptor keeps its `next`, on which readers may stand.
-  void unlink(NodeId id) noexcept;
+  void unlink(const ProcedureNode& node) noexcept;
   NodeId first() const noexcept { return first_; }
 
   /// Without the lock, while somebody else has it: takes a chain of nodes (batch_next), which are dead, out of the

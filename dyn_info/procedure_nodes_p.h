@@ -50,7 +50,7 @@ struct alignas(64) ProcedureNode {
   std::atomic<NodeId> list_next{0};                      ///< order of the list for other processes
   std::atomic<NodeId> list_previous{0};
   std::atomic<std::uint32_t> batch{0};  ///< retired with this batch; 0: none
-  NodeId batch_next = 0;                ///< next of the same batch; of a free node: next free one
+  NodeId batch_next = 0;                ///< next of the same batch
 };
 static_assert(sizeof(ProcedureNode) == 64);
 
@@ -61,7 +61,8 @@ struct RegisteredNode {
 };
 
 /// The nodes. Numbers are looked up by anyone at any time; taking and giving back is for the holder of the writers'
-/// lock.
+/// lock. Where descriptors lie side by side, so do their nodes: then the address of a descriptor tells its node, and
+/// nobody has to wait for the descriptor to come to the node (docs/registry.md "Which node").
 class NodePool {
  public:
   constexpr NodePool() noexcept = default;
@@ -75,23 +76,80 @@ class NodePool {
   static bool can_bind(const unw_dyn_info_t* info) noexcept {
     return info != nullptr && reinterpret_cast<std::uintptr_t>(info) % alignof(unw_dyn_info_t) == 0;
   }
-  /// The node of the descriptor; none when it has none. O(1). Reads nothing of it but `prev`, which may be anything: it
-  /// is believed only when the node says the same.
+  /// The node of the descriptor; none when it has none. O(1). Reads nothing of it but `prev`, if that, which may be
+  /// anything: it is believed only when the node says the same.
   RegisteredNode find(unw_dyn_info_t* info) const noexcept;
   /// Makes the two each other's.
   void bind(NodeId id, unw_dyn_info_t* info) noexcept;
+  /// Leaves word in a descriptor that has a node where `newer` is, which comes before it in the list; null: nothing.
+  static void note_newer(unw_dyn_info_t* info, const unw_dyn_info_t* newer) noexcept;
+  /// What was noted last, if `info` has ever had a node: an address that nobody must rely on. Null: nothing.
+  static const void* probably_newer(unw_dyn_info_t* info) noexcept;
+
+  /// Has the memory fetched of the node that the descriptor probably has or will have, without a look at it.
+  void prefetch(const unw_dyn_info_t* info) const noexcept {
+    if (const NodeId id = place(info); id != 0) __builtin_prefetch(&(*this)[id], 1);
+  }
+
+  /// The same, and what take() will look at.
+  void prefetch_taking(const unw_dyn_info_t* info) const noexcept {
+    const NodeId id = place(info);
+    if (id == 0) return;
+    __builtin_prefetch(&(*this)[id], 1);
+    __builtin_prefetch(&slabs_[(id - 1) / k_slab_size], 1);
+  }
 
   /// 0: out of memory.
-  NodeId take() noexcept;
+  NodeId take(const unw_dyn_info_t* info) noexcept;
   void give_back(NodeId id) noexcept;
-  std::size_t bytes() const noexcept { return (fresh_.load(std::memory_order_relaxed) - 1) * sizeof(ProcedureNode); }
+  std::size_t bytes() const noexcept {
+    return (fresh_.load(std::memory_order_relaxed) - 1) / k_slab_size *
+           (k_slab_size * sizeof(ProcedureNode) + sizeof(Slab));
+  }
 
  private:
   static constexpr unsigned k_rest = 32;
+  static constexpr NodeId k_slab_size = 64;
+  /// Fewer nodes are in the processor's caches anyway.
+  static constexpr NodeId k_fewest_placed = 1u << 12;
+  static constexpr std::size_t k_table_size = std::size_t{1} << 16;
+
+  /// Neighbouring nodes, as many as there are bits. By number + 1; 0: none.
+  struct Slab {
+    std::uint64_t free;  ///< bit i: its node i is
+    std::uint32_t next;  ///< among those that have free ones
+    std::uint32_t previous;
+  };
+  /// The slab of a page, which is the place of as many descriptors. Pages with the same remainder share entries.
+  using SlabOfPage = std::array<std::atomic<std::uint32_t>, k_table_size>;
+
+  /// Descriptors do not overlap, so each has a number of its own.
+  static std::uint64_t number_of(const unw_dyn_info_t* info) noexcept {
+    return reinterpret_cast<std::uintptr_t>(info) / sizeof(unw_dyn_info_t);
+  }
+  /// Where the node is if it is in the slab of its page. 0: that has none.
+  NodeId place(const unw_dyn_info_t* info) const noexcept {
+    const SlabOfPage* table = slab_of_page_.load(std::memory_order_acquire);
+    if (table == nullptr) return 0;
+    const std::uint64_t number = number_of(info);
+    const std::uint32_t slab = (*table)[number / k_slab_size % k_table_size].load(std::memory_order_relaxed);
+    return slab == 0 ? 0 : (slab - 1) * k_slab_size + static_cast<NodeId>(number % k_slab_size) + 1;
+  }
+
+  /// For a page that has none. 0: none for now.
+  std::uint32_t slab_for_page() noexcept;
+  NodeId take_from(std::uint32_t slab, unsigned node) noexcept;
+  bool open_slab() noexcept;
+  void link(std::uint32_t slab) noexcept;
 
   GrowingArray<ProcedureNode, 10, 20> nodes_;  // less than 2^30: links of the index need one bit beside the number
-  std::atomic<NodeId> fresh_{1};               // never taken yet, as all above it
-  NodeId free_ = 0;
+  std::atomic<NodeId> fresh_{1};               // in no slab yet, as all above it
+  std::atomic<SlabOfPage*> slab_of_page_{nullptr};
+  // For the holder of the lock.
+  GrowingArray<Slab, 8, 17, Pages::small> slabs_;
+  std::uint32_t slabs_used_ = 0;
+  std::uint32_t with_free_ = 0;  // first of those that have free nodes
+  NodeId taken_ = 0;
   // A node that is given back rests for a while: a lookup that stands on a node made anew has to start again.
   std::array<NodeId, k_rest> resting_{};
   unsigned next_resting_ = 0;

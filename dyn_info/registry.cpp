@@ -66,13 +66,18 @@ void answer_questions() noexcept {
   }
 }
 
-/// All that can fail. Neither list nor index knows the node yet.
-std::optional<Error> prepare(unw_dyn_info_t* di) noexcept {
+/// All that can fail. Neither list nor index knows the node yet. 0: see `error`.
+NodeId prepare(unw_dyn_info_t* di, ProcedureIndex::Cells& cells, std::optional<Error>& error) noexcept {
   if (r.nodes.find(di).node != 0) {
-    return error_at(ErrorCode::already_registered, di, "registered, or retired and not reclaimed yet");
+    error = error_at(ErrorCode::already_registered, di, "registered, or retired and not reclaimed yet");
+    return 0;
   }
-  const NodeId id = r.index.reserve(di->start_ip, di->end_ip) ? r.nodes.take() : 0;
-  if (id == 0) return error_at(ErrorCode::out_of_memory, di, "no memory for the registry");
+  cells = r.index.reserve(di->start_ip, di->end_ip);
+  const NodeId id = cells.first != nullptr ? r.nodes.take(di) : 0;
+  if (id == 0) {
+    error = error_at(ErrorCode::out_of_memory, di, "no memory for the registry");
+    return 0;
+  }
   r.derived.make_ready(id);
   ProcedureNode& node = r.nodes[id];
   const unsigned size_class = ProcedureIndex::size_class(di->start_ip, di->end_ip);
@@ -80,30 +85,52 @@ std::optional<Error> prepare(unw_dyn_info_t* di) noexcept {
   node.start.store(di->start_ip, std::memory_order_release);
   node.end.store(di->end_ip, std::memory_order_release);
   node.batch.store(0, std::memory_order_relaxed);
+  node.batch_next = 0;
   r.nodes.bind(id, di);
-  return {};
+  return id;
 }
 
-void put_in(NodeId id) noexcept {
+void put_in(NodeId id, ProcedureIndex::Cells cells) noexcept {
   ProcedureNode& node = r.nodes[id];
   const NodeState state(node.state.load(std::memory_order_relaxed));
   answer_questions();
   node.state.store(state.with(Life::live).word(), std::memory_order_release);
   r.list.push_front(id);
-  r.index.insert(id);
+  r.index.insert(id, cells);
   r.changes.count(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
   r.registered.store(r.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
+/// Linked by batch_next.
+void free_all(NodeId first) noexcept {
+  for (NodeId id = first; id != 0;) {
+    const NodeId next = r.nodes[id].batch_next;
+    free_node(id);
+    id = next;
+  }
+}
+
 std::optional<Error> put_in_all(std::span<unw_dyn_info_t* const> batch) noexcept {
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto error = prepare(batch[i]);
-    if (!error) continue;
-    while (i-- > 0) free_node(r.nodes.find(batch[i]).node);
-    return error;
+  NodeId first = 0;
+  NodeId last = 0;
+  ProcedureIndex::Cells cells;  // of the last one, which mostly is all
+  std::optional<Error> error;
+  for (unw_dyn_info_t* di : batch) {
+    const NodeId id = prepare(di, cells, error);
+    if (id == 0) {
+      free_all(first);
+      return error;
+    }
+    (last == 0 ? first : r.nodes[last].batch_next) = id;
+    last = id;
   }
   r.list.begin_change();
-  for (unw_dyn_info_t* di : batch) put_in(r.nodes.find(di).node);
+  for (NodeId id = first; id != last;) {
+    const NodeId next = r.nodes[id].batch_next;  // of one that is live, retire may make another
+    put_in(id, r.index.cells(r.nodes[id]));
+    id = next;
+  }
+  if (last != 0) put_in(last, cells);
   r.list.end_change();
   return {};
 }
@@ -186,6 +213,7 @@ std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, Batc
 
 Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
   if (WritingScope::active()) return refused_to_interrupter();
+  if (batch.size() == 1) r.nodes.prefetch_taking(batch.front());
   Due due;
   std::optional<Error> error;
   {
@@ -194,6 +222,7 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
     if (!error) error = start();
     if (error) return *error;
     attach_system_unwinder();
+    if (batch.size() == 1) r.changes.prefetch(batch.front()->start_ip, batch.front()->end_ip);
     r.lock.lock();
     r.slots.make_ready();
     error = put_in_all(batch);
@@ -209,6 +238,9 @@ Status register_procedure(unw_dyn_info_t* di) noexcept { return register_procedu
 
 Status cancel_procedure(unw_dyn_info_t* di) noexcept {
   if (WritingScope::active()) return refused_to_interrupter();
+  if (!NodePool::can_bind(di)) return not_registered(di);
+  r.nodes.prefetch(di);
+  ProcedureList::prefetch_neighbours(di);
   const RegisteredNode found = r.nodes.find(di);
   if (!found.state.live()) return not_registered(di);
   prefetch_neighbours(found.node);

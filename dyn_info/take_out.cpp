@@ -106,13 +106,14 @@ void wait_for_bypasses() noexcept {
 // Unlinking and freeing, with the lock.
 
 void unlink(NodeId id) noexcept {
-  r.list.unlink(id);
-  r.index.remove(id);
+  ProcedureNode& node = r.nodes[id];
+  r.list.unlink(node);
+  r.index.remove(node);
   r.registered.store(r.registered.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
 template <class Function>
-void for_nodes(const Target& target, Function&& visit) noexcept {
+[[gnu::always_inline]] inline void for_nodes(const Target& target, Function&& visit) noexcept {
   if (target.batch == 0) return visit(target.node);
   for (NodeId id = r.batches[target.batch].first; id != 0;) {
     const NodeId next = r.nodes[id].batch_next;
@@ -160,7 +161,8 @@ bool mark_dead(RegisteredNode found) noexcept {
 
 void prefetch_neighbours(NodeId id) noexcept {
   const ProcedureNode& node = r.nodes[id];
-  r.index.prefetch(id);
+  r.changes.prefetch(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+  r.index.prefetch_removal(node);
   const NodeId next = node.list_next.load(std::memory_order_relaxed);
   const NodeId previous = node.list_previous.load(std::memory_order_relaxed);
   if (next != 0) __builtin_prefetch(&r.nodes[next], 1);
@@ -234,7 +236,7 @@ void drain_pending() noexcept {
 bool unlock(Due* due) noexcept {
   bool bypass = false;
   do {
-    drain_pending();
+    if (r.batches.any_pending()) drain_pending();
     if (due != nullptr && r.batches.any_waiting()) reclaim_some(*due);
     bypass = r.lock.unlock() || bypass;
   } while (r.batches.any_pending() && r.lock.try_lock());

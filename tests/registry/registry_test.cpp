@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <numeric>
 #include <random>
 
+#include "dyn_info/system_unwinder_seam_p.h"
 #include "tests/registry/procedures.h"
 
 namespace {
@@ -317,6 +319,68 @@ TEST(Registry, HundredThousandInRandomOrder) {
     ASSERT_EQ(lookup(pool[other].start_ip), gone[other] ? nullptr : &pool[other]);
   }
   EXPECT_EQ(listed(), List{});
+}
+
+/// All that scatters nodes: descriptors side by side and apart, gone and back in any order, some at a place that
+/// belonged to another before.
+TEST(Registry, DescriptorsThatComeBackElsewhereAreFoundAndListedInOrder) {
+  constexpr std::size_t k_count = 12'000;
+  std::mt19937_64 random(8);
+  std::vector<unw_dyn_info_t> near(k_count);
+  std::vector<std::unique_ptr<unw_dyn_info_t>> apart;
+  std::vector<unw_dyn_info_t*> all;
+  for (std::size_t i = 0; i < k_count; ++i) {
+    near[i] = procedure(k_code + 64 * i, 40);
+    apart.push_back(std::make_unique<unw_dyn_info_t>(procedure(k_code + 64 * (k_count + i), 40)));
+    all.insert(all.end(), {&near[i], apart.back().get()});
+  }
+  List expected;
+  for (int round = 0; round < 4; ++round) {
+    std::shuffle(all.begin(), all.end(), random);
+    const std::size_t staying = all.size() / 3;
+    for (unw_dyn_info_t* info : all) {
+      if (registration_of(info).node == 0) {
+        ASSERT_TRUE(register_procedure(info));
+      }
+    }
+    std::shuffle(all.begin(), all.end(), random);
+    for (std::size_t i = staying; i < all.size(); ++i) {
+      ASSERT_TRUE(cancel_procedure(all[i]));
+      ASSERT_EQ(error_of(cancel_procedure(all[i])), "not_registered");
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      ASSERT_EQ(lookup(all[i]->start_ip), i < staying ? all[i] : nullptr);
+      ASSERT_EQ(registration_of(all[i]).node != 0, i < staying);
+    }
+    expected.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(staying));
+    std::sort(expected.begin(), expected.end(), [](const unw_dyn_info_t* a, const unw_dyn_info_t* b) {
+      return registration_of(const_cast<unw_dyn_info_t*>(a)).registration >
+             registration_of(const_cast<unw_dyn_info_t*>(b)).registration;
+    });
+    ASSERT_EQ(listed(), expected);
+  }
+  for (const unw_dyn_info_t* info : expected) ASSERT_TRUE(cancel_procedure(const_cast<unw_dyn_info_t*>(info)));
+  EXPECT_EQ(listed(), List{});
+}
+
+TEST(Registry, ScatteredDescriptorsTakeNoMoreMemory) {
+  constexpr std::size_t k_count = 200'000;
+  constexpr std::size_t k_apart = 1024;
+  std::vector<std::byte> memory(k_count * k_apart);
+  const auto at = [&](std::size_t i) {
+    void* place = &memory[i * k_apart];
+    std::size_t room = k_apart;
+    return static_cast<unw_dyn_info_t*>(std::align(alignof(unw_dyn_info_t), sizeof(unw_dyn_info_t), place, room));
+  };
+  const std::size_t before = registry_statistics().library_bytes;
+  for (std::size_t i = 0; i < k_count; ++i) {
+    new (at(i)) unw_dyn_info_t(procedure(k_code + 64 * i, 64));
+    ASSERT_TRUE(register_procedure(at(i)));
+  }
+  const std::size_t bytes = registry_statistics().library_bytes - before;
+  for (std::size_t i = 0; i < k_count; ++i) ASSERT_TRUE(cancel_procedure(at(i)));
+  std::printf("%zu bytes a procedure\n", bytes / k_count);
+  EXPECT_LE(bytes, 88 * k_count);
 }
 
 }  // namespace
