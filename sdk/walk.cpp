@@ -71,7 +71,7 @@ std::string Walk::why() const {
 Cursor cursor_at(const void* ucontext, Cursor::Top top) noexcept {
   const AddressSpace& space = local_space();
   const auto from = top == Cursor::Top::interrupted ? reinterpret_cast<std::uintptr_t>(ucontext) : 0;
-  Cursor cursor(space, registers_from_ucontext(ucontext, space.arch), top, nullptr, from);
+  Cursor cursor(space, ucontext, top, nullptr, from);
   expect_walk_from(cursor.sp());
   return cursor;
 }

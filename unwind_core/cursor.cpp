@@ -27,7 +27,16 @@ const char* stop_reason_name(StopReason reason) noexcept {
 
 Cursor::Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument, Addr context) noexcept
     : StackPosition(space, registers), context_(context) {
-  if (top == Top::interrupted) signal_.ucontext = context;
+  begin(top, argument);
+}
+
+Cursor::Cursor(const AddressSpace& space, const void* ucontext, Top top, void* argument, Addr context) noexcept
+    : StackPosition(space, ucontext), context_(context) {
+  begin(top, argument);
+}
+
+void Cursor::begin(Top top, void* argument) noexcept {
+  if (top == Top::interrupted) signal_.ucontext = context_;
   window_.argument = argument;
   const Addr pc = pc_in_register();
   address_ = top == Top::interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);

@@ -37,6 +37,8 @@ class Cursor : public StackPosition {
   /// changes is written there too. 0: to the cursor alone.
   Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument = nullptr,
          Addr context = 0) noexcept;
+  /// With the registers of a ucontext_t of this machine, which are copied.
+  Cursor(const AddressSpace& space, const void* ucontext, Top top, void* argument = nullptr, Addr context = 0) noexcept;
 
   /// To the caller. True: moved. False: this is the outermost frame, now and at every further call. Error: cannot tell
   /// the caller; the cursor stays where it is, stop_reason() says why, and every further call gives the same error.
@@ -91,6 +93,7 @@ class Cursor : public StackPosition {
   void* argument() const noexcept { return window_.argument; }
 
  private:
+  void begin(Top top, void* argument) noexcept;
   void go_on_at(Addr pc) noexcept;
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;

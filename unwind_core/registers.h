@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "unwind_core/arch/arch.h"
 
@@ -60,6 +61,23 @@ class RegisterFile {
   }
   /// Still in register `reg` of the innermost frame.
   void set_from_register(int column, std::uint64_t value, RegNum reg) noexcept { put(column, value, Where::reg, reg); }
+  /// The same of each register that has a column and a `value_of(it)`, a std::optional.
+  template <class ValueOf>
+  void set_from_registers(std::span<const RegisterInfo> registers, ValueOf value_of) noexcept {
+    std::uint64_t set = 0;
+    for (const RegisterInfo& reg : registers) {
+      if (reg.column < 0) continue;
+      const std::optional<std::uint64_t> value = value_of(reg);
+      if (!value) continue;
+      const auto column = static_cast<std::size_t>(reg.column);
+      values_[column] = *value;
+      places_[column] = reg.dwarf;
+      where_[column] = Where::reg;
+      set |= std::uint64_t{1} << column;
+    }
+    known_ |= set;
+    in_place_ &= ~set;
+  }
   /// Value and place of another column, perhaps of another frame.
   void set_from(int column, const RegisterFile& other, int other_column) noexcept;
   /// Another value in the same place, if it has one; the caller has written it there. Nothing for column -1.

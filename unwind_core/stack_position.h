@@ -6,6 +6,7 @@
 
 #include "unwind_core/address_space.h"
 #include "unwind_core/apply_row.h"
+#include "unwind_core/context.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -34,6 +35,9 @@ class StackPosition {
   explicit StackPosition(const AddressSpace& space) noexcept : space_(&space) {}
   StackPosition(const AddressSpace& space, const RegisterFile& registers) noexcept
       : space_(&space), registers_(registers) {}
+  /// What a ucontext_t of this machine holds.
+  StackPosition(const AddressSpace& space, const void* ucontext) noexcept
+      : space_(&space), registers_(registers_from_ucontext(ucontext, space.arch)) {}
 
   static constexpr Addr k_no_context = 0;
 
