@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -91,16 +92,6 @@ std::optional<std::string> run(const std::filesystem::path& program, const std::
                    " --benchmark_filter='" + filter + "' 2>/dev/null");
 }
 
-/// Which measurements have a process of their own: all of the filter's in one, or, where nothing may be warm, each.
-std::vector<std::string> filters_of(const std::filesystem::path& program, const std::string& group,
-                                    const Options& options) {
-  if (group != k_cold) return {options.filter};
-  std::vector<std::string> all;
-  std::istringstream names(run(program, group, options.filter, "--benchmark_list_tests", options).value_or(""));
-  for (std::string name; std::getline(names, name);) all.push_back("^" + name + "$");
-  return all;
-}
-
 std::vector<std::string> split(const std::string& name) {
   std::vector<std::string> parts;
   std::istringstream in(name);
@@ -129,6 +120,44 @@ struct Part {
   std::string filter;
 };
 
+/// What of a group is measured by one peer after the other, before the next is: all, or, where a process takes long to
+/// get ready for none of it, each row, so that a ratio is one of neighbours in time.
+struct Row {
+  std::string filter;
+  std::vector<std::string> names;  ///< of all peers; none: the filter decides
+};
+
+std::vector<std::string> names_of(const std::filesystem::path& program, const std::string& group,
+                                  const Options& options) {
+  std::vector<std::string> all;
+  if (!std::filesystem::exists(program)) return all;
+  std::istringstream names(run(program, group, options.filter, "--benchmark_list_tests", options).value_or(""));
+  for (std::string name; std::getline(names, name);) all.push_back(name);
+  return all;
+}
+
+/// "walk/unw_step/static/10" -> "^walk/[^/]+/static/10$".
+std::string filter_of_row(const std::string& name) {
+  const std::size_t way = name.find('/');
+  const std::size_t rest = name.find('/', way + 1);
+  return "^" + name.substr(0, way) + "/[^/]+" + (rest == std::string::npos ? "" : name.substr(rest)) + "$";
+}
+
+std::vector<Row> rows_of(const std::string& group, const Options& options) {
+  if (group != k_walk && group != k_cold && group != k_throw) return {{options.filter, {}}};
+  std::vector<Row> rows;
+  for (const Peer& peer : k_peers) {
+    for (const std::string& name : names_of(options.folder / peer.program, group, options)) {
+      const std::string filter = filter_of_row(name);
+      auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& known) { return known.filter == filter; });
+      if (row == rows.end()) row = rows.insert(rows.end(), {filter, {}});
+      const std::string of_peer = peer.program + ("/" + name);  // which may be measured twice
+      if (std::find(row->names.begin(), row->names.end(), of_peer) == row->names.end()) row->names.push_back(of_peer);
+    }
+  }
+  return rows;
+}
+
 void run_one(const Peer& peer, const Part& part, const Options& options, Results& results, json& kept) {
   const std::string how = "--benchmark_format=json --benchmark_min_time=" + std::to_string(options.seconds);
   const std::optional<std::string> text = run(options.folder / peer.program, part.group, part.filter, how, options);
@@ -139,7 +168,18 @@ void run_one(const Peer& peer, const Part& part, const Options& options, Results
   kept.push_back({{"peer", peer.title}, {"round", part.round}, {"output", output}});
 }
 
-void run_round(std::size_t round, const std::string& group, const Options& options, Results& results, json& kept) {
+/// Which measurements of a row have a process of their own: all in one, or, where nothing may be warm, each.
+std::vector<std::string> filters_of(const Peer& peer, const std::string& group, const Row& row) {
+  if (group != k_cold) return {row.filter};
+  std::vector<std::string> all;
+  const std::string of_peer = std::string(peer.program) + "/";
+  for (const std::string& name : row.names)
+    if (name.rfind(of_peer, 0) == 0) all.push_back("^" + name.substr(of_peer.size()) + "$");
+  return all;
+}
+
+void run_row(std::size_t round, const std::string& group, const Row& row, const Options& options, Results& results,
+             json& kept) {
   // There and back, so that what drifts does not always meet the same one.
   for (std::size_t i = 0; i < k_peers.size(); ++i) {
     const Peer& peer = k_peers[round % 2 == 0 ? i : k_peers.size() - 1 - i];
@@ -150,9 +190,14 @@ void run_round(std::size_t round, const std::string& group, const Options& optio
       continue;
     show_progress(group + ", round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) + ": " +
                   peer.title);
-    for (const std::string& filter : filters_of(program, group, options))
+    for (const std::string& filter : filters_of(peer, group, row))
       run_one(peer, {round, group, filter}, options, results, kept);
   }
+}
+
+void run_round(std::size_t round, const std::string& group, const std::vector<Row>& rows, const Options& options,
+               Results& results, json& kept) {
+  for (const Row& row : rows) run_row(round, group, row, options, results, kept);
 }
 
 // Instructions.
@@ -278,7 +323,8 @@ int main(int argc, char** argv) {
   Results results;
   json kept = json::array();
   for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debuggers, k_orc}) {
-    for (std::size_t round = 0; round < options.rounds; ++round) run_round(round, group, options, results, kept);
+    const std::vector<Row> rows = rows_of(group, options);
+    for (std::size_t round = 0; round < options.rounds; ++round) run_round(round, group, rows, options, results, kept);
   }
   count_all_instructions(options, results);
   show_progress("");

@@ -56,11 +56,11 @@ void Results::add_mistake(const std::string& row, const Contender& contender, co
   note(mistakes_, contender.program + " " + contender.way + ", " + row + ": " + text);
 }
 
-Results::Rounds Results::ratios(const Row& row, const Contender& of, const Contender& to) {
+Results::Rounds Results::ratios(const Row& row, const Contender& of, const Row& to_row, const Contender& to) {
   Rounds all;
   const auto a = row.find(of);
-  const auto b = row.find(to);
-  if (a == row.end() || b == row.end()) return all;
+  const auto b = to_row.find(to);
+  if (a == row.end() || b == to_row.end()) return all;
   for (std::size_t i = 0; i < std::min(a->second.size(), b->second.size()); ++i) {
     if (a->second[i] > 0 && b->second[i] > 0) all.push_back(a->second[i] / b->second[i]);
   }
@@ -70,7 +70,7 @@ Results::Rounds Results::ratios(const Row& row, const Contender& of, const Conte
 std::string Results::cell(const Row& row, const Contender& of, const Contender& reference, const char* million) {
   const auto times = row.find(of);
   if (times == row.end()) return "-";
-  const Rounds of_reference = ratios(row, of, reference);
+  const Rounds of_reference = ratios(row, of, row, reference);
   const std::string time = amount(median(times->second), million);
   return of == reference || of_reference.empty() ? time : time + " (" + ratio(median(of_reference)) + ")";
 }
@@ -92,16 +92,27 @@ std::vector<std::string> Results::rows_of(const std::string& prefix) const {
   return found;
 }
 
-/// "0.57 of unw_backtrace (0.6)"; "!" where the target is missed.
+/// What the target is about, in each round; none: the row is not one of its.
+Results::Rounds Results::measured(const std::string& name, const Target& target) const {
+  if (!std::regex_match(name, std::regex(target.rows))) return {};
+  const Row& row = times_.at(name);
+  if (target.to == k_time) {
+    const auto times = row.find(target.of);
+    return times == row.end() ? Rounds{} : times->second;
+  }
+  const auto to_row = target.to_row.empty() ? times_.find(name) : times_.find(target.to_row);
+  return to_row == times_.end() ? Rounds{} : ratios(row, target.of, to_row->second, target.to);
+}
+
+/// "0.57 of unw_backtrace (0.6)", "47 ns (50)"; "!" where the target is missed.
 std::string Results::against(const std::string& name, const std::vector<Target>& targets) const {
   std::string text;
   for (const Target& target : targets) {
-    if (!std::regex_match(name, std::regex(target.rows))) continue;
-    const Rounds found = ratios(times_.at(name), target.of, target.to);
-    if (found.empty()) continue;
-    const double value = median(found);
-    text += formatted("%s%.4g of %s (%.3g)%s", text.empty() ? "" : ", ", value, target.to.way.c_str(), target.at_most,
-                      value > target.at_most ? "!" : "");
+    const double value = median(measured(name, target));
+    if (value <= 0) continue;
+    const std::string to = target.to_row.empty() ? target.to.way : target.to_row;
+    text += formatted("%s%.4g %s%s (%.3g)%s", text.empty() ? "" : ", ", value, target.to == k_time ? "" : "of ",
+                      to.c_str(), target.at_most, value > target.at_most ? "!" : "");
   }
   return text;
 }
@@ -125,7 +136,7 @@ Table Results::table(const TableOptions& options) const {
     const Row& row = times_.at(name);
     std::vector<std::string> cells{name.substr(options.row_prefix.size())};
     for (const Contender& contender : shown) cells.push_back(cell(row, contender, options.reference, million));
-    const Rounds spread = ratios(row, {options.again, options.reference.way}, options.reference);
+    const Rounds spread = ratios(row, {options.again, options.reference.way}, row, options.reference);
     const auto [least, most] = std::minmax_element(spread.begin(), spread.end());
     cells.push_back(spread.empty() ? "" : formatted("%.2fx-%.2fx", *least, *most));
     cells.push_back(against(name, options.targets));
@@ -158,10 +169,11 @@ std::map<std::string, double> Results::target_ratios(const std::vector<TableOpti
   for (const TableOptions& options : tables) {
     for (const std::string& name : rows_of(options.row_prefix)) {
       for (const Target& target : options.targets) {
-        const Rounds found = ratios(times_.at(name), target.of, target.to);
-        if (!found.empty() && std::regex_match(name, std::regex(target.rows)))
-          all[name + ": " + target.of.program + " " + target.of.way + " to " + target.to.program + " " +
-              target.to.way] = median(found);
+        const double value = target.to == k_time ? 0 : median(measured(name, target));
+        const std::string to = target.to.program + " " + target.to.way;
+        if (value > 0)
+          all[name + ": " + target.of.program + " " + target.of.way + " to " + to +
+              (target.to_row.empty() ? "" : " of " + target.to_row)] = value;
       }
     }
   }

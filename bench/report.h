@@ -20,7 +20,10 @@ struct Target {
   Contender to;
   double at_most;
   std::string rows = ".*";  ///< regular expression
+  std::string to_row = "";  ///< of `to` in another row than the same
 };
+/// `to` of a target that is a time, in nanoseconds.
+inline const Contender k_time{"", "ns"};
 
 /// What a table shows: rows by the beginning of their names, times of all contenders, ratios to one of them. The
 /// program `again` is the reference's, run a second time in each round: its ratios say what a difference is worth.
@@ -67,7 +70,8 @@ class Results {
   using Rounds = std::vector<double>;  // 0: not measured in this round
   using Row = std::map<Contender, Rounds>;
 
-  static Rounds ratios(const Row& row, const Contender& of, const Contender& to);
+  static Rounds ratios(const Row& row, const Contender& of, const Row& to_row, const Contender& to);
+  Rounds measured(const std::string& name, const Target& target) const;
   static std::string cell(const Row& row, const Contender& of, const Contender& reference, const char* million);
   std::string against(const std::string& name, const std::vector<Target>& targets) const;
   std::vector<std::string> rows_of(const std::string& prefix) const;
