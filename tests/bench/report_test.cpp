@@ -1,0 +1,56 @@
+// What a table says of its targets.
+#include "bench/report.h"
+
+#include <gtest/gtest.h>
+
+namespace bench {
+namespace {
+
+const Contender k_ours{"ours", "way"};
+const Contender k_other{"other", "way"};
+
+/// The last cell of the only row.
+std::string said_of(const Results& results, const Target& target) {
+  return results.table({"", "row/10", k_ours, "again", {target}}).cells.back().back();
+}
+
+Results measured() {
+  Results results;
+  for (const std::size_t round : {0u, 1u, 2u}) {
+    // The machine is at another speed in each round.
+    const double speed = 1 + static_cast<double>(round);
+    results.add("row/10", k_ours, round, 30 * speed);
+    results.add("row/10", k_other, round, 40 * speed);
+    results.add("row/1", k_ours, round, 20 * speed);
+  }
+  return results;
+}
+
+TEST(Report, ComparesWithinARound) {
+  EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.8}), "0.75 of way (0.8)");
+  EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.7}), "0.75 of way (0.7)!");
+  EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.8, "row/1"}), "") << "of another row";
+  EXPECT_EQ(said_of(measured(), {k_ours, {"nobody", ""}, 0.8}), "");
+}
+
+TEST(Report, ComparesWithTimes) {
+  EXPECT_EQ(said_of(measured(), {k_ours, k_time, 60}), "60 ns (60)");
+  EXPECT_EQ(said_of(measured(), {k_ours, k_time, 50}), "60 ns (50)!");
+}
+
+TEST(Report, ComparesRows) {
+  EXPECT_EQ(said_of(measured(), {k_ours, k_ours, 1.6, ".*", "row/1"}), "1.5 of row/1 (1.6)");
+  EXPECT_EQ(said_of(measured(), {k_ours, k_ours, 1.4, ".*", "row/1"}), "1.5 of row/1 (1.4)!");
+  EXPECT_EQ(said_of(measured(), {k_ours, k_ours, 1.4, ".*", "row/2"}), "") << "not measured";
+}
+
+/// Times are no ratios, and nothing to compare with another machine's.
+TEST(Report, KeepsRatiosAlone) {
+  const auto ratios = measured().target_ratios(
+      {{"", "row/10", k_ours, "", {{k_ours, k_other, 1}, {k_ours, k_time, 1}, {k_ours, k_ours, 1, ".*", "row/1"}}}});
+  EXPECT_EQ(ratios, (std::map<std::string, double>{{"row/10: ours way to other way", 0.75},
+                                                   {"row/10: ours way to ours way of row/1", 1.5}}));
+}
+
+}  // namespace
+}  // namespace bench
