@@ -36,6 +36,7 @@ AddrRange rest_of_bytes(const Module& module, Addr at) noexcept {
 }
 
 constinit KnownCies known_cies;
+[[gnu::constructor]] void touch_known_cies() { known_cies.touch(); }
 
 class EhFrameSource final : public FdeSource {
  public:

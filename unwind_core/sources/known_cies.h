@@ -48,6 +48,9 @@ class KnownCies {
   void keep(const Cie& cie, const CfiContext& context, const FrameRow& initial,
             std::span<const std::byte> state) noexcept;
 
+  /// Has the page where it begins, lest the first walk is the first to write there.
+  void touch() noexcept { entries_[0].head.fetch_or(0, std::memory_order_relaxed); }
+
  private:
   using Words = std::array<std::uint64_t, 4>;
   struct Entry {
@@ -63,8 +66,8 @@ class KnownCies {
     return value;
   }
 
+  alignas(64) std::atomic<bool> is_written_{false};
   std::array<Entry, 8> entries_{};
-  std::atomic<bool> is_written_{false};
 };
 
 /// Of FDEs as compilers make them: the call frame instructions, if its CIE is known and it covers `pc`. `segment` is
