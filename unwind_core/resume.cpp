@@ -49,7 +49,7 @@ Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcep
 }
 
 /// Registers into the kernel's frame, which then does the rest.
-Status resume_by_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) noexcept {
+JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) noexcept {
   const AddressSpace& space = cursor.space();
   MemoryWindow window;
   std::array<std::byte, k_registers_size> head;
@@ -80,7 +80,7 @@ void restore_signal_state(const AddressSpace& space, Addr ucontext) noexcept {
     (void)::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved.uc_sigmask, nullptr, k_kernel_sigset_size);
 }
 
-Status resume_here(const Cursor& cursor, const Cursor::SignalContext* signal) noexcept {
+JITUNWIND_LEFT_BY_A_JUMP Status resume_here(const Cursor& cursor, const Cursor::SignalContext* signal) noexcept {
   const AddressSpace& space = cursor.space();
   const Arch& arch = space.arch;
   RegisterFile registers = cursor.registers();
@@ -110,7 +110,7 @@ Result<std::uint64_t> shadow_stack_entries(Cursor from, Addr sp) noexcept {
   return from.depth();
 }
 
-Status resume(const Cursor& cursor) noexcept {
+JITUNWIND_LEFT_BY_A_JUMP Status resume(const Cursor& cursor) noexcept {
   if (const Status good = check(cursor); !good) return good;
   const Cursor::SignalContext& signal = cursor.signal_context();
   const bool from_kernel = is_from_kernel(cursor, signal);

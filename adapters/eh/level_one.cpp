@@ -69,7 +69,7 @@ _Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& contex
 }
 
 /// Phase 2: up to the next frame that wants control. Returns only on errors.
-_Unwind_Reason_Code clean_up(_Unwind_Exception* exception, _Unwind_Context& context) {
+JITUNWIND_LEFT_BY_A_JUMP _Unwind_Reason_Code clean_up(_Unwind_Exception* exception, _Unwind_Context& context) {
   for (;;) {
     const Known known = context.frame.look();
     const bool is_handler = context.frame.identity() == exception->private_2;
@@ -95,7 +95,7 @@ _Unwind_Reason_Code clean_up(_Unwind_Exception* exception, _Unwind_Context& cont
 }
 
 /// The only phase of a forced unwind.
-_Unwind_Reason_Code force(_Unwind_Exception* exception, _Unwind_Context& context) {
+JITUNWIND_LEFT_BY_A_JUMP _Unwind_Reason_Code force(_Unwind_Exception* exception, _Unwind_Context& context) {
   const auto stop = reinterpret_cast<_Unwind_Stop_Fn>(exception->private_1 & ~(std::uint64_t{0xff} << k_tag_shift));
   const auto argument = reinterpret_cast<void*>(exception->private_2);
   for (;;) {
@@ -127,7 +127,7 @@ _Unwind_Reason_Code force(_Unwind_Exception* exception, _Unwind_Context& context
 
 bool is_forced(const _Unwind_Exception* exception) noexcept { return exception->private_1 != k_tag; }
 
-Outcome raise(_Unwind_Exception* exception, const void* entry) {
+JITUNWIND_LEFT_BY_A_JUMP Outcome raise(_Unwind_Exception* exception, const void* entry) {
   FrameRow row;
   _Unwind_Context context(entry, row);
   std::optional<_Unwind_Context> first;
@@ -142,11 +142,12 @@ Outcome raise(_Unwind_Exception* exception, const void* entry) {
 
 extern "C" {
 
-Outcome jitunwind_eh_raise(_Unwind_Exception* exception, void*, void*, const void* entry) {
+JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_raise(_Unwind_Exception* exception, void*, void*, const void* entry) {
   return raise(exception, entry);
 }
 
-Outcome jitunwind_eh_force(_Unwind_Exception* exception, _Unwind_Stop_Fn stop, void* argument, const void* entry) {
+JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_force(_Unwind_Exception* exception, _Unwind_Stop_Fn stop, void* argument,
+                                                    const void* entry) {
   exception->private_1 = k_tag | reinterpret_cast<std::uintptr_t>(stop);
   exception->private_2 = reinterpret_cast<std::uintptr_t>(argument);
   FrameRow row;
@@ -154,7 +155,7 @@ Outcome jitunwind_eh_force(_Unwind_Exception* exception, _Unwind_Stop_Fn stop, v
   return returns(force(exception, context));
 }
 
-Outcome jitunwind_eh_resume(_Unwind_Exception* exception, void*, void*, const void* entry) {
+JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_resume(_Unwind_Exception* exception, void*, void*, const void* entry) {
   if (!is_ours(*exception)) {
     if (void* const other = other_function("_Unwind_Resume")) return {other, 0};
     give_up("_Unwind_Resume of an exception that was never raised");
@@ -165,7 +166,7 @@ Outcome jitunwind_eh_resume(_Unwind_Exception* exception, void*, void*, const vo
   give_up("unwinding cannot go on behind a cleanup");
 }
 
-Outcome jitunwind_eh_rethrow(_Unwind_Exception* exception, void*, void*, const void* entry) {
+JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_rethrow(_Unwind_Exception* exception, void*, void*, const void* entry) {
   if (!is_ours(*exception)) {
     if (void* const other = other_function("_Unwind_Resume_or_Rethrow")) return {other, 0};
     return raise(exception, entry);
