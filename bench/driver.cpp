@@ -29,6 +29,8 @@ using nlohmann::json;
 constexpr const char* k_walk = "walk";
 constexpr const char* k_cold = "cold";
 constexpr const char* k_registration = "registration";
+constexpr std::size_t k_cold_rounds =
+    5;  ///< of each other one: what happens once in a process cannot be repeated there
 constexpr const char* k_throw = "throw";
 constexpr const char* k_debuggers = "debugger";
 constexpr const char* k_orc = "orc";
@@ -188,8 +190,7 @@ void run_row(std::size_t round, const std::string& group, const Row& row, const 
         (group == k_registration && !peer.registers) || (group == k_throw && !peer.throws) ||
         (group == k_debuggers && !peer.debugs) || (group == k_orc && !peer.links))
       continue;
-    show_progress(group + ", round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) + ": " +
-                  peer.title);
+    show_progress(group + ", round " + std::to_string(round + 1) + ": " + peer.title);
     for (const std::string& filter : filters_of(peer, group, row))
       run_one(peer, {round, group, filter}, options, results, kept);
   }
