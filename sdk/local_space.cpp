@@ -64,9 +64,10 @@ const LocalSpace& published_or_built() noexcept {
   return *(ready ? ready : build());
 }
 
-/// What can be known of this thread's stack need not wait for its first walk, either.
+/// What can be known of this thread's stack need not wait for its first walk, either; nor need pages that it reads.
 [[gnu::constructor]] void publish_at_load() {
   (void)local_space();
+  (void)has_listed_modules();
   row_table.touch();
   expect_walk_from(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
 }
