@@ -96,6 +96,9 @@ TEST(LevelOne, NumbersAndSizes) {
 }
 
 // covers: EX07
+/// Programs of these tests print what they see in a signal handler while nothing else runs.
+[[maybe_unused]] const int g_handlers_may_print = ::setenv("TSAN_OPTIONS", "report_signal_unsafe=0", 0);
+
 TEST(LevelOne, SpIsZeroBehindTheEndOfTheStack) {
   const Ended ended = run(std::string(FAILURES) + " sp_at_the_end");
   EXPECT_EQ(ended.status, 0);
