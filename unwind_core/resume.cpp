@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "unwind_core/context.h"
+#include "unwind_core/left_by_jump_p.h"
 #include "unwind_core/sources/code_pattern_p.h"
 
 // AddressSanitizer keeps marks on the stack that only returns take back.
@@ -94,7 +95,7 @@ JITUNWIND_LEFT_BY_A_JUMP Status resume_here(const Cursor& cursor, const Cursor::
 
 }  // namespace
 
-Error go_on_with(const AddressSpace& space, const void* ucontext, Addr frame_sp) noexcept {
+JITUNWIND_LEFT_BY_A_JUMP Error go_on_with(const AddressSpace& space, const void* ucontext, Addr frame_sp) noexcept {
   const auto entries = entries_to_pop(space, frame_sp);
   if (!entries) return entries.error();
   if (__asan_handle_no_return) __asan_handle_no_return();

@@ -6,10 +6,6 @@
 
 #include "unwind_core/cursor.h"
 
-// ThreadSanitizer keeps a stack of its own, of functions that were entered and not left: what is left by a jump must
-// not be on it.
-#define JITUNWIND_LEFT_BY_A_JUMP __attribute__((no_sanitize_thread))
-
 extern "C" {
 /// Loads the registers of a ucontext_t and goes on at its pc; one scratch register is lost, floating-point state and
 /// signal mask stay. Takes `shadow_stack_entries` off the shadow stack: 0 where there is none. Signal-safe.
@@ -39,7 +35,7 @@ Status resume(const Cursor& cursor) noexcept;
 
 /// As resume(), with registers that the caller answers for, SP and pc among them, in a ucontext_t; nothing is checked.
 /// `frame_sp` is the SP that the frame has on a walk. Returns only when the shadow stack cannot be popped.
-JITUNWIND_LEFT_BY_A_JUMP Error go_on_with(const AddressSpace& space, const void* ucontext, Addr frame_sp) noexcept;
+Error go_on_with(const AddressSpace& space, const void* ucontext, Addr frame_sp) noexcept;
 /// Of a ucontext_t, what holds every register that go_on_with() restores.
 inline constexpr std::size_t k_registers_size = 512;
 

@@ -6,6 +6,7 @@
 #include "adapters/eh/failure_p.h"
 #include "adapters/eh/other_runtimes_p.h"
 #include "adapters/eh/unwind_frame_p.h"
+#include "unwind_core/left_by_jump_p.h"
 
 namespace jitunwind::eh {
 namespace {

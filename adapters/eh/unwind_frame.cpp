@@ -7,6 +7,7 @@
 
 #include "adapters/eh/other_runtimes_p.h"
 #include "unwind_core/context.h"
+#include "unwind_core/left_by_jump_p.h"
 #include "unwind_core/page_p.h"
 #include "unwind_core/resume.h"
 #include "unwind_core/sources/cfi.h"
@@ -186,7 +187,7 @@ bool UnwindFrame::set(int reg, std::uint64_t value) noexcept {
 
 void UnwindFrame::set_pc(Addr pc) noexcept { landing_pad_ = pc; }
 
-Error UnwindFrame::install() noexcept {
+JITUNWIND_LEFT_BY_A_JUMP Error UnwindFrame::install() noexcept {
   const LiveRegisters& live = live_registers();
   alignas(16) std::array<std::byte, k_registers_size> context;  // others become anything: resume.h
   const auto put = [&](const LiveRegister& r, std::uint64_t value) {

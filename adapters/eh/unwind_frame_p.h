@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "sdk/local_space.h"
-#include "unwind_core/resume.h"
 #include "unwind_core/stack_position.h"
 
 namespace jitunwind::eh {
@@ -63,7 +62,7 @@ class UnwindFrame : public StackPosition {
   void set_pc(Addr pc) noexcept;
 
   /// Goes on here, at the pc that was set. Precondition: look() found something. Returns only on errors.
-  JITUNWIND_LEFT_BY_A_JUMP Error install() noexcept;
+  Error install() noexcept;
 
  private:
   Known fail(const Error& error) noexcept;

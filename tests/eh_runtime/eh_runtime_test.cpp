@@ -4,6 +4,7 @@
 #include <unwind.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -18,6 +19,9 @@ using jitunwind::test::Ended;
 using jitunwind::test::lines_of;
 using jitunwind::test::output_of;
 using jitunwind::test::run;
+
+/// Programs of these tests print what they see in a signal handler while nothing else runs.
+[[maybe_unused]] const int g_handlers_may_print = ::setenv("TSAN_OPTIONS", "report_signal_unsafe=0", 0);
 
 std::string runtime_of(const std::string& program) { return output_of(program + " --runtime"); }
 
@@ -96,9 +100,6 @@ TEST(LevelOne, NumbersAndSizes) {
 }
 
 // covers: EX07
-/// Programs of these tests print what they see in a signal handler while nothing else runs.
-[[maybe_unused]] const int g_handlers_may_print = ::setenv("TSAN_OPTIONS", "report_signal_unsafe=0", 0);
-
 TEST(LevelOne, SpIsZeroBehindTheEndOfTheStack) {
   const Ended ended = run(std::string(FAILURES) + " sp_at_the_end");
   EXPECT_EQ(ended.status, 0);
