@@ -1,6 +1,6 @@
 // For functions that end in a jump out of them.
 #pragma once
 
-// ThreadSanitizer keeps a stack of its own, of functions that were entered and not left: what is left by a jump must not
-// be on it.
+// ThreadSanitizer keeps a stack of its own, of functions that were entered and not left: what is left by a jump must
+// not be on it.
 #define JITUNWIND_LEFT_BY_A_JUMP __attribute__((no_sanitize_thread))

@@ -247,12 +247,15 @@ TEST(FastWalks, StopWhereSlowOnesDo) {
 class MadeStack {
  public:
   static constexpr std::size_t k_frames = 24;
+  static constexpr std::size_t k_words = 8 * k_frames;
+  /// What leaves the stack finds zeros, not what the callers of this have there at the moment.
+  using Words = std::array<Addr, k_words + 64>;
 
-  /// `kind_of` the frame of each number, from 1 on, as all numbers here from the outermost one.
+  /// `words` are zeros. `kind_of` the frame of each number, from 1 on, as all numbers here from the outermost one.
   template <class KindOf>
-  MadeStack(std::span<Addr> words, std::span<const JitFrame> frames, std::mt19937_64& random, KindOf kind_of)
-      : words_(words), frames_(frames), random_(random) {
-    Addr cfa = reinterpret_cast<std::uintptr_t>(words.data() + words.size());
+  MadeStack(Words& words, std::span<const JitFrame> frames, std::mt19937_64& random, KindOf kind_of)
+      : words_(std::span(words).first(k_words)), frames_(frames), random_(random) {
+    Addr cfa = reinterpret_cast<std::uintptr_t>(words_.data() + words_.size());
     Addr fp = random();
     // From the outermost one, which has no caller, inwards.
     for (std::size_t i = 0; i < k_frames; ++i) {
@@ -348,7 +351,7 @@ class MadeStack {
 TEST(FastWalks, RememberOnlyWhatHolds) {
   const MadeStack::Frames frames = MadeStack::make_frames();
   std::mt19937_64 random(43);
-  std::array<Addr, 8 * MadeStack::k_frames> words;
+  MadeStack::Words words;
   std::size_t whole = 0, all = 0;
   for (int round = 0; round < 1500; ++round) {
     words.fill(0);
@@ -371,7 +374,7 @@ TEST(FastWalks, RememberOnlyWhatHolds) {
 TEST(FastWalks, GoOnWithTheirFramePointer) {
   const MadeStack::Frames frames = MadeStack::make_frames();
   std::mt19937_64 random(44);
-  std::array<Addr, 8 * MadeStack::k_frames> words{};
+  MadeStack::Words words{};
   MadeStack stack(words, frames, random, [](std::size_t number) {
     return number < 20 ? MadeStack::k_by_fp : number == 20 ? MadeStack::k_saving : MadeStack::k_plain;
   });
