@@ -29,11 +29,11 @@ using nlohmann::json;
 constexpr const char* k_walk = "walk";
 constexpr const char* k_cold = "cold";
 constexpr const char* k_registration = "registration";
-constexpr std::size_t k_cold_rounds =
-    5;  ///< of each other one: what happens once in a process cannot be repeated there
 constexpr const char* k_throw = "throw";
 constexpr const char* k_debuggers = "debugger";
 constexpr const char* k_orc = "orc";
+/// So many for each other one: what happens once in a process cannot be repeated there.
+constexpr std::size_t k_cold_rounds = 5;
 
 struct Peer {
   const char* title;
@@ -122,17 +122,25 @@ struct Part {
   std::string filter;
 };
 
-/// What of a group is measured by one peer after the other, before the next is: all, or, where a process takes long to
-/// get ready for none of it, each row, so that a ratio is one of neighbours in time.
+/// What all peers measure one after the other before they go on: each row of a group, so that a ratio is one of
+/// neighbours in time, or, where a process takes long to get ready, all of it.
 struct Row {
   std::string filter;
   std::vector<std::string> names;  ///< of all peers; none: the filter decides
 };
 
+bool measures(const Peer& peer, const std::string& group, const Options& options) {
+  const bool does = group == k_walk || group == k_cold ? peer.walks
+                    : group == k_registration          ? peer.registers
+                    : group == k_throw                 ? peer.throws
+                    : group == k_debuggers             ? peer.debugs
+                                                       : peer.links;
+  return does && std::filesystem::exists(options.folder / peer.program);
+}
+
 std::vector<std::string> names_of(const std::filesystem::path& program, const std::string& group,
                                   const Options& options) {
   std::vector<std::string> all;
-  if (!std::filesystem::exists(program)) return all;
   std::istringstream names(run(program, group, options.filter, "--benchmark_list_tests", options).value_or(""));
   for (std::string name; std::getline(names, name);) all.push_back(name);
   return all;
@@ -149,12 +157,12 @@ std::vector<Row> rows_of(const std::string& group, const Options& options) {
   if (group != k_walk && group != k_cold && group != k_throw) return {{options.filter, {}}};
   std::vector<Row> rows;
   for (const Peer& peer : k_peers) {
+    if (!measures(peer, group, options) || peer.title == std::string(bench::k_again)) continue;
     for (const std::string& name : names_of(options.folder / peer.program, group, options)) {
       const std::string filter = filter_of_row(name);
       auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& known) { return known.filter == filter; });
       if (row == rows.end()) row = rows.insert(rows.end(), {filter, {}});
-      const std::string of_peer = peer.program + ("/" + name);  // which may be measured twice
-      if (std::find(row->names.begin(), row->names.end(), of_peer) == row->names.end()) row->names.push_back(of_peer);
+      row->names.push_back(peer.program + ("/" + name));
     }
   }
   return rows;
@@ -185,20 +193,11 @@ void run_row(std::size_t round, const std::string& group, const Row& row, const 
   // There and back, so that what drifts does not always meet the same one.
   for (std::size_t i = 0; i < k_peers.size(); ++i) {
     const Peer& peer = k_peers[round % 2 == 0 ? i : k_peers.size() - 1 - i];
-    const std::filesystem::path program = options.folder / peer.program;
-    if (!std::filesystem::exists(program) || ((group == k_walk || group == k_cold) && !peer.walks) ||
-        (group == k_registration && !peer.registers) || (group == k_throw && !peer.throws) ||
-        (group == k_debuggers && !peer.debugs) || (group == k_orc && !peer.links))
-      continue;
+    if (!measures(peer, group, options)) continue;
     show_progress(group + ", round " + std::to_string(round + 1) + ": " + peer.title);
     for (const std::string& filter : filters_of(peer, group, row))
       run_one(peer, {round, group, filter}, options, results, kept);
   }
-}
-
-void run_round(std::size_t round, const std::string& group, const std::vector<Row>& rows, const Options& options,
-               Results& results, json& kept) {
-  for (const Row& row : rows) run_row(round, group, row, options, results, kept);
 }
 
 // Instructions.
@@ -325,7 +324,9 @@ int main(int argc, char** argv) {
   json kept = json::array();
   for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debuggers, k_orc}) {
     const std::vector<Row> rows = rows_of(group, options);
-    for (std::size_t round = 0; round < options.rounds; ++round) run_round(round, group, rows, options, results, kept);
+    const std::size_t rounds = options.rounds * (group == k_cold ? k_cold_rounds : 1);
+    for (std::size_t round = 0; round < rounds; ++round)
+      for (const Row& row : rows) run_row(round, group, row, options, results, kept);
   }
   count_all_instructions(options, results);
   show_progress("");
