@@ -71,7 +71,7 @@ NodeId NodePool::take(const unw_dyn_info_t* info) noexcept {
   SlabOfPage* const table = slab_of_page_.load(std::memory_order_relaxed);
   if (table != nullptr) {
     const std::uint64_t number = number_of(info);
-    std::atomic<std::uint32_t>& page = (*table)[number / k_slab_size % k_table_size];
+    std::atomic<std::uint32_t>& page = slab_of(number, *table);
     std::uint32_t slab = page.load(std::memory_order_relaxed);
     if (slab == 0) page.store(slab = slab_for_page(), std::memory_order_relaxed);
     const auto node = static_cast<unsigned>(number % k_slab_size);

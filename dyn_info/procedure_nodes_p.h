@@ -127,12 +127,15 @@ class NodePool {
   static std::uint64_t number_of(const unw_dyn_info_t* info) noexcept {
     return reinterpret_cast<std::uintptr_t>(info) / sizeof(unw_dyn_info_t);
   }
+  static std::atomic<std::uint32_t>& slab_of(std::uint64_t number, SlabOfPage& table) noexcept {
+    return table[number / k_slab_size % k_table_size];
+  }
   /// Where the node is if it is in the slab of its page. 0: that has none.
   NodeId place(const unw_dyn_info_t* info) const noexcept {
-    const SlabOfPage* table = slab_of_page_.load(std::memory_order_acquire);
+    SlabOfPage* const table = slab_of_page_.load(std::memory_order_acquire);
     if (table == nullptr) return 0;
     const std::uint64_t number = number_of(info);
-    const std::uint32_t slab = (*table)[number / k_slab_size % k_table_size].load(std::memory_order_relaxed);
+    const std::uint32_t slab = slab_of(number, *table).load(std::memory_order_relaxed);
     return slab == 0 ? 0 : (slab - 1) * k_slab_size + static_cast<NodeId>(number % k_slab_size) + 1;
   }
 

@@ -53,6 +53,12 @@ class AddressWalk {
   template <bool k_calls_push, Until k_until>
   Stop run_on(void** end) noexcept;
   bool may_remember() const noexcept { return calls_push() && stack_.is_known(); }
+  /// Once a walk: what was refused is refused to all of it.
+  WalkMemory* ask_for_memory() noexcept {
+    if (asked_for_memory_ || !may_remember()) return nullptr;
+    asked_for_memory_ = true;
+    return WalkMemory::acquire();
+  }
   /// At the end of the walk, which run() ended with `stop`.
   void finish(const WalkStart& start, Stop stop) noexcept;
   /// Steps the cursor, goes on where it is then, and has the table know the place it left, if it can. False: it has not
@@ -135,9 +141,8 @@ class AddressWalk {
   std::uint64_t registrations_ = 0;  // at at_, when learning began
   const std::uint64_t first_counts_ = changes_.first_counts();
   std::size_t remembered_ = 0;
-  WalkMemory* memory_ = into_.size() > WalkMemory::k_few&& WalkMemory::has_walk() && may_remember()
-                            ? WalkMemory::acquire()
-                            : nullptr;
+  bool asked_for_memory_ = false;
+  WalkMemory* memory_ = (into_.size() > WalkMemory::k_few && WalkMemory::has_walk()) ? ask_for_memory() : nullptr;
 };
 
 /// Another one for each module that was ever loaded there.
@@ -181,8 +186,7 @@ AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
       rule = found.rule;
       if (callee != CallerTable::k_nowhere) table.guess(callee, of_callee, entry);
     }
-    const Addr base = rule.base_is_frame_pointer() ? fp : sp;
-    const Addr cfa = base + rule.cfa_offset();
+    const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
     const Addr pc_below = k_calls_push ? CompactRow::k_word : rule.return_address_below_cfa();
     const Addr fp_below = rule.frame_pointer_below_cfa();
     // Frames are above those that they call.
@@ -241,7 +245,7 @@ AddressWalk::Stop AddressWalk::run_by_table() noexcept {
   if (!memory_) {
     const Stop stop = run_to(end_of(WalkMemory::k_few));
     if (stop != Stop::full || is_full()) return stop;
-    if (may_remember()) memory_ = WalkMemory::acquire();
+    memory_ = ask_for_memory();
     if (!memory_) return run_to(end_);
   }
   for (std::size_t frames = k_first;;) {

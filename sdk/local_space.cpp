@@ -79,8 +79,7 @@ const AddressSpace& local_space_without_kept_rows() noexcept { return published_
 const AddressSpace& local_space_of_listed_modules() noexcept { return published_or_built().of_listed_modules; }
 bool keep_at_least(std::size_t rows) noexcept { return row_table.reserve(rows); }
 
-void expect_walk_from(Addr sp) noexcept { (void)known_stack(sp); }
-AddrRange known_stack_from(Addr sp) noexcept { return known_stack(sp); }
+AddrRange expect_walk_from(Addr sp) noexcept { return known_stack(sp); }
 
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept {
   MemoryWindow window;

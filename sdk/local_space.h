@@ -20,11 +20,9 @@ const AddressSpace& local_space_of_listed_modules() noexcept;
 bool keep_at_least(std::size_t rows) noexcept;
 
 /// `sp` is an SP of the calling thread: what can be read of its stack is remembered, so that walks from there need not
-/// probe it. Signal-safe.
-void expect_walk_from(Addr sp) noexcept;
-/// The same. Returns what can be read in one piece from `sp` on, and below as far as that is known; empty: this is not
-/// the thread's own stack.
-AddrRange known_stack_from(Addr sp) noexcept;
+/// probe it. Returns what can be read in one piece from `sp` on, and below as far as that is known; empty: this is not
+/// the thread's own stack. Signal-safe.
+AddrRange expect_walk_from(Addr sp) noexcept;
 
 /// The name at an address of this process, for messages. False: none, or it cannot be read; `into` is undefined then.
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept;

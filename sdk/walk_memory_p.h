@@ -110,7 +110,7 @@ class WalkMemory {
   void begin_recording() noexcept { count_ = 0; }
   /// Nothing where `number` is too high. `changes`: the stamp.
   void record(std::size_t number, const PastFrame& frame, std::uint64_t changes) noexcept;
-  /// How its caller is found: `fp_below_sp` of the caller, or the caller has the same frame pointer.
+  /// How its caller is found. `fp_at`: where the caller's frame pointer is saved; none: it is the same.
   void record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept;
 
  private:

@@ -107,7 +107,7 @@ class CodeChanges {
   static constexpr unsigned unit_bits(unsigned size) noexcept { return 6 + 2 * size; }
   /// The smallest units of which two are enough for so many bytes that begin where one does.
   static constexpr unsigned size_of(std::uint64_t bytes) noexcept {
-    if (bytes > std::uint64_t{2} << unit_bits(k_sizes - 1)) return k_sizes;
+    if (bytes - 1 >= std::uint64_t{2} << unit_bits(k_sizes - 1)) return k_sizes;  // 0, too
     const auto bits = static_cast<unsigned>(std::bit_width(bytes - 1));
     return bits <= 7 ? 0 : (bits - 6) / 2;
   }

@@ -81,7 +81,7 @@ UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : StackPosit
   for (const LiveRegister& r : live.across_calls()) take(r);
   address_ = CodeAddress::returned_to(take(live.pc) & space_->arch.address_mask);
   const Addr sp = take(live.sp);
-  window_.proven = known_stack_from(sp);
+  window_.proven = expect_walk_from(sp);
   if (!window_.proven.empty()) return;
   // The page that the caller of this very function has its frame in needs no probe.
   const Addr page = page_of(sp - 1);

@@ -161,7 +161,7 @@ struct CfiCode {
   const Cie* cie = nullptr;
   AddrRange range{};
   SectionBytes instructions{};
-  std::span<const std::byte> initial_state{};  ///< CfiProgram::initial_state() of the same CIE; empty: not known
+  std::span<const std::byte> initial_state{};  ///< packed as CfiProgram keeps that of the CIE; empty: not known
 };
 
 /// The call frame instructions of an FDE, which compute rows in the caller's row.

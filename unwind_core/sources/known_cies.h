@@ -23,7 +23,7 @@ struct KnownCie {
   Cie cie{};                  ///< but for its place, its personality and its instructions
   std::size_t data_size = 0;  ///< of the augmentation data of its FDEs: 4 where they name data of their own
   std::size_t state_size = 0;
-  alignas(8) std::array<std::byte, k_max_state> state{};  ///< CfiProgram::initial_state()
+  alignas(8) std::array<std::byte, k_max_state> state{};  ///< CfiCode::initial_state
 };
 
 /// Eight of them, the first ones that were met; others are read each time. Entries stay as they are. Thread-safe,
