@@ -56,6 +56,8 @@ struct FrameChain {
 struct Arch {
   const char* name;                    ///< "x86-64", "aarch64"
   std::uint16_t elf_machine;           ///< EM_*
+  std::uint32_t jump_slot;             ///< relocation of a word that the procedure linkage table jumps by
+  std::uint32_t glob_dat;              ///< relocation of any other word that holds a symbol's address
   std::uint8_t word_size;              ///< bytes
   std::uint8_t unit;                   ///< bytes per instruction index of the dynamic directives
   bool big_endian;

@@ -51,6 +51,28 @@ struct ElfSymbol {
   std::uint8_t binding = 0;   ///< STB_*
 };
 
+/// A symbol of 24 or 16 bytes.
+ElfSymbol read_symbol(ByteReader& from, bool is_64) noexcept;
+constexpr std::size_t symbol_size(bool is_64) noexcept { return is_64 ? 24 : 16; }
+
+/// What a dynamic section says (gABI, chapter 5 "Dynamic Section"); 0 where it does not.
+struct ElfDynamic {
+  Addr symbols = 0;
+  Addr strings = 0;
+  std::uint64_t strings_size = 0;
+  Addr hash = 0;
+  Addr gnu_hash = 0;
+  Addr relocations = 0;  ///< DT_RELA
+  std::uint64_t relocations_size = 0;
+  Addr call_relocations = 0;  ///< DT_JMPREL
+  std::uint64_t call_relocations_size = 0;
+  std::uint64_t call_relocations_kind = 0;  ///< DT_RELA or DT_REL
+  std::uint64_t flags = 0;                  ///< DT_FLAGS_1
+
+  /// One entry. False: it was the last.
+  bool take(std::uint64_t tag, std::uint64_t value) noexcept;
+};
+
 class ElfImage;
 
 /// A symbol table and its strings. Refers to the image's bytes.

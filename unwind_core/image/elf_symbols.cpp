@@ -7,18 +7,14 @@
 #include "unwind_core/image/elf_p.h"
 
 namespace jitunwind {
-namespace {
 
-constexpr std::size_t symbol_size(bool is_64) noexcept { return is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym); }
+static_assert(symbol_size(true) == sizeof(Elf64_Sym) && symbol_size(false) == sizeof(Elf32_Sym));
 
-}  // namespace
-
-ElfSymbol ElfSymbols::operator[](std::size_t index) const noexcept {
-  ByteReader r(entries_.subspan(index * entry_size_, entry_size_), big_endian_);
+ElfSymbol read_symbol(ByteReader& r, bool is_64) noexcept {
   ElfSymbol s;
   s.name = r.u32();
   std::uint8_t info = 0;
-  if (is_64_) {
+  if (is_64) {
     info = r.u8();
     r.skip(1);  // st_other
     s.section = r.u16();
@@ -34,6 +30,54 @@ ElfSymbol ElfSymbols::operator[](std::size_t index) const noexcept {
   s.type = info & 0xf;
   s.binding = static_cast<std::uint8_t>(info >> 4);
   return s;
+}
+
+bool ElfDynamic::take(std::uint64_t tag, std::uint64_t value) noexcept {
+  switch (tag) {
+    case DT_NULL:
+      return false;
+    case DT_SYMTAB:
+      symbols = value;
+      break;
+    case DT_STRTAB:
+      strings = value;
+      break;
+    case DT_STRSZ:
+      strings_size = value;
+      break;
+    case DT_HASH:
+      hash = value;
+      break;
+    case DT_GNU_HASH:
+      gnu_hash = value;
+      break;
+    case DT_RELA:
+      relocations = value;
+      break;
+    case DT_RELASZ:
+      relocations_size = value;
+      break;
+    case DT_JMPREL:
+      call_relocations = value;
+      break;
+    case DT_PLTRELSZ:
+      call_relocations_size = value;
+      break;
+    case DT_PLTREL:
+      call_relocations_kind = value;
+      break;
+    case DT_FLAGS_1:
+      flags = value;
+      break;
+    default:
+      break;
+  }
+  return true;
+}
+
+ElfSymbol ElfSymbols::operator[](std::size_t index) const noexcept {
+  ByteReader r(entries_.subspan(index * entry_size_, entry_size_), big_endian_);
+  return read_symbol(r, is_64_);
 }
 
 std::string_view ElfSymbols::name(const ElfSymbol& symbol) const noexcept {
@@ -63,31 +107,25 @@ ElfSymbols ElfImage::symbols(std::uint32_t section_type) const noexcept {
 }
 
 ElfSymbols ElfImage::dynamic_symbols(Addr bias) const noexcept {
-  Addr symbols = 0, strings = 0, hash = 0, gnu_hash = 0;
-  std::uint64_t strings_size = 0;
+  ElfDynamic dynamic;
   for (std::size_t i = 0; i < segment_count_; ++i) {
     const ElfSegment s = segment(i);
     if (s.type != PT_DYNAMIC) continue;
     ByteReader r = reader(at_address(s.address, s.file_size));
     while (r.ok() && !r.at_end()) {
       const std::uint64_t tag = word(r);
-      const std::uint64_t value = word(r);
-      if (tag == DT_NULL) break;
-      if (tag == DT_SYMTAB) symbols = value;
-      if (tag == DT_STRTAB) strings = value;
-      if (tag == DT_STRSZ) strings_size = value;
-      if (tag == DT_HASH) hash = value;
-      if (tag == DT_GNU_HASH) gnu_hash = value;
+      if (!dynamic.take(tag, word(r))) break;
     }
     break;  // gABI: there is one
   }
   // glibc relocates these pointers in place; other dynamic linkers and the kernel's object leave them.
   const auto unrelocated = [&](Addr at) { return bias != 0 && from_address(at).empty() ? at - bias : at; };
-  const std::uint64_t count = hash != 0       ? hash_count(unrelocated(hash))
-                              : gnu_hash != 0 ? gnu_hash_count(unrelocated(gnu_hash))
-                                              : 0;
+  const std::uint64_t count = dynamic.hash != 0       ? hash_count(unrelocated(dynamic.hash))
+                              : dynamic.gnu_hash != 0 ? gnu_hash_count(unrelocated(dynamic.gnu_hash))
+                                                      : 0;
   const std::uint64_t size = count * symbol_size(is_64_);
-  return symbols_of(at_address(unrelocated(symbols), size), at_address(unrelocated(strings), strings_size));
+  return symbols_of(at_address(unrelocated(dynamic.symbols), size),
+                    at_address(unrelocated(dynamic.strings), dynamic.strings_size));
 }
 
 /// DT_HASH: nbucket, nchain; one chain entry for every symbol.

@@ -1,0 +1,152 @@
+#include "unwind_core/image/dynamic_object_p.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace jitunwind {
+namespace {
+
+// Nobody's object has more; a liar's is given up.
+constexpr std::size_t k_most_entries = 512;
+constexpr std::size_t k_most_in_chain = 1u << 16;
+constexpr std::size_t k_most_relocations = 1u << 20;
+constexpr std::size_t k_longest_name = 64;
+
+/// The hash functions of DT_GNU_HASH and DT_HASH.
+std::uint32_t gnu_hash(std::string_view name) noexcept {
+  std::uint32_t hash = 5381;
+  for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
+  return hash;
+}
+std::uint32_t system_v_hash(std::string_view name) noexcept {
+  std::uint32_t hash = 0;
+  for (const char c : name) {
+    hash = (hash << 4) + static_cast<unsigned char>(c);
+    hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+  }
+  return hash;
+}
+
+}  // namespace
+
+DynamicObject::DynamicObject(const Memory& memory, const Arch& arch, Addr bias, Addr dynamic) noexcept
+    : memory_(memory), arch_(arch), bias_(bias), dynamic_(dynamic) {
+  const std::size_t word = arch.word_size;
+  for (std::size_t i = 0; i < k_most_entries; ++i) {
+    const std::uint64_t tag = number_at(dynamic + 2 * i * word, word);
+    const std::uint64_t value = number_at(dynamic + (2 * i + 1) * word, word);
+    if (unreadable_ || !says_.take(tag, value)) return;
+  }
+}
+
+std::uint64_t DynamicObject::number_at(Addr at, std::size_t size) noexcept {
+  if (unreadable_) return 0;
+  const auto read = read_unsigned(memory_, window_, at, size, arch_.big_endian, "dynamic section");
+  unreadable_ = !read;
+  return read ? *read : 0;
+}
+
+/// glibc relocates these pointers in place where the section can be written; other dynamic linkers leave them. What is
+/// nearer to the section is meant.
+Addr DynamicObject::at_run_time(Addr pointer) const noexcept {
+  const auto distance = [this](Addr at) { return std::min(at - dynamic_, dynamic_ - at); };
+  return distance(pointer + bias_) < distance(pointer) ? pointer + bias_ : pointer;
+}
+
+bool DynamicObject::stays_loaded() const noexcept { return (says_.flags & DF_1_NODELETE) != 0; }
+
+std::optional<DynamicObject::Function> DynamicObject::find_function(std::string_view name) noexcept {
+  if (name.size() > k_longest_name || says_.symbols == 0 || says_.strings == 0) return std::nullopt;
+  if (says_.gnu_hash != 0) return find_by_gnu_hash(name);
+  return says_.hash != 0 ? find_by_hash(name) : std::nullopt;
+}
+
+std::optional<DynamicObject::Function> DynamicObject::function_at(std::uint32_t symbol,
+                                                                  std::string_view name) noexcept {
+  const bool is_64 = arch_.word_size == 8;
+  std::array<std::byte, symbol_size(true)> bytes;
+  const std::span entry(bytes.data(), symbol_size(is_64));
+  const Addr at = at_run_time(says_.symbols) + Addr{symbol} * entry.size();
+  if (memory_.read(at, entry, window_) != entry.size()) return std::nullopt;
+  ByteReader reader(entry, arch_.big_endian);
+  const ElfSymbol read = read_symbol(reader, is_64);
+  if (read.section == SHN_UNDEF || read.type != STT_FUNC || read.name >= says_.strings_size ||
+      says_.strings_size - read.name <= name.size())
+    return std::nullopt;
+  std::array<char, k_longest_name + 1> text;
+  const std::span own(text.data(), name.size() + 1);
+  if (memory_.read(at_run_time(says_.strings) + read.name, std::as_writable_bytes(own), window_) != own.size() ||
+      std::string_view(own.data(), name.size()) != name || own.back() != '\0')
+    return std::nullopt;
+  return Function{symbol, read.value + bias_};
+}
+
+/// Buckets, first hashed symbol, bloom words, bloom shift; the bloom words; the buckets with the first symbol of each
+/// chain; for every hashed symbol its hash, bit 0 set at the end of a chain.
+std::optional<DynamicObject::Function> DynamicObject::find_by_gnu_hash(std::string_view name) noexcept {
+  const Addr table = at_run_time(says_.gnu_hash);
+  const std::uint32_t buckets = u32_at(table);
+  const std::uint32_t first = u32_at(table + 4);
+  const std::uint32_t blooms = u32_at(table + 8);
+  const std::uint32_t shift = u32_at(table + 12);
+  if (unreadable_ || buckets == 0 || blooms == 0) return std::nullopt;
+  const std::uint32_t hash = gnu_hash(name);
+  const std::uint32_t bits = 8u * arch_.word_size;
+  const std::uint64_t bloom = number_at(table + 16 + Addr{hash / bits % blooms} * arch_.word_size, arch_.word_size);
+  const auto has_bit = [&](std::uint32_t bit) { return (bloom >> bit % bits & 1) != 0; };
+  if (!has_bit(hash) || !has_bit(hash >> (shift & 31))) return std::nullopt;
+  const Addr buckets_at = table + 16 + Addr{blooms} * arch_.word_size;
+  const Addr chains_at = buckets_at + Addr{buckets} * 4;
+  const std::uint32_t begin = u32_at(buckets_at + Addr{hash % buckets} * 4);
+  if (unreadable_ || begin < first) return std::nullopt;
+  for (std::uint32_t i = 0; i < k_most_in_chain; ++i) {
+    const std::uint32_t entry = u32_at(chains_at + (Addr{begin} - first + i) * 4);
+    if (unreadable_) break;
+    if ((entry | 1) == (hash | 1))
+      if (const auto found = function_at(begin + i, name)) return found;
+    if ((entry & 1) != 0) break;
+  }
+  return std::nullopt;
+}
+
+/// Buckets, chain entries; the buckets with the first symbol of each chain; for every symbol the next one, 0 at the
+/// end.
+std::optional<DynamicObject::Function> DynamicObject::find_by_hash(std::string_view name) noexcept {
+  const Addr table = at_run_time(says_.hash);
+  const std::uint32_t buckets = u32_at(table);
+  if (unreadable_ || buckets == 0) return std::nullopt;
+  const Addr chains_at = table + 8 + Addr{buckets} * 4;
+  std::uint32_t symbol = u32_at(table + 8 + Addr{system_v_hash(name) % buckets} * 4);
+  for (std::size_t i = 0; i < k_most_in_chain && symbol != 0 && !unreadable_; ++i) {
+    if (const auto found = function_at(symbol, name)) return found;
+    symbol = u32_at(chains_at + Addr{symbol} * 4);
+  }
+  return std::nullopt;
+}
+
+/// Entries of offset, symbol and type, addend: Elf64_Rela, Elf32_Rela.
+Addr DynamicObject::find_slot(Addr relocations, std::uint64_t size, std::uint32_t type, std::uint32_t symbol) noexcept {
+  if (relocations == 0) return 0;
+  const std::size_t word = arch_.word_size;
+  const std::uint64_t count = std::min<std::uint64_t>(size / (3 * word), k_most_relocations);
+  const std::uint64_t wanted = word == 8 ? std::uint64_t{symbol} << 32 | type : std::uint64_t{symbol} << 8 | type;
+  for (std::uint64_t i = 0; i < count && !unreadable_; ++i) {
+    const Addr entry = at_run_time(relocations) + 3 * i * word;
+    if (number_at(entry + word, word) != wanted) continue;
+    const Addr slot = number_at(entry, word) + bias_;
+    return unreadable_ || slot % word != 0 ? 0 : slot;
+  }
+  return 0;
+}
+
+Addr DynamicObject::find_slot(const Function& function) noexcept {
+  const bool of_calls = says_.call_relocations_kind == DT_RELA;
+  const Addr slot =
+      of_calls ? find_slot(says_.call_relocations, says_.call_relocations_size, arch_.jump_slot, function.symbol) : 0;
+  return slot != 0 ? slot : find_slot(says_.relocations, says_.relocations_size, arch_.glob_dat, function.symbol);
+}
+
+}  // namespace jitunwind
