@@ -2,33 +2,18 @@
 
 #include <dlfcn.h>
 
+#include "adapters/system_unwinder/loaded_handles_p.h"
 #include "sdk/local_space.h"
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/sources/sources.h"
 
-// A static program has none of these, and no next definition.
+// A static program has none, and no next definition.
 #pragma weak dlsym
-#pragma weak dladdr
-#pragma weak dlclose
 
 namespace jitunwind {
 namespace {
 
 constexpr const char* k_name = "_Unwind_Find_FDE";
-
-/// A handle to a module that is loaded, which thereby stays so; null: none. Linkers warn of any mention of dlopen in a
-/// static program.
-void* open_loaded(const char* name) noexcept {
-  const auto open = reinterpret_cast<void* (*)(const char*, int)>(dlsym(RTLD_DEFAULT, "dlopen"));
-  return open ? open(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-}
-
-/// The same by an address in it.
-void* module_of(const void* at) noexcept {
-  Dl_info info;
-  if (at == nullptr || &dladdr == nullptr || dladdr(at, &info) == 0) return nullptr;
-  return open_loaded(info.dli_fname);
-}
 
 }  // namespace
 
@@ -42,9 +27,9 @@ FindFde* NextDefinition::usable(void* definition) const noexcept {
 FindFde* NextDefinition::search() const noexcept {
   if (&dlsym == nullptr) return nullptr;
   if (FindFde* const next = usable(dlsym(RTLD_NEXT, k_name))) return next;
-  if (void* const asking = module_of(caller_.load(std::memory_order_relaxed))) {
+  if (void* const asking = open_loaded_at(caller_.load(std::memory_order_relaxed))) {
     if (FindFde* const next = usable(dlsym(asking, k_name))) return next;
-    dlclose(asking);
+    close_handle(asking);
   }
   void* const run_time = open_loaded("libgcc_s.so.1");
   return run_time ? usable(dlsym(run_time, k_name)) : nullptr;
@@ -55,6 +40,10 @@ void NextDefinition::resolve() noexcept {
   const ErrnoKeeper keep_errno;
   next_.store(search(), std::memory_order_release);
   caller_.store(nullptr, std::memory_order_relaxed);
+}
+
+const void* NextDefinition::find_ours_first(void* pc, EhBases* bases, const void* caller) noexcept {
+  return find_ours_or(pc, bases, [&] { return find(pc, bases, caller); });
 }
 
 const void* NextDefinition::find_static(void* pc, EhBases* bases, const void* caller) noexcept {

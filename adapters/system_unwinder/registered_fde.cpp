@@ -102,16 +102,13 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
 
 }  // namespace
 
-constinit std::byte probe_place[2]{};
-constinit std::atomic<unsigned> probes_seen{0};
-
 RegisteredFde::Kind find_registered_fde(const void* at, RegisteredFde& out) noexcept {
   const Addr pc = address_of(at);
   if (registered_span.may_cover(at)) {
     if (const Kind kind = find_or_make(pc, out); kind != Kind::not_registered) return kind;
   }
   if (!is_probe(at)) return Kind::not_registered;
-  probes_seen.fetch_add(1, std::memory_order_relaxed);
+  note_probe();
   return Kind::none;
 }
 

@@ -1,7 +1,5 @@
 #include "adapters/system_unwinder/system_unwinder.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstddef>
 #include <new>
@@ -10,34 +8,25 @@
 
 #include "adapters/system_unwinder/find_fde_p.h"
 #include "adapters/system_unwinder/frame_tables_p.h"
+#include "adapters/system_unwinder/jump_slots_p.h"
+#include "adapters/system_unwinder/loaded_objects_p.h"
 #include "adapters/system_unwinder/probe_p.h"
 #include "adapters/system_unwinder/refusals_p.h"
 #include "dyn_info/observers_p.h"
 #include "dyn_info/system_unwinder_seam_p.h"
 
-extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
+extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;
 
 namespace jitunwind {
 
-constinit std::atomic<unsigned> own_runtime_questions{0};
-
 namespace {
-
-/// Whether a question to the unwinder arrives at our definition. One that another thread has asked meanwhile is as
-/// good.
-bool is_interposed() noexcept {
-  const unsigned before = probes_seen.load(std::memory_order_relaxed);
-  (void)_Unwind_FindEnclosingFunction(&probe_place[1]);
-  return probes_seen.load(std::memory_order_relaxed) != before;
-}
 
 bool is_own_runtime() noexcept {
   const unsigned before = own_runtime_questions.load(std::memory_order_relaxed);
-  (void)_Unwind_FindEnclosingFunction(&probe_place[1]);
-  return own_runtime_questions.load(std::memory_order_relaxed) != before;
+  return question_arrives(&_Unwind_FindEnclosingFunction) &&
+         own_runtime_questions.load(std::memory_order_relaxed) != before;
 }
 
-constinit pthread_once_t attached = PTHREAD_ONCE_INIT;
 constinit std::atomic<FrameContract> contract{FrameContract::none};
 
 /// For an unwinder that does not ask. Never destroyed: static objects of others cancel at exit.
@@ -74,24 +63,56 @@ class Teller final : public RegistryObserver {
 
 alignas(Teller) std::byte teller_memory[sizeof(Teller)];
 
-void start_telling(FrameContract found) noexcept {
+/// Whatever way is found first stays: the tables, once they are there, are kept up.
+void start_telling() noexcept {
+  const ObserversScope scope;
+  if (contract.load(std::memory_order_relaxed) != FrameContract::none) return;
+  const FrameContract found = find_frame_contract();
+  if (found == FrameContract::none) return;
   auto* const teller = new (teller_memory) Teller(found);
   contract.store(found, std::memory_order_release);
-  const ObserversScope scope;
   (void)attach_in_scope(*teller);
 }
 
-void attach_once() noexcept {
-  next_find_fde().resolve();
-  if (&_Unwind_FindEnclosingFunction == nullptr || is_interposed()) return;
-  const FrameContract found = find_frame_contract();
-  if (found != FrameContract::none) start_telling(found);
+constinit std::atomic<bool> attached{false};
+constinit std::atomic<bool> by_slot{false};
+constinit std::atomic<std::uint64_t> loads_seen{0};
+constinit thread_local unsigned registrations = 0;
+
+/// Any thread may come here at any time: one that waits for another's dlopen(), which may be in a constructor that
+/// registers, must not keep that one from doing the same.
+void look() noexcept {
+  const std::uint64_t loads = count_loads();
+  const bool arrived = question_arrives(&_Unwind_FindEnclosingFunction);
+  jump_slots.look();
+  loads_seen.store(jump_slots.seen().again ? 0 : loads, std::memory_order_relaxed);
+  if (arrived || &_Unwind_FindEnclosingFunction == nullptr) return;
+  if (question_arrives(&_Unwind_FindEnclosingFunction))
+    by_slot.store(true, std::memory_order_relaxed);
+  else
+    start_telling();
 }
+
+/// Another copy of libgcc_s may have come. That is asked for now and then, since it takes as long as registering.
+bool is_time_to_look() noexcept {
+  constexpr unsigned k_every = 256;
+  return ++registrations % k_every == 0 && count_loads() != loads_seen.load(std::memory_order_relaxed);
+}
+
+/// The unwinder's jump slot is bound now, by the thread that loads this library. If another thread were the first to
+/// use it the dynamic linker would note that libgcc_s depends on this library, and wait with that until constructors
+/// are through; which may wait for that thread.
+[[gnu::constructor(101)]] void bind_at_load() { (void)question_arrives(&_Unwind_FindEnclosingFunction); }
 
 }  // namespace
 
 void attach_system_unwinder() noexcept {
-  pthread_once(&attached, [] { attach_once(); });
+  if (!attached.load(std::memory_order_acquire)) {
+    look();
+    attached.store(true, std::memory_order_release);
+  } else if (!jump_slots.are_as_left() || is_time_to_look()) {
+    look();
+  }
   if (next_find_fde().wanted()) next_find_fde().resolve();
 }
 
@@ -99,10 +120,15 @@ SystemUnwinderStatus system_unwinder_status() noexcept {
   {
     const WritingScope writing;
     attach_system_unwinder();
+    look();  // at whatever has come since
   }
   next_find_fde().resolve();
   SystemUnwinderStatus status;
   status.has_next = next_find_fde().known();
+  const JumpSlots::Seen seen = jump_slots.seen();
+  status.slots = seen.taken;
+  status.unreached = seen.unreached;
+  status.why_unreached = seen.why;
   const Refusals all = refusals();
   status.refused = all.count;
   status.latest_refusal = all.latest;
@@ -119,12 +145,15 @@ SystemUnwinderStatus system_unwinder_status() noexcept {
   } else if (told == FrameContract::fde) {
     status.path = SystemUnwinderPath::registered_fdes;
     status.why = "the unwinder asks no _Unwind_Find_FDE, and its __register_frame takes one FDE, as LLVM's does";
-  } else if (is_interposed()) {
-    status.path = SystemUnwinderPath::interposed;
-    status.why = "the unwinder asks _Unwind_Find_FDE of this library";
-  } else {
+  } else if (!question_arrives(&_Unwind_FindEnclosingFunction)) {
     status.why =
         "the unwinder asks no _Unwind_Find_FDE of this library, nor does it know what __register_frame is given";
+  } else if (by_slot.load(std::memory_order_relaxed)) {
+    status.path = SystemUnwinderPath::jump_slot;
+    status.why = "the unwinder asks another _Unwind_Find_FDE, by its jump slot, which leads here now";
+  } else {
+    status.path = SystemUnwinderPath::interposed;
+    status.why = "the unwinder asks _Unwind_Find_FDE of this library";
   }
   return status;
 }
@@ -135,6 +164,8 @@ const char* path_name(SystemUnwinderPath path) noexcept {
       return "none";
     case SystemUnwinderPath::interposed:
       return "interposed";
+    case SystemUnwinderPath::jump_slot:
+      return "jump slot";
     case SystemUnwinderPath::registered_sections:
       return "registered sections";
     case SystemUnwinderPath::registered_fdes:

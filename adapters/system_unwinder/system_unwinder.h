@@ -18,14 +18,20 @@ enum class SystemUnwinderPath : std::uint8_t {
   registered_sections,  ///< __register_frame, a section for the procedures of each 64 KiB of code
   registered_fdes,      ///< __register_frame, an FDE a procedure
   own_runtime,          ///< it is libjitunwind-eh, which looks them up itself
+  jump_slot,            ///< it asks ours in place of its own: the jump slot of its call leads here
 };
 
 struct SystemUnwinderStatus {
   SystemUnwinderPath path = SystemUnwinderPath::none;
-  const char* why = "";       ///< what was tried and how it came out; static storage
-  bool has_next = false;      ///< another definition answers for code that is not registered; else static tables do
-  std::uint64_t refused = 0;  ///< questions about registered procedures that could not be answered
-  Error latest_refusal{};     ///< why, `at` is the pc; unspecified when there was none
+  const char* why = "";   ///< what was tried and how it came out; static storage
+  bool has_next = false;  ///< another definition answers for code that is not registered; else static tables do
+  /// Of all copies of libgcc_s in the process: those whose jump slots lead here, and those that do not ask, because
+  /// they have none, or it cannot be written.
+  std::uint32_t slots = 0;
+  std::uint32_t unreached = 0;
+  const char* why_unreached = "";  ///< of one of these; static storage
+  std::uint64_t refused = 0;       ///< questions about registered procedures that could not be answered
+  Error latest_refusal{};          ///< why, `at` is the pc; unspecified when there was none
 };
 
 /// Asks the unwinder about a private address, and sees who is asked in turn. Also lets a run-time library that came

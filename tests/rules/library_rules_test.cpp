@@ -21,6 +21,7 @@ const std::regex k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const std::regex k_libunwind_name(
     R"(_UL?x86_64_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
 const std::regex k_cross_name(R"(_Uaarch64_\w+)");
+const std::regex k_asked_name(R"(_Unwind_Find_FDE)");
 const std::regex k_cross_local_name(R"(_ULaarch64_\w+)");
 
 /// Lines "value type name" of nm whose name satisfies no pattern. Weak symbols of an archive are instances of templates
@@ -69,9 +70,17 @@ TEST(LibraryRules, CompatibilityLibraryExportsLibunwindsNames) {
 }
 
 TEST(LibraryRules, LibrariesOfOtherCpusExportNamesOfTheirs) {
-  expect_only("-D", JITUNWIND_LIBUNWIND_AARCH64_SHARED, {k_cross_name}, false);
+  expect_only("-D", JITUNWIND_LIBUNWIND_AARCH64_SHARED, {k_cross_name, k_asked_name}, false);
   expect_only("-g", JITUNWIND_LIBUNWIND_AARCH64_STATIC, {k_cross_name, k_cross_local_name, k_own_name, k_sanitizers},
               true);
+}
+
+/// Whichever of them a program names, it comes before libgcc_s, which it names last.
+TEST(LibraryRules, EveryLibraryDefinesWhatTheUnwinderAsks) {
+  for (const char* const file : {JITUNWIND_SHARED, JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED})
+    EXPECT_NE(rules::output_of("nm -D --defined-only '" + std::string(file) + "'").find(" _Unwind_Find_FDE\n"),
+              std::string::npos)
+        << file;
 }
 
 TEST(LibraryRules, SonamesAreTheMajorVersion) {

@@ -51,17 +51,6 @@ bool is_readable_page(Addr page) noexcept {
   return result == -1 && errno == EINVAL;
 }
 
-/// futex(2), FUTEX_WAKE_OP: `*uaddr2 += 0` as one atomic access of the kernel's, so that a page is tried without its
-/// contents ever being in doubt. Nobody waits on `uaddr`; a waiter on the probed word itself may see one spurious
-/// wake-up, which futex(2) allows at any time.
-bool is_writable_page(Addr page) noexcept {
-  constexpr std::uint32_t k_add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
-  const ErrnoKeeper keeper;
-  std::uint32_t nobody = 0;
-  return ::syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, nullptr, host_pointer<void>(page),
-                   k_add_nothing) != -1;
-}
-
 bool is_proven(const MemoryWindow& window, Addr page) noexcept {
   if (window.proven.contains(page)) return true;
   // 0 marks a free entry; page 0 itself is only ever known through `proven`.
@@ -110,6 +99,17 @@ std::size_t prove_range(MemoryWindow& window, Addr at, std::size_t size) noexcep
 }
 
 }  // namespace
+
+/// futex(2), FUTEX_WAKE_OP: `*uaddr2 += 0` as one atomic access of the kernel's, so that a page is tried without its
+/// contents ever being in doubt. Nobody waits on `uaddr`; a waiter on the probed word itself may see one spurious
+/// wake-up, which futex(2) allows at any time.
+bool is_writable_page(Addr page) noexcept {
+  constexpr std::uint32_t k_add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
+  const ErrnoKeeper keeper;
+  std::uint32_t nobody = 0;
+  return ::syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, nullptr, host_pointer<void>(page),
+                   k_add_nothing) != -1;
+}
 
 Addr first_unreadable_page(Addr page, Addr end) noexcept {
   while (page < end && is_readable_page(page)) page += k_page_size;

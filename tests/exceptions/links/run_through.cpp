@@ -6,10 +6,12 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -82,12 +84,18 @@ thread_local const std::vector<std::size_t>* g_places;
 thread_local std::size_t g_next;
 thread_local int g_depth;
 bool g_with_backtrace = true;
+int (*g_count_frames)() = nullptr;  // by another unwinder
+
+int count_frames() {
+  if (g_count_frames != nullptr) return g_count_frames();
+  std::array<void*, 100> trace;
+  return backtrace(trace.data(), static_cast<int>(trace.size()));
+}
 
 void deeper() {
   const Counted counted;
   if (g_next < g_places->size()) return arena().call((*g_places)[g_next++], deeper);
-  std::array<void*, 100> trace;
-  g_depth = backtrace(trace.data(), static_cast<int>(trace.size()));
+  g_depth = g_with_backtrace ? count_frames() : 0;
   throw std::runtime_error("from below");
 }
 
@@ -145,22 +153,67 @@ void throw_in_two_threads() {
   g_passed += passed;
 }
 
+struct Words {
+  std::string path{};
+  bool at_the_end_only = false;
+  bool is_short = false;
+  bool is_unwinder_late = false;
+};
+
+Words read_words(std::span<char*> words) {
+  Words read;
+  g_with_backtrace = true;
+  g_count_frames = nullptr;
+  for (const std::string_view word : words) {
+    if (word == "without-backtrace") g_with_backtrace = false;
+    if (word == "at-the-end") read.at_the_end_only = true;
+    if (word == "short") read.is_short = true;
+    if (word == "late-unwinder") read.is_unwinder_late = true;
+    if (word.starts_with("path=")) read.path = word.substr(5);
+    if (word.starts_with("frames=")) {
+      const auto address = std::strtoull(word.data() + 7, nullptr, 16);
+      g_count_frames = reinterpret_cast<int (*)()>(static_cast<std::uintptr_t>(address));
+    }
+  }
+  return read;
+}
+
+/// False: the unwinder does not know registered code.
+bool print(const SystemUnwinderStatus& status) {
+  std::printf("path: %s; %s; %s; %u slots, %u unreached %s\n", path_name(status.path), status.why,
+              status.has_next ? "there is a next definition" : "no next definition", status.slots, status.unreached,
+              status.why_unreached);
+  std::fflush(stdout);
+  return status.path != SystemUnwinderPath::none;
+}
+
 }  // namespace
 
 extern "C" int run_through(int argc, char** argv) {
-  g_with_backtrace = argc < 2 || std::string(argv[1]) != "without-backtrace";
+  const Words words =
+      read_words(argc > 1 ? std::span(argv + 1, static_cast<std::size_t>(argc - 1)) : std::span<char*>());
+  g_thrown = g_passed = 0;
   arena().add(1);
-  const SystemUnwinderStatus status = system_unwinder_status();
-  std::printf("path: %s; %s; %s\n", path_name(status.path), status.why,
-              status.has_next ? "there is a next definition" : "no next definition");
-  std::fflush(stdout);
-  if (status.path == SystemUnwinderPath::none) return 0;
-  throw_while_they_come_and_go();
-  throw_in_two_threads();
+  if (words.is_unwinder_late) (void)count_frames();
+  std::uint64_t refused = 0;
+  if (!words.at_the_end_only) {
+    const SystemUnwinderStatus status = system_unwinder_status();
+    if (!print(status)) return 0;
+    refused = status.refused;
+  }
+  if (words.is_short) {
+    expect_passes({1});
+  } else {
+    throw_while_they_come_and_go();
+    throw_in_two_threads();
+  }
   const SystemUnwinderStatus after = system_unwinder_status();
-  const bool right = g_passed == g_thrown && g_alive == 0 && after.refused == status.refused;
+  if (words.at_the_end_only) print(after);
+  const bool expected = words.path.empty() || words.path == path_name(after.path);
+  const bool right = g_passed == g_thrown && g_alive == 0 && after.refused == refused && expected;
   std::printf("%d of %d throws passed, %d objects left, %lu refused\n", g_passed, g_thrown, g_alive.load(),
               static_cast<unsigned long>(after.refused));
   std::puts(right ? "all right" : "WRONG");
+  std::fflush(stdout);
   return right ? 0 : 1;
 }

@@ -1,0 +1,62 @@
+#include "adapters/system_unwinder/forwarder_p.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <new>
+
+#include "unwind_core/page_p.h"
+
+// What is copied: unwind_core/arch/forwarder_*.S.
+extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder[];
+extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder_end[];
+
+namespace jitunwind {
+namespace {
+
+/// In the page behind the code.
+struct Data {
+  std::atomic<FindFde*> target;
+  struct alignas(64) Counter {
+    std::atomic<std::int64_t> calls;
+  };
+  std::array<Counter, 4> counters;
+};
+static_assert(offsetof(Data, counters) == 64 && sizeof(Data) <= k_page_size);
+
+Data& data_of(FindFde* forwarder) noexcept {
+  return *reinterpret_cast<Data*>(reinterpret_cast<std::uintptr_t>(forwarder) + k_page_size);
+}
+
+void pause() noexcept {
+  const timespec some{0, 20'000};
+  ::nanosleep(&some, nullptr);
+}
+
+}  // namespace
+
+FindFde* make_forwarder(FindFde* target) noexcept {
+  const auto size = static_cast<std::size_t>(jitunwind_forwarder_end - jitunwind_forwarder);
+  void* const memory = ::mmap(nullptr, 2 * k_page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  auto* const forwarder = reinterpret_cast<FindFde*>(memory);
+  std::memcpy(memory, jitunwind_forwarder, size);
+  new (&data_of(forwarder)) Data{target, {}};
+  if (::mprotect(memory, k_page_size, PROT_READ | PROT_EXEC) == 0) return forwarder;
+  ::munmap(memory, 2 * k_page_size);
+  return nullptr;
+}
+
+void redirect(FindFde* forwarder, FindFde* target) noexcept {
+  constexpr int k_patience = 50'000;  // pauses in a second
+  Data& data = data_of(forwarder);
+  data.target.store(target, std::memory_order_seq_cst);
+  int pauses = 0;
+  for (const Data::Counter& counter : data.counters)
+    while (counter.calls.load(std::memory_order_seq_cst) != 0 && pauses++ < k_patience) pause();
+}
+
+}  // namespace jitunwind

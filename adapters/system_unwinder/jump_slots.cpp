@@ -1,0 +1,237 @@
+#include "adapters/system_unwinder/jump_slots_p.h"
+
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <span>
+
+#include "adapters/system_unwinder/find_fde_p.h"
+#include "adapters/system_unwinder/forwarder_p.h"
+#include "adapters/system_unwinder/loaded_objects_p.h"
+#include "sdk/local_space.h"
+#include "unwind_core/errno_keeper_p.h"
+#include "unwind_core/image/dynamic_object_p.h"
+#include "unwind_core/lasting_modules_p.h"
+#include "unwind_core/memory/local.h"
+#include "unwind_core/page_p.h"
+
+// The linker's, of the object that this code is linked into. A static program has none.
+#pragma weak _DYNAMIC
+
+namespace jitunwind {
+namespace {
+
+constinit const LocalMemory k_memory;
+
+std::uintptr_t value_of(FindFde* function) noexcept { return reinterpret_cast<std::uintptr_t>(function); }
+
+/// Whether dlclose() may take this code away.
+bool may_be_unloaded() noexcept {
+  if (_DYNAMIC == nullptr || find_lasting_module(address_of(_DYNAMIC)) != nullptr) return false;
+  return !DynamicObject(k_memory, local_space().arch, 0, address_of(_DYNAMIC)).stays_loaded();
+}
+
+enum class Written : std::uint8_t { done, changed, refused };
+
+struct Exchange {
+  std::uintptr_t* word;
+  std::uintptr_t from;
+  std::uintptr_t to;
+  Written result = Written::refused;
+
+  void write() noexcept {
+    const bool same = __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    result = same ? Written::done : Written::changed;
+  }
+  /// Where the linker has put the slot among what becomes read-only after relocation (-z relro, -z now), the page may
+  /// be written to for these few instructions, as it could while the object was loaded.
+  void write_to_page() noexcept {
+    const Addr at = address_of(word);
+    if (is_writable_page(page_of(at))) return write();
+    const Addr size = ::getauxval(AT_PAGESZ);
+    void* const page = pointer_to(at & ~(size - 1));
+    if (::mprotect(page, size, PROT_READ | PROT_WRITE) != 0) return;
+    write();
+    ::mprotect(page, size, PROT_READ);
+  }
+};
+
+/// One thread at a time: otherwise one might take the right to write from another that is about to.
+Written exchange(std::uintptr_t* word, std::uintptr_t from, std::uintptr_t to) noexcept {
+  Exchange exchange{word, from, to};
+  with_object_list([](void* of) { static_cast<Exchange*>(of)->write_to_page(); }, &exchange);
+  return exchange.result;
+}
+
+}  // namespace
+
+template <std::size_t k_index>
+const void* JumpSlots::function(void* pc, EhBases* bases) {
+  return entries_[k_index].next.find_or_ours(pc, bases, __builtin_return_address(0));
+}
+
+template <std::size_t... k_indices>
+constexpr std::array<JumpSlots::Entry, sizeof...(k_indices)> JumpSlots::make_entries(
+    std::index_sequence<k_indices...>) noexcept {
+  return {Entry(&function<k_indices>)...};
+}
+
+constinit std::array<JumpSlots::Entry, JumpSlots::k_most_entries> JumpSlots::entries_ =
+    make_entries(std::make_index_sequence<k_most_entries>());
+constinit JumpSlots jump_slots;
+
+std::size_t JumpSlots::entries_used() const noexcept {
+  return std::min<std::size_t>(entries_used_.load(std::memory_order_acquire), k_most_entries);
+}
+
+bool JumpSlots::is_ours(std::uintptr_t value) const noexcept {
+  return std::any_of(entries_.begin(), entries_.begin() + entries_used(), [&](const Entry& entry) {
+    return value != 0 && value_of(entry.lead.load(std::memory_order_acquire)) == value;
+  });
+}
+
+JumpSlots::Entry* JumpSlots::entry_for(std::uintptr_t* word, FindFde* next) noexcept {
+  const auto end = entries_.begin() + entries_used();
+  const auto same = std::find_if(entries_.begin(), end, [&](const Entry& entry) {
+    return entry.lead.load(std::memory_order_acquire) != nullptr &&
+           entry.word.load(std::memory_order_relaxed) == word && entry.next.get() == next;
+  });
+  if (same != end) return &*same;
+  if (entries_used() == k_most_entries) return nullptr;
+  const unsigned index = entries_used_.fetch_add(1, std::memory_order_acq_rel);
+  if (index >= k_most_entries) return nullptr;
+  Entry& entry = entries_[index];
+  entry.word.store(word, std::memory_order_relaxed);
+  FindFde* const function = entry.next.own();
+  entry.next.set(next);
+  FindFde* const lead = may_be_unloaded() ? make_forwarder(function) : function;
+  entry.lead.store(lead, std::memory_order_release);
+  return lead != nullptr ? &entry : nullptr;
+}
+
+void JumpSlots::leave(std::uintptr_t* word, std::uintptr_t value) noexcept {
+  for (Slot& slot : slots_) {
+    std::uintptr_t* other = nullptr;
+    if (slot.word.compare_exchange_strong(other, word) || other == word)
+      return slot.left.store(value, std::memory_order_relaxed);
+  }
+}
+
+constexpr const char* k_no_slot = "it has no jump slot";
+constexpr const char* k_not_used = "it does not call through its jump slot";
+constexpr const char* k_refused = "its jump slot cannot be written";
+constexpr const char* k_no_entry = "jump slots were taken too often, or there is no executable memory";
+
+/// With the list of objects locked, so that the copy is still there. It is not asked: what its functions are bound to
+/// at their first call may need another lock. Should it bind the slot at the same time, that is for the next look.
+const char* JumpSlots::take_in_passing(const UnwinderCopy& copy, bool& again) noexcept {
+  if (copy.slot == nullptr) return k_no_slot;
+  const std::uintptr_t stands = load(copy.slot);
+  if (is_ours(stands) || stands == value_of(next_find_fde().own())) return nullptr;
+  const SlotState state = state_of_slot(copy, stands);
+  again = again || state != SlotState::bound;
+  if (state == SlotState::unrelocated) return "it is being loaded";
+  FindFde* const next = state == SlotState::bound ? reinterpret_cast<FindFde*>(stands) : copy.definition;
+  const Entry* const entry = entry_for(copy.slot, next);
+  if (entry == nullptr) return k_no_entry;
+  Exchange exchange{copy.slot, stands, value_of(entry->lead.load(std::memory_order_relaxed))};
+  exchange.write_to_page();
+  again = again || exchange.result == Written::changed;
+  return exchange.result == Written::refused ? k_refused : nullptr;
+}
+
+const char* JumpSlots::take(const UnwinderCopy& copy, std::uintptr_t& left) noexcept {
+  constexpr int k_attempts = 8;  // each fails because somebody else has written to the slot
+  for (int i = 0; i < k_attempts; ++i) {
+    left = load(copy.slot);
+    if (is_ours(left)) return question_arrives(copy.ask) ? nullptr : k_not_used;
+    FindFde* const next = left != 0 ? reinterpret_cast<FindFde*>(left) : copy.definition;
+    keep_loaded(next, copy);
+    const Entry* const entry = entry_for(copy.slot, next);
+    if (entry == nullptr) return k_no_entry;
+    const std::uintptr_t ours = value_of(entry->lead.load(std::memory_order_relaxed));
+    const Written written = exchange(copy.slot, left, ours);
+    if (written == Written::refused) return k_refused;
+    if (written == Written::changed) continue;
+    if (question_arrives(copy.ask)) return left = ours, nullptr;
+    if (exchange(copy.slot, ours, left) == Written::done) return k_not_used;
+  }
+  return "others write to its jump slot";
+}
+
+/// By then the slot is bound, unless it never is (LD_BIND_NOT, auditors): then what stands there finds the definition
+/// each time, and does not write to it.
+const char* JumpSlots::reach(const UnwinderCopy& copy, std::uintptr_t& left) noexcept {
+  if (question_arrives(copy.ask)) return nullptr;
+  return copy.slot != nullptr ? take(copy, left) : k_no_slot;
+}
+
+class JumpSlots::Visitor final : public ObjectVisitor {
+ public:
+  explicit Visitor(JumpSlots& slots) noexcept : slots_(slots) {}
+
+  void visit(const ListedObject& object) noexcept override {
+    const auto copy = read_unwinder_copy(object);
+    if (!copy) return;
+    if (!copy->stays)
+      note(*copy, slots_.take_in_passing(*copy, seen.again));
+    else if (found_ < staying_.size())
+      staying_[found_++] = *copy;
+  }
+  std::span<const UnwinderCopy> staying() const noexcept { return std::span(staying_).first(found_); }
+
+  void note(const UnwinderCopy& copy, const char* why_not) noexcept {
+    if (why_not != nullptr)
+      ++seen.unreached, seen.why = why_not;
+    else if (copy.slot != nullptr && slots_.is_ours(load(copy.slot)))
+      ++seen.taken;
+  }
+
+  Seen seen{};
+
+ private:
+  JumpSlots& slots_;
+  std::array<UnwinderCopy, k_most_slots> staying_{};
+  std::size_t found_ = 0;
+};
+
+void JumpSlots::look() noexcept {
+  const ErrnoKeeper keep_errno;
+  Visitor visitor(*this);
+  visit_objects(visitor);
+  for (const UnwinderCopy& copy : visitor.staying()) {
+    std::uintptr_t left = copy.slot != nullptr ? load(copy.slot) : 0;
+    visitor.note(copy, reach(copy, left));
+    if (copy.slot != nullptr) leave(copy.slot, left);
+  }
+  taken_.store(visitor.seen.taken, std::memory_order_relaxed);
+  unreached_.store(visitor.seen.unreached, std::memory_order_relaxed);
+  why_.store(visitor.seen.why, std::memory_order_relaxed);
+  again_.store(visitor.seen.again, std::memory_order_relaxed);
+}
+
+JumpSlots::Seen JumpSlots::seen() const noexcept {
+  return {taken_.load(std::memory_order_relaxed), unreached_.load(std::memory_order_relaxed),
+          why_.load(std::memory_order_relaxed), again_.load(std::memory_order_relaxed)};
+}
+
+void JumpSlots::give_back() noexcept {
+  for (Entry& entry : entries_) {
+    FindFde* const lead = entry.lead.load(std::memory_order_acquire);
+    if (lead == nullptr || lead == entry.next.own()) continue;
+    FindFde* const next = entry.next.get();
+    (void)exchange(entry.word.load(std::memory_order_relaxed), value_of(lead), value_of(next));
+    redirect(lead, next);
+  }
+}
+
+namespace {
+
+/// Last of all, when nothing of the object's own throws any more. Where the code stays it is still right.
+[[gnu::destructor(101)]] void give_back_at_unload() { jump_slots.give_back(); }
+
+}  // namespace
+
+}  // namespace jitunwind

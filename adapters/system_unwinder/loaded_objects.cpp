@@ -1,0 +1,127 @@
+#include "adapters/system_unwinder/loaded_objects_p.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <span>
+
+// A static program has none, and one object.
+#pragma weak _r_debug
+
+namespace jitunwind {
+namespace {
+
+// glibc does not free the list's lock in a child (2.36): if another thread has it when fork is called, nobody will ever
+// list objects there. So fork waits for those of our threads that have it, which is short, and they for fork.
+constinit std::atomic<int> listing{0};
+constinit std::atomic<bool> forking{false};
+constinit std::atomic<bool> lost{false};  // the child's only thread was in it when a signal handler forked
+constinit thread_local bool this_thread_lists = false;
+
+void before_fork() noexcept {
+  forking.store(true, std::memory_order_seq_cst);
+  // Somebody may have forked inside of dl_iterate_phdr(), and they wait for that thread: not for ever.
+  constexpr int k_patience = 10'000;
+  for (int i = 0; i < k_patience && listing.load(std::memory_order_seq_cst) > int{this_thread_lists}; ++i)
+    ::sched_yield();
+}
+void after_fork() noexcept { forking.store(false, std::memory_order_seq_cst); }
+void after_fork_in_child() noexcept {
+  listing.store(this_thread_lists, std::memory_order_relaxed);
+  if (this_thread_lists) lost.store(true, std::memory_order_relaxed);
+  after_fork();
+}
+
+void watch_forks() noexcept {
+  constinit static std::atomic<bool> watching{false};
+  if (watching.load(std::memory_order_relaxed) || watching.exchange(true)) return;
+  (void)::pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+using Callback = int(dl_phdr_info*, std::size_t, void*);
+
+void iterate(Callback* callback, void* argument) noexcept {
+  watch_forks();
+  if (lost.load(std::memory_order_relaxed)) return;
+  this_thread_lists = true;
+  while (listing.fetch_add(1, std::memory_order_seq_cst), forking.load(std::memory_order_seq_cst)) {
+    listing.fetch_sub(1, std::memory_order_seq_cst);
+    ::sched_yield();
+  }
+  ::dl_iterate_phdr(callback, argument);
+  listing.fetch_sub(1, std::memory_order_seq_cst);
+  this_thread_lists = false;
+}
+
+/// The namespaces as debuggers find them (glibc's link.h, struct r_debug_extended, from r_version 2 on), in the order
+/// of their numbers: dlmopen() takes the lowest that is free, and none ever leaves the list.
+struct Space {
+  r_debug head;
+  Space* next;
+};
+
+struct Visit {
+  ObjectVisitor& visitor;
+  Addr first = 0;  // dynamic section of the first object of our own namespace
+};
+
+int visit_own(dl_phdr_info* info, std::size_t, void* argument) noexcept {
+  Visit& visit = *static_cast<Visit*>(argument);
+  for (const ElfW(Phdr) & header : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
+    if (header.p_type != PT_DYNAMIC) continue;
+    const Addr dynamic = info->dlpi_addr + header.p_vaddr;
+    if (visit.first == 0) visit.first = dynamic;
+    visit.visitor.visit({info->dlpi_addr, dynamic});
+  }
+  return 0;
+}
+
+int visit_others(dl_phdr_info*, std::size_t, void* argument) noexcept {
+  const Visit& visit = *static_cast<Visit*>(argument);
+  if (&_r_debug == nullptr || _r_debug.r_version < 2) return 1;
+  const auto dynamic = [](const link_map* object) { return Addr{reinterpret_cast<std::uintptr_t>(object->l_ld)}; };
+  for (const auto* space = reinterpret_cast<const Space*>(&_r_debug); space != nullptr; space = space->next) {
+    const link_map* object = space->head.r_map;
+    if (object != nullptr && dynamic(object) == visit.first) continue;
+    for (; object != nullptr; object = object->l_next) visit.visitor.visit({object->l_addr, dynamic(object)});
+  }
+  return 1;
+}
+
+}  // namespace
+
+void visit_objects(ObjectVisitor& visitor) noexcept {
+  Visit visit{visitor};
+  iterate(visit_own, &visit);
+  iterate(visit_others, &visit);
+}
+
+std::uint64_t count_loads() noexcept {
+  std::uint64_t loads = 0;
+  iterate(
+      [](dl_phdr_info* info, std::size_t size, void* argument) {
+        if (size >= offsetof(dl_phdr_info, dlpi_adds) + sizeof info->dlpi_adds)
+          *static_cast<std::uint64_t*>(argument) = info->dlpi_adds;
+        return 1;
+      },
+      &loads);
+  return loads;
+}
+
+void with_object_list(void (*action)(void*), void* argument) noexcept {
+  struct Call {
+    void (*action)(void*);
+    void* argument;
+  } call{action, argument};
+  iterate(
+      [](dl_phdr_info*, std::size_t, void* of) {
+        const Call& call = *static_cast<Call*>(of);
+        call.action(call.argument);
+        return 1;
+      },
+      &call);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,63 @@
+#include "adapters/system_unwinder/unwinder_copies_p.h"
+
+#include "adapters/system_unwinder/loaded_handles_p.h"
+#include "sdk/local_space.h"
+#include "unwind_core/image/dynamic_object_p.h"
+#include "unwind_core/lasting_modules_p.h"
+#include "unwind_core/local_modules.h"
+#include "unwind_core/memory/local.h"
+
+extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;
+
+namespace jitunwind {
+namespace {
+
+constinit const LocalMemory k_memory;
+
+/// The object that has both addresses.
+bool are_in_one_object(Addr a, Addr b) noexcept {
+  Module module;
+  return local_modules().find(a, module) && module.range.contains(b);
+}
+
+}  // namespace
+
+std::optional<UnwinderCopy> read_unwinder_copy(const ListedObject& listed) noexcept {
+  DynamicObject object(k_memory, local_space().arch, listed.bias, listed.dynamic);
+  const auto find = object.find_function("_Unwind_Find_FDE");
+  if (!find) return std::nullopt;
+  const auto ask = object.find_function("_Unwind_FindEnclosingFunction");
+  if (!ask) return std::nullopt;
+  UnwinderCopy copy;
+  copy.definition = reinterpret_cast<FindFde*>(find->address);
+  copy.ask = reinterpret_cast<FindEnclosingFunction*>(ask->address);
+  copy.bias = listed.bias;
+  // Libraries that this one is bound to are not unloaded before it.
+  copy.stays = copy.ask == &_Unwind_FindEnclosingFunction || find_lasting_module(listed.dynamic) != nullptr;
+  MemoryWindow window;
+  const Addr slot = object.find_slot(*find);
+  if (slot != 0 && k_memory.view(slot, sizeof(std::uintptr_t), window) != nullptr)
+    copy.slot = static_cast<std::uintptr_t*>(pointer_to(slot));
+  return copy;
+}
+
+/// A slot that is not bound leads to where it came from, the procedure linkage table: before relocation by the address
+/// in the file.
+SlotState state_of_slot(const UnwinderCopy& copy, std::uintptr_t value) noexcept {
+  const Addr slot = address_of(copy.slot);
+  if (value == 0) return SlotState::unrelocated;
+  if (value == reinterpret_cast<std::uintptr_t>(copy.definition)) return SlotState::bound;
+  if (are_in_one_object(value, slot)) return SlotState::unbound;
+  return are_in_one_object(value + copy.bias, slot) ? SlotState::unrelocated : SlotState::bound;
+}
+
+void keep_loaded(FindFde* code, const UnwinderCopy& copy) noexcept {
+  const Addr at = reinterpret_cast<std::uintptr_t>(code);
+  Module module;
+  if (!local_modules().find(at, module) || module.range.contains(address_of(copy.slot)) ||
+      find_lasting_module(at) != nullptr)
+    return;
+  (void)open_loaded_at(pointer_to(at));
+}
+
+}  // namespace jitunwind

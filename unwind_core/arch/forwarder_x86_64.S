@@ -1,0 +1,39 @@
+// jitunwind_forwarder: a function that calls another one and counts the calls that are under way. It runs nowhere here,
+// but in a copy at the beginning of a page of its own. The data are in the page behind: the address of the other
+// function, and from 64 on four counters, each on a cache line of its own. Stacks choose among these, so that threads
+// seldom share one. Arguments and results are as they are; there is a frame record, since no table describes the copy.
+#if defined(__x86_64__) && defined(__LP64__)
+        .section .rodata
+        .globl  jitunwind_forwarder
+        .hidden jitunwind_forwarder
+        .globl  jitunwind_forwarder_end
+        .hidden jitunwind_forwarder_end
+        .p2align 4
+jitunwind_forwarder:
+.Lbegin:
+        .set    .Ltarget, .Lbegin + 4096
+        .set    .Lcounters, .Ltarget + 64
+        endbr64
+        pushq   %rbp
+        movq    %rsp, %rbp
+        pushq   %rbx
+        subq    $8, %rsp
+        movq    %rbp, %rbx
+        shrq    $16, %rbx
+        imull   $0x9e3779b1, %ebx, %ebx // Knuth, TAOCP 3, 6.4: the upper bits depend on all
+        shrl    $30, %ebx
+        shll    $6, %ebx
+        leaq    .Lcounters(%rip), %rax
+        addq    %rax, %rbx
+        // Counted before the address is read: who has changed the address and finds no call counted then sees none of
+        // the former function's.
+        lock incq (%rbx)
+        call    *.Ltarget(%rip)
+        lock decq (%rbx)
+        addq    $8, %rsp
+        popq    %rbx
+        popq    %rbp
+        ret
+jitunwind_forwarder_end:
+#endif
+        .section .note.GNU-stack, "", %progbits
