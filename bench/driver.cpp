@@ -32,6 +32,7 @@ constexpr const char* k_registration = "registration";
 constexpr const char* k_throw = "throw";
 constexpr const char* k_debuggers = "debugger";
 constexpr const char* k_orc = "orc";
+constexpr const char* k_links = "links";
 /// So many for each other one: what happens once in a process cannot be repeated there.
 constexpr std::size_t k_cold_rounds = 5;
 
@@ -43,10 +44,11 @@ struct Peer {
   bool registers;
   bool throws;  ///< by libgcc_s or by this library
   bool debugs = false;
-  bool links = false;  ///< modules, into an LLJIT
+  bool links = false;      ///< modules, into an LLJIT
+  bool is_linked = false;  ///< in several ways
 };
 
-constexpr std::array<Peer, 9> k_peers{{
+constexpr std::array<Peer, 10> k_peers{{
     {bench::k_reference, "bench_jitunwind", "", true, true, true},
     {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
     {bench::k_libgcc, "bench_libgcc", "", true, true, true},
@@ -56,6 +58,7 @@ constexpr std::array<Peer, 9> k_peers{{
     {bench::k_again, "bench_jitunwind", "", true, true, true},
     {bench::k_debugger, "measure_debuggers", "gdb", false, false, false, true},
     {bench::k_lljit, "bench_orc", "llvm-19-dev", false, false, false, false, true},
+    {bench::k_link_form, "measure_links", "", false, false, false, false, false, true},
 }};
 
 struct Options {
@@ -134,7 +137,8 @@ bool measures(const Peer& peer, const std::string& group, const Options& options
                     : group == k_registration          ? peer.registers
                     : group == k_throw                 ? peer.throws
                     : group == k_debuggers             ? peer.debugs
-                                                       : peer.links;
+                    : group == k_orc                   ? peer.links
+                                                       : peer.is_linked;
   return does && std::filesystem::exists(options.folder / peer.program);
 }
 
@@ -237,7 +241,7 @@ void count_instructions(const Peer& peer, const Options& options, Results& resul
 void count_all_instructions(const Options& options, Results& results) {
   if (!output_of("valgrind --version 2>/dev/null")) return;
   for (const Peer& peer : k_peers)
-    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs &&
+    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs && !peer.is_linked &&
         std::string(peer.title) != bench::k_again)
       count_instructions(peer, options, results);
 }
@@ -322,7 +326,7 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debuggers, k_orc}) {
+  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debuggers, k_orc, k_links}) {
     const std::vector<Row> rows = rows_of(group, options);
     const std::size_t rounds = options.rounds * (group == k_cold ? k_cold_rounds : 1);
     for (std::size_t round = 0; round < rounds; ++round)

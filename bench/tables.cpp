@@ -23,6 +23,15 @@ std::vector<TableOptions> tables() {
                                {registry, k_time, 70, ".*/sequential/1000000"},
                                one_more};
   };
+  // However the library comes into a process, it costs what it does where it is linked.
+  const Contender linked{k_link_form, "linked"};
+  const auto as_linked = [&](double at_most) {
+    std::vector<Target> targets;
+    for (const char* const form :
+         {"behind libgcc_s", "preloaded", "dlopened", "plugin of a plugin", "archive in a plugin"})
+      targets.push_back({{k_link_form, form}, linked, at_most});
+    return targets;
+  };
   return {
       {"Walk, ns a frame",
        "walk/",
@@ -81,6 +90,11 @@ std::vector<TableOptions> tables() {
        "",
        {{{k_lljit, "jitunwind"}, {k_lljit, "all"}, 0.01}}},
       {"First throw after N modules, ns", "first_throw_after/", {k_lljit, "jitunwind"}, ""},
+      {"Register one of N by the way of linking, ns", "link_register/", linked, "", as_linked(1.2)},
+      {"Cancel one of N in order, ns", "link_cancel_in_order/", linked, "", as_linked(1.2)},
+      {"Cancel one of N at random, ns", "link_cancel_random/", linked, "", as_linked(1.2)},
+      {"First throw after N registrations, ns", "link_first_throw/", linked, "", as_linked(1.2)},
+      {"Memory of one of N, bytes", "link_bytes/", linked, "", as_linked(1.1)},
       {"Instructions of a walk, by callgrind", "instructions/walk/", backtrace, k_again},
       {"Instructions of registering, by callgrind", "instructions/register/", registry, k_again},
       {"Instructions of adding a module of N functions, by callgrind; who is told of it",

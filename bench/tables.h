@@ -18,6 +18,7 @@ inline constexpr const char* k_llvm = "LLVM 19";
 inline constexpr const char* k_limit = "limit";
 inline constexpr const char* k_debugger = "debugger";
 inline constexpr const char* k_lljit = "LLJIT";
+inline constexpr const char* k_link_form = "link form";
 
 std::vector<TableOptions> tables();
 
