@@ -1,6 +1,5 @@
 #include "adapters/system_unwinder/jump_slots_p.h"
 
-#include <link.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
@@ -17,9 +16,6 @@
 #include "unwind_core/memory/local.h"
 #include "unwind_core/page_p.h"
 
-// The linker's, of the object that this code is linked into. A static program has none.
-#pragma weak _DYNAMIC
-
 namespace jitunwind {
 namespace {
 
@@ -29,8 +25,9 @@ std::uintptr_t value_of(FindFde* function) noexcept { return reinterpret_cast<st
 
 /// Whether dlclose() may take this code away.
 bool may_be_unloaded() noexcept {
-  if (_DYNAMIC == nullptr || find_lasting_module(address_of(_DYNAMIC)) != nullptr) return false;
-  return !DynamicObject(k_memory, local_space().arch, 0, address_of(_DYNAMIC)).stays_loaded();
+  const Addr own = own_dynamic_section();
+  if (own == 0 || find_lasting_module(own) != nullptr) return false;
+  return !DynamicObject(k_memory, local_space().arch, 0, own).stays_loaded();
 }
 
 enum class Written : std::uint8_t { done, changed, refused };

@@ -7,8 +7,9 @@
 #include <atomic>
 #include <span>
 
-// A static program has none, and one object.
+// A static program has neither.
 #pragma weak _r_debug
+#pragma weak _DYNAMIC
 
 namespace jitunwind {
 namespace {
@@ -97,6 +98,8 @@ void visit_objects(ObjectVisitor& visitor) noexcept {
   iterate(visit_own, &visit);
   iterate(visit_others, &visit);
 }
+
+Addr own_dynamic_section() noexcept { return reinterpret_cast<std::uintptr_t>(&_DYNAMIC); }
 
 std::uint64_t count_loads() noexcept {
   std::uint64_t loads = 0;

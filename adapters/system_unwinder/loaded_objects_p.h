@@ -28,6 +28,9 @@ class ObjectVisitor {
 /// 2.35). Those being loaded may be among them, and may not be relocated yet.
 void visit_objects(ObjectVisitor& visitor) noexcept;
 
+/// The dynamic section of the object that this library is linked into. 0: a static program has none.
+Addr own_dynamic_section() noexcept;
+
 /// How many were ever loaded, in all namespaces: as long as it stays there are no others. 0: not known.
 std::uint64_t count_loads() noexcept;
 

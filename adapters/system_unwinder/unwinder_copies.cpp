@@ -27,10 +27,12 @@ std::optional<UnwinderCopy> read_unwinder_copy(const ListedObject& listed) noexc
   const auto find = object.find_function("_Unwind_Find_FDE");
   if (!find) return std::nullopt;
   const auto ask = object.find_function("_Unwind_FindEnclosingFunction");
-  if (!ask) return std::nullopt;
+  // A static libgcc hides its functions. The one that is linked to this library calls ours, or through a slot as well.
+  const bool is_own = listed.dynamic == own_dynamic_section();
+  if (!ask && !is_own) return std::nullopt;
   UnwinderCopy copy;
   copy.definition = reinterpret_cast<FindFde*>(find->address);
-  copy.ask = reinterpret_cast<FindEnclosingFunction*>(ask->address);
+  copy.ask = ask ? reinterpret_cast<FindEnclosingFunction*>(ask->address) : &_Unwind_FindEnclosingFunction;
   copy.bias = listed.bias;
   // Libraries that this one is bound to are not unloaded before it.
   copy.stays = copy.ask == &_Unwind_FindEnclosingFunction || find_lasting_module(listed.dynamic) != nullptr;
@@ -38,6 +40,7 @@ std::optional<UnwinderCopy> read_unwinder_copy(const ListedObject& listed) noexc
   const Addr slot = object.find_slot(*find);
   if (slot != 0 && k_memory.view(slot, sizeof(std::uintptr_t), window) != nullptr)
     copy.slot = static_cast<std::uintptr_t*>(pointer_to(slot));
+  if (!ask && copy.slot == nullptr) return std::nullopt;
   return copy;
 }
 

@@ -180,7 +180,7 @@ Words read_words(std::span<char*> words) {
 
 /// False: the unwinder does not know registered code.
 bool print(const SystemUnwinderStatus& status) {
-  std::printf("path: %s; %s; %s; %u slots, %u unreached %s\n", path_name(status.path), status.why,
+  std::printf("path: %s; %s; %s; %u slots, %u unreached; %s\n", path_name(status.path), status.why,
               status.has_next ? "there is a next definition" : "no next definition", status.slots, status.unreached,
               status.why_unreached);
   std::fflush(stdout);
