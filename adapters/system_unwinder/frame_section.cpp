@@ -1,10 +1,7 @@
 #include "adapters/system_unwinder/frame_section_p.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
-#include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "adapters/system_unwinder/register_frame_p.h"
@@ -13,110 +10,162 @@ namespace jitunwind {
 namespace {
 
 constexpr std::size_t k_end_size = 4;  // a length of 0
-constexpr std::size_t k_first_size = 2048;
-
-/// Writes only what is not so already.
-void put(std::byte* to, std::span<const std::byte> bytes) noexcept {
-  if (std::memcmp(to, bytes.data(), bytes.size()) != 0) std::memcpy(to, bytes.data(), bytes.size());
-}
+constexpr std::size_t k_first_size = 1024;
+constexpr std::uint32_t k_least_gap = 8;
 
 /// An entry that looks like a CIE, which libgcc skips (LSB 5.0 core, 10.6.1: length, then an id of 0).
-void put_filler(std::byte* to, std::size_t size) noexcept {
+void put_filler(std::byte* to, std::uint32_t size) noexcept {
   const std::uint32_t head[2]{static_cast<std::uint32_t>(size - sizeof(std::uint32_t)), 0};
-  put(to, std::as_bytes(std::span(head)));
+  std::memcpy(to, head, sizeof head);
+}
+
+template <class T>
+void grow_to(std::vector<T>& all, std::size_t size) {
+  if (size > all.capacity()) all.reserve(std::max(size, 2 * all.capacity()));
 }
 
 }  // namespace
 
-SectionObjects::Object* SectionObjects::take(Clock::time_point now) {
-  if (resting_.empty() || now - resting_.front().since < k_rest) return new Object{};
-  Object* const object = resting_.front().object.release();
-  resting_.pop_front();
+SectionMemory::Object* SectionMemory::take(Clock::time_point now) {
+  if (objects_.empty() || now - objects_.front().since < k_rest) return new Object{};
+  Object* const object = objects_.front().what.release();
+  objects_.pop_front();
   return object;
 }
 
-void SectionObjects::give_back(Object* object, Clock::time_point now) {
-  resting_.push_back({now, std::unique_ptr<Object>(object)});
+void SectionMemory::give_back(Object* object, Clock::time_point now) {
+  objects_.push_back({now, std::unique_ptr<Object>(object)});
 }
 
-bool FrameSection::has_entries() const noexcept {
-  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return !slot.entries.empty(); });
+void SectionMemory::give_back(Bytes section, Clock::time_point now) {
+  while (!sections_.empty() && now - sections_.front().since >= k_rest) sections_.pop_front();
+  sections_.push_back({now, std::move(section)});
 }
 
-/// Room for so many bytes more, at the end. Everything gets a new place, in new copies: the old ones may be in use as
-/// long as anything is.
-void FrameSection::grow(std::size_t bytes) {
-  const std::size_t live = std::transform_reduce(slots_.begin(), slots_.end(), std::size_t{0}, std::plus<>(),
-                                                 [](const Slot& slot) { return slot.entries.size(); });
-  const std::size_t before = copies_.empty() ? 0 : copies_.back()[0].size() - k_end_size;
-  const std::size_t size = std::max({2 * before, 2 * (live + bytes), k_first_size});
-  std::list<Slot> rest{{live, size - live, {}}};
-  const Bytes zeros(size + k_end_size);
-  copies_.push_back({zeros, zeros});
-  std::erase_if(slots_, [](const Slot& slot) { return slot.entries.empty(); });
-  std::size_t offset = 0;
-  for (Slot& slot : slots_) {
-    slot.offset = offset;
-    slot.size = slot.entries.size();
-    offset += slot.size;
-  }
-  slots_.splice(slots_.end(), rest);
+/// Where there is no room to note it, all was changed.
+void FrameSection::Changes::note(Stretch stretch) noexcept {
+  if (stretches.size() < stretches.capacity())
+    stretches.push_back(stretch);
+  else
+    all = true;
 }
 
-FrameSection::Place FrameSection::add(Bytes entries) {
-  const std::size_t size = entries.size();
-  const auto find_room = [&] {
-    return std::find_if(slots_.begin(), slots_.end(),
-                        [&](const Slot& slot) { return slot.entries.empty() && slot.size >= size; });
-  };
-  Place place = find_room();
-  if (place == slots_.end()) {
-    grow(size);
-    place = find_room();
+/// Before the first change that follows a publication.
+void FrameSection::catch_up() noexcept {
+  if (missing_.all) std::memcpy(unpublished().data(), copies_[current_].data(), end_);
+  for (const Stretch& stretch : missing_.stretches)
+    std::memcpy(&unpublished()[stretch.offset], &copies_[current_][stretch.offset], stretch.size);
+  missing_.clear();
+}
+
+bool FrameSection::fits(const Stretch& gap, std::uint32_t size) noexcept {
+  return gap.size == size || gap.size >= size + k_least_gap;
+}
+
+/// The one that fits, or the beginning of a larger one; else the first bytes that were never used, if there are enough.
+FrameSection::Stretch FrameSection::take_stretch(std::uint32_t size) noexcept {
+  const auto gap = std::find_if(gaps_.rbegin(), gaps_.rend(), [&](const Stretch& one) { return fits(one, size); });
+  if (gap != gaps_.rend()) {
+    const Stretch taken{gap->offset, size};
+    gap->offset += size;
+    gap->size -= size;
+    if (gap->size != 0) {
+      put_filler(&unpublished()[gap->offset], gap->size);
+      changed_.note({gap->offset, k_least_gap});
+    } else {
+      *gap = gaps_.back();
+      gaps_.pop_back();
+    }
+    return taken;
   }
-  if (place->size > size) {
-    slots_.insert(std::next(place), {place->offset + size, place->size - size, {}});
-    place->size = size;
+  if (end_ + size + k_end_size > unpublished().size()) return {};
+  end_ += size;
+  return {end_ - size, size};
+}
+
+/// Everything gets a new place, in new copies: the old ones may be in use as long as anything is.
+void FrameSection::lay_out(std::size_t bytes) {
+  catch_up();
+  outgrown_.reserve(outgrown_.size() + copies_.size());
+  const Bytes from = unpublished();
+  Bytes first(bytes + k_end_size);
+  Bytes second(bytes + k_end_size);
+  for (Bytes& old : copies_)
+    if (!old.empty()) outgrown_.push_back(std::move(old));
+  copies_ = {std::move(first), std::move(second)};
+  end_ = 0;
+  gaps_.clear();
+  changed_.clear();
+  for (Stretch& entry : entries_) {
+    if (entry.size == 0) continue;
+    for (Bytes& copy : copies_) std::memcpy(&copy[end_], &from[entry.offset], entry.size);
+    entry.offset = end_;
+    end_ += entry.size;
   }
-  place->entries = std::move(entries);
+  changed_.all = true;  // there is nothing that the other one lacks, but it must be published
+}
+
+/// All that can fail: then nothing has changed.
+void FrameSection::make_room(std::size_t bytes) {
+  grow_to(entries_, entries_.size() + 1);
+  grow_to(free_places_, free_places_.size() + 1);
+  grow_to(gaps_, gaps_.size() + 1);
+  grow_to(changed_.stretches, changed_.stretches.size() + 2);
+  const auto size = static_cast<std::uint32_t>(bytes);
+  const bool has_gap = std::any_of(gaps_.begin(), gaps_.end(), [&](const Stretch& gap) { return fits(gap, size); });
+  if (!has_gap && end_ + bytes + k_end_size > unpublished().size())
+    lay_out(std::max(k_first_size, 3 * (live_ + bytes) / 2));
+}
+
+FrameSection::Place FrameSection::add(std::span<const std::byte> entries) {
+  make_room(entries.size());
+  catch_up();
+  Place place = static_cast<Place>(entries_.size());
+  if (free_places_.empty()) {
+    entries_.push_back({});
+  } else {
+    place = free_places_.back();
+    free_places_.pop_back();
+  }
+  entries_[place] = take_stretch(static_cast<std::uint32_t>(entries.size()));
+  std::memcpy(&unpublished()[entries_[place].offset], entries.data(), entries.size());
+  changed_.note(entries_[place]);
+  live_ += entries_[place].size;
   return place;
 }
 
-void FrameSection::join_with_next(Place place) noexcept {
-  const Place next = std::next(place);
-  if (next == slots_.end() || !next->entries.empty()) return;
-  place->size += next->size;
-  slots_.erase(next);
-}
-
 void FrameSection::remove(Place place) noexcept {
-  place->entries = {};
-  join_with_next(place);
-  if (place != slots_.begin() && std::prev(place)->entries.empty()) join_with_next(std::prev(place));
+  catch_up();
+  const Stretch gone = std::exchange(entries_[place], {});
+  put_filler(&unpublished()[gone.offset], gone.size);
+  changed_.note({gone.offset, k_least_gap});
+  live_ -= gone.size;
+  // What there is no room to note is not used again before all gets a new place.
+  if (gaps_.size() < gaps_.capacity()) gaps_.push_back(gone);
+  if (free_places_.size() < free_places_.capacity()) free_places_.push_back(place);
 }
 
 /// The new one first, so that what stays is never unknown.
-void FrameSection::publish(SectionObjects& objects) {
+void FrameSection::publish(SectionMemory& memory) {
+  if (changed_.empty()) return;
   const std::byte* next = nullptr;
-  SectionObjects::Object* object = nullptr;
-  if (has_entries()) {
-    object = objects.take();
+  SectionMemory::Object* object = nullptr;
+  if (live_ != 0) {
+    object = memory.take();
     current_ = 1 - current_;
-    Bytes& copy = copies_.back()[current_];
-    for (const Slot& slot : slots_) {
-      if (slot.entries.empty())
-        put_filler(&copy[slot.offset], slot.size);
-      else
-        put(&copy[slot.offset], slot.entries);
-    }
-    next = copy.data();
+    next = copies_[current_].data();
     __register_frame_info(next, object->data());
+    std::swap(missing_, changed_);
+    changed_.clear();
   }
   const std::byte* const old = std::exchange(published_, next);
-  SectionObjects::Object* const old_object = std::exchange(object_, object);
-  if (old == nullptr) return;
-  (void)__deregister_frame_info(old);
-  objects.give_back(old_object);
+  SectionMemory::Object* const old_object = std::exchange(object_, object);
+  if (old != nullptr) {
+    (void)__deregister_frame_info(old);
+    memory.give_back(old_object);
+  }
+  for (Bytes& section : outgrown_) memory.give_back(std::move(section));
+  outgrown_.clear();
 }
 
 }  // namespace jitunwind

@@ -32,7 +32,7 @@ std::uint32_t length_at(const std::byte* entry) noexcept {
 constexpr std::ptrdiff_t k_end_size = 4;
 
 /// The FDE in a copy of what encode_fde() wrote: it is the second entry.
-const std::byte* fde_of(const std::vector<std::byte>& bytes) noexcept { return bytes.data() + length_at(bytes.data()); }
+const std::byte* fde_of(const std::byte* cie) noexcept { return cie + length_at(cie); }
 
 constexpr std::size_t k_probe_size = 16;
 constinit std::array<std::byte, 4 * k_probe_size> probe_code{};  // the first and the third quarter have an FDE
@@ -69,80 +69,108 @@ FrameContract find_frame_contract() noexcept {
                                                                                   : FrameContract::none;
 }
 
-/// One section a FDE: each behind its CIE, in front of an end mark.
+/// The FDEs of a procedure one behind the other; where the unwinder wants single ones, an end behind each.
 class FrameTables::Collector final : public FdeReceiver {
  public:
+  explicit Collector(FrameContract contract) noexcept : contract_(contract) {}
+
   void fde(AddrRange, std::span<const std::byte> bytes) override {
-    Bytes& section = fdes.emplace_back(bytes.begin(), bytes.end());
-    section.resize(section.size() + k_end_size);
+    fdes.insert(fdes.end(), bytes.begin(), bytes.end());
+    if (contract_ == FrameContract::fde) fdes.resize(fdes.size() + k_end_size);
   }
   void refused(const Error& error) noexcept override { note_refusal(error); }
 
-  std::vector<Bytes> fdes;
+  Bytes fdes;
+
+ private:
+  const FrameContract contract_;
 };
 
-std::vector<FrameTables::Bytes> FrameTables::encode(const unw_dyn_info_t& procedure) {
-  Collector collector;
-  encode_fdes({procedure.start_ip, procedure.end_ip}, collector);
-  return std::move(collector.fdes);
-}
+namespace {
 
-void FrameTables::tell(Piece& piece, Entry& entry, std::vector<Bytes> fdes) const {
-  if (contract_ == FrameContract::fde) {
-    entry.fdes = std::move(fdes);
-    for (const Bytes& fde : entry.fdes) __register_frame(fde_of(fde));
-    return;
+/// Of what a Collector for single ones has made.
+template <class Visit>
+void for_each_fde(std::span<const std::byte> fdes, Visit visit) noexcept {
+  for (const std::byte* cie = fdes.data(); cie != fdes.data() + fdes.size();) {
+    const std::byte* const fde = fde_of(cie);
+    visit(fde);
+    cie = fde + length_at(fde) + k_end_size;
   }
-  Bytes all;
-  for (const Bytes& fde : fdes) all.insert(all.end(), fde.begin(), fde.end() - k_end_size);
-  if (!all.empty()) entry.place = piece.section.add(std::move(all));
 }
 
-void FrameTables::take_back(Piece& piece, const Entry& entry) {
-  for (const Bytes& fde : entry.fdes) __deregister_frame(fde_of(fde));
-  if (entry.place) piece.section.remove(*entry.place);
+}  // namespace
+
+void FrameTables::tell(Piece& piece, Entry& entry, const Bytes& fdes) {
+  if (fdes.empty()) return;
+  if (contract_ == FrameContract::section) {
+    entry.place = piece.section.add(fdes);
+  } else {
+    entry.fdes = pool_.take(fdes.size());
+    std::memcpy(entry.fdes, fdes.data(), fdes.size());
+    for_each_fde({entry.fdes, fdes.size()}, [](const std::byte* fde) { __register_frame(fde); });
+  }
+  entry.size = static_cast<std::uint32_t>(fdes.size());
+}
+
+void FrameTables::take_back(Piece& piece, Entry& entry) noexcept {
+  if (entry.size == 0) return;
+  if (contract_ == FrameContract::section) {
+    piece.section.remove(entry.place);
+  } else {
+    for_each_fde({entry.fdes, entry.size}, [](const std::byte* fde) { __deregister_frame(fde); });
+    pool_.give_back(entry.fdes, entry.size);
+  }
+  entry.size = 0;
 }
 
 void FrameTables::add(std::span<unw_dyn_info_t* const> procedures) {
   std::set<Addr> changed;
   for (unw_dyn_info_t* procedure : procedures) {
-    std::vector<Bytes> fdes = encode(*procedure);
+    Collector collector(contract_);
+    encode_fdes({procedure->start_ip, procedure->end_ip}, collector);
     const Addr number = procedure->start_ip >> k_piece_bits;
     Piece& piece = pieces_[number];
     Entry& entry = piece.entries[procedure->start_ip];
     take_back(piece, entry);
-    entry = {registration_of(procedure), {}, {}};
-    tell(piece, entry, std::move(fdes));
+    entry.key = registration_of(procedure);
+    tell(piece, entry, collector.fdes);
     changed.insert(number);
   }
-  if (contract_ == FrameContract::section)
-    for (const Addr number : changed) pieces_[number].section.publish(objects_);
+  for (const Addr number : changed) publish(pieces_.find(number));
 }
 
-/// True: some were.
-bool FrameTables::remove_gone(Piece& piece) {
-  const std::size_t gone = std::erase_if(piece.entries, [&](const auto& entry) {
-    if (still_registered(entry.second.key)) return false;
-    take_back(piece, entry.second);
-    return true;
-  });
-  if (gone != 0 && contract_ == FrameContract::section) piece.section.publish(objects_);
-  return gone != 0;
+void FrameTables::publish(Pieces::iterator piece) {
+  if (contract_ == FrameContract::section) piece->second.section.publish(memory_);
+  if (piece->second.entries.empty()) pieces_.erase(piece);
+}
+
+/// One that was registered anew is there for good reason.
+bool FrameTables::remove_if_gone(Piece& piece, Entries::iterator entry) noexcept {
+  if (still_registered(entry->second.key)) return false;
+  take_back(piece, entry->second);
+  piece.entries.erase(entry);
+  return true;
 }
 
 void FrameTables::remove(std::span<unw_dyn_info_t* const> procedures) {
-  std::set<Addr> touched;
-  for (const unw_dyn_info_t* procedure : procedures) touched.insert(procedure->start_ip >> k_piece_bits);
-  for (const Addr number : touched) {
-    const auto piece = pieces_.find(number);
-    if (piece != pieces_.end() && remove_gone(piece->second) && piece->second.entries.empty()) pieces_.erase(piece);
+  std::set<Addr> changed;
+  for (const unw_dyn_info_t* procedure : procedures) {
+    const auto piece = pieces_.find(procedure->start_ip >> k_piece_bits);
+    if (piece == pieces_.end()) continue;
+    const auto entry = piece->second.entries.find(procedure->start_ip);
+    if (entry == piece->second.entries.end()) continue;
+    if (remove_if_gone(piece->second, entry)) changed.insert(piece->first);
   }
+  for (const Addr number : changed) publish(pieces_.find(number));
 }
 
 void FrameTables::remove_all_gone() {
   for (auto piece = pieces_.begin(); piece != pieces_.end();) {
-    remove_gone(piece->second);
-    piece = piece->second.entries.empty() ? pieces_.erase(piece) : std::next(piece);
+    const auto next = std::next(piece);
+    Entries& entries = piece->second.entries;
+    for (auto entry = entries.begin(); entry != entries.end();) remove_if_gone(piece->second, entry++);
+    publish(piece);
+    piece = next;
   }
 }
 

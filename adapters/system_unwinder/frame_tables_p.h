@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "adapters/system_unwinder/frame_pool_p.h"
 #include "adapters/system_unwinder/frame_section_p.h"
 #include "dyn_info/registry.h"
 #include "unwind_core/error.h"
@@ -35,29 +35,32 @@ class FrameTables {
  private:
   using Bytes = std::vector<std::byte>;
   class Collector;
-  /// One procedure, with as many FDEs as it has, each behind a CIE of its own; where the unwinder wants single ones, in
-  /// front of the end of a section.
+  /// One procedure, with as many FDEs as it has, each behind a CIE of its own.
   struct Entry {
     RegistrationKey key{};
-    std::vector<Bytes> fdes;                   // where the unwinder wants single ones
-    std::optional<FrameSection::Place> place;  // in a section of several
+    std::byte* fdes = nullptr;      // where the unwinder wants single ones: each in front of the end of a section
+    std::uint32_t size = 0;         // 0: it has none
+    FrameSection::Place place = 0;  // in a section of several
   };
   /// What begins in one aligned piece of the address space. libgcc 12 keeps tables by their lowest address and looks
   /// into one of them only, so tables must not interleave.
+  using Entries = std::map<Addr, Entry>;
   struct Piece {
-    std::map<Addr, Entry> entries;  // by start of the code
-    FrameSection section;           // of all of them, where the unwinder wants sections
+    Entries entries;       // by start of the code
+    FrameSection section;  // of all of them, where the unwinder wants sections
   };
+  using Pieces = std::map<Addr, Piece>;
   static constexpr unsigned k_piece_bits = 16;
 
-  static std::vector<Bytes> encode(const unw_dyn_info_t& procedure);
-  void tell(Piece& piece, Entry& entry, std::vector<Bytes> fdes) const;
-  bool remove_gone(Piece& piece);
-  static void take_back(Piece& piece, const Entry& entry);
+  void tell(Piece& piece, Entry& entry, const Bytes& fdes);
+  bool remove_if_gone(Piece& piece, Entries::iterator entry) noexcept;
+  void publish(Pieces::iterator piece);
+  void take_back(Piece& piece, Entry& entry) noexcept;
 
   const FrameContract contract_;
-  std::map<Addr, Piece> pieces_;
-  SectionObjects objects_;
+  Pieces pieces_;
+  SectionMemory memory_;
+  FramePool pool_;
 };
 
 }  // namespace jitunwind

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <list>
 #include <map>
+#include <random>
 #include <vector>
 
+#include "adapters/system_unwinder/frame_pool_p.h"
 #include "adapters/system_unwinder/frame_section_p.h"
 #include "adapters/system_unwinder/level_one_p.h"
 #include "unwind_core/arch/arch.h"
@@ -71,7 +73,7 @@ class Answers {
 
 TEST(FrameSections, KeepWhatStaysAsItWas) {
   FrameSection section;
-  SectionObjects objects;
+  SectionMemory memory;
   Answers answers;
   struct Told {
     FrameSection::Bytes entries;
@@ -85,34 +87,93 @@ TEST(FrameSections, KeepWhatStaysAsItWas) {
       answers.forget(gone->first);
       const unsigned number = gone->first;
       told.erase(gone);
-      section.publish(objects);
+      section.publish(memory);
       EXPECT_EQ(find(number), nullptr);
     } else {
       const unsigned number = step * 37 % 400;
       Told& added = told[number];
       added.entries = entries_of(number);
       added.place = section.add(added.entries);
-      section.publish(objects);
+      section.publish(memory);
     }
     for (const auto& [number, one] : told) answers.expect_kept(number, one.entries);
     if (HasFatalFailure()) return;
   }
   for (const auto& [number, one] : told) section.remove(one.place);
-  section.publish(objects);
+  section.publish(memory);
   EXPECT_EQ(find(0), nullptr);
 }
 
+/// Many go and come between two publications, of all sizes: more than there was room to note.
+TEST(FrameSections, KeepWhatStaysThroughManyChangesAtOnce) {
+  FrameSection section;
+  SectionMemory memory;
+  Answers answers;
+  std::map<unsigned, FrameSection::Place> told;
+  std::minstd_rand random(1);
+  for (unsigned round = 0; round < 150; ++round) {
+    const auto share = random() % 10;
+    for (auto one = told.begin(); one != told.end();) {
+      const bool goes = random() % 10 < share;
+      if (goes) section.remove(one->second), answers.forget(one->first);
+      one = goes ? told.erase(one) : std::next(one);
+    }
+    for (unsigned i = 0; i < random() % 60; ++i) {
+      const auto number = static_cast<unsigned>(random() % 400);
+      if (told.count(number) == 0) told[number] = section.add(entries_of(number));
+    }
+    section.publish(memory);
+    for (unsigned number = 0; number < 400; ++number) {
+      if (told.count(number) != 0)
+        answers.expect_kept(number, entries_of(number));
+      else
+        EXPECT_EQ(find(number), nullptr) << number;
+    }
+    if (HasFatalFailure()) return;
+  }
+  for (const auto& [number, place] : told) section.remove(place);
+  section.publish(memory);
+}
+
+TEST(FramePools, GiveBlocksThatStayAndUseThemAgain) {
+  FramePool pool;
+  std::map<std::byte*, std::pair<std::size_t, int>> blocks;  // size, contents
+  std::minstd_rand random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const std::size_t size = 1 + random() % (i % 50 == 0 ? 4000 : 200);
+    std::byte* const block = pool.take(size);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 16, 0u);
+    const auto behind = blocks.lower_bound(block);
+    EXPECT_TRUE(behind == blocks.end() || block + size <= behind->first);
+    EXPECT_TRUE(behind == blocks.begin() || std::prev(behind)->first + std::prev(behind)->second.first <= block);
+    std::memset(block, i % 256, size);
+    blocks[block] = {size, i % 256};
+    if (i % 3 != 2) continue;
+    const auto gone = std::next(blocks.begin(), static_cast<std::ptrdiff_t>(random() % blocks.size()));
+    const auto [size_of_gone, contents] = gone->second;
+    for (std::size_t k = 0; k < size_of_gone; ++k)
+      ASSERT_EQ(std::to_integer<int>(gone->first[k]), contents) << "somebody has written to it";
+    pool.give_back(gone->first, size_of_gone);
+    if (size_of_gone <= 1024) {
+      EXPECT_EQ(pool.take(size_of_gone), gone->first);
+      pool.give_back(gone->first, size_of_gone);
+    }
+    blocks.erase(gone);
+  }
+  for (const auto& [block, what] : blocks) pool.give_back(block, what.first);
+}
+
 TEST(FrameSections, UseMemoryOfLibgccsAgainAfterARest) {
-  SectionObjects objects;
-  const SectionObjects::Clock::time_point now{std::chrono::hours(1)};
-  const std::chrono::seconds rest = SectionObjects::k_rest;
-  auto* const first = objects.take(now);
-  objects.give_back(first, now);
-  auto* const second = objects.take(now + rest - std::chrono::seconds(1));
+  SectionMemory memory;
+  const SectionMemory::Clock::time_point now{std::chrono::hours(1)};
+  const std::chrono::seconds rest = SectionMemory::k_rest;
+  auto* const first = memory.take(now);
+  memory.give_back(first, now);
+  auto* const second = memory.take(now + rest - std::chrono::seconds(1));
   EXPECT_NE(second, first);
-  EXPECT_EQ(objects.take(now + rest), first);
-  objects.give_back(first, now + rest);
-  objects.give_back(second, now + rest);
+  EXPECT_EQ(memory.take(now + rest), first);
+  memory.give_back(first, now + rest);
+  memory.give_back(second, now + rest);
 }
 
 }  // namespace
