@@ -3,6 +3,7 @@
 //   open=FILE           dlopen, RTLD_LOCAL
 //   run=FILE,WORD...    run_through() of it, with these words
 //   close=FILE          dlclose; it must be gone
+//   leave=FILE          dlclose
 //   stress=FILE,N       opens it, throws once through its code, closes it, N times
 //   busy=N              N threads throw and trace without pause, from now on
 //   patch, deaf         somebody else takes the slot: and asks what stood there, or libgcc_s's own function
@@ -180,6 +181,7 @@ int main(int argc, char** argv) {
       {"open", [](const auto& a) { return open_plugin(a[0]); }},
       {"run", [](const auto& a) { return run_plugin(a); }},
       {"close", [](const auto& a) { return close_plugin(a[0]); }},
+      {"leave", [](const auto& a) { return dlclose(g_open[a[0]]) == 0; }},
       {"stress", [](const auto& a) { return stress(a[0], std::stoi(a[1])); }},
       {"busy", [&](const auto& a) { return busy.start(std::stoi(a[0])), true; }},
       {"patch", [](const auto&) { return patch(false); }},
