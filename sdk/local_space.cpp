@@ -27,14 +27,15 @@ constinit const LocalModuleVersions k_versions;
 constinit KeptRows row_table;
 
 struct LocalSpace {
-  std::array<const RowSource*, 8> rows{&dyn_row_source(),      &eh_frame_source(),     &debug_frame_source(),
-                                       &signal_frame_source(), &plt_stub_source(),     &bad_call_source(),
-                                       &leaf_source(),         &frame_pointer_source()};
+  std::array<const RowSource*, 5> rows{&dyn_row_source(), &eh_frame_source(), &debug_frame_source(),
+                                       &signal_frame_source(), &plt_stub_source()};
+  std::array<const RowSource*, 4> guesses{&followed_code_source(), &bad_call_source(), &leaf_source(),
+                                          &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, row_table};
-  AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache};
-  AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names};
-  AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(), rows, names};
+  AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache, guesses};
+  AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names, nullptr, guesses};
+  AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(), rows, names, nullptr, guesses};
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "unwind_core/page_p.h"
+
 namespace jitunwind {
 namespace {
 
@@ -43,8 +45,33 @@ const Module* Lookup::module_with_file_sections() noexcept {
   return found_;
 }
 
+Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrRange& known) const noexcept {
+  if (!memory.tells_executable()) {
+    known = {0, ~Addr{0}};
+    return Done{};
+  }
+  Lookup lookup(*this, caller, window);
+  if (const Module* const module = lookup.module(); module && module->text.contains(caller.lookup())) {
+    known = module->text;
+    return Done{};
+  }
+  ProcedureInfo info;
+  if (const Found procedure = find_procedure(lookup, info); !procedure || *procedure) return Done{};
+  // The pc itself may be the first byte of a mapping: a trampoline, which no call precedes.
+  std::optional<bool> executable = memory.is_executable(caller.lookup(), window);
+  if (executable != true && page_of(caller.lookup()) != page_of(caller.value()))
+    executable = memory.is_executable(caller.value(), window);
+  if (!executable) return Error{ErrorCode::no_info, caller.value(), "whether the caller is executable memory"};
+  if (!*executable) return Error{ErrorCode::invalid_ip, caller.value(), "caller is not executable memory"};
+  return Done{};
+}
+
 Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   return first_answer(row_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
+}
+
+Found AddressSpace::find_guess(Lookup& lookup, FrameRow& out) const noexcept {
+  return first_answer(guess_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
 }
 
 Found AddressSpace::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
