@@ -10,6 +10,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+class UnknownCode;
+
 /// Everything is referred to, nothing owned. Immutable while a cursor uses it.
 struct AddressSpace {
   const Arch& arch;
@@ -19,6 +21,7 @@ struct AddressSpace {
   std::span<const NameSource* const> name_sources;
   const RowCache* row_cache = nullptr;                   ///< null: every step makes its row
   std::span<const RowSource* const> guess_sources = {};  ///< for code that no row source covers
+  UnknownCode* unknown_code = nullptr;  ///< null: which code that is, is not remembered. Needs row_cache
 
   /// Whether a caller can be at `caller`, which some row has made of a word of the stack: in a module's text, in code
   /// that a source knows, or in memory that may be executed. `known` becomes the code around it, where that is known.

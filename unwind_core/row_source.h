@@ -39,6 +39,8 @@ class Lookup {
   const RegisterFile* registers;  ///< of the frame in question; null when asked about code that is not on a stack
   unsigned alias_depth = 0;       ///< ALIAS directives followed so far
   Guesses guesses;                ///< which are wanted, where nothing is known
+  std::uint64_t unknown_version =
+      0;                          ///< not 0: nothing knows the code, and what else is remembered of it is under this
   bool about_other_code = false;  ///< set by the source: the answer depends on code elsewhere, which may change alone
 
   /// The module that covers `at`; null when there is none.
@@ -90,6 +92,13 @@ class RowSource {
 
   virtual Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
     (void)lookup, (void)out;
+    return false;
+  }
+
+  /// Whether this source was told of code there that is in no module: it is code then, whatever its memory may be used
+  /// for at the moment.
+  virtual bool was_told_of(Addr at) const noexcept {
+    (void)at;
     return false;
   }
 };

@@ -4,10 +4,10 @@
 //   from that procedure's entry to the pc: where on the stack the return address is, and where registers are saved
 // Made only where both say the same: a frame that is left out, an old return address or a register that holds anything
 // would have to be the same mistake twice.
-#include "unwind_core/code_flow_p.h"
 #include "unwind_core/sources/call_target_p.h"
 #include "unwind_core/sources/code_pattern_p.h"
 #include "unwind_core/sources/sources.h"
+#include "unwind_core/unknown_code_p.h"
 
 namespace jitunwind {
 namespace {
@@ -36,15 +36,34 @@ class FollowedCode {
   FollowedCode(Lookup& lookup, Frame frame) noexcept : lookup_(lookup), arch_(lookup.space.arch), frame_(frame) {}
 
   Found find_row(FrameRow& out) noexcept {
-    CodeState state;
-    CodeFlow out_of_here(lookup_.space, lookup_.window, lookup_.at.value());
-    if (out_of_here.reach_return([this](StackPlace place) { return is_behind_call(place); }, state))
-      if (const Found found = find_entry(*frame_.at(state.sp), nullptr, out); !found || *found) return found;
+    if (const auto slot = find_way_out())
+      if (const Found found = find_entry(*slot, nullptr, out); !found || *found) return found;
     if (lookup_.at.is_return_address()) return false;
     return find_new_frame(out);
   }
 
  private:
+  /// Where the return address is. Remembered is only where to look; what is there is looked at in any case.
+  std::optional<Addr> find_way_out() noexcept {
+    UnknownCode* const memory = lookup_.space.unknown_code;
+    WayOut way;
+    if (memory && memory->find(lookup_.at, lookup_.unknown_version, way)) {
+      if (way.known == WayOut::Known::nowhere) return std::nullopt;
+      if (is_behind_call({way.base, way.offset})) return frame_.at({way.base, way.offset});
+    }
+    way = follow_out();
+    if (memory) memory->keep(lookup_.at, lookup_.unknown_version, way);
+    return frame_.at({way.base, way.offset});
+  }
+  WayOut follow_out() noexcept {
+    CodeState state;
+    CodeFlow flow(lookup_.space, lookup_.window, lookup_.at.value());
+    WayOut way;
+    const bool found = flow.reach_return([this](StackPlace place) { return is_behind_call(place); }, state);
+    way.known = found ? WayOut::Known::slot : WayOut::Known::nowhere;
+    if (found) way.base = state.sp.base, way.offset = state.sp.offset;
+    return way;
+  }
   /// From the procedure that was called by what returns to the word at `slot`. `live`: the pc may be new.
   Found find_entry(Addr slot, const RegisterFile* live, FrameRow& out) noexcept {
     const auto ra = word_at(slot);
@@ -73,7 +92,7 @@ class FollowedCode {
     const auto slot = frame_.at(place);
     if (!slot || *slot < frame_.sp || *slot % arch_.word_size != 0) return false;
     const auto ra = word_at(*slot);
-    return ra && find_pattern(arch_.calls, *ra, lookup_.space.memory, lookup_.window);
+    return ra && *ra != 0 && CodeBefore(*ra, lookup_.space.memory, lookup_.window).is_call(arch_);
   }
   /// Whether the return address is at `slot`, by all that is known.
   bool says(const CodeState& state, Addr slot) const noexcept {
