@@ -95,8 +95,11 @@ class AddressWalk {
     AddrRange known;
     return depth() == 0 || local_space().expect_code(CodeAddress::returned_to(at_ + 1), window, known);
   }
+  /// No stack is where addresses are so small that what a rule reads could be below 0.
+  bool is_on_stack() const noexcept { return stack_.end() >= CallerRule::k_most_below_cfa; }
   /// Where the lowest word that a rule reads is not above this, all of them are on the stack, as far as it is known.
-  Addr highest_lowest() const noexcept { return stack_.end() - std::min(stack_.end(), CallerRule::k_most_below_cfa); }
+  /// Precondition: is_on_stack().
+  Addr highest_lowest() const noexcept { return stack_.end() - CallerRule::k_most_below_cfa; }
   [[gnu::noinline]] bool run_by_rows() noexcept;
   bool step_by_row() noexcept;
   /// What changes is asked for before the row is, lest an old row is kept as a new one.
@@ -174,6 +177,7 @@ AddressWalk::Found AddressWalk::find(Addr at) noexcept {
 /// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
 template <bool k_calls_push, AddressWalk::Until k_until>
 AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
+  if (!is_on_stack()) return Stop::unknown;
   Addr at = at_;
   Addr sp = sp_;
   Addr fp = fp_;

@@ -190,7 +190,8 @@ class RandomStack {
     RegisterFile all;
     for (const RegisterInfo& reg : arch.registers)
       if (reg.column >= 0) all.set(reg.column, word(random));
-    all.set(arch.column(arch.sp), at(random));
+    // Contexts of broken stacks have any SP.
+    all.set(arch.column(arch.sp), random() % 8 == 0 ? word(random) : at(random));
     all.set(arch.column(arch.pc), code(random));
     return all;
   }
