@@ -68,7 +68,8 @@ class FollowedCode {
   Found find_entry(Addr slot, const RegisterFile* live, FrameRow& out) noexcept {
     const auto ra = word_at(slot);
     if (!ra || !is_code(lookup_.space, lookup_.window, CodeAddress::returned_to(*ra).lookup())) return false;
-    for (const Addr entry : CallTargets(lookup_, *ra, slot + static_cast<Addr>(arch_.entry_cfa)).all()) {
+    const CallTargets called(lookup_, *ra, slot + static_cast<Addr>(arch_.entry_cfa));
+    for (const Addr entry : called.all()) {
       CodeState state;
       CodeFlow from_entry(lookup_.space, lookup_.window, entry, live);
       if (from_entry.reach(lookup_.at.value(), state) && says(state, slot)) return put_row(state, out);
