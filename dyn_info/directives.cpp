@@ -52,12 +52,12 @@ Status take_over(const FrameState& alias, FrameRow& row) noexcept {
 Status follow_alias(const FrameState& alias, const Lookup& lookup, unsigned depth, FrameRow& out) noexcept {
   const Addr at = *alias.alias();
   if (depth > k_max_alias_depth) return Error{ErrorCode::e_alias_depth, at, "ALIAS nested too deeply"};
-  // The after-call rule was applied by whoever asked; no registers: a guess about some stack says nothing here.
+  // The after-call rule was applied by whoever asked.
   Lookup aliased(lookup.space, CodeAddress::interrupted(at), lookup.window);
   aliased.alias_depth = depth;
   const Found found = lookup.space.find_row(aliased, out);
   if (!found) return found.error();
-  if (!*found || is_guess(out.origin)) return Error{ErrorCode::no_info, at, "no unwind information at ALIAS's address"};
+  if (!*found) return Error{ErrorCode::no_info, at, "no unwind information at ALIAS's address"};
   return take_over(alias, out);
 }
 

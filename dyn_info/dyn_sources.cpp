@@ -43,6 +43,9 @@ class DynRowSource final : public RowSource {
     if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return false;
     return describe_procedure(*hold.info(), k_parts, at, lookup, out);
   }
+  bool was_told_of(Addr at) const noexcept override {
+    return may_be_registered(at) && ProcedureHold(at).info() != nullptr;
+  }
 };
 
 class DynNameSource final : public NameSource {

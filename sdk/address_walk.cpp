@@ -39,12 +39,15 @@ class AddressWalk {
   bool calls_push() const noexcept {
     return arch_.ra_in_memory && arch_.caller_sp_bias == 0 && arch_.address_mask == ~Addr{0};
   }
-  /// From frame to frame until there is no more room or no caller. Unknown: all registers are needed to go on.
+  /// From frame to frame until there is no more room or no caller. Unknown: all registers are needed to go on, or to
+  /// tell whether the last address is one of code.
   Stop run() noexcept {
     Stop stop = run_by_table();
     while (stop == Stop::unknown && run_by_rows()) stop = is_full() ? Stop::full : run_by_table();
-    return stop;
+    return stop != Stop::full || ends_in_code() ? stop : Stop::unknown;
   }
+  /// To as many steps as the cursor has made.
+  void cut_to(std::size_t depth) noexcept { next_ = into_.data() + start_found_ + depth; }
   /// Unknown: no entry, or one that does not help.
   Stop run_by_table() noexcept;
   /// The same without looking at what is remembered, as far as `end`; or as far as a frame whose SP is remembered.
@@ -86,8 +89,17 @@ class AddressWalk {
     CallerRule rule;
   };
   [[gnu::noinline]] Found find(Addr at) noexcept;
+  /// The last address was never looked up, as those before it were.
+  bool ends_in_code() const noexcept {
+    MemoryWindow window;
+    AddrRange known;
+    return depth() == 0 || local_space().expect_code(CodeAddress::returned_to(at_ + 1), window, known);
+  }
+  /// No stack is where addresses are so small that what a rule reads could be below 0.
+  bool is_on_stack() const noexcept { return stack_.end() >= CallerRule::k_most_below_cfa; }
   /// Where the lowest word that a rule reads is not above this, all of them are on the stack, as far as it is known.
-  Addr highest_lowest() const noexcept { return stack_.end() - std::min(stack_.end(), CallerRule::k_most_below_cfa); }
+  /// Precondition: is_on_stack().
+  Addr highest_lowest() const noexcept { return stack_.end() - CallerRule::k_most_below_cfa; }
   [[gnu::noinline]] bool run_by_rows() noexcept;
   bool step_by_row() noexcept;
   /// What changes is asked for before the row is, lest an old row is kept as a new one.
@@ -165,6 +177,7 @@ AddressWalk::Found AddressWalk::find(Addr at) noexcept {
 /// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
 template <bool k_calls_push, AddressWalk::Until k_until>
 AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
+  if (!is_on_stack()) return Stop::unknown;
   Addr at = at_;
   Addr sp = sp_;
   Addr fp = fp_;
@@ -511,7 +524,8 @@ Cursor::Top top_of(const WalkStart& start) noexcept {
   for (;;) {
     walk.share_readable_with(cursor);
     while (cursor.depth() - first < walk.depth())
-      if (const auto moved = cursor.step(); !moved || !*moved) return;
+      if (const auto moved = cursor.step(); !moved || !*moved) return walk.cut_to(cursor.depth() - first);
+    if (walk.is_full()) return;
     const Addr sp_before = cursor.sp();
     if (!walk.step(cursor)) return;
     if (cursor.sp() <= sp_before) break;

@@ -11,6 +11,7 @@
 #include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/sources.h"
+#include "unwind_core/unknown_code_p.h"
 
 namespace jitunwind {
 namespace {
@@ -25,16 +26,18 @@ class LocalModuleVersions final : public ModuleVersions {
 
 constinit const LocalModuleVersions k_versions;
 constinit KeptRows row_table;
+constinit UnknownCode unknown_code;
 
 struct LocalSpace {
-  std::array<const RowSource*, 8> rows{&dyn_row_source(),      &eh_frame_source(),     &debug_frame_source(),
-                                       &signal_frame_source(), &plt_stub_source(),     &bad_call_source(),
-                                       &leaf_source(),         &frame_pointer_source()};
+  std::array<const RowSource*, 5> rows{&dyn_row_source(), &eh_frame_source(), &debug_frame_source(),
+                                       &signal_frame_source(), &plt_stub_source()};
+  std::array<const RowSource*, 4> guesses{&followed_code_source(), &bad_call_source(), &leaf_source(),
+                                          &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, row_table};
-  AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache};
-  AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names};
-  AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(), rows, names};
+  AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache, guesses, &unknown_code};
+  AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names, nullptr, guesses};
+  AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(), rows, names, nullptr, guesses};
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads

@@ -68,10 +68,11 @@ std::string Walk::why() const {
   return text.data();
 }
 
-Cursor cursor_at(const void* ucontext, Cursor::Top top) noexcept {
+Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept {
   const AddressSpace& space = local_space();
   const auto from = top == Cursor::Top::interrupted ? reinterpret_cast<std::uintptr_t>(ucontext) : 0;
   Cursor cursor(space, ucontext, top, nullptr, from);
+  cursor.set_guesses(guesses);
   expect_walk_from(cursor.sp());
   return cursor;
 }

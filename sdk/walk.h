@@ -109,20 +109,20 @@ class Walk {
 
 /// A cursor at the frame a ucontext_t was captured in: of the signal handler's third argument with `interrupted`, of
 /// jitunwind_capture_context with `returned_to`. Copies the registers; the handler's context is also written to by
-/// Cursor::set(), so that the cursor must not outlive the handler. Signal-safe.
-Cursor cursor_at(const void* ucontext, Cursor::Top top) noexcept;
+/// Cursor::set(), so that the cursor must not outlive the handler. `guesses`: Cursor::set_guesses(). Signal-safe.
+Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses = Guesses::confirmed) noexcept;
 
 /// The calling function's frame and its callers. Signal-safe.
-[[gnu::always_inline]] inline Walk walk_here() noexcept {
+[[gnu::always_inline]] inline Walk walk_here(Guesses guesses = Guesses::confirmed) noexcept {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
-  return Walk(cursor_at(context, Cursor::Top::returned_to));
+  return Walk(cursor_at(context, Cursor::Top::returned_to, guesses));
 }
 
 /// From a signal handler: the code that the signal interrupted, and its callers. `ucontext` is the handler's third
 /// argument. Signal-safe.
-inline Walk walk_interrupted(const void* ucontext) noexcept {
-  return Walk(cursor_at(ucontext, Cursor::Top::interrupted));
+inline Walk walk_interrupted(const void* ucontext, Guesses guesses = Guesses::confirmed) noexcept {
+  return Walk(cursor_at(ucontext, Cursor::Top::interrupted, guesses));
 }
 
 /// The pc of the frame a ucontext_t was captured in, as for cursor_at(), and the return addresses of its callers, as

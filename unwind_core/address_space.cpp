@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "unwind_core/page_p.h"
+#include "unwind_core/unknown_code_p.h"
+
 namespace jitunwind {
 namespace {
 
@@ -43,8 +46,48 @@ const Module* Lookup::module_with_file_sections() noexcept {
   return found_;
 }
 
+Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrRange& known) const noexcept {
+  if (!memory.tells_executable()) {
+    known = {0, ~Addr{0}};
+    return Done{};
+  }
+  Lookup lookup(*this, caller, window);
+  if (const Module* const module = lookup.module(); module && module->text.contains(caller.lookup())) {
+    known = module->text;
+    return Done{};
+  }
+  const auto was_told = [&](const RowSource* source) { return source->was_told_of(caller.lookup()); };
+  if (std::ranges::any_of(row_sources, was_told)) return Done{};
+  // The pc itself may be the first byte of a mapping: a trampoline, which no call precedes.
+  std::optional<bool> executable = memory.is_executable(caller.lookup(), window);
+  if (executable != true && page_of(caller.lookup()) != page_of(caller.value()))
+    executable = memory.is_executable(caller.value(), window);
+  if (!executable) return Error{ErrorCode::no_info, caller.value(), "whether the caller is executable memory"};
+  if (!*executable) return Error{ErrorCode::invalid_ip, caller.value(), "caller is not executable memory"};
+  return Done{};
+}
+
 Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
-  return first_answer(row_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
+  const auto ask = [&] {
+    return first_answer(row_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
+  };
+  if (!unknown_code) return ask();
+  lookup.unknown_version = unknown_code->find(lookup.at, *row_cache);
+  if (lookup.unknown_version != 0) return false;
+  Found found = ask();
+  if (!found || *found) return found;
+  // Of most code somebody knows: only now it matters under which version, and that must be older than what is kept.
+  const std::uint64_t version = UnknownCode::version(lookup.at.lookup(), *row_cache);
+  Lookup again(*this, lookup.at, lookup.window, lookup.registers, lookup.guesses);
+  found = first_answer(row_sources, [&](const RowSource& s) { return s.find_row(again, out); });
+  if (!found || *found) return found;
+  unknown_code->keep(lookup.at, version, {});
+  lookup.unknown_version = version;
+  return false;
+}
+
+Found AddressSpace::find_guess(Lookup& lookup, FrameRow& out) const noexcept {
+  return first_answer(guess_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
 }
 
 Found AddressSpace::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {

@@ -10,6 +10,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+class UnknownCode;
+
 /// Everything is referred to, nothing owned. Immutable while a cursor uses it.
 struct AddressSpace {
   const Arch& arch;
@@ -17,10 +19,20 @@ struct AddressSpace {
   const ModuleFinder& modules;
   std::span<const RowSource* const> row_sources;
   std::span<const NameSource* const> name_sources;
-  const RowCache* row_cache = nullptr;  ///< null: every step makes its row
+  const RowCache* row_cache = nullptr;                   ///< null: every step makes its row
+  std::span<const RowSource* const> guess_sources = {};  ///< for code that no row source covers
+  UnknownCode* unknown_code = nullptr;  ///< null: which code that is, is not remembered. Needs row_cache
+
+  /// Whether a caller can be at `caller`, which some row has made of a word of the stack: in a module's text, in code
+  /// that a source knows, or in memory that may be executed. `known` becomes the code around it, where that is known.
+  /// Error invalid_ip: it is no code. no_info: that cannot be told. A memory that does not tell takes any address.
+  Status expect_code(CodeAddress caller, MemoryWindow& window, AddrRange& known) const noexcept;
 
   /// The first source that has a row, or the first error; false when no source covers the address.
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept;
+  /// The same of the sources of guesses, which need the registers of a frame on a stack. Precondition: no source covers
+  /// the address.
+  Found find_guess(Lookup& lookup, FrameRow& out) const noexcept;
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept;
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept;
 };

@@ -7,6 +7,12 @@
 
 namespace jitunwind {
 
+namespace {
+
+constexpr const char* k_unknown_code = "code without unwind information, and its caller cannot be confirmed";
+
+}  // namespace
+
 const char* stop_reason_name(StopReason reason) noexcept {
   switch (reason) {
     case StopReason::none:
@@ -87,17 +93,18 @@ Result<bool> Cursor::stop(StopReason reason, const Error& error) noexcept {
 }
 
 Status Cursor::find_row(FrameRow& out) noexcept {
-  Lookup asked = lookup();
+  Lookup asked = lookup(guesses_);
   return find_row(asked, out);
 }
 
 Status Cursor::find_row(Lookup& asked, FrameRow& out) noexcept {
-  const Found found = space_->find_row(asked, out);
+  Found found = space_->find_row(asked, out);
+  if (found && !*found) found = space_->find_guess(asked, out);
   if (!found) return found.error();
   row_known_ = true;
   origin_ = *found ? out.origin : RowOrigin::none;
   signal_frame_ = *found && out.signal_frame;
-  if (!*found) return Error{ErrorCode::no_info, pc(), "no unwind information for this pc"};
+  if (!*found) return Error{ErrorCode::no_info, pc(), k_unknown_code};
   return Done{};
 }
 
@@ -111,6 +118,26 @@ Status Cursor::find_row(Lookup& asked, FrameRow& out) noexcept {
     next_mark_ *= 2;
   }
   return false;
+}
+
+[[gnu::always_inline]] inline bool Cursor::leads_to_code(Addr pc) noexcept {
+  return code_.contains(CodeAddress::returned_to(pc).lookup()) || leads_to_other_code(pc);
+}
+
+/// What has a row is code. To look for a module comes first: there are more frames in it.
+bool Cursor::leads_to_other_code(Addr pc) noexcept {
+  const Addr at = CodeAddress::returned_to(pc).lookup();
+  if (const Module* const module = space_->modules.find_lasting(at); module && module->text.contains(at)) {
+    code_ = module->text;
+    return true;
+  }
+  const RowCache* const rows = space_->row_cache;
+  CodeQuestion question;
+  KeptRows::Answer known;
+  if (rows && rows->find(rows->table, at, module_, question, known)) return true;
+  const Status code = space_->expect_code(CodeAddress::returned_to(pc), window_, code_);
+  if (!code) error_ = code.error();
+  return bool(code);
 }
 
 template <class C, class Row>
@@ -129,7 +156,7 @@ template <class C, class Row>
   KeptRows::Answer known;
   CompactCaller caller;
   return rows && rows->find(rows->table, address_.lookup(), module_, question, known) &&
-         find_caller(known.row, caller) && go_on_to(caller, known.row);
+         find_caller(known.row, caller) && leads_to_code(caller.pc) && go_on_to(caller, known.row);
 }
 
 std::optional<Result<bool>> Cursor::at_end() noexcept {
@@ -148,14 +175,14 @@ Result<bool> Cursor::step() noexcept {
 
 Result<bool> Cursor::step_by_row(const CodeQuestion& question) noexcept {
   FrameRow row;
-  Lookup asked = lookup();
+  Lookup asked = lookup(guesses_);
   if (const Status found = find_row(asked, row); !found)
     return stop(found.error().code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, found.error());
   if (question.version == 0 || asked.about_other_code) return apply(row);
   KeptRow kept;
   CompactCaller caller;
-  const bool moved =
-      space_->row_cache->keep(question, row, kept) && find_caller(kept.row, caller) && go_on_to(caller, kept.row);
+  const bool moved = space_->row_cache->keep(question, row, kept) && find_caller(kept.row, caller) &&
+                     leads_to_code(caller.pc) && go_on_to(caller, kept.row);
   if (moved) return true;
   return apply(row);
 }
@@ -168,7 +195,13 @@ Result<bool> Cursor::step_by(const FrameRow& row) noexcept {
 Result<bool> Cursor::apply(const FrameRow& row) noexcept {
   Caller caller;
   if (const Status applied = find_caller(row, caller); !applied) return stop(StopReason::broken, applied.error());
-  if (caller.outermost || caller.pc == 0) return stop(StopReason::outermost, {});
+  if (caller.outermost) return stop(StopReason::outermost, {});
+  // A signal may have interrupted what is no code: a call through a bad pointer.
+  if (!row.signal_frame) {
+    if (caller.pc == 0) return stop(StopReason::outermost, {});
+    if (!leads_to_code(caller.pc))
+      return stop(error_.code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, error_);
+  }
 
   SignalContext signal = signal_;
   if (row.signal_frame && space_->arch.sigframe_ucontext >= 0)
@@ -219,7 +252,7 @@ RowOrigin Cursor::origin() noexcept {
 
 Result<bool> Cursor::is_signal_frame() noexcept {
   if (const Status known = know_row(); !known) return known.error();
-  if (origin_ == RowOrigin::none) return Error{ErrorCode::no_info, pc(), "no unwind information for this pc"};
+  if (origin_ == RowOrigin::none) return Error{ErrorCode::no_info, pc(), k_unknown_code};
   return signal_frame_;
 }
 

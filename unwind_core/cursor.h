@@ -14,9 +14,9 @@ namespace jitunwind {
 /// Why a walk cannot go on. Frames already found stay valid whatever the reason.
 enum class StopReason : std::uint8_t {
   none,       ///< it can
-  outermost,  ///< the code says that it has no caller, or its return address is 0: a complete stack
-  no_info,    ///< nothing knows the code at this pc, and no frame record was found either
-  broken,     ///< a source covers this pc, but what it has is broken, or the row could not be applied
+  outermost,  ///< unwind information says that there is no caller, or that its address is 0: a complete stack
+  no_info,    ///< nothing knows the code at this pc, and no guess at its caller can be confirmed
+  broken,     ///< a source covers this pc, but what it has is broken, could not be applied, or leads to what is no code
   cyclic,     ///< the same frames again
   limit,      ///< more frames than Cursor::k_max_frames
 };
@@ -39,6 +39,10 @@ class Cursor : public StackPosition {
          Addr context = 0) noexcept;
   /// With the registers of a ucontext_t of this machine, which are copied.
   Cursor(const AddressSpace& space, const void* ucontext, Top top, void* argument = nullptr, Addr context = 0) noexcept;
+
+  /// Which guesses the walk goes on by from here, where nothing else tells a frame's caller. Confirmed ones, unless
+  /// bold ones are asked for; origin() says of each frame which it was left by.
+  void set_guesses(Guesses guesses) noexcept { guesses_ = guesses; }
 
   /// To the caller. True: moved. False: this is the outermost frame, now and at every further call. Error: cannot tell
   /// the caller; the cursor stays where it is, stop_reason() says why, and every further call gives the same error.
@@ -97,6 +101,9 @@ class Cursor : public StackPosition {
   void go_on_at(Addr pc) noexcept;
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;
+  /// Whether the caller that a row leads to is code. Precondition: no signal interrupted it; that may happen anywhere.
+  bool leads_to_code(Addr pc) noexcept;
+  bool leads_to_other_code(Addr pc) noexcept;
   /// For either kind of caller. False, and nothing has changed: it was seen before.
   template <class C, class Row>
   bool go_on_to(const C& caller, const Row& row) noexcept;
@@ -110,6 +117,7 @@ class Cursor : public StackPosition {
   /// Sets origin_ and signal_frame_.
   Status know_row() noexcept;
 
+  Guesses guesses_ = Guesses::confirmed;
   StopReason stop_ = StopReason::none;
   bool row_known_ = false;  // origin_ and signal_frame_ belong to this frame
   RowOrigin origin_ = RowOrigin::none;
@@ -123,6 +131,7 @@ class Cursor : public StackPosition {
   std::uint32_t next_mark_ = 1;  // Brent's cycle detection: compare with a (pc, CFA) marked at powers of two
   Addr mark_pc_ = 0;
   Addr mark_cfa_ = 0;
+  AddrRange code_{};  // some that callers were in
   Error error_{};
 };
 static_assert(std::is_trivially_copyable_v<Cursor>);

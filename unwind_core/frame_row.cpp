@@ -42,6 +42,8 @@ const char* origin_name(RowOrigin origin) noexcept {
       return "plt_stub";
     case RowOrigin::callback:
       return "callback";
+    case RowOrigin::followed_code:
+      return "followed_code";
     case RowOrigin::frame_pointer:
       return "frame_pointer";
     case RowOrigin::bad_call:

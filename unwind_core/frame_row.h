@@ -106,7 +106,7 @@ static_assert(sizeof(RegRule) == 16);
 bool operator==(const CfaRule& a, const CfaRule& b) noexcept;
 bool operator==(const RegRule& a, const RegRule& b) noexcept;
 
-/// Where a row came from. The last three are guesses: they may be wrong, and the frame says so.
+/// Where a row came from. The last four are guesses: they may be wrong, and the frame says so.
 enum class RowOrigin : std::uint8_t {
   none,
   dyn_directives,  ///< registered procedure, format DYNAMIC
@@ -116,14 +116,15 @@ enum class RowOrigin : std::uint8_t {
   signal_frame,   ///< recognised signal trampoline
   plt_stub,       ///< recognised procedure linkage stub
   callback,       ///< what a callback of the address space's owner found
-  frame_pointer,  ///< guess: a frame record was found where the frame pointer points
+  followed_code,  ///< guess: what the code does from the procedure's entry to here, and from here to its return
   bad_call,       ///< guess: pc is not code; the return address is taken to be where the call left it
-  leaf,           ///< guess: code that nothing knows, taken for a procedure that touches no stack
+  frame_pointer,  ///< bold guess: a frame record was found where the frame pointer points
+  leaf,           ///< bold guess: code that nothing knows, taken for a procedure that touches no stack
 };
 
 /// "eh_frame". Never null. Signal-safe.
 const char* origin_name(RowOrigin origin) noexcept;
-constexpr bool is_guess(RowOrigin origin) noexcept { return origin >= RowOrigin::frame_pointer; }
+constexpr bool is_guess(RowOrigin origin) noexcept { return origin >= RowOrigin::followed_code; }
 constexpr bool is_registered(RowOrigin origin) noexcept {
   return origin == RowOrigin::dyn_directives || origin == RowOrigin::dyn_table;
 }

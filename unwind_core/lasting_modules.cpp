@@ -27,6 +27,7 @@ struct Object {
   const ElfW(Dyn) * dynamic = nullptr;
   const char* strings = nullptr;
   bool lasts = false;
+  bool text_can_be_read = false;
 
   bool covers(Addr at) const noexcept { return module && module->range.contains(at); }
 };
@@ -43,7 +44,9 @@ class Collection {
     for (const ElfW(Phdr) & header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
       const Addr begin = info.dlpi_addr + header.p_vaddr;
       if (header.p_type == PT_DYNAMIC) object.dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
-      if (header.p_type == PT_LOAD && header.p_flags & PF_X && text == 0) text = begin;
+      if (header.p_type != PT_LOAD || !(header.p_flags & PF_X) || text != 0) continue;
+      text = begin;
+      object.text_can_be_read = (header.p_flags & PF_R) != 0;
     }
     const LoadedObject loaded{info.dlpi_addr, info.dlpi_name, {info.dlpi_phdr, info.dlpi_phnum}};
     Module module;
@@ -118,6 +121,7 @@ constinit Collection collection;
 struct LastingModules {
   std::array<AddrRange, k_most> ranges{};
   std::array<std::optional<Module>, k_most> modules{};
+  std::array<bool, k_most> text_can_be_read{};
   std::atomic<std::size_t> count{0};
 };
 constinit LastingModules lasting;
@@ -132,6 +136,7 @@ int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
   std::size_t count = 0;
   for (const Object* const object : collection.lasting()) {
     lasting.ranges[count] = object->module->range;
+    lasting.text_can_be_read[count] = object->text_can_be_read;
     lasting.modules[count++] = object->module;
   }
   lasting.count.store(count, std::memory_order_release);
@@ -139,17 +144,34 @@ int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
 
 }  // namespace
 
-const Module* find_lasting_module(Addr at) noexcept {
+namespace {
+
+constexpr std::size_t k_none = ~std::size_t{0};
+
+/// By its place in the list.
+std::size_t find_lasting(Addr at) noexcept {
   const AddrRange* first = lasting.ranges.data();
   std::size_t left = lasting.count.load(std::memory_order_acquire);
-  if (left == 0) return nullptr;
+  if (left == 0) return k_none;
   // The last one that does not begin behind `at`, if there is one; without a jump to mispredict.
   while (left > 1) {
     const std::size_t half = left / 2;
     first = first[half].begin <= at ? first + half : first;
     left -= half;
   }
-  return first->contains(at) ? &*lasting.modules[static_cast<std::size_t>(first - lasting.ranges.data())] : nullptr;
+  return first->contains(at) ? static_cast<std::size_t>(first - lasting.ranges.data()) : k_none;
+}
+
+}  // namespace
+
+const Module* find_lasting_module(Addr at) noexcept {
+  const std::size_t found = find_lasting(at);
+  return found == k_none ? nullptr : &*lasting.modules[found];
+}
+
+bool is_readable_lasting_text(Addr at) noexcept {
+  const std::size_t found = find_lasting(at);
+  return found != k_none && lasting.text_can_be_read[found] && lasting.modules[found]->text.contains(at);
 }
 
 }  // namespace jitunwind

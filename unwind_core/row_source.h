@@ -17,12 +17,19 @@ namespace jitunwind {
 
 struct AddressSpace;
 
+/// At the callers of code that nothing knows.
+enum class Guesses : std::uint8_t {
+  confirmed,  ///< made where what the callee does and what was called say the same
+  bold,       ///< and where it merely looks like a caller: frames may be missing, or wrong
+};
+
 /// One question: what is known about the code at `at`? Carries what every source may need and the module, which is
 /// looked up at most once. Lives on the stack of one step.
 class Lookup {
  public:
-  Lookup(const AddressSpace& s, CodeAddress a, MemoryWindow& w, const RegisterFile* r = nullptr) noexcept
-      : space(s), at(a), window(w), registers(r) {}
+  Lookup(const AddressSpace& s, CodeAddress a, MemoryWindow& w, const RegisterFile* r = nullptr,
+         Guesses g = Guesses::confirmed) noexcept
+      : space(s), at(a), window(w), registers(r), guesses(g) {}
   Lookup(const Lookup&) = delete;
   Lookup& operator=(const Lookup&) = delete;
 
@@ -31,6 +38,9 @@ class Lookup {
   MemoryWindow& window;
   const RegisterFile* registers;  ///< of the frame in question; null when asked about code that is not on a stack
   unsigned alias_depth = 0;       ///< ALIAS directives followed so far
+  Guesses guesses;                ///< which are wanted, where nothing is known
+  std::uint64_t unknown_version =
+      0;                          ///< not 0: nothing knows the code, and what else is remembered of it is under this
   bool about_other_code = false;  ///< set by the source: the answer depends on code elsewhere, which may change alone
 
   /// The module that covers `at`; null when there is none.
@@ -82,6 +92,13 @@ class RowSource {
 
   virtual Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
     (void)lookup, (void)out;
+    return false;
+  }
+
+  /// Whether this source was told of code there that is in no module: it is code then, whatever its memory may be used
+  /// for at the moment.
+  virtual bool was_told_of(Addr at) const noexcept {
+    (void)at;
     return false;
   }
 };

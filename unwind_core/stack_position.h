@@ -46,7 +46,9 @@ class StackPosition {
     return registers_.get(space_->arch.column(space_->arch.pc)).value_or(0) & space_->arch.address_mask;
   }
 
-  Lookup lookup() noexcept { return {*space_, address_, window_, &registers_}; }
+  Lookup lookup(Guesses guesses = Guesses::confirmed) noexcept {
+    return {*space_, address_, window_, &registers_, guesses};
+  }
   /// Writes to where the register of this frame is kept, and here. `context` is the address in the target of the
   /// ucontext_t that registers are still in which nobody saved; k_no_context: those are written here alone.
   /// Precondition: column >= 0. Error read_only_register, and nothing has changed.

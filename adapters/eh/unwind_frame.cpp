@@ -117,7 +117,7 @@ UnwindFrame::Known UnwindFrame::look_anew(const CodeQuestion& question) noexcept
   Lookup asked = lookup();
   const Found row = space_->find_row(asked, *row_);
   if (!row) return fail(row.error());
-  if (!*row || is_guess(row_->origin)) return look_at_frames_of_others();
+  if (!*row) return look_at_frames_of_others();
   ProcedureInfo procedure;
   const Found found = space_->find_procedure(asked, procedure);
   if (!found) return fail(found.error());

@@ -24,6 +24,21 @@ static int show_backtrace(void) {
   return moved;
 }
 
+/* Through code that nothing tells anything about, at the price of frames that may be missing behind a guess. */
+static int show_bold_backtrace(void) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  if (unw_set_guesses(&cursor, UNW_GUESSES_BOLD) != 0) return 0;
+  do {
+    unw_word_t ip;
+    unw_get_reg(&cursor, UNW_REG_IP, &ip);
+    printf("ip=%lx%s\n", (unsigned long)ip, unw_is_guess(&cursor) > 0 ? " (its caller is a guess)" : "");
+  } while (unw_step(&cursor) > 0);
+  return 1;
+}
+
 static int show_registers(void) {
   unw_context_t context;
   unw_cursor_t cursor;
@@ -42,6 +57,6 @@ static int show_registers(void) {
 }
 
 int main(void) {
-  if (show_backtrace() != 0) return 1;
+  if (show_backtrace() != 0 || !show_bold_backtrace()) return 1;
   return show_registers() >= 8 ? 0 : 1;
 }

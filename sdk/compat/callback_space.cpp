@@ -15,7 +15,8 @@ inline namespace JITUNWIND_COMPAT {
 CallbackParts::CallbackParts(const Arch& target) noexcept
     : cpu(target),
       memory_of_target(*this, cpu),
-      rows{&list, &procedures, &signal_frame_source(), &frame_pointer_source()} {}
+      rows{&list, &procedures, &signal_frame_source()},
+      guesses{&followed_code_source(), &frame_pointer_source()} {}
 
 bool CallbackMemory::access(Addr at, unw_word_t& value, bool write, MemoryWindow& window) const noexcept {
   const auto access_mem = owner_.accessors.access_mem;

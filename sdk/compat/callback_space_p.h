@@ -84,15 +84,17 @@ struct CallbackParts : unw_addr_space {
   TargetList list{head};
   CallbackProcedures procedures{*this};
   CallbackNames proc_names{*this};
-  std::array<const RowSource*, 4> rows;
+  std::array<const RowSource*, 3> rows;
+  std::array<const RowSource*, 2> guesses;
   std::array<const NameSource*, 2> names{&list, &proc_names};
 };
 
-/// The list of registered procedures first, then find_proc_info; for code that neither knows, what the code itself and
-/// the frame pointer say.
+/// The list of registered procedures first, then find_proc_info; for code that neither knows, what the code itself
+/// says, and, for those who ask for bold guesses, the frame pointer.
 struct CallbackSpace final : CallbackParts, AddressSpace {
   explicit CallbackSpace(const Arch& target) noexcept
-      : CallbackParts(target), AddressSpace{cpu, memory_of_target, no_modules, rows, CallbackParts::names} {}
+      : CallbackParts(target), AddressSpace{cpu,     memory_of_target, no_modules, rows, CallbackParts::names,
+                                            nullptr, guesses} {}
 };
 
 /// 0 for success, else a negative error: positive numbers mean nothing and become -UNW_EUNSPEC.

@@ -61,6 +61,12 @@ typedef enum { UNW_CACHE_NONE, UNW_CACHE_GLOBAL, UNW_CACHE_PER_THREAD } unw_cach
 
 typedef enum { UNW_INIT_SIGNAL_FRAME = 1 } unw_init_local2_flags_t;
 
+/* Not libunwind's: which guesses unw_step goes on by, where nothing tells a frame's caller. */
+typedef enum {
+  UNW_GUESSES_CONFIRMED, /* where what the code does and what was called say the same */
+  UNW_GUESSES_BOLD       /* and where it merely looks like a caller: frames may be missing, or wrong */
+} unw_guesses_t;
+
 typedef int unw_regnum_t;
 
 /* A position on a stack. May be copied by assignment; copies are independent. */
@@ -144,6 +150,8 @@ typedef struct unw_accessors {
 #define unw_init_local UNW_OBJ(init_local)
 #define unw_init_local2 UNW_OBJ(init_local2)
 #define unw_step UNW_OBJ(step)
+#define unw_set_guesses UNW_OBJ(set_guesses)
+#define unw_is_guess UNW_OBJ(is_guess)
 #define unw_get_reg UNW_OBJ(get_reg)
 #define unw_get_fpreg UNW_OBJ(get_fpreg)
 #define unw_set_reg UNW_OBJ(set_reg)
@@ -188,9 +196,18 @@ extern int unw_init_local(unw_cursor_t* cursor, unw_context_t* context);
 extern int unw_init_local2(unw_cursor_t* cursor, unw_context_t* context, int flag);
 
 /* To the caller. > 0: moved. 0: this is the outermost frame, now and at every further call. < 0: the caller cannot be
-   told: -UNW_ENOINFO no unwind information, -UNW_EBADFRAME frames repeat or memory is unreadable, or what is wrong with
-   the information; the cursor stays where it is. Signal-safe. */
+   told: -UNW_ENOINFO no unwind information, and no guess can be confirmed; -UNW_EINVALIDIP the caller would not be
+   code; -UNW_EBADFRAME frames repeat or memory is unreadable, or what is wrong with the information; the cursor stays
+   where it is. Signal-safe. */
 extern int unw_step(unw_cursor_t* cursor);
+
+/* Not libunwind's. Which guesses unw_step goes on by from here, with this cursor and copies that are made of it; after
+   unw_init_local and its relatives confirmed ones. 0, or -UNW_EINVAL: no such guesses. Signal-safe. */
+extern int unw_set_guesses(unw_cursor_t* cursor, unw_guesses_t guesses);
+
+/* Not libunwind's. > 0: what tells the caller of the cursor's frame is a guess. 0: it is not, or unw_step cannot tell it
+   at all. Signal-safe. */
+extern int unw_is_guess(unw_cursor_t* cursor);
 
 /* Value of a register in the cursor's frame. -UNW_EBADREG: no such register, or no value, as scratch registers of
    calling frames. Signal-safe. */

@@ -170,6 +170,14 @@ int unw_get_save_loc(unw_cursor_t* cursor, int reg, unw_save_loc_t* location) {
   return UNW_ESUCCESS;
 }
 
+int unw_set_guesses(unw_cursor_t* cursor, unw_guesses_t guesses) {
+  if (guesses != UNW_GUESSES_CONFIRMED && guesses != UNW_GUESSES_BOLD) return -UNW_EINVAL;
+  cursor_of(cursor).set_guesses(guesses == UNW_GUESSES_BOLD ? jitunwind::Guesses::bold : jitunwind::Guesses::confirmed);
+  return UNW_ESUCCESS;
+}
+
+int unw_is_guess(unw_cursor_t* cursor) { return jitunwind::is_guess(cursor_of(cursor).origin()) ? 1 : 0; }
+
 int unw_is_signal_frame(unw_cursor_t* cursor) {
   const auto is = cursor_of(cursor).is_signal_frame();
   return is ? *is : negated(is.error());
@@ -240,6 +248,8 @@ JITUNWIND_LOCAL(set_fpreg)
 JITUNWIND_LOCAL(resume)
 JITUNWIND_LOCAL(get_save_loc)
 JITUNWIND_LOCAL(is_signal_frame)
+JITUNWIND_LOCAL(set_guesses)
+JITUNWIND_LOCAL(is_guess)
 JITUNWIND_LOCAL(is_plt_entry)
 JITUNWIND_LOCAL(get_proc_info)
 }

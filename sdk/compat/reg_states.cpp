@@ -66,7 +66,7 @@ Result<AddrRange> row_from(Addr at, AddrRange procedure, const Cursor& cursor, F
   Lookup lookup(cursor.space(), CodeAddress::interrupted(at), window);
   const Found found = cursor.space().find_row(lookup, out);
   if (!found) return found.error();
-  if (!*found || is_guess(out.origin)) return Error{ErrorCode::no_info, at, "no unwind information for this pc"};
+  if (!*found) return Error{ErrorCode::no_info, at, "no unwind information for this pc"};
   // Rows of aliases hold where they were asked for.
   const Addr end = out.range.contains(at) ? std::min(out.range.end, procedure.end) : at + cursor.space().arch.unit;
   return AddrRange{at, end};

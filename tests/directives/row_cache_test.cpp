@@ -45,11 +45,11 @@ class Frame {
   unw_dyn_info_t info_;
 };
 
-/// A stack whose word i holds i.
+/// A stack whose word i holds the i-th address of some code: callers that a walk believes in.
 class NumberedStack {
  public:
   NumberedStack() {
-    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] = i;
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] = code_ + i;
   }
   /// How many words below its return address the frame at `pc` has by one step of a cursor; nothing if it cannot step.
   std::optional<std::uint64_t> words_of(Addr pc, const AddressSpace& space = local_space()) const {
@@ -59,10 +59,11 @@ class NumberedStack {
     Cursor cursor(space, registers, Cursor::Top::interrupted);
     const auto moved = cursor.step();
     if (!moved || !*moved) return std::nullopt;
-    return cursor.pc() - 1;
+    return cursor.pc() - code_ - 1;
   }
 
  private:
+  const Addr code_ = reinterpret_cast<std::uintptr_t>(&ops);
   std::array<std::uint64_t, 64> words_;
 };
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <initializer_list>
+#include <vector>
 
 #include "sdk/walk.h"
 
@@ -19,6 +20,11 @@ int frameless_without_tables(int (*call)(void), int value);
 int frameless_with_other_rbp(int (*call)(void), int value);
 int with_debug_frame(int (*call)(void), int value);
 int framed_with_broken_cfi(int (*call)(void));
+using Calls = int (*)(int (*)());
+int call_by_scratch_register(Calls code, int (*callee)());
+int call_by_preserved_register(Calls code, int (*callee)());
+int jump_badly(void (*target)());
+int return_badly(void (*target)());
 }
 
 namespace jitunwind::test {
@@ -27,8 +33,10 @@ namespace {
 /// What a walk saw, of fixed size: it is noted in signal handlers too. Names as the linker has them.
 struct Seen {
   std::array<char, 256> name{};
+  Addr pc = 0;
   RowOrigin origin = RowOrigin::none;
   bool guess = false;
+  bool is_signal_frame = false;
 
   bool is(const char* text) const { return std::strstr(name.data(), text) != nullptr; }
 };
@@ -36,7 +44,9 @@ struct Seen {
 struct SeenWalk {
   std::array<Seen, 128> frames{};
   std::size_t count = 0;
+  std::size_t listed = 0;  ///< by backtrace()
   StopReason stop = StopReason::none;
+  Error error{};
 
   /// Position of the first frame with that in its name; `count` when there is none.
   std::size_t find(const char* text) const {
@@ -48,20 +58,29 @@ struct SeenWalk {
 
 SeenWalk seen;
 
-void note(Walk walk) {
+__attribute__((noinline)) void note(Walk walk) {
+  std::array<void*, 128> list;
+  seen.listed = backtrace(list);
   seen.count = 0;
   for (const Frame& frame : walk) {
     if (seen.count == seen.frames.size()) break;
     Seen& s = seen.frames[seen.count++];
     if (!frame.raw_name(s.name)) s.name[0] = '\0';
     s.origin = frame.origin();
+    s.pc = frame.pc();
     s.guess = frame.is_guess();
+    s.is_signal_frame = frame.is_signal_frame();
   }
   seen.stop = walk.stop_reason();
+  seen.error = walk.stop_error();
 }
 
 __attribute__((noinline)) int note_here() {
   note(walk_here());
+  return 5;
+}
+__attribute__((noinline)) int note_boldly() {
+  note(walk_here(Guesses::bold));
   return 5;
 }
 
@@ -87,8 +106,9 @@ void expect_whole(std::initializer_list<Expected> special) {
 void expect_whole(std::size_t frame, RowOrigin origin) { expect_whole({{frame, origin}}); }
 
 /// The walk ends at the frame behind note_here, and says why.
-void expect_end_above_note(const char* name, StopReason reason) {
+void expect_end_above_note(const char* name, StopReason reason, const char* why) {
   EXPECT_EQ(seen.stop, reason);
+  EXPECT_STREQ(seen.error.what, why);
   ASSERT_EQ(seen.count, seen.find("note_here") + 2);
   EXPECT_TRUE(seen.frames[seen.count - 1].is(name));
   EXPECT_EQ(seen.frames[seen.count - 1].origin, RowOrigin::none);
@@ -96,12 +116,28 @@ void expect_end_above_note(const char* name, StopReason reason) {
 }
 
 // covers: LU20
-TEST(FallbackWalk, PassesFramePointerCodeWithoutTables) {
-  EXPECT_EQ(framed_without_tables(&note_here, 2), 7);
-  const std::size_t guess = seen.find("framed_without_tables");
-  expect_whole(guess, RowOrigin::frame_pointer);
-  ASSERT_GT(guess, 0u);
-  EXPECT_TRUE(seen.frames[guess - 1].is("note_here"));
+TEST(FallbackWalk, PassesCodeWithoutTables) {
+  for (auto* const code : {&framed_without_tables, &frameless_without_tables, &frameless_with_other_rbp}) {
+    // Called directly, each in its place.
+    int result = 0;
+    if (code == &framed_without_tables) result = framed_without_tables(&note_here, 2);
+    if (code == &frameless_without_tables) result = frameless_without_tables(&note_here, 2);
+    if (code == &frameless_with_other_rbp) result = frameless_with_other_rbp(&note_here, 2);
+    EXPECT_EQ(result, 7);
+    const std::size_t guess = seen.find("note_here") + 1;
+    expect_whole(guess, RowOrigin::followed_code);
+    EXPECT_TRUE(seen.frames[guess].is(code == &framed_without_tables ? "framed" : "frameless"));
+  }
+}
+
+// The callee leaves the frame pointer as it is, which so says nothing of it.
+// covers: LU20
+TEST(FallbackWalk, LosesNoCallerOfFramelessCode) {
+  EXPECT_EQ(framed_calls_frameless(&note_here, 2), 7);
+  const std::size_t guess = seen.find("note_here") + 1;
+  expect_whole({{guess, RowOrigin::followed_code}, {guess + 1, RowOrigin::followed_code}});
+  EXPECT_TRUE(seen.frames[guess].is("frameless_without_tables"));
+  EXPECT_TRUE(seen.frames[guess + 1].is("framed_calls_frameless"));
 }
 
 // The program has .eh_frame for everything else.
@@ -116,7 +152,7 @@ TEST(FallbackWalk, PassesCodeThatHasOnlyADebugFrame) {
 /// A page of code that nobody registered.
 class CodePage {
  public:
-  explicit CodePage(std::initializer_list<std::uint8_t> code) {
+  explicit CodePage(const std::vector<std::uint8_t>& code) {
     EXPECT_NE(memory_, MAP_FAILED);
     std::ranges::copy(code, static_cast<std::uint8_t*>(memory_));
     EXPECT_EQ(::mprotect(memory_, 4096, PROT_READ | PROT_EXEC), 0);
@@ -134,38 +170,59 @@ class CodePage {
   void* memory_ = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 };
 
+/// push rbp; mov rbp,rsp; call rdi; add eax,1; pop rbp; ret
+constexpr std::initializer_list<std::uint8_t> k_framed_code{0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7,
+                                                            0x83, 0xc0, 0x01, 0x5d, 0xc3};
+constexpr const char* k_unconfirmed = "code without unwind information, and its caller cannot be confirmed";
+
 // covers: LU20
-TEST(FallbackWalk, PassesUnregisteredCodeWithFramePointers) {
-  // push rbp; mov rbp,rsp; call rdi; add eax,1; pop rbp; ret
-  const CodePage code({0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x83, 0xc0, 0x01, 0x5d, 0xc3});
-  EXPECT_EQ(code.as<int (*)(int (*)())>()(&note_here), 6);
+TEST(FallbackWalk, PassesCodeThatNobodyRegisteredWhereTheCallTellsOfIt) {
+  const CodePage code(k_framed_code);
+  EXPECT_EQ(call_by_preserved_register(code.as<Calls>(), &note_here), 6);
   const std::size_t guess = seen.find("note_here") + 1;
-  expect_whole(guess, RowOrigin::frame_pointer);
+  expect_whole(guess, RowOrigin::followed_code);
   EXPECT_STREQ(seen.frames[guess].name.data(), "");
 }
 
-TEST(FallbackWalk, EndsWhereNothingIsKnownAndNothingIsPlausible) {
-  EXPECT_EQ(frameless_with_other_rbp(&note_here, 2), 7);
-  expect_end_above_note("frameless_with_other_rbp", StopReason::no_info);
+// covers: LU20
+TEST(FallbackWalk, EndsWhereTheCallTellsNothing) {
+  const CodePage code(k_framed_code);
+  EXPECT_EQ(call_by_scratch_register(code.as<Calls>(), &note_here), 6);
+  expect_end_above_note("", StopReason::no_info, k_unconfirmed);
 }
 
-// What a guess can cost: code that leaves rbp alone is left by its caller's record, and the caller with it.
-TEST(FallbackWalk, MarksTheGuessThatLosesACaller) {
-  EXPECT_EQ(framed_calls_frameless(&note_here, 2), 7);
-  const std::size_t guess = seen.find("frameless_without_tables");
+// covers: LU20
+TEST(FallbackWalk, GuessesBoldlyForThoseWhoAsk) {
+  const CodePage code(k_framed_code);
+  EXPECT_EQ(call_by_scratch_register(code.as<Calls>(), &note_boldly), 6);
+  expect_whole(seen.find("note_boldly") + 1, RowOrigin::frame_pointer);
+}
+
+// What a bold guess can cost: code that leaves rbp alone is left by its caller's record, and the caller with it.
+TEST(FallbackWalk, MarksTheBoldGuessThatLosesACaller) {
+  // movabs rax,note_boldly; sub rsp,8; call rax; add rsp,8; ret
+  std::vector<std::uint8_t> code{0x48, 0xb8, 0,    0,    0,    0,    0,    0,    0,    0,   0x48,
+                                 0x83, 0xec, 0x08, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08, 0xc3};
+  const auto callee = reinterpret_cast<std::uintptr_t>(&note_boldly);
+  std::memcpy(code.data() + 2, &callee, sizeof callee);
+  const CodePage frameless(code), framed(k_framed_code);
+  (void)call_by_scratch_register(framed.as<Calls>(), frameless.as<int (*)()>());
+  const std::size_t guess = seen.find("note_boldly") + 1;
   expect_whole(guess, RowOrigin::frame_pointer);
-  EXPECT_EQ(seen.find("framed_calls_frameless"), seen.count);
+  EXPECT_TRUE(seen.frames[guess + 1].is("call_by_scratch_register")) << seen.frames[guess + 1].name.data();
 }
 
 // covers: LU20
 TEST(FallbackWalk, DoesNotGuessWhereUnwindInformationIsBroken) {
   EXPECT_EQ(framed_with_broken_cfi(&note_here), 5);
-  expect_end_above_note("framed_with_broken_cfi", StopReason::broken);
+  expect_end_above_note("framed_with_broken_cfi", StopReason::broken, "no remembered state to restore");
 }
+
+bool g_from_handler = false;
 
 void on_crash(int, siginfo_t*, void* context) {
   auto* const uc = static_cast<ucontext_t*>(context);
-  note(walk_interrupted(context));
+  note(g_from_handler ? walk_here() : walk_interrupted(context));
   // On behind the call: the return address is still on top of the stack.
   std::uint64_t return_address = 0;
   std::memcpy(&return_address, reinterpret_cast<void*>(uc->uc_mcontext.gregs[REG_RSP]), sizeof return_address);
@@ -208,11 +265,47 @@ TEST(FallbackWalk, StartsBehindACallThroughABadPointer) {
   }
 }
 
+// From inside of the handler, through the frame that the kernel made: pc 0 is no end of a stack there.
+// covers: LU20
+TEST(FallbackWalk, PassesABadCallBehindASignalFrame) {
+  const CrashesAreWalked handler;
+  static int data = 0;
+  g_from_handler = true;
+  for (void* target : {static_cast<void*>(nullptr), reinterpret_cast<void*>(0x4711), static_cast<void*>(&data)}) {
+    EXPECT_EQ(call_badly(reinterpret_cast<void (*)()>(target)), 3);
+    const std::size_t call = seen.find("call_badly");
+    ASSERT_GE(call, 3u);
+    EXPECT_EQ(seen.frames[call - 1].pc, reinterpret_cast<std::uintptr_t>(target));
+    EXPECT_TRUE(seen.frames[call - 2].is_signal_frame);
+    expect_whole(call - 1, RowOrigin::bad_call);
+    EXPECT_EQ(seen.listed, seen.count);
+  }
+  g_from_handler = false;
+}
+
+// The call in front of what is on top of the stack led to a jump by a register that has the bad pc.
+// covers: LU20
+TEST(FallbackWalk, StartsBehindABadJump) {
+  const CrashesAreWalked handler;
+  EXPECT_EQ(jump_badly(nullptr), 3);
+  expect_whole(0, RowOrigin::bad_call);
+  EXPECT_TRUE(seen.frames[1].is("jump_badly"));
+}
+
+// It led elsewhere, as far as can be told: what is on top of the stack may be an old address.
+// covers: LU20
+TEST(FallbackWalk, EndsAtABadPcThatNoCallLedTo) {
+  const CrashesAreWalked handler;
+  EXPECT_EQ(return_badly(nullptr), 3);
+  EXPECT_EQ(seen.stop, StopReason::no_info);
+  EXPECT_EQ(seen.count, 1u);
+}
+
 // covers: LU20
 TEST(FallbackWalk, StartsBehindABadCallOfCodeWithoutTables) {
   const CrashesAreWalked handler;
   (void)framed_without_tables(nullptr, 0);
-  expect_whole({{0, RowOrigin::bad_call}, {1, RowOrigin::frame_pointer}});
+  expect_whole({{0, RowOrigin::bad_call}, {1, RowOrigin::followed_code}});
   EXPECT_TRUE(seen.frames[1].is("framed_without_tables"));
 }
 
@@ -220,7 +313,7 @@ TEST(FallbackWalk, StartsBehindABadCallOfCodeWithoutTables) {
 TEST(FallbackWalk, StartsInALeafWithoutTables) {
   const CrashesAreWalked handler;
   (void)framed_calls_leaf(nullptr);
-  expect_whole({{0, RowOrigin::leaf}, {1, RowOrigin::frame_pointer}});
+  expect_whole({{0, RowOrigin::followed_code}, {1, RowOrigin::followed_code}});
   EXPECT_TRUE(seen.frames[0].is("leaf_without_tables"));
   EXPECT_TRUE(seen.frames[1].is("framed_calls_leaf"));
 }
@@ -230,8 +323,8 @@ TEST(FallbackWalk, StartsInALeafThatNobodyRegistered) {
   // push rbp; mov rbp,rsp; call leaf; pop rbp; ret; leaf: mov eax,[rdi]; ret
   const CodePage code({0x55, 0x48, 0x89, 0xe5, 0xe8, 2, 0, 0, 0, 0x5d, 0xc3, 0x8b, 0x07, 0xc3});
   const CrashesAreWalked handler;
-  (void)code.as<int (*)(const int*)>()(nullptr);
-  expect_whole({{0, RowOrigin::leaf}, {1, RowOrigin::frame_pointer}});
+  (void)call_by_preserved_register(code.as<Calls>(), nullptr);
+  expect_whole({{0, RowOrigin::followed_code}, {1, RowOrigin::followed_code}});
   EXPECT_STREQ(seen.frames[0].name.data(), "");
   EXPECT_STREQ(seen.frames[1].name.data(), "");
 }

@@ -163,6 +163,7 @@ void ask_everything(unw_cursor_t& cursor, Owner& owner) {
     call(unw_get_save_loc(&cursor, reg, &place));
   }
   call(unw_is_signal_frame(&cursor));
+  call(unw_is_guess(&cursor));
   call(unw_is_plt_entry(&cursor));
   const auto apply = [](void* from, void* data, std::size_t, unw_word_t, unw_word_t) {
     unw_cursor_t copy = *static_cast<unw_cursor_t*>(from);

@@ -39,6 +39,8 @@ class EveryInstruction {
     return count_;
   }
 
+  /// For a visit: what it interrupted.
+  static const ucontext_t* interrupted() noexcept { return interrupted_; }
   /// For a visit: there is none after it.
   static void stop() noexcept { last_ = 0; }
 
@@ -48,6 +50,7 @@ class EveryInstruction {
   // The kernel clears the flag for the handler and sets it again when the handler returns.
   static void trapped(int, siginfo_t*, void* context) noexcept {
     const std::size_t n = count_++;
+    interrupted_ = static_cast<const ucontext_t*>(context);
     if (n >= first_) visit_(argument_);
     auto& flags = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL];
     if (n >= last_) flags &= ~static_cast<greg_t>(k_trap_flag);
@@ -64,6 +67,7 @@ class EveryInstruction {
   struct sigaction before_ {};
   static inline thread_local Visit visit_ = nullptr;
   static inline thread_local void* argument_ = nullptr;
+  static inline thread_local const ucontext_t* interrupted_ = nullptr;
   static inline thread_local std::size_t first_ = 0;
   static inline thread_local std::size_t last_ = 0;
   static inline thread_local std::size_t count_ = 0;

@@ -52,6 +52,8 @@ struct FrameChain {
   std::int16_t cfa;
 };
 
+struct Instruction;
+
 /// A constant table. Everything has static storage duration; pointers to an Arch may be compared.
 struct Arch {
   const char* name;                    ///< "x86-64", "aarch64"
@@ -85,6 +87,9 @@ struct Arch {
   std::span<const CodePattern> plt_stubs;
   std::span<const CodePattern> calls;        ///< pc_offset is their length: the return address stands behind them
   std::span<const RegNum> exception_registers;  ///< UNW_REG_EH + 0..
+  /// The instruction that begins with the first byte and stands at `at`. Bytes of any kind; what is cut off is unknown.
+  /// Null: instructions of this CPU are not read. Signal-safe.
+  Instruction (*read_instruction)(std::span<const std::byte> bytes, Addr at) noexcept = nullptr;
 
   /// Null when the CPU has no such register. O(log n), signal-safe.
   const RegisterInfo* by_dwarf(unsigned number) const noexcept {

@@ -2,6 +2,7 @@
 #include <elf.h>
 
 #include "unwind_core/arch/arch.h"
+#include "unwind_core/arch/instruction_p.h"
 
 namespace jitunwind::arch {
 namespace {
@@ -168,6 +169,7 @@ constinit const Arch x86_64 = {
     .plt_stubs = k_plt_stubs,
     .calls = k_calls,
     .exception_registers = k_exception_registers,
+    .read_instruction = &read_x86_64_instruction,
 };
 
 }  // namespace jitunwind::arch

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "unwind_core/errno_keeper_p.h"
+#include "unwind_core/lasting_modules_p.h"
 #include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/page_p.h"
@@ -76,6 +77,8 @@ bool prove(MemoryWindow& window, Addr page) noexcept {
     if (window.proven.empty()) window.proven = stack;
     return true;
   }
+  // Program headers are believed here as they are where .eh_frame is read in its place.
+  if (is_readable_lasting_text(page)) return true;
   if (!is_readable_page(page)) return false;
   remember(window, page);
   return true;

@@ -1,13 +1,17 @@
 // What the kernel lets this process execute.
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/memory/local.h"
+#include "unwind_core/memory/page_answers_p.h"
 
 namespace jitunwind {
 namespace {
@@ -40,6 +44,7 @@ class MapsParser {
     return range_.begin <= wanted_;
   }
 
+  /// Precondition: enough was seen, or all.
   bool is_executable() const noexcept { return found_ && executable_; }
 
  private:
@@ -66,25 +71,96 @@ class MapsParser {
   bool executable_ = false;
 };
 
+/// /proc/thread-self/maps, while it lives. Not open() and read(), which are cancellation points; and not kept open, for
+/// a program may close any number and have it mean something else.
+class MapsFile {
+ public:
+  MapsFile() noexcept : number_(::syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0)) {}
+  ~MapsFile() {
+    if (is_open()) ::syscall(SYS_close, number_);
+  }
+  MapsFile(const MapsFile&) = delete;
+  MapsFile& operator=(const MapsFile&) = delete;
+
+  bool is_open() const noexcept { return number_ >= 0; }
+  std::optional<bool> query(Addr at) const noexcept;
+  std::optional<bool> search(Addr at) const noexcept;
+
+ private:
+  long number_;
+};
+
+/// ioctl PROCMAP_QUERY (Linux 6.11, include/uapi/linux/fs.h), which finds the mapping of an address among any number.
+struct ProcmapQuery {
+  std::uint64_t size;
+  std::uint64_t query_flags;
+  std::uint64_t query_addr;
+  std::uint64_t vma_start;
+  std::uint64_t vma_end;
+  std::uint64_t vma_flags;
+  std::uint64_t vma_page_size;
+  std::uint64_t vma_offset;
+  std::uint64_t inode;
+  std::uint32_t dev_major;
+  std::uint32_t dev_minor;
+  std::uint32_t vma_name_size;
+  std::uint32_t build_id_size;
+  std::uint64_t vma_name_addr;
+  std::uint64_t build_id_addr;
+};
+static_assert(sizeof(ProcmapQuery) == 104);
+constexpr std::uint64_t k_vma_executable = 4;
+
+/// Nothing: this kernel does not answer.
+std::optional<bool> MapsFile::query(Addr at) const noexcept {
+  ProcmapQuery query{};
+  query.size = sizeof query;
+  query.query_addr = at;
+  constexpr unsigned long k_procmap_query = _IOWR('f', 17, ProcmapQuery);
+  if (::syscall(SYS_ioctl, number_, k_procmap_query, &query) == 0) return (query.vma_flags & k_vma_executable) != 0;
+  if (errno == ENOENT) return false;  // nothing is mapped there
+  return std::nullopt;
+}
+
+/// By reading, up to k_most_read: every mapping that is passed costs the kernel as much as a look at it. Nothing: it was
+/// not among these.
+std::optional<bool> MapsFile::search(Addr at) const noexcept {
+  constexpr std::size_t k_most_read = 64 << 10;
+  MapsParser parser(at);
+  std::array<char, 1024> buffer;
+  for (std::size_t read = 0; read < k_most_read;) {
+    const long got = ::syscall(SYS_read, number_, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) return parser.is_executable();
+    for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i)
+      if (!parser.feed(buffer[i])) return parser.is_executable();
+    read += static_cast<std::size_t>(got);
+  }
+  return std::nullopt;
+}
+
+constinit PageAnswers answers;
+
+/// What is learned by reading is kept, whatever it is. Of what a query tells only that a page may be executed: code made
+/// at run time is written first and made executable then, which must be seen at once.
+PageAnswer ask_kernel(Addr at, std::optional<Moment> moment) noexcept {
+  const ErrnoKeeper keeper;
+  const MapsFile maps;
+  PageAnswer answer = maps.is_open() ? maps.query(at) : std::nullopt;
+  if (answer == false) return answer;
+  if (!answer && maps.is_open()) answer = maps.search(at);
+  if (moment) answers.keep(at, *moment, answer);
+  return answer;
+}
+
 }  // namespace
 
 std::optional<bool> LocalMemory::is_executable(Addr at, MemoryWindow&) const noexcept {
-  const ErrnoKeeper keeper;
-  // Not open() and read(), which are cancellation points.
-  const long file = ::syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0);
-  if (file < 0) return std::nullopt;
-  MapsParser parser(at);
-  std::array<char, 1024> buffer;
-  long got = 0;
-  for (bool more = true; more;) {
-    got = ::syscall(SYS_read, file, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    for (long i = 0; i < got && more; ++i) more = parser.feed(buffer[static_cast<std::size_t>(i)]);
-    more = more && got > 0;
-  }
-  ::syscall(SYS_close, file);
-  if (got < 0) return std::nullopt;
-  return parser.is_executable();
+  if (at >> PageAnswers::k_address_bits != 0) return false;
+  const auto moment = Moment::now();
+  PageAnswer answer;
+  return moment && answers.find(at, *moment, answer) ? answer : ask_kernel(at, moment);
 }
 
 }  // namespace jitunwind

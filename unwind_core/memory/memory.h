@@ -38,8 +38,10 @@ class Memory {
     return nullptr;
   }
 
-  /// Whether `at` is in memory that may be executed; nothing where that is not known. May cost a read of the whole
-  /// memory map: for guesses, not for every frame.
+  /// Whether is_executable() has anything to say. False: whatever can be read may be code.
+  virtual bool tells_executable() const noexcept { return false; }
+  /// Whether `at` is in memory that may be executed; nothing where that cannot be found out. May cost system calls: for
+  /// code that nothing is known of, not for every frame.
   virtual std::optional<bool> is_executable(Addr at, MemoryWindow& window) const noexcept {
     (void)at, (void)window;
     return std::nullopt;

@@ -1,6 +1,10 @@
 // Known machine code at an address, and the question whether a number is a return address.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <span>
+
 #include "unwind_core/address_space.h"
 
 namespace jitunwind {
@@ -24,8 +28,28 @@ inline bool procedure_of(const CodePattern* matching, Addr pc, RowOrigin origin,
   return true;
 }
 
-/// Whether `at` is code. In a module: whether it is in an executable segment. Elsewhere the memory's word; where it has
-/// none, anything readable is taken for code made at run time.
+/// The bytes in front of a return address, as many as calls have.
+class CodeBefore {
+ public:
+  static constexpr std::size_t k_size = 8;
+
+  /// Precondition: address != 0.
+  CodeBefore(Addr address, const Memory& memory, MemoryWindow& window) noexcept;
+  /// 0: they cannot be read.
+  std::size_t size() const noexcept { return size_; }
+  /// Precondition: count <= size().
+  std::span<const std::byte> last(std::size_t count) const noexcept { return std::span(bytes_).last(count); }
+  bool ends_with(const CodePattern& pattern) const noexcept;
+  /// Whether they end with a call.
+  bool is_call(const Arch& arch) const noexcept;
+
+ private:
+  std::array<std::byte, k_size> bytes_;
+  std::size_t size_ = 0;
+};
+
+/// Whether `at` is code: in an executable segment of a module, or in memory that may be executed. Where the memory does
+/// not tell, anything readable is taken for code made at run time.
 bool is_code(const AddressSpace& space, MemoryWindow& window, Addr at) noexcept;
 
 /// Whether a call could have pushed `address`: the instruction before it is a call, and it is code. Of random numbers

@@ -1,5 +1,5 @@
-// Two guesses for interrupted pcs at which nothing is known: that nothing has been pushed since the call, so that the
-// row is that of a procedure's first instruction. The return address it gives must follow a call.
+// Two bold guesses for interrupted pcs at which nothing is known: that nothing has been pushed since the call, so that
+// the row is that of a procedure's first instruction. The return address it gives must follow a call.
 //   bad_call: the pc is no code; a call through a bad pointer was made an instant ago.
 //   leaf: the pc is code; procedures that call nothing need no unwind information, and most of them touch no stack.
 #include "unwind_core/sources/code_pattern_p.h"
@@ -46,7 +46,8 @@ bool calls_into(const Lookup& lookup, Addr ra) noexcept {
 class BadCallSource final : public RowSource {
  public:
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
-    if (lookup.at.is_return_address() || is_code(lookup.space, lookup.window, lookup.at.value())) return false;
+    if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
+    if (is_code(lookup.space, lookup.window, lookup.at.value())) return false;
     return guess(lookup, return_address(lookup), RowOrigin::bad_call, out);
   }
 };
@@ -54,7 +55,7 @@ class BadCallSource final : public RowSource {
 class LeafSource final : public RowSource {
  public:
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
-    if (lookup.at.is_return_address()) return false;
+    if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
     const auto ra = return_address(lookup);
     if (!ra) return false;
     // What is on top of the stack may be an old return address in a slot not written yet. A call to just above the pc

@@ -1,4 +1,4 @@
-// A guess for code that nothing else knows: that the frame pointer points at a frame record,
+// A bold guess for code that nothing else knows: that the frame pointer points at a frame record,
 //   caller.fp = *(fp + chain.saved_fp), caller.pc = *(fp + chain.return_address), cfa = fp + chain.cfa
 // Believed only when every number in it is plausible: code without frame pointers keeps anything in that register, and
 // a wrong frame is worse than the end of the walk.
@@ -33,8 +33,7 @@ std::optional<FrameRecord> read_record(const Lookup& lookup) noexcept {
 
 bool is_plausible(const Lookup& lookup, const FrameRecord& record) noexcept {
   const AddressSpace& space = lookup.space;
-  // The end of a chain (AAPCS64, 6.4.6; the AMD64 ABI, 3.4.1, clears rbp at process entry).
-  if (record.return_address == 0) return record.saved_fp == 0;
+  // Two zeros end a chain of records (AAPCS64, 6.4.6), but anything may be two zeros: a guess is no end of a stack.
   if (!is_after_call(space, lookup.window, record.return_address)) return false;
   // The caller's record is further up, or there is none.
   const bool climbs = record.saved_fp > record.at && record.saved_fp % space.arch.word_size == 0;
@@ -48,6 +47,7 @@ bool is_plausible(const Lookup& lookup, const FrameRecord& record) noexcept {
 class FramePointerSource final : public RowSource {
  public:
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+    if (lookup.guesses != Guesses::bold) return false;
     const auto record = read_record(lookup);
     if (!record || !is_plausible(lookup, *record)) return false;
     const Arch& arch = lookup.space.arch;

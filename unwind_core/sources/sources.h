@@ -15,12 +15,17 @@ const RowSource& debug_frame_source() noexcept;
 const RowSource& signal_frame_source() noexcept;
 /// Procedure linkage stubs recognised by their code bytes.
 const RowSource& plt_stub_source() noexcept;
-/// Guess, for code nothing else knows: a frame record where the frame pointer points. Only for frames on a stack.
-const RowSource& frame_pointer_source() noexcept;
-/// Guess, for an interrupted pc that is not in executable memory: the call through a bad pointer has just been made.
+/// Guess, for frames on a stack: the code was followed from the entry of the procedure that was called, and to its
+/// return, and both say the same. For an interrupted pc that is no code: that the call in front leads there. Nothing on
+/// CPUs whose instructions are not read.
+const RowSource& followed_code_source() noexcept;
+/// Bold guess, for an interrupted pc that is not in executable memory: the call through a bad pointer has just been
+/// made.
 const RowSource& bad_call_source() noexcept;
-/// Guess, for an interrupted pc in code that nothing knows: a procedure that has not touched the stack.
+/// Bold guess, for an interrupted pc in code that nothing knows: a procedure that has not touched the stack.
 const RowSource& leaf_source() noexcept;
+/// Bold guess, for frames on a stack: a frame record where the frame pointer points.
+const RowSource& frame_pointer_source() noexcept;
 
 /// Symbols of a module's file: .symtab, .gnu_debugdata, .dynsym.
 const NameSource& elf_name_source() noexcept;

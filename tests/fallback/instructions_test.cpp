@@ -1,0 +1,256 @@
+// What instructions of x86-64 do to stack, registers and control, against Zydis: of everything that is loaded into this
+// program, and of random bytes.
+#include <Zydis/Zydis.h>
+#include <gtest/gtest.h>
+#include <link.h>
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/support/instruction.h"
+#include "unwind_core/arch/instruction_p.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Effect = jitunwind::Instruction::Effect;
+
+constexpr RegNum k_dwarf[] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};  // of Zydis's order
+constexpr RegNum k_sp = 7, k_fp = 6;
+/// rbx, rbp, rsp, r12 to r15: of others it does not matter who writes them.
+constexpr std::uint64_t k_kept = 1u << 3 | 1u << k_fp | 1u << k_sp | 0xfu << 12;
+
+RegNum general(ZydisRegister reg) {
+  const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+  const bool is_general = whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15;
+  return is_general ? k_dwarf[whole - ZYDIS_REGISTER_RAX] : k_no_reg;
+}
+
+struct Decoded {
+  ZydisDecodedInstruction info;
+  std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
+
+  bool is(ZydisMnemonic mnemonic) const { return info.mnemonic == mnemonic; }
+  bool has_prefix(unsigned byte) const {
+    return std::any_of(info.raw.prefixes, info.raw.prefixes + info.raw.prefix_count,
+                       [byte](const auto& prefix) { return prefix.value == byte; });
+  }
+  const ZydisDecodedOperand& operator[](std::size_t i) const { return operands[i]; }
+};
+
+std::optional<Decoded> decode(std::span<const std::byte> bytes) {
+  static const ZydisDecoder decoder = [] {
+    ZydisDecoder d;
+    ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    return d;
+  }();
+  Decoded d;
+  const auto status = ZydisDecoderDecodeFull(&decoder, bytes.data(), bytes.size(), &d.info, d.operands.data());
+  return ZYAN_SUCCESS(status) ? std::optional(d) : std::nullopt;
+}
+
+std::uint64_t bit(RegNum reg) { return reg == k_no_reg ? 0 : std::uint64_t{1} << reg; }
+
+std::uint64_t written(const Decoded& d) {
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < d.info.operand_count; ++i)
+    if ((d[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0 && d[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
+      all |= bit(general(d[i].reg.value));
+  return all & k_kept;
+}
+
+std::uint64_t written(const jitunwind::Instruction& i) {
+  std::uint64_t all = i.written;
+  if (i.effect == Effect::pop || i.effect == Effect::load || i.effect == Effect::set) all |= bit(i.reg);
+  for (const Effect moves : {Effect::push, Effect::pop, Effect::leave, Effect::call, Effect::ret})
+    if (i.effect == moves) all |= bit(k_sp);
+  if (i.effect == Effect::leave) all |= bit(k_fp);
+  return all & k_kept;
+}
+
+/// Of the kinds that Zydis tells by category.
+Effect flow_of(const Decoded& d) {
+  switch (d.info.meta.category) {
+    case ZYDIS_CATEGORY_CALL:
+      return Effect::call;
+    case ZYDIS_CATEGORY_RET:
+      return Effect::ret;
+    case ZYDIS_CATEGORY_COND_BR:
+      return d.is(ZYDIS_MNEMONIC_XEND) ? Effect::none : Effect::branch;
+    case ZYDIS_CATEGORY_UNCOND_BR:
+      return Effect::jump;
+    case ZYDIS_CATEGORY_PUSH:
+      return Effect::push;
+    case ZYDIS_CATEGORY_POP:
+      return Effect::pop;
+    default:
+      return Effect::none;
+  }
+}
+
+bool is_flow(Effect effect) {
+  for (const Effect flow : {Effect::call, Effect::ret, Effect::branch, Effect::jump, Effect::push, Effect::pop})
+    if (effect == flow) return true;
+  return false;
+}
+
+/// Where it goes.
+std::string target_difference(const Decoded& d, const jitunwind::Instruction& i, Addr at) {
+  const ZydisDecodedOperand& to = d[0];
+  if (to.type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+    ZyanU64 target = 0;
+    ZydisCalcAbsoluteAddress(&d.info, &to, at, &target);
+    return i.target == target ? "" : "target";
+  }
+  if (d.info.address_width != 64 || d.has_prefix(0x67))
+    return i.operand.kind == JumpOperand::Kind::none ? "" : "operand";
+  if (to.type == ZYDIS_OPERAND_TYPE_REGISTER) {
+    const bool same = i.operand.kind == JumpOperand::Kind::value && i.operand.base == general(to.reg.value);
+    return same ? "" : "register of a target";
+  }
+  const bool by_pc = to.mem.base == ZYDIS_REGISTER_RIP;
+  const bool same =
+      i.operand.kind == JumpOperand::Kind::memory && i.operand.base == (by_pc ? k_no_reg : general(to.mem.base)) &&
+      i.operand.index == general(to.mem.index) && (i.operand.index == k_no_reg || i.operand.scale == to.mem.scale) &&
+      i.operand.offset == to.mem.disp.value + (by_pc ? static_cast<std::int64_t>(at + d.info.length) : 0);
+  return same ? "" : "memory of a target";
+}
+
+/// What happens to SP, the frame pointer and words of the frame.
+bool is_right_frame_operation(const Decoded& d, const jitunwind::Instruction& i) {
+  const auto is_slot = [&](const ZydisDecodedOperand& o) {
+    return o.type == ZYDIS_OPERAND_TYPE_MEMORY && general(o.mem.base) == i.base && o.mem.disp.value == i.amount &&
+           o.mem.index == ZYDIS_REGISTER_NONE;
+  };
+  const auto is_reg = [&](const ZydisDecodedOperand& o, RegNum reg) {
+    return o.type == ZYDIS_OPERAND_TYPE_REGISTER && general(o.reg.value) == reg && o.size == 64;
+  };
+  const bool is_move = d.is(ZYDIS_MNEMONIC_MOV);
+  switch (i.effect) {
+    case Effect::store:
+      return is_move && is_slot(d[0]) && is_reg(d[1], i.reg);
+    case Effect::load:
+      return is_move && is_reg(d[0], i.reg) && is_slot(d[1]);
+    case Effect::push:
+    case Effect::pop:
+      return d.is(ZYDIS_MNEMONIC_CALL) || i.reg == k_no_reg || is_reg(d[0], i.reg);
+    default:
+      break;
+  }
+  if (d.is(ZYDIS_MNEMONIC_LEA)) return is_reg(d[0], i.reg) && is_slot(d[1]);
+  if (is_move) return is_reg(d[0], i.reg) && is_reg(d[1], i.base) && i.amount == 0;
+  const std::int64_t added = d[1].imm.value.s * (d.is(ZYDIS_MNEMONIC_ADD) ? 1 : -1);
+  return (d.is(ZYDIS_MNEMONIC_ADD) || d.is(ZYDIS_MNEMONIC_SUB)) && is_reg(d[0], i.reg) && i.base == i.reg &&
+         i.amount == added;
+}
+
+bool moves_sp_by_a_number(const Decoded& d) {
+  return (d.is(ZYDIS_MNEMONIC_ADD) || d.is(ZYDIS_MNEMONIC_SUB)) && d[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+         d[0].reg.value == ZYDIS_REGISTER_RSP && d[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+}
+
+/// Empty: both say the same, or ours nothing.
+std::string difference(const Decoded& d, const jitunwind::Instruction& i, Addr at) {
+  if (i.length == 0) return "";
+  if (i.length != d.info.length) return "length";
+  if (i.effect == Effect::unknown) return "";
+  if ((written(d) & ~written(i)) != 0) return "register written";
+  const Effect flow = flow_of(d);
+  const bool is_thunk = flow == Effect::call && i.effect == Effect::push && i.target == 0;  // a call of what comes next
+  if ((is_flow(flow) || is_flow(i.effect)) && flow != i.effect && !is_thunk) return "flow";
+  const bool goes = i.effect == Effect::call || i.effect == Effect::branch || i.effect == Effect::jump;
+  if (goes) return target_difference(d, i, at);
+  const bool has_frame = i.effect == Effect::store || i.effect == Effect::load || i.effect == Effect::set ||
+                         i.effect == Effect::push || i.effect == Effect::pop;
+  if (has_frame && !is_right_frame_operation(d, i)) return "frame operation";
+  return moves_sp_by_a_number(d) && i.effect != Effect::set ? "SP" : "";
+}
+
+struct Comparison {
+  std::size_t instructions = 0;
+  std::size_t unknown = 0;  ///< to us
+  std::set<std::string> differences;
+
+  /// Bytes to go on behind.
+  std::size_t compare(std::span<const std::byte> bytes, Addr at) {
+    const auto theirs = decode(bytes);
+    if (!theirs) return 1;
+    ++instructions;
+    const jitunwind::Instruction ours = arch::read_x86_64_instruction(bytes, at);
+    if (ours.effect == Effect::unknown) ++unknown;
+    const std::string found = difference(*theirs, ours, at);
+    if (!found.empty() && differences.size() < 20) differences.insert(found + ": " + instruction_text(bytes, at));
+    return theirs->info.length;
+  }
+  std::string text() const {
+    std::ostringstream out;
+    for (const std::string& difference : differences) out << difference << "\n";
+    return out.str();
+  }
+};
+
+int compare_segments(dl_phdr_info* info, std::size_t, void* into) {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = info->dlpi_phdr[i];
+    if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
+    const Addr begin = info->dlpi_addr + header.p_vaddr;
+    const std::span code(reinterpret_cast<const std::byte*>(begin), header.p_memsz);
+    for (std::size_t at = 0; at < code.size();)
+      at += static_cast<Comparison*>(into)->compare(code.subspan(at, std::min<std::size_t>(15, code.size() - at)),
+                                                    begin + at);
+  }
+  return 0;
+}
+
+TEST(Instructions, OfLoadedCodeAreWhatZydisSays) {
+  Comparison comparison;
+  ::dl_iterate_phdr(&compare_segments, &comparison);
+  EXPECT_GT(comparison.instructions, 500'000u);
+  EXPECT_TRUE(comparison.differences.empty()) << comparison.text();
+  // Data between functions, and what is for transactions.
+  EXPECT_LT(comparison.unknown, comparison.instructions / 1000);
+}
+
+TEST(Instructions, OfRandomBytesAreWhatZydisSays) {
+  constexpr std::array<std::uint8_t, 12> k_first{0x0f, 0x62, 0xc4, 0xc5, 0x48, 0x66,
+                                                 0xf2, 0xf3, 0x41, 0x4c, 0xff, 0x67};
+  std::mt19937_64 random(17);
+  Comparison comparison;
+  for (int i = 0; i < 3'000'000; ++i) {
+    std::array<std::byte, 16> bytes;
+    for (std::size_t at = 0; at < bytes.size(); at += 8) {
+      const std::uint64_t word = random();
+      std::memcpy(bytes.data() + at, &word, sizeof word);
+    }
+    // Every second one begins with what most instructions do not.
+    if (i % 2 == 0) bytes[0] = std::byte{k_first[static_cast<std::size_t>(bytes[15]) % k_first.size()]};
+    if (i % 4 == 0) bytes[1] = std::byte{0x0f};
+    comparison.compare(std::span(bytes).first(15), 0x400000);
+  }
+  EXPECT_GT(comparison.instructions, 2'000'000u);
+  // Instructions of the operating system alone may be taken for writing less than they do.
+  std::erase_if(comparison.differences, [](const std::string& text) {
+    for (const char* name : {"encls", "enclv", "pconfig"})
+      if (text.find(name) != std::string::npos) return true;
+    return false;
+  });
+  EXPECT_TRUE(comparison.differences.empty()) << comparison.text();
+  EXPECT_LT(comparison.unknown, comparison.instructions / 10);
+}
+
+TEST(Instructions, ThatAreCutOffAreUnknown) {
+  // sub rsp,0x12345678
+  constexpr std::array<std::uint8_t, 7> k_code{0x48, 0x81, 0xec, 0x78, 0x56, 0x34, 0x12};
+  const auto bytes = std::as_bytes(std::span(k_code));
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_EQ(arch::read_x86_64_instruction(bytes.first(size), 0).effect, Effect::unknown) << size;
+  EXPECT_EQ(arch::read_x86_64_instruction(bytes, 0).amount, -0x12345678);
+}
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,72 @@
+// Input: places of pc, SP and frame pointer in what follows (2 bytes each), a byte of options, then memory: code and
+// stack. Options: bit 0 the pc is a return address.
+#include <array>
+
+#include "tests/fuzz/fuzz_check.h"
+#include "unwind_core/address_space.h"
+#include "unwind_core/apply_row.h"
+#include "unwind_core/arch/instruction_p.h"
+#include "unwind_core/sources/sources.h"
+
+using namespace jitunwind;
+
+namespace {
+
+constexpr Addr k_memory = 0x10000;
+const Arch& k_arch = arch::x86_64;
+
+class NoModules final : public ModuleFinder {
+ public:
+  bool find(Addr, Module&) const noexcept override { return false; }
+};
+
+/// Each instruction is as long as what is left of the memory at most, whatever stands there.
+void read_instructions(std::span<const std::byte> code) {
+  for (std::size_t at = 0; at < code.size(); ++at) {
+    const Instruction i = k_arch.read_instruction(code.subspan(at), k_memory + at);
+    fuzz::check(i.length <= 15 && i.length <= code.size() - at, "an instruction ends where its bytes do");
+    fuzz::check(i.length != 0 || i.effect == Instruction::Effect::unknown, "what has no length is unknown");
+    const auto again = k_arch.read_instruction(code.subspan(at, i.length), k_memory + at);
+    fuzz::check(again.length == i.length && again.effect == i.effect, "no byte behind it counts");
+  }
+}
+
+/// The caller that a guess leads to is above the frame, and its address is the word that was confirmed.
+void expect_sound(const FrameRow& row, const RegisterFile& registers, const Memory& memory) {
+  fuzz::check(is_guess(row.origin), "a guess says that it is one");
+  MemoryWindow window;
+  Caller caller;
+  fuzz::check(bool(apply_row(row, registers, k_arch, memory, window, caller)), "a guess can be applied");
+  fuzz::check(!caller.outermost && caller.pc != 0, "a guess is no end of a stack");
+  fuzz::check(caller.cfa > *registers.get(k_arch.column(k_arch.sp)), "callers are above");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t k_head = 7;
+  if (size < k_head) return 0;
+  const auto bytes = std::as_bytes(std::span(data, size)).subspan(k_head);
+  const auto place = [&](std::size_t at) { return k_memory + (static_cast<unsigned>(data[at]) | data[at + 1] << 8u); };
+  read_instructions(bytes);
+
+  const fuzz::InputMemory memory(bytes, k_memory);
+  const NoModules modules;
+  const AddressSpace space{k_arch, memory, modules, {}, {}};
+  RegisterFile registers;
+  for (const RegisterInfo& reg : k_arch.registers)
+    if (reg.column >= 0) registers.set(reg.column, place(0));
+  registers.set(k_arch.column(k_arch.sp), place(2));
+  registers.set(k_arch.column(k_arch.fp), place(4));
+  const bool returned = (data[6] & 1) != 0;
+  for (const Guesses guesses : {Guesses::confirmed, Guesses::bold}) {
+    MemoryWindow window;
+    Lookup lookup(space, returned ? CodeAddress::returned_to(place(0)) : CodeAddress::interrupted(place(0)), window,
+                  &registers, guesses);
+    FrameRow row;
+    for (const RowSource* source :
+         {&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source()})
+      if (const Found found = source->find_row(lookup, row); found && *found) expect_sound(row, registers, memory);
+  }
+  return 0;
+}

@@ -1,0 +1,66 @@
+// What one machine instruction does to the stack, the frame pointer and the flow of control: as much as following code
+// from a procedure's entry to a pc, and from there to its return, needs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "unwind_core/arch/arch.h"
+
+namespace jitunwind {
+
+/// Where an indirect call or jump takes its target from.
+struct JumpOperand {
+  enum class Kind : std::uint8_t {
+    none,    ///< it is direct, or not known
+    value,   ///< of register `base`
+    memory,  ///< a word at base + index * scale + offset; without registers offset is the address
+  };
+  Kind kind = Kind::none;
+  RegNum base = k_no_reg;
+  RegNum index = k_no_reg;
+  std::uint8_t scale = 1;
+  std::int64_t offset = 0;
+};
+
+struct Instruction {
+  enum class Effect : std::uint8_t {
+    unknown,  ///< not an instruction that is known: nothing can be said of what follows
+    none,     ///< the stack stays, control goes on
+    push,     ///< SP -= amount; then a word of `reg` at SP, k_no_reg: of something else
+    pop,      ///< `reg`, if there is one, = the word at SP; then SP += amount
+    set,      ///< reg = base + amount, one of the two SP or the frame pointer
+    store,    ///< the word at base + amount = reg
+    load,     ///< reg = the word at base + amount
+    leave,    ///< SP = frame pointer; then as pop of the frame pointer
+    call,     ///< to `target` or by `operand`, and comes back with SP as it was
+    branch,   ///< to `target`, or not
+    jump,     ///< to `target`, or by `operand`
+    ret,      ///< to the word at SP
+    stop,     ///< control does not go on
+  };
+
+  Effect effect = Effect::unknown;
+  std::uint8_t length = 0;  ///< bytes; 0: unknown
+  RegNum reg = k_no_reg;
+  RegNum base = k_no_reg;
+  std::int64_t amount = 0;
+  Addr target = 0;  ///< 0: not in the code
+  JumpOperand operand{};
+  std::uint64_t written = 0;  ///< general registers that get other values besides those above, a bit for each number
+
+  /// Returns, or jumps to what is not in the code: to a procedure that returns in its place, or by a table.
+  bool leaves() const noexcept {
+    return effect == Effect::ret || (effect == Effect::jump && operand.kind != JumpOperand::Kind::none);
+  }
+  bool goes_on() const noexcept {
+    return effect != Effect::unknown && effect != Effect::jump && effect != Effect::ret && effect != Effect::stop;
+  }
+};
+
+namespace arch {
+Instruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
+}
+
+}  // namespace jitunwind

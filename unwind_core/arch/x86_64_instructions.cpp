@@ -1,0 +1,352 @@
+// Instructions of x86-64 in 64-bit mode: what they do to rsp, rbp, saved registers and the flow of control. Of far
+// transfers, and of those that come back with other registers, nothing is known: who follows the code stops there.
+#include <cstddef>
+#include <cstdint>
+
+#include "unwind_core/arch/instruction_p.h"
+#include "unwind_core/arch/x86_64_encoding_p.h"
+
+namespace jitunwind::arch {
+namespace {
+
+using Effect = Instruction::Effect;
+using Kind = JumpOperand::Kind;
+using x86::Map;
+using x86::Opcodes;
+using x86::Parts;
+
+/// In the order of their codes in instructions: AMD64 ABI, figure 3.36 has them in another.
+constexpr RegNum k_dwarf[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
+constexpr RegNum k_sp = 7, k_fp = 6;
+constexpr unsigned k_rax = 0, k_rbx = 3;
+constexpr std::int64_t k_word = 8;
+
+constexpr std::uint64_t bit_of(unsigned code) { return std::uint64_t{1} << k_dwarf[code & 15]; }
+
+/// Memory relative to rsp or rbp and nothing else.
+bool is_frame_slot(const Parts& p) {
+  return p.is_memory() && p.has_base && !p.has_index && !p.address_size &&
+         (k_dwarf[p.base] == k_sp || k_dwarf[p.base] == k_fp);
+}
+
+/// A register of 8 bits: without REX the upper four are the second bytes of the first four.
+unsigned byte_register(const Parts& p, unsigned code) { return !p.has_rex && code >= 4 && code < 8 ? code - 4 : code; }
+
+std::uint64_t written_rm(const Parts& p, bool is_byte) {
+  return p.is_register() ? bit_of(is_byte ? byte_register(p, p.rm) : p.rm) : 0;
+}
+std::uint64_t written_reg(const Parts& p, bool is_byte) { return bit_of(is_byte ? byte_register(p, p.reg) : p.reg); }
+
+/// Registers that calls do not preserve are left out where an instruction writes them without naming them.
+std::uint64_t written_one_byte(const Parts& p) {
+  const unsigned op = p.opcode;
+  const bool is_byte = (op & 1) == 0;
+  if (op < 0x40) {
+    if (op >= 0x38 || (op & 7) > 3) return (op & 7) <= 5 && op < 0x38 ? bit_of(k_rax) : 0;
+    return (op & 2) != 0 ? written_reg(p, is_byte) : written_rm(p, is_byte);
+  }
+  switch (op) {
+    case 0x63:
+    case 0x69:
+    case 0x6b:
+    case 0x8d:
+      return written_reg(p, false);
+    case 0x80:
+    case 0x81:
+    case 0x83:
+      return p.group() == 7 ? 0 : written_rm(p, op == 0x80);
+    case 0x86:
+    case 0x87:
+      return written_rm(p, is_byte) | written_reg(p, is_byte);
+    case 0x88:
+    case 0x89:
+    case 0xc6:
+    case 0xc7:
+    case 0xc0:
+    case 0xc1:
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3:
+      return written_rm(p, is_byte);
+    case 0x8a:
+    case 0x8b:
+      return written_reg(p, is_byte);
+    case 0x8c:
+      return written_rm(p, false);
+    case 0xf6:
+    case 0xf7:
+      return p.group() == 2 || p.group() == 3 ? written_rm(p, is_byte) : 0;
+    case 0xfe:
+    case 0xff:
+      return p.group() <= 1 ? written_rm(p, is_byte) : 0;
+    default:
+      break;
+  }
+  if (op >= 0x90 && op <= 0x97) return op == 0x90 && p.b == 0 ? 0 : bit_of((op & 7) | p.b);
+  if (op >= 0xb0 && op <= 0xb7) return bit_of(byte_register(p, (op & 7) | p.b));
+  if (op >= 0xb8 && op <= 0xbf) return bit_of((op & 7) | p.b);
+  return 0;
+}
+
+/// Where `reg` names a general register that is written; where the other operand does.
+constexpr Opcodes k_writes_reg{{0x02, 0x03}, {0x40, 0x50}, {0xaf, 0xaf}, {0xb2, 0xb2}, {0xb4, 0xb8},
+                               {0xbc, 0xbf}, {0xc5, 0xc5}, {0xd7, 0xd7}};
+constexpr Opcodes k_writes_rm{{0x00, 0x01}, {0x90, 0x9f}, {0xa4, 0xa5}, {0xab, 0xad},
+                              {0xb0, 0xb1}, {0xb3, 0xb3}, {0xbb, 0xbb}, {0xc0, 0xc1}, {0xc7, 0xc7}};
+
+std::uint64_t written_two_byte(const Parts& p) {
+  const unsigned op = p.opcode;
+  switch (op) {
+    case 0x1e:
+    case 0xae:  // rdssp; rdfsbase and its relatives
+      return p.repeat == 0xf3 ? written_rm(p, false) : 0;
+    case 0x2c:
+    case 0x2d:
+      return p.repeat != 0 ? written_reg(p, false) : 0;
+    case 0x7e:
+      return p.repeat == 0 ? written_rm(p, false) : 0;
+    case 0xa2:  // cpuid
+      return bit_of(k_rbx);
+    case 0xba:
+      return p.group() == 4 ? 0 : written_rm(p, false);
+    default:
+      break;
+  }
+  if (op >= 0xc8 && op <= 0xcf) return bit_of((op & 7) | p.b);
+  const bool is_byte = (op >= 0x90 && op <= 0x9f) || op == 0xb0 || op == 0xc0;
+  std::uint64_t written = 0;
+  if (k_writes_reg.has(op) || op == 0xc0 || op == 0xc1) written |= written_reg(p, is_byte);
+  if (k_writes_rm.has(op)) written |= written_rm(p, is_byte);
+  return written;
+}
+
+std::uint64_t written_vector(const Parts& p) {
+  const unsigned op = p.opcode;
+  const std::uint64_t reg = bit_of(p.reg);
+  switch (p.map) {
+    case Map::two_byte:
+      if (op == 0x50 || op == 0xc5 || op == 0xd7 || op == 0x93) return reg;
+      if (op == 0x2c || op == 0x2d || op == 0x78 || op == 0x79) return p.repeat != 0 ? reg : 0;
+      return op == 0x7e && p.repeat == 0 ? written_rm(p, false) : 0;
+    case Map::m38:
+      if (op == 0xf3) return bit_of(p.vvvv);
+      if (op == 0xf6) return reg | bit_of(p.vvvv);
+      return op == 0xf2 || op == 0xf5 || op == 0xf7 || (op & 0xf0) == 0xe0 ? reg : 0;
+    case Map::m3a:
+      return op == 0xf0 ? reg : op >= 0x14 && op <= 0x17 ? written_rm(p, false) : 0;
+    case Map::fp16_5:
+      if (op == 0x2c || op == 0x2d || op == 0x78 || op == 0x79) return reg;
+      return op == 0x7e ? written_rm(p, false) : 0;
+    default:
+      return 0;
+  }
+}
+
+std::uint64_t written_by(const Parts& p) {
+  if (p.is_vector) return written_vector(p);
+  switch (p.map) {
+    case Map::one_byte:
+      return written_one_byte(p);
+    case Map::two_byte:
+      return written_two_byte(p);
+    case Map::m38:
+      return p.opcode == 0xf0 || p.opcode == 0xf6 || (p.opcode == 0xf1 && p.repeat == 0xf2) ? written_reg(p, false) : 0;
+    case Map::m3a:
+      return p.opcode >= 0x14 && p.opcode <= 0x17 ? written_rm(p, false) : 0;
+    default:
+      return 0;
+  }
+}
+
+Instruction of(Effect effect, RegNum reg = k_no_reg, std::int64_t amount = 0, RegNum base = k_no_reg) {
+  Instruction i;
+  i.effect = effect;
+  i.reg = reg;
+  i.base = base;
+  i.amount = amount;
+  return i;
+}
+
+Instruction writes(std::uint64_t registers) {
+  Instruction i = of(Effect::none);
+  i.written = registers;
+  return i;
+}
+
+Instruction to(Effect effect, Addr target) {
+  Instruction i = of(effect);
+  i.target = target;
+  return i;
+}
+
+bool is_frame_register(RegNum reg) { return reg == k_sp || reg == k_fp; }
+
+/// reg = base + amount, where it is of the two registers that frames are found by.
+Instruction set(const Parts& p, unsigned reg, unsigned base, std::int64_t amount) {
+  const bool known = p.w && is_frame_register(k_dwarf[reg]) && is_frame_register(k_dwarf[base]);
+  return known ? of(Effect::set, k_dwarf[reg], amount, k_dwarf[base]) : writes(bit_of(reg));
+}
+
+Instruction move_between_registers(const Parts& p, unsigned reg, unsigned from) {
+  return (p.opcode & 1) != 0 ? set(p, reg, from, 0) : writes(written_by(p));
+}
+
+/// Words of the frame that registers are saved in.
+Instruction access(const Parts& p, Effect effect) {
+  if (p.w && is_frame_slot(p)) return of(effect, k_dwarf[p.reg], p.displacement, k_dwarf[p.base]);
+  return writes(written_by(p));
+}
+
+JumpOperand operand_of(const Parts& p, Addr next) {
+  JumpOperand operand;
+  if (p.address_size) return operand;
+  if (p.is_register()) {
+    operand.kind = Kind::value;
+    operand.base = k_dwarf[p.rm];
+    return operand;
+  }
+  operand.kind = Kind::memory;
+  operand.offset = p.displacement + (p.is_rip ? static_cast<std::int64_t>(next) : 0);
+  if (p.has_base) operand.base = k_dwarf[p.base];
+  if (p.has_index) operand.index = k_dwarf[p.index];
+  operand.scale = static_cast<std::uint8_t>(p.scale);
+  return operand;
+}
+
+/// ff: inc, dec, call, far call, jmp, far jmp, push.
+Instruction group_ff(const Parts& p, Addr next) {
+  switch (p.group()) {
+    case 0:
+    case 1:
+      return writes(written_by(p));
+    case 2:
+    case 4: {
+      Instruction i = of(p.group() == 2 ? Effect::call : Effect::jump);
+      i.operand = operand_of(p, next);
+      return i;
+    }
+    case 6:
+      return p.operand_size ? of(Effect::unknown)
+                            : of(Effect::push, p.is_register() ? k_dwarf[p.rm] : k_no_reg, k_word);
+    default:
+      return of(Effect::unknown);
+  }
+}
+
+/// add, sub and others of an immediate: rsp by a known amount, or anything.
+Instruction arithmetic(const Parts& p) {
+  const bool of_sp = p.is_register() && k_dwarf[p.rm] == k_sp && p.w && p.opcode != 0x80;
+  if (of_sp && p.group() == 0) return of(Effect::set, k_sp, p.immediate, k_sp);
+  if (of_sp && p.group() == 5) return of(Effect::set, k_sp, -p.immediate, k_sp);
+  return writes(written_by(p));
+}
+
+Instruction push_or_pop(const Parts& p, Effect effect, RegNum reg) {
+  return p.operand_size ? of(Effect::unknown) : of(effect, reg, k_word);
+}
+
+Instruction one_byte(const Parts& p, Addr next) {
+  const unsigned op = p.opcode;
+  const Addr target = next + static_cast<Addr>(p.immediate);
+  if (op >= 0x50 && op <= 0x5f)
+    return push_or_pop(p, op < 0x58 ? Effect::push : Effect::pop, k_dwarf[(op & 7) | p.b]);
+  if ((op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3)) return to(Effect::branch, target);
+  switch (op) {
+    case 0x68:
+    case 0x6a:
+    case 0x9c:
+      return push_or_pop(p, Effect::push, k_no_reg);
+    case 0x8f:
+      return push_or_pop(p, Effect::pop, p.is_register() ? k_dwarf[p.rm] : k_no_reg);
+    case 0x9d:
+      return push_or_pop(p, Effect::pop, k_no_reg);
+    case 0x81:
+    case 0x83:
+      return arithmetic(p);
+    case 0x89:
+      return p.is_register() ? move_between_registers(p, p.rm, p.reg) : access(p, Effect::store);
+    case 0x8b:
+      return p.is_register() ? move_between_registers(p, p.reg, p.rm) : access(p, Effect::load);
+    case 0x8d:
+      return is_frame_slot(p) ? set(p, p.reg, p.base, p.displacement) : writes(written_by(p));
+    case 0xc2:
+    case 0xc3:
+      return of(Effect::ret);
+    case 0xc6:
+    case 0xc7:  // mov; others are of transactions
+      return p.group() == 0 ? writes(written_by(p)) : of(Effect::unknown);
+    case 0xc8:  // enter
+    case 0xca:
+    case 0xcb:
+    case 0xcf:
+      return of(Effect::unknown);
+    case 0xc9:
+      return p.operand_size ? of(Effect::unknown) : of(Effect::leave, k_fp, k_word);
+    case 0xcc:
+    case 0xf4:
+      return of(Effect::stop);
+    case 0xe8:
+      if (p.operand_size) return of(Effect::unknown);
+      return p.immediate == 0 ? of(Effect::push, k_no_reg, k_word) : to(Effect::call, target);
+    case 0xe9:
+      return p.operand_size ? of(Effect::unknown) : to(Effect::jump, target);
+    case 0xeb:
+      return to(Effect::jump, target);
+    case 0xff:
+      return group_ff(p, next);
+    default:
+      return writes(written_by(p));
+  }
+}
+
+/// enclu and its relatives come back with other registers.
+bool is_of_enclaves(const Parts& p) {
+  const unsigned code = p.group() << 3 | (p.rm & 7);
+  return p.is_register() && (code == 0x00 || code == 0x05 || code == 0x0f || code == 0x17);
+}
+
+Instruction two_byte(const Parts& p, Addr next) {
+  const unsigned op = p.opcode;
+  if (p.is_long_branch()) {
+    if (p.operand_size) return of(Effect::unknown);
+    return to(Effect::branch, next + static_cast<Addr>(p.immediate));
+  }
+  switch (op) {
+    case 0x01:
+      return is_of_enclaves(p) ? of(Effect::unknown) : writes(written_by(p));
+    case 0x07:  // sysret, sysenter, sysexit
+    case 0x34:
+    case 0x35:
+      return of(Effect::unknown);
+    case 0x0b:
+    case 0xb9:
+    case 0xff:
+      return of(Effect::stop);
+    case 0xa0:
+    case 0xa8:
+      return push_or_pop(p, Effect::push, k_no_reg);
+    case 0xa1:
+    case 0xa9:
+      return push_or_pop(p, Effect::pop, k_no_reg);
+    default:
+      return writes(written_by(p));
+  }
+}
+
+Instruction effect_of(const Parts& p, Addr next) {
+  if (p.is_vector || p.map == Map::m38 || p.map == Map::m3a) return writes(written_by(p));
+  return p.map == Map::one_byte ? one_byte(p, next) : two_byte(p, next);
+}
+
+}  // namespace
+
+Instruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept {
+  Parts parts;
+  if (!read_parts(bytes, parts)) return {};
+  Instruction i = effect_of(parts, at + parts.length);
+  i.length = parts.length;
+  return i;
+}
+
+}  // namespace jitunwind::arch

@@ -1,0 +1,59 @@
+// What the kernel said of pages a moment ago. Nobody tells when mappings change, so that no answer holds for long.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "unwind_core/hash.h"
+#include "unwind_core/moment_p.h"
+#include "unwind_core/page_p.h"
+
+namespace jitunwind {
+
+/// Of a page: whether it may be executed, if that can be told.
+using PageAnswer = std::optional<bool>;
+
+/// One word for each page, so that nobody waits and nobody sees a part of an answer. Constant-initialised, thread-safe,
+/// signal-safe.
+class PageAnswers {
+ public:
+  /// Addresses of programs have fewer bits on every CPU.
+  static constexpr unsigned k_address_bits = 56;
+
+  /// False: there is none of this moment. Precondition: `at` has k_address_bits bits.
+  bool find(Addr at, Moment moment, PageAnswer& out) const noexcept {
+    const std::uint64_t word = word_of(at).load(std::memory_order_relaxed);
+    if ((word & ~k_answer_mask) != question(at, moment) || (word & k_answer_mask) == 0) return false;
+    out = (word & k_answer_mask) == k_unknown ? PageAnswer() : PageAnswer((word & k_answer_mask) == k_yes);
+    return true;
+  }
+  void keep(Addr at, Moment moment, PageAnswer answer) noexcept {
+    const std::uint64_t code = !answer ? k_unknown : *answer ? k_yes : k_no;
+    word_of(at).store(question(at, moment) | code, std::memory_order_relaxed);
+  }
+
+ private:
+  // The page's number, the moment's (which comes again after 19 hours), the answer.
+  static constexpr unsigned k_page_bits = 12, k_answer_bits = 2;
+  static constexpr unsigned k_moment_bits = 64 - k_answer_bits - (k_address_bits - k_page_bits);
+  static constexpr std::uint64_t k_answer_mask = (1u << k_answer_bits) - 1;
+  static constexpr std::uint64_t k_no = 1, k_yes = 2, k_unknown = 3;
+  static constexpr unsigned k_bits = 8;
+  static_assert(k_page_size == Addr{1} << k_page_bits);
+
+  static constexpr std::uint64_t question(Addr at, Moment moment) noexcept {
+    const std::uint64_t number = moment.number() & ((std::uint64_t{1} << k_moment_bits) - 1);
+    return ((at >> k_page_bits) << k_moment_bits | number) << k_answer_bits;
+  }
+  const std::atomic<std::uint64_t>& word_of(Addr at) const noexcept {
+    return words_[table_place(at >> k_page_bits, k_bits)];
+  }
+  std::atomic<std::uint64_t>& word_of(Addr at) noexcept { return words_[table_place(at >> k_page_bits, k_bits)]; }
+
+  std::array<std::atomic<std::uint64_t>, std::size_t{1} << k_bits> words_{};
+};
+
+}  // namespace jitunwind
