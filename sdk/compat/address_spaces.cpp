@@ -10,6 +10,7 @@
 #include "dyn_info/registry.h"
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/cursor_p.h"
+#include "sdk/compat/for_drop_in_p.h"
 #include "sdk/compat/local_names_p.h"
 #include "sdk/compat/target_registers_p.h"
 #include "sdk/local_space.h"
@@ -26,18 +27,6 @@ int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) n
   window.argument = is_local(*handle) ? nullptr : argument;
   Lookup lookup(space_of(*handle), CodeAddress::interrupted(ip), window);
   return ask(lookup);
-}
-
-/// libunwind 1.5 to 1.6 had a word more, in front of the union. Where the name is null, as in tables of static code,
-/// the word that is segbase in one layout is the name in the other.
-unw_dyn_info_t with_either_layout(const unw_dyn_info_t* descriptor) noexcept {
-  constexpr std::size_t k_union = offsetof(unw_dyn_info_t, u);
-  const auto* const bytes = reinterpret_cast<const std::byte*>(descriptor);
-  unw_dyn_info_t info;
-  std::memcpy(&info, bytes, k_union);
-  const bool has_word_more = descriptor->format != UNW_INFO_FORMAT_DYNAMIC && descriptor->u.rti.segbase == 0;
-  std::memcpy(&info.u, bytes + k_union + (has_word_more ? sizeof(unw_word_t) : 0), sizeof info.u);
-  return info;
 }
 
 }  // namespace
@@ -119,7 +108,7 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t handle, unw_word_t ip, u
                                        unw_proc_info_t* info, int need_unwind_info, void* argument) {
   return jitunwind::ask_by_ip(handle, ip, argument, [&](jitunwind::Lookup& lookup) {
     jitunwind::ProcedureInfo found;
-    const auto known = jitunwind::described_procedure(jitunwind::with_either_layout(descriptor), lookup, found);
+    const auto known = jitunwind::described_procedure(*descriptor, lookup, found);
     const int returned = jitunwind::answer(known, found, *info);
     if (returned == UNW_ESUCCESS && need_unwind_info) jitunwind::mark_as_fde(*info);
     return returned;
@@ -129,6 +118,7 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t handle, unw_word_t ip, u
 // The names that programs with UNW_LOCAL_ONLY use.
 JITUNWIND_LOCAL(set_cache_size)
 JITUNWIND_LOCAL(dwarf_search_unwind_table)
+JITUNWIND_ALIAS(UNW_OBJ(search_unwind_table), UNW_OBJ(dwarf_search_unwind_table))
 JITUNWIND_LOCAL(create_addr_space)
 JITUNWIND_LOCAL(create_addr_space_sized)
 JITUNWIND_LOCAL(destroy_addr_space)

@@ -75,7 +75,10 @@ class FoundInfo {
   FoundInfo& operator=(const FoundInfo&) = delete;
   ~FoundInfo() {
     const auto put = owner_.accessors.put_unwind_info;
-    if (returned_ == UNW_ESUCCESS && needs_unwind_info_ && put) put(&owner_, &info_, argument_);
+    if (returned_ != UNW_ESUCCESS || !needs_unwind_info_ || !put) return;
+    // Of what dwarf_search_unwind_table has filled in nothing is the callback's. Some would free it.
+    if ((info_.flags & k_fde_flag) != 0) info_.unwind_info = nullptr;
+    put(&owner_, &info_, argument_);
   }
 
   Found found() const noexcept {

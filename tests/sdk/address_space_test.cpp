@@ -1,6 +1,7 @@
 // Address spaces made of callbacks, through libunwind's C interface.
+#include "tests/sdk/address_spaces.h"
+
 #include <endian.h>
-#include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>
@@ -8,105 +9,8 @@
 #include <memory>
 #include <thread>
 
-#include <libunwind.h>
-#include "dyn_info/libunwind-dynamic.h"
-
-#include "tests/sdk/recording_target.h"
-
 namespace jitunwind::test {
 namespace {
-
-constexpr unw_word_t k_code = 0x40'0000;
-constexpr unw_word_t k_stack = 0x7fff'0000;
-
-/// Regions in host memory: push rbp; mov rbp,rsp; ...
-struct FrameOfRbp {
-  FrameOfRbp() {
-    region.insn_count = 64;
-    region.op_count = 4;
-    ops[0] = _U_dyn_op(UNW_DYN_ADD, 0, 0, UNW_X86_64_RSP, static_cast<unw_word_t>(-8));
-    ops[1] = _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, UNW_X86_64_RBP, 0);
-    ops[2] = _U_dyn_op(UNW_DYN_SAVE_REG, 0, 3, UNW_X86_64_RSP, UNW_X86_64_RBP);
-    ops[3] = _U_dyn_op(UNW_DYN_STOP, 0, 0, 0, 0);
-    info.regions = &region;
-  }
-  // A region and the directives behind its first.
-  unw_dyn_region_info_t region{};
-  unw_dyn_op_t rest[3]{};
-  unw_dyn_op_t* const ops = region.op;
-  unw_dyn_proc_info_t info{};
-};
-
-class AddressSpaces : public testing::Test {
- protected:
-  AddressSpaces() {
-    accessors = RecordingTarget::accessors();
-    // Three frames, each 0x1000 of code apart and 0x100 of stack, the last one without a caller.
-    for (unw_word_t i = 0; i < 3; ++i) {
-      const unw_word_t rbp = k_stack + 0x100 * i;
-      target.memory[rbp] = rbp + 0x100;
-      target.memory[rbp + 8] = i == 2 ? 0 : k_code + 0x1000 * (i + 1) + 0x20;
-    }
-    target.registers = {{UNW_X86_64_RIP, k_code + 0x20},
-                        {UNW_X86_64_RSP, k_stack - 0x40},
-                        {UNW_X86_64_RBP, k_stack},
-                        {UNW_X86_64_RBX, 0xb},
-                        {UNW_X86_64_RAX, 0xa}};
-    target.find = [this](unw_word_t ip, unw_proc_info_t* info, int need) {
-      if (ip < k_code || ip >= k_code + 0x3000) return -UNW_ENOINFO;
-      info->start_ip = ip & ~unw_word_t{0xfff};
-      info->end_ip = info->start_ip + 0x40;
-      info->gp = 0;
-      info->lsda = info->handler = 0;
-      info->flags = 0;
-      if (need) describe(info);
-      return 0;
-    };
-    describe = [this](unw_proc_info_t* info) {
-      info->format = UNW_INFO_FORMAT_DYNAMIC;
-      info->unwind_info = &frame.info;
-      info->unwind_info_size = sizeof frame.info;
-    };
-  }
-  ~AddressSpaces() override {
-    EXPECT_EQ(target.mistakes, "");
-    EXPECT_TRUE(target.held.empty()) << "not put back";
-    if (space) unw_destroy_addr_space(space);
-  }
-  void create() {
-    space = unw_create_addr_space(&accessors, 0);
-    ASSERT_NE(space, nullptr);
-    target.expected_space = space;
-  }
-  int start(unw_cursor_t& cursor) {
-    if (!space) create();
-    return unw_init_remote(&cursor, space, &target);
-  }
-  static unw_word_t reg(unw_cursor_t& cursor, int number) {
-    unw_word_t value = 0;
-    EXPECT_EQ(unw_get_reg(&cursor, number, &value), 0) << number;
-    return value;
-  }
-  /// IPs of a walk, and what ended it.
-  std::pair<std::vector<unw_word_t>, int> walk() {
-    unw_cursor_t cursor;
-    EXPECT_EQ(start(cursor), 0);
-    std::vector<unw_word_t> ips;
-    int moved = 1;
-    while (moved > 0) {
-      ips.push_back(reg(cursor, UNW_REG_IP));
-      moved = unw_step(&cursor);
-    }
-    return {ips, moved};
-  }
-  static std::vector<unw_word_t> all_ips() { return {k_code + 0x20, k_code + 0x1020, k_code + 0x2020}; }
-
-  FrameOfRbp frame;
-  std::function<void(unw_proc_info_t*)> describe;
-  RecordingTarget target;
-  unw_accessors_t accessors;
-  unw_addr_space_t space = nullptr;
-};
 
 // covers: AS01 AS02 AS06 AS08 AC01 AC05 AC06 AC10 AC11
 TEST_F(AddressSpaces, AreWalkedThroughTheirCallbacks) {
@@ -339,118 +243,6 @@ TEST_F(AddressSpaces, ProceduresThatATargetReplacesAreSeenUnderEveryPolicy) {
   }
 }
 
-/// The CIE and the FDE of each procedure as an assembler makes them: CFA = rbp+16.
-class TableFormats : public AddressSpaces {
- protected:
-  static constexpr unw_word_t k_section = 0x30000;
-
-  void put_section() {
-    static const unsigned char cie[] = {0x14, 0,    0,  0, 0,    0,    0,    0,  1,    'z', 'R',  0,
-                                        1,    0x78, 16, 1, 0x00, 0x0c, 0x06, 16, 0x90, 1,   0x86, 2};
-    std::vector<unsigned char> bytes(cie, cie + sizeof cie);
-    for (unw_word_t i = 0; i < 3; ++i) {
-      fdes[i] = k_section + bytes.size();
-      const unw_word_t range[] = {k_code + 0x1000 * i, 0x40};
-      std::array<unsigned char, 32> fde{0x1c};
-      const auto back = static_cast<std::uint32_t>(bytes.size() + 4);
-      std::memcpy(&fde[4], &back, 4);
-      std::memcpy(&fde[8], range, sizeof range);
-      bytes.insert(bytes.end(), fde.begin(), fde.end());
-    }
-    bytes.resize((bytes.size() + 15) & ~std::size_t{7});
-    put(k_section, bytes.data(), bytes.size());
-  }
-  void put(unw_word_t at, const void* bytes, std::size_t size) {
-    for (std::size_t i = 0; i < size; i += 8)
-      std::memcpy(&target.memory[at + i], static_cast<const char*>(bytes) + i, std::min<std::size_t>(8, size - i));
-  }
-  template <class T>
-  std::array<T, 6> pairs(unw_word_t start_base, unw_word_t fde_base) const {
-    std::array<T, 6> out;
-    for (std::size_t i = 0; i < 3; ++i) {
-      out[2 * i] = static_cast<T>(k_code + 0x1000 * i - start_base);
-      out[2 * i + 1] = static_cast<T>(fdes[i] - fde_base);
-    }
-    return out;
-  }
-  void use(int format, const void* info, int size) {
-    describe = [=](unw_proc_info_t* found) {
-      found->format = format;
-      found->unwind_info = const_cast<void*>(info);
-      found->unwind_info_size = size;
-    };
-  }
-
-  std::array<unw_word_t, 3> fdes{};
-};
-
-/// Whoever looks tables up in a target need not copy them.
-// covers: AC03 AC05 DY42 DY43 DY44 DY45
-TEST_F(TableFormats, FromCallbacksAreWalked) {
-  put_section();
-  auto near = pairs<std::int32_t>(k_section, k_section);
-  auto by_start = pairs<std::int32_t>(0, k_section);
-  auto wide = pairs<std::int64_t>(0, 0);
-  put(0x50000, near.data(), sizeof near);
-  put(0x51000, by_start.data(), sizeof by_start);
-  put(0x52000, wide.data(), sizeof wide);
-
-  unw_dyn_table_info_t table{0, k_section, sizeof near / 8, reinterpret_cast<unw_word_t*>(near.data())};
-  use(UNW_INFO_FORMAT_TABLE, &table, sizeof table);
-  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
-  unw_dyn_remote_table_info_t remote{0, k_section, sizeof near / 8, 0x50000};
-  use(UNW_INFO_FORMAT_REMOTE_TABLE, &remote, sizeof remote);
-  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
-  remote = {0, 0, sizeof wide / 8, 0x52000};
-  use(UNW_INFO_FORMAT_REMOTE_TABLE_64, &remote, sizeof remote);
-  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
-  EXPECT_EQ(target.count("find"), 9u);
-  EXPECT_EQ(target.count("put"), 9u);
-}
-
-// covers: AC05
-TEST_F(TableFormats, UnusableAnswersAreErrors) {
-  unw_cursor_t cursor;
-  const auto step = [&] {
-    EXPECT_EQ(start(cursor), 0);
-    return unw_step(&cursor);
-  };
-  use(UNW_INFO_FORMAT_DYNAMIC, nullptr, sizeof(unw_dyn_proc_info_t));
-  EXPECT_EQ(step(), -UNW_EINVAL);
-  for (const int size : {-1, 0, 8, 31}) {
-    use(UNW_INFO_FORMAT_DYNAMIC, &frame.info, size);
-    EXPECT_EQ(step(), -UNW_EINVAL) << size;
-  }
-  for (const int format : {-1, static_cast<int>(UNW_INFO_FORMAT_ARM_EXIDX), 99}) {
-    use(format, &frame.info, sizeof frame.info);
-    EXPECT_EQ(step(), -UNW_EINVAL) << format;
-  }
-  unw_dyn_remote_table_info_t nowhere{0, 0, 8, 0x666000};
-  use(UNW_INFO_FORMAT_REMOTE_TABLE, &nowhere, sizeof nowhere);
-  target.unreadable = -4711;
-  EXPECT_EQ(step(), -4711);
-  EXPECT_EQ(target.count("put"), target.count("find"));
-}
-
-/// An entry of which only the beginning can be read.
-// covers: AC17
-TEST_F(TableFormats, ErrorsOfMemoryInEntriesReachTheCaller) {
-  put_section();
-  const auto near = pairs<std::int32_t>(k_section, k_section);
-  put(0x50000, near.data(), sizeof near);
-  unw_dyn_remote_table_info_t remote{0, k_section, sizeof near / 8, 0x50000};
-  use(UNW_INFO_FORMAT_REMOTE_TABLE, &remote, sizeof remote);
-  target.unreadable = -4711;
-  for (unw_word_t word = fdes[0] & ~unw_word_t{7}; word < fdes[0] + 32; word += 8) {
-    const auto kept = target.memory.extract(word);
-    unw_cursor_t cursor;
-    ASSERT_EQ(start(cursor), 0);
-    EXPECT_EQ(unw_step(&cursor), -4711) << word - fdes[0];
-    target.memory.insert({kept.key(), kept.mapped()});
-  }
-  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
-}
-
 /// The callbacks that libunwind 1.6 did not have.
 // covers: AC16
 TEST_F(AddressSpaces, FilesAreTheOwnersWhereHeSaysThem) {
@@ -472,37 +264,6 @@ TEST_F(AddressSpaces, FilesAreTheOwnersWhereHeSaysThem) {
   EXPECT_EQ(offset, 5u);
   const WrittenList list(target, k_code, k_code + 0x40);
   EXPECT_EQ(ask(k_code + 5), -UNW_ENOINFO) << "made at run time";
-}
-
-/// What perf's callback does: the descriptor of a module's table, in either layout, and the answer handed on.
-// covers: AC05 DY43
-TEST_F(TableFormats, MayBeSearchedByTheCallback) {
-  put_section();
-  const auto near = pairs<std::int32_t>(k_section, k_section);
-  put(0x50000, near.data(), sizeof near);
-  const auto search = [&](bool word_more) {
-    std::array<unw_word_t, 11> words{};
-    unw_dyn_info_t info{};
-    info.start_ip = k_code;
-    info.end_ip = k_code + 0x3000;
-    info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
-    info.u.rti = {0, k_section, sizeof near / 8, 0x50000};
-    std::memcpy(words.data(), &info, offsetof(unw_dyn_info_t, u));
-    std::memcpy(words.data() + offsetof(unw_dyn_info_t, u) / 8 + word_more, &info.u, sizeof info.u);
-    target.find = [this, words](unw_word_t ip, unw_proc_info_t* found, int need) mutable {
-      return UNW_OBJ(dwarf_search_unwind_table)(space, ip, reinterpret_cast<unw_dyn_info_t*>(words.data()), found, need,
-                                                &target);
-    };
-  };
-  for (const bool word_more : {false, true}) {
-    search(word_more);
-    EXPECT_EQ(walk(), (std::pair{all_ips(), 0})) << word_more;
-    unw_proc_info_t info;
-    ASSERT_EQ(unw_get_proc_info_by_ip(space, k_code + 0x1001, &info, &target), 0);
-    EXPECT_EQ(info.start_ip, k_code + 0x1000);
-    EXPECT_EQ(info.end_ip, k_code + 0x1040);
-    EXPECT_EQ(unw_get_proc_info_by_ip(space, k_code + 0x41, &info, &target), -UNW_ENOINFO);
-  }
 }
 
 // covers: CA06 CA09
