@@ -189,7 +189,7 @@ Result<ProcedureInfo> Cursor::procedure() noexcept {
 }
 
 Result<ProcedureName> Cursor::name(std::span<char> into) noexcept {
-  Lookup question = lookup();
+  Lookup question(*space_, space_->named_at(address_, window_), window_, &registers_);
   ProcedureName name;
   const Found found = space_->find_name(question, into, name);
   if (!found) return found.error();

@@ -1,7 +1,6 @@
 // libunwind's address spaces: making them, what they cache, and walks in them.
 #include <endian.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -29,6 +28,18 @@ int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) n
   return ask(lookup);
 }
 
+unw_addr_space_t create(const unw_accessors_t* accessors, std::size_t size, int byteorder) noexcept {
+  if (!accessors) return nullptr;
+  const Arch& arch = target_arch();
+  if (byteorder != 0 && byteorder != __LITTLE_ENDIAN && byteorder != __BIG_ENDIAN) return nullptr;
+  const bool big_endian = byteorder == 0 ? arch.big_endian : byteorder == __BIG_ENDIAN;
+  if (big_endian != arch.big_endian && !arch.bi_endian) return nullptr;
+  auto* const space = new (std::nothrow) CallbackSpace(with_byte_order(arch, big_endian));
+  if (!space) return nullptr;
+  std::memcpy(&space->accessors, accessors, size);
+  return space;
+}
+
 }  // namespace
 }  // namespace JITUNWIND_COMPAT
 }  // namespace jitunwind
@@ -37,21 +48,12 @@ extern "C" {
 
 using jitunwind::CallbackSpace;
 
-unw_addr_space_t UNW_OBJ(create_addr_space_sized)(const unw_accessors_t* accessors, size_t size, int byteorder) {
-  if (!accessors) return nullptr;
-  const jitunwind::Arch& arch = jitunwind::target_arch();
-  if (byteorder != 0 && byteorder != __LITTLE_ENDIAN && byteorder != __BIG_ENDIAN) return nullptr;
-  const bool big_endian = byteorder == 0 ? arch.big_endian : byteorder == __BIG_ENDIAN;
-  if (big_endian != arch.big_endian && !arch.bi_endian) return nullptr;
-  auto* const space = new (std::nothrow) CallbackSpace(with_byte_order(arch, big_endian));
-  if (!space) return nullptr;
-  std::memcpy(&space->accessors, accessors, std::min(size, sizeof space->accessors));
-  return space;
+unw_addr_space_t unw_create_addr_space(unw_accessors_t* accessors, int byteorder) {
+  return jitunwind::create(accessors, sizeof *accessors, byteorder);
 }
 
-/// The structure of libunwind 1.6 ends with get_proc_name.
-unw_addr_space_t UNW_OBJ(create_addr_space)(const unw_accessors_t* accessors, int byteorder) {
-  return UNW_OBJ(create_addr_space_sized)(accessors, offsetof(unw_accessors_t, get_elf_filename), byteorder);
+unw_addr_space_t UNW_OBJ(create_addr_space)(unw_accessors_t* accessors, int byteorder) {
+  return jitunwind::create(accessors, offsetof(unw_accessors_t, get_elf_filename), byteorder);
 }
 
 void unw_destroy_addr_space(unw_addr_space_t handle) {
@@ -69,6 +71,7 @@ int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t handle, void* argumen
   const jitunwind::AddressSpace& space = jitunwind::space_of(*handle);
   const auto registers = jitunwind::TargetRegisters(*handle, argument).of_innermost_frame(space.arch);
   if (!registers) return jitunwind::negated(registers.error());
+  static_cast<CallbackSpace*>(handle)->know_address_bits(argument);
   new (cursor) jitunwind::Cursor(space, *registers, jitunwind::Cursor::Top::interrupted, argument);
   return UNW_ESUCCESS;
 }
@@ -120,7 +123,7 @@ JITUNWIND_LOCAL(set_cache_size)
 JITUNWIND_LOCAL(dwarf_search_unwind_table)
 JITUNWIND_ALIAS(UNW_OBJ(search_unwind_table), UNW_OBJ(dwarf_search_unwind_table))
 JITUNWIND_LOCAL(create_addr_space)
-JITUNWIND_LOCAL(create_addr_space_sized)
+JITUNWIND_LOCAL(create_addr_space2)
 JITUNWIND_LOCAL(destroy_addr_space)
 JITUNWIND_LOCAL(init_remote)
 JITUNWIND_LOCAL(set_caching_policy)

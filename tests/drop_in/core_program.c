@@ -1,11 +1,8 @@
 /* Prints the stack in a core file, by libunwind-coredump.so.0, as that of libunwind 1.6 declares its functions. */
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-typedef struct {
-  uint64_t opaque[127];
-} cursor_t;
+#include "release_1_6.h"
+
 extern char _UCD_accessors[];
 void* _UCD_create(const char* core);
 void _UCD_select_thread(void* core, int number);

@@ -78,6 +78,18 @@ TEST(DropIn, ThreadsEndAsTheyDoWithoutLibunwind) {
             "destructor of the function that was cancelled\ndestructor of the thread\ncancelled\n");
 }
 
+/// What programs have come to rely on: "a signal frame" is the one that was interrupted, and code without a symbol has
+/// the name of what is before it.
+TEST(DropIn, FramesAreWhatProgramsOfRelease16Expect) {
+  const auto theirs = lines_of(output_of(FRAMES_PROGRAM));
+  EXPECT_EQ(lines_of(output_of(k_path + FRAMES_PROGRAM)), theirs);
+  ASSERT_EQ(theirs.size(), 8u);
+  EXPECT_EQ(theirs[1], "C library, signal frame 0") << "the trampoline";
+  EXPECT_EQ(theirs[2], "faults+0, signal frame 1, in faults");
+  EXPECT_EQ(theirs[3].rfind("stripped_before+", 0), 0u) << theirs[3];
+  EXPECT_EQ(theirs[7].rfind("faults+0, signal frame 0, ", 0), 0u) << theirs[7];
+}
+
 /// libunwind's own names of its functions lead to libgcc_s, whose contexts the personality routines get there.
 TEST(DropIn, OtherNamesOfTheExceptionAbiThrowAsOnLibunwind) {
   const std::string expected = output_of(EXCEPTION_PROGRAM);

@@ -5,21 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include "made_frame.h"
-
-typedef struct {
-  uint64_t opaque[127];
-} cursor_t;
-int _Ux86_64_getcontext(ucontext_t* context);
-int _ULx86_64_init_local(cursor_t* cursor, ucontext_t* context);
-int _ULx86_64_step(cursor_t* cursor);
-int _ULx86_64_get_reg(cursor_t* cursor, int reg, uint64_t* value);
-int _ULx86_64_get_proc_name(cursor_t* cursor, char* buffer, size_t size, uint64_t* offset);
-int _ULx86_64_set_caching_policy(void* space, int policy);
-extern void* _ULx86_64_local_addr_space;
-int unw_backtrace(void** addresses, int size);
 
 static void* listed[64];
 static int lengths[2];

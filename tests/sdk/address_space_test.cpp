@@ -9,6 +9,8 @@
 #include <memory>
 #include <thread>
 
+extern "C" unw_addr_space_t (*const jitunwind_test_create_in_c)(unw_accessors_t*, int);  // libunwind_abi_test.c
+
 namespace jitunwind::test {
 namespace {
 
@@ -46,6 +48,20 @@ TEST_F(AddressSpaces, ByteOrders) {
   EXPECT_EQ(unw_create_addr_space(nullptr, 0), nullptr);
 }
 
+/// Of which C takes the address, too. Every member of the structure is the space's.
+// covers: AS14
+TEST_F(AddressSpaces, AreMadeByAFunction) {
+  unw_addr_space_t (*const make)(unw_accessors_t*, int) = &unw_create_addr_space;
+  EXPECT_EQ(make, jitunwind_test_create_in_c);
+  accessors.get_elf_filename = [](unw_addr_space_t, unw_word_t, char*, size_t, unw_word_t*, void*) { return -1; };
+  accessors.get_proc_ip_range = [](unw_addr_space_t, unw_word_t, unw_word_t*, unw_word_t*, void*) { return -2; };
+  accessors.ptrauth_insn_mask = [](unw_addr_space_t, void*) { return unw_word_t{3}; };
+  target.expected_space = space = jitunwind_test_create_in_c(&accessors, 0);
+  ASSERT_NE(space, nullptr);
+  EXPECT_EQ(std::memcmp(unw_get_accessors(space), &accessors, sizeof accessors), 0);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+}
+
 // covers: AS04
 TEST_F(AddressSpaces, AreMadeAndDestroyedByThreads) {
   std::vector<std::thread> threads;
@@ -63,7 +79,7 @@ TEST_F(AddressSpaces, TheShortStructureIsNotReadBeyondItsEnd) {
   static_assert(k_short == 64);
   const auto bytes = std::make_unique<std::byte[]>(k_short);
   std::memcpy(bytes.get(), &accessors, k_short);
-  space = UNW_OBJ(create_addr_space)(reinterpret_cast<const unw_accessors_t*>(bytes.get()), 0);
+  space = UNW_OBJ(create_addr_space)(reinterpret_cast<unw_accessors_t*>(bytes.get()), 0);
   ASSERT_NE(space, nullptr);
   target.expected_space = space;
   EXPECT_EQ(unw_get_accessors(space)->get_elf_filename, nullptr);
@@ -241,6 +257,48 @@ TEST_F(AddressSpaces, ProceduresThatATargetReplacesAreSeenUnderEveryPolicy) {
       EXPECT_EQ(walk(), (std::pair{all_ips(), 0})) << policy;
     }
   }
+}
+
+/// Where find_proc_info knows nothing; on this CPU nobody signs return addresses.
+// covers: AC16 PI01
+TEST_F(AddressSpaces, RangesOfProceduresAreTheOwnersWhereHeKnowsNoMore) {
+  static constexpr unw_word_t k_unknown = k_code + 0x3000;
+  unw_cursor_t cursor;
+  unw_proc_info_t info;
+  create();
+  EXPECT_EQ(unw_get_proc_info_by_ip(space, k_unknown, &info, &target), -UNW_ENOINFO) << "there is no such callback";
+  static int returned;
+  unw_get_accessors(space)->get_proc_ip_range = [](unw_addr_space_t as, unw_word_t ip, unw_word_t* start,
+                                                   unw_word_t* end, void* argument) {
+    EXPECT_EQ(as, RecordingTarget::of(argument).expected_space);
+    EXPECT_GE(ip, k_unknown);
+    *start = ip - 0x10;
+    *end = ip + 0x20;
+    return returned;
+  };
+  unw_get_accessors(space)->ptrauth_insn_mask = [](unw_addr_space_t, void*) {
+    ADD_FAILURE() << "asked on a CPU that signs no addresses";
+    return ~unw_word_t{0};
+  };
+  returned = 0;
+  target.registers[UNW_X86_64_RIP] = k_unknown;
+  ASSERT_EQ(start(cursor), 0);
+  for (const bool by_cursor : {false, true}) {
+    std::memset(&info, 0x5a, sizeof info);
+    ASSERT_EQ(by_cursor ? unw_get_proc_info(&cursor, &info) : unw_get_proc_info_by_ip(space, k_unknown, &info, &target),
+              0);
+    EXPECT_EQ(info.start_ip, k_unknown - 0x10);
+    EXPECT_EQ(info.end_ip, k_unknown + 0x20);
+    EXPECT_EQ(info.handler | info.lsda | info.gp | info.flags, 0u);
+    EXPECT_EQ(info.unwind_info, nullptr);
+  }
+  returned = -UNW_ENOINFO;
+  EXPECT_EQ(unw_get_proc_info(&cursor, &info), -UNW_ENOINFO);
+  EXPECT_EQ(info.start_ip | info.end_ip, 0u) << "then all is 0";
+  returned = -4711;
+  EXPECT_EQ(unw_get_proc_info(&cursor, &info), -4711);
+  ASSERT_EQ(unw_get_proc_info_by_ip(space, k_code, &info, &target), 0);
+  EXPECT_EQ(info.end_ip, k_code + 0x40);
 }
 
 /// The callbacks that libunwind 1.6 did not have.

@@ -9,6 +9,9 @@
 #include "tests/sdk/libunwind_constants.h"
 
 int jitunwind_test_show_backtrace(char* out, size_t size);
+extern unw_addr_space_t (*const jitunwind_test_create_in_c)(unw_accessors_t*, int);
+
+unw_addr_space_t (*const jitunwind_test_create_in_c)(unw_accessors_t*, int) = &unw_create_addr_space;
 
 /* Prints "ip = ..., sp = ..." for every caller; returns their number. */
 int jitunwind_test_show_backtrace(char* out, size_t size) {

@@ -91,7 +91,7 @@ TEST(Libunwind, SameStackAsTheSystemUnwinder) {
 }
 
 // The numbers are checked while compiling, in C and in C++: tests/sdk/libunwind_constants.h.
-// covers: ER02 ER03 ER04 ER05 RG15 DY15
+// covers: ER02 ER03 ER04 ER05 RG15 RG16 DY15
 TEST(Libunwind, NumbersAndSizes) {
   EXPECT_EQ(unw_strerror(-UNW_ENOINFO), std::string("no unwind info found"));
   EXPECT_EQ(sizeof(unw_dyn_info_t), 80u);
