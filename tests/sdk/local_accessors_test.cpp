@@ -146,24 +146,5 @@ TEST(LocalAccessors, PiecesOfAFunctionAreProcedures) {
   }
 }
 
-/// Rows that are kept are an affair of speed alone.
-// covers: CA01 CA02 CA05
-TEST(LocalAccessors, PoliciesAndFlushesChangeNoWalk) {
-  Walks expected;
-  walk_in_three_ways(expected);
-  for (const auto policy : {UNW_CACHE_NONE, UNW_CACHE_PER_THREAD, UNW_CACHE_GLOBAL}) {
-    ASSERT_EQ(unw_set_caching_policy(unw_local_addr_space, policy), 0);
-    for (const bool flush : {false, true}) {
-      if (flush) unw_flush_cache(unw_local_addr_space, 0, 0);
-      Walks again;
-      walk_in_three_ways(again);
-      // The innermost address is that of another call of this function.
-      const auto behind = [](const std::vector<unw_word_t>& ips) { return std::vector(ips.begin() + 2, ips.end()); };
-      EXPECT_EQ(behind(again.local), behind(expected.local));
-      EXPECT_EQ(behind(again.local), behind(again.wrapped));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace jitunwind::test
