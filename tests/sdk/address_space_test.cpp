@@ -4,10 +4,15 @@
 #include <endian.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdio>
-#include <memory>
+#include <set>
 #include <thread>
+#include <utility>
+
+#include "tests/support/counted_allocations.h"
+#include "tests/support/last_page.h"
 
 extern "C" unw_addr_space_t (*const jitunwind_test_create_in_c)(unw_accessors_t*, int);  // libunwind_abi_test.c
 
@@ -62,14 +67,93 @@ TEST_F(AddressSpaces, AreMadeByAFunction) {
   EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
 }
 
+// covers: AS01
+TEST_F(AddressSpaces, AreNotMadeWithoutMemory) {
+  unw_addr_space_t made = nullptr;
+  {
+    const NoMemory here;
+    made = unw_create_addr_space(&accessors, 0);
+  }
+  EXPECT_EQ(made, nullptr);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+}
+
+/// Each is a space of its own, which walks.
 // covers: AS04
 TEST_F(AddressSpaces, AreMadeAndDestroyedByThreads) {
+  constexpr int k_threads = 8, k_times = 200;
+  std::array<std::vector<unw_addr_space_t>, k_threads> kept;
   std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back([this] {
-      for (int k = 0; k < 200; ++k) unw_destroy_addr_space(unw_create_addr_space(&accessors, 0));
+  std::atomic<int> complete{0};
+  for (auto& of_thread : kept)
+    threads.emplace_back([&] {
+      RecordingTarget own;
+      own.memory = target.memory;
+      own.registers = target.registers;
+      own.find = target.find;
+      for (int k = 0; k < k_times; ++k) {
+        const unw_addr_space_t made = unw_create_addr_space(&accessors, 0);
+        own.expected_space = made;
+        unw_cursor_t cursor;
+        int steps = 0;
+        if (unw_init_remote(&cursor, made, &own) == 0)
+          while (unw_step(&cursor) > 0) ++steps;
+        complete += made && steps == 2;
+        if (k % 20 == 0)
+          of_thread.push_back(made);
+        else
+          unw_destroy_addr_space(made);
+      }
+      complete -= own.mistakes.empty() ? 0 : k_times;
     });
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(complete, k_threads * k_times);
+  std::set<unw_addr_space_t> different;
+  for (const auto& of_thread : kept) different.insert(of_thread.begin(), of_thread.end());
+  EXPECT_EQ(different.size(), k_threads * k_times / 20u);
+  for (const unw_addr_space_t made : different) unw_destroy_addr_space(made);
+}
+
+/// The argument selects, for example, a thread of the target: cursors with two of them take turns, and run at the same
+/// time.
+// covers: AS12
+TEST_F(AddressSpaces, ServeSeveralArguments) {
+  create();
+  RecordingTarget other;
+  other.memory = target.memory;
+  other.registers = target.registers;
+  other.find = target.find;
+  other.expected_space = space;
+  other.memory[k_stack + 8] = k_code + 0x2020;  // its second frame is the other's third
+  unw_cursor_t cursor, other_cursor;
+  ASSERT_EQ(start(cursor), 0);
+  ASSERT_EQ(unw_init_remote(&other_cursor, space, &other), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  ASSERT_GT(unw_step(&other_cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x1020);
+  EXPECT_EQ(reg(other_cursor, UNW_REG_IP), k_code + 0x2020);
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x2020);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBX, 0x123), 0);
+  EXPECT_EQ(target.registers[UNW_X86_64_RBX], 0x123u);
+  EXPECT_EQ(other.registers[UNW_X86_64_RBX], 0xbu);
+
+  const auto second_ips = [this](RecordingTarget& of) {
+    std::set<unw_word_t> seen;
+    for (int k = 0; k < 500; ++k) {
+      unw_cursor_t own;
+      EXPECT_EQ(unw_init_remote(&own, space, &of), 0);
+      EXPECT_GT(unw_step(&own), 0);
+      seen.insert(reg(own, UNW_REG_IP));
+    }
+    return seen;
+  };
+  std::set<unw_word_t> of_other;
+  std::thread thread([&] { of_other = second_ips(other); });
+  EXPECT_EQ(second_ips(target), std::set<unw_word_t>{k_code + 0x1020});
+  thread.join();
+  EXPECT_EQ(of_other, std::set<unw_word_t>{k_code + 0x2020});
+  EXPECT_EQ(other.mistakes, "");
 }
 
 /// A program that was built with the structure of libunwind 1.6 has nothing behind it.
@@ -77,20 +161,27 @@ TEST_F(AddressSpaces, AreMadeAndDestroyedByThreads) {
 TEST_F(AddressSpaces, TheShortStructureIsNotReadBeyondItsEnd) {
   constexpr std::size_t k_short = offsetof(unw_accessors_t, get_elf_filename);
   static_assert(k_short == 64);
-  const auto bytes = std::make_unique<std::byte[]>(k_short);
-  std::memcpy(bytes.get(), &accessors, k_short);
-  space = UNW_OBJ(create_addr_space)(reinterpret_cast<unw_accessors_t*>(bytes.get()), 0);
+  const LastPage page;
+  auto* const bytes = page.last<std::byte>(k_short);
+  std::memcpy(bytes, &accessors, k_short);
+  space = UNW_OBJ(create_addr_space)(reinterpret_cast<unw_accessors_t*>(bytes), 0);
   ASSERT_NE(space, nullptr);
   target.expected_space = space;
   EXPECT_EQ(unw_get_accessors(space)->get_elf_filename, nullptr);
+  EXPECT_EQ(unw_get_accessors(space)->get_proc_ip_range, nullptr);
+  EXPECT_EQ(unw_get_accessors(space)->ptrauth_insn_mask, nullptr);
   EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
 }
 
 // covers: AS09 AC17
 TEST_F(AddressSpaces, NeedRegisters) {
   unw_cursor_t cursor;
-  target.registers.erase(UNW_X86_64_RIP);
-  EXPECT_EQ(start(cursor), -UNW_EBADREG);
+  for (const int needed : {UNW_X86_64_RIP, UNW_X86_64_RSP}) {
+    const auto kept = target.registers.extract(needed);
+    EXPECT_EQ(start(cursor), -UNW_EBADREG) << needed;
+    target.registers.insert({kept.key(), kept.mapped()});
+  }
+  ASSERT_EQ(start(cursor), 0);
   target.failures["reg"] = -UNW_ENOMEM;
   EXPECT_EQ(start(cursor), -UNW_ENOMEM);
   EXPECT_EQ(unw_init_remote(&cursor, nullptr, &target), -UNW_EINVAL);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/sdk/pcs_from.h"
+#include "tests/support/counted_allocations.h"
 #include "tests/support/jit_frame.h"
 
 #include <libunwind.h>
@@ -48,12 +49,45 @@ TEST(LocalAccessors, WalkAsTheLocalSpaceDoes) {
   EXPECT_EQ(walks.local, walks.wrapped);
 }
 
+/// A space that keeps what it may goes with all of it.
+// covers: AS05
+TEST(LocalAccessors, OfADestroyedSpaceNothingIsLeft) {
+  Walks expected;
+  walk_in_three_ways(expected);
+  std::array<unw_word_t, 256> ips;
+  const std::size_t before = allocations_held();
+  const unw_addr_space_t space = unw_create_addr_space(unw_get_accessors(unw_local_addr_space), 0);
+  const std::size_t made = allocations_held();
+  EXPECT_GT(made, before);
+  EXPECT_EQ(unw_set_caching_policy(space, UNW_CACHE_GLOBAL), 0);
+  EXPECT_EQ(unw_set_cache_size(space, 1000, 0), 0);
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  EXPECT_EQ(unw_init_remote(&cursor, space, &context), 0);
+  std::size_t frames = 0;
+  do unw_get_reg(&cursor, UNW_REG_IP, &ips[frames++]);
+  while (unw_step(&cursor) > 0);
+  const std::size_t walked = allocations_held();
+  unw_destroy_addr_space(space);
+  EXPECT_EQ(allocations_held(), before);
+  EXPECT_EQ(walked, made) << "walks allocate nothing";
+  EXPECT_EQ(frames, expected.local.size() - 1) << "but for the function that made the others";
+}
+
+/// Nor can it be destroyed.
 // covers: AS05 AS06
 TEST(LocalAccessors, AreNeverMissing) {
   EXPECT_NE(unw_get_accessors(unw_local_addr_space), nullptr);
-  EXPECT_NE(unw_get_accessors(nullptr), nullptr);
+  EXPECT_EQ(unw_get_accessors(nullptr), unw_get_accessors(unw_local_addr_space));
+  Walks before, after;
+  walk_in_three_ways(before);
   unw_destroy_addr_space(unw_local_addr_space);
-  EXPECT_NE(unw_get_accessors(unw_local_addr_space)->access_mem, nullptr);
+  walk_in_three_ways(after);
+  ASSERT_GT(before.local.size(), 4u);
+  EXPECT_EQ(after.local.size(), before.local.size());
+  EXPECT_EQ(after.local.back(), before.local.back());
+  EXPECT_EQ(after.wrapped, after.local);
 }
 
 TEST(LocalAccessors, ReadAndWriteWithoutFaulting) {
