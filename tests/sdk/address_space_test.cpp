@@ -226,11 +226,23 @@ TEST_P(Failures, ReachTheCallerAsTheyAre) {
 
 INSTANTIATE_TEST_SUITE_P(
     Callbacks, Failures,
-    testing::Values(Failure{"find", -UNW_ESTOPUNWIND, -UNW_ESTOPUNWIND}, Failure{"find", -UNW_ENOMEM, -UNW_ENOMEM},
-                    Failure{"find", -UNW_EBADVERSION, -UNW_EBADVERSION}, Failure{"find", -4711, -4711},
-                    Failure{"find", 3, -UNW_EUNSPEC}, Failure{"mem", -UNW_ENOMEM, -UNW_ENOMEM},
-                    Failure{"mem", -4711, -4711}, Failure{"mem", 1, -UNW_EUNSPEC},
-                    Failure{"list", -UNW_EINVALIDIP, -UNW_EINVALIDIP}, Failure{"list", 7, -UNW_EUNSPEC}));
+    testing::Values(Failure{"find", -UNW_ESTOPUNWIND, -UNW_ESTOPUNWIND}, Failure{"find", -UNW_EUNSPEC, -UNW_EUNSPEC},
+                    Failure{"find", -UNW_EINVALIDIP, -UNW_EINVALIDIP}, Failure{"find", -UNW_EBADFRAME, -UNW_EBADFRAME},
+                    Failure{"find", -UNW_ENOMEM, -UNW_ENOMEM}, Failure{"find", -UNW_EBADVERSION, -UNW_EBADVERSION},
+                    Failure{"find", -4711, -4711}, Failure{"find", 3, -UNW_EUNSPEC},
+                    Failure{"mem", -UNW_ENOMEM, -UNW_ENOMEM}, Failure{"mem", -4711, -4711},
+                    Failure{"mem", 1, -UNW_EUNSPEC}, Failure{"list", -UNW_EINVALIDIP, -UNW_EINVALIDIP},
+                    Failure{"list", 7, -UNW_EUNSPEC}));
+
+/// A frame that is its own caller.
+// covers: LU11
+TEST_F(AddressSpaces, FramesThatRepeatAreBad) {
+  target.memory[k_stack] = k_stack;
+  target.memory[k_stack + 8] = k_code + 0x20;
+  const auto [ips, ended] = walk();
+  EXPECT_EQ(ips, (std::vector<unw_word_t>{k_code + 0x20, k_code + 0x20}));
+  EXPECT_EQ(ended, -UNW_EBADFRAME);
+}
 
 // covers: LU11
 TEST_F(AddressSpaces, UnknownCodeIsNoInfo) {
@@ -447,6 +459,27 @@ TEST_F(AddressSpaces, WritesGoToWhereARegisterIs) {
   EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBP, 0x126), -UNW_EUNSPEC);
   target.failures["reg"] = -4711;
   EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBX, 0x126), -4711);
+}
+
+/// The next step goes by what was written: an IP that was changed is that of the next instruction, here of a procedure
+/// that has not pushed anything yet, and not behind a call at the end of the code before.
+// covers: RG07
+TEST_F(AddressSpaces, WhatWasWrittenCountsForTheNextStep) {
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  target.memory[k_stack - 0x40] = 0xbad;
+  target.memory[k_stack - 0x200] = k_code + 0x2020;
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_REG_IP, k_code + 0x1000), 0);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_REG_SP, k_stack - 0x200), 0);
+  EXPECT_GT(unw_is_interrupted_frame(&cursor), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x2020);
+  EXPECT_EQ(reg(cursor, UNW_REG_SP), k_stack - 0x200 + 8);
+  EXPECT_EQ(reg(cursor, UNW_X86_64_RBP), k_stack);
+  EXPECT_EQ(unw_is_interrupted_frame(&cursor), 0);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBP, k_stack + 0x100), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_SP), k_stack + 0x110) << "by the frame pointer that was written";
 }
 
 /// Registers that are right already are not written.

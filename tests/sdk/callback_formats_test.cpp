@@ -112,6 +112,32 @@ TEST_F(TableFormats, UnusableAnswersAreErrors) {
   EXPECT_EQ(target.count("put"), target.count("find"));
 }
 
+/// What is found wrong with a table by whoever reads it, in steps and where procedures are asked for.
+// covers: LU11 PI05
+TEST_F(TableFormats, OfAnUnknownVersionAreRefused) {
+  put_section();
+  const auto near = pairs<std::int32_t>(k_section, k_section);
+  put(0x50000, near.data(), sizeof near);
+  unw_dyn_info_t table{};
+  table.end_ip = ~unw_word_t{0};
+  table.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+  table.u.rti = {0, k_section, sizeof near / 8, 0x50000};
+  target.find = [&](unw_word_t ip, unw_proc_info_t* found, int need) {
+    return UNW_OBJ(dwarf_search_unwind_table)(space, ip, &table, found, need, &target);
+  };
+  unw_cursor_t cursor;
+  unw_proc_info_t info;
+  ASSERT_EQ(start(cursor), 0);
+  EXPECT_EQ(unw_get_proc_info(&cursor, &info), 0);
+  target.memory[k_section + 8] ^= 9 ^ 1;  // the version, behind length and id
+  EXPECT_EQ(unw_get_proc_info(&cursor, &info), -UNW_EBADVERSION);
+  EXPECT_EQ(unw_get_proc_info_by_ip(space, k_code, &info, &target), -UNW_EBADVERSION);
+  EXPECT_EQ(unw_step(&cursor), -UNW_EBADVERSION);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x20);
+  target.failures["find without"] = -UNW_EUNSPEC;
+  EXPECT_EQ(unw_get_proc_info(&cursor, &info), -UNW_EUNSPEC);
+}
+
 /// An entry of which only the beginning can be read.
 // covers: AC17
 TEST_F(TableFormats, ErrorsOfMemoryInEntriesReachTheCaller) {

@@ -77,6 +77,7 @@ std::vector<Seen> walk(unw_cursor_t cursor) {
 
 struct Handled {
   std::vector<Seen> from_handler, from_context, looked_up_before;
+  std::vector<unw_word_t> listed[2];  ///< by unw_backtrace2 from the context, with and without its flag
   std::vector<std::string> cxx_names;
   std::vector<std::uint64_t> cxx_offsets;
 };
@@ -93,6 +94,12 @@ void handler(int, siginfo_t*, void* given) {
   g_handled->from_context = walk(cursor);
   EXPECT_EQ(unw_init_local2(&cursor, context, 0), 0);
   g_handled->looked_up_before = walk(cursor);
+  for (const int flag : {0, static_cast<int>(UNW_INIT_SIGNAL_FRAME)}) {
+    std::array<void*, 64> addresses{};
+    const int count = unw_backtrace2(addresses.data(), static_cast<int>(addresses.size()), context, flag);
+    for (int i = 0; i < count; ++i)
+      g_handled->listed[flag].push_back(reinterpret_cast<unw_word_t>(addresses[static_cast<std::size_t>(i)]));
+  }
   for (const Frame& frame : walk_here()) {
     g_handled->cxx_names.push_back(frame.name());
     g_handled->cxx_offsets.push_back(frame.offset());
@@ -154,6 +161,19 @@ TEST_F(FrameKinds, AreLookedUpWhereTheyStand) {
   ASSERT_GT(handled.looked_up_before.size(), 1u);
   EXPECT_EQ(handled.looked_up_before[0].name, "jitunwind_test_pushed");
   EXPECT_NE(handled.looked_up_before[1].ip, frames[1].ip) << "by the row of the code before";
+}
+
+// covers: LU24
+TEST_F(FrameKinds, AreListedFromTheContextAlone) {
+  const auto ips_of = [](const std::vector<Seen>& frames) {
+    std::vector<unw_word_t> ips;
+    for (const Seen& frame : frames) ips.push_back(frame.ip);
+    return ips;
+  };
+  EXPECT_EQ(handled.listed[UNW_INIT_SIGNAL_FRAME], ips_of(handled.from_context));
+  EXPECT_EQ(handled.listed[0], ips_of(handled.looked_up_before));
+  EXPECT_NE(handled.listed[0], handled.listed[UNW_INIT_SIGNAL_FRAME]);
+  EXPECT_EQ(handled.listed[UNW_INIT_SIGNAL_FRAME][0], address_of(jitunwind_test_faults));
 }
 
 /// No call is in front of a trampoline, so that the byte before it is other code.

@@ -1,6 +1,6 @@
 /* The C interface as a C program sees it: numbers, sizes, and a program in the style of the manual. */
-#include <libunwind.h>
 #include <libunwind-dynamic.h>
+#include <libunwind.h>
 #include <libunwind.h> /* a second time */
 
 #include <stddef.h>

@@ -131,6 +131,23 @@ TEST(LocalAccessors, ProceduresAreWhatWasRegistered) {
   EXPECT_EQ(info.flags, 0u);
 }
 
+// covers: PI06
+TEST(LocalAccessors, TheGlobalPointerIsTheRegisteredOne) {
+  static char code[16];
+  unw_dyn_info_t registered{};
+  registered.start_ip = reinterpret_cast<unw_word_t>(code);
+  registered.end_ip = registered.start_ip + sizeof code;
+  registered.gp = 0x9abc'def0;
+  _U_dyn_register(&registered);
+  unw_proc_info_t info;
+  const int asked = unw_get_proc_info_by_ip(unw_local_addr_space, registered.start_ip, &info, nullptr);
+  _U_dyn_cancel(&registered);
+  ASSERT_EQ(asked, 0);
+  EXPECT_EQ(info.start_ip, registered.start_ip);
+  EXPECT_EQ(info.gp, 0x9abc'def0u);
+  EXPECT_EQ(info.handler | info.lsda, 0u);
+}
+
 // Code that no symbol covers, behind a function.
 asm(R"(
   .text

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "tests/support/command.h"
@@ -124,9 +125,9 @@ Hdr hdr_of_libc() {
   return hdr;
 }
 
-int in_range(const Hdr& hdr, unw_word_t ip, unw_proc_info_t& info) {
-  return unw_get_proc_info_in_range(hdr.begin, hdr.end, hdr.at, hdr.size, 0, 0, unw_local_addr_space, ip, &info, 1,
-                                    nullptr);
+int in_range(const Hdr& hdr, unw_word_t ip, unw_proc_info_t& info, int need_unwind_info = 1) {
+  return unw_get_proc_info_in_range(hdr.begin, hdr.end, hdr.at, hdr.size, 0, 0, unw_local_addr_space, ip, &info,
+                                    need_unwind_info, nullptr);
 }
 
 // covers: PI08
@@ -150,6 +151,25 @@ TEST(ProcInfoInRange, IsThatOfTheTable) {
 }
 
 // covers: PI08
+TEST(ProcInfoInRange, NeedsNeitherALengthNorUnwindInfo) {
+  Hdr hdr = hdr_of_libc();
+  const auto known = reinterpret_cast<unw_word_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
+  unw_proc_info_t expected, info;
+  ASSERT_EQ(in_range(hdr, known, expected), 0);
+  EXPECT_LE(expected.start_ip, known);
+  EXPECT_GT(expected.end_ip, known);
+  for (const std::size_t size : {std::size_t{0}, static_cast<std::size_t>(hdr.size)})
+    for (const int need : {0, 1}) {
+      hdr.size = size;
+      std::memset(&info, 0x5a, sizeof info);
+      ASSERT_EQ(in_range(hdr, known, info, need), 0) << size << need;
+      EXPECT_EQ(info.start_ip, expected.start_ip);
+      EXPECT_EQ(info.end_ip, expected.end_ip);
+    }
+  EXPECT_EQ(in_range(hdr, hdr.begin - 1, info), -UNW_ENOINFO);
+}
+
+// covers: PI08
 TEST(ProcInfoInRange, ErrorsOfTheTable) {
   Hdr hdr = hdr_of_libc();
   unw_proc_info_t info;
@@ -167,6 +187,14 @@ TEST(ProcInfoInRange, ErrorsOfTheTable) {
   copy[0] = 7;
   EXPECT_EQ(in_range(hdr, known, info), -UNW_EBADVERSION);
   copy[0] = 1;
+  for (const std::size_t encoding : {1u, 2u}) {  // of the pointer to .eh_frame, of the number of entries
+    const auto kept = std::exchange(copy[encoding], static_cast<unsigned char>(0x0f));
+    EXPECT_EQ(in_range(hdr, known, info), -UNW_EINVAL) << encoding;
+    copy[encoding] = kept;
+  }
+  copy[3] = 0x3f;
+  EXPECT_EQ(in_range(hdr, known, info), -UNW_EINVAL) << "members of the table";
+  copy[3] = 0x3b;
   std::memset(&copy[8], 0, 4);
   EXPECT_EQ(in_range(hdr, known, info), -UNW_ENOINFO) << "no entries";
   hdr.at = 16;
@@ -195,6 +223,8 @@ TEST(ElfFiles, AreWhereAddr2lineFindsTheCode) {
   EXPECT_EQ(offset, in_libc - reinterpret_cast<unw_word_t>(info.dli_fbase));
   EXPECT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, in_libc, file.data(), 5, nullptr, nullptr), -UNW_ENOMEM);
   EXPECT_EQ(std::strlen(file.data()), 4u);
+  EXPECT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, in_libc, file.data(), 0, &offset, nullptr), -UNW_ENOMEM);
+  EXPECT_EQ(std::strlen(file.data()), 4u) << "nothing is written";
 }
 
 // covers: PI13
