@@ -91,6 +91,14 @@ TEST(DropIn, FramesAreWhatProgramsOfRelease16Expect) {
   EXPECT_EQ(theirs[7].rfind("faults+0, signal frame 0, ", 0), 0u) << theirs[7];
 }
 
+/// Numbers are those of DWARF 5, 7.6, figures C.1 and C.2 among them.
+TEST(DropIn, TheOtherFunctionsAreThoseOfLibunwind) {
+  const std::string expected = output_of(OTHERS_PROGRAM);
+  EXPECT_NE(expected.find("3 3: 98765 624485\n"), std::string::npos) << expected;
+  EXPECT_EQ(output_of(k_path + OTHERS_PROGRAM), expected);
+  EXPECT_EQ(output_of(k_path + OTHERS_PROGRAM " go"), expected + "here 1\nhere 2\nhere 3\n");
+}
+
 /// libunwind's own names of its functions lead to libgcc_s, whose contexts the personality routines get there.
 TEST(DropIn, OtherNamesOfTheExceptionAbiThrowAsOnLibunwind) {
   const std::string expected = output_of(EXCEPTION_PROGRAM);

@@ -22,6 +22,23 @@ bool has_shadow(const DynInfo& info) noexcept {
   return (reinterpret_cast<std::uintptr_t>(info.shadow) ^ k_mark) == info.shadow_mark;
 }
 
+struct Leb128 {
+  unw_word_t value = 0;
+  unsigned bits = 0;
+  bool is_negative = false;  ///< with a sign
+};
+
+Leb128 read_leb128(unsigned char*& at) noexcept {
+  Leb128 read;
+  for (bool more = true; more; read.bits += 7) {
+    const unsigned char byte = *at++;
+    if (read.bits < 64) read.value |= static_cast<unw_word_t>(byte & 0x7f) << read.bits;
+    read.is_negative = (byte & 0x40) != 0;
+    more = (byte & 0x80) != 0;
+  }
+  return read;
+}
+
 }  // namespace
 
 extern "C" {
@@ -57,29 +74,12 @@ void jitunwind_drop_in_cancel(DynInfo* info) {
   return static_cast<int>(jitunwind::backtrace({addresses, room}));
 }
 
-/// DWARF 5, 7.6. Returns what lies behind the number.
-[[gnu::visibility("default")]] unsigned char* _ReadULEB(unsigned char* at, unw_word_t* value) {
-  unw_word_t read = 0;
-  for (unsigned shift = 0;; shift += 7) {
-    const unsigned char byte = *at++;
-    if (shift < 64) read |= static_cast<unw_word_t>(byte & 0x7f) << shift;
-    if ((byte & 0x80) == 0) break;
-  }
-  *value = read;
-  return at;
-}
+/// DWARF 5, 7.6. The pointer goes on behind the number.
+[[gnu::visibility("default")]] unw_word_t _ReadULEB(unsigned char** at) { return read_leb128(*at).value; }
 
-[[gnu::visibility("default")]] unsigned char* _ReadSLEB(unsigned char* at, unw_sword_t* value) {
-  unw_word_t read = 0;
-  for (unsigned shift = 0;; shift += 7) {
-    const unsigned char byte = *at++;
-    if (shift < 64) read |= static_cast<unw_word_t>(byte & 0x7f) << shift;
-    if ((byte & 0x80) != 0) continue;
-    if ((byte & 0x40) != 0 && shift + 7 < 64) read |= ~unw_word_t{0} << (shift + 7);
-    break;
-  }
-  *value = static_cast<unw_sword_t>(read);
-  return at;
+[[gnu::visibility("default")]] unw_word_t _ReadSLEB(unsigned char** at) {
+  const Leb128 read = read_leb128(*at);
+  return read.is_negative && read.bits < 64 ? read.value | ~unw_word_t{0} << read.bits : read.value;
 }
 
 /// Goes on at the context's pc.
