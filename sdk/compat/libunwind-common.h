@@ -287,7 +287,7 @@ extern int unw_set_cache_size(unw_addr_space_t space, size_t size, int flag);
 /* The procedure that covers ip, by a descriptor in one of the table formats whose data is in the target: for
    find_proc_info callbacks. With need_unwind_info unwind_info leads the library, and nobody else, to the entry; nothing
    is to be put back, and put_unwind_info gets a null one. -UNW_ENOINFO: the table has none; or an error of the table.
- */
+   Signal-safe for this process. */
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t* descriptor,
                                               unw_proc_info_t* info, int need_unwind_info, void* argument);
 

@@ -1,13 +1,13 @@
 // States of registers by ranges of code, kept and applied; files of code.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <link.h>
 
 #include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "tests/sdk/eh_frame_hdr.h"
 #include "tests/support/command.h"
 #include "tests/support/jit_frame.h"
 
@@ -101,28 +101,6 @@ TEST(RegStates, OtherDataIsRefused) {
   ASSERT_EQ(unw_init_local(&cursor, &context), 0);
   std::array<unsigned char, 64> data{};
   EXPECT_EQ(unw_apply_reg_state(&cursor, data.data()), -UNW_EBADVERSION);
-}
-
-struct Hdr {
-  unw_word_t at = 0, size = 0, begin = 0, end = 0;
-};
-
-Hdr hdr_of_libc() {
-  Hdr hdr;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* into) {
-        if (!std::strstr(info->dlpi_name, "libc.so.6")) return 0;
-        Hdr& found = *static_cast<Hdr*>(into);
-        for (int i = 0; i < info->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& p = info->dlpi_phdr[i];
-          const unw_word_t begin = info->dlpi_addr + p.p_vaddr;
-          if (p.p_type == PT_GNU_EH_FRAME) found.at = begin, found.size = p.p_memsz;
-          if (p.p_type == PT_LOAD && (p.p_flags & PF_X) != 0) found.begin = begin, found.end = begin + p.p_memsz;
-        }
-        return 1;
-      },
-      &hdr);
-  return hdr;
 }
 
 int in_range(const Hdr& hdr, unw_word_t ip, unw_proc_info_t& info, int need_unwind_info = 1) {
