@@ -84,8 +84,12 @@ int get_proc_name(unw_addr_space_t, unw_word_t at, char* buffer, std::size_t siz
   return unw_get_proc_name_by_ip(local_handle(), at, buffer, size, offset, nullptr);
 }
 
+int get_elf_filename(unw_addr_space_t, unw_word_t at, char* buffer, std::size_t size, unw_word_t* offset, void*) {
+  return unw_get_elf_filename_by_ip(local_handle(), at, buffer, size, offset, nullptr);
+}
+
 constinit unw_addr_space handle{{find_proc_info, put_unwind_info, get_dyn_info_list_addr, access_mem, access_reg,
-                                 access_fpreg, resume_context, get_proc_name, nullptr, nullptr, nullptr},
+                                 access_fpreg, resume_context, get_proc_name, get_elf_filename, nullptr, nullptr},
                                 UNW_CACHE_GLOBAL};
 
 }  // namespace
