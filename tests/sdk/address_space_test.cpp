@@ -3,6 +3,7 @@
 
 #include <endian.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -79,7 +80,7 @@ TEST_F(AddressSpaces, AreNotMadeWithoutMemory) {
 }
 
 /// Each is a space of its own, which walks.
-// covers: AS04
+// covers: AS04 SF04
 TEST_F(AddressSpaces, AreMadeAndDestroyedByThreads) {
   constexpr int k_threads = 8, k_times = 200;
   std::array<std::vector<unw_addr_space_t>, k_threads> kept;
@@ -269,7 +270,7 @@ TEST_F(AddressSpaces, ProceduresAreAskedForWithoutUnwindInfo) {
   EXPECT_EQ(target.count("put"), 0u);
 }
 
-// covers: AC14 AC15 PI12
+// covers: AC14 AC15 PI11 PI12
 TEST_F(AddressSpaces, NamesAreTheOwners) {
   target.name = "procedure";
   target.name_at = k_code - 0x60;
@@ -286,6 +287,12 @@ TEST_F(AddressSpaces, NamesAreTheOwners) {
   EXPECT_STREQ(name.data(), "procedur");
   ASSERT_EQ(unw_get_proc_name_by_ip(space, k_code + 1, name.data(), name.size(), &offset, &target), 0);
   EXPECT_EQ(offset, 0x61u);
+  // A frame that has called is named by the call, and its offset is that of the return address.
+  ASSERT_GT(unw_step(&cursor), 0);
+  ASSERT_EQ(unw_get_proc_name(&cursor, name.data(), name.size(), &offset), 0);
+  EXPECT_EQ(std::ranges::find(target.calls.rbegin(), target.calls.rend(), "name", &RecordingTarget::Call::what)->at,
+            k_code + 0x101f);
+  EXPECT_EQ(offset, 0x1080u);
   target.failures["name"] = -UNW_EUNSPEC;
   EXPECT_EQ(unw_get_proc_name(&cursor, name.data(), name.size(), &offset), -UNW_EUNSPEC);
   unw_get_accessors(space)->get_proc_name = nullptr;

@@ -183,7 +183,7 @@ TEST(CachingOfMuchCode, HasRoomForAsManyRowsAsWereAskedFor) {
 }
 
 /// Whatever policy, size and flush other threads choose meanwhile.
-// covers: CA02 CA04 CA09
+// covers: CA02 CA04 CA09 SF04
 TEST(CachingByThreads, ChangesNoWalk) {
   unw_context_t context;
   unw_cursor_t start;

@@ -130,7 +130,7 @@ TEST_P(CrossTarget, IsWalkedByTables) {
   }
 }
 
-// covers: RG01
+// covers: RG01 AC18
 TEST_P(CrossTarget, EveryRegisterIsReadAndWrittenByItsOwnNumber) {
   std::vector<int> numbers{UNW_AARCH64_SP, UNW_AARCH64_PC};
   for (int i = UNW_AARCH64_X0; i <= UNW_AARCH64_X30; ++i) numbers.push_back(i);
@@ -284,7 +284,7 @@ TEST_P(CrossTarget, ALeafIsLeftByTheLinkRegister) {
   EXPECT_EQ(reg(cursor, UNW_REG_SP), k_stack);
 }
 
-// covers: RG02 AC12
+// covers: RG02 AC12 AC18
 TEST_P(CrossTarget, FloatingPointRegistersAreThoseOfTheFrame) {
   unw_cursor_t cursor;
   ASSERT_EQ(start(cursor), 0);
