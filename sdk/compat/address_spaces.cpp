@@ -80,6 +80,7 @@ int unw_set_caching_policy(unw_addr_space_t handle, unw_caching_policy_t policy)
   if (!handle || (policy != UNW_CACHE_NONE && policy != UNW_CACHE_GLOBAL && policy != UNW_CACHE_PER_THREAD))
     return -UNW_EINVAL;
   const auto before = handle->policy.exchange(policy, std::memory_order_acq_rel);
+  if (jitunwind::is_local(*handle)) jitunwind::choose_space_of_process();
   if (policy == UNW_CACHE_NONE && before != UNW_CACHE_NONE) unw_flush_cache(handle, 0, 0);
   return UNW_ESUCCESS;
 }

@@ -112,6 +112,8 @@ int negated(const Error& error) noexcept;
 unw_addr_space* local_handle() noexcept;
 /// Its space, as the policy and the list of modules that were set will have it. Precondition: there is one.
 const AddressSpace& space_of_process() noexcept;
+/// Chooses it anew, after a setting.
+const AddressSpace& choose_space_of_process() noexcept;
 bool is_of_process(const AddressSpace& space) noexcept;
 
 inline bool is_local(const unw_addr_space& handle) noexcept { return &handle == local_handle(); }
