@@ -31,7 +31,8 @@ class Frame {
   /// 0 for the innermost frame.
   std::uint32_t depth() const noexcept { return cursor_.depth(); }
 
-  /// Demangled name without arguments of its caller's making; "" when there is none. Allocates: not signal-safe.
+  /// Demangled name: as it was registered, else that of the symbol which covers the code. "" when there is none, as of
+  /// stripped code: no name of other code is taken. Allocates: not signal-safe.
   std::string name() const;
   /// The name as it is in the symbol table or the registration. Writes a NUL-terminated name, cut to fit. Signal-safe.
   /// Error no_info when there is none.

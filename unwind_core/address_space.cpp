@@ -4,6 +4,7 @@
 
 #include "unwind_core/page_p.h"
 #include "unwind_core/unknown_code_p.h"
+#include "unwind_core/sources/code_pattern_p.h"
 
 namespace jitunwind {
 namespace {
@@ -96,6 +97,11 @@ Found AddressSpace::find_procedure(Lookup& lookup, ProcedureInfo& out) const noe
 
 Found AddressSpace::find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept {
   return first_answer(name_sources, [&](const NameSource& s) { return s.find_name(lookup, into, out); });
+}
+
+CodeAddress AddressSpace::named_at(CodeAddress at, MemoryWindow& window) const noexcept {
+  const bool is_trampoline = at.is_return_address() && find_pattern(arch.trampolines, at.value(), memory, window);
+  return is_trampoline ? CodeAddress::interrupted(at.value()) : at;
 }
 
 }  // namespace jitunwind

@@ -35,6 +35,9 @@ struct AddressSpace {
   Found find_guess(Lookup& lookup, FrameRow& out) const noexcept;
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept;
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept;
+
+  /// Where a frame is to be looked up for its name: a trampoline at its first byte, since no call is before it.
+  CodeAddress named_at(CodeAddress at, MemoryWindow& window) const noexcept;
 };
 
 }  // namespace jitunwind

@@ -26,8 +26,17 @@ inline UcontextOffsets ucontext_offsets(const Arch& arch) noexcept {
   return {of(arch.pc), of(arch.sp), of(arch.fp)};
 }
 
-/// Registers still in themselves: SaveLocation::Kind::reg. `ucontext` is readable host memory. Signal-safe.
-RegisterFile registers_from_ucontext(const void* ucontext, const Arch& arch) noexcept;
+/// Registers still in themselves: SaveLocation::Kind::reg. `ucontext` is readable host memory, the host's own, so in
+/// its byte order. Signal-safe.
+inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& arch) noexcept {
+  const auto* const bytes = static_cast<const std::byte*>(ucontext);
+  RegisterFile registers;
+  if (arch.word_size == sizeof(std::uint64_t)) [[likely]]
+    registers.set_from_context<std::uint64_t>(arch.in_context, bytes);
+  else
+    registers.set_from_context<std::uint32_t>(arch.in_context, bytes);
+  return registers;
+}
 
 /// Stores the registers that have a value; the others stay. `ucontext` is writable host memory. Signal-safe.
 void registers_to_ucontext(const RegisterFile& registers, const Arch& arch, void* ucontext) noexcept;

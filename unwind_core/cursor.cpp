@@ -36,18 +36,6 @@ Cursor::Cursor(const AddressSpace& space, const RegisterFile& registers, Top top
   begin(top, argument);
 }
 
-Cursor::Cursor(const AddressSpace& space, const void* ucontext, Top top, void* argument, Addr context) noexcept
-    : StackPosition(space, ucontext), context_(context) {
-  begin(top, argument);
-}
-
-void Cursor::begin(Top top, void* argument) noexcept {
-  if (top == Top::interrupted) signal_.ucontext = context_;
-  window_.argument = argument;
-  const Addr pc = pc_in_register();
-  address_ = top == Top::interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
-}
-
 Result<std::uint64_t> Cursor::get(RegNum reg) const noexcept {
   const RegisterInfo* info = space_->arch.by_dwarf(reg);
   if (!info || info->column < 0) return Error{ErrorCode::bad_register, reg, "register number"};
@@ -222,7 +210,7 @@ Result<ProcedureInfo> Cursor::procedure() noexcept {
 }
 
 Result<ProcedureName> Cursor::name(std::span<char> into) noexcept {
-  Lookup question = lookup();
+  Lookup question(*space_, space_->named_at(address_, window_), window_, &registers_);
   ProcedureName name;
   const Found found = space_->find_name(question, into, name);
   if (!found) return found.error();

@@ -38,7 +38,10 @@ class Cursor : public StackPosition {
   Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument = nullptr,
          Addr context = 0) noexcept;
   /// With the registers of a ucontext_t of this machine, which are copied.
-  Cursor(const AddressSpace& space, const void* ucontext, Top top, void* argument = nullptr, Addr context = 0) noexcept;
+  Cursor(const AddressSpace& space, const void* ucontext, Top top, void* argument = nullptr, Addr context = 0) noexcept
+      : StackPosition(space, ucontext), context_(context) {
+    begin(top, argument);
+  }
 
   /// Which guesses the walk goes on by from here, where nothing else tells a frame's caller. Confirmed ones, unless
   /// bold ones are asked for; origin() says of each frame which it was left by.
@@ -97,7 +100,12 @@ class Cursor : public StackPosition {
   void* argument() const noexcept { return window_.argument; }
 
  private:
-  void begin(Top top, void* argument) noexcept;
+  void begin(Top top, void* argument) noexcept {
+    if (top == Top::interrupted) signal_.ucontext = context_;
+    window_.argument = argument;
+    const Addr pc = pc_in_register();
+    address_ = top == Top::interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
+  }
   void go_on_at(Addr pc) noexcept;
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;

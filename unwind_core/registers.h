@@ -3,9 +3,10 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
-#include <span>
 
 #include "unwind_core/arch/arch.h"
 
@@ -61,22 +62,18 @@ class RegisterFile {
   }
   /// Still in register `reg` of the innermost frame.
   void set_from_register(int column, std::uint64_t value, RegNum reg) noexcept { put(column, value, Where::reg, reg); }
-  /// The same of each register that has a column and a `value_of(it)`, a std::optional.
-  template <class ValueOf>
-  void set_from_registers(std::span<const RegisterInfo> registers, ValueOf value_of) noexcept {
-    std::uint64_t set = 0;
-    for (const RegisterInfo& reg : registers) {
-      if (reg.column < 0) continue;
-      const std::optional<std::uint64_t> value = value_of(reg);
-      if (!value) continue;
-      const auto column = static_cast<std::size_t>(reg.column);
-      values_[column] = *value;
-      places_[column] = reg.dwarf;
-      where_[column] = Where::reg;
-      set |= std::uint64_t{1} << column;
-    }
-    known_ |= set;
-    in_place_ &= ~set;
+  /// The same of all that a ucontext_t holds, and nothing else.
+  template <class Word>
+  void set_from_context(const ContextColumns& columns, const std::byte* ucontext) noexcept {
+    // By fours: columns behind the last have offset 0, and no value.
+    for (std::size_t first = 0; first < columns.count; first += 4)
+      for (std::size_t i = first; i < first + 4; ++i) {
+        Word value;
+        std::memcpy(&value, ucontext + columns.offsets[i], sizeof value);
+        values_[i] = value;
+      }
+    known_ = in_itself_ = (std::uint64_t{1} << columns.count) - 1;
+    in_place_ = 0;
   }
   /// Value and place of another column, perhaps of another frame.
   void set_from(int column, const RegisterFile& other, int other_column) noexcept;
@@ -102,6 +99,7 @@ class RegisterFile {
     const std::uint64_t bit = std::uint64_t{1} << i;
     known_ |= bit;
     in_place_ &= ~bit;
+    in_itself_ &= ~bit;
     values_[i] = value;
     places_[i] = place;
     where_[i] = where;
@@ -109,6 +107,9 @@ class RegisterFile {
 
   std::uint64_t known_ = 0;     // bit per column
   std::uint64_t in_place_ = 0;  // the same: values_ and where_ have nothing, the value is in memory at places_
+  // The same, unless it is in place: places_ and where_ have nothing, the value is still in the register of this
+  // number.
+  std::uint64_t in_itself_ = 0;
   std::array<std::uint64_t, k_max_columns> values_;
   std::array<std::uint64_t, k_max_columns> places_;
   std::array<Where, k_max_columns> where_;
@@ -119,6 +120,7 @@ inline SaveLocation RegisterFile::location(int column) const noexcept {
   if (!known(column)) return {};
   const auto i = static_cast<std::size_t>(column);
   if ((in_place_ >> i & 1) != 0) return {SaveLocation::Kind::memory, k_no_reg, places_[i]};
+  if ((in_itself_ >> i & 1) != 0) return {SaveLocation::Kind::reg, static_cast<RegNum>(i), 0};
   switch (where_[i]) {
     case Where::memory:
       return {SaveLocation::Kind::memory, k_no_reg, places_[i]};

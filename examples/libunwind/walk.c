@@ -2,6 +2,7 @@
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
+#include <signal.h>
 #include <stdio.h>
 
 static int show_backtrace(void) {
@@ -56,7 +57,29 @@ static int show_registers(void) {
   return known;
 }
 
+/* Where a frame's line is looked up: a return address is behind the call, which may be the last of its code. */
+static unw_word_t place_of(unw_cursor_t* cursor) {
+  unw_word_t ip = 0;
+  unw_get_reg(cursor, UNW_REG_IP, &ip);
+  return unw_is_signal_frame(cursor) > 0 || unw_is_interrupted_frame(cursor) > 0 ? ip : ip - 1;
+}
+
+static int interrupted_frames;
+
+static void handler(int number) {
+  unw_context_t context;
+  unw_cursor_t cursor;
+  (void)number;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  do {
+    printf("line of %lx\n", (unsigned long)place_of(&cursor)); /* where raise() stands, printf may be called */
+    interrupted_frames += unw_is_interrupted_frame(&cursor) > 0;
+  } while (unw_step(&cursor) > 0);
+}
+
 int main(void) {
-  if (show_backtrace() != 0 || !show_bold_backtrace()) return 1;
+  signal(SIGUSR1, handler);
+  if (show_backtrace() != 0 || !show_bold_backtrace() || raise(SIGUSR1) != 0 || interrupted_frames != 1) return 1;
   return show_registers() >= 8 ? 0 : 1;
 }

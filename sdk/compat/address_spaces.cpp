@@ -1,7 +1,6 @@
 // libunwind's address spaces: making them, what they cache, and walks in them.
 #include <endian.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -10,6 +9,7 @@
 #include "dyn_info/registry.h"
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/cursor_p.h"
+#include "sdk/compat/for_drop_in_p.h"
 #include "sdk/compat/local_names_p.h"
 #include "sdk/compat/target_registers_p.h"
 #include "sdk/local_space.h"
@@ -28,16 +28,16 @@ int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) n
   return ask(lookup);
 }
 
-/// libunwind 1.5 to 1.6 had a word more, in front of the union. Where the name is null, as in tables of static code,
-/// the word that is segbase in one layout is the name in the other.
-unw_dyn_info_t with_either_layout(const unw_dyn_info_t* descriptor) noexcept {
-  constexpr std::size_t k_union = offsetof(unw_dyn_info_t, u);
-  const auto* const bytes = reinterpret_cast<const std::byte*>(descriptor);
-  unw_dyn_info_t info;
-  std::memcpy(&info, bytes, k_union);
-  const bool has_word_more = descriptor->format != UNW_INFO_FORMAT_DYNAMIC && descriptor->u.rti.segbase == 0;
-  std::memcpy(&info.u, bytes + k_union + (has_word_more ? sizeof(unw_word_t) : 0), sizeof info.u);
-  return info;
+unw_addr_space_t create(const unw_accessors_t* accessors, std::size_t size, int byteorder) noexcept {
+  if (!accessors) return nullptr;
+  const Arch& arch = target_arch();
+  if (byteorder != 0 && byteorder != __LITTLE_ENDIAN && byteorder != __BIG_ENDIAN) return nullptr;
+  const bool big_endian = byteorder == 0 ? arch.big_endian : byteorder == __BIG_ENDIAN;
+  if (big_endian != arch.big_endian && !arch.bi_endian) return nullptr;
+  auto* const space = new (std::nothrow) CallbackSpace(with_byte_order(arch, big_endian));
+  if (!space) return nullptr;
+  std::memcpy(&space->accessors, accessors, size);
+  return space;
 }
 
 }  // namespace
@@ -48,21 +48,12 @@ extern "C" {
 
 using jitunwind::CallbackSpace;
 
-unw_addr_space_t UNW_OBJ(create_addr_space_sized)(const unw_accessors_t* accessors, size_t size, int byteorder) {
-  if (!accessors) return nullptr;
-  const jitunwind::Arch& arch = jitunwind::target_arch();
-  if (byteorder != 0 && byteorder != __LITTLE_ENDIAN && byteorder != __BIG_ENDIAN) return nullptr;
-  const bool big_endian = byteorder == 0 ? arch.big_endian : byteorder == __BIG_ENDIAN;
-  if (big_endian != arch.big_endian && !arch.bi_endian) return nullptr;
-  auto* const space = new (std::nothrow) CallbackSpace(with_byte_order(arch, big_endian));
-  if (!space) return nullptr;
-  std::memcpy(&space->accessors, accessors, std::min(size, sizeof space->accessors));
-  return space;
+unw_addr_space_t unw_create_addr_space(unw_accessors_t* accessors, int byteorder) {
+  return jitunwind::create(accessors, sizeof *accessors, byteorder);
 }
 
-/// The structure of libunwind 1.6 ends with get_proc_name.
-unw_addr_space_t UNW_OBJ(create_addr_space)(const unw_accessors_t* accessors, int byteorder) {
-  return UNW_OBJ(create_addr_space_sized)(accessors, offsetof(unw_accessors_t, get_elf_filename), byteorder);
+unw_addr_space_t UNW_OBJ(create_addr_space)(unw_accessors_t* accessors, int byteorder) {
+  return jitunwind::create(accessors, offsetof(unw_accessors_t, get_elf_filename), byteorder);
 }
 
 void unw_destroy_addr_space(unw_addr_space_t handle) {
@@ -80,6 +71,7 @@ int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t handle, void* argumen
   const jitunwind::AddressSpace& space = jitunwind::space_of(*handle);
   const auto registers = jitunwind::TargetRegisters(*handle, argument).of_innermost_frame(space.arch);
   if (!registers) return jitunwind::negated(registers.error());
+  static_cast<CallbackSpace*>(handle)->know_address_bits(argument);
   new (cursor) jitunwind::Cursor(space, *registers, jitunwind::Cursor::Top::interrupted, argument);
   return UNW_ESUCCESS;
 }
@@ -88,6 +80,7 @@ int unw_set_caching_policy(unw_addr_space_t handle, unw_caching_policy_t policy)
   if (!handle || (policy != UNW_CACHE_NONE && policy != UNW_CACHE_GLOBAL && policy != UNW_CACHE_PER_THREAD))
     return -UNW_EINVAL;
   const auto before = handle->policy.exchange(policy, std::memory_order_acq_rel);
+  if (jitunwind::is_local(*handle)) jitunwind::choose_space_of_process();
   if (policy == UNW_CACHE_NONE && before != UNW_CACHE_NONE) unw_flush_cache(handle, 0, 0);
   return UNW_ESUCCESS;
 }
@@ -119,7 +112,7 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t handle, unw_word_t ip, u
                                        unw_proc_info_t* info, int need_unwind_info, void* argument) {
   return jitunwind::ask_by_ip(handle, ip, argument, [&](jitunwind::Lookup& lookup) {
     jitunwind::ProcedureInfo found;
-    const auto known = jitunwind::described_procedure(jitunwind::with_either_layout(descriptor), lookup, found);
+    const auto known = jitunwind::described_procedure(*descriptor, lookup, found);
     const int returned = jitunwind::answer(known, found, *info);
     if (returned == UNW_ESUCCESS && need_unwind_info) jitunwind::mark_as_fde(*info);
     return returned;
@@ -129,8 +122,9 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t handle, unw_word_t ip, u
 // The names that programs with UNW_LOCAL_ONLY use.
 JITUNWIND_LOCAL(set_cache_size)
 JITUNWIND_LOCAL(dwarf_search_unwind_table)
+JITUNWIND_ALIAS(UNW_OBJ(search_unwind_table), UNW_OBJ(dwarf_search_unwind_table))
 JITUNWIND_LOCAL(create_addr_space)
-JITUNWIND_LOCAL(create_addr_space_sized)
+JITUNWIND_LOCAL(create_addr_space2)
 JITUNWIND_LOCAL(destroy_addr_space)
 JITUNWIND_LOCAL(init_remote)
 JITUNWIND_LOCAL(set_caching_policy)

@@ -18,6 +18,12 @@ CallbackParts::CallbackParts(const Arch& target) noexcept
       rows{&list, &procedures, &signal_frame_source()},
       guesses{&followed_code_source(), &frame_pointer_source()} {}
 
+void CallbackParts::know_address_bits(void* argument) noexcept {
+  if (!accessors.ptrauth_insn_mask || cpu.address_mask == ~Addr{0}) return;
+  std::call_once(asked_for_address_bits,
+                 [&] { cpu.address_mask = ~Addr{accessors.ptrauth_insn_mask(this, argument)}; });
+}
+
 bool CallbackMemory::access(Addr at, unw_word_t& value, bool write, MemoryWindow& window) const noexcept {
   const auto access_mem = owner_.accessors.access_mem;
   const int returned = access_mem ? checked(access_mem(&owner_, at, &value, write, window.argument)) : -UNW_EINVAL;
@@ -76,7 +82,10 @@ class FoundInfo {
   FoundInfo& operator=(const FoundInfo&) = delete;
   ~FoundInfo() {
     const auto put = owner_.accessors.put_unwind_info;
-    if (returned_ == UNW_ESUCCESS && needs_unwind_info_ && put) put(&owner_, &info_, argument_);
+    if (returned_ != UNW_ESUCCESS || !needs_unwind_info_ || !put) return;
+    // Of what dwarf_search_unwind_table has filled in nothing is the callback's. Some would free it.
+    if ((info_.flags & k_fde_flag) != 0) info_.unwind_info = nullptr;
+    put(&owner_, &info_, argument_);
   }
 
   Found found() const noexcept {
@@ -176,13 +185,27 @@ Found CallbackProcedures::find_row(Lookup& lookup, FrameRow& out) const noexcept
 Found CallbackProcedures::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
   const FoundInfo answer(owner_, lookup.at.lookup(), false, lookup.window.argument);
   const Found found = answer.found();
-  if (!found || !*found) return found;
+  if (!found) return found;
+  if (!*found) return find_range(lookup, out);
   out = {};
   out.range = {answer->start_ip, answer->end_ip};
   out.handler = answer->handler;
   out.lsda = answer->lsda;
   out.gp = answer->gp;
   out.flags = static_cast<std::uint32_t>(answer->flags);
+  out.origin = RowOrigin::callback;
+  return true;
+}
+
+Found CallbackProcedures::find_range(Lookup& lookup, ProcedureInfo& out) const noexcept {
+  const auto get = owner_.accessors.get_proc_ip_range;
+  if (!get) return false;
+  unw_word_t start = 0, end = 0;
+  const int returned = checked(get(&owner_, lookup.at.lookup(), &start, &end, lookup.window.argument));
+  if (returned == -UNW_ENOINFO) return false;
+  if (returned != UNW_ESUCCESS) return callback_error(returned, "get_proc_ip_range");
+  out = {};
+  out.range = {start, end};
   out.origin = RowOrigin::callback;
   return true;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 #include "dyn_info/target_list.h"
 #include "sdk/compat/target_p.h"
@@ -35,7 +36,7 @@ class CallbackMemory final : public Memory {
   const Arch& arch_;
 };
 
-/// find_proc_info, put_unwind_info.
+/// find_proc_info, put_unwind_info; get_proc_ip_range for what the former does not know.
 class CallbackProcedures final : public RowSource {
  public:
   explicit CallbackProcedures(unw_addr_space& owner) noexcept : owner_(owner) {}
@@ -43,6 +44,8 @@ class CallbackProcedures final : public RowSource {
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override;
 
  private:
+  Found find_range(Lookup& lookup, ProcedureInfo& out) const noexcept;
+
   unw_addr_space& owner_;
 };
 
@@ -77,6 +80,9 @@ class NoModules final : public ModuleFinder {
 /// What an AddressSpace refers to, made before it.
 struct CallbackParts : unw_addr_space {
   explicit CallbackParts(const Arch& target) noexcept;
+  /// Before any walk: which bits of a code address count, where the CPU signs them and the owner says. Asks once.
+  void know_address_bits(void* argument) noexcept;
+
   Arch cpu;  // in the byte order of the target
   CallbackMemory memory_of_target;
   NoModules no_modules;
@@ -87,6 +93,7 @@ struct CallbackParts : unw_addr_space {
   std::array<const RowSource*, 3> rows;
   std::array<const RowSource*, 2> guesses;
   std::array<const NameSource*, 2> names{&list, &proc_names};
+  std::once_flag asked_for_address_bits;
 };
 
 /// The list of registered procedures first, then find_proc_info; for code that neither knows, what the code itself
@@ -107,6 +114,8 @@ int negated(const Error& error) noexcept;
 unw_addr_space* local_handle() noexcept;
 /// Its space, as the policy and the list of modules that were set will have it. Precondition: there is one.
 const AddressSpace& space_of_process() noexcept;
+/// Chooses it anew, after a setting.
+const AddressSpace& choose_space_of_process() noexcept;
 bool is_of_process(const AddressSpace& space) noexcept;
 
 inline bool is_local(const unw_addr_space& handle) noexcept { return &handle == local_handle(); }

@@ -47,13 +47,15 @@ typedef enum {
   UNW_ENOINFO       /* no unwind information */
 } unw_error_t;
 
-/* Registers that every target has. */
+/* Registers that every target has. UNW_REG_IP and UNW_REG_SP are macros, too. */
 typedef enum {
   UNW_REG_IP = UNW_TDEP_IP,
   UNW_REG_SP = UNW_TDEP_SP,
   UNW_REG_EH = UNW_TDEP_EH, /* first of UNW_NUM_EH_REGS exception registers */
   UNW_REG_LAST = UNW_TDEP_LAST_REG
 } unw_frame_regnum_t;
+#define UNW_REG_IP UNW_REG_IP
+#define UNW_REG_SP UNW_REG_SP
 
 #define UNW_NUM_EH_REGS UNW_TDEP_NUM_EH_REGS
 
@@ -140,7 +142,10 @@ typedef struct unw_accessors {
   int (*get_proc_name)(unw_addr_space_t, unw_word_t address, char* buffer, size_t size, unw_word_t* offset, void*);
   /* These are newer than libunwind 1.6 and may be null. */
   int (*get_elf_filename)(unw_addr_space_t, unw_word_t, char* buffer, size_t size, unw_word_t* offset, void*);
+  /* Where the procedure begins and ends (exclusive), of which find_proc_info knows nothing. -UNW_ENOINFO: unknown. */
   int (*get_proc_ip_range)(unw_addr_space_t, unw_word_t ip, unw_word_t* start, unw_word_t* end, void*);
+  /* Bits of a return address that sign it. Asked before the first walk of the space, once, and only where the CPU signs
+     addresses. Null: there all but the low 48. */
   unw_word_t (*ptrauth_insn_mask)(unw_addr_space_t, void*);
 } unw_accessors_t;
 
@@ -159,13 +164,13 @@ typedef struct unw_accessors {
 #define unw_resume UNW_OBJ(resume)
 #define unw_get_save_loc UNW_OBJ(get_save_loc)
 #define unw_is_signal_frame UNW_OBJ(is_signal_frame)
+#define unw_is_interrupted_frame UNW_OBJ(is_interrupted_frame)
 #define unw_is_plt_entry UNW_OBJ(is_plt_entry)
 #define unw_get_proc_info UNW_OBJ(get_proc_info)
 #define unw_get_proc_name UNW_OBJ(get_proc_name)
 #define unw_local_addr_space UNW_OBJ(local_addr_space)
-/* The structure of accessors has grown: its size goes along. The function of the name takes that of libunwind 1.6. */
-#define unw_create_addr_space(accessors, byteorder) \
-  UNW_OBJ(create_addr_space_sized)((accessors), sizeof(unw_accessors_t), (byteorder))
+/* The structure of accessors has grown: the function of the name takes that of libunwind 1.6. */
+#define unw_create_addr_space UNW_OBJ(create_addr_space2)
 #define unw_destroy_addr_space UNW_OBJ(destroy_addr_space)
 #define unw_init_remote UNW_OBJ(init_remote)
 #define unw_set_caching_policy UNW_OBJ(set_caching_policy)
@@ -237,16 +242,22 @@ extern int unw_resume(unw_cursor_t* cursor);
 /* Where the register of this frame is kept. 0, or -UNW_EBADREG for numbers that are no register. Signal-safe. */
 extern int unw_get_save_loc(unw_cursor_t* cursor, int reg, unw_save_loc_t* location);
 
-/* > 0: the kernel's signal trampoline. 0: not. -UNW_ENOINFO: unknown code. Signal-safe. */
+/* > 0: the kernel's signal trampoline, whose caller was interrupted. 0: not. -UNW_ENOINFO: unknown code. Signal-safe.
+ */
 extern int unw_is_signal_frame(unw_cursor_t* cursor);
+
+/* > 0: the frame was interrupted, by a signal or where the walk began with unw_init_remote or UNW_INIT_SIGNAL_FRAME:
+   its IP is that of the next instruction. 0: its IP is a return address, and the call is before it, unless the frame is
+   the trampoline. Signal-safe. */
+extern int unw_is_interrupted_frame(unw_cursor_t* cursor);
 
 /* The procedure the cursor is in. 0, or -UNW_ENOINFO for code that nothing is known about (then all is 0).
    Signal-safe. */
 extern int unw_get_proc_info(unw_cursor_t* cursor, unw_proc_info_t* info);
 
-/* Its name, as the linker knows it or as it was registered, NUL-terminated, and the distance of the cursor's IP from
-   its start (offset may be NULL). -UNW_ENOMEM: the name was cut to size - 1 bytes. -UNW_ENOINFO: no name; the buffer
-   holds "". Size 0 writes nothing. Signal-safe. */
+/* Its name, as it was registered or that of the symbol which covers the IP, NUL-terminated, and the distance of the
+   cursor's IP from its start (offset may be NULL). Names of other code before it are none. -UNW_ENOMEM: the name was
+   cut to size - 1 bytes. -UNW_ENOINFO: no name; the buffer holds "". Size 0 writes nothing. Signal-safe. */
 extern int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset);
 
 /* Name of a register; "???" for other numbers. Signal-safe. */
@@ -264,10 +275,10 @@ extern unw_addr_space_t unw_local_addr_space;
 /* A target that is looked at through accessors, which are copied. byteorder: 0 for the target's own, __LITTLE_ENDIAN or
    __BIG_ENDIAN of <endian.h>. NULL: out of memory, no accessors, or a byte order that the target does not have.
    Thread-safe, not signal-safe. */
-extern unw_addr_space_t UNW_OBJ(create_addr_space_sized)(const unw_accessors_t* accessors, size_t size, int byteorder);
+extern unw_addr_space_t unw_create_addr_space(unw_accessors_t* accessors, int byteorder);
 
 /* The same for callers whose structure ends with get_proc_name, as that of libunwind 1.6 does. */
-extern unw_addr_space_t UNW_OBJ(create_addr_space)(const unw_accessors_t* accessors, int byteorder);
+extern unw_addr_space_t UNW_OBJ(create_addr_space)(unw_accessors_t* accessors, int byteorder);
 
 /* Releases all of it. No cursor of it may be used any more. The space of this process is left alone. Not thread-safe,
    not signal-safe. */
@@ -292,8 +303,8 @@ extern int unw_set_cache_size(unw_addr_space_t space, size_t size, int flag);
 
 /* The procedure that covers ip, by a descriptor in one of the table formats whose data is in the target: for
    find_proc_info callbacks. With need_unwind_info unwind_info leads the library, and nobody else, to the entry; nothing
-   is to be put back. Takes both layouts that unw_dyn_info_t has had, where name_ptr is 0. -UNW_ENOINFO: the table has
-   none; or an error of the table. */
+   is to be put back, and put_unwind_info gets a null one. -UNW_ENOINFO: the table has none; or an error of the table.
+   Signal-safe for this process. */
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t* descriptor,
                                               unw_proc_info_t* info, int need_unwind_info, void* argument);
 

@@ -183,6 +183,8 @@ int unw_is_signal_frame(unw_cursor_t* cursor) {
   return is ? *is : negated(is.error());
 }
 
+int unw_is_interrupted_frame(unw_cursor_t* cursor) { return !cursor_of(cursor).address().is_return_address(); }
+
 int unw_is_plt_entry(unw_cursor_t* cursor) {
   const Cursor& at = cursor_of(cursor);
   jitunwind::MemoryWindow window;
@@ -250,6 +252,7 @@ JITUNWIND_LOCAL(get_save_loc)
 JITUNWIND_LOCAL(is_signal_frame)
 JITUNWIND_LOCAL(set_guesses)
 JITUNWIND_LOCAL(is_guess)
+JITUNWIND_LOCAL(is_interrupted_frame)
 JITUNWIND_LOCAL(is_plt_entry)
 JITUNWIND_LOCAL(get_proc_info)
 }

@@ -84,18 +84,39 @@ int get_proc_name(unw_addr_space_t, unw_word_t at, char* buffer, std::size_t siz
   return unw_get_proc_name_by_ip(local_handle(), at, buffer, size, offset, nullptr);
 }
 
+int get_elf_filename(unw_addr_space_t, unw_word_t at, char* buffer, std::size_t size, unw_word_t* offset, void*) {
+  return unw_get_elf_filename_by_ip(local_handle(), at, buffer, size, offset, nullptr);
+}
+
 constinit unw_addr_space handle{{find_proc_info, put_unwind_info, get_dyn_info_list_addr, access_mem, access_reg,
-                                 access_fpreg, resume_context, get_proc_name, nullptr, nullptr, nullptr},
+                                 access_fpreg, resume_context, get_proc_name, get_elf_filename, nullptr, nullptr},
                                 UNW_CACHE_GLOBAL};
+
+const AddressSpace& space_as_set() noexcept {
+  if (has_listed_modules()) return local_space_of_listed_modules();
+  return handle.policy.load(std::memory_order_acquire) == UNW_CACHE_NONE ? local_space_without_kept_rows()
+                                                                         : local_space();
+}
+
+/// space_as_set(), but for the time between a setting and choose_space_of_process(). Null: not chosen yet.
+constinit std::atomic<const AddressSpace*> chosen{nullptr};
 
 }  // namespace
 
 unw_addr_space* local_handle() noexcept { return &handle; }
 
 const AddressSpace& space_of_process() noexcept {
-  if (has_listed_modules()) return local_space_of_listed_modules();
-  return handle.policy.load(std::memory_order_relaxed) == UNW_CACHE_NONE ? local_space_without_kept_rows()
-                                                                         : local_space();
+  const AddressSpace* const space = chosen.load(std::memory_order_acquire);
+  return space ? *space : choose_space_of_process();
+}
+
+/// Of two at the same time the one that stores last has seen the other's setting before it looks again.
+const AddressSpace& choose_space_of_process() noexcept {
+  for (;;) {
+    const AddressSpace& space = space_as_set();
+    chosen.exchange(&space, std::memory_order_acq_rel);
+    if (&space_as_set() == &space) return space;
+  }
 }
 
 bool is_of_process(const AddressSpace& space) noexcept {
@@ -109,7 +130,9 @@ bool is_of_process(const AddressSpace& space) noexcept {
 extern "C" {
 
 void unw_set_iterate_phdr_function(unw_addr_space_t space, unw_iterate_phdr_func_t function) {
-  if (space && jitunwind::is_local(*space)) jitunwind::list_modules_by(function);
+  if (!space || !jitunwind::is_local(*space)) return;
+  jitunwind::list_modules_by(function);
+  jitunwind::choose_space_of_process();
 }
 
 JITUNWIND_LOCAL(set_iterate_phdr_function)

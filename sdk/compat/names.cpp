@@ -6,6 +6,7 @@
 
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/cursor_p.h"
+#include "sdk/compat/for_drop_in_p.h"
 #include "sdk/compat/local_names_p.h"
 #include "unwind_core/sources/sources.h"
 
@@ -28,14 +29,25 @@ Place place_of(unw_addr_space& handle, unw_word_t ip, void* argument) noexcept {
   return {space_of(handle), CodeAddress::interrupted(ip), is_local(handle) ? nullptr : argument};
 }
 
+MemoryWindow window_of(const Place& place) noexcept {
+  MemoryWindow window;
+  window.argument = place.argument;
+  return window;
+}
+
 /// A place, and what is asked about it.
 struct Question {
-  explicit Question(const Place& place) noexcept : lookup(place.space, place.address, window) {
-    window.argument = place.argument;
-  }
+  explicit Question(const Place& place) noexcept
+      : window(window_of(place)), lookup(place.space, place.address, window) {}
   MemoryWindow window;
   Lookup lookup;
 };
+
+/// The place at which its name is looked up.
+Place named(const Place& place) noexcept {
+  MemoryWindow window = window_of(place);
+  return {place.space, place.space.named_at(place.address, window), place.argument};
+}
 
 /// Made at run time, wherever it lies.
 Found is_registered(const Place& place) noexcept {
@@ -44,7 +56,7 @@ Found is_registered(const Place& place) noexcept {
   return place.space.row_sources.front()->find_procedure(question.lookup, procedure);
 }
 
-/// unw_get_proc_name(3) allows the name of a procedure before it where symbols were stripped.
+/// Of code that was registered without a name no other code's is taken.
 Found find_preceding_name(const Place& place, std::span<char> into, ProcedureName& out) noexcept {
   if (!is_of_process(place.space)) return false;
   const Found registered = is_registered(place);
@@ -53,12 +65,13 @@ Found find_preceding_name(const Place& place, std::span<char> into, ProcedureNam
   return preceding_elf_name_source().find_name(question.lookup, into, out);
 }
 
-int name_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
+int name_of(const Place& at, NameReach reach, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
   const NameBuffer into(buffer, size);
+  const Place place = named(at);
   Question question(place);
   ProcedureName name;
   Found known = place.space.find_name(question.lookup, into, name);
-  if (known && !*known) known = find_preceding_name(place, into, name);
+  if (known && !*known && reach == NameReach::next) known = find_preceding_name(place, into, name);
   if (!known) return negated(known.error());
   if (!*known) return -UNW_ENOINFO;
   if (offset) *offset = place.address.value() - name.start;
@@ -107,13 +120,18 @@ int file_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offs
 extern "C" {
 
 int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
-  return jitunwind::name_of(jitunwind::place_of(cursor), buffer, size, offset);
+  return jitunwind::name_of(jitunwind::place_of(cursor), jitunwind::NameReach::own, buffer, size, offset);
+}
+
+int UNW_OBJ(get_nearest_proc_name)(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
+  return jitunwind::name_of(jitunwind::place_of(cursor), jitunwind::NameReach::next, buffer, size, offset);
 }
 
 int unw_get_proc_name_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
                             void* argument) {
   if (!handle) return -UNW_EINVAL;
-  return jitunwind::name_of(jitunwind::place_of(*handle, ip, argument), buffer, size, offset);
+  return jitunwind::name_of(jitunwind::place_of(*handle, ip, argument), jitunwind::NameReach::own, buffer, size,
+                            offset);
 }
 
 int unw_get_elf_filename(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {

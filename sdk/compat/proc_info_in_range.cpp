@@ -6,6 +6,7 @@
 
 #include "sdk/compat/callback_space_p.h"
 #include "sdk/compat/local_names_p.h"
+#include "unwind_core/dwarf_constants_p.h"
 #include "unwind_core/sources/cfi.h"
 #include "unwind_core/sources/fde_table.h"
 
@@ -19,7 +20,17 @@ Result<EhFrameHdr> read_eh_frame_hdr(Addr at, std::uint64_t size, Lookup& lookup
   const std::size_t readable = lookup.space.memory.read(at, bytes, lookup.window);
   if (readable == 0) return unreadable(lookup.window, at, ".eh_frame_hdr");
   const SectionBytes head{std::span<const std::byte>(bytes).first(readable), at};
-  return parse_eh_frame_hdr(head, size == 0 ? std::numeric_limits<std::uint64_t>::max() : size, lookup.space.arch);
+  const auto parse = [&] {
+    return parse_eh_frame_hdr(head, size == 0 ? std::numeric_limits<std::uint64_t>::max() : size, lookup.space.arch);
+  };
+  const auto parsed = parse();
+  if (!parsed || parsed->table.count != 0) return parsed;
+  // Without a table, or with one that cannot be searched: it would have entries if they were encoded as linkers do.
+  std::byte& encoding = bytes[3];
+  if (encoding == std::byte{dwarf::pe_omit}) return parsed;
+  encoding = std::byte{dwarf::pe_datarel | dwarf::pe_sdata4};
+  if (const auto usual = parse(); usual && usual->table.count == 0) return parsed;
+  return Error{ErrorCode::bad_encoding, at, "table of .eh_frame_hdr"};
 }
 
 Found find_by_hdr(Addr hdr_at, std::uint64_t size, Lookup& lookup, ProcedureInfo& out) noexcept {

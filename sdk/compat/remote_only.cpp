@@ -8,6 +8,7 @@ inline namespace JITUNWIND_COMPAT {
 
 unw_addr_space* local_handle() noexcept { return nullptr; }
 const AddressSpace& space_of_process() noexcept { std::abort(); }  // nobody has such a handle
+const AddressSpace& choose_space_of_process() noexcept { std::abort(); }
 bool is_of_process(const AddressSpace&) noexcept { return false; }
 
 }  // namespace JITUNWIND_COMPAT

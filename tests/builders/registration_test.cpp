@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/builders/counted_allocations.h"
+#include "tests/support/counted_allocations.h"
 #include "tests/builders/described.h"
 #include "tests/builders/registered_code.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/builders/counted_allocations.h"
+#include "tests/support/counted_allocations.h"
 #include "tests/builders/described.h"
 
 namespace jitunwind {

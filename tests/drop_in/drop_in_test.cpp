@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <set>
 #include <string>
 
 #include "tests/support/command.h"
@@ -15,7 +16,8 @@ const std::string k_path = "LD_LIBRARY_PATH='" DROP_IN_FOLDER "' ";
 // covers: LU25
 TEST(DropIn, ProgramsOfRelease16SeeCodeMadeAtRunTime) {
   EXPECT_EQ(output_of(WALKING_PROGRAM).find("main"), std::string::npos) << "libunwind 1.6 passes it itself";
-  EXPECT_EQ(output_of(k_path + WALKING_PROGRAM " twice"), "walk\nmade_at_run_time\nmain\nsame length\n");
+  EXPECT_EQ(output_of(k_path + WALKING_PROGRAM " twice"),
+            "walk\nmade_at_run_time\nmain\nsame lists\nbacktrace of libunwind.so.8\n");
 }
 
 /// The program is linked with Debian's library: nothing of ours is in it.
@@ -27,50 +29,27 @@ TEST(DropIn, TheProgramNeedsLibunwindAlone) {
   EXPECT_NE(loaded.find("libjitunwind-libunwind.so.0"), std::string::npos) << loaded;
 }
 
-/// What Debian's library of the name has and programs of Debian import is there, too.
-TEST(DropIn, NamesOfDebiansLibraryAreThere) {
-  const std::string names =
-      output_of("nm -D --defined-only '" DROP_IN_FOLDER "/libunwind.so.8' '" LIBUNWIND_SHARED "'");
-  for (const char* name : {"_Ux86_64_getcontext",
-                           "_ULx86_64_init_local",
-                           "_ULx86_64_init_local2",
-                           "_ULx86_64_step",
-                           "_ULx86_64_get_reg",
-                           "_ULx86_64_get_proc_name",
-                           "_ULx86_64_get_proc_info",
-                           "_Ux86_64_strerror",
-                           "unw_backtrace",
-                           "_ULx86_64_local_addr_space",
-                           "_ULx86_64_set_cache_size",
-                           "_ULx86_64_set_caching_policy",
-                           "_Ux86_64_flush_cache",
-                           "_Ux86_64_step",
-                           "_Ux86_64_get_reg",
-                           "_Ux86_64_get_proc_name",
-                           "_Ux86_64_create_addr_space",
-                           "_Ux86_64_init_remote",
-                           "_Ux86_64_init_local",
-                           "_Ux86_64_set_caching_policy",
-                           "_Ux86_64_destroy_addr_space",
-                           "_Ux86_64_get_proc_info",
-                           "_Ux86_64_dwarf_search_unwind_table",
-                           "_Ux86_64_is_signal_frame",
-                           "_ULx86_64_reg_states_iterate",
-                           "_ULx86_64_apply_reg_state",
-                           "_Ux86_64_get_accessors",
-                           "_Ux86_64_is_fpreg",
-                           "_Ux86_64_regname",
-                           "_Ux86_64_setcontext",
-                           "_U_dyn_register",
-                           "_U_dyn_cancel",
-                           "_U_dyn_info_list_addr",
-                           "_ReadSLEB",
-                           "_ReadULEB",
-                           "_ULx86_64_resume",
-                           "_ULx86_64_get_proc_info_by_ip"})
-    EXPECT_NE(names.find(std::string(" ") + name + "\n"), std::string::npos) << name;
-  EXPECT_NE(names.find(" W backtrace\n"), std::string::npos);
-  EXPECT_EQ(names.find(" T _Unwind_Resume\n"), std::string::npos) << "exceptions stay with libgcc_s";
+std::set<std::string> names_of(const std::string& libraries) {
+  std::set<std::string> names;
+  for (const std::string& line : lines_of(output_of("nm -D --defined-only --format=posix " + libraries)))
+    if (line.find(' ') != std::string::npos) names.insert(line.substr(0, line.find(' ')));
+  return names;
+}
+
+/// What Debian's libraries of the names have is there, but for the exception ABI, which libgcc_s has; and what its
+/// libunwind-ptrace.so.0 and libunwind-coredump.so.0 want of them.
+TEST(DropIn, NamesOfDebiansLibrariesAreThere) {
+  const std::set<std::string> ours = names_of("'" DROP_IN_FOLDER "/libunwind.so.8' '" LIBUNWIND_SHARED "'");
+  const std::set<std::string> theirs = names_of("'" DEBIANS_LIBUNWIND "' '" DEBIANS_LIBUNWIND_GENERIC "'");
+  EXPECT_GT(theirs.size(), 90u);
+  for (const std::string& name : theirs) {
+    if (name == "_Unwind_GetBSP" || name.rfind("_Unwind_", 0) != 0)
+      EXPECT_TRUE(ours.contains(name)) << name;
+    else
+      EXPECT_FALSE(ours.contains(name)) << "exceptions stay with libgcc_s: " << name;
+  }
+  const std::string backtrace = output_of("nm -D '" DROP_IN_FOLDER "/libunwind.so.8' | grep ' backtrace$'");
+  EXPECT_NE(backtrace.find(" W "), std::string::npos) << backtrace;
 }
 
 // covers: HL13
@@ -98,6 +77,33 @@ TEST(DropIn, ThreadsEndAsTheyDoWithoutLibunwind) {
   EXPECT_EQ(output_of(k_path + THREAD_EXIT_PROGRAM),
             "destructor of the function that called pthread_exit\ndestructor of the thread\nended\n"
             "destructor of the function that was cancelled\ndestructor of the thread\ncancelled\n");
+}
+
+/// What programs have come to rely on: "a signal frame" is the one that was interrupted, and code without a symbol has
+/// the name of what is before it.
+TEST(DropIn, FramesAreWhatProgramsOfRelease16Expect) {
+  const auto theirs = lines_of(output_of(FRAMES_PROGRAM));
+  EXPECT_EQ(lines_of(output_of(k_path + FRAMES_PROGRAM)), theirs);
+  ASSERT_EQ(theirs.size(), 8u);
+  EXPECT_EQ(theirs[1], "C library, signal frame 0") << "the trampoline";
+  EXPECT_EQ(theirs[2], "faults+0, signal frame 1, in faults");
+  EXPECT_EQ(theirs[3].rfind("stripped_before+", 0), 0u) << theirs[3];
+  EXPECT_EQ(theirs[7].rfind("faults+0, signal frame 0, ", 0), 0u) << theirs[7];
+}
+
+/// Numbers are those of DWARF 5, 7.6, figures C.1 and C.2 among them.
+TEST(DropIn, TheOtherFunctionsAreThoseOfLibunwind) {
+  const std::string expected = output_of(OTHERS_PROGRAM);
+  EXPECT_NE(expected.find("3 3: 98765 624485\n"), std::string::npos) << expected;
+  EXPECT_EQ(output_of(k_path + OTHERS_PROGRAM), expected);
+  EXPECT_EQ(output_of(k_path + OTHERS_PROGRAM " go"), expected + "here 1\nhere 2\nhere 3\n");
+}
+
+/// libunwind's own names of its functions lead to libgcc_s, whose contexts the personality routines get there.
+TEST(DropIn, OtherNamesOfTheExceptionAbiThrowAsOnLibunwind) {
+  const std::string expected = output_of(EXCEPTION_PROGRAM);
+  EXPECT_EQ(expected, "walked 5\nmain\ndestructor\ncaught\ncleaned up\n");
+  EXPECT_EQ(output_of(k_path + EXCEPTION_PROGRAM), expected);
 }
 
 }  // namespace

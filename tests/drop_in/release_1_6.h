@@ -1,8 +1,24 @@
-/* Registration as the headers of libunwind 1.6 declare it. */
+/* Walks and registration as the headers of libunwind 1.6 declare them. */
 #pragma once
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <ucontext.h>
+
+typedef struct {
+  uint64_t opaque[127];
+} cursor_t;
+int _Ux86_64_getcontext(ucontext_t* context);
+int _ULx86_64_init_local(cursor_t* cursor, ucontext_t* context);
+int _ULx86_64_init_local2(cursor_t* cursor, ucontext_t* context, int flag);
+int _ULx86_64_step(cursor_t* cursor);
+int _ULx86_64_get_reg(cursor_t* cursor, int reg, uint64_t* value);
+int _ULx86_64_get_proc_name(cursor_t* cursor, char* buffer, size_t size, uint64_t* offset);
+int _ULx86_64_is_signal_frame(cursor_t* cursor);
+int _ULx86_64_set_caching_policy(void* space, int policy);
+extern void* _ULx86_64_local_addr_space;
+int unw_backtrace(void** addresses, int size);
 
 typedef struct region {
   struct region* next;

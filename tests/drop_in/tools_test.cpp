@@ -8,22 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <regex>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "tests/support/command.h"
+#include "tests/drop_in/tools.h"
 
 namespace jitunwind::test {
 namespace {
-
-const std::string k_ours = "LD_LIBRARY_PATH='" DROP_IN_FOLDER "' ";
-const std::string k_theirs;
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class Tools : public testing::Test {
  protected:
@@ -156,18 +149,6 @@ struct CrashedFrame {
   std::string name;  ///< "?": none
 };
 
-/// Until the process waits for events, which is one place of its code. False: it does not come to that.
-bool waits_for_events(pid_t process) {
-  const std::string file = "/proc/" + std::to_string(process) + "/syscall";
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (std::chrono::steady_clock::now() < end) {
-    long number = -1;
-    if (std::ifstream(file) >> number && (number == SYS_epoll_wait || number == SYS_epoll_pwait)) return true;
-    std::this_thread::yield();
-  }
-  return false;
-}
-
 /// The frames that the X server prints of itself when a signal has killed it.
 std::vector<CrashedFrame> xvfb_frames(bool on_ours, const std::string& file) {
   int ready[2];
@@ -184,7 +165,7 @@ std::vector<CrashedFrame> xvfb_frames(bool on_ours, const std::string& file) {
   ::close(ready[1]);
   char number = 0;
   EXPECT_EQ(::read(ready[0], &number, 1), 1) << "the server did not start";
-  EXPECT_TRUE(waits_for_events(server));
+  EXPECT_TRUE(waits_in(server, {SYS_epoll_wait, SYS_epoll_pwait}));
   ::kill(server, SIGSEGV);
   ::waitpid(server, nullptr, 0);
   ::close(ready[0]);

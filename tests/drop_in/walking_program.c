@@ -1,27 +1,15 @@
 /* A program as one built with libunwind 1.6: its declarations, none of ours. Walks through a procedure made at run time
    that it has registered in the layout of that release, and prints the names. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include "made_frame.h"
 
-typedef struct {
-  uint64_t opaque[127];
-} cursor_t;
-int _Ux86_64_getcontext(ucontext_t* context);
-int _ULx86_64_init_local(cursor_t* cursor, ucontext_t* context);
-int _ULx86_64_step(cursor_t* cursor);
-int _ULx86_64_get_reg(cursor_t* cursor, int reg, uint64_t* value);
-int _ULx86_64_get_proc_name(cursor_t* cursor, char* buffer, size_t size, uint64_t* offset);
-int _ULx86_64_set_caching_policy(void* space, int policy);
-extern void* _ULx86_64_local_addr_space;
-int unw_backtrace(void** addresses, int size);
-
-static void* listed[64];
+static void* listed[2][64];
 static int lengths[2];
 
 static void walk(void) {
@@ -39,8 +27,22 @@ static void walk(void) {
     moved = _ULx86_64_step(&cursor);
     if (strcmp(name, "main") == 0) break;
   } while (moved > 0);
-  lengths[0] = unw_backtrace(listed, 64);
-  lengths[1] = backtrace(listed, 64);
+  lengths[0] = unw_backtrace(listed[0], 64);
+  lengths[1] = backtrace(listed[1], 64);
+}
+
+/* The first entry is that of the call. */
+static int same_lists(void) {
+  return lengths[0] > 3 && lengths[0] == lengths[1] &&
+         memcmp(listed[0] + 1, listed[1] + 1, sizeof(void*) * (size_t)(lengths[0] - 1)) == 0;
+}
+
+static const char* library_of_backtrace(void) {
+  Dl_info info;
+  const char* slash;
+  if (!dladdr((void*)(uintptr_t)&backtrace, &info)) return "?";
+  slash = strrchr(info.dli_fname, '/');
+  return slash ? slash + 1 : info.dli_fname;
 }
 
 int main(int argc, char** argv) {
@@ -51,6 +53,7 @@ int main(int argc, char** argv) {
   made(walk);
   _U_dyn_cancel(&made_info);
   if (argc > 1) _U_dyn_cancel(&made_info);
-  printf("%s\n", lengths[0] > 3 && lengths[0] == lengths[1] ? "same length" : "other length");
+  printf("%s\n", same_lists() ? "same lists" : "other lists");
+  printf("backtrace of %s\n", library_of_backtrace());
   return 0;
 }

@@ -179,7 +179,7 @@ void ask_everything(unw_cursor_t& cursor, Owner& owner) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 3) return 0;
   Owner owner(data, size);
-  const unw_accessors_t accessors = accessors_without(data[0]);
+  unw_accessors_t accessors = accessors_without(data[0]);
   const unw_addr_space_t space = unw_create_addr_space(&accessors, 0);
   check(space != nullptr, "a space");
   unw_cursor_t cursor;

@@ -14,41 +14,7 @@
 
 #include "tests/image/local_names.h"
 #include "tests/support/command.h"
-
-namespace {
-
-constinit std::atomic<bool> counting = false;
-constinit std::atomic<int> calls = 0;
-
-void count() {
-  if (counting.load(std::memory_order_relaxed)) calls.fetch_add(1, std::memory_order_relaxed);
-}
-
-}  // namespace
-
-// The program's allocator comes before the C library's in symbol search order, for it and for every library.
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-void __libc_free(void*);
-
-void* malloc(std::size_t size) { return count(), __libc_malloc(size); }
-void* calloc(std::size_t number, std::size_t size) { return count(), __libc_calloc(number, size); }
-void* realloc(void* memory, std::size_t size) { return count(), __libc_realloc(memory, size); }
-void* memalign(std::size_t alignment, std::size_t size) { return count(), __libc_memalign(alignment, size); }
-void* aligned_alloc(std::size_t alignment, std::size_t size) { return count(), __libc_memalign(alignment, size); }
-int posix_memalign(void** out, std::size_t alignment, std::size_t size) {
-  count();
-  *out = __libc_memalign(alignment, size);
-  return *out ? 0 : ENOMEM;
-}
-void free(void* memory) {
-  count();
-  __libc_free(memory);
-}
-}
+#include "tests/support/malloc_calls.h"
 
 namespace jitunwind::test {
 namespace {
@@ -62,6 +28,7 @@ struct Question {
 std::vector<Question> questions;
 std::vector<std::string> answers;
 int errno_after = 0;
+unsigned malloc_calls = 0;
 std::atomic<int> debug_frames = 0;
 
 void ask(std::size_t i) {
@@ -82,9 +49,9 @@ void ask(std::size_t i) {
 
 void handler(int) {
   errno = 4711;
-  counting = true;
+  const MallocCalls mallocs;
   for (std::size_t i = 0; i < questions.size(); ++i) ask(i);
-  counting = false;
+  malloc_calls = mallocs.count();
   errno_after = errno;
 }
 
@@ -172,15 +139,17 @@ class Names : public testing::Test {
 // covers: SF09
 TEST_F(Names, CallNoMalloc) {
   // The hook works.
-  counting = true;
-  void* volatile memory = std::malloc(10);
-  std::free(memory);
-  counting = false;
-  ASSERT_EQ(calls.exchange(0), 2);
+  {
+    const MallocCalls mallocs;
+    void* volatile memory = std::malloc(10);
+    std::free(memory);
+    ASSERT_EQ(mallocs.count(), 2u);
+  }
+  malloc_calls = 1;
 
   ASSERT_NE(::signal(SIGUSR1, &handler), SIG_ERR);
   ASSERT_EQ(::raise(SIGUSR1), 0);
-  EXPECT_EQ(calls.load(), 0);
+  EXPECT_EQ(malloc_calls, 0u);
   EXPECT_EQ(errno_after, 4711);
   expect_answers();
 }

@@ -79,18 +79,30 @@ TEST(OwnNames, AreThoseOfReadelf) {
   RecordProperty("addresses", static_cast<int>(asked));
 }
 
-extern "C" __attribute__((noinline)) void jitunwind_test_named_function() { __asm__ volatile("nop; nop; nop"); }
+// Two functions without a byte between them.
+asm(R"(
+  .text
+  .type jitunwind_test_calls_last, @function
+jitunwind_test_calls_last:
+  nop
+  nop
+  .size jitunwind_test_calls_last, . - jitunwind_test_calls_last
+  .globl jitunwind_test_named_function
+  .type jitunwind_test_named_function, @function
+jitunwind_test_named_function:
+  nop
+  ret
+  .size jitunwind_test_named_function, . - jitunwind_test_named_function
+)");
+extern "C" void jitunwind_test_named_function();
 
 // covers: PI11
 TEST(OwnNames, OfReturnAddressesAreLookedUpOneByteBefore) {
   const Addr begin = addr_of(reinterpret_cast<void*>(&jitunwind_test_named_function));
-  const std::string name = "jitunwind_test_named_function";
-  EXPECT_EQ(local_name(CodeAddress::interrupted(begin))->text, name);
-  EXPECT_EQ(local_name(CodeAddress::returned_to(begin + 1))->text, name);
-  const auto before = local_name(CodeAddress::returned_to(begin));
-  if (before) {
-    EXPECT_NE(before->text, name);
-  }
+  const auto name_of = [](CodeAddress at) { return local_name(at).value_or(LocalName{}).text; };
+  EXPECT_EQ(name_of(CodeAddress::interrupted(begin)), "jitunwind_test_named_function");
+  EXPECT_EQ(name_of(CodeAddress::returned_to(begin + 1)), "jitunwind_test_named_function");
+  EXPECT_EQ(name_of(CodeAddress::returned_to(begin)), "jitunwind_test_calls_last");
 }
 
 TEST(OwnNames, AreCutToTheBuffer) {

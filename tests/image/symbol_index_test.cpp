@@ -107,7 +107,19 @@ TEST(SymbolRule, ALabelReachesToTheNextSymbolOrTheEndOfItsSection) {
 TEST(SymbolRule, ACoveringFunctionBeatsALabelInIt) {
   const std::vector<Symbol> symbols{{"f", 0x1000, 0x40}, {"loop", 0x1010, 0, STT_NOTYPE, STB_LOCAL}};
   EXPECT_EQ(name_of(symbols, 0x1020), "f");
-  EXPECT_EQ(name_of(symbols, 0x1040), "loop");
+}
+
+TEST(SymbolRule, ALabelInAFunctionEndsWithIt) {
+  const std::vector<Symbol> symbols{{"f", 0x1000, 0x40},
+                                    {"loop", 0x1010, 0, STT_NOTYPE, STB_LOCAL},
+                                    {"outer", 0x1100, 0x80},
+                                    {"inner", 0x1110, 0x10},
+                                    {"label", 0x1130, 0, STT_NOTYPE, STB_LOCAL},
+                                    {"behind", 0x1180, 0, STT_NOTYPE, STB_LOCAL}};
+  EXPECT_EQ(name_of(symbols, 0x1040), "-");
+  EXPECT_EQ(name_of(symbols, 0x1040, NameReach::next), "loop");
+  EXPECT_EQ(name_of(symbols, 0x1130), "outer");
+  EXPECT_EQ(name_of(symbols, 0x1190), "behind");
 }
 
 TEST(SymbolRule, AliasesAreChosenByKindThenBindingThenOrder) {

@@ -84,6 +84,76 @@ TEST(WriteRegisters, IpAndSpCanBeWrittenTheCfaCannot) {
   expect_written(cursor, UNW_REG_IP, 0x6000);
 }
 
+// Calls what it is given with the address of a cursor; comes back when the cursor is resumed at the label below, on
+// whatever stack. Returns SP there.
+extern "C" unw_word_t jitunwind_test_lands(void (*function)(void*), void* argument);
+extern "C" void jitunwind_test_landing();
+asm(R"(
+        .text
+        .globl jitunwind_test_lands
+        .type jitunwind_test_lands, @function
+jitunwind_test_lands:
+        .cfi_startproc
+        push %rbx
+        .cfi_adjust_cfa_offset 8
+        push %rbp
+        .cfi_adjust_cfa_offset 8
+        push %r12
+        .cfi_adjust_cfa_offset 8
+        push %r13
+        .cfi_adjust_cfa_offset 8
+        push %r14
+        .cfi_adjust_cfa_offset 8
+        push %r15
+        .cfi_adjust_cfa_offset 8
+        sub $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        mov %rsp, jitunwind_test_left_at(%rip)
+        mov %rdi, %rax
+        mov %rsi, %rdi
+        call *%rax
+        ud2
+        .globl jitunwind_test_landing
+jitunwind_test_landing:
+        mov %rsp, %rax
+        mov jitunwind_test_left_at(%rip), %rsp
+        add $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        pop %r15
+        .cfi_adjust_cfa_offset -8
+        pop %r14
+        .cfi_adjust_cfa_offset -8
+        pop %r13
+        .cfi_adjust_cfa_offset -8
+        pop %r12
+        .cfi_adjust_cfa_offset -8
+        pop %rbp
+        .cfi_adjust_cfa_offset -8
+        pop %rbx
+        .cfi_adjust_cfa_offset -8
+        ret
+        .cfi_endproc
+        .size jitunwind_test_lands, . - jitunwind_test_lands
+        .local jitunwind_test_left_at
+        .comm jitunwind_test_left_at, 8, 8
+)");
+
+// covers: RG07
+TEST(WriteRegisters, AResumeLandsOnTheStackThatWasWritten) {
+  alignas(16) static char stack[4096];
+  const auto elsewhere = reinterpret_cast<unw_word_t>(stack) + 2048;
+  const auto resume_there = [](void* sp) {
+    unw_context_t context;
+    unw_cursor_t cursor;
+    unw_getcontext(&context);
+    unw_init_local(&cursor, &context);
+    EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_IP, reinterpret_cast<unw_word_t>(&jitunwind_test_landing)), 0);
+    EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_SP, reinterpret_cast<unw_word_t>(sp)), 0);
+    ADD_FAILURE() << unw_strerror(unw_resume(&cursor));
+  };
+  EXPECT_EQ(jitunwind_test_lands(resume_there, reinterpret_cast<void*>(elsewhere)), elsewhere);
+}
+
 // covers: RG08 RG09 RG03
 TEST(WriteRegisters, OnlyWhatHasAValueOrPassesExceptions) {
   unw_context_t context;

@@ -1,112 +1,24 @@
 // Address spaces made of callbacks, through libunwind's C interface.
-#include <endian.h>
-#include <gtest/gtest.h>
+#include "tests/sdk/address_spaces.h"
 
+#include <endian.h>
+
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdio>
-#include <memory>
+#include <set>
 #include <thread>
+#include <utility>
 
-#include <libunwind.h>
-#include "dyn_info/libunwind-dynamic.h"
+#include "tests/support/counted_allocations.h"
+#include "tests/support/last_page.h"
 
-#include "tests/sdk/recording_target.h"
+extern "C" unw_addr_space_t (*const jitunwind_test_create_in_c)(unw_accessors_t*, int);  // libunwind_abi_test.c
 
 namespace jitunwind::test {
 namespace {
-
-constexpr unw_word_t k_code = 0x40'0000;
-constexpr unw_word_t k_stack = 0x7fff'0000;
-
-/// Regions in host memory: push rbp; mov rbp,rsp; ...
-struct FrameOfRbp {
-  FrameOfRbp() {
-    region.insn_count = 64;
-    region.op_count = 4;
-    ops[0] = _U_dyn_op(UNW_DYN_ADD, 0, 0, UNW_X86_64_RSP, static_cast<unw_word_t>(-8));
-    ops[1] = _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, UNW_X86_64_RBP, 0);
-    ops[2] = _U_dyn_op(UNW_DYN_SAVE_REG, 0, 3, UNW_X86_64_RSP, UNW_X86_64_RBP);
-    ops[3] = _U_dyn_op(UNW_DYN_STOP, 0, 0, 0, 0);
-    info.regions = &region;
-  }
-  // A region and the directives behind its first.
-  unw_dyn_region_info_t region{};
-  unw_dyn_op_t rest[3]{};
-  unw_dyn_op_t* const ops = region.op;
-  unw_dyn_proc_info_t info{};
-};
-
-class AddressSpaces : public testing::Test {
- protected:
-  AddressSpaces() {
-    accessors = RecordingTarget::accessors();
-    // Three frames, each 0x1000 of code apart and 0x100 of stack, the last one without a caller.
-    for (unw_word_t i = 0; i < 3; ++i) {
-      const unw_word_t rbp = k_stack + 0x100 * i;
-      target.memory[rbp] = rbp + 0x100;
-      target.memory[rbp + 8] = i == 2 ? 0 : k_code + 0x1000 * (i + 1) + 0x20;
-    }
-    target.registers = {{UNW_X86_64_RIP, k_code + 0x20},
-                        {UNW_X86_64_RSP, k_stack - 0x40},
-                        {UNW_X86_64_RBP, k_stack},
-                        {UNW_X86_64_RBX, 0xb},
-                        {UNW_X86_64_RAX, 0xa}};
-    target.find = [this](unw_word_t ip, unw_proc_info_t* info, int need) {
-      if (ip < k_code || ip >= k_code + 0x3000) return -UNW_ENOINFO;
-      info->start_ip = ip & ~unw_word_t{0xfff};
-      info->end_ip = info->start_ip + 0x40;
-      info->gp = 0;
-      info->lsda = info->handler = 0;
-      info->flags = 0;
-      if (need) describe(info);
-      return 0;
-    };
-    describe = [this](unw_proc_info_t* info) {
-      info->format = UNW_INFO_FORMAT_DYNAMIC;
-      info->unwind_info = &frame.info;
-      info->unwind_info_size = sizeof frame.info;
-    };
-  }
-  ~AddressSpaces() override {
-    EXPECT_EQ(target.mistakes, "");
-    EXPECT_TRUE(target.held.empty()) << "not put back";
-    if (space) unw_destroy_addr_space(space);
-  }
-  void create() {
-    space = unw_create_addr_space(&accessors, 0);
-    ASSERT_NE(space, nullptr);
-    target.expected_space = space;
-  }
-  int start(unw_cursor_t& cursor) {
-    if (!space) create();
-    return unw_init_remote(&cursor, space, &target);
-  }
-  static unw_word_t reg(unw_cursor_t& cursor, int number) {
-    unw_word_t value = 0;
-    EXPECT_EQ(unw_get_reg(&cursor, number, &value), 0) << number;
-    return value;
-  }
-  /// IPs of a walk, and what ended it.
-  std::pair<std::vector<unw_word_t>, int> walk() {
-    unw_cursor_t cursor;
-    EXPECT_EQ(start(cursor), 0);
-    std::vector<unw_word_t> ips;
-    int moved = 1;
-    while (moved > 0) {
-      ips.push_back(reg(cursor, UNW_REG_IP));
-      moved = unw_step(&cursor);
-    }
-    return {ips, moved};
-  }
-  static std::vector<unw_word_t> all_ips() { return {k_code + 0x20, k_code + 0x1020, k_code + 0x2020}; }
-
-  FrameOfRbp frame;
-  std::function<void(unw_proc_info_t*)> describe;
-  RecordingTarget target;
-  unw_accessors_t accessors;
-  unw_addr_space_t space = nullptr;
-};
 
 // covers: AS01 AS02 AS06 AS08 AC01 AC05 AC06 AC10 AC11
 TEST_F(AddressSpaces, AreWalkedThroughTheirCallbacks) {
@@ -142,14 +54,107 @@ TEST_F(AddressSpaces, ByteOrders) {
   EXPECT_EQ(unw_create_addr_space(nullptr, 0), nullptr);
 }
 
-// covers: AS04
+/// Of which C takes the address, too. Every member of the structure is the space's.
+// covers: AS14
+TEST_F(AddressSpaces, AreMadeByAFunction) {
+  unw_addr_space_t (*const make)(unw_accessors_t*, int) = &unw_create_addr_space;
+  EXPECT_EQ(make, jitunwind_test_create_in_c);
+  accessors.get_elf_filename = [](unw_addr_space_t, unw_word_t, char*, size_t, unw_word_t*, void*) { return -1; };
+  accessors.get_proc_ip_range = [](unw_addr_space_t, unw_word_t, unw_word_t*, unw_word_t*, void*) { return -2; };
+  accessors.ptrauth_insn_mask = [](unw_addr_space_t, void*) { return unw_word_t{3}; };
+  target.expected_space = space = jitunwind_test_create_in_c(&accessors, 0);
+  ASSERT_NE(space, nullptr);
+  EXPECT_EQ(std::memcmp(unw_get_accessors(space), &accessors, sizeof accessors), 0);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+}
+
+// covers: AS01
+TEST_F(AddressSpaces, AreNotMadeWithoutMemory) {
+  unw_addr_space_t made = nullptr;
+  {
+    const NoMemory here;
+    made = unw_create_addr_space(&accessors, 0);
+  }
+  EXPECT_EQ(made, nullptr);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+}
+
+/// Each is a space of its own, which walks.
+// covers: AS04 SF04
 TEST_F(AddressSpaces, AreMadeAndDestroyedByThreads) {
+  constexpr int k_threads = 8, k_times = 200;
+  std::array<std::vector<unw_addr_space_t>, k_threads> kept;
   std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back([this] {
-      for (int k = 0; k < 200; ++k) unw_destroy_addr_space(unw_create_addr_space(&accessors, 0));
+  std::atomic<int> complete{0};
+  for (auto& of_thread : kept)
+    threads.emplace_back([&] {
+      RecordingTarget own;
+      own.memory = target.memory;
+      own.registers = target.registers;
+      own.find = target.find;
+      for (int k = 0; k < k_times; ++k) {
+        const unw_addr_space_t made = unw_create_addr_space(&accessors, 0);
+        own.expected_space = made;
+        unw_cursor_t cursor;
+        int steps = 0;
+        if (unw_init_remote(&cursor, made, &own) == 0)
+          while (unw_step(&cursor) > 0) ++steps;
+        complete += made && steps == 2;
+        if (k % 20 == 0)
+          of_thread.push_back(made);
+        else
+          unw_destroy_addr_space(made);
+      }
+      complete -= own.mistakes.empty() ? 0 : k_times;
     });
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(complete, k_threads * k_times);
+  std::set<unw_addr_space_t> different;
+  for (const auto& of_thread : kept) different.insert(of_thread.begin(), of_thread.end());
+  EXPECT_EQ(different.size(), k_threads * k_times / 20u);
+  for (const unw_addr_space_t made : different) unw_destroy_addr_space(made);
+}
+
+/// The argument selects, for example, a thread of the target: cursors with two of them take turns, and run at the same
+/// time.
+// covers: AS12
+TEST_F(AddressSpaces, ServeSeveralArguments) {
+  create();
+  RecordingTarget other;
+  other.memory = target.memory;
+  other.registers = target.registers;
+  other.find = target.find;
+  other.expected_space = space;
+  other.memory[k_stack + 8] = k_code + 0x2020;  // its second frame is the other's third
+  unw_cursor_t cursor, other_cursor;
+  ASSERT_EQ(start(cursor), 0);
+  ASSERT_EQ(unw_init_remote(&other_cursor, space, &other), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  ASSERT_GT(unw_step(&other_cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x1020);
+  EXPECT_EQ(reg(other_cursor, UNW_REG_IP), k_code + 0x2020);
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x2020);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBX, 0x123), 0);
+  EXPECT_EQ(target.registers[UNW_X86_64_RBX], 0x123u);
+  EXPECT_EQ(other.registers[UNW_X86_64_RBX], 0xbu);
+
+  const auto second_ips = [this](RecordingTarget& of) {
+    std::set<unw_word_t> seen;
+    for (int k = 0; k < 500; ++k) {
+      unw_cursor_t own;
+      EXPECT_EQ(unw_init_remote(&own, space, &of), 0);
+      EXPECT_GT(unw_step(&own), 0);
+      seen.insert(reg(own, UNW_REG_IP));
+    }
+    return seen;
+  };
+  std::set<unw_word_t> of_other;
+  std::thread thread([&] { of_other = second_ips(other); });
+  EXPECT_EQ(second_ips(target), std::set<unw_word_t>{k_code + 0x1020});
+  thread.join();
+  EXPECT_EQ(of_other, std::set<unw_word_t>{k_code + 0x2020});
+  EXPECT_EQ(other.mistakes, "");
 }
 
 /// A program that was built with the structure of libunwind 1.6 has nothing behind it.
@@ -157,20 +162,27 @@ TEST_F(AddressSpaces, AreMadeAndDestroyedByThreads) {
 TEST_F(AddressSpaces, TheShortStructureIsNotReadBeyondItsEnd) {
   constexpr std::size_t k_short = offsetof(unw_accessors_t, get_elf_filename);
   static_assert(k_short == 64);
-  const auto bytes = std::make_unique<std::byte[]>(k_short);
-  std::memcpy(bytes.get(), &accessors, k_short);
-  space = UNW_OBJ(create_addr_space)(reinterpret_cast<const unw_accessors_t*>(bytes.get()), 0);
+  const LastPage page;
+  auto* const bytes = page.last<std::byte>(k_short);
+  std::memcpy(bytes, &accessors, k_short);
+  space = UNW_OBJ(create_addr_space)(reinterpret_cast<unw_accessors_t*>(bytes), 0);
   ASSERT_NE(space, nullptr);
   target.expected_space = space;
   EXPECT_EQ(unw_get_accessors(space)->get_elf_filename, nullptr);
+  EXPECT_EQ(unw_get_accessors(space)->get_proc_ip_range, nullptr);
+  EXPECT_EQ(unw_get_accessors(space)->ptrauth_insn_mask, nullptr);
   EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
 }
 
 // covers: AS09 AC17
 TEST_F(AddressSpaces, NeedRegisters) {
   unw_cursor_t cursor;
-  target.registers.erase(UNW_X86_64_RIP);
-  EXPECT_EQ(start(cursor), -UNW_EBADREG);
+  for (const int needed : {UNW_X86_64_RIP, UNW_X86_64_RSP}) {
+    const auto kept = target.registers.extract(needed);
+    EXPECT_EQ(start(cursor), -UNW_EBADREG) << needed;
+    target.registers.insert({kept.key(), kept.mapped()});
+  }
+  ASSERT_EQ(start(cursor), 0);
   target.failures["reg"] = -UNW_ENOMEM;
   EXPECT_EQ(start(cursor), -UNW_ENOMEM);
   EXPECT_EQ(unw_init_remote(&cursor, nullptr, &target), -UNW_EINVAL);
@@ -215,11 +227,23 @@ TEST_P(Failures, ReachTheCallerAsTheyAre) {
 
 INSTANTIATE_TEST_SUITE_P(
     Callbacks, Failures,
-    testing::Values(Failure{"find", -UNW_ESTOPUNWIND, -UNW_ESTOPUNWIND}, Failure{"find", -UNW_ENOMEM, -UNW_ENOMEM},
-                    Failure{"find", -UNW_EBADVERSION, -UNW_EBADVERSION}, Failure{"find", -4711, -4711},
-                    Failure{"find", 3, -UNW_EUNSPEC}, Failure{"mem", -UNW_ENOMEM, -UNW_ENOMEM},
-                    Failure{"mem", -4711, -4711}, Failure{"mem", 1, -UNW_EUNSPEC},
-                    Failure{"list", -UNW_EINVALIDIP, -UNW_EINVALIDIP}, Failure{"list", 7, -UNW_EUNSPEC}));
+    testing::Values(Failure{"find", -UNW_ESTOPUNWIND, -UNW_ESTOPUNWIND}, Failure{"find", -UNW_EUNSPEC, -UNW_EUNSPEC},
+                    Failure{"find", -UNW_EINVALIDIP, -UNW_EINVALIDIP}, Failure{"find", -UNW_EBADFRAME, -UNW_EBADFRAME},
+                    Failure{"find", -UNW_ENOMEM, -UNW_ENOMEM}, Failure{"find", -UNW_EBADVERSION, -UNW_EBADVERSION},
+                    Failure{"find", -4711, -4711}, Failure{"find", 3, -UNW_EUNSPEC},
+                    Failure{"mem", -UNW_ENOMEM, -UNW_ENOMEM}, Failure{"mem", -4711, -4711},
+                    Failure{"mem", 1, -UNW_EUNSPEC}, Failure{"list", -UNW_EINVALIDIP, -UNW_EINVALIDIP},
+                    Failure{"list", 7, -UNW_EUNSPEC}));
+
+/// A frame that is its own caller.
+// covers: LU11
+TEST_F(AddressSpaces, FramesThatRepeatAreBad) {
+  target.memory[k_stack] = k_stack;
+  target.memory[k_stack + 8] = k_code + 0x20;
+  const auto [ips, ended] = walk();
+  EXPECT_EQ(ips, (std::vector<unw_word_t>{k_code + 0x20, k_code + 0x20}));
+  EXPECT_EQ(ended, -UNW_EBADFRAME);
+}
 
 // covers: LU11
 TEST_F(AddressSpaces, UnknownCodeIsNoInfo) {
@@ -246,7 +270,7 @@ TEST_F(AddressSpaces, ProceduresAreAskedForWithoutUnwindInfo) {
   EXPECT_EQ(target.count("put"), 0u);
 }
 
-// covers: AC14 AC15 PI12
+// covers: AC14 AC15 PI11 PI12
 TEST_F(AddressSpaces, NamesAreTheOwners) {
   target.name = "procedure";
   target.name_at = k_code - 0x60;
@@ -263,6 +287,12 @@ TEST_F(AddressSpaces, NamesAreTheOwners) {
   EXPECT_STREQ(name.data(), "procedur");
   ASSERT_EQ(unw_get_proc_name_by_ip(space, k_code + 1, name.data(), name.size(), &offset, &target), 0);
   EXPECT_EQ(offset, 0x61u);
+  // A frame that has called is named by the call, and its offset is that of the return address.
+  ASSERT_GT(unw_step(&cursor), 0);
+  ASSERT_EQ(unw_get_proc_name(&cursor, name.data(), name.size(), &offset), 0);
+  EXPECT_EQ(std::ranges::find(target.calls.rbegin(), target.calls.rend(), "name", &RecordingTarget::Call::what)->at,
+            k_code + 0x101f);
+  EXPECT_EQ(offset, 0x1080u);
   target.failures["name"] = -UNW_EUNSPEC;
   EXPECT_EQ(unw_get_proc_name(&cursor, name.data(), name.size(), &offset), -UNW_EUNSPEC);
   unw_get_accessors(space)->get_proc_name = nullptr;
@@ -339,116 +369,46 @@ TEST_F(AddressSpaces, ProceduresThatATargetReplacesAreSeenUnderEveryPolicy) {
   }
 }
 
-/// The CIE and the FDE of each procedure as an assembler makes them: CFA = rbp+16.
-class TableFormats : public AddressSpaces {
- protected:
-  static constexpr unw_word_t k_section = 0x30000;
-
-  void put_section() {
-    static const unsigned char cie[] = {0x14, 0,    0,  0, 0,    0,    0,    0,  1,    'z', 'R',  0,
-                                        1,    0x78, 16, 1, 0x00, 0x0c, 0x06, 16, 0x90, 1,   0x86, 2};
-    std::vector<unsigned char> bytes(cie, cie + sizeof cie);
-    for (unw_word_t i = 0; i < 3; ++i) {
-      fdes[i] = k_section + bytes.size();
-      const unw_word_t range[] = {k_code + 0x1000 * i, 0x40};
-      std::array<unsigned char, 32> fde{0x1c};
-      const auto back = static_cast<std::uint32_t>(bytes.size() + 4);
-      std::memcpy(&fde[4], &back, 4);
-      std::memcpy(&fde[8], range, sizeof range);
-      bytes.insert(bytes.end(), fde.begin(), fde.end());
-    }
-    bytes.resize((bytes.size() + 15) & ~std::size_t{7});
-    put(k_section, bytes.data(), bytes.size());
-  }
-  void put(unw_word_t at, const void* bytes, std::size_t size) {
-    for (std::size_t i = 0; i < size; i += 8)
-      std::memcpy(&target.memory[at + i], static_cast<const char*>(bytes) + i, std::min<std::size_t>(8, size - i));
-  }
-  template <class T>
-  std::array<T, 6> pairs(unw_word_t start_base, unw_word_t fde_base) const {
-    std::array<T, 6> out;
-    for (std::size_t i = 0; i < 3; ++i) {
-      out[2 * i] = static_cast<T>(k_code + 0x1000 * i - start_base);
-      out[2 * i + 1] = static_cast<T>(fdes[i] - fde_base);
-    }
-    return out;
-  }
-  void use(int format, const void* info, int size) {
-    describe = [=](unw_proc_info_t* found) {
-      found->format = format;
-      found->unwind_info = const_cast<void*>(info);
-      found->unwind_info_size = size;
-    };
-  }
-
-  std::array<unw_word_t, 3> fdes{};
-};
-
-/// Whoever looks tables up in a target need not copy them.
-// covers: AC03 AC05 DY42 DY43 DY44 DY45
-TEST_F(TableFormats, FromCallbacksAreWalked) {
-  put_section();
-  auto near = pairs<std::int32_t>(k_section, k_section);
-  auto by_start = pairs<std::int32_t>(0, k_section);
-  auto wide = pairs<std::int64_t>(0, 0);
-  put(0x50000, near.data(), sizeof near);
-  put(0x51000, by_start.data(), sizeof by_start);
-  put(0x52000, wide.data(), sizeof wide);
-
-  unw_dyn_table_info_t table{0, k_section, sizeof near / 8, reinterpret_cast<unw_word_t*>(near.data())};
-  use(UNW_INFO_FORMAT_TABLE, &table, sizeof table);
-  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
-  unw_dyn_remote_table_info_t remote{0, k_section, sizeof near / 8, 0x50000};
-  use(UNW_INFO_FORMAT_REMOTE_TABLE, &remote, sizeof remote);
-  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
-  remote = {0, 0, sizeof wide / 8, 0x52000};
-  use(UNW_INFO_FORMAT_REMOTE_TABLE_64, &remote, sizeof remote);
-  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
-  EXPECT_EQ(target.count("find"), 9u);
-  EXPECT_EQ(target.count("put"), 9u);
-}
-
-// covers: AC05
-TEST_F(TableFormats, UnusableAnswersAreErrors) {
+/// Where find_proc_info knows nothing; on this CPU nobody signs return addresses.
+// covers: AC16 PI01
+TEST_F(AddressSpaces, RangesOfProceduresAreTheOwnersWhereHeKnowsNoMore) {
+  static constexpr unw_word_t k_unknown = k_code + 0x3000;
   unw_cursor_t cursor;
-  const auto step = [&] {
-    EXPECT_EQ(start(cursor), 0);
-    return unw_step(&cursor);
+  unw_proc_info_t info;
+  create();
+  EXPECT_EQ(unw_get_proc_info_by_ip(space, k_unknown, &info, &target), -UNW_ENOINFO) << "there is no such callback";
+  static int returned;
+  unw_get_accessors(space)->get_proc_ip_range = [](unw_addr_space_t as, unw_word_t ip, unw_word_t* start,
+                                                   unw_word_t* end, void* argument) {
+    EXPECT_EQ(as, RecordingTarget::of(argument).expected_space);
+    EXPECT_GE(ip, k_unknown);
+    *start = ip - 0x10;
+    *end = ip + 0x20;
+    return returned;
   };
-  use(UNW_INFO_FORMAT_DYNAMIC, nullptr, sizeof(unw_dyn_proc_info_t));
-  EXPECT_EQ(step(), -UNW_EINVAL);
-  for (const int size : {-1, 0, 8, 31}) {
-    use(UNW_INFO_FORMAT_DYNAMIC, &frame.info, size);
-    EXPECT_EQ(step(), -UNW_EINVAL) << size;
+  unw_get_accessors(space)->ptrauth_insn_mask = [](unw_addr_space_t, void*) {
+    ADD_FAILURE() << "asked on a CPU that signs no addresses";
+    return ~unw_word_t{0};
+  };
+  returned = 0;
+  target.registers[UNW_X86_64_RIP] = k_unknown;
+  ASSERT_EQ(start(cursor), 0);
+  for (const bool by_cursor : {false, true}) {
+    std::memset(&info, 0x5a, sizeof info);
+    ASSERT_EQ(by_cursor ? unw_get_proc_info(&cursor, &info) : unw_get_proc_info_by_ip(space, k_unknown, &info, &target),
+              0);
+    EXPECT_EQ(info.start_ip, k_unknown - 0x10);
+    EXPECT_EQ(info.end_ip, k_unknown + 0x20);
+    EXPECT_EQ(info.handler | info.lsda | info.gp | info.flags, 0u);
+    EXPECT_EQ(info.unwind_info, nullptr);
   }
-  for (const int format : {-1, static_cast<int>(UNW_INFO_FORMAT_ARM_EXIDX), 99}) {
-    use(format, &frame.info, sizeof frame.info);
-    EXPECT_EQ(step(), -UNW_EINVAL) << format;
-  }
-  unw_dyn_remote_table_info_t nowhere{0, 0, 8, 0x666000};
-  use(UNW_INFO_FORMAT_REMOTE_TABLE, &nowhere, sizeof nowhere);
-  target.unreadable = -4711;
-  EXPECT_EQ(step(), -4711);
-  EXPECT_EQ(target.count("put"), target.count("find"));
-}
-
-/// An entry of which only the beginning can be read.
-// covers: AC17
-TEST_F(TableFormats, ErrorsOfMemoryInEntriesReachTheCaller) {
-  put_section();
-  const auto near = pairs<std::int32_t>(k_section, k_section);
-  put(0x50000, near.data(), sizeof near);
-  unw_dyn_remote_table_info_t remote{0, k_section, sizeof near / 8, 0x50000};
-  use(UNW_INFO_FORMAT_REMOTE_TABLE, &remote, sizeof remote);
-  target.unreadable = -4711;
-  for (unw_word_t word = fdes[0] & ~unw_word_t{7}; word < fdes[0] + 32; word += 8) {
-    const auto kept = target.memory.extract(word);
-    unw_cursor_t cursor;
-    ASSERT_EQ(start(cursor), 0);
-    EXPECT_EQ(unw_step(&cursor), -4711) << word - fdes[0];
-    target.memory.insert({kept.key(), kept.mapped()});
-  }
-  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+  returned = -UNW_ENOINFO;
+  EXPECT_EQ(unw_get_proc_info(&cursor, &info), -UNW_ENOINFO);
+  EXPECT_EQ(info.start_ip | info.end_ip, 0u) << "then all is 0";
+  returned = -4711;
+  EXPECT_EQ(unw_get_proc_info(&cursor, &info), -4711);
+  ASSERT_EQ(unw_get_proc_info_by_ip(space, k_code, &info, &target), 0);
+  EXPECT_EQ(info.end_ip, k_code + 0x40);
 }
 
 /// The callbacks that libunwind 1.6 did not have.
@@ -474,46 +434,20 @@ TEST_F(AddressSpaces, FilesAreTheOwnersWhereHeSaysThem) {
   EXPECT_EQ(ask(k_code + 5), -UNW_ENOINFO) << "made at run time";
 }
 
-/// What perf's callback does: the descriptor of a module's table, in either layout, and the answer handed on.
-// covers: AC05 DY43
-TEST_F(TableFormats, MayBeSearchedByTheCallback) {
-  put_section();
-  const auto near = pairs<std::int32_t>(k_section, k_section);
-  put(0x50000, near.data(), sizeof near);
-  const auto search = [&](bool word_more) {
-    std::array<unw_word_t, 11> words{};
-    unw_dyn_info_t info{};
-    info.start_ip = k_code;
-    info.end_ip = k_code + 0x3000;
-    info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
-    info.u.rti = {0, k_section, sizeof near / 8, 0x50000};
-    std::memcpy(words.data(), &info, offsetof(unw_dyn_info_t, u));
-    std::memcpy(words.data() + offsetof(unw_dyn_info_t, u) / 8 + word_more, &info.u, sizeof info.u);
-    target.find = [this, words](unw_word_t ip, unw_proc_info_t* found, int need) mutable {
-      return UNW_OBJ(dwarf_search_unwind_table)(space, ip, reinterpret_cast<unw_dyn_info_t*>(words.data()), found, need,
-                                                &target);
-    };
-  };
-  for (const bool word_more : {false, true}) {
-    search(word_more);
-    EXPECT_EQ(walk(), (std::pair{all_ips(), 0})) << word_more;
-    unw_proc_info_t info;
-    ASSERT_EQ(unw_get_proc_info_by_ip(space, k_code + 0x1001, &info, &target), 0);
-    EXPECT_EQ(info.start_ip, k_code + 0x1000);
-    EXPECT_EQ(info.end_ip, k_code + 0x1040);
-    EXPECT_EQ(unw_get_proc_info_by_ip(space, k_code + 0x41, &info, &target), -UNW_ENOINFO);
-  }
-}
-
-// covers: CA06 CA09
-TEST_F(AddressSpaces, SizesOfCaches) {
+/// Of targets no rows are kept: there is nothing to make room for, but a flag is refused.
+// covers: CA06
+TEST_F(AddressSpaces, HaveRoomForWhatTheyKeep) {
+  const WrittenList list(target, 0x10, 0x20);
   create();
-  for (const unw_addr_space_t of : {space, unw_local_addr_space}) {
-    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{1'000'000}})
-      EXPECT_EQ(unw_set_cache_size(of, size, 0), 0) << size;
-    EXPECT_EQ(unw_set_cache_size(of, 1000, 1), -UNW_EINVAL);
-  }
+  ASSERT_EQ(unw_set_caching_policy(space, UNW_CACHE_GLOBAL), 0);
   EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+  EXPECT_EQ(unw_set_cache_size(space, 1000, 1), -UNW_EINVAL);
+  EXPECT_EQ(unw_set_cache_size(nullptr, 1000, 0), -UNW_EINVAL);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+  EXPECT_EQ(target.count("list"), 1u);
+  EXPECT_EQ(unw_set_cache_size(space, ~std::size_t{0}, 0), 0);
+  EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
+  EXPECT_EQ(target.count("list"), 2u) << "it flushes";
 }
 
 // covers: RG01
@@ -532,6 +466,27 @@ TEST_F(AddressSpaces, WritesGoToWhereARegisterIs) {
   EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBP, 0x126), -UNW_EUNSPEC);
   target.failures["reg"] = -4711;
   EXPECT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBX, 0x126), -4711);
+}
+
+/// The next step goes by what was written: an IP that was changed is that of the next instruction, here of a procedure
+/// that has not pushed anything yet, and not behind a call at the end of the code before.
+// covers: RG07
+TEST_F(AddressSpaces, WhatWasWrittenCountsForTheNextStep) {
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  target.memory[k_stack - 0x40] = 0xbad;
+  target.memory[k_stack - 0x200] = k_code + 0x2020;
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_REG_IP, k_code + 0x1000), 0);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_REG_SP, k_stack - 0x200), 0);
+  EXPECT_GT(unw_is_interrupted_frame(&cursor), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x2020);
+  EXPECT_EQ(reg(cursor, UNW_REG_SP), k_stack - 0x200 + 8);
+  EXPECT_EQ(reg(cursor, UNW_X86_64_RBP), k_stack);
+  EXPECT_EQ(unw_is_interrupted_frame(&cursor), 0);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_X86_64_RBP, k_stack + 0x100), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_SP), k_stack + 0x110) << "by the frame pointer that was written";
 }
 
 /// Registers that are right already are not written.

@@ -6,8 +6,10 @@
 
 #include <array>
 #include <cstring>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/sdk/cross_stack.h"
 #include "tests/sdk/libunwind_constants.h"
@@ -100,8 +102,12 @@ TEST(CrossTargets, AreNotThisProcess) {
 
 // covers: RG10 RG11 RG14
 TEST(CrossTargets, HaveTheirRegisters) {
-  EXPECT_STREQ(unw_regname(UNW_AARCH64_X29), "x29");
-  EXPECT_STREQ(unw_regname(UNW_AARCH64_V31), "v31");
+  // Numbers of "DWARF for the Arm 64-bit Architecture", 4.1. Others that the header has no frame has a value of.
+  std::map<int, std::string> names{{31, "sp"}, {32, "pc"}, {34, "ra_sign_state"}};
+  for (int i = 0; i <= 30; ++i) names[i] = "x" + std::to_string(i);
+  for (int i = 0; i <= 31; ++i) names[64 + i] = "v" + std::to_string(i);
+  for (int number = 0; number <= UNW_REG_LAST; ++number)
+    EXPECT_EQ(unw_regname(number), names.contains(number) ? names[number] : "???") << number;
   for (const int none : {-1, 63, 1000000}) EXPECT_STREQ(unw_regname(none), "???");
   EXPECT_TRUE(unw_is_fpreg(UNW_AARCH64_V0));
   EXPECT_TRUE(unw_is_fpreg(UNW_AARCH64_V31));
@@ -122,6 +128,94 @@ TEST_P(CrossTarget, IsWalkedByTables) {
     EXPECT_EQ(unw_get_reg(&cursor, UNW_AARCH64_X0, &scratch), i == 0 ? 0 : -UNW_EBADREG);
     EXPECT_EQ(unw_step(&cursor) > 0, i < 2) << i;
   }
+}
+
+// covers: RG01 AC18
+TEST_P(CrossTarget, EveryRegisterIsReadAndWrittenByItsOwnNumber) {
+  std::vector<int> numbers{UNW_AARCH64_SP, UNW_AARCH64_PC};
+  for (int i = UNW_AARCH64_X0; i <= UNW_AARCH64_X30; ++i) numbers.push_back(i);
+  for (const int number : numbers) target.registers[number] = 0x1000u + static_cast<unsigned>(16 * number);
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  for (const int number : numbers) {
+    // The number of x30 is that of the frame's IP.
+    const int held_by = number == UNW_AARCH64_X30 ? UNW_AARCH64_PC + 0 : number;
+    EXPECT_EQ(reg(cursor, number), 0x1000u + static_cast<unsigned>(16 * held_by)) << number;
+  }
+  for (const int number : numbers) {
+    if (number == UNW_AARCH64_X30) continue;
+    ASSERT_EQ(unw_set_reg(&cursor, number, 0x8000u + static_cast<unsigned>(16 * number)), 0) << number;
+  }
+  for (const int number : numbers) {
+    if (number == UNW_AARCH64_X30) continue;
+    EXPECT_EQ(reg(cursor, number), 0x8000u + static_cast<unsigned>(16 * number)) << number;
+    EXPECT_EQ(target.registers[number], 0x8000u + static_cast<unsigned>(16 * number)) << number;
+  }
+}
+
+/// Code that is described says itself where its stack ends: x29 may hold anything, 0 too.
+// covers: LU12
+TEST_P(CrossTarget, AFramePointerOf0EndsNoWalk) {
+  target.registers[UNW_AARCH64_X29] = 0;
+  for (unw_word_t i = 0; i < 3; ++i) target.memory[k_stack + 32 * i] = 0;
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  for (unw_word_t i = 0; i < 2; ++i) {
+    ASSERT_GT(unw_step(&cursor), 0);
+    EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x1000 * (i + 1) + 0x20);
+    EXPECT_EQ(reg(cursor, UNW_AARCH64_X29), 0u);
+  }
+  EXPECT_EQ(unw_step(&cursor), 0);
+}
+
+/// mov x8, #139; svc #0. Other code may have all of these bits and more.
+// covers: LU21
+TEST_P(CrossTarget, ATrampolineIsKnownByAllOfItsBits) {
+  constexpr unw_word_t k_unknown = 0x70'0000;
+  constexpr std::uint32_t k_mov = 0xd2801168, k_svc = 0xd4000001;
+  const auto asked = [&](std::uint32_t first, std::uint32_t second) {
+    put(k_unknown, Bytes().u32(first).u32(second));  // instructions are little-endian whatever data is
+    target.registers[UNW_AARCH64_PC] = k_unknown;
+    unw_cursor_t cursor;
+    EXPECT_EQ(start(cursor), 0);
+    return unw_is_signal_frame(&cursor);
+  };
+  EXPECT_GT(asked(k_mov, k_svc), 0);
+  EXPECT_EQ(asked(~std::uint32_t{0}, ~std::uint32_t{0}), -UNW_ENOINFO);
+  for (unsigned bit = 0; bit < 32; ++bit) {
+    EXPECT_EQ(asked(k_mov ^ 1u << bit, k_svc), -UNW_ENOINFO) << bit;
+    EXPECT_EQ(asked(k_mov, k_svc ^ 1u << bit), -UNW_ENOINFO) << bit;
+  }
+}
+
+/// Which bits of a return address sign it the owner may say, for all walks of the space.
+// covers: AC16
+TEST_P(CrossTarget, BitsThatSignReturnAddressesAreTheOwners) {
+  constexpr unw_word_t k_signature = 0x2a80'0000'0000;  // below bit 48
+  target.memory[k_stack + 8] |= k_signature;
+  unw_cursor_t cursor;
+  ASSERT_EQ(start(cursor), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), (k_code + 0x1020) | k_signature) << "without his word, those from bit 48 on";
+
+  static unsigned asked;
+  asked = 0;
+  unw_accessors_t accessors = RecordingTarget::accessors();
+  accessors.ptrauth_insn_mask = [](unw_addr_space_t as, void* argument) -> unw_word_t {
+    EXPECT_EQ(as, RecordingTarget::of(argument).expected_space);
+    ++asked;
+    return 0xff7f'ff80'0000'0000;
+  };
+  unw_destroy_addr_space(space);
+  target.expected_space = space = unw_create_addr_space(&accessors, GetParam());
+  for (int walk = 0; walk < 2; ++walk) {
+    ASSERT_EQ(start(cursor), 0);
+    ASSERT_GT(unw_step(&cursor), 0);
+    EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x1020);
+    ASSERT_GT(unw_step(&cursor), 0);
+    EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x2020);
+  }
+  EXPECT_EQ(asked, 1u);
 }
 
 /// The list of registered procedures, and its names, in the target's byte order.
@@ -190,7 +284,7 @@ TEST_P(CrossTarget, ALeafIsLeftByTheLinkRegister) {
   EXPECT_EQ(reg(cursor, UNW_REG_SP), k_stack);
 }
 
-// covers: RG02 AC12
+// covers: RG02 AC12 AC18
 TEST_P(CrossTarget, FloatingPointRegistersAreThoseOfTheFrame) {
   unw_cursor_t cursor;
   ASSERT_EQ(start(cursor), 0);
@@ -227,6 +321,10 @@ TEST_P(CrossTarget, FloatingPointRegistersAreWrittenWhereTheyAre) {
   ASSERT_EQ(unw_set_fpreg(&cursor, UNW_AARCH64_V9, fp(0x222)), 0);
   EXPECT_EQ(target.fp_registers[UNW_AARCH64_V9][0], 0x222u);
   EXPECT_EQ(unw_set_fpreg(&cursor, UNW_AARCH64_V0, fp(3)), -UNW_EBADREG);
+  // What was written is what the target goes on with.
+  ASSERT_EQ(unw_resume(&cursor), 0);
+  EXPECT_EQ(target.fp_registers[UNW_AARCH64_V8][0], 0x111u);
+  EXPECT_EQ(target.fp_registers[UNW_AARCH64_V9][0], 0x222u);
 }
 
 // covers: RG02 AC12 AC17
@@ -270,7 +368,15 @@ TEST_P(CrossTarget, IsResumedWithTheRegistersOfTheFrame) {
 TEST_P(CrossTarget, TheStackPointerIsWritable) {
   unw_cursor_t cursor;
   ASSERT_EQ(start(cursor), 0);
-  ASSERT_EQ(unw_set_reg(&cursor, UNW_REG_SP, k_stack + 64), 0);
+  ASSERT_EQ(unw_set_reg(&cursor, UNW_REG_SP, k_stack + 32), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_SP), k_stack + 32);
+  unw_cursor_t resumed = cursor;
+  ASSERT_EQ(unw_resume(&resumed), 0);
+  EXPECT_EQ(target.registers[UNW_AARCH64_SP], k_stack + 32);
+  // The frame is now where its caller's was, and so is what it saved.
+  ASSERT_GT(unw_step(&cursor), 0);
+  EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x2020);
+  EXPECT_EQ(reg(cursor, UNW_AARCH64_X29), 0x2901u);
   EXPECT_EQ(reg(cursor, UNW_REG_SP), k_stack + 64);
 }
 

@@ -49,7 +49,7 @@ class Walk final : public CrossWalk {
 class Space final : public CrossSpace {
  public:
   explicit Space(bool big_endian) : stack_(big_endian) {
-    const unw_accessors_t accessors = accessors_of_stack();
+    unw_accessors_t accessors = accessors_of_stack();
     space_ = unw_create_addr_space(&accessors, big_endian ? __BIG_ENDIAN : __LITTLE_ENDIAN);
   }
   ~Space() override { unw_destroy_addr_space(space_); }

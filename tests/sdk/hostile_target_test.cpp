@@ -3,7 +3,6 @@
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <array>
 #include <cstring>
@@ -11,6 +10,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tests/support/last_page.h"
 
 namespace jitunwind::test {
 namespace {
@@ -227,27 +228,6 @@ TEST_F(HostileTargets, RegionsInHostMemoryRunInCircles) {
   first.next = &first;
   EXPECT_LT(step_within(16), 0);
 }
-
-/// Pages behind which nothing is mapped.
-class LastPage {
- public:
-  LastPage()
-      : begin_(static_cast<std::byte*>(::mmap(nullptr, 2 * k_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    ::mprotect(begin_, k_page, PROT_READ | PROT_WRITE);
-  }
-  ~LastPage() { ::munmap(begin_, 2 * k_page); }
-  LastPage(const LastPage&) = delete;
-  LastPage& operator=(const LastPage&) = delete;
-  /// Room at its end.
-  template <class T>
-  T* last(std::size_t size = sizeof(T)) const {
-    return reinterpret_cast<T*>(begin_ + k_page - size);
-  }
-
- private:
-  static constexpr std::size_t k_page = 4096;
-  std::byte* begin_;
-};
 
 TEST_F(HostileTargets, SizesInHostMemoryAreLies) {
   const LastPage page;

@@ -1,6 +1,6 @@
 /* The C interface as a C program sees it: numbers, sizes, and a program in the style of the manual. */
-#include <libunwind.h>
 #include <libunwind-dynamic.h>
+#include <libunwind.h>
 #include <libunwind.h> /* a second time */
 
 #include <stddef.h>
@@ -9,6 +9,20 @@
 #include "tests/sdk/libunwind_constants.h"
 
 int jitunwind_test_show_backtrace(char* out, size_t size);
+extern const size_t jitunwind_test_sizes_in_c[9];
+extern unw_addr_space_t (*const jitunwind_test_create_in_c)(unw_accessors_t*, int);
+
+unw_addr_space_t (*const jitunwind_test_create_in_c)(unw_accessors_t*, int) = &unw_create_addr_space;
+
+const size_t jitunwind_test_sizes_in_c[9] = {sizeof(unw_cursor_t),
+                                             sizeof(unw_context_t),
+                                             sizeof(unw_fpreg_t),
+                                             _Alignof(unw_fpreg_t),
+                                             sizeof(unw_proc_info_t),
+                                             sizeof(unw_save_loc_t),
+                                             sizeof(unw_accessors_t),
+                                             sizeof(unw_dyn_info_t),
+                                             offsetof(unw_dyn_info_t, u)};
 
 /* Prints "ip = ..., sp = ..." for every caller; returns their number. */
 int jitunwind_test_show_backtrace(char* out, size_t size) {

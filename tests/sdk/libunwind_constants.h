@@ -8,6 +8,10 @@
 #define SAME(a, b) _Static_assert((a) == (b), #a " is " #b)
 #endif
 
+#if !defined(UNW_REG_IP) || !defined(UNW_REG_SP)
+#error "the numbers that every target has are macros"
+#endif
+
 SAME(UNW_ESUCCESS, 0);
 SAME(UNW_EUNSPEC, 1);
 SAME(UNW_ENOMEM, 2);

@@ -2,13 +2,23 @@
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
-int jitunwind_test_local_only_depth(void);
-int jitunwind_test_local_only_depth(void) {
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+
+int jitunwind_test_local_only_pcs(unw_word_t* pcs, int size);
+extern const char* const jitunwind_test_local_only_names[2];
+
+/* What the names of the manual stand for here. */
+const char* const jitunwind_test_local_only_names[2] = {TEXT(unw_step), TEXT(unw_flush_cache)};
+
+/* IPs of its own frame and its callers; how many. */
+int jitunwind_test_local_only_pcs(unw_word_t* pcs, int size) {
   unw_context_t context;
   unw_cursor_t cursor;
-  int depth = 0;
+  int count = 0;
   unw_getcontext(&context);
   if (unw_init_local(&cursor, &context) != 0) return -1;
-  while (unw_step(&cursor) > 0) ++depth;
-  return depth;
+  do unw_get_reg(&cursor, UNW_REG_IP, &pcs[count++]);
+  while (count < size && unw_step(&cursor) > 0);
+  return count;
 }

@@ -6,11 +6,56 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <list>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace jitunwind::test {
+
+/// Copies of what an answer of find_proc_info leads to in host memory: garbage as soon as it has been put back.
+class LentInfo {
+ public:
+  /// The answer leads to the copies.
+  explicit LentInfo(unw_proc_info_t& info) {
+    // What dwarf_search_unwind_table has answered is the library's, and leads to the target.
+    if (info.flags >> UNW_PI_FLAG_FIRST_TDEP_BIT != 0) {
+      as_put_back = info;
+      as_put_back.unwind_info = nullptr;
+      return;
+    }
+    if (info.unwind_info && info.unwind_info_size > 0) {
+      const auto size = static_cast<std::size_t>(info.unwind_info_size);
+      info.unwind_info = copy(info.unwind_info, size);
+      if (info.format == UNW_INFO_FORMAT_DYNAMIC && size == sizeof(unw_dyn_proc_info_t))
+        copy_regions(static_cast<unw_dyn_proc_info_t*>(info.unwind_info)->regions);
+      if (info.format == UNW_INFO_FORMAT_TABLE && size == sizeof(unw_dyn_table_info_t)) {
+        auto& table = *static_cast<unw_dyn_table_info_t*>(info.unwind_info);
+        table.table_data = static_cast<unw_word_t*>(copy(table.table_data, table.table_len * sizeof(unw_word_t)));
+      }
+    }
+    as_put_back = info;
+  }
+  void spoil() {
+    for (auto& block : copies_) std::memset(block.data(), 0xdd, block.size() * sizeof(unw_word_t));
+  }
+
+  unw_proc_info_t as_put_back;
+
+ private:
+  void* copy(const void* from, std::size_t size) {
+    auto& block = copies_.emplace_back((size + sizeof(unw_word_t) - 1) / sizeof(unw_word_t));
+    std::memcpy(block.data(), from, size);
+    return block.data();
+  }
+  void copy_regions(unw_dyn_region_info_t*& first) {
+    for (unw_dyn_region_info_t** link = &first; *link; link = &(*link)->next)
+      *link = static_cast<unw_dyn_region_info_t*>(copy(*link, _U_dyn_region_info_size((*link)->op_count)));
+  }
+
+  std::list<std::vector<unw_word_t>> copies_;
+};
 
 class RecordingTarget {
  public:
@@ -31,16 +76,18 @@ class RecordingTarget {
       if (!t.find) return -UNW_ENOINFO;
       std::memset(info, 0x5a, sizeof *info);
       const int returned = t.find(ip, info, need);
-      if (returned == 0 && need) t.held.push_back(*info);
+      if (returned == 0 && need) t.held.emplace_back(*info);
       return returned;
     };
     a.put_unwind_info = [](unw_addr_space_t as, unw_proc_info_t* info, void* argument) {
       RecordingTarget& t = of(argument);
       (void)t.enter(as, {"put", info->start_ip, false});
-      if (t.held.empty() || std::memcmp(&t.held.back(), info, sizeof *info) != 0)
+      if (t.held.empty() || std::memcmp(&t.held.back().as_put_back, info, sizeof *info) != 0) {
         t.mistakes += "put of what was not found; ";
-      else
-        t.held.pop_back();
+        return;
+      }
+      t.held.back().spoil();
+      t.put_back.splice(t.put_back.end(), t.held, std::prev(t.held.end()));
     };
     a.get_dyn_info_list_addr = [](unw_addr_space_t as, unw_word_t* list, void* argument) {
       RecordingTarget& t = of(argument);
@@ -115,7 +162,8 @@ class RecordingTarget {
   std::map<std::string, int> failures;  ///< what the callback of a name returns
 
   std::vector<Call> calls;
-  std::vector<unw_proc_info_t> held;
+  std::list<LentInfo> held;
+  std::list<LentInfo> put_back;  ///< what they led to is still there, and garbage
   std::string mistakes;
 
  private:

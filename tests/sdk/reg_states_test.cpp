@@ -1,12 +1,13 @@
 // States of registers by ranges of code, kept and applied; files of code.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <link.h>
 
 #include <array>
 #include <cstring>
+#include <utility>
 #include <vector>
 
+#include "tests/sdk/eh_frame_hdr.h"
 #include "tests/support/command.h"
 #include "tests/support/jit_frame.h"
 
@@ -102,31 +103,9 @@ TEST(RegStates, OtherDataIsRefused) {
   EXPECT_EQ(unw_apply_reg_state(&cursor, data.data()), -UNW_EBADVERSION);
 }
 
-struct Hdr {
-  unw_word_t at = 0, size = 0, begin = 0, end = 0;
-};
-
-Hdr hdr_of_libc() {
-  Hdr hdr;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* into) {
-        if (!std::strstr(info->dlpi_name, "libc.so.6")) return 0;
-        Hdr& found = *static_cast<Hdr*>(into);
-        for (int i = 0; i < info->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& p = info->dlpi_phdr[i];
-          const unw_word_t begin = info->dlpi_addr + p.p_vaddr;
-          if (p.p_type == PT_GNU_EH_FRAME) found.at = begin, found.size = p.p_memsz;
-          if (p.p_type == PT_LOAD && (p.p_flags & PF_X) != 0) found.begin = begin, found.end = begin + p.p_memsz;
-        }
-        return 1;
-      },
-      &hdr);
-  return hdr;
-}
-
-int in_range(const Hdr& hdr, unw_word_t ip, unw_proc_info_t& info) {
-  return unw_get_proc_info_in_range(hdr.begin, hdr.end, hdr.at, hdr.size, 0, 0, unw_local_addr_space, ip, &info, 1,
-                                    nullptr);
+int in_range(const Hdr& hdr, unw_word_t ip, unw_proc_info_t& info, int need_unwind_info = 1) {
+  return unw_get_proc_info_in_range(hdr.begin, hdr.end, hdr.at, hdr.size, 0, 0, unw_local_addr_space, ip, &info,
+                                    need_unwind_info, nullptr);
 }
 
 // covers: PI08
@@ -150,6 +129,25 @@ TEST(ProcInfoInRange, IsThatOfTheTable) {
 }
 
 // covers: PI08
+TEST(ProcInfoInRange, NeedsNeitherALengthNorUnwindInfo) {
+  Hdr hdr = hdr_of_libc();
+  const auto known = reinterpret_cast<unw_word_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
+  unw_proc_info_t expected, info;
+  ASSERT_EQ(in_range(hdr, known, expected), 0);
+  EXPECT_LE(expected.start_ip, known);
+  EXPECT_GT(expected.end_ip, known);
+  for (const std::size_t size : {std::size_t{0}, static_cast<std::size_t>(hdr.size)})
+    for (const int need : {0, 1}) {
+      hdr.size = size;
+      std::memset(&info, 0x5a, sizeof info);
+      ASSERT_EQ(in_range(hdr, known, info, need), 0) << size << need;
+      EXPECT_EQ(info.start_ip, expected.start_ip);
+      EXPECT_EQ(info.end_ip, expected.end_ip);
+    }
+  EXPECT_EQ(in_range(hdr, hdr.begin - 1, info), -UNW_ENOINFO);
+}
+
+// covers: PI08
 TEST(ProcInfoInRange, ErrorsOfTheTable) {
   Hdr hdr = hdr_of_libc();
   unw_proc_info_t info;
@@ -167,6 +165,14 @@ TEST(ProcInfoInRange, ErrorsOfTheTable) {
   copy[0] = 7;
   EXPECT_EQ(in_range(hdr, known, info), -UNW_EBADVERSION);
   copy[0] = 1;
+  for (const std::size_t encoding : {1u, 2u}) {  // of the pointer to .eh_frame, of the number of entries
+    const auto kept = std::exchange(copy[encoding], static_cast<unsigned char>(0x0f));
+    EXPECT_EQ(in_range(hdr, known, info), -UNW_EINVAL) << encoding;
+    copy[encoding] = kept;
+  }
+  copy[3] = 0x3f;
+  EXPECT_EQ(in_range(hdr, known, info), -UNW_EINVAL) << "members of the table";
+  copy[3] = 0x3b;
   std::memset(&copy[8], 0, 4);
   EXPECT_EQ(in_range(hdr, known, info), -UNW_ENOINFO) << "no entries";
   hdr.at = 16;
@@ -195,6 +201,8 @@ TEST(ElfFiles, AreWhereAddr2lineFindsTheCode) {
   EXPECT_EQ(offset, in_libc - reinterpret_cast<unw_word_t>(info.dli_fbase));
   EXPECT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, in_libc, file.data(), 5, nullptr, nullptr), -UNW_ENOMEM);
   EXPECT_EQ(std::strlen(file.data()), 4u);
+  EXPECT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, in_libc, file.data(), 0, &offset, nullptr), -UNW_ENOMEM);
+  EXPECT_EQ(std::strlen(file.data()), 4u) << "nothing is written";
 }
 
 // covers: PI13

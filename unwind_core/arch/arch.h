@@ -53,6 +53,25 @@ struct FrameChain {
 };
 
 struct Instruction;
+/// Columns a RegisterFile has room for; the tables are checked against it.
+inline constexpr std::size_t k_max_columns = 44;
+static_assert(k_max_columns % 4 == 0);
+
+/// The columns of what a ucontext_t holds: the first ones, each of which is the register's DWARF number, too.
+struct ContextColumns {
+  std::uint8_t count = 0;
+  std::array<std::int16_t, k_max_columns> offsets{};  ///< RegisterInfo::ucontext
+};
+/// Does not compile where the table is not so.
+consteval ContextColumns columns_in_context(std::span<const RegisterInfo> registers) {
+  ContextColumns columns;
+  for (const RegisterInfo& reg : registers) {
+    if (reg.ucontext < 0) continue;
+    if (reg.column != columns.count || reg.dwarf != columns.count) throw "another column, or a gap";
+    columns.offsets[columns.count++] = reg.ucontext;
+  }
+  return columns;
+}
 
 /// A constant table. Everything has static storage duration; pointers to an Arch may be compared.
 struct Arch {
@@ -82,6 +101,7 @@ struct Arch {
   Addr address_mask;                   ///< significant bits of a code address (signed return addresses carry more)
   FrameChain chain;
   std::int16_t sigframe_ucontext;      ///< SP at the signal trampoline + this = ucontext_t; -1 unknown
+  ContextColumns in_context;           ///< of registers
   std::span<const RegisterInfo> registers;   ///< sorted by DWARF number
   std::span<const CodePattern> trampolines;  ///< signal return
   std::span<const CodePattern> plt_stubs;
@@ -104,6 +124,7 @@ struct Arch {
   const RegisterInfo* by_column(int column) const noexcept;
   /// Column in a RegisterFile, or -1.
   int column(RegNum dwarf) const noexcept {
+    if (dwarf < in_context.count) return dwarf;
     const RegisterInfo* r = by_dwarf(dwarf);
     return r ? r->column : -1;
   }
@@ -113,9 +134,6 @@ struct Arch {
 
 /// The same CPU with its memory in that byte order. Precondition: the order is its own, or bi_endian.
 Arch with_byte_order(const Arch& arch, bool big_endian) noexcept;
-
-/// Columns a RegisterFile has room for; the tables are checked against it.
-inline constexpr std::size_t k_max_columns = 44;
 
 /// Every CPU of the tree, in the order of arch_list.def.
 std::span<const Arch* const> all_arches() noexcept;

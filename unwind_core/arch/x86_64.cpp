@@ -164,6 +164,7 @@ constinit const Arch x86_64 = {
     .address_mask = ~Addr{0},
     .chain = {.saved_fp = 0, .return_address = 8, .cfa = 16},
     .sigframe_ucontext = 0,
+    .in_context = columns_in_context(k_registers),
     .registers = k_registers,
     .trampolines = k_trampolines,
     .plt_stubs = k_plt_stubs,

@@ -94,17 +94,19 @@ struct Wanted {
   NameReach reach;
 };
 
-bool names(const ElfImage& image, const Candidate& candidate, const ElfSymbol& symbol, const Wanted& wanted) noexcept {
+/// `covered`: how far symbols that start at or below the address reach.
+bool names(const ElfImage& image, const Candidate& candidate, const ElfSymbol& symbol, Addr covered,
+           const Wanted& wanted) noexcept {
   if (candidate.covers(wanted.at)) return true;
-  const bool is_label = !candidate.is_sized();
-  return (is_label || wanted.reach == NameReach::next) && reaches(image, symbol, wanted.at);
+  const bool is_label_of_its_own = covered <= candidate.start;
+  return (is_label_of_its_own || wanted.reach == NameReach::next) && reaches(image, symbol, wanted.at);
 }
 
-std::optional<FoundSymbol> named(std::span<const SymbolTable> tables, const Candidate& best,
+std::optional<FoundSymbol> named(std::span<const SymbolTable> tables, const Candidate& best, Addr covered,
                                  const Wanted& wanted) noexcept {
   const SymbolTable& table = tables[best.table];
   const ElfSymbol symbol = table.symbols[best.index];
-  if (!names(*table.image, best, symbol, wanted)) return std::nullopt;
+  if (!names(*table.image, best, symbol, covered, wanted)) return std::nullopt;
   const std::string_view name = without_version(table.symbols.name(symbol));
   if (name.empty()) return std::nullopt;
   return FoundSymbol{name, best.start};
@@ -114,13 +116,15 @@ std::optional<FoundSymbol> named(std::span<const SymbolTable> tables, const Cand
 
 std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr at, NameReach reach) noexcept {
   std::optional<Candidate> covering, nearest;
+  Addr covered = 0;
   for_each_candidate(tables, [&](const Candidate& c) {
     if (c.start > at) return;
+    covered = std::max(covered, c.end);
     if (!nearest || less_preferred(*nearest, c)) nearest = c;
     if (c.covers(at) && (!covering || less_preferred(*covering, c))) covering = c;
   });
   if (!nearest) return std::nullopt;
-  return named(tables, covering ? *covering : *nearest, {at, reach});
+  return named(tables, covering ? *covering : *nearest, covered, {at, reach});
 }
 
 struct SymbolIndex::Entry : Candidate {
@@ -156,8 +160,8 @@ std::optional<FoundSymbol> SymbolIndex::find(Addr at, NameReach reach) const noe
   if (e == all.begin()) return std::nullopt;
   const Entry& nearest = *--e;
   for (;; --e) {
-    if (e->covers(at)) return named(tables_, *e, {at, reach});
-    if (e == all.begin() || e->reach <= at) return named(tables_, nearest, {at, reach});
+    if (e->covers(at)) return named(tables_, *e, nearest.reach, {at, reach});
+    if (e == all.begin() || e->reach <= at) return named(tables_, nearest, nearest.reach, {at, reach});
   }
 }
 

@@ -4,10 +4,10 @@
 // not absolute ones, nor the mapping symbols of some psABIs ("$x", "$d.1"). Of those that start at or below the
 // address:
 //   1. the ones whose st_size covers it: the greatest start, so that the innermost names it;
-//   2. none covers: the greatest start, if it has no sized symbol and its section holds the address: a label of
-//      hand-written assembly reaches to the next symbol. Behind the end of a sized function nothing has a name: in a
-//      stripped library "the nearest symbol below" is as a rule some other function. NameReach::next asks for that
-//      one.
+//   2. none covers: the greatest start, if it has no sized symbol, is not inside of one, and its section holds the
+//      address: a label of hand-written assembly reaches to the next symbol, one in a function to the function's end.
+//      Behind the end of a sized function nothing has a name: in a stripped library "the nearest symbol below" is as a
+//      rule some other function. NameReach::next asks for that one.
 // Of several with one start, in this order: sized; a function rather than untyped; the smaller size; global, weak,
 // local; the earlier in its table.
 #pragma once

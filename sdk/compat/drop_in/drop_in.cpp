@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <new>
 
-#include "dyn_info/libunwind-dynamic.h"
 #include "dyn_info/registry.h"
+#include "sdk/compat/drop_in/release_1_6_p.h"
 #include "sdk/walk.h"
 #include "unwind_core/resume.h"
 
@@ -13,25 +13,30 @@
 
 namespace {
 
-/// unw_dyn_info_t of libunwind 1.5 to 1.6: a word more in front of the union. Links belong to the library; here they
-/// lead to the descriptor that is registered in its place.
-struct DynInfoOfRelease16 {
-  void* shadow;
-  std::uintptr_t shadow_mark;
-  unw_word_t start_ip;
-  unw_word_t end_ip;
-  unw_word_t gp;
-  std::int32_t format;
-  std::int32_t pad;
-  unw_word_t load_offset;
-  decltype(unw_dyn_info_t::u) u;
-};
-static_assert(sizeof(DynInfoOfRelease16) == 88);
+// Links of a descriptor belong to the library; here they lead to the one that is registered in its place.
+using jitunwind::release_1_6::DynInfo;
 
 constexpr std::uintptr_t k_mark = 0x6a69'7475'6e77'6e64;
 
-bool has_shadow(const DynInfoOfRelease16& info) noexcept {
+bool has_shadow(const DynInfo& info) noexcept {
   return (reinterpret_cast<std::uintptr_t>(info.shadow) ^ k_mark) == info.shadow_mark;
+}
+
+struct Leb128 {
+  unw_word_t value = 0;
+  unsigned bits = 0;
+  bool is_negative = false;  ///< with a sign
+};
+
+Leb128 read_leb128(unsigned char*& at) noexcept {
+  Leb128 read;
+  for (bool more = true; more; read.bits += 7) {
+    const unsigned char byte = *at++;
+    if (read.bits < 64) read.value |= static_cast<unw_word_t>(byte & 0x7f) << read.bits;
+    read.is_negative = (byte & 0x40) != 0;
+    more = (byte & 0x80) != 0;
+  }
+  return read;
 }
 
 }  // namespace
@@ -39,18 +44,13 @@ bool has_shadow(const DynInfoOfRelease16& info) noexcept {
 extern "C" {
 
 // The interface has no way to report an error: what is refused is left alone.
-[[gnu::visibility("default")]] void jitunwind_drop_in_register(DynInfoOfRelease16* info) asm("_U_dyn_register");
-[[gnu::visibility("default")]] void jitunwind_drop_in_cancel(DynInfoOfRelease16* info) asm("_U_dyn_cancel");
+[[gnu::visibility("default")]] void jitunwind_drop_in_register(DynInfo* info) asm("_U_dyn_register");
+[[gnu::visibility("default")]] void jitunwind_drop_in_cancel(DynInfo* info) asm("_U_dyn_cancel");
 
-void jitunwind_drop_in_register(DynInfoOfRelease16* info) {
+void jitunwind_drop_in_register(DynInfo* info) {
   if (!info || has_shadow(*info)) return;
-  auto* const shadow = new (std::nothrow) unw_dyn_info_t{};
+  auto* const shadow = new (std::nothrow) unw_dyn_info_t(in_todays_layout(*info));
   if (!shadow) return;
-  shadow->start_ip = info->start_ip;
-  shadow->end_ip = info->end_ip;
-  shadow->gp = info->gp;
-  shadow->format = info->format;
-  shadow->u = info->u;
   if (!jitunwind::register_procedure(shadow)) {
     delete shadow;
     return;
@@ -59,7 +59,7 @@ void jitunwind_drop_in_register(DynInfoOfRelease16* info) {
   info->shadow_mark = reinterpret_cast<std::uintptr_t>(shadow) ^ k_mark;
 }
 
-void jitunwind_drop_in_cancel(DynInfoOfRelease16* info) {
+void jitunwind_drop_in_cancel(DynInfo* info) {
   if (!info || !has_shadow(*info)) return;
   auto* const shadow = static_cast<unw_dyn_info_t*>(info->shadow);
   if (!jitunwind::cancel_procedure(shadow)) return;
@@ -74,29 +74,12 @@ void jitunwind_drop_in_cancel(DynInfoOfRelease16* info) {
   return static_cast<int>(jitunwind::backtrace({addresses, room}));
 }
 
-/// DWARF 5, 7.6. Returns what lies behind the number.
-[[gnu::visibility("default")]] unsigned char* _ReadULEB(unsigned char* at, unw_word_t* value) {
-  unw_word_t read = 0;
-  for (unsigned shift = 0;; shift += 7) {
-    const unsigned char byte = *at++;
-    if (shift < 64) read |= static_cast<unw_word_t>(byte & 0x7f) << shift;
-    if ((byte & 0x80) == 0) break;
-  }
-  *value = read;
-  return at;
-}
+/// DWARF 5, 7.6. The pointer goes on behind the number.
+[[gnu::visibility("default")]] unw_word_t _ReadULEB(unsigned char** at) { return read_leb128(*at).value; }
 
-[[gnu::visibility("default")]] unsigned char* _ReadSLEB(unsigned char* at, unw_sword_t* value) {
-  unw_word_t read = 0;
-  for (unsigned shift = 0;; shift += 7) {
-    const unsigned char byte = *at++;
-    if (shift < 64) read |= static_cast<unw_word_t>(byte & 0x7f) << shift;
-    if ((byte & 0x80) != 0) continue;
-    if ((byte & 0x40) != 0 && shift + 7 < 64) read |= ~unw_word_t{0} << (shift + 7);
-    break;
-  }
-  *value = static_cast<unw_sword_t>(read);
-  return at;
+[[gnu::visibility("default")]] unw_word_t _ReadSLEB(unsigned char** at) {
+  const Leb128 read = read_leb128(*at);
+  return read.is_negative && read.bits < 64 ? read.value | ~unw_word_t{0} << read.bits : read.value;
 }
 
 /// Goes on at the context's pc.

@@ -1,0 +1,182 @@
+// What libunwind 1.6's own libunwind-ptrace.so.0 and libunwind-coredump.so.0 leave to libunwind-x86_64.so.8: the file
+// at an address of another process, and the table of its procedures.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <elf.h>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "sdk/compat/drop_in/release_1_6_p.h"
+#include "sdk/compat/local_names_p.h"
+#include "sdk/compat/target_p.h"
+#include "unwind_core/image/elf_p.h"
+#include "unwind_core/page_p.h"
+#include "unwind_core/sources/fde_table.h"
+
+namespace {
+
+using jitunwind::Addr;
+using jitunwind::AddrRange;
+using jitunwind::ElfImage;
+using jitunwind::ElfSegment;
+using jitunwind::release_1_6::FileTables;
+using jitunwind::release_1_6::MappedFile;
+
+struct Close {
+  void operator()(FILE* file) const noexcept { std::fclose(file); }
+};
+using OpenFile = std::unique_ptr<FILE, Close>;
+
+constexpr std::size_t k_longest_path = 4096;  // PATH_MAX
+
+/// A line of /proc/PID/maps (proc(5)).
+struct Mapping {
+  unsigned long begin = 0;
+  unsigned long end = 0;
+  unsigned long offset = 0;
+  char path[k_longest_path] = "";
+};
+
+std::optional<Mapping> mapping_at(pid_t process, Addr at) noexcept {
+  char name[32];
+  std::snprintf(name, sizeof name, "/proc/%d/maps", process);
+  const OpenFile maps(std::fopen(name, "re"));
+  char line[k_longest_path + 128];
+  while (maps && std::fgets(line, sizeof line, maps.get())) {
+    Mapping mapping;
+    const int read = std::sscanf(line, "%lx-%lx %*s %lx %*s %*s %4095[^\n]", &mapping.begin, &mapping.end,
+                                 &mapping.offset, mapping.path);
+    if (read >= 3 && at >= mapping.begin && at < mapping.end) return mapping;
+  }
+  return std::nullopt;
+}
+
+bool map_file(const char* path, MappedFile& out) noexcept {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  struct stat status;
+  void* bytes = MAP_FAILED;
+  if (::fstat(file, &status) == 0 && status.st_size > 0)
+    bytes = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+  ::close(file);
+  if (bytes == MAP_FAILED) return false;
+  out = {bytes, static_cast<std::size_t>(status.st_size)};
+  return true;
+}
+
+std::span<const std::byte> bytes_of(const MappedFile& file) noexcept {
+  return {static_cast<const std::byte*>(file.bytes), file.bytes ? file.size : 0};
+}
+
+/// The file as the process sees it: it may have another root.
+bool map_file_of(pid_t process, const char* path, std::span<char> path_out, MappedFile& out) noexcept {
+  std::snprintf(path_out.data(), path_out.size(), "/proc/%d/root%s", process, path);
+  if (!map_file(path_out.data(), out)) {
+    std::snprintf(path_out.data(), path_out.size(), "%s", path);
+    if (!map_file(path, out)) return false;
+  }
+  if (ElfImage::parse(bytes_of(out))) return true;
+  ::munmap(out.bytes, out.size);
+  out = {};
+  return false;
+}
+
+template <class Use>
+void for_each_segment(const ElfImage& image, Use use) noexcept {
+  for (std::size_t i = 0; i < image.segment_count(); ++i) use(image.segment(i));
+}
+
+/// Run-time address - address in the file, where `begin` is said to be at `offset` in it. Code is executable: where
+/// that offset leads elsewhere it is not known (libunwind-coredump.so.0 always says 0), and `begin` is where the
+/// executable segment begins.
+std::optional<Addr> load_bias(const ElfImage& image, Addr begin, std::uint64_t offset, Addr code) noexcept {
+  std::optional<Addr> by_offset, by_begin;
+  const std::uint64_t at = offset + (code - begin);
+  for_each_segment(image, [&](const ElfSegment& s) {
+    if (s.type != PT_LOAD || (s.flags & PF_X) == 0) return;
+    if (at >= s.offset && at - s.offset < s.file_size) by_offset = code - (s.address + (at - s.offset));
+    if (!by_begin) by_begin = begin - jitunwind::page_of(s.address);
+  });
+  return by_offset ? by_offset : by_begin;
+}
+
+AddrRange loaded_range(const ElfImage& image, Addr bias) noexcept {
+  AddrRange range{~Addr{0}, 0};
+  for_each_segment(image, [&](const ElfSegment& s) {
+    if (s.type != PT_LOAD) return;
+    range.begin = std::min(range.begin, s.address);
+    range.end = std::max(range.end, s.range().end);
+  });
+  return {range.begin + bias, range.end + bias};
+}
+
+/// The table of .eh_frame_hdr, of the one form that UNW_INFO_FORMAT_REMOTE_TABLE can say, which is what linkers make.
+std::optional<jitunwind::FdeTable> table_of(const ElfImage& image, Addr bias) noexcept {
+  std::optional<jitunwind::FdeTable> found;
+  for_each_segment(image, [&](const ElfSegment& s) {
+    if (s.type != PT_GNU_EH_FRAME) return;
+    const auto hdr =
+        parse_eh_frame_hdr({image.at_address(s.address, s.file_size), s.address + bias}, jitunwind::target_arch());
+    if (!hdr) return;
+    const jitunwind::FdeTable& table = hdr->table;
+    const bool has_form = table.width == 4 && table.sign_extend && !table.self_relative;
+    if (table.count != 0 && has_form && table.start_base == table.fde_base) found = table;
+  });
+  return found;
+}
+
+}  // namespace
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+/// Maps the ELF file that a process has mapped at `ip`. 0, `begin` of that mapping, its `offset` in the file, and the
+/// file's path, cut to fit; -UNW_ENOINFO: no such file.
+int UNW_ARCH_OBJ(get_elf_image)(MappedFile* file, pid_t process, unw_word_t ip, unsigned long* begin,
+                                unsigned long* offset, char* path, std::size_t path_size) {
+  *file = {};
+  const auto mapping = mapping_at(process, ip);
+  if (!mapping || mapping->path[0] != '/') return -UNW_ENOINFO;
+  char opened[k_longest_path + 32];
+  if (!map_file_of(process, mapping->path, opened, *file)) return -UNW_ENOINFO;
+  *begin = mapping->begin;
+  *offset = mapping->offset;
+  if (path && path_size != 0) std::snprintf(path, path_size, "%s", opened);
+  return UNW_ESUCCESS;
+}
+
+void UNW_ARCH_OBJ(get_exe_image_path)(char* path) { std::strcpy(path, "/proc/self/exe"); }
+
+/// Fills in the table of tables->file, which is mapped from `begin` on and holds the code at `ip`. 1;
+/// -UNW_ENOINFO: it has none.
+int UNW_OBJ(dwarf_find_unwind_table)(FileTables* tables, unw_addr_space_t, char*, unw_word_t begin, unw_word_t offset,
+                                     unw_word_t ip) {
+  const auto image = ElfImage::parse(bytes_of(tables->file));
+  if (!image) return -UNW_ENOINFO;
+  const auto bias = load_bias(*image, begin, offset, ip);
+  if (!bias) return -UNW_ENOINFO;
+  const auto table = table_of(*image, *bias);
+  if (!table) return -UNW_ENOINFO;
+  const AddrRange range = loaded_range(*image, *bias);
+  jitunwind::release_1_6::DynInfo& info = tables->eh_frame;
+  info = {};
+  info.start_ip = range.begin;
+  info.end_ip = range.end;
+  info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+  info.u.rti.segbase = table->start_base;
+  info.u.rti.table_len = table->count * 2 * table->width / sizeof(unw_word_t);
+  info.u.rti.table_data = table->address;
+  return 1;
+}
+JITUNWIND_LOCAL(dwarf_find_unwind_table)
+
+#pragma GCC visibility pop
+}

@@ -1,0 +1,34 @@
+// Functions of libunwind.h that do something else in libunwind 1.6: here they do what programs built with it expect.
+#include "sdk/compat/drop_in/release_1_6_p.h"
+
+#include "sdk/compat/cursor_p.h"
+#include "sdk/compat/for_drop_in_p.h"
+#include "sdk/compat/local_names_p.h"
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t* descriptor,
+                                       unw_proc_info_t* info, int need_unwind_info, void* argument) {
+  const auto& of_release = *reinterpret_cast<const jitunwind::release_1_6::DynInfo*>(descriptor);
+  unw_dyn_info_t today = in_todays_layout(of_release);
+  return UNW_OBJ(search_unwind_table)(space, ip, &today, info, need_unwind_info, argument);
+}
+JITUNWIND_LOCAL(dwarf_search_unwind_table)
+
+/// > 0 at the frame that was interrupted, whose IP is no return address, not at the trampoline: programs take 1 off the
+/// IP of all others before they look it up.
+int unw_is_signal_frame(unw_cursor_t* cursor) {
+  const jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
+  return at.depth() != 0 && !at.address().is_return_address();
+}
+JITUNWIND_LOCAL(is_signal_frame)
+
+/// Of stripped code the symbol before it.
+int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
+  return UNW_OBJ(get_nearest_proc_name)(cursor, buffer, size, offset);
+}
+JITUNWIND_LOCAL(get_proc_name)
+
+#pragma GCC visibility pop
+}

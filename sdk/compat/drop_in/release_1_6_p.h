@@ -1,0 +1,44 @@
+// Structures of libunwind 1.5 to 1.8 that its later headers lay out in another way, or that no header shows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <libunwind.h>
+
+namespace jitunwind::release_1_6 {
+
+/// unw_dyn_info_t: a word more in front of the union. The first two words are links, which belong to the library.
+struct DynInfo {
+  void* shadow;
+  std::uintptr_t shadow_mark;
+  unw_word_t start_ip;
+  unw_word_t end_ip;
+  unw_word_t gp;
+  std::int32_t format;
+  std::int32_t pad;
+  unw_word_t load_offset;
+  decltype(unw_dyn_info_t::u) u;
+};
+static_assert(sizeof(DynInfo) == 88 && offsetof(DynInfo, u) == 56);
+
+inline unw_dyn_info_t in_todays_layout(const DynInfo& info) noexcept {
+  return {nullptr, nullptr, info.start_ip, info.end_ip, info.gp, info.format, 0, info.u};
+}
+
+/// elf_image: a file in memory, which whoever has asked for it unmaps.
+struct MappedFile {
+  void* bytes;
+  std::size_t size;
+};
+
+/// elf_dyn_info: what is known of a mapped file. A table is known where its format is not -1, which the caller writes
+/// before.
+struct FileTables {
+  MappedFile file;
+  DynInfo eh_frame;
+  DynInfo debug_frame;
+};
+static_assert(sizeof(FileTables) == 192);
+
+}  // namespace jitunwind::release_1_6

@@ -1,0 +1,14 @@
+// Functions that only the drop-in libraries call, where those have another function under the usual name.
+#pragma once
+
+#include <libunwind.h>
+
+extern "C" {
+
+/// dwarf_search_unwind_table(), which takes another descriptor there.
+extern decltype(UNW_OBJ(dwarf_search_unwind_table)) UNW_OBJ(search_unwind_table);
+
+/// unw_get_proc_name(), and where no symbol covers the address that of the last one before it in its section: as a rule
+/// the name of other code.
+extern decltype(unw_get_proc_name) UNW_OBJ(get_nearest_proc_name);
+}

@@ -1,0 +1,103 @@
+// An address space made of callbacks, in a target of three frames that write down how they are called.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <libunwind.h>
+
+#include "tests/sdk/recording_target.h"
+
+namespace jitunwind::test {
+
+inline constexpr unw_word_t k_code = 0x40'0000;
+inline constexpr unw_word_t k_stack = 0x7fff'0000;
+
+/// Regions in host memory: push rbp; mov rbp,rsp; ...
+struct FrameOfRbp {
+  FrameOfRbp() {
+    region.insn_count = 64;
+    region.op_count = 4;
+    ops[0] = _U_dyn_op(UNW_DYN_ADD, 0, 0, UNW_X86_64_RSP, static_cast<unw_word_t>(-8));
+    ops[1] = _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, UNW_X86_64_RBP, 0);
+    ops[2] = _U_dyn_op(UNW_DYN_SAVE_REG, 0, 3, UNW_X86_64_RSP, UNW_X86_64_RBP);
+    ops[3] = _U_dyn_op(UNW_DYN_STOP, 0, 0, 0, 0);
+    info.regions = &region;
+  }
+  // A region and the directives behind its first.
+  unw_dyn_region_info_t region{};
+  unw_dyn_op_t rest[3]{};
+  unw_dyn_op_t* const ops = region.op;
+  unw_dyn_proc_info_t info{};
+};
+
+class AddressSpaces : public testing::Test {
+ protected:
+  AddressSpaces() {
+    accessors = RecordingTarget::accessors();
+    // Three frames, each 0x1000 of code apart and 0x100 of stack, the last one without a caller.
+    for (unw_word_t i = 0; i < 3; ++i) {
+      const unw_word_t rbp = k_stack + 0x100 * i;
+      target.memory[rbp] = rbp + 0x100;
+      target.memory[rbp + 8] = i == 2 ? 0 : k_code + 0x1000 * (i + 1) + 0x20;
+    }
+    target.registers = {{UNW_X86_64_RIP, k_code + 0x20},
+                        {UNW_X86_64_RSP, k_stack - 0x40},
+                        {UNW_X86_64_RBP, k_stack},
+                        {UNW_X86_64_RBX, 0xb},
+                        {UNW_X86_64_RAX, 0xa}};
+    target.find = [this](unw_word_t ip, unw_proc_info_t* info, int need) {
+      if (ip < k_code || ip >= k_code + 0x3000) return -UNW_ENOINFO;
+      info->start_ip = ip & ~unw_word_t{0xfff};
+      info->end_ip = info->start_ip + 0x40;
+      info->gp = 0;
+      info->lsda = info->handler = 0;
+      info->flags = 0;
+      if (need) describe(info);
+      return 0;
+    };
+    describe = [this](unw_proc_info_t* info) {
+      info->format = UNW_INFO_FORMAT_DYNAMIC;
+      info->unwind_info = &frame.info;
+      info->unwind_info_size = sizeof frame.info;
+    };
+  }
+  ~AddressSpaces() override {
+    EXPECT_EQ(target.mistakes, "");
+    EXPECT_TRUE(target.held.empty()) << "not put back";
+    if (space) unw_destroy_addr_space(space);
+  }
+  void create() {
+    space = unw_create_addr_space(&accessors, 0);
+    ASSERT_NE(space, nullptr);
+    target.expected_space = space;
+  }
+  int start(unw_cursor_t& cursor) {
+    if (!space) create();
+    return unw_init_remote(&cursor, space, &target);
+  }
+  static unw_word_t reg(unw_cursor_t& cursor, int number) {
+    unw_word_t value = 0;
+    EXPECT_EQ(unw_get_reg(&cursor, number, &value), 0) << number;
+    return value;
+  }
+  /// IPs of a walk, and what ended it.
+  std::pair<std::vector<unw_word_t>, int> walk() {
+    unw_cursor_t cursor;
+    EXPECT_EQ(start(cursor), 0);
+    std::vector<unw_word_t> ips;
+    int moved = 1;
+    while (moved > 0) {
+      ips.push_back(reg(cursor, UNW_REG_IP));
+      moved = unw_step(&cursor);
+    }
+    return {ips, moved};
+  }
+  static std::vector<unw_word_t> all_ips() { return {k_code + 0x20, k_code + 0x1020, k_code + 0x2020}; }
+
+  FrameOfRbp frame;
+  std::function<void(unw_proc_info_t*)> describe;
+  RecordingTarget target;
+  unw_accessors_t accessors;
+  unw_addr_space_t space = nullptr;
+};
+
+}  // namespace jitunwind::test

@@ -1,0 +1,1 @@
+#include "tests/sdk/captured_frame.inc"

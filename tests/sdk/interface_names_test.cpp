@@ -1,0 +1,72 @@
+// The names that programs link with, as the headers make them and as the shared library has them.
+#include <libunwind.h>
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+
+extern "C" const char* const jitunwind_test_local_only_names[2];
+
+namespace jitunwind::test {
+namespace {
+
+/// Name -> address.
+std::map<std::string, std::string> exported() {
+  std::map<std::string, std::string> names;
+  for (const std::string& line : lines_of(output_of("nm -D --defined-only --format=posix '" LIBUNWIND_SHARED "'"))) {
+    std::istringstream in(line);
+    std::string name, type, address;
+    if (in >> name >> type >> address) names[name] = address;
+  }
+  return names;
+}
+
+/// What a header maps its names to: by UNW_OBJ, of which there are two, or by UNW_ARCH_OBJ.
+std::vector<std::string> mapped_by(const char* macro) {
+  std::vector<std::string> names;
+  const std::regex mapped("#define unw_\\w+ " + std::string(macro) + "\\((\\w+)\\)");
+  for (const char* header : {"/sdk/compat/libunwind-common.h", "/sdk/compat/libunwind-x86_64.h"}) {
+    std::ifstream in(std::string(JITUNWIND_SOURCE_DIR) + header);
+    for (std::string line; std::getline(in, line);)
+      if (std::smatch found; std::regex_match(line, found, mapped)) names.push_back(found[1]);
+  }
+  return names;
+}
+
+/// The two names of a function are one place, so that programs with UNW_LOCAL_ONLY walk as fast as others do.
+// covers: LU17 LU28
+TEST(InterfaceNames, AreThoseOfTheHeaders) {
+  const auto names = exported();
+  const auto of_both = mapped_by("UNW_OBJ"), of_one = mapped_by("UNW_ARCH_OBJ");
+  EXPECT_GE(of_both.size(), 28u);
+  EXPECT_GE(of_one.size(), 6u);
+  for (const std::string& name : of_both) {
+    ASSERT_TRUE(names.contains("_Ux86_64_" + name)) << name;
+    ASSERT_TRUE(names.contains("_ULx86_64_" + name)) << name;
+    EXPECT_EQ(names.at("_Ux86_64_" + name), names.at("_ULx86_64_" + name)) << name;
+  }
+  for (const std::string& name : of_one) EXPECT_TRUE(names.contains("_Ux86_64_" + name)) << name;
+  for (const char* name : {"unw_backtrace", "unw_backtrace2", "_U_dyn_register", "_U_dyn_cancel",
+                           "_U_dyn_info_list_addr", "_U_dyn_region_size"})
+    EXPECT_TRUE(names.contains(name)) << name;
+}
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+
+// covers: LU16 LU17
+TEST(InterfaceNames, AreChosenByTranslationUnit) {
+  EXPECT_STREQ(TEXT(unw_step), "_Ux86_64_step");
+  EXPECT_STREQ(TEXT(unw_flush_cache), "_Ux86_64_flush_cache");
+  EXPECT_STREQ(jitunwind_test_local_only_names[0], "_ULx86_64_step");
+  EXPECT_STREQ(jitunwind_test_local_only_names[1], "_Ux86_64_flush_cache");
+}
+
+}  // namespace
+}  // namespace jitunwind::test

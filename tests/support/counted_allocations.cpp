@@ -1,0 +1,47 @@
+#include "tests/support/counted_allocations.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local std::size_t count = 0, given_back = 0;
+thread_local bool no_memory = false;
+
+constexpr auto k_usual = std::align_val_t{__STDCPP_DEFAULT_NEW_ALIGNMENT__};
+
+void* allocate(std::size_t size, std::align_val_t to) noexcept {
+  if (no_memory) return nullptr;
+  ++count;
+  const auto alignment = static_cast<std::size_t>(to);
+  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+void* allocate_or_throw(std::size_t size, std::align_val_t to) {
+  if (void* const memory = allocate(size, to)) return memory;
+  throw std::bad_alloc();
+}
+void give_back(void* memory) noexcept {
+  given_back += memory != nullptr;
+  std::free(memory);
+}
+
+}  // namespace
+
+namespace jitunwind::test {
+
+std::size_t allocations() noexcept { return count; }
+std::size_t allocations_held() noexcept { return count - given_back; }
+
+NoMemory::NoMemory() noexcept { no_memory = true; }
+NoMemory::~NoMemory() { no_memory = false; }
+
+}  // namespace jitunwind::test
+
+void* operator new(std::size_t size) { return allocate_or_throw(size, k_usual); }
+void* operator new(std::size_t size, std::align_val_t to) { return allocate_or_throw(size, to); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size, k_usual); }
+void* operator new(std::size_t size, std::align_val_t to, const std::nothrow_t&) noexcept { return allocate(size, to); }
+void operator delete(void* memory) noexcept { give_back(memory); }
+void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }

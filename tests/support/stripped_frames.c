@@ -1,0 +1,17 @@
+/* A stripped library, as packages have them: of its functions only those that it exports have a name, and in front of
+   one that has none lies one that has. */
+typedef void (*function_t)(void);
+void stripped_before(function_t function);
+void stripped_exported(function_t function);
+
+__attribute__((noinline)) void stripped_before(function_t function) { function(); }
+
+static __attribute__((noinline)) void nameless(function_t function) {
+  function();
+  __asm__ volatile("");
+}
+
+__attribute__((noinline)) void stripped_exported(function_t function) {
+  nameless(function);
+  __asm__ volatile("");
+}
