@@ -5,11 +5,11 @@ find_program(libcxx_compiler clang++-14)
 find_path(libcxx_headers __config PATHS /usr/lib/llvm-14/include/c++/v1 NO_DEFAULT_PATH)
 set(JITUNWIND_LIBCXX FALSE)
 if(JITUNWIND_SANITIZE)
-  message(STATUS "libc++ is not tested with sanitizers")
+  jitunwind_not_tested("programs of libc++" "its compiler is not the one whose sanitizer is used")
 elseif(libcxx_compiler AND libcxx_headers)
   set(JITUNWIND_LIBCXX TRUE)
 else()
-  message(STATUS "libc++ was not found (Debian: clang-14, libc++-14-dev, libc++abi-14-dev): not tested")
+  jitunwind_not_tested("programs of libc++" "it was not found (Debian: clang-14, libc++-14-dev, libc++abi-14-dev)")
 endif()
 
 # jitunwind_libcxx_objects(variable SOURCES file...): compiles them and puts the objects' paths into the variable.

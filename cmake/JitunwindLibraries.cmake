@@ -16,7 +16,7 @@ list(GET objects 0 even)
 list(GET objects 1 odd)
 add_custom_command(
   OUTPUT ${JITUNWIND_LIBRARIES_FOLDER}/made
-  COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_C_COMPILER} -DEVEN=${even} -DODD=${odd}
+  COMMAND ${CMAKE_COMMAND} -DLINKER=${CMAKE_LINKER} -DEVEN=${even} -DODD=${odd}
           -DFOLDER=${JITUNWIND_LIBRARIES_FOLDER} -DCOUNT=${JITUNWIND_MANY_LIBRARIES}
           -P ${PROJECT_SOURCE_DIR}/bench/libraries/link_libraries.cmake
   COMMAND ${CMAKE_COMMAND} -E touch ${JITUNWIND_LIBRARIES_FOLDER}/made

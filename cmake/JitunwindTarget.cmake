@@ -27,19 +27,30 @@ if(JITUNWIND_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# jitunwind_layer(name SOURCES... [LINK library...] [INTO library]): one OBJECT library a folder. Its objects and what they
+# jitunwind_units(target ALONE source...): with JITUNWIND_UNITY all C++ of the target is one translation unit, but for sources
+# whose own names are another one's, too. Headers are most of what a compilation takes.
+function(jitunwind_units target)
+  cmake_parse_arguments(arg "" "" "ALONE" ${ARGN})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${JITUNWIND_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+  if(arg_ALONE)
+    set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# jitunwind_layer(name SOURCES... [LINK library...] [INTO library] [ALONE source...]): one OBJECT library a folder. Its objects and what they
 # link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace
 # below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one
 # allocates, which a walk in a signal handler must not. Other libraries' functions are bound when a program is loaded,
 # not at their first call, which would take a kilobyte of a handler's stack and microseconds of the first walk. Two words
 # that were just written are not read as one vector (gcc 12 does at -O2): processors cannot forward that from stores.
 function(jitunwind_layer name)
-  cmake_parse_arguments(arg "" "INTO" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "INTO" "SOURCES;LINK;ALONE" ${ARGN})
   if(NOT arg_INTO)
     set(arg_INTO jitunwind)
   endif()
   set(target jitunwind_${name})
   add_library(${target} OBJECT ${arg_SOURCES})
+  jitunwind_units(${target} ALONE ${arg_ALONE})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
                         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_compile_options(${target} PRIVATE -ftls-model=initial-exec $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition;-fno-tree-slp-vectorize>)

@@ -1,4 +1,10 @@
-# How test programs are declared: tests, long proofs, fuzz targets.
+# How tests are declared: programs, commands, long proofs, fuzz targets; and what is left out.
+
+# jitunwind_not_tested(what reason): what is left out of the tests is listed with the reason behind their results.
+function(jitunwind_not_tested what reason)
+  message(STATUS "Not tested: ${what}: ${reason}")
+  set_property(GLOBAL APPEND_STRING PROPERTY jitunwind_not_tested "${what}: ${reason}\n")
+endfunction()
 
 function(jitunwind_test_settings name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS" ${ARGN})
@@ -14,6 +20,28 @@ function(jitunwind_test name)
   jitunwind_test_settings(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()
+
+# jitunwind_whole_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] TEST test): the same, all its cases as one test.
+function(jitunwind_whole_test name)
+  cmake_parse_arguments(arg "" "TEST" "SOURCES;LINK;DEFINITIONS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  jitunwind_test_settings(${name} LINK ${arg_LINK} DEFINITIONS ${arg_DEFINITIONS})
+  target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  add_test(NAME ${arg_TEST} COMMAND ${name})
+  set_tests_properties(${arg_TEST} PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+endfunction()
+
+# jitunwind_output_test(name [STATUS status] PRINTS regex COMMAND...): passes if the command ends with exit status 0, or
+# the one given, and prints what matches; tests/support/check_output says how. CMake's own PASS_REGULAR_EXPRESSION does not
+# look at how a command ended.
+function(jitunwind_output_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRINTS;STATUS" "COMMAND")
+  if(NOT DEFINED arg_STATUS)
+    set(arg_STATUS 0)
+  endif()
+  add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/check_output "${arg_STATUS}" "${arg_PRINTS}" ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
 endfunction()
 
 # jitunwind_proof(name SOURCES... [LINK lib...] [DEFINITIONS def...] [ARGS arg...]): a program with a main() of its own

@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+#include "examples/orc_versions.h"
+
 static void show_stack() {
   jitunwind::Walk walk = jitunwind::walk_here();
   for (const jitunwind::Frame& frame : walk)
@@ -29,22 +31,23 @@ static llvm::orc::ThreadSafeModule make_module() {
   auto context = std::make_unique<llvm::LLVMContext>();
   auto module = std::make_unique<llvm::Module>("example", *context);
   const auto native = reinterpret_cast<std::uintptr_t>(&show_stack);
+  auto* const type = llvm::FunctionType::get(llvm::Type::getVoidTy(*context), false);
   auto* const address = llvm::ConstantExpr::getIntToPtr(
-      llvm::ConstantInt::get(llvm::Type::getInt64Ty(*context), native), llvm::PointerType::get(*context, 0));
+      llvm::ConstantInt::get(llvm::Type::getInt64Ty(*context), native), llvm::PointerType::getUnqual(type));
   auto* const local = add_caller(*module, "local_function", address, llvm::GlobalValue::InternalLinkage);
   add_caller(*module, "my_jit_function", local, llvm::GlobalValue::ExternalLinkage);
   return {std::move(module), std::move(context)};
 }
 
 static llvm::Error run() {
-  auto jit = llvm::orc::LLJITBuilder().create();
+  auto jit = orc_versions::create_jit();
   if (!jit) return jit.takeError();
   if (llvm::Error error = jitunwind::attach(**jit)) return error;
 
   if (llvm::Error error = (*jit)->addIRModule(make_module())) return error;
   auto function = (*jit)->lookup("my_jit_function");
   if (!function) return function.takeError();
-  function->toPtr<void (*)()>()();
+  orc_versions::function_at<void()> (*function)();
   return llvm::Error::success();
 }
 

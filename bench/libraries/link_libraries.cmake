@@ -1,4 +1,4 @@
-# cmake -DCOMPILER=... -DEVEN=... -DODD=... -DFOLDER=... -DCOUNT=... -P: links two objects in turn into COUNT libraries,
+# cmake -DLINKER=... -DEVEN=... -DODD=... -DFOLDER=... -DCOUNT=... -P: links two objects in turn into COUNT libraries,
 # FOLDER/N.so from N = 0 on, which differ in their build ids.
 file(MAKE_DIRECTORY ${FOLDER})
 math(EXPR last "${COUNT} - 1")
@@ -13,6 +13,6 @@ foreach(number RANGE ${last})
   string(LENGTH ${id} length)
   math(EXPR surplus "${length} - 36")
   string(SUBSTRING ${id} ${surplus} 36 id)
-  execute_process(COMMAND ${COMPILER} -shared -nostdlib ${object} -o ${FOLDER}/${number}.so -Wl,--build-id=0x4a544c42${id}
-                          -Wl,--eh-frame-hdr COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${LINKER} -shared ${object} -o ${FOLDER}/${number}.so --build-id=0x4a544c42${id} --hash-style=gnu
+                          --eh-frame-hdr COMMAND_ERROR_IS_FATAL ANY)
 endforeach()

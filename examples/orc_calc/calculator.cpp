@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "examples/orc_calc/code_generator.h"
+#include "examples/orc_versions.h"
 
 namespace calc {
 namespace {
@@ -25,8 +26,7 @@ T or_throw(llvm::Expected<T> value) {
 llvm::Error define_natives(orc::LLJIT& jit, Calculator::Linkage linkage) {
   orc::SymbolMap symbols;
   const auto define = [&](const char* name, std::uint64_t address) {
-    symbols[jit.mangleAndIntern(name)] = {orc::ExecutorAddr(address),
-                                          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    symbols[jit.mangleAndIntern(name)] = orc_versions::native_symbol(address);
   };
   for (const Native& native : natives()) define(native.name, linkage(native));
   define(k_stack_is_full, reinterpret_cast<std::uintptr_t>(&stack_is_full));
@@ -38,7 +38,7 @@ llvm::Error define_natives(orc::LLJIT& jit, Calculator::Linkage linkage) {
 llvm::Expected<std::unique_ptr<Calculator>> Calculator::create(Linkage linkage) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
-  auto jit = orc::LLJITBuilder().create();
+  auto jit = orc_versions::create_jit();
   if (!jit) return jit.takeError();
   if (llvm::Error error = jitunwind::attach(**jit)) return error;
   if (llvm::Error error = define_natives(**jit, linkage)) return error;
@@ -75,7 +75,7 @@ double Calculator::evaluate(const Item& item) {
     ~Remove() { llvm::consumeError(tracker.remove()); }
   } const remove{*tracker};
   or_throw(jit_->addIRModule(tracker, generate(item, functions_, symbol)));
-  return or_throw(jit_->lookup(symbol)).toPtr<double (*)()>()();
+  return orc_versions::function_at<double()>(or_throw(jit_->lookup(symbol)))();
 }
 
 }  // namespace calc

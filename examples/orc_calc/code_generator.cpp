@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "examples/orc_versions.h"
+
 namespace calc {
 namespace {
 
@@ -30,8 +32,7 @@ class Generator {
 
   void generate(const Item& item, const std::string& symbol) {
     function_ = declare(symbol, item.parameters.size());
-    // Walks at any instruction need unwind tables of all functions, not only of those that may throw.
-    function_->setUWTableKind(llvm::UWTableKind::Async);
+    orc_versions::write_unwind_table(*function_);
     builder_.SetInsertPoint(block("entry"));
     check_stack();
     for (std::size_t i = 0; i < item.parameters.size(); ++i) {
@@ -182,12 +183,12 @@ class Generator {
   }
 
   void catch_everything() {
-    llvm::Type* const pointer = builder_.getPtrTy();
+    auto* const pointer = llvm::PointerType::getUnqual(builder_.getInt8Ty());
     llvm::FunctionCallee personality =
         module_.getOrInsertFunction("__gxx_personality_v0", llvm::FunctionType::get(builder_.getInt32Ty(), true));
     function_->setPersonalityFn(llvm::cast<llvm::Function>(personality.getCallee()));
     auto* const landed = builder_.CreateLandingPad(llvm::StructType::get(pointer, builder_.getInt32Ty()), 1);
-    landed->addClause(llvm::ConstantPointerNull::get(builder_.getPtrTy()));
+    landed->addClause(llvm::ConstantPointerNull::get(pointer));
     Value const exception = builder_.CreateExtractValue(landed, 0);
     builder_.CreateCall(module_.getOrInsertFunction("__cxa_begin_catch", pointer, pointer), exception);
     builder_.CreateCall(module_.getOrInsertFunction("__cxa_end_catch", builder_.getVoidTy()));

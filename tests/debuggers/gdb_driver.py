@@ -185,4 +185,6 @@ class Gdb:
         return named or not run('info symbol %#x' % address).startswith('No symbol')
 
 
-cases.run(Gdb)
+status = 0 if cases.run(Gdb) else 1
+run('set confirm off')
+run('quit %d' % status)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """judge_core.py gdb|kernel|damage PROGRAM ARGUMENT... -- DEBUGGER ARGUMENT...: has a core file of the program written, by
-GDB or by the kernel, and runs the debugger, whose argument CORE is replaced by its path. "not run: " and why where this
-machine's kernel gives no core files. damage: one that GDB wrote, once for each way to damage its list; the environment's
-DAMAGE says which."""
+GDB or by the kernel, and runs the debugger, whose argument CORE is replaced by its path; ends as that does, or with 77 and
+"not run: " and why where this machine's kernel gives no core files. damage: one that GDB wrote, once for each way to damage
+its list; the environment's DAMAGE says which."""
 import glob
 import os
 import re
@@ -59,7 +59,7 @@ def damages(newest, oldest):
 
 def not_run(reason):
     print('\nnot run: ' + reason)
-    sys.exit(1)
+    sys.exit(77)
 
 
 def by_kernel(command, folder):
@@ -92,11 +92,11 @@ def judge_damaged(debugger, core, program):
         damaged = core + '.' + what
         shutil.copyfile(core, damaged)
         write(damaged, address, value)
-        output = judge(debugger, damaged, env={**os.environ, 'DAMAGE': what}, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT).stdout
+        judged = judge(debugger, damaged, env={**os.environ, 'DAMAGE': what}, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT)
         os.unlink(damaged)
-        if not output.endswith(b'\nall right\n'):
-            sys.exit('%s: %s' % (what, output.decode(errors='backslashreplace')))
+        if judged.returncode != 0 or not judged.stdout.endswith(b'\nall right\n'):
+            sys.exit('%s: %s' % (what, judged.stdout.decode(errors='backslashreplace')))
     print('\nall right')
 
 
@@ -108,6 +108,6 @@ with tempfile.TemporaryDirectory() as folder:
         if who == 'damage':
             judge_damaged(debugger, core, command[0])
         else:
-            judge(debugger, core)
+            sys.exit(judge(debugger, core).returncode)
     finally:
         os.unlink(core)

@@ -168,4 +168,6 @@ class Lldb:
 
 
 def __lldb_init_module(debugger, _):
-    cases.run(Lldb)
+    status = 0 if cases.run(Lldb) else 1
+    debugger.HandleCommand('settings set auto-confirm true')
+    debugger.HandleCommand('quit %d' % status)

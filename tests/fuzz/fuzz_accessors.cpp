@@ -84,7 +84,8 @@ class Owner {
       const std::size_t next = byte() % 8 == 0 ? byte() % k_regions : i + 1;
       region->next = next < count ? regions_[next].get() : nullptr;
       region->insn_count = static_cast<std::int8_t>(byte());
-      region->op_count = byte() % 16 == 0 ? static_cast<std::uint32_t>(word()) : byte() % (k_ops + 1);
+      region->op_count =
+          byte() % 16 == 0 ? static_cast<std::uint32_t>(word()) : static_cast<std::uint32_t>(byte() % (k_ops + 1));
       for (std::size_t op = 0; op < k_ops; ++op)
         region->op[op] = _U_dyn_op(static_cast<unw_dyn_operation_t>(byte() % 10), 0, static_cast<std::int8_t>(byte()),
                                    static_cast<std::int16_t>(byte() % 40), word());

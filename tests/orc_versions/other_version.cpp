@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "examples/orc_versions.h"
+
 namespace orc = llvm::orc;
 
 static void check(bool holds, const char* what) {
@@ -66,13 +68,7 @@ static long walks_or_throws(long x) {
 static void run(orc::LLJIT& jit) {
   const auto tracker = jit.getMainJITDylib().createResourceTracker();
   or_exit(jit.addIRModule(tracker, program()));
-  const auto found = or_exit(jit.lookup("outer"));
-#if LLVM_VERSION_MAJOR < 15
-  const std::uint64_t at = found.getAddress();
-#else
-  const std::uint64_t at = found.getValue();
-#endif
-  const auto outer = reinterpret_cast<long (*)(Native, long)>(at);
+  const auto outer = orc_versions::function_at<long(Native, long)>(or_exit(jit.lookup("outer")));
   check(outer(walks_or_throws, 1) == 3, "the result is right");
   check(g_names == "middle outer ", "both functions are walked and named");
   bool caught = false;
@@ -91,13 +87,7 @@ int main() {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   {
-    const auto jit = or_exit(
-        orc::LLJITBuilder()
-            .setObjectLinkingLayerCreator([](orc::ExecutionSession& session,
-                                             const llvm::Triple&) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
-              return std::make_unique<orc::ObjectLinkingLayer>(session);
-            })
-            .create());
+    const auto jit = or_exit(orc_versions::create_jit());
     or_exit(jitunwind::attach(*jit));
     run(*jit);
   }
