@@ -24,14 +24,14 @@ class LocalModuleVersions final : public ModuleVersions {
 };
 
 constinit const LocalModuleVersions k_versions;
-constinit KeptRows row_table;
+constinit KeptRules kept_rules;
 
 struct LocalSpace {
   std::array<const RowSource*, 8> rows{&dyn_row_source(),      &eh_frame_source(),     &debug_frame_source(),
                                        &signal_frame_source(), &plt_stub_source(),     &bad_call_source(),
                                        &leaf_source(),         &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
-  RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, row_table};
+  RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, kept_rules};
   AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache};
   AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names};
   AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(), rows, names};
@@ -68,16 +68,16 @@ const LocalSpace& published_or_built() noexcept {
 [[gnu::constructor]] void publish_at_load() {
   (void)local_space();
   (void)has_listed_modules();
-  row_table.touch();
+  kept_rules.touch();
   expect_walk_from(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
 }
 
 }  // namespace
 
-const AddressSpace& local_space() noexcept { return published_or_built().space; }
+[[gnu::hot]] const AddressSpace& local_space() noexcept { return published_or_built().space; }
 const AddressSpace& local_space_without_kept_rows() noexcept { return published_or_built().without_kept_rows; }
 const AddressSpace& local_space_of_listed_modules() noexcept { return published_or_built().of_listed_modules; }
-bool keep_at_least(std::size_t rows) noexcept { return row_table.reserve(rows); }
+bool keep_at_least(std::size_t rows) noexcept { return kept_rules.table.reserve(rows); }
 
 AddrRange expect_walk_from(Addr sp) noexcept { return known_stack(sp); }
 

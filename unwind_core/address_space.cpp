@@ -23,7 +23,7 @@ void write_name(std::string_view name, std::span<char> into, ProcedureName& out)
   out.truncated = kept.size() < name.size();
 }
 
-const Module* Lookup::module() noexcept {
+[[gnu::hot]] const Module* Lookup::module() noexcept {
   if (state_ != State::unknown) return found_;
   state_ = State::known;
   const Addr pc = at.lookup();
@@ -43,7 +43,7 @@ const Module* Lookup::module_with_file_sections() noexcept {
   return found_;
 }
 
-Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+[[gnu::hot]] Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   return first_answer(row_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
 }
 

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include "unwind_core/address_space.h"
+
 namespace jitunwind {
 
 void* map_for_good(std::size_t size) noexcept {
@@ -11,22 +13,97 @@ void* map_for_good(std::size_t size) noexcept {
 
 void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, size); }
 
-bool RowCache::find_module(Addr at, ModuleVersion& walked) const noexcept {
-  ModuleVersion module;
-  if (!modules.find(at, module)) return false;
-  walked = module;
+[[gnu::hot]] const ModuleVersion& RowCache::module_of(Addr at, ModuleVersion& walked) const noexcept {
+  if (!walked.range.contains(at) && !modules.find(at, walked)) walked = {};
+  return walked;
+}
+
+[[gnu::hot]] bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
+                                 KeptRow& out) const noexcept {
+  using Table = KeptRules::Table;
+  question = {at, changes.number(at), place};
+  place = {};
+  const std::uint64_t cipher_of_lasting = Table::cipher(question.registrations);
+  const auto cipher_of = [&](CallerRule rule) {
+    if (!rule.is_of_module()) [[likely]]
+      return cipher_of_lasting;
+    return Table::cipher(version_of(question.registrations, KeptBy::module, module_of(at, walked)));
+  };
+  const Table::Entries entries = rules.table.entries();
+  Table::Found found;
+  CallerRule of_callee;
+  const bool has_guess = question.callee.number != RulePlace::k_none;
+  if (has_guess) {
+    of_callee = entries.value(question.callee.number);
+    found = {of_callee.guess(), entries.value(of_callee.guess()), true};
+  }
+  if (!has_guess || !entries.holds(found.number, found.value, at, cipher_of(found.value))) {
+    found = rules.table.find(at, cipher_of);
+    question.before.number = found.number;
+    if (!found.holds) return false;
+    if (has_guess) rules.table.replace(question.callee.number, of_callee.with_guess(found.number));
+  }
+  question.before = place = {found.number};
+  out.rule = found.value;
+  if (out.rule.kind() != CallerRule::Kind::compact || out.rule.shape() == 0) [[unlikely]]
+    return false;
+  out.row = rules.shapes.row(out.rule.shape(), out.rule.cfa_words());
   return true;
 }
 
-bool RowCache::to_keep(const FrameRow& row, CompactRow& out) const noexcept {
-  return is_of_code_alone(row.origin) && compact(row, layout, out);
+void NewRow::complete() noexcept {
+  if (!compact.is_found) return;
+  FrameRow row = expand(compact.row, compact.layout);
+  row.origin = full.origin;
+  row.range = full.range;
+  full = row;
 }
 
-bool RowCache::keep(const CodeQuestion& question, const FrameRow& row, KeptRow& kept) const noexcept {
-  kept.origin = row.origin;
-  if (!to_keep(row, kept.row)) return false;
-  table.keep(question, kept);
-  return true;
+[[gnu::hot]] Found RowCache::find_new(Lookup& lookup, NewRow& out) const noexcept {
+  lookup.compact = &out.compact;
+  const Found found = lookup.space.find_row(lookup, out.full);
+  lookup.compact = nullptr;
+  if (found && *found) out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
+  return found;
+}
+
+[[gnu::hot]] KeptBy RowCache::kept_by(RowOrigin origin, Lookup& lookup) noexcept {
+  if (!is_of_code_alone(origin) || lookup.about_other_code) return KeptBy::nothing;
+  if (is_registered(origin)) return KeptBy::lasting;
+  const Module* const module = lookup.module();
+  if (!module || module->version == 0) return KeptBy::nothing;
+  return module->is_lasting ? KeptBy::lasting : KeptBy::module;
+}
+
+[[gnu::hot]] CallerRule RowCache::rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept {
+  const Arch& arch = layout.arch();
+  const auto fp_slot = layout.slot(arch.fp);
+  if (!fp_slot || by == KeptBy::nothing) return {};
+  const bool by_fp = row.base == layout.columns()[*fp_slot];
+  if (!by_fp && row.base != layout.sp_column()) return {};
+  if (arch.calls_push() && row.slots[CompactLayout::k_return_address] != 1) return {};
+  return CallerRule(row, rules.shapes.number_of(row), origin, by, by_fp, *fp_slot);
+}
+
+[[gnu::hot]] CallerRule RowCache::keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row,
+                                       RulePlace& place, CallerRule::Handler handler) const noexcept {
+  const KeptBy by = kept_by(row.full.origin, lookup);
+  if (by == KeptBy::nothing || !row.is_compact) return {};
+  const CallerRule rule = rule_of(row.compact.row, row.full.origin, by).with(handler);
+  if (rule.kept_by() == KeptBy::nothing) return {};
+  place = keep(question, rule, by == KeptBy::module ? module_of(lookup) : ModuleVersion{});
+  return rule;
+}
+
+[[gnu::hot]] RulePlace RowCache::keep(const CodeQuestion& question, CallerRule rule,
+                                      const ModuleVersion& module) const noexcept {
+  const std::uint64_t version = version_of(question.registrations, rule.kept_by(), module);
+  const KeptRules::Table::Number number =
+      rules.table.keep(question.at, KeptRules::Table::cipher(version), rule, question.before.number);
+  const std::uint32_t callee = question.callee.number;
+  if (callee != RulePlace::k_none && number != KeptRules::Table::k_nowhere)
+    rules.table.replace(callee, rules.table.entries().value(callee).with_guess(number));
+  return {number};
 }
 
 }  // namespace jitunwind

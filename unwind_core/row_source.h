@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "unwind_core/compact_row.h"
 #include "unwind_core/error.h"
 #include "unwind_core/frame_row.h"
 #include "unwind_core/memory/memory.h"
@@ -16,6 +17,13 @@
 namespace jitunwind {
 
 struct AddressSpace;
+
+/// Where a source may put a row in short instead of in full.
+struct CompactAnswer {
+  const CompactLayout& layout;
+  CompactRow row{};
+  bool is_found = false;  ///< of the row in full origin and range are set, nothing else
+};
 
 /// One question: what is known about the code at `at`? Carries what every source may need and the module, which is
 /// looked up at most once. Lives on the stack of one step.
@@ -31,6 +39,7 @@ class Lookup {
   MemoryWindow& window;
   const RegisterFile* registers;  ///< of the frame in question; null when asked about code that is not on a stack
   unsigned alias_depth = 0;       ///< ALIAS directives followed so far
+  CompactAnswer* compact = nullptr;  ///< null: not wanted
   bool about_other_code = false;  ///< set by the source: the answer depends on code elsewhere, which may change alone
 
   /// The module that covers `at`; null when there is none.

@@ -142,7 +142,7 @@ bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std
   });
 }
 
-bool search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch, FoundFde& out) noexcept {
+[[gnu::hot]] bool search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch, FoundFde& out) noexcept {
   EhFrameHdr parsed;
   return parse_ordinary(hdr, hdr.bytes.size(), arch, parsed) &&
          search_ordinary(parsed.table, pc,
