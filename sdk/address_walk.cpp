@@ -152,11 +152,11 @@ template <bool k_calls_push, AddressWalk::Until k_until>
   const Table::Entries entries = table_.entries();
   std::uint32_t callee = callee_.number;
   CallerRule rule;
-  if (callee != RulePlace::k_none) rule = entries.value(callee);
+  if (callee != RulePlace::k_none) rule = entries.value(entries.in_bounds(callee));
   Stop stop = Stop::full;
   while (out != end) {
     const CallerRule of_callee = rule;
-    Table::Number entry = of_callee.guess();
+    Table::Number entry = entries.in_bounds(of_callee.guess(callee));
     rule = entries.value(entry);
     if (!entries.holds(entry, rule, at, cipher(rule, at))) [[unlikely]] {
       const Table::Found found = find(at);
@@ -390,7 +390,8 @@ bool AddressWalk::leave_signal_frame(Position& position) noexcept {
   const CallerRule rule = rows_.rule_of(row.compact.row, origin, RowCache::kept_by(origin, lookup));
   Position position{at_, sp_, fp_};
   if (rule.kept_by() == KeptBy::nothing || step_by(rule, position) != Stop::full) return false;
-  callee_ = rows_.keep(question, rule, rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{});
+  callee_ =
+      rows_.keep(question, rule, row.compact.row, rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{});
   go_to(position);
   return true;
 }

@@ -18,6 +18,16 @@ void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, si
   return walked;
 }
 
+namespace {
+
+/// The way from the one entry leads to the other.
+void link(KeptRules::Table& table, KeptRules::Table::Number from, KeptRules::Table::Number to) noexcept {
+  const KeptRules::Table::Entries entries = table.entries();
+  if (entries.in_bounds(from) == from) table.replace(from, entries.value(from).with_guess(to));
+}
+
+}  // namespace
+
 [[gnu::hot]] bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
                                  KeptRow& out) const noexcept {
   using Table = KeptRules::Table;
@@ -34,8 +44,10 @@ void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, si
   CallerRule of_callee;
   const bool has_guess = question.callee.number != RulePlace::k_none;
   if (has_guess) {
-    of_callee = entries.value(question.callee.number);
-    found = {of_callee.guess(), entries.value(of_callee.guess()), true};
+    const Table::Number callee = entries.in_bounds(question.callee.number);
+    of_callee = entries.value(callee);
+    const Table::Number guess = entries.in_bounds(of_callee.guess(callee));
+    found = {guess, entries.value(guess), true};
   }
   if (!has_guess || !entries.holds(found.number, found.value, at, cipher_of(found.value))) {
     found = rules.table.find(at, cipher_of);
@@ -82,7 +94,7 @@ void NewRow::complete() noexcept {
   const bool by_fp = row.base == layout.columns()[*fp_slot];
   if (!by_fp && row.base != layout.sp_column()) return {};
   if (arch.calls_push() && row.slots[CompactLayout::k_return_address] != 1) return {};
-  return CallerRule(row, rules.shapes.number_of(row), origin, by, by_fp, *fp_slot);
+  return CallerRule(row, origin, by, by_fp, *fp_slot);
 }
 
 [[gnu::hot]] CallerRule RowCache::keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row,
@@ -91,18 +103,20 @@ void NewRow::complete() noexcept {
   if (by == KeptBy::nothing || !row.is_compact) return {};
   const CallerRule rule = rule_of(row.compact.row, row.full.origin, by).with(handler);
   if (rule.kept_by() == KeptBy::nothing) return {};
-  place = keep(question, rule, by == KeptBy::module ? module_of(lookup) : ModuleVersion{});
+  place = keep(question, rule, row.compact.row, by == KeptBy::module ? module_of(lookup) : ModuleVersion{});
   return rule;
 }
 
-[[gnu::hot]] RulePlace RowCache::keep(const CodeQuestion& question, CallerRule rule,
-                                      const ModuleVersion& module) const noexcept {
+RulePlace RowCache::keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept {
+  return wants(question) ? keep_wanted(question, rule, module) : RulePlace{};
+}
+
+[[gnu::hot]] RulePlace RowCache::keep_wanted(const CodeQuestion& question, CallerRule rule,
+                                             const ModuleVersion& module) const noexcept {
   const std::uint64_t version = version_of(question.registrations, rule.kept_by(), module);
   const KeptRules::Table::Number number =
       rules.table.keep(question.at, KeptRules::Table::cipher(version), rule, question.before.number);
-  const std::uint32_t callee = question.callee.number;
-  if (callee != RulePlace::k_none && number != KeptRules::Table::k_nowhere)
-    rules.table.replace(callee, rules.table.entries().value(callee).with_guess(number));
+  if (question.callee.number != RulePlace::k_none) link(rules.table, question.callee.number, number);
   return {number};
 }
 

@@ -88,7 +88,14 @@ struct RowCache {
   // For those who keep rules by themselves.
 
   /// In the place of what was kept of the address before. `module`: that covers it, if the rule is kept by its module.
+  /// Nowhere: it is not wanted yet.
   RulePlace keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
+  /// The same with the registers that `row` says beside those of the rule.
+  RulePlace keep(const CodeQuestion& question, CallerRule rule, const CompactRow& row,
+                 const ModuleVersion& module) const noexcept {
+    if (!wants(question)) return {};
+    return keep_wanted(question, rule.with_shape(rules.shapes.number_of(row)), module);
+  }
 
   /// Of `at`; the one that the walk met last is not looked for again. Version 0: there is none, or it cannot be told.
   const ModuleVersion& module_of(Addr at, ModuleVersion& walked) const noexcept;
@@ -103,8 +110,14 @@ struct RowCache {
     const Module* const module = lookup.module();
     return module ? jitunwind::version_of(*module) : ModuleVersion{};
   }
-  /// What a row says; none, where a rule cannot say it.
+  /// What a row says of pc, SP and frame pointer; none, where a rule cannot say it.
   CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
+
+ private:
+  bool wants(const CodeQuestion& question) const noexcept {
+    return rules.table.wants(question.at, question.before.number);
+  }
+  RulePlace keep_wanted(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
 };
 
 }  // namespace jitunwind

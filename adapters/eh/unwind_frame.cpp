@@ -137,6 +137,7 @@ Handler UnwindFrame::keep_facts(const CodeQuestion& question, KeptBy by, const M
   if (facts_.personality == 0 && facts_.lsda == 0) return Handler::none;
   const std::uint64_t version = RowCache::version_of(question.registrations, by, module);
   const auto known = known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
+  if (!known_procedures.wants(question.at, known.number)) return Handler::unknown;
   (void)known_procedures.keep(question.at, Facts::cipher(version), facts_, known.number);
   return Handler::known;
 }

@@ -183,12 +183,12 @@ struct Rows {
   std::unique_ptr<KeptRules> rules = std::make_unique<KeptRules>();
   RowCache cache{CompactLayout(k_arch), registration_changes(), modules, *rules};
 
-  /// A row that a function of the module may have.
-  CallerRule rule(KeptBy by) const {
+  /// Keeps a row that a function of the module may have.
+  void keep(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) const {
     CompactRow row;
     EXPECT_TRUE(compact(entry_row(k_arch), cache.layout, row));
     row.cfa_words = 7;
-    return cache.rule_of(row, RowOrigin::eh_frame, by);
+    (void)cache.keep(question, cache.rule_of(row, RowOrigin::eh_frame, by), row, module);
   }
   /// How many words the frame at `at` has; none: that is not known.
   Words words_of(Addr at, ModuleVersion& walked, CodeQuestion& question) const {
@@ -208,7 +208,7 @@ TEST(RowCache, FindsWhatIsKeptOfLastingModulesWithoutAskingForThem) {
   ModuleVersion walked;
   CodeQuestion question;
   EXPECT_EQ(rows.words_of(pc, walked, question), Words());
-  (void)rows.cache.keep(question, rows.rule(KeptBy::lasting), {});
+  rows.keep(question, KeptBy::lasting, {});
   for (ModuleVersion met : {ModuleVersion{}, module}) EXPECT_EQ(rows.words_of(pc, met, question), Words(7));
   EXPECT_EQ(rows.modules.asked, 0);
 }
@@ -225,7 +225,7 @@ TEST(RowCache, AsksForModulesThatMayBeUnloaded) {
   ModuleVersion unused;
   CodeQuestion question;
   EXPECT_EQ(rows.words_of(inside, unused, question), Words());
-  (void)rows.cache.keep(question, rows.rule(KeptBy::module), module);
+  rows.keep(question, KeptBy::module, module);
   for (int walk = 1; walk <= 3; ++walk) {
     ModuleVersion walked;
     EXPECT_EQ(rows.words_of(inside, walked, question), Words(7));

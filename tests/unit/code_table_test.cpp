@@ -34,31 +34,29 @@ CompactRow row_of(std::uint16_t cfa_words, std::uint8_t ra, std::uint8_t fp) {
   return row;
 }
 CallerRule rule_of(std::uint64_t number) {
-  return CallerRule(row_of(static_cast<std::uint16_t>(number), 1, 2), 7, RowOrigin::eh_frame, KeptBy::lasting, false,
-                    1);
+  return CallerRule(row_of(static_cast<std::uint16_t>(number), 1, 2), RowOrigin::eh_frame, KeptBy::lasting, false, 1);
 }
 
 template <class Table>
 typename Table::Found find(const Table& table, Addr at, std::uint64_t version) {
   return table.find(at, [&](const auto&) { return Table::cipher(version); });
 }
-/// As one who looks first does; a second time where the first is not believed.
+/// As one who looks first does; what is met once as well.
 template <class Table>
 void keep(Table& table, Addr at, std::uint64_t version, const typename Table::Value& value) {
-  const auto before = find(table, at, version).number;
-  if (table.keep(at, Table::cipher(version), value, before) == Table::k_nowhere)
-    table.keep(at, Table::cipher(version), value, before);
+  (void)table.keep(at, Table::cipher(version), value, find(table, at, version).number);
 }
 
 TEST(CallerRule, SaysWhatTheRowSays) {
   for (const bool by_fp : {false, true}) {
-    const CallerRule rule(row_of(0xfedc, 1, 17), 1023, RowOrigin::debug_frame, KeptBy::module, by_fp, 1);
+    const CallerRule rule =
+        CallerRule(row_of(0xfedc, 1, 17), RowOrigin::debug_frame, KeptBy::module, by_fp, 1).with_shape(1023);
     EXPECT_EQ(rule.cfa_offset(), 8u * 0xfedc);
     EXPECT_TRUE(rule.saves_frame_pointer());
     EXPECT_EQ(rule.frame_pointer_below_cfa(), 8u * 17);
     EXPECT_EQ(rule.shape(), 1023u);
     EXPECT_EQ(rule.origin(), RowOrigin::debug_frame);
-    const CallerRule same_fp(row_of(2, 1, 0), 1, RowOrigin::dyn_table, KeptBy::lasting, by_fp, 1);
+    const CallerRule same_fp(row_of(2, 1, 0), RowOrigin::dyn_table, KeptBy::lasting, by_fp, 1);
     EXPECT_FALSE(same_fp.saves_frame_pointer());
     EXPECT_EQ(same_fp.frame_pointer_below_cfa(), 8u) << "where the return address is";
     EXPECT_EQ(same_fp.kept_by(), KeptBy::lasting);
@@ -66,7 +64,8 @@ TEST(CallerRule, SaysWhatTheRowSays) {
     EXPECT_EQ(rule.kept_by(), KeptBy::module);
     EXPECT_EQ(rule.kind(), CallerRule::Kind::compact);
     const CallerRule guessing = rule.with_guess(8191).with_guess(4097);
-    EXPECT_EQ(guessing.guess(), 4097u);
+    EXPECT_EQ(guessing.guess(17), 4097u);
+    EXPECT_EQ(rule.with_guess(0x50003).guess(0x5fff0), 0x50003u);
     EXPECT_EQ(guessing.without_guess(), rule.word());
     EXPECT_EQ(guessing.digest(), rule.digest());
     const CallerRule handled = guessing.with(CallerRule::Handler::known).with(CallerRule::Handler::none);
@@ -156,7 +155,7 @@ TEST(CodeTable, KeepsWhatIsMetAgain) {
   for (const std::size_t time : {1u, 2u}) {
     for (std::size_t i = 0; i < k_addresses; ++i) {
       const auto before = find(*table, at(i), 1);
-      if (!before.holds) (void)table->keep(at(i), Rules::cipher(1), rule_of(i), before.number);
+      if (!before.holds && table->wants(at(i), before.number)) keep(*table, at(i), 1, rule_of(i));
     }
     std::size_t found = 0;
     for (std::size_t i = 0; i < k_addresses; ++i) found += find(*table, at(i), 1).holds;
@@ -227,18 +226,18 @@ TEST(CodeTable, TheOldestGiveWay) {
 
 TEST(CodeTable, GrowsToWhatIsAskedFor) {
   const auto table = std::make_unique<Rules>();
-  constexpr std::size_t k_rows = 40'000;
+  constexpr std::size_t k_rows = 100'000;
   const auto at = [](std::size_t i) { return 0x10000 + 16 * i; };
   const auto found = [&] {
     std::size_t all = 0;
     for (std::size_t i = 1; i <= k_rows; ++i) {
       const auto f = find(*table, at(i), 1);
-      all += f.holds && f.value.word() == rule_of(i).word();
+      all += f.holds && f.value.word() == rule_of(i % 60000).word();
     }
     return all;
   };
   const auto keep_all = [&] {
-    for (std::size_t i = 1; i <= k_rows; ++i) keep(*table, at(i), 1, rule_of(i));
+    for (std::size_t i = 1; i <= k_rows; ++i) keep(*table, at(i), 1, rule_of(i % 60000));
   };
   EXPECT_TRUE(table->reserve(1));
   keep_all();
@@ -252,7 +251,7 @@ TEST(CodeTable, GrowsToWhatIsAskedFor) {
   for (const std::size_t size : {~std::size_t{0}, ~std::size_t{0} / 64, std::size_t{1} << 57, Rules::k_most + 1})
     EXPECT_FALSE(table->reserve(size)) << size;
   EXPECT_GT(found(), k_rows * 97 / 100);
-  EXPECT_TRUE(table->reserve(Rules::k_most));
+  EXPECT_TRUE(table->reserve(1'000'000));
   EXPECT_GT(found(), k_rows * 95 / 100);
 }
 
@@ -273,7 +272,7 @@ TEST(CodeTable, GrowsWhileItIsUsed) {
     }
   };
   const auto grow = [&] {
-    for (std::size_t size = FactsTable::k_size + 1; size <= FactsTable::k_most; size = size * 3 / 2)
+    for (std::size_t size = FactsTable::k_size + 1; size <= 1'000'000; size = size * 3 / 2)
       EXPECT_TRUE(table->reserve(size));
   };
   std::thread a(use, 1), b(use, 2), c(grow), d(grow);

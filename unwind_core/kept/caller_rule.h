@@ -39,12 +39,12 @@ class CallerRule {
       : word_(of(by) | std::uint64_t{static_cast<unsigned>(kind)} << k_kind_at | std::uint64_t{0xff} << k_fp_at |
               std::uint64_t{cfa_below_fp} << k_shape_at) {}
   /// `fp_slot`: of the frame pointer, in the row's layout. Precondition: is_of_code_alone(origin).
-  constexpr CallerRule(const CompactRow& row, unsigned shape, RowOrigin origin, KeptBy by, bool base_is_frame_pointer,
+  constexpr CallerRule(const CompactRow& row, RowOrigin origin, KeptBy by, bool base_is_frame_pointer,
                        std::size_t fp_slot) noexcept
       : word_(of(by) | row.cfa_words | std::uint64_t{base_is_frame_pointer} << k_base_at |
               std::uint64_t{row.slots[fp_slot] != 0} << k_saves_fp_at |
               std::uint64_t{row.slots[row.slots[fp_slot] != 0 ? fp_slot : CompactLayout::k_return_address]} << k_fp_at |
-              std::uint64_t{static_cast<unsigned>(origin)} << k_origin_at | std::uint64_t{shape} << k_shape_at) {}
+              std::uint64_t{static_cast<unsigned>(origin)} << k_origin_at) {}
 
   /// 0: none.
   constexpr std::uint64_t word() const noexcept { return word_; }
@@ -73,6 +73,10 @@ class CallerRule {
   /// Of compact ones. 0: other registers than pc, SP and frame pointer are not known.
   constexpr unsigned shape() const noexcept { return static_cast<unsigned>(word_ >> k_shape_at) & k_most_shape; }
   static constexpr unsigned k_most_shape = 1023;
+  /// Precondition: it has none.
+  constexpr CallerRule with_shape(unsigned shape) const noexcept {
+    return CallerRule(word_ | std::uint64_t{shape} << k_shape_at);
+  }
 
   constexpr Handler handler() const noexcept { return static_cast<Handler>(word_ >> k_handler_at & 3); }
   constexpr CallerRule with(Handler handler) const noexcept {
@@ -80,9 +84,13 @@ class CallerRule {
                                                                           << k_handler_at);
   }
 
-  constexpr std::uint32_t guess() const noexcept { return static_cast<std::uint32_t>(word_ >> k_guess_at); }
+  /// Of an entry that was left by this rule. Those of one stack are mostly neighbours, so that the lower half is
+  /// enough.
+  constexpr std::uint32_t guess(std::uint32_t of_entry) const noexcept {
+    return (of_entry & ~k_guess_mask) | static_cast<std::uint32_t>(word_ >> k_guess_at);
+  }
   constexpr CallerRule with_guess(std::uint32_t entry) const noexcept {
-    return CallerRule((word_ & k_rule_mask) | std::uint64_t{entry} << k_guess_at);
+    return CallerRule((word_ & k_rule_mask) | std::uint64_t{entry & k_guess_mask} << k_guess_at);
   }
   constexpr std::uint64_t without_guess() const noexcept { return word_ & k_rule_mask; }
   /// Of a CodeTable: all but the guess. Shifted, which is one instruction.
@@ -95,6 +103,7 @@ class CallerRule {
   static constexpr unsigned k_base_at = 16, k_saves_fp_at = 17, k_kept_at = 18, k_module_at = 19, k_kind_at = 20,
                             k_fp_at = 24, k_shape_at = 32, k_origin_at = 42, k_handler_at = 45;
   static constexpr unsigned k_guess_at = 48;
+  static constexpr std::uint32_t k_guess_mask = 0xffff;
   static constexpr std::uint64_t k_rule_mask = (std::uint64_t{1} << k_guess_at) - 1;
 
   static constexpr std::uint64_t of(KeptBy by) noexcept {

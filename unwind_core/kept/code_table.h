@@ -56,10 +56,12 @@ class CodeTable {
   /// Of a version, for those who ask by the same one again and again.
   static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version); }
 
-  /// The entries by their numbers, for those who have them. A number that was given once may be asked for always: what
-  /// is there holds for an address, or does not.
+  /// The entries by their numbers, for those who have them: what is there holds for an address, or does not.
   class Entries {
    public:
+    /// The number, if there is such an entry, else another one: numbers of a larger table, too, may be asked for.
+    Number in_bounds(Number number) const noexcept { return number < count_ ? number : 0; }
+    /// Precondition: in_bounds().
     Value value(Number number) const noexcept { return load(first_[number]); }
     bool holds(Number number, const Value& value, Addr at, std::uint64_t cipher_of_version) const noexcept {
       return (first_[number].key.load(std::memory_order_relaxed) ^ mix(value, cipher_of_version)) == at;
@@ -67,45 +69,63 @@ class CodeTable {
 
    private:
     friend CodeTable;
-    explicit Entries(const Entry* first) noexcept : first_(first) {}
+    template <class Room>
+    explicit Entries(const Room& room) noexcept : first_(room.entries()), count_(room.count()) {}
     const Entry* first_;
+    Number count_;
   };
-  Entries entries() const noexcept { return Entries(current().entries()); }
+  Entries entries() const noexcept {
+    return in_room([](const auto& room) { return Entries(room); });
+  }
 
   /// `cipher_of(value)`: cipher() of the version that such a value must be of now.
   template <class CipherOf>
   Found find(Addr at, CipherOf cipher_of) const noexcept {
-    const Room room = current();
-    const Entries entries(room.entries());
-    const std::uint64_t hash = hash_of(at);
-    Found found;
-    room.index.visit(hash, [&](Number number) {
-      if (room.hash_of(number) != upper(hash)) return false;
-      found.number = number;
-      found.value = entries.value(number);
-      found.holds = entries.holds(number, found.value, at, cipher_of(found.value));
-      return found.holds;
+    return in_room([&](const auto& room) {
+      const Entries entries(room);
+      const std::uint64_t hash = hash_of(at);
+      Found found;
+      room.index.visit(hash, [&](Number number) {
+        if (room.hash_of(number) != upper(hash)) return false;
+        found.number = number;
+        found.value = entries.value(number);
+        found.holds = entries.holds(number, found.value, at, cipher_of(found.value));
+        return found.holds;
+      });
+      return found;
     });
-    return found;
   }
 
-  /// `before`: what a look has found of the address, if anything; its entry is used again. Else the oldest one is, once
-  /// all are taken. Returns the entry's number. k_nowhere: beyond the first page what is met for the first time is not
-  /// kept, for much code is met once, and a page of memory costs more than to find a dozen rows.
+  /// Whether to keep() something of the address. False: beyond the first page what is met for the first time is not
+  /// kept, for much code is met once, and a page of memory costs more than to find a dozen rows. `before`: what a look
+  /// has found of it, if anything.
+  bool wants(Addr at, Number before) noexcept {
+    return in_room([&](const auto& room) {
+      return before < room.count() || room.used() < k_of_page || met_before_.has_met(hash_of(at), met_);
+    });
+  }
+
+  /// In the place of what was found `before`; else in that of the oldest entry, once all are taken. Returns the entry's
+  /// number.
   Number keep(Addr at, std::uint64_t cipher_of_version, const Value& value, Number before) noexcept {
-    const Room room = current();
-    const std::uint64_t hash = hash_of(at);
-    if (before == k_nowhere && room.used() >= k_of_page && !met_before_.has_met(hash, met_)) return k_nowhere;
-    const Number number = before != k_nowhere ? before : room.take(hash);
-    Entry& entry = room.entries()[number];
-    store(entry, value);
-    entry.key.store(at ^ mix(value, cipher_of_version), std::memory_order_relaxed);
-    if (before == k_nowhere) room.index.lead(hash, number);
-    return number;
+    return in_room([&](const auto& room) {
+      const std::uint64_t hash = hash_of(at);
+      const bool is_new = before >= room.count();
+      const Number number = is_new ? room.take(hash) : before;
+      Entry& entry = room.entries()[number];
+      store(entry, value);
+      entry.key.store(at ^ mix(value, cipher_of_version), std::memory_order_relaxed);
+      if (is_new) room.index.lead(hash, number);
+      return number;
+    });
   }
 
   /// What digest() leaves out. `value` as it was when the entry held, but for that.
-  void replace(Number number, const Value& value) noexcept { store(current().entries()[number], value); }
+  void replace(Number number, const Value& value) noexcept {
+    in_room([&](const auto& room) {
+      if (number < room.count()) store(room.entries()[number], value);
+    });
+  }
 
   /// Has the pages that a small table needs, lest the first walk is the first to touch them.
   void touch() noexcept {
@@ -119,7 +139,9 @@ class CodeTable {
   bool reserve(std::size_t size) noexcept;
 
   /// How many are kept, or were until others took their places.
-  std::size_t size() const noexcept { return current().used(); }
+  std::size_t size() const noexcept {
+    return in_room([](const auto& room) { return room.used(); });
+  }
 
  private:
   static constexpr std::size_t k_words = sizeof(Value) / sizeof(std::uint64_t);
@@ -142,16 +164,16 @@ class CodeTable {
     std::array<std::atomic<std::uint32_t>, k_of_page> hashes{};  ///< upper halves of those of the addresses
   };
   static_assert(sizeof(Page) == k_page);
-  static constexpr std::size_t k_most_pages = NumberIndex::k_most_numbers / k_units;
-
   /// The entries that have room, and what leads to them.
+  template <class Index>
   struct Room {
     Page* pages;
     std::size_t capacity;
     std::atomic<std::size_t>& taken;
-    NumberIndex index;
+    Index index;
 
     Entry* entries() const noexcept { return reinterpret_cast<Entry*>(pages); }
+    Number count() const noexcept { return static_cast<Number>(capacity / k_of_page * k_units); }
     std::atomic<std::uint32_t>& hash_at(Number number) const noexcept {
       return pages[number / k_units].hashes[number % k_units];
     }
@@ -177,11 +199,12 @@ class CodeTable {
     }
     [[gnu::noinline]] void grow_index(std::size_t entries) const noexcept {
       index.grow(entries, [&](std::size_t place) {
-        return NumberIndex::Lead{whole(hash_of(number_at(place))), number_at(place)};
+        return typename Index::Lead{whole(hash_of(number_at(place))), number_at(place)};
       });
     }
     /// What another one holds that is smaller. Nobody uses this one yet.
-    void take_over(const Room& other) const noexcept {
+    template <class Other>
+    void take_over(const Other& other) const noexcept {
       for (std::size_t place = 0; place < other.used(); ++place) {
         const Number number = number_at(place);
         const std::uint64_t key = other.entries()[number].key.load(std::memory_order_relaxed);
@@ -214,27 +237,33 @@ class CodeTable {
     for (std::size_t i = 0; i < k_words; ++i) entry.words[i].store(words[i], std::memory_order_release);
   }
 
+  using LargeIndex = NumberIndex<Number>;
   struct Grown {
     Page* pages;
     std::size_t capacity;
     std::atomic<std::size_t> taken{0};
-    NumberIndex index;
+    LargeIndex index;
   };
 
-  /// The table's own memory is zeros to begin with, so that it is in no file.
-  Room current() const noexcept {
+  /// `work(room)` with what there is now. The table's own memory is zeros to begin with, so that it is in no file.
+  template <class Work>
+  [[gnu::always_inline]] auto in_room(Work work) const noexcept {
     if (Grown* const grown = grown_.load(std::memory_order_acquire)) [[unlikely]]
-      return room_of(*grown);
-    return {own_pages_.data(), k_size, own_taken_, own_index_.index()};
+      return work(room_of(*grown));
+    return work(Room<NumberIndex<OwnNumber>>{own_pages_.data(), k_size, own_taken_, own_index_.index()});
   }
-  static Room room_of(Grown& grown) noexcept { return {grown.pages, grown.capacity, grown.taken, grown.index}; }
+  static Room<LargeIndex> room_of(Grown& grown) noexcept {
+    return {grown.pages, grown.capacity, grown.taken, grown.index};
+  }
 
   static constexpr std::size_t k_own_pages = 40;
+  using OwnNumber = std::uint16_t;
+  static_assert(k_own_pages * k_units <= 1u << 16);
 
  public:
   /// To begin with.
   static constexpr std::size_t k_size = k_own_pages * k_of_page;
-  static constexpr std::size_t k_most = k_most_pages * k_of_page;
+  static constexpr std::size_t k_most = std::size_t{1} << 28;
 
  private:
   mutable std::array<Page, k_own_pages> own_pages_{};
@@ -242,7 +271,7 @@ class CodeTable {
   alignas(k_page) std::atomic<Grown*> grown_{nullptr};
   mutable std::atomic<std::size_t> own_taken_{0};
   std::atomic<std::uint32_t> met_{0};
-  alignas(64) mutable NumberIndexFor<k_size> own_index_{};
+  alignas(64) mutable NumberIndexFor<OwnNumber, k_size> own_index_{};
   MetBefore met_before_;
 };
 
@@ -252,15 +281,15 @@ bool CodeTable<V>::reserve(std::size_t size) noexcept {
   if (size > k_most) return false;
   const std::size_t pages = (size + k_of_page - 1) / k_of_page;
   const std::size_t capacity = pages * k_of_page;
-  const std::size_t bytes = pages * sizeof(Page) + NumberIndex::bytes_for(capacity) + sizeof(Grown);
+  const std::size_t bytes = pages * sizeof(Page) + LargeIndex::bytes_for(capacity) + sizeof(Grown);
   Grown* before = grown_.load(std::memory_order_acquire);
   if (before && before->capacity >= size) return true;
   auto* const memory = static_cast<std::byte*>(map_for_good(bytes));
   if (!memory) return false;
   std::byte* const index = memory + pages * sizeof(Page);
-  auto* const larger = new (index + NumberIndex::bytes_for(capacity))
-      Grown{reinterpret_cast<Page*>(memory), capacity, 0, NumberIndex::in(index, capacity)};
-  room_of(*larger).take_over(current());
+  auto* const larger = new (index + LargeIndex::bytes_for(capacity))
+      Grown{reinterpret_cast<Page*>(memory), capacity, 0, LargeIndex::in(index, capacity)};
+  in_room([&](const auto& room) { room_of(*larger).take_over(room); });
   // Readers and writers of the one before may go on in it.
   while (!grown_.compare_exchange_weak(before, larger, std::memory_order_acq_rel, std::memory_order_acquire)) {
     if (!before || before->capacity < size) continue;

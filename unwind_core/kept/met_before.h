@@ -8,9 +8,9 @@
 
 namespace jitunwind {
 
-/// Says of a hash whether it was met before, or one that has its bit in common: at most one of four that are new. Begins
-/// anew when it has met k_most. Thread-safe, signal-safe, nobody waits: what two threads meet at the same time may get
-/// lost. Constant-initialised. A page of memory.
+/// Says of a hash whether it was met before, or one that has its bit in common: at most one of four that are new.
+/// Begins anew when it has met k_most. Thread-safe, signal-safe, nobody waits: what two threads meet at the same time
+/// may get lost. Constant-initialised. A page of memory.
 class MetBefore {
  public:
   /// False, and true from now on. `met`: how many times it was, zero to begin with.

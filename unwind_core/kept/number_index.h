@@ -1,4 +1,4 @@
-// Small numbers by hashes, in 3 bytes for each place.
+// Numbers by hashes, in a byte and a number for each place.
 #pragma once
 
 #include <array>
@@ -15,10 +15,9 @@ namespace jitunwind {
 /// Thread-safe, signal-safe, nobody waits: what two threads change at the same time may get lost. Begins small, and
 /// doubles where it is crowded, in place: buckets are found by the lower bits of the hash's upper half. All zeros to
 /// begin with. A handle to memory of others; copies lead to the same.
+template <class Number>
 class NumberIndex {
  public:
-  static constexpr std::size_t k_most_numbers = 0xffff;
-
   struct Lead {
     std::uint64_t hash;
     std::uint32_t number;
@@ -28,7 +27,7 @@ class NumberIndex {
   template <class Visit>
   [[gnu::always_inline]] void visit(std::uint64_t hash, Visit visit) const noexcept {
     const std::size_t home = bucket_of(hash, bits());
-    for (const std::size_t bucket : {home, home ^ 1}) {
+    for (std::size_t bucket = home, i = 0; i < k_probes; bucket = home ^ ++i) {
       const std::uint64_t tags = buckets_[bucket].tags.load(std::memory_order_acquire);
       for (std::uint64_t lanes = lanes_with(tags, tag_of(hash)); lanes != 0; lanes &= lanes - 1)
         if (visit(buckets_[bucket].numbers[lane_of(lanes)].load(std::memory_order_relaxed))) return;
@@ -72,7 +71,7 @@ class NumberIndex {
   };
   struct Bucket {
     std::atomic<std::uint64_t> tags{0};  ///< a byte for each lane, 0 for a free one
-    std::array<std::atomic<std::uint16_t>, 8> numbers{};
+    std::array<std::atomic<Number>, 8> numbers{};
   };
 
   /// For `numbers` of them.
@@ -92,13 +91,16 @@ class NumberIndex {
       : state_(&state), buckets_(buckets), most_bits_(most_bits) {}
 
  private:
-  static constexpr unsigned k_first_bits = 7;
+  static constexpr unsigned k_first_bits = 6;
   static constexpr std::size_t k_line = 64;
   static_assert(sizeof(State) <= k_line);
   static constexpr std::uint64_t k_ones = 0x0101010101010101u;
 
-  /// Of eight in each bucket five.
-  static constexpr std::size_t most_in(unsigned bits) noexcept { return std::size_t{5} << bits; }
+  /// What finds no room in its own bucket is in one of the three beside it.
+  static constexpr std::size_t k_probes = 4;
+
+  /// Of eight in each bucket six.
+  static constexpr std::size_t most_in(unsigned bits) noexcept { return std::size_t{6} << bits; }
   unsigned bits() const noexcept { return k_first_bits + state_->more_bits.load(std::memory_order_acquire); }
   static std::size_t bucket_of(std::uint64_t hash, unsigned bits) noexcept {
     return static_cast<std::size_t>(hash >> 32 & ((std::uint64_t{1} << bits) - 1));
@@ -120,7 +122,7 @@ class NumberIndex {
 
   void lead(std::uint64_t hash, std::uint32_t number, unsigned bits) const noexcept {
     const std::size_t home = bucket_of(hash, bits);
-    for (const std::size_t bucket : {home, home ^ 1}) {
+    for (std::size_t bucket = home, i = 0; i < k_probes; bucket = home ^ ++i) {
       const std::uint64_t tags = buckets_[bucket].tags.load(std::memory_order_relaxed);
       if (const std::uint64_t lanes = free_lanes(tags); lanes != 0)
         return put(bucket, tags, lane_of(lanes), hash, number);
@@ -130,11 +132,11 @@ class NumberIndex {
   }
   void put(std::size_t bucket, std::uint64_t tags, unsigned lane, std::uint64_t hash,
            std::uint32_t number) const noexcept {
-    buckets_[bucket].numbers[lane].store(static_cast<std::uint16_t>(number), std::memory_order_relaxed);
+    buckets_[bucket].numbers[lane].store(static_cast<Number>(number), std::memory_order_relaxed);
     (void)set_tag(bucket, tags, lane, tag_of(hash));
   }
   void forget_in(std::size_t home, const Lead& lead) const noexcept {
-    for (const std::size_t bucket : {home, home ^ 1}) {
+    for (std::size_t bucket = home, i = 0; i < k_probes; bucket = home ^ ++i) {
       const std::uint64_t tags = buckets_[bucket].tags.load(std::memory_order_relaxed);
       for (std::uint64_t lanes = lanes_with(tags, tag_of(lead.hash)); lanes != 0; lanes &= lanes - 1) {
         const unsigned lane = lane_of(lanes);
@@ -150,14 +152,17 @@ class NumberIndex {
 };
 
 /// One with its memory, for so many numbers. Constant-initialised.
-template <std::size_t k_numbers>
+template <class Number, std::size_t k_numbers>
 class NumberIndexFor {
+  using Index = NumberIndex<Number>;
+
  public:
-  NumberIndex index() noexcept { return {state_, buckets_.data(), k_bits}; }
+  Index index() noexcept { return {state_, buckets_.data(), k_bits}; }
+
  private:
-  static constexpr unsigned k_bits = NumberIndex::bits_for(k_numbers);
-  NumberIndex::State state_{};
-  std::array<NumberIndex::Bucket, std::size_t{1} << k_bits> buckets_{};
+  static constexpr unsigned k_bits = Index::bits_for(k_numbers);
+  typename Index::State state_{};
+  std::array<typename Index::Bucket, std::size_t{1} << k_bits> buckets_{};
 };
 
 }  // namespace jitunwind
