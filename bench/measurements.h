@@ -23,7 +23,7 @@ void add_cold_benchmarks();
 /// faults, all of it.
 ///   scattered_first/WALKER/DEPTH    the first walk in the process
 ///   scattered_second/WALKER/DEPTH   the second walk, of the same stack
-///   scattered_new/WALKER/DEPTH      after walks of other functions
+///   scattered_new/WALKER/DEPTH      after a walk of other functions of the same modules
 void add_scattered_benchmarks();
 
 ///   scattered_throw/THROWER/DEPTH   the first throw in the process, through the same code

@@ -81,7 +81,7 @@ void report(benchmark::State& state, Unit unit, std::size_t frames, const Cost& 
 struct Measurement {
   const char* name;
   std::size_t frames;
-  bool warmed;  ///< by a walk of other functions
+  bool warmed;  ///< by a walk of other functions of the same modules
   bool again;   ///< the second walk of the same stack
 };
 constexpr Measurement k_measurements[]{
@@ -95,7 +95,8 @@ void measure(benchmark::State& state, const Walker& walker, const Measurement& w
   std::size_t found = 0;
   const auto walk = [&] { found = walker.walk(addresses); };
   if (what.warmed) {
-    std::vector<StackFunction> others;
+    std::vector<StackFunction> others = functions(k_modules * k_functions);
+    others.erase(others.begin(), others.end() - k_modules);
     for (std::size_t i = 0; i < 50; ++i) others.push_back(static_function(i));
     run_below(others, walk);
   }

@@ -19,6 +19,9 @@ using Table = KeptRules::Table;
 
 Addr word_at(Addr at) noexcept { return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at))); }
 
+/// Where the last walk of the thread began among the rules: the next one mostly begins there, too.
+constinit thread_local std::uint32_t first_entry = 0;
+
 class AddressWalk {
  public:
   enum class Stop { full, outermost, unknown, not_compact };
@@ -74,6 +77,15 @@ class AddressWalk {
     if (rule.is_of_module()) (void)rows_.module_of(at, module_);
     return cipher(rule.kept_by(), registrations(at));
   }
+  /// The next walk this way finds the entry by its guess.
+  void lead_on(RulePlace from, Table::Number to) noexcept {
+    if (from.number == RulePlace::k_none)
+      first_entry = to;
+    else
+      rows_.link(from, to);
+  }
+  /// By the guess of the entry that the frame before was left by, if there is one.
+  Table::Found find_behind(RulePlace callee, Addr at) noexcept;
   /// The rule is what held: the entry itself may be another's by now.
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
     return table_.find(at, [&](CallerRule rule) { return cipher(rule, at); });
@@ -150,14 +162,12 @@ template <bool k_calls_push, AddressWalk::Until k_until>
   void** out = next_;
   Addr highest = highest_lowest();
   const Table::Entries entries = table_.entries();
-  std::uint32_t callee = callee_.number;
-  CallerRule rule;
-  if (callee != RulePlace::k_none) rule = entries.value(entries.in_bounds(callee));
+  RulePlace callee = callee_;
+  if (callee.number == RulePlace::k_none) callee.guess = first_entry;
   Stop stop = Stop::full;
   while (out != end) {
-    const CallerRule of_callee = rule;
-    Table::Number entry = entries.in_bounds(of_callee.guess(callee));
-    rule = entries.value(entry);
+    Table::Number entry = entries.in_bounds(callee.guess);
+    CallerRule rule = entries.value(entry);
     if (!entries.holds(entry, rule, at, cipher(rule, at))) [[unlikely]] {
       const Table::Found found = find(at);
       if (!found.holds) {
@@ -166,7 +176,7 @@ template <bool k_calls_push, AddressWalk::Until k_until>
       }
       entry = found.number;
       rule = found.value;
-      if (callee != RulePlace::k_none) table_.replace(callee, of_callee.with_guess(entry));
+      lead_on(callee, entry);
     }
     const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
     const Addr pc_below = k_calls_push ? CompactRow::k_word : return_address_below_cfa(rule);
@@ -185,7 +195,7 @@ template <bool k_calls_push, AddressWalk::Until k_until>
     fp = rule.saves_frame_pointer() ? saved_fp : fp;
     sp = cfa + (k_calls_push ? 0 : static_cast<Addr>(std::int64_t{arch_.caller_sp_bias}));
     at = pc - 1;
-    callee = entry;
+    callee = RulePlace::at(entry, rule);
     *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc));
     if (k_until == Until::met && memory_->has_frame_at(sp)) break;
   }
@@ -199,7 +209,7 @@ template <bool k_calls_push, AddressWalk::Until k_until>
   sp_ = sp;
   fp_ = fp;
   next_ = out;
-  callee_.number = callee;
+  callee_ = callee;
   return stop;
 }
 
@@ -244,6 +254,14 @@ template <bool k_calls_push, AddressWalk::Until k_until>
   }
 }
 
+Table::Found AddressWalk::find_behind(RulePlace callee, Addr at) noexcept {
+  const Table::Entries entries = table_.entries();
+  const Table::Number guess = entries.in_bounds(callee.guess);
+  const CallerRule rule = entries.value(guess);
+  if (entries.holds(guess, rule, at, cipher(rule, at))) return {guess, rule, true};
+  return find(at);
+}
+
 /// From frame `number` of the last walk to its callers, as long as the stack holds what it held then. The same frame,
 /// the same rules and the same words that they read lead to the same caller; no step waits for the one before.
 void AddressWalk::follow(std::size_t number) noexcept {
@@ -277,14 +295,16 @@ void AddressWalk::follow(std::size_t number) noexcept {
 void AddressWalk::remember(const WalkStart& start) noexcept {
   memory_->begin_recording();
   Position position{start.address.lookup(), start.sp, start.fp, start.address.value()};
+  RulePlace callee;
   std::size_t number = depth();
   // What is recorded are frames that were returned to, up to the first behind which the way is not by a compact rule.
   std::size_t count = start.address.is_return_address() ? number + 1 : number;
   for (;; --number) {
     memory_->record(number, {position.sp, position.pc, position.fp, 0, changes_.stamp(position.at), false});
     if (number == 0) break;
-    const auto [entry, rule, holds] = find(position.at);
+    const auto [entry, rule, holds] = find_behind(callee, position.at);
     if (!holds) return;
+    callee = RulePlace::at(entry, rule);
     if (rule.kind() != CallerRule::Kind::compact || rule.kept_by() != KeptBy::lasting) count = number;
     if (step_by(rule, position) != Stop::full || !stack_.is_known()) return;
     memory_->record_rule(
@@ -363,7 +383,8 @@ bool AddressWalk::leave_signal_frame(Position& position) noexcept {
 /// 0: it is not known.
 [[gnu::hot]] Addr AddressWalk::return_address_below_cfa(CallerRule rule) const noexcept {
   if (arch_.calls_push() || rule.shape() == 0) return arch_.calls_push() ? CompactRow::k_word : 0;
-  const CompactRow row = rows_.rules.shapes.row(rule.shape(), 0);
+  CompactRow row;
+  rows_.rules.shapes.row(rule.shape(), 0, row);
   return row.slots[CompactLayout::k_return_address] * CompactRow::k_word;
 }
 

@@ -18,21 +18,16 @@ void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, si
   return walked;
 }
 
-namespace {
-
-/// The way from the one entry leads to the other.
-void link(KeptRules::Table& table, KeptRules::Table::Number from, KeptRules::Table::Number to) noexcept {
-  const KeptRules::Table::Entries entries = table.entries();
-  if (entries.in_bounds(from) == from) table.replace(from, entries.value(from).with_guess(to));
+void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept {
+  const KeptRules::Table::Entries entries = rules.table.entries();
+  if (entries.in_bounds(from.number) == from.number)
+    rules.table.replace(from.number, entries.value(from.number).with_guess(to));
 }
 
-}  // namespace
-
-[[gnu::hot]] bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
-                                 KeptRow& out) const noexcept {
+[[gnu::hot]] bool RowCache::find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
+                                           KeptRow& out) const noexcept {
   using Table = KeptRules::Table;
   question = {at, changes.number(at), place};
-  place = {};
   const std::uint64_t cipher_of_lasting = Table::cipher(question.registrations);
   const auto cipher_of = [&](CallerRule rule) {
     if (!rule.is_of_module()) [[likely]]
@@ -40,26 +35,20 @@ void link(KeptRules::Table& table, KeptRules::Table::Number from, KeptRules::Tab
     return Table::cipher(version_of(question.registrations, KeptBy::module, module_of(at, walked)));
   };
   const Table::Entries entries = rules.table.entries();
-  Table::Found found;
-  CallerRule of_callee;
-  const bool has_guess = question.callee.number != RulePlace::k_none;
-  if (has_guess) {
-    const Table::Number callee = entries.in_bounds(question.callee.number);
-    of_callee = entries.value(callee);
-    const Table::Number guess = entries.in_bounds(of_callee.guess(callee));
-    found = {guess, entries.value(guess), true};
-  }
-  if (!has_guess || !entries.holds(found.number, found.value, at, cipher_of(found.value))) {
+  const Table::Number guess = entries.in_bounds(place.guess);
+  Table::Found found{guess, entries.value(guess), true};
+  if (!entries.holds(guess, found.value, at, cipher_of(found.value))) {
     found = rules.table.find(at, cipher_of);
     question.before.number = found.number;
+    place = {};
     if (!found.holds) return false;
-    if (has_guess) rules.table.replace(question.callee.number, of_callee.with_guess(found.number));
+    link(question.callee, found.number);
   }
-  question.before = place = {found.number};
+  question.before.number = found.number;
+  place = RulePlace::at(found.number, found.value);
   out.rule = found.value;
-  if (out.rule.kind() != CallerRule::Kind::compact || out.rule.shape() == 0) [[unlikely]]
-    return false;
-  out.row = rules.shapes.row(out.rule.shape(), out.rule.cfa_words());
+  if (!out.rule.is_whole()) return false;
+  rules.shapes.row(out.rule.shape(), out.rule.cfa_words(), out.row);
   return true;
 }
 
@@ -116,8 +105,8 @@ RulePlace RowCache::keep(const CodeQuestion& question, CallerRule rule, const Mo
   const std::uint64_t version = version_of(question.registrations, rule.kept_by(), module);
   const KeptRules::Table::Number number =
       rules.table.keep(question.at, KeptRules::Table::cipher(version), rule, question.before.number);
-  if (question.callee.number != RulePlace::k_none) link(rules.table, question.callee.number, number);
-  return {number};
+  link(question.callee, number);
+  return RulePlace::at(number, rule);
 }
 
 }  // namespace jitunwind

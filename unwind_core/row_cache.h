@@ -58,7 +58,10 @@ struct NewRow {
 /// is.
 struct RulePlace {
   std::uint32_t number = k_none;
+  std::uint32_t guess = 0;
   static constexpr std::uint32_t k_none = ~std::uint32_t{0};
+
+  static RulePlace at(std::uint32_t number, CallerRule rule) noexcept { return {number, rule.guess(number)}; }
 };
 
 /// What is asked for before a row is looked for, lest an old row is kept as a new one.
@@ -90,6 +93,8 @@ struct RowCache {
   /// In the place of what was kept of the address before. `module`: that covers it, if the rule is kept by its module.
   /// Nowhere: it is not wanted yet.
   RulePlace keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
+  /// The way from the one entry leads to the other.
+  void link(RulePlace from, KeptRules::Table::Number to) const noexcept;
   /// The same with the registers that `row` says beside those of the rule.
   RulePlace keep(const CodeQuestion& question, CallerRule rule, const CompactRow& row,
                  const ModuleVersion& module) const noexcept {
@@ -114,11 +119,29 @@ struct RowCache {
   CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
 
  private:
+  /// Where the guess is none, or needs more.
+  bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
+                      KeptRow& out) const noexcept;
   bool wants(const CodeQuestion& question) const noexcept {
     return rules.table.wants(question.at, question.before.number);
   }
   RulePlace keep_wanted(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
 };
+
+[[gnu::always_inline]] inline bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place,
+                                                  CodeQuestion& question, KeptRow& out) const noexcept {
+  using Table = KeptRules::Table;
+  const Table::Entries entries = rules.table.entries();
+  const Table::Number number = entries.in_bounds(place.guess);
+  const CallerRule rule = entries.value(number);
+  if (rule.is_of_module() || !rule.is_whole() || !entries.holds(number, rule, at, Table::cipher(changes.number(at))))
+      [[unlikely]]
+    return find_otherwise(at, walked, place, question, out);
+  place = RulePlace::at(number, rule);
+  out.rule = rule;
+  rules.shapes.row(rule.shape(), rule.cfa_words(), out.row);
+  return true;
+}
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -17,6 +17,12 @@
 namespace jitunwind::test {
 namespace {
 
+CompactRow row_by(const SaveShapes& shapes, unsigned number, std::uint16_t cfa_words) {
+  CompactRow row;
+  shapes.row(number, cfa_words, row);
+  return row;
+}
+
 /// Three words, of which all count.
 struct Facts {
   std::uint64_t a = 0, b = 0, c = 0;
@@ -89,7 +95,7 @@ TEST(SaveShapes, OneNumberForEachShapeWhateverTheOffset) {
     const unsigned number = shapes->number_of(row);
     ASSERT_NE(number, 0u);
     ASSERT_TRUE(numbers.emplace(number, fp).second);
-    EXPECT_EQ(shapes->row(number, row.cfa_words), row);
+    EXPECT_EQ(row_by(*shapes, number, row.cfa_words), row);
     EXPECT_EQ(shapes->number_of(row_of(60000, 1, static_cast<std::uint8_t>(fp))), number);
   }
 }
@@ -106,7 +112,7 @@ TEST(SaveShapes, OnceThereIsNoRoomOthersHaveNone) {
   }
   EXPECT_LE(with_number, SaveShapes::k_most);
   EXPECT_GT(with_number, SaveShapes::k_most * 3 / 4);
-  for (const auto& [number, row] : known) EXPECT_EQ(shapes->row(number, 2), row);
+  for (const auto& [number, row] : known) EXPECT_EQ(row_by(*shapes, number, 2), row);
 }
 
 /// Under any other version of the same address the entry is none, however near the versions are.

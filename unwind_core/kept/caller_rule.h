@@ -73,6 +73,8 @@ class CallerRule {
   /// Of compact ones. 0: other registers than pc, SP and frame pointer are not known.
   constexpr unsigned shape() const noexcept { return static_cast<unsigned>(word_ >> k_shape_at) & k_most_shape; }
   static constexpr unsigned k_most_shape = 1023;
+  /// Of a compact row with all its registers.
+  constexpr bool is_whole() const noexcept { return kind() == Kind::compact && shape() != 0; }
   /// Precondition: it has none.
   constexpr CallerRule with_shape(unsigned shape) const noexcept {
     return CallerRule(word_ | std::uint64_t{shape} << k_shape_at);

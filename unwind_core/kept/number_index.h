@@ -53,13 +53,17 @@ class NumberIndex {
       const unsigned bits = this->bits();
       const std::size_t buckets = std::size_t{1} << bits;
       const std::uint64_t upper_half = std::uint64_t{buckets} << 32;
-      const auto each_that_moves = [&](auto move) {
+      const auto each = [&](bool moves, auto visit) {
         for (std::size_t i = 0; i < count; ++i)
-          if (const Lead lead = lead_at(i); (lead.hash & upper_half) != 0) move(lead);
+          if (const Lead lead = lead_at(i); ((lead.hash & upper_half) != 0) == moves) visit(lead);
       };
-      each_that_moves([&](const Lead& l) { lead(l.hash, l.number, bits + 1); });
+      each(true, [&](const Lead& l) { lead(l.hash, l.number, bits + 1); });
       state_->more_bits.store(bits + 1 - k_first_bits, std::memory_order_release);
-      each_that_moves([&](const Lead& l) { forget_in(bucket_of(l.hash, bits), l); });
+      each(true, [&](const Lead& l) { forget_in(bucket_of(l.hash, bits), l); });
+      // There is room again for what had found none.
+      each(false, [&](const Lead& l) {
+        if (!leads(l)) lead(l.hash, l.number, bits + 1);
+      });
     }
     state_->grows.store(false, std::memory_order_release);
   }
@@ -129,6 +133,11 @@ class NumberIndex {
     }
     // All are taken: any of them, another one each time.
     put(home, buckets_[home].tags.load(std::memory_order_relaxed), number % 8, hash, number);
+  }
+  bool leads(const Lead& lead) const noexcept {
+    bool found = false;
+    visit(lead.hash, [&](std::uint32_t number) { return found = number == lead.number; });
+    return found;
   }
   void put(std::size_t bucket, std::uint64_t tags, unsigned lane, std::uint64_t hash,
            std::uint32_t number) const noexcept {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "unwind_core/compact_row.h"
 #include "unwind_core/hash.h"
@@ -35,10 +36,14 @@ class SaveShapes {
     return 0;
   }
 
-  /// Precondition: a number that number_of() gave.
-  CompactRow row(unsigned number, std::uint16_t cfa_words) const noexcept {
+  /// Precondition: a number that number_of() gave. Word by word: what was just stored as two words is waited for where
+  /// it is loaded as one vector, which copies of structures are.
+  void row(unsigned number, std::uint16_t cfa_words, CompactRow& out) const noexcept {
     const Words shape = load(number);
-    return std::bit_cast<CompactRow>(Words{shape[0] | cfa_words, shape[1]});
+    const std::uint64_t first = shape[0] | cfa_words, second = shape[1];
+    auto* const bytes = reinterpret_cast<std::byte*>(&out);
+    std::memcpy(bytes, &first, sizeof first);
+    std::memcpy(bytes + sizeof first, &second, sizeof second);
   }
 
   /// Has the page that most programs need.
