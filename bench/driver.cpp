@@ -30,6 +30,7 @@ constexpr const char* k_walk = "walk";
 constexpr const char* k_cold = "cold";
 constexpr const char* k_registration = "registration";
 constexpr const char* k_throw = "throw";
+constexpr const char* k_cold_throw = "cold_throw";
 constexpr const char* k_debuggers = "debugger";
 constexpr const char* k_orc = "orc";
 constexpr const char* k_links = "links";
@@ -132,10 +133,13 @@ struct Row {
   std::vector<std::string> names;  ///< of all peers; none: the filter decides
 };
 
+bool is_cold(const std::string& group) { return group == k_cold || group == k_cold_throw; }
+bool is_throw(const std::string& group) { return group == k_throw || group == k_cold_throw; }
+
 bool measures(const Peer& peer, const std::string& group, const Options& options) {
   const bool does = group == k_walk || group == k_cold ? peer.walks
                     : group == k_registration          ? peer.registers
-                    : group == k_throw                 ? peer.throws
+                    : is_throw(group)                  ? peer.throws
                     : group == k_debuggers             ? peer.debugs
                     : group == k_orc                   ? peer.links
                                                        : peer.is_linked;
@@ -158,7 +162,7 @@ std::string filter_of_row(const std::string& name) {
 }
 
 std::vector<Row> rows_of(const std::string& group, const Options& options) {
-  if (group != k_walk && group != k_cold && group != k_throw) return {{options.filter, {}}};
+  if (group != k_walk && !is_cold(group) && group != k_throw) return {{options.filter, {}}};
   std::vector<Row> rows;
   for (const Peer& peer : k_peers) {
     if (!measures(peer, group, options) || peer.title == std::string(bench::k_again)) continue;
@@ -184,7 +188,7 @@ void run_one(const Peer& peer, const Part& part, const Options& options, Results
 
 /// Which measurements of a row have a process of their own: all in one, or, where nothing may be warm, each.
 std::vector<std::string> filters_of(const Peer& peer, const std::string& group, const Row& row) {
-  if (group != k_cold) return {row.filter};
+  if (!is_cold(group)) return {row.filter};
   std::vector<std::string> all;
   const std::string of_peer = std::string(peer.program) + "/";
   for (const std::string& name : row.names)
@@ -326,9 +330,10 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_debuggers, k_orc, k_links}) {
+  for (const std::string group :
+       {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links}) {
     const std::vector<Row> rows = rows_of(group, options);
-    const std::size_t rounds = options.rounds * (group == k_cold ? k_cold_rounds : 1);
+    const std::size_t rounds = options.rounds * (is_cold(group) ? k_cold_rounds : 1);
     for (std::size_t round = 0; round < rounds; ++round)
       for (const Row& row : rows) run_row(round, group, row, options, results, kept);
   }

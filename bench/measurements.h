@@ -19,6 +19,16 @@ void add_contention_benchmarks();
 ///   new_functions/WALKER/DEPTH   after walks of other functions of the same program
 void add_cold_benchmarks();
 
+/// The same in code that is scattered over a megabyte, in three modules. An item is a frame; of NAME_faults, which are page
+/// faults, all of it.
+///   scattered_first/WALKER/DEPTH    the first walk in the process
+///   scattered_second/WALKER/DEPTH   the second walk, of the same stack
+///   scattered_new/WALKER/DEPTH      after a walk of other functions of the same modules
+void add_scattered_benchmarks();
+
+///   scattered_throw/THROWER/DEPTH   the first throw in the process, through the same code
+void add_first_throw_benchmarks();
+
 /// In a process with 499 libraries, each frame in another one; one of these a run. An item is a frame.
 ///   first_walk_libraries/WALKER/DEPTH   the first walk in the process
 ///   walk_libraries/WALKER/DEPTH

@@ -1,5 +1,5 @@
 // The program of one peer: one group of its measurements, as Google Benchmark prints them.
-//   PROGRAM walk|cold|registration|throw MAX-FUNCTIONS [--benchmark_...]
+//   PROGRAM walk|cold|cold_throw|registration|throw MAX-FUNCTIONS [--benchmark_...]
 //   PROGRAM count [NAME TIMES]
 #include <benchmark/benchmark.h>
 
@@ -19,13 +19,16 @@ int main(int argc, char** argv) {
     bench::add_contention_benchmarks();
   } else if (group == "cold") {
     bench::add_cold_benchmarks();
+    bench::add_scattered_benchmarks();
     bench::add_library_benchmarks();
+  } else if (group == "cold_throw") {
+    bench::add_first_throw_benchmarks();
   } else if (group == "registration") {
     bench::add_registration_benchmarks(std::strtoul(argv[2], nullptr, 10));
   } else if (group == "throw") {
     bench::add_throw_benchmarks(std::strtoul(argv[2], nullptr, 10));
   } else {
-    std::fprintf(stderr, "usage: %s walk|cold|registration|throw MAX-FUNCTIONS [--benchmark_...]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s walk|cold|cold_throw|registration|throw MAX-FUNCTIONS [--benchmark_...]\n", argv[0]);
     return 2;
   }
   benchmark::RunSpecifiedBenchmarks();

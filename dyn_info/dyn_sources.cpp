@@ -32,7 +32,7 @@ constexpr RegisteredProcedures k_registered;
 
 class DynRowSource final : public RowSource {
  public:
-  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+  [[gnu::hot]] Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
     if (!may_be_registered(lookup.at.lookup())) return false;
     return jitunwind::find_row(k_registered, lookup, out);
   }

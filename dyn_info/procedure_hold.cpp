@@ -76,7 +76,7 @@ ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexc
 
 }  // namespace
 
-bool may_be_registered(std::uint64_t pc) noexcept {
+[[gnu::hot]] bool may_be_registered(std::uint64_t pc) noexcept {
   if (!registered_span.may_cover(pc)) return false;
   const ProcedureIndex& index = registry_state.index;
   ProcedureIndex::Snapshot snapshot;

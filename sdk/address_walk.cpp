@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "dyn_info/registry.h"
-#include "sdk/caller_table_p.h"
 #include "sdk/local_space.h"
 #include "sdk/readable_stack_p.h"
 #include "sdk/walk.h"
@@ -16,10 +15,12 @@
 namespace jitunwind {
 namespace {
 
-constinit CallerTable table;
-[[gnu::constructor]] void touch_table() { table.touch(); }
+using Table = KeptRules::Table;
 
 Addr word_at(Addr at) noexcept { return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at))); }
+
+/// Where the last walk of the thread began among the rules: the next one mostly begins there, too.
+constinit thread_local std::uint32_t first_entry = 0;
 
 class AddressWalk {
  public:
@@ -36,9 +37,6 @@ class AddressWalk {
   /// Steps made.
   std::size_t depth() const noexcept { return found() - start_found_; }
 
-  bool calls_push() const noexcept {
-    return arch_.ra_in_memory && arch_.caller_sp_bias == 0 && arch_.address_mask == ~Addr{0};
-  }
   /// From frame to frame until there is no more room or no caller. Unknown: all registers are needed to go on, or to
   /// tell whether the last address is one of code.
   Stop run() noexcept {
@@ -55,7 +53,7 @@ class AddressWalk {
   Stop run_to(void** end, Until until = Until::end) noexcept;
   template <bool k_calls_push, Until k_until>
   Stop run_on(void** end) noexcept;
-  bool may_remember() const noexcept { return calls_push() && stack_.is_known(); }
+  bool may_remember() const noexcept { return arch_.calls_push() && stack_.is_known(); }
   /// Once a walk: what was refused is refused to all of it.
   WalkMemory* ask_for_memory() noexcept {
     if (asked_for_memory_ || !may_remember()) return nullptr;
@@ -72,23 +70,29 @@ class AddressWalk {
 
  private:
   std::uint64_t registrations(Addr at) const noexcept { return changes_.number(at, everywhere_); }
-  /// Of the place in code, as far as the rule depends on it.
-  std::uint64_t version(Addr at, CallerRule::Source source, std::uint64_t registrations) noexcept {
-    return source == CallerRule::Source::module ? registrations + module_version(at) : registrations;
+  std::uint64_t cipher(KeptBy by, std::uint64_t registrations) const noexcept {
+    return Table::cipher(RowCache::version_of(registrations, by, module_));
   }
   /// Where nothing was ever registered, and modules stay, the version is the same for all of the walk.
-  bool holds(std::size_t entry, CallerRule rule, Addr at) noexcept {
-    std::uint64_t cipher = cipher_of_everywhere_;
-    if (changes_.may_count(at) || rule.is_of_module()) [[unlikely]]
-      cipher = CallerTable::cipher(version(at, rule.source(), registrations(at)));
-    return table.holds(entry, rule, at, cipher);
+  std::uint64_t cipher(CallerRule rule, Addr at) noexcept {
+    if (!changes_.may_count(at) && !rule.is_of_module()) [[likely]]
+      return cipher_of_everywhere_;
+    if (rule.is_of_module()) (void)rows_.module_of(at, module_);
+    return cipher(rule.kept_by(), registrations(at));
   }
+  /// The next walk this way finds the entry by its guess.
+  void lead_on(RulePlace from, Table::Number to) noexcept {
+    if (from.number == RulePlace::k_none)
+      first_entry = to;
+    else
+      rows_.link(from, to);
+  }
+  /// By the guess of the entry that the frame before was left by, if there is one.
+  Table::Found find_behind(RulePlace callee, Addr at) noexcept;
   /// The rule is what held: the entry itself may be another's by now.
-  struct Found {
-    std::size_t entry = CallerTable::k_nowhere;
-    CallerRule rule;
-  };
-  [[gnu::noinline]] Found find(Addr at) noexcept;
+  [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
+    return table_.find(at, [&](CallerRule rule) { return cipher(rule, at); });
+  }
   /// The last address was never looked up, as those before it were.
   bool ends_in_code() const noexcept {
     MemoryWindow window;
@@ -100,14 +104,9 @@ class AddressWalk {
   /// Where the lowest word that a rule reads is not above this, all of them are on the stack, as far as it is known.
   /// Precondition: is_on_stack().
   Addr highest_lowest() const noexcept { return stack_.end() - CallerRule::k_most_below_cfa; }
+  Addr return_address_below_cfa(CallerRule rule) const noexcept;
   [[gnu::noinline]] bool run_by_rows() noexcept;
-  bool step_by_row() noexcept;
-  /// What changes is asked for before the row is, lest an old row is kept as a new one.
-  void begin_to_learn() noexcept {
-    registrations_ = registrations(at_);
-    (void)module_version(at_);
-  }
-  [[gnu::noinline]] std::uint64_t module_version(Addr at) noexcept;
+  bool step_by_row(const Table::Found& known) noexcept;
   /// Of a frame: the address to look up, SP and frame pointer; and its pc, where that is asked for.
   struct Position {
     Addr at;
@@ -121,11 +120,17 @@ class AddressWalk {
   bool leave_compact(CallerRule rule, Position& position) noexcept;
   bool leave_realigned(CallerRule rule, Position& position) noexcept;
   bool leave_signal_frame(Position& position) noexcept;
-  void keep_otherwise(Cursor& before, const Cursor& after) noexcept;
-  CallerRule::Source source_of(RowOrigin origin) const noexcept;
-  CallerRule rule_of(const CompactRow& row, RowOrigin origin) const noexcept;
-  void keep_end(Cursor& cursor) noexcept;
-  void keep(CallerRule rule) noexcept;
+  void keep_otherwise(const CodeQuestion& question, Cursor& before, const Cursor& after) noexcept;
+  void keep_end(const CodeQuestion& question, Cursor& cursor) noexcept;
+  void keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) noexcept;
+  /// What is asked for before the row is.
+  CodeQuestion question(const Table::Found& known) const noexcept {
+    return {at_, registrations(at_), callee_, {known.number}};
+  }
+  /// Whether it was interrupted matters to guesses alone, which need registers.
+  Lookup lookup_here(MemoryWindow& window) const noexcept {
+    return {local_space(), CodeAddress::returned_to(at_ + 1), window};
+  }
   void follow(std::size_t number) noexcept;
   void remember(const WalkStart& start) noexcept;
   void go_to(const Position& position) noexcept {
@@ -145,62 +150,49 @@ class AddressWalk {
   void** end_ = next_ + into_.size();
   std::size_t start_found_ = 0;
   const Arch& arch_ = local_space().arch;
+  const RowCache& rows_ = *local_space().row_cache;
+  Table& table_ = rows_.rules.table;
   const CodeChanges& changes_ = registration_changes();
   const std::uint64_t everywhere_ = changes_.everywhere();
-  const std::uint64_t cipher_of_everywhere_ = CallerTable::cipher(everywhere_);
+  const std::uint64_t cipher_of_everywhere_ = Table::cipher(everywhere_);
+  RulePlace callee_{};  // by which the walk came here
   ModuleVersion module_{};
-  CallerRule not_compact_;           // by which run_on() could not go on
-  std::uint64_t registrations_ = 0;  // at at_, when learning began
+  CallerRule not_compact_;  // by which run_on() could not go on
   const std::uint64_t first_counts_ = changes_.first_counts();
   std::size_t remembered_ = 0;
   bool asked_for_memory_ = false;
   WalkMemory* memory_ = (into_.size() > WalkMemory::k_few && WalkMemory::has_walk()) ? ask_for_memory() : nullptr;
 };
 
-/// Another one for each module that was ever loaded there.
-std::uint64_t AddressWalk::module_version(Addr at) noexcept {
-  if (!module_.range.contains(at) && !find_module_version(at, module_)) module_ = {};
-  return spread(module_.version);
-}
-
-AddressWalk::Found AddressWalk::find(Addr at) noexcept {
-  const std::size_t first = table.first_place(at);
-  for (std::size_t entry = first; entry < first + CallerTable::k_ways; ++entry) {
-    const CallerRule rule = table.rule(entry);
-    if (rule.word() == 0) break;  // as are those behind it
-    if (holds(entry, rule, at)) return {entry, rule};
-  }
-  return {};
-}
-
 /// Everything that a step reads and writes is in registers: the chain from one frame to the next is what takes time.
 /// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
 template <bool k_calls_push, AddressWalk::Until k_until>
-AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
+[[gnu::hot]] AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
   if (!is_on_stack()) return Stop::unknown;
   Addr at = at_;
   Addr sp = sp_;
   Addr fp = fp_;
   void** out = next_;
   Addr highest = highest_lowest();
-  std::size_t callee = CallerTable::k_nowhere;
-  CallerRule rule;
+  const Table::Entries entries = table_.entries();
+  RulePlace callee = callee_;
+  if (callee.number == RulePlace::k_none) callee.guess = first_entry;
   Stop stop = Stop::full;
-  for (std::size_t entry = table.first_place(at); out != end; entry = rule.guess()) {
-    const CallerRule of_callee = rule;
-    rule = table.rule(entry);
-    if (!holds(entry, rule, at)) [[unlikely]] {
-      const Found found = find(at);
-      if (found.entry == CallerTable::k_nowhere) {
+  while (out != end) {
+    Table::Number entry = entries.in_bounds(callee.guess);
+    CallerRule rule = entries.value(entry);
+    if (!entries.holds(entry, rule, at, cipher(rule, at))) [[unlikely]] {
+      const Table::Found found = find(at);
+      if (!found.holds) {
         stop = Stop::unknown;
         break;
       }
-      entry = found.entry;
-      rule = found.rule;
-      if (callee != CallerTable::k_nowhere) table.guess(callee, of_callee, entry);
+      entry = found.number;
+      rule = found.value;
+      lead_on(callee, entry);
     }
     const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
-    const Addr pc_below = k_calls_push ? CompactRow::k_word : rule.return_address_below_cfa();
+    const Addr pc_below = k_calls_push ? CompactRow::k_word : return_address_below_cfa(rule);
     const Addr fp_below = rule.frame_pointer_below_cfa();
     // Frames are above those that they call.
     const Addr lowest = cfa - (k_calls_push ? fp_below : std::max(pc_below, fp_below));
@@ -216,7 +208,7 @@ AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
     fp = rule.saves_frame_pointer() ? saved_fp : fp;
     sp = cfa + (k_calls_push ? 0 : static_cast<Addr>(std::int64_t{arch_.caller_sp_bias}));
     at = pc - 1;
-    callee = entry;
+    callee = RulePlace::at(entry, rule);
     *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc));
     if (k_until == Until::met && memory_->has_frame_at(sp)) break;
   }
@@ -230,16 +222,17 @@ AddressWalk::Stop AddressWalk::run_on(void** const end) noexcept {
   sp_ = sp;
   fp_ = fp;
   next_ = out;
+  callee_ = callee;
   return stop;
 }
 
-AddressWalk::Stop AddressWalk::run_to(void** end, Until until) noexcept {
+[[gnu::hot]] AddressWalk::Stop AddressWalk::run_to(void** end, Until until) noexcept {
   for (;;) {
     Stop stop = Stop::full;
     if (until == Until::met)
       stop = run_on<true, Until::met>(end);
     else
-      stop = calls_push() ? run_on<true, Until::end>(end) : run_on<false, Until::end>(end);
+      stop = arch_.calls_push() ? run_on<true, Until::end>(end) : run_on<false, Until::end>(end);
     if (stop != Stop::not_compact) return stop;
     Position position{at_, sp_, fp_};
     if (const Stop left = step_by(not_compact_, position); left != Stop::full) return left;
@@ -250,7 +243,7 @@ AddressWalk::Stop AddressWalk::run_to(void** end, Until until) noexcept {
 
 /// Looks for the frame among those of the last walk: for each of the first ones, then after as many as were walked
 /// before.
-AddressWalk::Stop AddressWalk::run_by_table() noexcept {
+[[gnu::hot]] AddressWalk::Stop AddressWalk::run_by_table() noexcept {
   constexpr std::size_t k_first = 16;
   const auto end_of = [&](std::size_t frames) {
     return next_ + std::min(frames, static_cast<std::size_t>(end_ - next_));
@@ -274,6 +267,14 @@ AddressWalk::Stop AddressWalk::run_by_table() noexcept {
   }
 }
 
+Table::Found AddressWalk::find_behind(RulePlace callee, Addr at) noexcept {
+  const Table::Entries entries = table_.entries();
+  const Table::Number guess = entries.in_bounds(callee.guess);
+  const CallerRule rule = entries.value(guess);
+  if (entries.holds(guess, rule, at, cipher(rule, at))) return {guess, rule, true};
+  return find(at);
+}
+
 /// From frame `number` of the last walk to its callers, as long as the stack holds what it held then. The same frame,
 /// the same rules and the same words that they read lead to the same caller; no step waits for the one before.
 void AddressWalk::follow(std::size_t number) noexcept {
@@ -284,7 +285,7 @@ void AddressWalk::follow(std::size_t number) noexcept {
   void** const last = out + std::min(number, static_cast<std::size_t>(end_ - out));
   for (const PastFrame* frame = &memory[number]; out != last; --frame) {
     const PastFrame& caller = frame[-1];
-    if (!unchanged && changes_.stamp(CodeAddress::returned_to(frame->pc).lookup()) != memory.changes(*frame)) {
+    if (!unchanged && changes_.stamp(CodeAddress::returned_to(frame->pc).lookup()) != frame->changes) {
       memory.set_stale();
       break;
     }
@@ -307,15 +308,17 @@ void AddressWalk::follow(std::size_t number) noexcept {
 void AddressWalk::remember(const WalkStart& start) noexcept {
   memory_->begin_recording();
   Position position{start.address.lookup(), start.sp, start.fp, start.address.value()};
+  RulePlace callee;
   std::size_t number = depth();
   // What is recorded are frames that were returned to, up to the first behind which the way is not by a compact rule.
   std::size_t count = start.address.is_return_address() ? number + 1 : number;
   for (;; --number) {
-    memory_->record(number, {position.sp, position.pc, position.fp, 0}, changes_.stamp(position.at));
+    memory_->record(number, {position.sp, position.pc, position.fp, 0, changes_.stamp(position.at), false});
     if (number == 0) break;
-    const auto [entry, rule] = find(position.at);
-    if (entry == CallerTable::k_nowhere) return;
-    if (rule.kind() != CallerRule::Kind::compact || rule.source() != CallerRule::Source::lasting) count = number;
+    const auto [entry, rule, holds] = find_behind(callee, position.at);
+    if (!holds) return;
+    callee = RulePlace::at(entry, rule);
+    if (rule.kind() != CallerRule::Kind::compact || rule.kept_by() != KeptBy::lasting) count = number;
     if (step_by(rule, position) != Stop::full || !stack_.is_known()) return;
     memory_->record_rule(
         number, rule.base_is_frame_pointer(),
@@ -337,7 +340,7 @@ AddressWalk::Stop AddressWalk::out_of_frame(Addr sp, Addr lowest, Addr cfa) noex
 }
 
 /// By a rule of any kind, outside of the loop.
-AddressWalk::Stop AddressWalk::step_by(CallerRule rule, Position& position) noexcept {
+[[gnu::hot]] AddressWalk::Stop AddressWalk::step_by(CallerRule rule, Position& position) noexcept {
   if (rule.kind() == CallerRule::Kind::outermost) return Stop::outermost;
   const Addr sp = position.sp;
   if (!leave(rule, position) || position.sp <= sp || position.pc < k_page_size) return Stop::unknown;
@@ -351,9 +354,9 @@ bool AddressWalk::leave(CallerRule rule, Position& position) noexcept {
   return rule.kind() == Kind::realigned ? leave_realigned(rule, position) : leave_signal_frame(position);
 }
 
-bool AddressWalk::leave_compact(CallerRule rule, Position& position) noexcept {
+[[gnu::hot]] bool AddressWalk::leave_compact(CallerRule rule, Position& position) noexcept {
   const Addr cfa = (rule.base_is_frame_pointer() ? position.fp : position.sp) + rule.cfa_offset();
-  const Addr pc_below = rule.return_address_below_cfa();
+  const Addr pc_below = return_address_below_cfa(rule);
   const Addr fp_below = rule.frame_pointer_below_cfa();
   const Addr lowest = cfa - std::max(pc_below, fp_below);
   if (pc_below == 0 || lowest < position.sp || !stack_.has(lowest, cfa)) return false;
@@ -390,107 +393,99 @@ bool AddressWalk::leave_signal_frame(Position& position) noexcept {
   return true;
 }
 
-/// Which of the versions decide whether a row still holds.
-CallerRule::Source AddressWalk::source_of(RowOrigin origin) const noexcept {
-  using Source = CallerRule::Source;
-  if (!is_of_code_alone(origin)) return Source::none;
-  if (is_registered(origin)) return Source::lasting;
-  if (!module_.range.contains(at_) || module_.version == 0) return Source::none;
-  return module_.is_lasting ? Source::lasting : Source::module;
-}
-
-/// What a row says, if pc, SP and frame pointer are enough for it; else of no source.
-CallerRule AddressWalk::rule_of(const CompactRow& row, RowOrigin origin) const noexcept {
-  const CompactLayout& layout = local_space().row_cache->layout;
-  const auto fp_slot = layout.slot(arch_.fp);
-  if (!fp_slot) return {};
-  const bool by_fp = row.base == layout.columns()[*fp_slot];
-  if (!by_fp && row.base != layout.sp_column()) return {};
-  if (calls_push() && row.slots[CompactLayout::k_return_address] != 1) return {};
-  return CallerRule(row, source_of(origin), by_fp, *fp_slot);
-}
-
-/// Of a place that the table does not know.
-void AddressWalk::keep(CallerRule rule) noexcept {
-  if (rule.source() == CallerRule::Source::none || at_ < k_page_size) return;
-  table.keep(at_, version(at_, rule.source(), registrations_), rule);
+/// 0: it is not known.
+[[gnu::hot]] Addr AddressWalk::return_address_below_cfa(CallerRule rule) const noexcept {
+  if (arch_.calls_push() || rule.shape() == 0) return arch_.calls_push() ? CompactRow::k_word : 0;
+  CompactRow row;
+  rows_.rules.shapes.row(rule.shape(), 0, row);
+  return row.slots[CompactLayout::k_return_address] * CompactRow::k_word;
 }
 
 /// By rows, if pc, SP and frame pointer are enough for them, until the table knows the place. False: it does not, and
 /// nor does its row help.
-bool AddressWalk::run_by_rows() noexcept {
+[[gnu::hot]] bool AddressWalk::run_by_rows() noexcept {
+  Table::Found known = find(at_);
   do {
-    if (!step_by_row()) return false;
-  } while (!is_full() && find(at_).entry == CallerTable::k_nowhere);
+    if (!step_by_row(known)) return false;
+    known = is_full() ? Table::Found{} : find(at_);
+  } while (!known.holds && !is_full());
   return true;
 }
 
 /// False: it has not moved.
-bool AddressWalk::step_by_row() noexcept {
-  begin_to_learn();
+[[gnu::hot]] bool AddressWalk::step_by_row(const Table::Found& known) noexcept {
+  const CodeQuestion question = this->question(known);
   MemoryWindow window;
-  // Whether it was interrupted matters to guesses alone, which need registers.
-  Lookup lookup(local_space(), CodeAddress::returned_to(at_ + 1), window);
-  FrameRow row;
-  CompactRow compact;
-  const auto found = local_space().find_row(lookup, row);
-  if (!found || !*found || lookup.about_other_code || !local_space().row_cache->to_keep(row, compact)) return false;
-  const CallerRule rule = rule_of(compact, row.origin);
+  Lookup lookup = lookup_here(window);
+  NewRow row(rows_.layout);
+  const Found found = rows_.find_new(lookup, row);
+  if (!found || !*found || !row.is_compact) return false;
+  const RowOrigin origin = row.full.origin;
+  const CallerRule rule = rows_.rule_of(row.compact.row, origin, RowCache::kept_by(origin, lookup));
   Position position{at_, sp_, fp_};
-  if (rule.source() == CallerRule::Source::none || step_by(rule, position) != Stop::full) return false;
-  keep(rule);
+  if (rule.kept_by() == KeptBy::nothing || step_by(rule, position) != Stop::full) return false;
+  callee_ =
+      rows_.keep(question, rule, row.compact.row, rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{});
   go_to(position);
   return true;
 }
 
-/// Where the code itself says that it has no caller.
-void AddressWalk::keep_end(Cursor& cursor) noexcept {
+/// Where the code itself says that it has no caller. `question`: from before the row was looked for.
+void AddressWalk::keep_end(const CodeQuestion& question, Cursor& cursor) noexcept {
+  MemoryWindow window;
+  Lookup lookup = lookup_here(window);
+  const ModuleVersion module = RowCache::module_of(lookup);
   FrameRow row;
   if (cursor.stop_reason() != StopReason::outermost || !cursor.find_row(row)) return;
   if (row.rule(row.ra == k_no_reg ? arch_.ra : row.ra).kind != RegRule::Kind::undefined) return;
-  keep({source_of(row.origin), CallerRule::Kind::outermost});
+  keep(question, {RowCache::kept_by(row.origin, lookup), CallerRule::Kind::outermost}, module);
 }
 
 /// Frames that a compact row cannot say: a rule is kept if it leads to where the cursor has gone.
-void AddressWalk::keep_otherwise(Cursor& before, const Cursor& after) noexcept {
+void AddressWalk::keep_otherwise(const CodeQuestion& question, Cursor& before, const Cursor& after) noexcept {
   using Kind = CallerRule::Kind;
   constexpr std::int64_t k_word = CompactRow::k_word;
+  MemoryWindow window;
+  Lookup lookup = lookup_here(window);
+  const ModuleVersion module = RowCache::module_of(lookup);
   FrameRow row;
   if (!before.find_row(row) || (row.origin != RowOrigin::eh_frame && row.origin != RowOrigin::debug_frame)) return;
-  const CallerRule::Source source = source_of(row.origin);
+  const KeptBy by = RowCache::kept_by(row.origin, lookup);
   const bool derefs_fp = row.cfa.kind == CfaRule::Kind::deref && row.cfa.reg == arch_.fp && row.cfa.add == 0;
   const std::int64_t words = -row.cfa.offset / k_word;
   CallerRule rule;
   if (row.signal_frame && arch_.sigframe_ucontext >= 0)
-    rule = {source, Kind::signal};
-  else if (derefs_fp && calls_push() && row.cfa.offset % k_word == 0 && words > 0 && words < 256)
-    rule = {source, Kind::realigned, static_cast<std::uint8_t>(words)};
+    rule = {by, Kind::signal};
+  else if (derefs_fp && arch_.calls_push() && row.cfa.offset % k_word == 0 && words > 0 && words < 256)
+    rule = {by, Kind::realigned, static_cast<std::uint8_t>(words)};
   else
     return;
   const auto fp_of = [&](const Cursor& c) { return c.registers().get(arch_.column(arch_.fp)).value_or(0); };
   Position position{at_, before.sp(), fp_of(before)};
   if (step_by(rule, position) == Stop::full && position.pc == after.pc() && position.sp == after.sp() &&
       position.fp == fp_of(after))
-    keep(rule);
+    keep(question, rule, module);
+}
+
+void AddressWalk::keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) noexcept {
+  if (rule.kept_by() != KeptBy::nothing) (void)rows_.keep(question, rule, module);
 }
 
 bool AddressWalk::step(Cursor& cursor) noexcept {
   at_ = cursor.address().lookup();
-  begin_to_learn();
-  ModuleVersion module;
-  const RowCache& rows = *local_space().row_cache;
-  CodeQuestion question;
-  KeptRows::Answer known;
-  const bool is_new = find(at_).entry == CallerTable::k_nowhere && !rows.find(rows.table, at_, module, question, known);
+  const Table::Found known = find(at_);
+  const CodeQuestion question = this->question(known);
+  callee_ = {};
+  const bool is_new = !known.holds;
   std::optional<Cursor> before;
   if (is_new) before = cursor;
   const auto moved = cursor.step();
   if (!moved || !*moved) {
-    if (is_new) keep_end(cursor);
+    if (is_new) keep_end(question, cursor);
     return false;
   }
-  // The row that the cursor keeps is compact. If that were of any use here, it would have been used.
-  if (is_new && !rows.table.find(question, known)) keep_otherwise(*before, cursor);
+  // A row that the cursor keeps is compact. If that were of any use here, it would have been used.
+  if (is_new && !find(at_).holds) keep_otherwise(question, *before, cursor);
   at_ = cursor.address().lookup();
   sp_ = cursor.sp();
   fp_ = cursor.registers().get(arch_.column(arch_.fp)).value_or(0);
@@ -558,7 +553,7 @@ std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into)
   return found;
 }
 
-std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept {
+[[gnu::hot]] std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept {
   if (has_listed_modules()) [[unlikely]]
     return walk_listed_modules(start, part, into);
   AddressWalk walk(start, part, into);

@@ -25,7 +25,7 @@ class LocalModuleVersions final : public ModuleVersions {
 };
 
 constinit const LocalModuleVersions k_versions;
-constinit KeptRows row_table;
+constinit KeptRules kept_rules;
 constinit UnknownCode unknown_code;
 
 struct LocalSpace {
@@ -34,7 +34,7 @@ struct LocalSpace {
   std::array<const RowSource*, 4> guesses{&followed_code_source(), &bad_call_source(), &leaf_source(),
                                           &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
-  RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, row_table};
+  RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, kept_rules};
   AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache, guesses, &unknown_code};
   AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names, nullptr, guesses};
   AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(), rows, names, nullptr, guesses};
@@ -71,16 +71,16 @@ const LocalSpace& published_or_built() noexcept {
 [[gnu::constructor]] void publish_at_load() {
   (void)local_space();
   (void)has_listed_modules();
-  row_table.touch();
+  kept_rules.touch();
   expect_walk_from(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
 }
 
 }  // namespace
 
-const AddressSpace& local_space() noexcept { return published_or_built().space; }
+[[gnu::hot]] const AddressSpace& local_space() noexcept { return published_or_built().space; }
 const AddressSpace& local_space_without_kept_rows() noexcept { return published_or_built().without_kept_rows; }
 const AddressSpace& local_space_of_listed_modules() noexcept { return published_or_built().of_listed_modules; }
-bool keep_at_least(std::size_t rows) noexcept { return row_table.reserve(rows); }
+bool keep_at_least(std::size_t rows) noexcept { return kept_rules.table.reserve(rows); }
 
 AddrRange expect_walk_from(Addr sp) noexcept { return known_stack(sp); }
 

@@ -7,6 +7,7 @@
 namespace jitunwind {
 
 constinit thread_local WalkMemory* walk_memory_of_thread = nullptr;
+constinit thread_local unsigned char walks_without_memory = 0;
 
 /// Room for so many threads at a time; the others walk without. A thread gives its room back when it ends, by a key of
 /// thread-specific data: one of the first 32, for which the C library keeps room in the thread itself and allocates
@@ -56,6 +57,7 @@ constinit std::atomic<bool> WalkMemories::has_key_{false};
 constinit pthread_key_t WalkMemories::key_ = 0;
 
 WalkMemory* WalkMemory::acquire() noexcept {
+  if (!walk_memory_of_thread && walks_without_memory < k_walks_without) return ++walks_without_memory, nullptr;
   WalkMemory* const memory = walk_memory_of_thread ? walk_memory_of_thread : WalkMemories::take();
   // A handler that comes between the two is done before this goes on.
   if (!memory || memory->busy_.load(std::memory_order_relaxed) || memory->policy_.rests()) return nullptr;
@@ -65,10 +67,10 @@ WalkMemory* WalkMemory::acquire() noexcept {
 }
 
 std::size_t WalkMemory::find(Addr at, Addr sp, Addr fp) const noexcept {
-  const std::size_t number = numbers_[place_of(sp)];
+  const std::size_t number = numbers()[place_of(sp)];
   if (number >= count_) return k_none;
   const PastFrame& frame = frames_[number];
-  if (frame.sp != sp || (frame.fp != fp && fp_decides_[number])) return k_none;
+  if (frame.sp != sp || (frame.fp != fp && frame.fp_decides)) return k_none;
   if (CodeAddress::returned_to(frame.pc).lookup() != at) return k_none;
   return number;
 }
@@ -110,16 +112,14 @@ bool WalkMemory::wants(std::size_t known, std::span<void* const> all) noexcept {
   return all.size() >= k_few && policy_.wants(known, all.subspan(beyond), count_);
 }
 
-void WalkMemory::record(std::size_t number, const PastFrame& frame, std::uint64_t changes) noexcept {
-  if (number >= k_capacity) return;
-  frames_[number] = frame;
-  changes_[number] = changes;
+void WalkMemory::record(std::size_t number, const PastFrame& frame) noexcept {
+  if (number < k_capacity) frames_[number] = frame;
 }
 
 void WalkMemory::record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept {
   if (number >= k_capacity) return;
   frames_[number].fp_at = fp_at.value_or(reinterpret_cast<std::uintptr_t>(&frames_[number].fp));
-  fp_decides_[number] = base_is_fp;
+  frames_[number].fp_decides = base_is_fp;
 }
 
 void WalkMemory::confirm(std::size_t count, std::uint64_t everywhere, std::uint64_t first_counts) noexcept {
@@ -129,11 +129,13 @@ void WalkMemory::confirm(std::size_t count, std::uint64_t everywhere, std::uint6
   first_counts_ = first_counts;
   counted_ = 0;
   for (std::size_t number = 0; number < count; ++number) {
-    numbers_[place_of(frames_[number].sp)] = static_cast<std::uint16_t>(number);
-    const bool is_passed_on = number > 0 && !frames_[number].saves_fp();
-    fp_decides_[number] = fp_decides_[number] || (is_passed_on && fp_decides_[number - 1]);
+    PastFrame& frame = frames_[number];
+    (has_few_places() ? few_numbers_.data() : numbers_.data())[place_of(frame.sp)] = static_cast<std::uint16_t>(number);
+    const bool is_passed_on = number > 0 && !frame.saves_fp();
+    frame.fp_decides = frame.fp_decides || (is_passed_on && frames_[number - 1].fp_decides);
   }
-  for (const std::uint64_t changes : std::span(changes_).first(count)) {
+  for (const PastFrame& frame : std::span(frames_).first(count)) {
+    const std::uint64_t changes = frame.changes;
     if (CodeChanges::counts_nothing(changes)) continue;
     const auto end = counts_.begin() + static_cast<std::ptrdiff_t>(counted_);
     if (std::find(end - static_cast<std::ptrdiff_t>(std::min(counted_, k_look_back)), end, changes) != end) continue;

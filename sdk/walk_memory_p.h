@@ -18,7 +18,9 @@ struct PastFrame {
   Addr sp;
   Addr pc;  ///< return address
   Addr fp;
-  Addr fp_at;  ///< where its caller's frame pointer is: on the stack, or `fp` itself where it is the same
+  Addr fp_at;             ///< where its caller's frame pointer is: on the stack, or `fp` itself where it is the same
+  std::uint64_t changes;  ///< CodeChanges::stamp() of its code
+  bool fp_decides;        ///< a rule on the way uses its frame pointer before another one is read
 
   bool saves_fp() const noexcept { return fp_at != reinterpret_cast<std::uintptr_t>(&fp); }
 };
@@ -61,11 +63,14 @@ class RecordingPolicy {
 };
 
 /// Written and read by its thread alone, and by handlers that interrupt it: those find it busy. Constant-initialised.
-class WalkMemory {
+/// What a walk of some seventy frames needs is on one page: a page fault costs as much as a walk.
+class alignas(4096) WalkMemory {
  public:
   static constexpr std::size_t k_capacity = 1000;
   /// Shorter walks are not worth it.
   static constexpr std::size_t k_few = 8;
+  /// A thread that has walked less often may not walk again.
+  static constexpr unsigned k_walks_without = 2;
 
   /// The calling thread has one that holds a walk.
   static bool has_walk() noexcept;
@@ -81,7 +86,7 @@ class WalkMemory {
   /// another frame pointer, if that decides nothing: code without frame pointers keeps there what it likes.
   std::size_t find(Addr at, Addr sp, Addr fp) const noexcept;
   bool has_frame_at(Addr sp) const noexcept {
-    const std::size_t number = numbers_[place_of(sp)];
+    const std::size_t number = numbers()[place_of(sp)];
     return number < count_ && frames_[number].sp == sp;
   }
   // Of CodeChanges, when it was recorded.
@@ -96,10 +101,6 @@ class WalkMemory {
   /// The first `count` frames hold at these numbers.
   void confirm(std::size_t count, std::uint64_t everywhere, std::uint64_t first_counts) noexcept;
   const PastFrame& operator[](std::size_t number) const noexcept { return frames_[number]; }
-  /// CodeChanges::stamp() of the code of one of its frames.
-  std::uint64_t changes(const PastFrame& frame) const noexcept {
-    return changes_[static_cast<std::size_t>(&frame - frames_.data())];
-  }
   static constexpr std::size_t k_none = ~std::size_t{0};
 
   /// Whether a walk that found `known` of its frames here, the outer ones, should be recorded in its place.
@@ -108,15 +109,20 @@ class WalkMemory {
   void set_stale() noexcept { policy_.set_stale(); }
   /// For the recording walk: records frames from the highest number down, then confirms how many of the low ones hold.
   void begin_recording() noexcept { count_ = 0; }
-  /// Nothing where `number` is too high. `changes`: the stamp.
-  void record(std::size_t number, const PastFrame& frame, std::uint64_t changes) noexcept;
+  /// Nothing where `number` is too high.
+  void record(std::size_t number, const PastFrame& frame) noexcept;
   /// How its caller is found. `fp_at`: where the caller's frame pointer is saved; none: it is the same.
   void record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept;
 
  private:
-  static constexpr unsigned k_place_bits = 11;
+  static constexpr std::size_t k_few_places = 256, k_places = 2048;
+  static constexpr std::size_t k_most_in_few_places = 64;
   /// Stacks are aligned to 16 bytes where functions are called; neighbours on one get different places.
-  static constexpr std::size_t place_of(Addr sp) noexcept { return sp / 16 % (std::size_t{1} << k_place_bits); }
+  std::size_t place_of(Addr sp) const noexcept { return sp / 16 % numbers().size(); }
+  bool has_few_places() const noexcept { return count_ <= k_most_in_few_places; }
+  std::span<const std::uint16_t> numbers() const noexcept {
+    return has_few_places() ? std::span<const std::uint16_t>(few_numbers_) : numbers_;
+  }
 
   std::atomic<bool> busy_{false};
   std::atomic<bool> owned_{false};
@@ -125,12 +131,11 @@ class WalkMemory {
   std::uint64_t everywhere_ = 0;
   std::uint64_t first_counts_ = 0;
   std::size_t counted_ = 0;
-  std::array<std::uint64_t, 512> counts_{};  ///< stamps of the frames that count, each at least once
   /// Of frames, at place_of() their SP; of two that meet, one.
-  std::array<std::uint16_t, std::size_t{1} << k_place_bits> numbers_{};
+  std::array<std::uint16_t, k_few_places> few_numbers_{};
   std::array<PastFrame, k_capacity> frames_{};
-  std::array<std::uint64_t, k_capacity> changes_{};
-  std::array<bool, k_capacity> fp_decides_{};
+  std::array<std::uint16_t, k_places> numbers_{};
+  std::array<std::uint64_t, 512> counts_{};  ///< stamps of the frames that count, each at least once
 
   friend class WalkMemories;
 };

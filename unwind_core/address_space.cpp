@@ -27,7 +27,7 @@ void write_name(std::string_view name, std::span<char> into, ProcedureName& out)
   out.truncated = kept.size() < name.size();
 }
 
-const Module* Lookup::module() noexcept {
+[[gnu::hot]] const Module* Lookup::module() noexcept {
   if (state_ != State::unknown) return found_;
   state_ = State::known;
   const Addr pc = at.lookup();
@@ -68,7 +68,7 @@ Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrR
   return Done{};
 }
 
-Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+[[gnu::hot]] Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   const auto ask = [&] {
     return first_answer(row_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
   };
@@ -80,6 +80,7 @@ Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   // Of most code somebody knows: only now it matters under which version, and that must be older than what is kept.
   const std::uint64_t version = UnknownCode::version(lookup.at.lookup(), *row_cache);
   Lookup again(*this, lookup.at, lookup.window, lookup.registers, lookup.guesses);
+  again.compact = lookup.compact;
   found = first_answer(row_sources, [&](const RowSource& s) { return s.find_row(again, out); });
   if (!found || *found) return found;
   unknown_code->keep(lookup.at, version, {});

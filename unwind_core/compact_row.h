@@ -43,6 +43,8 @@ class CompactLayout {
     const std::uint8_t slot = reg < slots_.size() ? slots_[reg] : k_no_slot;
     return slot == k_no_slot ? std::nullopt : std::optional<std::size_t>(slot);
   }
+  /// The same; size() or more: none.
+  std::size_t slot_or_size(std::uint64_t reg) const noexcept { return reg < slots_.size() ? slots_[reg] : k_no_slot; }
   const std::array<std::int8_t, CompactRow::k_slots>& columns() const noexcept { return columns_; }
   int sp_column() const noexcept { return sp_column_; }
   int pc_column() const noexcept { return pc_column_; }

@@ -82,16 +82,16 @@ Result<bool> Cursor::stop(StopReason reason, const Error& error) noexcept {
 
 Status Cursor::find_row(FrameRow& out) noexcept {
   Lookup asked = lookup(guesses_);
-  return find_row(asked, out);
-}
-
-Status Cursor::find_row(Lookup& asked, FrameRow& out) noexcept {
   Found found = space_->find_row(asked, out);
   if (found && !*found) found = space_->find_guess(asked, out);
+  return take(found, out);
+}
+
+Status Cursor::take(const Found& found, const FrameRow& row) noexcept {
   if (!found) return found.error();
   row_known_ = true;
-  origin_ = *found ? out.origin : RowOrigin::none;
-  signal_frame_ = *found && out.signal_frame;
+  origin_ = *found ? row.origin : RowOrigin::none;
+  signal_frame_ = *found && row.signal_frame;
   if (!*found) return Error{ErrorCode::no_info, pc(), k_unknown_code};
   return Done{};
 }
@@ -121,8 +121,9 @@ bool Cursor::leads_to_other_code(Addr pc) noexcept {
   }
   const RowCache* const rows = space_->row_cache;
   CodeQuestion question;
-  KeptRows::Answer known;
-  if (rows && rows->find(rows->table, at, module_, question, known)) return true;
+  RulePlace place = rule_place_;
+  KeptRow known;
+  if (rows && rows->find(at, module_, place, question, known)) return true;
   const Status code = space_->expect_code(CodeAddress::returned_to(pc), window_, code_);
   if (!code) error_ = code.error();
   return bool(code);
@@ -141,9 +142,9 @@ template <class C, class Row>
 
 [[gnu::always_inline]] inline bool Cursor::step_by_cache(CodeQuestion& question) noexcept {
   const RowCache* const rows = space_->row_cache;
-  KeptRows::Answer known;
+  KeptRow known;
   CompactCaller caller;
-  return rows && rows->find(rows->table, address_.lookup(), module_, question, known) &&
+  return rows && rows->find(address_.lookup(), module_, rule_place_, question, known) &&
          find_caller(known.row, caller) && leads_to_code(caller.pc) && go_on_to(caller, known.row);
 }
 
@@ -154,25 +155,36 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
   return std::nullopt;
 }
 
-Result<bool> Cursor::step() noexcept {
+[[gnu::hot]] Result<bool> Cursor::step() noexcept {
   CodeQuestion question;
   if (stop_ == StopReason::none && depth_ != k_max_frames && step_by_cache(question)) return true;
   if (const auto ended = at_end()) return *ended;
   return step_by_row(question);
 }
 
-Result<bool> Cursor::step_by_row(const CodeQuestion& question) noexcept {
-  FrameRow row;
+[[gnu::hot]] Result<bool> Cursor::step_by_row(const CodeQuestion& question) noexcept {
+  const RowCache* const rows = space_->row_cache;
+  if (!rows) {
+    FrameRow row;
+    if (const Status found = find_row(row); !found) return stop_without_row(found.error());
+    return apply(row);
+  }
+  NewRow row(rows->layout);
   Lookup asked = lookup(guesses_);
-  if (const Status found = find_row(asked, row); !found)
-    return stop(found.error().code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, found.error());
-  if (question.version == 0 || asked.about_other_code) return apply(row);
-  KeptRow kept;
+  Found found = rows->find_new(asked, row);
+  if (found && !*found) found = space_->find_guess(asked, row.full);
+  if (const Status taken = take(found, row.full); !taken) return stop_without_row(taken.error());
+  const bool is_kept = rows->keep(question, asked, row, rule_place_).kept_by() != KeptBy::nothing;
   CompactCaller caller;
-  const bool moved = space_->row_cache->keep(question, row, kept) && find_caller(kept.row, caller) &&
-                     leads_to_code(caller.pc) && go_on_to(caller, kept.row);
+  const bool moved = is_kept && find_caller(row.compact.row, caller) && leads_to_code(caller.pc) &&
+                     go_on_to(caller, row.compact.row);
   if (moved) return true;
-  return apply(row);
+  row.complete();
+  return apply(row.full);
+}
+
+Result<bool> Cursor::stop_without_row(const Error& error) noexcept {
+  return stop(error.code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, error);
 }
 
 Result<bool> Cursor::step_by(const FrameRow& row) noexcept {
@@ -222,10 +234,11 @@ Status Cursor::know_row() noexcept {
   if (row_known_) return Done{};
   const RowCache* const rows = space_->row_cache;
   CodeQuestion question;
-  KeptRows::Answer known;
-  if (rows && rows->find(rows->table, address_.lookup(), module_, question, known)) {
+  RulePlace place;
+  KeptRow known;
+  if (rows && rows->find(address_.lookup(), module_, place, question, known)) {
     row_known_ = true;
-    origin_ = known.origin;
+    origin_ = known.rule.origin();
     signal_frame_ = false;
     return Done{};
   }

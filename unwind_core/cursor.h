@@ -108,6 +108,7 @@ class Cursor : public StackPosition {
   }
   void go_on_at(Addr pc) noexcept;
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
+  Result<bool> stop_without_row(const Error& error) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;
   /// Whether the caller that a row leads to is code. Precondition: no signal interrupted it; that may happen anywhere.
   bool leads_to_code(Addr pc) noexcept;
@@ -115,13 +116,14 @@ class Cursor : public StackPosition {
   /// For either kind of caller. False, and nothing has changed: it was seen before.
   template <class C, class Row>
   bool go_on_to(const C& caller, const Row& row) noexcept;
-  /// False: the cache does not help here. `question` is by what to keep the row then; version 0: not at all.
+  /// False: the cache does not help here. `question` is by what to keep the row then.
   bool step_by_cache(CodeQuestion& question) noexcept;
   /// What every further step gives. Nothing: there may be a caller.
   std::optional<Result<bool>> at_end() noexcept;
   Result<bool> apply(const FrameRow& row) noexcept;
   Result<bool> step_by_row(const CodeQuestion& question) noexcept;
-  Status find_row(Lookup& asked, FrameRow& out) noexcept;
+  /// What the sources have said, and what is kept of it for this frame.
+  Status take(const Found& found, const FrameRow& row) noexcept;
   /// Sets origin_ and signal_frame_.
   Status know_row() noexcept;
 

@@ -15,6 +15,7 @@
 #include <span>
 #include <string_view>
 
+#include "unwind_core/hash.h"
 #include "unwind_core/loaded_object_p.h"
 
 namespace jitunwind {
@@ -126,6 +127,9 @@ struct LastingModules {
 };
 constinit LastingModules lasting;
 
+/// Of what stays where it is.
+std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(range.begin), range.end) | 1; }
+
 int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
   collection.add(*info);
   return 0;
@@ -137,7 +141,9 @@ int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
   for (const Object* const object : collection.lasting()) {
     lasting.ranges[count] = object->module->range;
     lasting.text_can_be_read[count] = object->text_can_be_read;
-    lasting.modules[count++] = object->module;
+    lasting.modules[count] = object->module;
+    lasting.modules[count]->version = version_of(object->module->range);
+    lasting.modules[count++]->is_lasting = true;
   }
   lasting.count.store(count, std::memory_order_release);
 }
@@ -149,7 +155,7 @@ namespace {
 constexpr std::size_t k_none = ~std::size_t{0};
 
 /// By its place in the list.
-std::size_t find_lasting(Addr at) noexcept {
+[[gnu::hot]] std::size_t find_lasting(Addr at) noexcept {
   const AddrRange* first = lasting.ranges.data();
   std::size_t left = lasting.count.load(std::memory_order_acquire);
   if (left == 0) return k_none;

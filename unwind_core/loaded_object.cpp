@@ -13,7 +13,7 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
 }
 
 /// Where .eh_frame_hdr is, and the segment around it.
-void describe_eh_frame(const LoadedObject& object, Addr eh_frame_hdr, Module& out) noexcept {
+[[gnu::hot]] void describe_eh_frame(const LoadedObject& object, Addr eh_frame_hdr, Module& out) noexcept {
   for (const ElfW(Phdr) & header : object.headers) {
     if (header.p_type != PT_LOAD || !(header.p_flags & PF_R)) continue;
     const AddrRange from_file = run_time_range(object, header, header.p_filesz);
@@ -25,15 +25,15 @@ void describe_eh_frame(const LoadedObject& object, Addr eh_frame_hdr, Module& ou
 
 }  // namespace
 
-SectionBytes bytes_of(AddrRange range) noexcept {
+[[gnu::hot]] SectionBytes bytes_of(AddrRange range) noexcept {
   return {{reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(range.begin)),
            static_cast<std::size_t>(range.size())},
           range.begin};
 }
 
-const char* path_of(const char* name) noexcept { return name && *name ? name : "/proc/self/exe"; }
+[[gnu::hot]] const char* path_of(const char* name) noexcept { return name && *name ? name : "/proc/self/exe"; }
 
-bool describe(const LoadedObject& object, Addr at, Module& out) noexcept {
+[[gnu::hot]] bool describe(const LoadedObject& object, Addr at, Module& out) noexcept {
   out = {};
   out.load_bias = object.bias;
   out.path = path_of(object.name);

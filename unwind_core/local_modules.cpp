@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <optional>
 
 #include "unwind_core/hash.h"
+#include "unwind_core/image/elf_p.h"
 #include "unwind_core/image/module_cache_p.h"
 #include "unwind_core/lasting_modules_p.h"
 #include "unwind_core/loaded_object_p.h"
@@ -33,7 +35,7 @@ namespace {
 
 /// `count` program headers in memory, which the object's own code could have overwritten or unmapped; empty when they
 /// are not readable.
-std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow& window) noexcept {
+[[gnu::hot]] std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow& window) noexcept {
   const std::byte* const bytes = LocalMemory().view(at, count * sizeof(ElfW(Phdr)), window);
   if (!bytes || at % alignof(ElfW(Phdr)) != 0) return {};
   return {reinterpret_cast<const ElfW(Phdr)*>(bytes), count};
@@ -66,7 +68,7 @@ bool find_by_iteration(PhdrIteration iterate, Addr at, Module& out) noexcept {
 #ifdef DLFO_EH_SEGMENT_TYPE
 /// Where an object's program headers are: for the main program the kernel tells, for any other its ELF header, which
 /// linkers put at the start of the first segment. Empty when it is not there.
-std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept {
+[[gnu::hot]] std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept {
   const Addr main_headers = ::getauxval(AT_PHDR);
   if (map.contains(main_headers)) return headers_at(main_headers, ::getauxval(AT_PHNUM), window);
   ElfW(Ehdr) header;
@@ -90,16 +92,26 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
 }
 
 /// Build ids that cannot be looked at without a probe count as none.
-AddrRange identity_of(AddrRange map, MemoryWindow& window) noexcept {
-  const auto image = loaded_image(map, window);
-  const auto id = image ? image->build_id() : std::span<const std::byte>{};
-  const Addr at = reinterpret_cast<std::uintptr_t>(id.data());
-  const bool in_head = id.size() >= sizeof(std::uint64_t) && at + id.size() <= map.begin + k_page_size;
-  return in_head ? AddrRange{at, at + id.size()} : AddrRange{};
+[[gnu::hot]] AddrRange identity_of(const LoadedObject& object, AddrRange map, MemoryWindow& window) noexcept {
+  constexpr bool k_big_endian = std::endian::native == std::endian::big;
+  for (const ElfW(Phdr) & header : object.headers) {
+    const Addr at = object.bias + header.p_vaddr;
+    if (header.p_type != PT_NOTE || at < map.begin || header.p_filesz > k_page_size ||
+        at + header.p_filesz > map.begin + k_page_size)
+      continue;
+    const std::byte* const notes = LocalMemory().view(at, header.p_filesz, window);
+    if (!notes) continue;
+    const auto id = find_note({notes, header.p_filesz}, k_big_endian, header.p_align, ELF_NOTE_GNU, NT_GNU_BUILD_ID);
+    if (id.size() < sizeof(std::uint64_t)) continue;
+    const Addr begin = reinterpret_cast<std::uintptr_t>(id.data());
+    return {begin, begin + id.size()};
+  }
+  return {};
 }
 
 /// False: there are parts that cannot be remembered.
-bool parts_of(const Module& module, const LoadedObjectKey& key, AddrRange identity, RememberedParts& out) noexcept {
+[[gnu::hot]] bool parts_of(const Module& module, const LoadedObjectKey& key, AddrRange identity,
+                           RememberedParts& out) noexcept {
   const AddrRange segment{module.eh_segment.address, module.eh_segment.address + module.eh_segment.bytes.size()};
   const auto put = [&](AddrRange range, RememberedParts::Part& part) {
     if (range.empty()) return true;
@@ -113,7 +125,7 @@ bool parts_of(const Module& module, const LoadedObjectKey& key, AddrRange identi
 }
 
 /// But for its path.
-Module module_of(const LoadedObjectKey& key, const RememberedParts& parts) noexcept {
+[[gnu::hot]] Module module_of(const LoadedObjectKey& key, const RememberedParts& parts) noexcept {
   Module module;
   module.range = parts.whole.from(key.map_begin);
   module.load_bias = key.load_bias;
@@ -127,30 +139,15 @@ Module module_of(const LoadedObjectKey& key, const RememberedParts& parts) noexc
 
 /// Looks at the object itself, and remembers what it finds. The module is complete but for what depends on the address
 /// in question.
-bool look_at(const dl_find_object& found, const LoadedObjectKey& key, Addr at, Module& module,
-             AddrRange& identity) noexcept {
+[[gnu::hot]] bool look_at(const dl_find_object& found, const LoadedObjectKey& key, Addr at, Module& module,
+                          AddrRange& identity) noexcept {
   MemoryWindow window;
   const AddrRange map{key.map_begin, key.map_end};
-  const auto headers = headers_of(map, window);
-  if (headers.empty() || !describe({key.load_bias, found.dlfo_link_map->l_name, headers}, at, module)) return false;
-  identity = identity_of(map, window);
+  const LoadedObject object{key.load_bias, found.dlfo_link_map->l_name, headers_of(map, window)};
+  if (object.headers.empty() || !describe(object, at, module)) return false;
+  identity = identity_of(object, map, window);
   RememberedParts parts;
   if (parts_of(module, key, identity, parts)) memo.keep(key, parts);
-  return true;
-}
-
-bool find_by_dl_find_object(Addr at, Module& out) noexcept {
-  dl_find_object found;
-  if (!find_object(at, found)) return false;
-  const LoadedObjectKey key = key_of(found);
-  RememberedParts parts;
-  AddrRange identity;
-  // One text segment is remembered of each module; most have no other.
-  if (memo.find(key, parts) && parts.text.from(key.map_begin).contains(at))
-    out = module_of(key, parts);
-  else if (!look_at(found, key, at, out, identity))
-    return find_by_iteration(&::dl_iterate_phdr, at, out);
-  out.path = path_of(found.dlfo_link_map->l_name);
   return true;
 }
 
@@ -159,8 +156,9 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
 
 /// 0: the object has other contents where one that was laid out alike had its build id. All of the id counts: of those
 /// that are not hashes of the contents any part may be the same in other objects.
-std::uint64_t version_of(const LoadedObjectKey& key, AddrRange identity) noexcept {
+[[gnu::hot]] std::uint64_t version_of(const LoadedObjectKey& key, AddrRange identity) noexcept {
   constexpr std::size_t k_word = sizeof(std::uint64_t);
+  if (identity.empty()) return 0;
   const auto* const id = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity.begin));
   if (raw_word(id - sizeof k_build_id_note) != k_build_id_note) return 0;
   const auto size = static_cast<std::size_t>(identity.size());
@@ -169,6 +167,24 @@ std::uint64_t version_of(const LoadedObjectKey& key, AddrRange identity) noexcep
   for (const Addr part : {key.map_begin, key.map_end, key.link_map, key.load_bias, key.dynamic, key.eh_frame_hdr})
     version = hash_with(version, part);
   return version == 0 ? 1 : version;
+}
+
+[[gnu::hot]] bool find_by_dl_find_object(Addr at, Module& out) noexcept {
+  dl_find_object found;
+  if (!find_object(at, found)) return false;
+  const LoadedObjectKey key = key_of(found);
+  RememberedParts parts;
+  AddrRange identity;
+  // One text segment is remembered of each module; most have no other.
+  if (memo.find(key, parts) && parts.text.from(key.map_begin).contains(at)) {
+    out = module_of(key, parts);
+    identity = parts.identity.from(key.map_begin);
+  } else if (!look_at(found, key, at, out, identity)) {
+    return find_by_iteration(&::dl_iterate_phdr, at, out);
+  }
+  out.version = version_of(key, identity);
+  out.path = path_of(found.dlfo_link_map->l_name);
+  return true;
 }
 
 bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
@@ -182,7 +198,7 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   else if (!look_at(found, key, at, module, identity))
     identity = {};
   out.range = {key.map_begin, key.map_end};
-  out.version = identity.empty() ? 0 : version_of(key, identity);
+  out.version = version_of(key, identity);
   out.is_lasting = false;
   return true;
 }
@@ -196,11 +212,11 @@ bool version_by_dl_find_object(Addr, ModuleVersion& out) noexcept {
 
 class LocalModules : public ModuleFinder {
  public:
-  bool find(Addr at, Module& out) const noexcept override {
+  [[gnu::hot]] bool find(Addr at, Module& out) const noexcept override {
     return has_dl_find_object() ? find_by_dl_find_object(at, out) : find_by_iteration(&::dl_iterate_phdr, at, out);
   }
 
-  const Module* find_lasting(Addr at) const noexcept override {
+  [[gnu::hot]] const Module* find_lasting(Addr at) const noexcept override {
     const Module* const module = find_lasting_module(at);
     return module && module->text.contains(at) ? module : nullptr;
   }
@@ -263,8 +279,7 @@ bool has_listed_modules() noexcept { return listing.load(std::memory_order_acqui
 
 bool find_module_version(Addr at, ModuleVersion& out) noexcept {
   if (const Module* const module = find_lasting_module(at)) {
-    const AddrRange range = module->range;
-    out = {range, hash_with(spread(range.begin), range.end) | 1, true};
+    out = version_of(*module);
     return true;
   }
   if (has_dl_find_object()) return version_by_dl_find_object(at, out);

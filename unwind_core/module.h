@@ -19,6 +19,13 @@ struct SectionBytes {
   bool empty() const noexcept { return bytes.empty(); }
 };
 
+/// One loaded module, told from all that were loaded before it where it is now.
+struct ModuleVersion {
+  AddrRange range{};
+  std::uint64_t version = 0;  ///< 0: cannot be told
+  bool is_lasting = false;    ///< it stays loaded until the process ends
+};
+
 struct Module {
   AddrRange range{};            ///< from the first to the last mapped byte
   Addr load_bias = 0;           ///< run-time address - address in the file
@@ -28,7 +35,13 @@ struct Module {
   SectionBytes eh_segment{};    ///< that whole segment: GNU ld puts .eh_frame behind the header, gold before it
   SectionBytes eh_frame{};      ///< known only where there is no eh_frame_hdr; else found through it
   SectionBytes debug_frame{};   ///< decompressed, from the file or its separate debug file
+  std::uint64_t version = 0;    ///< as in ModuleVersion; a finder may leave it 0
+  bool is_lasting = false;      ///< likewise
 };
+
+inline ModuleVersion version_of(const Module& module) noexcept {
+  return {module.range, module.version, module.is_lasting};
+}
 
 struct ProcedureName;
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "unwind_core/compact_row.h"
 #include "unwind_core/error.h"
 #include "unwind_core/frame_row.h"
 #include "unwind_core/memory/memory.h"
@@ -21,6 +22,13 @@ struct AddressSpace;
 enum class Guesses : std::uint8_t {
   confirmed,  ///< made where what the callee does and what was called say the same
   bold,       ///< and where it merely looks like a caller: frames may be missing, or wrong
+};
+
+/// Where a source may put a row in short instead of in full.
+struct CompactAnswer {
+  const CompactLayout& layout;
+  CompactRow row{};
+  bool is_found = false;  ///< of the row in full origin and range are set, nothing else
 };
 
 /// One question: what is known about the code at `at`? Carries what every source may need and the module, which is
@@ -40,7 +48,8 @@ class Lookup {
   unsigned alias_depth = 0;       ///< ALIAS directives followed so far
   Guesses guesses;                ///< which are wanted, where nothing is known
   std::uint64_t unknown_version =
-      0;                          ///< not 0: nothing knows the code, and what else is remembered of it is under this
+      0;                             ///< not 0: nothing knows the code, and what else is remembered of it is under this
+  CompactAnswer* compact = nullptr;  ///< null: not wanted
   bool about_other_code = false;  ///< set by the source: the answer depends on code elsewhere, which may change alone
 
   /// The module that covers `at`; null when there is none.

@@ -78,6 +78,7 @@ class StackPosition {
   RegisterFile registers_;
   MemoryWindow window_;
   ModuleVersion module_{};  // the module met last
+  RulePlace rule_place_{};
   CodeAddress address_;
   std::uint32_t depth_ = 0;
 

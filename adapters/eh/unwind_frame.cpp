@@ -17,7 +17,11 @@ namespace jitunwind::eh {
 
 namespace {
 
-constinit CodeTable<CodeFacts> known_code;
+using Facts = CodeTable<ProcedureFacts>;
+using Handler = CallerRule::Handler;
+
+constinit Facts known_procedures;
+[[gnu::constructor]] void touch_facts() { known_procedures.touch(); }
 
 /// Where a register of the host is. Words of 8 bytes.
 struct LiveRegister {
@@ -101,29 +105,87 @@ void UnwindFrame::set_procedure(const ProcedureInfo& procedure) noexcept {
 }
 
 UnwindFrame::Known UnwindFrame::look() noexcept {
+  is_compact_ = false;
   CodeQuestion question;
-  if (!is_outermost()) [[likely]] {
-    is_compact_ = space_->row_cache->find(known_code, address_.lookup(), module_, question, facts_);
-    if (is_compact_) [[likely]]
-      return Known::found;
+  if (is_outermost()) [[unlikely]] {
+    set_procedure({});
+    return Known::end;
   }
-  return look_anew(question);
+  if (!space_->row_cache->find(address_.lookup(), module_, rule_place_, question, kept_)) [[unlikely]]
+    return look_anew(question);
+  is_compact_ = true;
+  if (find_facts(question)) [[likely]]
+    return Known::found;
+  return look_at_procedure(question);
 }
 
-UnwindFrame::Known UnwindFrame::look_anew(const CodeQuestion& question) noexcept {
-  is_compact_ = false;
-  set_procedure({});
-  if (is_outermost()) return Known::end;
+/// False: the procedure has to be looked for.
+bool UnwindFrame::find_facts(const CodeQuestion& question) noexcept {
+  gp_ = 0;
+  facts_ = {};
+  if (kept_.rule.handler() == Handler::none) return true;
+  if (kept_.rule.handler() != Handler::known) return false;
+  const std::uint64_t version = RowCache::version_of(question.registrations, kept_.rule.kept_by(), module_);
+  const Facts::Found found =
+      known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
+  facts_ = found.value;
+  return found.holds;
+}
+
+Handler UnwindFrame::keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept {
+  if (gp_ != 0 || by == KeptBy::nothing) return Handler::unknown;
+  if (facts_.personality == 0 && facts_.lsda == 0) return Handler::none;
+  const std::uint64_t version = RowCache::version_of(question.registrations, by, module);
+  const auto known = known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
+  if (!known_procedures.wants(question.at, known.number)) return Handler::unknown;
+  (void)known_procedures.keep(question.at, Facts::cipher(version), facts_, known.number);
+  return Handler::known;
+}
+
+/// Of code whose row was found without it.
+UnwindFrame::Known UnwindFrame::look_at_procedure(const CodeQuestion& question) noexcept {
   Lookup asked = lookup();
-  const Found row = space_->find_row(asked, *row_);
-  if (!row) return fail(row.error());
-  if (!*row) return look_at_frames_of_others();
   ProcedureInfo procedure;
   const Found found = space_->find_procedure(asked, procedure);
   if (!found) return fail(found.error());
   set_procedure(procedure);
-  if (!asked.about_other_code && gp_ == 0 && space_->row_cache->to_keep(*row_, facts_.row))
-    known_code.keep(question, facts_);
+  const ModuleVersion module = kept_.rule.is_of_module() ? RowCache::module_of(asked) : ModuleVersion{};
+  const Handler handler = keep_facts(question, kept_.rule.kept_by(), module);
+  if (handler != Handler::unknown) rule_place_ = space_->row_cache->keep(question, kept_.rule.with(handler), module);
+  return Known::found;
+}
+
+Addr UnwindFrame::start() noexcept {
+  if (facts_.start != 0 || is_outermost()) return facts_.start;
+  Lookup asked = lookup();
+  ProcedureInfo procedure;
+  if (const Found found = space_->find_procedure(asked, procedure); found && *found)
+    facts_.start = procedure.range.begin;
+  return facts_.start;
+}
+
+UnwindFrame::Known UnwindFrame::look_anew(const CodeQuestion& question) noexcept {
+  set_procedure({});
+  const RowCache& rows = *space_->row_cache;
+  Lookup asked = lookup();
+  NewRow row(rows.layout);
+  const Found has_row = rows.find_new(asked, row);
+  if (!has_row) return fail(has_row.error());
+  if (!*has_row || is_guess(row.full.origin)) return look_at_frames_of_others();
+  ProcedureInfo procedure;
+  const Found found = space_->find_procedure(asked, procedure);
+  if (!found) return fail(found.error());
+  set_procedure(procedure);
+  const KeptBy by = row.is_compact ? RowCache::kept_by(row.full.origin, asked) : KeptBy::nothing;
+  const Handler handler = keep_facts(question, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{});
+  kept_.rule = rows.keep(question, asked, row, rule_place_, handler);
+  is_compact_ = kept_.rule.kept_by() != KeptBy::nothing;
+  if (is_compact_) {
+    kept_.row = row.compact.row;
+  } else {
+    row.complete();
+    *row_ = row.full;
+  }
   return Known::found;
 }
 
@@ -160,8 +222,8 @@ UnwindFrame::Known UnwindFrame::go_on_to(const C& caller, const Row& row) noexce
 UnwindFrame::Known UnwindFrame::step() noexcept {
   if (depth_ == k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
   if (is_compact_) {
-    if (CompactCaller caller; find_caller(facts_.row, caller)) return go_on_to(caller, facts_.row);
-    *row_ = expand(facts_.row, space_->row_cache->layout);
+    if (CompactCaller caller; find_caller(kept_.row, caller)) return go_on_to(caller, kept_.row);
+    *row_ = expand(kept_.row, space_->row_cache->layout);
   }
   Caller caller;
   if (const Status applied = find_caller(*row_, caller); !applied) return fail(applied.error());

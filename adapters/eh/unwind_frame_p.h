@@ -11,13 +11,13 @@
 
 namespace jitunwind::eh {
 
-/// What is known of the code of a frame, as it is kept where the row is compact and the procedure has no global
-/// pointer.
-struct CodeFacts {
-  CompactRow row;
+/// What is known of a frame's procedure, as it is kept by the address in it where there is a personality routine.
+struct ProcedureFacts {
   Addr personality = 0;
   Addr lsda = 0;
   Addr start = 0;  ///< of the procedure
+
+  std::uint64_t digest() const noexcept { return hash_with(hash_with(spread(personality), lsda), start); }
 };
 
 class UnwindFrame : public StackPosition {
@@ -50,8 +50,9 @@ class UnwindFrame : public StackPosition {
     return reinterpret_cast<_Unwind_Personality_Fn>(static_cast<std::uintptr_t>(facts_.personality));
   }
   Addr lsda() const noexcept { return facts_.lsda; }
-  Addr start() const noexcept { return facts_.start; }
-  Addr gp() const noexcept { return is_compact_ ? 0 : gp_; }
+  /// Where there is no personality routine it is looked for when it is asked for.
+  Addr start() noexcept;
+  Addr gp() const noexcept { return gp_; }
 
   const Error& error() const noexcept { return error_; }
 
@@ -66,7 +67,10 @@ class UnwindFrame : public StackPosition {
 
  private:
   Known fail(const Error& error) noexcept;
+  Known look_at_procedure(const CodeQuestion& question) noexcept;
   Known look_anew(const CodeQuestion& question) noexcept;
+  bool find_facts(const CodeQuestion& question) noexcept;
+  CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept;
   Known look_at_frames_of_others() noexcept;
   void set_procedure(const ProcedureInfo& procedure) noexcept;
   /// For either kind of caller; one whose pc is 0 is the end of the stack.
@@ -74,10 +78,11 @@ class UnwindFrame : public StackPosition {
   Known go_on_to(const C& caller, const Row& row) noexcept;
 
   Addr landing_pad_ = 0;  // set_pc()
-  CodeFacts facts_{};
+  ProcedureFacts facts_{};
+  KeptRow kept_{};
   Addr gp_ = 0;
   Error error_{};
-  bool is_compact_ = false;  // the row is facts_.row, else *row_
+  bool is_compact_ = false;  // the row is kept_.row, else *row_
   FrameRow* row_;
 };
 

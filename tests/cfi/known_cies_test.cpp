@@ -1,8 +1,9 @@
-// CIEs that are kept by their bytes: rows are those of the general way, and nothing is kept that depends on more.
+// CIEs that are kept by their bytes, and compact rows straight from call frame instructions: those of the general way,
+// and nothing is kept that depends on more.
 #include <gtest/gtest.h>
 
 #include "tests/cfi/rows_of.h"
-#include "unwind_core/sources/known_cies.h"
+#include "unwind_core/sources/compact_cfi.h"
 
 namespace jitunwind::test {
 namespace {
@@ -39,142 +40,152 @@ class KnownCiesTest : public testing::Test {
   KnownCies known_;
   const Arch* arch_ = &arch::x86_64;
 
-  CfiContext context() { return {.arch = *arch_, .known = &known_}; }
-  /// As a walk that finds nothing known.
-  void read_in_general(const Section& section) {
-    SectionView view(section.bytes.section());
-    const auto fde = read_fde(view, context(), section.fde);
-    ASSERT_TRUE(fde);
-    FrameRow row;
-    ASSERT_TRUE(row_at(*fde, context(), section.begin, row));
+  bool read(const SectionBytes& section, Addr fde, Addr pc, CompactCode& out) {
+    return read_known_fde(section, fde, pc, known_, *arch_, out);
   }
   bool is_known(const Section& section) {
-    CfiCode code;
-    return read_known_fde(section.bytes.section(), section.fde, section.begin, context(), code);
+    CompactCode code;
+    return read(section.bytes.section(), section.fde, section.begin, code);
   }
-  /// All rows are the same in both ways.
-  void expect_same_rows(const Section& section) {
+  /// Wherever the short way finds a row, it is that of the general way. How often it does.
+  std::size_t same_rows(const Section& section) {
+    const CompactLayout layout(*arch_);
     SectionView view(section.bytes.section());
     const auto fde = read_fde(view, {.arch = *arch_}, section.fde);
-    ASSERT_TRUE(fde);
+    std::size_t found = 0;
     for (Addr at = section.begin; at < section.begin + k_size; ++at) {
-      CfiCode code;
-      ASSERT_TRUE(read_known_fde(section.bytes.section(), section.fde, at, context(), code));
-      FrameRow row, again;
-      ASSERT_TRUE(row_at(*fde, {.arch = *arch_}, at, row));
-      ASSERT_TRUE(find_row_quickly(code, context(), at, again));
-      ASSERT_TRUE(row == again && row.range == again.range) << at;
+      CompactCode code;
+      CompactRow row, expected;
+      AddrRange range;
+      FrameRow in_full;
+      if (!read(section.bytes.section(), section.fde, at, code) || !find_compact_row(code, layout, at, row, range))
+        continue;
+      ++found;
+      EXPECT_TRUE(fde && row_at(*fde, {.arch = *arch_}, at, in_full) && compact(in_full, layout, expected)) << at;
+      EXPECT_EQ(row, expected) << at;
+      EXPECT_EQ(range, in_full.range) << at;
     }
+    return found;
   }
+  std::size_t same_rows(const Bytes& instructions) { return same_rows(Section(usual(), {}, instructions)); }
 };
 
 TEST_F(KnownCiesTest, OfTheSameBytesAnywhere) {
   const Section first(usual());
-  EXPECT_FALSE(is_known(first));
-  read_in_general(first);
-  EXPECT_TRUE(is_known(first));
   const Section elsewhere(usual(), {}, {0x44, 0x0e, 32, 0x83, 4}, 0x7000'0000);
-  EXPECT_TRUE(is_known(elsewhere));
-  expect_same_rows(first);
-  expect_same_rows(elsewhere);
+  for (const Section* section : {&first, &elsewhere, &first}) {
+    EXPECT_TRUE(is_known(*section));
+    EXPECT_EQ(same_rows(*section), k_size);
+  }
 }
 
 TEST_F(KnownCiesTest, WhateverThePersonality) {
   const Bytes lsda{1, 2, 3, 4};
   const Section first(with_handlers(0x100), lsda);
-  read_in_general(first);
   const Section other(with_handlers(0xffff'0000), lsda);
-  EXPECT_TRUE(is_known(other));
-  expect_same_rows(first);
-  expect_same_rows(other);
+  EXPECT_EQ(same_rows(first), k_size);
+  EXPECT_EQ(same_rows(other), k_size);
   EXPECT_FALSE(is_known(Section(with_handlers(0x100), {})));
   EXPECT_FALSE(is_known(Section(with_handlers(0x100), {1, 2, 3, 4, 5})));
+  // Eight different ones are known; what differs in the personality alone is one.
+  for (std::uint32_t personality = 0; personality < 100; ++personality)
+    EXPECT_TRUE(is_known(Section(with_handlers(0x1000 + personality), lsda)));
+  EXPECT_TRUE(is_known(Section(usual())));
 }
 
 TEST_F(KnownCiesTest, NotOthers) {
-  read_in_general(Section(usual()));
+  EXPECT_TRUE(is_known(Section(usual())));
   CieSpec factor = usual();
   factor.data_alignment = -4;
   EXPECT_FALSE(is_known(Section(factor)));
   EXPECT_FALSE(is_known(Section(cie_of("zS", {}))));
-  EXPECT_FALSE(is_known(Section(cie_of("zR", {0x1b}, {0x0c, 7, 16, 0x90, 1, 0, 0}))));
+  EXPECT_FALSE(is_known(Section(cie_of("zRS", {0x1b})))) << "a signal frame's registers are elsewhere";
+  EXPECT_EQ(same_rows(Section(cie_of("zR", {0x1b}, {0x0c, 7, 16, 0x90, 1, 0, 0}))), k_size) << "known by itself";
   arch_ = &arch::aarch64;
   EXPECT_FALSE(is_known(Section(usual())));
 }
 
 TEST_F(KnownCiesTest, OnlyWhatItCovers) {
   const Section section(usual());
-  read_in_general(section);
-  CfiCode code;
-  const auto covers = [&](Addr pc) {
-    return read_known_fde(section.bytes.section(), section.fde, pc, context(), code);
-  };
+  CompactCode code;
+  const auto covers = [&](Addr pc) { return read(section.bytes.section(), section.fde, pc, code); };
   EXPECT_TRUE(covers(section.begin) && covers(section.begin + k_size - 1));
   EXPECT_FALSE(covers(section.begin - 1) || covers(section.begin + k_size));
 }
 
-TEST_F(KnownCiesTest, OfASignalFrame) {
-  const Section section(cie_of("zRS", {0x1b}, {0x0c, 7, 8, 0x90, 1, 0}));
-  read_in_general(section);
-  expect_same_rows(section);
-}
-
 // Expressions are bytes of a module that may go away.
 TEST_F(KnownCiesTest, NotWithExpressions) {
-  const Section cfa(cie_of("zR", {0x1b}, {0x0f, 3, 0x77, 8, 6, 0x90, 1}), {}, {0x41});
-  read_in_general(cfa);
-  EXPECT_FALSE(is_known(cfa));
-  const Section rule(cie_of("zR", {0x1b}, {0x0c, 7, 8, 0x10, 16, 2, 0x77, 0, 0}), {}, {0x41});
-  SectionView view(rule.bytes.section());
-  read_in_general(rule);
-  EXPECT_TRUE(is_known(rule));  // rsp + 0 is a plain rule
-  const Section computed(cie_of("zR", {0x1b}, {0x0c, 7, 8, 0x10, 16, 2, 0x30, 6, 0}), {}, {0x41});
-  read_in_general(computed);
-  EXPECT_FALSE(is_known(computed));
+  EXPECT_FALSE(is_known(Section(cie_of("zR", {0x1b}, {0x0f, 3, 0x77, 8, 6, 0x90, 1}))));
+  EXPECT_FALSE(is_known(Section(cie_of("zR", {0x1b}, {0x0c, 7, 8, 0x10, 16, 2, 0x77, 0, 0}))));
+  EXPECT_FALSE(is_known(Section(cie_of("zR", {0x1b}, {0x41, 0x0c, 7, 8, 0x90, 1})))) << "moves the location";
+  EXPECT_FALSE(is_known(Section(cie_of("zR", {0x1b}, {0x0c, 7, 8, 0x90, 1, 0x0a, 0})))) << "remembers a state";
 }
 
 TEST_F(KnownCiesTest, NotWhereThePlaceCounts) {
   // A personality aligned to a word: what is behind it moves with the CIE.
-  const Section section(cie_of("zPR", Bytes{0x50}.fill(7, 0).u64(0x1000).u8(0x1b), {0x0c, 7, 8, 0}), {}, {0x41});
-  SectionView view(section.bytes.section());
-  if (const auto fde = read_fde(view, context(), section.fde)) {
-    FrameRow row;
-    (void)row_at(*fde, context(), section.begin, row);
-  }
-  EXPECT_FALSE(is_known(section));
-  const Section absolute(cie_of("zR", {0x00}));
-  EXPECT_FALSE(is_known(absolute));
+  EXPECT_FALSE(is_known(Section(cie_of("zPR", Bytes{0x50}.fill(7, 0).u64(0x1000).u8(0x1b), {0x0c, 7, 8, 0}))));
+  EXPECT_FALSE(is_known(Section(cie_of("zR", {0x00}))));
 }
 
 TEST_F(KnownCiesTest, EightOfThem) {
   for (unsigned i = 0; i < 9; ++i) {
     const Section section(cie_of("zR", {0x1b}, {0x0c, 7, 8 + 8 * i, 0x90, 1, 0, 0}));
-    read_in_general(section);
-    read_in_general(section);
     EXPECT_EQ(is_known(section), i < 8) << i;
   }
   EXPECT_TRUE(is_known(Section(usual())));
 }
 
+/// Every instruction that a compact row can say something of, and what it cannot.
+TEST_F(KnownCiesTest, InstructionByInstruction) {
+  EXPECT_EQ(same_rows({}), k_size);
+  EXPECT_EQ(same_rows({0x44, 0x0e, 0x80, 2, 0x44, 0x0e, 0x80, 0x80, 4}), k_size) << "numbers of several bytes";
+  EXPECT_EQ(same_rows({0x02, 3, 0x83, 2, 0x03, 4, 0, 0x8c, 3, 0x04, 5, 0, 0, 0, 0x8d, 4}), k_size) << "longer advances";
+  EXPECT_EQ(same_rows({0x41, 0x05, 3, 2, 0x41, 0x06, 3, 0x41, 0x83, 9, 0x41, 0xc3}), k_size) << "extended ones";
+  EXPECT_EQ(same_rows({0x41, 0x0e, 16, 0x86, 2, 0x41, 0x0a, 0x0c, 6, 24, 0x83, 200, 1, 0x41, 0x0b, 0x41, 0x0d, 6}),
+            k_size)
+      << "remembered states";
+  EXPECT_EQ(same_rows({0x41, 0x0a, 0x0a, 0x0a, 0x0a, 0x0e, 32, 0x41, 0x0b, 0x0b, 0x0b, 0x0b}), k_size);
+  EXPECT_EQ(same_rows({0x41, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a}), 1u) << "too many of them";
+  EXPECT_EQ(same_rows({0x41, 0x0b}), 1u) << "none is remembered";
+  EXPECT_EQ(same_rows({0x41, 0x2e, 0, 0x41, 0x2e, 16, 0x41, 0x2e, 0}), k_size - 1) << "pushed arguments";
+  EXPECT_EQ(same_rows({0x41, 0x0e, 12}), 1u) << "no whole words";
+  EXPECT_EQ(same_rows({0x41, 0x0e, 0x80, 0x80, 32}), 1u) << "a frame of 512 KiB";
+  EXPECT_EQ(same_rows({0x41, 0x83, 0x80, 2}), 1u) << "256 words below the CFA";
+  EXPECT_EQ(same_rows({0x41, 0x80, 3}), 1u) << "rax";
+  EXPECT_EQ(same_rows({0x41, 0x05, 0x80, 1, 3}), 1u) << "no register of the layout";
+  EXPECT_EQ(same_rows({0x41, 0x0f, 1, 0x77}), 1u) << "an expression";
+  EXPECT_EQ(same_rows({0x41, 0x16, 3, 1, 0x30}), 1u);
+  EXPECT_EQ(same_rows({0x41, 0x07, 3}), 1u) << "a register without a value";
+  EXPECT_EQ(same_rows({0x41, 0x3f}), 1u) << "no instruction";
+  EXPECT_EQ(same_rows({0x41, 0x83}), 1u) << "an operand behind the end";
+  EXPECT_EQ(same_rows({0x7f, 0x0e, 16, 0x7f}), k_size) << "beyond the end of the code";
+}
+
 /// Every length of the section, and every byte of it changed: never other rows, and nothing behind the end is read.
 TEST_F(KnownCiesTest, BrokenBytes) {
   const Section section(usual());
-  read_in_general(section);
+  const CompactLayout layout(*arch_);
   const SectionBytes whole = section.bytes.section();
   const std::vector<std::byte> bytes(whole.bytes.begin(), whole.bytes.end());
-  const Addr address = section.bytes.section().address;
+  std::size_t found = 0;
+  std::string what;
   const auto compare = [&](const std::vector<std::byte>& broken) {
     const std::vector<std::byte> exact(broken);  // AddressSanitizer sees its end
-    const SectionBytes view_of{exact, address};
-    CfiCode code;
-    FrameRow row, again;
-    if (!read_known_fde(view_of, section.fde, section.begin, context(), code) ||
-        !find_row_quickly(code, context(), section.begin, row))
+    const SectionBytes view_of{exact, whole.address};
+    CompactCode code;
+    CompactRow row, expected;
+    AddrRange range;
+    FrameRow again;
+    const Addr at = section.begin + 20;
+    KnownCies known;
+    if (!read_known_fde(view_of, section.fde, at, known, *arch_, code) ||
+        !find_compact_row(code, layout, at, row, range))
       return;
+    ++found;
     SectionView view(view_of);
     const auto fde = read_fde(view, {.arch = *arch_}, section.fde);
-    ASSERT_TRUE(fde && row_at(*fde, {.arch = *arch_}, section.begin, again));
-    EXPECT_TRUE(row == again && row.range == again.range && fde->range == code.range);
+    ASSERT_TRUE(fde && row_at(*fde, {.arch = *arch_}, at, again) && compact(again, layout, expected)) << what;
+    EXPECT_TRUE(row == expected && range == again.range && fde->range == code.range);
   };
   for (std::size_t size = 0; size < bytes.size(); ++size)
     compare({bytes.begin(), bytes.begin() + static_cast<long>(size)});
@@ -182,9 +193,11 @@ TEST_F(KnownCiesTest, BrokenBytes) {
     for (unsigned value = 0; value < 256; ++value) {
       std::vector<std::byte> changed = bytes;
       changed[i] = static_cast<std::byte>(value);
+      what = "byte " + std::to_string(i) + ": " + std::to_string(value);
       compare(changed);
     }
   }
+  EXPECT_GT(found, 1000u);
 }
 
 }  // namespace

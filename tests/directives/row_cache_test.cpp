@@ -12,10 +12,10 @@
 #include "dyn_info/registry.h"
 #include "sdk/local_space.h"
 #include "tests/rows/row_case.h"
-#include "unwind_core/code_table.h"
 #include "unwind_core/context.h"
 #include "unwind_core/cursor.h"
 #include "unwind_core/local_modules.h"
+#include "unwind_core/row_cache.h"
 
 namespace jitunwind::test {
 namespace {
@@ -178,51 +178,64 @@ struct CountedModules final : ModuleVersions {
   mutable int asked = 0;
   bool find(Addr at, ModuleVersion& out) const noexcept override { return ++asked, find_module_version(at, out); }
 };
-struct Number {
-  std::uint64_t value;
+/// Rows of their own, over the modules of this process.
+struct Rows {
+  CountedModules modules;
+  std::unique_ptr<KeptRules> rules = std::make_unique<KeptRules>();
+  RowCache cache{CompactLayout(k_arch), registration_changes(), modules, *rules};
+
+  /// Keeps a row that a function of the module may have.
+  void keep(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) const {
+    CompactRow row;
+    EXPECT_TRUE(compact(entry_row(k_arch), cache.layout, row));
+    row.cfa_words = 7;
+    (void)cache.keep(question, cache.rule_of(row, RowOrigin::eh_frame, by), row, module);
+  }
+  /// How many words the frame at `at` has; none: that is not known.
+  Words words_of(Addr at, ModuleVersion& walked, CodeQuestion& question) const {
+    RulePlace place;
+    KeptRow row;
+    return cache.find(at, walked, place, question, row) ? Words(row.row.cfa_words) : std::nullopt;
+  }
 };
-using Numbers = CodeTable<Number>;
 
 // Each _Unwind_Resume() is the first step of a walk.
 TEST(RowCache, FindsWhatIsKeptOfLastingModulesWithoutAskingForThem) {
-  const CountedModules modules;
-  const auto unused = std::make_unique<KeptRows>();
-  const RowCache rows{CompactLayout(k_arch), registration_changes(), modules, *unused};
-  const auto table = std::make_unique<Numbers>();
+  const Rows rows;
   const Addr pc = reinterpret_cast<std::uintptr_t>(&static_code);
+  ModuleVersion module;
+  ASSERT_TRUE(find_module_version(pc, module));
+  EXPECT_TRUE(module.is_lasting && module.range.contains(pc));
   ModuleVersion walked;
   CodeQuestion question;
-  Number found{};
-  EXPECT_FALSE(rows.find(*table, pc, walked, question, found));
-  EXPECT_TRUE(walked.is_lasting && walked.range.contains(pc));
-  table->keep(question, {7});
-  EXPECT_EQ(modules.asked, 1);
-  for (ModuleVersion module : {ModuleVersion{}, walked}) {
-    found = {};
-    EXPECT_TRUE(rows.find(*table, pc, module, question, found));
-    EXPECT_EQ(found.value, 7u);
-  }
-  EXPECT_EQ(modules.asked, 1);
+  EXPECT_EQ(rows.words_of(pc, walked, question), Words());
+  rows.keep(question, KeptBy::lasting, {});
+  for (ModuleVersion met : {ModuleVersion{}, module}) EXPECT_EQ(rows.words_of(pc, met, question), Words(7));
+  EXPECT_EQ(rows.modules.asked, 0);
 }
 
 // covers: CA07
 TEST(RowCache, AsksForModulesThatMayBeUnloaded) {
-  const CountedModules modules;
-  const auto unused = std::make_unique<KeptRows>();
-  const RowCache rows{CompactLayout(k_arch), registration_changes(), modules, *unused};
-  const auto table = std::make_unique<Numbers>();
+  const Rows rows;
   void* const handle = ::dlopen(PLUGIN_FOLDER "/plugin_bfd.so", RTLD_NOW);
   ASSERT_NE(handle, nullptr) << ::dlerror();
   const Addr inside = reinterpret_cast<std::uintptr_t>(::dlsym(handle, "plugin_entry_address"));
-  for (int walk = 0; walk < 3; ++walk) {
+  ModuleVersion module;
+  ASSERT_TRUE(find_module_version(inside, module));
+  EXPECT_FALSE(module.is_lasting);
+  ModuleVersion unused;
+  CodeQuestion question;
+  EXPECT_EQ(rows.words_of(inside, unused, question), Words());
+  rows.keep(question, KeptBy::module, module);
+  for (int walk = 1; walk <= 3; ++walk) {
     ModuleVersion walked;
-    CodeQuestion question;
-    Number found{};
-    EXPECT_EQ(rows.find(*table, inside, walked, question, found), walk != 0);
-    EXPECT_FALSE(walked.is_lasting);
-    EXPECT_EQ(modules.asked, walk + 1);
-    table->keep(question, {7});
+    EXPECT_EQ(rows.words_of(inside, walked, question), Words(7));
+    EXPECT_EQ(rows.words_of(inside, walked, question), Words(7));
+    EXPECT_EQ(rows.modules.asked, walk) << "once a walk";
   }
+  ModuleVersion other = module;
+  ++other.version;
+  EXPECT_EQ(rows.words_of(inside, other, question), Words());
   ::dlclose(handle);
 }
 
@@ -298,22 +311,6 @@ TEST(RowCache, IsNeverOldBesideWriters) {
   reader.join();
   ASSERT_TRUE(cancel_procedure(current->info()));
   EXPECT_EQ(wrong, 0u) << replacements << " replacements, " << steps << " steps";
-}
-
-/// Calls of landing pads stand behind each other in one place, apart by an instruction of 5 bytes; the whole of them is
-/// asked for again and again.
-TEST(RowCache, HasRoomForCallsBehindEachOther) {
-  for (const std::size_t size : {std::size_t{1}, 4 * Numbers::k_size}) {
-    const auto table = std::make_unique<Numbers>();
-    ASSERT_TRUE(table->reserve(size));
-    constexpr std::size_t k_calls = 60;
-    const auto question = [](std::size_t i) { return CodeQuestion{k_code + 5 * i, 1}; };
-    for (std::size_t i = 0; i < k_calls; ++i) table->keep(question(i), {i});
-    for (std::size_t i = 0; i < k_calls; ++i) {
-      Number found{};
-      EXPECT_TRUE(table->find(question(i), found) && found.value == i) << "call " << i << ", room for " << size;
-    }
-  }
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "tests/fuzz/fuzz_check.h"
 #include "unwind_core/dwarf_expression.h"
 #include "unwind_core/emit/eh_frame.h"
+#include "unwind_core/sources/compact_cfi.h"
 #include "unwind_core/sources/fde_table.h"
-#include "unwind_core/sources/known_cies.h"
 
 using namespace jitunwind;
 
@@ -77,22 +77,21 @@ class Input {
     if (copy) fuzz::check(fde && fde->range == copy->range && fde->size == copy->size, "a copy is the same FDE");
   }
 
-  /// What is known of CIEs that were read before changes nothing.
+  /// Straight to a compact row, where that can be: the same one.
   void read_as_walks_do(const Fde& fde) {
-    CfiContext knowing = context_;
-    knowing.known = &known_;
+    const CompactLayout layout(arch_);
     for (const Addr at : {fde.range.begin, fde.range.begin + fde.range.size() / 2, fde.range.end - 1}) {
-      FrameRow row, again;
-      const Status plain = row_at(fde, context_, at, row);
-      const Status learning = row_at(fde, knowing, at, again);
-      fuzz::check(plain.has_value() == learning.has_value(), "learning changes no answer");
-      CfiCode code;
-      if (!read_known_fde(section_, fde.address, at, knowing, code)) continue;
-      fuzz::check(code.range == fde.range && code.instructions.address == fde.instructions.address &&
-                      code.instructions.bytes.size() == fde.instructions.bytes.size(),
+      CompactCode code;
+      if (!read_known_fde(section_, fde.address, at, known_, arch_, code)) continue;
+      fuzz::check(code.range == fde.range && code.instructions.data() == fde.instructions.bytes.data() &&
+                      code.instructions.size() == fde.instructions.bytes.size(),
                   "the same FDE");
-      if (!find_row_quickly(code, knowing, at, again)) continue;
-      fuzz::check(plain && row == again && row.range == again.range, "the same row");
+      CompactRow quick, expected;
+      AddrRange range;
+      FrameRow row;
+      if (!find_compact_row(code, layout, at, quick, range)) continue;
+      const Status found = row_at(fde, context_, at, row);
+      fuzz::check(found && compact(row, layout, expected) && quick == expected && row.range == range, "the same row");
     }
   }
 

@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <thread>
 
 #include "tests/support/fake_space.h"
 #include "unwind_core/apply_row.h"
 #include "unwind_core/compact_step_p.h"
 #include "unwind_core/memory/local.h"
-#include "unwind_core/row_cache.h"
 
 namespace jitunwind::test {
 namespace {
@@ -141,106 +139,6 @@ TEST(CompactRow, LeavesMemoryThatCannotBeReadToTheRow) {
     CompactCaller caller;
     EXPECT_FALSE(find_caller(row, layout, memory, window, frame, caller)) << sp;
   }
-}
-
-KeptRows::Answer answer_of(std::uint64_t number) {
-  KeptRows::Answer answer;
-  answer.row.cfa_words = static_cast<std::uint16_t>(number);
-  answer.row.slots.fill(static_cast<std::uint8_t>(number));
-  answer.origin = number % 2 == 0 ? RowOrigin::eh_frame : RowOrigin::dyn_directives;
-  return answer;
-}
-
-TEST(KeptRows, FindsWhatItKeptUnderTheSameVersionOnly) {
-  const auto table = std::make_unique<KeptRows>();
-  KeptRows::Answer found;
-  EXPECT_FALSE(table->find({0, 1}, found));
-  EXPECT_FALSE(table->find({1000, 1}, found));
-  table->keep({1000, 7}, answer_of(3));
-  ASSERT_TRUE(table->find({1000, 7}, found));
-  EXPECT_EQ(found.row, answer_of(3).row);
-  EXPECT_EQ(found.origin, RowOrigin::dyn_directives);
-  EXPECT_FALSE(table->find({1000, 8}, found));
-  EXPECT_FALSE(table->find({1001, 7}, found));
-  table->keep({1000, 8}, answer_of(4));
-  EXPECT_FALSE(table->find({1000, 7}, found)) << "the newer one took its place";
-  ASSERT_TRUE(table->find({1000, 8}, found));
-  EXPECT_EQ(found.row, answer_of(4).row);
-  table->keep({2000, 0}, answer_of(5));
-  EXPECT_FALSE(table->find({2000, 0}, found)) << "version 0 is none";
-}
-
-TEST(KeptRows, GrowsToWhatIsAskedFor) {
-  const auto table = std::make_unique<KeptRows>();
-  constexpr std::uint64_t k_rows = 100'000;
-  const auto kept = [&] {
-    for (std::uint64_t i = 1; i <= k_rows; ++i) table->keep({16 * i, 1}, answer_of(i % 200));
-    std::uint64_t found = 0;
-    KeptRows::Answer answer;
-    for (std::uint64_t i = 1; i <= k_rows; ++i)
-      found += table->find({16 * i, 1}, answer) && answer.row == answer_of(i % 200).row;
-    return found;
-  };
-  EXPECT_TRUE(table->reserve(1));
-  EXPECT_LE(kept(), KeptRows::k_size);
-  EXPECT_TRUE(table->reserve(4 * k_rows));
-  EXPECT_GT(kept(), k_rows * 9 / 10);
-  EXPECT_TRUE(table->reserve(k_rows)) << "it is larger";
-  EXPECT_GT(kept(), k_rows * 9 / 10);
-  for (const std::size_t size : {~std::size_t{0}, ~std::size_t{0} / 64, std::size_t{1} << 57})
-    EXPECT_FALSE(table->reserve(size)) << size;
-  EXPECT_GT(kept(), k_rows * 9 / 10);
-}
-
-// covers: CA09
-TEST(KeptRows, GrowsWhileItIsUsed) {
-  const auto table = std::make_unique<KeptRows>();
-  std::atomic<bool> stop{false};
-  std::atomic<std::uint64_t> wrong{0};
-  const auto use = [&](std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    while (!stop.load(std::memory_order_relaxed)) {
-      const std::uint64_t number = 1 + random() % 200;
-      KeptRows::Answer found;
-      if (table->find({64 * number, 1}, found) && found.row != answer_of(number).row) ++wrong;
-      table->keep({64 * number, 1}, answer_of(number));
-    }
-  };
-  const auto grow = [&] {
-    for (std::size_t size = 2 * KeptRows::k_size; size <= 64 * KeptRows::k_size; size *= 2)
-      EXPECT_TRUE(table->reserve(size));
-  };
-  std::thread a(use, 1), b(use, 2), c(grow), d(grow);
-  c.join(), d.join();
-  stop = true;
-  a.join(), b.join();
-  EXPECT_EQ(wrong, 0u);
-}
-
-// A reader never sees half of one row and half of another.
-TEST(KeptRows, IsReadWhileItIsWritten) {
-  const auto table = std::make_unique<KeptRows>();
-  std::atomic<bool> stop{false};
-  std::atomic<std::uint64_t> wrong{0}, finds{0};
-  const auto write = [&](std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    while (!stop.load(std::memory_order_relaxed)) {
-      const std::uint64_t number = 1 + random() % 200;
-      table->keep({64 + random() % 4, number}, answer_of(number));
-    }
-  };
-  std::thread a(write, 1), b(write, 2);
-  std::mt19937_64 random(3);
-  while (finds < 20'000) {
-    const std::uint64_t number = 1 + random() % 200;
-    KeptRows::Answer found;
-    if (!table->find({64 + random() % 4, number}, found)) continue;
-    ++finds;
-    if (found.row != answer_of(number).row || found.origin != answer_of(number).origin) ++wrong;
-  }
-  stop = true;
-  a.join(), b.join();
-  EXPECT_EQ(wrong, 0u);
 }
 
 }  // namespace

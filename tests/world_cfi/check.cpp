@@ -9,8 +9,8 @@
 #include "unwind_core/dwarf_expression.h"
 #include "unwind_core/emit/eh_frame.h"
 #include "unwind_core/row_text.h"
+#include "unwind_core/sources/compact_cfi.h"
 #include "unwind_core/sources/fde_table.h"
-#include "unwind_core/sources/known_cies.h"
 
 namespace jitunwind::world {
 namespace {
@@ -96,23 +96,26 @@ class Check {
     if (!rows_.empty()) encode(context, fde);
   }
 
-  /// One FDE after another by what is known of the CIEs before.
+  /// Straight to compact rows, where that can be.
   void read_as_walks_do(const Fde& fde) {
-    const CfiContext context{.arch = *elf_.arch, .known = &known_};
     constexpr std::size_t k_most = 30;
     for (std::size_t i = 0; i < std::min(rows_.size(), k_most); ++i) {
       const OffsetRow& expected = rows_[i];
       const Addr at = fde.range.begin + expected.offset;
-      FrameRow row;
-      if (!row_at(fde, context, at, row) || !(row == expected.row))
-        return differs(fde.address, "row where CIEs are learned", &expected.row);
-      CfiCode code;
-      if (!read_known_fde(elf_.eh_frame, fde.address, at, context, code)) return;
-      if (!(code.range == fde.range) || code.instructions.address != fde.instructions.address ||
-          code.instructions.bytes.size() != fde.instructions.bytes.size())
+      CompactRow in_short, row;
+      const bool is_compact = compact(expected.row, layout_, in_short);
+      CompactCode code;
+      if (!read_known_fde(elf_.eh_frame, fde.address, at, known_, *elf_.arch, code)) return;
+      if (!(code.range == fde.range) || code.instructions.data() != fde.instructions.bytes.data() ||
+          code.instructions.size() != fde.instructions.bytes.size())
         return differs(fde.address, "of a known CIE it is another FDE");
-      if (!find_row_quickly(code, context, at, row)) return;
-      if (!(row == expected.row)) return differs(fde.address, "row of a known CIE", &expected.row);
+      AddrRange range;
+      if (!find_compact_row(code, layout_, at, row, range)) {
+        figures_.not_quick += is_compact;
+        continue;
+      }
+      if (!is_compact || row != in_short || range.begin != at)
+        return differs(fde.address, "compact row", &expected.row);
     }
     ++figures_.quick;
   }
@@ -168,6 +171,7 @@ class Check {
   ElfCfi elf_;
   Figures figures_;
   KnownCies known_;
+  CompactLayout layout_{*elf_.arch};
   std::vector<OffsetRow> rows_;
   RegisterFile registers_;
   ZeroMemory memory_;

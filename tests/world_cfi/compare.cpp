@@ -240,6 +240,7 @@ void Figures::add(const Figures& other) {
   found += other.found;
   encoded += other.encoded;
   quick += other.quick;
+  not_quick += other.not_quick;
   unexplained += other.unexplained;
   for (const auto& [kind, e] : other.explained) explain(kind, e.witness, e.count);
   for (const std::string& m : other.messages) add_message(m);

@@ -23,7 +23,8 @@ struct Figures {
   std::uint64_t expressions = 0;               ///< evaluated
   std::uint64_t found = 0;                     ///< FDEs found again through .eh_frame_hdr, by first and last address
   std::uint64_t encoded = 0;                   ///< FDEs whose rows were encoded and read back
-  std::uint64_t quick = 0;                     ///< FDEs whose rows were found by a known CIE as well
+  std::uint64_t quick = 0;                     ///< FDEs whose rows were found in short as well
+  std::uint64_t not_quick = 0;                 ///< rows that are compact and were not
   std::map<std::string, Explained> explained;  ///< classes of differences that are not ours
   std::uint64_t unexplained = 0;
   std::vector<std::string> messages;  ///< of the first unexplained ones

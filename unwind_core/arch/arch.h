@@ -129,6 +129,9 @@ struct Arch {
     return r ? r->column : -1;
   }
 
+  /// Calls push the return address, to CFA - word, and SP is the CFA when it is off again.
+  bool calls_push() const noexcept { return ra_in_memory && caller_sp_bias == 0 && address_mask == ~Addr{0}; }
+
   const RegisterInfo* search_by_dwarf(unsigned number) const noexcept;  // by_dwarf()
 };
 

@@ -8,7 +8,7 @@
 #define JITUNWIND_WHOLE xorl %edx, %edx
 #endif
 #if defined(__x86_64__) && defined(__LP64__)
-        .text
+        .section .text.hot, "ax", %progbits
         .globl  JITUNWIND_BACKTRACE
         .type   JITUNWIND_BACKTRACE, @function
         .p2align 4

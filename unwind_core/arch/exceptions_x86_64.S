@@ -4,7 +4,7 @@
 // go_on_at 0: return code to the caller. Else: another runtime's function of this name takes the call over, as if this one
 // had never been called. Offsets as in context_x86_64.S.
 #if defined(__x86_64__) && defined(__LP64__)
-        .text
+        .section .text.hot, "ax", %progbits
 
         .macro  entry name, half
         .globl  \name

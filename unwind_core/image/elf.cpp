@@ -178,8 +178,9 @@ std::span<const std::byte> ElfImage::at_address(Addr address, std::uint64_t size
   return sub_bytes(from_address(address), 0, size);
 }
 
-std::span<const std::byte> find_note(std::span<const std::byte> notes, bool big_endian, std::uint64_t alignment,
-                                     std::string_view owner, std::uint32_t type) noexcept {
+[[gnu::hot]] std::span<const std::byte> find_note(std::span<const std::byte> notes, bool big_endian,
+                                                  std::uint64_t alignment, std::string_view owner,
+                                                  std::uint32_t type) noexcept {
   // 8 is used by .note.gnu.property alone (Linux Extensions to gABI); everything else is in words of 4.
   const std::uint64_t unit = alignment == 8 ? 8 : 4;
   const auto padded = [unit](std::uint64_t size) { return (size + unit - 1) & ~(unit - 1); };

@@ -39,7 +39,7 @@ Addr end_of_stack(Addr sp) noexcept {
 
 }  // namespace
 
-AddrRange learn_stack(Addr sp) noexcept {
+[[gnu::hot]] AddrRange learn_stack(Addr sp) noexcept {
   KnownStack& known = thread_stack;
   const AddrRange before = known.range();
   const bool is_below = !before.empty() && sp < before.begin && before.begin - sp < k_farthest;

@@ -43,7 +43,7 @@ JITUNWIND_RAW_ACCESS void raw_store(Addr at, std::span<const std::byte> from) no
 
 /// rt_sigprocmask copies the new mask in before it looks at `how` (kernel/signal.c): an impossible `how` answers EFAULT
 /// for memory that cannot be read and EINVAL for any other, and changes nothing.
-bool is_readable_page(Addr page) noexcept {
+[[gnu::hot]] bool is_readable_page(Addr page) noexcept {
   constexpr int k_impossible_how = -1;
   constexpr std::size_t k_kernel_sigset_size = 8;
   const ErrnoKeeper keeper;
@@ -71,7 +71,7 @@ void remember(MemoryWindow& window, Addr page) noexcept {
     window.proven_pages[window.next_page++ % window.proven_pages.size()] = page;
 }
 
-bool prove(MemoryWindow& window, Addr page) noexcept {
+[[gnu::hot]] bool prove(MemoryWindow& window, Addr page) noexcept {
   if (is_proven(window, page)) return true;
   if (const AddrRange stack = thread_stack.range(); stack.contains(page)) {
     if (window.proven.empty()) window.proven = stack;
@@ -90,7 +90,7 @@ std::size_t clamp_to_address_space(Addr at, std::size_t size) noexcept {
 }
 
 /// How many of `size` bytes at `at` can be read, from the first on.
-std::size_t prove_range(MemoryWindow& window, Addr at, std::size_t size) noexcept {
+[[gnu::hot]] std::size_t prove_range(MemoryWindow& window, Addr at, std::size_t size) noexcept {
   const std::size_t wanted = clamp_to_address_space(at, size);
   if (wanted == 0) return 0;
   const Addr last = at + (wanted - 1);
@@ -114,18 +114,18 @@ bool is_writable_page(Addr page) noexcept {
                    k_add_nothing) != -1;
 }
 
-Addr first_unreadable_page(Addr page, Addr end) noexcept {
+[[gnu::hot]] Addr first_unreadable_page(Addr page, Addr end) noexcept {
   while (page < end && is_readable_page(page)) page += k_page_size;
   return page;
 }
 
-std::size_t LocalMemory::read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept {
+[[gnu::hot]] std::size_t LocalMemory::read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept {
   const std::size_t readable = prove_range(window, at, into.size());
   raw_load(at, into.first(readable));
   return readable;
 }
 
-const std::byte* LocalMemory::view(Addr at, std::size_t size, MemoryWindow& window) const noexcept {
+[[gnu::hot]] const std::byte* LocalMemory::view(Addr at, std::size_t size, MemoryWindow& window) const noexcept {
   return prove_range(window, at, size) == size ? host_pointer<const std::byte>(at) : nullptr;
 }
 

@@ -76,19 +76,16 @@ class MemoryView final : public CfiBytes {
   std::span<std::byte> buffer_;  // what is still free of it
 };
 
-class KnownCies;
-
 /// What the bytes themselves do not say.
 struct CfiContext {
   enum class Format : std::uint8_t { eh_frame, debug_frame };
 
   const Arch& arch;
   Format format = Format::eh_frame;
-  Addr section = 0;            ///< debug_frame: address of the section's first byte, from which CIE offsets count
-  Addr load_bias = 0;          ///< debug_frame: added to addresses of code, which there are those of the file
-  Addr text_base = 0;          ///< what DW_EH_PE_textrel is relative to; 0: not known, and then it is refused
-  Addr data_base = 0;          ///< what DW_EH_PE_datarel is relative to; 0: not known, and then it is refused
-  KnownCies* known = nullptr;  ///< where CIEs are kept once they have been read; null: nowhere
+  Addr section = 0;    ///< debug_frame: address of the section's first byte, from which CIE offsets count
+  Addr load_bias = 0;  ///< debug_frame: added to addresses of code, which there are those of the file
+  Addr text_base = 0;  ///< what DW_EH_PE_textrel is relative to; 0: not known, and then it is refused
+  Addr data_base = 0;  ///< what DW_EH_PE_datarel is relative to; 0: not known, and then it is refused
 };
 
 /// A pointer as decoded: `value` is the pointer itself, or with `indirect` the address in memory where it is.
@@ -156,31 +153,20 @@ class FdeScan {
   Cie cie_{};  // of the previous FDE; most FDEs share a few
 };
 
-/// What rows need of an FDE.
-struct CfiCode {
-  const Cie* cie = nullptr;
-  AddrRange range{};
-  SectionBytes instructions{};
-  std::span<const std::byte> initial_state{};  ///< packed as CfiProgram keeps that of the CIE; empty: not known
-};
-
 /// The call frame instructions of an FDE, which compute rows in the caller's row.
 class CfiProgram {
  public:
   /// What is referred to must outlive this; `row` must not be changed as long as next() is called. `room` is for
   /// remembered states.
-  [[gnu::always_inline]] CfiProgram(const CfiCode& code, const CfiContext& context, FrameRow& row,
-                                    std::span<std::byte> room) noexcept
-      : cie_(*code.cie),
-        range_(code.range),
-        instructions_(code.instructions),
+  CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room) noexcept
+      : cie_(fde.cie),
+        range_(fde.range),
+        instructions_(fde.instructions),
         context_(context),
         row_(row),
         program_(cie_.instructions.bytes, context.arch.big_endian, cie_.instructions.address),
-        next_begin_(code.range.begin),
-        saved_(room, code.initial_state) {}
-  CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room) noexcept
-      : CfiProgram({&fde.cie, fde.range, fde.instructions, {}}, context, row, room) {}
+        next_begin_(fde.range.begin),
+        saved_(room) {}
   CfiProgram(const CfiProgram&) = delete;
   CfiProgram& operator=(const CfiProgram&) = delete;
 
@@ -194,23 +180,15 @@ class CfiProgram {
     if (failed_) return error_;
     return false;
   }
-  /// The same without the error.
-  bool run_behind(Addr at) noexcept;
 
  private:
-  /// States that DW_CFA_remember_state keeps, packed: a head and the rules in use. Below them is the CIE's, which may
-  /// be elsewhere.
+  /// States that DW_CFA_remember_state keeps, packed: a head and the rules in use. Below them is the CIE's.
   class SavedStates {
    public:
-    SavedStates(std::span<std::byte> storage, std::span<const std::byte> initial) noexcept
-        : initial_(initial), storage_(storage) {}
-    /// Empty: not yet.
-    std::span<const std::byte> initial() const noexcept { return initial_; }
+    explicit SavedStates(std::span<std::byte> storage) noexcept : storage_(storage) {}
     /// False: there is no room.
     bool set_initial(const FrameRow& row, std::int64_t plain_offset) noexcept;
-    void load_initial(FrameRow& row, std::int64_t& plain_offset) const noexcept {
-      (void)load(initial_.data(), row, plain_offset);
-    }
+    bool has_initial() const noexcept { return !initial_.empty(); }
     bool push(const FrameRow& row, std::int64_t plain_offset) noexcept;
     /// False when only the CIE's state is left, which stays.
     bool pop(FrameRow& row, std::int64_t& plain_offset) noexcept;
@@ -234,6 +212,7 @@ class CfiProgram {
     std::span<std::byte> storage_;
   };
 
+  bool run_behind(Addr at) noexcept;
   void start() noexcept;
   void run_initial_instructions() noexcept;
   /// One instruction. True: the location has moved, to next_begin_. Failures end the program.
@@ -289,9 +268,6 @@ struct FewStates {
 /// The row that holds at `at`, which must be in the FDE's range; CodeAddress::lookup() of a frame's address. Everything
 /// but the origin is set.
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;
-
-/// The same of what else is known of it. False: row_at() says why, or succeeds.
-bool find_row_quickly(const CfiCode& code, const CfiContext& context, Addr at, FrameRow& out) noexcept;
 
 /// The same for a row that outlives the bytes: it owns its expressions. row_too_wide where it has no room for them.
 Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;

@@ -4,7 +4,7 @@
 
 #include "unwind_core/dwarf_constants_p.h"
 #include "unwind_core/dwarf_literal_p.h"
-#include "unwind_core/sources/known_cies.h"
+#include "unwind_core/sources/cfi.h"
 
 namespace jitunwind {
 namespace {
@@ -157,10 +157,7 @@ RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
   row_.args_size = 0;
   row_.ra = cie_.return_address;
   row_.signal_frame = cie_.signal_frame;
-  if (saved_.initial().empty()) [[unlikely]]
-    run_initial_instructions();
-  else
-    saved_.load_initial(row_, plain_offset_);
+  run_initial_instructions();
   if (!failed_) program_ = ByteReader(instructions_.bytes, context_.arch.big_endian, instructions_.address);
 }
 
@@ -172,8 +169,7 @@ void CfiProgram::run_initial_instructions() noexcept {
     if (execute()) fail(ErrorCode::bad_structure, "initial instructions of a CIE move the location");
   }
   if (has_failed()) return;
-  if (!saved_.set_initial(row_, plain_offset_)) return fail(ErrorCode::too_deep, "initial state of a CIE");
-  if (context_.known) context_.known->keep(cie_, context_, row_, saved_.initial());
+  if (!saved_.set_initial(row_, plain_offset_)) fail(ErrorCode::too_deep, "initial state of a CIE");
 }
 
 bool CfiProgram::run_behind(Addr at) noexcept {
@@ -264,7 +260,7 @@ bool CfiProgram::execute_extended(std::uint8_t op) noexcept {
       row_.cfa = cfa_rule(block(), context_.arch.big_endian);
       return false;
     case cfa_remember_state:
-      if (saved_.initial().empty()) fail(ErrorCode::bad_structure, "initial instructions of a CIE remember a state");
+      if (!saved_.has_initial()) fail(ErrorCode::bad_structure, "initial instructions of a CIE remember a state");
       if (!saved_.push(row_, plain_offset_)) fail(ErrorCode::too_deep, "too many remembered states");
       return false;
     case cfa_restore_state:
@@ -401,23 +397,6 @@ Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out)
   Status row = row_with_few_states(fde, context, at, out);
   if (!row && row.error().code == ErrorCode::too_deep) row = row_with_many_states(fde, context, at, out);
   return row;
-}
-
-[[gnu::always_inline]] inline bool row_of_known(const CfiCode& code, const CfiContext& context, Addr at,
-                                                FrameRow& out) noexcept {
-  FewStates room;
-  CfiProgram program(code, context, out, room.bytes);
-  return program.run_behind(at) && out.range.contains(at);
-}
-
-bool find_row_of_known_cie(const SectionBytes& segment, Addr at, Addr pc, const CfiContext& context,
-                           FrameRow& out) noexcept {
-  CfiCode code;
-  return read_known_fde(segment, at, pc, context, code) && row_of_known(code, context, pc, out);
-}
-
-bool find_row_quickly(const CfiCode& code, const CfiContext& context, Addr at, FrameRow& out) noexcept {
-  return row_of_known(code, context, at, out);
 }
 
 Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {

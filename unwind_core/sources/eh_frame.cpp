@@ -1,4 +1,5 @@
 // .eh_frame of a module: by binary search through .eh_frame_hdr, or by reading all of it where there is no table.
+#include "unwind_core/sources/compact_cfi.h"
 #include "unwind_core/sources/fde_source_p.h"
 #include "unwind_core/sources/fde_table.h"
 #include "unwind_core/sources/known_cies.h"
@@ -42,28 +43,31 @@ class EhFrameSource final : public FdeSource {
  public:
   constexpr EhFrameSource() noexcept : FdeSource(RowOrigin::eh_frame) {}
 
-  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+  [[gnu::hot]] Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
     const Module* const module = lookup.module();
     if (!module) return false;
-    if (!find_row_quickly(lookup, *module, out)) return FdeSource::find_row(lookup, out);
-    out.origin = RowOrigin::eh_frame;
-    return true;
+    if (lookup.compact && find_compact(lookup, *module, *lookup.compact, out)) return true;
+    return FdeSource::find_row(lookup, out);
   }
 
  private:
   /// What linkers and compilers make of nearly everything. False: it has to be looked for in the general way.
-  static bool find_row_quickly(Lookup& lookup, const Module& module, FrameRow& out) noexcept {
+  static bool find_compact(Lookup& lookup, const Module& module, CompactAnswer& answer, FrameRow& out) noexcept {
     const Addr pc = lookup.at.lookup();
-    const CfiContext context{.arch = lookup.space.arch, .known = &known_cies};
+    const Arch& arch = lookup.space.arch;
     FoundFde found;
-    return search_eh_frame_hdr(module.eh_frame_hdr, pc, context.arch, found) &&
-           find_row_of_known_cie(module.eh_segment, found.fde, pc, context, out);
+    CompactCode code;
+    if (!search_eh_frame_hdr(module.eh_frame_hdr, pc, arch, found) ||
+        !read_known_fde(module.eh_segment, found.fde, pc, known_cies, arch, code) ||
+        !find_compact_row(code, answer.layout, pc, answer.row, out.range))
+      return false;
+    out.origin = RowOrigin::eh_frame;
+    return answer.is_found = true;
   }
 
   Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept override {
     const Module* module = lookup.module();
     if (!module) return false;
-    context.known = &known_cies;
     const Addr pc = lookup.at.lookup();
     Addr eh_frame = 0;
     if (!module->eh_frame_hdr.empty()) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "unwind_core/dwarf_constants_p.h"
+#include "unwind_core/sources/compact_cfi.h"
 
 namespace jitunwind {
 namespace {
@@ -14,70 +16,127 @@ using namespace dwarf;
 
 constexpr std::uint8_t k_relative = pe_pcrel | pe_sdata4;
 
-/// Says nothing by bytes of its module.
-bool is_plain(const FrameRow& row) noexcept {
-  const auto has_expression = [](const FrameRow::Entry& e) { return e.rule.has_expression(); };
-  return row.cfa.kind == CfaRule::Kind::offset && row.args_size == 0 &&
-         std::ranges::none_of(row.entries(), has_expression);
-}
+/// A CIE as compilers write it (LSB 5.0 core, 10.6.1.1): version 1, "z" and some of "P", "L", "R" and "S", numbers of
+/// one byte. What it says, and where the personality routine's address is, which rows do not depend on.
+struct UsualCie {
+  Cie cie{};
+  std::size_t personality_at = 0;  ///< 0: none
+};
 
-std::span<const std::byte> bytes_of(const Cie& cie) noexcept {
-  const std::span<const std::byte> last = cie.instructions.bytes;
-  return {last.data() + last.size() - cie.size, static_cast<std::size_t>(cie.size)};
-}
+class UsualReader {
+ public:
+  explicit UsualReader(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
 
-/// Where the personality routine's address of 4 bytes is in a CIE that is otherwise as usual (LSB 5.0 core, 10.6.1.1):
-/// version 1, "zPLR", alignment factors and return address of one byte each, 7 bytes of augmentation data.
-constexpr std::size_t k_personality_at = 19;
+  [[gnu::hot]] std::optional<UsualCie> read() noexcept {
+    UsualCie out;
+    std::uint32_t length = 0, id = 0;
+    std::memcpy(&length, bytes_.data(), sizeof length);
+    std::memcpy(&id, bytes_.data() + sizeof length, sizeof id);
+    if (length > bytes_.size() - sizeof length || id != 0) return std::nullopt;
+    Cie& cie = out.cie;
+    cie.size = length + sizeof length;
+    bytes_ = bytes_.first(static_cast<std::size_t>(cie.size));
+    next_ = sizeof length + sizeof id;
+    cie.version = static_cast<std::uint8_t>(small());
+    const std::string_view augmentation = text();
+    cie.code_alignment = small();
+    // DWARF 5, 7.6: SLEB128 of one byte.
+    cie.data_alignment = static_cast<std::int64_t>(std::uint64_t{small()} << 57) >> 57;
+    cie.return_address = static_cast<RegNum>(small());
+    const std::size_t data_size = small();
+    const std::size_t end_of_data = next_ + data_size;
+    if (failed_ || cie.version != 1 || augmentation.empty() || augmentation[0] != 'z') return std::nullopt;
+    cie.has_augmentation_data = true;
+    for (const char letter : augmentation.substr(1))
+      if (!read_augmentation(letter, out)) return std::nullopt;
+    if (failed_ || next_ != end_of_data || next_ > bytes_.size() || cie.pointer_encoding != k_relative)
+      return std::nullopt;
+    cie.instructions = {bytes_.subspan(next_), 0};
+    return out;
+  }
 
-/// False: a personality routine that is not in its usual place.
-bool mask_personality(std::span<const std::byte> bytes, std::span<std::byte> mask) noexcept {
-  constexpr std::string_view k_usual("\1zPLR\0", 6);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const std::string_view augmentation = text.substr(9, text.find('\0', 9) - 9);
-  if (augmentation.find('P') == augmentation.npos) return true;
-  const auto byte = [&](std::size_t at) { return std::to_integer<std::uint8_t>(bytes[at]); };
-  const auto encoding = static_cast<std::uint8_t>(byte(18) & ~pe_indirect);
-  if (text.substr(8, k_usual.size()) != k_usual || byte(14) >= 0x80 || byte(15) >= 0x80 || byte(17) != 7 ||
-      (encoding != k_relative && encoding != pe_udata4))
-    return false;
-  std::ranges::fill(mask.subspan(k_personality_at, 4), std::byte{0});
-  return true;
-}
+ private:
+  unsigned byte() noexcept {
+    if (next_ >= bytes_.size()) return failed_ = true, 0;
+    return std::to_integer<unsigned>(bytes_[next_++]);
+  }
+  /// LEB128 of one byte.
+  unsigned small() noexcept {
+    const unsigned value = byte();
+    failed_ = failed_ || value >= 0x80;
+    return value;
+  }
+  std::string_view text() noexcept {
+    const std::size_t begin = next_;
+    while (byte() != 0) {
+    }
+    if (failed_) return {};
+    return {reinterpret_cast<const char*>(bytes_.data()) + begin, next_ - 1 - begin};
+  }
+  [[gnu::hot]] bool read_augmentation(char letter, UsualCie& out) noexcept {
+    switch (letter) {
+      case 'R':
+        out.cie.pointer_encoding = static_cast<std::uint8_t>(byte());
+        return true;
+      case 'L':
+        out.cie.lsda_encoding = static_cast<std::uint8_t>(byte());
+        return out.cie.lsda_encoding == k_relative;
+      case 'S':
+        return out.cie.signal_frame = true;
+      case 'P': {
+        const auto encoding = static_cast<std::uint8_t>(byte() & ~unsigned{pe_indirect});
+        out.personality_at = next_;
+        next_ += 4;
+        return encoding == k_relative || encoding == pe_udata4;
+      }
+      default:
+        return false;
+    }
+  }
+
+  std::span<const std::byte> bytes_;
+  std::size_t next_ = 0;
+  bool failed_ = false;
+};
 
 }  // namespace
 
-void KnownCies::keep(const Cie& cie, const CfiContext& context, const FrameRow& initial,
-                     std::span<const std::byte> state) noexcept {
-  const bool is_usual = context.format == CfiContext::Format::eh_frame && context.arch.word_size == 8 &&
-                        context.arch.big_endian == (std::endian::native == std::endian::big) && cie.version == 1 &&
-                        cie.has_augmentation_data && cie.pointer_encoding == k_relative &&
-                        (cie.lsda_encoding == pe_omit || cie.lsda_encoding == k_relative);
-  if (!is_usual || cie.size > sizeof(Words) || state.size() > KnownCie::k_max_state || !is_plain(initial)) return;
-  const std::span<const std::byte> bytes = bytes_of(cie);
-  std::uint32_t length;  // 4 bytes of it, or what follows is elsewhere
-  std::memcpy(&length, bytes.data(), sizeof length);
-  if (length + sizeof length != cie.size || cie.size < 2 * sizeof(std::uint64_t)) return;
-  std::array<std::byte, sizeof(Words)> padded{};
+[[gnu::hot]] const KnownCie* KnownCies::learn(std::span<const std::byte> bytes, const Arch& arch) noexcept {
+  if (arch.word_size != 8 || arch.big_endian != (std::endian::native == std::endian::big)) return nullptr;
+  Words padded{};
+  const std::size_t available = std::min(bytes.size(), sizeof padded);
+  std::memcpy(padded.data(), bytes.data(), available);
+  const auto usual = UsualReader(std::as_bytes(std::span(padded)).first(available)).read();
+  KnownCie known;
+  if (!usual || usual->cie.size < 2 * sizeof(std::uint64_t) ||
+      !find_initial_row(usual->cie, CompactLayout(arch), known.initial))
+    return nullptr;
+  known.arch = &arch;
+  known.cie = usual->cie;
+  known.cie.instructions = {};
+  known.data_size = usual->cie.lsda_encoding == pe_omit ? 0 : 4;
+  // What of the words has to be the same: all of the CIE, but for the personality routine's address.
   std::array<std::byte, sizeof(Words)> mask{};
-  std::ranges::copy(bytes, padded.begin());
-  std::fill_n(mask.begin(), bytes.size(), std::byte{0xff});
-  if (!mask_personality(bytes, mask) || is_written_.exchange(true, std::memory_order_acquire)) return;
+  std::fill_n(mask.begin(), static_cast<std::size_t>(usual->cie.size), std::byte{0xff});
+  if (usual->personality_at != 0)
+    std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(usual->personality_at), 4, std::byte{0});
+  return add(padded, std::bit_cast<Words>(mask), known);
+}
+
+/// Null: another thread adds one, or there is no room.
+[[gnu::hot]] const KnownCie* KnownCies::add(const Words& words, const Words& mask, const KnownCie& known) noexcept {
+  if (is_written_.exchange(true, std::memory_order_acquire)) return nullptr;
+  const KnownCie* added = find_words(words, *known.arch);
   const auto free = std::ranges::find(entries_, std::uint64_t{0}, [](const Entry& e) { return e.head.load(); });
-  if (!find(padded, context.arch) && free != entries_.end()) {
-    free->words = std::bit_cast<Words>(padded);
-    free->mask = std::bit_cast<Words>(mask);
-    free->known.arch = &context.arch;
-    free->known.cie = cie;
-    free->known.cie.address = 0;
-    free->known.cie.personality = {};
-    free->known.cie.instructions = {};
-    free->known.data_size = cie.lsda_encoding == pe_omit ? 0 : 4;
-    free->known.state_size = state.size();
-    std::ranges::copy(state, free->known.state.begin());
-    free->head.store(free->words[0], std::memory_order_release);
+  if (!added && free != entries_.end()) {
+    free->words = words;
+    free->mask = mask;
+    free->known = known;
+    free->head.store(words[0], std::memory_order_release);
+    added = &free->known;
   }
   is_written_.store(false, std::memory_order_release);
+  return added;
 }
 
 }  // namespace jitunwind

@@ -1,0 +1,137 @@
+// Which memory walks read without a probe, and which modules they need not ask about.
+#include "unwind_core/memory/known_stack_p.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <memory>
+#include <thread>
+
+#include "unwind_core/lasting_modules_p.h"
+#include "unwind_core/local_modules.h"
+#include "unwind_core/page_p.h"
+
+namespace jitunwind {
+namespace {
+
+Addr address_here() { return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)); }
+
+void expect_readable(AddrRange range) {
+  EXPECT_FALSE(range.empty());
+  EXPECT_EQ(first_unreadable_page(range.begin, range.end), range.end);
+}
+
+TEST(KnownStack, OfTheMainThreadReachesItsCallers) {
+  const AddrRange stack = known_stack(address_here());
+  EXPECT_TRUE(stack.contains(address_here()));
+  EXPECT_TRUE(stack.contains(reinterpret_cast<std::uintptr_t>(environ[0])));
+  expect_readable(stack);
+}
+
+/// All that is known is the thread's, by the C library's word.
+void expect_own_stack() {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_getattr_np(pthread_self(), &attributes), 0);
+  void* base = nullptr;
+  std::size_t size = 0;
+  ASSERT_EQ(pthread_attr_getstack(&attributes, &base, &size), 0);
+  pthread_attr_destroy(&attributes);
+  const AddrRange whole{reinterpret_cast<std::uintptr_t>(base), reinterpret_cast<std::uintptr_t>(base) + size};
+  const AddrRange stack = known_stack(address_here());
+  EXPECT_TRUE(stack.contains(address_here()));
+  EXPECT_GE(stack.begin, whole.begin);
+  EXPECT_LE(stack.end, whole.end);
+  expect_readable(stack);
+}
+
+[[gnu::noinline]] void deeper(int pages) {
+  volatile char page[4096];
+  page[0] = 0;
+  if (pages > 0)
+    deeper(pages - 1);
+  else
+    expect_own_stack();
+  (void)page[0];
+}
+
+TEST(KnownStack, OfAThreadIsAllItsOwn) {
+  std::thread([] {
+    expect_own_stack();
+    deeper(100);
+    expect_own_stack();
+  }).join();
+}
+
+/// A stack in memory that may be unmapped is never known, nor is what is between it and the thread's.
+TEST(KnownStack, ForgetsOtherStacks) {
+  std::thread([] {
+    constexpr std::size_t k_size = 256 << 10;
+    void* const memory = ::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    static ucontext_t back, other;
+    static AddrRange known;
+    ASSERT_EQ(getcontext(&other), 0);
+    other.uc_stack.ss_sp = memory;
+    other.uc_stack.ss_size = k_size;
+    other.uc_link = &back;
+    makecontext(
+        &other, +[] { known = known_stack(address_here()); }, 0);
+    ASSERT_EQ(swapcontext(&back, &other), 0);
+    EXPECT_FALSE(known.contains(reinterpret_cast<std::uintptr_t>(memory) + k_size - 64));
+    ::munmap(memory, k_size);
+    expect_own_stack();
+  }).join();
+}
+
+TEST(KnownStack, EndsWhereMemoryEnds) {
+  constexpr std::size_t k_pages = 5;
+  auto* const memory = static_cast<std::byte*>(
+      ::mmap(nullptr, k_pages * k_page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(::mprotect(memory + 3 * k_page_size, k_page_size, PROT_NONE), 0);
+  const Addr begin = reinterpret_cast<std::uintptr_t>(memory);
+  EXPECT_EQ(first_unreadable_page(begin, begin + 2 * k_page_size), begin + 2 * k_page_size);
+  EXPECT_EQ(first_unreadable_page(begin, begin + k_pages * k_page_size), begin + 3 * k_page_size);
+  ::munmap(memory, k_pages * k_page_size);
+}
+
+// Modules.
+
+TEST(LastingModules, AreTheProgramAndWhatItNeeds) {
+  const auto module_of = [](const void* p) { return find_lasting_module(reinterpret_cast<std::uintptr_t>(p)); };
+  EXPECT_NE(module_of(reinterpret_cast<const void*>(&address_here)), nullptr);
+  EXPECT_NE(module_of(::dlsym(RTLD_DEFAULT, "printf")), nullptr);
+  EXPECT_NE(module_of(::dlsym(RTLD_DEFAULT, "__cxa_throw")), nullptr);
+  for (const void* const p :
+       {reinterpret_cast<const void*>(&address_here), const_cast<const void*>(::dlsym(RTLD_DEFAULT, "printf"))}) {
+    const Addr at = reinterpret_cast<std::uintptr_t>(p);
+    Module found;
+    ASSERT_TRUE(local_modules().find(at, found));
+    const Module* const lasting = local_modules().find_lasting(at);
+    ASSERT_NE(lasting, nullptr);
+    EXPECT_EQ(lasting->range, found.range);
+    EXPECT_EQ(lasting->text, found.text);
+    EXPECT_EQ(lasting->load_bias, found.load_bias);
+    EXPECT_STREQ(lasting->path, found.path);
+    EXPECT_EQ(lasting->eh_frame_hdr.address, found.eh_frame_hdr.address);
+    EXPECT_EQ(lasting->eh_segment.bytes.size(), found.eh_segment.bytes.size());
+  }
+  EXPECT_EQ(local_modules().find_lasting(module_of(reinterpret_cast<const void*>(&address_here))->range.begin), nullptr)
+      << "no code";
+  EXPECT_EQ(module_of(nullptr), nullptr);
+  EXPECT_EQ(module_of(std::make_unique<int>().get()), nullptr);
+  void* const handle = ::dlopen(PLUGIN_FOLDER "/plugin_bfd.so", RTLD_NOW);
+  ASSERT_NE(handle, nullptr) << ::dlerror();
+  void* const inside = ::dlsym(handle, "plugin_entry_address");
+  EXPECT_EQ(module_of(inside), nullptr);
+  ModuleVersion version;
+  EXPECT_TRUE(find_module_version(reinterpret_cast<std::uintptr_t>(inside), version));
+  EXPECT_FALSE(version.is_lasting);
+  ::dlclose(handle);
+}
+
+}  // namespace
+}  // namespace jitunwind

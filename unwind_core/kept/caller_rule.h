@@ -1,0 +1,119 @@
+// A row in one word: how to find a frame's caller, in code where an ordinary row says it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "unwind_core/compact_row.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// What besides registrations may change what is known of code.
+enum class KeptBy : std::uint8_t {
+  nothing,  ///< not kept: it depends on more
+  lasting,  ///< nothing else: registered code, or a module that cannot be unloaded
+  module,   ///< the module
+};
+
+/// What a step needs of a row. CFA and what a walk of addresses reads are here; where other registers are saved is the
+/// same for many rows: a number in a table of shapes (save_shapes.h). The upper bits are a guess, which entry of the
+/// table the caller's is.
+class CallerRule {
+ public:
+  enum class Kind : unsigned {
+    compact,
+    // Rows that are not compact, but frequent. Their return address would be below SP, where none is: that is how a
+    // walk comes to look at what they are.
+    outermost,  ///< the code says that it has no caller
+    realigned,  ///< CFA = *(FP - n), FP = *FP: what gcc makes of a function that aligns its stack
+    signal,     ///< a signal trampoline: all registers are in the ucontext_t at its SP
+  };
+
+  /// What is known of the procedure's personality routine.
+  enum class Handler : unsigned { unknown, none, known };
+
+  constexpr CallerRule() noexcept = default;
+  /// Of any kind but compact. `cfa_below_fp`: words, for realigned ones.
+  constexpr CallerRule(KeptBy by, Kind kind, std::uint8_t cfa_below_fp = 0) noexcept
+      : word_(of(by) | std::uint64_t{static_cast<unsigned>(kind)} << k_kind_at | std::uint64_t{0xff} << k_fp_at |
+              std::uint64_t{cfa_below_fp} << k_shape_at) {}
+  /// `fp_slot`: of the frame pointer, in the row's layout. Precondition: is_of_code_alone(origin).
+  constexpr CallerRule(const CompactRow& row, RowOrigin origin, KeptBy by, bool base_is_frame_pointer,
+                       std::size_t fp_slot) noexcept
+      : word_(of(by) | row.cfa_words | std::uint64_t{base_is_frame_pointer} << k_base_at |
+              std::uint64_t{row.slots[fp_slot] != 0} << k_saves_fp_at |
+              std::uint64_t{row.slots[row.slots[fp_slot] != 0 ? fp_slot : CompactLayout::k_return_address]} << k_fp_at |
+              std::uint64_t{static_cast<unsigned>(origin)} << k_origin_at) {}
+
+  /// 0: none.
+  constexpr std::uint64_t word() const noexcept { return word_; }
+  constexpr KeptBy kept_by() const noexcept {
+    if ((word_ & of(KeptBy::lasting)) == 0) return KeptBy::nothing;
+    return is_of_module() ? KeptBy::module : KeptBy::lasting;
+  }
+  constexpr bool is_of_module() const noexcept { return (word_ >> k_module_at & 1) != 0; }
+  constexpr Kind kind() const noexcept { return static_cast<Kind>(word_ >> k_kind_at & 3); }
+  constexpr RowOrigin origin() const noexcept { return static_cast<RowOrigin>(word_ >> k_origin_at & 7); }
+  /// Bytes.
+  constexpr std::uint64_t cfa_below_frame_pointer() const noexcept {
+    return (word_ >> k_shape_at & 0xff) * CompactRow::k_word;
+  }
+  constexpr bool base_is_frame_pointer() const noexcept { return (word_ >> k_base_at & 1) != 0; }
+  /// Bytes.
+  constexpr std::uint64_t cfa_offset() const noexcept { return cfa_words() * CompactRow::k_word; }
+  constexpr std::uint16_t cfa_words() const noexcept { return static_cast<std::uint16_t>(word_); }
+  /// False: the register is as it is in the caller.
+  constexpr bool saves_frame_pointer() const noexcept { return (word_ >> k_saves_fp_at & 1) != 0; }
+  static constexpr std::uint64_t k_most_below_cfa = 255 * CompactRow::k_word;
+  /// Bytes. Where the frame pointer is not saved, the place of the return address: it can be read in any case.
+  constexpr std::uint64_t frame_pointer_below_cfa() const noexcept {
+    return (static_cast<std::uint32_t>(word_) >> k_fp_at) * CompactRow::k_word;
+  }
+  /// Of compact ones. 0: other registers than pc, SP and frame pointer are not known.
+  constexpr unsigned shape() const noexcept { return static_cast<unsigned>(word_ >> k_shape_at) & k_most_shape; }
+  static constexpr unsigned k_most_shape = 1023;
+  /// Of a compact row with all its registers.
+  constexpr bool is_whole() const noexcept { return kind() == Kind::compact && shape() != 0; }
+  /// Precondition: it has none.
+  constexpr CallerRule with_shape(unsigned shape) const noexcept {
+    return CallerRule(word_ | std::uint64_t{shape} << k_shape_at);
+  }
+
+  constexpr Handler handler() const noexcept { return static_cast<Handler>(word_ >> k_handler_at & 3); }
+  constexpr CallerRule with(Handler handler) const noexcept {
+    return CallerRule((word_ & ~(std::uint64_t{3} << k_handler_at)) | std::uint64_t{static_cast<unsigned>(handler)}
+                                                                          << k_handler_at);
+  }
+
+  /// Of an entry that was left by this rule. Those of one stack are mostly neighbours, so that the lower half is
+  /// enough.
+  constexpr std::uint32_t guess(std::uint32_t of_entry) const noexcept {
+    return (of_entry & ~k_guess_mask) | static_cast<std::uint32_t>(word_ >> k_guess_at);
+  }
+  constexpr CallerRule with_guess(std::uint32_t entry) const noexcept {
+    return CallerRule((word_ & k_rule_mask) | std::uint64_t{entry & k_guess_mask} << k_guess_at);
+  }
+  constexpr std::uint64_t without_guess() const noexcept { return word_ & k_rule_mask; }
+  /// Of a CodeTable: all but the guess. Shifted, which is one instruction.
+  constexpr std::uint64_t digest() const noexcept { return word_ << (64 - k_guess_at); }
+
+ private:
+  constexpr explicit CallerRule(std::uint64_t word) noexcept : word_(word) {}
+
+  // What a step asks for is in the lower half: tests of it have operands of 32 bits.
+  static constexpr unsigned k_base_at = 16, k_saves_fp_at = 17, k_kept_at = 18, k_module_at = 19, k_kind_at = 20,
+                            k_fp_at = 24, k_shape_at = 32, k_origin_at = 42, k_handler_at = 45;
+  static constexpr unsigned k_guess_at = 48;
+  static constexpr std::uint32_t k_guess_mask = 0xffff;
+  static constexpr std::uint64_t k_rule_mask = (std::uint64_t{1} << k_guess_at) - 1;
+
+  static constexpr std::uint64_t of(KeptBy by) noexcept {
+    return std::uint64_t{by != KeptBy::nothing} << k_kept_at | std::uint64_t{by == KeptBy::module} << k_module_at;
+  }
+
+  std::uint64_t word_ = 0;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

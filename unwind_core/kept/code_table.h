@@ -1,0 +1,303 @@
+// What was found of code before, by address: kept for as long as nothing has changed there, in memory that is touched
+// in proportion to what is kept, however code is scattered.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+#include "unwind_core/address.h"
+#include "unwind_core/hash.h"
+#include "unwind_core/kept/met_before.h"
+#include "unwind_core/kept/number_index.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Zeroed memory that is never given back; null: there is none. Not signal-safe.
+void* map_for_good(std::size_t size) noexcept;
+/// Gives back what nobody has seen.
+void unmap_unseen(void* memory, std::size_t size) noexcept;
+
+/// Values by address. Thread-safe, signal-safe, nobody waits. Constant-initialised.
+///
+/// Entries stand one behind the other in the order in which they were kept, so that those of one stack are neighbours.
+/// An entry is the words of a value and a key, which are written and read without order:
+///   key = address ^ mix(value, version)
+/// mix is one-to-one in the version for each value, so that an entry never stands for its address under another
+/// version. Words that do not belong together stand for an address with probability 2^-64, as do an entry of another
+/// address under another version. An empty entry stands for none in code: words of zeros are for address 0.
+///
+/// An index (number_index.h) leads from addresses to numbers of entries. What it does not lead to any more is found by
+/// those alone who have the number.
+///
+/// Value: plain data of whole words. `value.digest()` is a word for what the key must depend on, one-to-one if it can
+/// be; parts of a value that may be replaced at any time are left out of it.
+template <class V>
+class CodeTable {
+  struct Entry;
+
+ public:
+  using Value = V;
+  using Number = std::uint32_t;
+  static constexpr Number k_nowhere = ~Number{0};
+
+  /// What a look has found of an address: an entry that holds; or one that holds no more, for keep().
+  struct Found {
+    Number number = k_nowhere;
+    Value value{};
+    bool holds = false;
+  };
+
+  /// Of a version, for those who ask by the same one again and again.
+  static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version); }
+
+  /// The entries by their numbers, for those who have them: what is there holds for an address, or does not.
+  class Entries {
+   public:
+    /// The number, if there is such an entry, else another one: numbers of a larger table, too, may be asked for.
+    Number in_bounds(Number number) const noexcept { return number < count_ ? number : 0; }
+    /// Precondition: in_bounds().
+    Value value(Number number) const noexcept { return load(first_[number]); }
+    bool holds(Number number, const Value& value, Addr at, std::uint64_t cipher_of_version) const noexcept {
+      return (first_[number].key.load(std::memory_order_relaxed) ^ mix(value, cipher_of_version)) == at;
+    }
+
+   private:
+    friend CodeTable;
+    template <class Room>
+    explicit Entries(const Room& room) noexcept : first_(room.entries()), count_(room.count()) {}
+    const Entry* first_;
+    Number count_;
+  };
+  Entries entries() const noexcept {
+    return in_room([](const auto& room) { return Entries(room); });
+  }
+
+  /// `cipher_of(value)`: cipher() of the version that such a value must be of now.
+  template <class CipherOf>
+  Found find(Addr at, CipherOf cipher_of) const noexcept {
+    return in_room([&](const auto& room) {
+      const Entries entries(room);
+      const std::uint64_t hash = hash_of(at);
+      Found found;
+      room.index.visit(hash, [&](Number number) {
+        if (room.hash_of(number) != upper(hash)) return false;
+        found.number = number;
+        found.value = entries.value(number);
+        found.holds = entries.holds(number, found.value, at, cipher_of(found.value));
+        return found.holds;
+      });
+      return found;
+    });
+  }
+
+  /// Whether to keep() something of the address. False: beyond the first page what is met for the first time is not
+  /// kept, for much code is met once, and a page of memory costs more than to find a dozen rows. `before`: what a look
+  /// has found of it, if anything.
+  bool wants(Addr at, Number before) noexcept {
+    return in_room([&](const auto& room) {
+      return before < room.count() || room.used() < k_of_page || met_before_.has_met(hash_of(at), met_);
+    });
+  }
+
+  /// In the place of what was found `before`; else in that of the oldest entry, once all are taken. Returns the entry's
+  /// number.
+  Number keep(Addr at, std::uint64_t cipher_of_version, const Value& value, Number before) noexcept {
+    return in_room([&](const auto& room) {
+      const std::uint64_t hash = hash_of(at);
+      const bool is_new = before >= room.count();
+      const Number number = is_new ? room.take(hash) : before;
+      Entry& entry = room.entries()[number];
+      store(entry, value);
+      entry.key.store(at ^ mix(value, cipher_of_version), std::memory_order_relaxed);
+      if (is_new) room.index.lead(hash, number);
+      return number;
+    });
+  }
+
+  /// What digest() leaves out. `value` as it was when the entry held, but for that.
+  void replace(Number number, const Value& value) noexcept {
+    in_room([&](const auto& room) {
+      if (number < room.count()) store(room.entries()[number], value);
+    });
+  }
+
+  /// Has the pages that a small table needs, lest the first walk is the first to touch them.
+  void touch() noexcept {
+    own_pages_[0].entries[0].key.fetch_or(0, std::memory_order_relaxed);
+    own_taken_.fetch_or(0, std::memory_order_relaxed);
+    met_before_.touch();
+  }
+
+  /// Makes room for `size` values or more, at most k_most; what is kept stays. It never shrinks. False: no memory, or
+  /// too many, and nothing has changed. Thread-safe, not signal-safe.
+  bool reserve(std::size_t size) noexcept;
+
+  /// How many are kept, or were until others took their places.
+  std::size_t size() const noexcept {
+    return in_room([](const auto& room) { return room.used(); });
+  }
+
+ private:
+  static constexpr std::size_t k_words = sizeof(Value) / sizeof(std::uint64_t);
+  using Words = std::array<std::uint64_t, k_words>;
+  static_assert(sizeof(Words) == sizeof(Value) && std::has_unique_object_representations_v<Value>);
+
+  struct Entry {
+    std::array<std::atomic<std::uint64_t>, k_words> words{};
+    std::atomic<std::uint64_t> key{0};
+  };
+  static_assert(std::has_single_bit(sizeof(Entry)));
+
+  static constexpr std::size_t k_page = 4096;
+  static constexpr std::size_t k_units = k_page / sizeof(Entry);
+  static constexpr std::size_t k_of_page = k_page / (sizeof(Entry) + sizeof(std::uint32_t));
+  /// Numbers count units, of which the last ones of a page are used otherwise: entries are where an array would have
+  /// them.
+  struct alignas(k_page) Page {
+    std::array<Entry, k_of_page> entries{};
+    std::array<std::atomic<std::uint32_t>, k_of_page> hashes{};  ///< upper halves of those of the addresses
+  };
+  static_assert(sizeof(Page) == k_page);
+  /// The entries that have room, and what leads to them.
+  template <class Index>
+  struct Room {
+    Page* pages;
+    std::size_t capacity;
+    std::atomic<std::size_t>& taken;
+    Index index;
+
+    Entry* entries() const noexcept { return reinterpret_cast<Entry*>(pages); }
+    Number count() const noexcept { return static_cast<Number>(capacity / k_of_page * k_units); }
+    std::atomic<std::uint32_t>& hash_at(Number number) const noexcept {
+      return pages[number / k_units].hashes[number % k_units];
+    }
+    std::uint32_t hash_of(Number number) const noexcept { return hash_at(number).load(std::memory_order_relaxed); }
+    static constexpr Number number_at(std::size_t place) noexcept {
+      return static_cast<Number>(place / k_of_page * k_units + place % k_of_page);
+    }
+    std::size_t used() const noexcept {
+      const std::size_t all = taken.load(std::memory_order_relaxed);
+      return all < capacity ? all : capacity;
+    }
+
+    /// A new entry's number, or the oldest one's, to which nothing leads any more.
+    Number take(std::uint64_t hash) const noexcept {
+      const std::size_t turn = taken.fetch_add(1, std::memory_order_relaxed);
+      const Number number = number_at(turn < capacity ? turn : turn % capacity);
+      if (turn >= capacity) [[unlikely]]
+        index.forget(whole(hash_of(number)), number);
+      if (index.is_crowded(turn)) [[unlikely]]
+        grow_index(turn);
+      hash_at(number).store(upper(hash), std::memory_order_relaxed);
+      return number;
+    }
+    [[gnu::noinline]] void grow_index(std::size_t entries) const noexcept {
+      index.grow(entries, [&](std::size_t place) {
+        return typename Index::Lead{whole(hash_of(number_at(place))), number_at(place)};
+      });
+    }
+    /// What another one holds that is smaller. Nobody uses this one yet.
+    template <class Other>
+    void take_over(const Other& other) const noexcept {
+      for (std::size_t place = 0; place < other.used(); ++place) {
+        const Number number = number_at(place);
+        const std::uint64_t key = other.entries()[number].key.load(std::memory_order_relaxed);
+        store(entries()[number], load(other.entries()[number]));
+        entries()[number].key.store(key, std::memory_order_relaxed);
+        index.lead(whole(other.hash_of(number)), take(whole(other.hash_of(number))));
+      }
+    }
+  };
+
+  static constexpr std::uint64_t hash_of(Addr at) noexcept { return spread(at); }
+  // The index needs no more of a hash than is kept with an entry.
+  static constexpr std::uint32_t upper(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash >> 32); }
+  static constexpr std::uint64_t whole(std::uint32_t upper) noexcept { return std::uint64_t{upper} << 32; }
+
+  /// One-to-one in the cipher, as are odd factors and shifts that are added. Versions that are near each other differ
+  /// in all bits of a value.
+  static constexpr std::uint64_t mix(const Value& value, std::uint64_t cipher_of_version) noexcept {
+    const std::uint64_t mixed = spread(value.digest() ^ cipher_of_version);
+    return mixed ^ mixed >> 32;
+  }
+
+  static Value load(const Entry& entry) noexcept {
+    Words words;
+    for (std::size_t i = 0; i < k_words; ++i) words[i] = entry.words[i].load(std::memory_order_acquire);
+    return std::bit_cast<Value>(words);
+  }
+  static void store(Entry& entry, const Value& value) noexcept {
+    const Words words = std::bit_cast<Words>(value);
+    for (std::size_t i = 0; i < k_words; ++i) entry.words[i].store(words[i], std::memory_order_release);
+  }
+
+  using LargeIndex = NumberIndex<Number>;
+  struct Grown {
+    Page* pages;
+    std::size_t capacity;
+    std::atomic<std::size_t> taken{0};
+    LargeIndex index;
+  };
+
+  /// `work(room)` with what there is now. The table's own memory is zeros to begin with, so that it is in no file.
+  template <class Work>
+  [[gnu::always_inline]] auto in_room(Work work) const noexcept {
+    if (Grown* const grown = grown_.load(std::memory_order_acquire)) [[unlikely]]
+      return work(room_of(*grown));
+    return work(Room<NumberIndex<OwnNumber>>{own_pages_.data(), k_size, own_taken_, own_index_.index()});
+  }
+  static Room<LargeIndex> room_of(Grown& grown) noexcept {
+    return {grown.pages, grown.capacity, grown.taken, grown.index};
+  }
+
+  static constexpr std::size_t k_own_pages = 40;
+  using OwnNumber = std::uint16_t;
+  static_assert(k_own_pages * k_units <= 1u << 16);
+
+ public:
+  /// To begin with.
+  static constexpr std::size_t k_size = k_own_pages * k_of_page;
+  static constexpr std::size_t k_most = std::size_t{1} << 28;
+
+ private:
+  mutable std::array<Page, k_own_pages> own_pages_{};
+  // Together on one page.
+  alignas(k_page) std::atomic<Grown*> grown_{nullptr};
+  mutable std::atomic<std::size_t> own_taken_{0};
+  std::atomic<std::uint32_t> met_{0};
+  alignas(64) mutable NumberIndexFor<OwnNumber, k_size> own_index_{};
+  MetBefore met_before_;
+};
+
+template <class V>
+bool CodeTable<V>::reserve(std::size_t size) noexcept {
+  if (size <= k_size) return true;
+  if (size > k_most) return false;
+  const std::size_t pages = (size + k_of_page - 1) / k_of_page;
+  const std::size_t capacity = pages * k_of_page;
+  const std::size_t bytes = pages * sizeof(Page) + LargeIndex::bytes_for(capacity) + sizeof(Grown);
+  Grown* before = grown_.load(std::memory_order_acquire);
+  if (before && before->capacity >= size) return true;
+  auto* const memory = static_cast<std::byte*>(map_for_good(bytes));
+  if (!memory) return false;
+  std::byte* const index = memory + pages * sizeof(Page);
+  auto* const larger = new (index + LargeIndex::bytes_for(capacity))
+      Grown{reinterpret_cast<Page*>(memory), capacity, 0, LargeIndex::in(index, capacity)};
+  in_room([&](const auto& room) { room_of(*larger).take_over(room); });
+  // Readers and writers of the one before may go on in it.
+  while (!grown_.compare_exchange_weak(before, larger, std::memory_order_acq_rel, std::memory_order_acquire)) {
+    if (!before || before->capacity < size) continue;
+    unmap_unseen(memory, bytes);
+    break;
+  }
+  return true;
+}
+
+}  // namespace jitunwind
+#pragma GCC visibility pop
