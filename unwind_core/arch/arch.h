@@ -62,12 +62,13 @@ struct ContextColumns {
   std::uint8_t count = 0;
   std::array<std::int16_t, k_max_columns> offsets{};  ///< RegisterInfo::ucontext
 };
+void columns_differ_or_have_a_gap();  // never defined
 /// Does not compile where the table is not so.
 consteval ContextColumns columns_in_context(std::span<const RegisterInfo> registers) {
   ContextColumns columns;
   for (const RegisterInfo& reg : registers) {
     if (reg.ucontext < 0) continue;
-    if (reg.column != columns.count || reg.dwarf != columns.count) throw "another column, or a gap";
+    if (reg.column != columns.count || reg.dwarf != columns.count) columns_differ_or_have_a_gap();
     columns.offsets[columns.count++] = reg.ucontext;
   }
   return columns;
