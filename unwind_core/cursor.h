@@ -135,10 +135,10 @@ class Cursor : public StackPosition {
   bool pc_written_ = false;
   bool sp_written_ = false;
   std::uint32_t pushed_arguments_ = 0;
+  std::uint32_t next_mark_ = 1;  // Brent's cycle detection: compare with a (pc, CFA) marked at powers of two
   Addr context_ = 0;
   Addr frame_sp_ = 0;
   SignalContext signal_{};
-  std::uint32_t next_mark_ = 1;  // Brent's cycle detection: compare with a (pc, CFA) marked at powers of two
   Addr mark_pc_ = 0;
   Addr mark_cfa_ = 0;
   AddrRange code_{};  // some that callers were in
