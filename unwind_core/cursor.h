@@ -127,13 +127,14 @@ class Cursor : public StackPosition {
   /// Sets origin_ and signal_frame_.
   Status know_row() noexcept;
 
+  // In one word: unw_cursor_t has room for a cursor of 1016 bytes.
   Guesses guesses_ = Guesses::confirmed;
   StopReason stop_ = StopReason::none;
-  bool row_known_ = false;  // origin_ and signal_frame_ belong to this frame
   RowOrigin origin_ = RowOrigin::none;
-  bool signal_frame_ = false;
-  bool pc_written_ = false;
-  bool sp_written_ = false;
+  bool row_known_ : 1 = false;  // origin_ and signal_frame_ belong to this frame
+  bool signal_frame_ : 1 = false;
+  bool pc_written_ : 1 = false;
+  bool sp_written_ : 1 = false;
   std::uint32_t pushed_arguments_ = 0;
   std::uint32_t next_mark_ = 1;  // Brent's cycle detection: compare with a (pc, CFA) marked at powers of two
   Addr context_ = 0;
