@@ -78,8 +78,8 @@ struct RowCache {
   const ModuleVersions& modules;
   KeptRules& rules;
 
-  /// True: `out` is the row at `at`. False: it is not known, or not compact; `question` is by what to keep it once it
-  /// is found. `walked` is the module that the walk met last, or empty: modules with code on a stack stay loaded while
+  /// True: `out` is the row at `at`. False: it is not known, or not compact. `question` is by what to keep it once it
+  /// is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack stay loaded while
   /// the stack is walked. Signal-safe.
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
   /// The same by the sources of its address space.
@@ -134,9 +134,13 @@ struct RowCache {
   const Table::Entries entries = rules.table.entries();
   const Table::Number number = entries.in_bounds(place.guess);
   const CallerRule rule = entries.value(number);
-  if (rule.is_of_module() || !rule.is_whole() || !entries.holds(number, rule, at, Table::cipher(changes.number(at))))
+  const std::uint64_t registrations = changes.number(at);
+  if (rule.is_of_module() || !rule.is_whole() || !entries.holds(number, rule, at, Table::cipher(registrations)))
       [[unlikely]]
     return find_otherwise(at, walked, place, question, out);
+  question.at = at;
+  question.registrations = registrations;
+  question.before.number = number;
   place = RulePlace::at(number, rule);
   out.rule = rule;
   rules.shapes.row(rule.shape(), rule.cfa_words(), out.row);

@@ -48,10 +48,10 @@ class Described {
 class MadeStack {
  public:
   static constexpr std::size_t k_size = 1u << 20;
-  MadeStack() : mapped_(::mmap(nullptr, 2 * k_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    for (std::size_t i = 0; i < stack_.size(); ++i) stack_[i] = 0x1000 + i;
+  MadeStack() : mapped_(::mmap(nullptr, 3 * k_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    for (std::size_t i = 0; i < stack_.size(); ++i) stack_[i] = callers() + i;
   }
-  ~MadeStack() { ::munmap(mapped_, 2 * k_size); }
+  ~MadeStack() { ::munmap(mapped_, 3 * k_size); }
   MadeStack(const MadeStack&) = delete;
   MadeStack& operator=(const MadeStack&) = delete;
 
@@ -66,7 +66,7 @@ class MadeStack {
     EXPECT_GT(unw_step(&cursor), 0);
     unw_word_t ip = 0;
     EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &ip), 0);
-    return static_cast<unsigned>(ip - 0x1000);
+    return static_cast<unsigned>(ip - callers());
   }
   /// The same at its beginning; walks of addresses, which keep in a way of their own, find no other number.
   unsigned words_pushed() const {
@@ -74,11 +74,13 @@ class MadeStack {
     std::array<void*, 2> listed{};
     EXPECT_EQ(unw_backtrace2(listed.data(), 2, &context, UNW_INIT_SIGNAL_FRAME), 2);
     const unsigned pushed = words_pushed_by_step(0);
-    EXPECT_EQ(reinterpret_cast<unw_word_t>(listed[1]), 0x1000 + pushed);
+    EXPECT_EQ(reinterpret_cast<unw_word_t>(listed[1]), callers() + pushed);
     return pushed;
   }
 
  private:
+  /// Code that nobody has described.
+  unw_word_t callers() const { return start() + k_size; }
   unw_context_t context_at(std::size_t offset) const {
     unw_context_t context{};
     context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(start() + offset);

@@ -17,7 +17,8 @@ namespace jitunwind::test {
 namespace {
 
 // In front of the code that is interrupted, without a byte between, ends code whose row is another: at the byte before
-// the fault CFA = rsp+16. In front of the trampoline ends a function that has nothing to do with it.
+// the fault CFA = rsp+16, where the caller has another address of code. In front of the trampoline ends a function that
+// has nothing to do with it.
 asm(R"(
         .text
         .type jitunwind_test_pushed, @function
@@ -38,6 +39,21 @@ jitunwind_test_faults:
         .cfi_endproc
         .size jitunwind_test_faults, . - jitunwind_test_faults
 
+        .globl jitunwind_test_calls
+        .type jitunwind_test_calls, @function
+jitunwind_test_calls:
+        .cfi_startproc
+        lea .Lbehind_pop(%rip), %rax
+        push %rax
+        .cfi_adjust_cfa_offset 8
+        call jitunwind_test_faults
+        pop %rax
+        .cfi_adjust_cfa_offset -8
+.Lbehind_pop:
+        ret
+        .cfi_endproc
+        .size jitunwind_test_calls, . - jitunwind_test_calls
+
         .type jitunwind_test_in_front, @function
 jitunwind_test_in_front:
         ret
@@ -50,6 +66,7 @@ jitunwind_test_restorer:
         syscall
         .size jitunwind_test_restorer, . - jitunwind_test_restorer
 )");
+extern "C" void jitunwind_test_calls();
 extern "C" void jitunwind_test_faults();
 extern "C" void jitunwind_test_restorer();
 
@@ -120,7 +137,7 @@ Handled fault_under(const KernelAction& action) {
   g_handled = &handled;
   KernelAction before{};
   EXPECT_EQ(::syscall(SYS_rt_sigaction, SIGILL, &action, &before, sizeof action.mask), 0);
-  jitunwind_test_faults();
+  jitunwind_test_calls();
   EXPECT_EQ(::syscall(SYS_rt_sigaction, SIGILL, &before, nullptr, sizeof action.mask), 0);
   return handled;
 }
@@ -160,7 +177,8 @@ TEST_F(FrameKinds, AreLookedUpWhereTheyStand) {
   EXPECT_EQ(frames[0].offset, 0u);
   ASSERT_GT(handled.looked_up_before.size(), 1u);
   EXPECT_EQ(handled.looked_up_before[0].name, "jitunwind_test_pushed");
-  EXPECT_NE(handled.looked_up_before[1].ip, frames[1].ip) << "by the row of the code before";
+  EXPECT_EQ(handled.looked_up_before[1].name, "jitunwind_test_calls") << "by the row of the code before";
+  EXPECT_EQ(handled.looked_up_before[1].ip, frames[1].ip + 1) << "by the row of the code before";
 }
 
 // covers: LU24

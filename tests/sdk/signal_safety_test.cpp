@@ -57,6 +57,7 @@ constexpr std::string_view k_names[] = {"_U_dyn_info_list_addr",
                                         "unw_init_local2",
                                         "unw_init_remote",
                                         "unw_is_fpreg",
+                                        "unw_is_guess",
                                         "unw_is_interrupted_frame",
                                         "unw_is_plt_entry",
                                         "unw_is_signal_frame",
@@ -64,6 +65,7 @@ constexpr std::string_view k_names[] = {"_U_dyn_info_list_addr",
                                         "unw_regname",
                                         "unw_resume",
                                         "unw_set_fpreg",
+                                        "unw_set_guesses",
                                         "unw_set_iterate_phdr_function",
                                         "unw_set_reg",
                                         "unw_step",
@@ -155,6 +157,8 @@ void ask_about_frame(unw_cursor_t& cursor) {
     expect(CALL(unw_set_reg, &cursor, UNW_X86_64_RBX, value) == 0);
   (void)CALL(unw_is_signal_frame, &cursor);
   (void)CALL(unw_is_interrupted_frame, &cursor);
+  expect(CALL(unw_is_guess, &cursor) >= 0);
+  expect(CALL(unw_set_guesses, &cursor, UNW_GUESSES_CONFIRMED) == 0);
   expect(CALL(unw_is_plt_entry, &cursor) >= 0);
 }
 

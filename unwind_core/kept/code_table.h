@@ -97,11 +97,14 @@ class CodeTable {
   }
 
   /// Whether to keep() something of the address. False: beyond the first page what is met for the first time is not
-  /// kept, for much code is met once, and a page of memory costs more than to find a dozen rows. `before`: what a look
+  /// kept, for much code is met once, and a page of memory costs more than to find a dozen rows; unless somebody has
+  /// asked for room. `before`: what a look
   /// has found of it, if anything.
   bool wants(Addr at, Number before) noexcept {
     return in_room([&](const auto& room) {
-      return before < room.count() || room.used() < k_of_page || met_before_.has_met(hash_of(at), met_);
+      const bool was_asked_for = room.capacity > k_size;
+      return before < room.count() || was_asked_for || room.used() < k_of_page ||
+             met_before_.has_met(hash_of(at), met_);
     });
   }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// Says of a hash whether it was met before, or one that has its bit in common: at most one of four that are new.
@@ -41,3 +42,4 @@ class MetBefore {
 };
 
 }  // namespace jitunwind
+#pragma GCC visibility pop

@@ -9,6 +9,7 @@
 
 #include "unwind_core/hash.h"
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// Leads from a hash, of which the upper half counts, to the numbers that were put in for it, and perhaps to others.
@@ -175,3 +176,4 @@ class NumberIndexFor {
 };
 
 }  // namespace jitunwind
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 #include "unwind_core/sources/cfi.h"
 #include "unwind_core/sources/known_cies.h"
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// The row that holds at `at` in the FDE, and where it holds. False: a compact row cannot say it, or the instructions
@@ -17,3 +18,4 @@ bool find_compact_row(const CompactCode& code, const CompactLayout& layout, Addr
 bool find_initial_row(const Cie& cie, const CompactLayout& layout, CompactRow& out) noexcept;
 
 }  // namespace jitunwind
+#pragma GCC visibility pop

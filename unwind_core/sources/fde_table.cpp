@@ -52,20 +52,18 @@ bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::by
   const auto member = [](const std::byte* at) noexcept {
     std::int32_t value;
     std::memcpy(&value, at, sizeof value);
-    return std::int64_t{value};
+    return static_cast<Addr>(std::int64_t{value});
   };
   if (table.count == 0) return false;
-  // Members are distances from the base, of 2 GiB at most; that of pc may be up to half the address space.
-  const auto distance = static_cast<std::int64_t>(pc - table.start_base);
   const std::byte* pair = bytes.data();
   for (std::uint64_t left = table.count; left > 1;) {
     const std::uint64_t half = left / 2;
     const std::byte* const middle = pair + half * k_pair;
-    pair = member(middle) <= distance ? middle : pair;
+    pair = member(middle) + table.start_base <= pc ? middle : pair;
     left -= half;
   }
-  if (member(pair) > distance) return false;
-  out = {table.start_base + static_cast<Addr>(member(pair)), table.fde_base + static_cast<Addr>(member(pair + 4))};
+  if (member(pair) + table.start_base > pc) return false;
+  out = {member(pair) + table.start_base, member(pair + 4) + table.fde_base};
   return true;
 }
 
