@@ -330,8 +330,7 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group :
-       {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links}) {
+  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links}) {
     const std::vector<Row> rows = rows_of(group, options);
     const std::size_t rounds = options.rounds * (is_cold(group) ? k_cold_rounds : 1);
     for (std::size_t round = 0; round < rounds; ++round)

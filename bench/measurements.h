@@ -19,8 +19,8 @@ void add_contention_benchmarks();
 ///   new_functions/WALKER/DEPTH   after walks of other functions of the same program
 void add_cold_benchmarks();
 
-/// The same in code that is scattered over a megabyte, in three modules. An item is a frame; of NAME_faults, which are page
-/// faults, all of it.
+/// The same in code that is scattered over a megabyte, in three modules. An item is a frame; of NAME_faults, which are
+/// page faults, all of it.
 ///   scattered_first/WALKER/DEPTH    the first walk in the process
 ///   scattered_second/WALKER/DEPTH   the second walk, of the same stack
 ///   scattered_new/WALKER/DEPTH      after a walk of other functions of the same modules

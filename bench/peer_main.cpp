@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
   } else if (group == "throw") {
     bench::add_throw_benchmarks(std::strtoul(argv[2], nullptr, 10));
   } else {
-    std::fprintf(stderr, "usage: %s walk|cold|cold_throw|registration|throw MAX-FUNCTIONS [--benchmark_...]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s walk|cold|cold_throw|registration|throw MAX-FUNCTIONS [--benchmark_...]\n",
+                 argv[0]);
     return 2;
   }
   benchmark::RunSpecifiedBenchmarks();

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "unwind_core/page_p.h"
-#include "unwind_core/unknown_code_p.h"
 #include "unwind_core/sources/code_pattern_p.h"
+#include "unwind_core/unknown_code_p.h"
 
 namespace jitunwind {
 namespace {

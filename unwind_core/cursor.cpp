@@ -176,8 +176,8 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
   if (const Status taken = take(found, row.full); !taken) return stop_without_row(taken.error());
   const bool is_kept = rows->keep(question, asked, row, rule_place_).kept_by() != KeptBy::nothing;
   CompactCaller caller;
-  const bool moved = is_kept && find_caller(row.compact.row, caller) && leads_to_code(caller.pc) &&
-                     go_on_to(caller, row.compact.row);
+  const bool moved =
+      is_kept && find_caller(row.compact.row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row.compact.row);
   if (moved) return true;
   row.complete();
   return apply(row.full);

@@ -79,8 +79,8 @@ struct RowCache {
   KeptRules& rules;
 
   /// True: `out` is the row at `at`. False: it is not known, or not compact. `question` is by what to keep it once it
-  /// is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack stay loaded while
-  /// the stack is walked. Signal-safe.
+  /// is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
+  /// stay loaded while the stack is walked. Signal-safe.
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
   /// The same by the sources of its address space.
   Found find_new(Lookup& lookup, NewRow& out) const noexcept;

@@ -210,8 +210,8 @@ extern int unw_step(unw_cursor_t* cursor);
    unw_init_local and its relatives confirmed ones. 0, or -UNW_EINVAL: no such guesses. Signal-safe. */
 extern int unw_set_guesses(unw_cursor_t* cursor, unw_guesses_t guesses);
 
-/* Not libunwind's. > 0: what tells the caller of the cursor's frame is a guess. 0: it is not, or unw_step cannot tell it
-   at all. Signal-safe. */
+/* Not libunwind's. > 0: what tells the caller of the cursor's frame is a guess. 0: it is not, or unw_step cannot tell
+   it at all. Signal-safe. */
 extern int unw_is_guess(unw_cursor_t* cursor);
 
 /* Value of a register in the cursor's frame. -UNW_EBADREG: no such register, or no value, as scratch registers of

@@ -202,7 +202,8 @@ ReleasedUnderCall* g_released = nullptr;
   std::longjmp(r.back, 1);  // there is nothing to return to
 }
 
-// The caller's error; walks must stay safe. What the code does when it goes on cannot be told, so that nothing is guessed.
+// The caller's error; walks must stay safe. What the code does when it goes on cannot be told, so that nothing is
+// guessed.
 TEST(AsmjitRuntime, WalksOfReleasedCodeThatIsOnTheStackEndThere) {
   ReleasedUnderCall released;
   g_released = &released;

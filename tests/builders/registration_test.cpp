@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/counted_allocations.h"
 #include "tests/builders/described.h"
 #include "tests/builders/registered_code.h"
+#include "tests/support/counted_allocations.h"
 
 namespace jitunwind {
 namespace {

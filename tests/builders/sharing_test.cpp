@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/counted_allocations.h"
 #include "tests/builders/described.h"
+#include "tests/support/counted_allocations.h"
 
 namespace jitunwind {
 namespace {

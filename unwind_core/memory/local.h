@@ -15,10 +15,10 @@ class LocalMemory final : public Memory {
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
   const std::byte* view(Addr at, std::size_t size, MemoryWindow& window) const noexcept override;
   bool tells_executable() const noexcept override { return true; }
-  /// What the kernel says of the page; that it may be executed holds for up to a quarter of a second. Costs three system
-  /// calls (openat and close of /proc/thread-self/maps, an ioctl of Linux 6.11 between them). Older kernels are asked by
-  /// reading up to 64 KiB of that file, some 800 mappings, and what that tells is kept as long. Nothing where there is
-  /// no /proc, or where more mappings than that come first.
+  /// What the kernel says of the page; that it may be executed holds for up to a quarter of a second. Costs three
+  /// system calls (openat and close of /proc/thread-self/maps, an ioctl of Linux 6.11 between them). Older kernels are
+  /// asked by reading up to 64 KiB of that file, some 800 mappings, and what that tells is kept as long. Nothing where
+  /// there is no /proc, or where more mappings than that come first.
   std::optional<bool> is_executable(Addr at, MemoryWindow& window) const noexcept override;
   bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
 };

@@ -122,8 +122,8 @@ std::optional<bool> MapsFile::query(Addr at) const noexcept {
   return std::nullopt;
 }
 
-/// By reading, up to k_most_read: every mapping that is passed costs the kernel as much as a look at it. Nothing: it was
-/// not among these.
+/// By reading, up to k_most_read: every mapping that is passed costs the kernel as much as a look at it. Nothing: it
+/// was not among these.
 std::optional<bool> MapsFile::search(Addr at) const noexcept {
   constexpr std::size_t k_most_read = 64 << 10;
   MapsParser parser(at);
@@ -142,8 +142,8 @@ std::optional<bool> MapsFile::search(Addr at) const noexcept {
 
 constinit PageAnswers answers;
 
-/// What is learned by reading is kept, whatever it is. Of what a query tells only that a page may be executed: code made
-/// at run time is written first and made executable then, which must be seen at once.
+/// What is learned by reading is kept, whatever it is. Of what a query tells only that a page may be executed: code
+/// made at run time is written first and made executable then, which must be seen at once.
 PageAnswer ask_kernel(Addr at, std::optional<Moment> moment) noexcept {
   const ErrnoKeeper keeper;
   const MapsFile maps;
