@@ -13,13 +13,10 @@
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/image/dynamic_object_p.h"
 #include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/memory/local.h"
 #include "unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {
-
-constinit const LocalMemory k_memory;
 
 std::uintptr_t value_of(FindFde* function) noexcept { return reinterpret_cast<std::uintptr_t>(function); }
 
@@ -27,7 +24,7 @@ std::uintptr_t value_of(FindFde* function) noexcept { return reinterpret_cast<st
 bool may_be_unloaded() noexcept {
   const Addr own = own_dynamic_section();
   if (own == 0 || find_lasting_module(own) != nullptr) return false;
-  return !DynamicObject(k_memory, local_space().arch, 0, own).stays_loaded();
+  return !DynamicObject(local_space().memory, local_space().arch, 0, own).stays_loaded();
 }
 
 enum class Written : std::uint8_t { done, changed, refused };

@@ -9,13 +9,10 @@
 #include "sdk/fde_encoder_p.h"
 #include "sdk/local_space.h"
 #include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/memory/local.h"
 #include "unwind_core/sources/cfi.h"
 
 namespace jitunwind {
 namespace {
-
-constinit const LocalMemory k_memory;
 
 using Kind = RegisteredFde::Kind;
 
@@ -43,7 +40,7 @@ bool has_many_entries(const unw_dyn_info_t& info) noexcept {
 /// not, nor are pointers that are relative to text.
 bool can_be_handed_out(const ProcedureInfo& procedure) noexcept {
   MemoryWindow window;
-  MemoryView bytes(k_memory, window, {});
+  MemoryView bytes(local_space().memory, window, {});
   CfiContext context{local_space().arch};
   context.data_base = procedure.gp;
   const auto fde = read_fde(bytes, context, procedure.unwind_info);

@@ -5,14 +5,11 @@
 #include "unwind_core/image/dynamic_object_p.h"
 #include "unwind_core/lasting_modules_p.h"
 #include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;
 
 namespace jitunwind {
 namespace {
-
-constinit const LocalMemory k_memory;
 
 /// The object that has both addresses.
 bool are_in_one_object(Addr a, Addr b) noexcept {
@@ -23,7 +20,7 @@ bool are_in_one_object(Addr a, Addr b) noexcept {
 }  // namespace
 
 std::optional<UnwinderCopy> read_unwinder_copy(const ListedObject& listed) noexcept {
-  DynamicObject object(k_memory, local_space().arch, listed.bias, listed.dynamic);
+  DynamicObject object(local_space().memory, local_space().arch, listed.bias, listed.dynamic);
   const auto find = object.find_function("_Unwind_Find_FDE");
   if (!find) return std::nullopt;
   const auto ask = object.find_function("_Unwind_FindEnclosingFunction");
@@ -38,7 +35,7 @@ std::optional<UnwinderCopy> read_unwinder_copy(const ListedObject& listed) noexc
   copy.stays = copy.ask == &_Unwind_FindEnclosingFunction || find_lasting_module(listed.dynamic) != nullptr;
   MemoryWindow window;
   const Addr slot = object.find_slot(*find);
-  if (slot != 0 && k_memory.view(slot, sizeof(std::uintptr_t), window) != nullptr)
+  if (slot != 0 && local_space().memory.view(slot, sizeof(std::uintptr_t), window) != nullptr)
     copy.slot = static_cast<std::uintptr_t*>(pointer_to(slot));
   if (!ask && copy.slot == nullptr) return std::nullopt;
   return copy;
