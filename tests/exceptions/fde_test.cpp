@@ -67,7 +67,7 @@ std::string registered_row(Addr pc) {
 class EncodedRows : public testing::TestWithParam<FrameKind> {};
 
 TEST_P(EncodedRows, AreTheRegisteredOnes) {
-  const JitFrame frame(GetParam());
+  const FrameOfKind frame(GetParam());
   const FdeAt found(frame.begin() + 3);
   ASSERT_TRUE(found.fde);
   EXPECT_EQ(found.function, frame.begin());
@@ -218,7 +218,7 @@ TEST(Fde, SlotsMayLieAnywhere) {
 }
 
 TEST(Fde, FollowsAlias) {
-  const JitFrame original(FrameKind::plain);
+  const FrameOfKind original(FrameKind::plain);
   const auto description = x86_64::describe("alias").alias(original.begin()).size(original.size()).build();
   ASSERT_TRUE(description) << description.error().text();
   const Registration live = register_code(*description, Code{k_code, original.size()}).value();

@@ -140,7 +140,7 @@ ExecutableCopy::~ExecutableCopy() {
     munmap(memory_, size_);
 }
 
-JitFrame::JitFrame(FrameKind kind, const Place* place) {
+FrameOfKind::FrameOfKind(FrameKind kind, const Place* place) {
   const JitCode code = make_code(kind);
   code_ = std::make_unique<ExecutableCopy>(code.bytes, place);
   registration_ = register_code(code.description, code_->begin(), code_->size()).value();

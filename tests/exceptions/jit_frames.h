@@ -79,9 +79,9 @@ class ExecutableCopy {
 };
 
 /// One registered procedure.
-class JitFrame {
+class FrameOfKind {
  public:
-  explicit JitFrame(FrameKind kind, const Place* place = nullptr);
+  explicit FrameOfKind(FrameKind kind, const Place* place = nullptr);
 
   void operator()(void (*callee)()) const {
     reinterpret_cast<void (*)(void (*)(), long)>(code_->begin())(callee, k_variable_bytes);

@@ -26,7 +26,7 @@ namespace {
 class Frames {
  public:
   Frames() {
-    for (const FrameKind kind : k_frame_kinds) frames_.push_back(std::make_unique<JitFrame>(kind));
+    for (const FrameKind kind : k_frame_kinds) frames_.push_back(std::make_unique<FrameOfKind>(kind));
   }
   /// Calls `innermost` below all of them, on any thread.
   void run(void (*innermost)()) const {
@@ -54,7 +54,7 @@ class Frames {
     (*progress.frames->frames_[progress.next++])(deeper);
   }
 
-  std::vector<std::unique_ptr<JitFrame>> frames_;
+  std::vector<std::unique_ptr<FrameOfKind>> frames_;
 };
 
 /// What a thread that ended in the middle left behind.
@@ -233,7 +233,7 @@ TEST(Threads, ThrowWhileOthersRegisterAndCancel) {
   // One thread makes frames of its own, throws through each once, and drops them: always new code at old places.
   threads.emplace_back([&] {
     while (!stop) {
-      const JitFrame mine(k_frame_kinds[static_cast<std::size_t>(thrown) % std::size(k_frame_kinds)]);
+      const FrameOfKind mine(k_frame_kinds[static_cast<std::size_t>(thrown) % std::size(k_frame_kinds)]);
       try {
         mine([] { throw 7; });
       } catch (const int value) {
@@ -319,7 +319,7 @@ void ask_for_functions(int) {
 
 /// Procedures are looked up at any instruction of registering, cancelling and throwing.
 TEST(SignalHandlers, MayInterruptEverything) {
-  const JitFrame always(FrameKind::plain);
+  const FrameOfKind always(FrameKind::plain);
   g_always = g_sometimes = always.begin();
   g_handled = g_wrong = 0;
   struct sigaction action {
@@ -337,7 +337,7 @@ TEST(SignalHandlers, MayInterruptEverything) {
   });
   int caught = 0;
   for (int i = 0; i < 2000 || g_handled < 200; ++i) {
-    const JitFrame frame(k_frame_kinds[static_cast<std::size_t>(i) % std::size(k_frame_kinds)]);
+    const FrameOfKind frame(k_frame_kinds[static_cast<std::size_t>(i) % std::size(k_frame_kinds)]);
     g_sometimes = frame.begin();
     try {
       frame([] { throw 42; });

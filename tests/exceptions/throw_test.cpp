@@ -18,7 +18,7 @@ namespace {
 /// What lies between the test and the innermost function: frames of code made at run time, C++ with a destructor
 /// between them.
 struct Stack {
-  const std::vector<const JitFrame*>* frames = nullptr;
+  const std::vector<const FrameOfKind*>* frames = nullptr;
   std::size_t next = 0;
   void (*innermost)() = nullptr;
   int constructed = 0;
@@ -34,7 +34,7 @@ struct Counted {
 void go_deeper() {
   const Counted counted;
   if (g_stack.next == g_stack.frames->size()) return g_stack.innermost();
-  const JitFrame& frame = *(*g_stack.frames)[g_stack.next++];
+  const FrameOfKind& frame = *(*g_stack.frames)[g_stack.next++];
   frame(go_deeper);
 }
 
@@ -71,7 +71,7 @@ template <class Body>
   return kept;
 }
 
-void run(const std::vector<const JitFrame*>& frames, void (*innermost)()) {
+void run(const std::vector<const FrameOfKind*>& frames, void (*innermost)()) {
   g_stack = {&frames, 0, innermost, 0, 0};
   go_deeper();
 }
@@ -79,7 +79,7 @@ void run(const std::vector<const JitFrame*>& frames, void (*innermost)()) {
 void throw_error() { throw std::runtime_error("from below"); }
 
 /// Throws through the frames and looks at all that must hold then.
-void expect_caught(const std::vector<const JitFrame*>& frames) {
+void expect_caught(const std::vector<const FrameOfKind*>& frames) {
   std::exception_ptr caught;
   const Kept kept = keep_through_catch([&] { run(frames, throw_error); }, caught);
   ASSERT_TRUE(caught);
@@ -100,7 +100,7 @@ class Throw : public testing::TestWithParam<FrameKind> {};
 
 // covers: EX14
 TEST_P(Throw, ThroughOneFrame) {
-  const JitFrame frame(GetParam());
+  const FrameOfKind frame(GetParam());
   run({&frame}, [] {});
   EXPECT_EQ(g_stack.destroyed, 2);
   for (int i = 0; i < 3; ++i) expect_caught({&frame});
@@ -108,9 +108,9 @@ TEST_P(Throw, ThroughOneFrame) {
 
 // covers: EX14
 TEST_P(Throw, ThroughManyFrames) {
-  const JitFrame first(GetParam());
-  const JitFrame second(GetParam());
-  std::vector<const JitFrame*> frames;
+  const FrameOfKind first(GetParam());
+  const FrameOfKind second(GetParam());
+  std::vector<const FrameOfKind*> frames;
   for (int i = 0; i < 25; ++i) frames.insert(frames.end(), {&first, &second});
   expect_caught(frames);
 }
@@ -120,11 +120,11 @@ INSTANTIATE_TEST_SUITE_P(Frames, Throw, testing::ValuesIn(k_frame_kinds),
 
 struct AllKinds {
   AllKinds() {
-    for (const FrameKind kind : k_frame_kinds) made.push_back(std::make_unique<JitFrame>(kind));
+    for (const FrameKind kind : k_frame_kinds) made.push_back(std::make_unique<FrameOfKind>(kind));
     for (const auto& frame : made) frames.push_back(frame.get());
   }
-  std::vector<std::unique_ptr<JitFrame>> made;
-  std::vector<const JitFrame*> frames;
+  std::vector<std::unique_ptr<FrameOfKind>> made;
+  std::vector<const FrameOfKind*> frames;
 };
 
 TEST(ThrowThroughAll, KindsOfFrames) {
@@ -186,7 +186,7 @@ TEST(ThrowThroughReusedCode, IsRight) {
   void* const in_code = static_cast<char*>(place.begin()) + 4;
   for (int i = 0; i < 3; ++i) {
     for (const FrameKind kind : k_frame_kinds) {
-      const JitFrame frame(kind, &place);
+      const FrameOfKind frame(kind, &place);
       EXPECT_EQ(_Unwind_FindEnclosingFunction(in_code), place.begin());
       expect_caught({&frame});
     }
@@ -228,7 +228,7 @@ void expect_reaches_main(void (*take)()) {
   const std::vector<void*> inner = trace();
   EXPECT_GE(inner.size(), outer.size() + 2 * all.frames.size());
   expect_same_end(inner, outer);
-  for (const JitFrame* frame : all.frames) {
+  for (const FrameOfKind* frame : all.frames) {
     const auto is_in = [&](void* pc) {
       const auto at = reinterpret_cast<std::uintptr_t>(pc);
       return at > frame->begin() && at < frame->begin() + frame->size();

@@ -131,7 +131,9 @@ TEST(CodeFlow, SaysWhatTheCompilerSays) {
   std::printf("%zu procedures, %zu instructions, %zu reached, %zu returned\n", compared, comparison.instructions,
               comparison.reached, comparison.returned);
   EXPECT_GT(comparison.reached, comparison.instructions * 3 / 4);
-  EXPECT_GT(comparison.returned, comparison.instructions / 2);
+  // From the others no way leads to a return, or none that can be followed: through a jump table, into a call that does
+  // not return, of which a sanitizer's checks are many.
+  EXPECT_GT(comparison.returned, comparison.instructions * 2 / 5);
   EXPECT_TRUE(comparison.wrong.empty()) << testing::PrintToString(comparison.wrong);
 }
 

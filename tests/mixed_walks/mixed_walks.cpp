@@ -96,7 +96,7 @@ constexpr std::size_t k_deepest = 24;
 constexpr std::size_t k_most_huge = 3;
 constexpr std::size_t k_huge = 700 << 10;  // bytes: more than a compact row has room for
 constexpr std::size_t k_other_stack = 32 << 20;
-constexpr long k_timer_period = 1'000'000;  // ns
+constexpr long k_timer_delay = 1'000'000;  // ns
 
 enum Kind : unsigned {
   plain,
@@ -209,10 +209,19 @@ void compare_interrupted(int, siginfo_t*, void* context) {
   errno = saved;
 }
 
+/// Of this thread. Set anew when the work of a signal is done: a periodic one leaves no time between two signals where
+/// a walk takes longer than a period.
+thread_local timer_t timer{};
+void set_timer() {
+  const itimerspec once{{}, {0, k_timer_delay}};
+  ::timer_settime(timer, 0, &once, nullptr);
+}
+
 void compare_at_timer(int signal, siginfo_t* info, void* context) {
   ++counters.by_timer;
   compare_interrupted(signal, info, context);
   compare_here();  // through the signal's frame
+  set_timer();
 }
 
 struct Stack {
@@ -342,12 +351,11 @@ class ThreadSignals {
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = SIGPROF;
     event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
-    if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) throw std::runtime_error("timer_create");
-    const itimerspec period{{0, k_timer_period}, {0, k_timer_period}};
-    ::timer_settime(timer_, 0, &period, nullptr);
+    if (::timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) throw std::runtime_error("timer_create");
+    set_timer();
   }
   ~ThreadSignals() {
-    if (k_has_signals) ::timer_delete(timer_);
+    if (k_has_signals) ::timer_delete(timer);
     ::sigaltstack(&before_, nullptr);
     ::munmap(memory_, k_other_stack);
   }
@@ -357,7 +365,6 @@ class ThreadSignals {
  private:
   void* memory_ = nullptr;
   stack_t before_{};
-  timer_t timer_{};
 };
 
 std::vector<unsigned> random_kinds(std::mt19937& random) {

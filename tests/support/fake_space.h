@@ -19,9 +19,9 @@ class NoModules : public ModuleFinder {
   bool find(Addr, Module&) const noexcept override { return false; }
 };
 
-class TextRows : public RowSource {
+class GivenRows : public RowSource {
  public:
-  explicit TextRows(const Arch& arch) : arch_(arch) {}
+  explicit GivenRows(const Arch& arch) : arch_(arch) {}
 
   void add(AddrRange range, const std::string& text) {
     const auto parsed = parse_row(text, arch_, pool_);
@@ -70,7 +70,7 @@ struct FakeSpace {
   const Arch& arch;
   FakeMemory memory;
   NoModules modules;
-  TextRows rows;
+  GivenRows rows;
   std::array<const RowSource*, 1> row_list{&rows};
   AddressSpace space{arch, memory, modules, row_list, {}};
 };
