@@ -129,7 +129,7 @@ Found describe_procedure(const unw_dyn_info_t& info, const DescriptionParts& par
 Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window,
                 ProcedureName& out) noexcept {
   std::array<std::byte, 64> chunk;
-  const std::size_t room = into.size() - 1;
+  const std::size_t room = into.empty() ? 0 : into.size() - 1;
   bool ended = false;
   out.length = 0;
   while (!ended && out.length < k_max_name) {
@@ -143,7 +143,7 @@ Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindo
   }
   if (!ended && out.length == 0) return unreadable(window, at, "name of a procedure");
   out.truncated = !ended || out.length > room;
-  into[std::min(out.length, room)] = '\0';
+  if (!into.empty()) into[std::min(out.length, room)] = '\0';
   return out.length != 0;
 }
 

@@ -42,8 +42,7 @@ std::string Frame::name() const {
 }
 
 std::uint64_t Frame::offset() const noexcept {
-  std::array<char, 1> ignored;
-  const auto found = raw_name(ignored);
+  const auto found = raw_name({});
   return found ? pc() - found->start : 0;
 }
 

@@ -34,8 +34,8 @@ class Frame {
   /// Demangled name: as it was registered, else that of the symbol which covers the code. "" when there is none, as of
   /// stripped code: no name of other code is taken. Allocates: not signal-safe.
   std::string name() const;
-  /// The name as it is in the symbol table or the registration. Writes a NUL-terminated name, cut to fit. Signal-safe.
-  /// Error no_info when there is none.
+  /// The name as it is in the symbol table or the registration. Writes a NUL-terminated name, cut to fit; nothing where
+  /// `into` is empty. Signal-safe. Error no_info when there is none.
   Result<ProcedureName> raw_name(std::span<char> into) const noexcept { return copy().name(into); }
   /// pc - start of the named procedure; 0 when unknown. Signal-safe.
   std::uint64_t offset() const noexcept;

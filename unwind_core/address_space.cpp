@@ -21,8 +21,8 @@ Found first_answer(std::span<const Source* const> sources, Ask ask) noexcept {
 }  // namespace
 
 void write_name(std::string_view name, std::span<char> into, ProcedureName& out) noexcept {
-  const std::string_view kept = name.substr(0, into.size() - 1);
-  *std::ranges::copy(kept, into.begin()).out = '\0';
+  const std::string_view kept = name.substr(0, into.empty() ? 0 : into.size() - 1);
+  if (!into.empty()) *std::ranges::copy(kept, into.begin()).out = '\0';
   out.length = name.size();
   out.truncated = kept.size() < name.size();
 }

@@ -5,6 +5,9 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,10 +16,12 @@
 #include <cstring>
 #include <optional>
 
+#include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/hash.h"
 #include "unwind_core/image/elf_p.h"
 #include "unwind_core/image/module_cache_p.h"
 #include "unwind_core/lasting_modules_p.h"
+#include "unwind_core/linker_state_p.h"
 #include "unwind_core/loaded_object_p.h"
 #include "unwind_core/local_modules_p.h"
 #include "unwind_core/memory/local.h"
@@ -87,8 +92,26 @@ LoadedObjectKey key_of(const dl_find_object& found) noexcept {
           found.dlfo_link_map->l_addr,   address(found.dlfo_link_map->l_ld), address(found.dlfo_eh_frame)};
 }
 
+/// msync(2): ENOMEM where any of it is not mapped; nothing is written with MS_ASYNC alone. By syscall(2), as the C
+/// library's is a cancellation point.
+bool is_mapped(AddrRange range) noexcept {
+  const ErrnoKeeper keeper;
+  return ::syscall(SYS_msync, range.begin, range.size(), MS_ASYNC) == 0;
+}
+
+/// An object that is gone, but still known, is not found: the linker forgets objects after it has unmapped them (glibc,
+/// elf/dl-close.c). Its state is asked for first: if it was at rest then, nothing that is known and gone lies where
+/// there was code by then.
 bool find_object(Addr at, dl_find_object& out) noexcept {
-  return ::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) == 0;
+  const bool may_be_gone = !is_linker_at_rest();
+  if (::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) != 0) return false;
+  if (!may_be_gone) return true;
+  const auto begin = reinterpret_cast<std::uintptr_t>(out.dlfo_map_start);
+  const auto end = reinterpret_cast<std::uintptr_t>(out.dlfo_map_end);
+  MemoryWindow window;
+  std::array<std::byte, SELFMAG> magic;
+  return is_mapped({begin, end}) && LocalMemory().read(begin, magic, window) == magic.size() &&
+         std::memcmp(magic.data(), ELFMAG, SELFMAG) == 0;
 }
 
 /// Build ids that cannot be looked at without a probe count as none.

@@ -85,7 +85,7 @@ struct ProcedureName {
 };
 
 /// Writes `name` as NameSource::find_name must: cut to into.size() - 1 bytes, NUL-terminated, `out` but for its start.
-/// Precondition: !into.empty(). Signal-safe.
+/// Where `into` is empty only `out` is written. Signal-safe.
 void write_name(std::string_view name, std::span<char> into, ProcedureName& out) noexcept;
 
 /// Found, or not this source's business. An error means: this source covers the address, but what it has is broken.
@@ -116,7 +116,7 @@ class NameSource {
  public:
   virtual ~NameSource() = default;
 
-  /// On true `into` holds the name, cut to into.size() - 1 bytes and NUL-terminated. Precondition: !into.empty().
+  /// On true `into` holds the name, cut to into.size() - 1 bytes and NUL-terminated; nothing where it is empty.
   virtual Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept = 0;
 };
 

@@ -7,8 +7,9 @@
 #include <atomic>
 #include <span>
 
-// A static program has neither.
-#pragma weak _r_debug
+#include "unwind_core/linker_state_p.h"
+
+// A static program has none.
 #pragma weak _DYNAMIC
 
 namespace jitunwind {
@@ -18,7 +19,7 @@ namespace {
 // list objects there. So fork waits for those of our threads that have it, which is short, and they for fork.
 constinit std::atomic<int> listing{0};
 constinit std::atomic<bool> forking{false};
-constinit std::atomic<bool> lost{false};  // the child's only thread was in it when a signal handler forked
+constinit std::atomic<bool> lost{false};  // somebody has the lock who is not in this child
 constinit thread_local bool this_thread_lists = false;
 
 void before_fork() noexcept {
@@ -31,20 +32,16 @@ void before_fork() noexcept {
 void after_fork() noexcept { forking.store(false, std::memory_order_seq_cst); }
 void after_fork_in_child() noexcept {
   listing.store(this_thread_lists, std::memory_order_relaxed);
-  if (this_thread_lists) lost.store(true, std::memory_order_relaxed);
+  // This thread, when a signal handler forked, or one that loads or unloads.
+  if (this_thread_lists || !is_linker_at_rest()) lost.store(true, std::memory_order_relaxed);
   after_fork();
 }
 
-void watch_forks() noexcept {
-  constinit static std::atomic<bool> watching{false};
-  if (watching.load(std::memory_order_relaxed) || watching.exchange(true)) return;
-  (void)::pthread_atfork(before_fork, after_fork, after_fork_in_child);
-}
+[[gnu::constructor]] void watch_forks() { (void)::pthread_atfork(before_fork, after_fork, after_fork_in_child); }
 
 using Callback = int(dl_phdr_info*, std::size_t, void*);
 
 void iterate(Callback* callback, void* argument) noexcept {
-  watch_forks();
   if (lost.load(std::memory_order_relaxed)) return;
   this_thread_lists = true;
   while (listing.fetch_add(1, std::memory_order_seq_cst), forking.load(std::memory_order_seq_cst)) {
@@ -55,13 +52,6 @@ void iterate(Callback* callback, void* argument) noexcept {
   listing.fetch_sub(1, std::memory_order_seq_cst);
   this_thread_lists = false;
 }
-
-/// The namespaces as debuggers find them (glibc's link.h, struct r_debug_extended, from r_version 2 on), in the order
-/// of their numbers: dlmopen() takes the lowest that is free, and none ever leaves the list.
-struct Space {
-  r_debug head;
-  Space* next;
-};
 
 struct Visit {
   ObjectVisitor& visitor;
@@ -81,9 +71,8 @@ int visit_own(dl_phdr_info* info, std::size_t, void* argument) noexcept {
 
 int visit_others(dl_phdr_info*, std::size_t, void* argument) noexcept {
   const Visit& visit = *static_cast<Visit*>(argument);
-  if (&_r_debug == nullptr || _r_debug.r_version < 2) return 1;
   const auto dynamic = [](const link_map* object) { return Addr{reinterpret_cast<std::uintptr_t>(object->l_ld)}; };
-  for (const auto* space = reinterpret_cast<const Space*>(&_r_debug); space != nullptr; space = space->next) {
+  for (const LinkerSpace* space = linker_spaces(); space != nullptr; space = space->next) {
     const link_map* object = space->head.r_map;
     if (object != nullptr && dynamic(object) == visit.first) continue;
     for (; object != nullptr; object = object->l_next) visit.visitor.visit({object->l_addr, dynamic(object)});

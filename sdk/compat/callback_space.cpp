@@ -213,6 +213,8 @@ Found CallbackProcedures::find_range(Lookup& lookup, ProcedureInfo& out) const n
 Found CallbackNames::find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept {
   const auto get = owner_.accessors.get_proc_name;
   if (!get) return false;
+  std::array<char, 1> no_room;
+  if (into.empty()) into = no_room;
   unw_word_t offset = 0;
   const Addr at = lookup.at.lookup();
   const int returned = checked(get(&owner_, at, into.data(), into.size(), &offset, lookup.window.argument));

@@ -20,14 +20,16 @@ class JitFrame {
 
   /// `personality` and `lsda`: addresses, 0 for none.
   explicit JitFrame(Addr personality = 0, Addr lsda = 0) {
-    using namespace x86_64;
-    auto builder = describe("jit_frame");
-    builder.push({0, 1}, rbx).push({1, 2}, rbp).allocate({2, 6}, 8);
-    builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
+    auto builder = described();
     if (personality != 0) builder.personality(personality);
     if (lsda != 0) builder.lsda(lsda);
     make(builder);
   }
+  /// On a page that must be free.
+  struct On {
+    Addr page;
+  };
+  explicit JitFrame(On place) { make(described(), place.page); }
   /// With one row for all of it, right or wrong.
   explicit JitFrame(const char* row) {
     auto builder = x86_64::describe("jit_frame");
@@ -58,9 +60,19 @@ class JitFrame {
   Registration& registration() { return registration_; }
 
  private:
+  static decltype(x86_64::describe("")) described() {
+    using namespace x86_64;
+    auto builder = describe("jit_frame");
+    builder.push({0, 1}, rbx).push({1, 2}, rbp).allocate({2, 6}, 8);
+    builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
+    return builder;
+  }
   template <class Builder>
-  void make(const Builder& builder) {
-    code_ = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void make(const Builder& builder, Addr page = 0) {
+    const int on_that_page = page == 0 ? 0 : MAP_FIXED_NOREPLACE;
+    code_ = ::mmap(reinterpret_cast<void*>(static_cast<std::uintptr_t>(page)), k_page, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | on_that_page, -1, 0);
+    if (code_ == MAP_FAILED) throw std::runtime_error("the page is not free");
     std::memcpy(code_, k_bytes, sizeof k_bytes);
     ::mprotect(code_, k_page, PROT_READ | PROT_EXEC);
     const auto description = builder.build();
