@@ -7,8 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "unwind_core/hash.h"
+
 #pragma GCC visibility push(default)
 namespace jitunwind {
+class CodeChangesTest;
 
 /// Counters of changes of stretches of code, among which each change finds stretches of its own size: procedures that
 /// come and go count for the two or three that they lie on, and not for other code beside them. Which sizes count at an
@@ -16,8 +19,8 @@ namespace jitunwind {
 /// writers write.
 ///
 /// A writer counts after its change can be seen, and before it returns; a reader that takes the number first and looks
-/// up then never keeps an old answer under a new number. Numbers of one address only grow, since sizes that count are
-/// added and never taken away, so that none comes again.
+/// up then never keeps an old answer under a new number. No number of an address comes again: its counts only grow,
+/// since sizes that count are added and never taken away.
 class CodeChanges {
  public:
   /// For one writer at a time, or for what it has counted before. Signal-safe. At most three counters; one that counts
@@ -57,7 +60,10 @@ class CodeChanges {
   std::uint64_t number(std::uint64_t pc) const noexcept { return number(pc, everywhere()); }
 
   /// The part of every number that counts for all code, for those who ask for many of them at about the same time.
-  std::uint64_t everywhere() const noexcept { return everywhere_.load(std::memory_order_acquire) << 40; }
+  /// Spread so far that no count of stretches makes up for it: n changes of all code and n + m of them differ by at
+  /// least 2^64 / (sqrt(5) m) from each other, modulo 2^64 (Knuth, The Art of Computer Programming 3, 6.4: multiples of
+  /// the golden ratio), and are all different.
+  std::uint64_t everywhere() const noexcept { return spread(everywhere_.load(std::memory_order_acquire)); }
   std::uint64_t number(std::uint64_t pc, std::uint64_t everywhere) const noexcept {
     const unsigned sizes = sizes_at(pc);
     if (sizes == 0) [[likely]]
@@ -94,6 +100,7 @@ class CodeChanges {
   std::uint64_t first_counts() const noexcept { return first_counts_.load(std::memory_order_acquire); }
 
  private:
+  friend class CodeChangesTest;
   static constexpr unsigned k_sizes = 8;
   static constexpr unsigned k_region_bits = 16;
   static constexpr std::size_t k_regions = std::size_t{1} << 14;
@@ -136,8 +143,12 @@ class CodeChanges {
   }
   void count_units(std::uint64_t start, std::uint64_t last, unsigned size) noexcept {
     const unsigned bits = unit_bits(size);
-    for (std::uint64_t unit = start >> bits; unit <= last >> bits; ++unit)
-      counters_[place(unit, size)].fetch_add(1, std::memory_order_seq_cst);
+    for (std::uint64_t unit = start >> bits; unit <= last >> bits; ++unit) {
+      const std::uint64_t before = counters_[place(unit, size)].fetch_add(1, std::memory_order_seq_cst);
+      // What a stamp says of the count comes again, some weeks from now.
+      if (((before + 1) & k_count_mask) == 0) [[unlikely]]
+        everywhere_.fetch_add(1, std::memory_order_seq_cst);
+    }
   }
   void have_counted(std::uint64_t region, unsigned size) noexcept {
     std::atomic<std::uint8_t>& sizes = sizes_[region % k_regions];

@@ -173,6 +173,11 @@ TEST(PageAnswers, HoldForOneMomentAndOnePage) {
     EXPECT_FALSE(answers.find(page - 1, now, answer));
     EXPECT_FALSE(answers.find(page + 4096, now, answer));
   }
+  // Nor after any time that processes run.
+  for (const unsigned bits : {8, 16, 18, 20, 24, 32, 35}) {
+    answers.keep(page, now, true);
+    EXPECT_FALSE(answers.find(page, Moment(Moment::k_length * (1000 + (std::uint64_t{1} << bits))), answer)) << bits;
+  }
   // Every page has another number, also those that share a place.
   for (Addr at = 0; at < Addr{1} << 30; at += Addr{1} << 14) {
     answers.keep(at, now, true);

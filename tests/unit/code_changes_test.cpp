@@ -8,9 +8,6 @@
 #include <vector>
 
 namespace jitunwind {
-namespace {
-
-constexpr std::uint64_t k_code = 0x7f0012340000;
 
 class CodeChangesTest : public testing::Test {
  protected:
@@ -20,10 +17,19 @@ class CodeChangesTest : public testing::Test {
     return changes().number(pc) != before;
   }
   CodeChanges& changes() { return *changes_; }
+  /// As after so many changes of all code, and of a stretch of this address that counts alone there.
+  void have_changed_everywhere(std::uint64_t times) { changes_->everywhere_ = times; }
+  void have_changed(std::uint64_t pc, std::uint64_t times) {
+    changes_->counters_[CodeChanges::place_of(pc, 0)] = times;
+  }
 
  private:
   std::unique_ptr<CodeChanges> changes_ = std::make_unique<CodeChanges>();
 };
+
+namespace {
+
+constexpr std::uint64_t k_code = 0x7f0012340000;
 
 TEST_F(CodeChangesTest, EveryAddressOfAChangeCounts) {
   std::mt19937_64 random(3);
@@ -83,6 +89,40 @@ TEST_F(CodeChangesTest, NumbersOnlyGrow) {
       last[n] = now;
     }
   }
+}
+
+/// 2^24 changes take a tenth of a second; the count of a stretch is one that a process reaches.
+TEST_F(CodeChangesTest, NoNumberComesAgain) {
+  changes().count(k_code, k_code + 64);
+  const std::uint64_t counted = 1'000'000'007;
+  have_changed(k_code, counted);
+  for (const unsigned bits : {0, 8, 16, 23, 24, 32, 40, 48, 63}) {
+    have_changed_everywhere(5);
+    const std::uint64_t before = changes().number(k_code), quiet = changes().number(k_code + (1u << 20));
+    for (const std::uint64_t near : {-1, 0, 1}) {
+      const std::uint64_t times = (std::uint64_t{1} << bits) + near;
+      if (times == 0) continue;
+      have_changed_everywhere(5 + times);
+      EXPECT_NE(changes().number(k_code + (1u << 20)), quiet) << times;
+      // Nor with as many changes of the stretch as fit into the same time, or any number up to 2^31.
+      const std::uint64_t missing = before - (changes().everywhere() + counted);
+      if (bits <= 31) {
+        EXPECT_GT(missing, std::uint64_t{1} << 31) << times;
+      }
+    }
+  }
+}
+
+TEST_F(CodeChangesTest, StampsThatComeAgainCountEverywhere) {
+  changes().count(k_code, k_code + 64);
+  const std::uint64_t stamp = changes().stamp(k_code), everywhere = changes().everywhere();
+  have_changed(k_code, std::uint64_t{1} << 48);
+  EXPECT_FALSE(changes().one_holds(stamp));
+  have_changed(k_code, (std::uint64_t{1} << 48) - 1);
+  changes().count(k_code, k_code + 64);
+  EXPECT_NE(changes().everywhere(), everywhere) << "the next one is the stamp of the first";
+  changes().count(k_code, k_code + 64);
+  EXPECT_TRUE(changes().one_holds(stamp));
 }
 
 TEST_F(CodeChangesTest, StampsTellTheSame) {

@@ -36,17 +36,17 @@ class PageAnswers {
   }
 
  private:
-  // The page's number, the moment's (which comes again after 19 hours), the answer.
+  // The page's number above, all over it the moment's, the answer below. Moments of a page are all different for 2^62
+  // of them, pages of a moment always.
   static constexpr unsigned k_page_bits = 12, k_answer_bits = 2;
-  static constexpr unsigned k_moment_bits = 64 - k_answer_bits - (k_address_bits - k_page_bits);
+  static constexpr unsigned k_page_at = 64 - (k_address_bits - k_page_bits);
   static constexpr std::uint64_t k_answer_mask = (1u << k_answer_bits) - 1;
   static constexpr std::uint64_t k_no = 1, k_yes = 2, k_unknown = 3;
   static constexpr unsigned k_bits = 8;
   static_assert(k_page_size == Addr{1} << k_page_bits);
 
   static constexpr std::uint64_t question(Addr at, Moment moment) noexcept {
-    const std::uint64_t number = moment.number() & ((std::uint64_t{1} << k_moment_bits) - 1);
-    return ((at >> k_page_bits) << k_moment_bits | number) << k_answer_bits;
+    return ((at >> k_page_bits) << k_page_at) + (spread(moment.number()) << k_answer_bits);
   }
   const std::atomic<std::uint64_t>& word_of(Addr at) const noexcept {
     return words_[table_place(at >> k_page_bits, k_bits)];
