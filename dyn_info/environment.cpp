@@ -1,12 +1,12 @@
 #include "dyn_info/environment_p.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+
+#include "unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {
@@ -23,7 +23,7 @@ void complain(std::string_view name, const char* what) noexcept {
   std::array<char, 256> line;
   const int size = std::snprintf(line.data(), line.size(), "jitunwind: JITUNWIND_ATTACH: %.*s: %s\n",
                                  static_cast<int>(std::min<std::size_t>(name.size(), 64)), name.data(), what);
-  if (size > 0 && ::write(STDERR_FILENO, line.data(), static_cast<std::size_t>(size)) < 0) return;
+  if (size > 0) write_to_standard_error({line.data(), std::min(static_cast<std::size_t>(size), line.size() - 1)});
 }
 
 void attach(std::string_view name) noexcept {

@@ -1,12 +1,12 @@
 #include "dyn_info/take_out_p.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 
 #include "dyn_info/registry_state_p.h"
 #include "unwind_core/errno_keeper_p.h"
+#include "unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 
@@ -70,8 +70,7 @@ void pause(unsigned round) noexcept {
     sched_yield();
   } else {
     const unsigned doublings = std::min((round - k_spins - k_yields) / 16, 5u);
-    const timespec time{0, 20'000L << doublings};
-    nanosleep(&time, nullptr);
+    sleep_for_nanoseconds(20'000L << doublings);
   }
 }
 

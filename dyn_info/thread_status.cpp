@@ -1,6 +1,5 @@
 #include "dyn_info/thread_status_p.h"
 
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <string_view>
 
 #include "unwind_core/errno_keeper_p.h"
+#include "unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 
@@ -25,10 +25,8 @@ std::string_view read_thread_file(std::uint32_t thread, std::string_view name, c
   *end++ = '/';
   end += name.copy(end, 16);
   *end = 0;
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  const ssize_t length = read(file, buffer, size);
-  close(file);
+  const ReadableFile file(path);
+  const long length = file.is_open() ? file.read(buffer, size) : -1;
   return length <= 0 ? std::string_view{} : std::string_view(buffer, static_cast<std::size_t>(length));
 }
 

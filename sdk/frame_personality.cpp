@@ -16,6 +16,7 @@
 #include "unwind_core/apply_row.h"
 #include "unwind_core/context.h"
 #include "unwind_core/resume.h"
+#include "unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {
@@ -25,8 +26,10 @@ namespace {
   std::array<char, 200> text;
   ProcedureName name;
   const bool is_named = find_local_name(CodeAddress::interrupted(frame.start()), text, name);
-  std::fprintf(stderr, "jitunwind: frame handler of %s+0x%" PRIx64 " (pc 0x%" PRIx64 "): %s\n",
-               is_named ? text.data() : "a procedure without name", frame.call_offset(), frame.pc(), what.c_str());
+  std::array<char, 1024> line;
+  std::snprintf(line.data(), line.size(), "jitunwind: frame handler of %s+0x%" PRIx64 " (pc 0x%" PRIx64 "): %s\n",
+                is_named ? text.data() : "a procedure without name", frame.call_offset(), frame.pc(), what.c_str());
+  write_to_standard_error(line.data());
   std::terminate();
 }
 

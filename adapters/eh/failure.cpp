@@ -1,11 +1,11 @@
 #include "adapters/eh/failure_p.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <span>
 #include <string_view>
+
+#include "unwind_core/uncancelled_p.h"
 
 namespace jitunwind::eh {
 namespace {
@@ -27,7 +27,7 @@ class Line {
   }
   void write() noexcept {
     text_[size_++] = '\n';
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text_.data(), size_);
+    write_to_standard_error({text_.data(), size_});
   }
 
  private:

@@ -24,8 +24,7 @@ bool LateCall::start(std::chrono::nanoseconds delay, void (*call)()) noexcept {
   if (process_ == process) return true;
   if (stopped_.load(std::memory_order_acquire) != 0) return false;
   // The one before is about to end. A child of fork has none.
-  if (thread_process_ == process) pthread_join(thread_, nullptr);
-  thread_process_ = 0;
+  join();
   delay_ = delay;
   call_ = call;
   sigset_t all, before;
@@ -43,7 +42,10 @@ void LateCall::stop() noexcept {
 }
 
 void LateCall::join() noexcept {
+  int before = 0;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);  // pthread_join() is a cancellation point
   if (thread_process_ == ::getpid()) pthread_join(thread_, nullptr);
+  pthread_setcancelstate(before, nullptr);
   thread_process_ = 0;
 }
 

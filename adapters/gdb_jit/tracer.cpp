@@ -1,8 +1,5 @@
 #include "adapters/gdb_jit/tracer_p.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -10,16 +7,15 @@
 #include <string_view>
 
 #include "unwind_core/errno_keeper_p.h"
+#include "unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {
 
 /// As much as there is room for; empty: it cannot be read.
 std::string_view read_file(const char* path, std::span<char> into) noexcept {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  const ssize_t size = ::read(file, into.data(), into.size());
-  ::close(file);
+  const ReadableFile file(path);
+  const long size = file.is_open() ? file.read(into.data(), into.size()) : -1;
   return size <= 0 ? std::string_view() : std::string_view(into.data(), static_cast<std::size_t>(size));
 }
 

@@ -1,7 +1,6 @@
 #include "adapters/system_unwinder/forwarder_p.h"
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include <array>
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <new>
 
 #include "unwind_core/page_p.h"
+#include "unwind_core/uncancelled_p.h"
 
 // What is copied: unwind_core/arch/forwarder_*.S.
 extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder[];
@@ -31,11 +31,6 @@ Data& data_of(FindFde* forwarder) noexcept {
   return *reinterpret_cast<Data*>(reinterpret_cast<std::uintptr_t>(forwarder) + k_page_size);
 }
 
-void pause() noexcept {
-  const timespec some{0, 20'000};
-  ::nanosleep(&some, nullptr);
-}
-
 }  // namespace
 
 FindFde* make_forwarder(FindFde* target) noexcept {
@@ -56,7 +51,7 @@ void redirect(FindFde* forwarder, FindFde* target) noexcept {
   data.target.store(target, std::memory_order_seq_cst);
   int pauses = 0;
   for (const Data::Counter& counter : data.counters)
-    while (counter.calls.load(std::memory_order_seq_cst) != 0 && pauses++ < k_patience) pause();
+    while (counter.calls.load(std::memory_order_seq_cst) != 0 && pauses++ < k_patience) sleep_for_nanoseconds(20'000);
 }
 
 }  // namespace jitunwind

@@ -98,6 +98,25 @@ TEST(LibraryRules, LibraryStaysLoaded) {
   EXPECT_TRUE(std::regex_search(dynamic, std::regex("FLAGS_1.* NODELETE"))) << dynamic;
 }
 
+/// pthreads(7), "Cancellation points": those that must be, and of those that may be what reads and writes. But for
+/// pthread_join(), around which LateCall disables cancelling.
+TEST(LibraryRules, NothingIsACancellationPoint) {
+  const std::regex points(
+      R"((accept4?|clock_nanosleep|close|connect|creat|fcntl|fdatasync|fsync|getms?g|lockf|mq_\w+|msgrcv|msgsnd|msync|)"
+      R"(nanosleep|open(at)?|pause|poll|pread|pselect|pthread_(cond_\w*wait|testcancel)|pwrite|p?readv|p?writev|)"
+      R"(read|recv\w*|select|sem_\w*wait|send\w*|sig(pause|suspend|\w*wait\w*)|u?sleep|system|tcdrain|wait\w*|)"
+      R"(write|fopen|fclose|fgets|fputs|fprintf|f?puts|printf|fread|fwrite|fflush|getline|opendir|readdir)(64)?(@.*)?)");
+  EXPECT_TRUE(std::regex_match("open64@GLIBC_2.2.5", points) && !std::regex_match("reallocarray", points));
+  for (const std::string file : {JITUNWIND_SHARED, JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED,
+                                 JITUNWIND_EH_SHARED, JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED}) {
+    std::istringstream names(rules::output_of("nm -D --undefined-only --format=just-symbols '" + file + "'"));
+    unsigned count = 0;
+    for (std::string name; std::getline(names, name); ++count)
+      EXPECT_FALSE(std::regex_match(name, points)) << name << " of " << file;
+    EXPECT_GT(count, 2u) << file;
+  }
+}
+
 TEST(LibraryRules, ThreadLocalsAreInitialExecAndSmall) {
   const std::string file = JITUNWIND_SHARED;
   const std::string relocations = rules::output_of("readelf -rW '" + file + "'");

@@ -1,32 +1,15 @@
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/image/mapped_p.h"
+#include "unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {
-
-/// open(2) and close(2) of the C library are cancellation points (POSIX, 2.9.5.2); a walk is none.
-class Descriptor {
- public:
-  explicit Descriptor(const char* path) noexcept
-      : number_(static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0))) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::syscall(SYS_close, number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const noexcept { return number_; }
-
- private:
-  int number_;
-};
 
 std::uint64_t nanoseconds(const timespec& t) noexcept {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
@@ -89,9 +72,9 @@ MappedFile::~MappedFile() {
 
 Result<MappedFile> MappedFile::open(const char* path, std::span<char> real_path) noexcept {
   const ErrnoKeeper keeper;
-  const Descriptor file(path);
+  const ReadableFile file(path, O_NONBLOCK);
   struct stat s;
-  if (file.number() < 0 || ::fstat(file.number(), &s) != 0 || !S_ISREG(s.st_mode) || s.st_size <= 0)
+  if (!file.is_open() || ::fstat(file.number(), &s) != 0 || !S_ISREG(s.st_mode) || s.st_size <= 0)
     return Error{ErrorCode::io, 0, "file"};
   const auto size = static_cast<std::size_t>(s.st_size);
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);

@@ -1,5 +1,4 @@
 // What the kernel lets this process execute.
-#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/memory/page_answers_p.h"
+#include "unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {
@@ -71,23 +71,14 @@ class MapsParser {
   bool executable_ = false;
 };
 
-/// /proc/thread-self/maps, while it lives. Not open() and read(), which are cancellation points; and not kept open, for
-/// a program may close any number and have it mean something else.
 class MapsFile {
  public:
-  MapsFile() noexcept : number_(::syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0)) {}
-  ~MapsFile() {
-    if (is_open()) ::syscall(SYS_close, number_);
-  }
-  MapsFile(const MapsFile&) = delete;
-  MapsFile& operator=(const MapsFile&) = delete;
-
-  bool is_open() const noexcept { return number_ >= 0; }
+  bool is_open() const noexcept { return file_.is_open(); }
   std::optional<bool> query(Addr at) const noexcept;
   std::optional<bool> search(Addr at) const noexcept;
 
  private:
-  long number_;
+  ReadableFile file_{"/proc/thread-self/maps"};
 };
 
 /// ioctl PROCMAP_QUERY (Linux 6.11, include/uapi/linux/fs.h), which finds the mapping of an address among any number.
@@ -117,7 +108,8 @@ std::optional<bool> MapsFile::query(Addr at) const noexcept {
   query.size = sizeof query;
   query.query_addr = at;
   constexpr unsigned long k_procmap_query = _IOWR('f', 17, ProcmapQuery);
-  if (::syscall(SYS_ioctl, number_, k_procmap_query, &query) == 0) return (query.vma_flags & k_vma_executable) != 0;
+  if (::syscall(SYS_ioctl, file_.number(), k_procmap_query, &query) == 0)
+    return (query.vma_flags & k_vma_executable) != 0;
   if (errno == ENOENT) return false;  // nothing is mapped there
   return std::nullopt;
 }
@@ -129,7 +121,7 @@ std::optional<bool> MapsFile::search(Addr at) const noexcept {
   MapsParser parser(at);
   std::array<char, 1024> buffer;
   for (std::size_t read = 0; read < k_most_read;) {
-    const long got = ::syscall(SYS_read, number_, buffer.data(), buffer.size());
+    const long got = file_.read(buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
     if (got == 0) return parser.is_executable();

@@ -1,18 +1,16 @@
 // What libunwind 1.6's own libunwind-ptrace.so.0 and libunwind-coredump.so.0 leave to libunwind-x86_64.so.8: the file
 // at an address of another process, and the table of its procedures.
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <elf.h>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "sdk/compat/drop_in/release_1_6_p.h"
 #include "sdk/compat/local_names_p.h"
@@ -20,6 +18,7 @@
 #include "unwind_core/image/elf_p.h"
 #include "unwind_core/page_p.h"
 #include "unwind_core/sources/fde_table.h"
+#include "unwind_core/uncancelled_p.h"
 
 namespace {
 
@@ -27,13 +26,10 @@ using jitunwind::Addr;
 using jitunwind::AddrRange;
 using jitunwind::ElfImage;
 using jitunwind::ElfSegment;
+using jitunwind::LineReader;
+using jitunwind::ReadableFile;
 using jitunwind::release_1_6::FileTables;
 using jitunwind::release_1_6::MappedFile;
-
-struct Close {
-  void operator()(FILE* file) const noexcept { std::fclose(file); }
-};
-using OpenFile = std::unique_ptr<FILE, Close>;
 
 constexpr std::size_t k_longest_path = 4096;  // PATH_MAX
 
@@ -48,9 +44,12 @@ struct Mapping {
 std::optional<Mapping> mapping_at(pid_t process, Addr at) noexcept {
   char name[32];
   std::snprintf(name, sizeof name, "/proc/%d/maps", process);
-  const OpenFile maps(std::fopen(name, "re"));
-  char line[k_longest_path + 128];
-  while (maps && std::fgets(line, sizeof line, maps.get())) {
+  const ReadableFile maps(name);
+  LineReader<k_longest_path + 128> lines(maps);
+  std::string_view text;
+  while (maps.is_open() && lines.next(text)) {
+    char line[k_longest_path + 128];
+    *std::ranges::copy(text.substr(0, sizeof line - 1), line).out = '\0';
     Mapping mapping;
     const int read = std::sscanf(line, "%lx-%lx %*s %lx %*s %*s %4095[^\n]", &mapping.begin, &mapping.end,
                                  &mapping.offset, mapping.path);
@@ -60,13 +59,12 @@ std::optional<Mapping> mapping_at(pid_t process, Addr at) noexcept {
 }
 
 bool map_file(const char* path, MappedFile& out) noexcept {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  const ReadableFile file(path);
+  if (!file.is_open()) return false;
   struct stat status;
   void* bytes = MAP_FAILED;
-  if (::fstat(file, &status) == 0 && status.st_size > 0)
-    bytes = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
-  ::close(file);
+  if (::fstat(file.number(), &status) == 0 && status.st_size > 0)
+    bytes = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (bytes == MAP_FAILED) return false;
   out = {bytes, static_cast<std::size_t>(status.st_size)};
   return true;

@@ -1,7 +1,6 @@
 // libunwind-setjmp.so.0: setjmp() stores two words and a mark, longjmp() walks to the frame. Not to be mixed with the C
 // library's: what one has set the other cannot jump to.
 #include <signal.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include "sdk/local_space.h"
 #include "sdk/walk.h"
 #include "unwind_core/resume.h"
+#include "unwind_core/uncancelled_p.h"
 
 namespace {
 
@@ -26,7 +26,7 @@ constexpr std::uint64_t k_without_mask = 0x6a69'7475'6e77'6a62;
 constexpr std::uint64_t k_with_mask = ~k_without_mask;
 
 [[noreturn]] void give_up(const char* why) {
-  (void)!::write(STDERR_FILENO, why, std::strlen(why));
+  jitunwind::write_to_standard_error(why);
   std::abort();
 }
 

@@ -1,0 +1,109 @@
+// A thread that somebody cancels while it registers, cancels, waits or walks goes on until it comes back: no function is
+// a cancellation point, for in one that is noexcept the process would end.
+#include <jitunwind/gdb.h>
+#include <jitunwind/jitunwind.h>
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <utility>
+
+#include "tests/registry/procedures.h"
+
+namespace jitunwind {
+namespace {
+
+using registry_test::procedure;
+
+constexpr std::uint64_t k_code = 0x41000000;
+
+/// A thread with a cancellation pending, or to come, until it asks for it itself.
+class CancelledThread {
+ public:
+  explicit CancelledThread(std::function<void()> work) : work_(std::move(work)) {
+    EXPECT_EQ(pthread_create(&thread_, nullptr, &run, this), 0);
+  }
+  void cancel() { EXPECT_EQ(pthread_cancel(thread_), 0); }
+  void expect_cancelled_after_work() {
+    void* result = nullptr;
+    EXPECT_EQ(pthread_join(thread_, &result), 0);
+    EXPECT_TRUE(came_back_);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+  }
+
+ private:
+  static void* run(void* self) {
+    auto* const thread = static_cast<CancelledThread*>(self);
+    thread->work_();
+    thread->came_back_ = true;
+    for (;;) pthread_testcancel();
+  }
+
+  std::function<void()> work_;
+  std::atomic<bool> came_back_{false};
+  pthread_t thread_;
+};
+
+TEST(CancelledThread, ThatWaitsForALookupGoesOnWaiting) {
+  static unw_dyn_info_t info;
+  info = procedure(k_code, 64);
+  ASSERT_TRUE(register_procedure(&info));
+  std::atomic<bool> is_out{false};
+  CancelledThread thread([&] { is_out = static_cast<bool>(cancel_procedure(&info)); });
+  {
+    const ProcedureHold hold(k_code);
+    while (registry_test::lookup(k_code)) ::usleep(100);
+    ::usleep(20'000);  // longer than it spins: it sleeps between its looks
+    thread.cancel();
+    ::usleep(20'000);
+    EXPECT_FALSE(is_out);
+  }
+  thread.expect_cancelled_after_work();
+  EXPECT_TRUE(is_out);
+}
+
+void write_and_walk() {
+  const auto described = x86_64::describe("cancelled").push({0, 1}, x86_64::rbx).pop({3, 4}, x86_64::rbx).build();
+  ASSERT_TRUE(described);
+  alignas(16) static std::array<std::byte, 4096> code;
+  for (std::size_t at = 0; at < code.size(); at += 64) {
+    auto registered = register_code(*described, code.data() + at, 5);
+    ASSERT_TRUE(registered);
+    if (at % 128 == 0)
+      EXPECT_TRUE(registered->retire());
+    else
+      EXPECT_TRUE(registered->cancel());
+  }
+  std::array<char, 256> name;
+  unsigned named = 0;
+  for (const Frame& frame : walk_here()) named += frame.raw_name(name) ? 1 : 0;
+  EXPECT_GT(named, 2u);
+  std::array<void*, 64> frames;
+  EXPECT_GT(backtrace(frames), 2u);
+}
+
+TEST(CancelledThread, ThatWritesAndWalksComesBack) {
+  CancelledThread thread([] {
+    pthread_cancel(pthread_self());
+    write_and_walk();
+  });
+  thread.expect_cancelled_after_work();
+}
+
+/// Which asks of the process what traces it, before each change.
+TEST(CancelledThread, ThatTellsDebuggersComesBack) {
+  ASSERT_TRUE(attach_gdb());
+  CancelledThread thread([] {
+    pthread_cancel(pthread_self());
+    write_and_walk();
+    EXPECT_TRUE(detach_gdb());
+  });
+  thread.expect_cancelled_after_work();
+}
+
+}  // namespace
+}  // namespace jitunwind

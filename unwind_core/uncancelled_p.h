@@ -1,0 +1,86 @@
+// System calls of which the C library makes cancellation points (POSIX, 2.9.5.2; pthreads(7)). Nothing of this library
+// is one: most of it is noexcept, where a thread that is cancelled would end the process.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace jitunwind {
+
+/// A file that is open for reading, while it lives: open(2), read(2) and close(2), errno as they leave it. Nothing here
+/// is kept open for longer, for a program may close any number and have it mean something else. Signal-safe.
+class ReadableFile {
+ public:
+  explicit ReadableFile(const char* path, int flags = 0) noexcept
+      : number_(static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | flags, 0))) {}
+  ~ReadableFile() {
+    if (is_open()) ::syscall(SYS_close, number_);
+  }
+  ReadableFile(const ReadableFile&) = delete;
+  ReadableFile& operator=(const ReadableFile&) = delete;
+
+  bool is_open() const noexcept { return number_ >= 0; }
+  int number() const noexcept { return number_; }
+  /// 0 at its end, -1 on an error.
+  long read(char* into, std::size_t size) const noexcept { return ::syscall(SYS_read, number_, into, size); }
+
+ private:
+  int number_;
+};
+
+/// What was left unread after the last line, in a room that no longer line has.
+template <std::size_t size>
+class LineReader {
+ public:
+  explicit LineReader(const ReadableFile& file) noexcept : file_(file) {}
+
+  /// Without its end; false: there is none. Of a longer line the part that fits, and the next part as a line.
+  bool next(std::string_view& out) noexcept {
+    for (;;) {
+      const std::string_view rest(room_.data() + begin_, end_ - begin_);
+      const std::size_t line_end = rest.find('\n');
+      if (line_end != rest.npos || (rest.size() == size || (is_at_end_ && !rest.empty()))) {
+        out = rest.substr(0, line_end);
+        begin_ += line_end == rest.npos ? rest.size() : line_end + 1;
+        return true;
+      }
+      if (is_at_end_) return false;
+      fill(rest);
+    }
+  }
+
+ private:
+  void fill(std::string_view rest) noexcept {
+    rest.copy(room_.data(), rest.size());
+    begin_ = 0;
+    end_ = rest.size();
+    const long got = file_.read(room_.data() + end_, size - end_);
+    is_at_end_ = got <= 0;
+    if (got > 0) end_ += static_cast<std::size_t>(got);
+  }
+
+  const ReadableFile& file_;
+  std::array<char, size> room_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  bool is_at_end_ = false;
+};
+
+/// In one system call. Nobody can be told where it fails. Signal-safe.
+inline void write_to_standard_error(std::string_view text) noexcept {
+  (void)::syscall(SYS_write, STDERR_FILENO, text.data(), text.size());
+}
+
+/// Less where a signal comes. Signal-safe.
+inline void sleep_for_nanoseconds(long nanoseconds) noexcept {
+  const timespec time{0, nanoseconds};
+  (void)::syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
+}  // namespace jitunwind
