@@ -1,20 +1,35 @@
 #include "adapters/eh/other_runtimes_p.h"
 
-#include <dlfcn.h>
-#include <link.h>
+#include <array>
+#include <atomic>
+#include <cstddef>
+
+#include "unwind_core/loaded_functions_p.h"
 
 namespace jitunwind::eh {
 namespace {
 
-/// The object whose memory `at` is in, as a handle for dlsym; null for the stack and the heap. In glibc a handle is the
-/// object's link map (dlfcn.h, dladdr1 RTLD_DL_LINKMAP, gives the same).
-void* object_at(Addr at) noexcept {
-  Dl_info info;
-  link_map* map = nullptr;
-  if (::dladdr1(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &info, reinterpret_cast<void**>(&map),
-                RTLD_DL_LINKMAP) == 0)
-    return nullptr;
-  return map;
+/// Written once.
+struct FoundBefore {
+  std::atomic<const char*> name;
+  LoadedFunction found;
+};
+constinit std::array<FoundBefore, 64> found_before{};
+constinit std::atomic<std::size_t> found_count{0};
+
+void* find_before(const char* name) noexcept {
+  for (const FoundBefore& known : found_before)
+    if (known.name.load(std::memory_order_acquire) == name && is_still_loaded(known.found, name))
+      return known.found.function;
+  return nullptr;
+}
+
+void remember(const char* name, const LoadedFunction& found) noexcept {
+  if (found_count.load(std::memory_order_relaxed) >= found_before.size()) return;
+  const std::size_t number = found_count.fetch_add(1, std::memory_order_relaxed);
+  if (number >= found_before.size()) return;
+  found_before[number].found = found;
+  found_before[number].name.store(name, std::memory_order_release);
 }
 
 }  // namespace
@@ -22,19 +37,17 @@ void* object_at(Addr at) noexcept {
 /// pthread_cancel loads libgcc_s where no search from here finds it; it is loaded for good
 /// (nptl/unwind-forcedunwind.c).
 void* other_function(const char* name) noexcept {
-  if (void* const libgcc = ::dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
-    void* const found = ::dlsym(libgcc, name);
-    ::dlclose(libgcc);
-    if (found) return found;
-  }
-  return ::dlsym(RTLD_NEXT, name);
+  constinit static const char here = 0;
+  if (void* const known = find_before(name)) return known;
+  const LoadedFunction found = find_function_behind(reinterpret_cast<std::uintptr_t>(&here), "libgcc_s.so.1", name);
+  if (found.function) remember(name, found);
+  return found.function;
 }
 
 void* function_of_owner(const _Unwind_Context* context, const char* name) noexcept {
   // libgcc: where a register was saved, on the stack, or null. LLVM, nongnu: a pointer into the library itself.
   const Addr first = *reinterpret_cast<const Addr*>(context);
-  if (void* const owner = first == 0 ? nullptr : object_at(first))
-    if (void* const found = ::dlsym(owner, name)) return found;
+  if (void* const found = first == 0 ? nullptr : find_function_around(first, name).function) return found;
   return other_function(name);
 }
 

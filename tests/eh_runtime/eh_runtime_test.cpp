@@ -151,6 +151,16 @@ TEST(FramesOfOthers, ArePassedAsByLibgcc) {
   EXPECT_EQ(own.text, expected);
 }
 
+/// Of a library, on threads that its constructor waits for: the linker's lock is taken then, and nobody may want it.
+// covers: EX01
+TEST(FramesOfOthers, ArePassedWhileALibraryIsLoaded) {
+  const std::string expected =
+      "caught thrown, destroyed 2\ncaught thrown, destroyed 4\ncaught thrown, destroyed 6\ncancelled 1, destroyed 7\n";
+  const std::string plugin = std::string(" ") + OTHERS_FRAMES_PLUGIN;
+  EXPECT_EQ(run(OTHERS_FRAMES_LIBGCC + plugin).text, expected);
+  EXPECT_EQ(run(OTHERS_FRAMES_OWN + plugin).text, expected);
+}
+
 void expect_death(const std::string& scenario, const std::string& why) {
   const Ended ended = run(std::string(FAILURES) + " " + scenario);
   EXPECT_EQ(ended.status, 128 + SIGABRT) << ended.text;

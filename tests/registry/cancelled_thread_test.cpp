@@ -1,5 +1,5 @@
-// A thread that somebody cancels while it registers, cancels, waits or walks goes on until it comes back: no function is
-// a cancellation point, for in one that is noexcept the process would end.
+// A thread that somebody cancels while it registers, cancels, waits or walks goes on until it comes back: no function
+// is a cancellation point, for in one that is noexcept the process would end.
 #include <jitunwind/gdb.h>
 #include <jitunwind/jitunwind.h>
 

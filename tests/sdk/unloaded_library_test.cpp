@@ -48,8 +48,7 @@ int stop_at_munmap_of(Addr begin) {
   }};
   const sock_fprog program{filter.size(), filter.data()};
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  return static_cast<int>(
-      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+  return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
 }
 
 struct Seen {
@@ -83,8 +82,7 @@ void expect_whole_walks_through(const JitFrame& frame) {
   }
 }
 void expect_throws_through(const JitFrame& frame) {
-  for (int time = 0; time < 3; ++time)
-    EXPECT_THROW(frame([](void*) -> void* { throw 7; }, nullptr), int);
+  for (int time = 0; time < 3; ++time) EXPECT_THROW(frame([](void*) -> void* { throw 7; }, nullptr), int);
 }
 
 /// A library that is being unloaded, from its munmap() on to the end of this object.
