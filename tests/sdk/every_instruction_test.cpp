@@ -4,6 +4,9 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -87,6 +90,58 @@ TEST(EveryInstruction, OfDlopenAndDlclose) {
   expect_walks_at_every_instruction([] {
     if (void* const library = ::dlopen(SMALL_LIBRARY, RTLD_NOW | RTLD_LOCAL)) ::dlclose(library);
   });
+}
+
+/// Into the calling frame, and on from there. Its own frame is found by its frame pointer alone, which is another's as
+/// soon as registers are loaded.
+[[gnu::noinline]] void resume_into_caller() {
+  volatile char* const room = static_cast<char*>(__builtin_alloca(16 + static_cast<std::size_t>(getpid() & 64)));
+  room[0] = 0;
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  if (unw_step(&cursor) > 0) unw_resume(&cursor);
+}
+void (*volatile g_resume)() = resume_into_caller;
+
+/// What lies on top of its stack is no return address.
+[[gnu::noinline]] void call_and_be_resumed() {
+  std::array<volatile unsigned long, 16> room;
+  for (volatile unsigned long& word : room) word = 0x4141;
+  g_resume();
+  room[0] = room[1];
+}
+
+// covers: SF02
+TEST(EveryInstruction, OfAResumption) { expect_walks_at_every_instruction(call_and_be_resumed); }
+
+/// Into the frame that the signal interrupted, by the kernel's own way.
+void resume_interrupted(int, siginfo_t*, void* interrupted) {
+  const auto flags = static_cast<ucontext_t*>(interrupted)->uc_mcontext.gregs[REG_EFL] & 0x100;
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  do {
+    if (unw_is_signal_frame(&cursor) <= 0) continue;
+    if (unw_step(&cursor) <= 0) return;
+    // Handlers begin without the trap flag.
+    asm volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::"r"(flags)
+                 : "memory", "cc");
+    unw_resume(&cursor);
+  } while (unw_step(&cursor) > 0);
+}
+
+// covers: SF02
+TEST(EveryInstruction, OfAResumptionThroughASignal) {
+  struct sigaction action {
+  }, before;
+  action.sa_sigaction = resume_interrupted;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGUSR1, &action, &before);
+  expect_walks_at_every_instruction([] { raise(SIGUSR1); });
+  sigaction(SIGUSR1, &before, nullptr);
 }
 
 }  // namespace

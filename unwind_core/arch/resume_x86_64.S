@@ -1,6 +1,7 @@
 // Into a frame, with all of its registers at once: see unwind_core/resume.h. Offsets as in context_x86_64.S; efl 176.
 // The instructions of shadow stacks (Intel SDM, volume 2) are written as bytes, for assemblers that lack them.
 #if defined(__x86_64__) && defined(__LP64__)
+#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
         .text
 
 // rsi entries off the shadow stack, 255 at most by one incsspq: next_shadow_stack_pop() in resume.h. Clobbers rax.
@@ -16,12 +17,41 @@
 2:
         .endm
 
+// What these functions are called by never goes on: the frame they go to is said to be their caller, from their first
+// instruction on, and its pc is where it goes on, not where a call returns to. Its registers are saved at the offsets
+// from rdi, DW_OP_breg5, in bytes for want of a directive: DW_CFA_expression 0x10, DW_CFA_def_cfa_expression 0x0f with
+// DW_OP_deref (DWARF 5, 6.4.2).
+        .macro  saved_at offset, column
+        .cfi_escape 0x10, \column, 3, 0x75, (\offset & 0x7f) | 0x80, \offset >> 7
+        .endm
+        .macro  caller_is_in_context
+        .cfi_signal_frame
+        .cfi_escape 0x0f, 4, 0x75, (160 & 0x7f) | 0x80, 160 >> 7, 0x06
+        saved_at 40, 8
+        saved_at 48, 9
+        saved_at 56, 10
+        saved_at 64, 11
+        saved_at 72, 12
+        saved_at 80, 13
+        saved_at 88, 14
+        saved_at 96, 15
+        saved_at 104, 5
+        saved_at 112, 4
+        saved_at 120, 6
+        saved_at 128, 3
+        saved_at 136, 1
+        saved_at 144, 0
+        saved_at 152, 2
+        saved_at 168, 16
+        .endm
+
 // Everything is loaded before rsp moves: what lies below it then belongs to signal handlers.
         .globl  jitunwind_restore_context
         .type   jitunwind_restore_context, @function
         .p2align 4
 jitunwind_restore_context:
         .cfi_startproc
+        caller_is_in_context
         endbr64
         pop_shadow_stack
         movq    168(%rdi), %rcx
@@ -39,7 +69,16 @@ jitunwind_restore_context:
         movq    136(%rdi), %rdx
         movq    144(%rdi), %rax
         movq    104(%rdi), %rdi
+        // rcx and r11 are lost; all others are the caller's.
+        .cfi_def_cfa 11, 0
+        .cfi_register 16, 2
+        .irp    column, 0, 1, 3, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15
+        .cfi_same_value \column
+        .endr
+        .cfi_undefined 2
+        .cfi_undefined 11
         movq    %r11, %rsp
+        .cfi_def_cfa 7, 0
         notrack jmp *%rcx
         .cfi_endproc
         .size   jitunwind_restore_context, . - jitunwind_restore_context
@@ -50,6 +89,7 @@ jitunwind_restore_context:
         .p2align 4
 jitunwind_return_from_signal:
         .cfi_startproc
+        caller_is_in_context
         endbr64
         pop_shadow_stack
         testl   %edx, %edx
