@@ -1,13 +1,12 @@
 // setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds where the call returns to, SP behind it,
 // and what save_mask() adds. Preserved registers are found again by walking.
 #if defined(__x86_64__) && defined(__LP64__)
+#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
         .text
 
-        .macro  set_jump name, alias
+        .macro  set_jump name
         .globl  \name
         .type   \name, @function
-        .globl  \alias
-        .set    \alias, \name
         .p2align 4
 \name:
         .cfi_startproc
@@ -24,11 +23,13 @@
         .size   \name, . - \name
         .endm
 
-        set_jump setjmp, _setjmp
+        .globl  _setjmp
+        .set    _setjmp, setjmp
+        set_jump setjmp
         xorl    %esi, %esi
         end_function setjmp
 
-        set_jump sigsetjmp, __sigsetjmp
+        set_jump sigsetjmp
         end_function sigsetjmp
 #endif
 

@@ -1,5 +1,8 @@
-// libunwind-setjmp.so.0: setjmp() stores two words and a mark, longjmp() walks to the frame. Not to be mixed with the C
-// library's: what one has set the other cannot jump to.
+// libunwind-setjmp.so.0: setjmp() stores two words and a mark, longjmp() walks to the frame. Where there is no mark the
+// C library has set the buffer, and jumps: its own __sigsetjmp() stays what sigsetjmp() of <setjmp.h> is, since
+// pthread_cleanup_push() of C calls it too, for buffers that only the C library reads (pthread.h,
+// __sigsetjmp_cancel). The C library's longjmp() cannot jump by buffers of this one.
+#include <dlfcn.h>
 #include <signal.h>
 
 #include <cstdint>
@@ -46,11 +49,22 @@ jitunwind::Cursor frame_of(const JumpBuffer& buffer) {
   }
 }
 
-[[noreturn]] void jump(const void* to, int value) {
+/// The C library's functions, by the names of those that pass on to them. Found at load: looking later would take a
+/// lock, in a handler even.
+struct NextJump {
+  using Jump = void(void*, int);
+  explicit NextJump(const char* name) noexcept : function(reinterpret_cast<Jump*>(::dlsym(RTLD_NEXT, name))) {}
+  Jump* function;
+};
+
+[[noreturn]] void jump(void* to, int value, const NextJump& next) {
   JumpBuffer buffer;
   std::memcpy(&buffer, to, sizeof buffer);
-  if (buffer.mark != k_with_mask && buffer.mark != k_without_mask)
-    give_up("jitunwind: longjmp: the buffer was set by another library's setjmp, or not at all\n");
+  if (buffer.mark != k_with_mask && buffer.mark != k_without_mask) {
+    const bool is_set = buffer.pc != 0 || buffer.sp != 0 || buffer.mark != 0;
+    if (is_set && next.function) next.function(to, value);
+    give_up("jitunwind: longjmp: the buffer was never set\n");
+  }
   const jitunwind::Cursor cursor = frame_of(buffer);
   const jitunwind::AddressSpace& space = cursor.space();
   const jitunwind::Arch& arch = space.arch;
@@ -87,15 +101,12 @@ extern "C" {
   return 0;
 }
 
-#define JITUNWIND_JUMP(name) \
-  [[gnu::visibility("default"), noreturn]] void jitunwind_##name(void* to, int value) asm(#name);
+#define JITUNWIND_JUMP(name)                                                                      \
+  [[gnu::visibility("default"), noreturn]] void jitunwind_##name(void* to, int value) asm(#name); \
+  static const NextJump next_##name{#name};                                                       \
+  void jitunwind_##name(void* to, int value) { jump(to, value, next_##name); }
 JITUNWIND_JUMP(longjmp)
 JITUNWIND_JUMP(_longjmp)
 JITUNWIND_JUMP(siglongjmp)
 JITUNWIND_JUMP(__longjmp_chk)  // with _FORTIFY_SOURCE
-
-void jitunwind_longjmp(void* to, int value) { jump(to, value); }
-void jitunwind__longjmp(void* to, int value) { jump(to, value); }
-void jitunwind_siglongjmp(void* to, int value) { jump(to, value); }
-void jitunwind___longjmp_chk(void* to, int value) { jump(to, value); }
 }
