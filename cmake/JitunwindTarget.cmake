@@ -88,7 +88,7 @@ function(jitunwind_library name)
                         LINK_DEPENDS ${map})
   target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic-functions)
   # Never unmapped: what it told other copies, debuggers and the C++ run-time points into it.
-  target_link_options(${name}_shared PRIVATE -Wl,-z,nodelete)
+  target_link_options(${name}_shared PRIVATE -Wl,-z,nodelete,-z,relro,-z,now)
   if(NOT JITUNWIND_SANITIZE)  # the sanitizers' own symbols are the program's to define
     target_link_options(${name}_shared PRIVATE -Wl,--no-undefined)
   endif()

@@ -1,6 +1,6 @@
-// Functions of loaded objects, found without the dynamic linker's functions. Those wait for its lock: for a thread inside
-// of dlopen(), which may be in a constructor and wait for this one. What is read instead is what the linker keeps for
-// debuggers, as memory of which nothing is believed: another thread may be changing it.
+// Functions of loaded objects, found without the dynamic linker's functions. Those wait for its lock: for a thread
+// inside of dlopen(), which may be in a constructor and wait for this one. What is read instead is what the linker
+// keeps for debuggers, as memory of which nothing is believed: another thread may be changing it.
 #pragma once
 
 #include <string_view>

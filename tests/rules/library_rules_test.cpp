@@ -21,6 +21,9 @@ const std::regex k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const std::regex k_libunwind_name(
     R"(_UL?x86_64_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
 const std::regex k_cross_name(R"(_Uaarch64_\w+)");
+constexpr const char* k_shared_libraries[] = {JITUNWIND_SHARED,        JITUNWIND_LIBUNWIND_SHARED,
+                                              JITUNWIND_EH_SHARED,     JITUNWIND_LIBUNWIND_AARCH64_SHARED,
+                                              JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED};
 const std::regex k_asked_name(R"(_Unwind_Find_FDE)");
 const std::regex k_cross_local_name(R"(_ULaarch64_\w+)");
 
@@ -107,14 +110,36 @@ TEST(LibraryRules, NothingIsACancellationPoint) {
       R"(read|recv\w*|select|sem_\w*wait|send\w*|sig(pause|suspend|\w*wait\w*)|u?sleep|system|tcdrain|wait\w*|)"
       R"(write|fopen|fclose|fgets|fputs|fprintf|f?puts|printf|fread|fwrite|fflush|getline|opendir|readdir)(64)?(@.*)?)");
   EXPECT_TRUE(std::regex_match("open64@GLIBC_2.2.5", points) && !std::regex_match("reallocarray", points));
-  for (const std::string file : {JITUNWIND_SHARED, JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED,
-                                 JITUNWIND_EH_SHARED, JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED}) {
+  for (const std::string file : k_shared_libraries) {
     std::istringstream names(rules::output_of("nm -D --undefined-only --format=just-symbols '" + file + "'"));
     unsigned count = 0;
     for (std::string name; std::getline(names, name); ++count)
       EXPECT_FALSE(std::regex_match(name, points)) << name << " of " << file;
     EXPECT_GT(count, 2u) << file;
   }
+}
+
+/// Nothing that is called through can be overwritten once a library is loaded.
+TEST(LibraryRules, RelocatedDataAreReadOnly) {
+  for (const std::string file : k_shared_libraries) {
+    EXPECT_NE(rules::output_of("readelf -lW '" + file + "'").find("GNU_RELRO"), std::string::npos) << file;
+    EXPECT_NE(rules::output_of("readelf -dW '" + file + "'").find("NOW"), std::string::npos) << file;
+  }
+}
+
+/// One object without the note takes it from the whole library (Linux ABI extensions, "Program Property").
+TEST(LibraryRules, AssemblyIsMarkedForIndirectBranchesAndShadowStacks) {
+  const std::string folder = std::string(JITUNWIND_SOURCE_DIR) + "/unwind_core/arch/";
+  std::istringstream sources(rules::output_of("ls '" + folder + "' | grep '_x86_64[.]S$'"));
+  unsigned count = 0;
+  for (std::string source; std::getline(sources, source); ++count) {
+    const std::string object = ::testing::TempDir() + "jitunwind_" + source + ".o";
+    const std::string notes =
+        rules::output_of("'" JITUNWIND_CXX "' -fcf-protection=full -c '" + folder + source + "' -o '" + object +
+                         "' && readelf -nW '" + object + "'; rm '" + object + "'");
+    EXPECT_NE(notes.find("IBT, SHSTK"), std::string::npos) << source << "\n" << notes;
+  }
+  EXPECT_GT(count, 3u);
 }
 
 TEST(LibraryRules, ThreadLocalsAreInitialExecAndSmall) {

@@ -8,6 +8,7 @@
 #define JITUNWIND_WHOLE xorl %edx, %edx
 #endif
 #if defined(__x86_64__) && defined(__LP64__)
+#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
         .section .text.hot, "ax", %progbits
         .globl  JITUNWIND_BACKTRACE
         .type   JITUNWIND_BACKTRACE, @function

@@ -6,6 +6,7 @@
 #define JITUNWIND_CAPTURE jitunwind_capture_context
 #endif
 #if defined(__x86_64__) && defined(__LP64__)
+#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
         .section .text.hot, "ax", %progbits
         .globl  JITUNWIND_CAPTURE
         .type   JITUNWIND_CAPTURE, @function

@@ -4,6 +4,7 @@
 // go_on_at 0: return code to the caller. Else: another runtime's function of this name takes the call over, as if this one
 // had never been called. Offsets as in context_x86_64.S.
 #if defined(__x86_64__) && defined(__LP64__)
+#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
         .section .text.hot, "ax", %progbits
 
         .macro  entry name, half

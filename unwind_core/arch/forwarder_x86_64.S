@@ -3,6 +3,7 @@
 // function, and from 64 on four counters, each on a cache line of its own. Stacks choose among these, so that threads
 // seldom share one. Arguments and results are as they are; there is a frame record, since no table describes the copy.
 #if defined(__x86_64__) && defined(__LP64__)
+#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
         .section .rodata
         .globl  jitunwind_forwarder
         .hidden jitunwind_forwarder
