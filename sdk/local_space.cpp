@@ -11,6 +11,7 @@
 #include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/sources.h"
+#include "unwind_core/stack_position.h"
 #include "unwind_core/unknown_code_p.h"
 
 namespace jitunwind {
@@ -83,6 +84,13 @@ const AddressSpace& local_space_of_listed_modules() noexcept { return published_
 bool keep_at_least(std::size_t rows) noexcept { return kept_rules.table.reserve(rows); }
 
 AddrRange expect_walk_from(Addr sp) noexcept { return known_stack(sp); }
+
+void expect_walk_by(StackPosition& position) noexcept {
+  (void)known_stack(position.sp());
+  position.set_proven(stack_in_use(position.sp()));
+}
+
+void forget_walked_stacks() noexcept { forget_known_stacks(); }
 
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept {
   MemoryWindow window;

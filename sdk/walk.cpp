@@ -72,7 +72,7 @@ Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses) noexcep
   const auto from = top == Cursor::Top::interrupted ? reinterpret_cast<std::uintptr_t>(ucontext) : 0;
   Cursor cursor(space, ucontext, top, nullptr, from);
   cursor.set_guesses(guesses);
-  expect_walk_from(cursor.sp());
+  expect_walk_by(cursor);
   return cursor;
 }
 

@@ -127,10 +127,12 @@ inline Walk walk_interrupted(const void* ucontext, Guesses guesses = Guesses::co
 }
 
 /// The pc of the frame a ucontext_t was captured in, as for cursor_at(), and the return addresses of its callers, as
-/// many as fit. Returns how many. Signal-safe.
+/// many as fit. Returns how many. Signal-safe. Unlike steps, which probe the stack in each walk, it relies on what was
+/// found readable before: see forget_walked_stacks() in sdk/local_space.h for stacks that pages are taken from.
 std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> addresses) noexcept;
 
-/// Return addresses of the calling function and its callers, as many as fit. Returns how many. Signal-safe.
+/// Return addresses of the calling function and its callers, as many as fit. Returns how many. Signal-safe. Of the
+/// stack it relies on what the other one does.
 [[gnu::always_inline]] inline std::size_t backtrace(std::span<void*> addresses) noexcept {
   constexpr std::size_t k_most = std::numeric_limits<int>::max();
   const int size = static_cast<int>(addresses.size() < k_most ? addresses.size() : k_most);

@@ -89,6 +89,7 @@ void unw_flush_cache(unw_addr_space_t handle, unw_word_t lo, unw_word_t hi) {
   if (!handle) return;
   if (!jitunwind::is_local(*handle)) return static_cast<CallbackSpace*>(handle)->head.flush();
   const bool everything = lo == 0 && hi == 0;
+  if (everything) jitunwind::forget_walked_stacks();
   if (everything || lo < hi) jitunwind::forget_rows(everything ? 0 : lo, everything ? UNW_WORD_MAX : hi);
 }
 

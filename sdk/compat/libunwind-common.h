@@ -203,7 +203,7 @@ extern int unw_init_local2(unw_cursor_t* cursor, unw_context_t* context, int fla
 /* To the caller. > 0: moved. 0: this is the outermost frame, now and at every further call. < 0: the caller cannot be
    told: -UNW_ENOINFO no unwind information, and no guess can be confirmed; -UNW_EINVALIDIP the caller would not be
    code; -UNW_EBADFRAME frames repeat or memory is unreadable, or what is wrong with the information; the cursor stays
-   where it is. Signal-safe. */
+   where it is. Memory that is taken away between two steps of one cursor is outside of this. Signal-safe. */
 extern int unw_step(unw_cursor_t* cursor);
 
 /* Not libunwind's. Which guesses unw_step goes on by from here, with this cursor and copies that are made of it; after
@@ -316,7 +316,8 @@ extern int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip, un
                                       unw_word_t exidx_frame_table_len, unw_addr_space_t space, unw_word_t ip,
                                       unw_proc_info_t* info, int need_unwind_info, void* argument);
 
-/* Forgets what is remembered of code from lo to hi; 0, 0: everything. Thread-safe, signal-safe. */
+/* Forgets what is remembered of code from lo to hi; 0, 0: everything, and what was found readable of threads' stacks.
+   Thread-safe, signal-safe. */
 extern void unw_flush_cache(unw_addr_space_t space, unw_word_t lo, unw_word_t hi);
 
 /* As unw_get_proc_info and unw_get_proc_name, for any code; argument as for unw_init_remote, NULL for this process.
@@ -358,7 +359,8 @@ extern int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback 
 extern int unw_apply_reg_state(unw_cursor_t* cursor, void* data);
 
 /* Return addresses of the calling function's stack, the caller's own first; how many were written. These two are of
-   this machine and have no other names. Signal-safe. */
+   this machine and have no other names. Pages of the thread's own stack that were found readable once are read without
+   a probe: a program that takes some away from under its frames says so by unw_flush_cache. Signal-safe. */
 extern int unw_backtrace(void** addresses, int size);
 
 /* The same from a context and with the flag of unw_init_local2; the first entry is the context's own IP. Without a

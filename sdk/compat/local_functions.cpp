@@ -18,7 +18,7 @@ using jitunwind::cursor_of;
 int init(unw_cursor_t* cursor, const unw_context_t* context, Cursor::Top top) noexcept {
   const jitunwind::AddressSpace& space = jitunwind::space_of_process();
   new (cursor) Cursor(space, context, top, nullptr, reinterpret_cast<std::uintptr_t>(context));
-  jitunwind::expect_walk_from(cursor_of(cursor).sp());
+  jitunwind::expect_walk_by(cursor_of(cursor));
   return UNW_ESUCCESS;
 }
 

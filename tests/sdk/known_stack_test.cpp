@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <memory>
 #include <thread>
 
@@ -86,6 +87,45 @@ TEST(KnownStack, ForgetsOtherStacks) {
   }).join();
 }
 
+/// What is forgotten is learned again from its pages, by this thread and by others.
+TEST(KnownStack, IsLearnedAgainWhenItWasForgotten) {
+  const AddrRange before = known_stack(address_here());
+  forget_known_stacks();
+  EXPECT_TRUE(thread_stack.range().empty());
+  EXPECT_EQ(known_stack(address_here()).end, before.end);
+  std::thread([] {
+    expect_own_stack();
+    forget_known_stacks();
+    EXPECT_TRUE(thread_stack.range().empty());
+    expect_own_stack();
+  }).join();
+  EXPECT_TRUE(thread_stack.range().empty());
+  expect_readable(known_stack(address_here()));
+}
+
+/// A handler that interrupts learning neither learns nor disturbs.
+TEST(KnownStack, IsNotLearnedWhileItIsBeingLearned) {
+  std::thread([] {
+    thread_stack.is_learning.store(true);
+    EXPECT_TRUE(known_stack(address_here()).empty());
+    EXPECT_TRUE(thread_stack.is_learning.load());
+    thread_stack.is_learning.store(false);
+    expect_own_stack();
+    EXPECT_FALSE(thread_stack.is_learning.load());
+  }).join();
+}
+
+/// Of the page that functions run on, and of no other stack.
+TEST(KnownStack, InUseIsThePageOfTheFunctionsThatRun) {
+  const Addr here = address_here();
+  const AddrRange used = stack_in_use(here);
+  EXPECT_EQ(used.end - used.begin, k_page_size);
+  EXPECT_LE(used.begin, here);
+  EXPECT_LT(here - used.begin, 2 * k_page_size);
+  EXPECT_TRUE(stack_in_use(here + 2 * k_page_size).empty());
+  EXPECT_TRUE(stack_in_use(here - 2 * k_page_size).empty());
+}
+
 TEST(KnownStack, EndsWhereMemoryEnds) {
   constexpr std::size_t k_pages = 5;
   auto* const memory = static_cast<std::byte*>(
@@ -93,8 +133,11 @@ TEST(KnownStack, EndsWhereMemoryEnds) {
   ASSERT_NE(memory, MAP_FAILED);
   ASSERT_EQ(::mprotect(memory + 3 * k_page_size, k_page_size, PROT_NONE), 0);
   const Addr begin = reinterpret_cast<std::uintptr_t>(memory);
-  EXPECT_EQ(first_unreadable_page(begin, begin + 2 * k_page_size), begin + 2 * k_page_size);
-  EXPECT_EQ(first_unreadable_page(begin, begin + k_pages * k_page_size), begin + 3 * k_page_size);
+  for (Addr from = 0; from <= 3; ++from)
+    for (Addr end = from; end <= k_pages; ++end)
+      EXPECT_EQ(first_unreadable_page(begin + from * k_page_size, begin + end * k_page_size),
+                begin + std::min<Addr>(end, 3) * k_page_size)
+          << from << " " << end;
   ::munmap(memory, k_pages * k_page_size);
 }
 

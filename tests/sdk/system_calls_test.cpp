@@ -1,5 +1,5 @@
-// Which system calls a walk makes: on the thread's own stack, once that was walked on, none; on others one probe a
-// page, counted.
+// Which system calls a walk makes: a walk of addresses on the thread's own stack, once that was walked on, none; one by
+// steps there one probe for two pages; on other stacks one for each. Probes are counted.
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -30,20 +31,25 @@ int frames_by_cursor(unw_context_t& context) {
   return frames;
 }
 
-/// Frames by single steps and by unw_backtrace(); 0: these differ in number.
-int walk() {
+[[gnu::noinline]] int frames_by_address() {
   std::array<void*, 128> addresses;
-  const int listed = unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
+  return unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
+}
+
+/// Frames by single steps and by unw_backtrace(), which has one of its own; 0: these differ in number.
+[[gnu::noinline]] int walk() {
+  const int listed = frames_by_address();
   unw_context_t context;
   unw_getcontext(&context);
   const int frames = frames_by_cursor(context);
-  return frames == listed ? frames : 0;
+  return frames == listed - 1 ? frames : 0;
 }
 
-[[gnu::noinline]] int walk_below(int depth) {
+/// What `last` returns below that many frames.
+[[gnu::noinline]] int walk_below(int depth, int (*last)() = &walk) {
   char room[256];
   asm volatile("" ::"r"(room) : "memory");
-  const int frames = depth == 0 ? walk() : walk_below(depth - 1);
+  const int frames = depth == 0 ? last() : walk_below(depth - 1, last);
   asm volatile("" ::"r"(room) : "memory");
   return frames;
 }
@@ -59,11 +65,11 @@ int status_of(void (*child)()) {
   return status;
 }
 
-void walk_own_stack() {
-  const int before = walk_below(60);
+void list_own_stack() {
+  const int before = walk_below(60, &frames_by_address);
   if (!allow_only({SYS_exit_group})) ::_exit(8);
   for (int i = 0; i < 100; ++i)
-    if (walk_below(60) != before || before < 60) ::_exit(7);
+    if (walk_below(60, &frames_by_address) != before || before < 60) ::_exit(7);
   ::_exit(0);
 }
 
@@ -83,16 +89,23 @@ void on_other_stack(void (*work)()) {
   ::swapcontext(&back, &other);
 }
 
-/// How often each page of the stack was probed; and how many others were.
+/// How often each page of the stack was probed; how many others were; and by how many system calls.
 struct Probes {
   std::array<unsigned char, k_other_stack / k_page> of_stack{};
   std::size_t elsewhere = 0;
+  int calls = 0;
 
-  void add(std::uintptr_t at) {
+  void add_page(std::uintptr_t at) {
     if (at - g_other_stack < k_other_stack)
       ++of_stack[(at - g_other_stack) / k_page];
     else
       ++elsewhere;
+  }
+  /// `at`: the 8 bytes that the kernel reads.
+  void add(std::uintptr_t at) {
+    ++calls;
+    add_page(at);
+    if ((at + 7) / k_page != at / k_page) add_page(at + 7);
   }
 };
 Probes g_probes;
@@ -137,7 +150,7 @@ bool count_probes() {
 
 /// Exit status: 0 where the walk has probed each page from its first frame to its last one once. What is behind the
 /// last one has no unwind information: there it looks at code.
-int wrong_probes(bool by_cursor) {
+[[gnu::noinline]] int wrong_probes(bool by_cursor) {
   g_probes = {};
   std::array<void*, 128> addresses;
   unw_context_t context;
@@ -176,8 +189,49 @@ void walk_other_stack() {
   });
 }
 
+[[gnu::noinline]] int step_own_stack() {
+  g_probes = {};
+  unw_context_t context;
+  unw_getcontext(&context);
+  return frames_by_cursor(context);
+}
+
+/// Exit status: 100 and the system calls of a walk by steps, none of which probed a page again; less: what is wrong.
+template <int k_depth>
+void count_probes_of_own_stack() {
+  const int before = walk_below(k_depth, &step_own_stack);
+  if (before < k_depth) ::_exit(7);
+  g_other_stack = (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) & ~(k_page - 1)) - k_other_stack / 2;
+  if (!count_probes()) ::_exit(8);
+  int most = 0;
+  for (int i = 0; i < 100; ++i) {
+    if (walk_below(k_depth, &step_own_stack) != before) ::_exit(6);
+    for (const unsigned char probes : g_probes.of_stack)
+      if (probes > 1) ::_exit(5);
+    most = std::max(most, g_probes.calls);
+  }
+  ::_exit(100 + most);
+}
+
 // covers: SF09
-TEST(SystemCalls, AWalkOfTheOwnStackMakesNone) { EXPECT_EQ(status_of(&walk_own_stack), 0); }
+TEST(SystemCalls, AWalkOfAddressesOnTheOwnStackMakesNone) { EXPECT_EQ(status_of(&list_own_stack), 0); }
+
+/// One for two pages, and at the end of the stack perhaps one more; the page on which the walking functions run costs
+/// nothing.
+// covers: SF09
+TEST(SystemCalls, AWalkByStepsOnTheOwnStackProbesTwoPagesByOneCall) {
+  const struct {
+    void (*walk)();
+    int frames, at_most;
+  } cases[] = {{&count_probes_of_own_stack<10>, 10, 2}, {&count_probes_of_own_stack<60>, 60, 4}};
+  for (const auto& c : cases) {
+    const int status = status_of(c.walk);
+    ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+    ASSERT_GE(WEXITSTATUS(status), 101) << "wrong, or nothing was probed";
+    EXPECT_LE(WEXITSTATUS(status), 100 + c.at_most);
+    std::printf("%d frames of some 300 bytes: %d system calls\n", c.frames, WEXITSTATUS(status) - 100);
+  }
+}
 
 // covers: SF09
 TEST(SystemCalls, AWalkOfAnotherStackProbesEachOfItsPagesOnce) {

@@ -41,15 +41,36 @@ JITUNWIND_RAW_ACCESS void raw_store(Addr at, std::span<const std::byte> from) no
   for (; done < from.size(); ++done) *host_pointer<volatile std::byte>(at + done) = from[done];
 }
 
+constexpr std::size_t k_kernel_sigset_size = 8;
+
 /// rt_sigprocmask copies the new mask in before it looks at `how` (kernel/signal.c): an impossible `how` answers EFAULT
 /// for memory that cannot be read and EINVAL for any other, and changes nothing.
-[[gnu::hot]] bool is_readable_page(Addr page) noexcept {
+[[gnu::hot]] bool is_readable_mask(Addr at) noexcept {
   constexpr int k_impossible_how = -1;
-  constexpr std::size_t k_kernel_sigset_size = 8;
   const ErrnoKeeper keeper;
   const long result =
-      ::syscall(SYS_rt_sigprocmask, k_impossible_how, host_pointer<void>(page), nullptr, k_kernel_sigset_size);
+      ::syscall(SYS_rt_sigprocmask, k_impossible_how, host_pointer<void>(at), nullptr, k_kernel_sigset_size);
   return result == -1 && errno == EINVAL;
+}
+
+/// A gap of the stack that was closed hinders learning no more.
+void close_gap(AddrRange readable) noexcept {
+  std::atomic<Addr>& gap = thread_stack.gap;
+  if (readable.contains(gap.load(std::memory_order_relaxed))) [[unlikely]]
+    gap.store(0, std::memory_order_relaxed);
+}
+
+[[gnu::hot]] bool is_readable_page(Addr page) noexcept {
+  if (!is_readable_mask(page)) return false;
+  close_gap({page, page + k_page_size});
+  return true;
+}
+
+/// Of this page and the next: a mask that lies on both tells it by one call.
+[[gnu::hot]] bool are_readable_pages(Addr page) noexcept {
+  if (!is_readable_mask(page + k_page_size - k_kernel_sigset_size / 2)) return false;
+  close_gap({page, page + 2 * k_page_size});
+  return true;
 }
 
 bool is_proven(const MemoryWindow& window, Addr page) noexcept {
@@ -73,15 +94,21 @@ void remember(MemoryWindow& window, Addr page) noexcept {
 
 [[gnu::hot]] bool prove(MemoryWindow& window, Addr page) noexcept {
   if (is_proven(window, page)) return true;
-  if (const AddrRange stack = thread_stack.range(); stack.contains(page)) {
-    if (window.proven.empty()) window.proven = stack;
+  const AddrRange stack = thread_stack.range();
+  const bool is_on_stack = stack.contains(page);
+  // Program headers are believed here as they are where .eh_frame is read in its place.
+  if (!is_on_stack && is_readable_lasting_text(page)) return true;
+  // What was learned of the stack only says where a walk up is likely to go on.
+  if (page == window.proven.end && stack.contains(page + k_page_size) && are_readable_pages(page)) {
+    window.proven.end = page + 2 * k_page_size;
     return true;
   }
-  // Program headers are believed here as they are where .eh_frame is read in its place.
-  if (is_readable_lasting_text(page)) return true;
-  if (!is_readable_page(page)) return false;
-  remember(window, page);
-  return true;
+  if (is_readable_page(page)) {
+    remember(window, page);
+    return true;
+  }
+  if (is_on_stack) forget_known_stacks();
+  return false;
 }
 
 /// Bytes from `at` to the end of the address space, at most `size`: nothing wraps around.
@@ -115,6 +142,7 @@ bool is_writable_page(Addr page) noexcept {
 }
 
 [[gnu::hot]] Addr first_unreadable_page(Addr page, Addr end) noexcept {
+  while (page < end && end - page >= 2 * k_page_size && are_readable_pages(page)) page += 2 * k_page_size;
   while (page < end && is_readable_page(page)) page += k_page_size;
   return page;
 }
