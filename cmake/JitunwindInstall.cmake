@@ -24,7 +24,7 @@ list(TRANSFORM cross_libraries PREPEND jitunwind_libunwind_)
 foreach(kind IN ITEMS static shared)
   foreach(name IN ITEMS jitunwind jitunwind_libunwind jitunwind_eh LISTS cross_libraries)
     string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
-    set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind} INSTALL_RPATH "$ORIGIN")
+    set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind})
   endforeach()
   target_include_directories(jitunwind_${kind} INTERFACE
                              $<INSTALL_INTERFACE:${include_dir}> $<INSTALL_INTERFACE:${include_dir}/jitunwind>)

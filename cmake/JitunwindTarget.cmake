@@ -87,6 +87,12 @@ function(jitunwind_library name)
   set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                         LINK_DEPENDS ${map})
   target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic-functions)
+  # The dynamic linker looks for each library that one with a path needs in a dozen folders below that path first: only
+  # who needs one of ours has one. The same here as when installed: CMake would pad another with empty folders, which
+  # are whatever folder the program is started in.
+  if(arg_USES)
+    set_target_properties(${name}_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
+  endif()
   # Never unmapped: what it told other copies, debuggers and the C++ run-time points into it.
   target_link_options(${name}_shared PRIVATE -Wl,-z,nodelete,-z,relro,-z,now)
   if(NOT JITUNWIND_SANITIZE)  # the sanitizers' own symbols are the program's to define

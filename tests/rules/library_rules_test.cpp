@@ -1,7 +1,9 @@
 // Rules that the built libraries keep, as nm and readelf see them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -92,6 +94,106 @@ TEST(LibraryRules, SonamesAreTheMajorVersion) {
   EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("soname: [libjitunwind-libunwind.so.0]"), std::string::npos);
   EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("library: [libjitunwind.so.0]"), std::string::npos)
       << "one engine and one registry: the compatibility library is thin";
+}
+
+// What a library needs (DT_NEEDED), and where the names are that it uses.
+
+std::vector<std::string> matches(const std::string& text, const char* pattern) {
+  std::vector<std::string> found;
+  const std::regex each(pattern);
+  for (std::sregex_iterator at(text.begin(), text.end(), each), end; at != end; ++at) found.push_back((*at)[1]);
+  return found;
+}
+
+/// Names of nm's lines, without their versions.
+std::set<std::string> names_of(const std::string& options, const std::string& file) {
+  std::set<std::string> found;
+  for (const std::string& name :
+       matches(rules::output_of("nm -D " + options + " '" + file + "'"), R"([A-TV-Za-z] ([^\s@]+)(@+\S+)?\n)"))
+    found.insert(name);
+  return found;
+}
+
+struct Uses {
+  std::vector<std::string> unused;   ///< libraries that define nothing of what is used
+  std::vector<std::string> unnamed;  ///< names that no needed library defines
+};
+
+/// By the names alone: a library that others are found behind is needed for none.
+Uses uses_of(const std::string& file) {
+  Uses uses;
+  std::set<std::string> left;
+  for (const std::string& name : matches(rules::output_of("nm -D --undefined-only '" + file + "'"), R"( U ([^\s@]+))"))
+    left.insert(name);
+  std::set<std::string> all = left;
+  for (const std::string& name : matches(rules::output_of("nm -D --undefined-only '" + file + "'"), R"( w ([^\s@]+))"))
+    all.insert(name);
+  const std::string paths = rules::output_of("ldd '" + file + "'");
+  for (const std::string& needed : matches(rules::output_of("readelf -dW '" + file + "'"), R"(NEEDED.*\[(.*)\])")) {
+    const std::string::size_type line = paths.find(needed + " => ");
+    const std::string path =
+        line == std::string::npos
+            ? needed
+            : paths.substr(line + needed.size() + 4, paths.find(" (", line) - line - needed.size() - 4);
+    const std::set<std::string> defined = names_of("--defined-only", path);
+    EXPECT_GT(defined.size(), 1u) << path;
+    const bool is_used =
+        std::any_of(all.begin(), all.end(), [&](const auto& name) { return defined.count(name) != 0; });
+    if (!is_used) uses.unused.push_back(needed);
+    std::erase_if(left, [&](const std::string& name) { return defined.count(name) != 0; });
+  }
+  uses.unnamed.assign(left.begin(), left.end());
+  return uses;
+}
+
+/// Programs that name only the first of them find the second one's functions behind it.
+std::vector<std::string> found_behind(const std::string& file) {
+  if (file.find("/libunwind.so.8") != std::string::npos) return {"libjitunwind-libunwind.so.0"};
+  if (file.find("/libunwind-x86_64.so.8") != std::string::npos) return {"libunwind.so.8"};
+  return {};
+}
+
+std::vector<std::string> shared_libraries() { return matches(JITUNWIND_SHARED_LIBRARIES ":", "([^:]+):"); }
+
+#ifndef JITUNWIND_TEST_SANITIZED
+/// What is superfluous is loaded, and its pages are touched, whenever a program starts; what is missing is found only
+/// where something else has brought it.
+TEST(LibraryRules, LibrariesNameWhatTheyUseAndNothingElse) {
+  EXPECT_GE(shared_libraries().size(), 4u);
+  for (const std::string& file : shared_libraries()) {
+    const Uses uses = uses_of(file);
+    std::vector<std::string> unused = uses.unused;
+    for (const std::string& behind : found_behind(file)) std::erase(unused, behind);
+    EXPECT_TRUE(unused.empty()) << file << " needs without using them:\n" << rules::joined(unused);
+    EXPECT_TRUE(uses.unnamed.empty()) << file << " does not say who defines\n" << rules::joined(uses.unnamed);
+  }
+}
+
+#endif
+
+/// Where a library is named and another one is used.
+TEST(LibraryRules, LibrariesThatAreNotUsedAreNoticed) {
+  const std::string folder = rules::output_of("mktemp -d | tr -d '\\n'");
+  const std::string source = "echo 'extern int elsewhere(void); int here(void) { return elsewhere(); }' | ";
+  const std::string file = folder + "/lib.so";
+  (void)rules::output_of(source + "cc -shared -fPIC -nostartfiles -x c - -o " + file + " -Wl,--no-as-needed -lm");
+  const Uses uses = uses_of(file);
+  EXPECT_NE(std::find(uses.unused.begin(), uses.unused.end(), "libm.so.6"), uses.unused.end());
+  EXPECT_EQ(uses.unnamed, std::vector<std::string>{"elsewhere"});
+  (void)rules::output_of("rm -r '" + folder + "'");
+}
+
+/// An empty folder in a list of folders is whatever folder the program is started in. Who needs none of ours needs no
+/// list: the dynamic linker would look there for everything.
+TEST(LibraryRules, LibrariesAreLookedForBesideTheOneThatNeedsThem) {
+  for (const std::string& file : shared_libraries()) {
+    const std::string dynamic = rules::output_of("readelf -dW '" + file + "'");
+    const bool needs_ours = dynamic.find("library: [libjitunwind.so") != std::string::npos;
+    const std::vector<std::string> paths = matches(dynamic, R"((?:RUNPATH|RPATH).*\[(.*)\])");
+    EXPECT_EQ(paths.size(), needs_ours ? 1u : 0u) << file;
+    for (const std::string& path : paths)
+      EXPECT_TRUE(std::regex_match(path, std::regex(R"(\$ORIGIN(/\.\.)?(:\$ORIGIN)?)"))) << file << " " << path;
+  }
 }
 
 // The first access to a thread-local of another model may allocate; the loader's surplus for libraries that are loaded
