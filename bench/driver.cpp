@@ -34,6 +34,7 @@ constexpr const char* k_cold_throw = "cold_throw";
 constexpr const char* k_debuggers = "debugger";
 constexpr const char* k_orc = "orc";
 constexpr const char* k_links = "links";
+constexpr const char* k_starts = "starts";
 /// So many for each other one: what happens once in a process cannot be repeated there.
 constexpr std::size_t k_cold_rounds = 5;
 
@@ -47,9 +48,10 @@ struct Peer {
   bool debugs = false;
   bool links = false;      ///< modules, into an LLJIT
   bool is_linked = false;  ///< in several ways
+  bool starts = false;     ///< a program that does nothing
 };
 
-constexpr std::array<Peer, 10> k_peers{{
+constexpr std::array<Peer, 11> k_peers{{
     {bench::k_reference, "bench_jitunwind", "", true, true, true},
     {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
     {bench::k_libgcc, "bench_libgcc", "", true, true, true},
@@ -60,6 +62,7 @@ constexpr std::array<Peer, 10> k_peers{{
     {bench::k_debugger, "measure_debuggers", "gdb", false, false, false, true},
     {bench::k_lljit, "bench_orc", "llvm-19-dev", false, false, false, false, true},
     {bench::k_link_form, "measure_links", "", false, false, false, false, false, true},
+    {bench::k_preloaded, "measure_starts", "", false, false, false, false, false, false, true},
 }};
 
 struct Options {
@@ -142,7 +145,8 @@ bool measures(const Peer& peer, const std::string& group, const Options& options
                     : is_throw(group)                  ? peer.throws
                     : group == k_debuggers             ? peer.debugs
                     : group == k_orc                   ? peer.links
-                                                       : peer.is_linked;
+                    : group == k_links                 ? peer.is_linked
+                                                       : peer.starts;
   return does && std::filesystem::exists(options.folder / peer.program);
 }
 
@@ -245,7 +249,7 @@ void count_instructions(const Peer& peer, const Options& options, Results& resul
 void count_all_instructions(const Options& options, Results& results) {
   if (!output_of("valgrind --version 2>/dev/null")) return;
   for (const Peer& peer : k_peers)
-    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs && !peer.is_linked &&
+    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs && !peer.is_linked && !peer.starts &&
         std::string(peer.title) != bench::k_again)
       count_instructions(peer, options, results);
 }
@@ -330,7 +334,8 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links}) {
+  for (const std::string group :
+       {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links, k_starts}) {
     const std::vector<Row> rows = rows_of(group, options);
     const std::size_t rounds = options.rounds * (is_cold(group) ? k_cold_rounds : 1);
     for (std::size_t round = 0; round < rounds; ++round)

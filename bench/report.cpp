@@ -36,6 +36,8 @@ std::string amount(double value, const char* million) {
   return formatted(value < 100 ? "%.1f" : "%.0f", value);
 }
 
+bool is_absolute(const Target& target) { return target.to.program.empty(); }
+
 std::string ratio(double value) {
   if (value >= 10) return formatted("%.0fx", value);
   if (value < 0.1) return formatted("%.4fx", value);
@@ -96,7 +98,7 @@ std::vector<std::string> Results::rows_of(const std::string& prefix) const {
 Results::Rounds Results::measured(const std::string& name, const Target& target) const {
   if (!std::regex_match(name, std::regex(target.rows))) return {};
   const Row& row = times_.at(name);
-  if (target.to == k_time) {
+  if (is_absolute(target)) {
     const auto times = row.find(target.of);
     return times == row.end() ? Rounds{} : times->second;
   }
@@ -111,7 +113,7 @@ std::string Results::against(const std::string& name, const std::vector<Target>&
     const double value = median(measured(name, target));
     if (value <= 0) continue;
     const std::string to = target.to_row.empty() ? target.to.way : target.to_row;
-    text += formatted("%s%.4g %s%s (%.3g)%s", text.empty() ? "" : ", ", value, target.to == k_time ? "" : "of ",
+    text += formatted("%s%.4g %s%s (%.3g)%s", text.empty() ? "" : ", ", value, is_absolute(target) ? "" : "of ",
                       to.c_str(), target.at_most, value > target.at_most ? "!" : "");
   }
   return text;
@@ -170,7 +172,7 @@ std::map<std::string, double> Results::target_ratios(const std::vector<TableOpti
     for (const std::string& name : rows_of(options.row_prefix)) {
       for (const Target& target : options.targets) {
         const double value = target.to == k_time ? 0 : median(measured(name, target));
-        const std::string to = target.to.program + " " + target.to.way;
+        const std::string to = (is_absolute(target) ? "" : target.to.program + " ") + target.to.way;
         if (value > 0)
           all[name + ": " + target.of.program + " " + target.of.way + " to " + to +
               (target.to_row.empty() ? "" : " of " + target.to_row)] = value;

@@ -22,8 +22,9 @@ struct Target {
   std::string rows = ".*";  ///< regular expression
   std::string to_row = "";  ///< of `to` in another row than the same
 };
-/// `to` of a target that is a time, in nanoseconds.
+/// `to` of a target that is no ratio, but a time in nanoseconds, or a number of page faults.
 inline const Contender k_time{"", "ns"};
+inline const Contender k_page_faults{"", "page faults"};
 
 /// What a table shows: rows by the beginning of their names, times of all contenders, ratios to one of them. The
 /// program `again` is the reference's, run a second time in each round: its ratios say what a difference is worth.
@@ -63,7 +64,8 @@ class Results {
   std::vector<Line> lines(const std::string& row_prefix, const std::string& again) const;
   /// A line each; "" when every contender did what it was asked.
   std::string mistakes() const;
-  /// Ratios of each row's targets: "walk/static/10: jitunwind backtrace to nongnu unw_backtrace" -> 0.57.
+  /// Ratios of each row's targets: "walk/static/10: jitunwind backtrace to nongnu unw_backtrace" -> 0.57. Page faults,
+  /// which are the same on any machine, as they are; no times.
   std::map<std::string, double> target_ratios(const std::vector<TableOptions>& tables) const;
 
  private:

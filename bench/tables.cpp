@@ -32,6 +32,9 @@ std::vector<TableOptions> tables() {
       targets.push_back({{k_link_form, form}, linked, at_most});
     return targets;
   };
+  const Contender nothing_preloaded{k_preloaded, "nothing"};
+  const Contender nongnu_preloaded{k_preloaded, "nongnu libunwind.so.8"};
+  const Contender drop_in_preloaded{k_preloaded, "drop-in libunwind.so.8"};
   return {
       {"Walk, ns a frame",
        "walk/",
@@ -109,6 +112,14 @@ std::vector<TableOptions> tables() {
       {"Cancel one of N at random, ns", "link_cancel_random/", linked, "", as_linked(1.2)},
       {"First throw after N registrations, ns", "link_first_throw/", linked, "", as_linked(1.2)},
       {"Memory of one of N, bytes", "link_bytes/", linked, "", as_linked(1.1)},
+      {"Start of a program that does nothing, elapsed time, ns; what is preloaded", "start_up/", nothing_preloaded, ""},
+      {"What that adds, ns", "start_up_added/", nongnu_preloaded, "", {{drop_in_preloaded, k_time, 1e6}}},
+      {"Page faults of such a start, in all",
+       "start_up_faults/",
+       nothing_preloaded,
+       "",
+       {{drop_in_preloaded, k_page_faults, 90}}},
+      {"What that adds, page faults", "start_up_faults_added/", nongnu_preloaded, ""},
       {"Instructions of a walk, by callgrind", "instructions/walk/", backtrace, k_again},
       {"Instructions of registering, by callgrind", "instructions/register/", registry, k_again},
       {"Instructions of adding a module of N functions, by callgrind; who is told of it",

@@ -19,6 +19,7 @@ inline constexpr const char* k_limit = "limit";
 inline constexpr const char* k_debugger = "debugger";
 inline constexpr const char* k_lljit = "LLJIT";
 inline constexpr const char* k_link_form = "link form";
+inline constexpr const char* k_preloaded = "preloaded";
 
 std::vector<TableOptions> tables();
 

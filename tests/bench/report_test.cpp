@@ -36,6 +36,7 @@ TEST(Report, ComparesWithinARound) {
 TEST(Report, ComparesWithTimes) {
   EXPECT_EQ(said_of(measured(), {k_ours, k_time, 60}), "60 ns (60)");
   EXPECT_EQ(said_of(measured(), {k_ours, k_time, 50}), "60 ns (50)!");
+  EXPECT_EQ(said_of(measured(), {k_ours, k_page_faults, 50}), "60 page faults (50)!");
 }
 
 TEST(Report, ComparesRows) {
