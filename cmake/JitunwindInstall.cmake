@@ -55,6 +55,7 @@ endforeach()
 
 # The script by which GDB walks and names registered procedures. GDB looks for it beside the library, and in its own folder
 # for what is installed below /usr; the latter it trusts.
+set(generated ${PROJECT_BINARY_DIR}/package)
 set(gdb_script ${PROJECT_SOURCE_DIR}/adapters/gdb_jit/script)
 set(gdb_script_dir ${CMAKE_INSTALL_DATADIR}/jitunwind/gdb)
 install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_script_dir})
@@ -63,7 +64,9 @@ set(gdb_auto_load_dir ${CMAKE_INSTALL_LIBDIR})
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   set(gdb_auto_load_dir ${CMAKE_INSTALL_DATADIR}/gdb/auto-load${CMAKE_INSTALL_FULL_LIBDIR})
 endif()
-install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_auto_load_dir}
+cmake_path(RELATIVE_PATH gdb_script_dir BASE_DIRECTORY ${gdb_auto_load_dir} OUTPUT_VARIABLE JITUNWIND_GDB_SCRIPT_FOLDER)
+configure_file(${gdb_script}/load-jitunwind-gdb.py.in ${generated}/load-jitunwind-gdb.py @ONLY)
+install(FILES ${generated}/load-jitunwind-gdb.py DESTINATION ${gdb_auto_load_dir}
         RENAME libjitunwind.so.${PROJECT_VERSION}-gdb.py)
 install(CODE "set(libraries \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")")
 install(CODE [[
@@ -89,7 +92,6 @@ foreach(link IN LISTS links)
 endforeach()
 list(JOIN static_flags " " static_flags)
 
-set(generated ${PROJECT_BINARY_DIR}/package)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/jitunwind-config.cmake.in ${generated}/jitunwind-config.cmake
                               INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${generated}/jitunwind-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -4,6 +4,8 @@ them ends, and with what the script expects."""
 import random
 import struct
 import sys
+import time
+import tracemalloc
 
 sys.path.insert(0, sys.argv[1])
 from jitunwind_gdb import cfi, process  # noqa: E402
@@ -95,6 +97,14 @@ cyclic.put(NODES + 0x800, '<Q', NODES + 0x400)
 ask_everything(cyclic, complaints)
 expect('cyclic', complaints, ['the list of registered procedures at 0x1000 comes back to 0x2400: 3 are known'])
 
+for back in range(4):
+    complaints = []
+    cyclic = a_list(4)
+    cyclic.put(NODES + 0xc00, '<Q', NODES + 0x400 * back)
+    ask_everything(cyclic, complaints)
+    expect('cyclic', complaints, ['the list of registered procedures at 0x1000 comes back to %#x: 4 are known' %
+                                  (NODES + 0x400 * back)])
+
 complaints = []
 wild = a_list(4)
 wild.put(NODES + 0x400, '<Q', 0xdeadbeef)
@@ -104,6 +114,74 @@ expect('wild', complaints, ['the list of registered procedures at 0x1000 cannot 
 endless = a_list(1)
 endless.put(NODES + 0x80, '<QiI', NODES + 0x80, 0, 0xffffffff)  # a region that is its own successor
 expect('endless', ask_everything(endless, []), 0)
+
+# What terminals would do, and line ends, are shown as what they are.
+named = a_list(1)
+name = NODES + 0x60
+named.bytes[name:name + 16] = b'a\x1b[2J\n\xff\xc2\x9b\xe2\x80\xae!\0'
+expect('name', process.Procedure(named.read, NODES).name(), 'a\\x1b[2J\\n\\xff\\x9b\\u202e!')
+
+
+class Long:
+    """As many as are followed and more, `apart` bytes from each other, read as a debugger would: not for nothing."""
+
+    def __init__(self, apart):
+        self.apart, self.reads = apart, 0
+
+    def read(self, address, size):
+        self.reads += 1
+        until = time.perf_counter() + 2e-6
+        while time.perf_counter() < until:
+            pass
+        if (address, size) == (HEAD, 16):
+            return struct.pack('<IIQ', 1, 7, self.apart)
+        first = -address % self.apart
+        data = bytearray(size)
+        for at in range(first, size - 31, self.apart):
+            node = address + at
+            struct.pack_into('<QQQQ', data, at, node + self.apart, 0, node, node + 1)
+        return bytes(data)
+
+
+for apart in (88, 1 << 20):
+    complaints = []
+    tracemalloc.start()
+    begin = time.monotonic()
+    procedures = process.ProcedureList(Long(apart).read, HEAD, complaints.append)
+    expect('long', procedures.find(1), None)
+    took, peak = time.monotonic() - begin, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    expect('complaints of a long list', len(complaints), 1)
+    expect('memory of a long list', peak < 50e6, True)
+    known = len(procedures._addresses)
+    expect('some of a long list are known', known > 1000, True)
+    procedures.refresh()
+    expect('it rests', len(procedures._addresses), known)
+    time.sleep(process._MAX_SECONDS)
+    procedures.refresh()
+    expect('it is read on', len(procedures._addresses) > known, True)
+    expect('complaints of a long list', len(complaints), 1)
+    print('%d of a long list in %.1f s, %d MB' % (known, took, peak / 1e6))
+
+# The longest list that is followed, 2^20, takes less than 150 MB, while it is sorted.
+complaints, process._MAX_SECONDS, process._MAX_PROCEDURES = [], 600, 1 << 14
+tracemalloc.start()
+
+
+def one_by_one(address, size):
+    if size > 80:
+        raise Unmapped()
+    return struct.pack('<IIQ', 1, 7, 88) if size == 16 else \
+        struct.pack('<QQQQ', address + 88, 0, address, address + 1) + bytes(48)
+
+
+procedures = process.ProcedureList(one_by_one, HEAD, complaints.append)
+procedures.refresh()
+peak = tracemalloc.get_traced_memory()[1]
+tracemalloc.stop()
+expect('too long', (len(procedures._addresses), 'is too long at' in complaints[0]), (process._MAX_PROCEDURES, True))
+expect('memory of the longest list', peak < 150 * process._MAX_PROCEDURES, True)
+print('%d bytes of memory for each of the longest list' % (peak / process._MAX_PROCEDURES))
 
 random.seed(1)
 rows = 0

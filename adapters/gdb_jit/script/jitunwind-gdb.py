@@ -13,15 +13,11 @@ from gdb.FrameDecorator import FrameDecorator
 
 
 def _find_package():
-    """Beside this file (__file__ may be one that loads it), or in share/jitunwind/gdb of a folder above it."""
-    folder = os.path.dirname(os.path.abspath(_find_package.__code__.co_filename))
-    for _ in range(12):
-        for below in ([], ['share', 'jitunwind', 'gdb'], ['jitunwind', 'gdb']):
-            place = os.path.join(folder, *below)
-            if os.path.isdir(os.path.join(place, 'jitunwind_gdb')):
-                return place
-        folder = os.path.dirname(folder)
-    raise gdb.GdbError('jitunwind: the folder jitunwind_gdb is not installed')
+    """Beside this file (__file__ may be one that loads it), and nowhere else: what lies elsewhere may be anybody's."""
+    folder = os.path.dirname(os.path.realpath(_find_package.__code__.co_filename))
+    if os.path.isdir(os.path.join(folder, 'jitunwind_gdb')):
+        return folder
+    raise gdb.GdbError('jitunwind: the folder jitunwind_gdb is not beside %s' % folder)
 
 
 if _find_package() not in sys.path:

@@ -1,16 +1,48 @@
 """The list of registered procedures in the memory of a target: docs/registry.md "Finding the list". No GDB in here."""
 
+import array
 import bisect
 import struct
+import time
 
 from . import cfi
 from .directives import MAX_OPS, MAX_REGIONS, STOP, DirectiveError, Op, Region, directive_row
 
 # Memory may be damaged, or never have been a list: bounds of what is read of it.
 _MAX_PROCEDURES = 1 << 20
+_MAX_SECONDS = 0.7  # of reading one list, and of rest before it is read on
 _MAX_OPS_OF_PROCEDURE = 1 << 16
 # What Procedure.row() raises where it cannot tell, beside what `read` raises.
 UNTOLD = (DirectiveError, cfi.CfiError, IndexError, KeyError)
+
+
+def printable(data):
+    """As text without control characters: a terminal would do what they say, and a line end would begin another line."""
+    text = data.decode(errors='backslashreplace')
+    return ''.join(c if c.isprintable() else c.encode('unicode_escape').decode('ascii') for c in text)
+
+
+class _Pages:
+    """Descriptors mostly lie side by side, and each question to the debugger costs as much as a page."""
+
+    _SIZE = 4096
+
+    def __init__(self, read):
+        self._read, self._at, self._page = read, 0, b''
+
+    def read(self, address, size):
+        begin = address - self._at
+        if 0 <= begin and begin + size <= len(self._page):
+            return self._page[begin:begin + size]
+        at = address - address % self._SIZE
+        if address + size > at + self._SIZE:
+            return self._read(address, size)
+        try:
+            self._at, self._page = at, self._read(at, self._SIZE)
+        except Exception:  # whatever the debugger raises
+            self._at, self._page = 0, b''
+            return self._read(address, size)
+        return self._page[address - at:address - at + size]
 
 
 class Procedure:
@@ -31,7 +63,7 @@ class Procedure:
                 found += self.read(self.name_address + len(found), 64 - (self.name_address + len(found)) % 64)
             except Exception:
                 break
-        return found.split(b'\0')[0].decode(errors='backslashreplace') or None
+        return printable(found.split(b'\0')[0]) or None
 
     def regions(self):
         found, address, ops = [], self.table, 0  # the union's last word: pi.regions, ti.table_data
@@ -76,47 +108,88 @@ class ProcedureList:
     is told once what is wrong with a list."""
 
     def __init__(self, read, head, complain):
-        self.read, self.head, self.complain, self.generation, self.procedures = read, head, complain, None, []
+        self.read, self.head, self.complain, self.generation = read, head, complain, None
+        self._clear()
+        self._sort()
+
+    def _clear(self):
+        # By age. Objects would take 50 times as much.
+        self._addresses, self._all_begins, self._all_ends = (array.array('Q') for _ in range(3))
+        self._remembered, self._until = 0, 1
+
+    @property
+    def procedures(self):
+        return [Procedure(self.read, address) for address in self._addresses]
 
     def refresh(self):
         _, generation, address = struct.unpack('<IIQ', self.read(self.head, 16))
-        if generation == self.generation:
+        if generation != self.generation:
+            self.generation = generation
+            self._clear()
+            self._rest, self._is_told = address, False
+        elif not self._rest or time.monotonic() < self._rests_until:
             return
-        self.generation, self.procedures = generation, []
-        seen = set()
-        while address:
-            what = 'comes back to' if address in seen else 'is too long at' if len(seen) == _MAX_PROCEDURES else None
-            try:
-                procedure = Procedure(self.read, address)
-            except Exception:
-                what = what or 'cannot be read at'
-            if what:
-                self.complain('the list of registered procedures at %#x %s %#x: %d are known' %
-                              (self.head, what, address, len(seen)))
-                break  # what is in front of it stays known
-            seen.add(address)
-            self.procedures.append(procedure)
-            address = procedure.next
+        wrong = self._follow()
+        if wrong and not self._is_told:
+            self._is_told = True
+            self.complain('the list of registered procedures at %#x %s %#x: %d are known' %
+                          (self.head, *wrong, len(self._addresses)))  # what is in front of it stays known
         self._sort()
 
+    def _follow(self):
+        """What is wrong with the list, and where, or None. A list that comes back is noticed some rounds later: by the
+        address that was number 2^n (Brent's algorithm), as a set of all of them would be large. A long list is read on a
+        while later, so that no command takes long."""
+        pages, end = _Pages(self.read), time.monotonic() + _MAX_SECONDS
+        address, self._rest = self._rest, 0
+        while address:
+            count = len(self._addresses)
+            if address == self._remembered:
+                self._addresses.append(address)
+                return 'comes back to', self._keep_first_round(count - self._until // 2)
+            if count == self._until:
+                self._remembered, self._until = address, 2 * self._until
+            if count == _MAX_PROCEDURES:
+                return 'is too long at', address
+            if count % 256 == 255 and time.monotonic() > end:
+                self._rest, self._rests_until = address, time.monotonic() + _MAX_SECONDS
+                return 'is long, and is read on later from', address
+            try:
+                following, _, begin, stop = struct.unpack('<QQQQ', pages.read(address, 80)[:32])
+            except Exception:  # whatever the debugger raises
+                return 'cannot be read at', address
+            self._addresses.append(address)
+            self._all_begins.append(begin)
+            self._all_ends.append(stop)
+            address = following
+        return None
+
+    def _keep_first_round(self, length):
+        """Returns where the second one begins."""
+        begin = next(i for i in range(len(self._addresses)) if self._addresses[i] == self._addresses[i + length])
+        address = self._addresses[begin]
+        for one in (self._addresses, self._all_begins, self._all_ends):
+            del one[begin + length:]
+        return address
+
     def _sort(self):
-        order = sorted(range(len(self.procedures)), key=lambda i: (self.procedures[i].begin, i))
-        self._order = order
-        self._begins = [self.procedures[i].begin for i in order]
-        self._ends = []  # the highest end up to each
+        order = sorted(range(len(self._addresses)), key=self._all_begins.__getitem__)  # stable: by age where equal
+        self._order = array.array('I', order)
+        self._begins = array.array('Q', (self._all_begins[i] for i in order))
+        self._ends = array.array('Q')  # the highest end up to each
+        highest = 0
         for i in order:
-            self._ends.append(max(self.procedures[i].end, self._ends[-1] if self._ends else 0))
+            highest = max(highest, self._all_ends[i])
+            self._ends.append(highest)
 
     def find(self, pc):
         """The newest one that covers `pc`, or None."""
         self.refresh()
-        if not self.procedures:
-            return None
         found = None
         i = bisect.bisect_right(self._begins, pc) - 1
         while i >= 0 and self._ends[i] > pc:
             age = self._order[i]
-            if self.procedures[age].end > pc and (found is None or age < found):
+            if self._all_ends[age] > pc and (found is None or age < found):
                 found = age
             i -= 1
-        return None if found is None else self.procedures[found]
+        return None if found is None else Procedure(self.read, self._addresses[found])
