@@ -1,4 +1,4 @@
-#include "adapters/system_unwinder/loaded_objects_p.h"
+#include "unwind_core/object_list_p.h"
 
 #include <link.h>
 #include <pthread.h>
@@ -35,16 +35,20 @@ void after_fork_in_child() noexcept {
   after_fork();
 }
 
-void watch_forks() noexcept {
+}  // namespace
+
+void watch_forks_of_object_list() noexcept {
   constinit static std::atomic<bool> watching{false};
   if (watching.load(std::memory_order_relaxed) || watching.exchange(true)) return;
   (void)::pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
+namespace {
+
 using Callback = int(dl_phdr_info*, std::size_t, void*);
 
 void iterate(Callback* callback, void* argument) noexcept {
-  watch_forks();
+  watch_forks_of_object_list();
   if (lost.load(std::memory_order_relaxed)) return;
   this_thread_lists = true;
   while (listing.fetch_add(1, std::memory_order_seq_cst), forking.load(std::memory_order_seq_cst)) {
@@ -66,15 +70,22 @@ struct Space {
 struct Visit {
   ObjectVisitor& visitor;
   Addr first = 0;  // dynamic section of the first object of our own namespace
+  ListVersion version{};
 };
 
-int visit_own(dl_phdr_info* info, std::size_t, void* argument) noexcept {
+ListVersion version_of(const dl_phdr_info& info, std::size_t size) noexcept {
+  if (size < offsetof(dl_phdr_info, dlpi_subs) + sizeof info.dlpi_subs) return {};
+  return {info.dlpi_adds, info.dlpi_subs};
+}
+
+int visit_own(dl_phdr_info* info, std::size_t size, void* argument) noexcept {
   Visit& visit = *static_cast<Visit*>(argument);
+  visit.version = version_of(*info, size);
   for (const ElfW(Phdr) & header : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
     if (header.p_type != PT_DYNAMIC) continue;
     const Addr dynamic = info->dlpi_addr + header.p_vaddr;
     if (visit.first == 0) visit.first = dynamic;
-    visit.visitor.visit({info->dlpi_addr, dynamic});
+    visit.visitor.visit({info->dlpi_addr, dynamic, info->dlpi_name != nullptr ? info->dlpi_name : ""});
   }
   return 0;
 }
@@ -86,7 +97,8 @@ int visit_others(dl_phdr_info*, std::size_t, void* argument) noexcept {
   for (const auto* space = reinterpret_cast<const Space*>(&_r_debug); space != nullptr; space = space->next) {
     const link_map* object = space->head.r_map;
     if (object != nullptr && dynamic(object) == visit.first) continue;
-    for (; object != nullptr; object = object->l_next) visit.visitor.visit({object->l_addr, dynamic(object)});
+    for (; object != nullptr; object = object->l_next)
+      visit.visitor.visit({object->l_addr, dynamic(object), object->l_name});
   }
   return 1;
 }
@@ -99,32 +111,53 @@ void visit_objects(ObjectVisitor& visitor) noexcept {
   iterate(visit_others, &visit);
 }
 
-Addr own_dynamic_section() noexcept { return reinterpret_cast<std::uintptr_t>(&_DYNAMIC); }
-
-std::uint64_t count_loads() noexcept {
-  std::uint64_t loads = 0;
-  iterate(
-      [](dl_phdr_info* info, std::size_t size, void* argument) {
-        if (size >= offsetof(dl_phdr_info, dlpi_adds) + sizeof info->dlpi_adds)
-          *static_cast<std::uint64_t*>(argument) = info->dlpi_adds;
-        return 1;
-      },
-      &loads);
-  return loads;
+ListVersion visit_own_objects(ObjectVisitor& visitor) noexcept {
+  Visit visit{visitor};
+  iterate(visit_own, &visit);
+  return visit.version;
 }
 
-void with_object_list(void (*action)(void*), void* argument) noexcept {
-  struct Call {
-    void (*action)(void*);
-    void* argument;
-  } call{action, argument};
+Addr own_dynamic_section() noexcept { return reinterpret_cast<std::uintptr_t>(&_DYNAMIC); }
+
+ListVersion list_version() noexcept {
+  ListVersion version;
   iterate(
-      [](dl_phdr_info*, std::size_t, void* of) {
-        const Call& call = *static_cast<Call*>(of);
-        call.action(call.argument);
+      [](dl_phdr_info* info, std::size_t size, void* argument) {
+        *static_cast<ListVersion*>(argument) = version_of(*info, size);
         return 1;
       },
-      &call);
+      &version);
+  return version;
+}
+
+namespace {
+
+struct Call {
+  void (*action)(void*);
+  void* argument;
+  const ListVersion* expected = nullptr;
+  bool done = false;
+};
+
+int run_call(dl_phdr_info* info, std::size_t size, void* of) noexcept {
+  Call& call = *static_cast<Call*>(of);
+  if (call.expected != nullptr && version_of(*info, size) != *call.expected) return 1;
+  call.action(call.argument);
+  call.done = true;
+  return 1;
+}
+
+}  // namespace
+
+void with_object_list(void (*action)(void*), void* argument) noexcept {
+  Call call{action, argument};
+  iterate(run_call, &call);
+}
+
+bool with_object_list(const ListVersion& expected, void (*action)(void*), void* argument) noexcept {
+  Call call{action, argument, &expected};
+  iterate(run_call, &call);
+  return call.done;
 }
 
 }  // namespace jitunwind
