@@ -1,0 +1,112 @@
+#include "adapters/gdb_jit/object_descriptors_p.h"
+
+#include <elf.h>
+#include <limits.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "sdk/local_space.h"
+#include "unwind_core/loaded_object_p.h"
+#include "unwind_core/page_p.h"
+
+namespace jitunwind {
+namespace {
+
+/// The name may be gone with its object: then it is of no file, or of one that is not what is loaded.
+std::string_view read_path(const char* name, std::span<char> into) noexcept {
+  MemoryWindow window;
+  const Addr at{std::bit_cast<std::uintptr_t>(name)};
+  const std::size_t size = local_space().memory.read(at, std::as_writable_bytes(into), window);
+  const std::string_view text(into.data(), size);
+  return text.find('\0') == std::string_view::npos ? std::string_view() : into.data();
+}
+
+/// 0: there is none.
+Addr find_symbol(const ElfSymbols& symbols, std::string_view name, unsigned type, std::uint64_t least_size) noexcept {
+  for (std::size_t i = 0; i < symbols.count(); ++i) {
+    const ElfSymbol symbol = symbols[i];
+    if (symbol.type != type || symbol.size < least_size || symbol.section == SHN_UNDEF) continue;
+    const std::string_view begins = symbols.beginning(symbol, name.size() + 1);
+    if (begins.size() > name.size() && begins.back() == '\0' && begins.substr(0, name.size()) == name)
+      return symbol.value;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool ObjectSnapshot::take() noexcept {
+  count_ = 0;
+  version_ = visit_own_objects(*this);
+  return version_.loads != 0;
+}
+
+void ObjectSnapshot::visit(const ListedObject& object) noexcept {
+  if (count_ < objects_.size()) objects_[count_++] = object;
+}
+
+std::size_t ObjectSnapshot::index_of(Addr dynamic) const noexcept {
+  std::size_t i = 0;
+  while (i < count_ && objects_[i].dynamic != dynamic) ++i;
+  return i;
+}
+
+std::optional<ObjectDescriptor> ObjectDescriptor::find(const ListedObject& object) noexcept {
+  std::array<char, PATH_MAX> buffer;
+  const std::string_view path = read_path(path_of(object.name), buffer);
+  if (path.empty()) return std::nullopt;
+  auto files = ModuleFiles::open(path.data(), nullptr);
+  if (!files) return std::nullopt;
+  ObjectDescriptor found(object, std::move(*files));
+  if (!found.find_symbols()) return std::nullopt;
+  return found;
+}
+
+/// Both are looked for in one object, as GDB does. Debuggers take what is not exported, too.
+bool ObjectDescriptor::find_symbols() noexcept {
+  const ElfImage* const debug = files_->debug_image();
+  const ElfSymbols tables[] = {files_->image().symbols(SHT_SYMTAB), debug ? debug->symbols(SHT_SYMTAB) : ElfSymbols{},
+                               files_->image().symbols(SHT_DYNSYM)};
+  for (const ElfSymbols& symbols : tables) {
+    const Addr data = find_symbol(symbols, "__jit_debug_descriptor", STT_OBJECT, sizeof(jit_descriptor));
+    if (data == 0) continue;
+    const Addr code = find_symbol(symbols, "__jit_debug_register_code", STT_FUNC, 0);
+    if (code == 0) continue;
+    const Addr at = data + object_.bias;
+    if (at % alignof(jit_descriptor) != 0 || !is_writable_page(page_of(at)) ||
+        !is_writable_page(page_of(at + sizeof(jit_descriptor) - 1)))
+      return false;
+    descriptor_ = std::bit_cast<jit_descriptor*>(at);
+    breakpoint_ = std::bit_cast<void (*)()>(code + object_.bias);
+    return true;
+  }
+  return false;
+}
+
+/// Bytes of the file's image, where they are loaded. Those that are not loaded say nothing.
+bool ObjectDescriptor::has_in_memory(std::span<const std::byte> of_file) const noexcept {
+  const ElfImage& image = files_->image();
+  if (of_file.empty()) return true;
+  const auto offset = static_cast<std::uint64_t>(of_file.data() - image.bytes().data());
+  for (std::size_t i = 0; i < image.segment_count(); ++i) {
+    const ElfSegment s = image.segment(i);
+    if (s.type != PT_LOAD || (s.flags & PF_R) == 0 || offset < s.offset || offset - s.offset >= s.file_size ||
+        s.file_size - (offset - s.offset) < of_file.size())
+      continue;
+    const Addr at = object_.bias + s.address + (offset - s.offset);
+    return std::memcmp(std::bit_cast<const void*>(at), of_file.data(), of_file.size()) == 0;
+  }
+  return true;
+}
+
+bool ObjectDescriptor::is_loaded() const noexcept {
+  const ElfImage& image = files_->image();
+  return has_in_memory(image.header_bytes()) && has_in_memory(image.build_id()) && descriptor_->version == 1;
+}
+
+}  // namespace jitunwind
