@@ -63,6 +63,7 @@ def case_breakpoint(d):
     d.resume()
     stopped_in(d, 'jit_inner')
     expect('hits', location.hits(), 1)
+    expect('times known', d.times_known('jit_inner', d.pc()), 1)
     expect('stack', d.names()[:4], ['jit_inner', 'middle', 'jit_outer', 'jitunwind_marked_call'])
     d.breakpoint('stop_here')
     d.resume()
@@ -229,6 +230,25 @@ def case_late(d):
     program.stdin.close()
     d.resume()
     check_stack(d)
+    d.kill()
+
+
+def case_attach(d):
+    """The same; a function is known once."""
+    program = subprocess.Popen([d.program(), os.environ['SHAPE'], 'late'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program.stdout.readline()
+    d.attach(program.pid)
+    d.breakpoint('jit_inner')
+    d.breakpoint('all_cancelled')
+    program.stdin.close()
+    d.resume()
+    stopped_in(d, 'jit_inner')
+    address = d.pc()
+    expect('times known', d.times_known('jit_inner', address), 1)
+    d.resume()
+    stopped_in(d, 'all_cancelled')
+    for name in ['jit_inner', 'jit_outer', 'jit_reused']:
+        expect(name + ' is known', d.knows(name, address), False)
     d.kill()
 
 

@@ -1,0 +1,16 @@
+// A definition of GDB's interface that is not this library's, as LLVM and hosts have it.
+#include "adapters/gdb_jit/jit_interface_p.h"
+
+#if defined(HIDDEN_DESCRIPTOR)
+#define JITUNWIND_TEST_VISIBILITY "hidden"
+#else
+#define JITUNWIND_TEST_VISIBILITY "default"
+#endif
+
+extern "C" {
+[[gnu::used, gnu::visibility(JITUNWIND_TEST_VISIBILITY)]] constinit jit_descriptor __jit_debug_descriptor{1, 0, nullptr,
+                                                                                                        nullptr};
+[[gnu::used, gnu::noinline, gnu::visibility(JITUNWIND_TEST_VISIBILITY)]] void __jit_debug_register_code() {
+  asm volatile("" ::: "memory");
+}
+}
