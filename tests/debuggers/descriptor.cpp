@@ -1,5 +1,5 @@
 // A definition of GDB's interface that is not this library's, as LLVM and hosts have it.
-#include "adapters/gdb_jit/jit_interface_p.h"
+#include "tests/debuggers/descriptor.h"
 
 #if defined(HIDDEN_DESCRIPTOR)
 #define JITUNWIND_TEST_VISIBILITY "hidden"
@@ -7,10 +7,17 @@
 #define JITUNWIND_TEST_VISIBILITY "default"
 #endif
 
+namespace {
+std::atomic<unsigned> told{0};
+}  // namespace
+
 extern "C" {
 [[gnu::used, gnu::visibility(JITUNWIND_TEST_VISIBILITY)]] constinit jit_descriptor __jit_debug_descriptor{1, 0, nullptr,
-                                                                                                        nullptr};
+                                                                                                          nullptr};
 [[gnu::used, gnu::noinline, gnu::visibility(JITUNWIND_TEST_VISIBILITY)]] void __jit_debug_register_code() {
-  asm volatile("" ::: "memory");
+  told.fetch_add(1, std::memory_order_relaxed);
+}
+[[gnu::used, gnu::visibility("default")]] void other_descriptor(debuggers_test::OtherDescriptor* into) {
+  *into = {&__jit_debug_descriptor, &told};
 }
 }
