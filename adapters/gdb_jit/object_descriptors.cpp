@@ -11,11 +11,15 @@
 #include <utility>
 
 #include "sdk/local_space.h"
+#include "unwind_core/image/dynamic_object_p.h"
 #include "unwind_core/loaded_object_p.h"
 #include "unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {
+
+constexpr std::string_view k_descriptor = "__jit_debug_descriptor";
+constexpr std::string_view k_breakpoint = "__jit_debug_register_code";
 
 /// The name may be gone with its object: then it is of no file, or of one that is not what is loaded.
 std::string_view read_path(const char* name, std::span<char> into) noexcept {
@@ -70,22 +74,24 @@ std::optional<ObjectDescriptor> ObjectDescriptor::find(const ListedObject& objec
 /// Both are looked for in one object, as GDB does. Debuggers take what is not exported, too.
 bool ObjectDescriptor::find_symbols() noexcept {
   const ElfImage* const debug = files_->debug_image();
-  const ElfSymbols tables[] = {files_->image().symbols(SHT_SYMTAB), debug ? debug->symbols(SHT_SYMTAB) : ElfSymbols{},
-                               files_->image().symbols(SHT_DYNSYM)};
-  for (const ElfSymbols& symbols : tables) {
-    const Addr data = find_symbol(symbols, "__jit_debug_descriptor", STT_OBJECT, sizeof(jit_descriptor));
-    if (data == 0) continue;
-    const Addr code = find_symbol(symbols, "__jit_debug_register_code", STT_FUNC, 0);
-    if (code == 0) continue;
-    const Addr at = data + object_.bias;
-    if (at % alignof(jit_descriptor) != 0 || !is_writable_page(page_of(at)) ||
-        !is_writable_page(page_of(at + sizeof(jit_descriptor) - 1)))
-      return false;
-    descriptor_ = std::bit_cast<jit_descriptor*>(at);
-    breakpoint_ = std::bit_cast<void (*)()>(code + object_.bias);
-    return true;
-  }
-  return false;
+  if (find_symbols(files_->image().symbols(SHT_SYMTAB))) return true;
+  if (debug != nullptr && find_symbols(debug->symbols(SHT_SYMTAB))) return true;
+  // By its hash table, which spares most objects the search.
+  DynamicObject exports(local_space().memory, local_space().arch, object_.bias, object_.dynamic);
+  return exports.find_function(k_breakpoint) && find_symbols(files_->image().symbols(SHT_DYNSYM));
+}
+
+bool ObjectDescriptor::find_symbols(const ElfSymbols& symbols) noexcept {
+  const Addr data = find_symbol(symbols, k_descriptor, STT_OBJECT, sizeof(jit_descriptor));
+  const Addr code = data != 0 ? find_symbol(symbols, k_breakpoint, STT_FUNC, 0) : 0;
+  if (code == 0) return false;
+  const Addr at = data + object_.bias;
+  if (at % alignof(jit_descriptor) != 0 || !is_writable_page(page_of(at)) ||
+      !is_writable_page(page_of(at + sizeof(jit_descriptor) - 1)))
+    return false;
+  descriptor_ = std::bit_cast<jit_descriptor*>(at);
+  breakpoint_ = std::bit_cast<void (*)()>(code + object_.bias);
+  return true;
 }
 
 /// Bytes of the file's image, where they are loaded. Those that are not loaded say nothing.

@@ -49,6 +49,7 @@ class ObjectDescriptor {
   ObjectDescriptor(const ListedObject& object, Mapped<ModuleFiles> files) noexcept
       : object_(object), files_(std::move(files)) {}
   bool find_symbols() noexcept;
+  bool find_symbols(const ElfSymbols& symbols) noexcept;
   bool has_in_memory(std::span<const std::byte> of_file) const noexcept;
 
   ListedObject object_{};
