@@ -16,7 +16,7 @@ namespace {
 
 // glibc does not free the list's lock in a child (2.36): if another thread has it when fork is called, nobody will ever
 // list objects there. So fork waits for those of our threads that have it, which is short, and they for fork.
-constinit std::atomic<int> listing{0};
+constinit std::atomic<int> listers{0};
 constinit std::atomic<bool> forking{false};
 constinit std::atomic<bool> lost{false};  // the child's only thread was in it when a signal handler forked
 constinit thread_local bool this_thread_lists = false;
@@ -25,12 +25,12 @@ void before_fork() noexcept {
   forking.store(true, std::memory_order_seq_cst);
   // Somebody may have forked inside of dl_iterate_phdr(), and they wait for that thread: not for ever.
   constexpr int k_patience = 10'000;
-  for (int i = 0; i < k_patience && listing.load(std::memory_order_seq_cst) > int{this_thread_lists}; ++i)
+  for (int i = 0; i < k_patience && listers.load(std::memory_order_seq_cst) > int{this_thread_lists}; ++i)
     ::sched_yield();
 }
 void after_fork() noexcept { forking.store(false, std::memory_order_seq_cst); }
 void after_fork_in_child() noexcept {
-  listing.store(this_thread_lists, std::memory_order_relaxed);
+  listers.store(this_thread_lists, std::memory_order_relaxed);
   if (this_thread_lists) lost.store(true, std::memory_order_relaxed);
   after_fork();
 }
@@ -51,12 +51,12 @@ void iterate(Callback* callback, void* argument) noexcept {
   watch_forks_of_object_list();
   if (lost.load(std::memory_order_relaxed)) return;
   this_thread_lists = true;
-  while (listing.fetch_add(1, std::memory_order_seq_cst), forking.load(std::memory_order_seq_cst)) {
-    listing.fetch_sub(1, std::memory_order_seq_cst);
+  while (listers.fetch_add(1, std::memory_order_seq_cst), forking.load(std::memory_order_seq_cst)) {
+    listers.fetch_sub(1, std::memory_order_seq_cst);
     ::sched_yield();
   }
   ::dl_iterate_phdr(callback, argument);
-  listing.fetch_sub(1, std::memory_order_seq_cst);
+  listers.fetch_sub(1, std::memory_order_seq_cst);
   this_thread_lists = false;
 }
 

@@ -1,7 +1,5 @@
 #include "adapters/gdb_jit/jit_interface_p.h"
 
-#include <atomic>
-
 #include "adapters/gdb_jit/jit_lists_p.h"
 
 extern "C" {
@@ -28,11 +26,6 @@ class LockScope {
  private:
   WriterLock& lock_;
 };
-
-/// The debugger may stop the process between any two stores, and reads the list from its head by `next_entry`.
-void store(jit_code_entry*& place, jit_code_entry* value) noexcept {
-  std::atomic_ref<jit_code_entry*>(place).store(value, std::memory_order_release);
-}
 
 /// Code of the object itself need not fear that it goes.
 bool may_go(const JitList& list) noexcept { return !list.lasts && list.object != own_dynamic_section(); }

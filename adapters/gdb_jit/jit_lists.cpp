@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <limits>
 #include <new>
 #include <optional>
 #include <utility>
@@ -21,12 +20,6 @@ constexpr int k_attempts = 4;  // objects come and go meanwhile, others change t
 
 // Used with the lock of the lists, by one thread of this copy.
 constinit ObjectSnapshot objects;
-
-/// The debugger may stop the process between any two stores, and reads a list from its head by `next_entry`.
-template <class T>
-void store(T*& place, T* value) noexcept {
-  std::atomic_ref<T*>(place).store(value, std::memory_order_release);
-}
 
 Addr address_of(const void* at) noexcept { return Addr{std::bit_cast<std::uintptr_t>(at)}; }
 
@@ -83,8 +76,6 @@ void take_out(const jit_code_entry& last, JitList& list) noexcept {
   store(before != nullptr ? before->next_entry : list.descriptor->first_entry, rest);
 }
 
-}  // namespace
-
 /// Definitions whose lists do not end with ours yet.
 class JitNewcomers {
  public:
@@ -130,7 +121,9 @@ class JitNewcomers {
 
   void add(const ListedObject& object, std::size_t rank) noexcept {
     if (JitList* const known = shared_.list_of(object.dynamic)) {
-      if (find_end(known->descriptor).owner == &shared_) return;
+      const ListEnd end = find_end(known->descriptor);
+      is_complete_ = is_complete_ && end.is_known;
+      if (!end.is_known || end.owner == &shared_) return;
       known->descriptor = nullptr;  // unloaded, and loaded again at the same place
     }
     auto definition = ObjectDescriptor::find(object);
@@ -159,6 +152,16 @@ class JitNewcomers {
   std::size_t count_ = 0;
   bool is_complete_ = true;
 };
+
+void forget_gone(JitSharedLists& shared) noexcept {
+  for (JitList& list : shared.lists) {
+    if (list.descriptor == nullptr || list.object == 0) continue;
+    list.rank = objects.index_of(list.object);
+    if (list.rank == objects.count()) list.descriptor = nullptr;
+  }
+}
+
+}  // namespace
 
 JitSharedLists* JitSharedLists::make() noexcept {
   void* const memory = map_memory(sizeof(JitSharedLists));
@@ -195,18 +198,10 @@ const JitList* JitSharedLists::first() const noexcept {
   return found;
 }
 
-void JitSharedLists::forget_gone() noexcept {
-  for (JitList& list : lists) {
-    if (list.descriptor == nullptr || list.object == 0) continue;
-    list.rank = objects.index_of(list.object);
-    if (list.rank == objects.count()) list.descriptor = nullptr;
-  }
-}
-
 JitSharedLists* JitSharedLists::look() noexcept {
   for (int i = 0; i < k_attempts; ++i) {
     if (list_version() == seen || !objects.take()) return nullptr;
-    forget_gone();
+    forget_gone(*this);
     JitNewcomers newcomers(*this);
     newcomers.find(objects);
     if (newcomers.others() != nullptr) return newcomers.others();

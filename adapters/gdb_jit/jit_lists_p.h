@@ -14,6 +14,11 @@
 
 namespace jitunwind {
 
+/// The debugger may stop the process between any two stores, and reads a list from its head by `next_entry`.
+inline void store(jit_code_entry*& place, jit_code_entry* value) noexcept {
+  std::atomic_ref<jit_code_entry*>(place).store(value, std::memory_order_release);
+}
+
 /// One descriptor's list.
 struct JitList {
   jit_descriptor* descriptor = nullptr;  ///< null: free
@@ -52,7 +57,9 @@ struct JitSharedLists {
   void put_in(jit_descriptor& descriptor, void (*breakpoint)()) noexcept;
   void take_out_all() noexcept;
   bool is_empty() const noexcept;
-  /// The one that every GDB finds. Null: there is none.
+  /// Null: there is none.
+  JitList* list_of(Addr object) noexcept;
+  /// The one that every GDB finds. Null: likewise.
   const JitList* first() const noexcept;
 
   WriterLock lock;
@@ -65,11 +72,6 @@ struct JitSharedLists {
   std::array<char, 16> mark{};
   JitSharedLists* self = nullptr;
   std::array<std::byte, 1024> empty_file{};
-
- private:
-  friend class JitNewcomers;
-  JitList* list_of(Addr object) noexcept;
-  void forget_gone() noexcept;
 };
 
 }  // namespace jitunwind
