@@ -85,7 +85,7 @@ class JitNewcomers {
     const bool some_went = objects.version().unloads != shared_.seen.unloads;
     for (std::size_t i = 0; i < objects.count(); ++i) {
       const bool was_seen = i < shared_.seen_count && (!some_went || is_lasting(objects[i].dynamic));
-      if (!was_seen) add(objects[i], i);
+      if (!was_seen && !add(objects[i], i, objects.version())) is_complete_ = false;
     }
   }
   /// Null: none, or they do not matter.
@@ -119,19 +119,24 @@ class JitNewcomers {
     ListEnd end;
   };
 
-  void add(const ListedObject& object, std::size_t rank) noexcept {
+  /// False: something has changed meanwhile.
+  bool add(const ListedObject& object, std::size_t rank, const ListVersion& version) noexcept {
+    ListEnd end;
+    const auto look_at = [&](const jit_descriptor* descriptor) {
+      return while_they_stay(version, [&] { end = find_end(descriptor); }) && end.is_known;
+    };
     if (JitList* const known = shared_.list_of(object.dynamic)) {
-      const ListEnd end = find_end(known->descriptor);
-      is_complete_ = is_complete_ && end.is_known;
-      if (!end.is_known || end.owner == &shared_) return;
+      if (!look_at(known->descriptor)) return false;
+      if (end.owner == &shared_) return true;
       known->descriptor = nullptr;  // unloaded, and loaded again at the same place
     }
-    auto definition = ObjectDescriptor::find(object);
-    if (!definition || count_ == all_.size()) return;
-    const ListEnd end = find_end(definition->descriptor());
-    is_complete_ = is_complete_ && end.is_known;
+    std::optional<ObjectDescriptor> definition;
+    if (!ObjectDescriptor::find(object, version, definition)) return false;
+    if (!definition || count_ == all_.size()) return true;
+    if (!look_at(definition->descriptor())) return false;
     if (end.owner != nullptr && end.owner != &shared_ && end.owner->copies != 0) others_ = end.owner;
-    if (end.is_known && end.owner == nullptr) all_[count_++].emplace(One{std::move(*definition), rank, end});
+    if (end.owner == nullptr) all_[count_++].emplace(One{std::move(*definition), rank, end});
+    return true;
   }
   bool put_in(const One& one) noexcept {
     const ObjectDescriptor& found = one.definition;

@@ -21,13 +21,11 @@ namespace {
 constexpr std::string_view k_descriptor = "__jit_debug_descriptor";
 constexpr std::string_view k_breakpoint = "__jit_debug_register_code";
 
-/// The name may be gone with its object: then it is of no file, or of one that is not what is loaded.
-std::string_view read_path(const char* name, std::span<char> into) noexcept {
-  MemoryWindow window;
-  const Addr at{std::bit_cast<std::uintptr_t>(name)};
-  const std::size_t size = local_space().memory.read(at, std::as_writable_bytes(into), window);
-  const std::string_view text(into.data(), size);
-  return text.find('\0') == std::string_view::npos ? std::string_view() : into.data();
+/// Empty: it is too long.
+void copy_path(const char* name, std::span<char> into) noexcept {
+  const std::string_view path = path_of(name);
+  const std::size_t size = path.size() < into.size() ? path.copy(into.data(), path.size()) : 0;
+  into[size] = '\0';
 }
 
 /// 0: there is none.
@@ -60,25 +58,28 @@ std::size_t ObjectSnapshot::index_of(Addr dynamic) const noexcept {
   return i;
 }
 
-std::optional<ObjectDescriptor> ObjectDescriptor::find(const ListedObject& object) noexcept {
-  std::array<char, PATH_MAX> buffer;
-  const std::string_view path = read_path(path_of(object.name), buffer);
-  if (path.empty()) return std::nullopt;
-  auto files = ModuleFiles::open(path.data(), nullptr);
-  if (!files) return std::nullopt;
+bool ObjectDescriptor::find(const ListedObject& object, const ListVersion& version,
+                            std::optional<ObjectDescriptor>& out) noexcept {
+  std::array<char, PATH_MAX> path;
+  bool exports = false;
+  const bool same = while_they_stay(version, [&] {
+    copy_path(object.name, path);
+    DynamicObject dynamic(local_space().memory, local_space().arch, object.bias, object.dynamic);
+    exports = dynamic.find_function(k_breakpoint).has_value();
+  });
+  auto files = same ? ModuleFiles::open(path.data(), nullptr) : Error{};
+  if (!files) return same;
   ObjectDescriptor found(object, std::move(*files));
-  if (!found.find_symbols()) return std::nullopt;
-  return found;
+  if (found.find_symbols(exports)) out.emplace(std::move(found));
+  return true;
 }
 
 /// Both are looked for in one object, as GDB does. Debuggers take what is not exported, too.
-bool ObjectDescriptor::find_symbols() noexcept {
+bool ObjectDescriptor::find_symbols(bool exports) noexcept {
   const ElfImage* const debug = files_->debug_image();
   if (find_symbols(files_->image().symbols(SHT_SYMTAB))) return true;
   if (debug != nullptr && find_symbols(debug->symbols(SHT_SYMTAB))) return true;
-  // By its hash table, which spares most objects the search.
-  DynamicObject exports(local_space().memory, local_space().arch, object_.bias, object_.dynamic);
-  return exports.find_function(k_breakpoint) && find_symbols(files_->image().symbols(SHT_DYNSYM));
+  return exports && find_symbols(files_->image().symbols(SHT_DYNSYM));
 }
 
 bool ObjectDescriptor::find_symbols(const ElfSymbols& symbols) noexcept {

@@ -36,8 +36,9 @@ class ObjectSnapshot final : private ObjectVisitor {
 /// One object's definition, as its file has it.
 class ObjectDescriptor {
  public:
-  /// None: it has none, or has no file. The object may be unloaded meanwhile.
-  static std::optional<ObjectDescriptor> find(const ListedObject& object) noexcept;
+  /// `out` stays empty: it has none, or has no file. False: the list of objects has changed.
+  static bool find(const ListedObject& object, const ListVersion& version,
+                   std::optional<ObjectDescriptor>& out) noexcept;
 
   jit_descriptor* descriptor() const noexcept { return descriptor_; }
   void (*breakpoint() const noexcept)() { return breakpoint_; }
@@ -48,7 +49,8 @@ class ObjectDescriptor {
  private:
   ObjectDescriptor(const ListedObject& object, Mapped<ModuleFiles> files) noexcept
       : object_(object), files_(std::move(files)) {}
-  bool find_symbols() noexcept;
+  /// `exports`: its hash table has the function, which spares most objects the search.
+  bool find_symbols(bool exports) noexcept;
   bool find_symbols(const ElfSymbols& symbols) noexcept;
   bool has_in_memory(std::span<const std::byte> of_file) const noexcept;
 
