@@ -30,6 +30,8 @@ class LockScope {
 /// Code of the object itself need not fear that it goes.
 bool may_go(const JitList& list) noexcept { return !list.lasts && list.object != own_dynamic_section(); }
 
+/// The function may be of an object that is being loaded, and not relocated yet. It is there for a breakpoint, and
+/// empty wherever it is known.
 void tell_list(const JitList& list, std::uint32_t action, jit_code_entry& entry) noexcept {
   list.descriptor->relevant_entry = &entry;
   list.descriptor->action_flag = action;

@@ -10,7 +10,10 @@
 extern "C" {
 [[gnu::used, gnu::visibility(JITUNWIND_TEST_VISIBILITY)]] constinit jit_descriptor __jit_debug_descriptor{1, 0, nullptr,
                                                                                                           nullptr};
-[[gnu::used, gnu::noinline, gnu::visibility(JITUNWIND_TEST_VISIBILITY)]] void __jit_debug_register_code() {
+/// Called before the library is relocated as well: no calls of a sanitizer's, and of the program's only when it is.
+[[gnu::used, gnu::noinline, gnu::no_sanitize_thread, gnu::no_sanitize_address,
+  gnu::visibility(JITUNWIND_TEST_VISIBILITY)]] void
+__jit_debug_register_code() {
   if (&other_descriptor_told != nullptr) other_descriptor_told();
 }
 [[gnu::used, gnu::visibility("default")]] jit_descriptor* other_descriptor() { return &__jit_debug_descriptor; }
