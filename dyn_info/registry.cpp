@@ -13,6 +13,7 @@
 #include "dyn_info/registry_state_p.h"
 #include "dyn_info/system_unwinder_seam_p.h"
 #include "dyn_info/take_out_p.h"
+#include "unwind_core/object_list_p.h"
 
 namespace jitunwind {
 
@@ -167,6 +168,8 @@ void after_fork_in_child() noexcept {
 std::optional<Error> start() noexcept {
   constinit static std::atomic<bool> started{false};
   if (started.load(std::memory_order_relaxed) || started.exchange(true)) return {};
+  // Before the other: fork then waits for writers first, and those may wait for who lists objects.
+  watch_forks_of_object_list();
   if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) {
     started.store(false);
     return Error{ErrorCode::out_of_memory, 0, "no memory for the fork handlers"};

@@ -24,7 +24,8 @@ class CodeFiles {
  public:
   CodeFiles(const Arch& arch, Tracer& tracer) : arch_(arch), tracer_(tracer), empty_file_(make_symbol_file(arch, {})) {}
 
-  void open() noexcept { interface_.open(empty_file_); }
+  /// False: no memory, which can only be the first time.
+  bool open() noexcept { return interface_.open(empty_file_); }
   void close() noexcept;
 
   bool contains(const unw_dyn_info_t* info) const { return where_.count(info) != 0 || withdrawn_.count(info) != 0; }
@@ -92,7 +93,7 @@ class CodeFiles {
   const Arch& arch_;
   Tracer& tracer_;
   const std::vector<std::byte> empty_file_;
-  JitInterface interface_;
+  JitInterface interface_{tracer_};
   std::array<Files, k_sizes> files_;
   std::unordered_map<const unw_dyn_info_t*, File*> where_;
   std::map<Key, File*> by_address_;

@@ -50,7 +50,7 @@ class GdbJit final : public RegistryObserver {
  public:
   GdbJit() : files_(local_space().arch, tracer_) {}
 
-  void open() noexcept { files_.open(); }
+  bool open() noexcept { return files_.open(); }
   void close() noexcept {
     waiting_ = decltype(waiting_)();
     files_.close();
@@ -103,7 +103,7 @@ class GdbJit final : public RegistryObserver {
     } catch (const std::bad_alloc&) {
       refuse({ErrorCode::out_of_memory, 0, "no memory for files for debuggers: they were taken back"});
       close();
-      files_.open();
+      (void)files_.open();
     }
     if (files_.stops() != stops)
       budget_.spend(StopBudget::Clock::now() - begin, static_cast<unsigned>(files_.stops() - stops));
@@ -207,7 +207,7 @@ Status attach_gdb_in_writer() noexcept {
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::out_of_memory, 0, "no memory for files for debuggers"};
   }
-  gdb_jit->open();
+  if (!gdb_jit->open()) return Error{ErrorCode::out_of_memory, 0, "no memory for lists for debuggers"};
   is_attached = true;
   const Status attached = attach_in_scope(*gdb_jit);
   if (!attached) {

@@ -1,12 +1,6 @@
 #include "adapters/gdb_jit/jit_interface_p.h"
 
-#include <dlfcn.h>
-
-#include <atomic>
-
-// Static programs have none.
-#pragma weak dlsym
-#pragma weak dladdr
+#include "adapters/gdb_jit/jit_lists_p.h"
 
 extern "C" {
 // Weak: where LLVM is linked statically as well, its strong definitions count for both.
@@ -14,8 +8,6 @@ extern "C" {
 [[gnu::weak, gnu::visibility("default"), gnu::noinline]] void __jit_debug_register_code() {
   asm volatile("" ::: "memory");
 }
-/// Of that descriptor. The number is the layout's.
-[[gnu::weak, gnu::visibility("default")]] constinit jitunwind::JitDebugUsers jitunwind_jit_debug_users_1;
 }
 
 namespace jitunwind {
@@ -35,88 +27,117 @@ class LockScope {
   WriterLock& lock_;
 };
 
-const void* module_of(const void* at) noexcept {
-  Dl_info info;
-  return at != nullptr && &dladdr != nullptr && dladdr(at, &info) != 0 ? info.dli_fbase : nullptr;
-}
+/// Code of the object itself need not fear that it goes.
+bool may_go(const JitList& list) noexcept { return !list.lasts && list.object != own_dynamic_section(); }
 
-/// The debugger may stop the process between any two stores, and reads the list from its head by `next_entry`.
-template <class T>
-void store(T*& place, T* value) noexcept {
-  std::atomic_ref<T*>(place).store(value, std::memory_order_release);
+/// The function may be of an object that is being loaded, and not relocated yet. It is there for a breakpoint, and
+/// empty wherever it is known.
+void tell_list(const JitList& list, std::uint32_t action, jit_code_entry& entry) noexcept {
+  list.descriptor->relevant_entry = &entry;
+  list.descriptor->action_flag = action;
+  list.breakpoint();
+  // A debugger that comes later reads the list alone.
+  list.descriptor->action_flag = 0;
+  list.descriptor->relevant_entry = nullptr;
 }
 
 }  // namespace
 
-void JitInterface::find() noexcept {
-  descriptor_ = &__jit_debug_descriptor;
-  breakpoint_ = &__jit_debug_register_code;
-  users_ = &jitunwind_jit_debug_users_1;
-  if (&dlsym == nullptr) return;
-  void* const descriptor = dlsym(RTLD_DEFAULT, "__jit_debug_descriptor");
-  void* const breakpoint = dlsym(RTLD_DEFAULT, "__jit_debug_register_code");
-  // A debugger looks for both in one module.
-  if (descriptor == nullptr || breakpoint == nullptr || module_of(descriptor) != module_of(breakpoint)) return;
-  descriptor_ = static_cast<jit_descriptor*>(descriptor);
-  breakpoint_ = reinterpret_cast<void (*)()>(breakpoint);
-  if (void* const users = dlsym(RTLD_DEFAULT, "jitunwind_jit_debug_users_1"))
-    users_ = static_cast<JitDebugUsers*>(users);
+bool JitInterface::open(std::span<const std::byte> empty_file) noexcept {
+  if (own_ == nullptr) own_ = JitSharedLists::make();
+  if (own_ == nullptr || empty_file.size() > own_->empty_file.size()) return false;
+  // Whoever it meets may be about to go.
+  while (JitSharedLists* const others = open_own(empty_file))
+    if (open_of(*others)) break;
+  return true;
 }
 
-void JitInterface::open(std::span<const std::byte> empty_file) noexcept {
-  find();
-  const LockScope scope(users_->lock);
-  ++users_->count;
-  jit_code_entry* const others = descriptor_->first_entry;
-  first_ = {&last_, nullptr, empty_file.data(), empty_file.size()};
-  last_ = {others, &first_, empty_file.data(), empty_file.size()};
-  store(descriptor_->first_entry, &first_);
-  if (others != nullptr) others->prev_entry = &last_;
+/// Null: it is open. Others: they were there first.
+JitSharedLists* JitInterface::open_own(std::span<const std::byte> empty_file) noexcept {
+  const LockScope scope(own_->lock);
+  if (own_->copies == 0) {
+    own_->start(empty_file);
+    if (JitSharedLists* const others = own_->look()) return others;
+    own_->put_in(__jit_debug_descriptor, &__jit_debug_register_code);
+  }
+  ++own_->copies;
+  shared_ = own_;
+  return nullptr;
+}
+
+bool JitInterface::open_of(JitSharedLists& others) noexcept {
+  const LockScope scope(others.lock);
+  if (others.copies == 0) return false;
+  ++others.copies;
+  shared_ = &others;
+  (void)others.look();
+  others.put_in(__jit_debug_descriptor, &__jit_debug_register_code);
+  return true;
 }
 
 void JitInterface::close() noexcept {
-  {
-    const LockScope scope(users_->lock);
-    if (last_.next_entry != nullptr) last_.next_entry->prev_entry = first_.prev_entry;
-    store(first_.prev_entry != nullptr ? first_.prev_entry->next_entry : descriptor_->first_entry, last_.next_entry);
+  const LockScope scope(shared_->lock);
+  if (--shared_->copies == 0) {
+    shared_->take_out_all();
     // A debugger that came later has read them.
-    tell(k_unregister, first_);
-    tell(k_unregister, last_);
-    --users_->count;
+    for (JitList& list : shared_->lists)
+      if (list.descriptor != nullptr) tell(k_unregister, list.guard);
+    tell(k_unregister, shared_->first_entry);
+    tell(k_unregister, shared_->last_entry);
   }
-  descriptor_ = nullptr;
+  shared_ = nullptr;
 }
 
 unsigned JitInterface::users() const noexcept {
   if (!is_open()) return 0;
-  const LockScope scope(users_->lock);
-  return users_->count;
+  const LockScope scope(shared_->lock);
+  return shared_->copies;
 }
 
 void JitInterface::add(jit_code_entry& entry) noexcept {
-  const LockScope scope(users_->lock);
-  entry.prev_entry = &first_;
-  entry.next_entry = first_.next_entry;
+  const LockScope scope(shared_->lock);
+  (void)shared_->look();
+  jit_code_entry& first = shared_->first_entry;
+  entry.prev_entry = &first;
+  entry.next_entry = first.next_entry;
   entry.next_entry->prev_entry = &entry;
-  store(first_.next_entry, &entry);
+  store(first.next_entry, &entry);
   tell(k_register, entry);
 }
 
 void JitInterface::remove(jit_code_entry& entry) noexcept {
-  const LockScope scope(users_->lock);
+  const LockScope scope(shared_->lock);
   entry.next_entry->prev_entry = entry.prev_entry;
   store(entry.prev_entry->next_entry, entry.next_entry);
   tell(k_unregister, entry);
 }
 
+/// LLDB has a breakpoint in one of the functions, and which is not known here. GDB has one in each, and would take an
+/// entry that it is told of twice for two.
 void JitInterface::tell(std::uint32_t action, jit_code_entry& entry) noexcept {
   ++stops_;
-  descriptor_->relevant_entry = &entry;
-  descriptor_->action_flag = action;
-  breakpoint_();
-  // A debugger that comes later reads the list alone.
-  descriptor_->action_flag = 0;
-  descriptor_->relevant_entry = nullptr;
+  for (JitList& list : shared_->lists) list.is_told = false;
+  const bool once = tracer_.kind() == TracerKind::gdb;
+  if (tell_lists(action, entry, once)) return;
+  (void)shared_->look();
+  (void)tell_lists(action, entry, once);
+}
+
+/// False: some may have gone and were not told.
+bool JitInterface::tell_lists(std::uint32_t action, jit_code_entry& entry, bool first_alone) noexcept {
+  bool all = true;
+  const JitList* const first = shared_->first();
+  for (JitList& list : shared_->lists) {
+    if (list.descriptor == nullptr || list.is_told || (first_alone && &list != first)) continue;
+    if (may_go(list)) {
+      list.is_told = while_they_stay(shared_->seen, [&] { tell_list(list, action, entry); });
+    } else {
+      tell_list(list, action, entry);
+      list.is_told = true;
+    }
+    all = all && list.is_told;
+  }
+  return all;
 }
 
 }  // namespace jitunwind

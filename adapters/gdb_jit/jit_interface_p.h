@@ -1,13 +1,12 @@
-// GDB's interface for code made at run time ("JIT Compilation Interface" in GDB's manual): the list of files that a
-// debugger reads, and the function in which it has a breakpoint.
+// GDB's interface for code made at run time ("JIT Compilation Interface" in GDB's manual): the lists of files that a
+// debugger reads, and the functions in which it has a breakpoint.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "dyn_info/writer_lock_p.h"
-#include "unwind_core/error.h"
+#include "adapters/gdb_jit/tracer_p.h"
 
 /// As the manual has them; version 1.
 struct jit_code_entry {
@@ -26,30 +25,23 @@ static_assert(sizeof(jit_descriptor) == 24 && sizeof(jit_code_entry) == 32);
 
 namespace jitunwind {
 
-/// The copies of this library that use one descriptor.
-struct JitDebugUsers {
-  WriterLock lock;  // of the list
-  std::uint32_t count = 0;
-};
+struct JitSharedLists;
 
-/// One process may have several definitions: this library's, a second copy's, LLVM's. Debuggers differ in which they
-/// read (LLDB and GDB before 12: one), so all of us use the one that comes first in the dynamic linker's search order.
-///
-/// Other libraries know nothing of our lock. So our entries live between two empty ones that never move: after those
-/// are in the list, others change nothing that we change, nor we anything of theirs, but for what tells the debugger.
+/// What one copy of this library has in the lists of the process's descriptors, which all copies share.
 class JitInterface {
  public:
-  constexpr JitInterface() noexcept = default;
+  explicit JitInterface(Tracer& tracer) noexcept : tracer_(tracer) {}
 
-  /// Finds the descriptor, puts the two in. `empty_file` must stay.
-  void open(std::span<const std::byte> empty_file) noexcept;
-  /// Takes them out. Precondition: nothing else of ours is in the list.
+  /// Finds the descriptors. False: no memory, which can only be the first time. `empty_file` is copied.
+  bool open(std::span<const std::byte> empty_file) noexcept;
+  /// Precondition: nothing of this copy is in the lists.
   void close() noexcept;
-  bool is_open() const noexcept { return descriptor_ != nullptr; }
+  bool is_open() const noexcept { return shared_ != nullptr; }
   /// Copies of this library that have it open, this one included.
   unsigned users() const noexcept;
 
-  // The debugger, if there is one, has read or forgotten the file when these return.
+  // The debugger, if there is one, has read or forgotten the file when these return. They wait for the lock of the
+  // dynamic linker's list of objects, which is never held while constructors run.
 
   void add(jit_code_entry& entry) noexcept;
   void remove(jit_code_entry& entry) noexcept;
@@ -58,14 +50,14 @@ class JitInterface {
   std::uint64_t stops() const noexcept { return stops_; }
 
  private:
-  void find() noexcept;
+  JitSharedLists* open_own(std::span<const std::byte> empty_file) noexcept;
+  bool open_of(JitSharedLists& others) noexcept;
   void tell(std::uint32_t action, jit_code_entry& entry) noexcept;
+  bool tell_lists(std::uint32_t action, jit_code_entry& entry, bool first_alone) noexcept;
 
-  jit_descriptor* descriptor_ = nullptr;
-  void (*breakpoint_)() = nullptr;
-  JitDebugUsers* users_ = nullptr;
-  jit_code_entry first_{};
-  jit_code_entry last_{};
+  Tracer& tracer_;
+  JitSharedLists* own_ = nullptr;  // made by this copy, for all
+  JitSharedLists* shared_ = nullptr;
   std::uint64_t stops_ = 0;
 };
 

@@ -9,7 +9,7 @@
 #include "adapters/system_unwinder/find_fde_p.h"
 #include "adapters/system_unwinder/frame_tables_p.h"
 #include "adapters/system_unwinder/jump_slots_p.h"
-#include "adapters/system_unwinder/loaded_objects_p.h"
+#include "unwind_core/object_list_p.h"
 #include "adapters/system_unwinder/probe_p.h"
 #include "adapters/system_unwinder/refusals_p.h"
 #include "dyn_info/observers_p.h"
@@ -82,7 +82,7 @@ constinit thread_local unsigned registrations = 0;
 /// Any thread may come here at any time: one that waits for another's dlopen(), which may be in a constructor that
 /// registers, must not keep that one from doing the same.
 void look() noexcept {
-  const std::uint64_t loads = count_loads();
+  const std::uint64_t loads = list_version().loads;
   const bool arrived = question_arrives(&_Unwind_FindEnclosingFunction);
   jump_slots.look();
   loads_seen.store(jump_slots.seen().again ? 0 : loads, std::memory_order_relaxed);
@@ -96,7 +96,7 @@ void look() noexcept {
 /// Another copy of libgcc_s may have come. That is asked for now and then, since it takes as long as registering.
 bool is_time_to_look() noexcept {
   constexpr unsigned k_every = 256;
-  return ++registrations % k_every == 0 && count_loads() != loads_seen.load(std::memory_order_relaxed);
+  return ++registrations % k_every == 0 && list_version().loads != loads_seen.load(std::memory_order_relaxed);
 }
 
 /// The unwinder's jump slot is bound now, by the thread that loads this library. If another thread were the first to

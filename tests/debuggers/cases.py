@@ -24,6 +24,18 @@ def start(d, *places):
     d.start()
 
 
+def start_late(d, *places):
+    """A program that was there before the debugger, which comes when all is registered."""
+    program = subprocess.Popen([d.program(), os.environ['SHAPE'], 'late'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program.stdout.readline()
+    d.attach(program.pid)
+    for place in places:
+        d.breakpoint(place)
+    program.stdin.close()
+    d.resume()
+    return program
+
+
 def stopped_in(d, name):
     expect('stopped in', d.names()[0], name)
 
@@ -56,6 +68,12 @@ def check_stack(d, inner='jit_inner', outer='jit_outer'):
     expect('down', d.down(), outer)
 
 
+def check_all_forgotten(d, address):
+    stopped_in(d, 'all_cancelled')
+    for name in ['jit_inner', 'jit_outer', 'jit_reused']:
+        expect(name + ' is known', d.knows(name, address), False)
+
+
 def case_breakpoint(d):
     start(d, 'prepared')
     location = d.breakpoint('jit_inner')
@@ -63,6 +81,7 @@ def case_breakpoint(d):
     d.resume()
     stopped_in(d, 'jit_inner')
     expect('hits', location.hits(), 1)
+    expect('times known', d.times_known('jit_inner', d.pc()), 1)
     expect('stack', d.names()[:4], ['jit_inner', 'middle', 'jit_outer', 'jitunwind_marked_call'])
     d.breakpoint('stop_here')
     d.resume()
@@ -128,9 +147,7 @@ def case_reuse(d):
     check_stack(d, 'jit_reused')
     expect('same page', d.pc(1) & ~0xfff, address & ~0xfff)
     d.resume()
-    stopped_in(d, 'all_cancelled')
-    for name in ['jit_inner', 'jit_outer', 'jit_reused']:
-        expect(name + ' is known', d.knows(name, address), False)
+    check_all_forgotten(d, address)
 
 
 def case_core(d):
@@ -190,13 +207,7 @@ def case_fork(d):
 
 def case_detach(d):
     """A debugger that goes in the middle, while code comes and goes: the program runs to its end."""
-    program = subprocess.Popen([d.program(), os.environ['SHAPE'], 'late'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    program.stdout.readline()
-    d.attach(program.pid)
-    d.breakpoint('jit_inner')
-    d.breakpoint('prepared')
-    program.stdin.close()
-    d.resume()
+    program = start_late(d, 'jit_inner', 'prepared')
     stopped_in(d, 'prepared')
     d.detach()
     expect('the rest of its output', program.stdout.read().endswith(b'\ndone\n'), True)
@@ -222,13 +233,15 @@ def case_signal(d):
 
 def case_late(d):
     """A debugger that comes when everything is registered."""
-    program = subprocess.Popen([d.program(), os.environ['SHAPE'], 'late'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    program.stdout.readline()
-    d.attach(program.pid)
-    d.breakpoint('stop_here')
-    program.stdin.close()
-    d.resume()
+    start_late(d, 'stop_here', 'all_cancelled')
     check_stack(d)
+    address = d.pc(1)
+    if os.environ['CHANNEL'] == 'files':
+        expect('times known', d.times_known('jit_inner', address), 1)
+    d.resume()
+    check_stack(d, 'jit_reused')
+    d.resume()
+    check_all_forgotten(d, address)
     d.kill()
 
 

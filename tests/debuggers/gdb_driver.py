@@ -176,6 +176,9 @@ class Gdb:
         memory.write_memory(script.head + 4, (script.generation + 1).to_bytes(4, 'little'))
         run('maintenance flush register-cache')
 
+    def times_known(self, name, address):
+        return len(re.findall(r'^%s( \+ \d+)? in section ' % name, run('info symbol %#x' % address), re.M))
+
     def knows(self, name, address):
         """Is there a function of this name, or anything at the address?"""
         try:

@@ -130,8 +130,10 @@ TEST_F(JitFiles, OtherLibrariesEntriesStay) {
   ASSERT_TRUE(attach_gdb());
   Procedure procedure(k_code, 16, "f");
   ASSERT_TRUE(register_procedure(procedure.info()));
-  // As LLVM does it: takes one out, puts one in front, ours in between.
-  second.prev_entry->next_entry = nullptr;
+  // As LLVM does it: takes one out that is next to ours, puts one in front.
+  ASSERT_NE(second.next_entry, nullptr);
+  second.next_entry->prev_entry = second.prev_entry;
+  second.prev_entry->next_entry = second.next_entry;
   jit_code_entry newest{__jit_debug_descriptor.first_entry, nullptr, &foreign_file, 1};
   newest.next_entry->prev_entry = &newest;
   __jit_debug_descriptor.first_entry = &newest;

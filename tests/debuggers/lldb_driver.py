@@ -162,6 +162,9 @@ class Lldb:
     def check_saved(self, wanted):
         pass  # LLDB does not say where
 
+    def times_known(self, name, _):
+        return self._target.FindFunctions(name).GetSize()
+
     def knows(self, name, address):
         return self._target.FindFunctions(name).GetSize() > 0 or \
             self._target.ResolveLoadAddress(address).GetSection().IsValid()

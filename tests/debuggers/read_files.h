@@ -26,6 +26,7 @@ using Symbols = std::map<jitunwind::Addr, Known>;
 /// All files together, between two changes of the registry. Fails the test where they are not as they should be;
 /// sections of different files must not overlap.
 Symbols debugger_reads(std::size_t* sections = nullptr);
+Symbols debugger_reads(const jit_descriptor& descriptor, std::size_t* sections = nullptr);
 
 /// A leaf with a name.
 class Procedure {

@@ -4,15 +4,11 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -22,6 +18,7 @@
 #include "adapters/gdb_jit/gdb_jit.h"
 #include "adapters/gdb_jit/tracer_p.h"
 #include "tests/debuggers/read_files.h"
+#include "tests/debuggers/tracer.h"
 
 namespace {
 std::atomic<bool> g_debugger_is_slow{false};
@@ -37,37 +34,6 @@ namespace {
 
 using namespace debuggers_test;
 using namespace jitunwind;
-
-/// A debugger that never stops the process, and stops.
-int trace(pid_t child) {
-  for (int status = 0;;) {
-    if (::waitpid(child, &status, __WALL) != child) return -1;
-    if (!WIFSTOPPED(status)) return status;
-    const int signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
-    ::ptrace(PTRACE_CONT, child, 0, signal);
-  }
-}
-
-/// Runs it in a child that is traced by a debugger of this name, which has what GoogleTest says of it as its exit
-/// status.
-void traced_by(const char* name, const std::function<void()>& run) {
-  int go[2];
-  ASSERT_EQ(::pipe(go), 0);
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    char byte;
-    if (::read(go[0], &byte, 1) != 1) ::_exit(3);
-    run();
-    ::_exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  ASSERT_EQ(::prctl(PR_SET_NAME, name), 0);
-  ASSERT_EQ(::ptrace(PTRACE_SEIZE, child, 0, 0), 0);
-  ASSERT_EQ(::write(go[1], "", 1), 1);
-  EXPECT_EQ(trace(child), 0);
-  ::close(go[0]);
-  ::close(go[1]);
-}
 
 std::unique_ptr<Procedure> make(std::size_t i) {
   return std::make_unique<Procedure>(k_code + 64 * i, 40, "p" + std::to_string(i));

@@ -1,0 +1,248 @@
+#include "adapters/gdb_jit/jit_lists_p.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "adapters/gdb_jit/object_descriptors_p.h"
+#include "sdk/local_space.h"
+#include "unwind_core/image/mapped_p.h"
+#include "unwind_core/lasting_modules_p.h"
+#include "unwind_core/local_modules.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr int k_attempts = 4;  // objects come and go meanwhile, others change their lists
+
+// Used with the lock of the lists, by one thread of this copy.
+constinit ObjectSnapshot objects;
+
+Addr address_of(const void* at) noexcept { return Addr{std::bit_cast<std::uintptr_t>(at)}; }
+
+template <class T>
+bool read(Addr at, T& into, MemoryWindow& window) noexcept {
+  const auto bytes = std::as_writable_bytes(std::span(&into, 1));
+  return local_space().memory.read(at, bytes, window) == bytes.size();
+}
+
+/// What stands in front of the guards' file.
+struct Mark {
+  std::array<char, 16> text;
+  JitSharedLists* self;
+};
+constexpr Addr k_file_at = offsetof(JitSharedLists, empty_file);
+static_assert(offsetof(JitSharedLists, mark) + sizeof(Mark) == k_file_at);
+
+/// Null: the entry is no guard.
+JitSharedLists* owner_of(const jit_code_entry& entry, MemoryWindow& window) noexcept {
+  Mark mark{};
+  const Addr file = address_of(entry.symfile_addr);
+  if (file < sizeof mark || !read(file - sizeof mark, mark, window)) return nullptr;
+  return mark.text == JitSharedLists::k_mark && address_of(mark.self) + k_file_at == file ? mark.self : nullptr;
+}
+
+struct ListEnd {
+  bool is_known = false;                 // false: it cannot be told, others are at work
+  JitSharedLists* owner = nullptr;       // of the first guard
+  jit_code_entry* last_entry = nullptr;  // where there is no guard; null: the list is empty
+};
+
+/// Others change their entries with no lock of ours: nothing here need be what it seems.
+ListEnd find_end(const jit_descriptor* descriptor) noexcept {
+  MemoryWindow window;
+  jit_descriptor head{};
+  if (!read(address_of(descriptor), head, window)) return {};
+  jit_code_entry* before = nullptr;
+  // No ring passes: an entry has one predecessor.
+  for (jit_code_entry *at = head.first_entry, *next = nullptr; at != nullptr; before = at, at = next) {
+    jit_code_entry entry{};
+    if (!read(address_of(at), entry, window) || entry.prev_entry != before) return {};
+    if (JitSharedLists* const owner = owner_of(entry, window)) return {true, owner, nullptr};
+    next = entry.next_entry;
+  }
+  return {true, nullptr, before};
+}
+
+bool is_lasting(Addr object) noexcept { return find_lasting_module(object) != nullptr; }
+
+void take_out(const jit_code_entry& last, JitList& list) noexcept {
+  jit_code_entry* const rest = last.next_entry;
+  jit_code_entry* const before = list.guard.prev_entry;
+  if (rest != nullptr) rest->prev_entry = before;
+  store(before != nullptr ? before->next_entry : list.descriptor->first_entry, rest);
+}
+
+/// Definitions whose lists do not end with ours yet.
+class JitNewcomers {
+ public:
+  explicit JitNewcomers(JitSharedLists& shared) noexcept : shared_(shared) {}
+
+  void find(const ObjectSnapshot& objects) noexcept {
+    const bool some_went = objects.version().unloads != shared_.seen.unloads;
+    for (std::size_t i = 0; i < objects.count(); ++i) {
+      const bool was_seen = i < shared_.seen_count && (!some_went || is_lasting(objects[i].dynamic));
+      if (!was_seen && !add(objects[i], i, objects.version())) is_complete_ = false;
+    }
+  }
+  /// Null: none, or they do not matter.
+  JitSharedLists* others() const noexcept { return shared_.is_empty() ? others_ : nullptr; }
+  /// False: something has changed meanwhile.
+  bool put_in(const ListVersion& version) noexcept {
+    bool all = is_complete_;
+    for (std::size_t i = 0; i < count_; ++i) {
+      bool done = false;
+      const bool same = while_they_stay(version, [&] { done = put_in(*all_[i]); });
+      all = all && same && done;
+    }
+    return all;
+  }
+  /// With the objects' lock, or where the object is known to stay.
+  static bool put_in(JitSharedLists& shared, const JitList& list, const ListEnd& end) noexcept {
+    const auto place = std::ranges::find(shared.lists, nullptr, &JitList::descriptor);
+    jit_code_entry*& before = end.last_entry != nullptr ? end.last_entry->next_entry : list.descriptor->first_entry;
+    if (before != nullptr) return false;
+    if (place == shared.lists.end()) return true;
+    *place = list;
+    place->guard = {&shared.first_entry, end.last_entry, shared.empty_file.data(), shared.empty_file.size()};
+    store(before, &place->guard);
+    return true;
+  }
+
+ private:
+  struct One {
+    ObjectDescriptor definition;
+    std::size_t rank;
+    ListEnd end;
+  };
+
+  /// False: something has changed meanwhile.
+  bool add(const ListedObject& object, std::size_t rank, const ListVersion& version) noexcept {
+    ListEnd end;
+    const auto look_at = [&](const jit_descriptor* descriptor) {
+      return while_they_stay(version, [&] { end = find_end(descriptor); }) && end.is_known;
+    };
+    if (JitList* const known = shared_.list_of(object.dynamic)) {
+      if (!look_at(known->descriptor)) return false;
+      if (end.owner == &shared_) return true;
+      known->descriptor = nullptr;  // unloaded, and loaded again at the same place
+    }
+    std::optional<ObjectDescriptor> definition;
+    if (!ObjectDescriptor::find(object, version, definition)) return false;
+    if (!definition || count_ == all_.size()) return true;
+    if (!look_at(definition->descriptor())) return false;
+    if (end.owner != nullptr && end.owner != &shared_ && end.owner->copies != 0) others_ = end.owner;
+    if (end.owner == nullptr) all_[count_++].emplace(One{std::move(*definition), rank, end});
+    return true;
+  }
+  bool put_in(const One& one) noexcept {
+    const ObjectDescriptor& found = one.definition;
+    if (!found.is_loaded()) return true;
+    return put_in(shared_,
+                  {.descriptor = found.descriptor(),
+                   .breakpoint = found.breakpoint(),
+                   .object = found.object(),
+                   .rank = one.rank,
+                   .is_found = true,
+                   .lasts = is_lasting(found.object())},
+                  one.end);
+  }
+
+  JitSharedLists& shared_;
+  JitSharedLists* others_ = nullptr;
+  std::array<std::optional<One>, std::tuple_size_v<decltype(JitSharedLists::lists)>> all_;
+  std::size_t count_ = 0;
+  bool is_complete_ = true;
+};
+
+void forget_gone(JitSharedLists& shared) noexcept {
+  for (JitList& list : shared.lists) {
+    if (list.descriptor == nullptr || list.object == 0) continue;
+    list.rank = objects.index_of(list.object);
+    if (list.rank == objects.count()) list.descriptor = nullptr;
+  }
+}
+
+}  // namespace
+
+JitSharedLists* JitSharedLists::make() noexcept {
+  void* const memory = map_memory(sizeof(JitSharedLists));
+  return memory != nullptr ? new (memory) JitSharedLists : nullptr;
+}
+
+void JitSharedLists::start(std::span<const std::byte> file) noexcept {
+  std::ranges::copy(file, empty_file.begin());
+  mark = k_mark;
+  self = this;
+  first_entry = {&last_entry, nullptr, empty_file.data(), empty_file.size()};
+  last_entry = {nullptr, &first_entry, empty_file.data(), empty_file.size()};
+  lists = {};
+  seen = {};
+  seen_count = 0;
+}
+
+JitList* JitSharedLists::list_of(Addr object) noexcept {
+  const auto found = std::ranges::find_if(lists, [&](const JitList& l) { return l.descriptor && l.object == object; });
+  return found == lists.end() ? nullptr : &*found;
+}
+
+bool JitSharedLists::is_empty() const noexcept {
+  return std::ranges::all_of(lists, [](const JitList& list) { return list.descriptor == nullptr; });
+}
+
+const JitList* JitSharedLists::first() const noexcept {
+  const JitList* found = nullptr;
+  const auto before = [](const JitList& a, const JitList& b) {
+    return std::pair(!a.is_found, a.rank) < std::pair(!b.is_found, b.rank);
+  };
+  for (const JitList& list : lists)
+    if (list.descriptor != nullptr && (found == nullptr || before(list, *found))) found = &list;
+  return found;
+}
+
+JitSharedLists* JitSharedLists::look() noexcept {
+  for (int i = 0; i < k_attempts; ++i) {
+    if (list_version() == seen || !objects.take()) return nullptr;
+    forget_gone(*this);
+    JitNewcomers newcomers(*this);
+    newcomers.find(objects);
+    if (newcomers.others() != nullptr) return newcomers.others();
+    const bool complete = newcomers.put_in(objects.version());
+    if (!complete && i + 1 < k_attempts) continue;
+    seen = objects.version();
+    seen_count = objects.count();
+    return nullptr;
+  }
+  return nullptr;
+}
+
+void JitSharedLists::put_in(jit_descriptor& descriptor, void (*breakpoint)()) noexcept {
+  const ListEnd end = find_end(&descriptor);
+  if (!end.is_known || end.owner != nullptr) return;
+  JitList list{.descriptor = &descriptor, .breakpoint = breakpoint, .lasts = true};
+  Module module;
+  if (local_modules().find(address_of(&descriptor), module)) {
+    for (std::size_t i = 0; i < objects.count(); ++i)
+      if (module.range.contains(objects[i].dynamic)) list.object = objects[i].dynamic;
+    list.lasts = list.object == 0 || is_lasting(list.object);
+  }
+  (void)JitNewcomers::put_in(*this, list, end);
+}
+
+void JitSharedLists::take_out_all() noexcept {
+  (void)look();
+  for (JitList& list : lists) {
+    if (list.descriptor == nullptr) continue;
+    const auto action = [&] { take_out(last_entry, list); };
+    if (list.lasts) {
+      action();
+    } else {
+      (void)while_they_stay(seen, action);
+    }
+  }
+}
+
+}  // namespace jitunwind

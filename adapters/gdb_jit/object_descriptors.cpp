@@ -1,0 +1,120 @@
+#include "adapters/gdb_jit/object_descriptors_p.h"
+
+#include <elf.h>
+#include <limits.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "sdk/local_space.h"
+#include "unwind_core/image/dynamic_object_p.h"
+#include "unwind_core/loaded_object_p.h"
+#include "unwind_core/page_p.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::string_view k_descriptor = "__jit_debug_descriptor";
+constexpr std::string_view k_breakpoint = "__jit_debug_register_code";
+
+/// By our own reads: ThreadSanitizer does not see the lock with which the dynamic linker frees it.
+void copy_path(const char* name, std::span<char> into) noexcept {
+  MemoryWindow window;
+  const Addr at{std::bit_cast<std::uintptr_t>(name)};
+  const std::size_t size = local_space().memory.read(at, std::as_writable_bytes(into), window);
+  if (std::string_view(into.data(), size).find('\0') == std::string_view::npos) into[0] = '\0';
+}
+
+/// 0: there is none.
+Addr find_symbol(const ElfSymbols& symbols, std::string_view name, unsigned type, std::uint64_t least_size) noexcept {
+  for (std::size_t i = 0; i < symbols.count(); ++i) {
+    const ElfSymbol symbol = symbols[i];
+    if (symbol.type != type || symbol.size < least_size || symbol.section == SHN_UNDEF) continue;
+    const std::string_view begins = symbols.beginning(symbol, name.size() + 1);
+    if (begins.size() > name.size() && begins.back() == '\0' && begins.substr(0, name.size()) == name)
+      return symbol.value;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool ObjectSnapshot::take() noexcept {
+  count_ = 0;
+  version_ = visit_own_objects(*this);
+  return version_.loads != 0;
+}
+
+void ObjectSnapshot::visit(const ListedObject& object) noexcept {
+  if (count_ < objects_.size()) objects_[count_++] = object;
+}
+
+std::size_t ObjectSnapshot::index_of(Addr dynamic) const noexcept {
+  std::size_t i = 0;
+  while (i < count_ && objects_[i].dynamic != dynamic) ++i;
+  return i;
+}
+
+bool ObjectDescriptor::find(const ListedObject& object, const ListVersion& version,
+                            std::optional<ObjectDescriptor>& out) noexcept {
+  std::array<char, PATH_MAX> path;
+  bool exports = false;
+  const bool same = while_they_stay(version, [&] {
+    copy_path(object.name, path);
+    DynamicObject dynamic(local_space().memory, local_space().arch, object.bias, object.dynamic);
+    exports = dynamic.find_function(k_breakpoint).has_value();
+  });
+  auto files = same ? ModuleFiles::open(path_of(path.data()), nullptr) : Error{};
+  if (!files) return same;
+  ObjectDescriptor found(object, std::move(*files));
+  if (found.find_symbols(exports)) out.emplace(std::move(found));
+  return true;
+}
+
+/// Both are looked for in one object, as GDB does. Debuggers take what is not exported, too.
+bool ObjectDescriptor::find_symbols(bool exports) noexcept {
+  const ElfImage* const debug = files_->debug_image();
+  if (find_symbols(files_->image().symbols(SHT_SYMTAB))) return true;
+  if (debug != nullptr && find_symbols(debug->symbols(SHT_SYMTAB))) return true;
+  return exports && find_symbols(files_->image().symbols(SHT_DYNSYM));
+}
+
+bool ObjectDescriptor::find_symbols(const ElfSymbols& symbols) noexcept {
+  const Addr data = find_symbol(symbols, k_descriptor, STT_OBJECT, sizeof(jit_descriptor));
+  const Addr code = data != 0 ? find_symbol(symbols, k_breakpoint, STT_FUNC, 0) : 0;
+  if (code == 0) return false;
+  const Addr at = data + object_.bias;
+  if (at % alignof(jit_descriptor) != 0 || !is_writable_page(page_of(at)) ||
+      !is_writable_page(page_of(at + sizeof(jit_descriptor) - 1)))
+    return false;
+  descriptor_ = std::bit_cast<jit_descriptor*>(at);
+  breakpoint_ = std::bit_cast<void (*)()>(code + object_.bias);
+  return true;
+}
+
+/// Bytes of the file's image, where they are loaded. Those that are not loaded say nothing.
+bool ObjectDescriptor::has_in_memory(std::span<const std::byte> of_file) const noexcept {
+  const ElfImage& image = files_->image();
+  if (of_file.empty()) return true;
+  const auto offset = static_cast<std::uint64_t>(of_file.data() - image.bytes().data());
+  for (std::size_t i = 0; i < image.segment_count(); ++i) {
+    const ElfSegment s = image.segment(i);
+    if (s.type != PT_LOAD || (s.flags & PF_R) == 0 || offset < s.offset || offset - s.offset >= s.file_size ||
+        s.file_size - (offset - s.offset) < of_file.size())
+      continue;
+    const Addr at = object_.bias + s.address + (offset - s.offset);
+    return std::memcmp(std::bit_cast<const void*>(at), of_file.data(), of_file.size()) == 0;
+  }
+  return true;
+}
+
+bool ObjectDescriptor::is_loaded() const noexcept {
+  const ElfImage& image = files_->image();
+  return has_in_memory(image.header_bytes()) && has_in_memory(image.build_id()) && descriptor_->version == 1;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,10 @@
+// A definition of GDB's interface that is not this library's, in a library.
+#pragma once
+
+#include "adapters/gdb_jit/jit_interface_p.h"
+
+extern "C" {
+jit_descriptor* other_descriptor();
+/// Of the program, which may have none: a debugger that reads that descriptor is told of something.
+[[gnu::weak]] void other_descriptor_told();
+}

@@ -1,0 +1,66 @@
+// The objects of this process as the dynamic linker lists them.
+#pragma once
+
+#include <cstdint>
+
+#include "unwind_core/address.h"
+
+namespace jitunwind {
+
+struct ListedObject {
+  Addr bias = 0;          ///< run-time address less the one in the file
+  Addr dynamic = 0;       ///< the dynamic section
+  const char* name = "";  ///< its path, "" of the program; lives as long as the object
+};
+
+/// How many objects came and went, in all namespaces: while both stay, so does the list.
+struct ListVersion {
+  std::uint64_t loads = 0;  ///< 0: not known
+  std::uint64_t unloads = 0;
+  bool operator==(const ListVersion&) const = default;
+};
+
+class ObjectVisitor {
+ public:
+  /// With the list's lock: the object stays there. Must not call what may take another lock of the dynamic linker, as
+  /// lazily bound functions do.
+  virtual void visit(const ListedObject& object) noexcept = 0;
+
+ protected:
+  ~ObjectVisitor() = default;
+};
+
+// Thread-safe, not signal-safe. These wait for the list's lock alone, which is never held while constructors run.
+
+/// All objects of this library's own namespace, then those of others, as far as the C library tells of them (glibc
+/// 2.35). Those being loaded may be among them, and may not be relocated yet.
+void visit_objects(ObjectVisitor& visitor) noexcept;
+/// Those of the own namespace alone, in the order in which debuggers list them. Returns what the list is then; unknown,
+/// and nothing was visited, where the list cannot be had.
+ListVersion visit_own_objects(ObjectVisitor& visitor) noexcept;
+
+/// From here on fork waits for threads that these functions have in the list, and they for fork. The first of them does
+/// it as well, but who has a lock that a handler of fork takes, and then calls them, must call this before it installs
+/// that handler: or fork would wait for that lock, and its holder for fork.
+void watch_forks_of_object_list() noexcept;
+
+/// The dynamic section of the object that this library is linked into. 0: a static program has none.
+Addr own_dynamic_section() noexcept;
+
+/// What the list is now; unknown where it cannot be had.
+ListVersion list_version() noexcept;
+
+/// Runs `action` with the list's lock: there is one thread at a time in it, of all copies of this library and whoever
+/// else does the same. It must not call what visit() must not.
+void with_object_list(void (*action)(void*), void* argument) noexcept;
+/// The same, only if the list still is what it was: then all that were in it stay there meanwhile. True: `action` ran.
+bool with_object_list(const ListVersion& expected, void (*action)(void*), void* argument) noexcept;
+
+/// The same for a function object.
+template <class Action>
+bool while_they_stay(const ListVersion& expected, Action action) noexcept {
+  return with_object_list(
+      expected, [](void* of) { (*static_cast<Action*>(of))(); }, &action);
+}
+
+}  // namespace jitunwind
