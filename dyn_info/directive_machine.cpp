@@ -171,7 +171,7 @@ Status DirectiveMachine::run_region(const Region& region, std::int64_t x) noexce
     unit_ = holds_from_ = takes_effect;
     if (const Status ran = run_group(ops); !ran) return ran;
     show_state(static_cast<int>(ops.index()), unit_);
-    if (ops.alias_when() == ops.when()) break;
+    if (ops.has_alias_at(ops.when())) break;
   }
   if (ops.failure()) return located(*ops.failure());
   if (observer_) observer_->region_end(static_cast<int>(region_), region.begin + region.length, state_);

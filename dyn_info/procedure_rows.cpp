@@ -128,11 +128,13 @@ Found describe_procedure(const unw_dyn_info_t& info, const DescriptionParts& par
 
 Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window,
                 ProcedureName& out) noexcept {
-  std::array<std::byte, 64> chunk;
+  // By aligned words, none of which lies on the end of what the name is in and on something else.
+  std::array<std::byte, sizeof(std::uint64_t)> word;
   const std::size_t room = into.empty() ? 0 : into.size() - 1;
   bool ended = false;
   out.length = 0;
   while (!ended && out.length < k_max_name) {
+    const auto chunk = std::span(word).first(word.size() - (at + out.length) % word.size());
     const std::size_t readable = memory.read(at + out.length, chunk, window);
     const auto* const end = static_cast<const std::byte*>(std::memchr(chunk.data(), 0, readable));
     const std::size_t size = end ? static_cast<std::size_t>(end - chunk.data()) : readable;

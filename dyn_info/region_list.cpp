@@ -91,7 +91,7 @@ Status RegionOps::open(const RegionHeader& region) noexcept {
   chunk_ = {};
   count_ = std::min(region.op_count, k_max_ops);
   sorted_ = true;
-  alias_when_.reset();
+  alias_when_ = k_when_end;
   unknown_tag_.reset();
   bool stopped = region.op_count <= k_max_ops;
   rewind_list();
@@ -102,7 +102,7 @@ Status RegionOps::open(const RegionHeader& region) noexcept {
       break;
     }
     if (listed_when_ < before) sorted_ = false;
-    if (op->tag == UNW_DYN_ALIAS) alias_when_ = std::min(alias_when_.value_or(k_when_end), listed_when_);
+    if (op->tag == UNW_DYN_ALIAS) alias_when_ = std::min(alias_when_, listed_when_);
     if ((op->tag < 0 || op->tag > UNW_DYN_ALIAS) && !unknown_tag_) unknown_tag_ = index_;
   }
   if (failure_) return *failure_;

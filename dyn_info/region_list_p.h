@@ -110,7 +110,10 @@ class RegionOps {
   std::uint32_t count() const noexcept { return count_; }
   bool sorted() const noexcept { return sorted_; }
   /// Effective `when` of the first ALIAS.
-  std::optional<std::int64_t> alias_when() const noexcept { return alias_when_; }
+  std::optional<std::int64_t> alias_when() const noexcept {
+    return alias_when_ == k_when_end ? std::nullopt : std::optional(alias_when_);
+  }
+  bool has_alias_at(std::int64_t when) const noexcept { return alias_when_ == when; }
   /// Place of the first directive with an unknown tag.
   std::optional<std::uint32_t> unknown_tag() const noexcept { return unknown_tag_; }
   const std::optional<Error>& failure() const noexcept { return failure_; }
@@ -139,7 +142,7 @@ class RegionOps {
   RegionHeader region_{};
   std::uint32_t count_ = 0;
   bool sorted_ = true;
-  std::optional<std::int64_t> alias_when_;
+  std::int64_t alias_when_ = k_when_end;
   std::optional<std::uint32_t> unknown_tag_;
   std::optional<Error> failure_;
 

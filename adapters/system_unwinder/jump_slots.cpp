@@ -8,11 +8,11 @@
 
 #include "adapters/system_unwinder/find_fde_p.h"
 #include "adapters/system_unwinder/forwarder_p.h"
-#include "unwind_core/object_list_p.h"
 #include "sdk/local_space.h"
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/image/dynamic_object_p.h"
 #include "unwind_core/lasting_modules_p.h"
+#include "unwind_core/object_list_p.h"
 #include "unwind_core/page_p.h"
 
 namespace jitunwind {

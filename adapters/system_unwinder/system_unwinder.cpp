@@ -9,11 +9,11 @@
 #include "adapters/system_unwinder/find_fde_p.h"
 #include "adapters/system_unwinder/frame_tables_p.h"
 #include "adapters/system_unwinder/jump_slots_p.h"
-#include "unwind_core/object_list_p.h"
 #include "adapters/system_unwinder/probe_p.h"
 #include "adapters/system_unwinder/refusals_p.h"
 #include "dyn_info/observers_p.h"
 #include "dyn_info/system_unwinder_seam_p.h"
+#include "unwind_core/object_list_p.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;
 

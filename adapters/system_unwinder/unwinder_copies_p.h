@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "adapters/system_unwinder/level_one_p.h"
-#include "unwind_core/object_list_p.h"
 #include "adapters/system_unwinder/probe_p.h"
+#include "unwind_core/object_list_p.h"
 
 namespace jitunwind {
 

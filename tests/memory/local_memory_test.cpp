@@ -18,6 +18,8 @@
 #include <span>
 #include <vector>
 
+#include "tests/support/allowed_calls.h"
+
 namespace jitunwind {
 namespace {
 
@@ -313,6 +315,48 @@ TEST(LocalMemory, ReadsWhatSanitizersPoison) {
   stop = true;
   ::pthread_join(thread, nullptr);
 }
+
+#ifndef JITUNWIND_TEST_SANITIZED
+/// From now on these system calls fail with one error, whatever they are asked.
+void refuse(std::initializer_list<unsigned> calls, unsigned error) {
+  std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const unsigned call : calls) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  if (!test::install(program)) ::_exit(9);
+}
+
+/// Exit status: 1 more for each that can be read, of what can be and 10 of what cannot.
+template <unsigned k_error, bool k_copies>
+void read_in_a_sandbox() {
+  const Pages pages("w-");
+  if (k_copies)
+    refuse({SYS_rt_sigprocmask}, k_error);
+  else
+    refuse({SYS_rt_sigprocmask, SYS_process_vm_readv}, k_error);
+  const LocalMemory memory;
+  int found = 0;
+  for (int i = 0; i < 2; ++i) {
+    std::array<std::byte, 8> into;
+    MemoryWindow window;
+    found += memory.read(pages.at(0), into, window) == into.size() ? 1 : 0;
+    found += memory.read(pages.at(k_page), into, window) != 0 ? 10 : 0;
+  }
+  ::_exit(found);
+}
+
+TEST(LocalMemory, IsReadByCopiesWhereASandboxAnswersForTheKernel) {
+  for (auto* const child : {&read_in_a_sandbox<EINVAL, true>, &read_in_a_sandbox<EPERM, true>})
+    EXPECT_EXIT(child(), testing::ExitedWithCode(2), "");
+}
+
+TEST(LocalMemory, IsUnreadableWhereASandboxRefusesCopiesToo) {
+  for (auto* const child : {&read_in_a_sandbox<EINVAL, false>, &read_in_a_sandbox<EPERM, false>})
+    EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace jitunwind

@@ -1,5 +1,5 @@
-// What a crash handler sees: walks from handlers on a small signal stack with a guard page in front of it, of every way in
-// which programs crash. The whole stack each time, or the reason why not.
+// What a crash handler sees: walks from handlers on a small signal stack with a guard page in front of it, of every way
+// in which programs crash. The whole stack each time, or the reason why not.
 #include <jitunwind/jitunwind.h>
 
 #include <dlfcn.h>
@@ -73,8 +73,8 @@ void on_crash(int, siginfo_t*, void* context) {
 
 /// Of the calling thread: of `size` bytes, and nothing in front of it.
 void have_signal_stack(std::size_t size) {
-  char* const memory = static_cast<char*>(
-      ::mmap(nullptr, size + k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  char* const memory =
+      static_cast<char*>(::mmap(nullptr, size + k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ::mprotect(memory, k_page, PROT_NONE);
   const stack_t stack{memory + k_page, 0, size};
   ::sigaltstack(&stack, nullptr);
@@ -83,8 +83,7 @@ constexpr std::size_t k_signal_stack = std::size_t{64} << 10;
 
 /// How the program crashes ends this process, so it is another one.
 Seen crash(void (*how)()) {
-  void* const shared =
-      ::mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const shared = ::mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   seen = new (shared) Seen{};
   const pid_t child = ::fork();
   if (child == 0) {
@@ -143,9 +142,7 @@ volatile int deepest = 1 << 30;
   const int below = depth < deepest ? crash_by_recursion(depth + 1) : 0;
   return below + room[0];
 }
-[[gnu::noinline]] void crash_without_stack() {
-  asm volatile("movq $64, %%rsp; pushq $0" ::: "memory");
-}
+[[gnu::noinline]] void crash_without_stack() { asm volatile("movq $64, %%rsp; pushq $0" ::: "memory"); }
 }
 
 TEST(CrashHandler, SeesWhoCalledNull) {

@@ -4,9 +4,14 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
 
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/lasting_modules_p.h"
@@ -45,12 +50,41 @@ constexpr std::size_t k_kernel_sigset_size = 8;
 
 /// rt_sigprocmask copies the new mask in before it looks at `how` (kernel/signal.c): an impossible `how` answers EFAULT
 /// for memory that cannot be read and EINVAL for any other, and changes nothing.
-[[gnu::hot]] bool is_readable_mask(Addr at) noexcept {
+int errno_of_mask(Addr at) noexcept {
   constexpr int k_impossible_how = -1;
-  const ErrnoKeeper keeper;
   const long result =
       ::syscall(SYS_rt_sigprocmask, k_impossible_how, host_pointer<void>(at), nullptr, k_kernel_sigset_size);
-  return result == -1 && errno == EINVAL;
+  return result == -1 ? errno : 0;
+}
+
+/// process_vm_readv(2): a copy, wherever it may be made.
+bool is_readable_by_copy(Addr at) noexcept {
+  std::array<std::byte, k_kernel_sigset_size> copy;
+  const iovec into{copy.data(), copy.size()}, from{host_pointer<void>(at), copy.size()};
+  return ::syscall(SYS_process_vm_readv, ::syscall(SYS_getpid), &into, 1L, &from, 1L, 0L) == long{copy.size()};
+}
+
+/// Where masks do not tell, copies do, which cost more.
+constinit std::atomic<bool> masks_tell{true};
+
+/// Valgrind complains of masks that cannot be read. It tells of itself by what it preloads.
+[[gnu::constructor(101)]] void notice_valgrind() {
+  const char* const preloaded = ::getenv("LD_PRELOAD");
+  if (preloaded && std::strstr(preloaded, "/vgpreload_")) masks_tell.store(false, std::memory_order_relaxed);
+}
+
+/// A sandbox may answer in the kernel's place, and the same whatever is asked (seccomp(2), SECCOMP_RET_ERRNO). So the
+/// kernel's half of the addresses, which nobody can read, is asked for before an answer is believed.
+void try_mask() noexcept {
+  constexpr Addr k_of_kernel = ~Addr{0} << 47;
+  const ErrnoKeeper keeper;
+  if (masks_tell.load(std::memory_order_relaxed) && errno_of_mask(k_of_kernel) != EFAULT)
+    masks_tell.store(false, std::memory_order_relaxed);
+}
+
+[[gnu::hot]] bool is_readable_mask(Addr at) noexcept {
+  const ErrnoKeeper keeper;
+  return masks_tell.load(std::memory_order_relaxed) ? errno_of_mask(at) == EINVAL : is_readable_by_copy(at);
 }
 
 /// A gap of the stack that was closed hinders learning no more.
@@ -98,6 +132,10 @@ void remember(MemoryWindow& window, Addr page) noexcept {
   const bool is_on_stack = stack.contains(page);
   // Program headers are believed here as they are where .eh_frame is read in its place.
   if (!is_on_stack && is_readable_lasting_text(page)) return true;
+  if (!is_on_stack && !window.has_tried_mask) {
+    try_mask();
+    window.has_tried_mask = true;
+  }
   // What was learned of the stack only says where a walk up is likely to go on.
   if (page == window.proven.end && stack.contains(page + k_page_size) && are_readable_pages(page)) {
     window.proven.end = page + 2 * k_page_size;
@@ -142,6 +180,7 @@ bool is_writable_page(Addr page) noexcept {
 }
 
 [[gnu::hot]] Addr first_unreadable_page(Addr page, Addr end) noexcept {
+  if (page < end) try_mask();
   while (page < end && end - page >= 2 * k_page_size && are_readable_pages(page)) page += 2 * k_page_size;
   while (page < end && is_readable_page(page)) page += k_page_size;
   return page;

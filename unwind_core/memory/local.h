@@ -7,10 +7,11 @@
 namespace jitunwind {
 
 /// A page that the walk has not proven readable yet is probed once by a system call that answers EFAULT instead of
-/// raising SIGSEGV; proven pages are read directly. The thread's own stack is no exception: a page of it that was taken
-/// away since the last walk is an error. Stateless, constant-initialised, signal-safe, thread-safe. A page that is
-/// taken away between two steps of one walk, by another thread or by the program itself, is outside what can be
-/// guarded.
+/// raising SIGSEGV; proven pages are read directly. In a sandbox that answers such calls itself nothing is readable but
+/// what a copy shows (process_vm_readv); where that is refused too, walks end early. The thread's own stack is no
+/// exception: a page of it that was taken away since the last walk is an error. Stateless, constant-initialised,
+/// signal-safe, thread-safe. A page that is taken away between two steps of one walk, by another thread or by the
+/// program itself, is outside what can be guarded.
 class LocalMemory final : public Memory {
  public:
   constexpr LocalMemory() = default;

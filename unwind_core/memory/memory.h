@@ -21,7 +21,8 @@ struct MemoryWindow {
   AddrRange proven{};                  ///< contiguous range found readable during this walk
   std::array<Addr, 4> proven_pages{};  ///< page addresses, 0 = free entry; replaced round robin
   std::uint8_t next_page = 0;
-  std::int32_t failure = 0;  ///< what the callback said that a read or write failed for; 0: none did
+  bool has_tried_mask = false;  ///< LocalMemory: its probe is known to tell the truth
+  std::int32_t failure = 0;     ///< what the callback said that a read or write failed for; 0: none did
 };
 
 class Memory {
