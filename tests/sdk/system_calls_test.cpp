@@ -15,6 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "tests/support/allowed_calls.h"
 
@@ -242,6 +247,148 @@ TEST(SystemCalls, AWalkOfAnotherStackProbesEachOfItsPagesOnce) {
     const int found = WEXITSTATUS(status) - 100;
     std::printf("60 frames of some 300 bytes: %d probes of their pages, %d of code without unwind information\n",
                 found / 10, found % 10);
+  }
+}
+
+// docs/contracts.md "System calls" has the calls; a child makes no others.
+
+void nothing() {}
+void walk_addresses() {
+  std::array<void*, 128> addresses;
+  if (unw_backtrace(addresses.data(), static_cast<int>(addresses.size())) < 3) ::_exit(7);
+}
+void walk_by_steps() {
+  unw_context_t context;
+  unw_getcontext(&context);
+  if (frames_by_cursor(context) < 3) ::_exit(7);
+}
+void throw_one() {
+  try {
+    throw 1;
+  } catch (int) {
+  }
+}
+/// Below code that nobody described: call rdi; ret.
+void walk_unknown() {
+  static void* code = nullptr;
+  if (!code) {
+    constexpr unsigned char k_code[] = {0x57, 0xff, 0xd7, 0x5f, 0xc3};
+    code = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memcpy(code, k_code, sizeof k_code);
+    return;
+  }
+  reinterpret_cast<void (*)(void (*)())>(code)([] {
+    unw_context_t context;
+    unw_getcontext(&context);
+    (void)frames_by_cursor(context);
+  });
+}
+void ask_names() {
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  unsigned named = 0;
+  do {
+    std::array<char, 256> text;
+    unw_word_t offset = 0;
+    unw_proc_info_t procedure;
+    named += unw_get_proc_name(&cursor, text.data(), text.size(), &offset) == 0;
+    (void)unw_get_elf_filename(&cursor, text.data(), text.size(), &offset);
+    (void)unw_get_proc_info(&cursor, &procedure);
+  } while (unw_step(&cursor) > 0);
+  if (named < 3) ::_exit(7);
+}
+void register_many() {
+  static std::array<unw_dyn_info_t, 600> procedures{};
+  unw_word_t at = 0x4000'0000;
+  for (unw_dyn_info_t& procedure : procedures) {
+    procedure.start_ip = at;
+    procedure.end_ip = at += 64;
+    _U_dyn_register(&procedure);
+  }
+  for (unw_dyn_info_t& procedure : procedures) _U_dyn_cancel(&procedure);
+}
+
+std::vector<unsigned> calls_of(const std::string& row) {
+  static const std::map<std::string, unsigned> numbers{{"rt_sigprocmask", SYS_rt_sigprocmask},
+                                                       {"msync", SYS_msync},
+                                                       {"getpid", SYS_getpid},
+                                                       {"gettid", SYS_gettid},
+                                                       {"openat", SYS_openat},
+                                                       {"read", SYS_read},
+                                                       {"ioctl", SYS_ioctl},
+                                                       {"close", SYS_close},
+                                                       {"pread64", SYS_pread64},
+                                                       {"newfstatat", SYS_newfstatat},
+                                                       {"fstat", SYS_fstat},
+                                                       {"readlink", SYS_readlink},
+                                                       {"mmap", SYS_mmap},
+                                                       {"munmap", SYS_munmap},
+                                                       {"mremap", SYS_mremap},
+                                                       {"process_vm_readv", SYS_process_vm_readv},
+                                                       {"mprotect", SYS_mprotect},
+                                                       {"madvise", SYS_madvise},
+                                                       {"futex", SYS_futex},
+                                                       {"tgkill", SYS_tgkill},
+                                                       {"sched_yield", SYS_sched_yield},
+                                                       {"clock_nanosleep", SYS_clock_nanosleep},
+                                                       {"brk", SYS_brk}};
+  std::ifstream page(JITUNWIND_SOURCE_DIR "/docs/contracts.md");
+  std::vector<unsigned> before;
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind("| ", 0) != 0) continue;
+    const std::size_t middle = line.find(" | ");
+    if (middle == line.npos) continue;
+    std::vector<unsigned> calls;
+    const std::string list = line.substr(middle + 3);
+    if (list.rfind("the same", 0) == 0) calls = before;
+    for (std::size_t at = 0; (at = list.find('`', at)) != list.npos;) {
+      const std::size_t end = list.find('`', at + 1);
+      const auto number = numbers.find(list.substr(at + 1, end - at - 1));
+      if (number != numbers.end()) calls.push_back(number->second);
+      at = end + 1;
+    }
+    if (line.substr(2, middle - 2) == row) return calls;
+    before = calls;
+  }
+  ADD_FAILURE() << "no row \"" << row << "\"";
+  return {};
+}
+
+TEST(SystemCalls, AreThoseOfTheTable) {
+  const std::string warm = "`backtrace()`, `unw_backtrace()`, throws, through code that was walked on this thread";
+  const std::string cold = "walks and throws through new code, or after something was loaded or unloaded";
+  const struct {
+    std::string row;
+    void (*before)();
+    void (*run)();
+  } activities[] = {
+      {warm, &walk_addresses, &walk_addresses},
+      {warm, &throw_one, &throw_one},
+      {"a walk by a cursor", &walk_by_steps, &walk_by_steps},
+      {cold, &nothing, &walk_addresses},
+      {cold, &nothing, &walk_by_steps},
+      {"walks that meet code of which nothing is known", &walk_unknown, &walk_unknown},
+      {"names, procedures and files of addresses", &nothing, &ask_names},
+      {"registering, cancelling, retiring", &nothing, &register_many},
+  };
+  for (const auto& activity : activities) {
+    std::vector<unsigned> calls = calls_of(activity.row);
+    calls.push_back(SYS_exit_group);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      // Of the same place both times.
+      void (*volatile steps[])() = {activity.before, activity.run};
+      for (std::size_t i = 0; i < 2; ++i) {
+        if (i == 1 && !allow_only(calls)) ::_exit(8);
+        steps[i]();
+      }
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << activity.row;
   }
 }
 
