@@ -23,11 +23,11 @@ constexpr unsigned k_most_objects = 1u << 16;
 Addr address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
 
 /// Of the linker's list of objects, as <link.h> shows it.
-class ListedObject {
+class LinkedObject {
  public:
   /// None: it cannot be read.
-  static std::optional<ListedObject> at(const link_map* at, MemoryWindow& window) noexcept {
-    ListedObject object;
+  static std::optional<LinkedObject> at(const link_map* at, MemoryWindow& window) noexcept {
+    LinkedObject object;
     const auto bytes = std::as_writable_bytes(std::span(&object.map_, 1));
     if (!at || k_memory.read(address_of(at), bytes, window) != bytes.size()) return std::nullopt;
     return object;
@@ -73,19 +73,19 @@ LoadedFunction loaded(void* function) noexcept {
 
 LoadedFunction find_function_around(Addr at, std::string_view name) noexcept {
   MemoryWindow window;
-  const auto entry = ListedObject::at(object_at(at), window);
+  const auto entry = LinkedObject::at(object_at(at), window);
   return entry ? loaded(entry->find_function(name)) : LoadedFunction();
 }
 
 LoadedFunction find_function_behind(Addr at, std::string_view library, std::string_view name) noexcept {
   MemoryWindow window;
   const link_map* const around = object_at(at);
-  const auto self = ListedObject::at(around ? around : (&_r_debug ? _r_debug.r_map : nullptr), window);
+  const auto self = LinkedObject::at(around ? around : (&_r_debug ? _r_debug.r_map : nullptr), window);
   if (!self) return {};
   void* behind = nullptr;
   const link_map* later = self->next();
   for (unsigned i = 0; later && i < k_most_objects; ++i) {
-    const auto entry = ListedObject::at(later, window);
+    const auto entry = LinkedObject::at(later, window);
     if (!entry) break;
     void* const found = entry->find_function(name);
     if (found && entry->is_of_file(library, window)) return loaded(found);
@@ -94,7 +94,7 @@ LoadedFunction find_function_behind(Addr at, std::string_view library, std::stri
   }
   const link_map* earlier = self->before();
   for (unsigned i = 0; earlier && i < k_most_objects; ++i) {
-    const auto entry = ListedObject::at(earlier, window);
+    const auto entry = LinkedObject::at(earlier, window);
     if (!entry) break;
     if (entry->is_of_file(library, window)) {
       if (void* const found = entry->find_function(name)) return loaded(found);
@@ -108,7 +108,7 @@ bool is_still_loaded(const LoadedFunction& found, std::string_view name) noexcep
   if (!found.object) return true;
   const link_map* const object = object_at(address_of(found.function));
   MemoryWindow window;
-  const auto entry = object == found.object ? ListedObject::at(object, window) : std::nullopt;
+  const auto entry = object == found.object ? LinkedObject::at(object, window) : std::nullopt;
   return entry && entry->find_function(name) == found.function;
 }
 
