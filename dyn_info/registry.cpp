@@ -75,11 +75,11 @@ NodeId prepare(unw_dyn_info_t* di, ProcedureIndex::Cells& cells, std::optional<E
   }
   cells = r.index.reserve(di->start_ip, di->end_ip);
   const NodeId id = cells.first != nullptr ? r.nodes.take(di) : 0;
-  if (id == 0) {
+  if (id == 0 || !r.derived.make_ready(id)) {
+    if (id != 0) r.nodes.give_back(id);
     error = error_at(ErrorCode::out_of_memory, di, "no memory for the registry");
     return 0;
   }
-  r.derived.make_ready(id);
   ProcedureNode& node = r.nodes[id];
   const unsigned size_class = ProcedureIndex::size_class(di->start_ip, di->end_ip);
   node.state.store(NodeState(++r.last_registration, size_class, Life::building).word(), std::memory_order_release);
