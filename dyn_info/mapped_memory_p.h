@@ -14,23 +14,23 @@ namespace jitunwind {
 
 inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 
-/// `huge`: whole multiples of k_huge_page are asked to be in huge pages, for what is met in random order. `small`: for
-/// what is touched here and there, if at all, and then soon.
-enum class Pages : std::uint8_t { huge, small };
+/// `huge`: whole multiples of k_huge_page are asked to be in huge pages, for what is met in random order. `aligned`:
+/// they begin where one could. `small`: for what is touched here and there, if at all, and then soon.
+enum class Pages : std::uint8_t { huge, aligned, small };
 
 /// Null: out of memory. Signal-safe. Untouched pages cost address space only.
 inline void* map_zeroed(std::size_t bytes, Pages pages = Pages::huge) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  const bool huge = pages == Pages::huge && bytes % k_huge_page == 0;
-  const std::size_t mapped = bytes + (huge ? k_huge_page : 0);
+  const bool aligned = pages != Pages::small && bytes % k_huge_page == 0;
+  const std::size_t mapped = bytes + (aligned ? k_huge_page : 0);
   void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, k_flags, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  if (!huge) return at;
+  if (!aligned) return at;
   auto* const begin = static_cast<std::byte*>(at);
   const std::size_t before = -reinterpret_cast<std::uintptr_t>(at) % k_huge_page;
   if (before != 0) munmap(begin, before);
   munmap(begin + before + bytes, k_huge_page - before);
-  madvise(begin + before, bytes, MADV_HUGEPAGE);
+  if (pages == Pages::huge) madvise(begin + before, bytes, MADV_HUGEPAGE);
   return begin + before;
 }
 

@@ -9,6 +9,7 @@
 
 #include "dyn_info/environment_p.h"
 #include "dyn_info/observers_p.h"
+#include "dyn_info/questions_p.h"
 #include "dyn_info/registered_span_p.h"
 #include "dyn_info/registry_state_p.h"
 #include "dyn_info/system_unwinder_seam_p.h"
@@ -40,33 +41,6 @@ Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexc
 
 // Putting in, with the lock.
 
-/// Runs on behalf of lookups that are disturbed again and again; with the lock nothing disturbs this one, but for nodes
-/// that are marked dead, of which there is an end.
-void answer(std::uint32_t question, Hold& hold) noexcept {
-  ProcedureIndex::Answer found;
-  do {
-    ProcedureIndex::Snapshot snapshot;
-    found = r.index.find(hold.pc.load(std::memory_order_relaxed), snapshot);
-    hold.answer.exchange(found.node, std::memory_order_seq_cst);
-  } while (found.node != 0 && r.nodes[found.node].state.load(std::memory_order_seq_cst) != found.state.word());
-  const std::uint32_t answered = (question & ~3u) | Hold::answered;
-  if (!hold.question.compare_exchange_strong(question, answered, std::memory_order_seq_cst)) {
-    hold.answer.store(0, std::memory_order_release);
-  }
-}
-
-void answer_questions() noexcept {
-  if (!r.questions.load(std::memory_order_acquire)) return;
-  r.questions.exchange(false, std::memory_order_seq_cst);
-  for (std::uint32_t i = 0; i < r.slots.size(); ++i) {
-    r.slots[i].any_hold([](Hold& hold) {
-      const std::uint32_t question = hold.question.load(std::memory_order_seq_cst);
-      if ((question & 3) == Hold::asked) answer(question, hold);
-      return false;
-    });
-  }
-}
-
 /// All that can fail. Neither list nor index knows the node yet. 0: see `error`.
 NodeId prepare(unw_dyn_info_t* di, ProcedureIndex::Cells& cells, std::optional<Error>& error) noexcept {
   if (r.nodes.find(di).node != 0) {
@@ -77,12 +51,14 @@ NodeId prepare(unw_dyn_info_t* di, ProcedureIndex::Cells& cells, std::optional<E
   const NodeId id = cells.first != nullptr ? r.nodes.take(di) : 0;
   if (id == 0 || !r.derived.make_ready(id)) {
     if (id != 0) r.nodes.give_back(id);
+    r.index.unreserve(di->start_ip, di->end_ip);
+    trim_index();
     error = error_at(ErrorCode::out_of_memory, di, "no memory for the registry");
     return 0;
   }
   ProcedureNode& node = r.nodes[id];
-  const unsigned size_class = ProcedureIndex::size_class(di->start_ip, di->end_ip);
-  node.state.store(NodeState(++r.last_registration, size_class, Life::building).word(), std::memory_order_release);
+  node.state.store(NodeState(++r.last_registration, cells.size_class, Life::building).word(),
+                   std::memory_order_release);
   node.start.store(di->start_ip, std::memory_order_release);
   node.end.store(di->end_ip, std::memory_order_release);
   node.batch.store(0, std::memory_order_relaxed);
@@ -102,10 +78,13 @@ void put_in(NodeId id, ProcedureIndex::Cells cells) noexcept {
   r.registered.store(r.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-/// Linked by batch_next.
+/// Prepared ones, linked by batch_next.
 void free_all(NodeId first) noexcept {
   for (NodeId id = first; id != 0;) {
-    const NodeId next = r.nodes[id].batch_next;
+    const ProcedureNode& node = r.nodes[id];
+    const NodeId next = node.batch_next;
+    r.index.unreserve(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+    trim_index();
     free_node(id);
     id = next;
   }
