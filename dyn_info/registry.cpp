@@ -21,12 +21,13 @@ namespace jitunwind {
 namespace {
 
 constinit std::array<ReaderSlot, 1u << ReaderSlots::k_first_bits> first_slots;
+constinit std::array<RetiredBatch, 1u << RetiredBatches::k_first_bits> first_batches;
 constinit thread_local bool fork_has_lock = false;
 
 }  // namespace
 
 constinit thread_local std::atomic<bool> thread_is_writing{false};
-constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()) {}
+constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()), batches(first_batches.data()) {}
 constinit RegistryState registry_state;
 constinit RegisteredSpan registered_span;
 
@@ -191,6 +192,19 @@ std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, Batc
   return skipped;
 }
 
+/// A wait for each; for where there is no record to wait with for all.
+Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
+  const unw_dyn_info_t* unknown = nullptr;
+  bool all = true;
+  for (unw_dyn_info_t* di : batch) {
+    if (cancel_procedure(di)) continue;
+    if (all) unknown = di;
+    all = false;
+  }
+  if (!all) return not_registered(unknown);
+  return Done{};
+}
+
 }  // namespace
 
 Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
@@ -255,14 +269,17 @@ Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
   }
   std::uint32_t skipped = 0;
   Due due;
+  BatchId id = 0;
   {
     const WritingScope scope;
-    const BatchId id = take_batch(nullptr, nullptr);
-    if (id == 0) return error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry");
-    r.lock.lock();
-    skipped = collect(batch, id);
-    take_out({0, id}, due);
+    id = take_batch(nullptr, nullptr);
+    if (id != 0) {
+      r.lock.lock();
+      skipped = collect(batch, id);
+      take_out({0, id}, due);
+    }
   }
+  if (id == 0) return cancel_one_by_one(batch);
   due.run();
   if (observers.any()) tell_cancelled(batch);
   if (skipped != 0) return not_registered(unknown);

@@ -5,11 +5,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
+#include <vector>
 
+#include "builders/registration.h"
 #include "tests/registry/procedures.h"
+#include "tests/support/counted_allocations.h"
 #include "tests/support/jit_frame.h"
 
 namespace {
@@ -36,6 +40,7 @@ namespace {
 using namespace jitunwind;
 using namespace registry_test;
 using jitunwind::test::JitFrame;
+using jitunwind::test::NoMemory;
 
 constexpr std::uint64_t k_code = 0x40000000;
 
@@ -98,6 +103,53 @@ TEST(NoMemoryForTheRegistry, OneMappingThatFailsIsReportedOrMadeUpFor) {
   EXPECT_EQ(outcome(n), mapped_less) << "mapping " << n;
   std::printf("%u mappings\n", n - 1);
   EXPECT_GT(n, 5u);
+}
+
+TEST(NoMemoryForTheRegistry, BatchIsTakenOutAllTheSame) {
+  const auto description = x86_64::describe("code").build();
+  ASSERT_TRUE(description);
+  unsigned asked = 0;
+  {
+    RegistrationBatch batch;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      auto one = register_code(*description, Code{.start = k_code + 64 * i, .size = 64});
+      ASSERT_TRUE(one);
+      batch.add(std::move(*one));
+    }
+    const NoMemory no_memory;
+    const FailingMappings failing(0);
+    batch = {};
+    asked = failing.asked();
+  }
+  EXPECT_EQ(asked, 0u);
+  EXPECT_EQ(registry_statistics().registered, 0u);
+}
+
+// Records of batches are used up by such as nobody has reclaimed yet.
+TEST(NoMemoryForTheRegistry, BatchIsTakenOutWithoutARecord) {
+  std::vector<unw_dyn_info_t> retired(300, procedure(k_code, 16));
+  std::array<unw_dyn_info_t, 3> cancelled{procedure(k_code + 64, 16), procedure(k_code + 128, 16),
+                                          procedure(k_code, 8)};
+  for (unw_dyn_info_t& info : cancelled) ASSERT_TRUE(register_procedure(&info));
+  for (unw_dyn_info_t& info : retired) ASSERT_TRUE(register_procedure(&info));
+  int reclaims = 0;
+  const auto count = [](void* counter) { ++*static_cast<int*>(counter); };
+  std::vector<RetireTicket> tickets;
+  const FailingMappings failing(0);
+  for (unw_dyn_info_t& info : retired) {
+    const auto ticket = retire_procedures(std::array{&info}, count, &reclaims);
+    if (!ticket) break;
+    tickets.push_back(*ticket);
+  }
+  ASSERT_LT(tickets.size(), retired.size()) << "there is always another record";
+  const Status partly = cancel_procedures(std::array{&cancelled[0], &retired[0], &cancelled[2]});
+  ASSERT_EQ(error_of(partly), "not_registered");
+  EXPECT_EQ(partly.error().at, reinterpret_cast<std::uintptr_t>(&retired[0]));
+  EXPECT_EQ(registry_statistics().registered, 1 + retired.size() - tickets.size());
+  for (const RetireTicket& ticket : tickets) EXPECT_TRUE(reclaimed(ticket));
+  EXPECT_EQ(reclaims, static_cast<int>(tickets.size()));
+  EXPECT_TRUE(cancel_procedure(&cancelled[1]));
+  for (std::size_t i = tickets.size(); i < retired.size(); ++i) EXPECT_TRUE(cancel_procedure(&retired[i]));
 }
 
 }  // namespace
