@@ -20,7 +20,7 @@ void* IndexPages::page_of(IndexPageNote& note) noexcept {
 }
 
 bool IndexPages::map_chunk() noexcept {
-  auto* const chunk = static_cast<std::byte*>(map_zeroed(k_huge_page, Pages::aligned));
+  auto* const chunk = static_cast<std::byte*>(map_zeroed(k_huge_page, Pages::single));
   if (chunk == nullptr) return false;
   chunk_ = chunk;
   fresh_ = k_notes;

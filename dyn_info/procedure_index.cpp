@@ -30,7 +30,7 @@ bool ProcedureIndex::same_cell(std::uint64_t a, std::uint64_t b, unsigned size_c
 
 template <class T>
 T* ProcedureIndex::map() noexcept {
-  void* const memory = map_zeroed(sizeof(T), Pages::small);
+  void* const memory = map_zeroed(sizeof(T), Pages::single);
   return static_cast<T*>(memory);
 }
 
