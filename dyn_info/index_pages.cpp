@@ -20,12 +20,26 @@ void* IndexPages::page_of(IndexPageNote& note) noexcept {
 }
 
 bool IndexPages::map_chunk() noexcept {
-  auto* const chunk = static_cast<std::byte*>(map_zeroed(k_huge_page, Pages::single));
+  const bool first = chunks_ == 0;
+  auto* const chunk = static_cast<std::byte*>(map_zeroed(k_huge_page, first ? Pages::single : Pages::huge));
   if (chunk == nullptr) return false;
   chunk_ = chunk;
   fresh_ = k_notes;
+  end_ = first ? k_first_pages : k_pages;
   ++chunks_;
   return true;
+}
+
+/// The kernel would make one huge page of what is left in the chunk again, and of nothing.
+void IndexPages::strip(void* page) noexcept {
+  auto* const chunk = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(page) & ~(k_huge_page - 1));
+  IndexPageNote& of_chunk = *reinterpret_cast<IndexPageNote*>(chunk);  // which is no page of the pool
+  if (of_chunk.used == 0) {
+    const ErrnoKeeper keep_errno;
+    madvise(chunk, k_huge_page, MADV_NOHUGEPAGE);
+    of_chunk.used = 1;
+  }
+  strip_page(page);
 }
 
 void* IndexPages::take() noexcept {
@@ -35,7 +49,7 @@ void* IndexPages::take() noexcept {
     page = page_of(*first);
     first = first->next;
   } else {
-    if (fresh_ == k_pages && !map_chunk()) return nullptr;
+    if (fresh_ == end_ && !map_chunk()) return nullptr;
     page = chunk_ + fresh_++ * k_page_size;
   }
   ++taken_;
@@ -48,7 +62,7 @@ void IndexPages::give_back(void* page) noexcept {
   if (keep) {
     ++spare_;
   } else {
-    strip_page(page);
+    strip(page);
   }
   IndexPageNote*& first = keep ? first_spare_ : first_bare_;
   IndexPageNote& note = note_of(page);

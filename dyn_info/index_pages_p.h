@@ -42,15 +42,19 @@ class IndexPages {
  private:
   static constexpr std::size_t k_pages = k_huge_page / k_page_size;  ///< of a chunk
   static constexpr std::size_t k_notes = k_pages * sizeof(IndexPageNote) / k_page_size;
-  static constexpr std::size_t k_most_spare = 128;
+  /// Of the first chunk; further ones are in huge pages, until a page of theirs is given back.
+  static constexpr std::size_t k_first_pages = 64;
+  static constexpr std::size_t k_most_spare = 1024;
   static_assert(k_pages * sizeof(IndexPageNote) % k_page_size == 0);
 
   bool map_chunk() noexcept;
+  static void strip(void* page) noexcept;
 
   IndexPageNote* first_spare_ = nullptr;  // have memory
   IndexPageNote* first_bare_ = nullptr;   // have none until they are written to
   std::byte* chunk_ = nullptr;            // the newest
-  std::size_t fresh_ = k_pages;           // first page of it that was never taken
+  std::size_t fresh_ = 0;                 // first page of it that was never taken
+  std::size_t end_ = 0;                   // of those that are
   std::size_t taken_ = 0;
   std::size_t spare_ = 0;
   std::size_t chunks_ = 0;

@@ -55,7 +55,7 @@ void expect_at_most(std::size_t more, const Memory& before) {
 /// Anywhere in the addresses of a process.
 std::uint64_t random_place(std::mt19937_64& random) { return random() % (std::uint64_t{1} << 47); }
 
-constexpr std::size_t k_constant = std::size_t{6} << 20;
+constexpr std::size_t k_constant = std::size_t{14} << 20;
 
 TEST(RegistryMemory, OneProcedureThatMovesAboutTakesNoMoreAndMore) {
   std::mt19937_64 random(1);
