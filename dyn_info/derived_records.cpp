@@ -22,13 +22,15 @@ DerivedRecord* DerivedRecords::at(std::uint32_t cell) const noexcept {
 }
 
 /// To the next power of two, so that it is done rarely.
-void DerivedRecords::grow(NodeId id) noexcept {
+bool DerivedRecords::grow(NodeId id) noexcept {
   const NodeId nodes = std::max<NodeId>(std::bit_ceil(id + 1), 1024);
-  if (!slots_.make_up_to(nodes - 1)) return;
+  if (!slots_.make_up_to(nodes - 1)) return false;
   readable_below_.store(nodes, std::memory_order_release);
   const std::uint64_t cells = std::min(nodes * k_cells_of_procedure + k_spare_cells, cells_.k_capacity);
-  if (cells_.make_up_to(cells - 1)) cells_mapped_.store(cells, std::memory_order_release);
+  if (!cells_.make_up_to(cells - 1)) return false;
+  cells_mapped_.store(cells, std::memory_order_release);
   ready_below_ = nodes;
+  return true;
 }
 
 DerivedRecord* DerivedRecords::allocate(std::size_t bytes) noexcept {

@@ -35,11 +35,9 @@ class DerivedRecords {
 
   // For the holder of the writers' lock.
 
-  /// Maps what a procedure on this node may need: memory for one record of average size. Where there is no memory,
-  /// allocate() will say so.
-  void make_ready(NodeId id) noexcept {
-    if (id >= ready_below_) grow(id);
-  }
+  /// Maps what a procedure on this node may need, since those who need it later may not: memory for one record of
+  /// average size. False: there is none.
+  bool make_ready(NodeId id) noexcept { return id < ready_below_ || grow(id); }
   /// The procedure is gone: its records may be used again, the latest ones last.
   void clear(NodeId id) noexcept {
     if (any_.load(std::memory_order_relaxed)) clear_slot(id);
@@ -73,7 +71,7 @@ class DerivedRecords {
   static constexpr std::uint64_t k_spare_cells = 1u << 14;
   static constexpr unsigned k_rest = 64;
 
-  void grow(NodeId id) noexcept;
+  bool grow(NodeId id) noexcept;
   void clear_slot(NodeId id) noexcept;
   DerivedRecord* pop(unsigned size_class) noexcept;
   DerivedRecord* carve(unsigned size_class) noexcept;

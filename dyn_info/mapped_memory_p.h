@@ -14,24 +14,28 @@ namespace jitunwind {
 
 inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 
-/// `huge`: whole multiples of k_huge_page are asked to be in huge pages, for what is met in random order. `small`: for
-/// what is touched here and there, if at all, and then soon.
-enum class Pages : std::uint8_t { huge, small };
+/// `huge`: whole multiples of k_huge_page are asked to be in huge pages, for what is met in random order. `single`:
+/// never in such, for what is given back page by page; whole multiples are aligned all the same. `small`: for what is
+/// touched here and there, if at all, and then soon.
+enum class Pages : std::uint8_t { huge, single, small };
 
 /// Null: out of memory. Signal-safe. Untouched pages cost address space only.
 inline void* map_zeroed(std::size_t bytes, Pages pages = Pages::huge) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  const bool huge = pages == Pages::huge && bytes % k_huge_page == 0;
-  const std::size_t mapped = bytes + (huge ? k_huge_page : 0);
+  const bool aligned = pages != Pages::small && bytes % k_huge_page == 0;
+  const std::size_t mapped = bytes + (aligned ? k_huge_page : 0);
   void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, k_flags, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  if (!huge) return at;
-  auto* const begin = static_cast<std::byte*>(at);
-  const std::size_t before = -reinterpret_cast<std::uintptr_t>(at) % k_huge_page;
-  if (before != 0) munmap(begin, before);
-  munmap(begin + before + bytes, k_huge_page - before);
-  madvise(begin + before, bytes, MADV_HUGEPAGE);
-  return begin + before;
+  auto* begin = static_cast<std::byte*>(at);
+  if (aligned) {
+    const std::size_t before = -reinterpret_cast<std::uintptr_t>(at) % k_huge_page;
+    if (before != 0) munmap(begin, before);
+    begin += before;
+    munmap(begin + bytes, k_huge_page - before);
+  }
+  if (pages == Pages::single) madvise(begin, bytes, MADV_NOHUGEPAGE);
+  if (aligned && pages == Pages::huge) madvise(begin, bytes, MADV_HUGEPAGE);
+  return begin;
 }
 
 /// An array that grows by blocks of doubling size and whose elements never move. Zeros must be a T.

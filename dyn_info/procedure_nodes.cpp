@@ -116,7 +116,7 @@ bool NodePool::open_slab() noexcept {
   slabs_[slabs_used_].free = ~std::uint64_t{0};
   link(++slabs_used_);
   fresh_.store(slabs_used_ * k_slab_size + 1, std::memory_order_release);
-  if (slabs_used_ == k_fewest_placed / k_slab_size) {
+  if (slabs_used_ >= k_fewest_placed / k_slab_size && slab_of_page_.load(std::memory_order_relaxed) == nullptr) {
     auto* table = static_cast<SlabOfPage*>(map_zeroed(sizeof(SlabOfPage), Pages::small));
     slab_of_page_.store(table, std::memory_order_release);
   }

@@ -131,7 +131,7 @@ bool ReaderSlots::free_if_exited(ReaderSlot& slot) noexcept {
   if (thread == 0 || thread == k_being_freed) return false;
   if (thread_exists(thread)) {
     // Exited but not forgotten, as a main thread that ends before the others. Or another thread of the same id, which
-    // has not looked anything up yet: it started later than the slot was claimed.
+    // has not looked anything up yet, or is of another process: it started later than the slot was claimed.
     const auto status = read_thread_status(thread);
     if (!status) return false;
     const std::uint64_t claimed = ticks_since_boot(slot.claimed_at.load(std::memory_order_acquire));

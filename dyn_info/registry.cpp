@@ -9,6 +9,7 @@
 
 #include "dyn_info/environment_p.h"
 #include "dyn_info/observers_p.h"
+#include "dyn_info/questions_p.h"
 #include "dyn_info/registered_span_p.h"
 #include "dyn_info/registry_state_p.h"
 #include "dyn_info/system_unwinder_seam_p.h"
@@ -20,12 +21,13 @@ namespace jitunwind {
 namespace {
 
 constinit std::array<ReaderSlot, 1u << ReaderSlots::k_first_bits> first_slots;
+constinit std::array<RetiredBatch, 1u << RetiredBatches::k_first_bits> first_batches;
 constinit thread_local bool fork_has_lock = false;
 
 }  // namespace
 
 constinit thread_local std::atomic<bool> thread_is_writing{false};
-constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()) {}
+constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()), batches(first_batches.data()) {}
 constinit RegistryState registry_state;
 constinit RegisteredSpan registered_span;
 
@@ -40,33 +42,6 @@ Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexc
 
 // Putting in, with the lock.
 
-/// Runs on behalf of lookups that are disturbed again and again; with the lock nothing disturbs this one, but for nodes
-/// that are marked dead, of which there is an end.
-void answer(std::uint32_t question, Hold& hold) noexcept {
-  ProcedureIndex::Answer found;
-  do {
-    ProcedureIndex::Snapshot snapshot;
-    found = r.index.find(hold.pc.load(std::memory_order_relaxed), snapshot);
-    hold.answer.exchange(found.node, std::memory_order_seq_cst);
-  } while (found.node != 0 && r.nodes[found.node].state.load(std::memory_order_seq_cst) != found.state.word());
-  const std::uint32_t answered = (question & ~3u) | Hold::answered;
-  if (!hold.question.compare_exchange_strong(question, answered, std::memory_order_seq_cst)) {
-    hold.answer.store(0, std::memory_order_release);
-  }
-}
-
-void answer_questions() noexcept {
-  if (!r.questions.load(std::memory_order_acquire)) return;
-  r.questions.exchange(false, std::memory_order_seq_cst);
-  for (std::uint32_t i = 0; i < r.slots.size(); ++i) {
-    r.slots[i].any_hold([](Hold& hold) {
-      const std::uint32_t question = hold.question.load(std::memory_order_seq_cst);
-      if ((question & 3) == Hold::asked) answer(question, hold);
-      return false;
-    });
-  }
-}
-
 /// All that can fail. Neither list nor index knows the node yet. 0: see `error`.
 NodeId prepare(unw_dyn_info_t* di, ProcedureIndex::Cells& cells, std::optional<Error>& error) noexcept {
   if (r.nodes.find(di).node != 0) {
@@ -75,14 +50,16 @@ NodeId prepare(unw_dyn_info_t* di, ProcedureIndex::Cells& cells, std::optional<E
   }
   cells = r.index.reserve(di->start_ip, di->end_ip);
   const NodeId id = cells.first != nullptr ? r.nodes.take(di) : 0;
-  if (id == 0) {
+  if (id == 0 || !r.derived.make_ready(id)) {
+    if (id != 0) r.nodes.give_back(id);
+    r.index.unreserve(di->start_ip, di->end_ip);
+    trim_index();
     error = error_at(ErrorCode::out_of_memory, di, "no memory for the registry");
     return 0;
   }
-  r.derived.make_ready(id);
   ProcedureNode& node = r.nodes[id];
-  const unsigned size_class = ProcedureIndex::size_class(di->start_ip, di->end_ip);
-  node.state.store(NodeState(++r.last_registration, size_class, Life::building).word(), std::memory_order_release);
+  node.state.store(NodeState(++r.last_registration, cells.size_class, Life::building).word(),
+                   std::memory_order_release);
   node.start.store(di->start_ip, std::memory_order_release);
   node.end.store(di->end_ip, std::memory_order_release);
   node.batch.store(0, std::memory_order_relaxed);
@@ -102,10 +79,13 @@ void put_in(NodeId id, ProcedureIndex::Cells cells) noexcept {
   r.registered.store(r.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-/// Linked by batch_next.
+/// Prepared ones, linked by batch_next.
 void free_all(NodeId first) noexcept {
   for (NodeId id = first; id != 0;) {
-    const NodeId next = r.nodes[id].batch_next;
+    const ProcedureNode& node = r.nodes[id];
+    const NodeId next = node.batch_next;
+    r.index.unreserve(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+    trim_index();
     free_node(id);
     id = next;
   }
@@ -212,6 +192,19 @@ std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, Batc
   return skipped;
 }
 
+/// A wait for each; for where there is no record to wait with for all.
+Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
+  const unw_dyn_info_t* unknown = nullptr;
+  bool all = true;
+  for (unw_dyn_info_t* di : batch) {
+    if (cancel_procedure(di)) continue;
+    if (all) unknown = di;
+    all = false;
+  }
+  if (!all) return not_registered(unknown);
+  return Done{};
+}
+
 }  // namespace
 
 Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
@@ -276,14 +269,17 @@ Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
   }
   std::uint32_t skipped = 0;
   Due due;
+  BatchId id = 0;
   {
     const WritingScope scope;
-    const BatchId id = take_batch(nullptr, nullptr);
-    if (id == 0) return error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry");
-    r.lock.lock();
-    skipped = collect(batch, id);
-    take_out({0, id}, due);
+    id = take_batch(nullptr, nullptr);
+    if (id != 0) {
+      r.lock.lock();
+      skipped = collect(batch, id);
+      take_out({0, id}, due);
+    }
   }
+  if (id == 0) return cancel_one_by_one(batch);
   due.run();
   if (observers.any()) tell_cancelled(batch);
   if (skipped != 0) return not_registered(unknown);

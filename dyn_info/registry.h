@@ -27,11 +27,12 @@ Status register_procedure(unw_dyn_info_t* di) noexcept;
 Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept;
 
 /// Takes the procedure out of list and index, then waits until no lookup can hold it: for lookups that hold exactly
-/// this one, and for nothing else. On return nothing reads `di` or what it points to. Errors, which change nothing:
-/// not_registered, whatever `di` points to, as long as it can be read; in_signal_handler, also where the calling thread
-/// itself is inside a lookup that holds `di`, which would never end.
+/// this one, and for nothing else. Allocates nothing, though observers may. On return nothing reads `di` or what it
+/// points to. Errors, which change nothing: not_registered, whatever `di` points to, as long as it can be read;
+/// in_signal_handler, also where the calling thread itself is inside a lookup that holds `di`, which would never end.
 Status cancel_procedure(unw_dyn_info_t* di) noexcept;
-/// One wait for all. Those that are not registered are skipped; then the error is not_registered.
+/// One wait for all, and one for each where there is no memory for more than 256 batches that are being taken out.
+/// Those that are not registered are skipped; then the error is not_registered.
 Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept;
 
 /// A batch that was retired. A plain value; the default one counts as reclaimed.

@@ -29,7 +29,8 @@ static_assert(sizeof(RetiredBatch) == 64);
 
 class RetiredBatches {
  public:
-  constexpr RetiredBatches() noexcept = default;
+  constexpr explicit RetiredBatches(RetiredBatch* first_block) noexcept : records_(first_block) {}
+  static constexpr unsigned k_first_bits = 8;  ///< of the number of records in the first block
 
   RetiredBatch& operator[](BatchId id) const noexcept { return records_[id - 1]; }
   bool contains(std::uint64_t id) const noexcept { return id != 0 && id < fresh_.load(std::memory_order_acquire); }
@@ -55,7 +56,7 @@ class RetiredBatches {
   BatchId first_waiting() const noexcept { return first_waiting_.load(std::memory_order_relaxed); }
 
  private:
-  GrowingArray<RetiredBatch, 8, 20> records_;
+  GrowingArray<RetiredBatch, k_first_bits, 20> records_;
   std::atomic<BatchId> fresh_{1};
   std::atomic<std::uint64_t> free_{0};  // number of changes << 32 | record: a stack
   std::atomic<BatchId> pending_{0};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "dyn_info/questions_p.h"
 #include "dyn_info/registry_state_p.h"
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/uncancelled_p.h"
@@ -108,6 +109,7 @@ void unlink(NodeId id) noexcept {
   ProcedureNode& node = r.nodes[id];
   r.list.unlink(node);
   r.index.remove(node);
+  trim_index();
   r.registered.store(r.registered.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
@@ -195,6 +197,12 @@ void free_node(NodeId id) noexcept {
   const NodeState state(node.state.load(std::memory_order_relaxed));
   node.state.store(state.with(Life::free).word(), std::memory_order_release);
   r.nodes.give_back(id);
+}
+
+void trim_index() noexcept {
+  if (!r.index.has_too_many_empty()) return;
+  answer_questions();
+  r.index.trim();
 }
 
 bool reclaim(BatchId id, Due* due) noexcept {

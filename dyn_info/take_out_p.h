@@ -54,6 +54,8 @@ std::uint32_t retire_beside_lock(std::span<unw_dyn_info_t* const> procedures, Ba
 /// frees the lock; on return nobody has any of its descriptors.
 void take_out(Target target, Due& due) noexcept;
 void free_node(NodeId id) noexcept;
+/// Behind each remove() and unreserve() of the index.
+void trim_index() noexcept;
 /// Takes out what others have left to the holder of the lock.
 void drain_pending() noexcept;
 /// Gives the memory of a batch that waits back to its owner, if nobody holds it. `due` null: callbacks cannot be made.

@@ -12,8 +12,8 @@ namespace jitunwind {
 namespace {
 
 constexpr unsigned k_attempts = 8;
-constexpr std::uint32_t k_max_procedures = 1u << 20;
-constexpr std::uint32_t k_newest_version = 1;  // nongnu's libunwind leaves 0
+constexpr std::uint32_t k_max_reads = 1u << 20;  // in all attempts; one for each procedure
+constexpr std::uint32_t k_newest_version = 1;    // nongnu's libunwind leaves 0
 
 /// The head: version, generation, first. The generation is odd while a writer is at work.
 struct ListState {
@@ -66,20 +66,39 @@ unw_dyn_info_t read_descriptor(ByteReader& reader, std::size_t word) noexcept {
 constexpr std::size_t descriptor_size(std::size_t word) noexcept { return 8 * word + 16; }
 static_assert(descriptor_size(8) == sizeof(unw_dyn_info_t));
 
+/// The target's memory, and how often it was read for one question.
+class CountedMemory final : public Memory {
+ public:
+  explicit CountedMemory(const Memory& memory) noexcept : memory_(memory) {}
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override {
+    ++reads_;
+    return memory_.read(at, into, window);
+  }
+  const std::byte* view(Addr at, std::size_t size, MemoryWindow& window) const noexcept override {
+    return memory_.view(at, size, window);
+  }
+  bool too_many() const noexcept { return reads_ >= k_max_reads; }
+
+ private:
+  const Memory& memory_;
+  mutable std::uint64_t reads_ = 0;
+};
+
 /// The newest procedure that covers `at`, which is the first one of the list. Nothing: none does.
-Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lookup& lookup, Addr& where) noexcept {
+Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lookup& lookup,
+                                                   const CountedMemory& memory, Addr& where) noexcept {
   const Arch& arch = lookup.space.arch;
   std::array<std::byte, descriptor_size(8)> bytes;
   const auto used = std::span(bytes).first(descriptor_size(arch.word_size));
   Addr marked = 0;  // Brent's cycle detection
   std::uint32_t next_mark = 1;
   for (std::uint32_t i = 0; first != 0; ++i) {
-    if (first == marked || i == k_max_procedures) return Error{ErrorCode::e_cycle, first, "list of procedures"};
+    if (first == marked || memory.too_many()) return Error{ErrorCode::e_cycle, first, "list of procedures"};
     if (i == next_mark) {
       marked = first;
       next_mark *= 2;
     }
-    if (lookup.space.memory.read(first, used, lookup.window) != used.size())
+    if (memory.read(first, used, lookup.window) != used.size())
       return unreadable(lookup.window, first, "descriptor of a procedure");
     ByteReader reader(used, arch.big_endian, first);
     const unw_dyn_info_t info = read_descriptor(reader, arch.word_size);
@@ -91,34 +110,38 @@ Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lo
 }
 
 /// `read` of the descriptor at an address, or of nothing, under one generation of the list. A target that was stopped
-/// within a change has an odd one for ever: its chain is whole at every moment, as each link is stored at once.
+/// within a change has an odd one for ever: its chain is whole at every moment, as each link is stored at once. One
+/// whose generation never rests costs no more than one whose list has no end: what is read is counted over all
+/// attempts.
 template <class T, class Read>
 Result<T> read_consistently(const ListHead& head, Lookup& lookup, Addr at, T none, Read read) noexcept {
   const Result<Addr> list = head.list_head(lookup.window);
   if (!list) return list.error();
   if (*list == 0) return none;
+  const CountedMemory memory(lookup.space.memory);
   for (unsigned attempt = 1;; ++attempt) {
     const Result<ListState> before = read_state(*list, lookup);
     if (!before) return before.error();
     if (before->generation % 2 != 0 && attempt < k_attempts) continue;
     const Result<T> answer = [&]() -> Result<T> {
       Addr where = 0;
-      const auto info = find_in_list(before->first, at, lookup, where);
+      const auto info = find_in_list(before->first, at, lookup, memory, where);
       if (!info) return info.error();
-      return *info ? read(**info, where) : Result<T>(none);
+      return *info ? read(**info, where, memory) : Result<T>(none);
     }();
     const Result<ListState> after = read_state(*list, lookup);
     if (!after) return after.error();
     if (after->generation == before->generation) return answer;
-    if (attempt == k_attempts) return Error{ErrorCode::unspecified, *list, "list of procedures keeps changing"};
+    if (attempt == k_attempts || memory.too_many())
+      return Error{ErrorCode::unspecified, *list, "list of procedures keeps changing"};
   }
 }
 
 /// What a descriptor refers to, in the target's memory.
 class TargetParts {
  public:
-  explicit TargetParts(const Lookup& lookup) noexcept
-      : regions_(lookup.space.memory, lookup.window, lookup.space.arch), memory_(lookup.space.memory) {}
+  TargetParts(const Lookup& lookup, const Memory& memory) noexcept
+      : regions_(memory, lookup.window, lookup.space.arch), memory_(memory) {}
   DescriptionParts parts() noexcept { return {regions_, memory_, memory_, buffer_}; }
 
  private:
@@ -132,8 +155,8 @@ class ListedProcedures final : public Procedures {
   explicit ListedProcedures(const ListHead& head) noexcept : head_(head) {}
   Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row, DirectiveOutcome& outcome) const noexcept override {
     return read_consistently(head_, lookup, at, RowAnswer::none,
-                             [&](const unw_dyn_info_t& info, Addr) -> Result<RowAnswer> {
-                               TargetParts target(lookup);
+                             [&](const unw_dyn_info_t& info, Addr, const Memory& memory) -> Result<RowAnswer> {
+                               TargetParts target(lookup, memory);
                                outcome = DirectiveOutcome(lookup.space.arch);
                                return ask_procedure(info, target.parts(), at, lookup, row, outcome);
                              });
@@ -151,21 +174,23 @@ Found TargetList::find_row(Lookup& lookup, FrameRow& out) const noexcept {
 
 Found TargetList::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
   const Addr at = lookup.at.lookup();
-  return read_consistently(head_, lookup, at, false, [&](const unw_dyn_info_t& info, Addr where) -> Found {
-    TargetParts target(lookup);
-    const Found found = describe_procedure(info, target.parts(), at, lookup, out);
-    if (found && *found && info.format == UNW_INFO_FORMAT_DYNAMIC) out.unwind_info = where;
-    return found;
-  });
+  return read_consistently(head_, lookup, at, false,
+                           [&](const unw_dyn_info_t& info, Addr where, const Memory& memory) -> Found {
+                             TargetParts target(lookup, memory);
+                             const Found found = describe_procedure(info, target.parts(), at, lookup, out);
+                             if (found && *found && info.format == UNW_INFO_FORMAT_DYNAMIC) out.unwind_info = where;
+                             return found;
+                           });
 }
 
 Found TargetList::find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept {
-  return read_consistently(head_, lookup, lookup.at.lookup(), false, [&](const unw_dyn_info_t& info, Addr) -> Found {
-    const Addr name = info.u.pi.name_ptr;  // the first member whatever the format
-    if (name == 0) return false;
-    out.start = info.start_ip;
-    return read_name(lookup.space.memory, name, into, lookup.window, out);
-  });
+  return read_consistently(head_, lookup, lookup.at.lookup(), false,
+                           [&](const unw_dyn_info_t& info, Addr, const Memory& memory) -> Found {
+                             const Addr name = info.u.pi.name_ptr;  // the first member whatever the format
+                             if (name == 0) return false;
+                             out.start = info.start_ip;
+                             return read_name(memory, name, into, lookup.window, out);
+                           });
 }
 
 }  // namespace jitunwind

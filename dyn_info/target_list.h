@@ -17,8 +17,8 @@ class ListHead {
 };
 
 /// Procedures of a target's list as a source of rows, procedures and names. Reads nothing but the target's memory and
-/// keeps nothing; a list that is changed meanwhile is read again, 8 times at most. Bounded, whatever the memory holds.
-/// Signal-safe where the memory is.
+/// keeps nothing; a list that is changed meanwhile is read again, 8 times at most and as long as no more than 2^20
+/// reads were made for the question. Bounded, whatever the memory holds. Signal-safe where the memory is.
 class TargetList final : public RowSource, public NameSource {
  public:
   /// `head` must outlive this.

@@ -1,5 +1,7 @@
 #include "dyn_info/thread_status_p.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,12 +18,16 @@ namespace jitunwind {
 
 namespace {
 
-/// /proc/self/task/THREAD/NAME, cut to the buffer.
-std::string_view read_thread_file(std::uint32_t thread, std::string_view name, char* buffer,
+constexpr std::string_view k_of_this_process = "/proc/self/task/";
+constexpr std::string_view k_of_any_process = "/proc/";
+
+/// FOLDER/THREAD/NAME, cut to the buffer.
+std::string_view read_thread_file(std::string_view folder, std::uint32_t thread, std::string_view name, char* buffer,
                                   std::size_t size) noexcept {
   const ErrnoKeeper keep_errno;
-  char path[64] = "/proc/self/task/";
-  char* end = std::to_chars(path + 16, path + 32, thread).ptr;
+  char path[64] = {};
+  char* end = path + folder.copy(path, 16);
+  end = std::to_chars(end, end + 16, thread).ptr;
   *end++ = '/';
   end += name.copy(end, 16);
   *end = 0;
@@ -49,16 +55,25 @@ std::optional<std::uint64_t> number(std::string_view text, int base) noexcept {
 
 }  // namespace
 
-std::uint32_t this_thread_id() noexcept { return static_cast<std::uint32_t>(syscall(SYS_gettid)); }
+// The C library keeps the id beside the thread-local variables and tells it by the number of the thread's clock, which
+// the kernel defines as ~id << 3 | kind. It is kept up to date by fork(), and what vfork() starts has the parent's.
+std::uint32_t this_thread_id() noexcept {
+  clockid_t clock{};
+  const auto id = pthread_getcpuclockid(pthread_self(), &clock) == 0 ? ~(clock >> 3) : 0;
+  return static_cast<std::uint32_t>(id != 0 ? id : syscall(SYS_gettid));
+}
 
 bool thread_exists(std::uint32_t thread) noexcept {
   const ErrnoKeeper keep_errno;
-  return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(thread), 0) == 0 || errno != ESRCH;
+  const auto id = static_cast<pid_t>(thread);
+  if (syscall(SYS_tgkill, getpid(), id, 0) == 0 || errno != ESRCH) return true;
+  return kill(id, 0) == 0 || errno != ESRCH;
 }
 
 std::optional<ThreadStatus> read_thread_status(std::uint32_t thread) noexcept {
   char buffer[1024];
-  std::string_view text = read_thread_file(thread, "stat", buffer, sizeof buffer);
+  std::string_view text = read_thread_file(k_of_this_process, thread, "stat", buffer, sizeof buffer);
+  if (text.empty()) text = read_thread_file(k_of_any_process, thread, "stat", buffer, sizeof buffer);
   // Field 2, the name, may hold anything, and ends with the last parenthesis; field 3 is the state, 22 the start time.
   const std::size_t name_end = text.rfind(") ");
   if (name_end == text.npos) return {};
@@ -81,7 +96,7 @@ std::uint64_t ticks_since_boot(std::uint64_t boot_time_ns) noexcept {
 
 std::optional<std::uint64_t> read_blocked_stack_pointer(std::uint32_t thread) noexcept {
   char buffer[256];
-  const std::string_view text = read_thread_file(thread, "syscall", buffer, sizeof buffer);
+  const std::string_view text = read_thread_file(k_of_this_process, thread, "syscall", buffer, sizeof buffer);
   // "running"; "-1 SP PC" where it is blocked outside a system call; "NUMBER ARGUMENT*6 SP PC".
   const std::string_view sp = field(text, text.substr(0, 3) == "-1 " ? 1 : 7);
   if (sp.substr(0, 2) != "0x") return {};

@@ -97,6 +97,10 @@ TEST(DropIn, FramesAreWhatProgramsOfRelease16Expect) {
   EXPECT_EQ(theirs[7].rfind("faults+0, signal frame 0, ", 0), 0u) << theirs[7];
 }
 
+TEST(DropIn, DescriptorThatTwoThreadsRegisterAtOnceIsRegisteredOnce) {
+  EXPECT_EQ(output_of(k_path + REGISTERING_PROGRAM), "0 times not registered once\n0 listed in the end\n");
+}
+
 /// Numbers are those of DWARF 5, 7.6, figures C.1 and C.2 among them.
 TEST(DropIn, TheOtherFunctionsAreThoseOfLibunwind) {
   const std::string expected = output_of(OTHERS_PROGRAM);

@@ -181,6 +181,23 @@ TEST_F(InterruptedWriter, LookupsAreRightAtEveryInstruction) {
   run("register, node used before", [&] { (void)register_procedure(&below); });
   watch(all), expect_after({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr});
   run("cancel of all", [&] { (void)cancel_procedures(std::array{&above, &below, &stays}); });
+
+  // So many places where code was that memory of the first is given back.
+  const auto place = [&](std::uint64_t i) { return c + (i << 22); };
+  ASSERT_TRUE(register_procedure(&stays));
+  std::uint64_t i = 1;
+  for (; i < 300; ++i) {
+    far = procedure(place(i), 16);
+    ASSERT_TRUE(register_procedure(&far) && cancel_procedure(&far));
+  }
+  for (const auto end = i + 4; i < end; ++i) {
+    far = procedure(place(i), 16);
+    ASSERT_TRUE(register_procedure(&far));
+    watch({c + 0x40, place(i), place(i - 130), place(i - 129), place(i - 128), place(i - 127), place(i - 126)});
+    expect_after({&stays, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr});
+    run("cancel, memory given back", [&] { (void)cancel_procedure(&far); });
+  }
+  ASSERT_TRUE(cancel_procedure(&stays));
   std::printf("interrupted at %zu instructions, %zu lookups in handlers, all answers allowed\n", total_instructions_,
               total_lookups_);
 }
@@ -231,6 +248,32 @@ TEST(InterruptedLookup, EndsThoughEveryInstructionIsDisturbed) {
   ASSERT_TRUE(cancel_procedure(&disturbance.infos[disturbance.current]));
   for (const RetireTicket& ticket : disturbance.tickets) ASSERT_TRUE(reclaimed(ticket));
   EXPECT_TRUE(listed().empty());
+}
+
+// The same by memory that is given back around it.
+TEST(InterruptedLookup, EndsThoughMemoryIsGivenBackBehindEveryInstruction) {
+  struct MovingAbout {
+    std::uint64_t moves = 0;
+    Verdict verdict;
+    void move() noexcept {
+      unw_dyn_info_t info = procedure(k_code + ((1 + moves++ % 600) << 21), 16);
+      verdict.expect(register_procedure(&info) && cancel_procedure(&info), "move in a handler", moves);
+    }
+  };
+  EveryInstruction every;
+  MovingAbout moving;
+  unw_dyn_info_t stays = procedure(k_code, 16);
+  ASSERT_TRUE(register_procedure(&stays));
+  for (const std::uint64_t pc : {k_code + 3, k_code + 0x1000}) {
+    std::optional<ProcedureHold> hold;
+    const std::size_t instructions =
+        every.run([](void* m) { static_cast<MovingAbout*>(m)->move(); }, &moving, [&] { hold.emplace(pc); });
+    ASSERT_EQ(moving.verdict.text, nullptr) << moving.verdict.text << moving.verdict.detail;
+    EXPECT_EQ(hold->info(), pc == k_code + 3 ? &stays : nullptr);
+    std::printf("%zu instructions\n", instructions);
+    EXPECT_LT(instructions, 5000u);
+  }
+  ASSERT_TRUE(cancel_procedure(&stays));
 }
 
 // What a collector does: every other thread stands wherever it was, one of them in a writer. Procedures are retired,

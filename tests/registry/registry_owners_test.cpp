@@ -1,18 +1,26 @@
 // Owners of holds that are gone: threads that exited or jumped out of a handler, and handlers on stacks of their own.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <new>
 #include <thread>
+#include <vector>
 
 #include "tests/registry/threads.h"
+
+/// clone(), by a name of the C library's that sanitizers do not take for fork().
+extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
 
 namespace {
 
@@ -44,6 +52,75 @@ TEST(RegistryOwners, OwnerThatExitedIsWrittenOff) {
       ASSERT_TRUE(cancel_procedure(&a));
     }
   }
+}
+
+/// Does it as vfork() would, in a child with the memory and the thread-local variables of this thread, which waits.
+void in_borrowing_child(std::function<void()> work) {
+  alignas(16) static std::byte stack[256 * 1024];
+  const auto run = [](void* argument) {
+    (*static_cast<std::function<void()>*>(argument))();
+    return 0;
+  };
+  const pid_t child = __clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &work);
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+}
+
+TEST(RegistryOwners, ThreadWhoseFirstLookupWasMadeInAVforkChildIsWaitedFor) {
+  unw_dyn_info_t a = procedure(k_code, 64);
+  ASSERT_TRUE(register_procedure(&a));
+  Flag held, let_go;
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    in_borrowing_child([] { (void)lookup(k_code); });
+    const ProcedureHold hold(k_code);
+    held.raise();
+    let_go.wait();
+    done = true;
+  });
+  held.wait();
+  Background cancel([&] {
+    EXPECT_EQ(error_of(cancel_procedure(&a)), "");
+    EXPECT_TRUE(done) << "while the thread held it";
+  });
+  EXPECT_FALSE(cancel.through_within(200ms));
+  let_go.raise();
+  reader.join();
+}
+
+// To the child none of these threads is of its process.
+TEST(RegistryOwners, VforkChildWaitsForTheThreadsOfItsParent) {
+  unw_dyn_info_t a = procedure(k_code, 64);
+  ASSERT_TRUE(register_procedure(&a));
+  Holder holder(k_code);
+  Background child([&] {
+    in_borrowing_child([&] {
+      EXPECT_EQ(error_of(cancel_procedure(&a)), "");
+      EXPECT_TRUE(holder.done()) << "while another thread held it";
+    });
+  });
+  EXPECT_FALSE(child.through_within(200ms));
+  holder.let_go();
+}
+
+TEST(RegistryOwners, VforkChildTakesNoSlotFromTheThreadsOfItsParent) {
+  std::array<unw_dyn_info_t, 80> procedures;  // more than there are slots that were used and are free
+  std::vector<std::unique_ptr<Holder>> holders;
+  for (std::size_t i = 0; i < procedures.size(); ++i) {
+    procedures[i] = procedure(k_code + 64 * i, 64);
+    ASSERT_TRUE(register_procedure(&procedures[i]));
+    holders.push_back(std::make_unique<Holder>(procedures[i].start_ip));
+  }
+  std::thread([] { in_borrowing_child([] { EXPECT_NE(lookup(k_code), nullptr); }); }).join();
+  std::vector<RetireTicket> tickets;
+  for (unw_dyn_info_t& info : procedures) {
+    tickets.push_back(*retire_procedures(std::array{&info}));
+    EXPECT_FALSE(reclaimed(tickets.back()));
+  }
+  holders.clear();
+  for (const RetireTicket& ticket : tickets) EXPECT_TRUE(reclaimed(ticket));
 }
 
 thread_local sigjmp_buf jump_target;

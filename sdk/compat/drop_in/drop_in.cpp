@@ -1,5 +1,6 @@
 // What libunwind.so.8 has besides the functions of libunwind.h: registration in the layout of that release, and the few
 // others that programs name.
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -13,13 +14,28 @@
 
 namespace {
 
-// Links of a descriptor belong to the library; here they lead to the one that is registered in its place.
+// Links of a descriptor belong to the library; here they lead to the one that is registered in its place, and say so.
 using jitunwind::release_1_6::DynInfo;
 
-constexpr std::uintptr_t k_mark = 0x6a69'7475'6e77'6e64;
+/// What `shadow_state` is where the shadow is another thread's business or there is one. It may hold anything else
+/// before: in no other descriptor, not even in a copy, these mean the same.
+struct States {
+  explicit States(const DynInfo* info) noexcept
+      : changing(reinterpret_cast<std::uintptr_t>(info) ^ 0x6a69'7475'6368'616e),
+        registered(reinterpret_cast<std::uintptr_t>(info) ^ 0x6a69'7475'6e77'6e64) {}
+  std::uintptr_t changing;
+  std::uintptr_t registered;
+};
 
-bool has_shadow(const DynInfo& info) noexcept {
-  return (reinterpret_cast<std::uintptr_t>(info.shadow) ^ k_mark) == info.shadow_mark;
+std::atomic_ref<std::uintptr_t> state_of(DynInfo& info) noexcept {
+  return std::atomic_ref<std::uintptr_t>(info.shadow_state);
+}
+
+unw_dyn_info_t* register_shadow(const DynInfo& info) noexcept {
+  auto* const shadow = new (std::nothrow) unw_dyn_info_t(in_todays_layout(info));
+  if (!shadow || jitunwind::register_procedure(shadow)) return shadow;
+  delete shadow;
+  return nullptr;
 }
 
 struct Leb128 {
@@ -47,24 +63,31 @@ extern "C" {
 [[gnu::visibility("default")]] void jitunwind_drop_in_register(DynInfo* info) asm("_U_dyn_register");
 [[gnu::visibility("default")]] void jitunwind_drop_in_cancel(DynInfo* info) asm("_U_dyn_cancel");
 
+// Of threads that register or cancel one descriptor at the same time one does it. The others return without waiting.
 void jitunwind_drop_in_register(DynInfo* info) {
-  if (!info || has_shadow(*info)) return;
-  auto* const shadow = new (std::nothrow) unw_dyn_info_t(in_todays_layout(*info));
-  if (!shadow) return;
-  if (!jitunwind::register_procedure(shadow)) {
-    delete shadow;
-    return;
-  }
-  info->shadow = shadow;
-  info->shadow_mark = reinterpret_cast<std::uintptr_t>(shadow) ^ k_mark;
+  if (!info) return;
+  const States states(info);
+  const std::atomic_ref<std::uintptr_t> state = state_of(*info);
+  std::uintptr_t free = state.load(std::memory_order_acquire);
+  if (free == states.registered || free == states.changing) return;
+  if (!state.compare_exchange_strong(free, states.changing, std::memory_order_acq_rel)) return;
+  info->shadow = register_shadow(*info);
+  state.store(info->shadow ? states.registered : 0, std::memory_order_release);
 }
 
 void jitunwind_drop_in_cancel(DynInfo* info) {
-  if (!info || !has_shadow(*info)) return;
+  if (!info) return;
+  const States states(info);
+  const std::atomic_ref<std::uintptr_t> state = state_of(*info);
+  std::uintptr_t registered = states.registered;
+  if (!state.compare_exchange_strong(registered, states.changing, std::memory_order_acq_rel)) return;
   auto* const shadow = static_cast<unw_dyn_info_t*>(info->shadow);
-  if (!jitunwind::cancel_procedure(shadow)) return;
+  if (!jitunwind::cancel_procedure(shadow)) {
+    state.store(states.registered, std::memory_order_release);
+    return;
+  }
   info->shadow = nullptr;
-  info->shadow_mark = 0;
+  state.store(0, std::memory_order_release);
   delete shadow;
 }
 

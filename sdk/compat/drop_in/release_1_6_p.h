@@ -11,7 +11,7 @@ namespace jitunwind::release_1_6 {
 /// unw_dyn_info_t: a word more in front of the union. The first two words are links, which belong to the library.
 struct DynInfo {
   void* shadow;
-  std::uintptr_t shadow_mark;
+  std::uintptr_t shadow_state;
   unw_word_t start_ip;
   unw_word_t end_ip;
   unw_word_t gp;

@@ -1,0 +1,183 @@
+// What the registry's memory is bounded by: what is registered now, wherever it is, whatever was; and lookups while
+// memory is given back.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "dyn_info/procedure_index_p.h"
+#include "tests/registry/procedures.h"
+
+namespace {
+
+using namespace jitunwind;
+using namespace registry_test;
+using namespace std::chrono_literals;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool k_memory_is_ours = false;  // and not the sanitizer's shadow of it
+#else
+constexpr bool k_memory_is_ours = true;
+#endif
+
+/// Of this process, now.
+std::size_t resident_bytes() {
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  std::size_t size = 0, resident = 0;
+  EXPECT_EQ(std::fscanf(file, "%zu %zu", &size, &resident), 2);
+  std::fclose(file);
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+struct Memory {
+  std::size_t library = registry_statistics().library_bytes;
+  std::size_t resident = resident_bytes();
+};
+
+void expect_at_most(std::size_t more, const Memory& before) {
+  const Memory now;
+  EXPECT_LE(now.library, before.library + more);
+  if (k_memory_is_ours) {
+    EXPECT_LE(now.resident, before.resident + more);
+  }
+  std::printf("%zd bytes of the library's, %zd of the process's more\n",
+              static_cast<std::ptrdiff_t>(now.library - before.library),
+              static_cast<std::ptrdiff_t>(now.resident - before.resident));
+}
+
+/// Anywhere in the addresses of a process.
+std::uint64_t random_place(std::mt19937_64& random) { return random() % (std::uint64_t{1} << 47); }
+
+constexpr std::size_t k_constant = std::size_t{14} << 20;
+
+TEST(RegistryMemory, OneProcedureThatMovesAboutTakesNoMoreAndMore) {
+  std::mt19937_64 random(1);
+  const Memory before;
+  for (int i = 0; i < 100'000; ++i) {
+    const std::uint64_t start = random_place(random);
+    unw_dyn_info_t info = procedure(start, std::uint64_t{1} << random() % 30);
+    ASSERT_TRUE(register_procedure(&info));
+    ASSERT_EQ(lookup(start), &info);
+    ASSERT_TRUE(cancel_procedure(&info));
+    ASSERT_EQ(lookup(start), nullptr);
+  }
+  expect_at_most(k_constant, before);
+}
+
+TEST(RegistryMemory, WhatManyTookIsGivenBack) {
+  constexpr std::size_t k_count = 10'000;
+  std::mt19937_64 random(2);
+  std::vector<unw_dyn_info_t> all;
+  for (std::size_t i = 0; i < k_count; ++i) all.push_back(procedure(random_place(random), 16));
+  const Memory before;
+  for (int round = 0; round < 3; ++round) {
+    for (unw_dyn_info_t& info : all) ASSERT_TRUE(register_procedure(&info));
+    for (unw_dyn_info_t& info : all) ASSERT_EQ(lookup(info.start_ip), &info);
+    for (unw_dyn_info_t& info : all) ASSERT_TRUE(cancel_procedure(&info));
+    expect_at_most(k_constant, before);
+  }
+  // The same at once; and by a batch that is refused.
+  std::vector<unw_dyn_info_t*> batch;
+  for (unw_dyn_info_t& info : all) batch.push_back(&info);
+  ASSERT_TRUE(register_procedures(batch));
+  for (unw_dyn_info_t& info : all) ASSERT_EQ(lookup(info.start_ip), &info);
+  ASSERT_TRUE(cancel_procedures(batch));
+  expect_at_most(k_constant, before);
+  batch.push_back(&all[0]);
+  ASSERT_FALSE(register_procedures(batch));
+  for (unw_dyn_info_t& info : all) ASSERT_EQ(lookup(info.start_ip), nullptr);
+  expect_at_most(k_constant, before);
+}
+
+// Memory comes and goes around both: at any moment one procedure covers the address that stays, and the one that moves
+// is where it was said to be.
+TEST(RegistryMemory, LookupsAreRightWhileMemoryIsGivenBack) {
+  constexpr std::uint64_t k_places = 700;  // more than are kept
+  constexpr std::uint64_t k_stays = 0x5'0000'0000;
+  const auto place = [](std::uint64_t number) { return k_stays + ((1 + number % k_places) << 21); };
+  const auto numbered = [](std::uint64_t start, std::uint64_t number) {
+    auto info = std::make_unique<unw_dyn_info_t>(procedure(start, 16));
+    info->gp = number;
+    return info;
+  };
+  auto stays = numbered(k_stays, 0), moves = numbered(place(0), 0);
+  ASSERT_TRUE(register_procedure(stays.get()) && register_procedure(moves.get()));
+  std::atomic<std::uint64_t> published{0}, lookups{0}, wrong{0};
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    for (; !stop; ++lookups) {
+      const std::uint64_t oldest = published;
+      const ProcedureHold staying(k_stays + 3);
+      if (staying.info() == nullptr || staying.info()->gp < oldest) ++wrong;
+      const ProcedureHold moving(place(oldest) + 3);
+      if (moving.info() == nullptr ? published == oldest : moving.info()->gp < oldest) ++wrong;
+      const ProcedureHold nothing(place(oldest) + 64);
+      if (nothing.info() != nullptr) ++wrong;
+    }
+  });
+  std::uint64_t number = 0;
+  for (const auto end = std::chrono::steady_clock::now() + 700ms; std::chrono::steady_clock::now() < end;) {
+    ++number;
+    auto next_stays = numbered(k_stays, number), next_moves = numbered(place(number), number);
+    ASSERT_TRUE(register_procedure(next_stays.get()) && register_procedure(next_moves.get()));
+    published = number;
+    ASSERT_TRUE(cancel_procedure(stays.get()) && cancel_procedure(moves.get()));
+    stays->gp = moves->gp = 0;
+    stays = std::move(next_stays), moves = std::move(next_moves);
+  }
+  stop = true;
+  reader.join();
+  ASSERT_TRUE(cancel_procedure(stays.get()) && cancel_procedure(moves.get()));
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(lookups, 100u);
+  std::printf("%lu moves, %lu lookups\n", number, lookups.load());
+}
+
+constinit NodePool nodes;
+constinit ProcedureIndex procedure_index{nodes};
+
+/// Into the index and out again.
+void come_and_go(std::uint64_t start) {
+  static std::uint64_t registrations = 0;
+  unw_dyn_info_t info = procedure(start, 16);
+  const ProcedureIndex::Cells cells = procedure_index.reserve(start, start + 16);
+  ASSERT_NE(cells.first, nullptr);
+  const NodeId id = nodes.take(&info);
+  ProcedureNode& node = nodes[id];
+  node.state = NodeState(++registrations, ProcedureIndex::size_class(start, start + 16), NodeState::Life::live).word();
+  node.start = start;
+  node.end = start + 16;
+  procedure_index.insert(id, cells);
+  procedure_index.remove(node);
+  procedure_index.trim();
+  nodes.give_back(id);
+}
+
+// What was registered and is gone was perhaps the answer in between.
+TEST(RegistryMemory, NoInsertionIsForgottenWithTheMemoryItWasIn) {
+  constexpr std::uint64_t k_code = 0x7'0000'0000;
+  come_and_go(k_code + (std::uint64_t{1} << 40));  // its class is in use
+  ProcedureIndex::Snapshot without_memory;
+  EXPECT_EQ(procedure_index.find(k_code, without_memory).kind, ProcedureIndex::Answer::Kind::none);
+  EXPECT_TRUE(procedure_index.unchanged(k_code, without_memory));
+  come_and_go(k_code);
+  ProcedureIndex::Snapshot with_memory;
+  EXPECT_EQ(procedure_index.find(k_code, with_memory).kind, ProcedureIndex::Answer::Kind::none);
+  EXPECT_TRUE(procedure_index.unchanged(k_code, with_memory));
+  EXPECT_FALSE(procedure_index.unchanged(k_code, without_memory));
+  for (std::uint64_t i = 1; i < 2000; ++i) come_and_go(k_code + (i << 21));
+  EXPECT_FALSE(procedure_index.unchanged(k_code, without_memory));
+  EXPECT_FALSE(procedure_index.unchanged(k_code, with_memory));
+  ProcedureIndex::Snapshot now;
+  (void)procedure_index.find(k_code, now);
+  EXPECT_EQ(now.cells[0], nullptr) << "its memory was given back";
+}
+
+}  // namespace
