@@ -8,6 +8,7 @@
 #include "dyn_info/directives.h"
 #include "dyn_info/registry.h"
 #include "unwind_core/local_modules.h"
+#include "unwind_core/memory/copied.h"
 #include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/sources/sources.h"
@@ -18,6 +19,7 @@ namespace jitunwind {
 namespace {
 
 constinit const LocalMemory k_memory;
+constinit const CopiedMemory k_copied_memory;
 
 class LocalModuleVersions final : public ModuleVersions {
  public:
@@ -36,9 +38,14 @@ struct LocalSpace {
                                           &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, kept_rules};
-  AddressSpace space{*host_arch(), k_memory, local_modules(), rows, names, &row_cache, guesses, &unknown_code};
-  AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows, names, nullptr, guesses};
-  AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(), rows, names, nullptr, guesses};
+  AddressSpace of_addresses{*host_arch(), k_copied_memory, modules_of_addresses(), rows, names};
+  AddressSpace of_listed_addresses{*host_arch(), k_copied_memory, listed_modules_of_addresses(), rows, names};
+  AddressSpace space{*host_arch(), k_memory, local_modules(), rows,         names,
+                     &row_cache,   guesses,  &unknown_code,   &of_addresses};
+  AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows,         names,
+                                 nullptr,      guesses,  nullptr,         &of_addresses};
+  AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(),    rows, names, nullptr,
+                                 guesses,      nullptr,  &of_listed_addresses};
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads
@@ -93,9 +100,10 @@ void expect_walk_by(StackPosition& position) noexcept {
 void forget_walked_stacks() noexcept { forget_known_stacks(); }
 
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept {
+  const AddressSpace& space = local_space().for_addresses();
   MemoryWindow window;
-  Lookup lookup(local_space(), at, window);
-  const Found found = local_space().find_name(lookup, into, out);
+  Lookup lookup(space, at, window);
+  const Found found = space.find_name(lookup, into, out);
   return found && *found;
 }
 

@@ -46,6 +46,18 @@ std::uint64_t Frame::offset() const noexcept {
   return found ? pc() - found->start : 0;
 }
 
+Result<ProcedureInfo> Frame::procedure() const noexcept {
+  const AddressSpace& space = cursor_.space().for_addresses();
+  MemoryWindow window;
+  window.argument = cursor_.argument();
+  Lookup lookup(space, address(), window);
+  ProcedureInfo info;
+  const Found found = space.find_procedure(lookup, info);
+  if (!found) return found.error();
+  if (!*found) return Error{ErrorCode::no_info, pc(), "no procedure information for this pc"};
+  return info;
+}
+
 bool Frame::is_signal_frame() const noexcept {
   const auto is = copy().is_signal_frame();
   return is && *is;

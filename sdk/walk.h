@@ -20,6 +20,7 @@ extern "C" int jitunwind_backtrace(void** addresses, int size, int callers_only)
 namespace jitunwind {
 
 /// One frame of a walk. A copy stays valid after the walk has moved on, as long as the code and the stack it speaks of.
+/// Its name and its procedure may be asked for even while another thread unloads that code.
 class Frame {
  public:
   explicit Frame(const Cursor& cursor) noexcept : cursor_(cursor) {}
@@ -47,7 +48,8 @@ class Frame {
   bool is_signal_frame() const noexcept;
   /// Row of this frame. Error no_info when there is none. Signal-safe.
   Status row(FrameRow& out) const noexcept { return copy().find_row(out); }
-  Result<ProcedureInfo> procedure() const noexcept { return copy().procedure(); }
+  /// Signal-safe. Error no_info when nothing knows the code, or it is unloaded by now.
+  Result<ProcedureInfo> procedure() const noexcept;
 
   /// By DWARF number; see Cursor::get. Signal-safe.
   Result<std::uint64_t> get(RegNum reg) const noexcept { return cursor_.get(reg); }

@@ -47,6 +47,14 @@ const Module* Lookup::module_with_file_sections() noexcept {
   return found_;
 }
 
+void Lookup::release_file_sections() noexcept { space.modules.release_file_sections(*module_); }
+
+std::size_t ModuleFinder::copy_path(const Module& module, std::span<char> into) const noexcept {
+  ProcedureName name;
+  write_name(module.path, into, name);
+  return name.length;
+}
+
 Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrRange& known) const noexcept {
   if (!memory.tells_executable()) {
     known = {0, ~Addr{0}};

@@ -22,6 +22,11 @@ struct AddressSpace {
   const RowCache* row_cache = nullptr;                   ///< null: every step makes its row
   std::span<const RowSource* const> guess_sources = {};  ///< for code that no row source covers
   UnknownCode* unknown_code = nullptr;  ///< null: which code that is, is not remembered. Needs row_cache
+  /// The same target for look-ups of addresses that need not be on a stack, of code that may be unloaded meanwhile.
+  /// Null: this.
+  const AddressSpace* of_addresses = nullptr;
+
+  const AddressSpace& for_addresses() const noexcept { return of_addresses ? *of_addresses : *this; }
 
   /// Whether a caller can be at `caller`, which some row has made of a word of the stack: in a module's text, in code
   /// that a source knows, or in memory that may be executed. `known` becomes the code around it, where that is known.

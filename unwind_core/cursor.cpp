@@ -222,9 +222,10 @@ Result<ProcedureInfo> Cursor::procedure() noexcept {
 }
 
 Result<ProcedureName> Cursor::name(std::span<char> into) noexcept {
-  Lookup question(*space_, space_->named_at(address_, window_), window_, &registers_);
+  const AddressSpace& space = space_->for_addresses();
+  Lookup question(space, space.named_at(address_, window_), window_, &registers_);
   ProcedureName name;
-  const Found found = space_->find_name(question, into, name);
+  const Found found = space.find_name(question, into, name);
   if (!found) return found.error();
   if (!*found) return Error{ErrorCode::no_info, pc(), "no name for this pc"};
   return name;

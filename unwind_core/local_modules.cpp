@@ -3,6 +3,7 @@
 #include "unwind_core/local_modules.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -11,19 +12,20 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/hash.h"
 #include "unwind_core/image/elf_p.h"
-#include "unwind_core/image/module_cache_p.h"
 #include "unwind_core/lasting_modules_p.h"
 #include "unwind_core/linker_state_p.h"
 #include "unwind_core/loaded_object_p.h"
 #include "unwind_core/local_modules_p.h"
+#include "unwind_core/local_object_p.h"
+#include "unwind_core/memory/copied.h"
 #include "unwind_core/memory/local.h"
 #include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/module_memo_p.h"
@@ -46,14 +48,6 @@ namespace {
   return {reinterpret_cast<const ElfW(Phdr)*>(bytes), count};
 }
 
-/// The module in these bounds, as it is in memory; none when its headers are not where linkers put them: in its first
-/// page, which can then be read.
-std::optional<ElfImage> loaded_image(AddrRange range, MemoryWindow& window) noexcept {
-  if (!LocalMemory().view(range.begin, k_page_size, window)) return std::nullopt;
-  const auto image = ElfImage::parse_loaded(bytes_of(range).bytes, k_page_size);
-  return image ? std::optional(*image) : std::nullopt;
-}
-
 struct Search {
   Addr at;
   Module* out;
@@ -68,6 +62,20 @@ int ask_one(dl_phdr_info* info, std::size_t, void* argument) noexcept {
 bool find_by_iteration(PhdrIteration iterate, Addr at, Module& out) noexcept {
   Search search{at, &out};
   return iterate(&ask_one, &search) == 1;
+}
+
+struct PathSearch {
+  Addr at;
+  std::span<char> into;
+  ProcedureName* out;
+};
+
+int ask_one_for_path(dl_phdr_info* info, std::size_t, void* argument) noexcept {
+  const PathSearch& search = *static_cast<const PathSearch*>(argument);
+  Module module;
+  if (!describe({info->dlpi_addr, info->dlpi_name, {info->dlpi_phdr, info->dlpi_phnum}}, search.at, module)) return 0;
+  write_name(module.path, search.into, *search.out);
+  return 1;
 }
 
 #ifdef DLFO_EH_SEGMENT_TYPE
@@ -99,6 +107,14 @@ bool is_mapped(AddrRange range) noexcept {
   return ::syscall(SYS_msync, range.begin, range.size(), MS_ASYNC) == 0;
 }
 
+/// Which the linker may have freed. Its public beginning is all there is to copy.
+std::optional<link_map> copied_link_map(const dl_find_object& found) noexcept {
+  link_map copy;
+  const auto at = reinterpret_cast<std::uintptr_t>(found.dlfo_link_map);
+  const auto bytes = std::as_writable_bytes(std::span(&copy, 1));
+  return copy_memory(at, bytes) == bytes.size() ? std::optional(copy) : std::nullopt;
+}
+
 /// An object that is gone, but still known, is not found: the linker forgets objects after it has unmapped them (glibc,
 /// elf/dl-close.c). Its state is asked for first: if it was at rest then, nothing that is known and gone lies where
 /// there was code by then.
@@ -108,9 +124,8 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
   if (!may_be_gone) return true;
   const auto begin = reinterpret_cast<std::uintptr_t>(out.dlfo_map_start);
   const auto end = reinterpret_cast<std::uintptr_t>(out.dlfo_map_end);
-  MemoryWindow window;
   std::array<std::byte, SELFMAG> magic;
-  return is_mapped({begin, end}) && LocalMemory().read(begin, magic, window) == magic.size() &&
+  return is_mapped({begin, end}) && copy_memory(begin, magic) == magic.size() &&
          std::memcmp(magic.data(), ELFMAG, SELFMAG) == 0;
 }
 
@@ -210,6 +225,72 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
   return true;
 }
 
+/// By its first page, which is copied. Where the linker has none there any more, its lock is not asked for either.
+bool find_copied(Addr at, Module& out) noexcept {
+  dl_find_object found;
+  if (!find_object(at, found)) return false;
+  if (copy_module(reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), at, out)) return true;
+  return find_object(at, found) && find_by_iteration(&::dl_iterate_phdr, at, out);
+}
+
+/// Gives `use` the string at `at` piece by piece. False: it cannot be read, or has no end that a path could have.
+template <class Use>
+bool read_string(Addr at, Use use) noexcept {
+  std::array<char, 256> piece;
+  for (std::size_t length = 0; length < PATH_MAX;) {
+    const Addr next = at + length;
+    const std::size_t on_page = std::min<std::size_t>(piece.size(), k_page_size - next % k_page_size);
+    const auto room = std::span(piece).first(on_page);
+    if (copy_memory(next, std::as_writable_bytes(room)) != room.size()) return false;
+    const auto end = std::ranges::find(room, '\0');
+    const std::string_view text(room.data(), static_cast<std::size_t>(end - room.begin()));
+    use(text);
+    length += text.size();
+    if (end != room.end()) return true;
+  }
+  return false;
+}
+
+/// A path in memory that the linker may free and use again at any moment, by its length and a hash besides what fits.
+struct CopiedPath {
+  std::span<char> into;
+  std::size_t length = 0;
+  std::uint64_t hash = 0;
+
+  bool copy(const link_map& map) noexcept {
+    length = hash = 0;
+    return read_string(reinterpret_cast<std::uintptr_t>(map.l_name), [&](std::string_view text) {
+      for (const char c : text) {
+        hash = hash_with(hash, static_cast<unsigned char>(c));
+        if (length + 1 < into.size()) into[length] = c;
+        ++length;
+      }
+      if (!into.empty()) into[std::min(length, into.size() - 1)] = '\0';
+    });
+  }
+};
+
+/// What is the same when it is read twice, the linker naming the object each time.
+std::size_t copy_path_by_dl_find_object(Addr at, std::span<char> into) noexcept {
+  constexpr int k_most_tries = 8;
+  dl_find_object found, again;
+  for (int time = 0; time < k_most_tries && find_object(at, found); ++time) {
+    CopiedPath path{into}, path_again{into};
+    const auto map = copied_link_map(found);
+    if (!map || !path.copy(*map) || !find_object(at, again) || again.dlfo_link_map != found.dlfo_link_map) continue;
+    const auto map_again = copied_link_map(again);
+    const bool is_same = map_again && path_again.copy(*map_again) && path_again.hash == path.hash &&
+                         path_again.length == path.length && map_again->l_addr == map->l_addr &&
+                         map_again->l_ld == map->l_ld;
+    if (!is_same) continue;
+    if (path.length != 0) return path.length;
+    ProcedureName program;
+    write_name(path_of(""), into, program);
+    return program.length;
+  }
+  return 0;
+}
+
 bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   dl_find_object found;
   if (!find_object(at, found)) return false;
@@ -227,78 +308,37 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
 }
 #else
 bool find_by_dl_find_object(Addr at, Module& out) noexcept { return find_by_iteration(&::dl_iterate_phdr, at, out); }
+bool find_copied(Addr at, Module& out) noexcept { return find_by_iteration(&::dl_iterate_phdr, at, out); }
+std::size_t copy_path_by_dl_find_object(Addr, std::span<char>) noexcept { return 0; }
 bool version_by_dl_find_object(Addr, ModuleVersion& out) noexcept {
   out = {};
   return true;
 }
 #endif
 
-class LocalModules : public ModuleFinder {
- public:
-  [[gnu::hot]] bool find(Addr at, Module& out) const noexcept override {
-    return has_dl_find_object() ? find_by_dl_find_object(at, out) : find_by_iteration(&::dl_iterate_phdr, at, out);
-  }
-
-  [[gnu::hot]] const Module* find_lasting(Addr at) const noexcept override {
-    const Module* const module = find_lasting_module(at);
-    return module && module->text.contains(at) ? module : nullptr;
-  }
-
-  void add_file_sections(Module& module) const noexcept override {
-    MemoryWindow window;
-    const auto loaded = loaded_image(module.range, window);
-    const ModuleFilesLease lease = find_module_files(module.path, loaded ? &*loaded : nullptr);
-    if (!lease.files) return;
-    const auto section = lease.files->image().find_section(".eh_frame");
-    if (module.eh_frame_hdr.empty() && section && loaded)
-      module.eh_frame = {loaded->at_address(section->address, section->size), section->address + module.load_bias};
-    // Rows refer to these bytes: they must stay.
-    if (!lease.own) module.debug_frame = {lease.files->debug_frame(), 0};
-  }
-
-  Result<bool> find_symbol(const Module& module, Addr at, NameReach reach, std::span<char> into,
-                           ProcedureName& out) const noexcept override {
-    MemoryWindow window;
-    const auto loaded = loaded_image(module.range, window);
-    const ModuleFilesLease lease = find_module_files(module.path, loaded ? &*loaded : nullptr);
-    const Addr at_in_file = at - module.load_bias;
-    std::optional<FoundSymbol> found;
-    if (lease.files) {
-      found = lease.files->find_symbol(at_in_file, reach);
-    } else if (loaded) {
-      // The kernel's object has no file, and others may be deleted or replaced: what they export is in memory.
-      const SymbolTable exported{&*loaded, loaded->dynamic_symbols(module.load_bias)};
-      found = jitunwind::find_symbol(std::span(&exported, 1), at_in_file, reach);
-    }
-    if (!found) return false;
-    write_name(found->name, into, out);
-    out.start = found->start + module.load_bias;
-    return true;
-  }
-};
-
-constinit std::atomic<PhdrIteration> listing{nullptr};
-
-class ListedModules final : public LocalModules {
- public:
-  bool find(Addr at, Module& out) const noexcept override {
-    const PhdrIteration function = listing.load(std::memory_order_acquire);
-    return find_by_iteration(function ? function : &::dl_iterate_phdr, at, out);
-  }
-  const Module* find_lasting(Addr) const noexcept override { return nullptr; }
-};
-
-constinit const LocalModules k_modules;
-constinit const ListedModules k_listed_modules;
-
 }  // namespace
 
-const ModuleFinder& local_modules() noexcept { return k_modules; }
-const ModuleFinder& listed_modules() noexcept { return k_listed_modules; }
-void list_modules_by(PhdrIteration function) noexcept {
-  listing.store(function == &::dl_iterate_phdr ? nullptr : function, std::memory_order_release);
+bool find_module(Addr at, Module& out) noexcept {
+  return has_dl_find_object() ? find_by_dl_find_object(at, out) : find_module_by(&::dl_iterate_phdr, at, out);
 }
-bool has_listed_modules() noexcept { return listing.load(std::memory_order_acquire) != nullptr; }
+
+bool find_module_by(PhdrIteration iterate, Addr at, Module& out) noexcept {
+  return find_by_iteration(iterate, at, out);
+}
+
+bool find_copied_module(Addr at, Module& out) noexcept {
+  return has_dl_find_object() ? find_copied(at, out) : find_module_by(&::dl_iterate_phdr, at, out);
+}
+
+std::size_t copy_path_by(PhdrIteration iterate, Addr at, std::span<char> into) noexcept {
+  ProcedureName path;
+  PathSearch search{at, into, &path};
+  return iterate(&ask_one_for_path, &search) == 1 ? path.length : 0;
+}
+
+std::size_t copy_module_path(Addr at, std::span<char> into) noexcept {
+  return has_dl_find_object() ? copy_path_by_dl_find_object(at, into) : copy_path_by(&::dl_iterate_phdr, at, into);
+}
 
 bool find_module_version(Addr at, ModuleVersion& out) noexcept {
   if (const Module* const module = find_lasting_module(at)) {

@@ -15,6 +15,10 @@ namespace jitunwind {
 /// in a signal handler that interrupted dlopen may deadlock. Constant-initialised, never destroyed.
 const ModuleFinder& local_modules() noexcept;
 
+/// The same for code that need not be on a stack, which another thread may unload at any moment: of what is not there
+/// for good no byte is looked at in place, see Module::memory. Some system calls more for each answer.
+const ModuleFinder& modules_of_addresses() noexcept;
+
 /// The version of the module that covers `at`: differs from that of any other that was there before, by its build id
 /// and by what the dynamic linker says of it. False: there is none. Version 0 where that cannot be told: an object that
 /// may be unloaded and has no build id, or no _dl_find_object. Signal-safe.
@@ -26,6 +30,7 @@ using PhdrIteration = int (*)(int (*callback)(dl_phdr_info*, std::size_t, void*)
 /// The modules that such a function lists, asked each time: dl_iterate_phdr itself, or what list_modules_by() has set
 /// in its place.
 const ModuleFinder& listed_modules() noexcept;
+const ModuleFinder& listed_modules_of_addresses() noexcept;
 /// Null: dl_iterate_phdr. Thread-safe, signal-safe.
 void list_modules_by(PhdrIteration function) noexcept;
 /// Whether another function was set.

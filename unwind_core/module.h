@@ -1,6 +1,7 @@
 // A module: one loaded ELF object as its process mapped it. Says where its parts are; parses no unwind information.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,17 +27,25 @@ struct ModuleVersion {
   bool is_lasting = false;    ///< it stays loaded until the process ends
 };
 
+class Memory;
+
 struct Module {
-  AddrRange range{};            ///< from the first to the last mapped byte
-  Addr load_bias = 0;           ///< run-time address - address in the file
-  const char* path = "";        ///< as the loader names it; "" when unknown. Lives as long as the module
-  AddrRange text{};             ///< the executable segment that holds the address the module was found by
+  AddrRange range{};      ///< from the first to the last mapped byte
+  Addr load_bias = 0;     ///< run-time address - address in the file
+  const char* path = "";  ///< as the loader names it; "" when unknown. Lives as long as the module. See copy_path()
+  AddrRange text{};       ///< the executable segment that holds the address the module was found by
   SectionBytes eh_frame_hdr{};  ///< PT_GNU_EH_FRAME; bytes reach to the end of its readable segment
   SectionBytes eh_segment{};    ///< that whole segment: GNU ld puts .eh_frame behind the header, gold before it
   SectionBytes eh_frame{};      ///< known only where there is no eh_frame_hdr; else found through it
   SectionBytes debug_frame{};   ///< decompressed, from the file or its separate debug file
   std::uint64_t version = 0;    ///< as in ModuleVersion; a finder may leave it 0
   bool is_lasting = false;      ///< likewise
+  /// Not null: it may go at any moment, so that eh_frame_hdr and eh_segment are read through this and never in place.
+  const Memory* memory = nullptr;
+  /// With `memory`: its build id, which was copied together with all the above; 0 bytes: none, or a longer one.
+  std::array<std::byte, 32> build_id{};
+  std::uint8_t build_id_size = 0;
+  void* file_sections = nullptr;  ///< what add_file_sections() has taken, for release_file_sections()
 };
 
 inline ModuleVersion version_of(const Module& module) noexcept {
@@ -67,8 +76,15 @@ class ModuleFinder {
   }
 
   /// Fills `eh_frame` (where there is no eh_frame_hdr) and `debug_frame` from the file. Signal-safe for the local
-  /// space: open, mmap, and memory of its own. Leaves them empty where there is none.
+  /// space: open, read, and memory of its own. Leaves them empty where there is none. They stay there until they are
+  /// released, and longer: for as long as the module is loaded.
   virtual void add_file_sections(Module& module) const noexcept { (void)module; }
+  /// Once for each module that they were added to; not for its copies. Signal-safe.
+  virtual void release_file_sections(Module& module) const noexcept { (void)module; }
+
+  /// The module's path, NUL-terminated, for whoever may not look at Module::path: that of a module which is being
+  /// unloaded. Returns its whole length, 0 where it is not known; it is cut to fit. Signal-safe where find() is.
+  virtual std::size_t copy_path(const Module& module, std::span<char> into) const noexcept;
 
   /// The symbol that names `at`, written as NameSource::find_name does; false when there is none. Signal-safe for the
   /// local space.

@@ -38,6 +38,9 @@ class Lookup {
   Lookup(const AddressSpace& s, CodeAddress a, MemoryWindow& w, const RegisterFile* r = nullptr,
          Guesses g = Guesses::confirmed) noexcept
       : space(s), at(a), window(w), registers(r), guesses(g) {}
+  ~Lookup() {
+    if (state_ == State::complete) release_file_sections();
+  }
   Lookup(const Lookup&) = delete;
   Lookup& operator=(const Lookup&) = delete;
 
@@ -54,10 +57,13 @@ class Lookup {
 
   /// The module that covers `at`; null when there is none.
   const Module* module() noexcept;
-  /// The same with the sections that only its file has.
+  /// The same with the sections that only its file has, which are there for as long as this; see
+  /// ModuleFinder::add_file_sections().
   const Module* module_with_file_sections() noexcept;
 
  private:
+  void release_file_sections() noexcept;
+
   enum class State : unsigned char { unknown, known, complete };
   State state_ = State::unknown;
   const Module* found_ = nullptr;

@@ -70,17 +70,26 @@ bool ObjectDescriptor::find(const ListedObject& object, const ListVersion& versi
   });
   auto files = same ? ModuleFiles::open(path_of(path.data()), nullptr) : Error{};
   if (!files) return same;
-  ObjectDescriptor found(object, std::move(*files));
-  if (found.find_symbols(exports)) out.emplace(std::move(found));
+  ObjectDescriptor found(object);
+  if (!found.find_symbols((*files)->open_again(), exports)) return true;
+  // Without what the search has read of it.
+  found.file_ = (*files)->open_again().file;
+  if (!found.file_.image) return true;
+  // What is_loaded() looks at is read while the file still is the same.
+  (void)found.file_.image->header_bytes();
+  (void)found.file_.image->build_id();
+  out.emplace(std::move(found));
   return true;
 }
 
 /// Both are looked for in one object, as GDB does. Debuggers take what is not exported, too.
-bool ObjectDescriptor::find_symbols(bool exports) noexcept {
-  const ElfImage* const debug = files_->debug_image();
-  if (find_symbols(files_->image().symbols(SHT_SYMTAB))) return true;
-  if (debug != nullptr && find_symbols(debug->symbols(SHT_SYMTAB))) return true;
-  return exports && find_symbols(files_->image().symbols(SHT_DYNSYM));
+bool ObjectDescriptor::find_symbols(const ModuleFiles::BothFiles& files, bool exports) noexcept {
+  const auto& file = files.file.image;
+  const auto& debug = files.debug.image;
+  if (!file) return false;
+  if (find_symbols(file->symbols(SHT_SYMTAB))) return true;
+  if (debug && find_symbols(debug->symbols(SHT_SYMTAB))) return true;
+  return exports && find_symbols(file->symbols(SHT_DYNSYM));
 }
 
 bool ObjectDescriptor::find_symbols(const ElfSymbols& symbols) noexcept {
@@ -98,9 +107,9 @@ bool ObjectDescriptor::find_symbols(const ElfSymbols& symbols) noexcept {
 
 /// Bytes of the file's image, where they are loaded. Those that are not loaded say nothing.
 bool ObjectDescriptor::has_in_memory(std::span<const std::byte> of_file) const noexcept {
-  const ElfImage& image = files_->image();
+  const ElfImage& image = *file_.image;
   if (of_file.empty()) return true;
-  const auto offset = static_cast<std::uint64_t>(of_file.data() - image.bytes().data());
+  const std::uint64_t offset = file_.parts->offset_of(of_file);
   for (std::size_t i = 0; i < image.segment_count(); ++i) {
     const ElfSegment s = image.segment(i);
     if (s.type != PT_LOAD || (s.flags & PF_R) == 0 || offset < s.offset || offset - s.offset >= s.file_size ||
@@ -113,7 +122,7 @@ bool ObjectDescriptor::has_in_memory(std::span<const std::byte> of_file) const n
 }
 
 bool ObjectDescriptor::is_loaded() const noexcept {
-  const ElfImage& image = files_->image();
+  const ElfImage& image = *file_.image;
   return has_in_memory(image.header_bytes()) && has_in_memory(image.build_id()) && descriptor_->version == 1;
 }
 

@@ -47,15 +47,14 @@ class ObjectDescriptor {
   bool is_loaded() const noexcept;
 
  private:
-  ObjectDescriptor(const ListedObject& object, Mapped<ModuleFiles> files) noexcept
-      : object_(object), files_(std::move(files)) {}
+  explicit ObjectDescriptor(const ListedObject& object) noexcept : object_(object) {}
   /// `exports`: its hash table has the function, which spares most objects the search.
-  bool find_symbols(bool exports) noexcept;
+  bool find_symbols(const ModuleFiles::BothFiles& files, bool exports) noexcept;
   bool find_symbols(const ElfSymbols& symbols) noexcept;
   bool has_in_memory(std::span<const std::byte> of_file) const noexcept;
 
   ListedObject object_{};
-  Mapped<ModuleFiles> files_{};
+  ModuleFiles::ElfFile file_{};
   jit_descriptor* descriptor_ = nullptr;
   void (*breakpoint_)() = nullptr;
 };

@@ -24,7 +24,7 @@ int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) n
   if (!handle) return -UNW_EINVAL;
   MemoryWindow window;
   window.argument = is_local(*handle) ? nullptr : argument;
-  Lookup lookup(space_of(*handle), CodeAddress::interrupted(ip), window);
+  Lookup lookup(space_of(*handle).for_addresses(), CodeAddress::interrupted(ip), window);
   return ask(lookup);
 }
 

@@ -35,10 +35,10 @@ MemoryWindow window_of(const Place& place) noexcept {
   return window;
 }
 
-/// A place, and what is asked about it.
+/// A place, and what is asked about it: of a library that another thread may be unloading.
 struct Question {
   explicit Question(const Place& place) noexcept
-      : window(window_of(place)), lookup(place.space, place.address, window) {}
+      : window(window_of(place)), lookup(place.space.for_addresses(), place.address, window) {}
   MemoryWindow window;
   Lookup lookup;
 };
@@ -46,7 +46,7 @@ struct Question {
 /// The place at which its name is looked up.
 Place named(const Place& place) noexcept {
   MemoryWindow window = window_of(place);
-  return {place.space, place.space.named_at(place.address, window), place.argument};
+  return {place.space, place.space.for_addresses().named_at(place.address, window), place.argument};
 }
 
 /// Made at run time, wherever it lies.
@@ -100,12 +100,14 @@ int file_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offs
   Question question(place);
   const Module* const module = question.lookup.module();
   if (!module) return -UNW_ENOINFO;
+  std::array<char, 4096> text;
+  const std::size_t length = question.lookup.space.modules.copy_path(*module, text);
+  if (length == 0 || length >= text.size()) return -UNW_ENOINFO;
+  std::string_view path(text.data(), length);
   // The dynamic linker has no path of the program itself.
-  std::array<char, 4096> program;
-  std::string_view path = module->path;
   if (path == "/proc/self/exe") {
-    const ssize_t length = ::readlink(module->path, program.data(), program.size());
-    if (length > 0) path = {program.data(), static_cast<std::size_t>(length)};
+    const ssize_t read = ::readlink("/proc/self/exe", text.data(), text.size());
+    if (read > 0) path = {text.data(), static_cast<std::size_t>(read)};
   }
   ProcedureName name;
   write_name(path, into, name);

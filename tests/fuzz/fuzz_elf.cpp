@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "tests/fuzz/fuzz_check.h"
+#include "unwind_core/image/copied_parts_p.h"
 #include "unwind_core/image/decompress_p.h"
 #include "unwind_core/image/module_files_p.h"
 #include "unwind_core/image/symbol_index_p.h"
@@ -69,6 +71,41 @@ void find_symbols(const ElfImage& image) {
     }
 }
 
+/// The same bytes, copied part by part.
+class Parts final : public CopiedParts {
+ public:
+  explicit Parts(std::span<const std::byte> bytes) : bytes_(bytes) { set_size(bytes.size()); }
+
+ private:
+  std::size_t read(std::uint64_t offset, std::span<std::byte> into) noexcept override {
+    const auto there = bytes_.subspan(static_cast<std::size_t>(offset), into.size());
+    std::ranges::copy(there, into.begin());
+    return there.size();
+  }
+  std::span<const std::byte> bytes_;
+};
+
+bool is_same_or_absent(std::span<const std::byte> copied, std::span<const std::byte> in_place) {
+  return copied.empty() || std::ranges::equal(copied, in_place);
+}
+
+/// Too many parts are absent, and nothing else is different.
+void read_copied(std::span<const std::byte> file, bool is_loaded, const ElfImage& in_place) {
+  const auto parts = std::make_unique<Parts>(file);
+  const auto image = is_loaded ? ElfImage::parse_loaded(*parts) : ElfImage::parse(*parts);
+  if (!image) return;
+  fuzz::check(is_same_or_absent(image->header_bytes(), in_place.header_bytes()), "copied headers are the same");
+  fuzz::check(is_same_or_absent(image->build_id(), in_place.build_id()), "a copied build id is the same");
+  for (const std::uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
+    const ElfSymbols copied = image->symbols(type);
+    fuzz::check(is_same_or_absent(copied.strings(), in_place.symbols(type).strings()), "copied strings are the same");
+    fuzz::check(copied.count() == 0 || copied.count() == in_place.symbols(type).count(), "copied symbols are as many");
+  }
+  const SymbolTable table{&*image, image->symbols(SHT_SYMTAB)};
+  if (const auto index = SymbolIndex::make(std::span(&table, 1)); index && table.symbols.count() != 0)
+    (void)index->find(table.symbols[0].value);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -79,6 +116,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_segments(*image);
   read_sections(*image);
   find_symbols(*image);
+  read_copied(file, (data[0] & 1) != 0, *image);
   fuzz::check(lies_in(image->build_id(), file), "the build id is in the file");
   if (!image->build_id().empty()) fuzz::check(is_same_object(*image, *image), "an object is itself");
   return 0;

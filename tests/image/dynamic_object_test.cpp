@@ -7,12 +7,13 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <sstream>
 
 #include "tests/support/command.h"
 #include "tests/support/fake_memory.h"
-#include "unwind_core/image/mapped_p.h"
+#include "unwind_core/image/copied_parts_p.h"
 
 namespace jitunwind::test {
 namespace {
@@ -27,8 +28,8 @@ struct LoadedFile {
   Addr dynamic_end = 0;
 
   explicit LoadedFile(const std::string& path) {
-    const auto file = MappedFile::open(path.c_str());
-    const auto image = ElfImage::parse(file.value().bytes());
+    const auto file = std::make_unique<FileParts>(path.c_str());
+    const auto image = ElfImage::parse(*file);
     arch = with_byte_order(*find_arch(image->machine(), false), image->big_endian());
     memory = FakeMemory(image->big_endian());
     for (std::size_t i = 0; i < image->segment_count(); ++i) {

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <vector>
 
 #include "tests/support/command.h"
-#include "unwind_core/image/mapped_p.h"
+#include "unwind_core/image/copied_parts_p.h"
 #include "unwind_core/image/module_files_p.h"
 
 namespace jitunwind::test {
@@ -154,9 +155,9 @@ void compare_dynamic_segment(const std::string& path, const ElfImage& image) {
 }
 
 void compare_file(const std::string& path, Compared& compared) {
-  const auto file = MappedFile::open(path.c_str());
-  ASSERT_TRUE(file) << path;
-  const auto image = ElfImage::parse(file->bytes());
+  const auto file = std::make_unique<FileParts>(path.c_str());
+  ASSERT_TRUE(file->is_open()) << path;
+  const auto image = ElfImage::parse(*file);
   ASSERT_TRUE(image) << path;
   const std::string text = output_of("readelf -W -S -l -s -n " + path + " 2>/dev/null");
   const Lines lines = lines_of(text);

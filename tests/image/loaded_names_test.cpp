@@ -4,14 +4,17 @@
 #include <link.h>
 #include <sys/auxv.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <fstream>
+#include <iterator>
 #include <thread>
 #include <vector>
 
 #include "tests/image/local_names.h"
 #include "tests/support/command.h"
-#include "unwind_core/image/module_files_p.h"
+#include "unwind_core/image/module_cache_p.h"
 
 namespace jitunwind::test {
 namespace {
@@ -155,9 +158,88 @@ TEST(DebugFiles, OfAnotherChecksumAreRefused) {
             " lib.debug && strip -s -o " + path + " " + built("plugin_plain") +
             " && objcopy --add-gnu-debuglink=lib.debug " + path);
   ASSERT_EQ(build_id_of(path), "");
-  EXPECT_TRUE((*ModuleFiles::open(path.c_str(), nullptr, root.path().c_str()))->debug_image());
+  EXPECT_TRUE((*ModuleFiles::open(path.c_str(), nullptr, root.path().c_str()))->has_debug_file());
   output_of("printf x >> " + debug);
-  EXPECT_FALSE((*ModuleFiles::open(path.c_str(), nullptr, root.path().c_str()))->debug_image());
+  EXPECT_FALSE((*ModuleFiles::open(path.c_str(), nullptr, root.path().c_str()))->has_debug_file());
+}
+
+/// `size` bytes are left of a file; what was read of it before stays, and what was not is absent.
+void expect_survives(const std::string& path, const std::string& truncated, std::uintmax_t size) {
+  const auto read_before = *ModuleFiles::open(path.c_str(), nullptr, "/nowhere");
+  const auto read_after = *ModuleFiles::open(path.c_str(), nullptr, "/nowhere");
+  ASSERT_TRUE(read_before->symbols());
+  const SymbolIndex& symbols = *read_before->symbols();
+  std::vector<std::string> names;
+  const auto name_at = [](const SymbolIndex& index, Addr at) {
+    const auto found = index.find(at);
+    return found ? std::string(found->name) : "";
+  };
+  for (Addr at = 0; at < 0x4000; at += 4) names.push_back(name_at(symbols, at));
+  EXPECT_TRUE(std::ranges::find(names, "plugin_hidden") != names.end());
+  std::filesystem::resize_file(truncated, size);
+  for (Addr at = 0; at < 0x4000; at += 4) EXPECT_EQ(name_at(symbols, at), names[at / 4]) << truncated << size;
+  (void)read_before->debug_frame();
+  (void)read_before->eh_frame();
+  if (const SymbolIndex* const left = read_after->symbols()) {
+    for (Addr at = 0; at < 0x4000; at += 4) (void)left->find(at);
+  }
+  (void)ModuleFiles::open(path.c_str(), nullptr, "/nowhere");
+}
+
+TEST(DebugFiles, MayBeTruncatedAnyTime) {
+  for (const std::uintmax_t size : {0, 1, 64, 4096}) {
+    const TemporaryFolder folder;
+    const std::string path = folder / "lib.so", debug = folder / "lib.debug";
+    output_of("cd " + folder.path() + " && objcopy --only-keep-debug " + built("plugin_bfd") +
+              " lib.debug && strip -s -o " + path + " " + built("plugin_bfd") +
+              " && objcopy --add-gnu-debuglink=lib.debug " + path);
+    expect_survives(path, debug, size);
+    output_of("cp " + built("plugin_bfd") + " " + path);
+    expect_survives(path, path, size);
+  }
+}
+
+/// A loaded library's debug file, as the loader maps none.
+TEST(DebugFiles, OfLoadedLibrariesMayBeTruncated) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "lib.so", debug = folder / "lib.debug";
+  // Nothing is known of it: it has another build id.
+  output_of("cd " + folder.path() + " && objcopy --remove-section .note.gnu.build-id " + built("plugin_plain") +
+            " whole && objcopy --only-keep-debug whole lib.debug && strip -s -o " + path +
+            " whole && objcopy --add-gnu-debuglink=lib.debug " + path);
+  const Plugin plugin(path);
+  ASSERT_EQ(local_name_text(plugin.address("plugin_hidden_address")), "plugin_hidden");
+  std::filesystem::resize_file(debug, 0);
+  EXPECT_EQ(local_name_text(plugin.address("plugin_hidden_address")), "plugin_hidden");
+  EXPECT_EQ(local_name_text(plugin.address("plugin_entry_address")), "plugin_entry");
+}
+
+/// Names of libraries that were deleted and unloaded keep nothing mapped.
+TEST(Libraries, AreForgottenWhenTheyAreUnloaded) {
+  const TemporaryFolder folder;
+  std::ifstream in(built("plugin_bfd"), std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const std::string note("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
+  const std::size_t id = bytes.find(note);
+  ASSERT_NE(id, std::string::npos);
+  const auto mappings = [] { return lines_of(output_of("cat /proc/$PPID/maps")); };
+  const auto use_one = [&](unsigned number) {
+    std::memcpy(bytes.data() + id + note.size(), &number, sizeof number);
+    const std::string path = folder / ("plugin" + std::to_string(number) + ".so");
+    std::ofstream(path, std::ios::binary) << bytes;
+    {
+      const Plugin plugin(path);
+      EXPECT_EQ(local_name_text(plugin.address("plugin_hidden_address")), "plugin_hidden");
+    }
+    std::filesystem::remove(path);
+  };
+  constexpr unsigned k_before = 40, k_more = 400;
+  for (unsigned i = 0; i < k_before; ++i) use_one(i);
+  const std::size_t before = mappings().size();
+  for (unsigned i = 0; i < k_more; ++i) use_one(k_before + i);
+  const auto after = mappings();
+  EXPECT_LT(after.size(), before + 5 * k_openings_to_forget) << "of each some mappings";
+  for (const std::string& line : after) EXPECT_EQ(line.find(folder.path()), std::string::npos) << line;
 }
 
 TEST(DebugFiles, GiveDebugFrameHoweverItIsCompressed) {

@@ -1,7 +1,9 @@
 // The kept files: found again by build id or by identity, never confused, and no end of them when the table is full.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -33,13 +35,37 @@ void write(const std::string& path, const Bytes& bytes) {
   out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
-ModuleFilesLease lookup(const std::string& path, const Bytes& in_memory) {
-  const auto loaded = ElfImage::parse_loaded(in_memory, in_memory.size());
-  return find_module_files(path.c_str(), &*loaded);
+/// Where objects are "loaded".
+std::map<Addr, Bytes> g_loaded;
+
+class Object final : public WantedObject {
+ public:
+  Object(std::string path, const Bytes& in_memory, Addr place = 0)
+      : path_(std::move(path)), image_(*ElfImage::parse_loaded(in_memory, in_memory.size())), place_(place) {}
+  std::span<const std::byte> build_id() noexcept override { return image_.build_id(); }
+  const ElfImage* image() noexcept override { return &image_; }
+  const char* path() noexcept override { return path_.c_str(); }
+  Addr place() noexcept override { return place_; }
+  bool is_still_at(Addr place, const ObjectIdentity& identity) noexcept override {
+    const auto there = g_loaded.find(place);
+    if (there == g_loaded.end()) return false;
+    Object object(path_, there->second);
+    return identity_of(object) == identity;
+  }
+
+ private:
+  std::string path_;
+  ElfImage image_;
+  Addr place_;
+};
+
+ModuleFilesLease lookup(const std::string& path, const Bytes& in_memory, Addr place = 0) {
+  Object object(path, in_memory, place);
+  return find_module_files(object);
 }
 
 bool names(const ModuleFilesLease& lease, Addr function) {
-  return lease.files && lease.files->find_symbol(function + 1).has_value();
+  return lease.files() && lease.files()->find_symbol(function + 1).has_value();
 }
 
 TEST(ModuleCache, KeepsFilesByBuildId) {
@@ -48,27 +74,27 @@ TEST(ModuleCache, KeepsFilesByBuildId) {
   write(folder / "one", one);
   const ModuleFilesLease first = lookup(folder / "one", one);
   ASSERT_TRUE(names(first, 0x1000));
-  EXPECT_FALSE(first.own);
-  EXPECT_EQ(lookup(folder / "one", one).files, first.files);
+  EXPECT_TRUE(first.is_kept());
+  EXPECT_EQ(lookup(folder / "one", one).files(), first.files());
   // Known once, known wherever it is and when its file is gone.
   std::filesystem::remove(folder / "one");
-  EXPECT_EQ(lookup(folder / "one", one).files, first.files);
-  EXPECT_EQ(lookup(folder / "elsewhere", one).files, first.files);
+  EXPECT_EQ(lookup(folder / "one", one).files(), first.files());
+  EXPECT_EQ(lookup(folder / "elsewhere", one).files(), first.files());
   // Another object under the same path is another.
   write(folder / "one", two);
   EXPECT_TRUE(names(lookup(folder / "one", two), 0x2000));
   EXPECT_FALSE(names(lookup(folder / "one", two), 0x1000));
-  EXPECT_EQ(lookup(folder / "one", one).files, first.files);
+  EXPECT_EQ(lookup(folder / "one", one).files(), first.files());
 }
 
 TEST(ModuleCache, RefusesFilesThatAreNotLoaded) {
   const TemporaryFolder folder;
   write(folder / "file", object("on disk", 0x1000));
-  EXPECT_FALSE(lookup(folder / "file", object("in memory", 0x1000)).files);
+  EXPECT_FALSE(lookup(folder / "file", object("in memory", 0x1000)).files());
   write(folder / "plain", object("", 0x1000));
-  EXPECT_FALSE(lookup(folder / "plain", object("", 0x2000)).files);
-  EXPECT_TRUE(lookup(folder / "plain", object("", 0x1000)).files);
-  EXPECT_FALSE(lookup(folder / "none", object("", 0x1000)).files);
+  EXPECT_FALSE(lookup(folder / "plain", object("", 0x2000)).files());
+  EXPECT_TRUE(lookup(folder / "plain", object("", 0x1000)).files());
+  EXPECT_FALSE(lookup(folder / "none", object("", 0x1000)).files());
 }
 
 TEST(ModuleCache, KeepsFilesWithoutBuildIdByTheirIdentity) {
@@ -78,11 +104,11 @@ TEST(ModuleCache, KeepsFilesWithoutBuildIdByTheirIdentity) {
   write(path, one);
   const ModuleFilesLease first = lookup(path, one);
   ASSERT_TRUE(names(first, 0x1000));
-  EXPECT_EQ(lookup(path, one).files, first.files);
+  EXPECT_EQ(lookup(path, one).files(), first.files());
   // Upgraded: what is loaded still is the old one, which the path does not lead to any more.
   write(folder / "next", two);
   std::filesystem::rename(folder / "next", path);
-  EXPECT_FALSE(lookup(path, one).files);
+  EXPECT_FALSE(lookup(path, one).files());
   EXPECT_TRUE(names(lookup(path, two), 0x2000));
 }
 
@@ -95,11 +121,102 @@ TEST(ModuleCache, GivesOneAnswerToManyThreads) {
   for (const ModuleFiles*& answer : answers)
     threads.emplace_back([&] {
       const ModuleFilesLease lease = lookup(folder / "file", bytes);
-      if (names(lease, 0x3000)) answer = lease.files;
+      if (names(lease, 0x3000)) answer = lease.files();
     });
   for (std::thread& t : threads) t.join();
   for (const ModuleFiles* answer : answers) EXPECT_EQ(answer, answers[0]);
   EXPECT_NE(answers[0], nullptr);
+}
+
+/// As many look-ups of others as it takes.
+void look_up_others(const TemporaryFolder& folder) {
+  const Bytes other = object("some other", 0x1000);
+  write(folder / "other", other);
+  for (std::size_t i = 0; i <= k_lookups_to_forget; ++i) (void)lookup(folder / "other", other);
+}
+
+class UnloadedObjects : public testing::Test {
+ protected:
+  ~UnloadedObjects() override { g_loaded.clear(); }
+  /// Looked up while it is loaded there, and its file is gone: only what is kept is found.
+  ModuleFilesLease load(const std::string& name, Addr place) {
+    g_loaded[place] = object(name, 0x1000);
+    write(folder_ / name, g_loaded[place]);
+    ModuleFilesLease lease = lookup(folder_ / name, g_loaded[place], place);
+    EXPECT_TRUE(names(lease, 0x1000));
+    std::filesystem::remove(folder_ / name);
+    return lease;
+  }
+  bool is_kept(const std::string& name) {
+    return lookup(folder_ / name, object(name, 0x1000), 0x1000).files() != nullptr;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(UnloadedObjects, AreForgotten) {
+  (void)load("stays loaded", 0x1000);
+  (void)load("goes", 0x2000);
+  look_up_others(folder_);
+  g_loaded.erase(0x2000);
+  look_up_others(folder_);
+  EXPECT_TRUE(is_kept("stays loaded"));
+  EXPECT_FALSE(is_kept("goes"));
+}
+
+TEST_F(UnloadedObjects, AreForgottenWhereOthersTookTheirPlace) {
+  (void)load("first there", 0x1000);
+  (void)load("second there", 0x1000);
+  look_up_others(folder_);
+  EXPECT_FALSE(is_kept("first there"));
+  EXPECT_TRUE(is_kept("second there"));
+}
+
+TEST_F(UnloadedObjects, AreForgottenByLookupsThatOpenFiles) {
+  for (int i = 0; i < 200; ++i) (void)load("opened as number " + std::to_string(i), 0x1000);
+  unsigned kept = 0;
+  for (int i = 0; i < 200; ++i) kept += is_kept("opened as number " + std::to_string(i));
+  EXPECT_GE(kept, 1u);
+  EXPECT_LE(kept, k_openings_to_forget + 1);
+}
+
+TEST_F(UnloadedObjects, StayWhileTheyAreAtAnotherPlace) {
+  (void)load("at two places", 0x1000);
+  const Bytes bytes = g_loaded[0x2000] = g_loaded[0x1000];
+  ASSERT_TRUE(lookup(folder_ / "gone", bytes, 0x2000).files());
+  g_loaded.erase(0x2000);
+  look_up_others(folder_);
+  EXPECT_TRUE(is_kept("at two places"));
+}
+
+TEST_F(UnloadedObjects, StayAsLongAsTheyAreLeased) {
+  ModuleFilesLease lease = load("leased", 0x1000);
+  g_loaded.clear();
+  look_up_others(folder_);
+  EXPECT_TRUE(names(lease, 0x1000));
+  lease = {};
+  EXPECT_TRUE(is_kept("leased"));
+  g_loaded.clear();
+  look_up_others(folder_);
+  EXPECT_FALSE(is_kept("leased"));
+}
+
+TEST_F(UnloadedObjects, AreTakenFromNobodyWhoUsesThem) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  write(folder_ / "used", object("used", 0x1000));
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      // Nowhere is anything loaded: each finds what the others keep gone.
+      while (!stop) EXPECT_TRUE(names(lookup(folder_ / "used", object("used", 0x1000), 0x5000), 0x1000));
+    });
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "by the way " + std::to_string(i);
+    write(folder_ / name, object(name, 0x1000));
+    EXPECT_TRUE(names(lookup(folder_ / name, object(name, 0x1000), 0x6000), 0x1000));
+  }
+  stop = true;
+  for (std::thread& t : threads) t.join();
 }
 
 // Last: it fills the table of the process.
@@ -114,7 +231,7 @@ TEST(ModuleCacheWhenFull, OpensFilesForOneLookupEach) {
     std::filesystem::rename(path + ".new", path);
     const ModuleFilesLease lease = lookup(path, bytes);
     ASSERT_TRUE(names(lease, function)) << i;
-    ++(lease.own ? opened : kept);
+    ++(lease.is_kept() ? kept : opened);
     if (i % 64 == 0) {
       ASSERT_TRUE(names(lookup(path, bytes), function)) << i;
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "unwind_core/image/copied_parts_p.h"
 #include "unwind_core/page_p.h"
 
 namespace jitunwind {
@@ -16,19 +17,27 @@ std::span<const std::byte> sub_bytes(std::span<const std::byte> bytes, std::uint
   return bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
 }
 
-/// `entry_size` bytes each, `count` of them; empty unless all are there and an entry holds what the class defines.
-std::span<const std::byte> table(std::span<const std::byte> bytes, std::uint64_t offset, std::size_t count,
-                                 std::size_t entry_size, std::size_t least) noexcept {
-  if (entry_size < least || count > bytes.size() / entry_size) return {};
-  return sub_bytes(bytes, offset, count * entry_size);
-}
-
 }  // namespace
 
 Result<ElfImage> ElfImage::parse(std::span<const std::byte> file) noexcept {
   ElfImage image;
   image.bytes_ = file;
-  if (const Status read = image.read_header(file); !read) return read.error();
+  if (const Status read = image.read_header(file.size()); !read) return read.error();
+  return image;
+}
+
+Result<ElfImage> ElfImage::parse(CopiedParts& file) noexcept {
+  ElfImage image;
+  image.parts_ = &file;
+  if (const Status read = image.read_header(file.size()); !read) return read.error();
+  return image;
+}
+
+Result<ElfImage> ElfImage::parse_loaded(CopiedParts& memory) noexcept {
+  ElfImage image;
+  image.parts_ = &memory;
+  image.layout_ = Layout::memory;
+  if (const Status read = image.read_header(std::min(memory.size(), k_page_size)); !read) return read.error();
   return image;
 }
 
@@ -36,13 +45,28 @@ Result<ElfImage> ElfImage::parse_loaded(std::span<const std::byte> memory, std::
   ElfImage image;
   image.bytes_ = memory;
   image.layout_ = Layout::memory;
-  if (const Status read = image.read_header(memory.first(std::min(head, memory.size()))); !read) return read.error();
+  if (const Status read = image.read_header(std::min(head, memory.size())); !read) return read.error();
   return image;
+}
+
+std::uint64_t ElfImage::size() const noexcept { return parts_ ? parts_->size() : bytes_.size(); }
+
+std::span<const std::byte> ElfImage::bytes_at(std::uint64_t offset, std::uint64_t size) const noexcept {
+  return parts_ ? parts_->part(offset, size) : sub_bytes(bytes_, offset, size);
+}
+
+std::span<const std::byte> ElfImage::table(std::uint64_t within, std::uint64_t offset, std::size_t count,
+                                           std::size_t entry_size, std::size_t least) const noexcept {
+  if (entry_size < least || count > within / entry_size) return {};
+  const std::uint64_t size = std::uint64_t{count} * entry_size;
+  return offset > within || size > within - offset ? std::span<const std::byte>{} : bytes_at(offset, size);
 }
 
 /// gABI, chapter 4, "ELF Header". Numbers that do not fit their field are in section 0: shnum in sh_size, shstrndx in
 /// sh_link, phnum in sh_info.
-Status ElfImage::read_header(std::span<const std::byte> head) noexcept {
+Status ElfImage::read_header(std::uint64_t head_size) noexcept {
+  // Of the smaller class it is shorter.
+  const auto head = bytes_at(0, std::min<std::uint64_t>(head_size, sizeof(Elf64_Ehdr)));
   if (head.size() < EI_NIDENT) return Error{ErrorCode::truncated, 0, "ELF header"};
   const auto ident = [head](std::size_t i) { return std::to_integer<unsigned>(head[i]); };
   if (std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) return Error{ErrorCode::bad_elf, 0, "ELF magic"};
@@ -80,22 +104,23 @@ Status ElfImage::read_header(std::span<const std::byte> head) noexcept {
       read_section_table(sections, section_count, names);
     }
   }
-  read_segment_table(head, segments, segment_count);
+  read_segment_table(head_size, segments, segment_count);
   return Done{};
 }
 
 void ElfImage::read_section_table(std::uint64_t offset, std::size_t count, std::size_t names) noexcept {
   const std::size_t least = is_64_ ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
-  sections_ = table(bytes_, offset, count, section_size_, least);
+  sections_ = table(size(), offset, count, section_size_, least);
   section_count_ = sections_.empty() ? 0 : count;
   section_names_ = {};
   if (names != SHN_UNDEF && names < section_count_) section_names_ = contents(section(names));
 }
 
-void ElfImage::read_segment_table(std::span<const std::byte> head, std::uint64_t offset, std::size_t count) noexcept {
+void ElfImage::read_segment_table(std::uint64_t head_size, std::uint64_t offset, std::size_t count) noexcept {
   const std::size_t least = is_64_ ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
-  segments_ = table(head, offset, count, segment_size_, least);
+  segments_ = table(head_size, offset, count, segment_size_, least);
   segment_count_ = segments_.empty() ? 0 : count;
+  segments_at_ = offset;
   lowest_ = ~Addr{0};
   for (std::size_t i = 0; i < segment_count_; ++i)
     if (segment(i).type == PT_LOAD) lowest_ = std::min(lowest_, page_of(segment(i).address));
@@ -118,8 +143,8 @@ ElfSegment ElfImage::segment(std::size_t index) const noexcept {
 
 std::span<const std::byte> ElfImage::header_bytes() const noexcept {
   const std::size_t size = is_64_ ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
-  if (segments_.empty() || segments_.data() != bytes_.data() + size) return {};
-  return bytes_.first(size + segments_.size());
+  if (segments_.empty() || segments_at_ != size) return {};
+  return bytes_at(0, size + segments_.size());
 }
 
 ElfSection ElfImage::section(std::size_t index) const noexcept {
@@ -154,7 +179,7 @@ std::optional<ElfSection> ElfImage::find_section(std::string_view name) const no
 }
 
 std::span<const std::byte> ElfImage::contents(const ElfSection& section) const noexcept {
-  return section.type == SHT_NOBITS ? std::span<const std::byte>{} : sub_bytes(bytes_, section.offset, section.size);
+  return section.type == SHT_NOBITS ? std::span<const std::byte>{} : bytes_at(section.offset, section.size);
 }
 
 std::optional<ElfSection> ElfImage::section_of(const ElfSymbol& symbol) const noexcept {
@@ -163,19 +188,27 @@ std::optional<ElfSection> ElfImage::section_of(const ElfSymbol& symbol) const no
   return section(symbol.section);
 }
 
-std::span<const std::byte> ElfImage::from_address(Addr address) const noexcept {
+AddrRange ElfImage::offsets_from(Addr address) const noexcept {
   for (std::size_t i = 0; i < segment_count_; ++i) {
     const ElfSegment s = segment(i);
     if (s.type != PT_LOAD || address < s.address || address - s.address >= s.file_size) continue;
+    if (layout_ == Layout::memory && !(s.flags & PF_R)) continue;
     const std::uint64_t distance = address - s.address;
-    if (layout_ == Layout::file) return sub_bytes(bytes_, s.offset + distance, s.file_size - distance);
-    if (s.flags & PF_R) return sub_bytes(bytes_, address - lowest_, s.file_size - distance);
+    const std::uint64_t at = layout_ == Layout::file ? s.offset + distance : address - lowest_;
+    const std::uint64_t rest = s.file_size - distance;
+    return at > size() || rest > size() - at ? AddrRange{} : AddrRange{at, at + rest};
   }
   return {};
 }
 
+std::span<const std::byte> ElfImage::from_address(Addr address) const noexcept {
+  const AddrRange offsets = offsets_from(address);
+  return bytes_at(offsets.begin, offsets.size());
+}
+
 std::span<const std::byte> ElfImage::at_address(Addr address, std::uint64_t size) const noexcept {
-  return sub_bytes(from_address(address), 0, size);
+  const AddrRange offsets = offsets_from(address);
+  return size > offsets.size() ? std::span<const std::byte>{} : bytes_at(offsets.begin, size);
 }
 
 [[gnu::hot]] std::span<const std::byte> find_note(std::span<const std::byte> notes, bool big_endian,
@@ -217,8 +250,7 @@ std::span<const std::byte> ElfImage::find_note(std::string_view owner, std::uint
   for (std::size_t i = 0; i < segment_count_; ++i) {
     const ElfSegment s = segment(i);
     if (s.type != PT_NOTE) continue;
-    const auto bytes =
-        layout_ == Layout::file ? sub_bytes(bytes_, s.offset, s.file_size) : at_address(s.address, s.file_size);
+    const auto bytes = layout_ == Layout::file ? bytes_at(s.offset, s.file_size) : at_address(s.address, s.file_size);
     if (search(bytes, s.alignment)) return found;
   }
   return {};

@@ -73,6 +73,7 @@ struct ElfDynamic {
   bool take(std::uint64_t tag, std::uint64_t value) noexcept;
 };
 
+class CopiedParts;
 class ElfImage;
 
 /// A symbol table and its strings. Refers to the image's bytes.
@@ -84,6 +85,7 @@ class ElfSymbols {
   std::size_t count() const noexcept { return count_; }
   /// Precondition: index < count().
   ElfSymbol operator[](std::size_t index) const noexcept;
+  std::span<const std::byte> strings() const noexcept { return strings_; }
   /// Empty when the offset is outside of the strings or no NUL follows.
   std::string_view name(const ElfSymbol& symbol) const noexcept;
   /// The first bytes of the name's place, at most `size`; a NUL may be among them. O(1).
@@ -108,7 +110,8 @@ class ElfSymbols {
   bool big_endian_ = false;
 };
 
-/// Plain data that refers to the bytes it was made of. All functions are pure, signal-safe and allocate nothing.
+/// Plain data that refers to the bytes it was made of. All functions are pure, signal-safe and allocate nothing; but of
+/// an image of CopiedParts they copy what they look at, and what cannot be copied is absent.
 class ElfImage {
  public:
   /// How the bytes lie.
@@ -119,6 +122,10 @@ class ElfImage {
 
   /// Error bad_elf or truncated: no ELF header, or one of no known class, byte order or version.
   static Result<ElfImage> parse(std::span<const std::byte> file) noexcept;
+  /// The parts must outlive the image and what it says.
+  static Result<ElfImage> parse(CopiedParts& file) noexcept;
+  /// Of the memory of a module from its first to its last byte.
+  static Result<ElfImage> parse_loaded(CopiedParts& memory) noexcept;
   /// `memory` reaches from the first to the last byte of a loaded object and may have holes: what is outside of `head`,
   /// the readable bytes that it starts with, and of readable segments is never touched.
   static Result<ElfImage> parse_loaded(std::span<const std::byte> memory, std::size_t head) noexcept;
@@ -127,7 +134,11 @@ class ElfImage {
   bool big_endian() const noexcept { return big_endian_; }
   unsigned machine() const noexcept { return machine_; }  ///< EM_*
   unsigned type() const noexcept { return type_; }        ///< ET_*
+  /// Those it was made of; empty of an image of CopiedParts.
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+  /// Those of CopiedParts; null: it is of other bytes.
+  CopiedParts* parts() const noexcept { return parts_; }
 
   std::size_t segment_count() const noexcept { return segment_count_; }
   /// Precondition: index < segment_count().
@@ -150,11 +161,16 @@ class ElfImage {
   /// Bytes of [address, address + size) in one segment that is loaded from the file; empty when it is in none.
   std::span<const std::byte> at_address(Addr address, std::uint64_t size) const noexcept;
 
+  /// Whether they are in one, without a look at them.
+  bool has_bytes_at(Addr address, std::uint64_t size) const noexcept { return size <= offsets_from(address).size(); }
+
   /// The same from `address` to the end of what the file has of its segment.
   std::span<const std::byte> from_address(Addr address) const noexcept;
 
   /// The first symbol table of this type, SHT_SYMTAB or SHT_DYNSYM; empty when there is none.
   ElfSymbols symbols(std::uint32_t section_type) const noexcept;
+  /// Whether there is such a table with symbols in it, which is not looked at.
+  bool has_symbols(std::uint32_t section_type) const noexcept;
   /// The dynamic symbols by PT_DYNAMIC, for images without sections. `bias` is subtracted from those pointers that a
   /// dynamic linker has relocated in memory.
   ElfSymbols dynamic_symbols(Addr bias) const noexcept;
@@ -166,16 +182,25 @@ class ElfImage {
 
  private:
   ElfImage() noexcept = default;
+  std::span<const std::byte> bytes_at(std::uint64_t offset, std::uint64_t size) const noexcept;
+  std::uint64_t size() const noexcept;
+  /// `count` entries; empty unless all are there and an entry holds what the class defines.
+  std::span<const std::byte> table(std::uint64_t within, std::uint64_t offset, std::size_t count,
+                                   std::size_t entry_size, std::size_t least) const noexcept;
+  /// Where a segment's bytes are, from `address` on.
+  AddrRange offsets_from(Addr address) const noexcept;
   ByteReader reader(std::span<const std::byte> bytes) const noexcept { return {bytes, big_endian_}; }
   std::uint64_t word(ByteReader& r) const noexcept { return r.unsigned_of(is_64_ ? 8 : 4); }
-  Status read_header(std::span<const std::byte> head) noexcept;
+  Status read_header(std::uint64_t head_size) noexcept;
   void read_section_table(std::uint64_t offset, std::size_t count, std::size_t names) noexcept;
-  void read_segment_table(std::span<const std::byte> head, std::uint64_t offset, std::size_t count) noexcept;
+  void read_segment_table(std::uint64_t head_size, std::uint64_t offset, std::size_t count) noexcept;
   std::uint64_t hash_count(Addr hash) const noexcept;
   std::uint64_t gnu_hash_count(Addr hash) const noexcept;
+  std::optional<ElfSection> symbol_section(std::uint32_t type) const noexcept;
   ElfSymbols symbols_of(std::span<const std::byte> entries, std::span<const std::byte> strings) const noexcept;
 
   std::span<const std::byte> bytes_{};
+  CopiedParts* parts_ = nullptr;  // in place of bytes_
   std::span<const std::byte> segments_{};
   std::span<const std::byte> sections_{};
   std::span<const std::byte> section_names_{};
@@ -183,6 +208,7 @@ class ElfImage {
   std::size_t section_size_ = 0;
   std::size_t segment_count_ = 0;
   std::size_t section_count_ = 0;
+  std::uint64_t segments_at_ = 0;
   Addr lowest_ = 0;  ///< Layout::memory: address of the first byte
   std::uint16_t machine_ = 0;
   std::uint16_t type_ = 0;

@@ -95,15 +95,24 @@ ElfSymbols ElfImage::symbols_of(std::span<const std::byte> entries, std::span<co
   return {entries, strings, symbol_size(is_64_), is_64_, big_endian_};
 }
 
-ElfSymbols ElfImage::symbols(std::uint32_t section_type) const noexcept {
+std::optional<ElfSection> ElfImage::symbol_section(std::uint32_t type) const noexcept {
   for (std::size_t i = 0; i < section_count_; ++i) {
     const ElfSection s = section(i);
-    if (s.type != section_type || s.link >= section_count_) continue;
     // The gABI lets entries be larger; nobody's are, and a lie here must not shift the fields.
-    if (s.entry_size != symbol_size(is_64_)) continue;
-    return symbols_of(contents(s), contents(section(s.link)));
+    if (s.type == type && s.link < section_count_ && s.entry_size == symbol_size(is_64_)) return s;
   }
-  return {};
+  return std::nullopt;
+}
+
+bool ElfImage::has_symbols(std::uint32_t section_type) const noexcept {
+  const auto section = symbol_section(section_type);
+  return section && section->size >= symbol_size(is_64_) && section->offset <= size() &&
+         section->size <= size() - section->offset;
+}
+
+ElfSymbols ElfImage::symbols(std::uint32_t section_type) const noexcept {
+  const auto table = symbol_section(section_type);
+  return table ? symbols_of(contents(*table), contents(section(table->link))) : ElfSymbols{};
 }
 
 ElfSymbols ElfImage::dynamic_symbols(Addr bias) const noexcept {

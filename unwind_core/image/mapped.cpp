@@ -6,7 +6,6 @@
 
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/image/mapped_p.h"
-#include "unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {
@@ -37,13 +36,16 @@ void read_real_path(int number, std::span<char> into) noexcept {
   into[whole ? static_cast<std::size_t>(length) : 0] = '\0';
 }
 
-}  // namespace
-
-void* map_memory(std::size_t size) noexcept {
+void* map_pages(std::size_t size, int flags) noexcept {
   const ErrnoKeeper keeper;
-  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
+
+}  // namespace
+
+void* map_memory(std::size_t size) noexcept { return map_pages(size, 0); }
+void* map_memory_at_once(std::size_t size) noexcept { return map_pages(size, MAP_POPULATE); }
 
 void unmap_memory(void* memory, std::size_t size) noexcept {
   const ErrnoKeeper keeper;
@@ -66,24 +68,12 @@ Result<FileIdentity> identify_file(const char* path) noexcept {
   return identity_of(s);
 }
 
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) unmap_memory(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-}
-
-Result<MappedFile> MappedFile::open(const char* path, std::span<char> real_path) noexcept {
+Result<FileIdentity> identify_file(int number, std::span<char> real_path) noexcept {
   const ErrnoKeeper keeper;
-  const ReadableFile file(path, O_NONBLOCK);
   struct stat s;
-  if (!file.is_open() || ::fstat(file.number(), &s) != 0 || !S_ISREG(s.st_mode) || s.st_size <= 0)
-    return Error{ErrorCode::io, 0, "file"};
-  const auto size = static_cast<std::size_t>(s.st_size);
-  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
-  if (memory == MAP_FAILED) return Error{ErrorCode::out_of_memory, 0, "mapping of a file"};
-  read_real_path(file.number(), real_path);
-  MappedFile mapped;
-  mapped.bytes_ = {static_cast<const std::byte*>(memory), size};
-  mapped.identity_ = identity_of(s);
-  return mapped;
+  if (::fstat(number, &s) != 0 || !S_ISREG(s.st_mode)) return Error{ErrorCode::io, 0, "file"};
+  read_real_path(number, real_path);
+  return identity_of(s);
 }
 
 }  // namespace jitunwind

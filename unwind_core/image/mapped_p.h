@@ -16,13 +16,18 @@ namespace jitunwind {
 
 /// Anonymous pages, zeroed; null when mmap refuses.
 void* map_memory(std::size_t size) noexcept;
+/// The same for what is written from the first to the last byte: there at once, which spares an interrupt for each
+/// page.
+void* map_memory_at_once(std::size_t size) noexcept;
 void unmap_memory(void* memory, std::size_t size) noexcept;
 
 /// Memory of its own, released with the object. Empty when mmap refused.
 class Block {
  public:
   Block() noexcept = default;
-  explicit Block(std::size_t size) noexcept : memory_(map_memory(size)), size_(memory_ ? size : 0) {}
+  explicit Block(std::size_t size) noexcept : Block(map_memory(size), size) {}
+  /// By map_memory_at_once().
+  static Block whole(std::size_t size) noexcept { return {map_memory_at_once(size), size}; }
   ~Block() {
     if (memory_) unmap_memory(memory_, size_);
   }
@@ -40,6 +45,8 @@ class Block {
   bool resize(std::size_t size) noexcept;
 
  private:
+  Block(void* memory, std::size_t size) noexcept : memory_(memory), size_(memory ? size : 0) {}
+
   void* memory_ = nullptr;
   std::size_t size_ = 0;
 };
@@ -103,31 +110,8 @@ struct FileIdentity {
 
 /// Error io when there is no such regular file.
 Result<FileIdentity> identify_file(const char* path) noexcept;
-
-/// A whole file, read-only. Whoever truncates the file while it is mapped makes reads of it raise SIGBUS, as it makes
-/// the program's own code: the same files are mapped by the loader.
-class MappedFile {
- public:
-  MappedFile() noexcept = default;
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept
-      : bytes_(std::exchange(other.bytes_, {})), identity_(std::exchange(other.identity_, {})) {}
-  MappedFile& operator=(MappedFile&& other) noexcept {
-    std::swap(bytes_, other.bytes_);
-    std::swap(identity_, other.identity_);
-    return *this;
-  }
-
-  /// Error io when it is not a regular file that can be opened, or empty; out_of_memory when mmap refuses.
-  /// `real_path`, where not empty, gets the file's path without symbolic links, NUL-terminated, or "".
-  static Result<MappedFile> open(const char* path, std::span<char> real_path = {}) noexcept;
-
-  std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  const FileIdentity& identity() const noexcept { return identity_; }
-
- private:
-  std::span<const std::byte> bytes_{};
-  FileIdentity identity_{};
-};
+/// The same of a file that is open. `real_path`, where not empty, gets its path without symbolic links,
+/// NUL-terminated, or "".
+Result<FileIdentity> identify_file(int number, std::span<char> real_path) noexcept;
 
 }  // namespace jitunwind

@@ -1,99 +1,223 @@
+#include "unwind_core/image/module_cache_p.h"
+
+#include <elf.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 
-#include "unwind_core/image/module_cache_p.h"
+#include "unwind_core/hash.h"
+#include "unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {
 
-struct CachedFiles {
-  CachedFiles(std::uint64_t h, Mapped<ModuleFiles> f) noexcept : hash(h), files(std::move(f)) {}
-  std::uint64_t hash;
+/// In a mapping of its own, so that its address is that of a page.
+struct KeptFiles {
+  KeptFiles(const ObjectIdentity& i, Mapped<ModuleFiles> f) noexcept : identity(i), files(std::move(f)) {}
+
+  ObjectIdentity identity;
   Mapped<ModuleFiles> files;
+  // Where the object was seen. More than two at a time: its files are kept for good.
+  std::array<std::atomic<Addr>, 2> places{};
+  std::atomic<bool> stays{false};
+
+  void see_at(Addr place, WantedObject& object) noexcept {
+    if (place == 0 || stays.load(std::memory_order_relaxed)) return stays.store(true, std::memory_order_relaxed);
+    for (const auto& known : places)
+      if (known.load(std::memory_order_relaxed) == place) return;
+    for (auto& known : places) {
+      Addr there = known.load(std::memory_order_relaxed);
+      if (there != 0 && object.is_still_at(there, identity)) continue;
+      if (known.compare_exchange_strong(there, place, std::memory_order_relaxed)) return;
+    }
+    stays.store(true, std::memory_order_relaxed);
+  }
+  bool is_gone(WantedObject& asking) const noexcept {
+    if (stays.load(std::memory_order_relaxed)) return false;
+    return std::ranges::none_of(places, [&](const std::atomic<Addr>& place) {
+      const Addr at = place.load(std::memory_order_relaxed);
+      return at != 0 && asking.is_still_at(at, identity);
+    });
+  }
 };
 
-// Open addressing; entries are only ever added. Leaked at exit, since handlers may run then too.
-constexpr std::size_t k_slots = 4096;
-constexpr std::size_t k_probes = 32;
-constinit std::array<std::atomic<const CachedFiles*>, k_slots> slots{};
+/// One word: the page of the files, some bits of their hash, and how many use them. So they are found, taken into use
+/// and taken out in one step each, and nobody sees them half.
+class Slot {
+ public:
+  /// Null: there are others, none, or as many users as there may be. Else release() them.
+  KeptFiles* use(std::uint64_t hash) noexcept {
+    return use_if([tag = tag_of(hash)](Word word) { return tag_in(word) == tag; });
+  }
+  KeptFiles* use() noexcept {
+    return use_if([](Word) { return true; });
+  }
+  /// Precondition: the caller uses them.
+  KeptFiles* in_use() const noexcept { return files_in(word_.load(std::memory_order_relaxed)); }
+  void release() noexcept { word_.fetch_sub(1, std::memory_order_release); }
 
-std::atomic<const CachedFiles*>& slot(std::uint64_t hash, std::size_t probe) noexcept {
-  return slots[(hash + probe) % k_slots];
+  bool is_empty() const noexcept { return word_.load(std::memory_order_relaxed) == 0; }
+  /// In use by the caller from then on. False, and nothing has changed: there are files.
+  bool put(KeptFiles* files, std::uint64_t hash) noexcept {
+    const Word word = page_number(files) << k_page_at | tag_of(hash) << k_tag_at | 1;
+    Word none = 0;
+    return word_.compare_exchange_strong(none, word, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+  /// Ends the caller's use of them. Empty where others use them.
+  Mapped<KeptFiles> take_out(KeptFiles* files) noexcept {
+    Word word = word_.load(std::memory_order_relaxed);
+    if ((word & k_users) == 1 && word_.compare_exchange_strong(word, 0, std::memory_order_acq_rel))
+      return Mapped<KeptFiles>(files);
+    release();
+    return {};
+  }
+
+ private:
+  using Word = std::uint64_t;
+  static constexpr unsigned k_tag_at = 12, k_page_at = 24, k_page_bits = 12;
+  static constexpr Word k_users = (Word{1} << k_tag_at) - 1, k_tag = (Word{1} << (k_page_at - k_tag_at)) - 1;
+
+  static Word page_number(const KeptFiles* files) noexcept {
+    return static_cast<Word>(reinterpret_cast<std::uintptr_t>(files) >> k_page_bits);
+  }
+  static KeptFiles* files_in(Word word) noexcept {
+    return reinterpret_cast<KeptFiles*>(static_cast<std::uintptr_t>(word >> k_page_at << k_page_bits));
+  }
+  static Word tag_of(std::uint64_t hash) noexcept { return hash >> 40 & k_tag; }
+  static Word tag_in(Word word) noexcept { return word >> k_tag_at & k_tag; }
+
+  template <class Predicate>
+  KeptFiles* use_if(Predicate wanted) noexcept {
+    Word word = word_.load(std::memory_order_relaxed);
+    while (word != 0 && (word & k_users) != k_users && wanted(word))
+      if (word_.compare_exchange_weak(word, word + 1, std::memory_order_acquire, std::memory_order_relaxed))
+        return files_in(word);
+    return nullptr;
+  }
+
+  std::atomic<Word> word_{0};
+};
+
+// Open addressing: files are in one of so many places. Leaked at exit, since handlers may run then too.
+constexpr std::size_t k_probes = 32;
+constinit std::array<Slot, 4096> slots{};
+
+// Of which it is seen whether their modules are still there.
+constexpr std::size_t k_looked_at_by_each = slots.size() / k_lookups_to_forget;
+constexpr std::size_t k_looked_at_by_opening = slots.size() / k_openings_to_forget;
+
+Slot& slot(std::uint64_t hash, std::size_t probe) noexcept { return slots[(hash + probe) % slots.size()]; }
+
+std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t hash = 0) noexcept {
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), sizeof hash))) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), std::min(bytes.size(), sizeof word));
+    hash = hash_with(hash, word);
+  }
+  hash = spread(hash ^ hash >> 32);
+  return hash ^ hash >> 32;  // places are taken of the lower bits
 }
 
-/// FNV-1a.
-std::uint64_t hash_of(std::span<const std::byte> bytes) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const std::byte b : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(b)) * 0x100000001b3u;
+/// Of what is_same_object() compares of objects without build id.
+std::uint64_t hash_of(const ElfImage& image) noexcept {
+  std::uint64_t hash = hash_of(image.header_bytes());
+  for (std::size_t i = 0; i < image.segment_count(); ++i)
+    if (const ElfSegment s = image.segment(i); is_read_only(s))
+      hash = hash_of(image.at_address(s.address, std::min(s.file_size, k_page_size)), hash);
   return hash;
 }
 
-/// What identifies the object: its build id, or the file that its path names now.
-struct Wanted {
-  const ElfImage* loaded;
-  bool by_build_id = false;
-  FileIdentity identity{};
-  std::uint64_t hash = 0;
-
-  bool is(const CachedFiles& cached) const noexcept {
-    if (cached.hash != hash || (!by_build_id && cached.files->identity() != identity)) return false;
-    return !loaded || is_same_object(cached.files->image(), *loaded);
-  }
-};
-
-std::optional<Wanted> wanted(const char* path, const ElfImage* loaded) noexcept {
-  Wanted w{loaded};
-  const auto build_id = loaded ? loaded->build_id() : std::span<const std::byte>{};
-  w.by_build_id = !build_id.empty();
-  if (w.by_build_id) {
-    w.hash = hash_of(build_id);
-    return w;
-  }
-  const auto identity = identify_file(path);
-  if (!identity) return std::nullopt;
-  w.identity = *identity;
-  w.hash = hash_of(std::as_bytes(std::span(&w.identity, 1)));
-  return w;
-}
-
-const ModuleFiles* find_cached(const Wanted& w) noexcept {
+/// In use by the caller.
+Slot* find_kept(const ObjectIdentity& identity) noexcept {
   for (std::size_t probe = 0; probe < k_probes; ++probe) {
-    const CachedFiles* const cached = slot(w.hash, probe).load(std::memory_order_acquire);
-    if (!cached) return nullptr;
-    if (w.is(*cached)) return cached->files.get();
+    Slot& at = slot(identity.hash, probe);
+    const KeptFiles* const kept = at.use(identity.hash);
+    if (!kept) continue;
+    if (kept->identity == identity) return &at;
+    at.release();
   }
   return nullptr;
 }
 
-/// Null, and `made` untouched, when there is no room. Whoever publishes the same files first wins.
-const ModuleFiles* publish(const Wanted& w, Mapped<CachedFiles>& made) noexcept {
+/// In use by the caller; null, and `made` untouched, when there is no room. Whoever puts the same files first wins.
+Slot* put(Mapped<KeptFiles>& made) noexcept {
+  const ObjectIdentity& identity = made->identity;
   for (std::size_t probe = 0; probe < k_probes; ++probe) {
-    const CachedFiles* there = nullptr;
-    if (slot(w.hash, probe)
-            .compare_exchange_strong(there, made.get(), std::memory_order_acq_rel, std::memory_order_acquire))
-      return made.release()->files.get();
-    if (w.is(*there)) return there->files.get();
+    Slot& at = slot(identity.hash, probe);
+    if (at.is_empty() && at.put(made.get(), identity.hash)) return (void)made.release(), &at;
+    const KeptFiles* const there = at.use(identity.hash);
+    if (!there) continue;
+    if (there->identity == identity) return &at;
+    at.release();
   }
   return nullptr;
+}
+
+constinit std::atomic<std::size_t> next_to_look_at{0};
+
+/// Looks at so many places, from where the last one ended.
+void forget_unloaded(WantedObject& asking, std::size_t places) noexcept {
+  std::size_t next = next_to_look_at.fetch_add(places, std::memory_order_relaxed);
+  for (; places != 0; --places, ++next) {
+    Slot& at = slots[next % slots.size()];
+    KeptFiles* const kept = at.use();
+    if (!kept) continue;
+    if (kept->is_gone(asking))
+      (void)at.take_out(kept);
+    else
+      at.release();
+  }
 }
 
 }  // namespace
 
-ModuleFilesLease find_module_files(const char* path, const ElfImage* loaded) noexcept {
-  const auto w = wanted(path, loaded);
-  if (!w) return {};
-  if (const ModuleFiles* const cached = find_cached(*w)) return {cached, nullptr};
-  auto opened = ModuleFiles::open(path, loaded);
-  if (!opened) return {};
-  auto made = make_mapped<CachedFiles>(w->hash, std::move(*opened));
-  if (!made) return {};
-  // The path may have got another file since it was looked at.
-  const bool same = w->by_build_id || made->files->identity() == w->identity;
-  if (same)
-    if (const ModuleFiles* const published = publish(*w, made)) return {published, nullptr};
-  Mapped<ModuleFiles> own = std::move(made->files);
-  const ModuleFiles* const files = own.get();
-  return {files, std::move(own)};
+std::optional<ObjectIdentity> identity_of(WantedObject& object) noexcept {
+  ObjectIdentity identity;
+  const auto id = object.build_id();
+  if (!id.empty()) {
+    identity.hash = hash_of(id);
+    identity.id_size = id.size();
+    std::ranges::copy(id.first(std::min(id.size(), identity.id.size())), identity.id.begin());
+    return identity;
+  }
+  const char* const path = object.path();
+  const auto file = path ? identify_file(path) : Error{ErrorCode::io, 0, "file"};
+  if (!file) return std::nullopt;
+  identity.file = *file;
+  identity.hash = hash_of(std::as_bytes(std::span(&identity.file, 1)));
+  if (const ElfImage* const image = object.image()) identity.hash = hash_with(identity.hash, hash_of(*image));
+  return identity;
+}
+
+const ModuleFiles* ModuleFilesLease::files() const noexcept {
+  return kept_ ? static_cast<const Slot*>(kept_)->in_use()->files.get() : own_.get();
+}
+
+void ModuleFilesLease::give_back(void* kept) noexcept {
+  if (kept) static_cast<Slot*>(kept)->release();
+}
+
+ModuleFilesLease find_module_files(WantedObject& object) noexcept {
+  ModuleFilesLease lease;
+  const auto identity = identity_of(object);
+  if (!identity) return lease;
+  Slot* kept = find_kept(*identity);
+  forget_unloaded(object, kept ? k_looked_at_by_each : k_looked_at_by_opening);
+  if (!kept) {
+    const char* const path = object.path();
+    auto opened = path ? ModuleFiles::open(path, object.image()) : Error{ErrorCode::io, 0, "file"};
+    if (!opened) return lease;
+    auto made = make_mapped<KeptFiles>(*identity, std::move(*opened));
+    if (!made) return lease;
+    // The path may have got another file since it was looked at.
+    if (identity->id_size != 0 || made->files->identity() == identity->file) kept = put(made);
+    if (!kept) lease.own_ = std::move(made->files);
+  }
+  if (kept) kept->in_use()->see_at(object.place(), object);
+  lease.kept_ = kept;
+  return lease;
 }
 
 }  // namespace jitunwind

@@ -1,44 +1,16 @@
 #include "unwind_core/image/module_files_p.h"
 
 #include <elf.h>
-#include <limits.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "unwind_core/image/decompress_p.h"
 #include "unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {
-
-/// A path put together in memory of its own: two of them on the stack would be 8 KiB in a signal handler.
-class PathBuffer {
- public:
-  PathBuffer() noexcept : memory_(PATH_MAX) {}
-
-  std::span<char> buffer() noexcept {
-    return {reinterpret_cast<char*>(memory_.bytes().data()), memory_.bytes().size()};
-  }
-  std::string_view text() const noexcept {
-    return memory_.empty() ? std::string_view{} : reinterpret_cast<const char*>(memory_.bytes().data());
-  }
-
-  /// Null when it does not fit.
-  const char* join(std::initializer_list<std::string_view> parts) noexcept {
-    std::size_t length = 0;
-    for (const std::string_view part : parts) {
-      if (part.size() >= buffer().size() - std::min(length, buffer().size())) return nullptr;
-      std::ranges::copy(part, buffer().data() + length);
-      length += part.size();
-    }
-    buffer()[length] = '\0';
-    return buffer().data();
-  }
-
- private:
-  Block memory_;
-};
 
 /// "xx/yyyy" of a build id, as debug files are filed.
 struct BuildIdPath {
@@ -82,16 +54,71 @@ std::optional<DebugLink> debug_link(const ElfImage& image) noexcept {
   return link;
 }
 
-std::uint32_t crc_of(std::span<const std::byte> bytes) noexcept {
-  const auto* const data = reinterpret_cast<const Bytef*>(bytes.data());
-  return static_cast<std::uint32_t>(::crc32_z(0, data, bytes.size()));
+bool has_crc(FileParts& file, std::uint32_t crc) noexcept {
+  uLong of_file = 0;
+  const bool whole = file.read_all([&](std::span<const std::byte> piece) {
+    of_file = ::crc32_z(of_file, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
+  });
+  return whole && static_cast<std::uint32_t>(of_file) == crc;
 }
 
-ElfSymbols symbols_of(const ElfImage* image, std::uint32_t type) noexcept {
-  return image ? image->symbols(type) : ElfSymbols{};
+using SymbolTables = std::array<SymbolTable, SymbolIndex::k_most_tables>;
+
+/// GDB manual, "MiniDebugInfo": an ELF file of symbols, compressed with xz.
+class LittleDebugFile {
+ public:
+  explicit LittleDebugFile(const ElfImage& image) noexcept {
+    const auto section = image.find_section(".gnu_debugdata");
+    if (!section) return;
+    auto bytes = decompress_xz(image.contents(*section));
+    lacked_memory_ = !bytes && bytes.error().code == ErrorCode::out_of_memory;
+    if (!bytes) return;
+    bytes_ = std::move(*bytes);
+    if (const auto parsed = ElfImage::parse(bytes_.bytes())) image_ = *parsed;
+  }
+  bool lacked_memory() const noexcept { return lacked_memory_; }
+  const ElfImage* image() const noexcept { return image_ ? &*image_ : nullptr; }
+
+ private:
+  Block bytes_;
+  std::optional<ElfImage> image_;
+  bool lacked_memory_ = false;
+};
+
+SymbolTables stripped_tables(const ElfImage& image, const ElfImage* little) noexcept {
+  ElfSymbols dynamic = image.symbols(SHT_DYNSYM);
+  if (image.section_count() == 0) dynamic = image.dynamic_symbols(0);
+  return {SymbolTable{little, little ? little->symbols(SHT_SYMTAB) : ElfSymbols{}}, SymbolTable{&image, dynamic}};
+}
+
+Mapped<SymbolIndex> index_of(const SymbolTables& tables) noexcept {
+  auto made = SymbolIndex::make(tables);
+  return made ? make_mapped<SymbolIndex>(std::move(*made)) : Mapped<SymbolIndex>{};
+}
+
+/// What is broken is none, and stays so; null where there is no memory for it.
+Mapped<CopiedSection> copy_of(const ElfImage& image, std::string_view name) noexcept {
+  auto made = make_mapped<CopiedSection>();
+  const auto section = image.find_section(name);
+  if (!made || !section) return made;
+  auto read = read_section(image, *section);
+  if (!read) return read.error().code == ErrorCode::out_of_memory ? Mapped<CopiedSection>{} : std::move(made);
+  made->address = section->address;
+  if (read->bytes.empty()) return made;
+  if (read->own.empty()) {
+    read->own = Block(read->bytes.size());
+    if (read->own.empty()) return {};
+    std::ranges::copy(read->bytes, read->own.bytes().begin());
+  }
+  made->bytes = std::move(read->own);
+  return made;
 }
 
 }  // namespace
+
+bool is_read_only(const ElfSegment& segment) noexcept {
+  return segment.type == PT_LOAD && (segment.flags & (PF_R | PF_W)) == PF_R;
+}
 
 bool is_same_object(const ElfImage& file, const ElfImage& loaded) noexcept {
   const auto ours = file.build_id();
@@ -100,115 +127,128 @@ bool is_same_object(const ElfImage& file, const ElfImage& loaded) noexcept {
   if (file.header_bytes().empty() || !same_bytes(file.header_bytes(), loaded.header_bytes())) return false;
   for (std::size_t i = 0; i < file.segment_count(); ++i) {
     const ElfSegment s = file.segment(i);
-    if (s.type != PT_LOAD || (s.flags & (PF_R | PF_W)) != PF_R) continue;
+    if (!is_read_only(s)) continue;
     const std::uint64_t size = std::min(s.file_size, k_page_size);
     if (!same_bytes(file.at_address(s.address, size), loaded.at_address(s.address, size))) return false;
   }
   return true;
 }
 
-Result<ModuleFiles::ElfFile> ModuleFiles::open_elf(const char* path, std::span<char> real_path) noexcept {
-  auto map = MappedFile::open(path, real_path);
-  if (!map) return map.error();
-  const auto image = ElfImage::parse(map->bytes());
-  if (!image) return image.error();
-  return ElfFile{std::move(*map), *image};
+/// Null when it does not fit.
+const char* PathBuffer::join(std::initializer_list<std::string_view> parts) noexcept {
+  std::size_t length = 0;
+  for (const std::string_view part : parts) {
+    if (part.size() >= buffer().size() - std::min(length, buffer().size())) return nullptr;
+    std::ranges::copy(part, buffer().data() + length);
+    length += part.size();
+  }
+  buffer()[length] = '\0';
+  return buffer().data();
 }
+
+Result<ModuleFiles::ElfFile> ModuleFiles::open_elf(const char* path, std::span<char> real_path) noexcept {
+  auto parts = make_mapped<FileParts>(path, real_path);
+  if (!parts) return Error{ErrorCode::out_of_memory, 0, "copy of a file"};
+  if (!parts->is_open()) return Error{ErrorCode::io, 0, "file"};
+  const auto image = ElfImage::parse(*parts);
+  if (!image) return image.error();
+  return ElfFile{std::move(parts), *image};
+}
+
+ModuleFiles::ElfFile ModuleFiles::open_again(const FileName& name) noexcept {
+  if (name.path.empty()) return {};
+  auto file = open_elf(name.path.text());
+  return file && file->parts->identity() == name.identity ? std::move(*file) : ElfFile{};
+}
+ModuleFiles::BothFiles ModuleFiles::open_again() const noexcept { return {open_again(file_), open_again(debug_)}; }
 
 Result<Mapped<ModuleFiles>> ModuleFiles::open(const char* path, const ElfImage* loaded,
                                               const char* debug_root) noexcept {
   auto files = make_mapped<ModuleFiles>();
-  PathBuffer real_path;
-  if (!files || real_path.buffer().empty()) return Error{ErrorCode::out_of_memory, 0, "files of a module"};
-  auto file = open_elf(path, real_path.buffer());
+  if (files) files->file_.path = PathBuffer::make();
+  if (!files || files->file_.path.empty()) return Error{ErrorCode::out_of_memory, 0, "files of a module"};
+  auto file = open_elf(path, files->file_.path.buffer());
   if (!file) return file.error();
   if (loaded && !is_same_object(*file->image, *loaded))
     return Error{ErrorCode::bad_structure, 0, "the file is not the one that is loaded"};
-  files->file_ = std::move(*file);
-  files->find_debug_file(real_path.text(), debug_root);
+  files->file_.identity = file->parts->identity();
+  // Without /proc it has no other name.
+  if (*files->file_.path.text() == '\0') (void)files->file_.path.join({path});
+  files->find_debug_file(*file->image, debug_root);
   return files;
 }
 
 /// The places of the GDB manual, "Separate Debug Files": by build id; then by the link's name beside the file, in
 /// .debug, and in the same folder below the root.
-void ModuleFiles::find_debug_file(std::string_view real_path, std::string_view debug_root) noexcept {
-  const ElfImage& image = *file_.image;
-  if (image.symbols(SHT_SYMTAB).count() != 0 &&
-      (image.find_section(".debug_info") || image.find_section(".zdebug_info")))
+void ModuleFiles::find_debug_file(const ElfImage& image, std::string_view debug_root) noexcept {
+  if (image.has_symbols(SHT_SYMTAB) && (image.find_section(".debug_info") || image.find_section(".zdebug_info")))
     return;
-  PathBuffer path;
-  if (path.buffer().empty()) return;
+  PathBuffer path = PathBuffer::make();
+  if (path.empty()) return;
+  const auto accept = [&](std::initializer_list<std::string_view> parts, const std::uint32_t* crc) {
+    if (!accept_debug_file(image, path.join(parts), crc)) return false;
+    debug_.path = std::move(path);
+    return true;
+  };
   const BuildIdPath id(image.build_id());
-  if (id.length != 0 && accept_debug_file(path.join({debug_root, "/.build-id/", id.view(), ".debug"}), nullptr)) return;
+  if (id.length != 0 && accept({debug_root, "/.build-id/", id.view(), ".debug"}, nullptr)) return;
   const auto link = debug_link(image);
-  if (!link || real_path.empty()) return;
+  const std::string_view real_path = file_.path.text();
   const std::string_view folder = real_path.substr(0, real_path.rfind('/') + 1);
+  if (!link || folder.empty()) return;
   for (const auto& [before, between] : {std::pair{std::string_view{}, std::string_view{}},
                                         {std::string_view{}, std::string_view{".debug/"}},
                                         {debug_root, std::string_view{}}})
-    if (accept_debug_file(path.join({before, folder, between, link->name}), &link->crc)) return;
+    if (accept({before, folder, between, link->name}, &link->crc)) return;
 }
 
 /// By build id where both have one, which spares reading the whole file; else by the link's CRC.
-bool ModuleFiles::accept_debug_file(const char* path, const std::uint32_t* crc) noexcept {
+bool ModuleFiles::accept_debug_file(const ElfImage& image, const char* path, const std::uint32_t* crc) noexcept {
   if (!path) return false;
-  auto file = open_elf(path);
-  if (!file || file->map.identity() == file_.map.identity()) return false;
-  const auto ours = image().build_id();
+  const auto file = open_elf(path);
+  if (!file || file->parts->identity() == file_.identity) return false;
+  const auto ours = image.build_id();
   const auto theirs = file->image->build_id();
   const bool accepted =
-      !ours.empty() && !theirs.empty() ? same_bytes(ours, theirs) : crc && *crc == crc_of(file->map.bytes());
-  if (accepted) debug_ = std::move(*file);
+      !ours.empty() && !theirs.empty() ? same_bytes(ours, theirs) : crc && has_crc(*file->parts, *crc);
+  if (accepted) debug_.identity = file->parts->identity();
   return accepted;
 }
 
-/// GDB manual, "MiniDebugInfo": an ELF file of symbols, compressed with xz.
-const ElfImage* ModuleFiles::little_debug_image() const noexcept {
-  const LittleDebugFile* const little = little_.get([this] {
-    auto made = make_mapped<LittleDebugFile>();
-    const auto section = image().find_section(".gnu_debugdata");
-    if (!made || !section) return made;
-    auto bytes = decompress_xz(image().contents(*section));
-    // What is broken stays so; for memory one may try again.
-    if (!bytes) return bytes.error().code == ErrorCode::out_of_memory ? Mapped<LittleDebugFile>{} : std::move(made);
-    made->bytes = std::move(*bytes);
-    if (const auto parsed = ElfImage::parse(made->bytes.bytes())) made->image = *parsed;
-    return made;
+const SymbolIndex* ModuleFiles::symbols() const noexcept {
+  return symbols_.get([this] {
+    const BothFiles files = open_again();
+    if (!files.file.image) return Mapped<SymbolIndex>{};
+    for (const ElfFile* file : {&files.file, &files.debug})
+      if (file->image && file->image->has_symbols(SHT_SYMTAB))
+        if (const ElfSymbols symbols = file->image->symbols(SHT_SYMTAB); symbols.count() != 0)
+          return index_of({SymbolTable{&*file->image, symbols}, SymbolTable{}});
+    const LittleDebugFile little(*files.file.image);
+    if (little.lacked_memory()) return Mapped<SymbolIndex>{};
+    return index_of(stripped_tables(*files.file.image, little.image()));
   });
-  return little && little->image ? &*little->image : nullptr;
-}
-
-ModuleFiles::SymbolTables ModuleFiles::symbol_tables() const noexcept {
-  for (const ElfImage* image : {&image(), debug_image()})
-    if (const ElfSymbols symbols = symbols_of(image, SHT_SYMTAB); symbols.count() != 0)
-      return {SymbolTable{image, symbols}, SymbolTable{}};
-  const ElfImage* const little = little_debug_image();
-  ElfSymbols dynamic = image().symbols(SHT_DYNSYM);
-  if (image().section_count() == 0) dynamic = image().dynamic_symbols(0);
-  return {SymbolTable{little, symbols_of(little, SHT_SYMTAB)}, SymbolTable{&image(), dynamic}};
-}
-
-std::optional<FoundSymbol> ModuleFiles::find_symbol(Addr at, NameReach reach) const noexcept {
-  const SymbolIndex* const index = symbols_.get([this] {
-    auto made = SymbolIndex::make(symbol_tables());
-    return made ? make_mapped<SymbolIndex>(std::move(*made)) : Mapped<SymbolIndex>{};
-  });
-  return index ? index->find(at, reach) : jitunwind::find_symbol(symbol_tables(), at, reach);
 }
 
 std::span<const std::byte> ModuleFiles::debug_frame() const noexcept {
-  const SectionData* const data = debug_frame_.get([this] {
-    for (const ElfImage* image : {&image(), debug_image()})
+  const CopiedSection* const section = debug_frame_.get([this] {
+    const BothFiles files = open_again();
+    if (!files.file.image) return Mapped<CopiedSection>{};
+    for (const ElfFile* file : {&files.file, &files.debug})
       for (const std::string_view name : {".debug_frame", ".zdebug_frame"}) {
-        const auto section = image ? image->find_section(name) : std::nullopt;
-        if (!section) continue;
-        auto read = read_section(*image, *section);
-        if (read && !read->bytes.empty()) return make_mapped<SectionData>(std::move(*read));
-        if (!read && read.error().code == ErrorCode::out_of_memory) return Mapped<SectionData>{};
+        if (!file->image) continue;
+        auto copy = copy_of(*file->image, name);
+        if (!copy || !copy->bytes.empty()) return copy;
       }
-    return make_mapped<SectionData>();
+    return make_mapped<CopiedSection>();
   });
-  return data ? data->bytes : std::span<const std::byte>{};
+  return section ? section->bytes.bytes() : std::span<const std::byte>{};
+}
+
+const CopiedSection* ModuleFiles::eh_frame() const noexcept {
+  return eh_frame_.get([this] {
+    const ElfFile file = open_again(file_);
+    return file.image ? copy_of(*file.image, ".eh_frame") : Mapped<CopiedSection>{};
+  });
 }
 
 }  // namespace jitunwind

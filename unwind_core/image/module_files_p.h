@@ -2,12 +2,15 @@
 // debug file within it (.gnu_debugdata).
 #pragma once
 
+#include <limits.h>
+
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
 
-#include "unwind_core/image/decompress_p.h"
+#include "unwind_core/image/copied_parts_p.h"
 #include "unwind_core/image/elf_p.h"
 #include "unwind_core/image/mapped_p.h"
 #include "unwind_core/image/symbol_index_p.h"
@@ -17,8 +20,39 @@ namespace jitunwind {
 /// Where Debian and everybody else keeps separate debug files (GDB manual, "Separate Debug Files").
 inline constexpr const char* k_debug_root = "/usr/lib/debug";
 
-/// Immutable once made, but for what is decompressed and sorted when it is first asked for. All functions are
-/// thread-safe, signal-safe and call no malloc.
+/// A path put together in memory of its own: two of them on the stack would be 8 KiB in a signal handler.
+class PathBuffer {
+ public:
+  PathBuffer() noexcept = default;
+  /// Empty when mmap refuses.
+  static PathBuffer make() noexcept {
+    PathBuffer path;
+    path.memory_ = Block(PATH_MAX);
+    return path;
+  }
+
+  bool empty() const noexcept { return memory_.empty(); }
+  std::span<char> buffer() const noexcept {
+    return {reinterpret_cast<char*>(memory_.bytes().data()), memory_.bytes().size()};
+  }
+  /// NUL-terminated. Precondition: !empty().
+  const char* text() const noexcept { return buffer().data(); }
+  /// Null when it does not fit.
+  const char* join(std::initializer_list<std::string_view> parts) noexcept;
+
+ private:
+  Block memory_;
+};
+
+/// A section that was copied, decompressed where it has to be.
+struct CopiedSection {
+  Block bytes;
+  Addr address = 0;  ///< as in the file
+};
+
+/// Immutable once made, but for what is read when it is first asked for: from the files again, if they are still the
+/// same. Nothing of a file is mapped, and none stays open: whatever happens to the files, what was read stays, and what
+/// was not is absent. All functions are thread-safe, signal-safe and call no malloc.
 class ModuleFiles {
  public:
   /// `path` is the module's file, `loaded` what is in memory, null when unknown: then the file is believed. Debug files
@@ -29,43 +63,57 @@ class ModuleFiles {
 
   ModuleFiles() noexcept = default;
 
-  const ElfImage& image() const noexcept { return *file_.image; }
-  const FileIdentity& identity() const noexcept { return file_.map.identity(); }
-  /// Null when there is no separate debug file.
-  const ElfImage* debug_image() const noexcept { return debug_.image ? &*debug_.image : nullptr; }
+  struct ElfFile {
+    Mapped<FileParts> parts;
+    std::optional<ElfImage> image;  ///< none: there is no such file, or not the same any more
+  };
+  struct BothFiles {
+    ElfFile file;
+    ElfFile debug;
+  };
+  /// Open as long as these live, of which each thread needs its own.
+  BothFiles open_again() const noexcept;
 
-  /// The name of an address as in the file, by the rule of symbol_index_p.h over .symtab, of the file or else of its
-  /// debug file; where there is none, over the .symtab in .gnu_debugdata together with .dynsym.
-  std::optional<FoundSymbol> find_symbol(Addr at, NameReach reach = NameReach::own) const noexcept;
-  /// .debug_frame of the file or else of its debug file, decompressed; empty when there is none.
+  const FileIdentity& identity() const noexcept { return file_.identity; }
+  bool has_debug_file() const noexcept { return !debug_.path.empty(); }
+
+  /// By the rule of symbol_index_p.h over .symtab, of the file or else of its debug file; where there is none, over the
+  /// .symtab in .gnu_debugdata together with .dynsym. Null: they cannot be read, the file is gone or there is no
+  /// memory.
+  const SymbolIndex* symbols() const noexcept;
+  /// The name of an address as in the file, by symbols().
+  std::optional<FoundSymbol> find_symbol(Addr at, NameReach reach = NameReach::own) const noexcept {
+    const SymbolIndex* const index = symbols();
+    return index ? index->find(at, reach) : std::nullopt;
+  }
+  /// .debug_frame of the file or else of its debug file; empty when there is none.
   std::span<const std::byte> debug_frame() const noexcept;
+  /// .eh_frame of the file, without bytes when there is none. Null: it cannot be read.
+  const CopiedSection* eh_frame() const noexcept;
 
  private:
-  struct ElfFile {
-    MappedFile map;
-    std::optional<ElfImage> image;
+  struct FileName {
+    PathBuffer path;  // empty: there is none
+    FileIdentity identity{};
   };
-  struct LittleDebugFile {
-    Block bytes;
-    std::optional<ElfImage> image;
-  };
-  using SymbolTables = std::array<SymbolTable, SymbolIndex::k_most_tables>;
 
   static Result<ElfFile> open_elf(const char* path, std::span<char> real_path = {}) noexcept;
-  void find_debug_file(std::string_view real_path, std::string_view debug_root) noexcept;
-  bool accept_debug_file(const char* path, const std::uint32_t* crc) noexcept;
-  const ElfImage* little_debug_image() const noexcept;
-  SymbolTables symbol_tables() const noexcept;
+  static ElfFile open_again(const FileName& name) noexcept;
+  void find_debug_file(const ElfImage& image, std::string_view debug_root) noexcept;
+  bool accept_debug_file(const ElfImage& image, const char* path, const std::uint32_t* crc) noexcept;
 
-  ElfFile file_;
-  ElfFile debug_;
-  Lazy<LittleDebugFile> little_;
+  FileName file_;
+  FileName debug_;
   Lazy<SymbolIndex> symbols_;
-  Lazy<SectionData> debug_frame_;
+  Lazy<CopiedSection> debug_frame_;
+  Lazy<CopiedSection> eh_frame_;
 };
 
 /// Whether `file` is what is `loaded`: by their build ids; where one has none, by program headers and the first page of
 /// every read-only segment. Pure.
 bool is_same_object(const ElfImage& file, const ElfImage& loaded) noexcept;
+
+/// A segment whose first page is the same in the file and in memory.
+bool is_read_only(const ElfSegment& segment) noexcept;
 
 }  // namespace jitunwind

@@ -4,14 +4,16 @@
 
 #include <algorithm>
 
+#include "unwind_core/image/copied_parts_p.h"
+
 namespace jitunwind {
 namespace {
 
 /// A symbol as the rule sees it, copied: what is sorted must not change under the sort, as a mapped file may.
 struct Candidate {
   Addr start = 0;
-  Addr end = 0;  ///< start: without size
-  std::uint32_t index = 0;
+  Addr end = 0;             ///< start: without size
+  std::uint32_t index = 0;  ///< in its table
   std::uint8_t table = 0;
   std::uint8_t rank = 0;  ///< type and binding: the greater is preferred
 
@@ -40,25 +42,47 @@ bool is_mapping_symbol(std::string_view three) noexcept {
   return three.size() == 3 && three[0] == '$' && three[1] != '\0' && (three[2] == '\0' || three[2] == '.');
 }
 
-/// The segment that a symbol of an image without sections is in. Objects have about ten; only a liar has more than 64.
-std::optional<ElfSegment> segment_of(const ElfImage& image, const ElfSymbol& symbol) noexcept {
-  for (std::size_t i = 0; i < std::min<std::size_t>(image.segment_count(), 64); ++i) {
-    const ElfSegment s = image.segment(i);
-    if (s.type == PT_LOAD && s.range().contains(symbol.value)) return s;
-  }
-  return std::nullopt;
-}
+/// Where a symbol is: its section; in an image without sections a segment. Objects have about ten segments; only a
+/// liar has more than 64.
+class Places {
+ public:
+  explicit Places(const ElfImage& image) noexcept
+      : image_(image), segments_(std::min<std::size_t>(image.segment_count(), 64)) {}
 
-bool is_executable(const ElfImage& image, const ElfSymbol& symbol) noexcept {
-  if (const auto section = image.section_of(symbol)) return (section->flags & SHF_EXECINSTR) != 0;
-  const auto segment = segment_of(image, symbol);
-  return segment && (segment->flags & PF_X) != 0;
-}
+  static constexpr std::uint16_t k_none = 0xffff;
+
+  std::size_t count() const noexcept { return sections() + segments_; }
+  AddrRange range(std::size_t place) const noexcept {
+    if (place >= count()) return {};
+    return place < sections() ? image_.section(place).range() : image_.segment(place - sections()).range();
+  }
+  bool is_executable(std::size_t place) const noexcept {
+    if (place >= count()) return false;
+    return place < sections() ? (image_.section(place).flags & SHF_EXECINSTR) != 0
+                              : (image_.segment(place - sections()).flags & PF_X) != 0;
+  }
+  std::uint16_t of(const ElfSymbol& symbol) const noexcept {
+    if (image_.section_of(symbol)) return symbol.section;
+    for (std::size_t i = 0; i < segments_; ++i) {
+      const ElfSegment s = image_.segment(i);
+      if (s.type == PT_LOAD && s.range().contains(symbol.value)) return static_cast<std::uint16_t>(sections() + i);
+    }
+    return k_none;
+  }
+
+ private:
+  /// Those that a symbol can name (gABI, chapter 4 "Sections": reserved indexes).
+  std::size_t sections() const noexcept { return std::min<std::size_t>(image_.section_count(), SHN_LORESERVE); }
+
+  const ElfImage& image_;
+  std::size_t segments_;
+};
 
 bool is_eligible(const SymbolTable& table, const ElfSymbol& symbol) noexcept {
   if (symbol.section == SHN_UNDEF || symbol.section == SHN_ABS || symbol.name == 0) return false;
   if (symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC) return true;
-  return symbol.type == STT_NOTYPE && is_executable(*table.image, symbol) &&
+  const Places places(*table.image);
+  return symbol.type == STT_NOTYPE && places.is_executable(places.of(symbol)) &&
          !is_mapping_symbol(table.symbols.beginning(symbol, 3));
 }
 
@@ -76,13 +100,6 @@ void for_each_candidate(std::span<const SymbolTable> tables, Use use) noexcept {
   }
 }
 
-/// A label reaches to the end of its section; where there are no sections, of its segment.
-bool reaches(const ElfImage& image, const ElfSymbol& symbol, Addr at) noexcept {
-  if (const auto section = image.section_of(symbol)) return section->range().contains(at);
-  const auto segment = segment_of(image, symbol);
-  return segment && segment->range().contains(at);
-}
-
 /// Linkers write "name@VERSION" and "name@@VERSION" into .symtab; .dynsym has the versions elsewhere.
 std::string_view without_version(std::string_view name) noexcept {
   const std::size_t at = name.find('@');
@@ -94,22 +111,16 @@ struct Wanted {
   NameReach reach;
 };
 
-/// `covered`: how far symbols that start at or below the address reach.
-bool names(const ElfImage& image, const Candidate& candidate, const ElfSymbol& symbol, Addr covered,
-           const Wanted& wanted) noexcept {
+/// `covered`: how far symbols that start at or below the address reach. A label reaches to the end of its `place`.
+bool names(const Candidate& candidate, AddrRange place, Addr covered, const Wanted& wanted) noexcept {
   if (candidate.covers(wanted.at)) return true;
   const bool is_label_of_its_own = covered <= candidate.start;
-  return (is_label_of_its_own || wanted.reach == NameReach::next) && reaches(image, symbol, wanted.at);
+  return (is_label_of_its_own || wanted.reach == NameReach::next) && place.contains(wanted.at);
 }
 
-std::optional<FoundSymbol> named(std::span<const SymbolTable> tables, const Candidate& best, Addr covered,
-                                 const Wanted& wanted) noexcept {
-  const SymbolTable& table = tables[best.table];
-  const ElfSymbol symbol = table.symbols[best.index];
-  if (!names(*table.image, best, symbol, covered, wanted)) return std::nullopt;
-  const std::string_view name = without_version(table.symbols.name(symbol));
-  if (name.empty()) return std::nullopt;
-  return FoundSymbol{name, best.start};
+std::optional<FoundSymbol> found(std::string_view name, Addr start) noexcept {
+  name = without_version(name);
+  return name.empty() ? std::nullopt : std::optional(FoundSymbol{name, start});
 }
 
 }  // namespace
@@ -124,34 +135,76 @@ std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr
     if (c.covers(at) && (!covering || less_preferred(*covering, c))) covering = c;
   });
   if (!nearest) return std::nullopt;
-  return named(tables, covering ? *covering : *nearest, covered, {at, reach});
+  const Candidate& best = covering ? *covering : *nearest;
+  const SymbolTable& table = tables[best.table];
+  const ElfSymbol symbol = table.symbols[best.index];
+  const Places places(*table.image);
+  if (!names(best, places.range(places.of(symbol)), covered, {at, reach})) return std::nullopt;
+  return found(table.symbols.name(symbol), best.start);
 }
 
 struct SymbolIndex::Entry : Candidate {
+  std::uint16_t place = Places::k_none;
   Addr reach = 0;  ///< greatest end of this and all entries before
+  // Once sorted `index` is the offset of the name.
 };
 
 std::span<const SymbolIndex::Entry> SymbolIndex::entries() const noexcept {
   return {reinterpret_cast<const Entry*>(memory_.bytes().data()), size_};
 }
 
+bool SymbolIndex::keep(const SymbolTable& table, Kept& kept) noexcept {
+  const auto strings = table.symbols.strings();
+  const Places places(*table.image);
+  if (CopiedParts* const parts = table.image->parts()) kept.strings = parts->take(strings);
+  if (kept.strings.empty()) {
+    kept.strings = Block::whole(std::max<std::size_t>(strings.size(), 1));
+    if (kept.strings.empty()) return false;
+    std::ranges::copy(strings, kept.strings.bytes().begin());
+  }
+  kept.places = Block(std::max<std::size_t>(places.count(), 1) * sizeof(AddrRange));
+  if (kept.places.empty()) return false;
+  auto* const ranges = reinterpret_cast<AddrRange*>(kept.places.bytes().data());
+  for (std::size_t i = 0; i < places.count(); ++i) new (ranges + i) AddrRange(places.range(i));
+  return true;
+}
+
 Result<SymbolIndex> SymbolIndex::make(std::span<const SymbolTable> tables) noexcept {
+  constexpr Error k_no_memory{ErrorCode::out_of_memory, 0, "symbol index"};
   SymbolIndex index;
   tables = tables.first(std::min(tables.size(), k_most_tables));
-  std::ranges::copy(tables, index.tables_.begin());
   std::size_t most = 0;
   for_each_candidate(tables, [&](const Candidate&) { ++most; });
   if (most == 0) return index;
-  index.memory_ = Block(most * sizeof(Entry));
-  if (index.memory_.empty()) return Error{ErrorCode::out_of_memory, 0, "symbol index"};
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    if (tables[t].symbols.count() != 0 && !index.keep(tables[t], index.kept_[t])) return k_no_memory;
+  index.memory_ = Block::whole(most * sizeof(Entry));
+  if (index.memory_.empty()) return k_no_memory;
   Entry* const begin = reinterpret_cast<Entry*>(index.memory_.bytes().data());
   for_each_candidate(tables, [&](const Candidate& c) {
     if (index.size_ < most) new (begin + index.size_++) Entry{c};
   });
   std::sort(begin, begin + index.size_, less_preferred);
   Addr reach = 0;
-  for (Entry* e = begin; e != begin + index.size_; ++e) e->reach = reach = std::max(reach, e->end);
+  for (Entry* e = begin; e != begin + index.size_; ++e) {
+    const SymbolTable& table = tables[e->table];
+    const ElfSymbol symbol = table.symbols[e->index];
+    e->reach = reach = std::max(reach, e->end);
+    e->place = Places(*table.image).of(symbol);
+    e->index = symbol.name;
+  }
   return index;
+}
+
+std::optional<FoundSymbol> SymbolIndex::named(const Entry& best, Addr covered, Addr at,
+                                              NameReach reach) const noexcept {
+  const Kept& kept = kept_[best.table];
+  const auto* const ranges = reinterpret_cast<const AddrRange*>(kept.places.bytes().data());
+  const bool has_place = best.place < kept.places.bytes().size() / sizeof(AddrRange);
+  if (!names(best, has_place ? ranges[best.place] : AddrRange{}, covered, {at, reach})) return std::nullopt;
+  const std::span<const std::byte> strings = kept.strings.bytes();
+  if (best.index >= strings.size()) return std::nullopt;
+  return found(ByteReader(strings.subspan(best.index), false).c_string(), best.start);
 }
 
 std::optional<FoundSymbol> SymbolIndex::find(Addr at, NameReach reach) const noexcept {
@@ -160,8 +213,8 @@ std::optional<FoundSymbol> SymbolIndex::find(Addr at, NameReach reach) const noe
   if (e == all.begin()) return std::nullopt;
   const Entry& nearest = *--e;
   for (;; --e) {
-    if (e->covers(at)) return named(tables_, *e, nearest.reach, {at, reach});
-    if (e == all.begin() || e->reach <= at) return named(tables_, nearest, nearest.reach, {at, reach});
+    if (e->covers(at)) return named(*e, nearest.reach, at, reach);
+    if (e == all.begin() || e->reach <= at) return named(nearest, nearest.reach, at, reach);
   }
 }
 

@@ -25,7 +25,7 @@
 namespace jitunwind {
 
 struct FoundSymbol {
-  std::string_view name;  ///< in the image's bytes; without the version, "name@VERSION"
+  std::string_view name;  ///< in the image's bytes, or the index; without the version, "name@VERSION"
   Addr start = 0;         ///< as in the file: without the load bias
 };
 
@@ -39,13 +39,13 @@ struct SymbolTable {
 std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr at,
                                        NameReach reach = NameReach::own) noexcept;
 
-/// The same by binary search. Immutable.
+/// The same by binary search. Immutable, and on its own: it has copies of all that it needs of the images.
 class SymbolIndex {
  public:
   static constexpr std::size_t k_most_tables = 2;
 
   /// Reads and sorts all symbols, once: about 0.2 us each. Tables beyond k_most_tables are left out. out_of_memory when
-  /// mmap refuses. The images must outlive the index. Signal-safe.
+  /// mmap refuses. Signal-safe.
   static Result<SymbolIndex> make(std::span<const SymbolTable> tables) noexcept;
 
   std::optional<FoundSymbol> find(Addr at, NameReach reach = NameReach::own) const noexcept;
@@ -53,10 +53,17 @@ class SymbolIndex {
 
  private:
   struct Entry;
+  /// What is kept of a table besides its symbols.
+  struct Kept {
+    Block strings;
+    Block places;  // AddrRange of every place
+  };
   SymbolIndex() noexcept = default;
   std::span<const Entry> entries() const noexcept;
+  bool keep(const SymbolTable& table, Kept& kept) noexcept;
+  std::optional<FoundSymbol> named(const Entry& best, Addr covered, Addr at, NameReach reach) const noexcept;
 
-  std::array<SymbolTable, k_most_tables> tables_{};
+  std::array<Kept, k_most_tables> kept_{};
   Block memory_;
   std::size_t size_ = 0;
 };
