@@ -160,12 +160,16 @@ def case_names(d):
     d.resume()
     check_stack(d, 'jit_reused')
     d.resume()
-    check_printed(d, b'stop_here', b'odd \xff\x01 "name" %s @@x {(<', b'middle', b'jit_outer', b'jitunwind_marked_call')
+    # The script says control characters, GDB's own files hold them.
+    by_script = not os.environ.get('JITUNWIND_ATTACH')
+    odd = b'\\x01' if by_script else b'\x01'
+    check_printed(d, b'stop_here', b'odd \xff' + odd + b' "name" %s @@x {(<', b'middle', b'jit_outer',
+                  b'jitunwind_marked_call')
     d.resume()
     expect('frame without name', d.names()[2:5], ['middle', 'jit_outer', 'jitunwind_marked_call'])
     d.resume()
     found = d.names()
-    expect('long name', len(found[1]) >= 4000 and found[1][:4] == 'two\n', True)
+    expect('long name', len(found[1]) >= 4000 and found[1].startswith('two\\n' if by_script else 'two\n'), True)
     expect('around it', found[2:5], ['middle', 'jit_outer', 'jitunwind_marked_call'])
 
 
