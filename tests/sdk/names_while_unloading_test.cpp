@@ -177,12 +177,10 @@ constexpr std::array k_of_addresses{
 constexpr std::array k_of_frames{Asked{"Frame_raw_name", name_of_frame}, Asked{"Frame_procedure", procedure_of_frame}};
 constexpr auto k_name = [](const testing::TestParamInfo<Asked>& info) { return std::string(info.param.what); };
 
+#ifndef JITUNWIND_TEST_SANITIZED
 class NamesWhileUnloading : public testing::TestWithParam<Asked> {};
 INSTANTIATE_TEST_SUITE_P(OfAddresses, NamesWhileUnloading, testing::ValuesIn(k_of_addresses), k_name);
 INSTANTIATE_TEST_SUITE_P(OfFrames, NamesWhileUnloading, testing::ValuesIn(k_of_frames), k_name);
-
-class NamesInAStorm : public testing::TestWithParam<Asked> {};
-INSTANTIATE_TEST_SUITE_P(OfAddresses, NamesInAStorm, testing::ValuesIn(k_of_addresses), k_name);
 
 TEST_P(NamesWhileUnloading, AreRightOrNone) {
   const Question question = GetParam().question;
@@ -210,7 +208,13 @@ TEST_P(NamesWhileUnloading, AreRightOrNone) {
   EXPECT_GE(answered, 1u) << "once it stayed";
 }
 
+#endif
+
 /// The same without stops.
+class NamesInAStorm : public testing::TestWithParam<Asked> {};
+INSTANTIATE_TEST_SUITE_P(OfAddresses, NamesInAStorm, testing::ValuesIn(k_of_addresses), k_name);
+INSTANTIATE_TEST_SUITE_P(OfFrames, NamesInAStorm, testing::ValuesIn(k_of_frames), k_name);
+
 TEST_P(NamesInAStorm, AreRightOrNone) {
   std::atomic<Addr> at{0};
   std::atomic<bool> stop{false};
