@@ -142,7 +142,9 @@ volatile int deepest = 1 << 30;
   const int below = depth < deepest ? crash_by_recursion(depth + 1) : 0;
   return below + room[0];
 }
-[[gnu::noinline]] void crash_without_stack() { asm volatile("movq $64, %%rsp; pushq $0" ::: "memory"); }
+[[gnu::noinline]] void crash_without_stack() {
+  asm volatile("movq $64, %%rbp; movq %%rbp, %%rsp; pushq $0" ::: "memory");
+}
 }
 
 TEST(CrashHandler, SeesWhoCalledNull) {
