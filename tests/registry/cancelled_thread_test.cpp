@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "tests/registry/procedures.h"
@@ -52,16 +53,16 @@ TEST(CancelledThread, ThatWaitsForALookupGoesOnWaiting) {
   static unw_dyn_info_t info;
   info = procedure(k_code, 64);
   ASSERT_TRUE(register_procedure(&info));
+  std::optional<ProcedureHold> hold(std::in_place, k_code);
+  ASSERT_EQ(hold->info(), &info);
   std::atomic<bool> is_out{false};
   CancelledThread thread([&] { is_out = static_cast<bool>(cancel_procedure(&info)); });
-  {
-    const ProcedureHold hold(k_code);
-    while (registry_test::lookup(k_code)) ::usleep(100);
-    ::usleep(20'000);  // longer than it spins: it sleeps between its looks
-    thread.cancel();
-    ::usleep(20'000);
-    EXPECT_FALSE(is_out);
-  }
+  while (registry_test::lookup(k_code)) ::usleep(100);
+  ::usleep(20'000);  // longer than it spins: it sleeps between its looks
+  thread.cancel();
+  ::usleep(20'000);
+  EXPECT_FALSE(is_out);
+  hold.reset();
   thread.expect_cancelled_after_work();
   EXPECT_TRUE(is_out);
 }

@@ -213,7 +213,6 @@ TEST_P(NamesWhileUnloading, AreRightOrNone) {
 /// The same without stops.
 class NamesInAStorm : public testing::TestWithParam<Asked> {};
 INSTANTIATE_TEST_SUITE_P(OfAddresses, NamesInAStorm, testing::ValuesIn(k_of_addresses), k_name);
-INSTANTIATE_TEST_SUITE_P(OfFrames, NamesInAStorm, testing::ValuesIn(k_of_frames), k_name);
 
 TEST_P(NamesInAStorm, AreRightOrNone) {
   std::atomic<Addr> at{0};
