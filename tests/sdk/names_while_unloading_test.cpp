@@ -174,7 +174,8 @@ struct Asked {
 constexpr std::array k_of_addresses{
     Asked{"find_local_name", name_by_address}, Asked{"unw_get_proc_name_by_ip", name_by_ip},
     Asked{"unw_get_proc_info_by_ip", procedure_by_ip}, Asked{"unw_get_elf_filename_by_ip", file_by_ip}};
-constexpr std::array k_of_frames{Asked{"Frame_raw_name", name_of_frame}, Asked{"Frame_procedure", procedure_of_frame}};
+[[maybe_unused]] constexpr std::array k_of_frames{Asked{"Frame_raw_name", name_of_frame},
+                                                  Asked{"Frame_procedure", procedure_of_frame}};
 constexpr auto k_name = [](const testing::TestParamInfo<Asked>& info) { return std::string(info.param.what); };
 
 #ifndef JITUNWIND_TEST_SANITIZED
