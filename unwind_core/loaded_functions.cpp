@@ -83,24 +83,18 @@ LoadedFunction find_function_behind(Addr at, std::string_view library, std::stri
   const auto self = LinkedObject::at(around ? around : (&_r_debug ? _r_debug.r_map : nullptr), window);
   if (!self) return {};
   void* behind = nullptr;
-  const link_map* later = self->next();
-  for (unsigned i = 0; later && i < k_most_objects; ++i) {
-    const auto entry = LinkedObject::at(later, window);
-    if (!entry) break;
-    void* const found = entry->find_function(name);
-    if (found && entry->is_of_file(library, window)) return loaded(found);
-    if (!behind) behind = found;
-    later = entry->next();
-  }
-  const link_map* earlier = self->before();
-  for (unsigned i = 0; earlier && i < k_most_objects; ++i) {
-    const auto entry = LinkedObject::at(earlier, window);
-    if (!entry) break;
-    if (entry->is_of_file(library, window)) {
-      if (void* const found = entry->find_function(name)) return loaded(found);
+  // Returns the library's, if it is this way.
+  const auto search = [&](const link_map* (LinkedObject::*leads)() const noexcept, bool is_behind) -> void* {
+    auto object = LinkedObject::at(((*self).*leads)(), window);
+    for (unsigned i = 0; object && i < k_most_objects; ++i, object = LinkedObject::at(((*object).*leads)(), window)) {
+      void* const found = object->find_function(name);
+      if (found && object->is_of_file(library, window)) return found;
+      if (is_behind && !behind) behind = found;
     }
-    earlier = entry->before();
-  }
+    return nullptr;
+  };
+  if (void* const later = search(&LinkedObject::next, true)) return loaded(later);
+  if (void* const earlier = search(&LinkedObject::before, false)) return loaded(earlier);
   return loaded(behind);
 }
 

@@ -4,8 +4,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -119,11 +117,7 @@ TEST(CopiedMemory, IsReadThroughAPipeWhereItMustNotBeCopiedAtOnce) {
   for (const int answer : {EPERM, ENOSYS, EACCES}) {
     const pid_t child = ::fork();
     if (child == 0) {
-      std::array program{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                         sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-                         sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(answer)),
-                         sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-      if (!install(program)) ::_exit(8);
+      if (!refuse({SYS_process_vm_readv}, static_cast<unsigned>(answer))) ::_exit(8);
       const int before = ::open("/dev/null", O_RDONLY);
       const bool is_right = reads_all_right();
       const int after = ::open("/dev/null", O_RDONLY);

@@ -317,25 +317,13 @@ TEST(LocalMemory, ReadsWhatSanitizersPoison) {
 }
 
 #ifndef JITUNWIND_TEST_SANITIZED
-/// From now on these system calls fail with one error, whatever they are asked.
-void refuse(std::initializer_list<unsigned> calls, unsigned error) {
-  std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  for (const unsigned call : calls) {
-    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
-    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error));
-  }
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  if (!test::install(program)) ::_exit(9);
-}
-
 /// Exit status: 1 more for each that can be read, of what can be and 10 of what cannot.
 template <unsigned k_error, bool k_copies>
 void read_in_a_sandbox() {
   const Pages pages("w-");
-  if (k_copies)
-    refuse({SYS_rt_sigprocmask}, k_error);
-  else
-    refuse({SYS_rt_sigprocmask, SYS_process_vm_readv}, k_error);
+  std::vector<unsigned> calls{SYS_rt_sigprocmask};
+  if (!k_copies) calls.push_back(SYS_process_vm_readv);
+  if (!test::refuse(calls, k_error)) ::_exit(9);
   const LocalMemory memory;
   int found = 0;
   for (int i = 0; i < 2; ++i) {

@@ -6,10 +6,8 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +24,7 @@
 #include <vector>
 
 #include "sdk/local_space.h"
+#include "tests/support/allowed_calls.h"
 
 namespace jitunwind::test {
 namespace {
@@ -97,22 +96,16 @@ std::string procedure_of_frame(Addr at) {
 }
 
 /// Those that a look-up makes.
-constexpr std::array k_stops{SYS_rt_sigprocmask, SYS_process_vm_readv, SYS_getpid,   SYS_msync, SYS_openat, SYS_pread64,
-                             SYS_close,          SYS_newfstatat,       SYS_readlink, SYS_mmap};
+constexpr std::array<unsigned, 10> k_stops{
+    SYS_rt_sigprocmask, SYS_process_vm_readv, SYS_getpid,   SYS_msync, SYS_openat, SYS_pread64,
+    SYS_close,          SYS_newfstatat,       SYS_readlink, SYS_mmap};
 constexpr long k_done = SYS_getppid;  // by which the thread tells that it has an answer
 
 int listen_to_this_thread() {
-  std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  const auto stop_at = [&](long call) {
-    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF));
-  };
-  for (const long call : k_stops) stop_at(call);
-  stop_at(k_done);
-  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+  std::vector<unsigned> stops(k_stops.begin(), k_stops.end());
+  stops.push_back(k_done);
+  auto program = answers(stops, SECCOMP_RET_USER_NOTIF, SECCOMP_RET_ALLOW);
+  return install_and_listen(program);
 }
 
 /// A thread that answers one question, stopping at its system calls.

@@ -1,9 +1,11 @@
-// System calls that a test forbids itself, so that any other ends the process.
+// System calls that a test forbids itself, has refused, or stops at.
 #pragma once
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <span>
@@ -16,15 +18,34 @@ inline bool install(std::span<sock_filter> program) {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// From now on every system call but these kills the process.
-inline bool allow_only(std::vector<unsigned> calls) {
+/// These calls get the one answer (seccomp(2), "Seccomp filters": SECCOMP_RET_...), all others the other.
+inline std::vector<sock_filter> answers(std::span<const unsigned> calls, unsigned answer, unsigned others) {
   std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const unsigned call : calls) {
     program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
-    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, answer));
   }
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, others));
+  return program;
+}
+
+/// From now on every system call but these kills the process.
+inline bool allow_only(const std::vector<unsigned>& calls) {
+  auto program = answers(calls, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
   return install(program);
+}
+/// From now on these fail with one error, whatever they are asked.
+inline bool refuse(const std::vector<unsigned>& calls, unsigned error) {
+  auto program = answers(calls, SECCOMP_RET_ERRNO | error, SECCOMP_RET_ALLOW);
+  return install(program);
+}
+
+/// Of the calling thread: it waits where the program answers SECCOMP_RET_USER_NOTIF, until somebody answers what is
+/// read of the descriptor. Below 0: errno says why not.
+inline int install_and_listen(std::span<sock_filter> program) {
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
 }
 
 }  // namespace jitunwind::test

@@ -23,17 +23,6 @@ void* host_pointer(Addr at) noexcept { return reinterpret_cast<void*>(static_cas
 /// mode checking": the same thread group).
 constinit std::atomic<bool> is_refused{false};
 
-/// -1: it may not be called.
-long copy_at_once(Addr at, std::span<std::byte> into) noexcept {
-  if (is_refused.load(std::memory_order_relaxed)) return -1;
-  const iovec to{into.data(), into.size()}, from{host_pointer(at), into.size()};
-  const long copied = ::syscall(SYS_process_vm_readv, ::syscall(SYS_getpid), &to, 1, &from, 1, 0);
-  if (copied >= 0) return copied;
-  if (errno == EFAULT) return 0;
-  if (errno != ENOMEM) is_refused.store(true, std::memory_order_relaxed);
-  return -1;
-}
-
 class Pipe {
  public:
   Pipe() noexcept { is_open_ = ::syscall(SYS_pipe2, ends_.data(), O_CLOEXEC | O_NONBLOCK) == 0; }
@@ -70,6 +59,17 @@ std::size_t copy_through_pipe(Addr at, std::span<std::byte> into) noexcept {
 }
 
 }  // namespace
+
+long copy_at_once(Addr at, std::span<std::byte> into) noexcept {
+  if (is_refused.load(std::memory_order_relaxed)) return -1;
+  const ErrnoKeeper keeper;
+  const iovec to{into.data(), into.size()}, from{host_pointer(at), into.size()};
+  const long copied = ::syscall(SYS_process_vm_readv, ::syscall(SYS_getpid), &to, 1, &from, 1, 0);
+  if (copied >= 0) return copied;
+  if (errno == EFAULT) return 0;
+  if (errno != ENOMEM) is_refused.store(true, std::memory_order_relaxed);
+  return -1;
+}
 
 std::size_t copy_memory(Addr at, std::span<std::byte> into) noexcept {
   if (into.empty()) return 0;

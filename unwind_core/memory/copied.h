@@ -17,7 +17,11 @@ class CopiedMemory final : public Memory {
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
 };
 
-/// The same without a window.
+// Without a window.
+
+/// By process_vm_readv() alone; -1: it may not be called.
+long copy_at_once(Addr at, std::span<std::byte> into) noexcept;
+/// As CopiedMemory reads what may be unloaded.
 std::size_t copy_memory(Addr at, std::span<std::byte> into) noexcept;
 
 }  // namespace jitunwind

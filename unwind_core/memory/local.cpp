@@ -4,7 +4,6 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "unwind_core/errno_keeper_p.h"
 #include "unwind_core/lasting_modules_p.h"
+#include "unwind_core/memory/copied.h"
 #include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/page_p.h"
@@ -57,11 +57,9 @@ int errno_of_mask(Addr at) noexcept {
   return result == -1 ? errno : 0;
 }
 
-/// process_vm_readv(2): a copy, wherever it may be made.
 bool is_readable_by_copy(Addr at) noexcept {
   std::array<std::byte, k_kernel_sigset_size> copy;
-  const iovec into{copy.data(), copy.size()}, from{host_pointer<void>(at), copy.size()};
-  return ::syscall(SYS_process_vm_readv, ::syscall(SYS_getpid), &into, 1L, &from, 1L, 0L) == long{copy.size()};
+  return copy_at_once(at, copy) == long{copy.size()};
 }
 
 /// Where masks do not tell, copies do, which cost more.
