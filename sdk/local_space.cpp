@@ -29,7 +29,7 @@ class LocalModuleVersions final : public ModuleVersions {
 
 constinit const LocalModuleVersions k_versions;
 constinit KeptRules kept_rules;
-constinit UnknownCode unknown_code;
+constinit UnknownCode::Table unknown_code_table;
 
 struct LocalSpace {
   std::array<const RowSource*, 5> rows{&dyn_row_source(), &eh_frame_source(), &debug_frame_source(),
@@ -37,6 +37,7 @@ struct LocalSpace {
   std::array<const RowSource*, 4> guesses{&followed_code_source(), &bad_call_source(), &leaf_source(),
                                           &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
+  UnknownCode unknown_code{unknown_code_table};
   RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, kept_rules};
   AddressSpace of_addresses{*host_arch(), k_copied_memory, modules_of_addresses(), rows, names};
   AddressSpace of_listed_addresses{*host_arch(), k_copied_memory, listed_modules_of_addresses(), rows, names};
@@ -80,6 +81,7 @@ const LocalSpace& published_or_built() noexcept {
   (void)local_space();
   (void)has_listed_modules();
   kept_rules.touch();
+  (void)registration_changes().number(0);
   expect_walk_from(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
 }
 

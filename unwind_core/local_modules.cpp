@@ -94,6 +94,8 @@ int ask_one_for_path(dl_phdr_info* info, std::size_t, void* argument) noexcept {
 
 constinit ModuleMemo memo;
 
+[[gnu::constructor]] void touch_memo() { memo.touch(); }
+
 LoadedObjectKey key_of(const dl_find_object& found) noexcept {
   const auto address = [](const void* p) { return static_cast<Addr>(reinterpret_cast<std::uintptr_t>(p)); };
   return {address(found.dlfo_map_start), address(found.dlfo_map_end),        address(found.dlfo_link_map),

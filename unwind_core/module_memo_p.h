@@ -66,6 +66,9 @@ class ModuleMemo {
     if (chosen) chosen->keep(key, parts);
   }
 
+  /// Lest the first walk through a module is the first to write there.
+  void touch() noexcept { taken_.fetch_or(0, std::memory_order_relaxed); }
+
  private:
   static constexpr unsigned k_set_bits = 9;
   static constexpr std::size_t k_size = std::size_t{2} << k_set_bits;

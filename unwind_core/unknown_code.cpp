@@ -14,8 +14,7 @@ std::uint64_t UnknownCode::version(Addr at, const RowCache& rows) noexcept {
 }
 
 std::uint64_t UnknownCode::find(CodeAddress at, const RowCache& rows) const noexcept {
-  const Entry& entry = entry_of(*this, at);
-  if (entry.first_word_of_key() != key_of(at)) return 0;
+  if (!keeps_any_.load(std::memory_order_relaxed) || entry_of(at).first_word_of_key() != key_of(at)) return 0;
   const std::uint64_t now = version(at.lookup(), rows);
   WayOut ignored;
   return find(at, now, ignored) ? now : 0;

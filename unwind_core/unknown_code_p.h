@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,34 +23,37 @@ struct WayOut {
 };
 
 /// Of one address space, whose rows are kept, too. What is registered or loaded makes another version at once; of other
-/// memory nobody tells when it changes, so that nothing holds longer than a moment. Constant-initialised, thread-safe,
-/// signal-safe.
+/// memory nobody tells when it changes, so that nothing holds longer than a moment. Thread-safe, signal-safe.
 class UnknownCode {
   static constexpr unsigned k_bits = 8;
-  using Entry = SequencedEntry<CodeQuestion, WayOut>;
-
-  /// A return address is looked up where another instruction begins. Never 0: that would be a new entry's.
-  static constexpr Addr key_of(CodeAddress at) noexcept { return at.value() << 1 | (at.is_return_address() ? 1 : 0); }
-  template <class Table>
-  static auto& entry_of(Table& table, CodeAddress at) noexcept {
-    return table.entries_[table_place(at.value(), k_bits)];
-  }
 
  public:
+  using Table = std::array<SequencedEntry<CodeQuestion, WayOut>, std::size_t{1} << k_bits>;
+
+  /// `table`: zeros, not touched until something is kept. In most processes nothing ever is.
+  constexpr explicit UnknownCode(Table& table) noexcept : table_(table) {}
+
   /// The version of code now. 0: nothing can be kept of it.
   static std::uint64_t version(Addr at, const RowCache& rows) noexcept;
   /// The version under which it is known that nothing knows the code; 0: it is not.
   std::uint64_t find(CodeAddress at, const RowCache& rows) const noexcept;
   /// False: it is not known to be unknown.
   bool find(CodeAddress at, std::uint64_t version, WayOut& out) const noexcept {
-    return version != 0 && entry_of(*this, at).find({key_of(at), version}, out);
+    return version != 0 && entry_of(at).find({key_of(at), version}, out);
   }
   void keep(CodeAddress at, std::uint64_t version, const WayOut& out) noexcept {
-    if (version != 0) entry_of(*this, at).keep({key_of(at), version}, out);
+    if (version == 0) return;
+    keeps_any_.store(true, std::memory_order_relaxed);
+    entry_of(at).keep({key_of(at), version}, out);
   }
 
  private:
-  std::array<Entry, std::size_t{1} << k_bits> entries_{};
+  /// A return address is looked up where another instruction begins. Never 0: that would be a new entry's.
+  static constexpr Addr key_of(CodeAddress at) noexcept { return at.value() << 1 | (at.is_return_address() ? 1 : 0); }
+  Table::value_type& entry_of(CodeAddress at) const noexcept { return table_[table_place(at.value(), k_bits)]; }
+
+  Table& table_;
+  std::atomic<bool> keeps_any_{false};
 };
 
 }  // namespace jitunwind

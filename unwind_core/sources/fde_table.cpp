@@ -45,10 +45,12 @@ bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::by
          big_endian == (std::endian::native == std::endian::big) && table.count <= bytes.size() / 8;
 }
 
-/// The same in some 8 instructions a pair, where the general way takes 55.
+/// The same in some 8 instructions a pair, where the general way takes 55, and 20 while what is ahead is fetched: where
+/// code is new its table is in no cache, and to wait for one pair after the other takes longer than all else that there
+/// is to do for a frame.
 [[gnu::always_inline]] inline bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes,
                                                    FoundFde& out) noexcept {
-  constexpr std::size_t k_pair = 8;
+  constexpr std::size_t k_pair = 8, k_pairs_of_two_lines = 16;
   const auto member = [](const std::byte* at) noexcept {
     std::int32_t value;
     std::memcpy(&value, at, sizeof value);
@@ -56,12 +58,18 @@ bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::by
   };
   if (table.count == 0) return false;
   const std::byte* pair = bytes.data();
-  for (std::uint64_t left = table.count; left > 1;) {
-    const std::uint64_t half = left / 2;
-    const std::byte* const middle = pair + half * k_pair;
-    pair = member(middle) + table.start_base <= pc ? middle : pair;
-    left -= half;
+  std::uint64_t left = table.count;
+  const auto step_to = [&](const std::byte* middle) { pair = member(middle) + table.start_base <= pc ? middle : pair; };
+  while (left > k_pairs_of_two_lines) {
+    const std::byte* const middle = pair + left / 2 * k_pair;
+    left -= left / 2;
+    // The four that the step after the next may look at.
+    const std::uint64_t next = left / 2, after = (left - next) / 2;
+    for (const std::byte* const from : {pair, middle})
+      for (const std::uint64_t way : {after, next + after}) __builtin_prefetch(from + way * k_pair);
+    step_to(middle);
   }
+  for (; left > 1; left -= left / 2) step_to(pair + left / 2 * k_pair);
   if (member(pair) + table.start_base > pc) return false;
   out = {member(pair) + table.start_base, member(pair + 4) + table.fde_base};
   return true;
