@@ -38,6 +38,7 @@ constexpr std::size_t k_most = 512;
 
 class Collection {
  public:
+  void begin() noexcept { count_ = 0; }
   void add(const dl_phdr_info& info) noexcept {
     if (count_ == k_most) return;
     Object& object = objects_[count_++];
@@ -111,19 +112,20 @@ class Collection {
     }
   }
 
+  std::size_t count_ = 0;
   std::array<Object, k_most> objects_{};
   std::array<Object*, k_most> pointers_{};
-  std::size_t count_ = 0;
 };
 
 // All zeros to begin with, so that what is not used is never touched.
 constinit Collection collection;
 
+/// What each start of a program writes stands together.
 struct LastingModules {
+  std::atomic<std::size_t> count{0};
+  std::array<bool, k_most> text_can_be_read{};
   std::array<AddrRange, k_most> ranges{};
   std::array<std::optional<Module>, k_most> modules{};
-  std::array<bool, k_most> text_can_be_read{};
-  std::atomic<std::size_t> count{0};
 };
 constinit LastingModules lasting;
 
@@ -136,6 +138,8 @@ int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
 }
 
 [[gnu::constructor]] void collect() {
+  // Written first: a page that is read first is mapped twice.
+  collection.begin();
   ::dl_iterate_phdr(&add_one, nullptr);
   std::size_t count = 0;
   for (const Object* const object : collection.lasting()) {

@@ -41,7 +41,7 @@ void after_fork_in_child() noexcept {
 
 void watch_forks_of_object_list() noexcept {
   constinit static std::atomic<bool> watching{false};
-  if (watching.load(std::memory_order_relaxed) || watching.exchange(true)) return;
+  if (watching.exchange(true)) return;
   (void)::pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 

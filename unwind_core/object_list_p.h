@@ -8,9 +8,9 @@
 namespace jitunwind {
 
 struct ListedObject {
-  Addr bias = 0;          ///< run-time address less the one in the file
-  Addr dynamic = 0;       ///< the dynamic section
-  const char* name = "";  ///< its path, "" of the program; lives as long as the object
+  Addr bias = 0;               ///< run-time address less the one in the file
+  Addr dynamic = 0;            ///< the dynamic section
+  const char* name = nullptr;  ///< its path, "" of the program; lives as long as the object
 };
 
 /// How many objects came and went, in all namespaces: while both stay, so does the list.
