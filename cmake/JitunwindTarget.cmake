@@ -60,11 +60,13 @@ function(jitunwind_layer name)
 endfunction()
 
 # jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...]): the layers declared INTO name so far, as
-# name_static and name_shared; jitunwind::<name without jitunwind_> is the one that BUILD_SHARED_LIBS asks for. USES names libraries declared here that users of this one get too. The shared one exports
-# what cmake/exports/<file>.map lists.
-set(jitunwind_default_kind static)
-if(BUILD_SHARED_LIBS)
-  set(jitunwind_default_kind shared)
+# name_static and name_shared, which are jitunwind::<name without jitunwind_>_static and _shared, as from find_package;
+# without either it is the one that BUILD_SHARED_LIBS asks for, and where nobody says, in projects of others, the shared one,
+# as from find_package. USES names libraries declared here that users of this one get too. The shared one exports what
+# cmake/exports/<file>.map lists.
+set(jitunwind_default_kind shared)
+if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS OR NOT DEFINED BUILD_SHARED_LIBS AND PROJECT_IS_TOP_LEVEL)
+  set(jitunwind_default_kind static)
 endif()
 function(jitunwind_library name)
   cmake_parse_arguments(arg "" "OUTPUT" "USES;INCLUDE" ${ARGN})
@@ -83,6 +85,11 @@ function(jitunwind_library name)
   endforeach()
   string(REGEX REPLACE "^jitunwind_" "" alias ${name})
   add_library(jitunwind::${alias} ALIAS ${name}_${jitunwind_default_kind})
+  foreach(kind IN ITEMS static shared)
+    add_library(jitunwind::${alias}_${kind} ALIAS ${name}_${kind})
+  endforeach()
+  # C programs are linked without it otherwise.
+  target_link_libraries(${name}_static INTERFACE "$<$<NOT:$<LINK_LANGUAGE:CXX>>:stdc++;m>")
   set(map ${PROJECT_SOURCE_DIR}/cmake/exports/${arg_OUTPUT}.map)
   set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                         LINK_DEPENDS ${map})
