@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bench/peer.h"
-#include "builders/registers_x86_64.h"
+#include "jitunwind/builders/registers_x86_64.h"
 
 namespace bench {
 

@@ -2,7 +2,7 @@
 // registers_<cpu>.h; numbers are DWARF's and are checked against unwind_core/arch.
 #pragma once
 
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,10 +1,10 @@
-#include "builders/description.h"
+#include "jitunwind/builders/description.h"
 
 #include <algorithm>
 
-#include "builders/handler_draft.h"
-#include "builders/region_list_p.h"
-#include "unwind_core/row_text.h"
+#include "jitunwind/builders/handler_draft.h"
+#include "jitunwind/builders/region_list_p.h"
+#include "jitunwind/unwind_core/row_text.h"
 
 namespace jitunwind {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "builders/frame_shape.h"
-#include "dyn_info/directives.h"
-#include "unwind_core/error.h"
+#include "jitunwind/builders/frame_shape.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

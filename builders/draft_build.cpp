@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "builders/draft_layout_p.h"
-#include "builders/procedure_draft.h"
-#include "builders/row_table_p.h"
-#include "builders/shape_pool_p.h"
+#include "jitunwind/builders/draft_layout_p.h"
+#include "jitunwind/builders/procedure_draft.h"
+#include "jitunwind/builders/row_table_p.h"
+#include "jitunwind/builders/shape_pool_p.h"
 
 namespace jitunwind {
 namespace {

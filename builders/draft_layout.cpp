@@ -1,4 +1,4 @@
-#include "builders/draft_layout_p.h"
+#include "jitunwind/builders/draft_layout_p.h"
 
 #include <algorithm>
 #include <cinttypes>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "builders/procedure_draft.h"
-#include "builders/region_list_p.h"
+#include "jitunwind/builders/procedure_draft.h"
+#include "jitunwind/builders/region_list_p.h"
 
 namespace jitunwind {
 

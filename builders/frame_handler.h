@@ -8,8 +8,8 @@
 #include <typeinfo>
 #include <vector>
 
-#include "builders/cpu_register.h"
-#include "unwind_core/address.h"
+#include "jitunwind/builders/cpu_register.h"
+#include "jitunwind/unwind_core/address.h"
 
 // Of <unwind.h>.
 struct _Unwind_Context;

@@ -1,4 +1,4 @@
-#include "builders/frame_shape.h"
+#include "jitunwind/builders/frame_shape.h"
 
 #include <pthread.h>
 
@@ -6,8 +6,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "builders/shape_pool_p.h"
-#include "unwind_core/hash.h"
+#include "jitunwind/builders/shape_pool_p.h"
+#include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "dyn_info/directives.h"
-#include "dyn_info/libunwind-dynamic.h"
-#include "unwind_core/frame_row.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/unwind_core/frame_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

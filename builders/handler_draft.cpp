@@ -1,10 +1,10 @@
-#include "builders/handler_draft.h"
+#include "jitunwind/builders/handler_draft.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "builders/frame_personality_p.h"
-#include "unwind_core/emit/byte_writer.h"
+#include "jitunwind/builders/frame_personality_p.h"
+#include "jitunwind/unwind_core/emit/byte_writer.h"
 
 /// Of the C++ run-time library; Itanium C++ ABI, exception handling. Only its address is used.
 extern "C" int __gxx_personality_v0(...);

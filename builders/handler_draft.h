@@ -13,10 +13,10 @@
 #include <typeinfo>
 #include <vector>
 
-#include "builders/frame_handler.h"
-#include "builders/instruction.h"
-#include "dyn_info/directives.h"
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/builders/frame_handler.h"
+#include "jitunwind/builders/instruction.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <map>
 
-#include "builders/handler_draft.h"
-#include "unwind_core/dwarf_constants_p.h"
-#include "unwind_core/emit/byte_writer.h"
+#include "jitunwind/builders/handler_draft.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/emit/byte_writer.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "builders/object_registration.h"
+#include "jitunwind/builders/object_registration.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "unwind_core/arch/arch.h"
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace jitunwind {
 namespace {

@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "dyn_info/registry.h"
-#include "unwind_core/address.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/unwind_core/address.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -27,8 +27,8 @@
 #include <typeinfo>
 #include <utility>
 
-#include "builders/cpu_register.h"
-#include "builders/procedure_draft.h"
+#include "jitunwind/builders/cpu_register.h"
+#include "jitunwind/builders/procedure_draft.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,8 +1,8 @@
-#include "builders/procedure_draft.h"
+#include "jitunwind/builders/procedure_draft.h"
 
 #include <limits>
 
-#include "builders/entry_state_p.h"
+#include "jitunwind/builders/entry_state_p.h"
 
 namespace jitunwind {
 namespace {

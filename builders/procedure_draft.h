@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "builders/description.h"
-#include "builders/handler_draft.h"
-#include "builders/instruction.h"
-#include "dyn_info/libunwind-dynamic.h"
-#include "unwind_core/row_text.h"
+#include "jitunwind/builders/description.h"
+#include "jitunwind/builders/handler_draft.h"
+#include "jitunwind/builders/instruction.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/unwind_core/row_text.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

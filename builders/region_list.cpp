@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "builders/region_list_p.h"
-#include "dyn_info/directives.h"
+#include "jitunwind/builders/region_list_p.h"
+#include "jitunwind/dyn_info/directives.h"
 
 namespace jitunwind {
 namespace {

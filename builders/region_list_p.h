@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "builders/frame_shape.h"
-#include "dyn_info/libunwind-dynamic.h"
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/builders/frame_shape.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind {
 

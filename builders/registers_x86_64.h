@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "builders/procedure_builder.h"
+#include "jitunwind/builders/procedure_builder.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind::x86_64 {

@@ -1,13 +1,13 @@
-#include "builders/registration.h"
+#include "jitunwind/builders/registration.h"
 
 #include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
 
-#include "builders/handler_draft.h"
-#include "builders/row_table_p.h"
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/builders/handler_draft.h"
+#include "jitunwind/builders/row_table_p.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 

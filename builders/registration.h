@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "builders/description.h"
-#include "dyn_info/registry.h"
+#include "jitunwind/builders/description.h"
+#include "jitunwind/dyn_info/registry.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

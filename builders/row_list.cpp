@@ -1,8 +1,8 @@
-#include "builders/row_list_p.h"
+#include "jitunwind/builders/row_list_p.h"
 
 #include <algorithm>
 
-#include "unwind_core/hash.h"
+#include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind {
 

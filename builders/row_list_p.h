@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "builders/frame_shape.h"
-#include "unwind_core/row_text.h"
+#include "jitunwind/builders/frame_shape.h"
+#include "jitunwind/unwind_core/row_text.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "builders/row_table_p.h"
+#include "jitunwind/builders/row_table_p.h"
 
 #include <cstring>
 

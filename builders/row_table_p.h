@@ -3,10 +3,10 @@
 
 #include <cstddef>
 
-#include "builders/frame_shape.h"
-#include "builders/shape_pool_p.h"
-#include "dyn_info/libunwind-dynamic.h"
-#include "unwind_core/emit/eh_frame.h"
+#include "jitunwind/builders/frame_shape.h"
+#include "jitunwind/builders/shape_pool_p.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
 
 namespace jitunwind {
 

@@ -1,6 +1,6 @@
 # An installed copy: headers below include/jitunwind/<folder>/, static and shared libraries, the CMake package and the
-# pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from the repository's root, so
-# that include/jitunwind is an include directory too. Nothing in it names the prefix: it may be moved.
+# pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from jitunwind/ on. Nothing in it
+# names the prefix: it may be moved.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/jitunwind)
@@ -27,7 +27,7 @@ foreach(kind IN ITEMS static shared)
     set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind})
   endforeach()
   target_include_directories(jitunwind_${kind} INTERFACE
-                             $<INSTALL_INTERFACE:${include_dir}> $<INSTALL_INTERFACE:${include_dir}/jitunwind>)
+                             $<INSTALL_INTERFACE:${include_dir}>)
   install(TARGETS jitunwind_${kind} jitunwind_eh_${kind} EXPORT jitunwind-${kind})
   foreach(name IN ITEMS jitunwind_libunwind LISTS cross_libraries)
     target_include_directories(${name}_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
@@ -41,7 +41,7 @@ foreach(adapter IN ITEMS system_unwinder gdb_jit)
           ${headers} PATTERN include EXCLUDE)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter}/include/ DESTINATION ${include_dir} ${headers})
 endforeach()
-foreach(adapter IN ITEMS asmjit llvm_orc)
+foreach(adapter IN ITEMS asmjit llvm_orc testing)
   if(NOT TARGET jitunwind_${adapter})
     continue()
   endif()
@@ -100,7 +100,7 @@ install(FILES ${generated}/jitunwind-config.cmake ${generated}/jitunwind-config-
 
 file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_dir} /)
 string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
-foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-eh jitunwind-asmjit jitunwind-llvm_orc)
+foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-eh jitunwind-asmjit jitunwind-llvm_orc jitunwind-testing)
   string(REPLACE - _ target ${module})
   if(NOT TARGET ${target} AND NOT TARGET ${target}_static)
     continue()

@@ -1,6 +1,20 @@
 # What every target of the project is compiled with, and how layers and libraries are declared.
 find_package(Threads REQUIRED)
 
+# Headers are named from jitunwind/ on, by each other and by their users, here as in an installed copy: a header of a
+# user's that is called builders/instruction.h or gdb.h is not taken for one of these, nor one of these for it.
+set(jitunwind_headers ${PROJECT_BINARY_DIR}/headers)
+file(MAKE_DIRECTORY ${jitunwind_headers}/jitunwind)
+foreach(folder IN ITEMS unwind_core dyn_info builders sdk adapters)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${jitunwind_headers}/jitunwind/${folder} SYMBOLIC)
+endforeach()
+file(GLOB umbrellas CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/sdk/include/jitunwind/*.h
+     ${PROJECT_SOURCE_DIR}/adapters/*/include/jitunwind/*.h)
+foreach(header IN LISTS umbrellas)
+  cmake_path(GET header FILENAME name)
+  file(CREATE_LINK ${header} ${jitunwind_headers}/jitunwind/${name} SYMBOLIC)
+endforeach()
+
 add_library(jitunwind_options INTERFACE)
 target_compile_features(jitunwind_options INTERFACE cxx_std_20 c_std_11)
 target_compile_options(jitunwind_options INTERFACE -Wall -Wextra -Wconversion $<$<BOOL:${JITUNWIND_WERROR}>:-Werror>)
@@ -8,7 +22,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # Warns of "text" + std::string when it inlines much (GCC bug 105651, fixed in 13).
   target_compile_options(jitunwind_options INTERFACE -Wno-restrict)
 endif()
-target_include_directories(jitunwind_options INTERFACE ${PROJECT_SOURCE_DIR})
+# Tests, examples and the bench name their own headers from the root on.
+target_include_directories(jitunwind_options INTERFACE ${jitunwind_headers} ${PROJECT_SOURCE_DIR})
 
 if(JITUNWIND_SANITIZE)
   add_compile_options(-fsanitize=${JITUNWIND_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

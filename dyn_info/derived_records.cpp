@@ -1,11 +1,11 @@
-#include "dyn_info/derived_records_p.h"
+#include "jitunwind/dyn_info/derived_records_p.h"
 
 #include <algorithm>
 #include <bit>
 #include <new>
 #include <utility>
 
-#include "dyn_info/registry_state_p.h"
+#include "jitunwind/dyn_info/registry_state_p.h"
 
 namespace jitunwind {
 

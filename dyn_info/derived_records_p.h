@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dyn_info/mapped_memory_p.h"
-#include "dyn_info/procedure_nodes_p.h"
-#include "dyn_info/registry.h"
-#include "unwind_core/address.h"
+#include "jitunwind/dyn_info/mapped_memory_p.h"
+#include "jitunwind/dyn_info/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/unwind_core/address.h"
 
 namespace jitunwind {
 

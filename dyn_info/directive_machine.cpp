@@ -1,4 +1,4 @@
-#include "dyn_info/directive_machine_p.h"
+#include "jitunwind/dyn_info/directive_machine_p.h"
 
 #include <algorithm>
 #include <utility>

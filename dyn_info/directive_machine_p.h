@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "dyn_info/frame_state_p.h"
-#include "dyn_info/region_list_p.h"
+#include "jitunwind/dyn_info/frame_state_p.h"
+#include "jitunwind/dyn_info/region_list_p.h"
 
 namespace jitunwind {
 

@@ -2,9 +2,9 @@
 // the procedure's memory is read in the first alone.
 #pragma once
 
-#include "dyn_info/directives.h"
-#include "dyn_info/frame_state_p.h"
-#include "dyn_info/region_list_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/frame_state_p.h"
+#include "jitunwind/dyn_info/region_list_p.h"
 
 namespace jitunwind {
 

@@ -1,7 +1,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives.h"
 
 namespace jitunwind {
 namespace {

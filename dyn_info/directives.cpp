@@ -1,12 +1,12 @@
-#include "dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
-#include "dyn_info/directive_machine_p.h"
-#include "dyn_info/directive_outcome_p.h"
-#include "unwind_core/address_space.h"
+#include "jitunwind/dyn_info/directive_machine_p.h"
+#include "jitunwind/dyn_info/directive_outcome_p.h"
+#include "jitunwind/unwind_core/address_space.h"
 
 namespace jitunwind {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "dyn_info/libunwind-dynamic.h"
-#include "unwind_core/error.h"
-#include "unwind_core/frame_row.h"
-#include "unwind_core/row_source.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

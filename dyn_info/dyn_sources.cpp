@@ -1,11 +1,11 @@
 // The registered procedures of this process as sources of rows, procedures and names. Descriptors, regions, tables and
 // names are read under a hold and nothing else is: other sources, which may take a lock of the loader, are asked when
 // the hold is gone, and rows keep no pointer into what was read.
-#include "dyn_info/directives.h"
-#include "dyn_info/procedure_rows_p.h"
-#include "dyn_info/registry.h"
-#include "unwind_core/address_space.h"
-#include "unwind_core/memory/local.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/procedure_rows_p.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/memory/local.h"
 
 namespace jitunwind {
 namespace {

@@ -1,4 +1,4 @@
-#include "dyn_info/environment_p.h"
+#include "jitunwind/dyn_info/environment_p.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,7 +1,7 @@
 // Adapters that are attached because the environment says so: JITUNWIND_ATTACH=gdb, names separated by commas.
 #pragma once
 
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
 

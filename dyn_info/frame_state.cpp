@@ -1,4 +1,4 @@
-#include "dyn_info/frame_state_p.h"
+#include "jitunwind/dyn_info/frame_state_p.h"
 
 #include <bit>
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "unwind_core/arch/arch.h"
-#include "unwind_core/error.h"
-#include "unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/frame_row.h"
 
 namespace jitunwind {
 

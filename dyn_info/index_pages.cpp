@@ -1,9 +1,9 @@
-#include "dyn_info/index_pages_p.h"
+#include "jitunwind/dyn_info/index_pages_p.h"
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
 
 namespace jitunwind {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dyn_info/mapped_memory_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/dyn_info/mapped_memory_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 

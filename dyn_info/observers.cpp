@@ -1,13 +1,13 @@
-#include "dyn_info/observers_p.h"
+#include "jitunwind/dyn_info/observers_p.h"
 
 #include <algorithm>
 #include <array>
 #include <new>
 #include <vector>
 
-#include "dyn_info/registry_state_p.h"
-#include "dyn_info/system_unwinder_seam_p.h"
-#include "dyn_info/take_out_p.h"
+#include "jitunwind/dyn_info/registry_state_p.h"
+#include "jitunwind/dyn_info/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/take_out_p.h"
 
 namespace jitunwind {
 

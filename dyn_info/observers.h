@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "dyn_info/registry.h"
-#include "unwind_core/error.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <span>
 
-#include "dyn_info/observers.h"
-#include "dyn_info/writer_lock_p.h"
-#include "dyn_info/writing_scope_p.h"
+#include "jitunwind/dyn_info/observers.h"
+#include "jitunwind/dyn_info/writer_lock_p.h"
+#include "jitunwind/dyn_info/writing_scope_p.h"
 
 namespace jitunwind {
 

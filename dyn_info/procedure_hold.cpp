@@ -1,9 +1,9 @@
 // The reader's side of the registry.
 #include <algorithm>
 
-#include "dyn_info/registered_span_p.h"
-#include "dyn_info/registry.h"
-#include "dyn_info/registry_state_p.h"
+#include "jitunwind/dyn_info/registered_span_p.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry_state_p.h"
 
 namespace jitunwind {
 

@@ -1,10 +1,10 @@
-#include "dyn_info/procedure_index_p.h"
+#include "jitunwind/dyn_info/procedure_index_p.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "dyn_info/mapped_memory_p.h"
-#include "dyn_info/registered_span_p.h"
+#include "jitunwind/dyn_info/mapped_memory_p.h"
+#include "jitunwind/dyn_info/registered_span_p.h"
 
 namespace jitunwind {
 

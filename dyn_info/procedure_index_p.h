@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dyn_info/index_pages_p.h"
-#include "dyn_info/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/index_pages_p.h"
+#include "jitunwind/dyn_info/procedure_nodes_p.h"
 
 namespace jitunwind {
 

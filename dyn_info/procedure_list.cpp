@@ -1,4 +1,4 @@
-#include "dyn_info/procedure_list_p.h"
+#include "jitunwind/dyn_info/procedure_list_p.h"
 
 #include <cstddef>
 

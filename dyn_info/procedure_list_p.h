@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "dyn_info/libunwind-dynamic.h"
-#include "dyn_info/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/procedure_nodes_p.h"
 
 namespace jitunwind {
 

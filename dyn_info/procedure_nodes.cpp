@@ -1,4 +1,4 @@
-#include "dyn_info/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/procedure_nodes_p.h"
 
 #include <bit>
 #include <utility>

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dyn_info/libunwind-dynamic.h"
-#include "dyn_info/mapped_memory_p.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/mapped_memory_p.h"
 
 namespace jitunwind {
 

@@ -1,14 +1,14 @@
-#include "dyn_info/procedure_rows_p.h"
+#include "jitunwind/dyn_info/procedure_rows_p.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
 
-#include "unwind_core/address_space.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/sources/cfi.h"
-#include "unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/fde_table.h"
 
 namespace jitunwind {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <span>
 
-#include "dyn_info/directive_outcome_p.h"
-#include "dyn_info/directives.h"
-#include "unwind_core/memory/memory.h"
+#include "jitunwind/dyn_info/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind {
 

@@ -1,6 +1,6 @@
-#include "dyn_info/questions_p.h"
+#include "jitunwind/dyn_info/questions_p.h"
 
-#include "dyn_info/registry_state_p.h"
+#include "jitunwind/dyn_info/registry_state_p.h"
 
 namespace jitunwind {
 

@@ -1,11 +1,11 @@
-#include "dyn_info/reader_slots_p.h"
+#include "jitunwind/dyn_info/reader_slots_p.h"
 
 #include <signal.h>
 
 #include <algorithm>
 
-#include "dyn_info/stack_evidence_p.h"
-#include "dyn_info/thread_status_p.h"
+#include "jitunwind/dyn_info/stack_evidence_p.h"
+#include "jitunwind/dyn_info/thread_status_p.h"
 
 namespace jitunwind {
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dyn_info/procedure_nodes_p.h"
-#include "dyn_info/stack_evidence_p.h"
+#include "jitunwind/dyn_info/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/stack_evidence_p.h"
 
 namespace jitunwind {
 

@@ -1,8 +1,8 @@
-#include "dyn_info/region_list_p.h"
+#include "jitunwind/dyn_info/region_list_p.h"
 
 #include <algorithm>
 
-#include "unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {
 namespace {

@@ -8,10 +8,10 @@
 #include <optional>
 #include <span>
 
-#include "dyn_info/libunwind-dynamic.h"
-#include "unwind_core/address.h"
-#include "unwind_core/error.h"
-#include "unwind_core/memory/memory.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind {
 

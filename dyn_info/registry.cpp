@@ -1,5 +1,5 @@
 // The writers' side of the registry.
-#include "dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry.h"
 
 #include <pthread.h>
 
@@ -7,14 +7,14 @@
 #include <array>
 #include <optional>
 
-#include "dyn_info/environment_p.h"
-#include "dyn_info/observers_p.h"
-#include "dyn_info/questions_p.h"
-#include "dyn_info/registered_span_p.h"
-#include "dyn_info/registry_state_p.h"
-#include "dyn_info/system_unwinder_seam_p.h"
-#include "dyn_info/take_out_p.h"
-#include "unwind_core/object_list_p.h"
+#include "jitunwind/dyn_info/environment_p.h"
+#include "jitunwind/dyn_info/observers_p.h"
+#include "jitunwind/dyn_info/questions_p.h"
+#include "jitunwind/dyn_info/registered_span_p.h"
+#include "jitunwind/dyn_info/registry_state_p.h"
+#include "jitunwind/dyn_info/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/take_out_p.h"
+#include "jitunwind/unwind_core/object_list_p.h"
 
 namespace jitunwind {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-#include "dyn_info/libunwind-dynamic.h"
-#include "unwind_core/code_changes.h"
-#include "unwind_core/error.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/unwind_core/code_changes.h"
+#include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

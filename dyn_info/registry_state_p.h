@@ -5,14 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dyn_info/derived_records_p.h"
-#include "dyn_info/procedure_index_p.h"
-#include "dyn_info/procedure_list_p.h"
-#include "dyn_info/procedure_nodes_p.h"
-#include "dyn_info/reader_slots_p.h"
-#include "dyn_info/retired_batches_p.h"
-#include "dyn_info/writer_lock_p.h"
-#include "unwind_core/code_changes.h"
+#include "jitunwind/dyn_info/derived_records_p.h"
+#include "jitunwind/dyn_info/procedure_index_p.h"
+#include "jitunwind/dyn_info/procedure_list_p.h"
+#include "jitunwind/dyn_info/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/reader_slots_p.h"
+#include "jitunwind/dyn_info/retired_batches_p.h"
+#include "jitunwind/dyn_info/writer_lock_p.h"
+#include "jitunwind/unwind_core/code_changes.h"
 
 namespace jitunwind {
 

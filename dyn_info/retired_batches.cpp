@@ -1,4 +1,4 @@
-#include "dyn_info/retired_batches_p.h"
+#include "jitunwind/dyn_info/retired_batches_p.h"
 
 namespace jitunwind {
 

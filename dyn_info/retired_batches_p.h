@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "dyn_info/mapped_memory_p.h"
-#include "dyn_info/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/mapped_memory_p.h"
+#include "jitunwind/dyn_info/procedure_nodes_p.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "dyn_info/stack_evidence_p.h"
+#include "jitunwind/dyn_info/stack_evidence_p.h"
 
 #include <sys/uio.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <span>
 
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 

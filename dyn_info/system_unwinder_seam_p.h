@@ -5,8 +5,8 @@
 
 #include <atomic>
 
-#include "dyn_info/libunwind-dynamic.h"
-#include "dyn_info/registry.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/registry.h"
 
 namespace jitunwind {
 

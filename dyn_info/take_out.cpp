@@ -1,13 +1,13 @@
-#include "dyn_info/take_out_p.h"
+#include "jitunwind/dyn_info/take_out_p.h"
 
 #include <sched.h>
 
 #include <algorithm>
 
-#include "dyn_info/questions_p.h"
-#include "dyn_info/registry_state_p.h"
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/dyn_info/questions_p.h"
+#include "jitunwind/dyn_info/registry_state_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "dyn_info/procedure_nodes_p.h"
-#include "dyn_info/retired_batches_p.h"
+#include "jitunwind/dyn_info/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/retired_batches_p.h"
 
 namespace jitunwind {
 

@@ -1,12 +1,12 @@
-#include "dyn_info/target_list.h"
+#include "jitunwind/dyn_info/target_list.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
-#include "dyn_info/procedure_rows_p.h"
-#include "unwind_core/address_space.h"
-#include "unwind_core/byte_reader.h"
+#include "jitunwind/dyn_info/procedure_rows_p.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {
 namespace {

@@ -2,7 +2,7 @@
 // looks like: docs/directives.md "The list".
 #pragma once
 
-#include "unwind_core/row_source.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

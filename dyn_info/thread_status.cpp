@@ -1,4 +1,4 @@
-#include "dyn_info/thread_status_p.h"
+#include "jitunwind/dyn_info/thread_status_p.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <string_view>
 
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 

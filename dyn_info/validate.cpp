@@ -5,9 +5,9 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "dyn_info/directive_machine_p.h"
-#include "dyn_info/directive_outcome_p.h"
-#include "dyn_info/directives.h"
+#include "jitunwind/dyn_info/directive_machine_p.h"
+#include "jitunwind/dyn_info/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directives.h"
 
 namespace jitunwind {
 

@@ -1,10 +1,10 @@
-#include "dyn_info/writer_lock_p.h"
+#include "jitunwind/dyn_info/writer_lock_p.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
 
 namespace jitunwind {
 

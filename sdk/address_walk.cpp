@@ -1,16 +1,16 @@
-#include "sdk/address_walk_p.h"
+#include "jitunwind/sdk/address_walk_p.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "dyn_info/registry.h"
-#include "sdk/local_space.h"
-#include "sdk/readable_stack_p.h"
-#include "sdk/walk.h"
-#include "sdk/walk_memory_p.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/raw_access_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/readable_stack_p.h"
+#include "jitunwind/sdk/walk.h"
+#include "jitunwind/sdk/walk_memory_p.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

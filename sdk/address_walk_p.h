@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-#include "unwind_core/address.h"
-#include "unwind_core/cursor.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/cursor.h"
 
 namespace jitunwind {
 

@@ -1,12 +1,12 @@
-#include "sdk/fde_encoder_p.h"
+#include "jitunwind/sdk/fde_encoder_p.h"
 
 #include <cstdint>
 #include <cstring>
 #include <optional>
 
-#include "dyn_info/directives.h"
-#include "sdk/local_space.h"
-#include "unwind_core/emit/eh_frame.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
 
 namespace jitunwind {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <span>
 
-#include "dyn_info/derived_records_p.h"
-#include "unwind_core/address.h"
-#include "unwind_core/error.h"
-#include "unwind_core/row_source.h"
+#include "jitunwind/dyn_info/derived_records_p.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 namespace jitunwind {
 

@@ -8,15 +8,15 @@
 #include <string>
 #include <utility>
 
-#include "builders/frame_handler.h"
-#include "builders/frame_personality_p.h"
-#include "dyn_info/directives.h"
-#include "dyn_info/registry.h"
-#include "sdk/local_space.h"
-#include "unwind_core/apply_row.h"
-#include "unwind_core/context.h"
-#include "unwind_core/resume.h"
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/builders/frame_handler.h"
+#include "jitunwind/builders/frame_personality_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/apply_row.h"
+#include "jitunwind/unwind_core/context.h"
+#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,19 +1,19 @@
-#include "sdk/local_space.h"
+#include "jitunwind/sdk/local_space.h"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <new>
 
-#include "dyn_info/directives.h"
-#include "dyn_info/registry.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/copied.h"
-#include "unwind_core/memory/known_stack_p.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/sources/sources.h"
-#include "unwind_core/stack_position.h"
-#include "unwind_core/unknown_code_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/memory/known_stack_p.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/stack_position.h"
+#include "jitunwind/unwind_core/unknown_code_p.h"
 
 namespace jitunwind {
 namespace {

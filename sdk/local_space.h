@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "unwind_core/address_space.h"
+#include "jitunwind/unwind_core/address_space.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

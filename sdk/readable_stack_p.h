@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "unwind_core/cursor.h"
-#include "unwind_core/memory/known_stack_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/cursor.h"
+#include "jitunwind/unwind_core/memory/known_stack_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 

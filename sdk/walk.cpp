@@ -1,4 +1,4 @@
-#include "sdk/walk.h"
+#include "jitunwind/sdk/walk.h"
 
 #include <cxxabi.h>
 
@@ -9,10 +9,10 @@
 #include <memory>
 #include <string_view>
 
-#include "sdk/address_walk_p.h"
-#include "sdk/local_space.h"
-#include "unwind_core/context.h"
-#include "unwind_core/memory/raw_access_p.h"
+#include "jitunwind/sdk/address_walk_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/context.h"
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
 
 namespace jitunwind {
 namespace {

@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "unwind_core/context.h"
-#include "unwind_core/cursor.h"
+#include "jitunwind/unwind_core/context.h"
+#include "jitunwind/unwind_core/cursor.h"
 
 /// The address behind this call, unless `callers_only`, and the return addresses of the calling function and its
 /// callers, as many as fit. Returns how many. Signal-safe, thread-safe.

@@ -1,4 +1,4 @@
-#include "sdk/walk_memory_p.h"
+#include "jitunwind/sdk/walk_memory_p.h"
 
 #include <pthread.h>
 

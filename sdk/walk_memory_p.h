@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
-#include "unwind_core/address.h"
-#include "unwind_core/code_changes.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/code_changes.h"
 
 namespace jitunwind {
 

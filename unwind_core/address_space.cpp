@@ -1,10 +1,10 @@
-#include "unwind_core/address_space.h"
+#include "jitunwind/unwind_core/address_space.h"
 
 #include <algorithm>
 
-#include "unwind_core/page_p.h"
-#include "unwind_core/sources/code_pattern_p.h"
-#include "unwind_core/unknown_code_p.h"
+#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/unknown_code_p.h"
 
 namespace jitunwind {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "unwind_core/row_cache.h"
-#include "unwind_core/row_source.h"
+#include "jitunwind/unwind_core/row_cache.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

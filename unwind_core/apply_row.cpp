@@ -1,6 +1,6 @@
-#include "unwind_core/apply_row.h"
+#include "jitunwind/unwind_core/apply_row.h"
 
-#include "unwind_core/dwarf_expression.h"
+#include "jitunwind/unwind_core/dwarf_expression.h"
 
 namespace jitunwind {
 namespace {

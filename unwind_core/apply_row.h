@@ -1,9 +1,9 @@
 // The only evaluator of rows: row + registers of a frame + memory -> registers of its caller.
 #pragma once
 
-#include "unwind_core/frame_row.h"
-#include "unwind_core/memory/memory.h"
-#include "unwind_core/registers.h"
+#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/registers.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

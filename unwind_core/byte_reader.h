@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

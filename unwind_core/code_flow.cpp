@@ -1,9 +1,9 @@
-#include "unwind_core/code_flow_p.h"
+#include "jitunwind/unwind_core/code_flow_p.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "unwind_core/sources/call_target_p.h"
+#include "jitunwind/unwind_core/sources/call_target_p.h"
 
 namespace jitunwind {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
-#include "unwind_core/address_space.h"
-#include "unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/arch/instruction_p.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/compact_row.h"
 
 #include <algorithm>
 

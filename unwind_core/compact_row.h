@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/frame_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

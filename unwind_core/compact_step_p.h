@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind_core/compact_row.h"
-#include "unwind_core/memory/memory.h"
-#include "unwind_core/memory/raw_access_p.h"
-#include "unwind_core/registers.h"
+#include "jitunwind/unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/registers.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "unwind_core/context.h"
+#include "jitunwind/unwind_core/context.h"
 
 #include <cstring>
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "unwind_core/arch/arch.h"
-#include "unwind_core/registers.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/registers.h"
 
 /// Stores the registers of the calling function, as they are right after the call, into a ucontext_t of this CPU.
 /// Returns 0. Writes nothing of the signal mask. Must not be called through a pointer taken from another thread's

@@ -1,9 +1,9 @@
 // The loop of the engine: address -> sources -> row -> apply -> caller.
-#include "unwind_core/cursor.h"
+#include "jitunwind/unwind_core/cursor.h"
 
 #include <algorithm>
 
-#include "unwind_core/stack_position_p.h"
+#include "jitunwind/unwind_core/stack_position_p.h"
 
 namespace jitunwind {
 

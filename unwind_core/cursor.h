@@ -6,7 +6,7 @@
 #include <span>
 #include <type_traits>
 
-#include "unwind_core/stack_position.h"
+#include "jitunwind/unwind_core/stack_position.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

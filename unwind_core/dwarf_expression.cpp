@@ -1,10 +1,10 @@
-#include "unwind_core/dwarf_expression.h"
+#include "jitunwind/unwind_core/dwarf_expression.h"
 
 #include <array>
 
-#include "unwind_core/byte_reader.h"
-#include "unwind_core/dwarf_constants_p.h"
-#include "unwind_core/dwarf_literal_p.h"
+#include "jitunwind/unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/dwarf_literal_p.h"
 
 namespace jitunwind {
 namespace {

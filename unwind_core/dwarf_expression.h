@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "unwind_core/frame_row.h"
-#include "unwind_core/memory/memory.h"
-#include "unwind_core/registers.h"
+#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/registers.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

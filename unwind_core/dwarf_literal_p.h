@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "unwind_core/byte_reader.h"
-#include "unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
 
 namespace jitunwind::dwarf {
 

@@ -1,4 +1,4 @@
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/error.h"
 
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@ struct CodeInfo {
 
 constexpr std::array k_codes{
 #define JITUNWIND_ERROR(name, unw_error, text) CodeInfo{#name, unw_error, text},
-#include "unwind_core/error_codes.def"
+#include "jitunwind/unwind_core/error_codes.def"
 #undef JITUNWIND_ERROR
 };
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "unwind_core/address.h"
+#include "jitunwind/unwind_core/address.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -15,7 +15,7 @@ namespace jitunwind {
 /// name, the libunwind error the C interface reports (libunwind.h, unw_error_t, positive), text.
 enum class ErrorCode : std::uint8_t {
 #define JITUNWIND_ERROR(name, unw_error, text) name,
-#include "unwind_core/error_codes.def"
+#include "jitunwind/unwind_core/error_codes.def"
 #undef JITUNWIND_ERROR
 };
 

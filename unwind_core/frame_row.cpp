@@ -1,4 +1,4 @@
-#include "unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/frame_row.h"
 
 #include <algorithm>
 #include <cstring>

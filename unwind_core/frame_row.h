@@ -19,8 +19,8 @@
 #include <span>
 #include <type_traits>
 
-#include "unwind_core/address.h"
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,7 +1,7 @@
 // The program and what it needs by DT_NEEDED, directly and by way of others: those were loaded before it started and
 // are never unloaded, whatever dlclose() is called with (dlopen(3): reference counts of what was loaded at start-up
 // never fall to zero). What was preloaded or opened later is not among them.
-#include "unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
 
 #include <link.h>
 #include <sys/auxv.h>
@@ -15,8 +15,8 @@
 #include <span>
 #include <string_view>
 
-#include "unwind_core/hash.h"
-#include "unwind_core/loaded_object_p.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/loaded_object_p.h"
 
 namespace jitunwind {
 namespace {

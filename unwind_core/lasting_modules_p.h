@@ -1,7 +1,7 @@
 // Modules that the dynamic linker never unloads: what is known of their code holds until the process ends.
 #pragma once
 
-#include "unwind_core/module.h"
+#include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "unwind_core/loaded_functions_p.h"
+#include "jitunwind/unwind_core/loaded_functions_p.h"
 
 #include <link.h>
 
@@ -7,12 +7,12 @@
 #include <optional>
 #include <span>
 
-#include "unwind_core/arch/arch.h"
-#include "unwind_core/image/dynamic_object_p.h"
-#include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/linker_state_p.h"
-#include "unwind_core/local_modules_p.h"
-#include "unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/linker_state_p.h"
+#include "jitunwind/unwind_core/local_modules_p.h"
+#include "jitunwind/unwind_core/memory/local.h"
 
 namespace jitunwind {
 namespace {

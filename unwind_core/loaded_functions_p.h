@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "unwind_core/address.h"
+#include "jitunwind/unwind_core/address.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,8 +1,8 @@
-#include "unwind_core/loaded_object_p.h"
+#include "jitunwind/unwind_core/loaded_object_p.h"
 
 #include <algorithm>
 
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "unwind_core/module.h"
+#include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {
 

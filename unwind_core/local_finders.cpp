@@ -5,13 +5,13 @@
 #include <atomic>
 #include <utility>
 
-#include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/loaded_object_p.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/local_modules_p.h"
-#include "unwind_core/local_object_p.h"
-#include "unwind_core/memory/copied.h"
-#include "unwind_core/row_source.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/loaded_object_p.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/local_modules_p.h"
+#include "jitunwind/unwind_core/local_object_p.h"
+#include "jitunwind/unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 namespace jitunwind {
 namespace {

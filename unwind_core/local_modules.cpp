@@ -1,6 +1,6 @@
 // Modules of this process: who covers an address, by the dynamic linker's word; where its parts are, by its program
 // headers in memory.
-#include "unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/local_modules.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -17,20 +17,20 @@
 #include <optional>
 #include <string_view>
 
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/hash.h"
-#include "unwind_core/image/elf_p.h"
-#include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/linker_state_p.h"
-#include "unwind_core/loaded_object_p.h"
-#include "unwind_core/local_modules_p.h"
-#include "unwind_core/local_object_p.h"
-#include "unwind_core/memory/copied.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/memory/raw_access_p.h"
-#include "unwind_core/module_memo_p.h"
-#include "unwind_core/page_p.h"
-#include "unwind_core/row_source.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/linker_state_p.h"
+#include "jitunwind/unwind_core/loaded_object_p.h"
+#include "jitunwind/unwind_core/local_modules_p.h"
+#include "jitunwind/unwind_core/local_object_p.h"
+#include "jitunwind/unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/module_memo_p.h"
+#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 // glibc 2.35 declares it; a weak reference lets the library load where the C library is older than the headers.
 #ifdef DLFO_EH_SEGMENT_TYPE

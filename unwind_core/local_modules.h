@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "unwind_core/module.h"
-#include "unwind_core/row_cache.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/row_cache.h"
 
 struct dl_phdr_info;
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/local_modules.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "unwind_core/local_object_p.h"
+#include "jitunwind/unwind_core/local_object_p.h"
 
 #include <elf.h>
 #include <link.h>
@@ -7,10 +7,10 @@
 #include <bit>
 #include <cstring>
 
-#include "unwind_core/loaded_object_p.h"
-#include "unwind_core/memory/copied.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/loaded_object_p.h"
+#include "jitunwind/unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

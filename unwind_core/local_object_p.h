@@ -4,8 +4,8 @@
 #include <optional>
 #include <span>
 
-#include "unwind_core/image/module_cache_p.h"
-#include "unwind_core/module.h"
+#include "jitunwind/unwind_core/image/module_cache_p.h"
+#include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "unwind_core/address.h"
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind_core/hash.h"
-#include "unwind_core/module.h"
-#include "unwind_core/page_p.h"
-#include "unwind_core/sequenced_entry.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/sequenced_entry.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "unwind_core/object_list_p.h"
+#include "jitunwind/unwind_core/object_list_p.h"
 
 #include <link.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <atomic>
 #include <span>
 
-#include "unwind_core/linker_state_p.h"
+#include "jitunwind/unwind_core/linker_state_p.h"
 
 // A static program has none.
 #pragma weak _DYNAMIC

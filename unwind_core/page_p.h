@@ -1,7 +1,7 @@
 // Pages of memory, by which it is mapped, protected and proven readable.
 #pragma once
 
-#include "unwind_core/address.h"
+#include "jitunwind/unwind_core/address.h"
 
 namespace jitunwind {
 

@@ -1,6 +1,6 @@
-#include "unwind_core/registers.h"
+#include "jitunwind/unwind_core/registers.h"
 
-#include "unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
 
 namespace jitunwind {
 

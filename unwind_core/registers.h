@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

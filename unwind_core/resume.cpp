@@ -1,4 +1,4 @@
-#include "unwind_core/resume.h"
+#include "jitunwind/unwind_core/resume.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -9,9 +9,9 @@
 #include <array>
 #include <cstring>
 
-#include "unwind_core/context.h"
-#include "unwind_core/left_by_jump_p.h"
-#include "unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/context.h"
+#include "jitunwind/unwind_core/left_by_jump_p.h"
+#include "jitunwind/unwind_core/sources/code_pattern_p.h"
 
 // AddressSanitizer keeps marks on the stack that only returns take back.
 extern "C" [[gnu::weak]] void __asan_handle_no_return();

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind_core/cursor.h"
+#include "jitunwind/unwind_core/cursor.h"
 
 extern "C" {
 /// Loads the registers of a ucontext_t and goes on at its pc; one scratch register is lost, floating-point state and

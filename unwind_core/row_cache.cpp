@@ -1,8 +1,8 @@
-#include "unwind_core/row_cache.h"
+#include "jitunwind/unwind_core/row_cache.h"
 
 #include <sys/mman.h>
 
-#include "unwind_core/address_space.h"
+#include "jitunwind/unwind_core/address_space.h"
 
 namespace jitunwind {
 

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind_core/code_changes.h"
-#include "unwind_core/compact_row.h"
-#include "unwind_core/kept/caller_rule.h"
-#include "unwind_core/kept/code_table.h"
-#include "unwind_core/kept/save_shapes.h"
-#include "unwind_core/module.h"
-#include "unwind_core/row_source.h"
+#include "jitunwind/unwind_core/code_changes.h"
+#include "jitunwind/unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/kept/caller_rule.h"
+#include "jitunwind/unwind_core/kept/code_table.h"
+#include "jitunwind/unwind_core/kept/save_shapes.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -6,12 +6,12 @@
 #include <span>
 #include <string_view>
 
-#include "unwind_core/compact_row.h"
-#include "unwind_core/error.h"
-#include "unwind_core/frame_row.h"
-#include "unwind_core/memory/memory.h"
-#include "unwind_core/module.h"
-#include "unwind_core/registers.h"
+#include "jitunwind/unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/registers.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "unwind_core/row_text.h"
+#include "jitunwind/unwind_core/row_text.h"
 
 #include <charconv>
 #include <cinttypes>

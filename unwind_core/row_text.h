@@ -21,8 +21,8 @@
 #include <string_view>
 #include <vector>
 
-#include "unwind_core/error.h"
-#include "unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/frame_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "unwind_core/stack_position.h"
+#include "jitunwind/unwind_core/stack_position.h"
 
 namespace jitunwind {
 

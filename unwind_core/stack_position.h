@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "unwind_core/address_space.h"
-#include "unwind_core/apply_row.h"
-#include "unwind_core/context.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/apply_row.h"
+#include "jitunwind/unwind_core/context.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,8 +1,8 @@
 // The steps by compact rows, for those who move.
 #pragma once
 
-#include "unwind_core/compact_step_p.h"
-#include "unwind_core/stack_position.h"
+#include "jitunwind/unwind_core/compact_step_p.h"
+#include "jitunwind/unwind_core/stack_position.h"
 
 namespace jitunwind {
 

@@ -1,6 +1,6 @@
-#include "unwind_core/unknown_code_p.h"
+#include "jitunwind/unwind_core/unknown_code_p.h"
 
-#include "unwind_core/moment_p.h"
+#include "jitunwind/unwind_core/moment_p.h"
 
 namespace jitunwind {
 

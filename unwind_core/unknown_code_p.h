@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind_core/code_flow_p.h"
-#include "unwind_core/row_cache.h"
-#include "unwind_core/sequenced_entry.h"
+#include "jitunwind/unwind_core/code_flow_p.h"
+#include "jitunwind/unwind_core/row_cache.h"
+#include "jitunwind/unwind_core/sequenced_entry.h"
 
 namespace jitunwind {
 

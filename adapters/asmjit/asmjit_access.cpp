@@ -1,9 +1,9 @@
-#include "adapters/asmjit/asmjit_access_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_access_p.h"
 
 #include <algorithm>
 #include <atomic>
 
-#include "adapters/asmjit/instruction_effects_p.h"
+#include "jitunwind/adapters/asmjit/instruction_effects_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,10 +1,10 @@
 // What the adapter's own parts may do with its emitters.
 #pragma once
 
-#include "adapters/asmjit/asmjit_assembler.h"
-#include "adapters/asmjit/asmjit_builder.h"
-#include "adapters/asmjit/asmjit_version_p.h"
-#include "adapters/asmjit/trace_recorder_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_assembler.h"
+#include "jitunwind/adapters/asmjit/asmjit_builder.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/trace_recorder_p.h"
 
 namespace jitunwind {
 

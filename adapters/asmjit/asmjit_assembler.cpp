@@ -1,11 +1,11 @@
-#include "adapters/asmjit/asmjit_assembler.h"
+#include "jitunwind/adapters/asmjit/asmjit_assembler.h"
 
 #include <array>
 #include <new>
 #include <vector>
 
-#include "adapters/asmjit/asmjit_access_p.h"
-#include "adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_access_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 
 namespace jitunwind {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <typeinfo>
 
-#include "builders/frame_handler.h"
+#include "jitunwind/builders/frame_handler.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,9 +1,9 @@
-#include "adapters/asmjit/asmjit_builder.h"
+#include "jitunwind/adapters/asmjit/asmjit_builder.h"
 
 #include <new>
 
-#include "adapters/asmjit/asmjit_access_p.h"
-#include "adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_access_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 
 namespace jitunwind {
 

@@ -1,14 +1,14 @@
-#include "adapters/asmjit/asmjit_code.h"
+#include "jitunwind/adapters/asmjit/asmjit_code.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <new>
 
-#include "adapters/asmjit/asmjit_access_p.h"
-#include "adapters/asmjit/asmjit_version_p.h"
-#include "adapters/asmjit/builder_replay_p.h"
-#include "adapters/asmjit/frame_description_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_access_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/builder_replay_p.h"
+#include "jitunwind/adapters/asmjit/frame_description_p.h"
 
 namespace jitunwind {
 namespace {

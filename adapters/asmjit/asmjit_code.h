@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "builders/description.h"
+#include "jitunwind/builders/description.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

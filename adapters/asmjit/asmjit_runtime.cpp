@@ -1,9 +1,9 @@
-#include "adapters/asmjit/asmjit_runtime.h"
+#include "jitunwind/adapters/asmjit/asmjit_runtime.h"
 
 #include <new>
 #include <vector>
 
-#include "adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 
 namespace jitunwind {
 

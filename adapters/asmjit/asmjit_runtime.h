@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "adapters/asmjit/asmjit_code.h"
-#include "builders/registration.h"
+#include "jitunwind/adapters/asmjit/asmjit_code.h"
+#include "jitunwind/builders/registration.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

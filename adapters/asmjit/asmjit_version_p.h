@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/asmjit/code_trace_p.h"
+#include "jitunwind/adapters/asmjit/code_trace_p.h"
 
 #if ASMJIT_LIBRARY_VERSION >= 0x011200
 #define JITUNWIND_ASMJIT_SNAKE_CASE 1

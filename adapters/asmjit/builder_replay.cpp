@@ -1,13 +1,13 @@
-#include "adapters/asmjit/builder_replay_p.h"
+#include "jitunwind/adapters/asmjit/builder_replay_p.h"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 #include <optional>
 
-#include "adapters/asmjit/asmjit_access_p.h"
-#include "adapters/asmjit/asmjit_version_p.h"
-#include "adapters/asmjit/instruction_effects_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_access_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/instruction_effects_p.h"
 
 namespace jitunwind::derivation {
 namespace {

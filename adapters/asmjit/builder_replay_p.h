@@ -4,8 +4,8 @@
 
 #include <asmjit/x86.h>
 
-#include "adapters/asmjit/code_trace_p.h"
-#include "unwind_core/error.h"
+#include "jitunwind/adapters/asmjit/code_trace_p.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind::derivation {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "builders/registers_x86_64.h"
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind::derivation {
 

@@ -1,4 +1,4 @@
-#include "adapters/asmjit/directive_writer_p.h"
+#include "jitunwind/adapters/asmjit/directive_writer_p.h"
 
 #include <algorithm>
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "adapters/asmjit/frame_state_p.h"
-#include "builders/procedure_draft.h"
-#include "unwind_core/frame_row.h"
+#include "jitunwind/adapters/asmjit/frame_state_p.h"
+#include "jitunwind/builders/procedure_draft.h"
+#include "jitunwind/unwind_core/frame_row.h"
 
 namespace jitunwind::derivation {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/asmjit/frame_state_p.h"
+#include "jitunwind/adapters/asmjit/frame_state_p.h"
 
 namespace jitunwind::derivation {
 

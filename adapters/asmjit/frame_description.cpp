@@ -1,10 +1,10 @@
-#include "adapters/asmjit/frame_description_p.h"
+#include "jitunwind/adapters/asmjit/frame_description_p.h"
 
 #include <algorithm>
 
-#include "adapters/asmjit/directive_writer_p.h"
-#include "adapters/asmjit/frame_rows_p.h"
-#include "builders/registers_x86_64.h"
+#include "jitunwind/adapters/asmjit/directive_writer_p.h"
+#include "jitunwind/adapters/asmjit/frame_rows_p.h"
+#include "jitunwind/builders/registers_x86_64.h"
 
 namespace jitunwind::derivation {
 namespace {

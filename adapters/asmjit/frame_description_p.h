@@ -2,8 +2,8 @@
 // procedures of one shape, else rows. Nothing is given out that was not proved instruction by instruction.
 #pragma once
 
-#include "adapters/asmjit/frame_analysis_p.h"
-#include "builders/description.h"
+#include "jitunwind/adapters/asmjit/frame_analysis_p.h"
+#include "jitunwind/builders/description.h"
 
 namespace jitunwind::derivation {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "adapters/asmjit/frame_state_p.h"
-#include "unwind_core/frame_row.h"
+#include "jitunwind/adapters/asmjit/frame_state_p.h"
+#include "jitunwind/unwind_core/frame_row.h"
 
 namespace jitunwind::derivation {
 

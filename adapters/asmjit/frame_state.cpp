@@ -1,4 +1,4 @@
-#include "adapters/asmjit/frame_state_p.h"
+#include "jitunwind/adapters/asmjit/frame_state_p.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/asmjit/code_trace_p.h"
+#include "jitunwind/adapters/asmjit/code_trace_p.h"
 
 namespace jitunwind::derivation {
 

@@ -1,10 +1,10 @@
-#include "adapters/asmjit/instruction_effects_p.h"
+#include "jitunwind/adapters/asmjit/instruction_effects_p.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 
-#include "adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 
 namespace jitunwind::derivation {
 namespace {

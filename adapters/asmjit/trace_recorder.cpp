@@ -1,10 +1,10 @@
-#include "adapters/asmjit/trace_recorder_p.h"
+#include "jitunwind/adapters/asmjit/trace_recorder_p.h"
 
 #include <algorithm>
 #include <new>
 
-#include "adapters/asmjit/asmjit_version_p.h"
-#include "adapters/asmjit/instruction_effects_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/instruction_effects_p.h"
 
 namespace jitunwind::derivation {
 

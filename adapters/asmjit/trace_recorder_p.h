@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/asmjit/code_trace_p.h"
-#include "unwind_core/error.h"
+#include "jitunwind/adapters/asmjit/code_trace_p.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind::derivation {
 

@@ -1,11 +1,11 @@
-#include "adapters/eh/failure_p.h"
+#include "jitunwind/adapters/eh/failure_p.h"
 
 #include <array>
 #include <cstdlib>
 #include <span>
 #include <string_view>
 
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind::eh {
 namespace {

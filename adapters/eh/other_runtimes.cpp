@@ -1,10 +1,10 @@
-#include "adapters/eh/other_runtimes_p.h"
+#include "jitunwind/adapters/eh/other_runtimes_p.h"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 
-#include "unwind_core/loaded_functions_p.h"
+#include "jitunwind/unwind_core/loaded_functions_p.h"
 
 namespace jitunwind::eh {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "unwind_core/address.h"
+#include "jitunwind/unwind_core/address.h"
 
 namespace jitunwind::eh {
 

@@ -1,17 +1,17 @@
-#include "adapters/eh/unwind_frame_p.h"
+#include "jitunwind/adapters/eh/unwind_frame_p.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
 
-#include "adapters/eh/other_runtimes_p.h"
-#include "unwind_core/context.h"
-#include "unwind_core/left_by_jump_p.h"
-#include "unwind_core/page_p.h"
-#include "unwind_core/resume.h"
-#include "unwind_core/sources/cfi.h"
-#include "unwind_core/stack_position_p.h"
+#include "jitunwind/adapters/eh/other_runtimes_p.h"
+#include "jitunwind/unwind_core/context.h"
+#include "jitunwind/unwind_core/left_by_jump_p.h"
+#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/stack_position_p.h"
 
 namespace jitunwind::eh {
 

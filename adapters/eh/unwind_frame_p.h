@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "sdk/local_space.h"
-#include "unwind_core/stack_position.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/stack_position.h"
 
 namespace jitunwind::eh {
 

@@ -1,4 +1,4 @@
-#include "adapters/gdb_jit/code_files_p.h"
+#include "jitunwind/adapters/gdb_jit/code_files_p.h"
 
 #include <algorithm>
 #include <bit>

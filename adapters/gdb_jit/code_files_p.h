@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/gdb_jit/jit_interface_p.h"
-#include "adapters/gdb_jit/symbol_file_p.h"
-#include "adapters/gdb_jit/tracer_p.h"
+#include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
+#include "jitunwind/adapters/gdb_jit/symbol_file_p.h"
+#include "jitunwind/adapters/gdb_jit/tracer_p.h"
 
 namespace jitunwind {
 

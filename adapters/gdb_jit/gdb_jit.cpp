@@ -1,4 +1,4 @@
-#include "adapters/gdb_jit/gdb_jit.h"
+#include "jitunwind/adapters/gdb_jit/gdb_jit.h"
 
 #include <algorithm>
 #include <array>
@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/gdb_jit/code_files_p.h"
-#include "adapters/gdb_jit/late_call_p.h"
-#include "adapters/gdb_jit/stop_budget_p.h"
-#include "adapters/gdb_jit/tracer_p.h"
-#include "dyn_info/directives.h"
-#include "dyn_info/environment_p.h"
-#include "dyn_info/observers_p.h"
-#include "sdk/fde_encoder_p.h"
-#include "sdk/local_space.h"
+#include "jitunwind/adapters/gdb_jit/code_files_p.h"
+#include "jitunwind/adapters/gdb_jit/late_call_p.h"
+#include "jitunwind/adapters/gdb_jit/stop_budget_p.h"
+#include "jitunwind/adapters/gdb_jit/tracer_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/environment_p.h"
+#include "jitunwind/dyn_info/observers_p.h"
+#include "jitunwind/sdk/fde_encoder_p.h"
+#include "jitunwind/sdk/local_space.h"
 
 namespace jitunwind {
 namespace {

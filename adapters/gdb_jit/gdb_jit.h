@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,6 +1,6 @@
-#include "adapters/gdb_jit/jit_interface_p.h"
+#include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 
-#include "adapters/gdb_jit/jit_lists_p.h"
+#include "jitunwind/adapters/gdb_jit/jit_lists_p.h"
 
 extern "C" {
 // Weak: where LLVM is linked statically as well, its strong definitions count for both.

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "adapters/gdb_jit/tracer_p.h"
+#include "jitunwind/adapters/gdb_jit/tracer_p.h"
 
 /// As the manual has them; version 1.
 struct jit_code_entry {

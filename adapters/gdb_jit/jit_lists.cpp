@@ -1,4 +1,4 @@
-#include "adapters/gdb_jit/jit_lists_p.h"
+#include "jitunwind/adapters/gdb_jit/jit_lists_p.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
-#include "adapters/gdb_jit/object_descriptors_p.h"
-#include "sdk/local_space.h"
-#include "unwind_core/image/mapped_p.h"
-#include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/local_modules.h"
+#include "jitunwind/adapters/gdb_jit/object_descriptors_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/local_modules.h"
 
 namespace jitunwind {
 namespace {

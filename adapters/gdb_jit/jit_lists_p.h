@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <span>
 
-#include "adapters/gdb_jit/jit_interface_p.h"
-#include "dyn_info/writer_lock_p.h"
-#include "unwind_core/address.h"
-#include "unwind_core/object_list_p.h"
+#include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
+#include "jitunwind/dyn_info/writer_lock_p.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/object_list_p.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "adapters/gdb_jit/late_call_p.h"
+#include "jitunwind/adapters/gdb_jit/late_call_p.h"
 
 #include <linux/futex.h>
 #include <signal.h>

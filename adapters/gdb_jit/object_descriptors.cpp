@@ -1,4 +1,4 @@
-#include "adapters/gdb_jit/object_descriptors_p.h"
+#include "jitunwind/adapters/gdb_jit/object_descriptors_p.h"
 
 #include <elf.h>
 #include <limits.h>
@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "sdk/local_space.h"
-#include "unwind_core/image/dynamic_object_p.h"
-#include "unwind_core/loaded_object_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/loaded_object_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,11 +1,11 @@
-#include "adapters/gdb_jit/symbol_file_p.h"
+#include "jitunwind/adapters/gdb_jit/symbol_file_p.h"
 
 #include <elf.h>
 
 #include <algorithm>
 #include <string_view>
 
-#include "unwind_core/emit/byte_writer.h"
+#include "jitunwind/unwind_core/emit/byte_writer.h"
 
 namespace jitunwind {
 namespace {

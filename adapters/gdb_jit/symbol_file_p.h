@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "dyn_info/registry.h"
-#include "unwind_core/address.h"
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind {
 

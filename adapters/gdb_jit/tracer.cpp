@@ -1,4 +1,4 @@
-#include "adapters/gdb_jit/tracer_p.h"
+#include "jitunwind/adapters/gdb_jit/tracer_p.h"
 
 #include <array>
 #include <charconv>
@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {

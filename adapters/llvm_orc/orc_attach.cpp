@@ -1,4 +1,4 @@
-#include "adapters/llvm_orc/orc_attach.h"
+#include "jitunwind/adapters/llvm_orc/orc_attach.h"
 
 #include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
@@ -6,9 +6,9 @@
 
 #include <utility>
 
-#include "adapters/llvm_orc/orc_memory_manager.h"
-#include "adapters/llvm_orc/orc_plugin.h"
-#include "adapters/llvm_orc/orc_report_p.h"
+#include "jitunwind/adapters/llvm_orc/orc_memory_manager.h"
+#include "jitunwind/adapters/llvm_orc/orc_plugin.h"
+#include "jitunwind/adapters/llvm_orc/orc_report_p.h"
 
 namespace jitunwind {
 

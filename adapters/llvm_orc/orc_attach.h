@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "adapters/llvm_orc/orc_options.h"
+#include "jitunwind/adapters/llvm_orc/orc_options.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,11 +1,11 @@
-#include "adapters/llvm_orc/orc_memory_manager.h"
+#include "jitunwind/adapters/llvm_orc/orc_memory_manager.h"
 
 #include <llvm/ExecutionEngine/RuntimeDyld.h>
 #include <llvm/Object/ELFObjectFile.h>
 
 #include <utility>
 
-#include "adapters/llvm_orc/orc_report_p.h"
+#include "jitunwind/adapters/llvm_orc/orc_report_p.h"
 
 namespace jitunwind {
 namespace {

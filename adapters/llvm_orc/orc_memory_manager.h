@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/llvm_orc/orc_options.h"
-#include "builders/object_registration.h"
+#include "jitunwind/adapters/llvm_orc/orc_options.h"
+#include "jitunwind/builders/object_registration.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

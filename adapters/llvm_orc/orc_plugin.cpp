@@ -1,4 +1,4 @@
-#include "adapters/llvm_orc/orc_plugin.h"
+#include "jitunwind/adapters/llvm_orc/orc_plugin.h"
 
 #include <llvm/ADT/BitmaskEnum.h>
 #include <llvm/ADT/DenseSet.h>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/llvm_orc/orc_report_p.h"
+#include "jitunwind/adapters/llvm_orc/orc_report_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,4 +1,4 @@
-#include "adapters/llvm_orc/orc_report_p.h"
+#include "jitunwind/adapters/llvm_orc/orc_report_p.h"
 
 #include <cinttypes>
 #include <cstdio>

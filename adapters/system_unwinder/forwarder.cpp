@@ -1,4 +1,4 @@
-#include "adapters/system_unwinder/forwarder_p.h"
+#include "jitunwind/adapters/system_unwinder/forwarder_p.h"
 
 #include <sys/mman.h>
 
@@ -7,8 +7,8 @@
 #include <cstring>
 #include <new>
 
-#include "unwind_core/page_p.h"
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 // What is copied: unwind_core/arch/forwarder_*.S.
 extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder[];

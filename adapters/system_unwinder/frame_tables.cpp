@@ -1,18 +1,18 @@
-#include "adapters/system_unwinder/frame_tables_p.h"
+#include "jitunwind/adapters/system_unwinder/frame_tables_p.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <set>
 
-#include "adapters/system_unwinder/level_one_p.h"
-#include "adapters/system_unwinder/refusals_p.h"
-#include "adapters/system_unwinder/register_frame_p.h"
-#include "dyn_info/directives.h"
-#include "dyn_info/system_unwinder_seam_p.h"
-#include "sdk/fde_encoder_p.h"
-#include "sdk/local_space.h"
-#include "unwind_core/emit/eh_frame.h"
+#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/adapters/system_unwinder/register_frame_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/system_unwinder_seam_p.h"
+#include "jitunwind/sdk/fde_encoder_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
 
 extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
 

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "adapters/system_unwinder/frame_pool_p.h"
-#include "adapters/system_unwinder/frame_section_p.h"
-#include "dyn_info/registry.h"
-#include "unwind_core/error.h"
+#include "jitunwind/adapters/system_unwinder/frame_pool_p.h"
+#include "jitunwind/adapters/system_unwinder/frame_section_p.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "adapters/system_unwinder/jump_slots_p.h"
+#include "jitunwind/adapters/system_unwinder/jump_slots_p.h"
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <span>
 
-#include "adapters/system_unwinder/find_fde_p.h"
-#include "adapters/system_unwinder/forwarder_p.h"
-#include "sdk/local_space.h"
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/image/dynamic_object_p.h"
-#include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/object_list_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde_p.h"
+#include "jitunwind/adapters/system_unwinder/forwarder_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/object_list_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

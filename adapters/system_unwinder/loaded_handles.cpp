@@ -1,4 +1,4 @@
-#include "adapters/system_unwinder/loaded_handles_p.h"
+#include "jitunwind/adapters/system_unwinder/loaded_handles_p.h"
 
 #include <dlfcn.h>
 

@@ -1,11 +1,11 @@
-#include "adapters/system_unwinder/next_definition_p.h"
+#include "jitunwind/adapters/system_unwinder/next_definition_p.h"
 
 #include <dlfcn.h>
 
-#include "adapters/system_unwinder/loaded_handles_p.h"
-#include "sdk/local_space.h"
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/adapters/system_unwinder/loaded_handles_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 // A static program has none, and no next definition.
 #pragma weak dlsym

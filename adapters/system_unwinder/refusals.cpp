@@ -1,4 +1,4 @@
-#include "adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/adapters/system_unwinder/refusals_p.h"
 
 #include <array>
 #include <atomic>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
 

@@ -1,15 +1,15 @@
-#include "adapters/system_unwinder/registered_fde_p.h"
+#include "jitunwind/adapters/system_unwinder/registered_fde_p.h"
 
 #include <optional>
 
-#include "adapters/system_unwinder/probe_p.h"
-#include "adapters/system_unwinder/refusals_p.h"
-#include "dyn_info/directives.h"
-#include "dyn_info/registered_span_p.h"
-#include "sdk/fde_encoder_p.h"
-#include "sdk/local_space.h"
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/adapters/system_unwinder/probe_p.h"
+#include "jitunwind/adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/registered_span_p.h"
+#include "jitunwind/sdk/fde_encoder_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace jitunwind {
 namespace {

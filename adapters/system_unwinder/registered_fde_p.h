@@ -1,8 +1,8 @@
 // Call frame information of registered procedures in the form that the unwinder of the C++ run-time reads.
 #pragma once
 
-#include "adapters/system_unwinder/level_one_p.h"
-#include "unwind_core/error.h"
+#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

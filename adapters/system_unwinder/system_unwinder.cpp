@@ -1,4 +1,4 @@
-#include "adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 
 #include <atomic>
 #include <cstddef>
@@ -6,14 +6,14 @@
 #include <span>
 #include <vector>
 
-#include "adapters/system_unwinder/find_fde_p.h"
-#include "adapters/system_unwinder/frame_tables_p.h"
-#include "adapters/system_unwinder/jump_slots_p.h"
-#include "adapters/system_unwinder/probe_p.h"
-#include "adapters/system_unwinder/refusals_p.h"
-#include "dyn_info/observers_p.h"
-#include "dyn_info/system_unwinder_seam_p.h"
-#include "unwind_core/object_list_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde_p.h"
+#include "jitunwind/adapters/system_unwinder/frame_tables_p.h"
+#include "jitunwind/adapters/system_unwinder/jump_slots_p.h"
+#include "jitunwind/adapters/system_unwinder/probe_p.h"
+#include "jitunwind/adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/dyn_info/observers_p.h"
+#include "jitunwind/dyn_info/system_unwinder_seam_p.h"
+#include "jitunwind/unwind_core/object_list_p.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;
 

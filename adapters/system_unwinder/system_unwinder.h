@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

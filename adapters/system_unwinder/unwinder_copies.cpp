@@ -1,10 +1,10 @@
-#include "adapters/system_unwinder/unwinder_copies_p.h"
+#include "jitunwind/adapters/system_unwinder/unwinder_copies_p.h"
 
-#include "adapters/system_unwinder/loaded_handles_p.h"
-#include "sdk/local_space.h"
-#include "unwind_core/image/dynamic_object_p.h"
-#include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/local_modules.h"
+#include "jitunwind/adapters/system_unwinder/loaded_handles_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/local_modules.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "adapters/system_unwinder/level_one_p.h"
-#include "adapters/system_unwinder/probe_p.h"
-#include "unwind_core/object_list_p.h"
+#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/probe_p.h"
+#include "jitunwind/unwind_core/object_list_p.h"
 
 namespace jitunwind {
 

@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "adapters/system_unwinder/level_one_p.h"
-#include "adapters/system_unwinder/refusals_p.h"
-#include "adapters/system_unwinder/system_unwinder.h"
-#include "dyn_info/registry.h"
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
+#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
 
 extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
 

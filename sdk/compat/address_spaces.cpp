@@ -5,14 +5,14 @@
 #include <cstring>
 #include <new>
 
-#include "dyn_info/directives.h"
-#include "dyn_info/registry.h"
-#include "sdk/compat/callback_space_p.h"
-#include "sdk/compat/cursor_p.h"
-#include "sdk/compat/for_drop_in_p.h"
-#include "sdk/compat/local_names_p.h"
-#include "sdk/compat/target_registers_p.h"
-#include "sdk/local_space.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/compat/callback_space_p.h"
+#include "jitunwind/sdk/compat/cursor_p.h"
+#include "jitunwind/sdk/compat/for_drop_in_p.h"
+#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/sdk/compat/target_registers_p.h"
+#include "jitunwind/sdk/local_space.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -1,13 +1,13 @@
-#include "sdk/compat/callback_space_p.h"
+#include "jitunwind/sdk/compat/callback_space_p.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "dyn_info/directives.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/sources/cfi.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <mutex>
 
-#include "dyn_info/target_list.h"
-#include "sdk/compat/target_p.h"
-#include "unwind_core/address_space.h"
-#include "unwind_core/sequenced_entry.h"
+#include "jitunwind/dyn_info/target_list.h"
+#include "jitunwind/sdk/compat/target_p.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/sequenced_entry.h"
 
 #include <libunwind.h>
 

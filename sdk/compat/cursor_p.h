@@ -6,8 +6,8 @@
 #include <new>
 #include <span>
 
-#include "sdk/compat/target_p.h"
-#include "unwind_core/cursor.h"
+#include "jitunwind/sdk/compat/target_p.h"
+#include "jitunwind/unwind_core/cursor.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -2,12 +2,12 @@
 #include <cstring>
 #include <optional>
 
-#include "sdk/compat/callback_space_p.h"
-#include "sdk/compat/cursor_p.h"
-#include "sdk/compat/local_names_p.h"
-#include "sdk/compat/target_registers_p.h"
-#include "unwind_core/resume.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/sdk/compat/callback_space_p.h"
+#include "jitunwind/sdk/compat/cursor_p.h"
+#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/sdk/compat/target_registers_p.h"
+#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 #include <libunwind.h>
 

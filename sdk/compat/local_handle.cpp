@@ -2,14 +2,14 @@
 // each is the context that a walk begins with.
 #include <cstring>
 
-#include "dyn_info/registry.h"
-#include "sdk/compat/callback_space_p.h"
-#include "sdk/compat/local_names_p.h"
-#include "sdk/local_space.h"
-#include "unwind_core/context.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/resume.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/compat/callback_space_p.h"
+#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/context.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/resume.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

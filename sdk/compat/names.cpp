@@ -4,11 +4,11 @@
 #include <array>
 #include <string_view>
 
-#include "sdk/compat/callback_space_p.h"
-#include "sdk/compat/cursor_p.h"
-#include "sdk/compat/for_drop_in_p.h"
-#include "sdk/compat/local_names_p.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/sdk/compat/callback_space_p.h"
+#include "jitunwind/sdk/compat/cursor_p.h"
+#include "jitunwind/sdk/compat/for_drop_in_p.h"
+#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

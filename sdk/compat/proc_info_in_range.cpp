@@ -4,11 +4,11 @@
 #include <cstring>
 #include <limits>
 
-#include "sdk/compat/callback_space_p.h"
-#include "sdk/compat/local_names_p.h"
-#include "unwind_core/dwarf_constants_p.h"
-#include "unwind_core/sources/cfi.h"
-#include "unwind_core/sources/fde_table.h"
+#include "jitunwind/sdk/compat/callback_space_p.h"
+#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/fde_table.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -2,11 +2,11 @@
 #include <array>
 #include <cstring>
 
-#include "sdk/compat/callback_space_p.h"
-#include "sdk/compat/cursor_p.h"
-#include "sdk/compat/local_names_p.h"
-#include "unwind_core/emit/eh_frame.h"
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/sdk/compat/callback_space_p.h"
+#include "jitunwind/sdk/compat/cursor_p.h"
+#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -1,7 +1,7 @@
 // What libraries for other CPUs have in the place of this process: nothing.
 #include <cstdlib>
 
-#include "sdk/compat/callback_space_p.h"
+#include "jitunwind/sdk/compat/callback_space_p.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

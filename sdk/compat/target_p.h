@@ -1,7 +1,7 @@
 // The target of the headers at hand: the interface is compiled once for each CPU, by libunwind-<target>.h.
 #pragma once
 
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 #include <libunwind.h>
 

@@ -1,9 +1,9 @@
-#include "sdk/compat/target_registers_p.h"
+#include "jitunwind/sdk/compat/target_registers_p.h"
 
 #include <optional>
 
-#include "dyn_info/directives.h"
-#include "sdk/compat/callback_space_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/sdk/compat/callback_space_p.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -4,8 +4,8 @@
 #include <cfloat>
 #include <cstring>
 
-#include "sdk/compat/target_p.h"
-#include "unwind_core/cursor.h"
+#include "jitunwind/sdk/compat/target_p.h"
+#include "jitunwind/unwind_core/cursor.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 
 namespace jitunwind::test {
 

@@ -1,6 +1,6 @@
 // AsmjitRuntime: what it adds walks know by name and leave rightly; what it releases they do not know any more;
 // threads, misuse, and memory that runs out.
-#include "adapters/asmjit/asmjit_runtime.h"
+#include "jitunwind/adapters/asmjit/asmjit_runtime.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 #include <new>
 #include <thread>
 
-#include "adapters/asmjit/asmjit_builder.h"
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
+#include "jitunwind/adapters/asmjit/asmjit_builder.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
 #include "tests/asmjit/written_code.h"
 
 namespace {

@@ -5,17 +5,18 @@
 #include <set>
 #include <stdexcept>
 
-#include "adapters/asmjit/asmjit_assembler.h"
-#include "adapters/asmjit/asmjit_builder.h"
-#include "adapters/asmjit/asmjit_code.h"
-#include "adapters/asmjit/asmjit_runtime.h"
-#include "dyn_info/directives.h"
+#include "jitunwind/adapters/asmjit/asmjit_assembler.h"
+#include "jitunwind/adapters/asmjit/asmjit_builder.h"
+#include "jitunwind/adapters/asmjit/asmjit_code.h"
+#include "jitunwind/adapters/asmjit/asmjit_runtime.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
+#include "jitunwind/dyn_info/directives.h"
 #include "tests/asmjit/asmjit_names.h"
 #include "tests/support/call_below.h"
 #include "tests/support/described_code.h"
-#include "tests/support/single_step.h"
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 std::unique_ptr<asmjit::BaseEmitter> new_emitter(EmitterKind kind) {

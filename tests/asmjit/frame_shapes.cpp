@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "adapters/asmjit/instruction_effects_p.h"
+#include "jitunwind/adapters/asmjit/instruction_effects_p.h"
 #include "tests/asmjit/asmjit_names.h"
 
 namespace jitunwind::test {

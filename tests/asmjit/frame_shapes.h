@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind::test {
 

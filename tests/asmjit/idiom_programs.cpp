@@ -3,7 +3,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "builders/registers_x86_64.h"
+#include "jitunwind/builders/registers_x86_64.h"
 #include "tests/asmjit/asmjit_names.h"
 
 namespace jitunwind::test {

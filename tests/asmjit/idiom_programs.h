@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/asmjit/asmjit_assembler.h"
-#include "builders/description.h"
+#include "jitunwind/adapters/asmjit/asmjit_assembler.h"
+#include "jitunwind/builders/description.h"
 
 namespace jitunwind::test {
 

@@ -1,11 +1,12 @@
 #include "tests/asmjit/written_code.h"
 
-#include "dyn_info/directives.h"
-#include "tests/support/single_step.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
+#include "jitunwind/dyn_info/directives.h"
 
 extern "C" void jitunwind_marked_call(void (*target)());
 
 namespace jitunwind::test {
+using namespace stepping;
 
 void call_marked(std::uintptr_t procedure) { jitunwind_marked_call(reinterpret_cast<void (*)()>(procedure)); }
 

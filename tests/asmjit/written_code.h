@@ -7,9 +7,9 @@
 #include <functional>
 #include <string>
 
-#include "adapters/asmjit/asmjit_assembler.h"
-#include "adapters/asmjit/asmjit_code.h"
-#include "adapters/asmjit/asmjit_runtime.h"
+#include "jitunwind/adapters/asmjit/asmjit_assembler.h"
+#include "jitunwind/adapters/asmjit/asmjit_code.h"
+#include "jitunwind/adapters/asmjit/asmjit_runtime.h"
 #include "tests/asmjit/asmjit_names.h"
 
 namespace jitunwind::test {

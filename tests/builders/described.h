@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "builders/registers_aarch64.h"
-#include "builders/registers_x86_64.h"
+#include "jitunwind/builders/registers_aarch64.h"
+#include "jitunwind/builders/registers_x86_64.h"
 
 namespace jitunwind {
 

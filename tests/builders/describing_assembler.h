@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "builders/registers_x86_64.h"
+#include "jitunwind/builders/registers_x86_64.h"
 
 namespace jitunwind::test {
 

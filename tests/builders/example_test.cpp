@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
-#include "sdk/walk.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
+#include "jitunwind/sdk/walk.h"
 
 namespace {
 

@@ -1,9 +1,9 @@
 // Each case is a mistake that the compiler must refuse; without a case everything is right and compiles.
 #include <utility>
 
-#include "builders/registers_aarch64.h"
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
+#include "jitunwind/builders/registers_aarch64.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
 
 namespace jitunwind {
 

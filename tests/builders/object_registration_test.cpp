@@ -1,5 +1,5 @@
 // Code with call frame information of its own: every function of an object as a procedure.
-#include "builders/object_registration.h"
+#include "jitunwind/builders/object_registration.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

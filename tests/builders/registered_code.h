@@ -4,11 +4,11 @@
 #include <array>
 #include <string>
 
-#include "dyn_info/directives.h"
-#include "unwind_core/address_space.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/row_text.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/row_text.h"
 
 namespace jitunwind::test {
 

@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "builders/registers_aarch64.h"
-#include "builders/registers_x86_64.h"
+#include "jitunwind/builders/registers_aarch64.h"
+#include "jitunwind/builders/registers_x86_64.h"
 
 namespace jitunwind {
 namespace {

@@ -1,5 +1,5 @@
 // Registered code: what a registration owns, what walks find, and how it goes away.
-#include "builders/registration.h"
+#include "jitunwind/builders/registration.h"
 
 #include <gtest/gtest.h>
 

@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "builders/registration.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
+#include "jitunwind/builders/registration.h"
 #include "tests/builders/describing_assembler.h"
-#include "tests/support/single_step.h"
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 using namespace x86_64;

@@ -1,5 +1,5 @@
 // Rows -> .eh_frame: bytes as expected, what cannot be said, and the way back.
-#include "unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
 
 #include <gtest/gtest.h>
 

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 #include <link.h>
 
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/cfi/rows_of.h"
 #include "tests/support/fake_memory.h"
-#include "unwind_core/address_space.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/sources/fde_table.h"
-#include "unwind_core/sources/sources.h"
 
 // libgcc's unwind-dw2-fde.h; exported by libgcc_s.so.1 as GCC_3.0.
 struct dwarf_eh_bases {

@@ -2,8 +2,8 @@
 // and nothing is kept that depends on more.
 #include <gtest/gtest.h>
 
+#include "jitunwind/unwind_core/sources/compact_cfi.h"
 #include "tests/cfi/rows_of.h"
-#include "unwind_core/sources/compact_cfi.h"
 
 namespace jitunwind::test {
 namespace {

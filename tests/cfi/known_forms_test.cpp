@@ -3,10 +3,10 @@
 
 #include <random>
 
+#include "jitunwind/unwind_core/apply_row.h"
+#include "jitunwind/unwind_core/dwarf_expression.h"
 #include "tests/support/cfi_assembler.h"
 #include "tests/support/fake_memory.h"
-#include "unwind_core/apply_row.h"
-#include "unwind_core/dwarf_expression.h"
 
 namespace jitunwind::test {
 namespace {

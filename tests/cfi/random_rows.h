@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include "unwind_core/emit/eh_frame.h"
-#include "unwind_core/row_text.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/row_text.h"
 
 namespace jitunwind::test {
 

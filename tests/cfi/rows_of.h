@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "jitunwind/unwind_core/row_text.h"
 #include "tests/support/cfi_assembler.h"
-#include "unwind_core/row_text.h"
 
 namespace jitunwind::test {
 

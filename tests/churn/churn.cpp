@@ -22,9 +22,9 @@
 #include <thread>
 #include <vector>
 
-#include "builders/procedure_builder.h"
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
+#include "jitunwind/builders/procedure_builder.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
 #include "tests/support/handlers.h"
 
 namespace jitunwind::test {

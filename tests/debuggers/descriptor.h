@@ -1,7 +1,7 @@
 // A definition of GDB's interface that is not this library's, in a library.
 #pragma once
 
-#include "adapters/gdb_jit/jit_interface_p.h"
+#include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 
 extern "C" {
 jit_descriptor* other_descriptor();

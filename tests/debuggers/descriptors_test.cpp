@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/gdb_jit/gdb_jit.h"
+#include "jitunwind/adapters/gdb_jit/gdb_jit.h"
 #include "tests/debuggers/descriptor.h"
 #include "tests/debuggers/read_files.h"
 #include "tests/debuggers/tracer.h"

@@ -12,15 +12,15 @@
 #if defined(JITUNWIND_TEST_ASMJIT)
 #include <asmjit/x86.h>
 
-#include "adapters/asmjit/asmjit_assembler.h"
-#include "adapters/asmjit/asmjit_runtime.h"
+#include "jitunwind/adapters/asmjit/asmjit_assembler.h"
+#include "jitunwind/adapters/asmjit/asmjit_runtime.h"
 #endif
-#include "builders/procedure_builder.h"
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
-#include "dyn_info/directives.h"
-#include "sdk/local_space.h"
-#include "unwind_core/row_text.h"
+#include "jitunwind/builders/procedure_builder.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/row_text.h"
 
 // Code with the layout of "registers"; what it calls, and how, is of no account.
 asm(R"(

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "unwind_core/address.h"
+#include "jitunwind/unwind_core/address.h"
 
 namespace debuggers_test {
 

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/gdb_jit/gdb_jit.h"
-#include "adapters/gdb_jit/stop_budget_p.h"
+#include "jitunwind/adapters/gdb_jit/gdb_jit.h"
+#include "jitunwind/adapters/gdb_jit/stop_budget_p.h"
 #include "tests/debuggers/read_files.h"
 
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/gdb_jit/gdb_jit.h"
+#include "jitunwind/adapters/gdb_jit/gdb_jit.h"
 #include "tests/debuggers/jit_code.h"
 
 using namespace jitunwind;

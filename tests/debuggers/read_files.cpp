@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "dyn_info/observers_p.h"
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/dyn_info/observers_p.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace debuggers_test {
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <string>
 
-#include "adapters/gdb_jit/jit_interface_p.h"
-#include "dyn_info/registry.h"
+#include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/unwind_core/address.h"
 #include "tests/registry/threads.h"
-#include "unwind_core/address.h"
 
 extern "C" jit_descriptor __jit_debug_descriptor;
 

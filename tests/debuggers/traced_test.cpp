@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/gdb_jit/gdb_jit.h"
-#include "adapters/gdb_jit/tracer_p.h"
+#include "jitunwind/adapters/gdb_jit/gdb_jit.h"
+#include "jitunwind/adapters/gdb_jit/tracer_p.h"
 #include "tests/debuggers/read_files.h"
 #include "tests/debuggers/tracer.h"
 

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <functional>
 
-#include "dyn_info/registry.h"
-#include "sdk/local_space.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/local_space.h"
 #include "tests/rows/row_case.h"
 
 namespace {

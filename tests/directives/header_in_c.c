@@ -1,5 +1,5 @@
 /* dyn_info/libunwind-dynamic.h as a C program uses it: included twice, every macro, negative values. */
-#include "dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
 
 #include "tests/directives/header_ops.h"
 

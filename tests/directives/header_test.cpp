@@ -1,7 +1,7 @@
 // dyn_info/libunwind-dynamic.h in C and in C++: the same bytes, whatever language wrote them.
-#include "dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
 // A second time, as two libraries' headers may do it.
-#include "dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "tests/directives/header_ops.h"
 
 #include <gtest/gtest.h>

@@ -9,10 +9,10 @@
 #include <map>
 #include <memory>
 
-#include "dyn_info/registry.h"
-#include "sdk/walk.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/walk.h"
 #include "tests/rows/row_case.h"
-#include "tests/support/single_step.h"
 
 extern "C" const std::byte live_code[], live_code_end[];
 #define LIVE_SYMBOLS(X)              \
@@ -44,6 +44,7 @@ LIVE_SYMBOLS(DECLARE)
 extern "C" const std::byte live_with_two_words[], live_keeping_rbp[], live_second_entry_point[], live_plain[];
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 struct Symbol {

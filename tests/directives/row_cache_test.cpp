@@ -9,13 +9,13 @@
 #include <optional>
 #include <thread>
 
-#include "dyn_info/registry.h"
-#include "sdk/local_space.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/context.h"
+#include "jitunwind/unwind_core/cursor.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/row_cache.h"
 #include "tests/rows/row_case.h"
-#include "unwind_core/context.h"
-#include "unwind_core/cursor.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/row_cache.h"
 
 namespace jitunwind::test {
 namespace {

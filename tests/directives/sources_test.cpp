@@ -8,11 +8,11 @@
 #include <cstring>
 #include <memory>
 
-#include "dyn_info/registry.h"
-#include "sdk/local_space.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/memory/local.h"
 #include "tests/rows/row_case.h"
 #include "tests/support/cfi_assembler.h"
-#include "unwind_core/memory/local.h"
 
 namespace jitunwind::test {
 namespace {

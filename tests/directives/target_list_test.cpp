@@ -1,6 +1,6 @@
 // The list of registered procedures, read out of a target's memory: its word size, its byte order, and whatever state
 // it is in.
-#include "dyn_info/target_list.h"
+#include "jitunwind/dyn_info/target_list.h"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,13 @@
 #include <functional>
 #include <random>
 
-#include "dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/row_text.h"
 #include "tests/directives/random_description.h"
 #include "tests/support/fake_space.h"
 #include "tests/support/fake_target.h"
-#include "unwind_core/address_space.h"
-#include "unwind_core/emit/eh_frame.h"
-#include "unwind_core/row_text.h"
 
 namespace jitunwind::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
 
 namespace jitunwind::test {
 

@@ -4,16 +4,16 @@
 #include <cstring>
 #include <thread>
 
-#include "adapters/system_unwinder/system_unwinder.h"
-#include "builders/registers_x86_64.h"
-#include "dyn_info/derived_records_p.h"
-#include "dyn_info/directives.h"
-#include "sdk/local_space.h"
+#include "jitunwind/adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/dyn_info/derived_records_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 #include "tests/exceptions/jit_frames.h"
-#include "unwind_core/emit/eh_frame.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/row_text.h"
-#include "unwind_core/sources/cfi.h"
 
 extern "C" const void* _Unwind_Find_FDE(const void* pc, void* bases);
 

@@ -9,11 +9,11 @@
 #include <random>
 #include <vector>
 
-#include "adapters/system_unwinder/frame_pool_p.h"
-#include "adapters/system_unwinder/frame_section_p.h"
-#include "adapters/system_unwinder/level_one_p.h"
-#include "unwind_core/arch/arch.h"
-#include "unwind_core/emit/eh_frame.h"
+#include "jitunwind/adapters/system_unwinder/frame_pool_p.h"
+#include "jitunwind/adapters/system_unwinder/frame_section_p.h"
+#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
 
 extern "C" jitunwind::FindFde _Unwind_Find_FDE;
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "builders/description.h"
-#include "builders/instruction.h"
-#include "builders/registration.h"
+#include "jitunwind/builders/description.h"
+#include "jitunwind/builders/instruction.h"
+#include "jitunwind/builders/registration.h"
 #include "tests/exceptions/at_pad.h"
 
 namespace jitunwind::test {

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "tests/exceptions/jit_frames.h"
 
 namespace jitunwind::test {

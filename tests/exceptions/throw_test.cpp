@@ -9,7 +9,7 @@
 #include <exception>
 #include <stdexcept>
 
-#include "adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "tests/exceptions/jit_frames.h"
 
 namespace jitunwind::test {

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "adapters/system_unwinder/system_unwinder.h"
-#include "dyn_info/derived_records_p.h"
+#include "jitunwind/adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/dyn_info/derived_records_p.h"
 #include "tests/support/jit_frame.h"
 
 namespace jitunwind::test {

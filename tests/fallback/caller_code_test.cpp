@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string>
 
-#include "sdk/walk.h"
+#include "jitunwind/sdk/walk.h"
 #include "tests/support/allowed_calls.h"
 
 extern "C" int any_caller(int (*call)(), const void* caller);

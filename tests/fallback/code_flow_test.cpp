@@ -1,6 +1,6 @@
 // Following code from its entry, against the compiler's own call frame information: of every instruction of every
 // procedure of this program, where the CFA is and what is saved.
-#include "unwind_core/code_flow_p.h"
+#include "jitunwind/unwind_core/code_flow_p.h"
 
 #include <gtest/gtest.h>
 #include <link.h>
@@ -10,14 +10,15 @@
 #include <sstream>
 #include <vector>
 
+#include "jitunwind/adapters/testing/instruction_p.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/support/fake_space.h"
-#include "tests/support/instruction.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/row_text.h"
-#include "unwind_core/sources/sources.h"
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 using Base = StackPlace::Base;

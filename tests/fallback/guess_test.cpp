@@ -10,13 +10,13 @@
 #include <random>
 #include <vector>
 
+#include "jitunwind/unwind_core/apply_row.h"
+#include "jitunwind/unwind_core/context.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/support/fake_space.h"
-#include "unwind_core/apply_row.h"
-#include "unwind_core/context.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/sources/code_pattern_p.h"
-#include "unwind_core/sources/sources.h"
 
 namespace jitunwind::test {
 namespace {

@@ -12,10 +12,11 @@
 #include <sstream>
 #include <string>
 
-#include "tests/support/instruction.h"
-#include "unwind_core/arch/instruction_p.h"
+#include "jitunwind/adapters/testing/instruction_p.h"
+#include "jitunwind/unwind_core/arch/instruction_p.h"
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 using Effect = jitunwind::Instruction::Effect;

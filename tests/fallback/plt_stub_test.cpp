@@ -7,15 +7,16 @@
 #include <sstream>
 #include <string>
 
+#include "jitunwind/adapters/testing/instruction_p.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/support/command.h"
 #include "tests/support/fake_space.h"
-#include "tests/support/instruction.h"
-#include "tests/support/single_step.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/sources/sources.h"
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 struct Library {

@@ -10,11 +10,11 @@
 #include <cstring>
 #include <functional>
 
+#include "jitunwind/unwind_core/apply_row.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/support/fake_space.h"
-#include "unwind_core/apply_row.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/sources/sources.h"
 
 namespace jitunwind::test {
 namespace {

@@ -14,9 +14,9 @@
 #include <functional>
 #include <string>
 
-#include "sdk/walk.h"
+#include "jitunwind/adapters/testing/instruction_p.h"
+#include "jitunwind/sdk/walk.h"
 #include "tests/registry/every_instruction.h"
-#include "tests/support/instruction.h"
 
 using Helper = std::int64_t (*)(std::int64_t);
 
@@ -32,6 +32,7 @@ extern "C" const std::byte __start_unknown_code[];
 extern "C" const std::byte __stop_unknown_code[];
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 Addr addr_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
@@ -61,7 +62,7 @@ class Calls {
     if (was_called && count_ != calls_.size()) calls_[count_++] = next_;
     const auto* const code = reinterpret_cast<const std::byte*>(pc);
     const auto instruction = decode_instruction({code, k_max_instruction_bytes});
-    is_call_ = instruction && instruction->flow == Instruction::Flow::call;
+    is_call_ = instruction && instruction->flow == MachineInstruction::Flow::call;
     next_ = is_call_ ? Call{pc + instruction->length, sp - sizeof(Addr)} : Call{};
   }
   bool empty() const { return count_ == 0; }

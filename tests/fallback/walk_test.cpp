@@ -10,7 +10,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "sdk/walk.h"
+#include "jitunwind/sdk/walk.h"
 
 extern "C" {
 int framed_without_tables(int (*call)(void), int value);

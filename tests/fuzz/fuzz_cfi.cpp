@@ -3,11 +3,11 @@
 #include <array>
 #include <vector>
 
+#include "jitunwind/unwind_core/dwarf_expression.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/sources/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/fde_table.h"
 #include "tests/fuzz/fuzz_check.h"
-#include "unwind_core/dwarf_expression.h"
-#include "unwind_core/emit/eh_frame.h"
-#include "unwind_core/sources/compact_cfi.h"
-#include "unwind_core/sources/fde_table.h"
 
 using namespace jitunwind;
 

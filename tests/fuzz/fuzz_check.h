@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind::fuzz {
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <string>
 
-#include "dyn_info/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directive_outcome_p.h"
+#include "jitunwind/unwind_core/byte_reader.h"
 #include "tests/directives/naive_directives.h"
 #include "tests/fuzz/fuzz_check.h"
-#include "unwind_core/byte_reader.h"
 
 using namespace jitunwind;
 

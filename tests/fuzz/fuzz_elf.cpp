@@ -5,11 +5,11 @@
 #include <array>
 #include <memory>
 
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
+#include "jitunwind/unwind_core/image/decompress_p.h"
+#include "jitunwind/unwind_core/image/module_files_p.h"
+#include "jitunwind/unwind_core/image/symbol_index_p.h"
 #include "tests/fuzz/fuzz_check.h"
-#include "unwind_core/image/copied_parts_p.h"
-#include "unwind_core/image/decompress_p.h"
-#include "unwind_core/image/module_files_p.h"
-#include "unwind_core/image/symbol_index_p.h"
 
 using namespace jitunwind;
 

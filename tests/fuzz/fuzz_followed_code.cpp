@@ -2,11 +2,11 @@
 // stack. Options: bit 0 the pc is a return address.
 #include <array>
 
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/apply_row.h"
+#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/fuzz/fuzz_check.h"
-#include "unwind_core/address_space.h"
-#include "unwind_core/apply_row.h"
-#include "unwind_core/arch/instruction_p.h"
-#include "unwind_core/sources/sources.h"
 
 using namespace jitunwind;
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "builders/object_registration.h"
+#include "jitunwind/builders/object_registration.h"
 #include "tests/builders/registered_code.h"
 #include "tests/fuzz/fuzz_check.h"
 

@@ -1,8 +1,8 @@
 // Input: a byte, bit 0 the CPU; then the text of a row.
 #include <string>
 
+#include "jitunwind/unwind_core/row_text.h"
 #include "tests/fuzz/fuzz_check.h"
-#include "unwind_core/row_text.h"
 
 using namespace jitunwind;
 

@@ -2,10 +2,10 @@
 // k_code; then the target's memory, the list's head first.
 #include <array>
 
-#include "dyn_info/target_list.h"
+#include "jitunwind/dyn_info/target_list.h"
+#include "jitunwind/unwind_core/address_space.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/support/fake_space.h"
-#include "unwind_core/address_space.h"
 
 using namespace jitunwind;
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "builders/registers_x86_64.h"
+#include "jitunwind/builders/registers_x86_64.h"
 
 namespace jitunwind::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "builders/frame_handler.h"
+#include "jitunwind/builders/frame_handler.h"
 #include "tests/handlers/landing_code.h"
 
 namespace jitunwind::test {

@@ -14,8 +14,8 @@
 #include <memory>
 #include <string_view>
 
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
 #include "tests/exceptions/jit_frames.h"
 
 namespace jitunwind::test {

@@ -5,11 +5,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "builders/handler_draft.h"
-#include "builders/registers_aarch64.h"
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
-#include "dyn_info/directives.h"
+#include "jitunwind/builders/handler_draft.h"
+#include "jitunwind/builders/registers_aarch64.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
+#include "jitunwind/dyn_info/directives.h"
 #include "tests/handlers/lsda_decoder.h"
 
 /// Only its address counts.

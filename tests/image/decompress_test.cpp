@@ -8,8 +8,8 @@
 #include <random>
 #include <string>
 
+#include "jitunwind/unwind_core/image/decompress_p.h"
 #include "tests/image/elf_builder.h"
-#include "unwind_core/image/decompress_p.h"
 
 namespace jitunwind::test {
 namespace {

@@ -1,6 +1,6 @@
 // Functions and jump slots of objects, as readelf finds them in the files: of this system's libgcc_s, and of objects
 // that are linked in every way that differs there, for both CPUs.
-#include "unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/image/dynamic_object_p.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <random>
 #include <sstream>
 
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
 #include "tests/support/command.h"
 #include "tests/support/fake_memory.h"
-#include "unwind_core/image/copied_parts_p.h"
 
 namespace jitunwind::test {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <random>
 
+#include "jitunwind/unwind_core/image/elf_p.h"
 #include "tests/image/elf_builder.h"
-#include "unwind_core/image/elf_p.h"
 
 namespace jitunwind::test {
 namespace {

@@ -9,9 +9,9 @@
 #include <sstream>
 #include <vector>
 
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
+#include "jitunwind/unwind_core/image/module_files_p.h"
 #include "tests/support/command.h"
-#include "unwind_core/image/copied_parts_p.h"
-#include "unwind_core/image/module_files_p.h"
 
 namespace jitunwind::test {
 namespace {

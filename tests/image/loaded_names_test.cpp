@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "jitunwind/unwind_core/image/module_cache_p.h"
 #include "tests/image/local_names.h"
 #include "tests/support/command.h"
-#include "unwind_core/image/module_cache_p.h"
 
 namespace jitunwind::test {
 namespace {

@@ -1,6 +1,6 @@
 // Modules of this process, in a PIE, a non-PIE and two kinds of static programs, against the loader's list and the
 // kernel's.
-#include "unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/local_modules.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
-#include "unwind_core/address_space.h"
-#include "unwind_core/local_modules_p.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/row_text.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/local_modules_p.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 namespace {

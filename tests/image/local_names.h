@@ -6,10 +6,10 @@
 #include <span>
 #include <string>
 
-#include "unwind_core/address_space.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind::test {
 

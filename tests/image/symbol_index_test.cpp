@@ -3,8 +3,8 @@
 
 #include <random>
 
+#include "jitunwind/unwind_core/image/symbol_index_p.h"
 #include "tests/image/elf_builder.h"
-#include "unwind_core/image/symbol_index_p.h"
 
 namespace jitunwind::test {
 namespace {

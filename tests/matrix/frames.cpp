@@ -6,7 +6,7 @@
 #include <string_view>
 #include <typeinfo>
 
-#include "adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "tests/handlers/landing_code.h"
 
 using jitunwind::Addr;

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "builders/registers_aarch64.h"
+#include "jitunwind/builders/registers_aarch64.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "tests/cfi/rows_of.h"
-#include "unwind_core/emit/eh_frame.h"
 
 namespace jitunwind::test {
 namespace {

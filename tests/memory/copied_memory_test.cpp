@@ -1,6 +1,6 @@
 // Memory that is copied by the kernel: what can be read up to where it ends, whatever happens to it, and whichever
 // system calls are allowed.
-#include "unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/memory/copied.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

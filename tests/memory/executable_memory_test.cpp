@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/page_answers_p.h"
 #include "tests/support/allowed_calls.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/memory/page_answers_p.h"
 
 namespace jitunwind::test {
 namespace {

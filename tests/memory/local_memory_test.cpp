@@ -1,5 +1,5 @@
 // Local memory never faults, whatever the address; what it reports readable is what the kernel finds readable.
-#include "unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/local.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -21,8 +21,8 @@
 #include <thread>
 #include <vector>
 
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
 #include "tests/support/jit_frame.h"
 
 // void* frame(void* (*f)(void*), void* argument): all registers that calls preserve hold other values during the call,

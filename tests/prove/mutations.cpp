@@ -13,17 +13,18 @@
 #include <string>
 #include <vector>
 
-#include "adapters/asmjit/asmjit_access_p.h"
-#include "adapters/asmjit/asmjit_runtime.h"
-#include "adapters/asmjit/frame_analysis_p.h"
-#include "dyn_info/directives.h"
+#include "jitunwind/adapters/asmjit/asmjit_access_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_runtime.h"
+#include "jitunwind/adapters/asmjit/frame_analysis_p.h"
+#include "jitunwind/adapters/testing/instruction_p.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
+#include "jitunwind/dyn_info/directives.h"
 #include "tests/asmjit/idiom_programs.h"
 #include "tests/rows/row_case.h"
 #include "tests/support/call_below.h"
-#include "tests/support/instruction.h"
-#include "tests/support/single_step.h"
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 using derivation::FrameAnalysis;

@@ -7,8 +7,8 @@
 
 #include <array>
 
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
 #include "tests/registry/every_instruction.h"
 #include "tests/registry/procedures.h"
 #include "tests/support/jit_frame.h"

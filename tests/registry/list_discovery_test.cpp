@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "builders/registration.h"
+#include "jitunwind/builders/registration.h"
 #include "tests/registry/procedures.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/jit_frame.h"

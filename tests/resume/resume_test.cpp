@@ -4,11 +4,11 @@
 
 #include <functional>
 
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/resume.h"
 #include "tests/resume/magic_frame.h"
 #include "tests/support/jit_frame.h"
-#include "unwind_core/resume.h"
 
 namespace jitunwind {
 namespace {

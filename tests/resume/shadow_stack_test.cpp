@@ -1,8 +1,8 @@
 // Counting what a resume takes off the shadow stack; no CPU with one is needed for that.
 #include <gtest/gtest.h>
 
+#include "jitunwind/unwind_core/resume.h"
 #include "tests/support/fake_space.h"
-#include "unwind_core/resume.h"
 
 namespace jitunwind {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <deque>
 
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/memory/local.h"
 #include "tests/rows/row_case.h"
-#include "unwind_core/address_space.h"
-#include "unwind_core/memory/local.h"
 
 namespace jitunwind::rows {
 

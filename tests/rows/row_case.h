@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "dyn_info/directives.h"
-#include "unwind_core/row_text.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/unwind_core/row_text.h"
 
 namespace jitunwind::rows {
 

@@ -39,12 +39,25 @@ std::string first_two(const std::string& path) {
   return path.substr(0, second);
 }
 
+const std::string k_prefix = "jitunwind/";
+
+/// Headers of the library under names that may be a user's as well.
+Violations includes_by_general_names(const SourceFile& file) {
+  Violations found;
+  for (std::size_t i = 0; i < file.lines.size(); ++i) {
+    if (layer_of(rules::included_file(file.lines[i])) < k_first_of_last_group) found.push_back(place(file, i));
+  }
+  return found;
+}
+
 Violations upward_includes(const SourceFile& file) {
   Violations found;
   const std::size_t own = layer_of(file.path);
   for (std::size_t i = 0; i < file.lines.size(); ++i) {
-    const std::string included = rules::included_file(file.lines[i]);
-    const bool umbrella = included.rfind("jitunwind/", 0) == 0;  // the installed name of all layers up to sdk
+    std::string included = rules::included_file(file.lines[i]);
+    const bool of_layer = included.rfind(k_prefix, 0) == 0;
+    if (of_layer) included.erase(0, k_prefix.size());
+    const bool umbrella = of_layer && included.find('/') == std::string::npos;  // all layers up to sdk
     const std::size_t other = umbrella ? layer_of("sdk/") : layer_of(included);
     if (other == k_layers.size()) continue;
     const bool upward = other > own && own < k_first_of_last_group;
@@ -155,11 +168,20 @@ void expect_kept(const Rule& rule) {
 
 TEST(SourceRules, LayersPointDownwards) {
   const std::string include = "#include ";
-  EXPECT_EQ(upward_includes({"dyn_info/a.cpp", {include + "\"builders/b.h\""}}).size(), 1u);
-  EXPECT_EQ(upward_includes({"adapters/perf/a.cpp", {include + "\"adapters/gdb_jit/b.h\""}}).size(), 1u);
+  EXPECT_EQ(upward_includes({"dyn_info/a.cpp", {include + "\"jitunwind/builders/b.h\""}}).size(), 1u);
+  EXPECT_EQ(upward_includes({"adapters/perf/a.cpp", {include + "\"jitunwind/adapters/gdb_jit/b.h\""}}).size(), 1u);
   EXPECT_EQ(upward_includes({"unwind_core/a.cpp", {include + "<jitunwind/jitunwind.h>"}}).size(), 1u);
-  EXPECT_EQ(upward_includes({"adapters/perf/a.cpp", {include + "\"adapters/perf/b.h\""}}).size(), 0u);
+  EXPECT_EQ(upward_includes({"adapters/perf/a.cpp", {include + "\"jitunwind/adapters/perf/b.h\""}}).size(), 0u);
+  EXPECT_EQ(upward_includes({"builders/a.cpp", {include + "\"tests/support/b.h\""}}).size(), 1u);
   expect_kept(upward_includes);
+}
+
+TEST(SourceRules, HeadersAreNamedAsAnInstalledCopysAre) {
+  const std::string include = "#include ";
+  EXPECT_EQ(includes_by_general_names({"tests/a.cpp", {include + "\"builders/b.h\""}}).size(), 1u);
+  EXPECT_EQ(includes_by_general_names({"sdk/a.h", {include + "\"jitunwind/builders/b.h\""}}).size(), 0u);
+  EXPECT_EQ(includes_by_general_names({"tests/a.cpp", {include + "\"tests/b.h\""}}).size(), 0u);
+  expect_kept(includes_by_general_names);
 }
 
 TEST(SourceRules, CpuConditionalsStayInArch) {

@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include "builders/procedure_builder.h"
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
-#include "sdk/walk.h"
-#include "unwind_core/row_cache.h"
+#include "jitunwind/builders/procedure_builder.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
+#include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/row_cache.h"
 
 #include <libunwind.h>
 

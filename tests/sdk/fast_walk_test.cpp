@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
 #include "tests/support/jit_frame.h"
 
 namespace jitunwind::test {

@@ -1,5 +1,5 @@
 // Which memory walks read without a probe, and which modules they need not ask about.
-#include "unwind_core/memory/known_stack_p.h"
+#include "jitunwind/unwind_core/memory/known_stack_p.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <memory>
 #include <thread>
 
-#include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

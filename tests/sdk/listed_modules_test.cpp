@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "sdk/walk.h"
+#include "jitunwind/sdk/walk.h"
 #include "tests/sdk/pcs_from.h"
 #include "tests/support/cfi_assembler.h"
 

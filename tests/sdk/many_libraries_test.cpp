@@ -13,8 +13,8 @@
 
 #include "bench/jit_arena.h"
 #include "bench/libraries/many_libraries.h"
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
 
 namespace jitunwind::test {
 namespace {

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "sdk/local_space.h"
+#include "jitunwind/sdk/local_space.h"
 #include "tests/support/allowed_calls.h"
 
 namespace jitunwind::test {

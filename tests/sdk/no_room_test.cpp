@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "sdk/local_space.h"
+#include "jitunwind/sdk/local_space.h"
 #include "tests/support/jit_frame.h"
 
 namespace jitunwind::test {

@@ -12,10 +12,10 @@
 #include <functional>
 #include <thread>
 
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace {
 

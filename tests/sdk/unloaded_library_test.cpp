@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "sdk/local_space.h"
+#include "jitunwind/sdk/local_space.h"
 #include "tests/support/allowed_calls.h"
 #include "tests/support/jit_frame.h"
 

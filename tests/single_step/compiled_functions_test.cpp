@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "tests/support/single_step.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 using Helper = std::int64_t (*)(std::int64_t);
 
@@ -17,6 +17,7 @@ using Helper = std::int64_t (*)(std::int64_t);
 #undef JUDGED
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 struct Variant {

@@ -1,6 +1,6 @@
 // The every-instruction harness judges rows given as text: it must pass right ones, count what it did, and notice
 // every kind of wrong one.
-#include "tests/support/single_step.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include <csignal>
 
-#include "tests/support/instruction.h"
+#include "jitunwind/adapters/testing/instruction_p.h"
 #include "tests/support/text_rows.h"
 
 extern "C" {
@@ -35,6 +35,7 @@ extern const std::byte judged_ms_end[];
 }
 
 namespace jitunwind::test {
+using namespace stepping;
 namespace {
 
 Addr address_of(auto* code) { return reinterpret_cast<std::uintptr_t>(code); }

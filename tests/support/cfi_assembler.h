@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "unwind_core/emit/byte_writer.h"
-#include "unwind_core/module.h"
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/emit/byte_writer.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace jitunwind::test {
 

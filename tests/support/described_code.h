@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "builders/description.h"
-#include "unwind_core/row_source.h"
+#include "jitunwind/builders/description.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 namespace jitunwind::test {
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind::test {
 

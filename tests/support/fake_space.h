@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "jitunwind/unwind_core/cursor.h"
+#include "jitunwind/unwind_core/row_text.h"
 #include "tests/support/fake_memory.h"
-#include "unwind_core/cursor.h"
-#include "unwind_core/row_text.h"
 
 namespace jitunwind::test {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "tests/support/fake_memory.h"
 
 namespace jitunwind::test {

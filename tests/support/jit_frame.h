@@ -8,9 +8,9 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "builders/procedure_builder.h"
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
+#include "jitunwind/builders/procedure_builder.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
 
 namespace jitunwind::test {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "unwind_core/row_source.h"
-#include "unwind_core/row_text.h"
+#include "jitunwind/unwind_core/row_source.h"
+#include "jitunwind/unwind_core/row_text.h"
 
 namespace jitunwind::test {
 

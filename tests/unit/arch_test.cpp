@@ -1,6 +1,6 @@
 // The CPU tables: every row consistent with its neighbours, with <libunwind.h>'s numbers and with the C library's
 // structures.
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 #include <gtest/gtest.h>
 #include <sys/ucontext.h>
@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <set>
 
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
 namespace {

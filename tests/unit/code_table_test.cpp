@@ -1,5 +1,5 @@
 // The table of what was found of code: what it finds, how it grows, what memory it touches.
-#include "unwind_core/kept/code_table.h"
+#include "jitunwind/unwind_core/kept/code_table.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "unwind_core/kept/caller_rule.h"
-#include "unwind_core/kept/save_shapes.h"
+#include "jitunwind/unwind_core/kept/caller_rule.h"
+#include "jitunwind/unwind_core/kept/save_shapes.h"
 
 namespace jitunwind::test {
 namespace {

@@ -1,14 +1,14 @@
 // Compact rows against the rows they are made of: the same caller, register by register, with the same places.
-#include "unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/compact_row.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "jitunwind/unwind_core/apply_row.h"
+#include "jitunwind/unwind_core/compact_step_p.h"
+#include "jitunwind/unwind_core/memory/local.h"
 #include "tests/support/fake_space.h"
-#include "unwind_core/apply_row.h"
-#include "unwind_core/compact_step_p.h"
-#include "unwind_core/memory/local.h"
 
 namespace jitunwind::test {
 namespace {

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <vector>
 
+#include "jitunwind/unwind_core/dwarf_expression.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/sources/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/fde_table.h"
 #include "tests/world_cfi/compare.h"
 #include "tests/world_cfi/elf_cfi.h"
-#include "unwind_core/dwarf_expression.h"
-#include "unwind_core/emit/eh_frame.h"
-#include "unwind_core/row_text.h"
-#include "unwind_core/sources/compact_cfi.h"
-#include "unwind_core/sources/fde_table.h"
 
 namespace jitunwind::world {
 namespace {

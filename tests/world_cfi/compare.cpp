@@ -1,8 +1,8 @@
 #include "tests/world_cfi/compare.h"
 
+#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 #include "tests/world_cfi/elf_cfi.h"
-#include "unwind_core/row_text.h"
-#include "unwind_core/sources/cfi.h"
 
 namespace jitunwind::world {
 namespace {

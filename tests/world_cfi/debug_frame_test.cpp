@@ -5,12 +5,12 @@
 
 #include <string>
 
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/world_cfi/compare.h"
-#include "unwind_core/address_space.h"
-#include "unwind_core/local_modules.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/row_text.h"
-#include "unwind_core/sources/sources.h"
 
 namespace jitunwind::world {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "unwind_core/arch/arch.h"
-#include "unwind_core/module.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/module.h"
 
 struct Elf;
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/frame_row.h"
 
 namespace jitunwind::world {
 

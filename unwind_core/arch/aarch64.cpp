@@ -2,7 +2,7 @@
 // local walk on this CPU also needs a register capture of its own.
 #include <elf.h>
 
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind::arch {
 namespace {

@@ -1,4 +1,4 @@
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 #include <algorithm>
 
@@ -23,13 +23,13 @@ struct Listed {
 
 constexpr Listed k_listed[] = {
 #define JITUNWIND_ARCH(identifier, host_condition) {&arch::identifier, host_condition},
-#include "unwind_core/arch/arch_list.def"
+#include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
 };
 
 constexpr const Arch* k_arches[] = {
 #define JITUNWIND_ARCH(identifier, host_condition) &arch::identifier,
-#include "unwind_core/arch/arch_list.def"
+#include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
 };
 

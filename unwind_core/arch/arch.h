@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "unwind_core/address.h"
+#include "jitunwind/unwind_core/address.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -150,7 +150,7 @@ const Arch* host_arch() noexcept;
 
 namespace arch {
 #define JITUNWIND_ARCH(identifier, host_condition) extern const Arch identifier;
-#include "unwind_core/arch/arch_list.def"
+#include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
 }  // namespace arch
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind {
 

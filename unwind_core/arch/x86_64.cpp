@@ -1,8 +1,8 @@
 // x86-64 with the System V psABI (AMD64 ABI 1.0), Linux: registers, entry row, frame chain, stubs. Data only.
 #include <elf.h>
 
-#include "unwind_core/arch/arch.h"
-#include "unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/instruction_p.h"
 
 namespace jitunwind::arch {
 namespace {

@@ -1,4 +1,4 @@
-#include "unwind_core/arch/x86_64_encoding_p.h"
+#include "jitunwind/unwind_core/arch/x86_64_encoding_p.h"
 
 #include <algorithm>
 

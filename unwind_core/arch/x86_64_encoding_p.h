@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind::arch::x86 {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind_core/arch/instruction_p.h"
-#include "unwind_core/arch/x86_64_encoding_p.h"
+#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/x86_64_encoding_p.h"
 
 namespace jitunwind::arch {
 namespace {

@@ -1,9 +1,9 @@
-#include "unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
 
 #include <algorithm>
 #include <array>
 
-#include "unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
 
 namespace jitunwind {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "unwind_core/emit/byte_writer.h"
-#include "unwind_core/error.h"
-#include "unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/emit/byte_writer.h"
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/frame_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

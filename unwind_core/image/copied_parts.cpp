@@ -1,4 +1,4 @@
-#include "unwind_core/image/copied_parts_p.h"
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
 
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/memory/copied.h"
 
 namespace jitunwind {
 

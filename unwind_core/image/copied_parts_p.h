@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <span>
 
-#include "unwind_core/address.h"
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/image/mapped_p.h"
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 

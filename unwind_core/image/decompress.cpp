@@ -6,7 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "unwind_core/image/decompress_p.h"
+#include "jitunwind/unwind_core/image/decompress_p.h"
 
 namespace jitunwind {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "unwind_core/error.h"
-#include "unwind_core/image/elf_p.h"
-#include "unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/mapped_p.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/image/dynamic_object_p.h"
 
 #include <elf.h>
 

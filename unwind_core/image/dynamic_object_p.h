@@ -8,8 +8,8 @@
 #include <optional>
 #include <string_view>
 
-#include "unwind_core/image/elf_p.h"
-#include "unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind {
 

@@ -1,12 +1,12 @@
-#include "unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
 
 #include <elf.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "unwind_core/image/copied_parts_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

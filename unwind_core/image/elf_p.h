@@ -9,9 +9,9 @@
 #include <span>
 #include <string_view>
 
-#include "unwind_core/address.h"
-#include "unwind_core/byte_reader.h"
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
 

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/image/mapped_p.h"
 
 namespace jitunwind {
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "unwind_core/image/module_cache_p.h"
+#include "jitunwind/unwind_core/image/module_cache_p.h"
 
 #include <elf.h>
 
@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "unwind_core/hash.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "unwind_core/image/module_files_p.h"
+#include "jitunwind/unwind_core/image/module_files_p.h"
 
 namespace jitunwind {
 

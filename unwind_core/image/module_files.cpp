@@ -1,4 +1,4 @@
-#include "unwind_core/image/module_files_p.h"
+#include "jitunwind/unwind_core/image/module_files_p.h"
 
 #include <elf.h>
 #include <zlib.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "unwind_core/image/decompress_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/image/decompress_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

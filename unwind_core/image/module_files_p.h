@@ -10,10 +10,10 @@
 #include <span>
 #include <string_view>
 
-#include "unwind_core/image/copied_parts_p.h"
-#include "unwind_core/image/elf_p.h"
-#include "unwind_core/image/mapped_p.h"
-#include "unwind_core/image/symbol_index_p.h"
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/image/symbol_index_p.h"
 
 namespace jitunwind {
 

@@ -1,10 +1,10 @@
-#include "unwind_core/image/symbol_index_p.h"
+#include "jitunwind/unwind_core/image/symbol_index_p.h"
 
 #include <elf.h>
 
 #include <algorithm>
 
-#include "unwind_core/image/copied_parts_p.h"
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
 
 namespace jitunwind {
 namespace {

@@ -18,9 +18,9 @@
 #include <span>
 #include <string_view>
 
-#include "unwind_core/image/elf_p.h"
-#include "unwind_core/image/mapped_p.h"
-#include "unwind_core/module.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {
 

@@ -10,10 +10,10 @@
 #include <new>
 #include <type_traits>
 
-#include "unwind_core/address.h"
-#include "unwind_core/hash.h"
-#include "unwind_core/kept/met_before.h"
-#include "unwind_core/kept/number_index.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/kept/met_before.h"
+#include "jitunwind/unwind_core/kept/number_index.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind_core/hash.h"
+#include "jitunwind/unwind_core/hash.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "unwind_core/compact_row.h"
-#include "unwind_core/hash.h"
-#include "unwind_core/kept/caller_rule.h"
+#include "jitunwind/unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/kept/caller_rule.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/memory/copied.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -10,9 +10,9 @@
 #include <atomic>
 #include <cstring>
 
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

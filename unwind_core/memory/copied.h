@@ -2,7 +2,7 @@
 // of what the dynamic linker has just freed.
 #pragma once
 
-#include "unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

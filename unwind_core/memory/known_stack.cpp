@@ -4,15 +4,15 @@
 //
 // What was learned counts for as long as nobody has a reason to doubt it: under one number for all threads, which was
 // read before the first page was probed.
-#include "unwind_core/memory/known_stack_p.h"
+#include "jitunwind/unwind_core/memory/known_stack_p.h"
 
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "unwind_core/address.h"
+#include "jitunwind/unwind_core/address.h"
 
 namespace jitunwind {
 

@@ -1,6 +1,6 @@
 // Reads and writes of this process's own memory behind probes: no access is made to a page before a system call has
 // touched it without complaint.
-#include "unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/local.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -12,12 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/lasting_modules_p.h"
-#include "unwind_core/memory/copied.h"
-#include "unwind_core/memory/known_stack_p.h"
-#include "unwind_core/memory/raw_access_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/memory/known_stack_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,7 +1,7 @@
 // This process's own memory, read without ever faulting.
 #pragma once
 
-#include "unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind_core/errno_keeper_p.h"
-#include "unwind_core/memory/local.h"
-#include "unwind_core/memory/page_answers_p.h"
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/page_answers_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
 namespace {

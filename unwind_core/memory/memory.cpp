@@ -1,4 +1,4 @@
-#include "unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind {
 

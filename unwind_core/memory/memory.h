@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
-#include "unwind_core/arch/arch.h"
-#include "unwind_core/error.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "unwind_core/hash.h"
-#include "unwind_core/moment_p.h"
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/moment_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "unwind_core/address_space.h"
-#include "unwind_core/sources/call_target_p.h"
-#include "unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/sources/call_target_p.h"
+#include "jitunwind/unwind_core/sources/code_pattern_p.h"
 
 namespace jitunwind {
 

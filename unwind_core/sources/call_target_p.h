@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "unwind_core/arch/instruction_p.h"
-#include "unwind_core/row_source.h"
+#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 namespace jitunwind {
 

@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <span>
 
-#include "unwind_core/byte_reader.h"
-#include "unwind_core/error.h"
-#include "unwind_core/frame_row.h"
-#include "unwind_core/memory/memory.h"
-#include "unwind_core/module.h"
-#include "unwind_core/row_source.h"
+#include "jitunwind/unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

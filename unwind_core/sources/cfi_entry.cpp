@@ -2,8 +2,8 @@
 #include <bit>
 #include <cstring>
 
-#include "unwind_core/dwarf_constants_p.h"
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace jitunwind {
 namespace {

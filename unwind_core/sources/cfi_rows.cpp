@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
-#include "unwind_core/dwarf_constants_p.h"
-#include "unwind_core/dwarf_literal_p.h"
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/dwarf_literal_p.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace jitunwind {
 namespace {

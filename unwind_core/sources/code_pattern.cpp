@@ -1,9 +1,9 @@
-#include "unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/code_pattern_p.h"
 
 #include <algorithm>
 #include <array>
 
-#include "unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "unwind_core/address_space.h"
+#include "jitunwind/unwind_core/address_space.h"
 
 namespace jitunwind {
 

@@ -1,12 +1,12 @@
 // DWARF 5, 6.4.2, as far as a CompactRow can say what comes out.
-#include "unwind_core/sources/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/compact_cfi.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
 
-#include "unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
 
 namespace jitunwind {
 namespace {

@@ -2,9 +2,9 @@
 // full takes.
 #pragma once
 
-#include "unwind_core/compact_row.h"
-#include "unwind_core/sources/cfi.h"
-#include "unwind_core/sources/known_cies.h"
+#include "jitunwind/unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/known_cies.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,6 +1,6 @@
 // .debug_frame of a module's file: read from the beginning, there is no table.
-#include "unwind_core/sources/fde_source_p.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/sources/fde_source_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 namespace {

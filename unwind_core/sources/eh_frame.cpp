@@ -3,11 +3,11 @@
 #include <array>
 #include <optional>
 
-#include "unwind_core/sources/compact_cfi.h"
-#include "unwind_core/sources/fde_source_p.h"
-#include "unwind_core/sources/fde_table.h"
-#include "unwind_core/sources/known_cies.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/sources/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/fde_source_p.h"
+#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/sources/known_cies.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 namespace {

@@ -1,7 +1,7 @@
 // Names of static code: the symbols of its module.
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
-#include "unwind_core/address_space.h"
+#include "jitunwind/unwind_core/address_space.h"
 
 namespace jitunwind {
 namespace {

@@ -2,8 +2,8 @@
 // the row is that of a procedure's first instruction. The return address it gives must follow a call.
 //   bad_call: the pc is no code; a call through a bad pointer was made an instant ago.
 //   leaf: the pc is code; procedures that call nothing need no unwind information, and most of them touch no stack.
-#include "unwind_core/sources/code_pattern_p.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 namespace {

@@ -1,4 +1,4 @@
-#include "unwind_core/sources/fde_source_p.h"
+#include "jitunwind/unwind_core/sources/fde_source_p.h"
 
 #include <optional>
 

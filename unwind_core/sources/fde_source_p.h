@@ -1,8 +1,8 @@
 // What .eh_frame and .debug_frame have in common as sources: once the FDE is found, rows and procedures are alike.
 #pragma once
 
-#include "unwind_core/address_space.h"
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace jitunwind {
 

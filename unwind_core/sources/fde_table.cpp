@@ -1,10 +1,10 @@
-#include "unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/sources/fde_table.h"
 
 #include <array>
 #include <bit>
 #include <cstring>
 
-#include "unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
 
 namespace jitunwind {
 namespace {

@@ -2,7 +2,7 @@
 // registered procedures, which are the same table found another way.
 #pragma once
 
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

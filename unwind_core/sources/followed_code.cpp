@@ -4,10 +4,10 @@
 //   from that procedure's entry to the pc: where on the stack the return address is, and where registers are saved
 // Made only where both say the same: a frame that is left out, an old return address or a register that holds anything
 // would have to be the same mistake twice.
-#include "unwind_core/sources/call_target_p.h"
-#include "unwind_core/sources/code_pattern_p.h"
-#include "unwind_core/sources/sources.h"
-#include "unwind_core/unknown_code_p.h"
+#include "jitunwind/unwind_core/sources/call_target_p.h"
+#include "jitunwind/unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/unknown_code_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,4 +1,4 @@
-#include "unwind_core/sources/known_cies.h"
+#include "jitunwind/unwind_core/sources/known_cies.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "unwind_core/dwarf_constants_p.h"
-#include "unwind_core/sources/compact_cfi.h"
+#include "jitunwind/unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/sources/compact_cfi.h"
 
 namespace jitunwind {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <span>
 
-#include "unwind_core/compact_row.h"
-#include "unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/sources/cfi.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

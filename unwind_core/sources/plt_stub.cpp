@@ -1,7 +1,7 @@
 // Stubs of the procedure linkage table by their code: cfa = sp + CodePattern::cfa_offset, the rest as at the entry of
 // any procedure. They call nothing, so that only an interrupted pc is in one.
-#include "unwind_core/sources/code_pattern_p.h"
-#include "unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 namespace {

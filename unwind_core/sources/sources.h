@@ -2,7 +2,7 @@
 // file of its name in this folder.
 #pragma once
 
-#include "unwind_core/row_source.h"
+#include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

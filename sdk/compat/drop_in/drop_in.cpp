@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <new>
 
-#include "dyn_info/registry.h"
-#include "sdk/compat/drop_in/release_1_6_p.h"
-#include "sdk/walk.h"
-#include "unwind_core/resume.h"
+#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
+#include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/resume.h"
 
 #include <libunwind.h>
 

@@ -12,13 +12,13 @@
 #include <span>
 #include <string_view>
 
-#include "sdk/compat/drop_in/release_1_6_p.h"
-#include "sdk/compat/local_names_p.h"
-#include "sdk/compat/target_p.h"
-#include "unwind_core/image/elf_p.h"
-#include "unwind_core/page_p.h"
-#include "unwind_core/sources/fde_table.h"
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
+#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/sdk/compat/target_p.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace {
 

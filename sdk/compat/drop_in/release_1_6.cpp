@@ -1,9 +1,9 @@
 // Functions of libunwind.h that do something else in libunwind 1.6: here they do what programs built with it expect.
-#include "sdk/compat/drop_in/release_1_6_p.h"
+#include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
 
-#include "sdk/compat/cursor_p.h"
-#include "sdk/compat/for_drop_in_p.h"
-#include "sdk/compat/local_names_p.h"
+#include "jitunwind/sdk/compat/cursor_p.h"
+#include "jitunwind/sdk/compat/for_drop_in_p.h"
+#include "jitunwind/sdk/compat/local_names_p.h"
 
 extern "C" {
 #pragma GCC visibility push(default)

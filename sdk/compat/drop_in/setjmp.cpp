@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
-#include "unwind_core/resume.h"
-#include "unwind_core/uncancelled_p.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace {
 

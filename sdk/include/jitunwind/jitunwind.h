@@ -1,14 +1,14 @@
 // Everything a program needs to describe, register and walk code made at run time.
 #pragma once
 
-#include "sdk/language.h"
+#include "jitunwind/sdk/language.h"
 
 #if __cplusplus >= 202002L
-#include "builders/procedure_builder.h"
-#include "builders/registers_aarch64.h"
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
-#include "sdk/local_space.h"
-#include "sdk/walk.h"
-#include "unwind_core/resume.h"
+#include "jitunwind/builders/procedure_builder.h"
+#include "jitunwind/builders/registers_aarch64.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/resume.h"
 #endif

@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/system_unwinder/system_unwinder.h"
-#include "builders/registers_x86_64.h"
-#include "builders/registration.h"
-#include "sdk/walk.h"
+#include "jitunwind/adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
+#include "jitunwind/sdk/walk.h"
 
 namespace {
 

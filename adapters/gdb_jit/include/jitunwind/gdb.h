@@ -1,8 +1,8 @@
 // Registered procedures in debuggers that read GDB's interface for code made at run time.
 #pragma once
 
-#include "sdk/language.h"
+#include "jitunwind/sdk/language.h"
 
 #if __cplusplus >= 202002L
-#include "adapters/gdb_jit/gdb_jit.h"
+#include "jitunwind/adapters/gdb_jit/gdb_jit.h"
 #endif

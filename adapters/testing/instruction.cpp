@@ -1,4 +1,4 @@
-#include "tests/support/instruction.h"
+#include "jitunwind/adapters/testing/instruction_p.h"
 
 #include <Zydis/Zydis.h>
 
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 
-namespace jitunwind::test {
+namespace jitunwind::stepping {
 namespace {
 
 const ZydisDecoder& decoder() {
@@ -18,27 +18,27 @@ const ZydisDecoder& decoder() {
   return instance;
 }
 
-Instruction::Flow flow_of(ZydisInstructionCategory category) {
+MachineInstruction::Flow flow_of(ZydisInstructionCategory category) {
   switch (category) {
     case ZYDIS_CATEGORY_CALL:
-      return Instruction::Flow::call;
+      return MachineInstruction::Flow::call;
     case ZYDIS_CATEGORY_RET:
-      return Instruction::Flow::ret;
+      return MachineInstruction::Flow::ret;
     case ZYDIS_CATEGORY_COND_BR:
     case ZYDIS_CATEGORY_UNCOND_BR:
-      return Instruction::Flow::jump;
+      return MachineInstruction::Flow::jump;
     default:
-      return Instruction::Flow::next;
+      return MachineInstruction::Flow::next;
   }
 }
 
 }  // namespace
 
-std::optional<Instruction> decode_instruction(std::span<const std::byte> bytes) {
+std::optional<MachineInstruction> decode_instruction(std::span<const std::byte> bytes) {
   ZydisDecodedInstruction decoded;
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder(), nullptr, bytes.data(), bytes.size(), &decoded)))
     return std::nullopt;
-  return Instruction{decoded.length, flow_of(decoded.meta.category)};
+  return MachineInstruction{decoded.length, flow_of(decoded.meta.category)};
 }
 
 std::string instruction_text(std::span<const std::byte> bytes, Addr at) {
@@ -66,4 +66,4 @@ std::vector<Addr> instruction_starts(const void* code, std::size_t size) {
   return starts;
 }
 
-}  // namespace jitunwind::test
+}  // namespace jitunwind::stepping

@@ -1,4 +1,4 @@
-#include "tests/support/stepped_child.h"
+#include "jitunwind/adapters/testing/stepped_child_p.h"
 
 #include <elf.h>
 #include <sys/ptrace.h>
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace jitunwind::test {
+namespace jitunwind::stepping {
 namespace {
 
 /// Parent and child alternate strictly; on one CPU a step costs half of what it costs on two.
@@ -129,4 +129,4 @@ VectorRegisters SteppedChild::read_vector_registers() const {
   return out;
 }
 
-}  // namespace jitunwind::test
+}  // namespace jitunwind::stepping

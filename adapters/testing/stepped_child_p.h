@@ -11,10 +11,10 @@
 #include <span>
 #include <string>
 
-#include "unwind_core/memory/memory.h"
-#include "unwind_core/registers.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/registers.h"
 
-namespace jitunwind::test {
+namespace jitunwind::stepping {
 
 /// The memory of another process. Keeps one block around the stack pointer between two steps.
 class ChildMemory final : public Memory {
@@ -75,4 +75,4 @@ class SteppedChild {
   cpu_set_t affinity_;
 };
 
-}  // namespace jitunwind::test
+}  // namespace jitunwind::stepping

@@ -1,4 +1,4 @@
-#include "tests/support/single_step.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
 
 #include <algorithm>
 #include <array>
@@ -6,22 +6,23 @@
 #include <map>
 #include <optional>
 
-#include "tests/support/instruction.h"
-#include "tests/support/stepped_child.h"
-#include "unwind_core/apply_row.h"
-#include "unwind_core/cursor.h"
-#include "unwind_core/row_text.h"
+#include "jitunwind/adapters/testing/instruction_p.h"
+#include "jitunwind/adapters/testing/stepped_child_p.h"
+#include "jitunwind/unwind_core/apply_row.h"
+#include "jitunwind/unwind_core/cursor.h"
+#include "jitunwind/unwind_core/row_text.h"
 
-namespace jitunwind::test {
-namespace {
-
-constexpr Addr k_max_callee_cleanup = 0x1000;
+namespace jitunwind::stepping {
 
 std::string hex(std::uint64_t value) {
   std::array<char, 20> text;
   std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value));
   return text.data();
 }
+
+namespace {
+
+constexpr Addr k_max_callee_cleanup = 0x1000;
 
 class NoModules final : public ModuleFinder {
  public:
@@ -51,7 +52,7 @@ class Stepper {
   struct Site {
     Addr pc = 0;
     const SteppedCode* code = nullptr;
-    Instruction instruction{};
+    MachineInstruction instruction{};
   };
   struct Wanted {
     const RegisterInfo* info;
@@ -116,7 +117,7 @@ Stepper::Site Stepper::site_at(Addr pc) {
   std::array<std::byte, k_max_instruction_bytes> bytes;
   MemoryWindow window;
   const std::size_t n = child_.memory().read(pc, bytes, window);
-  site.instruction = decode_instruction(std::span(bytes).first(n)).value_or(Instruction{});
+  site.instruction = decode_instruction(std::span(bytes).first(n)).value_or(MachineInstruction{});
   return sites_[pc] = site;
 }
 
@@ -173,7 +174,7 @@ bool Stepper::follow(const Site& before, Addr sp_before, const Site& now) {
     if (before.code) activations_.back().away = {before.pc, sp_before};
     return true;
   }
-  if (before.code && before.instruction.flow == Instruction::Flow::call) {
+  if (before.code && before.instruction.flow == MachineInstruction::Flow::call) {
     Activation& caller = activations_.back();
     compare_after_call(before);
     if (now.code) return enter();
@@ -345,4 +346,4 @@ SingleStepRun single_step(std::span<const SteppedCode> code, const std::function
   return Stepper(code, judges, options, body).run();
 }
 
-}  // namespace jitunwind::test
+}  // namespace jitunwind::stepping

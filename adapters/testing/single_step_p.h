@@ -21,9 +21,12 @@
 #include <string>
 #include <vector>
 
-#include "unwind_core/row_source.h"
+#include "jitunwind/unwind_core/row_source.h"
 
-namespace jitunwind::test {
+namespace jitunwind::stepping {
+
+/// "0x1f".
+std::string hex(std::uint64_t value);
 
 /// Code whose every instruction is judged. Entered by calls to any of its addresses.
 struct SteppedCode {
@@ -74,4 +77,4 @@ struct SingleStepRun {
 SingleStepRun single_step(std::span<const SteppedCode> code, const std::function<int()>& body,
                           std::span<const SingleStepJudge> judges, const SingleStepOptions& options = {});
 
-}  // namespace jitunwind::test
+}  // namespace jitunwind::stepping

@@ -7,20 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "unwind_core/address.h"
+#include "jitunwind/unwind_core/address.h"
 
-namespace jitunwind::test {
+namespace jitunwind::stepping {
 
 inline constexpr std::size_t k_max_instruction_bytes = 15;
 
-struct Instruction {
+struct MachineInstruction {
   enum class Flow : std::uint8_t { next, call, ret, jump };
   std::size_t length = 0;
   Flow flow = Flow::next;  ///< jump: conditional ones too
 };
 
 /// Nothing when the bytes are no instruction.
-std::optional<Instruction> decode_instruction(std::span<const std::byte> bytes);
+std::optional<MachineInstruction> decode_instruction(std::span<const std::byte> bytes);
 
 /// "48 83 ec 28  sub rsp, 0x28".
 std::string instruction_text(std::span<const std::byte> bytes, Addr at);
@@ -29,4 +29,4 @@ std::string instruction_text(std::span<const std::byte> bytes, Addr at);
 /// first byte that is no instruction. Host memory.
 std::vector<Addr> instruction_starts(const void* code, std::size_t size);
 
-}  // namespace jitunwind::test
+}  // namespace jitunwind::stepping

@@ -1,0 +1,78 @@
+#include "jitunwind/adapters/testing/check_by_stepping.h"
+
+#include <array>
+#include <exception>
+
+#include "jitunwind/adapters/testing/instruction_p.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
+#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/sdk/local_space.h"
+
+namespace jitunwind {
+namespace {
+
+/// As it was registered; the address, where there is no name.
+std::string name_of(AddrRange range) {
+  std::array<char, 256> name;
+  ProcedureName found;
+  if (find_local_name(CodeAddress::interrupted(range.begin), name, found)) return name.data();
+  return "code at " + stepping::hex(range.begin);
+}
+
+void report_run(const stepping::SingleStepRun& run, std::span<const AddrRange> code, SteppingReport& out) {
+  const stepping::SingleStepReport& judged = run.reports.front();
+  out.failure = run.failure;
+  out.activations = run.activations;
+  out.instructions = judged.instructions;
+  out.calls = judged.after_calls;
+  out.wrong = judged.mismatches;
+  for (const std::string& text : judged.texts) out.mismatches += text + "\n";
+  for (const AddrRange& range : code) {
+    const auto* const begin = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(range.begin));
+    for (const Addr at : run.missed(begin, range.size())) out.not_run.push_back(at);
+  }
+}
+
+}  // namespace
+
+std::string SteppingReport::text() const {
+  std::string text = std::to_string(instructions) + " instructions and " + std::to_string(calls) + " calls of " +
+                     std::to_string(activations) + " activations compared, " + std::to_string(wrong) + " wrong, " +
+                     std::to_string(not_run.size()) + " instructions never run\n";
+  if (!failure.empty()) text += "failed: " + failure + "\n";
+  return text + mismatches;
+}
+
+SteppingReport check_by_stepping(std::span<const AddrRange> code, const std::function<int()>& run,
+                                 std::uint64_t max_steps) {
+  SteppingReport out;
+  std::vector<stepping::SteppedCode> judged;
+  for (const AddrRange& range : code) {
+    if (range.size() == 0) {
+      out.failure = "an empty range: nothing is registered there";
+      return out;
+    }
+    judged.push_back({name_of(range), range});
+  }
+  if (judged.empty()) {
+    out.failure = "no code";
+    return out;
+  }
+  const stepping::SingleStepJudge judge{"registered", {&dyn_row_source()}};
+  stepping::SingleStepOptions options;
+  options.max_steps = max_steps;
+  try {
+    report_run(stepping::single_step(judged, run, std::span(&judge, 1), options), code, out);
+  } catch (const std::exception& error) {
+    out.failure = error.what();
+  }
+  return out;
+}
+
+SteppingReport check_by_stepping(const Registration& procedure, const std::function<int()>& run,
+                                 std::uint64_t max_steps) {
+  const AddrRange range = procedure.range();
+  return check_by_stepping(std::span(&range, 1), run, max_steps);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,133 @@
+// The public check of descriptions: it passes right ones, and tells each kind of wrong one and of bad use.
+#include <jitunwind/jitunwind.h>
+#include <jitunwind/testing.h>
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+namespace jitunwind::test {
+namespace {
+
+using namespace x86_64;
+using Bytes = std::vector<std::uint8_t>;
+
+/// Code in memory of its own.
+class Code {
+ public:
+  explicit Code(const Bytes& bytes) : size_(bytes.size()) {
+    memory_ = ::mmap(nullptr, k_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memcpy(memory_, bytes.data(), bytes.size());
+    ::mprotect(memory_, k_room, PROT_READ | PROT_EXEC);
+  }
+  ~Code() { ::munmap(memory_, k_room); }
+  Code(const Code&) = delete;
+  Code& operator=(const Code&) = delete;
+
+  template <class... Arguments>
+  long call(Arguments... arguments) const {
+    return reinterpret_cast<long (*)(Arguments...)>(memory_)(arguments...);
+  }
+  Registration registered(const Description& description) const {
+    auto made = register_code(description, memory_, size_);
+    EXPECT_TRUE(made) << made.error().what;
+    return std::move(*made);
+  }
+  Addr at(std::size_t offset) const { return reinterpret_cast<std::uintptr_t>(memory_) + offset; }
+
+ private:
+  static constexpr std::size_t k_room = 4096;
+  std::size_t size_;
+  void* memory_;
+};
+
+void callee() {}
+
+// push rbx; mov rbx,rsi; call rdi; lea rax,[rbx+rbx]; pop rbx; ret
+const Bytes k_doubled{0x53, 0x48, 0x89, 0xf3, 0xff, 0xd7, 0x48, 0x8d, 0x04, 0x1b, 0x5b, 0xc3};
+int run_doubled(const Code& code) { return code.call(&callee, 21L) == 42 ? 0 : 1; }
+
+Description of_doubled() { return *describe("doubled").push({0, 1}, rbx).pop({10, 11}, rbx).build(); }
+
+TEST(CheckByStepping, PassesWhatIsRight) {
+  const Code code(k_doubled);
+  const Registration registration = code.registered(of_doubled());
+  const auto report = check_by_stepping(registration, [&] { return run_doubled(code); });
+  EXPECT_TRUE(report) << report.text();
+  EXPECT_EQ(report.activations, 1u);
+  EXPECT_EQ(report.instructions, 6u);
+  EXPECT_EQ(report.calls, 1u);
+  EXPECT_TRUE(report.not_run.empty());
+  EXPECT_EQ(report.text(), "6 instructions and 1 calls of 1 activations compared, 0 wrong, 0 instructions never run\n");
+}
+
+TEST(CheckByStepping, NamesTheInstructionWhoseRowIsWrong) {
+  const Code code(k_doubled);
+  // The pop is described one instruction too early.
+  const Registration registration = code.registered(*describe("doubled").push({0, 1}, rbx).pop({6, 10}, rbx).build());
+  const auto report = check_by_stepping(registration, [&] { return run_doubled(code); });
+  EXPECT_FALSE(report);
+  EXPECT_EQ(report.failure, "");
+  EXPECT_EQ(report.wrong, 1u);
+  EXPECT_NE(report.mismatches.find("registered doubled+0xa  5b  pop rbx"), std::string::npos) << report.mismatches;
+  EXPECT_NE(report.mismatches.find("row cfa=rsp+8 ra=[cfa-8]"), std::string::npos) << report.mismatches;
+}
+
+TEST(CheckByStepping, TellsWhatNeverRan) {
+  // test rdi,rdi; je +1; nop; ret
+  const Code code({0x48, 0x85, 0xff, 0x74, 0x01, 0x90, 0xc3});
+  const Registration registration = code.registered(*describe("branch").build());
+  const auto report = check_by_stepping(registration, [&] { return code.call(0L), 0; });
+  EXPECT_TRUE(report) << report.text();
+  EXPECT_EQ(report.not_run, std::vector<Addr>{code.at(5)});
+}
+
+TEST(CheckByStepping, TellsAFaultOfTheCode) {
+  // mov rbx,1; ret: the caller's rbx is lost, which no row could say otherwise.
+  const Code code({0x48, 0xc7, 0xc3, 1, 0, 0, 0, 0xc3});
+  const Registration registration = code.registered(*describe("careless").build());
+  const auto report = check_by_stepping(registration, [&] { return code.call(), 0; });
+  EXPECT_FALSE(report);
+  EXPECT_NE(report.failure.find("with rbx changed"), std::string::npos) << report.text();
+}
+
+TEST(CheckByStepping, TellsWhyARunCouldNotBeJudged) {
+  const Code code(k_doubled);
+  const Registration registration = code.registered(of_doubled());
+  const auto failure_of = [&](const std::function<int()>& run, std::uint64_t most = 100'000) {
+    const auto report = check_by_stepping(registration, run, most);
+    EXPECT_FALSE(report);
+    return report.failure;
+  };
+  EXPECT_EQ(failure_of([&] { return run_doubled(code), 3; }), "child exited with status 3");
+  EXPECT_NE(failure_of([] { return ::raise(SIGKILL); }).find("killed by Killed"), std::string::npos);
+  const auto endless = []() -> int {
+    for (;;) (void)::getppid();
+  };
+  EXPECT_EQ(failure_of(endless, 1000), "child is not done after 1000 instructions");
+  EXPECT_FALSE(check_by_stepping(registration, [] { return 0; })) << "the code was never called";
+  EXPECT_EQ(check_by_stepping(Registration(), [] { return 0; }).failure, "an empty range: nothing is registered there");
+  EXPECT_EQ(check_by_stepping(std::span<const AddrRange>(), [] { return 0; }).failure, "no code");
+}
+
+TEST(CheckByStepping, JudgesProceduresThatCallEachOther) {
+  const Code inner(k_doubled);
+  const Code outer({0x50, 0xff, 0xd2, 0x59, 0xc3});  // push rax; call rdx; pop rcx; ret
+  const Registration of_inner = inner.registered(of_doubled());
+  const Registration of_outer =
+      outer.registered(*describe("outer").allocate({0, 1}, 8).deallocate({3, 4}, 8).build());
+  const std::array ranges{of_inner.range(), of_outer.range()};
+  const auto report = check_by_stepping(
+      ranges, [&] { return outer.call(&callee, 21L, inner.at(0)) == 42 ? 0 : 1; });
+  EXPECT_TRUE(report) << report.text();
+  EXPECT_EQ(report.activations, 2u);
+  EXPECT_EQ(report.instructions, 10u);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
