@@ -20,6 +20,7 @@ using KeptHandlers = std::shared_ptr<const ProcedureHandlers>;
 /// One allocation a procedure. Behind it, in this order: the handlers it keeps; LSDA record or table; name.
 struct ProcedureBlock {
   unw_dyn_info_t info;  // first: the registry knows a block by it
+  void* user;           // Behind::user_word
   FrameShape shape;
   std::size_t bytes : 63;
   std::size_t keeps_handlers : 1;
@@ -29,7 +30,8 @@ struct ProcedureBlock {
     return reinterpret_cast<std::byte*>(this + 1) + (keeps_handlers ? sizeof(KeptHandlers) : 0);
   }
 };
-static_assert(sizeof(ProcedureBlock) == sizeof(unw_dyn_info_t) + 2 * sizeof(void*));
+static_assert(sizeof(ProcedureBlock) == sizeof(unw_dyn_info_t) + 3 * sizeof(void*));
+static_assert(offsetof(ProcedureBlock, user) == sizeof(unw_dyn_info_t));
 static_assert(offsetof(unw_dyn_info_t, u.pi.name_ptr) == offsetof(unw_dyn_info_t, u.rti.name_ptr));
 
 ProcedureBlock* block_of(unw_dyn_info_t* info) noexcept { return reinterpret_cast<ProcedureBlock*>(info); }
@@ -120,7 +122,7 @@ Result<unw_dyn_info_t*> make_procedure(const Description& description, const Cod
   void* const memory = ::operator new(bytes, std::nothrow);
   if (!memory) return Error{ErrorCode::out_of_memory, code.start, "no memory for the descriptor"};
   auto* const block =
-      new (memory) ProcedureBlock{{}, description.shape(), bytes & SIZE_MAX >> 1, plan.keeps_handlers()};
+      new (memory) ProcedureBlock{{}, code.user, description.shape(), bytes & SIZE_MAX >> 1, plan.keeps_handlers()};
   if (block->keeps_handlers) std::construct_at(block->handlers(), description.handlers());
   if (const Status filled = fill(*block, plan); !filled) {
     free_block(block);
@@ -170,7 +172,7 @@ Result<RetireTicket> Registration::retire() noexcept {
 Result<Registration> register_code(const Description& description, const Code& code) noexcept {
   const auto made = make_procedure(description, code);
   if (!made) return made.error();
-  if (const Status registered = register_procedure(*made); !registered) {
+  if (const Status registered = register_procedure(*made, Behind::user_word); !registered) {
     free_procedure(*made);
     return registered.error();
   }
@@ -197,7 +199,8 @@ Status RegistrationBatch::register_code(std::span<const Item> items) {
     if (!one) return undo(one.error());
     made.push_back(*one);
   }
-  if (const Status registered = register_procedures(made); !registered) return undo(registered.error());
+  if (const Status registered = register_procedures(made, Behind::user_word); !registered)
+    return undo(registered.error());
   procedures_.insert(procedures_.end(), made.begin(), made.end());
   return Done{};
 }

@@ -21,6 +21,7 @@ struct Code {
   std::string_view name{};    ///< copied; empty: the description's
   Addr lsda = 0;              ///< 0: the description's
   Addr landing_pad_base = 0;  ///< what call-site tables are relative to; 0: start. Needs an LSDA
+  void* user = nullptr;       ///< yours: what Frame::user() and ProcedureInfo::user give back, never looked into
 };
 
 /// One registered procedure. Owns what the registration needs beside the shared frame shape: descriptor, name, LSDA

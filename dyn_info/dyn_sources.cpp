@@ -41,7 +41,9 @@ class DynRowSource final : public RowSource {
     const ProcedureHold hold(at);
     if (hold.failed()) return k_no_hold;
     if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return false;
-    return describe_procedure(*hold.info(), k_parts, at, lookup, out);
+    const Found found = describe_procedure(*hold.info(), k_parts, at, lookup, out);
+    out.user = hold.user_word();
+    return found;
   }
   bool was_told_of(Addr at) const noexcept override {
     return may_be_registered(at) && ProcedureHold(at).info() != nullptr;

@@ -131,6 +131,12 @@ void ProcedureHold::keep(void* slot, std::uint32_t level, RegistrationKey key) n
   level_ = level;
 }
 
+std::uint64_t ProcedureHold::user_word() const noexcept {
+  if (info_ == nullptr) return 0;
+  const NodeState state(registry_state.nodes[key_.node].state.load(std::memory_order_relaxed));
+  return state.has_user_word() ? *reinterpret_cast<const std::uint64_t*>(info_ + 1) : 0;
+}
+
 ProcedureHold::~ProcedureHold() {
   if (slot_ != nullptr) static_cast<ReaderSlot*>(slot_)->leave(level_);
 }

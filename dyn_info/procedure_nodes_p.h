@@ -15,23 +15,28 @@ namespace jitunwind {
 /// A node by number; 0: none.
 using NodeId = std::uint32_t;
 
-/// What a node is now, in one word: registration number << 6 | size class << 2 | life. Registration numbers count up
-/// from 1 and never repeat, so that the number tells a node from what it was before. Newer procedures have larger ones.
+/// What a node is now, in one word: registration number << 7 | user's word << 6 | size class << 2 | life. Registration
+/// numbers count up from 1 and never repeat, so that the number tells a node from what it was before. Newer procedures
+/// have larger ones.
 class NodeState {
  public:
   enum class Life : std::uint8_t { free, building, live, dead };
 
   constexpr NodeState() noexcept = default;
   constexpr explicit NodeState(std::uint64_t word) noexcept : word_(word) {}
-  constexpr NodeState(std::uint64_t registration, unsigned size_class, Life life) noexcept
-      : word_(registration << 6 | size_class << 2 | static_cast<unsigned>(life)) {}
+  constexpr NodeState(std::uint64_t registration, unsigned size_class, Life life, bool has_user_word = false) noexcept
+      : word_(registration << 7 | (has_user_word ? 1u << 6 : 0) | size_class << 2 | static_cast<unsigned>(life)) {}
 
   constexpr std::uint64_t word() const noexcept { return word_; }
-  constexpr std::uint64_t registration() const noexcept { return word_ >> 6; }
+  constexpr std::uint64_t registration() const noexcept { return word_ >> 7; }
   constexpr unsigned size_class() const noexcept { return (word_ >> 2) & 15; }
   constexpr Life life() const noexcept { return static_cast<Life>(word_ & 3); }
+  /// The word behind the descriptor is what Behind::user_word says.
+  constexpr bool has_user_word() const noexcept { return (word_ >> 6 & 1) != 0; }
   constexpr bool live() const noexcept { return life() == Life::live; }
-  constexpr NodeState with(Life life) const noexcept { return {registration(), size_class(), life}; }
+  constexpr NodeState with(Life life) const noexcept {
+    return NodeState((word_ & ~std::uint64_t{3}) | static_cast<unsigned>(life));
+  }
 
  private:
   std::uint64_t word_ = 0;

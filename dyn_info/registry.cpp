@@ -43,7 +43,7 @@ Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexc
 // Putting in, with the lock.
 
 /// All that can fail. Neither list nor index knows the node yet. 0: see `error`.
-NodeId prepare(unw_dyn_info_t* di, ProcedureIndex::Cells& cells, std::optional<Error>& error) noexcept {
+NodeId prepare(unw_dyn_info_t* di, Behind behind, ProcedureIndex::Cells& cells, std::optional<Error>& error) noexcept {
   if (r.nodes.find(di).node != 0) {
     error = error_at(ErrorCode::already_registered, di, "registered, or retired and not reclaimed yet");
     return 0;
@@ -58,7 +58,8 @@ NodeId prepare(unw_dyn_info_t* di, ProcedureIndex::Cells& cells, std::optional<E
     return 0;
   }
   ProcedureNode& node = r.nodes[id];
-  node.state.store(NodeState(++r.last_registration, cells.size_class, Life::building).word(),
+  const bool has_user_word = behind == Behind::user_word;
+  node.state.store(NodeState(++r.last_registration, cells.size_class, Life::building, has_user_word).word(),
                    std::memory_order_release);
   node.start.store(di->start_ip, std::memory_order_release);
   node.end.store(di->end_ip, std::memory_order_release);
@@ -91,13 +92,13 @@ void free_all(NodeId first) noexcept {
   }
 }
 
-std::optional<Error> put_in_all(std::span<unw_dyn_info_t* const> batch) noexcept {
+std::optional<Error> put_in_all(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   NodeId first = 0;
   NodeId last = 0;
   ProcedureIndex::Cells cells;  // of the last one, which mostly is all
   std::optional<Error> error;
   for (unw_dyn_info_t* di : batch) {
-    const NodeId id = prepare(di, cells, error);
+    const NodeId id = prepare(di, behind, cells, error);
     if (id == 0) {
       free_all(first);
       return error;
@@ -207,7 +208,7 @@ Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
 
 }  // namespace
 
-Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
+Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   if (WritingScope::active()) return refused_to_interrupter();
   if (batch.size() == 1) r.nodes.prefetch_taking(batch.front());
   Due due;
@@ -221,7 +222,7 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
     if (batch.size() == 1) r.changes.prefetch(batch.front()->start_ip, batch.front()->end_ip);
     r.lock.lock();
     r.slots.make_ready();
-    error = put_in_all(batch);
+    error = put_in_all(batch, behind);
     (void)unlock(&due);
   }
   due.run();
@@ -230,7 +231,7 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
   return Done{};
 }
 
-Status register_procedure(unw_dyn_info_t* di) noexcept { return register_procedures({&di, 1}); }
+Status register_procedure(unw_dyn_info_t* di, Behind behind) noexcept { return register_procedures({&di, 1}, behind); }
 
 Status cancel_procedure(unw_dyn_info_t* di) noexcept {
   if (WritingScope::active()) return refused_to_interrupter();

@@ -18,13 +18,19 @@ namespace jitunwind {
 // register and cancel wait for each other's few instructions; a thread that is suspended among them holds them up, but
 // never a lookup and never retire.
 
+/// What stands behind descriptors in memory.
+enum class Behind : std::uint8_t {
+  nothing,
+  user_word,  ///< a word of whoever registers, for whoever walks: ProcedureInfo::user
+};
+
 /// `di` and all it points to must stay valid and unchanged until it was cancelled, or retired and reclaimed; `next` and
 /// `prev` may hold anything. The newest procedure wins where several cover an address. Errors: already_registered, also
 /// while it is retired and not reclaimed; e_range (empty or inverted: would match nothing); invalid_argument (null, not
 /// aligned); out_of_memory; in_signal_handler. An error changes nothing.
-Status register_procedure(unw_dyn_info_t* di) noexcept;
+Status register_procedure(unw_dyn_info_t* di, Behind behind = Behind::nothing) noexcept;
 /// All or nothing. The last one is the newest.
-Status register_procedures(std::span<unw_dyn_info_t* const> batch) noexcept;
+Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind = Behind::nothing) noexcept;
 
 /// Takes the procedure out of list and index, then waits until no lookup can hold it: for lookups that hold exactly
 /// this one, and for nothing else. Allocates nothing, though observers may. On return nothing reads `di` or what it
@@ -98,6 +104,8 @@ class ProcedureHold {
   /// Null when no registered procedure covers the pc, or the one of the key is not registered.
   const unw_dyn_info_t* info() const noexcept { return info_; }
   RegistrationKey key() const noexcept { return key_; }
+  /// Behind::user_word; 0: there is none.
+  std::uint64_t user_word() const noexcept;
   /// The question could not be answered: more than 31 holds nested in this thread, or no memory to note this one.
   bool failed() const noexcept { return failed_; }
 

@@ -24,9 +24,8 @@ int main() {
   const auto registration = jitunwind::register_code(*description, code, sizeof bytes);
   if (!registration) return std::puts(registration.error().what), 1;
 
-  const auto report = jitunwind::check_by_stepping(*registration, [code] {
-    return reinterpret_cast<long (*)(void (*)(), long)>(code)(callee, 21) == 42 ? 0 : 1;
-  });
+  const auto report = jitunwind::check_by_stepping(
+      *registration, [code] { return reinterpret_cast<long (*)(void (*)(), long)>(code)(callee, 21) == 42 ? 0 : 1; });
   std::fputs(report.text().c_str(), stdout);
   return report && report.not_run.empty() ? 0 : 1;
 }

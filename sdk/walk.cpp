@@ -58,6 +58,11 @@ Result<ProcedureInfo> Frame::procedure() const noexcept {
   return info;
 }
 
+void* Frame::user() const noexcept {
+  const auto info = procedure();
+  return info ? reinterpret_cast<void*>(static_cast<std::uintptr_t>(info->user)) : nullptr;
+}
+
 bool Frame::is_signal_frame() const noexcept {
   const auto is = copy().is_signal_frame();
   return is && *is;

@@ -50,6 +50,9 @@ class Frame {
   Status row(FrameRow& out) const noexcept { return copy().find_row(out); }
   /// Signal-safe. Error no_info when nothing knows the code, or it is unloaded by now.
   Result<ProcedureInfo> procedure() const noexcept;
+  /// The pointer that the code was registered with (Code::user), null where there is none. What it points to is the
+  /// registering side's: whoever frees it when the code is cancelled waits for who may be looking at it. Signal-safe.
+  void* user() const noexcept;
 
   /// By DWARF number; see Cursor::get. Signal-safe.
   Result<std::uint64_t> get(RegNum reg) const noexcept { return cursor_.get(reg); }

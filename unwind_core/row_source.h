@@ -81,6 +81,7 @@ struct ProcedureInfo {
   Addr unwind_info = 0;  ///< FDE, or unw_dyn_info_t
   std::uint64_t unwind_info_size = 0;
   RowOrigin origin = RowOrigin::none;
+  Addr user = 0;  ///< of registered code: the pointer that was registered with it (Code::user), 0: none
 };
 
 /// A name and where the thing it names begins.

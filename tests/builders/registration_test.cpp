@@ -110,8 +110,8 @@ TEST(Registration, CostsOneAllocation) {
   ASSERT_TRUE(one && two && three);
   std::printf("bytes of one procedure: %zu directives, %zu with an LSDA, %zu rows; their shapes: %zu, %zu\n",
               one->bytes(), two->bytes(), three->bytes(), directives.shape().bytes(), rows.shape().bytes());
-  EXPECT_EQ(one->bytes(), sizeof(unw_dyn_info_t) + 16 + sizeof "framed");
-  EXPECT_EQ(two->bytes(), sizeof(unw_dyn_info_t) + 16 + 48 + sizeof "with LSDA");
+  EXPECT_EQ(one->bytes(), sizeof(unw_dyn_info_t) + 24 + sizeof "framed");
+  EXPECT_EQ(two->bytes(), sizeof(unw_dyn_info_t) + 24 + 48 + sizeof "with LSDA");
   EXPECT_LT(three->bytes(), 256u);
 }
 

@@ -119,11 +119,9 @@ TEST(CheckByStepping, JudgesProceduresThatCallEachOther) {
   const Code inner(k_doubled);
   const Code outer({0x50, 0xff, 0xd2, 0x59, 0xc3});  // push rax; call rdx; pop rcx; ret
   const Registration of_inner = inner.registered(of_doubled());
-  const Registration of_outer =
-      outer.registered(*describe("outer").allocate({0, 1}, 8).deallocate({3, 4}, 8).build());
+  const Registration of_outer = outer.registered(*describe("outer").allocate({0, 1}, 8).deallocate({3, 4}, 8).build());
   const std::array ranges{of_inner.range(), of_outer.range()};
-  const auto report = check_by_stepping(
-      ranges, [&] { return outer.call(&callee, 21L, inner.at(0)) == 42 ? 0 : 1; });
+  const auto report = check_by_stepping(ranges, [&] { return outer.call(&callee, 21L, inner.at(0)) == 42 ? 0 : 1; });
   EXPECT_TRUE(report) << report.text();
   EXPECT_EQ(report.activations, 2u);
   EXPECT_EQ(report.instructions, 10u);

@@ -57,9 +57,10 @@ class JitFrame {
   }
   Addr start() const { return reinterpret_cast<std::uintptr_t>(code_); }
   Addr return_address() const { return start() + k_after_call; }
+  std::uint64_t size() const { return sizeof k_bytes; }
   Registration& registration() { return registration_; }
 
- private:
+  /// What its own registration says.
   static decltype(x86_64::describe("")) described() {
     using namespace x86_64;
     auto builder = describe("jit_frame");
@@ -67,6 +68,8 @@ class JitFrame {
     builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
     return builder;
   }
+
+ private:
   template <class Builder>
   void make(const Builder& builder, Addr page = 0) {
     const int on_that_page = page == 0 ? 0 : MAP_FIXED_NOREPLACE;
