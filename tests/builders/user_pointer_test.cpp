@@ -69,9 +69,8 @@ TEST(UserPointer, IsOfEachOfABatch) {
   const JitFrame a, b;
   Method one{1}, two{2};
   const Description description = by_directives();
-  const std::array items{
-      RegistrationBatch::Item{&description, {.start = a.start(), .size = a.size(), .user = &one}},
-      RegistrationBatch::Item{&description, {.start = b.start(), .size = b.size(), .user = &two}}};
+  const std::array items{RegistrationBatch::Item{&description, {.start = a.start(), .size = a.size(), .user = &one}},
+                         RegistrationBatch::Item{&description, {.start = b.start(), .size = b.size(), .user = &two}}};
   RegistrationBatch batch;
   ASSERT_TRUE(batch.register_code(items));
   EXPECT_EQ(user_of(a), &one);
