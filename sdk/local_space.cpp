@@ -11,6 +11,7 @@
 #include "unwind_core/memory/copied.h"
 #include "unwind_core/memory/known_stack_p.h"
 #include "unwind_core/memory/local.h"
+#include "unwind_core/small_stack_p.h"
 #include "unwind_core/sources/sources.h"
 #include "unwind_core/stack_position.h"
 #include "unwind_core/unknown_code_p.h"
@@ -100,11 +101,13 @@ void expect_walk_by(StackPosition& position) noexcept {
 void forget_walked_stacks() noexcept { forget_known_stacks(); }
 
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept {
-  const AddressSpace& space = local_space().for_addresses();
-  MemoryWindow window;
-  Lookup lookup(space, at, window);
-  const Found found = space.find_name(lookup, into, out);
-  return found && *found;
+  return with_room([&] {
+    const AddressSpace& space = local_space().for_addresses();
+    MemoryWindow window;
+    Lookup lookup(space, at, window);
+    const Found found = space.find_name(lookup, into, out);
+    return found && *found;
+  });
 }
 
 }  // namespace jitunwind

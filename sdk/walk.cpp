@@ -13,6 +13,7 @@
 #include "sdk/local_space.h"
 #include "unwind_core/context.h"
 #include "unwind_core/memory/raw_access_p.h"
+#include "unwind_core/small_stack_p.h"
 
 namespace jitunwind {
 namespace {
@@ -47,19 +48,21 @@ std::uint64_t Frame::offset() const noexcept {
 }
 
 Result<ProcedureInfo> Frame::procedure() const noexcept {
-  const AddressSpace& space = cursor_.space().for_addresses();
-  MemoryWindow window;
-  window.argument = cursor_.argument();
-  Lookup lookup(space, address(), window);
   ProcedureInfo info;
-  const Found found = space.find_procedure(lookup, info);
+  const Found found = with_room(&cursor_, [&] {
+    const AddressSpace& space = cursor_.space().for_addresses();
+    MemoryWindow window;
+    window.argument = cursor_.argument();
+    Lookup lookup(space, address(), window);
+    return space.find_procedure(lookup, info);
+  });
   if (!found) return found.error();
   if (!*found) return Error{ErrorCode::no_info, pc(), "no procedure information for this pc"};
   return info;
 }
 
 bool Frame::is_signal_frame() const noexcept {
-  const auto is = copy().is_signal_frame();
+  const auto is = cursor_.is_signal_frame();
   return is && *is;
 }
 

@@ -24,6 +24,8 @@ namespace jitunwind {
 class Frame {
  public:
   explicit Frame(const Cursor& cursor) noexcept : cursor_(cursor) {}
+  /// As cursor_at() says.
+  Frame(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept;
 
   /// The return address, or the pc itself where the frame was interrupted by a signal.
   Addr pc() const noexcept { return cursor_.pc(); }
@@ -37,17 +39,17 @@ class Frame {
   std::string name() const;
   /// The name as it is in the symbol table or the registration. Writes a NUL-terminated name, cut to fit; nothing where
   /// `into` is empty. Signal-safe. Error no_info when there is none.
-  Result<ProcedureName> raw_name(std::span<char> into) const noexcept { return copy().name(into); }
+  Result<ProcedureName> raw_name(std::span<char> into) const noexcept { return cursor_.name(into); }
   /// pc - start of the named procedure; 0 when unknown. Signal-safe.
   std::uint64_t offset() const noexcept;
 
   /// What told how to leave this frame, and whether that is only a guess. Signal-safe.
-  RowOrigin origin() const noexcept { return copy().origin(); }
+  RowOrigin origin() const noexcept { return cursor_.origin(); }
   bool is_guess() const noexcept { return jitunwind::is_guess(origin()); }
   /// The kernel's signal trampoline: the next frame was interrupted, not calling. Signal-safe.
   bool is_signal_frame() const noexcept;
   /// Row of this frame. Error no_info when there is none. Signal-safe.
-  Status row(FrameRow& out) const noexcept { return copy().find_row(out); }
+  Status row(FrameRow& out) const noexcept { return cursor_.find_row(out); }
   /// Signal-safe. Error no_info when nothing knows the code, or it is unloaded by now.
   Result<ProcedureInfo> procedure() const noexcept;
 
@@ -59,7 +61,6 @@ class Frame {
 
  private:
   friend class Walk;
-  Cursor copy() const noexcept { return cursor_; }
   Cursor cursor_;
 };
 
@@ -68,6 +69,8 @@ class Frame {
 class Walk {
  public:
   explicit Walk(const Cursor& cursor) noexcept : frame_(cursor) {}
+  /// From cursor_at(), without a copy.
+  Walk(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept : frame_(ucontext, top, guesses) {}
 
   class Iterator {
    public:
@@ -115,17 +118,20 @@ class Walk {
 /// Cursor::set(), so that the cursor must not outlive the handler. `guesses`: Cursor::set_guesses(). Signal-safe.
 Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses = Guesses::confirmed) noexcept;
 
+inline Frame::Frame(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept
+    : cursor_(cursor_at(ucontext, top, guesses)) {}
+
 /// The calling function's frame and its callers. Signal-safe.
 [[gnu::always_inline]] inline Walk walk_here(Guesses guesses = Guesses::confirmed) noexcept {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
-  return Walk(cursor_at(context, Cursor::Top::returned_to, guesses));
+  return Walk(context, Cursor::Top::returned_to, guesses);
 }
 
 /// From a signal handler: the code that the signal interrupted, and its callers. `ucontext` is the handler's third
 /// argument. Signal-safe.
 inline Walk walk_interrupted(const void* ucontext, Guesses guesses = Guesses::confirmed) noexcept {
-  return Walk(cursor_at(ucontext, Cursor::Top::interrupted, guesses));
+  return Walk(ucontext, Cursor::Top::interrupted, guesses);
 }
 
 /// The pc of the frame a ucontext_t was captured in, as for cursor_at(), and the return addresses of its callers, as
