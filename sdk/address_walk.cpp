@@ -8,6 +8,7 @@
 #include "sdk/readable_stack_p.h"
 #include "sdk/walk.h"
 #include "sdk/walk_memory_p.h"
+#include "unwind_core/hash.h"
 #include "unwind_core/local_modules.h"
 #include "unwind_core/memory/raw_access_p.h"
 #include "unwind_core/page_p.h"
@@ -541,6 +542,11 @@ Cursor::Top top_of(const WalkStart& start) noexcept {
   }
 }
 
+/// By which call_with_room() knows the walk again: from the same place at the same depth.
+const void* place_of(const WalkStart& start) noexcept {
+  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(hash_with(start.sp, start.address.value())));
+}
+
 /// From where the table knew no more.
 AddressWalk::Stop walk_new_places(AddressWalk& walk, const WalkStart& start, AddressWalk::Stop stop) noexcept {
   using Stop = AddressWalk::Stop;
@@ -577,7 +583,7 @@ std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into)
   AddressWalk walk(start, part, into);
   AddressWalk::Stop stop = walk.run_by_table();
   if (stop == AddressWalk::Stop::unknown || !walk.ends_well(stop)) [[unlikely]]
-    stop = with_room([&] { return walk_new_places(walk, start, stop); });
+    stop = with_room(place_of(start), [&] { return walk_new_places(walk, start, stop); });
   walk.finish(start, stop);
   return walk.found();
 }

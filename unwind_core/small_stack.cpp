@@ -119,6 +119,23 @@ class SignalsWait {
   bool do_wait_;
 };
 
+[[gnu::always_inline]] inline Addr sp_here() noexcept {
+  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+}
+
+/// Where the thread began to work with room, while it does: what that calls need not ask again. A signal handler on
+/// another stack, or on one that is in older frames of this one, is elsewhere.
+constinit thread_local std::atomic<Addr> work_begins{0};
+
+class Work {
+ public:
+  explicit Work(Addr sp) noexcept { work_begins.store(sp, std::memory_order_relaxed); }
+  ~Work() { work_begins.store(0, std::memory_order_relaxed); }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  static bool is_at(Addr sp) noexcept { return work_begins.load(std::memory_order_relaxed) - sp < k_room / 2; }
+};
+
 struct Call {
   void (*work)(void*);
   void* argument;
@@ -131,12 +148,11 @@ void run(void* argument) noexcept {
   stack_t own;
   const ErrnoKeeper keeper;
   const bool is_changed = ::sigaltstack(&call.signals, &own) == 0;
-  call.work(call.argument);
+  {
+    const Work working(sp_here());
+    call.work(call.argument);
+  }
   if (is_changed) (void)::sigaltstack(&own, nullptr);
-}
-
-[[gnu::always_inline]] inline Addr sp_here() noexcept {
-  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
 }
 
 [[gnu::noinline]] void call_on_scratch_stack(void (*work)(void*), void* argument) noexcept {
@@ -190,9 +206,11 @@ Addr sp_before_room(Addr sp) noexcept {
 }
 
 [[gnu::hot]] void call_with_room(void (*work)(void*), void* argument, const void* walk) noexcept {
-  if (has_room(sp_here(), walk)) [[likely]]
-    return work(argument);
-  call_on_scratch_stack(work, argument);
+  const Addr sp = sp_here();
+  if (Work::is_at(sp)) return work(argument);
+  if (!has_room(sp, walk)) return call_on_scratch_stack(work, argument);
+  const Work working(sp);
+  work(argument);
 }
 
 }  // namespace jitunwind

@@ -12,7 +12,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Bytes that whoever works with room has at least.
+/// Bytes that whoever works with room has at least; at least half of that, where such work asks for room again.
 inline constexpr std::size_t k_room = std::size_t{32} << 10;
 
 /// Calls work(argument): here, unless the thread is on its alternate signal stack with less than k_room left. Then it
@@ -22,8 +22,9 @@ inline constexpr std::size_t k_room = std::size_t{32} << 10;
 /// refused, the work has what is left. A signal stack with SS_AUTODISARM cannot be seen from a handler that runs on it.
 ///
 /// Whether there is room is asked by a system call, unless `walk`, not null, is what the thread has asked for the last
-/// time: where a walk had room on the thread's own stack it has room. Signal-safe, thread-safe; a jump out of a handler
-/// that has interrupted the work costs a stack.
+/// time, near there: it tells walks apart, by an address among its own or anything else. Where a walk had room on the
+/// thread's own stack it has room. Signal-safe, thread-safe; a jump out of a handler that has interrupted the work
+/// costs a stack.
 void call_with_room(void (*work)(void*), void* argument, const void* walk) noexcept;
 
 /// Where the stack of a thread goes on whose SP is on a stack of the library's: its SP when it came there. 0: `sp` is

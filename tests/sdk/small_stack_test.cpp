@@ -48,10 +48,12 @@ struct PaintedStack {
   unsigned char* stack = nullptr;
   std::size_t size = 0;
 
-  static PaintedStack make(std::size_t size) {
+  /// `low`: at lower addresses than what is mapped later. Else at higher ones.
+  static PaintedStack make(std::size_t size, bool low = false) {
     const std::size_t pages = (size + k_page - 1) / k_page * k_page;
-    auto* const memory = static_cast<unsigned char*>(
-        ::mmap(nullptr, k_page + pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    const int kind = MAP_PRIVATE | MAP_ANONYMOUS | (low ? MAP_32BIT : 0);
+    auto* const memory =
+        static_cast<unsigned char*>(::mmap(nullptr, k_page + pages, PROT_READ | PROT_WRITE, kind, -1, 0));
     ::mprotect(memory, k_page, PROT_NONE);
     PaintedStack made{memory + k_page, memory + k_page + pages - size, size};
     std::memset(made.begin, k_paint, pages);
@@ -352,6 +354,10 @@ struct Case {
   const Scene* scene;
   const Action* action;
   bool is_warm;
+  bool is_low;
+  std::string text() const {
+    return std::string(scene->name) + ", " + action->name + (is_warm ? ", warm" : ", cold") + (is_low ? ", low" : "");
+  }
 };
 
 /// What a child tells of it.
@@ -372,7 +378,7 @@ Told run(const Case& c, std::size_t size, int& status) {
       handle(SA_NODEFER | SA_ONSTACK);
       if (sigsetjmp(behind, 1) == 0) c.scene->run();
     }
-    painted = PaintedStack::make(size);
+    painted = PaintedStack::make(size, c.is_low);
     painted.use();
     handle(SA_ONSTACK);
     is_last = true;
@@ -389,10 +395,11 @@ TEST(SmallStack, HoldsEveryWalk) {
   std::size_t most = 0, most_walk = 0;
   for (const Scene& scene : k_scenes)
     for (const Action& action : k_actions)
-      for (const bool is_warm : {false, true}) {
+      for (const unsigned kind : {0u, 1u, 2u, 3u}) {
         int status = 0;
-        const Told result = run({&scene, &action, is_warm}, size_of_stack(), status);
-        const std::string what = std::string(scene.name) + ", " + action.name + (is_warm ? ", warm" : ", cold");
+        const Case c{&scene, &action, (kind & 1) != 0, (kind & 2) != 0};
+        const Told result = run(c, size_of_stack(), status);
+        const std::string what = c.text();
         EXPECT_EQ(status, 0) << what;
         EXPECT_TRUE(result.is_done) << what;
         const bool may_end = scene.is_guessed && action.act == &list_by_level_one;

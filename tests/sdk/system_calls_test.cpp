@@ -132,7 +132,8 @@ void count_probe(int, siginfo_t*, void* context) {
   registers[REG_RAX] = result;
 }
 
-/// From now on rt_sigprocmask is counted, and every other system call kills the process.
+/// From now on rt_sigprocmask is counted, and every other system call kills the process, but for that which asks
+/// whether the thread is on its signal stack.
 bool count_probes() {
   struct sigaction action {};
   action.sa_sigaction = &count_probe;
@@ -142,9 +143,10 @@ bool count_probes() {
   };
   const auto answer = [](unsigned value) { return sock_filter BPF_STMT(BPF_RET | BPF_K, value); };
   std::array program{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                     jump(SYS_rt_sigprocmask, 3, 0),
-                     jump(SYS_exit_group, 5, 0),
-                     jump(SYS_rt_sigreturn, 4, 0),
+                     jump(SYS_rt_sigprocmask, 4, 0),
+                     jump(SYS_exit_group, 6, 0),
+                     jump(SYS_rt_sigreturn, 5, 0),
+                     jump(SYS_sigaltstack, 4, 0),
                      answer(SECCOMP_RET_KILL_PROCESS),
                      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[5])),
                      jump(k_let_through, 1, 0),
@@ -312,6 +314,7 @@ void register_many() {
 
 std::vector<unsigned> calls_of(const std::string& row) {
   static const std::map<std::string, unsigned> numbers{{"rt_sigprocmask", SYS_rt_sigprocmask},
+                                                       {"sigaltstack", SYS_sigaltstack},
                                                        {"msync", SYS_msync},
                                                        {"getpid", SYS_getpid},
                                                        {"gettid", SYS_gettid},
