@@ -1,6 +1,8 @@
 // Walking the stack of this thread in C++: a range over frames.
 //
 //   for (const jitunwind::Frame& frame : jitunwind::walk_here()) std::puts(frame.name().c_str());
+//
+// How much each signal-safe function takes of the stack that it is called on: docs/contracts.md "Stack".
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,7 @@ const char* stop_reason_name(StopReason reason) noexcept;
 
 /// A position on a stack. Plain data: copies are independent, so that keeping a copy is how to go back down. Used by
 /// one thread at a time. All functions are signal-safe where the address space's memory, modules and sources are (the
-/// local space is); none allocates or locks.
+/// local space is); none allocates or locks. What they take of the stack: docs/contracts.md "Stack".
 class Cursor : public StackPosition {
  public:
   /// How the innermost pc was reached.

@@ -4,11 +4,9 @@
 #include <jitunwind/jitunwind.h>
 #include <libunwind.h>
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -20,55 +18,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdio>
-#include <cstring>
 #include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tests/support/jit_frame.h"
+#include "tests/sdk/small_stack_scenes.h"
+#include "tests/support/painted_stack.h"
 
 namespace jitunwind::test {
 namespace {
-
-constexpr std::size_t k_page = 4096;
-constexpr unsigned char k_paint = 0xa5;
-
-/// As large as 8 KiB on a processor with AVX-512 are for who walks, whatever this processor has the kernel save.
-std::size_t size_of_stack() {
-  constexpr std::size_t k_promised = 8192;
-  constexpr std::size_t k_least_with_avx512 = 3632;  // AT_MINSIGSTKSZ there
-  const std::size_t least = ::getauxval(AT_MINSIGSTKSZ);
-  return k_promised + (least != 0 ? least : 2048) - k_least_with_avx512;
-}
-
-/// Painted from the page that cannot be accessed on, which may be more than the stack.
-struct PaintedStack {
-  unsigned char* begin = nullptr;  ///< of the paint
-  unsigned char* stack = nullptr;
-  std::size_t size = 0;
-
-  /// `low`: at lower addresses than what is mapped later. Else at higher ones.
-  static PaintedStack make(std::size_t size, bool low = false) {
-    const std::size_t pages = (size + k_page - 1) / k_page * k_page;
-    const int kind = MAP_PRIVATE | MAP_ANONYMOUS | (low ? MAP_32BIT : 0);
-    auto* const memory =
-        static_cast<unsigned char*>(::mmap(nullptr, k_page + pages, PROT_READ | PROT_WRITE, kind, -1, 0));
-    ::mprotect(memory, k_page, PROT_NONE);
-    PaintedStack made{memory + k_page, memory + k_page + pages - size, size};
-    std::memset(made.begin, k_paint, pages);
-    return made;
-  }
-  void use() const {
-    const stack_t stack{this->stack, 0, size};
-    ::sigaltstack(&stack, nullptr);
-  }
-  [[gnu::noinline]] unsigned char* lowest_written() const {
-    unsigned char* at = begin;
-    while (at != stack + size && *at == k_paint) ++at;
-    return at;
-  }
-};
 
 /// What the handler tells, in memory that parent and child share.
 struct Told {
@@ -104,140 +63,6 @@ void handle(int flags) {
   action.sa_flags = SA_SIGINFO | flags;
   for (const int number : {SIGUSR1, SIGSEGV, SIGBUS, SIGILL}) ::sigaction(number, &action, nullptr);
 }
-
-// What the interrupted stack is like. extern "C" for their names.
-
-extern "C" {
-using Last = void (*)();
-void (*volatile small_stack_no_code)() = nullptr;
-[[gnu::noinline]] void small_stack_raise() {
-  ::raise(SIGUSR1);
-  asm volatile("");
-}
-[[gnu::noinline]] void small_stack_static(int depth, Last last) {
-  if (depth == 0)
-    last();
-  else
-    small_stack_static(depth - 1, last);
-  asm volatile("");
-}
-[[gnu::noinline]] void small_stack_null() {
-  small_stack_no_code();
-  asm volatile("");
-}
-// Nothing but its bytes tells what this is; the slot cannot be read.
-asm(R"(
-        .text
-        .type small_stack_plt, @function
-small_stack_plt:
-        endbr64
-        jmp *small_stack_slot(%rip)
-        .size small_stack_plt, . - small_stack_plt
-)");
-void small_stack_plt();
-// More rows are remembered than a reader of few has room for.
-asm(R"(
-        .text
-        .type small_stack_states, @function
-small_stack_states:
-        .cfi_startproc
-        push %rbp
-        .cfi_adjust_cfa_offset 8
-        .cfi_rel_offset %rbp, 0
-        .rept 12
-        nop
-        .cfi_remember_state
-        .endr
-        call small_stack_raise
-        pop %rbp
-        .cfi_adjust_cfa_offset -8
-        .cfi_restore %rbp
-        ret
-        .rept 12
-        .cfi_restore_state
-        nop
-        .endr
-        .cfi_endproc
-        .size small_stack_states, . - small_stack_states
-)");
-void small_stack_states();
-alignas(4096) char small_stack_slot[4096];
-[[gnu::noinline]] void small_stack_call_plt() {
-  ::mprotect(small_stack_slot, sizeof small_stack_slot, PROT_NONE);
-  small_stack_plt();
-  asm volatile("");
-}
-void small_stack_on_other_signal(int) {
-  ::raise(SIGUSR1);
-  asm volatile("");
-}
-volatile int small_stack_endless = 1 << 30;
-[[gnu::noinline]] int small_stack_overflow(int depth) {
-  volatile char room[512];
-  room[0] = static_cast<char>(depth);
-  return (depth < small_stack_endless ? small_stack_overflow(depth + 1) : 0) + room[0];
-}
-}
-
-void call_through(const JitFrame& frame) {
-  frame([](void*) -> void* { return small_stack_static(2, &small_stack_raise), nullptr; }, nullptr);
-}
-
-/// Nothing describes it. The call of it says where it begins, the call in it what was called.
-void call_through_unknown_code() {
-  // push rbx; call [rip+2]; pop rbx; ret; the address of what is called.
-  constexpr unsigned char k_code[] = {0x53, 0xff, 0x15, 0x02, 0, 0, 0, 0x5b, 0xc3};
-  static void* code = nullptr;
-  if (!code) {
-    code = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    std::memcpy(code, k_code, sizeof k_code);
-    const Last last = &small_stack_raise;
-    std::memcpy(static_cast<char*>(code) + sizeof k_code, &last, sizeof last);
-  }
-  asm volatile("call *%0" ::"m"(code) : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
-}
-
-void call_through_library(const char* path) {
-  void* const library = ::dlopen(path, RTLD_NOW);
-  const auto call = reinterpret_cast<int (*)(int (*)(int), int)>(::dlsym(library, "debug_frame_calls"));
-  call([](int i) { return small_stack_raise(), i; }, 1);
-}
-
-struct Scene {
-  const char* name;
-  const char* function;  ///< that is to be found on the stack
-  void (*run)();
-  bool is_guessed = false;  ///< which throws must not be
-};
-
-const Scene k_scenes[] = {
-    {"static code", "small_stack_static", [] { small_stack_static(8, &small_stack_raise); }},
-    {"directives", "jit_frame", [] { call_through(JitFrame()); }},
-    {"directives with many states", "jit_frame", [] { call_through(JitFrame(JitFrame::ManyStates{})); }},
-    {"rows that are remembered", "small_stack_states", [] { small_stack_static(2, &small_stack_states); }},
-    {"a row", "jit_frame", [] { call_through(JitFrame("cfa=rsp+32 rbp=[cfa-24] rbx=[cfa-16] ra=[cfa-8]")); }},
-    {"ALIAS", "jit_frame",
-     [] {
-       const JitFrame other;
-       call_through(JitFrame(JitFrame::AliasOf{other.return_address()}));
-     }},
-    {"unknown code", "small_stack_raise", &call_through_unknown_code, true},
-    {"a call of null", "small_stack_null", [] { small_stack_static(3, &small_stack_null); }, true},
-    {"a linkage stub", "small_stack_call_plt", [] { small_stack_static(3, &small_stack_call_plt); }},
-    {"another handler", "small_stack_on_other_signal",
-     [] {
-       ::signal(SIGUSR2, &small_stack_on_other_signal);
-       ::raise(SIGUSR2);
-     }},
-    {"a stack that has overflowed", "small_stack_overflow",
-     [] {
-       rlimit small{256 << 10, 256 << 10};
-       ::setrlimit(RLIMIT_STACK, &small);
-       small_stack_overflow(0);
-     }},
-    {".debug_frame", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_PLAIN); }},
-    {".debug_frame, compressed", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_COMPRESSED); }},
-};
 
 // What handlers do.
 
@@ -393,25 +218,25 @@ Told run(const Case& c, std::size_t size, int& status) {
 
 TEST(SmallStack, HoldsEveryWalk) {
   std::size_t most = 0, most_walk = 0;
-  for (const Scene& scene : k_scenes)
+  for (const Scene& scene : small_stack_scenes())
     for (const Action& action : k_actions)
       for (const unsigned kind : {0u, 1u, 2u, 3u}) {
         int status = 0;
         const Case c{&scene, &action, (kind & 1) != 0, (kind & 2) != 0};
-        const Told result = run(c, size_of_stack(), status);
+        const Told result = run(c, size_of_small_stack(), status);
         const std::string what = c.text();
         EXPECT_EQ(status, 0) << what;
         EXPECT_TRUE(result.is_done) << what;
         const bool may_end = scene.is_guessed && action.act == &list_by_level_one;
         EXPECT_TRUE(result.has_scene || may_end) << what << ": " << result.frames << " frames";
         EXPECT_TRUE(result.is_whole) << what << ": " << result.frames << " frames";
-        EXPECT_LE(result.used, size_of_stack()) << what;
+        EXPECT_LE(result.used, size_of_small_stack()) << what;
         std::printf("%-60s %6zu, %zu of it before the walk, %u frames\n", what.c_str(), result.used, result.before_walk,
                     result.frames);
         most = std::max(most, result.used);
         most_walk = std::max(most_walk, result.used - result.before_walk);
       }
-  std::printf("most: %zu bytes of %zu, %zu from the walk on\n", most, size_of_stack(), most_walk);
+  std::printf("most: %zu bytes of %zu, %zu from the walk on\n", most, size_of_small_stack(), most_walk);
 }
 
 }  // namespace
