@@ -565,18 +565,6 @@ AddressWalk::Stop walk_new_places(AddressWalk& walk, const WalkStart& start, Add
 
 }  // namespace
 
-std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into) noexcept {
-  std::size_t found = 0;
-  const auto arrive = [&] { into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc())); };
-  if (part == WalkPart::whole && !into.empty()) arrive();
-  while (found < into.size()) {
-    const auto moved = cursor.step();
-    if (!moved || !*moved) break;
-    arrive();
-  }
-  return found;
-}
-
 [[gnu::hot]] std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept {
   if (has_listed_modules()) [[unlikely]]
     return with_room([&] { return walk_listed_modules(start, part, into); });

@@ -101,4 +101,16 @@ std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> ad
   return walk_addresses({address, word(offsets.sp), word(offsets.fp), ucontext}, WalkPart::whole, addresses);
 }
 
+std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into) noexcept {
+  std::size_t found = 0;
+  const auto arrive = [&] { into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc())); };
+  if (part == WalkPart::whole && !into.empty()) arrive();
+  while (found < into.size()) {
+    const auto moved = cursor.step();
+    if (!moved || !*moved) break;
+    arrive();
+  }
+  return found;
+}
+
 }  // namespace jitunwind

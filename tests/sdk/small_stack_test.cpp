@@ -216,6 +216,7 @@ Told run(const Case& c, std::size_t size, int& status) {
   return result;
 }
 
+// covers: SF09
 TEST(SmallStack, HoldsEveryWalk) {
   std::size_t most = 0, most_walk = 0;
   for (const Scene& scene : small_stack_scenes())
