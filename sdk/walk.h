@@ -118,6 +118,9 @@ class Walk {
 /// A cursor at the frame a ucontext_t was captured in: of the signal handler's third argument with `interrupted`, of
 /// jitunwind_capture_context with `returned_to`. Copies the registers; the handler's context is also written to by
 /// Cursor::set(), so that the cursor must not outlive the handler. `guesses`: Cursor::set_guesses(). Signal-safe.
+/// The context is one of the calling thread, of a thread that is stopped, or of one that does not leave these frames
+/// meanwhile. Else frames are what the stack happens to hold; at memory that was gone before, the walk ends; memory that
+/// goes while it is read faults.
 Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses = Guesses::confirmed) noexcept;
 
 inline Frame::Frame(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept
@@ -137,8 +140,9 @@ inline Walk walk_interrupted(const void* ucontext, Guesses guesses = Guesses::co
 }
 
 /// The pc of the frame a ucontext_t was captured in, as for cursor_at(), and the return addresses of its callers, as
-/// many as fit. Returns how many. Signal-safe. Unlike steps, which probe the stack in each walk, it relies on what was
-/// found readable before: see forget_walked_stacks() in sdk/local_space.h for stacks that pages are taken from.
+/// many as fit. Returns how many. Signal-safe. The context is one that cursor_at() may have. Unlike steps, which probe
+/// the stack in each walk, it relies on what was found readable of the thread's own stack before: see
+/// forget_walked_stacks() in sdk/local_space.h for stacks that pages are taken from.
 std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> addresses) noexcept;
 
 /// Return addresses of the calling function and its callers, as many as fit. Returns how many. Signal-safe. Of the
