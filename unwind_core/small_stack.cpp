@@ -136,15 +136,15 @@ class Work {
   static bool is_at(Addr sp) noexcept { return work_begins.load(std::memory_order_relaxed) - sp < k_room / 2; }
 };
 
-struct Call {
+struct ScratchCall {
   void (*work)(void*);
   void* argument;
   stack_t signals;
 };
 
 /// On the scratch stack: from the thread's signal stack that cannot be changed.
-void run(void* argument) noexcept {
-  Call& call = *static_cast<Call*>(argument);
+void run_on_scratch_stack(void* argument) noexcept {
+  ScratchCall& call = *static_cast<ScratchCall*>(argument);
   stack_t own;
   const ErrnoKeeper keeper;
   const bool is_changed = ::sigaltstack(&call.signals, &own) == 0;
@@ -159,9 +159,9 @@ void run(void* argument) noexcept {
   const SignalsWait wait;
   ScratchStack* const stack = wait ? take_scratch_stack() : nullptr;
   if (!stack) return work(argument);
-  Call call{work, argument, stack->signals()};
+  ScratchCall call{work, argument, stack->signals()};
   stack->use().sp_before.store(sp_here(), std::memory_order_release);
-  jitunwind_call_on_stack(&run, &call, stack->end_of_work());
+  jitunwind_call_on_stack(&run_on_scratch_stack, &call, stack->end_of_work());
   stack->give_back();
 }
 
