@@ -196,7 +196,7 @@ void look_up_elsewhere(int) {
 
 /// Two threads' flags, and memory for a signal stack.
 struct HoldingThread {
-  static constexpr std::size_t k_small = 8192, k_stack = 256 << 10;
+  static constexpr std::size_t k_small = 8192, k_stack = 2 << 20;
   Flag has_returned, let_go;
   // None of it is below the thread's stack, where a pointer to it would look like one to what was interrupted.
   std::byte* const signals = low_memory((16 << 20) + k_small) + (16 << 20);

@@ -133,7 +133,7 @@ TEST(KnownStack, InUseIsThePageOfTheFunctionsThatRun) {
 
 /// Two threads whose stacks are next to each other without a guard page.
 struct Neighbours {
-  static constexpr std::size_t k_size = 256 << 10;
+  static constexpr std::size_t k_size = 2 << 20;
   std::byte* const memory =
       static_cast<std::byte*>(::mmap(nullptr, 2 * k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   alignas(16) std::byte context[k_context_size];  ///< of the lower one

@@ -131,7 +131,6 @@ TEST(Room, IsElsewhereOnASmallOneAndAllIsAsItWas) {
   });
 }
 
-#ifndef __SANITIZE_THREAD__  // handlers run when it says
 std::atomic<int> others{0};
 TEST(Room, SignalsOfOthersWait) {
   others = 0;
@@ -181,7 +180,6 @@ TEST(Room, IsThereAfterAHandlerHasJumpedOutOfTheWork) {
   }
   ::signal(SIGILL, SIG_DFL);
 }
-#endif
 
 /// All are in it at once, and there are no more stacks than that.
 TEST(Room, EachThreadHasItsOwn) {
