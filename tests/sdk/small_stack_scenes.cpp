@@ -117,7 +117,7 @@ const Scene k_scenes[] = {
     {"static code", "small_stack_static", [] { small_stack_static(8, &small_stack_raise); }},
     {"directives", "jit_frame", [] { call_through(JitFrame()); }},
     {"directives with many states", "jit_frame", [] { call_through(JitFrame(JitFrame::ManyStates{})); }},
-    {"rows that are remembered", "small_stack_states", [] { small_stack_static(2, &small_stack_states); }},
+    {"rows that are remembered", "small_stack_states", [] { small_stack_static(2, &small_stack_states); }, false, true},
     {"a row", "jit_frame", [] { call_through(JitFrame("cfa=rsp+32 rbp=[cfa-24] rbx=[cfa-16] ra=[cfa-8]")); }},
     {"ALIAS", "jit_frame",
      [] {
@@ -126,7 +126,7 @@ const Scene k_scenes[] = {
      }},
     {"unknown code", "small_stack_raise", &call_through_unknown_code, true},
     {"a call of null", "small_stack_null", [] { small_stack_static(3, &small_stack_null); }, true},
-    {"a linkage stub", "small_stack_call_plt", [] { small_stack_static(3, &small_stack_call_plt); }},
+    {"a linkage stub", "small_stack_call_plt", [] { small_stack_static(3, &small_stack_call_plt); }, false, true},
     {"another handler", "small_stack_on_other_signal",
      [] {
        ::signal(SIGUSR2, &small_stack_on_other_signal);
@@ -138,8 +138,9 @@ const Scene k_scenes[] = {
        ::setrlimit(RLIMIT_STACK, &small);
        small_stack_overflow(0);
      }},
-    {".debug_frame", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_PLAIN); }},
-    {".debug_frame, compressed", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_COMPRESSED); }},
+    {".debug_frame", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_PLAIN); }, false, true},
+    {".debug_frame, compressed", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_COMPRESSED); }, false,
+     true},
 };
 
 }  // namespace

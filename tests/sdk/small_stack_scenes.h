@@ -9,7 +9,8 @@ struct Scene {
   const char* name;
   const char* function;  ///< that is to be found on the stack
   void (*run)();
-  bool is_guessed = false;  ///< which throws must not be
+  bool is_guessed = false;        ///< which throws must not be
+  bool is_beyond_libgcc = false;  ///< which does not know how to go on there
 };
 
 /// Each ends in SIGUSR1, SIGSEGV or SIGBUS.
