@@ -26,6 +26,7 @@
 
 #include "tests/sdk/small_stack_scenes.h"
 #include "tests/support/painted_stack.h"
+#include "unwind_core/small_stack_p.h"
 
 namespace jitunwind::test {
 namespace {
@@ -39,6 +40,7 @@ struct Told {
   bool has_scene;           ///< a frame of the scene's name
   std::size_t used;         ///< of the signal stack
   std::size_t before_walk;  ///< of that, by the kernel and the handler
+  std::size_t elsewhere;    ///< used of the library's stack
 };
 Told* told = nullptr;
 PaintedStack painted;
@@ -47,6 +49,17 @@ sigjmp_buf behind;
 bool is_last = false;
 const char* scene_name = "";
 
+/// A new one is 0.
+std::size_t used_elsewhere() {
+  return with_room([] {
+    const auto* const here = static_cast<const volatile unsigned char*>(__builtin_frame_address(0));
+    std::size_t lowest = 0;
+    for (std::size_t below = 256; below < (std::size_t{200} << 10); ++below)
+      if (*(here - below) != 0) lowest = below;
+    return lowest;
+  });
+}
+
 void on_signal(int, siginfo_t*, void* context) {
   if (is_last) *told = {};
   told->before_walk =
@@ -54,6 +67,7 @@ void on_signal(int, siginfo_t*, void* context) {
   act(static_cast<ucontext_t*>(context));
   if (!is_last) ::siglongjmp(behind, 1);
   told->used = static_cast<std::size_t>(painted.stack + painted.size - painted.lowest_written());
+  told->elsewhere = used_elsewhere();
   told->is_done = true;
   ::_exit(0);
 }
@@ -223,7 +237,7 @@ Told run(const Case& c, std::size_t size, int& status) {
 
 // covers: SF09
 TEST(SmallStack, HoldsEveryWalk) {
-  std::size_t most = 0, most_walk = 0;
+  std::size_t most = 0, most_walk = 0, most_elsewhere = 0;
   for (const Scene& scene : small_stack_scenes())
     for (const Action& action : k_actions)
       for (const unsigned kind : {0u, 1u, 2u, 3u}) {
@@ -242,10 +256,14 @@ TEST(SmallStack, HoldsEveryWalk) {
         EXPECT_LE(result.used, size_of_small_stack()) << what;
         std::printf("%-60s %6zu, %zu of it before the walk, %u frames\n", what.c_str(), result.used, result.before_walk,
                     result.frames);
+        // What is promised where there is no other stack.
+        EXPECT_LE(result.elsewhere, std::size_t{16} << 10) << what;
+        most_elsewhere = std::max(most_elsewhere, result.elsewhere);
         most = std::max(most, result.used);
         most_walk = std::max(most_walk, result.used - result.before_walk);
       }
-  std::printf("most: %zu bytes of %zu, %zu from the walk on\n", most, size_of_small_stack(), most_walk);
+  std::printf("most: %zu bytes of %zu, %zu from the walk on; elsewhere %zu\n", most, size_of_small_stack(), most_walk,
+              most_elsewhere);
 }
 
 }  // namespace
