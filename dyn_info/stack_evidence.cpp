@@ -11,6 +11,7 @@
 
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 
 namespace jitunwind {
 
@@ -61,9 +62,10 @@ bool search(FramePosition frame, std::uint64_t sp, std::uint64_t thread_locals) 
 }  // namespace
 
 bool frame_may_be_alive(FramePosition frame, std::uint64_t sp, std::uint64_t thread_locals) noexcept {
-  if (!frame.is_below(sp)) return true;
   const ErrnoKeeper keep_errno;
-  return search(frame, sp, thread_locals);
+  for (; sp != 0; sp = sp_before_room(sp))
+    if (!frame.is_below(sp) || search(frame, sp, thread_locals)) return true;
+  return false;
 }
 
 }  // namespace jitunwind

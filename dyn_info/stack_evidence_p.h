@@ -31,9 +31,10 @@ class FramePosition {
 /// Whether the frame can still be active while its thread's stack pointer is `sp`. False only when it was left for
 /// certain: the stack pointer is above it, and nothing on the stack from there on refers to the frame or to what is
 /// below it. While a signal handler runs on a stack of its own, the signal frame on that stack has the interrupted
-/// stack pointer, which refers there. Other words may by chance: then the answer is true, the safe one. `thread_locals`
-/// is an address among the thread's: the C library puts them and its own pointers to the stack on the stack's upper
-/// end, where the search stops. Signal-safe; reads the stack by system calls.
+/// stack pointer, which refers there; what such a stack has too little room for runs on another one, and the search
+/// goes on where that was left for it. Other words may by chance: then the answer is true, the safe one.
+/// `thread_locals` is an address among the thread's: the C library puts them and its own pointers to the stack on the
+/// stack's upper end, where the search stops. Signal-safe; reads the stack by system calls.
 bool frame_may_be_alive(FramePosition frame, std::uint64_t sp, std::uint64_t thread_locals) noexcept;
 
 }  // namespace jitunwind

@@ -8,9 +8,11 @@
 #include "jitunwind/sdk/readable_stack_p.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/sdk/walk_memory_p.h"
+#include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/raw_access_p.h"
 #include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 
 namespace jitunwind {
 namespace {
@@ -39,11 +41,14 @@ class AddressWalk {
 
   /// From frame to frame until there is no more room or no caller. Unknown: all registers are needed to go on, or to
   /// tell whether the last address is one of code.
-  Stop run() noexcept {
-    Stop stop = run_by_table();
+  Stop run() noexcept { return go_on_by_rows(run_by_table()); }
+  /// The same from where the table has stopped.
+  Stop go_on_by_rows(Stop stop) noexcept {
     while (stop == Stop::unknown && run_by_rows()) stop = is_full() ? Stop::full : run_by_table();
-    return stop != Stop::full || ends_in_code() ? stop : Stop::unknown;
+    return ends_well(stop) ? stop : Stop::unknown;
   }
+  /// The last address was never looked up, as those before it were.
+  bool ends_well(Stop stop) noexcept { return stop != Stop::full || ends_in_code(); }
   /// To as many steps as the cursor has made.
   void cut_to(std::size_t depth) noexcept { next_ = into_.data() + start_found_ + depth; }
   /// Unknown: no entry, or one that does not help.
@@ -93,11 +98,17 @@ class AddressWalk {
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
     return table_.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }
-  /// The last address was never looked up, as those before it were.
-  bool ends_in_code() const noexcept {
-    MemoryWindow window;
-    AddrRange known;
-    return depth() == 0 || local_space().expect_code(CodeAddress::returned_to(at_ + 1), window, known);
+  bool ends_in_code() noexcept {
+    if (depth() == 0) return true;
+    const Module* const module = local_space().modules.find_lasting(at_);
+    return (module && module->text.contains(at_)) || find(at_).holds || ends_in_other_code();
+  }
+  [[gnu::noinline]] bool ends_in_other_code() const noexcept {
+    return with_room([&] {
+      MemoryWindow window;
+      AddrRange known;
+      return bool(local_space().expect_code(CodeAddress::returned_to(at_ + 1), window, known));
+    });
   }
   /// No stack is where addresses are so small that what a rule reads could be below 0.
   bool is_on_stack() const noexcept { return stack_.end() >= CallerRule::k_most_below_cfa; }
@@ -531,6 +542,19 @@ Cursor::Top top_of(const WalkStart& start) noexcept {
   }
 }
 
+/// By which call_with_room() knows the walk again: from the same place at the same depth.
+const void* place_of(const WalkStart& start) noexcept {
+  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(hash_with(start.sp, start.address.value())));
+}
+
+/// From where the table knew no more.
+AddressWalk::Stop walk_new_places(AddressWalk& walk, const WalkStart& start, AddressWalk::Stop stop) noexcept {
+  using Stop = AddressWalk::Stop;
+  const Stop ended = stop == Stop::unknown ? walk.go_on_by_rows(stop) : Stop::unknown;
+  if (ended == Stop::unknown) walk_by_cursor(walk, start);
+  return ended;
+}
+
 /// Where another function than the dynamic linker lists the modules, nothing that is kept counts.
 [[gnu::noinline]] std::size_t walk_listed_modules(const WalkStart& start, WalkPart part,
                                                   std::span<void*> into) noexcept {
@@ -541,24 +565,13 @@ Cursor::Top top_of(const WalkStart& start) noexcept {
 
 }  // namespace
 
-std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into) noexcept {
-  std::size_t found = 0;
-  const auto arrive = [&] { into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc())); };
-  if (part == WalkPart::whole && !into.empty()) arrive();
-  while (found < into.size()) {
-    const auto moved = cursor.step();
-    if (!moved || !*moved) break;
-    arrive();
-  }
-  return found;
-}
-
 [[gnu::hot]] std::size_t walk_addresses(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept {
   if (has_listed_modules()) [[unlikely]]
-    return walk_listed_modules(start, part, into);
+    return with_room([&] { return walk_listed_modules(start, part, into); });
   AddressWalk walk(start, part, into);
-  const AddressWalk::Stop stop = walk.run();
-  if (stop == AddressWalk::Stop::unknown) walk_by_cursor(walk, start);
+  AddressWalk::Stop stop = walk.run_by_table();
+  if (stop == AddressWalk::Stop::unknown || !walk.ends_well(stop)) [[unlikely]]
+    stop = with_room(place_of(start), [&] { return walk_new_places(walk, start, stop); });
   walk.finish(start, stop);
   return walk.found();
 }

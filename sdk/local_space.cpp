@@ -11,6 +11,7 @@
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/known_stack_p.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "jitunwind/unwind_core/stack_position.h"
 #include "jitunwind/unwind_core/unknown_code_p.h"
@@ -102,11 +103,13 @@ void expect_walk_by(StackPosition& position) noexcept {
 void forget_walked_stacks() noexcept { forget_known_stacks(); }
 
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept {
-  const AddressSpace& space = local_space().for_addresses();
-  MemoryWindow window;
-  Lookup lookup(space, at, window);
-  const Found found = space.find_name(lookup, into, out);
-  return found && *found;
+  return with_room([&] {
+    const AddressSpace& space = local_space().for_addresses();
+    MemoryWindow window;
+    Lookup lookup(space, at, window);
+    const Found found = space.find_name(lookup, into, out);
+    return found && *found;
+  });
 }
 
 }  // namespace jitunwind

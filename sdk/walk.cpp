@@ -13,6 +13,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/context.h"
 #include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 
 namespace jitunwind {
 namespace {
@@ -47,12 +48,14 @@ std::uint64_t Frame::offset() const noexcept {
 }
 
 Result<ProcedureInfo> Frame::procedure() const noexcept {
-  const AddressSpace& space = cursor_.space().for_addresses();
-  MemoryWindow window;
-  window.argument = cursor_.argument();
-  Lookup lookup(space, address(), window);
   ProcedureInfo info;
-  const Found found = space.find_procedure(lookup, info);
+  const Found found = with_room(&cursor_, [&] {
+    const AddressSpace& space = cursor_.space().for_addresses();
+    MemoryWindow window;
+    window.argument = cursor_.argument();
+    Lookup lookup(space, address(), window);
+    return space.find_procedure(lookup, info);
+  });
   if (!found) return found.error();
   if (!*found) return Error{ErrorCode::no_info, pc(), "no procedure information for this pc"};
   return info;
@@ -64,7 +67,7 @@ void* Frame::user() const noexcept {
 }
 
 bool Frame::is_signal_frame() const noexcept {
-  const auto is = copy().is_signal_frame();
+  const auto is = cursor_.is_signal_frame();
   return is && *is;
 }
 
@@ -101,6 +104,18 @@ std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> ad
   const bool interrupted = top == Cursor::Top::interrupted;
   const CodeAddress address = interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
   return walk_addresses({address, word(offsets.sp), word(offsets.fp), ucontext}, WalkPart::whole, addresses);
+}
+
+std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into) noexcept {
+  std::size_t found = 0;
+  const auto arrive = [&] { into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc())); };
+  if (part == WalkPart::whole && !into.empty()) arrive();
+  while (found < into.size()) {
+    const auto moved = cursor.step();
+    if (!moved || !*moved) break;
+    arrive();
+  }
+  return found;
 }
 
 }  // namespace jitunwind

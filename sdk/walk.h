@@ -1,6 +1,8 @@
 // Walking the stack of this thread in C++: a range over frames.
 //
 //   for (const jitunwind::Frame& frame : jitunwind::walk_here()) std::puts(frame.name().c_str());
+//
+// How much each signal-safe function takes of the stack that it is called on: docs/contracts.md "Stack".
 #pragma once
 
 #include <cstddef>
@@ -24,6 +26,8 @@ namespace jitunwind {
 class Frame {
  public:
   explicit Frame(const Cursor& cursor) noexcept : cursor_(cursor) {}
+  /// As cursor_at() says.
+  Frame(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept;
 
   /// The return address, or the pc itself where the frame was interrupted by a signal.
   Addr pc() const noexcept { return cursor_.pc(); }
@@ -37,17 +41,17 @@ class Frame {
   std::string name() const;
   /// The name as it is in the symbol table or the registration. Writes a NUL-terminated name, cut to fit; nothing where
   /// `into` is empty. Signal-safe. Error no_info when there is none.
-  Result<ProcedureName> raw_name(std::span<char> into) const noexcept { return copy().name(into); }
+  Result<ProcedureName> raw_name(std::span<char> into) const noexcept { return cursor_.name(into); }
   /// pc - start of the named procedure; 0 when unknown. Signal-safe.
   std::uint64_t offset() const noexcept;
 
   /// What told how to leave this frame, and whether that is only a guess. Signal-safe.
-  RowOrigin origin() const noexcept { return copy().origin(); }
+  RowOrigin origin() const noexcept { return cursor_.origin(); }
   bool is_guess() const noexcept { return jitunwind::is_guess(origin()); }
   /// The kernel's signal trampoline: the next frame was interrupted, not calling. Signal-safe.
   bool is_signal_frame() const noexcept;
   /// Row of this frame. Error no_info when there is none. Signal-safe.
-  Status row(FrameRow& out) const noexcept { return copy().find_row(out); }
+  Status row(FrameRow& out) const noexcept { return cursor_.find_row(out); }
   /// Signal-safe. Error no_info when nothing knows the code, or it is unloaded by now.
   Result<ProcedureInfo> procedure() const noexcept;
   /// The pointer that the code was registered with (Code::user), null where there is none. What it points to is the
@@ -62,7 +66,6 @@ class Frame {
 
  private:
   friend class Walk;
-  Cursor copy() const noexcept { return cursor_; }
   Cursor cursor_;
 };
 
@@ -71,6 +74,8 @@ class Frame {
 class Walk {
  public:
   explicit Walk(const Cursor& cursor) noexcept : frame_(cursor) {}
+  /// From cursor_at(), without a copy.
+  Walk(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept : frame_(ucontext, top, guesses) {}
 
   class Iterator {
    public:
@@ -116,24 +121,31 @@ class Walk {
 /// A cursor at the frame a ucontext_t was captured in: of the signal handler's third argument with `interrupted`, of
 /// jitunwind_capture_context with `returned_to`. Copies the registers; the handler's context is also written to by
 /// Cursor::set(), so that the cursor must not outlive the handler. `guesses`: Cursor::set_guesses(). Signal-safe.
+/// The context is one of the calling thread, of a thread that is stopped, or of one that does not leave these frames
+/// meanwhile. Else frames are what the stack happens to hold; at memory that was gone before, the walk ends; memory
+/// that goes while it is read faults.
 Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses = Guesses::confirmed) noexcept;
+
+inline Frame::Frame(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept
+    : cursor_(cursor_at(ucontext, top, guesses)) {}
 
 /// The calling function's frame and its callers. Signal-safe.
 [[gnu::always_inline]] inline Walk walk_here(Guesses guesses = Guesses::confirmed) noexcept {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
-  return Walk(cursor_at(context, Cursor::Top::returned_to, guesses));
+  return Walk(context, Cursor::Top::returned_to, guesses);
 }
 
 /// From a signal handler: the code that the signal interrupted, and its callers. `ucontext` is the handler's third
 /// argument. Signal-safe.
 inline Walk walk_interrupted(const void* ucontext, Guesses guesses = Guesses::confirmed) noexcept {
-  return Walk(cursor_at(ucontext, Cursor::Top::interrupted, guesses));
+  return Walk(ucontext, Cursor::Top::interrupted, guesses);
 }
 
 /// The pc of the frame a ucontext_t was captured in, as for cursor_at(), and the return addresses of its callers, as
-/// many as fit. Returns how many. Signal-safe. Unlike steps, which probe the stack in each walk, it relies on what was
-/// found readable before: see forget_walked_stacks() in sdk/local_space.h for stacks that pages are taken from.
+/// many as fit. Returns how many. Signal-safe. The context is one that cursor_at() may have. Unlike steps, which probe
+/// the stack in each walk, it relies on what was found readable of the thread's own stack before: see
+/// forget_walked_stacks() in sdk/local_space.h for stacks that pages are taken from.
 std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> addresses) noexcept;
 
 /// Return addresses of the calling function and its callers, as many as fit. Returns how many. Signal-safe. Of the

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/stack_position_p.h"
 
 namespace jitunwind {
@@ -62,8 +63,12 @@ Status Cursor::set(RegNum reg, std::uint64_t value) noexcept {
 void Cursor::go_on_at(Addr pc) noexcept {
   if (pc == address_.value()) return;
   if (!pc_written_) {
-    FrameRow row;
-    pushed_arguments_ = address_.is_return_address() && find_row(row) ? row.args_size : 0;
+    pushed_arguments_ = address_.is_return_address() ? with_room(this,
+                                                                 [&] {
+                                                                   FrameRow row;
+                                                                   return look_for_row(row) ? row.args_size : 0;
+                                                                 })
+                                                     : 0;
   }
   address_ = CodeAddress::interrupted(pc);
   pc_written_ = true;
@@ -81,10 +86,21 @@ Result<bool> Cursor::stop(StopReason reason, const Error& error) noexcept {
 }
 
 Status Cursor::find_row(FrameRow& out) noexcept {
-  Lookup asked = lookup(guesses_);
-  Found found = space_->find_row(asked, out);
-  if (found && !*found) found = space_->find_guess(asked, out);
-  return take(found, out);
+  return with_room(this, [&] { return look_for_row(out); });
+}
+
+Status Cursor::find_row(FrameRow& out) const noexcept {
+  MemoryWindow window = window_;
+  const Found found = with_room(this, [&] { return ask_for_row(window, out); });
+  if (!found) return found.error();
+  if (!*found) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  return Done{};
+}
+
+Found Cursor::ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
+  Lookup asked(*space_, address_, window, &registers_, guesses_);
+  const Found found = space_->find_row(asked, out);
+  return found && !*found ? space_->find_guess(asked, out) : found;
 }
 
 Status Cursor::take(const Found& found, const FrameRow& row) noexcept {
@@ -124,9 +140,11 @@ bool Cursor::leads_to_other_code(Addr pc) noexcept {
   RulePlace place = rule_place_;
   KeptRow known;
   if (rows && rows->find(at, module_, place, question, known)) return true;
-  const Status code = space_->expect_code(CodeAddress::returned_to(pc), window_, code_);
-  if (!code) error_ = code.error();
-  return bool(code);
+  return with_room(this, [&] {
+    const Status code = space_->expect_code(CodeAddress::returned_to(pc), window_, code_);
+    if (!code) error_ = code.error();
+    return bool(code);
+  });
 }
 
 template <class C, class Row>
@@ -163,10 +181,14 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
 }
 
 [[gnu::hot]] Result<bool> Cursor::step_by_row(const CodeQuestion& question) noexcept {
+  return with_room(this, [&] { return step_by_new_row(question); });
+}
+
+[[gnu::hot]] Result<bool> Cursor::step_by_new_row(const CodeQuestion& question) noexcept {
   const RowCache* const rows = space_->row_cache;
   if (!rows) {
     FrameRow row;
-    if (const Status found = find_row(row); !found) return stop_without_row(found.error());
+    if (const Status found = look_for_row(row); !found) return stop_without_row(found.error());
     return apply(row);
   }
   NewRow row(rows->layout);
@@ -189,7 +211,7 @@ Result<bool> Cursor::stop_without_row(const Error& error) noexcept {
 
 Result<bool> Cursor::step_by(const FrameRow& row) noexcept {
   if (const auto ended = at_end()) return *ended;
-  return apply(row);
+  return with_room(this, [&] { return apply(row); });
 }
 
 Result<bool> Cursor::apply(const FrameRow& row) noexcept {
@@ -213,38 +235,63 @@ Result<bool> Cursor::apply(const FrameRow& row) noexcept {
 }
 
 Result<ProcedureInfo> Cursor::procedure() noexcept {
-  Lookup question = lookup();
   ProcedureInfo info;
-  const Found found = space_->find_procedure(question, info);
+  const Found found = with_room(this, [&] {
+    Lookup question = lookup();
+    return space_->find_procedure(question, info);
+  });
   if (!found) return found.error();
   if (!*found) return Error{ErrorCode::no_info, pc(), "no procedure information for this pc"};
   return info;
 }
 
-Result<ProcedureName> Cursor::name(std::span<char> into) noexcept {
-  const AddressSpace& space = space_->for_addresses();
-  Lookup question(space, space.named_at(address_, window_), window_, &registers_);
+Result<ProcedureName> Cursor::name(std::span<char> into) const noexcept {
   ProcedureName name;
-  const Found found = space.find_name(question, into, name);
+  const Found found = with_room(this, [&] {
+    const AddressSpace& space = space_->for_addresses();
+    MemoryWindow window = window_;
+    Lookup question(space, space.named_at(address_, window), window, &registers_);
+    return space.find_name(question, into, name);
+  });
   if (!found) return found.error();
   if (!*found) return Error{ErrorCode::no_info, pc(), "no name for this pc"};
   return name;
 }
 
-Status Cursor::know_row() noexcept {
-  if (row_known_) return Done{};
+std::optional<Cursor::RowKind> Cursor::known_row(ModuleVersion& module) const noexcept {
+  if (row_known_) return RowKind{origin_, signal_frame_};
   const RowCache* const rows = space_->row_cache;
   CodeQuestion question;
   RulePlace place;
   KeptRow known;
-  if (rows && rows->find(address_.lookup(), module_, place, question, known)) {
+  if (rows && rows->find(address_.lookup(), module, place, question, known)) return RowKind{known.rule.origin()};
+  return std::nullopt;
+}
+
+Status Cursor::know_row() noexcept {
+  if (const auto known = known_row(module_)) {
     row_known_ = true;
-    origin_ = known.rule.origin();
-    signal_frame_ = false;
+    origin_ = known->origin;
+    signal_frame_ = known->is_signal_frame;
     return Done{};
   }
-  FrameRow row;
-  return find_row(row);
+  return with_room(this, [&] {
+    FrameRow row;
+    return look_for_row(row);
+  });
+}
+
+/// Origin none: there is no row.
+Result<Cursor::RowKind> Cursor::row_kind() const noexcept {
+  ModuleVersion module = module_;
+  if (const auto known = known_row(module)) return *known;
+  return with_room(this, [&]() -> Result<RowKind> {
+    FrameRow row;
+    MemoryWindow window = window_;
+    const Found found = ask_for_row(window, row);
+    if (!found) return found.error();
+    return *found ? RowKind{row.origin, row.signal_frame} : RowKind{};
+  });
 }
 
 RowOrigin Cursor::origin() noexcept {
@@ -252,10 +299,22 @@ RowOrigin Cursor::origin() noexcept {
   return known || row_known_ ? origin_ : RowOrigin::none;
 }
 
+RowOrigin Cursor::origin() const noexcept {
+  const auto kind = row_kind();
+  return kind ? kind->origin : RowOrigin::none;
+}
+
 Result<bool> Cursor::is_signal_frame() noexcept {
   if (const Status known = know_row(); !known) return known.error();
   if (origin_ == RowOrigin::none) return Error{ErrorCode::no_info, pc(), k_unknown_code};
   return signal_frame_;
+}
+
+Result<bool> Cursor::is_signal_frame() const noexcept {
+  const auto kind = row_kind();
+  if (!kind) return kind.error();
+  if (kind->origin == RowOrigin::none) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  return kind->is_signal_frame;
 }
 
 }  // namespace jitunwind

@@ -26,7 +26,7 @@ const char* stop_reason_name(StopReason reason) noexcept;
 
 /// A position on a stack. Plain data: copies are independent, so that keeping a copy is how to go back down. Used by
 /// one thread at a time. All functions are signal-safe where the address space's memory, modules and sources are (the
-/// local space is); none allocates or locks.
+/// local space is); none allocates or locks. What they take of the stack: docs/contracts.md "Stack".
 class Cursor : public StackPosition {
  public:
   /// How the innermost pc was reached.
@@ -65,16 +65,21 @@ class Cursor : public StackPosition {
   /// Kind none for registers without a place of their own.
   SaveLocation location(RegNum reg) const noexcept;
 
+  // Where these are not const they keep what they find for the next question.
+
   /// The row at this frame. Error no_info when there is none.
   Status find_row(FrameRow& out) noexcept;
+  Status find_row(FrameRow& out) const noexcept;
   /// Of the code at this frame. Error no_info when nothing knows it.
   Result<ProcedureInfo> procedure() noexcept;
   /// Precondition: !into.empty(). Error no_info when there is no name.
-  Result<ProcedureName> name(std::span<char> into) noexcept;
+  Result<ProcedureName> name(std::span<char> into) const noexcept;
   /// Where this frame's row comes from; none when there is no row.
   RowOrigin origin() noexcept;
+  RowOrigin origin() const noexcept;
   /// True where the caller of this frame was interrupted by a signal.
   Result<bool> is_signal_frame() noexcept;
+  Result<bool> is_signal_frame() const noexcept;
 
   /// The kernel's ucontext_t of the outermost signal frame that this walk has passed, or began in; 0: none. `pc` of the
   /// code it was found by, 0 where the walk began with it; `depth` of the frame that was interrupted.
@@ -122,10 +127,22 @@ class Cursor : public StackPosition {
   std::optional<Result<bool>> at_end() noexcept;
   Result<bool> apply(const FrameRow& row) noexcept;
   Result<bool> step_by_row(const CodeQuestion& question) noexcept;
+  Result<bool> step_by_new_row(const CodeQuestion& question) noexcept;
+  Status look_for_row(FrameRow& out) noexcept { return take(ask_for_row(window_, out), out); }
+  /// The sources' answer.
+  Found ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept;
   /// What the sources have said, and what is kept of it for this frame.
   Status take(const Found& found, const FrameRow& row) noexcept;
   /// Sets origin_ and signal_frame_.
   Status know_row() noexcept;
+  /// What is said of a frame's row.
+  struct RowKind {
+    RowOrigin origin = RowOrigin::none;
+    bool is_signal_frame = false;
+  };
+  /// By what is kept. Nothing: it has to be found.
+  std::optional<RowKind> known_row(ModuleVersion& module) const noexcept;
+  Result<RowKind> row_kind() const noexcept;
 
   // In one word: unw_cursor_t has room for a cursor of 1016 bytes.
   Guesses guesses_ = Guesses::confirmed;

@@ -11,6 +11,7 @@
 
 #include "jitunwind/unwind_core/context.h"
 #include "jitunwind/unwind_core/left_by_jump_p.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/code_pattern_p.h"
 
 // AddressSanitizer keeps marks on the stack that only returns take back.
@@ -44,7 +45,7 @@ Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcep
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
   const auto entries =
-      shadow_stack_entries(Cursor(space, registers_from_ucontext(context, space.arch), Cursor::Top::returned_to), sp);
+      with_room([&] { return shadow_stack_entries(Cursor(space, context, Cursor::Top::returned_to), sp); });
   if (!entries) return entries;
   return *entries + 1;  // the call that pops them
 }

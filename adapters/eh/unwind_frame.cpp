@@ -10,6 +10,7 @@
 #include "jitunwind/unwind_core/left_by_jump_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/cfi.h"
 #include "jitunwind/unwind_core/stack_position_p.h"
 
@@ -112,11 +113,11 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
     return Known::end;
   }
   if (!space_->row_cache->find(address_.lookup(), module_, rule_place_, question, kept_)) [[unlikely]]
-    return look_anew(question);
+    return with_room(this, [&] { return look_anew(question); });
   is_compact_ = true;
   if (find_facts(question)) [[likely]]
     return Known::found;
-  return look_at_procedure(question);
+  return with_room(this, [&] { return look_at_procedure(question); });
 }
 
 /// False: the procedure has to be looked for.
@@ -157,10 +158,12 @@ UnwindFrame::Known UnwindFrame::look_at_procedure(const CodeQuestion& question) 
 
 Addr UnwindFrame::start() noexcept {
   if (facts_.start != 0 || is_outermost()) return facts_.start;
-  Lookup asked = lookup();
-  ProcedureInfo procedure;
-  if (const Found found = space_->find_procedure(asked, procedure); found && *found)
-    facts_.start = procedure.range.begin;
+  with_room(this, [&] {
+    Lookup asked = lookup();
+    ProcedureInfo procedure;
+    if (const Found found = space_->find_procedure(asked, procedure); found && *found)
+      facts_.start = procedure.range.begin;
+  });
   return facts_.start;
 }
 
@@ -223,8 +226,12 @@ UnwindFrame::Known UnwindFrame::step() noexcept {
   if (depth_ == k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
   if (is_compact_) {
     if (CompactCaller caller; find_caller(kept_.row, caller)) return go_on_to(caller, kept_.row);
-    *row_ = expand(kept_.row, space_->row_cache->layout);
   }
+  return with_room(this, [&] { return step_by_row(); });
+}
+
+UnwindFrame::Known UnwindFrame::step_by_row() noexcept {
+  if (is_compact_) *row_ = expand(kept_.row, space_->row_cache->layout);
   Caller caller;
   if (const Status applied = find_caller(*row_, caller); !applied) return fail(applied.error());
   if (caller.outermost) caller.pc = 0;

@@ -72,6 +72,7 @@ class UnwindFrame : public StackPosition {
   bool find_facts(const CodeQuestion& question) noexcept;
   CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept;
   Known look_at_frames_of_others() noexcept;
+  Known step_by_row() noexcept;
   void set_procedure(const ProcedureInfo& procedure) noexcept;
   /// For either kind of caller; one whose pc is 0 is the end of the stack.
   template <class C, class Row>

@@ -9,6 +9,7 @@
 #include "jitunwind/sdk/fde_encoder_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace jitunwind {
@@ -91,10 +92,12 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
   if (known.kind == DerivedAnswer::Kind::found) return found(*known.record, out);
   if (known.kind == DerivedAnswer::Kind::no_procedure) return Kind::not_registered;
   const ErrnoKeeper keep_errno;
-  constexpr int k_attempts = 8;  // each fails only because the code was cancelled under the unwinder
-  std::optional<Kind> made;
-  for (int i = 0; i < k_attempts && !made; ++i) made = make(pc, out);
-  return made.value_or(Kind::not_registered);
+  return with_room([&] {
+    constexpr int k_attempts = 8;  // each fails only because the code was cancelled under the unwinder
+    std::optional<Kind> made;
+    for (int i = 0; i < k_attempts && !made; ++i) made = make(pc, out);
+    return made.value_or(Kind::not_registered);
+  });
 }
 
 }  // namespace

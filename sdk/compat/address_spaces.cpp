@@ -13,6 +13,7 @@
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {
@@ -22,10 +23,12 @@ namespace {
 template <class Ask>
 int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) noexcept {
   if (!handle) return -UNW_EINVAL;
-  MemoryWindow window;
-  window.argument = is_local(*handle) ? nullptr : argument;
-  Lookup lookup(space_of(*handle).for_addresses(), CodeAddress::interrupted(ip), window);
-  return ask(lookup);
+  return with_room([&] {
+    MemoryWindow window;
+    window.argument = is_local(*handle) ? nullptr : argument;
+    Lookup lookup(space_of(*handle).for_addresses(), CodeAddress::interrupted(ip), window);
+    return ask(lookup);
+  });
 }
 
 unw_addr_space_t create(const unw_accessors_t* accessors, std::size_t size, int byteorder) noexcept {

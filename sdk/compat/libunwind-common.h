@@ -192,6 +192,8 @@ typedef struct unw_accessors {
 extern "C" {
 #endif
 
+/* How much each signal-safe function takes of the stack that it is called on: docs/contracts.md "Stack". */
+
 /* The cursor is at the frame that called unw_getcontext. The context must stay valid and unchanged while the cursor or
    a copy is used. 0; -UNW_EINVAL: the library is for another machine's code. Signal-safe. */
 extern int unw_init_local(unw_cursor_t* cursor, unw_context_t* context);

@@ -7,6 +7,7 @@
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 #include <libunwind.h>
@@ -187,11 +188,13 @@ int unw_is_interrupted_frame(unw_cursor_t* cursor) { return !cursor_of(cursor).a
 
 int unw_is_plt_entry(unw_cursor_t* cursor) {
   const Cursor& at = cursor_of(cursor);
-  jitunwind::MemoryWindow window;
-  jitunwind::Lookup lookup(at.space(), at.address(), window);
-  jitunwind::FrameRow row;
-  const auto found = jitunwind::plt_stub_source().find_row(lookup, row);
-  return found && *found;
+  return jitunwind::with_room(&at, [&] {
+    jitunwind::MemoryWindow window;
+    jitunwind::Lookup lookup(at.space(), at.address(), window);
+    jitunwind::FrameRow row;
+    const auto found = jitunwind::plt_stub_source().find_row(lookup, row);
+    return found && *found;
+  });
 }
 
 int unw_get_proc_info(unw_cursor_t* cursor, unw_proc_info_t* info) {

@@ -9,6 +9,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/context.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 
 namespace {
 
@@ -39,13 +40,16 @@ int unw_init_local2(unw_cursor_t* cursor, unw_context_t* context, int flag) {
 int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag) {
   if (!addresses || size <= 0) return 0;
   if (!context) return unw_backtrace(addresses, size);
-  unw_cursor_t cursor;
-  if (unw_init_local2(&cursor, context, flag) != UNW_ESUCCESS) return 0;
+  if (flag != 0 && flag != UNW_INIT_SIGNAL_FRAME) return 0;
   const std::span<void*> into(addresses, static_cast<std::size_t>(size));
   const auto top = flag == 0 ? Cursor::Top::returned_to : Cursor::Top::interrupted;
-  Cursor& at = cursor_of(&cursor);
-  if (&at.space() == &jitunwind::local_space()) return static_cast<int>(jitunwind::backtrace(context, top, into));
-  return static_cast<int>(jitunwind::list_addresses(at, jitunwind::WalkPart::whole, into));
+  if (&jitunwind::space_of_process() == &jitunwind::local_space())
+    return static_cast<int>(jitunwind::backtrace(context, top, into));
+  return jitunwind::with_room([&] {
+    unw_cursor_t cursor;
+    (void)init(&cursor, context, top);
+    return static_cast<int>(jitunwind::list_addresses(cursor_of(&cursor), jitunwind::WalkPart::whole, into));
+  });
 }
 
 // The names that programs with UNW_LOCAL_ONLY use.

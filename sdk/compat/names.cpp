@@ -8,6 +8,7 @@
 #include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/for_drop_in_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
@@ -18,11 +19,12 @@ struct Place {
   const AddressSpace& space;
   CodeAddress address;
   void* argument;
+  const Cursor* walk = nullptr;
 };
 
 Place place_of(unw_cursor_t* cursor) noexcept {
   const Cursor& at = cursor_of(cursor);
-  return {at.space(), at.address(), at.argument()};
+  return {at.space(), at.address(), at.argument(), &at};
 }
 /// As of a frame that was interrupted there.
 Place place_of(unw_addr_space& handle, unw_word_t ip, void* argument) noexcept {
@@ -65,7 +67,7 @@ Found find_preceding_name(const Place& place, std::span<char> into, ProcedureNam
   return preceding_elf_name_source().find_name(question.lookup, into, out);
 }
 
-int name_of(const Place& at, NameReach reach, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
+int find_name_of(const Place& at, NameReach reach, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
   const NameBuffer into(buffer, size);
   const Place place = named(at);
   Question question(place);
@@ -76,6 +78,10 @@ int name_of(const Place& at, NameReach reach, char* buffer, std::size_t size, un
   if (!*known) return -UNW_ENOINFO;
   if (offset) *offset = place.address.value() - name.start;
   return name.truncated ? -UNW_ENOMEM : int{UNW_ESUCCESS};
+}
+
+int name_of(const Place& at, NameReach reach, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
+  return with_room(at.walk, [&] { return find_name_of(at, reach, buffer, size, offset); });
 }
 
 /// Of another target its owner says it.
@@ -89,7 +95,7 @@ int ask_for_file(unw_addr_space& handle, const Place& place, std::span<char> int
   return returned;
 }
 
-int file_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
+int find_file_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
   const NameBuffer room(buffer, size);
   const std::span<char> into = room;
   const Found registered = is_registered(place);
@@ -113,6 +119,10 @@ int file_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offs
   write_name(path, into, name);
   if (offset) *offset = place.address.value() - module->load_bias;
   return name.truncated ? -UNW_ENOMEM : int{UNW_ESUCCESS};
+}
+
+int file_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offset) noexcept {
+  return with_room(place.walk, [&] { return find_file_of(place, buffer, size, offset); });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/unwind_core/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/cfi.h"
 #include "jitunwind/unwind_core/sources/fde_table.h"
 
@@ -62,11 +63,13 @@ int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip, unw_word_
   std::memset(info, 0, sizeof *info);
   if (!space) return -UNW_EINVAL;
   if (ip < start_ip || ip >= end_ip || eh_frame_table == 0) return -UNW_ENOINFO;
-  jitunwind::MemoryWindow window;
-  window.argument = argument;
-  jitunwind::Lookup lookup(jitunwind::space_of(*space), jitunwind::CodeAddress::interrupted(ip), window);
   jitunwind::ProcedureInfo found;
-  const auto known = jitunwind::find_by_hdr(eh_frame_table, eh_frame_table_len, lookup, found);
+  const auto known = jitunwind::with_room([&] {
+    jitunwind::MemoryWindow window;
+    window.argument = argument;
+    jitunwind::Lookup lookup(jitunwind::space_of(*space), jitunwind::CodeAddress::interrupted(ip), window);
+    return jitunwind::find_by_hdr(eh_frame_table, eh_frame_table_len, lookup, found);
+  });
   const int returned = jitunwind::answer(known, found, *info);
   if (returned == UNW_ESUCCESS && need_unwind_info) jitunwind::mark_as_fde(*info);
   return returned;

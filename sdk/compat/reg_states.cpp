@@ -6,6 +6,7 @@
 #include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/cfi.h"
 
 namespace jitunwind {
@@ -72,6 +73,21 @@ Result<AddrRange> row_from(Addr at, AddrRange procedure, const Cursor& cursor, F
   return AddrRange{at, end};
 }
 
+/// What holds from an address of a procedure on.
+Result<AddrRange> state_from(Addr at, AddrRange procedure, const Cursor& cursor, State& out) noexcept {
+  FrameRow row;
+  const auto code = row_from(at, procedure, cursor, row);
+  if (!code) return code;
+  if (const Status written = write_state(row, *code, cursor.space().arch, out); !written) return written.error();
+  return code;
+}
+
+Result<bool> step_by_state(Cursor& cursor, const void* data) noexcept {
+  FrameRow row;
+  if (const Status read = read_state(data, cursor.space().arch, row); !read) return read.error();
+  return cursor.step_by(row);
+}
+
 }  // namespace
 }  // namespace JITUNWIND_COMPAT
 }  // namespace jitunwind
@@ -85,12 +101,10 @@ int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callbac
   unsigned states = 0;
   for (jitunwind::Addr begin = procedure->range.begin; begin < procedure->range.end;) {
     if (++states > jitunwind::k_most_states) return -UNW_EBADFRAME;
-    jitunwind::FrameRow row;
-    const auto code = jitunwind::row_from(begin, procedure->range, at, row);
-    if (!code) return jitunwind::negated(code.error());
     jitunwind::State state;
-    if (const auto written = write_state(row, *code, at.space().arch, state); !written)
-      return jitunwind::negated(written.error());
+    const auto code =
+        jitunwind::with_room(&at, [&] { return jitunwind::state_from(begin, procedure->range, at, state); });
+    if (!code) return jitunwind::negated(code.error());
     const std::size_t size = sizeof state.head + state.head.size;
     if (const int returned = callback(token, &state, size, code->begin, code->end); returned != 0) return returned;
     begin = code->end;
@@ -100,10 +114,7 @@ int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callbac
 
 int unw_apply_reg_state(unw_cursor_t* cursor, void* data) {
   jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
-  jitunwind::FrameRow row;
-  if (const auto read = jitunwind::read_state(data, at.space().arch, row); !read)
-    return jitunwind::negated(read.error());
-  const auto moved = at.step_by(row);
+  const auto moved = jitunwind::with_room(&at, [&] { return jitunwind::step_by_state(at, data); });
   return moved ? int{UNW_ESUCCESS} : jitunwind::negated(moved.error());
 }
 

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "tests/registry/threads.h"
 
 /// clone(), by a name of the C library's that sanitizers do not take for fork().
@@ -179,6 +180,65 @@ TEST(RegistryOwners, ThreadThatJumpedOutCancelsItself) {
     ASSERT_TRUE(ticket);
     EXPECT_TRUE(reclaimed(*ticket));
   }
+}
+
+/// Of memory below what is mapped without a wish.
+std::byte* low_memory(std::size_t size) {
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
+
+constexpr std::uint64_t k_other_code = k_code + 4096;
+
+void look_up_elsewhere(int) {
+  jitunwind::with_room([] { held_in_handler = lookup(k_other_code); });
+}
+
+/// Two threads' flags, and memory for a signal stack.
+struct HoldingThread {
+  static constexpr std::size_t k_small = 8192, k_stack = 2 << 20;
+  Flag has_returned, let_go;
+  // None of it is below the thread's stack, where a pointer to it would look like one to what was interrupted.
+  std::byte* const signals = low_memory((16 << 20) + k_small) + (16 << 20);
+  std::byte* const stack = signals - (16 << 20);
+};
+
+/// Takes a hold, and another one from a handler whose stack is small: on a stack of the library's, which is above all
+/// that the thread has.
+void* hold_under_a_handler(void* argument) {
+  auto& thread = *static_cast<HoldingThread*>(argument);
+  const SignalStack stack(thread.signals, HoldingThread::k_small);
+  struct sigaction action {};
+  action.sa_handler = look_up_elsewhere;
+  action.sa_flags = SA_ONSTACK;
+  sigaction(SIGUSR1, &action, nullptr);
+  const jitunwind::ProcedureHold hold(k_code);
+  raise(SIGUSR1);
+  thread.has_returned.raise();
+  thread.let_go.wait();
+  return nullptr;
+}
+
+// SP in the handler is above the hold, and nothing on that stack refers to what was interrupted.
+TEST(RegistryOwners, HoldIsKeptUnderAHandlerThatWorksOnAnotherStack) {
+  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_other_code, 64);
+  ASSERT_TRUE(register_procedure(&a));
+  ASSERT_TRUE(register_procedure(&b));
+  HoldingThread holding;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, holding.stack, HoldingThread::k_stack);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, &hold_under_a_handler, &holding), 0);
+  holding.has_returned.wait();
+  EXPECT_EQ(held_in_handler, &b);
+  {
+    Background canceller([&] { EXPECT_EQ(error_of(cancel_procedure(&a)), ""); });
+    EXPECT_FALSE(canceller.through_within(std::chrono::milliseconds(100)));
+    holding.let_go.raise();
+  }
+  pthread_join(thread, nullptr);
+  EXPECT_EQ(error_of(cancel_procedure(&b)), "");
 }
 
 // The hold that was jumped over is not taken for one on the procedure that gets its node next, though that one is

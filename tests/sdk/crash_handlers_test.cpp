@@ -79,7 +79,12 @@ void have_signal_stack(std::size_t size) {
   const stack_t stack{memory + k_page, 0, size};
   ::sigaltstack(&stack, nullptr);
 }
+// That of <signal.h>'s SIGSTKSZ; what sanitizers make larger needs more.
+#ifdef JITUNWIND_TEST_SANITIZED
 constexpr std::size_t k_signal_stack = std::size_t{64} << 10;
+#else
+constexpr std::size_t k_signal_stack = 8192;
+#endif
 
 /// How the program crashes ends this process, so it is another one.
 Seen crash(void (*how)()) {

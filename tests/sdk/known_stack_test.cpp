@@ -4,13 +4,18 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <memory>
 #include <thread>
 
+#include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/context.h"
 #include "jitunwind/unwind_core/lasting_modules_p.h"
 #include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/page_p.h"
@@ -124,6 +129,60 @@ TEST(KnownStack, InUseIsThePageOfTheFunctionsThatRun) {
   EXPECT_LT(here - used.begin, 2 * k_page_size);
   EXPECT_TRUE(stack_in_use(here + 2 * k_page_size).empty());
   EXPECT_TRUE(stack_in_use(here - 2 * k_page_size).empty());
+}
+
+/// Two threads whose stacks are next to each other without a guard page.
+struct Neighbours {
+  static constexpr std::size_t k_size = 2 << 20;
+  std::byte* const memory =
+      static_cast<std::byte*>(::mmap(nullptr, 2 * k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  alignas(16) std::byte context[k_context_size];  ///< of the lower one
+  std::atomic<bool> is_captured{false}, is_walked{false};
+  std::size_t while_it_was_there = 0, when_it_was_gone = 0;
+
+  std::size_t list() {
+    std::array<void*, 32> addresses;
+    return backtrace(context, Cursor::Top::returned_to, addresses);
+  }
+};
+
+pthread_t start_on(std::byte* stack, void* (*body)(void*), Neighbours& both) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, stack, Neighbours::k_size);
+  pthread_t thread{};
+  EXPECT_EQ(pthread_create(&thread, &attributes, body, &both), 0);
+  pthread_attr_destroy(&attributes);
+  return thread;
+}
+
+void* be_walked(void* argument) {
+  auto& both = *static_cast<Neighbours*>(argument);
+  jitunwind_capture_context(both.context);
+  both.is_captured = true;
+  while (!both.is_walked) ::sched_yield();
+  return nullptr;
+}
+
+void* walk_lower(void* argument) {
+  auto& both = *static_cast<Neighbours*>(argument);
+  const pthread_t lower = start_on(both.memory, &be_walked, both);
+  while (!both.is_captured) ::sched_yield();
+  both.while_it_was_there = both.list();
+  both.is_walked = true;
+  pthread_join(lower, nullptr);
+  ::munmap(both.memory, Neighbours::k_size);
+  both.when_it_was_gone = both.list();
+  expect_own_stack();
+  return nullptr;
+}
+
+/// Nothing of it is believed to stay: what is left of a context of it is its pc.
+TEST(KnownStack, IsNotTheOneBelowOfAnotherThread) {
+  Neighbours both;
+  pthread_join(start_on(both.memory + Neighbours::k_size, &walk_lower, both), nullptr);
+  EXPECT_GE(both.while_it_was_there, 2u);
+  EXPECT_EQ(both.when_it_was_gone, 1u);
 }
 
 TEST(KnownStack, EndsWhereMemoryEnds) {

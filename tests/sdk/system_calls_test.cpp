@@ -2,6 +2,7 @@
 // steps there one probe for two pages; on other stacks one for each. Probes are counted.
 #include <libunwind.h>
 
+#include <alloca.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -132,7 +133,8 @@ void count_probe(int, siginfo_t*, void* context) {
   registers[REG_RAX] = result;
 }
 
-/// From now on rt_sigprocmask is counted, and every other system call kills the process.
+/// From now on rt_sigprocmask is counted, and every other system call kills the process, but for that which asks
+/// whether the thread is on its signal stack.
 bool count_probes() {
   struct sigaction action {};
   action.sa_sigaction = &count_probe;
@@ -142,9 +144,10 @@ bool count_probes() {
   };
   const auto answer = [](unsigned value) { return sock_filter BPF_STMT(BPF_RET | BPF_K, value); };
   std::array program{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                     jump(SYS_rt_sigprocmask, 3, 0),
-                     jump(SYS_exit_group, 5, 0),
-                     jump(SYS_rt_sigreturn, 4, 0),
+                     jump(SYS_rt_sigprocmask, 4, 0),
+                     jump(SYS_exit_group, 6, 0),
+                     jump(SYS_rt_sigreturn, 5, 0),
+                     jump(SYS_sigaltstack, 4, 0),
                      answer(SECCOMP_RET_KILL_PROCESS),
                      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[5])),
                      jump(k_let_through, 1, 0),
@@ -283,6 +286,24 @@ void walk_unknown() {
     (void)frames_by_cursor(context);
   });
 }
+/// The kernel's frame is made without a system call.
+void walk_on_small_stack() {
+  static bool is_ready = false;
+  if (!is_ready) {
+    constexpr std::size_t k_size = 16 << 10;
+    const stack_t stack{::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 0, k_size};
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      walk_addresses();
+      walk_by_steps();
+      ::_exit(0);
+    };
+    action.sa_flags = SA_ONSTACK;
+    is_ready = ::sigaltstack(&stack, nullptr) == 0 && ::sigaction(SIGILL, &action, nullptr) == 0;
+    return;
+  }
+  asm volatile("ud2");
+}
 void ask_names() {
   unw_context_t context;
   unw_getcontext(&context);
@@ -312,6 +333,7 @@ void register_many() {
 
 std::vector<unsigned> calls_of(const std::string& row) {
   static const std::map<std::string, unsigned> numbers{{"rt_sigprocmask", SYS_rt_sigprocmask},
+                                                       {"sigaltstack", SYS_sigaltstack},
                                                        {"msync", SYS_msync},
                                                        {"getpid", SYS_getpid},
                                                        {"gettid", SYS_gettid},
@@ -357,8 +379,11 @@ std::vector<unsigned> calls_of(const std::string& row) {
 }
 
 TEST(SystemCalls, AreThoseOfTheTable) {
-  const std::string warm = "`backtrace()`, `unw_backtrace()`, throws, through code that was walked on this thread";
-  const std::string cold = "walks and throws through new code, or after something was loaded or unloaded";
+  const std::string warm =
+      "`backtrace()`, `unw_backtrace()`, throws, through code that was walked twice on this thread";
+  const std::string cold =
+      "walks and throws through new code, through frames whose rows are not kept, or after something was loaded or "
+      "unloaded";
   const struct {
     std::string row;
     void (*before)();
@@ -371,6 +396,7 @@ TEST(SystemCalls, AreThoseOfTheTable) {
       {cold, &nothing, &walk_by_steps},
       {"walks that meet code of which nothing is known", &walk_unknown, &walk_unknown},
       {"names, procedures and files of addresses", &nothing, &ask_names},
+      {"any of these on a signal stack with less than 32 KiB left", &walk_on_small_stack, &walk_on_small_stack},
       {"registering, cancelling, retiring", &nothing, &register_many},
   };
   for (const auto& activity : activities) {
@@ -378,10 +404,12 @@ TEST(SystemCalls, AreThoseOfTheTable) {
     calls.push_back(SYS_exit_group);
     const pid_t child = ::fork();
     if (child == 0) {
-      // Of the same place both times.
-      void (*volatile steps[])() = {activity.before, activity.run};
-      for (std::size_t i = 0; i < 2; ++i) {
-        if (i == 1 && !allow_only(calls)) ::_exit(8);
+      // Of the same place each time, at another depth.
+      void (*volatile steps[])() = {activity.before, activity.before, activity.run};
+      for (std::size_t i = 0; i < 3; ++i) {
+        if (i == 2 && !allow_only(calls)) ::_exit(8);
+        void* volatile room = alloca(256 * (i + 1));
+        (void)room;
         steps[i]();
       }
       ::_exit(0);

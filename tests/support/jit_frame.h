@@ -36,6 +36,16 @@ class JitFrame {
     builder.row_at(0, row);
     make(builder);
   }
+  /// Described with labels for many states of the frame.
+  struct ManyStates {};
+  explicit JitFrame(ManyStates) {
+    using namespace x86_64;
+    auto builder = describe("jit_frame");
+    builder.region(18).add(0, rsp, -8).spill_sp_rel(0, rbx, 0).add(1, rsp, -8).spill_sp_rel(1, rbp, 0).add(5, rsp, -8);
+    for (unw_word_t label = 1; label <= 16; ++label) builder.label_state(6 + static_cast<int>(label) / 2, label);
+    builder.region(7).copy_state(9).add(3, rsp, 8).add(4, rsp, 8).add(5, rsp, 8);
+    make(builder);
+  }
   /// Said to unwind like other code.
   struct AliasOf {
     Addr at;

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 
@@ -78,6 +80,10 @@ Addr end_of_stack(Addr sp) noexcept {
   const Addr end = is_below ? before.begin : end_of_stack(sp);
   const Addr gap = known.gap.load(std::memory_order_relaxed);
   if (end == 0 || (gap >= page_of(sp) && gap < end)) return {};
+  // Below this function's frame nothing is this thread's: another thread's context, whose stack is the next mapping and
+  // goes when that thread does.
+  const Addr here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (sp < here && here < std::max(end, before.end)) return {};
   const Addr reached = first_unreadable_page(page_of(sp), end);
   if (reached != end) {
     known.gap.store(reached, std::memory_order_relaxed);

@@ -45,7 +45,8 @@ struct KnownStack {
 extern constinit thread_local KnownStack thread_stack;
 
 /// The same after a look at what is around `sp`: what lies between it and the known part, or the upper end, is probed.
-/// Empty, and as good as nothing was probed, where `sp` is on another stack (sigaltstack, fibers). Signal-safe.
+/// Empty, and as good as nothing was probed, where `sp` is on another stack (sigaltstack, fibers), or below the calling
+/// function's frame. Signal-safe.
 AddrRange learn_stack(Addr sp) noexcept;
 
 /// Precondition: `sp` is an SP of the calling thread, perhaps a former one on the same stack.

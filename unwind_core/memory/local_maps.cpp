@@ -11,6 +11,7 @@
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/page_answers_p.h"
+#include "jitunwind/unwind_core/small_stack_p.h"
 #include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
@@ -152,7 +153,8 @@ std::optional<bool> LocalMemory::is_executable(Addr at, MemoryWindow&) const noe
   if (at >> PageAnswers::k_address_bits != 0) return false;
   const auto moment = Moment::now();
   PageAnswer answer;
-  return moment && answers.find(at, *moment, answer) ? answer : ask_kernel(at, moment);
+  if (moment && answers.find(at, *moment, answer)) return answer;
+  return with_room([&] { return ask_kernel(at, moment); });
 }
 
 }  // namespace jitunwind

@@ -1,0 +1,257 @@
+// Work that a handler on a small signal stack has done elsewhere: what it finds there, and what is as it was
+// afterwards.
+#include "jitunwind/unwind_core/small_stack_p.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/painted_stack.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Place = std::uintptr_t;
+
+[[gnu::noinline]] Place here() { return reinterpret_cast<Place>(__builtin_frame_address(0)); }
+
+stack_t signal_stack() {
+  stack_t now{};
+  ::sigaltstack(nullptr, &now);
+  return now;
+}
+std::uint64_t signal_mask() {
+  std::uint64_t mask = 0;
+  ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, sizeof mask);
+  return mask;
+}
+
+thread_local std::function<void()>* in_handler = nullptr;
+void on_signal(int) { (*in_handler)(); }
+
+void have_handler(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_ONSTACK;
+  ::sigaction(number, &action, nullptr);
+}
+
+/// Sanitizers have one of their own, and want it back.
+class SmallStack {
+ public:
+  explicit SmallStack(std::size_t size = 8192) : stack_(PaintedStack::make(size)) {
+    const stack_t stack{stack_.stack, 0, size};
+    ::sigaltstack(&stack, &before_);
+  }
+  ~SmallStack() {
+    ::sigaltstack(&before_, nullptr);
+    ::munmap(stack_.begin - PaintedStack::k_page, PaintedStack::k_page + stack_.size);
+  }
+  SmallStack(const SmallStack&) = delete;
+  SmallStack& operator=(const SmallStack&) = delete;
+  bool holds(Place at) const { return at - reinterpret_cast<Place>(stack_.stack) < stack_.size; }
+
+ private:
+  PaintedStack stack_;
+  stack_t before_{};
+};
+
+void on_small_stack(std::function<void()> work) {
+  const SmallStack stack;
+  have_handler(SIGUSR1, &on_signal);
+  in_handler = &work;
+  ::raise(SIGUSR1);
+}
+
+[[gnu::noinline]] void use(std::size_t size) {
+  volatile char* const room = static_cast<char*>(__builtin_alloca(size));
+  for (std::size_t i = 0; i < size; i += 512) room[i] = 1;
+}
+
+std::size_t mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) ++count;
+  return count;
+}
+
+TEST(Room, IsWhereTheWorkIsOnTheThreadsOwnStack) {
+  const Place outside = here();
+  const Place inside = with_room([] { return here(); });
+  EXPECT_LT(outside - inside, 4096u);
+}
+
+TEST(Room, IsWhereTheWorkIsOnALargeSignalStack) {
+  const SmallStack stack(256 << 10);
+  have_handler(SIGUSR1, &on_signal);
+  Place inside = 0;
+  std::function<void()> work = [&] { inside = with_room([] { return here(); }); };
+  in_handler = &work;
+  ::raise(SIGUSR1);
+  EXPECT_TRUE(stack.holds(inside));
+}
+
+TEST(Room, IsElsewhereOnASmallOneAndAllIsAsItWas) {
+  on_small_stack([] {
+    const stack_t before = signal_stack();
+    const std::uint64_t mask = signal_mask();
+    errno = 77;
+    const std::size_t answer = with_room([&] {
+      EXPECT_GT(here() - reinterpret_cast<Place>(before.ss_sp), before.ss_size);
+      use(k_room);
+      EXPECT_EQ(with_room([] { return use(k_room / 2), 5; }), 5);
+      return std::size_t{3};
+    });
+    EXPECT_EQ(errno, 77);
+    EXPECT_EQ(answer, 3u);
+    EXPECT_EQ(signal_mask(), mask);
+    const stack_t after = signal_stack();
+    EXPECT_EQ(after.ss_sp, before.ss_sp);
+    EXPECT_EQ(after.ss_size, before.ss_size);
+    EXPECT_EQ(after.ss_flags, before.ss_flags);
+  });
+}
+
+std::atomic<int> others{0};
+TEST(Room, SignalsOfOthersWait) {
+  others = 0;
+  have_handler(SIGUSR2, [](int) { ++others; });
+  on_small_stack([] {
+    with_room([] {
+      ::pthread_kill(::pthread_self(), SIGUSR2);
+      EXPECT_EQ(others, 0);
+    });
+    EXPECT_EQ(others, 1);
+  });
+}
+
+void skip_fault(int, siginfo_t*, void* context) {
+  use(4096);
+  EXPECT_EQ(with_room([] { return use(k_room / 2), 1; }), 1);
+  static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP] += 2;  // behind ud2
+}
+void have_fault_handler() {
+  struct sigaction action {};
+  action.sa_sigaction = &skip_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigaction(SIGILL, &action, nullptr);
+}
+
+/// A handler that began at the upper end of the thread's signal stack would write over the first one's frame.
+TEST(Room, HandlersOfItsOwnFaultsSpareTheSignalStack) {
+  have_fault_handler();
+  on_small_stack([] {
+    volatile unsigned char kept[1024];
+    for (std::size_t i = 0; i < sizeof kept; ++i) kept[i] = static_cast<unsigned char>(i * 7);
+    with_room([] { asm volatile("ud2" ::: "memory"); });
+    for (std::size_t i = 0; i < sizeof kept; ++i) ASSERT_EQ(kept[i], static_cast<unsigned char>(i * 7));
+  });
+  ::signal(SIGILL, SIG_DFL);
+}
+
+sigjmp_buf behind;
+void jump_out_of_work() {
+  if (sigsetjmp(behind, 1) == 0) on_small_stack([] { with_room([] { asm volatile("ud2" ::: "memory"); }); });
+}
+TEST(Room, IsThereAfterAHandlerHasJumpedOutOfTheWork) {
+  ::signal(SIGILL, [](int) { ::siglongjmp(behind, 1); });
+  for (int time = 0; time < 3; ++time) {
+    jump_out_of_work();
+    on_small_stack([] { EXPECT_EQ(with_room([] { return use(k_room), 2; }), 2); });
+  }
+  ::signal(SIGILL, SIG_DFL);
+}
+
+/// All are in it at once, and there are no more stacks than that.
+TEST(Room, EachThreadHasItsOwn) {
+  constexpr std::size_t k_threads = 40;
+  std::size_t after_first = 0;
+  for (int time = 0; time < 3; ++time) {
+    std::barrier all(k_threads);
+    std::vector<std::thread> threads;
+    std::atomic<std::size_t> wrong{0};
+    std::atomic<std::size_t> most{0};
+    for (std::size_t i = 0; i < k_threads; ++i)
+      threads.emplace_back([&, i] {
+        on_small_stack([&] {
+          with_room([&] {
+            constexpr std::size_t k_mine = 2048;
+            volatile std::size_t mine[k_mine];
+            for (std::size_t k = 0; k < k_mine; ++k) mine[k] = i;
+            all.arrive_and_wait();
+            for (std::size_t k = 0; k < k_mine; ++k) wrong += mine[k] != i;
+            if (i == 0) most = mappings();
+            all.arrive_and_wait();
+          });
+        });
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0u);
+    if (time == 0) after_first = most;
+    // Stacks of threads and heaps come and go.
+    EXPECT_LT(most, after_first + k_threads);
+  }
+}
+
+/// What another thread was on is free in a child, where that thread is not.
+TEST(Room, ForkGivesBackWhatOthersWereOn) {
+  std::barrier in(2), out(2);
+  Place of_other = 0;
+  std::thread other([&] {
+    on_small_stack([&] {
+      with_room([&] {
+        of_other = here();
+        in.arrive_and_wait();
+        out.arrive_and_wait();
+      });
+    });
+  });
+  in.arrive_and_wait();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Place of_child = 0;
+    // Others that are free may come first in the list.
+    bool is_the_same = false;
+    std::function<void(int)> nest = [&](int depth) {
+      on_small_stack([&, depth] {
+        with_room([&, depth] {
+          of_child = here();
+          is_the_same = is_the_same || of_child - of_other + 65536 < 131072;
+          if (depth > 0 && !is_the_same) {
+            std::thread next([&, depth] { nest(depth - 1); });
+            next.join();
+          }
+        });
+      });
+    };
+    nest(60);
+    ::_exit(is_the_same ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  out.arrive_and_wait();
+  other.join();
+}
+
+}  // namespace
+}  // namespace jitunwind::test
