@@ -119,8 +119,8 @@ class Walk {
 /// jitunwind_capture_context with `returned_to`. Copies the registers; the handler's context is also written to by
 /// Cursor::set(), so that the cursor must not outlive the handler. `guesses`: Cursor::set_guesses(). Signal-safe.
 /// The context is one of the calling thread, of a thread that is stopped, or of one that does not leave these frames
-/// meanwhile. Else frames are what the stack happens to hold; at memory that was gone before, the walk ends; memory that
-/// goes while it is read faults.
+/// meanwhile. Else frames are what the stack happens to hold; at memory that was gone before, the walk ends; memory
+/// that goes while it is read faults.
 Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses = Guesses::confirmed) noexcept;
 
 inline Frame::Frame(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept

@@ -102,8 +102,10 @@ const std::map<std::string, void (*)()> k_functions{
                                   unw_local_addr_space, ip(), &procedure, 1, nullptr);
      }},
     {"dwarf_search_unwind_table",
-     [] { UNW_OBJ(dwarf_search_unwind_table)
-          (unw_local_addr_space, ip(), &descriptor, &procedure, 1, nullptr); }},
+     [] {
+       UNW_OBJ(dwarf_search_unwind_table)
+       (unw_local_addr_space, ip(), &descriptor, &procedure, 1, nullptr);
+     }},
     {"unw_reg_states_iterate", [] { unw_reg_states_iterate(&scratch, &take_state, nullptr); }},
     {"unw_apply_reg_state",
      [] {
