@@ -152,12 +152,12 @@ std::int32_t DraftLayout::place(const Placed& p, const Extent& extent) {
 }
 
 std::int32_t DraftLayout::place(const Instruction& at, const Extent& extent) {
-  if (extent.count == 0) return 0;  // by convention: an instruction elsewhere
   const auto refused = [&](ErrorCode code, const char* reason) {
     refuse(code, at.begin, text(at) + ": " + reason);
     return 0;
   };
   if (at.begin >= at.end) return refused(ErrorCode::e_range, "no bytes between begin and end");
+  if (extent.count == 0) return 0;  // by convention: an instruction elsewhere
   if (at.begin % arch_.unit != 0 || at.end % arch_.unit != 0)
     return refused(ErrorCode::e_range, "not on the boundaries of the CPU's instructions");
   if (at.begin < 0 && at.end > 0) return refused(ErrorCode::e_when, "reaches across the end of the procedure");
