@@ -65,6 +65,7 @@ struct TracedInstruction {
   std::uint32_t first_effect = 0;
   std::uint16_t effects = 0;
   std::uint16_t mnemonic = 0;  ///< the emitter's own number
+  std::uint32_t bytes = 0;     ///< hash of its bytes as they were written; 0: asmjit itself fills in some of them later
 };
 
 /// Mnemonic of bytes that an emitter puts in to align what follows: any number of instructions that do nothing.
