@@ -35,6 +35,7 @@ constexpr const char* k_debuggers = "debugger";
 constexpr const char* k_orc = "orc";
 constexpr const char* k_links = "links";
 constexpr const char* k_starts = "starts";
+constexpr const char* k_large = "large";
 /// So many for each other one: what happens once in a process cannot be repeated there.
 constexpr std::size_t k_cold_rounds = 5;
 
@@ -49,9 +50,10 @@ struct Peer {
   bool links = false;      ///< modules, into an LLJIT
   bool is_linked = false;  ///< in several ways
   bool starts = false;     ///< a program that does nothing
+  bool is_large = false;   ///< procedures of many instructions
 };
 
-constexpr std::array<Peer, 11> k_peers{{
+constexpr std::array<Peer, 12> k_peers{{
     {bench::k_reference, "bench_jitunwind", "", true, true, true},
     {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
     {bench::k_libgcc, "bench_libgcc", "", true, true, true},
@@ -63,6 +65,7 @@ constexpr std::array<Peer, 11> k_peers{{
     {bench::k_lljit, "bench_orc", "llvm-19-dev", false, false, false, false, true},
     {bench::k_link_form, "measure_links", "", false, false, false, false, false, true},
     {bench::k_preloaded, "measure_starts", "", false, false, false, false, false, false, true},
+    {bench::k_large, "bench_large", "", false, false, false, false, false, false, false, true},
 }};
 
 struct Options {
@@ -146,6 +149,7 @@ bool measures(const Peer& peer, const std::string& group, const Options& options
                     : group == k_debuggers             ? peer.debugs
                     : group == k_orc                   ? peer.links
                     : group == k_links                 ? peer.is_linked
+                    : group == k_large                 ? peer.is_large
                                                        : peer.starts;
   return does && std::filesystem::exists(options.folder / peer.program);
 }
@@ -250,7 +254,7 @@ void count_all_instructions(const Options& options, Results& results) {
   if (!output_of("valgrind --version 2>/dev/null")) return;
   for (const Peer& peer : k_peers)
     if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs && !peer.is_linked && !peer.starts &&
-        std::string(peer.title) != bench::k_again)
+        !peer.is_large && std::string(peer.title) != bench::k_again)
       count_instructions(peer, options, results);
 }
 
@@ -335,7 +339,7 @@ int main(int argc, char** argv) {
   Results results;
   json kept = json::array();
   for (const std::string group :
-       {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links, k_starts}) {
+       {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links, k_starts, k_large}) {
     const std::vector<Row> rows = rows_of(group, options);
     const std::size_t rounds = options.rounds * (is_cold(group) ? k_cold_rounds : 1);
     for (std::size_t round = 0; round < rounds; ++round)

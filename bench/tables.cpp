@@ -32,6 +32,7 @@ std::vector<TableOptions> tables() {
       targets.push_back({{k_link_form, form}, linked, at_most});
     return targets;
   };
+  const Contender described{k_large, "jitunwind"};
   const Contender nothing_preloaded{k_preloaded, "nothing"};
   const Contender nongnu_preloaded{k_preloaded, "nongnu libunwind.so.8"};
   const Contender drop_in_preloaded{k_preloaded, "drop-in libunwind.so.8"};
@@ -112,6 +113,18 @@ std::vector<TableOptions> tables() {
       {"Cancel one of N at random, ns", "link_cancel_random/", linked, "", as_linked(1.2)},
       {"First throw after N registrations, ns", "link_first_throw/", linked, "", as_linked(1.2)},
       {"Memory of one of N, bytes", "link_bytes/", linked, "", as_linked(1.1)},
+      {"Describe a procedure of N instructions that change SP, ns an instruction", "build/", described, ""},
+      {"Register one, ns", "register_size/", described, ""},
+      {"Add code of N instructions, branches, call sites with two arguments on the stack, early returns; ns each",
+       "add_code/",
+       {k_large, "asmjit"},
+       "",
+       {{{k_large, "AsmjitRuntime"}, k_time, 3000, ".*/calls/10{3,}"}}},
+      {"Throw through a procedure with N rows, the first and another, ns a row",
+       "throw_by_rows/",
+       {k_large, "first"},
+       "",
+       {{{k_large, "first"}, k_time, 1000, ".*/10{2,}"}}},
       {"Start of a program that does nothing, elapsed time, ns; what is preloaded", "start_up/", nothing_preloaded, ""},
       {"What that adds, ns", "start_up_added/", nongnu_preloaded, "", {{drop_in_preloaded, k_time, 1e6}}},
       {"Page faults of such a start, in all",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jitunwind/builders/described_rows.h"
 #include "jitunwind/builders/handler_draft.h"
 #include "jitunwind/builders/region_list_p.h"
 #include "jitunwind/unwind_core/row_text.h"
@@ -53,18 +54,18 @@ Result<FrameRow> Description::row(std::uint64_t offset, std::uint64_t bytes) con
     if (!found) return found.error();
     return row;
   }
-  row = entry_row(arch());
-  row.range = {0, bytes};
-  for (std::size_t i = 0; i < shape_.row_count(); ++i) {
-    const ShapeRow next = shape_.row(i);
-    const std::uint64_t begin = from_start(next.offset, bytes);
-    if (begin > offset) {
-      row.range.end = begin;
-      break;
-    }
-    row = next.row;
-    row.range = {begin, bytes};
+  const auto begin_of = [&](std::size_t i) { return from_start(shape_.row_offset(i), bytes); };
+  // Ascending in a procedure of any size that fits: the first one behind.
+  std::size_t next = 0;
+  for (std::size_t end = shape_.row_count(); next < end;) {
+    const std::size_t middle = next + (end - next) / 2;
+    if (begin_of(middle) <= offset)
+      next = middle + 1;
+    else
+      end = middle;
   }
+  row = next == 0 ? entry_row(arch()) : shape_.row(next - 1).row;
+  row.range = {next == 0 ? 0 : begin_of(next - 1), next == shape_.row_count() ? bytes : begin_of(next)};
   row.origin = RowOrigin::dyn_table;
   return row;
 }
@@ -72,16 +73,17 @@ Result<FrameRow> Description::row(std::uint64_t offset, std::uint64_t bytes) con
 std::string Description::to_text(std::uint64_t bytes) const {
   std::vector<CodeOffset> offsets;
   if (shape_.has_rows())
-    for (std::size_t i = 0; i < shape_.row_count(); ++i) offsets.push_back(shape_.row(i).offset);
+    for (std::size_t i = 0; i < shape_.row_count(); ++i) offsets.push_back(shape_.row_offset(i));
   else
     offsets = boundaries(shape_.regions(), arch());
 
   std::string text;
   FrameRow last;
+  DescribedRows rows(*this, bytes);
   for (const CodeOffset offset : offsets) {
     const std::uint64_t at = from_start(offset, bytes);
     if (at >= bytes) continue;
-    const auto here = row(at, bytes);
+    const auto here = rows.row(at);
     if (here && *here == last) continue;
     if (here) {
       last = *here;

@@ -1,11 +1,14 @@
 // build(): regions, rows where some were given, the check, and the shared shape.
 #include <algorithm>
+#include <map>
+#include <set>
 #include <tuple>
 
 #include "jitunwind/builders/draft_layout_p.h"
 #include "jitunwind/builders/procedure_draft.h"
 #include "jitunwind/builders/row_table_p.h"
 #include "jitunwind/builders/shape_pool_p.h"
+#include "jitunwind/dyn_info/directive_run_p.h"
 
 namespace jitunwind {
 namespace {
@@ -107,11 +110,13 @@ class DraftBuild {
 
   bool check_rows() {
     bool good = true;
+    std::map<std::int64_t, std::size_t> rows_at;
+    for (const auto& given : draft_.rows_) ++rows_at[given.offset];
     for (const auto& given : draft_.rows_) {
       const std::int64_t offset = given.offset;
-      const RegRule ra = given.row.rule(given.row.ra);
+      const RegRule ra = given.row->rule(given.row->ra);
       const bool ra_lost = ra.kind == RegRule::Kind::unspecified || ra.kind == RegRule::Kind::same;
-      const auto twice = std::ranges::count(draft_.rows_, offset, &ProcedureDraft::GivenRow::offset) > 1;
+      const bool twice = rows_at[offset] > 1;
       if (offset % arch_.unit != 0)
         good = refuse(ErrorCode::e_range, offset, "not on a boundary of the CPU's instructions");
       else if (twice)
@@ -120,7 +125,7 @@ class DraftBuild {
         good = refuse(ErrorCode::e_range, offset, "behind the end of the procedure");
       else if (draft_.size_ && offset < -static_cast<std::int64_t>(*draft_.size_))
         good = refuse(ErrorCode::e_range, offset, "in front of the procedure");
-      else if (given.row.cfa.kind == CfaRule::Kind::none)
+      else if (given.row->cfa.kind == CfaRule::Kind::none)
         good = refuse(ErrorCode::invalid_argument, offset, "a row without CFA");
       else if (arch_.ra_in_memory && ra_lost)
         good = refuse(ErrorCode::invalid_argument, offset, "the row does not say where the return address is");
@@ -128,49 +133,56 @@ class DraftBuild {
     return good;
   }
 
+  using PlacedRow = RowList::Placed;
+
   /// What the directives say, an entry wherever it changes, as places from the start and from the end.
-  bool render(const ShapeContent& content, std::vector<ShapeRow>& out) {
+  bool render(const ShapeContent& content, std::vector<PlacedRow>& out) {
     const unw_dyn_info_t info = descriptor_at_zero(content.regions, nominal_size(content));
+    DirectiveRun run(info, arch_);
+    DirectiveOutcome outcome(arch_);
+    FrameRow row;
     for (const CodeOffset offset : boundaries(content.regions.first(), arch_)) {
       const std::int64_t at = offset < 0 ? static_cast<std::int64_t>(info.end_ip) + offset : offset;
       if (at >= static_cast<std::int64_t>(info.end_ip)) continue;
-      ShapeRow rendered{offset, {}};
-      const auto address = CodeAddress::interrupted(static_cast<Addr>(at));
-      if (const Status found = directive_row(info, arch_, address, nullptr, rendered.row); !found)
+      Status found = run.go_to(static_cast<Addr>(at), outcome);
+      if (found && outcome.state.alias())
+        found = Error{ErrorCode::no_info, *outcome.state.alias(), "ALIAS without a place to look its address up"};
+      if (found) found = make_row(outcome, row);
+      if (!found)
         return refuse(found.error().code, offset,
                       std::string("rows cannot be mixed with these directives: ") + found.error().what);
-      rendered.row.range = {};
-      rendered.row.origin = RowOrigin::none;
-      if (out.empty() || !(out.back().row == rendered.row)) out.push_back(rendered);
+      const FrameRow* const kept = rendered_.keep(row);
+      if (out.empty() || out.back().row != kept) out.push_back({offset, kept});
     }
     return true;
   }
 
   /// Given rows replace what the directives say from their offset on, until either says something new.
   bool merge(const ShapeContent& content, ShapeContent& out) {
-    std::vector<ShapeRow> rows;
-    for (const auto& given : draft_.rows_) rows.push_back({given.offset, given.row});
-    const std::size_t given_count = rows.size();
-    std::vector<ShapeRow> rendered;
-    if (!render(content, rendered)) return false;
-    for (const ShapeRow& r : rendered) {
-      const auto given_end = rows.begin() + static_cast<std::ptrdiff_t>(given_count);
-      if (std::none_of(rows.begin(), given_end, [&](const ShapeRow& g) { return g.offset == r.offset; }))
-        rows.push_back(r);
+    std::vector<PlacedRow> rows;
+    std::set<std::int64_t> given_at;
+    for (const auto& given : draft_.rows_) {
+      rows.push_back({given.offset, given.row});
+      given_at.insert(given.offset);
     }
+    std::vector<PlacedRow> rendered;
+    if (!render(content, rendered)) return false;
+    std::ranges::copy_if(rendered, std::back_inserter(rows),
+                         [&](const PlacedRow& r) { return !given_at.contains(r.offset); });
     anchor(rows);
     // Places from the start first; each kind ascending.
-    std::ranges::sort(rows, {}, [](const ShapeRow& r) { return std::tuple(r.offset < 0, r.offset); });
+    std::ranges::sort(rows, {}, [](const PlacedRow& r) { return std::tuple(r.offset < 0, r.offset); });
     std::int64_t last_from_start = 0;
     std::int64_t first_from_end = 0;
-    for (const ShapeRow& r : rows) {
+    for (const PlacedRow& r : rows) {
       if (r.offset >= 0) last_from_start = r.offset;
       first_from_end = std::min(first_from_end, r.offset);
     }
     const std::int64_t at_least = last_from_start + (first_from_end < 0 ? -first_from_end : arch_.unit);
     out.min_size = std::max(content.min_size, static_cast<std::uint64_t>(at_least));
     RowList::Pools pools;
-    for (const auto& given : draft_.rows_) pools.push_back(given.expressions);
+    for (const auto& given : draft_.row_pools_)
+      pools.insert(pools.end(), given->expressions.begin(), given->expressions.end());
     out.rows = RowList(rows, std::move(pools));
     if (draft_.size_ && *draft_.size_ < out.min_size)
       return refuse(ErrorCode::e_overlap, first_from_end, "rows from the end begin in front of rows from the start");
@@ -178,24 +190,25 @@ class DraftBuild {
   }
 
   /// In a procedure of known size rows from the start may lie behind rows from the end: then all are from the start.
-  void anchor(std::vector<ShapeRow>& rows) const {
+  void anchor(std::vector<PlacedRow>& rows) const {
     if (!draft_.size_) return;
     const auto size = static_cast<std::int64_t>(*draft_.size_);
     std::int64_t last_from_start = 0;
     std::int64_t first_from_end = 0;
-    for (const ShapeRow& r : rows) {
+    for (const PlacedRow& r : rows) {
       last_from_start = std::max(last_from_start, r.offset);
       first_from_end = std::min(first_from_end, r.offset);
     }
     if (last_from_start < size + first_from_end) return;
-    for (ShapeRow& r : rows)
+    for (PlacedRow& r : rows)
       if (r.offset < 0) r.offset += size;
     // The same place given both ways: the given row, which comes first, stays.
-    std::ranges::stable_sort(rows, {}, &ShapeRow::offset);
-    const auto same_place = [](const ShapeRow& a, const ShapeRow& b) { return a.offset == b.offset; };
+    std::ranges::stable_sort(rows, {}, &PlacedRow::offset);
+    const auto same_place = [](const PlacedRow& a, const PlacedRow& b) { return a.offset == b.offset; };
     rows.erase(std::unique(rows.begin(), rows.end(), same_place), rows.end());
   }
 
+  RowPool rendered_;
   const ProcedureDraft& draft_;
   const Arch& arch_;
   std::vector<Finding> findings_;

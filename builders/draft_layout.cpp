@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <iterator>
+
+#include "jitunwind/dyn_info/region_list_p.h"
 
 namespace jitunwind {
 namespace {
@@ -29,6 +32,7 @@ DraftLayout::DraftLayout(const ProcedureDraft& draft) : arch_(*draft.arch_) {
   if (draft.size_) size_ = static_cast<std::int64_t>(*draft.size_);
   for (const auto& region : draft.regions_)
     for (const Placed& p : region.directives) {
+      pops_frames_ |= (p.raw ? int{p.raw->tag} : int{p.directive.tag}) == UNW_DYN_POP_FRAMES;
       if (p.raw && is_label(p.raw->tag)) labels_in_use_.insert(p.raw->val);
       if (!p.raw && !p.automatic_label && is_label(p.directive.tag))
         labels_in_use_.insert(static_cast<unw_word_t>(p.directive.value));
@@ -46,6 +50,7 @@ void DraftLayout::add_explicit(const ProcedureDraft::Region& region) {
 /// Where the directives that are counted from the end begin: as they were given, or, in a procedure of known size, at
 /// the first instruction that releases stack, if nothing stands in the way. Units, negative.
 std::optional<std::int64_t> DraftLayout::tail_begin(const ProcedureDraft::Region& region) const {
+  if (size_ && region.directives.size() > k_max_ops) return std::nullopt;  // a region at the end cannot be cut
   std::int64_t begin = 0;
   bool movable = size_.has_value();
   for (const Placed& p : region.directives) {
@@ -110,7 +115,35 @@ void DraftLayout::add(const Extent& extent, std::vector<const Placed*> directive
     const std::int32_t when = place(*p, extent);
     spec.ops.push_back(encode(*p, when));
   }
+  if (spec.ops.size() > k_max_ops) split_last();
   next_start_ = extent.from_end() ? next_start_ : next_start_ + extent.count;
+}
+
+/// A region has only so many directives: the last one becomes several, which say the same, if it can be cut between
+/// instructions. POP_FRAMES counts regions.
+void DraftLayout::split_last() {
+  constexpr std::size_t k_enough = k_max_ops / 2;
+  const RegionSpec whole = std::move(regions.back());
+  std::vector<RegionSpec> parts(1);
+  std::int32_t start = 0;
+  std::int32_t latest = -1;
+  bool can_split = whole.insn_count > 0 && !pops_frames_;
+  for (unw_dyn_op_t op : whole.ops) {
+    if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) op.when = latest;
+    can_split &= op.when >= latest && op.when < whole.insn_count && op.tag != UNW_DYN_STOP && op.tag != UNW_DYN_ALIAS;
+    if (parts.back().ops.size() >= k_enough && op.when > latest) {
+      parts.back().insn_count = latest + 1 - start;
+      start = latest + 1;
+      parts.emplace_back();
+    }
+    latest = std::max(latest, op.when);
+    op.when = std::max(op.when - start, -1);
+    parts.back().ops.push_back(op);
+  }
+  parts.back().insn_count = whole.insn_count - start;
+  regions.pop_back();
+  if (!can_split) parts.assign(1, whole);
+  regions.insert(regions.end(), std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
 }
 
 std::int32_t DraftLayout::place(const Placed& p, const Extent& extent) {
@@ -119,12 +152,12 @@ std::int32_t DraftLayout::place(const Placed& p, const Extent& extent) {
 }
 
 std::int32_t DraftLayout::place(const Instruction& at, const Extent& extent) {
-  if (extent.count == 0) return 0;  // by convention: an instruction elsewhere
   const auto refused = [&](ErrorCode code, const char* reason) {
     refuse(code, at.begin, text(at) + ": " + reason);
     return 0;
   };
   if (at.begin >= at.end) return refused(ErrorCode::e_range, "no bytes between begin and end");
+  if (extent.count == 0) return 0;  // by convention: an instruction elsewhere
   if (at.begin % arch_.unit != 0 || at.end % arch_.unit != 0)
     return refused(ErrorCode::e_range, "not on the boundaries of the CPU's instructions");
   if (at.begin < 0 && at.end > 0) return refused(ErrorCode::e_when, "reaches across the end of the procedure");
@@ -164,12 +197,13 @@ int DraftLayout::number_of(RegNum reg) {
 }
 
 /// The numbers 1, 2, .. that explicit directives leave free.
-unw_word_t DraftLayout::label_number(std::int64_t remembered) const {
-  unw_word_t number = 0;
-  for (std::int64_t i = 0; i < remembered; ++i) do
-      ++number;
-    while (labels_in_use_.contains(number));
-  return number;
+unw_word_t DraftLayout::label_number(std::int64_t remembered) {
+  while (static_cast<std::int64_t>(free_labels_.size()) < remembered) {
+    unw_word_t number = free_labels_.empty() ? 1 : free_labels_.back() + 1;
+    while (labels_in_use_.contains(number)) ++number;
+    free_labels_.push_back(number);
+  }
+  return free_labels_[static_cast<std::size_t>(remembered - 1)];
 }
 
 void DraftLayout::refuse(ErrorCode code, std::int64_t offset, const std::string& reason) {

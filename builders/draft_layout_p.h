@@ -39,13 +39,16 @@ class DraftLayout {
   std::int32_t place(const Instruction& at, const Extent& extent);
   unw_dyn_op_t encode(const Placed& placed, std::int32_t when);
   int number_of(RegNum reg);
-  unw_word_t label_number(std::int64_t remembered) const;
+  unw_word_t label_number(std::int64_t remembered);
+  void split_last();
   void refuse(ErrorCode code, std::int64_t offset, const std::string& reason);
 
   const Arch& arch_;
   std::optional<std::int64_t> size_;    // bytes
   std::int64_t next_start_ = 0;         // units
   std::set<unw_word_t> labels_in_use_;  // by explicit directives
+  std::vector<unw_word_t> free_labels_;
+  bool pops_frames_ = false;
 };
 
 }  // namespace jitunwind

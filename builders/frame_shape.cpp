@@ -97,6 +97,7 @@ std::size_t FrameShape::row_count() const noexcept { return node_->content.rows.
 ShapeRow FrameShape::row(std::size_t i) const noexcept {
   return {node_->content.rows.offset(i), node_->content.rows.row(i)};
 }
+CodeOffset FrameShape::row_offset(std::size_t i) const noexcept { return node_->content.rows.offset(i); }
 std::uint64_t FrameShape::min_size() const noexcept { return node_->content.min_size; }
 std::span<const Finding> FrameShape::warnings() const noexcept { return node_->warnings; }
 std::size_t FrameShape::users() const noexcept { return node_->references.load(std::memory_order_relaxed); }

@@ -57,6 +57,7 @@ class FrameShape {
   /// Rows placed from the start come first, each kind in ascending order. Expressions belong to the shape.
   /// Precondition: i < row_count().
   ShapeRow row(std::size_t i) const noexcept;
+  CodeOffset row_offset(std::size_t i) const noexcept;
   /// Bytes that a procedure of this shape has at least.
   std::uint64_t min_size() const noexcept;
   /// What the check of the directives had to say, warnings only.

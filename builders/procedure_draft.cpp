@@ -1,5 +1,6 @@
 #include "jitunwind/builders/procedure_draft.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "jitunwind/builders/entry_state_p.h"
@@ -29,6 +30,11 @@ FrameRow owned(const FrameRow& row, const Arch& arch, ExpressionPool& pool) {
       (void)own.set(e.reg, RegRule::is(copied(e.rule.expression(), pool)));
   }
   return own;
+}
+
+bool has_expressions(const FrameRow& row) {
+  return row.cfa.kind == CfaRule::Kind::expression ||
+         std::ranges::any_of(row.entries(), [](const FrameRow::Entry& e) { return e.rule.has_expression(); });
 }
 
 std::string parse_error_text(std::string_view text, const Error& error) {
@@ -135,9 +141,17 @@ void ProcedureDraft::entry_state(std::string_view row, std::optional<std::int64_
 
 void ProcedureDraft::row_at(std::int64_t offset, const FrameRow& row) {
   if (too_far(offset)) return refuse(ErrorCode::e_range, "row_at()", "code offset beyond 2 GiB");
+  if (row_pools_.empty() || row_pools_.back().use_count() != 1) row_pools_.push_back(std::make_shared<GivenRows>());
+  GivenRows& given = *row_pools_.back();
+  if (!has_expressions(row)) {
+    FrameRow own = row;
+    if (own.ra == k_no_reg) own.ra = arch_->ra;
+    rows_.push_back({offset, given.rows.keep(own)});
+    return;
+  }
   auto pool = std::make_shared<ExpressionPool>();
-  const FrameRow own = owned(row, *arch_, *pool);
-  rows_.push_back({offset, own, std::move(pool)});
+  rows_.push_back({offset, given.rows.keep(owned(row, *arch_, *pool))});
+  given.expressions.push_back(std::move(pool));
 }
 
 void ProcedureDraft::row_at(std::int64_t offset, std::string_view row) {

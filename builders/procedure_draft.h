@@ -14,6 +14,7 @@
 #include "jitunwind/builders/description.h"
 #include "jitunwind/builders/handler_draft.h"
 #include "jitunwind/builders/instruction.h"
+#include "jitunwind/builders/row_pool.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/unwind_core/row_text.h"
 
@@ -102,8 +103,11 @@ class ProcedureDraft {
   };
   struct GivenRow {
     std::int64_t offset;
-    FrameRow row;
-    std::shared_ptr<const ExpressionPool> expressions;  // what the row's expressions point into
+    const FrameRow* row;  // in one of row_pools_
+  };
+  struct GivenRows {
+    RowPool rows;
+    std::vector<std::shared_ptr<const ExpressionPool>> expressions;  // what the rows' expressions point into
   };
 
   Region& current();
@@ -113,6 +117,7 @@ class ProcedureDraft {
   std::string name_;
   std::vector<Region> regions_;
   std::vector<GivenRow> rows_;
+  std::vector<std::shared_ptr<GivenRows>> row_pools_;  // the last one is added to, unless it is a copy's as well
   std::vector<Instruction> calls_;
   std::vector<Finding> findings_;
   HandlerDraft handlers_;

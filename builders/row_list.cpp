@@ -6,13 +6,13 @@
 
 namespace jitunwind {
 
-RowList::RowList(const std::vector<ShapeRow>& rows, Pools pools) : pools_(std::move(pools)) {
+RowList::RowList(const std::vector<Placed>& rows, Pools pools) : pools_(std::move(pools)) {
   rows_.reserve(rows.size());
-  for (const ShapeRow& r : rows) {
-    const auto entries = r.row.entries();
+  for (const auto& [offset, row] : rows) {
+    const auto entries = row->entries();
     entries_.insert(entries_.end(), entries.begin(), entries.end());
-    rows_.push_back({r.offset, r.row.cfa, r.row.args_size, static_cast<std::uint32_t>(entries_.size()), r.row.ra,
-                     r.row.signal_frame});
+    rows_.push_back(
+        {offset, row->cfa, row->args_size, static_cast<std::uint32_t>(entries_.size()), row->ra, row->signal_frame});
   }
   entries_.shrink_to_fit();
 }

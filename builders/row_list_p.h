@@ -18,7 +18,11 @@ class RowList {
   using Pools = std::vector<std::shared_ptr<const ExpressionPool>>;
 
   RowList() noexcept = default;
-  RowList(const std::vector<ShapeRow>& rows, Pools pools);
+  struct Placed {
+    CodeOffset offset;
+    const FrameRow* row;
+  };
+  RowList(const std::vector<Placed>& rows, Pools pools);
 
   std::size_t size() const noexcept { return rows_.size(); }
   bool empty() const noexcept { return rows_.empty(); }

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "jitunwind/unwind_core/sources/cfi.h"
+
 namespace jitunwind {
 namespace {
 
@@ -53,6 +55,8 @@ Status RowTable::measure(ShapeContent& content) noexcept {
   std::size_t fde_at = 0;
   const Status encoded = encode(content, {{0, size}, 1, 1}, counting, fde_at);
   content.table_bytes = sizeof(Pair) + counting.size();
+  if (encoded && counting.size() > k_max_cfi_entry)
+    return Error{ErrorCode::too_deep, content.rows.size() - 1, "rows take more than 16 MiB of call frame information"};
   return encoded;
 }
 

@@ -26,11 +26,26 @@ bool DerivedRecords::grow(NodeId id) noexcept {
   const NodeId nodes = std::max<NodeId>(std::bit_ceil(id + 1), 1024);
   if (!slots_.make_up_to(nodes - 1)) return false;
   readable_below_.store(nodes, std::memory_order_release);
-  const std::uint64_t cells = std::min(nodes * k_cells_of_procedure + k_spare_cells, cells_.k_capacity);
+  const NodeId before = std::exchange(ready_below_, nodes);
+  if (map_cells()) return true;
+  ready_below_ = before;
+  return false;
+}
+
+/// For the nodes and the long code that there are.
+bool DerivedRecords::map_cells() noexcept {
+  const std::uint64_t wanted = ready_below_ * k_cells_of_procedure + k_spare_cells + expected_cells_;
+  const std::uint64_t cells = std::min(wanted, cells_.k_capacity);
+  if (cells <= cells_mapped_.load(std::memory_order_relaxed)) return true;
   if (!cells_.make_up_to(cells - 1)) return false;
   cells_mapped_.store(cells, std::memory_order_release);
-  ready_below_ = nodes;
   return true;
+}
+
+/// Without it some of that code may have none: `allocate` says so.
+void DerivedRecords::expect_more(std::uint64_t cells) noexcept {
+  expected_cells_ += cells;
+  (void)map_cells();
 }
 
 DerivedRecord* DerivedRecords::allocate(std::size_t bytes) noexcept {

@@ -3,6 +3,7 @@
 // unmapped, so that a look at a record of a procedure that was cancelled meanwhile finds mapped bytes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -36,10 +37,15 @@ class DerivedRecords {
   // For the holder of the writers' lock.
 
   /// Maps what a procedure on this node may need, since those who need it later may not: memory for one record of
-  /// average size. False: there is none.
-  bool make_ready(NodeId id) noexcept { return id < ready_below_ || grow(id); }
+  /// average size, and, where that can be had, for more of long code. False: there is none.
+  bool make_ready(NodeId id, std::uint64_t code_size) noexcept {
+    if (id >= ready_below_ && !grow(id)) return false;
+    if (code_size > k_short_code) expect_more(cells_of_long(code_size));
+    return true;
+  }
   /// The procedure is gone: its records may be used again, the latest ones last.
-  void clear(NodeId id) noexcept {
+  void clear(NodeId id, std::uint64_t code_size) noexcept {
+    if (code_size > k_short_code) expected_cells_ -= cells_of_long(code_size);
     if (any_.load(std::memory_order_relaxed)) clear_slot(id);
   }
 
@@ -70,7 +76,15 @@ class DerivedRecords {
   static constexpr std::uint64_t k_cells_of_procedure = 4;
   static constexpr std::uint64_t k_spare_cells = 1u << 14;
   static constexpr unsigned k_rest = 64;
+  static constexpr std::uint64_t k_short_code = 4096;
+  static constexpr std::uint64_t k_longest_code = 1u << 26;  // of longer code no more is expected
 
+  /// Two bytes for each of the code.
+  static constexpr std::uint64_t cells_of_long(std::uint64_t code_size) noexcept {
+    return 2 * (std::min(code_size, k_longest_code) - k_short_code) / sizeof(Cell) + 1;
+  }
+  void expect_more(std::uint64_t cells) noexcept;
+  bool map_cells() noexcept;
   bool grow(NodeId id) noexcept;
   void clear_slot(NodeId id) noexcept;
   DerivedRecord* pop(unsigned size_class) noexcept;
@@ -87,6 +101,7 @@ class DerivedRecords {
   std::array<std::atomic<std::uint64_t>, k_classes> free_{};
 
   NodeId ready_below_ = 0;
+  std::uint64_t expected_cells_ = 0;  // of long code that is registered
   std::array<DerivedRecord*, k_rest> resting_{};
   unsigned next_resting_ = 0;
 };

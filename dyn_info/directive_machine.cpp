@@ -56,6 +56,7 @@ DirectiveMachine::DirectiveMachine(const Arch& arch, const RegionReader& reader,
       observer_(observer),
       sp_(arch.by_dwarf(arch.sp)),
       state_(arch),
+      ops_(reader, budget_),
       entry_(arch) {}
 
 Error DirectiveMachine::located(const Error& error) const noexcept {
@@ -106,85 +107,110 @@ Status DirectiveMachine::header(std::uint32_t region, RegionHeader& out) const n
   }
 }
 
-/// Fills in where the region lies; `end`: of the region before. False: it begins behind x.
-Result<bool> DirectiveMachine::locate(std::uint32_t index, std::int64_t end, std::int64_t x, Region& out) noexcept {
-  out.index = region_ = index;
-  out.begin = unit_ = end;
-  out.length = out.header.length();
-  if (out.header.insn_count < 0) {
-    if (out.header.next != 0)
-      return located({ErrorCode::e_neg, 0, "negative insn_count in a region that is not the last"});
-    out.begin = units_ - out.length;
-    if (out.begin < end) return located({ErrorCode::e_overlap, 0, "regions are longer than the procedure"});
-  }
-  return x >= out.begin;
-}
-
-Status DirectiveMachine::run_to(std::int64_t x) noexcept {
-  if (const Status found = find_regions(); !found) return found;
-  holds_from_ = 0;
-  holds_to_ = units_;
-  show_state(-1, 0);
-  std::int64_t end = 0;
-  Region region{};
-  region.header.next = first_;
-  for (std::uint32_t k = 0; k < region_count_; ++k) {
-    if (const Status read = reader_.read_header(region.header.next, region.header); !read) return read;
-    const Result<bool> reached = locate(k, end, x, region);
-    if (!reached) return reached.error();
-    if (!*reached) {
-      holds_to_ = region.begin;
-      break;
-    }
-    if (const Status ran = run_region(region, x); !ran) return ran;
-    end = region.begin + region.length;
-    if (x < end) break;
-    unit_ = end;
-    if (const Status left = leave_region(region); !left) return left;
-    holds_from_ = end;
-    holds_to_ = units_;
-    show_state(-1, end);
-  }
+/// The next region, behind the one that was run.
+Status DirectiveMachine::locate_region() noexcept {
+  const std::int64_t end = current_.begin + current_.length;
+  if (const Status read = reader_.read_header(current_.header.next, current_.header); !read) return read;
+  current_.index = region_ = region_count_ - regions_left_;
+  --regions_left_;
+  current_.begin = unit_ = end;
+  current_.length = current_.header.length();
+  if (current_.header.insn_count >= 0) return Done{};
+  if (current_.header.next != 0)
+    return located({ErrorCode::e_neg, 0, "negative insn_count in a region that is not the last"});
+  current_.begin = units_ - current_.length;
+  if (current_.begin < end) return located({ErrorCode::e_overlap, 0, "regions are longer than the procedure"});
   return Done{};
 }
 
-Status DirectiveMachine::run_region(const Region& region, std::int64_t x) noexcept {
-  entry_ = state_;
-  copied_ = false;
-  pops_ = 0;
-  unit_ = holds_from_ = region.begin;
-  holds_to_ = region.begin + region.length;
-  alias_unit_ = std::min(x - region.begin, region.length);
-  RegionOps ops(reader_, budget_);
-  if (const Status opened = ops.open(region.header); !opened) return located(opened.error());
-  if (ops.unknown_tag()) {
-    const Error error{ErrorCode::e_tag, 0, "unknown directive before STOP"};
-    if (const Status s = complain(error, *ops.unknown_tag()); !s) return s;
+Status DirectiveMachine::run_to(std::int64_t x) noexcept {
+  if (failure_) return *failure_;
+  const Status ran = go_to(x);
+  if (!ran) failure_ = ran.error();
+  return ran;
+}
+
+Status DirectiveMachine::go_to(std::int64_t x) noexcept {
+  if (stage_ == Stage::unknown) {
+    if (const Status found = find_regions(); !found) return found;
+    regions_left_ = region_count_;
+    current_.header.next = first_;
+    holds_to_ = units_;
+    show_state(-1, 0);
+    stage_ = Stage::between_regions;
   }
-  show_state(-1, region.begin);
-  while (ops.next_group()) {
-    const std::int64_t takes_effect = region.begin + ops.when() + 1;
+  for (;;) {
+    if (stage_ == Stage::between_regions) {
+      if (regions_left_ == 0) return Done{};
+      if (const Status found = locate_region(); !found) return found;
+      stage_ = Stage::before_region;
+    }
+    if (stage_ == Stage::before_region) {
+      if (x < current_.begin) {
+        holds_to_ = current_.begin;
+        return Done{};
+      }
+      if (const Status entered = enter_region(); !entered) return entered;
+      stage_ = Stage::in_region;
+    }
+    if (const Status ran = run_region(x); !ran) return ran;
+    if (x < current_.begin + current_.length) return Done{};
+    if (const Status left = leave_region(); !left) return left;
+    stage_ = Stage::between_regions;
+  }
+}
+
+Status DirectiveMachine::enter_region() noexcept {
+  entry_ = state_;
+  copied_ = aliased_ = false;
+  pops_ = 0;
+  unit_ = holds_from_ = current_.begin;
+  if (const Status opened = ops_.open(current_.header); !opened) return located(opened.error());
+  if (ops_.unknown_tag()) {
+    const Error error{ErrorCode::e_tag, 0, "unknown directive before STOP"};
+    if (const Status s = complain(error, *ops_.unknown_tag()); !s) return s;
+  }
+  show_state(-1, current_.begin);
+  has_group_ = ops_.next_group();
+  return Done{};
+}
+
+Status DirectiveMachine::run_region(std::int64_t x) noexcept {
+  holds_to_ = current_.begin + current_.length;
+  alias_unit_ = std::min(x - current_.begin, current_.length);
+  if (aliased_) state_.become_alias(alias_begin_ + static_cast<std::uint64_t>(alias_unit_) * arch_.unit);
+  while (has_group_) {
+    const std::int64_t takes_effect = current_.begin + ops_.when() + 1;
     if (x < takes_effect) {
       holds_to_ = takes_effect;
       break;
     }
     unit_ = holds_from_ = takes_effect;
-    if (const Status ran = run_group(ops); !ran) return ran;
-    show_state(static_cast<int>(ops.index()), unit_);
-    if (ops.has_alias_at(ops.when())) break;
+    if (const Status ran = run_group(ops_); !ran) return ran;
+    show_state(static_cast<int>(ops_.index()), unit_);
+    has_group_ = !aliased_ && ops_.next_group();
   }
-  if (ops.failure()) return located(*ops.failure());
-  if (observer_) observer_->region_end(static_cast<int>(region_), region.begin + region.length, state_);
+  if (ops_.failure()) return located(*ops_.failure());
+  if (observer_) observer_->region_end(static_cast<int>(region_), current_.begin + current_.length, state_);
   return Done{};
 }
 
-Status DirectiveMachine::leave_region(const Region& region) noexcept {
+Status DirectiveMachine::leave_region() noexcept {
+  const std::int64_t end = unit_ = current_.begin + current_.length;
+  if (const Status popped = pop_states(); !popped) return popped;
+  holds_from_ = end;
+  holds_to_ = units_;
+  show_state(-1, end);
+  return Done{};
+}
+
+Status DirectiveMachine::pop_states() noexcept {
   if (pops_ == 0) return Done{};
   if (pops_ == 1 && !copied_) {
     state_ = entry_;
     return Done{};
   }
-  const Result<std::uint32_t> popped = find_popped(region.index, pops_);
+  const Result<std::uint32_t> popped = find_popped(current_.index, pops_);
   if (popped) return rebuild({*popped, k_before_region});
   return popped.error().code == ErrorCode::e_pop ? complain(popped.error(), pop_directive_) : located(popped.error());
 }
@@ -221,8 +247,9 @@ Status DirectiveMachine::run_group(RegionOps& ops) noexcept {
     steps |= bit(step_of(*op));
     if (op->tag == UNW_DYN_ALIAS) {
       // Row of alias + (units behind the ALIAS) at every instruction.
-      const std::int64_t behind = alias_unit_ - (ops.when() + 1);
-      state_.become_alias(op->val + static_cast<std::uint64_t>(behind) * arch_.unit);
+      alias_begin_ = op->val - static_cast<std::uint64_t>(ops.when() + 1) * arch_.unit;
+      state_.become_alias(alias_begin_ + static_cast<std::uint64_t>(alias_unit_) * arch_.unit);
+      aliased_ = true;
       pops_ = 0;
     }
   }

@@ -45,13 +45,16 @@ class DirectiveMachine {
   DirectiveMachine(const Arch& arch, const RegionReader& reader, Addr first, std::int64_t units,
                    DirectiveObserver* observer = nullptr) noexcept;
 
-  /// The state at instruction index `x`, 0 <= x < units. Once. Error::at is the code offset in bytes.
+  /// The state at instruction index `x`, 0 <= x < units; not smaller than the one before. What lies in front of that
+  /// one is not run again. Behind an error there is another at every x. Error::at is the code offset in bytes.
   Status run_to(std::int64_t x) noexcept;
 
   const FrameState& state() const noexcept { return state_; }
   /// Instruction indices that the state holds for, around x.
   std::int64_t holds_from() const noexcept { return holds_from_; }
   std::int64_t holds_to() const noexcept { return holds_to_; }
+  /// Directives looked at so far, as often as they were.
+  std::uint32_t work() const noexcept { return WorkBudget{}.ops_left - budget_.ops_left; }
   /// Where the run has come to.
   DirectiveObserver::Place place() const noexcept { return {static_cast<int>(region_), -1, unit_}; }
 
@@ -88,11 +91,17 @@ class DirectiveMachine {
     std::int64_t length;
   };
 
+  /// Where the run has come to: to the place of the next region, to that region, into it.
+  enum class Stage : std::uint8_t { unknown, between_regions, before_region, in_region };
+
   Status find_regions() noexcept;
   Status header(std::uint32_t region, RegionHeader& out) const noexcept;
-  Result<bool> locate(std::uint32_t index, std::int64_t end, std::int64_t x, Region& out) noexcept;
-  Status run_region(const Region& region, std::int64_t x) noexcept;
-  Status leave_region(const Region& region) noexcept;
+  Status go_to(std::int64_t x) noexcept;
+  Status locate_region() noexcept;
+  Status enter_region() noexcept;
+  Status run_region(std::int64_t x) noexcept;
+  Status leave_region() noexcept;
+  Status pop_states() noexcept;
 
   Status run_group(RegionOps& ops) noexcept;
   Status run_instruction(RegionOps& ops, unsigned steps) noexcept;
@@ -128,6 +137,16 @@ class DirectiveMachine {
   FrameState state_;
   std::int64_t holds_from_ = 0;
   std::int64_t holds_to_ = 0;
+
+  // The region that is being run, and what is left of its directives.
+  Stage stage_ = Stage::unknown;
+  std::optional<Error> failure_;
+  std::uint32_t regions_left_ = 0;  // behind it
+  Region current_{};
+  RegionOps ops_;
+  bool has_group_ = false;  // the next one, which is not in force yet
+  bool aliased_ = false;
+  Addr alias_begin_ = 0;  // whose row is that at the region's beginning
 
   // Of the region that is being run.
   std::uint32_t region_ = 0;

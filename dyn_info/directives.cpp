@@ -4,8 +4,8 @@
 #include <array>
 #include <optional>
 
-#include "jitunwind/dyn_info/directive_machine_p.h"
 #include "jitunwind/dyn_info/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directive_run_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 
 namespace jitunwind {
@@ -17,18 +17,27 @@ Addr first_region(const unw_dyn_info_t& info) noexcept { return reinterpret_cast
 
 }  // namespace
 
+DirectiveRun::DirectiveRun(const RegionReader& reader, Addr regions, AddrRange procedure, const Arch& arch) noexcept
+    : procedure_(procedure), arch_(arch), machine_(arch, reader, regions, unit_of(procedure.end)) {}
+
+DirectiveRun::DirectiveRun(const unw_dyn_info_t& info, const Arch& arch) noexcept
+    : DirectiveRun(k_local_regions, first_region(info), {info.start_ip, info.end_ip}, arch) {}
+
+Status DirectiveRun::go_to(Addr lookup, DirectiveOutcome& out) noexcept {
+  if (!procedure_.contains(lookup) || procedure_.size() % arch_.unit != 0)
+    return Error{ErrorCode::e_range, procedure_.begin, "address range of a procedure"};
+  if (const Status ran = machine_.run_to(unit_of(lookup)); !ran) return ran;
+  const auto address_of = [&](std::int64_t unit) { return procedure_.begin + static_cast<Addr>(unit) * arch_.unit; };
+  out.state = machine_.state();
+  out.range = {};
+  if (!out.state.alias())  // the last regions may say that they reach behind the procedure
+    out.range = {address_of(machine_.holds_from()), std::min(address_of(machine_.holds_to()), procedure_.end)};
+  return Done{};
+}
+
 Status run_directives(const RegionReader& reader, Addr regions, AddrRange procedure, const Arch& arch, Addr lookup,
                       DirectiveOutcome& out) noexcept {
-  if (!procedure.contains(lookup) || procedure.size() % arch.unit != 0)
-    return Error{ErrorCode::e_range, procedure.begin, "address range of a procedure"};
-  const auto unit_of = [&](Addr at) { return static_cast<std::int64_t>((at - procedure.begin) / arch.unit); };
-  DirectiveMachine machine(arch, reader, regions, unit_of(procedure.end));
-  if (const Status ran = machine.run_to(unit_of(lookup)); !ran) return ran;
-  const auto address_of = [&](std::int64_t unit) { return procedure.begin + static_cast<Addr>(unit) * arch.unit; };
-  out.state = machine.state();
-  if (!out.state.alias())  // the last regions may say that they reach behind the procedure
-    out.range = {address_of(machine.holds_from()), std::min(address_of(machine.holds_to()), procedure.end)};
-  return Done{};
+  return DirectiveRun(reader, regions, procedure, arch).go_to(lookup, out);
 }
 
 Status run_directives(const unw_dyn_info_t& info, const Arch& arch, Addr lookup, DirectiveOutcome& out) noexcept {

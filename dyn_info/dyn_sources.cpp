@@ -4,6 +4,7 @@
 #include "jitunwind/dyn_info/directives.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
 #include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/row_listener_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
 
@@ -67,6 +68,14 @@ constinit const DynRowSource k_rows;
 constinit const DynNameSource k_names;
 
 }  // namespace
+
+Result<Addr> tell_registered_rows(AddrRange code, Lookup& lookup, RowListener& listener) noexcept {
+  const ProcedureHold hold(code.begin);
+  if (hold.failed()) return k_no_hold;
+  if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch))
+    return Error{ErrorCode::no_info, code.begin, "procedure without a row"};
+  return tell_rows(*hold.info(), k_parts, code, lookup, listener);
+}
 
 const RowSource& dyn_row_source() noexcept { return k_rows; }
 const NameSource& dyn_name_source() noexcept { return k_names; }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <optional>
 
+#include "jitunwind/dyn_info/directive_run_p.h"
+#include "jitunwind/dyn_info/row_listener_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/sources/cfi.h"
@@ -124,6 +126,80 @@ Found describe_procedure(const unw_dyn_info_t& info, const DescriptionParts& par
   out.format = info.format;
   out.origin = RowOrigin::dyn_table;
   return true;
+}
+
+namespace {
+
+/// As far as there was a row, and then why there is none.
+Result<Addr> tell_rows(CfiProgram& program, FrameRow& row, AddrRange code, RowListener& listener) noexcept {
+  Addr at = code.begin;
+  while (at < code.end) {
+    const Result<bool> next = program.next_behind(at);
+    if (!next) return Error{next.error().code, at, next.error().what};
+    if (!*next || !row.range.contains(at)) return Error{ErrorCode::no_info, at, "address outside of the FDE"};
+    FrameRow told = row;  // that of the program must stay as it is
+    told.range = {at, std::min(row.range.end, code.end)};
+    told.origin = RowOrigin::dyn_table;
+    at = told.range.end;
+    if (!listener.row(told)) break;
+  }
+  return at;
+}
+
+[[gnu::noinline]] Result<Addr> tell_with_few_states(const TableEntry& entry, AddrRange code,
+                                                    RowListener& listener) noexcept {
+  FrameRow row;
+  FewStates room;
+  CfiProgram program(entry.fde, entry.context, row, room.bytes);
+  return tell_rows(program, row, code, listener);
+}
+
+[[gnu::noinline]] Result<Addr> tell_with_many_states(const TableEntry& entry, AddrRange code,
+                                                     RowListener& listener) noexcept {
+  FrameRow row;
+  FdeRows program(entry.fde, entry.context, row);
+  return tell_rows(program, row, code, listener);
+}
+
+[[gnu::noinline]] Addr tell_table_rows(const unw_dyn_info_t& info, const DescriptionParts& parts, AddrRange code,
+                                       Lookup& lookup, RowListener& listener) noexcept {
+  TableEntry entry(info, lookup.space.arch);
+  const auto none = [&](Addr at, const Error& why) { return (void)listener.no_row({at, code.end}, why), code.end; };
+  const Found found = find_entry(info, parts, code.begin, lookup.window, entry);
+  if (!found) return none(code.begin, found.error());
+  if (!*found) return none(code.begin, {ErrorCode::no_info, code.begin, "no FDE of the table covers the address"});
+  const Addr known_end = std::min(entry.fde.range.end, code.end);
+  Result<Addr> told = tell_with_few_states(entry, {code.begin, known_end}, listener);
+  if (!told && told.error().code == ErrorCode::too_deep)
+    told = tell_with_many_states(entry, {told.error().at, known_end}, listener);
+  return told ? *told : none(told.error().at, told.error());
+}
+
+[[gnu::noinline]] Addr tell_directive_rows(const unw_dyn_info_t& info, const DescriptionParts& parts, AddrRange code,
+                                           const Arch& arch, RowListener& listener) noexcept {
+  DirectiveRun run(parts.regions, address_of(info.u.pi.regions), {info.start_ip, info.end_ip}, arch);
+  FrameRow row;
+  for (Addr at = code.begin; at < code.end;) {
+    DirectiveOutcome outcome(arch);
+    if (const Status ran = run.go_to(at, outcome); !ran)
+      return (void)listener.no_row({at, code.end}, ran.error()), code.end;
+    if (outcome.state.alias()) return at;
+    const AddrRange here{at, std::min(outcome.range.end, code.end)};
+    const Status made = make_row(outcome, row);
+    row.range = here;
+    at = here.end;
+    if (made ? !listener.row(row) : !listener.no_row(here, made.error())) return at;
+  }
+  return code.end;
+}
+
+}  // namespace
+
+Addr tell_rows(const unw_dyn_info_t& info, const DescriptionParts& parts, AddrRange code, Lookup& lookup,
+               RowListener& listener) noexcept {
+  code.end = std::min(code.end, Addr{info.end_ip});
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC) return tell_table_rows(info, parts, code, lookup, listener);
+  return tell_directive_rows(info, parts, code, lookup.space.arch, listener);
 }
 
 Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window,

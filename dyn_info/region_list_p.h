@@ -113,7 +113,6 @@ class RegionOps {
   std::optional<std::int64_t> alias_when() const noexcept {
     return alias_when_ == k_when_end ? std::nullopt : std::optional(alias_when_);
   }
-  bool has_alias_at(std::int64_t when) const noexcept { return alias_when_ == when; }
   /// Place of the first directive with an unknown tag.
   std::optional<std::uint32_t> unknown_tag() const noexcept { return unknown_tag_; }
   const std::optional<Error>& failure() const noexcept { return failure_; }

@@ -50,7 +50,7 @@ NodeId prepare(unw_dyn_info_t* di, Behind behind, ProcedureIndex::Cells& cells, 
   }
   cells = r.index.reserve(di->start_ip, di->end_ip);
   const NodeId id = cells.first != nullptr ? r.nodes.take(di) : 0;
-  if (id == 0 || !r.derived.make_ready(id)) {
+  if (id == 0 || !r.derived.make_ready(id, di->end_ip - di->start_ip)) {
     if (id != 0) r.nodes.give_back(id);
     r.index.unreserve(di->start_ip, di->end_ip);
     trim_index();

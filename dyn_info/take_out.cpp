@@ -192,7 +192,7 @@ std::uint32_t collect(std::span<unw_dyn_info_t* const> procedures, BatchId id) n
 
 void free_node(NodeId id) noexcept {
   ProcedureNode& node = r.nodes[id];
-  r.derived.clear(id);
+  r.derived.clear(id, node.end.load(std::memory_order_relaxed) - node.start.load(std::memory_order_relaxed));
   node.info.store(nullptr, std::memory_order_release);
   const NodeState state(node.state.load(std::memory_order_relaxed));
   node.state.store(state.with(Life::free).word(), std::memory_order_release);

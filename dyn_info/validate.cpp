@@ -5,8 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "jitunwind/dyn_info/directive_machine_p.h"
-#include "jitunwind/dyn_info/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directive_run_p.h"
 #include "jitunwind/dyn_info/directives.h"
 
 namespace jitunwind {
@@ -210,12 +209,14 @@ void Validator::region_end(int region, std::int64_t unit, const FrameState& stat
 
 /// A caller's return address in a register that the callee may have overwritten.
 void Validator::check_calls() {
-  for (const std::uint64_t call_end : facts_.call_ends) {
+  std::vector<std::uint64_t> ends(facts_.call_ends.begin(), facts_.call_ends.end());
+  std::ranges::sort(ends);
+  DirectiveRun run(info_, arch_);
+  for (const std::uint64_t call_end : ends) {
     DirectiveOutcome outcome(arch_);
     FrameRow row;
     const CodeAddress at = CodeAddress::returned_to(info_.start_ip + call_end);
-    if (!run_directives(info_, arch_, at.lookup(), outcome) || outcome.state.alias() || !make_row(outcome, row))
-      continue;
+    if (!run.go_to(at.lookup(), outcome) || outcome.state.alias() || !make_row(outcome, row)) continue;
     const RegRule ra = row.rule(arch_.ra);
     const bool untouched = ra.kind == RegRule::Kind::unspecified && !arch_.ra_in_memory;
     const bool in_scratch = ra.kind == RegRule::Kind::in_reg && !arch_.by_dwarf(ra.reg)->preserved;

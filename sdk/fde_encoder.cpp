@@ -1,144 +1,222 @@
 #include "jitunwind/sdk/fde_encoder_p.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <optional>
+#include <vector>
 
 #include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/row_listener_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 
 namespace jitunwind {
 namespace {
 
-/// So many look-ups at most: where a look-up does not tell how far its row holds, behind an ALIAS, every instruction
-/// unit needs one.
+/// Behind an ALIAS a look-up does not tell how far its row holds: every instruction unit needs one. So many at most.
 constexpr unsigned k_max_lookups = 4096;
 
-/// The rows of a procedure in ascending order.
-class RowReader {
- public:
-  RowReader(const ProcedureInfo& procedure, Addr pc) noexcept : procedure_(procedure), pc_(pc) {}
+// The unwinder runs through an FDE up to the pc for each frame, and memory for it was mapped before anybody asked: a
+// procedure that needs more than one record has one for each stretch of its code that somebody asks about.
+constexpr std::size_t k_record_bytes = 4096 - sizeof(DerivedRecord);
+constexpr std::size_t k_small_record_bytes = 256 - sizeof(DerivedRecord);  // enough for most
+constexpr Addr k_stretch = 512;
 
-  /// False at the end. Error: the one of the row at pc; too long.
-  Result<bool> next() noexcept {
-    if (at_ == 0) at_ = procedure_.range.begin;
-    for (const AddrRange& code = procedure_.range; at_ < code.end;) {
-      if (++lookups_ > k_max_lookups) return in_gap_ ? Result<bool>(false) : Error{k_too_long};
-      const Addr here = at_;
-      const Found found = look_up(here);
-      at_ = row_.range.contains(here) ? row_.range.end : here + local_space().arch.unit;
-      if (found && *found) {
-        in_gap_ = false;
-        begin_ = here;
-        last_ = row_;
-        return true;
-      }
-      if (pc_ >= here && pc_ < at_) return found ? Error{k_no_row} : found.error();
-      if (in_gap_) continue;
-      in_gap_ = true;
-      begin_ = here;
-      make_outermost();
-      return true;
-    }
-    return false;
-  }
-  Addr begin() const noexcept { return begin_; }
-  const FrameRow& row() const noexcept { return last_; }
-
- private:
-  static constexpr Error k_too_long{ErrorCode::e_alias_depth, 0, "code that is described by ALIAS is too long"};
-  static constexpr Error k_no_row{ErrorCode::no_info, 0, "procedure without a row"};
-
-  Found look_up(Addr at) noexcept {
-    MemoryWindow window;
-    Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
-    row_.range = {};
-    return dyn_row_source().find_row(lookup, row_);
-  }
-
-  /// Whatever the row was before; without one, that of the entry.
-  void make_outermost() noexcept {
-    const Arch& arch = local_space().arch;
-    if (last_.cfa.kind == CfaRule::Kind::none) last_ = entry_row(arch);
-    (void)last_.set(last_.ra == k_no_reg ? arch.ra : last_.ra, RegRule::undefined());
-  }
-
-  const ProcedureInfo& procedure_;
-  const Addr pc_;
-  Addr at_ = 0;
-  Addr begin_ = 0;
-  unsigned lookups_ = 0;
-  bool in_gap_ = false;
-  FrameRow row_;
-  FrameRow last_;
-};
+constexpr Error k_too_much_alias{ErrorCode::e_alias_depth, 0, "code that is described by ALIAS is too long"};
+constexpr Error k_no_row{ErrorCode::no_info, 0, "procedure without a row"};
 
 enum class Slots : std::uint8_t { of_words, of_bytes };
 
-/// True: written as far as there is room. False: not with such slots.
-Result<bool> write(const ProcedureInfo& procedure, Addr pc, Slots slots, EhFrameWriter& writer,
-                   std::size_t& fde_at) noexcept {
-  RowReader rows(procedure, pc);
-  bool started = false;
-  for (;;) {
-    const Result<bool> next = rows.next();
-    if (!next) return next.error();
-    if (!*next) break;
-    const FrameRow& row = rows.row();
-    if (!started) {
-      // Nobody reads language-specific data but a personality routine.
-      const bool has_lsda = procedure.handler != 0 && procedure.lsda != 0;
-      const std::int64_t data_alignment = slots == Slots::of_bytes ? -1 : 0;
-      writer.begin_cie({procedure.handler, has_lsda, row.signal_frame, row.ra, data_alignment});
-      fde_at = writer.size();
-      writer.begin_fde(procedure.range, procedure.lsda);
-      started = true;
-    }
-    if (const Status written = writer.row(rows.begin() - procedure.range.begin, row); !written) {
-      if (slots == Slots::of_words && written.error().code == ErrorCode::invalid_argument) return false;
-      return written.error();
-    }
+/// CIE and FDE of a procedure, whose rows are those of a part of it.
+class FdeWriter final : public RowListener {
+ public:
+  enum class Outcome : std::uint8_t {
+    written,      ///< as far as there is room
+    too_long,     ///< more bytes than wanted, or too many look-ups
+    other_slots,  ///< not with such slots
+    failed,       ///< error()
+  };
+
+  /// Gives up beyond `most` bytes. What has no row has no caller, but at `pc`, where that is an error.
+  FdeWriter(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots, std::span<std::byte> into,
+            std::size_t most) noexcept
+      : procedure_(procedure), code_(code), pc_(pc), slots_(slots), most_(most), writer_(local_space().arch, into) {}
+
+  Outcome write() noexcept;
+
+  const Error& error() const noexcept { return error_; }
+  bool fits() const noexcept { return writer_.fits(); }
+  std::size_t size() const noexcept { return writer_.size(); }
+  std::size_t fde_at() const noexcept { return fde_at_; }
+
+  bool row(const FrameRow& row) noexcept override;
+  bool no_row(AddrRange code, const Error& why) noexcept override;
+
+ private:
+  bool end(Outcome outcome, const Error& error = {}) noexcept {
+    outcome_ = outcome;
+    error_ = error;
+    return false;
   }
-  if (!started) return Error{ErrorCode::no_info, pc, "procedure without a row"};
-  writer.end_fde();
-  writer.terminate();
-  return true;
+  bool going_on() const noexcept { return outcome_ == Outcome::written; }
+  Addr look_up(Addr at) noexcept;
+  void begin(const FrameRow& first) noexcept;
+  bool put(Addr at, const FrameRow& row) noexcept;
+
+  const ProcedureInfo& procedure_;
+  const AddrRange code_;
+  const Addr pc_;
+  const Slots slots_;
+  const std::size_t most_;
+  EhFrameWriter writer_;
+  std::size_t fde_at_ = 0;
+  Outcome outcome_ = Outcome::written;
+  Error error_{};
+  unsigned lookups_ = 0;
+  bool started_ = false;
+  bool in_gap_ = false;
+  bool behind_alias_ = false;
+  CfaRule cfa_{};  // of the row in front
+  RegNum ra_ = k_no_reg;
+  bool signal_frame_ = false;
+};
+
+void FdeWriter::begin(const FrameRow& first) noexcept {
+  // Nobody reads language-specific data but a personality routine.
+  const bool has_lsda = procedure_.handler != 0 && procedure_.lsda != 0;
+  const std::int64_t data_alignment = slots_ == Slots::of_bytes ? -1 : 0;
+  writer_.begin_cie({procedure_.handler, has_lsda, first.signal_frame, first.ra, data_alignment});
+  fde_at_ = writer_.size();
+  writer_.begin_fde(procedure_.range, procedure_.lsda);
+  started_ = true;
 }
 
-/// None: not with such slots.
-Result<DerivedRecord*> encode(const ProcedureInfo& procedure, Addr pc, Slots slots) noexcept {
-  std::size_t bytes = 4 * 64 - sizeof(DerivedRecord);  // enough for most
-  for (;;) {
-    DerivedRecord* const record = allocate_derived(bytes);
-    if (record == nullptr) return Error{ErrorCode::out_of_memory, pc, "no memory for call frame information"};
-    EhFrameWriter writer(local_space().arch, {record->bytes(), record->size()});
-    std::size_t fde_at = 0;
-    const Result<bool> written = write(procedure, pc, slots, writer, fde_at);
-    if (written && *written && writer.fits()) {
-      record->covers = procedure.range;
-      record->data = record->bytes() + fde_at;
-      record->base = procedure.gp;
-      return record;
-    }
-    const bool too_large = !writer.fits() && writer.size() > bytes;
-    bytes = writer.size();
-    give_back_derived(record);
-    if (!written) return written.error();
-    if (!*written) return nullptr;
-    if (!too_large) return Error{ErrorCode::invalid_argument, pc, "call frame information of changing length"};
+bool FdeWriter::put(Addr at, const FrameRow& row) noexcept {
+  if (!started_) begin(row);
+  if (const Status written = writer_.row(at - procedure_.range.begin, row); !written) {
+    const bool slots = slots_ == Slots::of_words && written.error().code == ErrorCode::invalid_argument;
+    return end(slots ? Outcome::other_slots : Outcome::failed, written.error());
   }
+  return writer_.size() <= most_ || end(Outcome::too_long);
+}
+
+bool FdeWriter::row(const FrameRow& row) noexcept {
+  in_gap_ = false;
+  cfa_ = row.cfa.kind == CfaRule::Kind::expression ? CfaRule{} : row.cfa;  // whose bytes are not ours
+  ra_ = row.ra;
+  signal_frame_ = row.signal_frame;
+  return put(row.range.begin, row);
+}
+
+/// Whatever the row was before; without one, that of the entry.
+bool FdeWriter::no_row(AddrRange code, const Error& why) noexcept {
+  if (code.contains(pc_)) return end(Outcome::failed, why);
+  if (in_gap_) return true;
+  in_gap_ = true;
+  FrameRow outermost = entry_row(local_space().arch);
+  if (cfa_.kind != CfaRule::Kind::none) outermost.cfa = cfa_;
+  if (ra_ != k_no_reg) outermost.ra = ra_;
+  outermost.signal_frame = signal_frame_;
+  outermost.clear_rules();
+  (void)outermost.set(outermost.ra, RegRule::undefined());
+  return put(code.begin, outermost);
+}
+
+/// One row, and where the next one may be.
+Addr FdeWriter::look_up(Addr at) noexcept {
+  if (++lookups_ > k_max_lookups) {
+    if (!in_gap_) (void)end(Outcome::too_long, k_too_much_alias);
+    return code_.end;
+  }
+  MemoryWindow window;
+  Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
+  FrameRow row;
+  const Found found = dyn_row_source().find_row(lookup, row);
+  behind_alias_ = !found || !*found || !row.range.contains(at);
+  const AddrRange here{at, std::min(code_.end, behind_alias_ ? at + local_space().arch.unit : row.range.end)};
+  if (found && *found) {
+    row.range = here;
+    (void)this->row(row);
+  } else {
+    (void)no_row(here, found ? k_no_row : found.error());
+  }
+  return here.end;
+}
+
+FdeWriter::Outcome FdeWriter::write() noexcept {
+  for (Addr at = code_.begin; at < code_.end && going_on();) {
+    if (behind_alias_) {
+      at = look_up(at);
+      continue;
+    }
+    MemoryWindow window;
+    Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
+    const Result<Addr> told = tell_registered_rows({at, code_.end}, lookup, *this);
+    if (!told) return end(Outcome::failed, told.error()), outcome_;
+    at = *told;
+    behind_alias_ = true;
+  }
+  if (!going_on()) return outcome_;
+  writer_.end_fde();
+  writer_.terminate();
+  if (writer_.size() > most_) (void)end(Outcome::too_long);
+  return outcome_;
+}
+
+using Outcome = FdeWriter::Outcome;
+
+struct Encoded {
+  Outcome outcome = Outcome::failed;
+  DerivedRecord* record = nullptr;
+  Error error{};
+};
+
+Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots) noexcept {
+  for (std::size_t bytes = k_small_record_bytes;;) {
+    DerivedRecord* const record = allocate_derived(bytes);
+    if (record == nullptr)
+      return {Outcome::failed, nullptr, {ErrorCode::out_of_memory, pc, "no memory for call frame information"}};
+    FdeWriter writer(procedure, code, pc, slots, {record->bytes(), record->size()}, k_record_bytes);
+    const Outcome outcome = writer.write();
+    if (outcome == Outcome::written && writer.fits()) {
+      record->covers = code;
+      record->data = record->bytes() + writer.fde_at();
+      record->base = procedure.gp;
+      return {outcome, record, {}};
+    }
+    give_back_derived(record);
+    if (outcome != Outcome::written) return {outcome, nullptr, writer.error()};
+    if (writer.size() <= bytes)
+      return {Outcome::failed, nullptr, {ErrorCode::invalid_argument, pc, "call frame information of changing length"}};
+    bytes = writer.size();
+  }
+}
+
+/// Of all stretches of that size the one around `pc`.
+AddrRange stretch_around(Addr pc, Addr size, AddrRange procedure) noexcept {
+  const Addr begin = pc - (pc - procedure.begin) % size;
+  return {begin, std::min(begin + size, procedure.end)};
 }
 
 }  // namespace
 
 Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexcept {
-  const Result<DerivedRecord*> usual = encode(procedure, pc, Slots::of_words);
-  if (!usual || *usual != nullptr) return usual;
-  const Result<DerivedRecord*> unaligned = encode(procedure, pc, Slots::of_bytes);
-  if (unaligned && *unaligned == nullptr)
-    return Error{ErrorCode::invalid_argument, pc, "call frame information cannot say this"};
-  return unaligned;
+  AddrRange code = procedure.range;
+  for (Addr size = k_stretch;; size /= 2) {
+    Encoded encoded = encode(procedure, code, pc, Slots::of_words);
+    if (encoded.outcome == Outcome::other_slots) encoded = encode(procedure, code, pc, Slots::of_bytes);
+    if (encoded.outcome == Outcome::written) return encoded.record;
+    if (encoded.outcome == Outcome::other_slots)
+      return Error{ErrorCode::invalid_argument, pc, "call frame information cannot say this"};
+    const bool less_may_do = encoded.outcome == Outcome::too_long || encoded.error.code == ErrorCode::out_of_memory;
+    while (size >= code.size()) size /= 2;
+    if (!less_may_do || size < local_space().arch.unit) {
+      if (encoded.outcome == Outcome::too_long)
+        return Error{ErrorCode::row_too_wide, pc, "call frame information of one row is too long"};
+      return encoded.error;
+    }
+    code = stretch_around(pc, size, procedure.range);
+  }
 }
 
 namespace {
@@ -149,21 +227,32 @@ std::size_t entry_size(const std::byte* entry) noexcept {
   return sizeof length + length;
 }
 
-class RecordGuard {
- public:
-  explicit RecordGuard(DerivedRecord* record) noexcept : record_(record) {}
-  ~RecordGuard() { give_back_derived(record_); }
-  RecordGuard(const RecordGuard&) = delete;
-  RecordGuard& operator=(const RecordGuard&) = delete;
-
- private:
-  DerivedRecord* const record_;
-};
+/// All rows of the procedure, in a buffer that grows.
+Status encode_whole(const ProcedureInfo& procedure, std::vector<std::byte>& buffer) {
+  for (Slots slots = Slots::of_words;;) {
+    FdeWriter writer(procedure, procedure.range, procedure.range.begin, slots, buffer, SIZE_MAX);
+    switch (writer.write()) {
+      case Outcome::written:
+        if (writer.fits()) return Done{};
+        buffer.resize(writer.size());
+        break;
+      case Outcome::other_slots:
+        if (slots == Slots::of_bytes)
+          return Error{ErrorCode::invalid_argument, 0, "call frame information cannot say this"};
+        slots = Slots::of_bytes;
+        break;
+      case Outcome::too_long:
+      case Outcome::failed:
+        return writer.error();
+    }
+  }
+}
 
 }  // namespace
 
 void encode_fdes(AddrRange code, FdeReceiver& receiver) {
   const Addr unit = local_space().arch.unit;
+  std::vector<std::byte> buffer(1024);
   for (Addr at = code.begin; at < code.end;) {
     MemoryWindow window;
     Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
@@ -174,14 +263,12 @@ void encode_fdes(AddrRange code, FdeReceiver& receiver) {
       at += unit;
       continue;
     }
-    const Result<DerivedRecord*> record = encode_fde(info, at);
     at = info.range.end;
-    if (!record) {
-      receiver.refused({record.error().code, info.range.begin, record.error().what});
+    if (const Status encoded = encode_whole(info, buffer); !encoded) {
+      receiver.refused({encoded.error().code, info.range.begin, encoded.error().what});
       continue;
     }
-    const RecordGuard guard(*record);
-    const std::byte* const cie = (*record)->bytes();
+    const std::byte* const cie = buffer.data();
     const std::size_t size = entry_size(cie) + entry_size(cie + entry_size(cie));
     receiver.fde(info.range, {cie, size});
   }

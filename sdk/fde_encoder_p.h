@@ -11,10 +11,10 @@
 
 namespace jitunwind {
 
-/// Not published yet. `procedure` is what the source of registered procedures says of the code at `pc`. Where a stretch
-/// of the procedure has no row the FDE says that its frames have no caller. Errors: that of the row at `pc`;
-/// e_alias_depth (code described by ALIAS that is longer than 4 KiB); invalid_argument (what call frame information
-/// cannot say); out_of_memory (the pool of records is empty). Signal-safe.
+/// Not published yet. `procedure` is what the source of registered procedures says of the code at `pc`. The FDE is the
+/// procedure's; the record covers those addresses around `pc` whose rows it has: all, where that is not much. Where
+/// there is no row the FDE says that the frame has no caller. Errors: that of the row at `pc`; invalid_argument (what
+/// call frame information cannot say); row_too_wide; out_of_memory (the pool of records is empty). Signal-safe.
 Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexcept;
 
 class FdeReceiver {
@@ -28,7 +28,8 @@ class FdeReceiver {
 };
 
 /// All that registered procedures say of `code`, in ascending order: one in table format may have many FDEs, with gaps
-/// between them. Code that nobody describes is left out. Throws what the receiver throws.
+/// between them. Code that nobody describes is left out. Refused, with e_alias_depth: procedures of which ALIAS
+/// describes more than 4096 instruction units. Throws what the receiver throws, and std::bad_alloc.
 void encode_fdes(AddrRange code, FdeReceiver& receiver);
 
 }  // namespace jitunwind

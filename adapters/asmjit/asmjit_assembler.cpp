@@ -89,7 +89,7 @@ asmjit::Error AsmjitAssembler::_emit(asmjit::InstId id, const asmjit::Operand_& 
   const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
   if (error != asmjit::kErrorOk || !recorder_) return error;
   const std::array<asmjit::Operand_, 6> operands = {o0, o1, o2, more[0], more[1], more[2]};
-  recorder_->instruction(place, v::place_of(*this).offset, instruction, operands);
+  recorder_->instruction(place, v::bytes_behind(*this, place.offset), instruction, operands);
   return error;
 }
 

@@ -5,6 +5,7 @@
 #include <asmjit/x86.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ inline ::asmjit::RegType reg_type(const ::asmjit::Operand_& op) noexcept {
 }
 inline ::asmjit::RegGroup reg_group(const ::asmjit::Operand_& op) noexcept {
   return op.as<AnyReg>().JITUNWIND_ASMJIT(group, reg_group)();
+}
+inline bool has_base_register(const ::asmjit::Operand_& mem) noexcept {
+  return mem.as<::asmjit::x86::Mem>().JITUNWIND_ASMJIT(hasBaseReg, has_base_reg)();
 }
 inline std::int64_t imm_value(const ::asmjit::Operand_& op) noexcept { return op.as<::asmjit::Imm>().value(); }
 
@@ -121,6 +125,10 @@ inline const ::asmjit::Section* current_section(const ::asmjit::BaseAssembler& a
 inline derivation::CodePlace place_of(const ::asmjit::BaseAssembler& a) noexcept {
   const ::asmjit::Section* section = current_section(a);
   return {section ? section_id(*section) : 0, static_cast<std::uint32_t>(a.offset())};
+}
+/// What was written behind an offset of the current section, up to where the next byte goes.
+inline std::span<const std::uint8_t> bytes_behind(const ::asmjit::BaseAssembler& a, std::size_t offset) noexcept {
+  return {a.JITUNWIND_ASMJIT(bufferData, buffer_data)() + offset, a.offset() - offset};
 }
 inline std::size_t section_count(const ::asmjit::CodeHolder& code) noexcept {
   return code.JITUNWIND_ASMJIT(sectionCount, section_count)();

@@ -2,6 +2,7 @@
 // registers and to the stack. Knows nothing of asmjit.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,6 +19,8 @@ using RegSet = std::uint64_t;
 inline constexpr std::size_t k_tracked_registers = 33;
 constexpr RegSet set_of(RegNum reg) noexcept { return RegSet{1} << reg; }
 constexpr bool has(RegSet set, RegNum reg) noexcept { return (set >> reg & 1) != 0; }
+/// Precondition: not empty.
+constexpr RegNum first_of(RegSet set) noexcept { return static_cast<RegNum>(std::countr_zero(set)); }
 
 using LabelId = std::uint32_t;
 inline constexpr LabelId k_no_label = UINT32_MAX;
@@ -62,6 +65,7 @@ struct TracedInstruction {
   std::uint32_t first_effect = 0;
   std::uint16_t effects = 0;
   std::uint16_t mnemonic = 0;  ///< the emitter's own number
+  std::uint32_t bytes = 0;     ///< hash of its bytes as they were written; 0: asmjit itself fills in some of them later
 };
 
 /// Mnemonic of bytes that an emitter puts in to align what follows: any number of instructions that do nothing.

@@ -41,22 +41,22 @@ bool DirectiveWriter::add(const FrameStep& step) {
   }
   if (step.offset == 0 && !group_.empty()) return false;  // not entered like a procedure
   for (const DraftDirective& d : group_) placed_.push_back({d, step.offset, step.instruction, raises_sp_});
-  known_.push_back({step, machine_, std::nullopt});
+  known_.try_emplace({step.row, step.sp}, Known{step.offset, step.instruction, machine_, std::nullopt});
   return true;
 }
 
 bool DirectiveWriter::copy(const FrameStep& step) {
-  const auto same =
-      std::ranges::find_if(known_, [&](const Known& k) { return k.step.row == step.row && k.step.sp == step.sp; });
+  const auto same = known_.find({step.row, step.sp});
   if (same == known_.end()) return false;
-  if (!same->label) {
-    same->label = ++labels_;
-    placed_.push_back({DraftDirective::label_state(static_cast<unw_word_t>(labels_)), same->step.offset,
-                       same->step.instruction, false});
+  Known& known = same->second;
+  if (!known.label) {
+    known.label = ++labels_;
+    placed_.push_back(
+        {DraftDirective::label_state(static_cast<unw_word_t>(labels_)), known.offset, known.instruction, false});
   }
-  group_.assign(1, DraftDirective::copy_state(static_cast<unw_word_t>(*same->label)));
+  group_.assign(1, DraftDirective::copy_state(static_cast<unw_word_t>(*known.label)));
   raises_sp_ = false;
-  machine_ = same->machine;
+  machine_ = known.machine;
   return true;
 }
 
@@ -115,7 +115,7 @@ bool DirectiveWriter::move_sp(const FrameStep& step) {
 }
 
 bool DirectiveWriter::change_cfa(const FrameStep& step) {
-  const CfaRule& cfa = step.row.cfa;
+  const CfaRule& cfa = step.row->cfa;
   Machine& m = machine_;
   if (cfa.kind == CfaRule::Kind::deref) {
     const std::int64_t place = m.base_offset + cfa.offset;
@@ -132,7 +132,7 @@ bool DirectiveWriter::change_cfa(const FrameStep& step) {
   if (cfa.kind != CfaRule::Kind::offset || m.has_slot) return false;
   if (cfa.reg == arch_.sp) return m.fp == k_no_reg && m.sp == cfa.offset;
   if (m.fp == cfa.reg) return m.fp_offset == cfa.offset;
-  const bool saved = normal(step.row.rule(cfa.reg)).kind != Kind::same;
+  const bool saved = normal(step.row->rule(cfa.reg)).kind != Kind::same;
   if (m.fp != k_no_reg || !m.sp || (arch_.by_dwarf(cfa.reg)->preserved && !saved)) return false;
   say(DraftDirective::save_reg(arch_.sp, cfa.reg));
   if (*m.sp != cfa.offset) say(DraftDirective::add(cfa.reg, *m.sp - cfa.offset));
@@ -142,10 +142,15 @@ bool DirectiveWriter::change_cfa(const FrameStep& step) {
 }
 
 bool DirectiveWriter::change_rules(const FrameStep& step) {
-  for (const FrameRow::Entry& e : step.row.entries())
-    if (e.reg >= machine_.rules.size()) return false;
-  for (RegNum r = 0; r < machine_.rules.size(); ++r)
-    if (r != arch_.sp && !change_rule(r, step.row.rule(r))) return false;
+  decltype(machine_.rules) wanted{};
+  for (const FrameRow::Entry& e : step.row->entries()) {
+    if (e.reg >= wanted.size()) return false;
+    wanted[e.reg] = e.rule;
+  }
+  for (RegNum r = 0; r < wanted.size(); ++r) {
+    const bool neither = wanted[r].kind == Kind::unspecified && machine_.rules[r].kind == Kind::unspecified;
+    if (!neither && r != arch_.sp && !change_rule(r, wanted[r])) return false;
+  }
   return true;
 }
 

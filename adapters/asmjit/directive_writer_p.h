@@ -4,11 +4,15 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "jitunwind/adapters/asmjit/frame_state_p.h"
 #include "jitunwind/builders/procedure_draft.h"
+#include "jitunwind/builders/row_pool.h"
 #include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind::derivation {
 
@@ -17,7 +21,7 @@ struct FrameStep {
   std::uint32_t offset = 0;       ///< in the procedure
   std::uint32_t instruction = 0;  ///< offset of the instruction in front of it
   Value sp;
-  FrameRow row;
+  const FrameRow* row = nullptr;  ///< in a RowPool: others are other rows
 };
 
 class DirectiveWriter {
@@ -51,10 +55,18 @@ class DirectiveWriter {
     std::int64_t slot_offset = 0;  ///< CFA - that copy
     std::array<RegRule, 17> rules{};
   };
+  /// A state that there was, where it was for the first time.
   struct Known {
-    FrameStep step;
+    std::uint32_t offset;
+    std::uint32_t instruction;
     Machine machine;
     std::optional<std::int64_t> label;
+  };
+  struct StateHash {
+    std::size_t operator()(const std::pair<const FrameRow*, Value>& state) const noexcept {
+      const auto row = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(state.first));
+      return hash_with(hash_with(row, state.second.base), static_cast<std::uint64_t>(state.second.offset));
+    }
   };
 
   bool diff(const FrameStep& step);
@@ -70,7 +82,7 @@ class DirectiveWriter {
   Machine machine_;
   std::vector<DraftDirective> group_;
   bool raises_sp_ = false;
-  std::vector<Known> known_;
+  std::unordered_map<std::pair<const FrameRow*, Value>, Known, StateHash> known_;  // by row and SP
   std::vector<Placed> placed_;
   std::int64_t labels_ = 0;
 };

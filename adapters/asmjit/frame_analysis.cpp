@@ -25,7 +25,10 @@ CodePlace place_of(const TracedInstruction& i) { return {i.section, i.begin}; }
 }  // namespace
 
 FrameAnalysis::FrameAnalysis(const CodeTrace& trace, const Arch& arch)
-    : trace_(trace), arch_(arch), is_head_(trace.instructions.size()), reached_(trace.instructions.size()) {}
+    : trace_(trace), arch_(arch), is_head_(trace.instructions.size()), reached_(trace.instructions.size()) {
+  for (const TracedCallSite& site : trace.call_sites) sites_.push_back(&site);
+  std::ranges::stable_sort(sites_, {}, [this](const TracedCallSite* site) { return place_of_label(site->begin); });
+}
 
 FrameAnalysis::Index FrameAnalysis::index_of(CodePlace place) const {
   const auto found = std::ranges::lower_bound(trace_.instructions, place, {}, place_of);
@@ -171,7 +174,7 @@ void FrameAnalysis::follow_run(Index head) {
     reached_[i] = true;
     if (!is_padding(i)) last = i;
     std::string why;
-    if (calls(i)) land(i, state);
+    if (!sites_.empty() && calls(i)) land(i, state);
     if (!execute(i, state, why)) return refuse(i, why);
     const auto effects = effects_of(i);
     if (!effects.empty() && !leave(i, effects.back(), state)) return;
@@ -198,13 +201,17 @@ void FrameAnalysis::flow(Index from, Index to, const FrameState& state) {
   if (changed) work_.insert(to);
 }
 
-/// An exception that leaves the call, which the caller's values in scratch registers do not survive.
+/// An exception that leaves the call, which the caller's values in scratch registers do not survive. Call sites that
+/// overlap are refused later.
 void FrameAnalysis::land(Index call, FrameState state) {
-  state.forget_what_callees_use();
   const CodePlace at = place_of(trace_.instructions[call]);
-  for (const TracedCallSite& site : trace_.call_sites)
-    if (site.pad != k_no_label && place_of_label(site.begin) <= at && at < place_of_label(site.end))
-      flow_to_label(call, site.pad, state);
+  const auto behind = std::ranges::upper_bound(
+      sites_, at, {}, [this](const TracedCallSite* site) { return place_of_label(site->begin); });
+  if (behind == sites_.begin()) return;
+  const TracedCallSite& site = **std::prev(behind);
+  if (site.pad == k_no_label || at >= place_of_label(site.end)) return;
+  state.forget_what_callees_use();
+  flow_to_label(call, site.pad, state);
 }
 
 void FrameAnalysis::flow_to_label(Index from, LabelId to, const FrameState& state) {

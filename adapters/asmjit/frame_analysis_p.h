@@ -88,6 +88,7 @@ class FrameAnalysis {
 
   const CodeTrace& trace_;
   const Arch& arch_;
+  std::vector<const TracedCallSite*> sites_;  // in the order of their code
   std::vector<bool> is_head_;
   std::vector<bool> reached_;
   std::map<Index, RegSet> starts_;

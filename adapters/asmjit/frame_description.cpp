@@ -1,10 +1,13 @@
 #include "jitunwind/adapters/asmjit/frame_description_p.h"
 
 #include <algorithm>
+#include <array>
 
 #include "jitunwind/adapters/asmjit/directive_writer_p.h"
 #include "jitunwind/adapters/asmjit/frame_rows_p.h"
+#include "jitunwind/builders/described_rows.h"
 #include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/row_pool.h"
 
 namespace jitunwind::derivation {
 namespace {
@@ -23,9 +26,12 @@ class Describer {
   std::uint32_t size() const { return procedure_.end - procedure_.begin; }
   std::uint32_t offset_of(std::size_t i) const { return trace_.instructions[i].begin - procedure_.begin; }
 
+  /// By register: its value - CFA, at a boundary; none: it holds no such address.
+  using CfaDistances = std::array<std::optional<std::int64_t>, 17>;
+  static CfaDistances distances_in(const FrameState& state);
+
   bool plan(CfaBase preferred, Refusal& why);
-  bool holds_cfa(std::size_t i, const CfaRule& rule);
-  void add_step(std::size_t i, const Value& sp, const FrameRow& row);
+  void add_step(std::size_t i, const Value& sp, const FrameRow& row, const CfaDistances& before);
   std::optional<Description> with_directives();
   std::optional<Description> with_rows();
   std::optional<Refusal> check_handlers() const;
@@ -37,7 +43,15 @@ class Describer {
   const TracedProcedure& procedure_;
   const CodeTrace& trace_;
   const Arch& arch_;
+  const FrameState& during_call(const FrameState& before) {
+    during_call_ = before;
+    during_call_.forget_what_callees_use();
+    return during_call_;
+  }
+
+  RowPool rows_;
   std::vector<FrameStep> steps_;
+  FrameState during_call_;
 };
 
 void say(x86_64::Builder& builder, std::int32_t when, const DraftDirective& d) {
@@ -66,20 +80,25 @@ void say(x86_64::Builder& builder, std::int32_t when, const DraftDirective& d) {
   }
 }
 
+Describer::CfaDistances Describer::distances_in(const FrameState& state) {
+  CfaDistances out;
+  for (RegNum r = 0; r < out.size(); ++r)
+    if (state.reg(r).is_cfa_address()) out[r] = state.reg(r).offset;
+  return out;
+}
+
 /// The rows of the procedure, where they change.
 bool Describer::plan(CfaBase preferred, Refusal& why) {
   steps_.clear();
+  CfaDistances before, here;
   return analysis_.visit(procedure_, [&](const Boundary& at) {
     const std::size_t i = at.instruction;
     const FrameState* state = at.state;
+    before = here;
+    if (at.changed) here = state ? distances_in(*state) : CfaDistances{};
     if (!state || (!at.changed && !analysis_.calls(i))) return true;
-    FrameState during_call;
-    if (analysis_.calls(i)) {
-      // The row serves the callee's caller too: it must not need what the callee may use.
-      during_call = *state;
-      during_call.forget_what_callees_use();
-      state = &during_call;
-    }
+    // The row serves the callee's caller too: it must not need what the callee may use.
+    if (analysis_.calls(i)) state = &during_call(*state);
     std::string reason;
     const auto row = plan_row(*state, arch_, preferred, reason);
     if (!row) {
@@ -89,41 +108,34 @@ bool Describer::plan(CfaBase preferred, Refusal& why) {
       why = {{instruction.section, instruction.begin}, instruction.mnemonic, reason};
       return false;
     }
-    add_step(i, state->sp(), *row);
+    add_step(i, state->sp(), *row, before);
     return true;
   });
 }
 
-/// Does the rule give the CFA in front of instruction i?
-bool Describer::holds_cfa(std::size_t i, const CfaRule& rule) {
-  bool holds = false;
-  (void)analysis_.visit(procedure_, [&](const Boundary& at) {
-    if (at.instruction != i) return true;
-    holds = at.state && at.state->reg(rule.reg) == Value::address(k_cfa_base, -rule.offset);
-    return false;
-  });
-  return holds;
-}
-
-void Describer::add_step(std::size_t i, const Value& sp, const FrameRow& row) {
+/// `before`: in front of the instruction that leads here.
+void Describer::add_step(std::size_t i, const Value& sp, const FrameRow& row, const CfaDistances& before) {
   const auto instruction_before = [&](std::size_t k) { return k > procedure_.first ? offset_of(k - 1) : 0; };
-  if (steps_.empty()) return steps_.push_back({offset_of(i), 0, sp, row});
+  const FrameRow* const kept = rows_.keep(row);
+  if (steps_.empty()) return steps_.push_back({offset_of(i), 0, sp, kept});
   const FrameStep last = steps_.back();
-  if (last.row == row && last.sp == sp) return;
+  if (last.row == kept && last.sp == sp) return;
   const bool lost_sp = last.sp.is_cfa_address() && !sp.is_cfa_address();
-  if (lost_sp && row.cfa.kind == CfaRule::Kind::offset && row.cfa.reg != last.row.cfa.reg &&
-      holds_cfa(i - 1, row.cfa)) {
+  if (lost_sp && row.cfa.kind == CfaRule::Kind::offset && row.cfa.reg != last.row->cfa.reg &&
+      row.cfa.reg < before.size() && before[row.cfa.reg] == -row.cfa.offset) {
     // SP gets out of reach by this instruction: rows go by the other register one boundary earlier, as directives need
     // a frame pointer that was set from an SP in reach.
     FrameStep earlier = last;
     earlier.offset = offset_of(i - 1);
-    earlier.row.cfa = row.cfa;
+    FrameRow earlier_row = *last.row;
+    earlier_row.cfa = row.cfa;
+    earlier.row = rows_.keep(earlier_row);
     if (last.offset == earlier.offset)
       steps_.back() = earlier;
     else
       earlier.instruction = instruction_before(i - 1), steps_.push_back(earlier);
   }
-  steps_.push_back({offset_of(i), instruction_before(i), sp, row});
+  steps_.push_back({offset_of(i), instruction_before(i), sp, kept});
 }
 
 /// Where the epilogue begins that ends the procedure; size() when there is none, or when it cannot be placed from the
@@ -171,7 +183,7 @@ std::optional<Description> Describer::with_directives() {
 std::optional<Description> Describer::with_rows() {
   auto builder = x86_64::describe(procedure_.name);
   builder.size(size());
-  for (const FrameStep& step : steps_) builder.row_at(step.offset, step.row);
+  for (const FrameStep& step : steps_) builder.row_at(step.offset, *step.row);
   say_handlers(builder);
   auto built = builder.build();
   if (!built || !is_proved(*built)) return std::nullopt;
@@ -216,6 +228,7 @@ bool Describer::is_proved(const Description& description) {
   if (!description.check_size(size())) return false;
   std::size_t step = 0;
   std::optional<FrameRow> row;
+  DescribedRows rows(description, size());
   return analysis_.visit(procedure_, [&](const Boundary& at) {
     const std::size_t i = at.instruction;
     const FrameState* state = at.state;
@@ -224,15 +237,13 @@ bool Describer::is_proved(const Description& description) {
     for (; step < steps_.size() && steps_[step].offset <= offset_of(i); ++step) row.reset();
     const bool proved = row && !at.changed;
     if (!row) {
-      const auto found = description.row(offset_of(i), size());
+      const auto found = rows.row(offset_of(i));
       if (!found) return false;
       row = *found;
     }
-    if (!proved && !proves(*state, arch_, *row)) return false;
-    if (!analysis_.calls(i)) return true;
-    FrameState during_call = *state;
-    during_call.forget_what_callees_use();
-    return proves(during_call, arch_, *row);
+    // What is known during a call is known in front of it.
+    if (analysis_.calls(i)) return proves(during_call(*state), arch_, *row);
+    return proved || proves(*state, arch_, *row);
   });
 }
 

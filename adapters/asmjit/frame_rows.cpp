@@ -36,14 +36,13 @@ std::optional<CfaRule> plan_cfa(const FrameState& state, const Arch& arch, CfaBa
 
 /// The slot nearest to the CFA that holds what `reg` held at entry, at or above SP (or below it).
 const Slot* find_slot(const FrameState& state, RegNum reg, bool below_sp) {
-  const Slot* best = nullptr;
+  if (state.slots_of(reg) == 0) return nullptr;
   for (const Slot& s : state.slots()) {
-    if (!s.value.is_entry(reg)) continue;
+    if (!s.value.is_entry(reg) || (s.base != k_cfa_base && s.base != state.sp().base)) continue;
     const bool below = s.base == state.sp().base && s.offset < state.sp().offset;
-    if (below != below_sp || (s.base != k_cfa_base && s.base != state.sp().base)) continue;
-    if (!best || (s.base == k_cfa_base && (best->base != k_cfa_base || s.offset > best->offset))) best = &s;
+    if (below == below_sp) return &s;
   }
-  return best;
+  return nullptr;
 }
 
 RegRule rule_of(const Slot& slot, const FrameState& state, const Arch& arch) {
@@ -60,6 +59,26 @@ std::optional<RegRule> plan_register(const FrameState& state, const Arch& arch, 
   return std::nullopt;
 }
 
+/// Does the rule give the caller's value, if it gives any?
+bool proves_rule(const FrameState& state, const Arch& arch, RegNum r, const RegRule& rule) noexcept {
+  using Kind = RegRule::Kind;
+  const std::uint32_t size = r >= k_first_vector ? 16 : arch.word_size;
+  switch (rule.kind) {
+    case Kind::undefined:
+      return true;
+    case Kind::same:
+      return state.reg(r).is_entry(r);
+    case Kind::at_cfa:
+      return state.memory(Value::address(k_cfa_base, 0), rule.offset, size).is_entry(r);
+    case Kind::at_reg:
+      return rule.reg < k_tracked_registers && state.memory(state.reg(rule.reg), rule.offset, size).is_entry(r);
+    case Kind::in_reg:
+      return rule.reg < k_tracked_registers && state.reg(rule.reg).is_entry(r);
+    default:
+      return false;
+  }
+}
+
 const char* name_of(const Arch& arch, RegNum reg) {
   const RegisterInfo* info = arch.by_dwarf(reg);
   return info ? info->name : "?";
@@ -68,10 +87,14 @@ const char* name_of(const Arch& arch, RegNum reg) {
 }  // namespace
 
 RegSet abi_preserved(const Arch& arch) noexcept {
-  RegSet set = 0;
-  for (const RegisterInfo& r : arch.registers)
-    if (r.preserved && r.dwarf < k_tracked_registers) set |= set_of(r.dwarf);
-  return set;
+  const auto of = [](const Arch& any) {
+    RegSet set = 0;
+    for (const RegisterInfo& r : any.registers)
+      if (r.preserved && r.dwarf < k_tracked_registers) set |= set_of(r.dwarf);
+    return set;
+  };
+  static const RegSet of_x86_64 = of(arch::x86_64);
+  return &arch == &arch::x86_64 ? of_x86_64 : of(arch);
 }
 
 std::optional<FrameRow> plan_row(const FrameState& state, const Arch& arch, CfaBase preferred, std::string& why) {
@@ -82,9 +105,9 @@ std::optional<FrameRow> plan_row(const FrameState& state, const Arch& arch, CfaB
   row.cfa = *cfa;
   row.ra = arch.ra;
   const RegSet abi = abi_preserved(arch);
-  for (RegNum r = 0; r < k_tracked_registers; ++r) {
+  for (RegSet left = (state.preserved() | abi | set_of(arch.ra)) & ~set_of(arch.sp); left != 0; left &= left - 1) {
+    const RegNum r = first_of(left);
     const bool promised = has(state.preserved(), r);
-    if (r == arch.sp || (r != arch.ra && !promised && !has(abi, r))) continue;
     auto rule = plan_register(state, arch, r);
     if (!rule && r == arch.ra) return why = "the return address is lost", std::nullopt;
     if (!rule && promised)
@@ -110,33 +133,14 @@ bool proves(const FrameState& state, const Arch& arch, const FrameRow& row) noex
 
   const RegSet wanted = (state.preserved() & ~set_of(arch.sp)) | set_of(arch.ra);
   const RegSet unless_said = (wanted | abi_preserved(arch)) & ~set_of(arch.sp);
-  for (RegNum r = 0; r < k_tracked_registers; ++r) {
-    const RegRule rule = row.rule(r);
-    const std::uint32_t size = r >= k_first_vector ? 16 : arch.word_size;
-    switch (rule.kind) {
-      case Kind::unspecified:
-        if (has(unless_said, r) && !state.reg(r).is_entry(r)) return false;
-        break;
-      case Kind::same:
-        if (!state.reg(r).is_entry(r)) return false;
-        break;
-      case Kind::undefined:
-        if (has(wanted, r)) return false;
-        break;
-      case Kind::at_cfa:
-        if (!state.memory(Value::address(k_cfa_base, 0), rule.offset, size).is_entry(r)) return false;
-        break;
-      case Kind::at_reg:
-        if (rule.reg >= k_tracked_registers || !state.memory(state.reg(rule.reg), rule.offset, size).is_entry(r))
-          return false;
-        break;
-      case Kind::in_reg:
-        if (rule.reg >= k_tracked_registers || !state.reg(rule.reg).is_entry(r)) return false;
-        break;
-      default:
-        return false;
-    }
+  RegSet silent = unless_said;
+  for (const auto& [r, rule] : row.entries()) {
+    if (r >= k_tracked_registers) continue;
+    silent &= ~set_of(r);
+    if (!proves_rule(state, arch, r, rule) || (rule.kind == Kind::undefined && has(wanted, r))) return false;
   }
+  for (; silent != 0; silent &= silent - 1)
+    if (const RegNum r = first_of(silent); !state.reg(r).is_entry(r)) return false;
   return true;
 }
 

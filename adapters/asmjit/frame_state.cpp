@@ -25,16 +25,28 @@ FrameState FrameState::at_entry(const Arch& arch, RegSet preserved) {
   for (RegNum r = 0; r < k_tracked_registers; ++r) state.registers_[r] = Value::entry(r);
   state.registers_[arch.sp] = Value::address(k_cfa_base, -arch.entry_cfa);
   state.registers_[arch.ra] = {};
+  state.known_ = ((RegSet{1} << k_tracked_registers) - 1) & ~set_of(arch.ra);
   state.slots_.push_back({k_cfa_base, arch.entry_ra, k_word, Value::entry(arch.ra)});
+  state.count(state.slots_.back(), 1);
   return state;
 }
 
 Value FrameState::memory(const Value& address, std::int64_t displacement, std::uint32_t size) const noexcept {
   if (!address.is_address()) return {};
-  const auto found = std::ranges::find_if(slots_, [&](const Slot& s) {
-    return s.base == address.base && s.offset == address.offset + displacement && s.size == size;
-  });
-  return found == slots_.end() ? Value{} : found->value;
+  const std::int64_t offset = address.offset + displacement;
+  const auto found = first_below(address.base, offset + 1);
+  const bool fits =
+      found != slots_.end() && found->base == address.base && found->offset == offset && found->size == size;
+  return fits ? found->value : Value{};
+}
+
+/// The first slot of the base that begins below `offset`, or what is behind its slots.
+FrameState::Slots::const_iterator FrameState::first_below(BaseId base, std::int64_t offset) const noexcept {
+  Slot wanted;
+  wanted.base = base;
+  wanted.offset = offset;
+  return std::upper_bound(slots_.begin(), slots_.end(), wanted,
+                          [](const Slot& a, const Slot& b) { return is_before(a, b); });
 }
 
 bool FrameState::same_as(const FrameState& other) const noexcept {
@@ -44,36 +56,46 @@ bool FrameState::same_as(const FrameState& other) const noexcept {
 void FrameState::put(RegNum reg, const Value& value) noexcept {
   if (registers_[reg] == value) return;
   registers_[reg] = value;
+  known_ = value.kind == Value::Kind::unknown ? known_ & ~set_of(reg) : known_ | set_of(reg);
   ++changes_;
 }
 
 template <class Predicate>
-bool FrameState::erase_slots(Predicate predicate) {
-  const bool erased = std::erase_if(slots_, predicate) != 0;
-  changes_ += erased;
-  return erased;
+bool FrameState::erase_slots(Slots::const_iterator begin, Slots::const_iterator end, Predicate predicate) {
+  const auto first = slots_.begin() + (begin - slots_.cbegin());
+  const auto last = slots_.begin() + (end - slots_.cbegin());
+  const auto gone = std::remove_if(first, last, [&](const Slot& slot) {
+    if (!predicate(slot)) return false;
+    count(slot, ~0u);
+    return true;
+  });
+  if (gone == last) return false;
+  slots_.erase(gone, last);
+  ++changes_;
+  return true;
 }
 
 void FrameState::store(const Value& address, std::int64_t displacement, std::uint32_t size, const Value& value) {
   // Stores through other pointers are the program's own: code that overwrites what it saved cannot be described.
   if (!address.is_address()) return;
+  constexpr std::int64_t k_largest = 16;
   const std::int64_t begin = address.offset + displacement;
-  erase_slots([&](const Slot& s) {
-    return s.base == address.base && s.offset < begin + std::int64_t{size} && begin < s.offset + std::int64_t{s.size};
-  });
+  const std::int64_t end = begin + std::int64_t{size};
+  erase_slots(first_below(address.base, end), first_below(address.base, begin - k_largest + 1),
+              [&](const Slot& s) { return s.offset < end && begin < s.offset + std::int64_t{s.size}; });
   if (value.kind == Value::Kind::unknown) return;
-  slots_.push_back({address.base, begin, size, value});
+  const Slot slot{address.base, begin, size, value};
+  slots_.insert(first_below(slot.base, slot.offset), slot);
+  count(slot, 1);
   ++changes_;
 }
 
 /// Memory of the frame that ends more than so many bytes below SP is not ours any more.
 void FrameState::drop_slots_below(std::int64_t bytes_below_sp) {
   const Value& sp = registers_[sp_];
-  erase_slots([&](const Slot& s) {
-    // Every other base lies below the CFA, so once SP is at a known distance from the CFA again it was released.
-    if (s.base != sp.base) return sp.base == k_cfa_base;
-    return s.offset < sp.offset - bytes_below_sp;
-  });
+  // Every other base lies below the CFA, so once SP is at a known distance from the CFA again it was released.
+  const auto end = sp.base == k_cfa_base ? slots_.cend() : first_below(sp.base, INT64_MIN);
+  erase_slots(first_below(sp.base, sp.offset - bytes_below_sp), end, [](const Slot&) { return true; });
 }
 
 void FrameState::set_sp(const Value& value) {
@@ -115,15 +137,15 @@ bool FrameState::copy(const Effect& effect, std::string& why) {
 void FrameState::lower(BaseId id) {
   drop_slots_below(0);
   // The same instruction once more, in a loop: what was known relative to its previous result is history.
-  erase_slots([&](const Slot& s) { return s.base == id || (s.value.is_address() && s.value.base == id); });
+  erase_slots(slots_.begin(), slots_.end(),
+              [&](const Slot& s) { return s.base == id || (s.value.is_address() && s.value.base == id); });
   for (RegNum r = 0; r < k_tracked_registers; ++r)
     if (r != sp_ && registers_[r].is_address() && registers_[r].base == id) put(r, {});
   put(sp_, Value::address(id, 0));
 }
 
 void FrameState::forget_what_callees_use() {
-  for (RegNum r = 0; r < k_tracked_registers; ++r)
-    if (r != sp_ && !has(preserved_, r)) put(r, {});
+  for (RegSet left = known_ & ~preserved_ & ~set_of(sp_); left != 0; left &= left - 1) put(first_of(left), {});
   drop_slots_below(0);
 }
 
@@ -191,7 +213,11 @@ bool FrameState::merge(const FrameState& other, bool& changed, std::string& why)
     put(r, {});
     changed = true;
   }
-  changed |= erase_slots([&](const Slot& s) { return std::ranges::count(other.slots_, s) == 0; });
+  auto theirs = other.slots_.begin();
+  changed |= erase_slots(slots_.begin(), slots_.end(), [&](const Slot& s) {
+    while (theirs != other.slots_.end() && is_before(*theirs, s)) ++theirs;
+    return theirs == other.slots_.end() || *theirs != s;
+  });
   return true;
 }
 

@@ -37,13 +37,17 @@ struct Value {
   friend bool operator==(const Value&, const Value&) = default;
 };
 
-/// Memory at base + offset holds a known value.
+/// Memory at base + offset holds a known value. In the order of bases, each from its highest offset down: what SP moves
+/// over comes and goes at the end.
 struct Slot {
   BaseId base = k_cfa_base;
   std::int64_t offset = 0;
   std::uint32_t size = 8;
   Value value;
   friend bool operator==(const Slot&, const Slot&) = default;
+  friend bool is_before(const Slot& a, const Slot& b) noexcept {
+    return a.base != b.base ? a.base < b.base : a.offset > b.offset;
+  }
 };
 
 class FrameState {
@@ -57,6 +61,8 @@ class FrameState {
   /// Always an address: what gives SP any other value is refused.
   const Value& sp() const noexcept { return registers_[sp_]; }
   const std::vector<Slot>& slots() const noexcept { return slots_; }
+  /// Slots that hold what the register held at entry.
+  std::uint32_t slots_of(RegNum reg) const noexcept { return slots_of_[reg]; }
   /// Unknown when nothing is known of the 8 bytes (16 for vector registers) at the address.
   Value memory(const Value& address, std::int64_t displacement, std::uint32_t size) const noexcept;
 
@@ -74,8 +80,13 @@ class FrameState {
 
  private:
   void put(RegNum reg, const Value& value) noexcept;
+  using Slots = std::vector<Slot>;
+  Slots::const_iterator first_below(BaseId base, std::int64_t offset) const noexcept;
   template <class Predicate>
-  bool erase_slots(Predicate predicate);
+  bool erase_slots(Slots::const_iterator begin, Slots::const_iterator end, Predicate predicate);
+  void count(const Slot& slot, std::uint32_t by) noexcept {
+    if (slot.value.kind == Value::Kind::entry) slots_of_[slot.value.reg] += by;
+  }
   void move_sp(std::int64_t by) {
     registers_[sp_].offset += by;
     ++changes_;
@@ -91,8 +102,10 @@ class FrameState {
   RegNum sp_ = k_no_reg;
   std::int64_t red_zone_ = 0;
   RegSet preserved_ = 0;
+  RegSet known_ = 0;  // registers whose value is
   std::array<Value, k_tracked_registers> registers_{};
-  std::vector<Slot> slots_;
+  Slots slots_;
+  std::array<std::uint32_t, k_tracked_registers> slots_of_{};
   std::uint64_t changes_ = 0;
 };
 

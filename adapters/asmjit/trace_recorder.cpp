@@ -10,6 +10,26 @@ namespace jitunwind::derivation {
 
 namespace v = asmjit_version;
 
+namespace {
+
+/// FNV-1a, never 0.
+std::uint32_t hash_of(std::span<const std::uint8_t> bytes) noexcept {
+  std::uint32_t hash = 0x811c9dc5u;
+  for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x01000193u;
+  return hash == 0 ? 1 : hash;
+}
+
+/// asmjit fills in addresses where labels are bound and where the code gets its place.
+bool may_be_patched(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand_> operands) noexcept {
+  const bool goes_elsewhere = v::control_flow(v::instruction_id(instruction)) != ::asmjit::InstControlFlow::kRegular;
+  return std::ranges::any_of(operands, [&](const ::asmjit::Operand_& operand) {
+    if (v::is_mem(operand)) return !v::has_base_register(operand);
+    return v::is_label(operand) || (goes_elsewhere && v::is_imm(operand));
+  });
+}
+
+}  // namespace
+
 void TraceRecorder::reset() noexcept {
   sections_.clear();
   effects_.clear();
@@ -54,8 +74,10 @@ bool TraceRecorder::replace(const TracedInstruction& instruction) {
   return true;
 }
 
-void TraceRecorder::instruction(CodePlace place, std::uint32_t end, const ::asmjit::BaseInst& instruction,
+void TraceRecorder::instruction(CodePlace place, std::span<const std::uint8_t> bytes,
+                                const ::asmjit::BaseInst& instruction,
                                 std::span<const ::asmjit::Operand_> operands) noexcept {
+  const auto end = place.offset + static_cast<std::uint32_t>(bytes.size());
   guarded([&] {
     const auto first = static_cast<std::uint32_t>(effects_.size());
     append_effects(instruction, operands, effects_);
@@ -64,7 +86,8 @@ void TraceRecorder::instruction(CodePlace place, std::uint32_t end, const ::asmj
                                    end,
                                    first,
                                    static_cast<std::uint16_t>(effects_.size() - first),
-                                   static_cast<std::uint16_t>(v::instruction_id(instruction))};
+                                   static_cast<std::uint16_t>(v::instruction_id(instruction)),
+                                   may_be_patched(instruction, operands) ? 0 : hash_of(bytes)};
     if (!replace(traced)) section(place, end).instructions.push_back(traced);
   });
 }
@@ -73,7 +96,7 @@ void TraceRecorder::padding(CodePlace place, std::uint32_t end) noexcept {
   if (place.offset == end) return;
   guarded([&] {
     const auto first = static_cast<std::uint32_t>(effects_.size());
-    section(place, end).instructions.push_back({place.section, place.offset, end, first, 0, k_padding});
+    section(place, end).instructions.push_back({place.section, place.offset, end, first, 0, k_padding, 0});
   });
 }
 
@@ -127,6 +150,16 @@ void TraceRecorder::frame_handler(CodePlace place, FrameHandler handler) noexcep
   guarded([&] { frame_handlers_.push_back({place, std::move(handler)}); });
 }
 
+/// The first instruction whose bytes somebody has changed in the buffer.
+std::optional<Refusal> TraceRecorder::find_changed(const ::asmjit::CodeHolder& code, std::uint32_t section,
+                                                   const Written& written) {
+  const std::vector<std::uint8_t> bytes = v::section_bytes(code, section);
+  for (const TracedInstruction& i : written.instructions)
+    if (i.bytes != 0 && i.end <= bytes.size() && hash_of(std::span(bytes).subspan(i.begin, i.end - i.begin)) != i.bytes)
+      return Refusal{{section, i.begin}, i.mnemonic, "has other bytes in the buffer than were written for it"};
+  return std::nullopt;
+}
+
 Result<CodeTrace, Refusal> TraceRecorder::trace(const ::asmjit::CodeHolder& code) const {
   if (out_of_memory_) throw std::bad_alloc();
   CodeTrace out;
@@ -137,6 +170,7 @@ Result<CodeTrace, Refusal> TraceRecorder::trace(const ::asmjit::CodeHolder& code
     if (written.unseen) return *written.unseen;
     if (written.end != size && !v::is_address_table(code, id))
       return Refusal{{id, written.end}, {}, "bytes here were not written through this emitter"};
+    if (const auto changed = find_changed(code, id, written)) return *changed;
     out.instructions.insert(out.instructions.end(), written.instructions.begin(), written.instructions.end());
     out.data.insert(out.data.end(), written.data.begin(), written.data.end());
   }

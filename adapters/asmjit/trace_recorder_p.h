@@ -21,7 +21,8 @@ class TraceRecorder {
  public:
   void reset() noexcept;
 
-  void instruction(CodePlace place, std::uint32_t end, const ::asmjit::BaseInst& instruction,
+  /// `bytes`: those that were written.
+  void instruction(CodePlace place, std::span<const std::uint8_t> bytes, const ::asmjit::BaseInst& instruction,
                    std::span<const ::asmjit::Operand_> operands) noexcept;
   void padding(CodePlace place, std::uint32_t end) noexcept;
   void data(CodePlace place, std::uint32_t end) noexcept;
@@ -37,7 +38,7 @@ class TraceRecorder {
   void frame_handler(CodePlace place, FrameHandler handler) noexcept;
 
   /// Everything that was recorded, labels as `code` has them. An error when bytes of a section of `code` were not seen
-  /// being written, or were written twice.
+  /// being written, were written twice, or are others than those of the instruction that was.
   Result<CodeTrace, Refusal> trace(const ::asmjit::CodeHolder& code) const;
 
  private:
@@ -52,6 +53,8 @@ class TraceRecorder {
   void guarded(Record record) noexcept;
   Written& section(CodePlace place, std::uint32_t end);
   bool replace(const TracedInstruction& instruction);
+  static std::optional<Refusal> find_changed(const ::asmjit::CodeHolder& code, std::uint32_t section,
+                                             const Written& written);
   TracedInstruction* last_instruction();
 
   std::vector<Written> sections_;

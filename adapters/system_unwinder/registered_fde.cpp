@@ -1,5 +1,6 @@
 #include "jitunwind/adapters/system_unwinder/registered_fde_p.h"
 
+#include <cstring>
 #include <optional>
 
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
@@ -22,8 +23,16 @@ Kind found(const void* fde, Addr function, Addr data, RegisteredFde& out) noexce
   return Kind::found;
 }
 
+/// Where the procedure begins, of which the record may cover but a part: the first pointer of the FDE, which has the
+/// absolute form (LSB 5.0 core, 10.6.1.2).
+Addr function_of(const DerivedRecord& record) noexcept {
+  Addr function = 0;
+  std::memcpy(&function, static_cast<const std::byte*>(record.data) + 8, sizeof function);
+  return function;
+}
+
 Kind found(const DerivedRecord& record, RegisteredFde& out) noexcept {
-  return found(record.data, record.covers.begin, record.base, out);
+  return found(record.data, function_of(record), record.base, out);
 }
 
 Kind refuse(const Error& error, Addr pc) noexcept {

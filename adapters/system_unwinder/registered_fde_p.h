@@ -17,8 +17,8 @@ struct RegisteredFde {
   EhBases bases;
 };
 
-/// `out` is set where it is found. No lock, no malloc, no waiting. The first question about a procedure encodes its
-/// rows, in some microseconds; any later one is a look into the index. Signal-safe. Thread-safe.
+/// `out` is set where it is found. No lock, no malloc, no waiting. The first question about a procedure, or a
+/// stretch of a large one, encodes its rows; any later one is a look into the index. Signal-safe. Thread-safe.
 RegisteredFde::Kind find_registered_fde(const void* pc, RegisteredFde& out) noexcept;
 
 }  // namespace jitunwind

@@ -181,6 +181,34 @@ TEST(Refusals, OfEmittersThatKeepNoRecord) {
   EXPECT_EQ(refusal_of(code), "+0x0: bytes here were not written through this emitter\n");
 }
 
+/// What was written is not what is there: a frame's size filled in behind the emitter's back. Written through the
+/// emitter, or put back, it is.
+TEST(Refusals, OfBytesChangedInTheBuffer) {
+  WrittenCode w;
+  const Label called = new_label(w.a);
+  w.a.long_().sub(rsp, 0x1008);
+  w.a.call(called);
+  w.a.call(asmjit::imm(reinterpret_cast<void*>(&refusal_of)));
+  w.a.lea(rax, ptr(called));
+  w.a.long_().add(rsp, 0x1008);
+  w.a.ret();
+  w.a.bind(called);
+  w.a.ret();
+  EXPECT_EQ(refusal_of(w.code), "");
+  std::uint8_t& size = text_section(w.code)->data()[4];
+  size = 0x20;
+  EXPECT_EQ(refusal_of(w.code), "sub at +0x0: has other bytes in the buffer than were written for it\n");
+  void* start = nullptr;
+  EXPECT_EQ(w.runtime.add(&start, &w.code), asmjit_version::k_invalid_state);
+  size = 0x10;
+  EXPECT_EQ(refusal_of(w.code), "");
+  const std::size_t end = w.a.offset();
+  set_offset(w.a, 0);
+  w.a.long_().sub(rsp, 0x2008);
+  set_offset(w.a, end);
+  EXPECT_EQ(refusal_of(w.code).substr(0, 21), "ret at +0x20: returns") << refusal_of(w.code);
+}
+
 TEST(Refusals, OfBuildersThatDoNotSayWhatTheCodeIs) {
   asmjit::JitRuntime runtime;
   asmjit::CodeHolder code;

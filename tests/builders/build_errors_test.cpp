@@ -96,6 +96,12 @@ TEST(BuildErrors, OfIdiomsAndPlaces) {
        "region 0, directive 0: E_RANGE: instruction +4..+4: no bytes between begin and "
        "end\nregion 0, directive 1: E_RANGE: instruction +4..+4: no bytes between begin "
        "and end\n"},
+      {describe().allocate({1, 0}, 8),
+       "region 0, directive 0: E_RANGE: instruction +1..+0: no bytes between begin and end\n"},
+      {describe().allocate({5, -1}, 8),
+       "region 0, directive 0: E_RANGE: instruction +5..end-1: no bytes between begin and end\n"},
+      {describe().allocate({0, 0}, 8),
+       "region 0, directive 0: E_RANGE: instruction +0..+0: no bytes between begin and end\n"},
       {describe().region(4).allocate({2, 6}, 8),
        "region 0, directive 0: E_WHEN: instruction +2..+6: outside of its region +0..+4\n"},
       {describe().region(4).region(-4).deallocate({-6, -2}, 8),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "jitunwind/dyn_info/directive_run_p.h"
 #include "tests/directives/naive_directives.h"
 #include "tests/directives/random_description.h"
 
@@ -67,6 +68,61 @@ TEST(Directives, EqualAPlainReading) {
     std::mt19937_64 random(20240601);
     for (int i = 0; i < k_descriptions && !testing::Test::HasFatalFailure(); ++i)
       compare(*arch, random_description(*arch, random, i % 4 == 0 ? Extremes::all : Extremes::none));
+  }
+}
+
+std::string text_of(const Status& status, const DirectiveOutcome& outcome, const Arch& arch) {
+  FrameRow row;
+  if (status && outcome.state.alias()) return "alias " + std::to_string(*outcome.state.alias());
+  const Status made = status ? make_row(outcome, row) : status;
+  return rows::outcome_text(made, row, arch) + " from " + std::to_string(row.range.begin) + " to " +
+         std::to_string(row.range.end);
+}
+
+/// One run through all addresses says at each what a run to it alone says; also where some are left out.
+TEST(Directives, OneRunSaysWhatManySay) {
+  for (const Arch* arch : all_arches()) {
+    std::mt19937_64 random(20261123);
+    std::size_t aliases = 0;
+    for (int i = 0; i < 2000; ++i) {
+      RandomDescription d = random_description(*arch, random, i % 4 == 0 ? Extremes::all : Extremes::none);
+      if (i % 3 == 0) {
+        const auto before = d.regions.begin() + static_cast<std::ptrdiff_t>(random() % (d.regions.size() + 1));
+        const auto when = static_cast<std::int32_t>(random() % 5) - 1;
+        d.regions.insert(
+            before, {static_cast<std::int32_t>(random() % 6), {_U_dyn_op(UNW_DYN_ALIAS, 0, when, 0, 0x9000)}, 0, -1});
+      }
+      const rows::CaseProcedure procedure(d.regions, {k_code, k_code + d.size});
+      DirectiveRun every(procedure.info(), *arch), some(procedure.info(), *arch);
+      for (Addr at = k_code; at < k_code + d.size; at += arch->unit) {
+        DirectiveOutcome alone(*arch), in_turn(*arch);
+        const Status expected = run_directives(procedure.info(), *arch, at, alone);
+        const std::string text = text_of(expected, alone, *arch);
+        aliases += expected && alone.state.alias();
+        Status got = every.go_to(at, in_turn);
+        ASSERT_EQ(text_of(got, in_turn, *arch), text) << text_of(d, *arch) << "\n+" << std::hex << at - k_code;
+        if (random() % 3 != 0) continue;
+        got = some.go_to(at, in_turn);
+        ASSERT_EQ(text_of(got, in_turn, *arch), text) << text_of(d, *arch) << "\n+" << std::hex << at - k_code;
+      }
+    }
+    EXPECT_GT(aliases, 100u);
+  }
+}
+
+/// All rows of a procedure together cost what the last one does.
+TEST(Directives, OneRunLooksAtADirectiveSoOften) {
+  for (const std::uint64_t size : {1'000u, 10'000u, 60'000u}) {
+    rows::CaseRegion region{static_cast<std::int32_t>(size), {}, 0, -1};
+    for (std::uint64_t i = 0; i < size; ++i)
+      region.ops.push_back(_U_dyn_op(UNW_DYN_ADD, 0, static_cast<std::int32_t>(i), 7, i % 2 == 0 ? -8ul : 8ul));
+    const rows::CaseProcedure procedure({region}, {k_code, k_code + size});
+    DirectiveRun run(procedure.info(), arch::x86_64), last(procedure.info(), arch::x86_64);
+    DirectiveOutcome outcome(arch::x86_64);
+    for (Addr at = k_code; at < k_code + size; ++at) ASSERT_TRUE(run.go_to(at, outcome));
+    ASSERT_TRUE(last.go_to(k_code + size - 1, outcome));
+    EXPECT_EQ(run.work(), last.work());
+    EXPECT_LT(run.work(), 8 * size);
   }
 }
 

@@ -21,6 +21,10 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// A longer entry in memory is refused: every page of it is proven readable, which a lying length must not turn into a
+/// long wait. A procedure with a million rows has some 5 MiB.
+inline constexpr std::uint64_t k_max_cfi_entry = 1u << 24;
+
 /// Where the bytes behind target addresses can be looked at.
 class CfiBytes {
  public:

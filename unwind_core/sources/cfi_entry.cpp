@@ -11,9 +11,6 @@ namespace {
 using namespace dwarf;
 using Format = CfiContext::Format;
 
-/// Every page of an entry in memory is proven readable, which a lying length must not turn into a long wait.
-constexpr std::uint64_t k_max_entry = 1u << 20;
-
 std::uint64_t wrap(std::uint64_t value, const Arch& arch) noexcept {
   return arch.word_size == 4 ? value & 0xffffffffu : value;
 }
@@ -229,7 +226,7 @@ Result<std::span<const std::byte>> SectionView::view_elsewhere(Addr at, std::uin
 
 Result<std::span<const std::byte>> MemoryView::view_elsewhere(Addr at, std::uint64_t size) noexcept {
   if (size > ~Addr{0} - at) return Error{ErrorCode::unreadable_memory, at, "call frame information"};
-  if (size > k_max_entry) return Error{ErrorCode::too_deep, at, "call frame information is too large"};
+  if (size > k_max_cfi_entry) return Error{ErrorCode::too_deep, at, "call frame information is too large"};
   const auto count = static_cast<std::size_t>(size);
   if (const std::byte* direct = memory_.view(at, count, window_)) return std::span(direct, count);
   if (count > buffer_.size()) return Error{ErrorCode::too_deep, at, "call frame information is larger than its buffer"};

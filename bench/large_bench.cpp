@@ -1,0 +1,228 @@
+// What size costs: procedures of 10 to a million instructions described, registered and thrown through; and what
+// AsmjitRuntime takes for such code beside asmjit's own runtime.
+//
+//   PROGRAM large MAX-FUNCTIONS [--benchmark_...]
+//
+//   add_code/RUNTIME/KIND/N      written by an Assembler, added and released; an item is an instruction, a branch over
+//                                one, a call site with two arguments on the stack, or an early return
+//   build/jitunwind/N            an item is an instruction that changes SP: described, and built
+//   register_size/jitunwind/N    an item is a procedure of so many instructions that change SP: registered, cancelled
+//   throw_by_rows/first|next/N   an item is a row of the procedure at whose end the exception passes
+#include <benchmark/benchmark.h>
+#include <jitunwind/jitunwind.h>
+#ifdef JITUNWIND_BENCH_ASMJIT
+#include <asmjit/x86.h>
+#include <jitunwind/asmjit.h>
+#endif
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "bench/thread_time.h"
+#include "jitunwind/builders/registers_x86_64.h"
+
+namespace {
+
+using Calls = void (*)(void (*)());
+
+constexpr std::array<std::size_t, 6> k_sizes{10, 100, 1000, 10'000, 100'000, 1'000'000};
+
+/// push rax; pop rax, over and over, then call rdi and ret.
+class LongCode {
+ public:
+  explicit LongCode(std::size_t instructions)
+      : size_(instructions / 2 * 2 + 5),
+        bytes_(mmap(nullptr, size_, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (bytes_ == MAP_FAILED) std::exit(1);
+    auto* const code = static_cast<unsigned char*>(bytes_);
+    for (std::size_t i = 0; i + 5 < size_; i += 2) std::memcpy(code + i, "\x50\x58", 2);
+    std::memcpy(code + size_ - 5, "\x50\xff\xd7\x58\xc3", 5);
+  }
+  ~LongCode() { munmap(bytes_, size_); }
+  LongCode(const LongCode&) = delete;
+  LongCode& operator=(const LongCode&) = delete;
+
+  jitunwind::Description describe() const {
+    auto builder = jitunwind::x86_64::describe("long");
+    const auto last = static_cast<std::int64_t>(size_) - 5;
+    for (std::int64_t at = 0; at < last; at += 2) builder.push({at, at + 1}).pop({at + 1, at + 2});
+    return builder.push({last, last + 1}).pop({last + 3, last + 4}).size(size_).build().value();
+  }
+  jitunwind::Registration registered(const jitunwind::Description& description) const {
+    return jitunwind::register_code(description, bytes_, size_).value();
+  }
+  void call(void (*callee)()) const { reinterpret_cast<Calls>(bytes_)(callee); }
+
+ private:
+  std::size_t size_;
+  void* bytes_;
+};
+
+template <class Action>
+double seconds(Action action) {
+  const double begin = bench::thread_seconds();
+  action();
+  return bench::thread_seconds() - begin;
+}
+
+void build(benchmark::State& state, std::size_t size) {
+  const LongCode code(size);
+  for (auto _ : state) benchmark::DoNotOptimize(code.describe());
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(size));
+}
+
+void register_size(benchmark::State& state, std::size_t size) {
+  const LongCode code(size);
+  const jitunwind::Description description = code.describe();
+  for (auto _ : state) benchmark::DoNotOptimize(code.registered(description));
+  state.SetItemsProcessed(state.iterations());
+}
+
+void throw_int() { throw 1; }
+
+bool throws_through(const LongCode& code) {
+  try {
+    code.call(throw_int);
+  } catch (int) {
+    return true;
+  }
+  return false;
+}
+
+void throw_by_rows(benchmark::State& state, std::size_t size, bool first) {
+  const LongCode code(size);
+  const jitunwind::Description description = code.describe();
+  {
+    const LongCode other(10);  // what the process does once
+    const jitunwind::Registration live = other.registered(other.describe());
+    (void)throws_through(other);
+  }
+  for (auto _ : state) {
+    const jitunwind::Registration live = code.registered(description);
+    bool caught = true;
+    if (!first) caught = throws_through(code);
+    state.SetIterationTime(seconds([&] { caught &= throws_through(code); }));
+    if (!caught) state.SkipWithError("not caught");
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(size));
+}
+
+#ifdef JITUNWIND_BENCH_ASMJIT
+
+using asmjit::x86::Assembler;
+
+void write_plain(Assembler& a, std::size_t size) {
+  using namespace asmjit::x86;
+  a.push(rbx);
+  for (std::size_t i = 0; i < size; ++i) a.add(rax, rcx);
+  a.pop(rbx);
+  a.ret();
+}
+void write_branches(Assembler& a, std::size_t size) {
+  using namespace asmjit::x86;
+  a.push(rbx);
+  for (std::size_t i = 0; i < size; ++i) {
+    const asmjit::Label behind = a.newLabel();
+    a.cmp(rax, rbx);
+    a.je(behind);
+    a.add(rax, 1);
+    a.bind(behind);
+  }
+  a.pop(rbx);
+  a.ret();
+}
+void write_calls(Assembler& a, std::size_t size) {
+  using namespace asmjit::x86;
+  a.push(rbx);
+  for (std::size_t i = 0; i < size; ++i) {
+    a.push(1);
+    a.push(2);
+    a.call(rax);
+    a.add(rsp, 16);
+  }
+  a.pop(rbx);
+  a.ret();
+}
+void write_exits(Assembler& a, std::size_t size) {
+  using namespace asmjit::x86;
+  a.push(rbx);
+  for (std::size_t i = 0; i < size; ++i) {
+    const asmjit::Label behind = a.newLabel();
+    a.test(rax, rax);
+    a.je(behind);
+    a.pop(rbx);
+    a.ret();
+    a.bind(behind);
+  }
+  a.pop(rbx);
+  a.ret();
+}
+struct Kind {
+  const char* name;
+  void (*write)(Assembler&, std::size_t);
+};
+constexpr std::array<Kind, 4> k_kinds{
+    Kind{"plain", write_plain}, {"branches", write_branches}, {"calls", write_calls}, {"exits", write_exits}};
+
+/// Emitters and runtimes come in pairs.
+template <class Emitter, class Runtime>
+void add_once(const Kind& kind, std::size_t size, Runtime& runtime) {
+  asmjit::CodeHolder code;
+  code.init(runtime.environment());
+  Emitter emitter(&code);
+  kind.write(emitter, size);
+  void* start = nullptr;
+  if (runtime.add(&start, &code) != asmjit::kErrorOk) std::exit(3);
+  runtime.release(start);
+}
+
+template <class Emitter, class Runtime>
+void add_code(benchmark::State& state, const Kind& kind, std::size_t size) {
+  Runtime runtime;
+  for (auto _ : state) add_once<Emitter>(kind, size, runtime);
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(size));
+}
+
+void add_asmjit_benchmarks() {
+  for (const Kind& kind : k_kinds) {
+    for (const std::size_t size : k_sizes) {
+      const std::string row = "/" + std::string(kind.name) + "/" + std::to_string(size);
+      benchmark::RegisterBenchmark(("add_code/asmjit" + row).c_str(),
+                                   [=](auto& state) { add_code<Assembler, asmjit::JitRuntime>(state, kind, size); });
+      benchmark::RegisterBenchmark(("add_code/AsmjitRuntime" + row).c_str(), [=](auto& state) {
+        add_code<jitunwind::AsmjitAssembler, jitunwind::AsmjitRuntime>(state, kind, size);
+      });
+    }
+  }
+}
+#endif
+
+void add_benchmarks() {
+  for (const std::size_t size : k_sizes) {
+    const std::string number = std::to_string(size);
+    benchmark::RegisterBenchmark(("build/jitunwind/" + number).c_str(), [=](auto& state) { build(state, size); });
+    benchmark::RegisterBenchmark(("register_size/jitunwind/" + number).c_str(),
+                                 [=](auto& state) { register_size(state, size); });
+    for (const bool first : {true, false})
+      benchmark::RegisterBenchmark(((first ? "throw_by_rows/first/" : "throw_by_rows/next/") + number).c_str(),
+                                   [=](auto& state) { throw_by_rows(state, size, first); })
+          ->UseManualTime();
+  }
+#ifdef JITUNWIND_BENCH_ASMJIT
+  add_asmjit_benchmarks();
+#endif
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  add_benchmarks();
+  benchmark::RunSpecifiedBenchmarks();
+}

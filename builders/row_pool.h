@@ -1,0 +1,48 @@
+// Rows of which each is kept once: a FrameRow has a KiB, a procedure may have a million of a few dozen.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/hash.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Rows are equal if and only if their places are. What their expressions point into must outlive the pool.
+class RowPool {
+ public:
+  RowPool() = default;
+  RowPool(const RowPool&) = delete;
+  RowPool& operator=(const RowPool&) = delete;
+
+  /// The row like this one, without range and origin; a copy where there was none. Valid as long as the pool.
+  const FrameRow* keep(const FrameRow& row) {
+    const auto [begin, end] = by_hash_.equal_range(hash_of(row));
+    for (auto it = begin; it != end; ++it)
+      if (*it->second == row) return it->second;
+    FrameRow& kept = rows_.emplace_back(row);
+    kept.range = {};
+    kept.origin = RowOrigin::none;
+    by_hash_.emplace(hash_of(kept), &kept);
+    return &kept;
+  }
+
+ private:
+  static std::uint64_t hash_of(const FrameRow& row) noexcept {
+    std::uint64_t hash = hash_with(row.cfa.reg, static_cast<std::uint64_t>(row.cfa.offset));
+    hash = hash_with(hash, static_cast<std::uint64_t>(row.cfa.add) ^ row.args_size);
+    for (const FrameRow::Entry& e : row.entries())
+      hash = hash_with(hash, (std::uint64_t{e.reg} << 32 | e.rule.reg) ^
+                                 (e.rule.has_expression() ? 0 : static_cast<std::uint64_t>(e.rule.offset)));
+    return hash;
+  }
+
+  std::deque<FrameRow> rows_;
+  std::unordered_multimap<std::uint64_t, const FrameRow*> by_hash_;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

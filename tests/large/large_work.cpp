@@ -1,0 +1,123 @@
+// One piece of work on a procedure of one size, for a simulator that counts instructions:
+//   PROGRAM KIND SIZE
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tests/large/long_code.h"
+#ifdef WITH_ASMJIT
+#include <jitunwind/asmjit.h>
+
+#include "tests/asmjit/asmjit_names.h"
+#endif
+
+namespace jitunwind::test {
+namespace {
+
+/// The first throw; `size` rows are in front of the place.
+void throw_through(LongCode::Says says, std::size_t size) {
+  const LongCode code(size / 2);
+  const Description description = code.describe(says);
+  const Registration live = code.registered(description);
+  try {
+    code.call([] { throw 1; });
+  } catch (int) {
+    return;
+  }
+  std::exit(3);
+}
+
+#ifdef WITH_ASMJIT
+using namespace asmjit::x86;
+
+/// Each writes something `size` times.
+void write_calls(Assembler& a, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) {
+    a.push(1);
+    a.push(2);
+    a.call(rax);
+    a.add(rsp, 16);
+  }
+}
+void write_exits(Assembler& a, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) {
+    const asmjit::Label behind = new_label(a);
+    a.test(rax, rax);
+    a.je(behind);
+    a.pop(rbx);
+    a.ret();
+    a.bind(behind);
+  }
+}
+/// Early returns with another depth of SP each, so that states come back that are neither the first nor the latest.
+void write_nested_exits(Assembler& a, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) {
+    const asmjit::Label behind = new_label(a);
+    const int depth = static_cast<int>(i % 4) * 16;
+    if (depth != 0) a.sub(rsp, depth);
+    a.test(rax, rax);
+    a.je(behind);
+    a.add(rsp, depth);
+    a.pop(rbx);
+    a.ret();
+    a.bind(behind);
+    if (depth != 0) a.add(rsp, depth);
+  }
+}
+void write_pushes(Assembler& a, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) a.push(i % 2 == 0 ? rbx : rcx);
+  for (std::size_t i = 0; i < size; ++i) a.pop(i % 2 == 0 ? rcx : rbx);
+}
+/// SP gets out of reach and comes back.
+void write_realigned(Assembler& a, std::size_t size) {
+  a.push(rbp);
+  a.mov(rbp, rsp);
+  for (std::size_t i = 0; i < size; ++i) {
+    a.and_(rsp, -64);
+    a.call(rax);
+    a.mov(rsp, rbp);
+  }
+  a.pop(rbp);
+}
+
+void add(void (*write)(Assembler&, std::size_t), std::size_t size) {
+  AsmjitRuntime runtime({.on_refusal = [](const AsmjitRefusal& refusal) { std::puts(refusal.text().c_str()); }});
+  asmjit::CodeHolder code;
+  code.init(runtime.environment());
+  AsmjitAssembler a(&code);
+  a.push(rbx);
+  write(a, size);
+  a.pop(rbx);
+  a.ret();
+  void* start = nullptr;
+  if (runtime.add(&start, &code) != asmjit::kErrorOk) std::exit(3);
+}
+#endif
+
+const std::map<std::string, std::function<void(std::size_t)>> k_work{
+    {"build", [](std::size_t size) { (void)LongCode(size / 2).describe(); }},
+    {"build_rows", [](std::size_t size) { (void)LongCode(size / 2).describe(LongCode::Says::rows); }},
+    {"text", [](std::size_t size) { (void)LongCode(size / 2).describe().to_text(); }},
+    {"throw", [](std::size_t size) { throw_through(LongCode::Says::directives, size); }},
+    {"throw_rows", [](std::size_t size) { throw_through(LongCode::Says::rows, size); }},
+#ifdef WITH_ASMJIT
+    {"add_calls", [](std::size_t size) { add(write_calls, size); }},
+    {"add_exits", [](std::size_t size) { add(write_exits, size); }},
+    {"add_nested_exits", [](std::size_t size) { add(write_nested_exits, size); }},
+    {"add_pushes", [](std::size_t size) { add(write_pushes, size); }},
+    {"add_realigned", [](std::size_t size) { add(write_realigned, size); }},
+#endif
+};
+
+}  // namespace
+}  // namespace jitunwind::test
+
+int main(int argc, char** argv) {
+  const auto& work = jitunwind::test::k_work;
+  if (argc == 1)
+    for (const auto& [name, run] : work) std::puts(name.c_str());
+  if (argc == 3) work.at(argv[1])(std::strtoul(argv[2], nullptr, 10));
+}

@@ -1,0 +1,65 @@
+// What describing, adding and throwing through a procedure takes grows as its size does: an instruction of a procedure
+// ten times as large takes as many of the processor's.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace {
+
+std::optional<std::string> output_of(const std::string& command) {
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return std::nullopt;
+  std::string output;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) output += static_cast<char>(c);
+  if (pclose(pipe) != 0) return std::nullopt;
+  return output;
+}
+
+std::vector<std::string> kinds() {
+  std::vector<std::string> all;
+  const std::string output = output_of(LARGE_WORK).value_or("");
+  for (std::size_t begin = 0, end; (end = output.find('\n', begin)) != std::string::npos; begin = end + 1)
+    all.push_back(output.substr(begin, end - begin));
+  return all;
+}
+
+std::optional<double> instructions(const std::string& kind, std::size_t size) {
+  const auto output = output_of(VALGRIND " --tool=callgrind --callgrind-out-file=/dev/null " LARGE_WORK " " + kind +
+                                " " + std::to_string(size) + " 2>&1");
+  const std::string mark = "Collected : ";
+  const auto at = output ? output->find(mark) : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  return std::stod(output->substr(at + mark.size()));
+}
+
+class Work : public testing::TestWithParam<std::string> {};
+
+/// The program's own start is in every number, and in no difference.
+TEST_P(Work, GrowsWithTheSize) {
+#ifdef PROOF
+  const std::vector<std::size_t> sizes{1'000, 10'000, 100'000};
+#else
+  const std::vector<std::size_t> sizes{300, 1'000, 10'000};
+#endif
+  std::vector<double> counted;
+  for (const std::size_t size : sizes) {
+    const auto one = instructions(GetParam(), size);
+    ASSERT_TRUE(one) << size;
+    counted.push_back(*one);
+  }
+  const auto each = [&](std::size_t i) {
+    return (counted[i] - counted[i - 1]) / static_cast<double>(sizes[i] - sizes[i - 1]);
+  };
+  std::printf("%s: %.0f instructions each up to %zu, %.0f up to %zu\n", GetParam().c_str(), each(1), sizes[1], each(2),
+              sizes[2]);
+  EXPECT_LT(each(2), 1.25 * each(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Large, Work, testing::ValuesIn(kinds()), [](const auto& info) { return info.param; });
+
+TEST(Large, KindsAreThere) { EXPECT_GE(kinds().size(), 5u); }
+
+}  // namespace
