@@ -124,12 +124,13 @@ int verdict() {
   bool is_good = c.wrong == 0 && c.too_short == 0 && c.crashes == 0;
   if (c.throws != c.caught) std::printf("%zu throws, %zu caught\n", c.throws.load(), c.caught.load()), is_good = false;
   is_good &= has_happened(c.walks, "walks") & has_happened(c.throws, "throws") & has_happened(c.forks, "forks") &
-             has_happened(c.vforks, "vforks") & has_happened(c.cancelled, "cancelled threads") &
-             has_happened(c.replaced, "replaced procedures") & has_happened(c.named, "names") &
-             has_happened(c.loads_where_code_was, "libraries where code was") &
+             has_happened(c.cancelled, "cancelled threads") & has_happened(c.replaced, "replaced procedures") &
+             has_happened(c.named, "names") & has_happened(c.loads_where_code_was, "libraries where code was") &
              has_happened(c.code_where_library_was, "code where a library was");
-  if (k_memory_fails)
-    is_good &= has_happened(failed_requests(), "failed requests") & has_happened(c.refused, "refusals");
+  if (!k_is_sanitized)
+
+    is_good &= has_happened(failed_requests(), "failed requests") & has_happened(c.refused, "refusals") &
+               has_happened(c.vforks, "vforks");
   print_first_bad_walk();
   return is_good ? 0 : 1;
 }

@@ -1,7 +1,6 @@
 #include "tests/prove/storm_code.h"
 
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -160,13 +159,14 @@ void Slot::empty(std::mt19937& random) {
 }
 
 void* map_code(void* at, std::size_t size) noexcept {
+  const FailingMemory none(0);
   const int only_there = at == nullptr ? 0 : MAP_FIXED_NOREPLACE;
-  const long mapped = ::syscall(SYS_mmap, at, size, PROT_READ | PROT_WRITE | PROT_EXEC,
-                                MAP_PRIVATE | MAP_ANONYMOUS | only_there, -1, 0);
-  return mapped == -1 ? nullptr : reinterpret_cast<void*>(mapped);
+  void* const mapped =
+      ::mmap(at, size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | only_there, -1, 0);
+  return mapped == MAP_FAILED ? nullptr : mapped;
 }
 
-void unmap_code(void* code, std::size_t size) noexcept { ::syscall(SYS_munmap, code, size); }
+void unmap_code(void* code, std::size_t size) noexcept { ::munmap(code, size); }
 
 Arena::Arena() {
   void* const memory = map_code(nullptr, k_slots * k_slot_size);

@@ -83,7 +83,7 @@ class User {
   bool is_inside_;
 };
 
-/// Memory for code, mapped by the kernel itself, whatever fails otherwise. Null: it is not free. `at` null: anywhere.
+/// Memory for code, whatever fails otherwise. Null: it is not free. `at` null: anywhere.
 void* map_code(void* at, std::size_t size) noexcept;
 void unmap_code(void* code, std::size_t size) noexcept;
 

@@ -209,7 +209,7 @@ struct Thrown {
   const unsigned what = static_cast<unsigned>(self.random() % 1024);
   if (what < 2) {
     fork_here(self);
-  } else if (what < 6) {
+  } else if (what < 6 && !k_is_sanitized) {  // sanitizers have another vfork, which nothing describes
     vfork_here(self);
   } else if (what < 400) {
     ++counters().throws;

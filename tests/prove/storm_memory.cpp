@@ -11,11 +11,11 @@
 namespace {
 
 constinit thread_local unsigned one_in = 0;
-constinit thread_local std::uint32_t random_state = 0;
 std::atomic<std::size_t> failed{0};
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 bool fails() noexcept {
+  static constinit thread_local std::uint32_t random_state = 0;
   if (one_in == 0) return false;
   if (random_state == 0) random_state = static_cast<std::uint32_t>(::gettid()) * 2654435761u | 1;
   random_state ^= random_state << 13, random_state ^= random_state >> 17, random_state ^= random_state << 5;

@@ -21,9 +21,9 @@ class FailingMemory {
 /// How many requests have failed, in the whole process.
 std::size_t failed_requests() noexcept;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool k_memory_fails = false;
+inline constexpr bool k_is_sanitized = true;
 #else
-inline constexpr bool k_memory_fails = true;
+inline constexpr bool k_is_sanitized = false;
 #endif
 
 }  // namespace jitunwind::storm

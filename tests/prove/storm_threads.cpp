@@ -20,12 +20,17 @@
 
 #include "tests/prove/storm_code.h"
 #include "tests/prove/storm_libgcc.h"
+#include "tests/prove/storm_memory.h"
 #include "tests/support/handlers.h"
 
 namespace jitunwind::storm {
 namespace {
 
-constexpr long k_period = 200'000;  // ns
+#ifdef __SANITIZE_THREAD__            // with which a walk takes longer than a period would
+constexpr long k_period = 5'000'000;  // ns
+#else
+constexpr long k_period = 200'000;
+#endif
 constexpr std::size_t k_most_frames = 256;
 constexpr std::size_t k_handler_stack = 128 << 10;
 
@@ -312,9 +317,8 @@ void install_handlers(unsigned new_seed, const Arena& of) {
   arena = &of;
   handle(SIGUSR2, &on_signal);
   handle(SIGUSR1, &on_stuck);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which say more
+  if (k_is_sanitized) return;  // sanitizers say more
   for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM}) handle(number, &on_crash);
-#endif
 }
 
 bool print_first_bad_walk() noexcept {
