@@ -1,0 +1,91 @@
+// What a thread of the storm knows of its own calls, and how a walk of its stack is judged by it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "jitunwind/unwind_core/address.h"
+
+namespace jitunwind::storm {
+
+/// A frame that has called: where the call returns to, and SP there.
+struct Call {
+  void* pc;
+  void* sp;
+};
+
+/// Written by its thread, read by its handlers: a call is on it from the one instruction that moves `top`.
+struct Shadow {
+  Call* top = nullptr;  ///< the first member: code made at run time and the plugin push here as well
+  /// While the stack is being unwound: which are still on it. Those above may be gone. Null: all are there.
+  Call* certain = nullptr;
+  Call* base = nullptr;  ///< of the thread itself
+  bool is_kept = false;
+  std::array<Call, 256> calls{};
+
+  std::span<const Call> all() const { return {calls.data(), static_cast<std::size_t>(top - calls.data())}; }
+  std::size_t count_of_certain() const {
+    return static_cast<std::size_t>((certain != nullptr && certain < top ? certain : top) - calls.data());
+  }
+};
+
+/// Handlers see what is before it before what is behind it.
+inline void in_order() { asm volatile("" ::: "memory"); }
+
+/// The frame that called the function in which it is, for as long as it lives. Every function between two that push
+/// pushes as well.
+class Pushed {
+ public:
+  [[gnu::always_inline]] explicit Pushed(Shadow& shadow, void* pc = __builtin_return_address(0),
+                                         void* sp = __builtin_dwarf_cfa())
+      : shadow_(shadow), before_(shadow.top) {
+    *before_ = {pc, sp};
+    in_order();
+    shadow.top = before_ + 1;
+    in_order();
+  }
+  [[gnu::always_inline]] ~Pushed() {
+    in_order();
+    shadow_.top = before_;
+    in_order();
+  }
+  Pushed(const Pushed&) = delete;
+  Pushed& operator=(const Pushed&) = delete;
+
+ private:
+  Shadow& shadow_;
+  Call* before_;
+};
+
+/// In the function that throws, or is cancelled: from where that has come back on, frames go one by one.
+class Leaving {
+ public:
+  explicit Leaving(Shadow& shadow) : shadow_(shadow) {}
+  ~Leaving() {
+    shadow_.certain = shadow_.base;
+    in_order();
+  }
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+
+ private:
+  Shadow& shadow_;
+};
+
+/// A frame that a walk found. `sp` 0: the walk does not tell.
+struct Walked {
+  Addr pc;
+  Addr sp;
+};
+
+enum class Verdict { right, wrong, too_short };
+
+/// Whether code at an address was made at run time, and pushes itself before it calls.
+using IsProcedure = bool (*)(Addr pc);
+
+/// The frames of the shadow have to be there, all, each with its SP, and nothing in between. Further in, where nothing
+/// has been pushed yet, no procedure may be but the one that was interrupted. `interrupted` 0: not known.
+Verdict judge(const Shadow& shadow, std::span<const Walked> walk, Addr interrupted, IsProcedure is_procedure) noexcept;
+
+}  // namespace jitunwind::storm

@@ -1,0 +1,73 @@
+// Threads of the storm: each has a shadow, is interrupted and walked 5000 times a second, and says what it is doing.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "tests/prove/storm_shadow.h"
+
+namespace jitunwind::storm {
+
+class Arena;
+class Library;
+
+struct Counters {
+  std::atomic<std::size_t> walks{0}, frames{0}, wrong{0}, too_short{0}, crashes{0};
+  std::atomic<std::size_t> where_libgcc_lands{0};  ///< walks that nobody could make, wrong or right
+  std::atomic<std::size_t> throws{0}, caught{0}, forks{0}, vforks{0}, cancelled{0};
+  std::atomic<std::size_t> registered{0}, refused{0}, replaced{0};
+  std::atomic<std::size_t> loads{0}, loads_where_code_was{0}, code_where_library_was{0}, while_unloading{0};
+  std::atomic<std::size_t> asked{0}, named{0};
+};
+Counters& counters() noexcept;
+
+/// What all of them share.
+struct World {
+  Arena& arena;
+  Library& library;
+  std::atomic<bool> is_over{false};
+};
+
+struct Thread {
+  Shadow shadow;  // the first member: what the debugger shows first of a stuck thread
+  World* world = nullptr;
+  std::mt19937 random;
+  unsigned ways = 0;  ///< of the walks of this thread, by turns
+  const char* name = "";
+  /// At the bottom of a descent.
+  enum class What { anything, waits_for_cancel, exits } what_to_do = What::anything;
+  unsigned deepest = 18;       ///< of its descents
+  unsigned catchers[32] = {};  ///< levels of the calls that catch
+  unsigned catcher_count = 0;
+  std::atomic<const char*> doing{""};
+  std::atomic<unsigned> beats{0};
+  std::atomic<int> id{0};  ///< of the kernel; 0: it does not run
+
+  /// What it begins to do: somebody looks whether that ends.
+  void begin(const char* what) {
+    doing.store(what, std::memory_order_relaxed);
+    beats.fetch_add(1, std::memory_order_relaxed);
+  }
+};
+
+/// Runs `body` on the calling thread, whose shadow is kept meanwhile. `has_a_handler_stack`: its handlers run on
+/// another one.
+void run(Thread& thread, void (*body)(Thread&), bool has_a_handler_stack);
+
+/// A walk of the calling thread from here.
+void judge_own_walk(Thread& thread);
+
+/// Some address that was found on a stack lately; 0: none yet.
+Addr any_walked_address(std::mt19937& random) noexcept;
+
+/// Handlers of the storm's signal, and of those that end it.
+void install_handlers(unsigned seed, const Arena& arena);
+/// To standard error: what the first wrong or short walk found. False: there was none.
+bool print_first_bad_walk() noexcept;
+/// A thread that does not come on: what it does, and its stack, as it finds it itself.
+void print_stuck(const Thread& thread) noexcept;
+
+}  // namespace jitunwind::storm
