@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/allowed_calls.h"
 #include "tests/support/painted_stack.h"
 
 namespace jitunwind::test {
@@ -109,6 +110,45 @@ TEST(Room, IsWhereTheWorkIsOnALargeSignalStack) {
   ::raise(SIGUSR1);
   EXPECT_TRUE(stack.holds(inside));
 }
+
+/// What was asked a moment ago of the same memory, when it was not the signal stack yet.
+TEST(Room, IsElsewhereOnAnArrayInTheThreadsOwnStack) {
+  const int walk = 0, another = 0;
+  (void)with_room(&walk, [] { return 0; });
+  alignas(16) std::array<std::byte, 8192> array;
+  const stack_t stack{array.data(), 0, array.size()};
+  stack_t before{};
+  ASSERT_EQ(::sigaltstack(&stack, &before), 0);
+  have_handler(SIGUSR1, &on_signal);
+  Place inside = reinterpret_cast<Place>(array.data());
+  std::function<void()> work = [&] { inside = with_room(&another, [] { return here(); }); };
+  in_handler = &work;
+  ::raise(SIGUSR1);
+  ::sigaltstack(&before, nullptr);
+  EXPECT_GE(inside - reinterpret_cast<Place>(array.data()), array.size());
+}
+
+#ifndef JITUNWIND_TEST_SANITIZED  // AddressSanitizer ends the process where it cannot ask that either
+/// Where a sandbox refuses to say which stack it is.
+TEST(Room, IsWhatThereIsWhereNothingCanBeAsked) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const PaintedStack painted = PaintedStack::make(k_room / 2);
+    painted.use();
+    have_handler(SIGUSR1, &on_signal);
+    std::function<void()> work = [&] {
+      if (!refuse({SYS_sigaltstack}, EPERM)) ::_exit(8);
+      const Place inside = with_room([] { return here(); });
+      ::_exit(inside - reinterpret_cast<Place>(painted.stack) < painted.size ? 0 : 1);
+    };
+    in_handler = &work;
+    ::raise(SIGUSR1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+#endif
 
 TEST(Room, IsElsewhereOnASmallOneAndAllIsAsItWas) {
   on_small_stack([] {
