@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include <algorithm>
 #include <array>
@@ -182,6 +183,78 @@ TEST_F(ListedModules, MayBePrivateImages) {
   EXPECT_EQ(offset, 5u);
   list_by(nullptr);
   EXPECT_EQ(proc_info_of(reinterpret_cast<const void*>(mapped.address(5)), info), -UNW_ENOINFO);
+}
+
+/// An entry may lead anywhere, such as to memory of this library, which comes and goes between the steps of one walk.
+class ImageWithItsCieElsewhere {
+ public:
+  ImageWithItsCieElsewhere() {
+    elsewhere_ = static_cast<std::byte*>(
+        ::mmap(nullptr, 2 * k_page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    CfiSection cies(address(0)), eh_frame(address(k_page + k_eh_frame));
+    const Addr fde = eh_frame.fde(cies.cie({}), address(k_page), k_eh_frame, Bytes{});
+    Bytes header;
+    header.u8(1).u8(0x1b).u8(0x03).u8(0x3b);
+    header.u32(k_eh_frame - k_header - 4).u32(1);
+    header.u32(0 - k_header).u32(fde - address(k_page + k_header));
+    put(0, cies.data());
+    put(k_page + k_eh_frame, eh_frame.data());
+    put(k_page + k_header, header);
+    headers_[0].p_type = PT_LOAD;
+    headers_[0].p_flags = PF_R | PF_X;
+    headers_[0].p_filesz = headers_[0].p_memsz = k_page;
+    headers_[1].p_type = PT_GNU_EH_FRAME;
+    headers_[1].p_vaddr = k_header;
+  }
+  ~ImageWithItsCieElsewhere() { ::munmap(elsewhere_, 2 * k_page); }
+  ImageWithItsCieElsewhere(const ImageWithItsCieElsewhere&) = delete;
+  ImageWithItsCieElsewhere& operator=(const ImageWithItsCieElsewhere&) = delete;
+
+  Addr code(std::size_t offset) const { return address(k_page + offset); }
+  void lose_cie() const { ::munmap(elsewhere_, k_page); }
+  int list(unw_iterate_phdr_callback_t callback, void* data) const {
+    dl_phdr_info info{};
+    info.dlpi_addr = address(k_page);
+    info.dlpi_name = "";
+    info.dlpi_phdr = headers_.data();
+    info.dlpi_phnum = static_cast<ElfW(Half)>(headers_.size());
+    return callback(&info, sizeof info, data);
+  }
+
+ private:
+  static constexpr std::size_t k_page = 4096, k_eh_frame = 0x400, k_header = 0x800;
+  Addr address(std::size_t offset) const { return reinterpret_cast<std::uintptr_t>(elsewhere_) + offset; }
+  void put(std::size_t offset, const Bytes& bytes) {
+    std::memcpy(elsewhere_ + offset, bytes.vector().data(), bytes.size());
+  }
+
+  std::byte* elsewhere_;
+  std::array<ElfW(Phdr), 2> headers_{};
+};
+
+const ImageWithItsCieElsewhere* image_with_cie_elsewhere = nullptr;
+int lists_image_with_cie_elsewhere(unw_iterate_phdr_callback_t callback, void* data) {
+  return image_with_cie_elsewhere->list(callback, data);
+}
+
+TEST_F(ListedModules, MayLoseWhatTheirEntriesLeadTo) {
+  const ImageWithItsCieElsewhere mapped;
+  image_with_cie_elsewhere = &mapped;
+  list_by(lists_image_with_cie_elsewhere);
+  std::array<unw_word_t, 4> stack{mapped.code(32), mapped.code(48), mapped.code(64), mapped.code(80)};
+  unw_context_t context;
+  unw_getcontext(&context);
+  context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(mapped.code(16));
+  context.uc_mcontext.gregs[REG_RSP] = reinterpret_cast<greg_t>(stack.data());
+  unw_cursor_t cursor;
+  ASSERT_EQ(unw_init_local2(&cursor, &context, UNW_INIT_SIGNAL_FRAME), 0);
+  unw_word_t pc = 0;
+  ASSERT_GT(unw_step(&cursor), 0);
+  ASSERT_GT(unw_step(&cursor), 0);
+  ASSERT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &pc), 0);
+  EXPECT_EQ(pc, mapped.code(48));
+  mapped.lose_cie();
+  EXPECT_LT(unw_step(&cursor), 0);
 }
 
 // covers: PI17

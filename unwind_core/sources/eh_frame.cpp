@@ -13,11 +13,14 @@ namespace jitunwind {
 namespace {
 
 /// .eh_frame is usually in the segment of .eh_frame_hdr. Elsewhere it is seen through the module's own view of it, or
-/// through memory.
+/// through memory. A broken entry leads anywhere, such as to files that this library maps and unmaps between the steps
+/// of a walk: what is there is proven anew for each question, whatever was proven of it in the walk.
 class ModuleBytes final : public CfiBytes {
  public:
-  ModuleBytes(const Module& module, const Memory& memory, MemoryWindow& window) noexcept
-      : CfiBytes(module.eh_segment), module_(module), memory_(memory), window_(window) {}
+  ModuleBytes(const Module& module, const Memory& memory, const MemoryWindow& window) noexcept
+      : CfiBytes(module.eh_segment), module_(module), memory_(memory) {
+    window_.argument = window.argument;
+  }
 
  private:
   Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override {
@@ -28,7 +31,7 @@ class ModuleBytes final : public CfiBytes {
 
   const Module& module_;
   const Memory& memory_;
-  MemoryWindow& window_;
+  MemoryWindow window_;
 };
 
 /// Memory of which each read costs a system call, block by block: near ones cost one. For one question.
