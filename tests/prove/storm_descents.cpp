@@ -175,6 +175,7 @@ struct Thrown {
   const pid_t child = ::fork();
   if (child == 0) {
     self.begin("what a forked child does");
+    let_memory_fail_no_more();
     const int status = be_a_child(self);
     ::_exit(status);
   }

@@ -18,6 +18,10 @@ class FailingMemory {
   unsigned before_;
 };
 
+/// In this process. For forked children: without memory libstdc++'s operator new(nothrow) takes an exception from its
+/// emergency pool, behind a mutex that another thread may have had at the fork.
+void let_memory_fail_no_more() noexcept;
+
 /// How many requests have failed, in the whole process.
 std::size_t failed_requests() noexcept;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
