@@ -151,10 +151,10 @@ void Slot::fill(std::mt19937& random) {
 void Slot::empty(std::mt19937& random) {
   const FailingMemory failing(4);
   if (random() % 2 == 0) {
-    if (!registration_.cancel()) ++counters().wrong;
+    if (!registration_.cancel()) count_wrong("a cancel was refused");
   } else if (!registration_.retire()) {
     // Without memory for a record of the batch; cancelling needs none.
-    if (!registration_.cancel()) ++counters().wrong;
+    if (!registration_.cancel()) count_wrong("a cancel of a retired procedure was refused");
   }
 }
 

@@ -59,7 +59,8 @@ struct Thrown {
   void* const result = function(argument);
   asm volatile("" : "+r"(values[0]), "+r"(values[1]), "+r"(values[2]), "+r"(values[3]), "+r"(values[4]));
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i] != reinterpret_cast<std::uintptr_t>(shadow) * 3 + i) ++counters().wrong;
+    if (values[i] != reinterpret_cast<std::uintptr_t>(shadow) * 3 + i)
+      count_wrong("a preserved register is another one behind a throw");
   return result;
 }
 
@@ -99,14 +100,14 @@ struct Thrown {
     in_order();
     self.shadow.certain = nullptr;
     if (thrown.level != level) {
-      if (catchers == 1) ++counters().wrong;  // nobody is further out
+      if (catchers == 1) count_wrong("nobody caught");  // nobody is further out
       self.catcher_count = catchers - 1;
       const Leaving leaving(self.shadow);
       throw;
     }
     ++counters().caught;
   }
-  if (self.catcher_count != catchers) ++counters().wrong;
+  if (self.catcher_count != catchers) count_wrong("the catchers do not match");
   self.catcher_count = catchers - 1;
   return result;
 }
@@ -179,7 +180,7 @@ struct Thrown {
     const int status = be_a_child(self);
     ::_exit(status);
   }
-  if (self.shadow.top != top) ++counters().wrong;
+  if (self.shadow.top != top) count_wrong("the shadow stack is another one behind fork()");
   int status = -1;
   self.begin("waiting for a forked child");
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -326,9 +327,10 @@ void ask_names(Thread& self) {
     ++counters().asked;
     if (unw_get_proc_name_by_ip(unw_local_addr_space, at, text.data(), 200, &offset, nullptr) == 0) {
       ++counters().named;
-      if (self.world->arena.contains(at) && std::strncmp(text.data(), "storm_", 6) != 0) ++counters().wrong;
+      if (self.world->arena.contains(at) && std::strncmp(text.data(), "storm_", 6) != 0)
+        count_wrong("code has the name of other code");
     }
-    if (std::memchr(text.data(), '\0', 200) == nullptr || text[200] != '?') ++counters().wrong;
+    if (std::memchr(text.data(), '\0', 200) == nullptr || text[200] != '?') count_wrong("a name has no end");
     (void)unw_get_proc_info_by_ip(unw_local_addr_space, at, &info, nullptr);
     (void)unw_get_elf_filename_by_ip(unw_local_addr_space, at, text.data(), 200, &offset, nullptr);
   }

@@ -35,6 +35,7 @@ constexpr std::size_t k_most_frames = 256;
 constexpr std::size_t k_handler_stack = 128 << 10;
 
 Counters all_counters;
+std::atomic<const char*> first_wrong{nullptr};
 constinit thread_local Thread* current = nullptr;
 const Arena* arena = nullptr;
 unsigned seed = 0;
@@ -92,7 +93,7 @@ std::size_t steps(unw_cursor_t& cursor, Walk& into, bool with_names) {
     unw_get_reg(&cursor, UNW_REG_IP, &pc);
     unw_get_reg(&cursor, UNW_REG_SP, &sp);
     into[count++] = {pc, sp};
-    if (with_names && !is_named(cursor, pc)) ++all_counters.wrong;
+    if (with_names && !is_named(cursor, pc)) count_wrong("a frame has no name, or another one");
   } while (count < into.size() && unw_step(&cursor) > 0);
   return count;
 }
@@ -321,7 +322,14 @@ void install_handlers(unsigned new_seed, const Arena& of) {
   for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM}) handle(number, &on_crash);
 }
 
+void count_wrong(const char* what) noexcept {
+  const char* none = nullptr;
+  first_wrong.compare_exchange_strong(none, what);
+  ++all_counters.wrong;
+}
+
 bool print_first_bad_walk() noexcept {
+  if (const char* const what = first_wrong) say("wrong, beside walks: %s\n", what);
   if (!bad_walk.is_taken) return false;
   say("%s: %s, in %s, which did %s%s; interrupted at %#lx\n", bad_walk.verdict == Verdict::wrong ? "wrong" : "short",
       bad_walk.by, bad_walk.thread, bad_walk.doing, bad_walk.is_unwinding ? " and unwound" : "", bad_walk.interrupted);

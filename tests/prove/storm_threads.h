@@ -65,6 +65,9 @@ Addr any_walked_address(std::mt19937& random) noexcept;
 
 /// Handlers of the storm's signal, and of those that end it.
 void install_handlers(unsigned seed, const Arena& arena);
+/// Beside walks: `what` is said at the end, if it was the first.
+void count_wrong(const char* what) noexcept;
+
 /// To standard error: what the first wrong or short walk found. False: there was none.
 bool print_first_bad_walk() noexcept;
 /// A thread that does not come on: what it does, and its stack, as it finds it itself.
