@@ -1,6 +1,9 @@
 #include "jitunwind/builders/description.h"
 
 #include <algorithm>
+#include <mutex>
+#include <new>
+#include <set>
 
 #include "jitunwind/builders/described_rows.h"
 #include "jitunwind/builders/handler_draft.h"
@@ -13,6 +16,20 @@ namespace {
 /// A place in a procedure of `bytes` as an offset from its start.
 std::uint64_t from_start(CodeOffset offset, std::uint64_t bytes) noexcept {
   return offset < 0 ? bytes + static_cast<std::uint64_t>(offset) : static_cast<std::uint64_t>(offset);
+}
+
+/// Errors keep no memory: the text stays for good. Sizes that differ are a mistake in a program, and there are few.
+const char* two_sizes(const char* before, std::uint64_t one, const char* between, std::uint64_t other) noexcept {
+  constexpr std::size_t k_most = 256;
+  static std::mutex lock;
+  static std::set<std::string>* const texts = new (std::nothrow) std::set<std::string>;
+  try {
+    const std::lock_guard guard(lock);
+    if (texts == nullptr || texts->size() == k_most) return "described for another size";
+    return texts->insert(before + std::to_string(one) + between + std::to_string(other)).first->c_str();
+  } catch (const std::bad_alloc&) {
+    return "described for another size";
+  }
 }
 
 }  // namespace
@@ -34,10 +51,13 @@ std::uint64_t Description::min_size() const noexcept {
 Status Description::check_size(std::uint64_t bytes) const noexcept {
   if (bytes == 0) return Error{ErrorCode::e_range, 0, "procedure without code"};
   if (bytes % arch().unit != 0) return Error{ErrorCode::e_range, bytes, "size not a multiple of the instruction unit"};
-  if (size() && *size() != bytes) return Error{ErrorCode::e_range, bytes, "described for another size"};
+  if (size() && *size() != bytes)
+    return Error{ErrorCode::e_range, bytes, two_sizes("described for ", *size(), " bytes, registered with ", bytes)};
   if (facts_.handlers && bytes < facts_.handlers->min_size)
     return Error{ErrorCode::e_landing_pad, bytes, "call sites or landing pads lie behind the procedure"};
-  if (bytes < min_size()) return Error{ErrorCode::e_overlap, bytes, "regions are longer than the procedure"};
+  if (bytes < min_size())
+    return Error{ErrorCode::e_overlap, bytes,
+                 two_sizes("what is described takes ", min_size(), " bytes, more than ", bytes)};
   return Done{};
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "jitunwind/builders/draft_layout_p.h"
+#include "jitunwind/builders/idiom_check_p.h"
 #include "jitunwind/builders/procedure_draft.h"
 #include "jitunwind/builders/row_table_p.h"
 #include "jitunwind/builders/shape_pool_p.h"
@@ -31,9 +32,13 @@ class DraftBuild {
   Result<Description, BuildError> run() {
     DraftLayout layout(draft_);
     findings_.insert(findings_.end(), layout.findings.begin(), layout.findings.end());
+    if (findings_.empty()) findings_ = IdiomCheck(draft_).run();
+    if (draft_.lsda_ != 0 && draft_.personality_ == 0 && draft_.handlers_.empty())
+      refuse_procedure(ErrorCode::invalid_argument, "lsda() without personality(): nobody would read it");
     const auto handlers = draft_.handlers_.build({arch_, draft_.size_, draft_.personality_, draft_.lsda_}, findings_);
     if (!findings_.empty()) return BuildError{std::move(findings_)};
 
+    layout_ = &layout;
     ShapeContent content;
     content.arch = &arch_;
     content.regions = RegionList(layout.regions);
@@ -75,15 +80,67 @@ class DraftBuild {
     for (const Instruction& call : draft_.calls_)
       call_ends.push_back(static_cast<std::uint64_t>(call.end) + (call.from_end() ? size : 0));
     findings_ = validate(descriptor_at_zero(content.regions, size), arch_, {.call_ends = call_ends});
+    for (Finding& finding : findings_) speak_of_idioms(finding);
     return std::ranges::all_of(findings_, is_warning, &Finding::code);
+  }
+
+  /// In the words of whoever wrote the code, where those are known.
+  void speak_of_idioms(Finding& finding) const {
+    const auto region = static_cast<std::size_t>(finding.region);
+    const auto directive = static_cast<std::size_t>(finding.directive);
+    if (finding.region < 0 || finding.directive < 0) return;
+    const std::uint32_t said = layout_->regions[region].said[directive];
+    if (said == 0) return;
+    const std::size_t reason = finding.text.find(": " + finding_name(finding.code) + ": ");
+    finding.text = draft_.said_[said - 1].text(arch_) + finding.text.substr(reason);
+    const bool left_early = finding.code == ErrorCode::e_sp_high && draft_.remembered_ == 0 && releases() > 1;
+    if (left_early)
+      finding.text +=
+          "; behind an early return the frame is there again: remember() in front of its epilogue, restore() "
+          "with its ret";
+  }
+  /// Instructions that move SP up.
+  std::size_t releases() const {
+    std::size_t count = 0;
+    for (const auto& region : draft_.regions_)
+      count += static_cast<std::size_t>(
+          std::ranges::count_if(region.directives, [&](const auto& p) { return p.directive.releases_stack(arch_); }));
+    return count;
+  }
+
+  bool refuse_procedure(ErrorCode code, const std::string& reason) {
+    Finding finding;
+    finding.code = code;
+    finding.text = "procedure: " + finding_name(code) + ": " + reason;
+    findings_.push_back(std::move(finding));
+    return false;
+  }
+
+  /// The code may end in a call or jump that does not come back; that must be said.
+  bool is_balanced(std::span<const Finding> warnings) {
+    const bool warned = std::ranges::count(warnings, ErrorCode::w_unbalanced, &Finding::code) != 0;
+    if (!warned || draft_.ends_without_return_ || pops_return_address()) return true;
+    findings_.clear();
+    return refuse_procedure(ErrorCode::w_unbalanced,
+                            "ends with the frame still allocated: is a pop or deallocate missing? If it ends in a jump "
+                            "or in a call that does not return, say ends_without_return()");
+  }
+
+  /// Then SP ends above where it began.
+  bool pops_return_address() const {
+    return arch_.ra_in_memory && std::ranges::any_of(draft_.regions_, [this](const auto& region) {
+             return std::ranges::any_of(region.directives, [this](const auto& p) {
+               return p.directive.tag == UNW_DYN_SAVE_REG && p.directive.reg == arch_.ra;
+             });
+           });
   }
 
   FrameShape of_directives(ShapeContent&& content) {
     const std::uint64_t size = nominal_size(content);
     // A known shape was checked when it was made; only the size is new, and where calls are.
     if (draft_.calls_.empty() && size >= content.min_size && size != 0 && size % arch_.unit == 0)
-      if (FrameShape known = ShapePool::find(content)) return known;
-    if (!check(content)) return {};
+      if (FrameShape known = ShapePool::find(content)) return is_balanced(known.warnings()) ? known : FrameShape();
+    if (!check(content) || !is_balanced(findings_)) return {};
     return ShapePool::intern(std::move(content), std::move(findings_));
   }
 
@@ -211,6 +268,7 @@ class DraftBuild {
   RowPool rendered_;
   const ProcedureDraft& draft_;
   const Arch& arch_;
+  const DraftLayout* layout_ = nullptr;
   std::vector<Finding> findings_;
 };
 

@@ -19,16 +19,11 @@ std::string offset_text(std::int64_t offset) {
   return buffer;
 }
 
-std::string text(const Instruction& at) {
-  const bool to_end = at.from_end() && at.end == 0;
-  return "instruction " + offset_text(at.begin) + ".." + (to_end ? "end" : offset_text(at.end));
-}
-
 bool is_label(int tag) { return tag == UNW_DYN_LABEL_STATE || tag == UNW_DYN_COPY_STATE; }
 
 }  // namespace
 
-DraftLayout::DraftLayout(const ProcedureDraft& draft) : arch_(*draft.arch_) {
+DraftLayout::DraftLayout(const ProcedureDraft& draft) : arch_(*draft.arch_), said_(draft.said_) {
   if (draft.size_) size_ = static_cast<std::int64_t>(*draft.size_);
   for (const auto& region : draft.regions_)
     for (const Placed& p : region.directives) {
@@ -112,8 +107,10 @@ void DraftLayout::add(const Extent& extent, std::vector<const Placed*> directive
   RegionSpec& spec = regions.emplace_back();
   spec.insn_count = static_cast<std::int32_t>(extent.count);
   for (const Placed* p : directives) {
+    placing_ = p;
     const std::int32_t when = place(*p, extent);
     spec.ops.push_back(encode(*p, when));
+    spec.said.push_back(p->said);
   }
   if (spec.ops.size() > k_max_ops) split_last();
   next_start_ = extent.from_end() ? next_start_ : next_start_ + extent.count;
@@ -128,7 +125,8 @@ void DraftLayout::split_last() {
   std::int32_t start = 0;
   std::int32_t latest = -1;
   bool can_split = whole.insn_count > 0 && !pops_frames_;
-  for (unw_dyn_op_t op : whole.ops) {
+  for (std::size_t i = 0; i < whole.ops.size(); ++i) {
+    unw_dyn_op_t op = whole.ops[i];
     if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) op.when = latest;
     can_split &= op.when >= latest && op.when < whole.insn_count && op.tag != UNW_DYN_STOP && op.tag != UNW_DYN_ALIAS;
     if (parts.back().ops.size() >= k_enough && op.when > latest) {
@@ -139,6 +137,7 @@ void DraftLayout::split_last() {
     latest = std::max(latest, op.when);
     op.when = std::max(op.when - start, -1);
     parts.back().ops.push_back(op);
+    parts.back().said.push_back(whole.said[i]);
   }
   parts.back().insn_count = whole.insn_count - start;
   regions.pop_back();
@@ -153,7 +152,7 @@ std::int32_t DraftLayout::place(const Placed& p, const Extent& extent) {
 
 std::int32_t DraftLayout::place(const Instruction& at, const Extent& extent) {
   const auto refused = [&](ErrorCode code, const char* reason) {
-    refuse(code, at.begin, text(at) + ": " + reason);
+    refuse(code, at.begin, reason);
     return 0;
   };
   if (at.begin >= at.end) return refused(ErrorCode::e_range, "no bytes between begin and end");
@@ -168,6 +167,10 @@ std::int32_t DraftLayout::place(const Instruction& at, const Extent& extent) {
   const std::int64_t begin = (at.begin + shift) / arch_.unit;
   const std::int64_t end = (at.end + shift) / arch_.unit;
   const std::int64_t region_end = extent.from_end() ? 0 : extent.start + extent.count;
+  if (size_ && end * arch_.unit > (extent.from_end() ? 0 : *size_)) {
+    const std::string behind = "behind the end of the procedure, which has " + std::to_string(*size_) + " bytes";
+    return refused(ErrorCode::e_when, behind.c_str());
+  }
   if (begin < extent.start || end > region_end) {
     const std::string where = offset_text(extent.start * arch_.unit) + ".." +
                               (extent.from_end() ? "end" : offset_text(region_end * arch_.unit));
@@ -212,8 +215,13 @@ void DraftLayout::refuse(ErrorCode code, std::int64_t offset, const std::string&
   finding.region = static_cast<int>(regions.size()) - 1;
   finding.directive = regions.empty() ? -1 : static_cast<int>(regions.back().ops.size());
   finding.offset = offset < 0 ? -1 : offset;
-  finding.text = "region " + std::to_string(finding.region) + ", directive " + std::to_string(finding.directive) +
-                 ": " + finding_name(code) + ": " + reason;
+  const std::uint32_t said = placing_ ? placing_->said : 0;
+  if (said != 0 && said == refused_) return;  // each directive of it has the same mistake
+  refused_ = said;
+  const std::string place =
+      said != 0 ? said_[said - 1].text(arch_)
+                : "region " + std::to_string(finding.region) + ", directive " + std::to_string(finding.directive);
+  finding.text = place + ": " + finding_name(code) + ": " + reason;
   findings.push_back(std::move(finding));
 }
 

@@ -44,6 +44,9 @@ class DraftLayout {
   void refuse(ErrorCode code, std::int64_t offset, const std::string& reason);
 
   const Arch& arch_;
+  const std::vector<SaidInstruction>& said_;
+  const Placed* placing_ = nullptr;
+  std::uint32_t refused_ = 0;
   std::optional<std::int64_t> size_;    // bytes
   std::int64_t next_start_ = 0;         // units
   std::set<unw_word_t> labels_in_use_;  // by explicit directives

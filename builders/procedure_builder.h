@@ -67,137 +67,157 @@ class ProcedureBuilder {
   ProcedureBuilder& lsda(Addr address) { return draft_.set_lsda(address), *this; }
   /// Value of the global pointer, on CPUs that have one.
   ProcedureBuilder& gp(Addr value) { return draft_.set_gp(value), *this; }
-  /// The code ends in a call that does not return, or in a jump, with its frame in place: no w_unbalanced.
+  /// The code ends in a call that does not return, or in a jump, with its frame in place: else that is refused.
   ProcedureBuilder& ends_without_return() { return draft_.set_ends_without_return(), *this; }
 
   // Idioms: building the frame.
 
   /// push reg, saving the caller's value of reg. For the value of anything else (an argument, a scratch register, a
-  /// register that was saved before) use push(at).
+  /// register that was saved before) use push(at). Of SP it saves nothing: what is stored is SP in front of the push.
   ProcedureBuilder& push(Instruction at, Reg reg) requires(Cpu::k_has_push) {
-    return instruction(at, {add_sp(-word()), Directive::spill_sp_rel(reg.dwarf(), 0)});
+    if (reg.dwarf() == Cpu::arch().sp) return instruction(idiom("push", {reg.dwarf()}), at, {add_sp(-word())});
+    return instruction(idiom("push", {reg.dwarf()}), at, {add_sp(-word()), Directive::spill_sp_rel(reg.dwarf(), 0)});
   }
-  ProcedureBuilder& push(Instruction at) requires(Cpu::k_has_push) { return instruction(at, {add_sp(-word())}); }
+  ProcedureBuilder& push(Instruction at) requires(Cpu::k_has_push) {
+    return instruction(idiom("push"), at, {add_sp(-word())});
+  }
   /// enter bytes,0
   ProcedureBuilder& enter(Instruction at, std::int64_t bytes) requires(Cpu::k_has_push) {
     const RegNum fp = Cpu::arch().fp;
-    return instruction(at, {add_sp(minus(-word(), bytes)), Directive::spill_sp_rel(fp, bytes),
-                            Directive::save_reg(Cpu::arch().sp, fp), Directive::add(fp, bytes)});
+    return instruction(idiom("enter", {}, bytes), at,
+                       {add_sp(minus(-word(), bytes)), Directive::spill_sp_rel(fp, bytes),
+                        Directive::save_reg(Cpu::arch().sp, fp), Directive::add(fp, bytes)});
   }
   /// sub sp,bytes
-  ProcedureBuilder& allocate(Instruction at, std::int64_t bytes) { return instruction(at, {add_sp(minus(0, bytes))}); }
+  ProcedureBuilder& allocate(Instruction at, std::int64_t bytes) {
+    return instruction(idiom("allocate", {}, bytes), at, {add_sp(minus(0, bytes))});
+  }
 
   /// reg := SP + above_sp, from where on the frame is found through reg: mov rbp,rsp; lea rbp,[rsp+n]; add x29,sp,#n.
   /// A preserved register must have been saved before.
   ProcedureBuilder& set_frame_pointer(Instruction at, Reg reg, std::int64_t above_sp = 0) {
     const Directive set = Directive::save_reg(Cpu::arch().sp, reg.dwarf());
-    if (above_sp == 0) return instruction(at, {set});
-    return instruction(at, {set, Directive::add(reg.dwarf(), above_sp)});
+    if (above_sp == 0) return instruction(idiom("set_frame_pointer", {reg.dwarf()}, above_sp), at, {set});
+    return instruction(idiom("set_frame_pointer", {reg.dwarf()}, above_sp), at,
+                       {set, Directive::add(reg.dwarf(), above_sp)});
   }
   /// reg := reg + bytes while reg is the frame pointer.
   ProcedureBuilder& move_frame_pointer(Instruction at, Reg reg, std::int64_t bytes) {
-    return instruction(at, {Directive::add(reg.dwarf(), bytes)});
+    return instruction(idiom("move_frame_pointer", {reg.dwarf()}, bytes), at, {Directive::add(reg.dwarf(), bytes)});
   }
 
   /// Saves the caller's value of reg at [SP + offset]; a negative offset lies in the red zone. For a vector register
   /// its preserved part.
   ProcedureBuilder& save_at_sp(Instruction at, Reg reg, std::int64_t offset) {
-    return instruction(at, {Directive::spill_sp_rel(reg.dwarf(), offset)});
+    return instruction(idiom("save_at_sp", {reg.dwarf()}, offset), at, {Directive::spill_sp_rel(reg.dwarf(), offset)});
   }
   /// Saves the caller's value of reg at [frame pointer + offset].
   ProcedureBuilder& save_at_fp(Instruction at, Reg reg, std::int64_t offset) {
-    return instruction(at, {Directive::spill_fp_rel(reg.dwarf(), offset)});
+    return instruction(idiom("save_at_fp", {reg.dwarf()}, offset), at, {Directive::spill_fp_rel(reg.dwarf(), offset)});
   }
   /// mov to, reg: the caller's value of reg is in register `to` from now on.
   ProcedureBuilder& move_to(Instruction at, Reg reg, Reg to) {
-    return instruction(at, {Directive::save_reg(reg.dwarf(), to.dwarf())});
+    return instruction(idiom("move_to", {reg.dwarf(), to.dwarf()}), at, {Directive::save_reg(reg.dwarf(), to.dwarf())});
   }
 
   /// stp first,second,[sp,#offset]
   ProcedureBuilder& store_pair(Instruction at, Reg first, Reg second, std::int64_t offset) requires(Cpu::k_has_pairs) {
-    return instruction(at, {Directive::spill_sp_rel(first.dwarf(), offset),
-                            Directive::spill_sp_rel(second.dwarf(), minus(offset, -word()))});
+    return instruction(idiom("store_pair", {first.dwarf(), second.dwarf()}, offset), at,
+                       {Directive::spill_sp_rel(first.dwarf(), offset),
+                        Directive::spill_sp_rel(second.dwarf(), minus(offset, -word()))});
   }
   /// stp first,second,[sp,#moved]!  with moved < 0
   ProcedureBuilder& store_pair_pre(Instruction at, Reg first, Reg second,
                                    std::int64_t moved) requires(Cpu::k_has_pairs) {
-    return instruction(at, {add_sp(moved), Directive::spill_sp_rel(first.dwarf(), 0),
-                            Directive::spill_sp_rel(second.dwarf(), word())});
+    return instruction(
+        idiom("store_pair_pre", {first.dwarf(), second.dwarf()}, moved), at,
+        {add_sp(moved), Directive::spill_sp_rel(first.dwarf(), 0), Directive::spill_sp_rel(second.dwarf(), word())});
   }
   /// str reg,[sp,#moved]!  with moved < 0
   ProcedureBuilder& store_pre(Instruction at, Reg reg, std::int64_t moved) requires(Cpu::k_has_pairs) {
-    return instruction(at, {add_sp(moved), Directive::spill_sp_rel(reg.dwarf(), 0)});
+    return instruction(idiom("store_pre", {reg.dwarf()}, moved), at,
+                       {add_sp(moved), Directive::spill_sp_rel(reg.dwarf(), 0)});
   }
   /// paciasp, pacibsp: the return address is signed from now on.
   ProcedureBuilder& sign_return_address(Instruction at) requires(Cpu::k_signs_return_address) {
-    return instruction(at, {Directive::add(Cpu::arch().sign_state, 1)});
+    return instruction(idiom("sign_return_address"), at, {Directive::add(Cpu::arch().sign_state, 1)});
   }
 
   // Idioms: SP moved by an amount that the generator does not know.
 
   /// and sp,-alignment. The frame must be found through a frame pointer or a saved SP from now on.
-  ProcedureBuilder& realign(Instruction at) { return instruction(at, {add_sp(k_unknown_distance)}); }
+  ProcedureBuilder& realign(Instruction at) { return instruction(idiom("realign"), at, {add_sp(k_unknown_distance)}); }
   /// sub sp,reg: memory of variable size. As realign().
-  ProcedureBuilder& allocate_variable(Instruction at) { return instruction(at, {add_sp(k_unknown_distance)}); }
+  ProcedureBuilder& allocate_variable(Instruction at) {
+    return instruction(idiom("allocate_variable"), at, {add_sp(k_unknown_distance)});
+  }
   /// mov [sp+offset],reg, reg being the frame pointer: the frame is found through this slot from now on, and the
   /// register is free for other use.
   ProcedureBuilder& store_sp(Instruction at, std::int64_t offset) {
-    return instruction(at, {Directive::spill_sp_rel(Cpu::arch().sp, offset)});
+    return instruction(idiom("store_sp", {}, offset), at, {Directive::spill_sp_rel(Cpu::arch().sp, offset)});
   }
   /// mov sp,[sp+offset]: from the slot of store_sp().
   ProcedureBuilder& reload_sp(Instruction at) {
-    return instruction(at, {Directive::save_reg(Cpu::arch().sp, Cpu::arch().sp)});
+    return instruction(idiom("reload_sp"), at, {Directive::save_reg(Cpu::arch().sp, Cpu::arch().sp)});
   }
   /// The loop moves SP in steps, `scratch` holds its final value meanwhile.
   ProcedureBuilder& probe_loop(const ProbeLoop& loop, Reg scratch) {
     const RegNum sp = Cpu::arch().sp;
     set_frame_pointer(loop.bound, scratch, minus(0, loop.bytes));
-    instruction(loop.first_step, {add_sp(k_unknown_distance)});
-    return instruction(loop.back, {Directive::save_reg(scratch.dwarf(), sp)});
+    instruction(idiom("probe_loop"), loop.first_step, {add_sp(k_unknown_distance)});
+    return instruction(idiom("probe_loop"), loop.back, {Directive::save_reg(scratch.dwarf(), sp)});
   }
 
   // Idioms: releasing the frame.
 
   /// pop reg, of any register: a preserved one saved there holds its caller's value again.
-  ProcedureBuilder& pop(Instruction at) requires(Cpu::k_has_push) { return instruction(at, {add_sp(word())}); }
-  ProcedureBuilder& pop(Instruction at, [[maybe_unused]] Reg reg) requires(Cpu::k_has_push) { return pop(at); }
+  ProcedureBuilder& pop(Instruction at) requires(Cpu::k_has_push) {
+    return instruction(idiom("pop"), at, {add_sp(word())});
+  }
+  ProcedureBuilder& pop(Instruction at, Reg reg) requires(Cpu::k_has_push) {
+    return instruction(idiom("pop", {reg.dwarf()}), at, {add_sp(word())});
+  }
   /// add sp,bytes
-  ProcedureBuilder& deallocate(Instruction at, std::int64_t bytes) { return instruction(at, {add_sp(bytes)}); }
+  ProcedureBuilder& deallocate(Instruction at, std::int64_t bytes) {
+    return instruction(idiom("deallocate", {}, bytes), at, {add_sp(bytes)});
+  }
   /// SP := fp + offset, fp being the frame pointer: mov rsp,rbp; lea rsp,[rbp-8]; sub sp,x29,#16.
   ProcedureBuilder& restore_sp(Instruction at, Reg fp, std::int64_t offset = 0) {
     const Directive restore = Directive::save_reg(fp.dwarf(), Cpu::arch().sp);
-    if (offset == 0) return instruction(at, {restore});
-    return instruction(at, {restore, add_sp(offset)});
+    if (offset == 0) return instruction(idiom("restore_sp", {fp.dwarf()}, offset), at, {restore});
+    return instruction(idiom("restore_sp", {fp.dwarf()}, offset), at, {restore, add_sp(offset)});
   }
   /// leave
   ProcedureBuilder& leave(Instruction at) requires(Cpu::k_has_push) {
-    return instruction(at, {Directive::save_reg(Cpu::arch().fp, Cpu::arch().sp), add_sp(word())});
+    return instruction(idiom("leave"), at, {Directive::save_reg(Cpu::arch().fp, Cpu::arch().sp), add_sp(word())});
   }
   /// reg holds its caller's value again although its slot is not released yet: mov rbp,[rsp+n] in front of add rsp,m.
   ProcedureBuilder& reload(Instruction at, Reg reg) {
-    return instruction(at, {Directive::save_reg(reg.dwarf(), reg.dwarf())});
+    return instruction(idiom("reload", {reg.dwarf()}), at, {Directive::save_reg(reg.dwarf(), reg.dwarf())});
   }
   /// ldp first,second,[sp,#n] whose slots are not released yet
   ProcedureBuilder& reload_pair(Instruction at, Reg first, Reg second) requires(Cpu::k_has_pairs) {
     return instruction(
-        at, {Directive::save_reg(first.dwarf(), first.dwarf()), Directive::save_reg(second.dwarf(), second.dwarf())});
+        idiom("reload_pair", {first.dwarf(), second.dwarf()}), at,
+        {Directive::save_reg(first.dwarf(), first.dwarf()), Directive::save_reg(second.dwarf(), second.dwarf())});
   }
   /// ldp first,second,[sp],#moved  with moved > 0
   ProcedureBuilder& load_pair_post(Instruction at, [[maybe_unused]] Reg first, [[maybe_unused]] Reg second,
                                    std::int64_t moved) requires(Cpu::k_has_pairs) {
-    return instruction(at, {add_sp(moved)});
+    return instruction(idiom("load_pair_post", {first.dwarf(), second.dwarf()}, moved), at, {add_sp(moved)});
   }
   /// ldr reg,[sp],#moved  with moved > 0
   ProcedureBuilder& load_post(Instruction at, [[maybe_unused]] Reg reg, std::int64_t moved) requires(Cpu::k_has_pairs) {
-    return instruction(at, {add_sp(moved)});
+    return instruction(idiom("load_post", {reg.dwarf()}, moved), at, {add_sp(moved)});
   }
   /// autiasp, autibsp: the return address is plain again.
   ProcedureBuilder& authenticate_return_address(Instruction at) requires(Cpu::k_signs_return_address) {
-    return instruction(at, {Directive::add(Cpu::arch().sign_state, 1)});
+    return instruction(idiom("authenticate_return_address"), at, {Directive::add(Cpu::arch().sign_state, 1)});
   }
   /// pop to, of the return address: it is found in register `to` from now on.
   ProcedureBuilder& pop_return_address(Instruction at, Reg to) requires(Cpu::k_has_push) {
-    return instruction(at, {Directive::save_reg(Cpu::arch().ra, to.dwarf()), add_sp(word())});
+    return instruction(idiom("pop_return_address", {to.dwarf()}), at,
+                       {Directive::save_reg(Cpu::arch().ra, to.dwarf()), add_sp(word())});
   }
 
   /// An early return, in the middle of the procedure: remember() the state of the body, describe the epilogue, then
@@ -211,7 +231,9 @@ class ProcedureBuilder {
   /// call: changes nothing, but lets build() check that the frame can be left during the call (e_lr).
   ProcedureBuilder& call(Instruction at) { return draft_.add_call(at), *this; }
   /// call, of a procedure that pops `bytes` of arguments when it returns. Not in force during the call.
-  ProcedureBuilder& callee_pops(Instruction call, std::int64_t bytes) { return instruction(call, {add_sp(bytes)}); }
+  ProcedureBuilder& callee_pops(Instruction call, std::int64_t bytes) {
+    return instruction(idiom("callee_pops", {}, bytes), call, {add_sp(bytes)});
+  }
 
   // Exceptions that pass calls of the procedure. Without any of these they pass, and nothing of it runs.
 
@@ -334,8 +356,12 @@ class ProcedureBuilder {
   }
   static Directive add_sp(std::int64_t value) noexcept { return Directive::add(Cpu::arch().sp, value); }
 
-  ProcedureBuilder& instruction(Instruction at, std::initializer_list<Directive> directives) {
-    return draft_.instruction(at, directives), *this;
+  static Idiom idiom(const char* name, std::initializer_list<RegNum> regs = {},
+                     std::optional<std::int64_t> number = {}) {
+    return {name, regs, number};
+  }
+  ProcedureBuilder& instruction(const Idiom& idiom, Instruction at, std::initializer_list<Directive> directives) {
+    return draft_.instruction(idiom, at, directives), *this;
   }
   ProcedureDraft draft_;
 };

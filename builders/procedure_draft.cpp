@@ -82,10 +82,22 @@ void ProcedureDraft::raw(const unw_dyn_op_t& op) {
   current().directives.push_back({.directive = {}, .at = {}, .when = op.when, .raw = op});
 }
 
-void ProcedureDraft::instruction(Instruction at, std::initializer_list<DraftDirective> directives) {
+std::string SaidInstruction::text(const Arch& arch) const {
+  std::string text = std::string(idiom.name) + "({" + std::to_string(at.begin) + ", " + std::to_string(at.end) + "}";
+  for (const RegNum reg : idiom.regs) {
+    const RegisterInfo* const info = arch.by_dwarf(reg);
+    if (reg != k_no_reg) text += ", " + (info ? std::string(info->name) : "Reg(" + std::to_string(reg) + ")");
+  }
+  return text + (idiom.has_number ? ", " + std::to_string(idiom.number) : "") + ")";
+}
+
+void ProcedureDraft::instruction(const Idiom& idiom, Instruction at, std::initializer_list<DraftDirective> directives) {
+  said_.push_back({idiom, at});
   if (too_far(at.begin) || too_far(at.end))
-    return refuse(ErrorCode::e_range, "instruction", "code offset beyond 2 GiB");
-  for (const DraftDirective& d : directives) current().directives.push_back({.directive = d, .at = at, .raw = {}});
+    return refuse(ErrorCode::e_range, said_.back().text(*arch_), "code offset beyond 2 GiB");
+  const auto said = static_cast<std::uint32_t>(said_.size());
+  for (const DraftDirective& d : directives)
+    current().directives.push_back({.directive = d, .at = at, .raw = {}, .said = said});
 }
 
 void ProcedureDraft::remember() {

@@ -2,6 +2,8 @@
 // lays directives out in regions, or renders everything to rows where a row was given, and checks the result.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -57,6 +59,26 @@ struct DraftDirective {
   bool releases_stack(const Arch& arch) const noexcept;
 };
 
+/// What an idiom was called with, but for its instruction.
+struct Idiom {
+  const char* name;
+  std::array<RegNum, 2> regs{k_no_reg, k_no_reg};
+  bool has_number = false;
+  std::int64_t number = 0;
+
+  Idiom(const char* n, std::initializer_list<RegNum> r, std::optional<std::int64_t> value) noexcept
+      : name(n), has_number(value.has_value()), number(value.value_or(0)) {
+    std::copy(r.begin(), r.end(), regs.begin());
+  }
+};
+
+/// One instruction, as it was told. "push({0, 1}, rbx)".
+struct SaidInstruction {
+  Idiom idiom;
+  Instruction at;
+  std::string text(const Arch& arch) const;
+};
+
 /// Not for direct use: ProcedureBuilder is the interface. Every function only records; mistakes come out of build(). A
 /// copy is independent. Allocates; used by one thread at a time.
 class ProcedureDraft {
@@ -66,7 +88,7 @@ class ProcedureDraft {
   void open_region(std::int32_t insn_count);
   void directive(std::int32_t when, const DraftDirective& directive);
   void raw(const unw_dyn_op_t& op);
-  void instruction(Instruction at, std::initializer_list<DraftDirective> directives);
+  void instruction(const Idiom& idiom, Instruction at, std::initializer_list<DraftDirective> directives);
   void remember();
   void restore(Instruction last);
   void entry_state(const FrameRow& row, std::optional<std::int64_t> sp_distance);
@@ -87,6 +109,7 @@ class ProcedureDraft {
  private:
   friend class DraftLayout;
   friend class DraftBuild;
+  friend class IdiomCheck;
 
   /// A directive and its place: behind an instruction, or at a given `when` of its region.
   struct Placed {
@@ -95,6 +118,7 @@ class ProcedureDraft {
     std::int32_t when = 0;
     std::optional<unw_dyn_op_t> raw;
     bool automatic_label = false;  // value is the number of the remember()
+    std::uint32_t said = 0;        // place in said_ + 1; 0: a directive
   };
   struct Region {
     std::optional<std::int32_t> insn_count;  // none: the directives outside of any region
@@ -115,6 +139,7 @@ class ProcedureDraft {
 
   const Arch* arch_;
   std::string name_;
+  std::vector<SaidInstruction> said_;
   std::vector<Region> regions_;
   std::vector<GivenRow> rows_;
   std::vector<std::shared_ptr<GivenRows>> row_pools_;  // the last one is added to, unless it is a copy's as well

@@ -18,6 +18,7 @@ namespace jitunwind {
 struct RegionSpec {
   std::int32_t insn_count = 0;
   std::vector<unw_dyn_op_t> ops;
+  std::vector<std::uint32_t> said;  ///< for each, its idiom's ProcedureDraft::Placed::said
 };
 
 /// An immutable, contiguous region list.

@@ -112,6 +112,7 @@ Result<unw_dyn_info_t*> make_procedure(const Description& description, const Cod
   if (host_arch() != nullptr && host_arch() != &description.arch())
     return Error{ErrorCode::invalid_argument, code.start, "described for another CPU than this process runs on"};
   if (const Status fits = description.check_size(code.size); !fits) return fits.error();
+  if (code.start == 0) return Error{ErrorCode::e_range, 0, "code that starts at a null pointer"};
   if (code.start + code.size < code.start) return Error{ErrorCode::e_range, code.start, "code range wraps around"};
 
   if (code.lsda != 0 && description.handlers() && description.handlers()->frame_handler)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -27,8 +28,14 @@ struct Error {
   Addr at = 0;
   const char* what = "";
 
+  /// "code offset behind the procedure (e_range, at 0x30)". Allocates.
+  std::string text() const;
+
   friend bool operator==(const Error& a, const Error& b) noexcept { return a.code == b.code && a.at == b.at; }
 };
+
+/// Writes the text to standard error and aborts.
+[[noreturn]] void stop_without_value(const char* text) noexcept;
 
 /// The general text of a code. Never null. Signal-safe.
 const char* error_text(ErrorCode code) noexcept;
@@ -51,20 +58,26 @@ class [[nodiscard]] Result {
   bool has_value() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
 
-  /// Precondition: has_value().
-  T& value() & noexcept { return *std::get_if<0>(&state_); }
-  const T& value() const& noexcept { return *std::get_if<0>(&state_); }
-  T&& value() && noexcept { return std::move(*std::get_if<0>(&state_)); }
+  /// Precondition: has_value(). Of what people write (a BuildError), the program ends otherwise, with the error's text.
+  T& value() & noexcept { return expect_value(), *std::get_if<0>(&state_); }
+  const T& value() const& noexcept { return expect_value(), *std::get_if<0>(&state_); }
+  T&& value() && noexcept { return expect_value(), std::move(*std::get_if<0>(&state_)); }
   T& operator*() & noexcept { return value(); }
   const T& operator*() const& noexcept { return value(); }
   T&& operator*() && noexcept { return std::move(*this).value(); }
-  T* operator->() noexcept { return std::get_if<0>(&state_); }
-  const T* operator->() const noexcept { return std::get_if<0>(&state_); }
+  T* operator->() noexcept { return expect_value(), std::get_if<0>(&state_); }
+  const T* operator->() const noexcept { return expect_value(), std::get_if<0>(&state_); }
 
   /// Precondition: !has_value().
   const E& error() const noexcept { return *std::get_if<1>(&state_); }
 
  private:
+  void expect_value() const noexcept {
+    if constexpr (!std::is_same_v<E, Error> && requires(const E& e) { e.text().c_str(); })
+      if (!has_value()) [[unlikely]]
+        stop_without_value(error().text().c_str());
+  }
+
   std::variant<T, E> state_;
 };
 

@@ -43,7 +43,8 @@ TEST(BuildErrors, OfDirectives) {
   for (int i = 0; i < 4097; ++i) endless.region(0);
 
   expect_refused<Builder>({
-      {describe().size(0).push({0, 1}, rbx), "procedure: E_RANGE: empty or inverted address range\n"},
+      {describe().size(0).push({0, 1}, rbx),
+       "push({0, 1}, rbx): E_WHEN: behind the end of the procedure, which has 0 bytes\n"},
       {describe().region(4).op(odd),
        "region 0, directive 0 (TAG_99 rax,0 @0), offset +1: E_TAG: unknown directive before STOP\n"},
       {describe().region(4).op(predicated).pop({2, 3}),
@@ -71,14 +72,13 @@ TEST(BuildErrors, OfDirectives) {
        "region 0, directive 4 (SAVE_REG rsp,rax @c), offset +d: E_FP_UNKNOWN: frame pointer set from an SP of unknown "
        "distance\n"},
       {describe().region(8).realign({0, 4}).ends_without_return(),
-       "region 0, directive 0 (ADD rsp,unknown @3), offset +4: E_SP_LOST: SP relation lost and no frame pointer\n"},
+       "realign({0, 4}): E_SP_LOST: SP relation lost and no frame pointer\n"},
       {describe().region(8).deallocate({0, 4}, 8).ends_without_return(),
-       "region 0, directive 0 (ADD rsp,8 @3), offset +4: E_SP_HIGH: stack pointer raised above its value at entry\n"},
+       "deallocate({0, 4}, 8): E_SP_HIGH: stack pointer raised above its value at entry\n"},
       {describe().region(8).save_at_sp({0, 4}, rbx, -136),
-       "region 0, directive 0 (SPILL_SP_REL rbx,-136 @3), offset +4: E_SPILL_LOW: slot at SP-136, red zone 128 "
-       "bytes\n"},
+       "save_at_sp({0, 4}, rbx, -136): E_SPILL_LOW: slot at SP-136, red zone 128 bytes\n"},
       {describe().region(8).save_at_sp({0, 4}, rbx, 0),
-       "region 0, directive 0 (SPILL_SP_REL rbx,0 @3), offset +4: E_SPILL_RA: slot overlaps the return address\n"},
+       "save_at_sp({0, 4}, rbx, 0): E_SPILL_RA: slot overlaps the return address\n"},
       {describe().region(8).pop_frames(3, 0),
        "region 0, directive 0 (POP_FRAMES 0 @3), offset +4: E_POP: POP_FRAMES of 0\n"},
       {describe().region(8).copy_state(3, 7),
@@ -92,29 +92,20 @@ TEST(BuildErrors, OfDirectives) {
 TEST(BuildErrors, OfIdiomsAndPlaces) {
   const char* const code = "region 0, directive 0: ";
   expect_refused<Builder>({
-      {describe().push({4, 4}, rbx),
-       "region 0, directive 0: E_RANGE: instruction +4..+4: no bytes between begin and "
-       "end\nregion 0, directive 1: E_RANGE: instruction +4..+4: no bytes between begin "
-       "and end\n"},
-      {describe().allocate({1, 0}, 8),
-       "region 0, directive 0: E_RANGE: instruction +1..+0: no bytes between begin and end\n"},
-      {describe().allocate({5, -1}, 8),
-       "region 0, directive 0: E_RANGE: instruction +5..end-1: no bytes between begin and end\n"},
-      {describe().allocate({0, 0}, 8),
-       "region 0, directive 0: E_RANGE: instruction +0..+0: no bytes between begin and end\n"},
-      {describe().region(4).allocate({2, 6}, 8),
-       "region 0, directive 0: E_WHEN: instruction +2..+6: outside of its region +0..+4\n"},
+      {describe().push({4, 4}, rbx), "push({4, 4}, rbx): E_RANGE: no bytes between begin and end\n"},
+      {describe().allocate({1, 0}, 8), "allocate({1, 0}, 8): E_RANGE: no bytes between begin and end\n"},
+      {describe().allocate({5, -1}, 8), "allocate({5, -1}, 8): E_RANGE: no bytes between begin and end\n"},
+      {describe().allocate({0, 0}, 8), "allocate({0, 0}, 8): E_RANGE: no bytes between begin and end\n"},
+      {describe().region(4).allocate({2, 6}, 8), "allocate({2, 6}, 8): E_WHEN: outside of its region +0..+4\n"},
       {describe().region(4).region(-4).deallocate({-6, -2}, 8),
-       "region 1, directive 0: E_WHEN: instruction end-6..end-2: outside of its region end-4..end\n"},
+       "deallocate({-6, -2}, 8): E_WHEN: outside of its region end-4..end\n"},
       {describe().region(4).deallocate({-2, -1}, 8),
-       "region 0, directive 0: E_WHEN: instruction end-2..end-1: its region begins at the other end of a procedure of "
-       "unknown size\n"},
-      {describe().allocate({-2, 3}, 8),
-       "region 0, directive 0: E_WHEN: instruction end-2..+3: reaches across the end of the procedure\n"},
+       "deallocate({-2, -1}, 8): E_WHEN: its region begins at the other end of a procedure of unknown size\n"},
+      {describe().allocate({-2, 3}, 8), "allocate({-2, 3}, 8): E_WHEN: reaches across the end of the procedure\n"},
       {describe().allocate({std::int64_t{1} << 32, (std::int64_t{1} << 32) + 4}, 8),
-       "instruction: E_RANGE: code offset beyond 2 GiB\n"},
+       "allocate({4294967296, 4294967300}, 8): E_RANGE: code offset beyond 2 GiB\n"},
       {describe().region(8).push({0, 1}, Reg(99)),
-       "region 0, directive 1: E_REG: x86-64 has no register with DWARF number 99\n"},
+       "push({0, 1}, Reg(99)): E_REG: x86-64 has no register with DWARF number 99\n"},
       {describe().restore({0, 1}), "restore(): E_LABEL: nothing was remembered\n"},
       {describe().push({0, 1}, rbx).region(8),
        "region(): INVALID_ARGUMENT: behind directives or instructions that are in no region\n"},
@@ -161,17 +152,16 @@ using namespace aarch64;
 TEST(BuildErrors, OfAArch64) {
   expect_refused<Builder>({
       {describe().allocate({0, 3}, 16),
-       "region 0, directive 0: E_RANGE: instruction +0..+3: not on the boundaries of the CPU's instructions\n"},
+       "allocate({0, 3}, 16): E_RANGE: not on the boundaries of the CPU's instructions\n"},
       {describe().size(10).allocate({0, 4}, 16), "procedure: E_RANGE: length is not a multiple of 4 bytes\n"},
       {describe().allocate({0, 4}, 8).deallocate({4, 8}, 8).save_at_sp({8, 12}, pc, 0),
-       "region 0, directive 0 (ADD sp,-8 @0), offset +4: E_ADD_ALIGN: not a multiple of 16 bytes\n"
-       "region 0, directive 1 (ADD sp,8 @1), offset +8: E_ADD_ALIGN: not a multiple of 16 bytes\n"
-       "region 0, directive 2 (SPILL_SP_REL pc,0 @2), offset +c: E_REG: register that cannot be saved\n"},
+       "allocate({0, 4}, 8): E_ADD_ALIGN: not a multiple of 16 bytes\ndeallocate({4, 8}, 8): E_ADD_ALIGN: not a "
+       "multiple of 16 bytes\nsave_at_sp({8, 12}, pc, 0): E_REG: register that cannot be saved\n"},
       {describe().size(16).move_to({0, 4}, x30, x17).call({4, 8}).reload({8, 12}, x30),
        "offset +8: E_LR: the call that ends at +8 overwrites the return address\n"},
       {describe().size(16).call({-8, -4}), "offset +c: E_LR: the call that ends at +c overwrites the return address\n"},
       {describe().save_at_sp({0, 4}, x19, -8),
-       "region 0, directive 0 (SPILL_SP_REL x19,-8 @0), offset +4: E_SPILL_LOW: slot at SP-8, red zone 0 bytes\n"},
+       "save_at_sp({0, 4}, x19, -8): E_SPILL_LOW: slot at SP-8, red zone 0 bytes\n"},
   });
   Builder good =
       describe().size(24).store_pair_pre({0, 4}, x29, x30, -16).call({4, 8}).load_pair_post({8, 12}, x29, x30, 16);

@@ -260,7 +260,7 @@ TEST(Idioms, OfRegistersChosenAtRunTime) {
   Builder b = describe();
   int at = 0;
   for (const unsigned dwarf : {3u, 12u, 15u}) b.push({at, at + 2}, Reg(static_cast<RegNum>(dwarf))), at += 2;
-  EXPECT_EQ(b.build()->row(6, 16)->rule(12), RegRule::at_cfa(-24));
+  EXPECT_EQ(b.ends_without_return().build()->row(6, 16)->rule(12), RegRule::at_cfa(-24));
 }
 
 // covers: DY18
@@ -277,10 +277,15 @@ TEST(Idioms, FactsOfTheProcedure) {
 
 TEST(Idioms, ProcedureThatDoesNotReturn) {
   const Builder b = describe().size(10).push({0, 1}, rbx);
-  ASSERT_TRUE(b.build());
-  ASSERT_EQ(b.build()->warnings().size(), 1u);
-  EXPECT_EQ(b.build()->warnings()[0].code, ErrorCode::w_unbalanced);
-  EXPECT_TRUE(Builder(b).ends_without_return().build()->warnings().empty());
+  const std::string refusal =
+      "procedure: W_UNBALANCED: ends with the frame still allocated: is a pop or deallocate missing? If it ends in a "
+      "jump "
+      "or in a call that does not return, say ends_without_return()\n";
+  ASSERT_FALSE(b.build());
+  EXPECT_EQ(b.build().error().text(), refusal);
+  const auto meant = Builder(b).ends_without_return().build();
+  EXPECT_TRUE(meant && meant->warnings().empty());
+  EXPECT_EQ(b.build().error().text(), refusal) << "of a shape that is known by now";
 }
 
 }  // namespace x64

@@ -80,7 +80,7 @@ TEST(FrameShapes, AreCountedByCopies) {
 
 TEST(FrameShapes, AreCheckedOnce) {
   // Known shapes are found again without being checked: the shape's warnings are there all the same.
-  const Builder warned = describe().region(4).push({0, 1}, rbx);
+  const Builder warned = describe().region(4).add(2, rsp, 8).add(1, rsp, -8);
   const auto first = warned.build();
   const auto second = Builder(warned).build();
   ASSERT_TRUE(first && second);

@@ -115,7 +115,8 @@ TEST(Fde, HasPersonalityAndLsda) {
 }
 
 TEST(Fde, WithoutPersonalityHasNone) {
-  const Registration live = register_code(described(16).lsda(k_lsda).build().value(), Code{k_code, 16}).value();
+  const Registration live =
+      register_code(described(16).build().value(), Code{.start = k_code, .size = 16, .lsda = k_lsda}).value();
   const FdeAt found(k_code);
   ASSERT_TRUE(found.fde);
   EXPECT_EQ(found.fde->cie.personality.value, 0u);
@@ -189,7 +190,7 @@ TEST(Fde, MayBeLong) {
   using namespace x86_64;
   auto builder = describe("long").push({0, 1}, rbx).remember();
   for (std::int64_t at = 16; at < 4096; at += 16) builder.pop({at, at + 1}, rbx).restore({at + 1, at + 2});
-  const auto description = builder.size(4096 + 16).build();
+  const auto description = builder.size(4096 + 16).ends_without_return().build();
   ASSERT_TRUE(description) << description.error().text();
   const Registration live = register_code(*description, Code{k_code, 4096 + 16}).value();
   const FdeAt found(k_code);

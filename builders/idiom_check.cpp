@@ -1,0 +1,169 @@
+#include "jitunwind/builders/idiom_check_p.h"
+
+#include <algorithm>
+
+namespace jitunwind {
+
+IdiomCheck::IdiomCheck(const ProcedureDraft& draft) : draft_(draft), arch_(*draft.arch_) {
+  state_.depth = arch_.entry_cfa;
+}
+
+std::vector<Finding> IdiomCheck::run() && {
+  check_bytes();
+  const bool only_idioms = draft_.regions_.size() == 1 && !draft_.regions_[0].insn_count &&
+                           std::ranges::all_of(draft_.regions_[0].directives,
+                                               [](const Placed& p) { return p.said != 0 || p.automatic_label; });
+  if (findings_.empty() && only_idioms) follow(draft_.regions_[0]);
+  return std::move(findings_);
+}
+
+const char* IdiomCheck::name_of(RegNum reg) const {
+  const RegisterInfo* const info = arch_.by_dwarf(reg);
+  return info ? info->name : "?";
+}
+
+void IdiomCheck::refuse(ErrorCode code, std::uint32_t said, const std::string& reason) {
+  Finding finding;
+  finding.code = code;
+  finding.offset = std::max(draft_.said_[said - 1].at.begin, std::int64_t{-1});
+  finding.text = text(said) + ": " + finding_name(code) + ": " + reason;
+  findings_.push_back(std::move(finding));
+}
+
+/// An offset of `at` from the start; of a procedure of unknown size, one from the end behind all those.
+std::int64_t IdiomCheck::place(const Instruction& at, std::int64_t offset) const {
+  constexpr std::int64_t k_any_end = std::int64_t{1} << 40;
+  return at.from_end() ? offset + (draft_.size_ ? static_cast<std::int64_t>(*draft_.size_) : k_any_end) : offset;
+}
+
+void IdiomCheck::check_bytes() {
+  struct Bytes {
+    std::int64_t begin, end;
+    std::uint32_t said;
+  };
+  std::vector<Bytes> all;
+  for (const auto& region : draft_.regions_) {
+    if (region.insn_count == 0) continue;  // instructions elsewhere
+    for (const Placed& p : region.directives)
+      if (p.said != 0 && (all.empty() || all.back().said != p.said))
+        all.push_back({place(*p.at, p.at->begin), place(*p.at, p.at->end), p.said});
+  }
+  std::ranges::stable_sort(all, {}, &Bytes::begin);
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i].begin < all[i - 1].end && all[i].begin < all[i].end)
+      refuse(ErrorCode::e_same_bytes, all[i].said, "these bytes are those of " + text(all[i - 1].said));
+}
+
+void IdiomCheck::follow(const ProcedureDraft::Region& region) {
+  std::vector<const Placed*> order;
+  for (const Placed& p : region.directives) order.push_back(&p);
+  // As DraftLayout places them: labels are behind the instruction that they were said behind.
+  std::ranges::stable_sort(order, {}, [this](const Placed* p) { return p->at ? place(*p->at, p->at->end) : 0; });
+  for (std::size_t i = 0, end = 0; i < order.size(); i = end) {
+    end = i + 1;
+    const Placed& p = *order[i];
+    if (!p.automatic_label) {
+      while (end < order.size() && order[end]->said == p.said && !order[end]->automatic_label) ++end;
+      follow_instruction(std::span(order).subspan(i, end - i));
+    } else if (p.directive.tag == UNW_DYN_LABEL_STATE) {
+      remembered_.emplace_back(p.directive.value, state_);
+    } else if (const auto known =
+                   std::ranges::find(remembered_, p.directive.value, &decltype(remembered_)::value_type::first);
+               known != remembered_.end()) {
+      state_ = known->second;
+    }
+  }
+}
+
+/// docs/directives.md "When a directive takes effect", rule G.
+void IdiomCheck::follow_instruction(std::span<const Placed* const> directives) {
+  const std::uint32_t said = directives.front()->said;
+  const State before = state_;
+  check_pop(draft_.said_[said - 1], said);
+  move_sp(directives);
+  release(before, said);
+  for (const Placed* p : directives) save(*p);
+}
+
+void IdiomCheck::move_sp(std::span<const Placed* const> directives) {
+  for (const Placed* p : directives)
+    if (p->directive.tag == UNW_DYN_SAVE_REG && p->directive.saved_in == arch_.sp)
+      state_.depth = p->directive.reg == state_.fp ? state_.fp_depth : std::nullopt;
+  for (const Placed* p : directives) {
+    const DraftDirective& d = p->directive;
+    if (d.tag != UNW_DYN_ADD || d.reg != arch_.sp) continue;
+    if (d.value == k_unknown_distance)
+      state_.depth.reset();
+    else if (state_.depth)
+      *state_.depth -= d.value;
+  }
+  for (const Placed* p : directives) {
+    const DraftDirective& d = p->directive;
+    if (d.tag == UNW_DYN_SAVE_REG && d.reg == arch_.sp && d.saved_in != arch_.sp) {
+      state_.fp = d.saved_in;
+      state_.fp_depth = state_.depth;
+    } else if (d.tag == UNW_DYN_ADD && d.reg == state_.fp && state_.fp_depth) {
+      *state_.fp_depth -= d.value;
+    }
+  }
+}
+
+const IdiomCheck::Saved* IdiomCheck::saved_at(std::int64_t offset) const {
+  const auto found = std::ranges::find(state_.saved, std::optional(offset), &Saved::offset);
+  return found == state_.saved.end() ? nullptr : &*found;
+}
+
+void IdiomCheck::check_pop(const SaidInstruction& said, std::uint32_t number) {
+  const RegNum reg = said.idiom.regs[0];
+  if (std::string_view(said.idiom.name) != "pop" || reg == k_no_reg || !state_.depth) return;
+  const Saved* const there = saved_at(-*state_.depth);
+  if (there && there->reg != reg)
+    return refuse(ErrorCode::e_pop_reg, number,
+                  std::string("what is there was saved by ") + text(there->said) + "; if " + name_of(there->reg) +
+                      " has its value again, say so by reload()");
+  const RegisterInfo* const info = arch_.by_dwarf(reg);
+  const bool kept = std::ranges::count(state_.saved, reg, &Saved::reg) != 0;
+  if (!there && !kept && info && info->preserved)
+    refuse(ErrorCode::e_pop_reg, number, std::string(info->name) + " was not saved");
+}
+
+/// The deallocation rule: what is between the old SP and the new one is free.
+void IdiomCheck::release(const State& before, std::uint32_t said) {
+  if (!state_.depth || (before.depth && *state_.depth >= *before.depth)) return;
+  const auto is_free = [&](const Saved& saved) { return saved.offset && *saved.offset < -*state_.depth; };
+  for (const Saved& saved : state_.saved)
+    if (is_free(saved) && saved.reg == arch_.ra && arch_.ra_in_memory)
+      refuse(
+          ErrorCode::e_ra_lost, said,
+          "takes away the return address that " + text(saved.said) + " saved: use pop_return_address(), or push(at)");
+  std::erase_if(state_.saved, is_free);
+}
+
+void IdiomCheck::save(const Placed& placed) {
+  const DraftDirective& d = placed.directive;
+  const bool at_sp = d.tag == UNW_DYN_SPILL_SP_REL;
+  if (d.reg == arch_.sp) return;
+  if (at_sp || d.tag == UNW_DYN_SPILL_FP_REL) {
+    const std::optional<std::int64_t> base = at_sp ? state_.depth : state_.fp_depth;
+    return save_at(d.reg, base ? std::optional(d.value - *base) : std::nullopt, placed.said);
+  }
+  if (d.tag != UNW_DYN_SAVE_REG || d.saved_in == arch_.sp) return;
+  std::erase_if(state_.saved, [&](const Saved& saved) { return saved.reg == d.reg; });
+  if (d.saved_in != d.reg) state_.saved.push_back({d.reg, placed.said, std::nullopt});
+}
+
+void IdiomCheck::save_at(RegNum reg, std::optional<std::int64_t> offset, std::uint32_t said) {
+  for (const Saved& saved : state_.saved) {
+    if (saved.reg == reg && saved.said != said)
+      return refuse(ErrorCode::e_slot_twice, said,
+                    std::string(name_of(reg)) + " was saved already, by " + text(saved.said) +
+                        "; for any other value of it use push(at) or say nothing");
+    if (saved.reg != reg && saved.offset && offset && *saved.offset < *offset + arch_.word_size &&
+        *offset < *saved.offset + arch_.word_size)
+      return refuse(ErrorCode::e_slot_twice, said,
+                    std::string(name_of(saved.reg)) + " is in this slot, by " + text(saved.said));
+  }
+  state_.saved.push_back({reg, said, offset});
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,55 @@
+// What instructions cannot do, whatever their directives say: two in the same bytes, two registers in one slot, a
+// register saved twice, or popped from where another one was saved.
+#pragma once
+
+#include <vector>
+
+#include "jitunwind/builders/procedure_draft.h"
+
+namespace jitunwind {
+
+/// Follows the idioms of a draft in the order of their code, as far as SP's distance to the caller's frame is known.
+/// What is between directives, in regions that were asked for, is checked for its bytes alone.
+class IdiomCheck {
+ public:
+  explicit IdiomCheck(const ProcedureDraft& draft);
+  std::vector<Finding> run() &&;
+
+ private:
+  using Placed = ProcedureDraft::Placed;
+
+  /// The caller's value of a register is in memory at CFA + offset, or in another register.
+  struct Saved {
+    RegNum reg;
+    std::uint32_t said;
+    std::optional<std::int64_t> offset;
+  };
+  struct State {
+    std::optional<std::int64_t> depth;  // CFA - SP
+    RegNum fp = k_no_reg;
+    std::optional<std::int64_t> fp_depth;
+    std::vector<Saved> saved;
+  };
+
+  void check_bytes();
+  void follow(const ProcedureDraft::Region& region);
+  void follow_instruction(std::span<const Placed* const> directives);
+  void move_sp(std::span<const Placed* const> directives);
+  void check_pop(const SaidInstruction& said, std::uint32_t number);
+  void release(const State& before, std::uint32_t said);
+  void save(const Placed& directive);
+  void save_at(RegNum reg, std::optional<std::int64_t> offset, std::uint32_t said);
+  std::int64_t place(const Instruction& at, std::int64_t offset) const;
+  const Saved* saved_at(std::int64_t offset) const;
+  std::string text(std::uint32_t said) const { return draft_.said_[said - 1].text(arch_); }
+  const char* name_of(RegNum reg) const;
+  void refuse(ErrorCode code, std::uint32_t said, const std::string& reason);
+
+  const ProcedureDraft& draft_;
+  const Arch& arch_;
+  State state_;
+  std::vector<std::pair<std::int64_t, State>> remembered_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,159 @@
+// Mistakes that people make, what they are told, and in whose words.
+#include <gtest/gtest.h>
+
+#include "jitunwind/builders/registration.h"
+#include "tests/builders/described.h"
+
+namespace jitunwind {
+namespace {
+
+using namespace x86_64;
+
+struct Mistake {
+  const char* name;
+  Builder builder;
+  const char* text;  ///< BuildError::text()
+};
+
+Builder in_47_bytes() { return describe("m").size(0x2f); }
+
+const Mistake k_mistakes[] = {
+    {"NoBytes", in_47_bytes().push({1, 1}, rbx), "push({1, 1}, rbx): E_RANGE: no bytes between begin and end\n"},
+    {"BytesInverted", in_47_bytes().push({1, 0}, rbx).pop({-2, -1}, rbx),
+     "push({1, 0}, rbx): E_RANGE: no bytes between begin and end\n"},
+    {"BytesInvertedToTheEnd", in_47_bytes().push({5, -1}, rbx).pop({-2, -1}, rbx),
+     "push({5, -1}, rbx): E_RANGE: no bytes between begin and end\n"},
+    {"BytesAcrossTheEnd", in_47_bytes().push({0, 1}, rbx).pop({-2, 5}, rbx),
+     "pop({-2, 5}, rbx): E_WHEN: reaches across the end of the procedure\n"},
+    {"BehindTheEnd", in_47_bytes().push({0, 1}, rbx).pop({0x40, 0x41}, rbx),
+     "pop({64, 65}, rbx): E_WHEN: behind the end of the procedure, which has 47 bytes\n"},
+    {"TooFar", describe().push({std::int64_t{1} << 40, (std::int64_t{1} << 40) + 1}, rbx),
+     "push({1099511627776, 1099511627777}, rbx): E_RANGE: code offset beyond 2 GiB\n"},
+    {"Overlapping", in_47_bytes().push({0, 3}, rbx).push({1, 2}, r12).pop({-3, -2}, r12).pop({-2, -1}, rbx),
+     "push({1, 2}, r12): E_SAME_BYTES: these bytes are those of push({0, 3}, rbx)\n"},
+    {"ThreeInTheSameBytes",
+     describe()
+         .push({0, 1}, rbx)
+         .push({0, 1}, r12)
+         .push({0, 1}, r13)
+         .pop({-6, -4}, r13)
+         .pop({-4, -2}, r12)
+         .pop({-2, -1}, rbx),
+     "push({0, 1}, r12): E_SAME_BYTES: these bytes are those of push({0, 1}, rbx)\n"
+     "push({0, 1}, r13): E_SAME_BYTES: these bytes are those of push({0, 1}, r12)\n"},
+    {"SameBytesFromBothEnds", in_47_bytes().push({0, 1}, rbx).deallocate({40, 45}, 0).pop({-6, -1}, rbx),
+     "pop({-6, -1}, rbx): E_SAME_BYTES: these bytes are those of deallocate({40, 45}, 0)\n"},
+    {"SavedTwice", in_47_bytes().push({0, 1}, rbx).push({3, 4}, rbx).pop({-3, -2}, rbx).pop({-2, -1}, rbx),
+     "push({3, 4}, rbx): E_SLOT_TWICE: rbx was saved already, by push({0, 1}, rbx); for any other value of it use "
+     "push(at) "
+     "or say nothing\n"},
+    {"TwoInOneSlot",
+     in_47_bytes().allocate({0, 4}, 16).save_at_sp({4, 9}, rbx, 0).save_at_sp({9, 14}, r12, 0).deallocate({-5, -1}, 16),
+     "save_at_sp({9, 14}, r12, 0): E_SLOT_TWICE: rbx is in this slot, by save_at_sp({4, 9}, rbx, 0)\n"},
+    {"SlotsOverlap",
+     in_47_bytes().allocate({0, 4}, 16).save_at_sp({4, 9}, rbx, 0).save_at_sp({9, 14}, r12, 4).deallocate({-5, -1}, 16),
+     "save_at_sp({9, 14}, r12, 4): E_SLOT_TWICE: rbx is in this slot, by save_at_sp({4, 9}, rbx, 0)\n"},
+    {"PopsSwapped", in_47_bytes().push({0, 1}, rbx).push({1, 3}, r12).pop({-4, -3}, rbx).pop({-3, -1}, r12),
+     "pop({-4, -3}, rbx): E_POP_REG: what is there was saved by push({1, 3}, r12); if r12 has its value again, say so "
+     "by "
+     "reload()\n"
+     "pop({-3, -1}, r12): E_POP_REG: what is there was saved by push({0, 1}, rbx); if rbx has its value again, say so "
+     "by "
+     "reload()\n"},
+    {"PopOfWhatWasNotSaved", in_47_bytes().push({0, 1}).pop({-2, -1}, rbx),
+     "pop({-2, -1}, rbx): E_POP_REG: rbx was not saved\n"},
+    {"TooManyPops", in_47_bytes().push({0, 1}, rbx).pop({-3, -2}, rbx).pop({-2, -1}, rcx),
+     "pop({-2, -1}, rcx): E_SP_HIGH: stack pointer raised above its value at entry; behind an early return the frame "
+     "is "
+     "there again: remember() in front of its epilogue, restore() with its ret\n"
+     "region 1, offset +2f: W_UNBALANCED: the last region ends with the frame still allocated\n"},
+    {"EarlyReturnNotRemembered",
+     in_47_bytes()
+         .push({0, 1}, rbx)
+         .allocate({1, 5}, 16)
+         .deallocate({0x10, 0x14}, 16)
+         .pop({0x14, 0x15}, rbx)
+         .deallocate({-6, -2}, 16)
+         .pop({-2, -1}),
+     "deallocate({-6, -2}, 16): E_SP_HIGH: stack pointer raised above its value at entry; behind an early return the "
+     "frame "
+     "is there again: remember() in front of its epilogue, restore() with its ret\n"
+     "region 1, offset +2f: W_UNBALANCED: the last region ends with the frame still allocated\n"},
+    {"ReturnAddressSaved", in_47_bytes().push({0, 1}, Reg(16)).pop({-2, -1}),
+     "pop({-2, -1}): E_RA_LOST: takes away the return address that push({0, 1}, rip) saved: use pop_return_address(), "
+     "or "
+     "push(at)\n"},
+    {"NoSuchRegister", in_47_bytes().push({0, 1}, Reg(99)).pop({-2, -1}),
+     "push({0, 1}, Reg(99)): E_REG: x86-64 has no register with DWARF number 99\n"},
+    {"FramePointerNotSaved", in_47_bytes().set_frame_pointer({0, 3}, rbp).restore_sp({-5, -2}, rbp),
+     "set_frame_pointer({0, 3}, rbp, 0): E_FP_CLOBBER: frame pointer register overwritten before it is saved\n"},
+    {"LeaveWithoutFramePointer", in_47_bytes().push({0, 1}, rbp).leave({-2, -1}),
+     "leave({-2, -1}): E_NO_FP: SP can be reloaded only from the frame pointer or its slot\n"},
+    {"OddSize", in_47_bytes().allocate({0, 4}, 12).deallocate({-5, -1}, 12),
+     "allocate({0, 4}, 12): E_ADD_ALIGN: not a multiple of 8 bytes\n"
+     "deallocate({-5, -1}, 12): E_ADD_ALIGN: not a multiple of 8 bytes\n"},
+    {"OverTheReturnAddress", in_47_bytes().allocate({0, 4}, 16).save_at_sp({4, 9}, rbx, 16).deallocate({-5, -1}, 16),
+     "save_at_sp({4, 9}, rbx, 16): E_SPILL_RA: slot overlaps the return address\n"},
+    {"BelowTheRedZone", in_47_bytes().save_at_sp({0, 4}, rbx, -256),
+     "save_at_sp({0, 4}, rbx, -256): E_SPILL_LOW: slot at SP-256, red zone 128 bytes\n"},
+    {"NothingRemembered", in_47_bytes().push({0, 1}, rbx).pop({5, 6}, rbx).restore({6, 7}),
+     "restore(): E_LABEL: nothing was remembered\n"},
+    {"MissingPop", in_47_bytes().push({0, 1}, rbx).push({1, 3}, r12).pop({-2, -1}),
+     "procedure: W_UNBALANCED: ends with the frame still allocated: is a pop or deallocate missing? If it ends in a "
+     "jump "
+     "or in a call that does not return, say ends_without_return()\n"},
+    {"DataThatNobodyReads", in_47_bytes().push({0, 1}, rbx).lsda(0x1234).pop({-2, -1}, rbx),
+     "procedure: INVALID_ARGUMENT: lsda() without personality(): nobody would read it\n"},
+};
+
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, AreNamedInTheirWords) {
+  const auto built = GetParam().builder.build();
+  EXPECT_EQ(built ? "built\n" + built->to_text() : built.error().text(), GetParam().text);
+}
+
+INSTANTIATE_TEST_SUITE_P(Builders, Mistakes, testing::ValuesIn(k_mistakes),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+/// What looks like these and is right.
+TEST(NoMistakes, AreTakenForOne) {
+  EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rsp).pop({-2, -1})), "built");
+  EXPECT_EQ(rows_of(in_47_bytes().push({0, 1}, rsp).pop({-2, -1}), 0x2f), R"(
++0: cfa=rsp+8 ra=[cfa-8]
++1: cfa=rsp+16 ra=[cfa-8]
++2e: cfa=rsp+8 ra=[cfa-8]
+)");
+  // A register that is saved may be used for anything; the one that is popped into may be any that is not kept.
+  EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).push({3, 4}).pop({5, 6}, rbx).pop({-2, -1}, rbx)), "built");
+  EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).push({3, 4}).pop({5, 6}, rcx).pop({-2, -1}, rbx)), "built");
+  // Reloaded before its slot is popped; saved anew after it was reloaded, and after its epilogue.
+  EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).reload({5, 9}, rbx).pop({-2, -1}, rcx)), "built");
+  EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).pop({5, 6}, rbx).push({7, 8}, rbx).pop({-2, -1}, rbx)), "built");
+  EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).remember().pop({5, 6}, rbx).restore({6, 7}).pop({-2, -1}, rbx)),
+            "built");
+  EXPECT_EQ(codes_of(in_47_bytes().pop({-2, -1}, rbx).push({0, 1}, rbx)), "built") << "told in another order";
+  EXPECT_EQ(codes_of(in_47_bytes().pop_return_address({-4, -3}, rcx)), "built") << "ends above where it began";
+}
+
+TEST(Mistakes, OfSizesNameBoth) {
+  const Description fixed = in_47_bytes().push({0, 1}, rbx).pop({-2, -1}, rbx).build().value();
+  EXPECT_STREQ(fixed.check_size(0x30).error().what, "described for 47 bytes, registered with 48");
+  const Description any = describe().push({0, 1}, rbx).pop({-2, -1}, rbx).build().value();
+  EXPECT_STREQ(any.check_size(1).error().what, "what is described takes 3 bytes, more than 1");
+  const auto at_null = register_code(any, Code{0, 16});
+  ASSERT_FALSE(at_null);
+  EXPECT_EQ(at_null.error().text(), "code that starts at a null pointer (e_range)");
+}
+
+TEST(Mistakes, EndWhoUsesAFailedBuild) {
+  const auto failed = describe().leave({0, 1}).build();
+  ASSERT_FALSE(failed);
+  const char* const text = "leave\\(\\{0, 1\\}\\): E_NO_FP: SP can be reloaded only from the frame pointer or its slot";
+  EXPECT_DEATH((void)*failed, text);
+  EXPECT_DEATH((void)failed->name(), text);
+  EXPECT_DEATH((void)failed.value(), text);
+}
+
+}  // namespace
+}  // namespace jitunwind
