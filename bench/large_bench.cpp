@@ -117,58 +117,38 @@ void throw_by_rows(benchmark::State& state, std::size_t size, bool first) {
 
 using asmjit::x86::Assembler;
 
-void write_plain(Assembler& a, std::size_t size) {
+void write_plain(Assembler& a) { a.add(asmjit::x86::rax, asmjit::x86::rcx); }
+void write_branch(Assembler& a) {
   using namespace asmjit::x86;
-  a.push(rbx);
-  for (std::size_t i = 0; i < size; ++i) a.add(rax, rcx);
+  const asmjit::Label behind = a.newLabel();
+  a.cmp(rax, rbx);
+  a.je(behind);
+  a.add(rax, 1);
+  a.bind(behind);
+}
+void write_call(Assembler& a) {
+  using namespace asmjit::x86;
+  a.push(1);
+  a.push(2);
+  a.call(rax);
+  a.add(rsp, 16);
+}
+void write_exit(Assembler& a) {
+  using namespace asmjit::x86;
+  const asmjit::Label behind = a.newLabel();
+  a.test(rax, rax);
+  a.je(behind);
   a.pop(rbx);
   a.ret();
+  a.bind(behind);
 }
-void write_branches(Assembler& a, std::size_t size) {
-  using namespace asmjit::x86;
-  a.push(rbx);
-  for (std::size_t i = 0; i < size; ++i) {
-    const asmjit::Label behind = a.newLabel();
-    a.cmp(rax, rbx);
-    a.je(behind);
-    a.add(rax, 1);
-    a.bind(behind);
-  }
-  a.pop(rbx);
-  a.ret();
-}
-void write_calls(Assembler& a, std::size_t size) {
-  using namespace asmjit::x86;
-  a.push(rbx);
-  for (std::size_t i = 0; i < size; ++i) {
-    a.push(1);
-    a.push(2);
-    a.call(rax);
-    a.add(rsp, 16);
-  }
-  a.pop(rbx);
-  a.ret();
-}
-void write_exits(Assembler& a, std::size_t size) {
-  using namespace asmjit::x86;
-  a.push(rbx);
-  for (std::size_t i = 0; i < size; ++i) {
-    const asmjit::Label behind = a.newLabel();
-    a.test(rax, rax);
-    a.je(behind);
-    a.pop(rbx);
-    a.ret();
-    a.bind(behind);
-  }
-  a.pop(rbx);
-  a.ret();
-}
+/// Between push rbx and pop rbx; ret.
 struct Kind {
   const char* name;
-  void (*write)(Assembler&, std::size_t);
+  void (*write_one)(Assembler&);
 };
 constexpr std::array<Kind, 4> k_kinds{
-    Kind{"plain", write_plain}, {"branches", write_branches}, {"calls", write_calls}, {"exits", write_exits}};
+    Kind{"plain", write_plain}, {"branches", write_branch}, {"calls", write_call}, {"exits", write_exit}};
 
 /// Emitters and runtimes come in pairs.
 template <class Emitter, class Runtime>
@@ -176,7 +156,10 @@ void add_once(const Kind& kind, std::size_t size, Runtime& runtime) {
   asmjit::CodeHolder code;
   code.init(runtime.environment());
   Emitter emitter(&code);
-  kind.write(emitter, size);
+  emitter.push(asmjit::x86::rbx);
+  for (std::size_t i = 0; i < size; ++i) kind.write_one(emitter);
+  emitter.pop(asmjit::x86::rbx);
+  emitter.ret();
   void* start = nullptr;
   if (runtime.add(&start, &code) != asmjit::kErrorOk) std::exit(3);
   runtime.release(start);

@@ -20,13 +20,14 @@ class RowPool {
 
   /// The row like this one, without range and origin; a copy where there was none. Valid as long as the pool.
   const FrameRow* keep(const FrameRow& row) {
-    const auto [begin, end] = by_hash_.equal_range(hash_of(row));
+    const std::uint64_t hash = hash_of(row);
+    const auto [begin, end] = by_hash_.equal_range(hash);
     for (auto it = begin; it != end; ++it)
       if (*it->second == row) return it->second;
     FrameRow& kept = rows_.emplace_back(row);
     kept.range = {};
     kept.origin = RowOrigin::none;
-    by_hash_.emplace(hash_of(kept), &kept);
+    by_hash_.emplace(hash, &kept);
     return &kept;
   }
 

@@ -74,6 +74,20 @@ function(jitunwind_layer name)
   set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_links ${arg_LINK})
 endfunction()
 
+# jitunwind_adapter(name SOURCES...): jitunwind::name, a static library of its own, so that the others need nothing of what
+# it links. Users choose the kind of libjitunwind; it only compiles against its headers.
+function(jitunwind_adapter name)
+  cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
+  set(target jitunwind_${name})
+  add_library(${target} STATIC ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                        VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${jitunwind_headers}>)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:jitunwind_options>)
+  add_library(jitunwind::${name} ALIAS ${target})
+endfunction()
+
 # jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...]): the layers declared INTO name so far, as
 # name_static and name_shared, which are jitunwind::<name without jitunwind_>_static and _shared, as from find_package;
 # without either it is the one that BUILD_SHARED_LIBS asks for, and where nobody says, in projects of others, the shared one,

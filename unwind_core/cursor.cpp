@@ -62,14 +62,12 @@ Status Cursor::set(RegNum reg, std::uint64_t value) noexcept {
 
 void Cursor::go_on_at(Addr pc) noexcept {
   if (pc == address_.value()) return;
-  if (!pc_written_) {
-    pushed_arguments_ = address_.is_return_address() ? with_room(this,
-                                                                 [&] {
-                                                                   FrameRow row;
-                                                                   return look_for_row(row) ? row.args_size : 0;
-                                                                 })
-                                                     : 0;
-  }
+  if (!pc_written_) pushed_arguments_ = 0;
+  if (!pc_written_ && address_.is_return_address())
+    with_room(this, [&] {
+      FrameRow row;
+      if (look_for_row(row)) pushed_arguments_ = row.args_size;
+    });
   address_ = CodeAddress::interrupted(pc);
   pc_written_ = true;
   row_known_ = false;

@@ -141,21 +141,12 @@ TEST(CallerCode, NoCallerIsTheEnd) {
     EXPECT_EQ(frames, 2u);
 }
 
-/// From now on openat() fails with EACCES, as where there is no /proc.
-bool forbid_openat() {
-  std::array program{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                     sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
-                     sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-                     sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  return install(program);
-}
-
 // covers: LU20
 TEST(CallerCode, WhereTheKernelCannotBeAskedTheWalkEndsEarly) {
   const Addr code = page(PROT_READ | PROT_EXEC) + 64;
   const pid_t child = ::fork();
   if (child == 0) {
-    if (!forbid_openat()) ::_exit(2);
+    if (!refuse({SYS_openat}, EACCES)) ::_exit(2);
     walk_from(pointer(code));
     expect_end(StopReason::no_info, ErrorCode::no_info, "whether the caller is executable memory", code);
     ::_exit(testing::Test::HasFailure() ? 1 : 0);

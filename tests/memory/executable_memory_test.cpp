@@ -67,16 +67,8 @@ bool holds_in_child(const std::function<void()>& body) {
   return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// From now on that system call fails in this process.
-bool forbid(unsigned call, unsigned error) {
-  std::array program{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                     sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-                     sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-                     sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  return install(program);
-}
 /// Linux before 6.11.
-bool forbid_queries() { return forbid(SYS_ioctl, ENOTTY); }
+bool forbid_queries() { return refuse({SYS_ioctl}, ENOTTY); }
 
 /// Around the ends of every mapping; the last one is the kernel's and belongs to no process.
 void expect_the_kernels_answers() {
@@ -103,7 +95,7 @@ TEST(ExecutableMemory, IsTheSameOnOlderKernels) {
 TEST(ExecutableMemory, IsNotKnownWithoutProc) {
   EXPECT_TRUE(holds_in_child([] {
     const Addr code = map(PROT_READ | PROT_EXEC);
-    ASSERT_TRUE(forbid(SYS_openat, EACCES));
+    ASSERT_TRUE(refuse({SYS_openat}, EACCES));
     EXPECT_EQ(executable(code), std::nullopt);
     EXPECT_EQ(executable(~Addr{0}), false) << "no address of a program";
   }));

@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 #include <vector>
+
+#include "tests/exceptions/jit_frames.h"
 
 namespace jitunwind::test {
 namespace {
@@ -17,33 +17,23 @@ namespace {
 using namespace x86_64;
 using Bytes = std::vector<std::uint8_t>;
 
-/// Code in memory of its own.
 class Code {
  public:
-  explicit Code(const Bytes& bytes) : size_(bytes.size()) {
-    memory_ = ::mmap(nullptr, k_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    std::memcpy(memory_, bytes.data(), bytes.size());
-    ::mprotect(memory_, k_room, PROT_READ | PROT_EXEC);
-  }
-  ~Code() { ::munmap(memory_, k_room); }
-  Code(const Code&) = delete;
-  Code& operator=(const Code&) = delete;
+  explicit Code(const Bytes& bytes) : copy_(bytes) {}
 
   template <class... Arguments>
   long call(Arguments... arguments) const {
-    return reinterpret_cast<long (*)(Arguments...)>(memory_)(arguments...);
+    return reinterpret_cast<long (*)(Arguments...)>(copy_.begin())(arguments...);
   }
   Registration registered(const Description& description) const {
-    auto made = register_code(description, memory_, size_);
+    auto made = register_code(description, copy_.begin(), copy_.size());
     EXPECT_TRUE(made) << made.error().what;
     return std::move(*made);
   }
-  Addr at(std::size_t offset) const { return reinterpret_cast<std::uintptr_t>(memory_) + offset; }
+  Addr at(std::size_t offset) const { return reinterpret_cast<std::uintptr_t>(copy_.begin()) + offset; }
 
  private:
-  static constexpr std::size_t k_room = 4096;
-  std::size_t size_;
-  void* memory_;
+  ExecutableCopy copy_;
 };
 
 void callee() {}
