@@ -17,8 +17,8 @@ bool operator==(const ShapeContent& a, const ShapeContent& b) noexcept {
   return a.arch == b.arch && a.min_size == b.min_size && a.regions == b.regions && a.rows == b.rows;
 }
 
+/// Guarded by pool_lock.
 struct ShapePool::State {
-  std::mutex lock;
   std::unordered_multimap<std::uint64_t, FrameShape::Node*> nodes;  // by hash
   std::size_t bytes = 0;
 
@@ -29,28 +29,36 @@ struct ShapePool::State {
   }
 };
 
+namespace {
+
+/// Ready before any thread is: a static local that one thread is making at a fork is never made in the child.
+constinit std::mutex pool_lock;
+
+[[gnu::constructor]] void hold_across_forks() {
+  (void)::pthread_atfork([] { pool_lock.lock(); }, [] { pool_lock.unlock(); }, [] { pool_lock.unlock(); });
+}
+
+}  // namespace
+
 ShapePool::State& ShapePool::state() {
-  static State* const pool = [] {
-    static State* made = new State;  // for the handlers, which have no argument
-    pthread_atfork([] { made->lock.lock(); }, [] { made->lock.unlock(); }, [] { made->lock.unlock(); });
-    return made;
-  }();
+  static constinit State* pool = nullptr;
+  if (pool == nullptr) pool = new State;
   return *pool;
 }
 
 FrameShape ShapePool::find(const ShapeContent& content) {
-  State& pool = state();
   const std::uint64_t hash = content.hash();
-  const std::lock_guard guard(pool.lock);
+  const std::lock_guard guard(pool_lock);
+  State& pool = state();
   FrameShape::Node* const found = pool.find(content, hash);
   if (found) acquire(*found);
   return FrameShape(found);
 }
 
 FrameShape ShapePool::intern(ShapeContent&& content, std::vector<Finding>&& warnings) {
-  State& pool = state();
   const std::uint64_t hash = content.hash();
-  const std::lock_guard guard(pool.lock);
+  const std::lock_guard guard(pool_lock);
+  State& pool = state();
   if (FrameShape::Node* const found = pool.find(content, hash)) {
     acquire(*found);
     return FrameShape(found);
@@ -67,8 +75,8 @@ void ShapePool::release(FrameShape::Node& node) noexcept {
   while (references > 1)
     if (node.references.compare_exchange_weak(references, references - 1, std::memory_order_release)) return;
 
+  const std::lock_guard guard(pool_lock);
   State& pool = state();
-  const std::lock_guard guard(pool.lock);
   if (node.references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const auto [begin, end] = pool.nodes.equal_range(node.hash);
   pool.nodes.erase(std::find_if(begin, end, [&](const auto& entry) { return entry.second == &node; }));
@@ -77,8 +85,8 @@ void ShapePool::release(FrameShape::Node& node) noexcept {
 }
 
 FrameShapeStatistics ShapePool::statistics() noexcept {
+  const std::lock_guard guard(pool_lock);
   State& pool = state();
-  const std::lock_guard guard(pool.lock);
   return {pool.nodes.size(), pool.bytes};
 }
 

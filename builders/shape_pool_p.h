@@ -52,7 +52,7 @@ class ShapePool {
   static void acquire(FrameShape::Node& node) noexcept { node.references.fetch_add(1, std::memory_order_relaxed); }
   static void release(FrameShape::Node& node) noexcept;
   struct State;
-  static State& state();
+  static State& state();  ///< under the lock
 };
 
 }  // namespace jitunwind

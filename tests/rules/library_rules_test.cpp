@@ -221,6 +221,16 @@ TEST(LibraryRules, NothingIsACancellationPoint) {
   }
 }
 
+/// A static local that one thread is making at a fork is never made in the child, which waits for it without end. The
+/// exception runtime makes its own at load.
+TEST(LibraryRules, NoStaticLocalIsMadeAtItsFirstUse) {
+  for (const std::string file : k_shared_libraries) {
+    if (file.find("jitunwind-eh") != std::string::npos) continue;
+    EXPECT_EQ(rules::output_of("nm -D --undefined-only '" + file + "'").find("__cxa_guard_acquire"), std::string::npos)
+        << file;
+  }
+}
+
 /// Nothing that is called through can be overwritten once a library is loaded.
 TEST(LibraryRules, RelocatedDataAreReadOnly) {
   for (const std::string file : k_shared_libraries) {
