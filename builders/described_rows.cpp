@@ -1,20 +1,15 @@
 #include "jitunwind/builders/described_rows.h"
 
+#include "jitunwind/builders/region_list_p.h"
 #include "jitunwind/dyn_info/directive_run_p.h"
 
 namespace jitunwind {
 
 struct DescribedRows::Run {
   Run(const Description& description, std::uint64_t bytes)
-      : info(descriptor(description, bytes)), directives(info, description.arch()), outcome(description.arch()) {}
-
-  static unw_dyn_info_t descriptor(const Description& description, std::uint64_t bytes) {
-    unw_dyn_info_t info{};
-    info.end_ip = bytes;
-    info.format = UNW_INFO_FORMAT_DYNAMIC;
-    info.u.pi.regions = const_cast<unw_dyn_region_info_t*>(description.shape().regions());
-    return info;
-  }
+      : info(descriptor_at_zero(description.shape().regions(), bytes)),
+        directives(info, description.arch()),
+        outcome(description.arch()) {}
 
   const unw_dyn_info_t info;
   DirectiveRun directives;
@@ -33,10 +28,8 @@ Result<FrameRow> DescribedRows::row(std::uint64_t offset) noexcept {
   if (const Status fits = description_.check_size(bytes_); !fits) return fits.error();
   if (offset >= bytes_) return Error{ErrorCode::e_range, offset, "code offset behind the procedure"};
   if (const Status ran = run_->directives.go_to(offset, run_->outcome); !ran) return ran.error();
-  if (const auto alias = run_->outcome.state.alias())
-    return Error{ErrorCode::no_info, *alias, "ALIAS without a place to look its address up"};
   FrameRow row;
-  if (const Status made = make_row(run_->outcome, row); !made) return made.error();
+  if (const Status made = make_own_row(run_->outcome, row); !made) return made.error();
   return row;
 }
 

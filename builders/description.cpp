@@ -21,11 +21,13 @@ std::uint64_t from_start(CodeOffset offset, std::uint64_t bytes) noexcept {
 /// Errors keep no memory: the text stays for good. Sizes that differ are a mistake in a program, and there are few.
 const char* two_sizes(const char* before, std::uint64_t one, const char* between, std::uint64_t other) noexcept {
   constexpr std::size_t k_most = 256;
-  static std::mutex lock;
-  static std::set<std::string>* const texts = new (std::nothrow) std::set<std::string>;
+  static constinit std::mutex lock;
+  static constinit std::set<std::string>* texts = nullptr;
   try {
-    const std::lock_guard guard(lock);
-    if (texts == nullptr || texts->size() == k_most) return "described for another size";
+    const std::unique_lock guard(lock, std::try_to_lock);  // in a forked child nobody may give it back
+    if (!guard) return "described for another size";
+    if (texts == nullptr) texts = new std::set<std::string>;
+    if (texts->size() == k_most) return "described for another size";
     return texts->insert(before + std::to_string(one) + between + std::to_string(other)).first->c_str();
   } catch (const std::bad_alloc&) {
     return "described for another size";
@@ -66,10 +68,7 @@ Result<FrameRow> Description::row(std::uint64_t offset, std::uint64_t bytes) con
   if (offset >= bytes) return Error{ErrorCode::e_range, offset, "code offset behind the procedure"};
   FrameRow row;
   if (!shape_.has_rows()) {
-    unw_dyn_info_t info{};
-    info.end_ip = bytes;
-    info.format = UNW_INFO_FORMAT_DYNAMIC;
-    info.u.pi.regions = const_cast<unw_dyn_region_info_t*>(shape_.regions());
+    const unw_dyn_info_t info = descriptor_at_zero(shape_.regions(), bytes);
     const Status found = directive_row(info, arch(), CodeAddress::interrupted(offset), nullptr, row);
     if (!found) return found.error();
     return row;

@@ -1,6 +1,5 @@
 // build(): regions, rows where some were given, the check, and the shared shape.
 #include <algorithm>
-#include <map>
 #include <set>
 #include <tuple>
 
@@ -12,19 +11,6 @@
 #include "jitunwind/dyn_info/directive_run_p.h"
 
 namespace jitunwind {
-namespace {
-
-/// A descriptor of `bytes` at address 0, so that addresses are code offsets.
-unw_dyn_info_t descriptor_at_zero(const RegionList& regions, std::uint64_t bytes) {
-  unw_dyn_info_t info{};
-  info.end_ip = bytes;
-  info.format = UNW_INFO_FORMAT_DYNAMIC;
-  info.u.pi.regions = regions.first();
-  return info;
-}
-
-}  // namespace
-
 class DraftBuild {
  public:
   explicit DraftBuild(const ProcedureDraft& draft) : draft_(draft), arch_(*draft.arch_), findings_(draft.findings_) {}
@@ -79,26 +65,31 @@ class DraftBuild {
     std::vector<std::uint64_t> call_ends;
     for (const Instruction& call : draft_.calls_)
       call_ends.push_back(static_cast<std::uint64_t>(call.end) + (call.from_end() ? size : 0));
-    findings_ = validate(descriptor_at_zero(content.regions, size), arch_, {.call_ends = call_ends});
+    findings_ = validate(descriptor_at_zero(content.regions.first(), size), arch_, {.call_ends = call_ends});
     for (Finding& finding : findings_) speak_of_idioms(finding);
     return std::ranges::all_of(findings_, is_warning, &Finding::code);
   }
 
   /// In the words of whoever wrote the code, where those are known.
   void speak_of_idioms(Finding& finding) const {
-    const auto region = static_cast<std::size_t>(finding.region);
-    const auto directive = static_cast<std::size_t>(finding.directive);
-    if (finding.region < 0 || finding.directive < 0) return;
-    const std::uint32_t said = layout_->regions[region].said[directive];
+    const std::uint32_t said = said_for(finding);
     if (said == 0) return;
     const std::size_t reason = finding.text.find(": " + finding_name(finding.code) + ": ");
     finding.text = draft_.said_[said - 1].text(arch_) + finding.text.substr(reason);
     const bool left_early = finding.code == ErrorCode::e_sp_high && draft_.remembered_ == 0 && releases() > 1;
-    if (left_early)
-      finding.text +=
-          "; behind an early return the frame is there again: remember() in front of its epilogue, restore() "
-          "with its ret";
+    if (left_early) finding.text += k_early_return_hint;
   }
+  /// The instruction of its directive, or the one that ends where it says; 0: none.
+  std::uint32_t said_for(const Finding& finding) const {
+    if (finding.region >= 0 && finding.directive >= 0)
+      return layout_->regions[static_cast<std::size_t>(finding.region)]
+          .said[static_cast<std::size_t>(finding.directive)];
+    if (finding.code != ErrorCode::e_sp_lost) return 0;
+    const auto found =
+        std::ranges::find(draft_.said_, finding.offset, [](const SaidInstruction& said) { return said.at.end; });
+    return found == draft_.said_.end() ? 0 : static_cast<std::uint32_t>(found - draft_.said_.begin()) + 1;
+  }
+
   /// Instructions that move SP up.
   std::size_t releases() const {
     std::size_t count = 0;
@@ -167,13 +158,12 @@ class DraftBuild {
 
   bool check_rows() {
     bool good = true;
-    std::map<std::int64_t, std::size_t> rows_at;
-    for (const auto& given : draft_.rows_) ++rows_at[given.offset];
+    std::set<std::int64_t> rows_at;
     for (const auto& given : draft_.rows_) {
       const std::int64_t offset = given.offset;
       const RegRule ra = given.row->rule(given.row->ra);
       const bool ra_lost = ra.kind == RegRule::Kind::unspecified || ra.kind == RegRule::Kind::same;
-      const bool twice = rows_at[offset] > 1;
+      const bool twice = !rows_at.insert(offset).second;
       if (offset % arch_.unit != 0)
         good = refuse(ErrorCode::e_range, offset, "not on a boundary of the CPU's instructions");
       else if (twice)
@@ -194,7 +184,7 @@ class DraftBuild {
 
   /// What the directives say, an entry wherever it changes, as places from the start and from the end.
   bool render(const ShapeContent& content, std::vector<PlacedRow>& out) {
-    const unw_dyn_info_t info = descriptor_at_zero(content.regions, nominal_size(content));
+    const unw_dyn_info_t info = descriptor_at_zero(content.regions.first(), nominal_size(content));
     DirectiveRun run(info, arch_);
     DirectiveOutcome outcome(arch_);
     FrameRow row;
@@ -202,9 +192,7 @@ class DraftBuild {
       const std::int64_t at = offset < 0 ? static_cast<std::int64_t>(info.end_ip) + offset : offset;
       if (at >= static_cast<std::int64_t>(info.end_ip)) continue;
       Status found = run.go_to(static_cast<Addr>(at), outcome);
-      if (found && outcome.state.alias())
-        found = Error{ErrorCode::no_info, *outcome.state.alias(), "ALIAS without a place to look its address up"};
-      if (found) found = make_row(outcome, row);
+      if (found) found = make_own_row(outcome, row);
       if (!found)
         return refuse(found.error().code, offset,
                       std::string("rows cannot be mixed with these directives: ") + found.error().what);

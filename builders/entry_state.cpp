@@ -136,10 +136,7 @@ Status interpreted(const Plan& plan, const Arch& arch, FrameRow& out) {
     }
   }
   const RegionList list(specs);
-  unw_dyn_info_t info{};
-  info.end_ip = arch.unit;
-  info.format = UNW_INFO_FORMAT_DYNAMIC;
-  info.u.pi.regions = list.first();
+  const unw_dyn_info_t info = descriptor_at_zero(list.first(), arch.unit);
   return directive_row(info, arch, CodeAddress::interrupted(0), nullptr, out);
 }
 

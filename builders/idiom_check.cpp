@@ -1,6 +1,7 @@
 #include "jitunwind/builders/idiom_check_p.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace jitunwind {
 
@@ -45,7 +46,7 @@ void IdiomCheck::check_bytes() {
   for (const auto& region : draft_.regions_) {
     if (region.insn_count == 0) continue;  // instructions elsewhere
     for (const Placed& p : region.directives)
-      if (p.said != 0 && (all.empty() || all.back().said != p.said))
+      if (p.said != 0 && !p.automatic_label && (all.empty() || all.back().said != p.said))
         all.push_back({place(*p.at, p.at->begin), place(*p.at, p.at->end), p.said});
   }
   std::ranges::stable_sort(all, {}, &Bytes::begin);
@@ -59,9 +60,12 @@ void IdiomCheck::follow(const ProcedureDraft::Region& region) {
   for (const Placed& p : region.directives) order.push_back(&p);
   // As DraftLayout places them: labels are behind the instruction that they were said behind.
   std::ranges::stable_sort(order, {}, [this](const Placed* p) { return p->at ? place(*p->at, p->at->end) : 0; });
+  calls_ = draft_.calls_;
+  std::ranges::stable_sort(calls_, {}, [this](const Instruction& call) { return place(call, call.end); });
   for (std::size_t i = 0, end = 0; i < order.size(); i = end) {
     end = i + 1;
     const Placed& p = *order[i];
+    if (p.at) check_calls_up_to(place(*p.at, p.at->begin));
     if (!p.automatic_label) {
       while (end < order.size() && order[end]->said == p.said && !order[end]->automatic_label) ++end;
       follow_instruction(std::span(order).subspan(i, end - i));
@@ -70,8 +74,22 @@ void IdiomCheck::follow(const ProcedureDraft::Region& region) {
     } else if (const auto known =
                    std::ranges::find(remembered_, p.directive.value, &decltype(remembered_)::value_type::first);
                known != remembered_.end()) {
+      check_left(p.said);
       state_ = known->second;
     }
+  }
+  check_calls_up_to(INT64_MAX);
+}
+
+/// A callee keeps preserved registers alone.
+void IdiomCheck::check_calls_up_to(std::int64_t end) {
+  for (; next_call_ < calls_.size() && place(calls_[next_call_], calls_[next_call_].end) <= end; ++next_call_) {
+    const Instruction& call = calls_[next_call_];
+    for (const Saved& saved : state_.saved)
+      if (saved.in != k_no_reg && !is_preserved(saved.in) && saved.reg != arch_.ra)
+        refuse(ErrorCode::e_reg_lost, saved.said,
+               std::string(name_of(saved.in)) + " is not kept by the call in {" + std::to_string(call.begin) + ", " +
+                   std::to_string(call.end) + "}");
   }
 }
 
@@ -80,6 +98,8 @@ void IdiomCheck::follow_instruction(std::span<const Placed* const> directives) {
   const std::uint32_t said = directives.front()->said;
   const State before = state_;
   check_pop(draft_.said_[said - 1], said);
+  check_reload(draft_.said_[said - 1], said);
+  check_return_address(draft_.said_[said - 1], said);
   move_sp(directives);
   release(before, said);
   for (const Placed* p : directives) save(*p);
@@ -121,21 +141,59 @@ void IdiomCheck::check_pop(const SaidInstruction& said, std::uint32_t number) {
     return refuse(ErrorCode::e_pop_reg, number,
                   std::string("what is there was saved by ") + text(there->said) + "; if " + name_of(there->reg) +
                       " has its value again, say so by reload()");
-  const RegisterInfo* const info = arch_.by_dwarf(reg);
   const bool kept = std::ranges::count(state_.saved, reg, &Saved::reg) != 0;
-  if (!there && !kept && info && info->preserved)
-    refuse(ErrorCode::e_pop_reg, number, std::string(info->name) + " was not saved");
+  if (!there && !kept && is_preserved(reg)) refuse(ErrorCode::e_pop_reg, number, not_saved(reg));
 }
 
-/// The deallocation rule: what is between the old SP and the new one is free.
+bool IdiomCheck::is_preserved(RegNum reg) const {
+  const RegisterInfo* const info = arch_.by_dwarf(reg);
+  return info && info->preserved;
+}
+
+std::string IdiomCheck::not_saved(RegNum reg) const {
+  const auto before = std::ranges::find(state_.restored, reg, &Restored::reg);
+  if (before == state_.restored.end()) return std::string(name_of(reg)) + " was not saved";
+  return std::string(name_of(reg)) + " has its value again since " + text(before->said) + k_early_return_hint;
+}
+
+void IdiomCheck::check_reload(const SaidInstruction& said, std::uint32_t number) {
+  if (!std::string_view(said.idiom.name).starts_with("reload")) return;
+  for (const RegNum reg : said.idiom.regs)
+    if (reg != k_no_reg && std::ranges::count(state_.saved, reg, &Saved::reg) == 0)
+      refuse(ErrorCode::e_pop_reg, number, not_saved(reg));
+}
+
+void IdiomCheck::check_return_address(const SaidInstruction& said, std::uint32_t number) {
+  if (std::string_view(said.idiom.name) != "pop_return_address" || !state_.depth) return;
+  const Saved* const there = saved_at(-*state_.depth);
+  if (*state_.depth != arch_.entry_cfa && (there == nullptr || there->reg != arch_.ra))
+    refuse(ErrorCode::e_ra_lost, number,
+           "the return address is " + std::to_string(*state_.depth - arch_.entry_cfa) + " bytes above SP");
+}
+
+/// SP may be above where it was at entry: the return address was popped.
+void IdiomCheck::check_left(std::uint32_t said) {
+  const std::int64_t allocated = state_.depth ? *state_.depth - arch_.entry_cfa : 0;
+  if (allocated > 0 && !draft_.ends_without_return_)
+    refuse(ErrorCode::w_unbalanced, said,
+           "leaves with " + std::to_string(allocated) +
+               " bytes of the frame still allocated: is a pop or deallocate missing? If it is a jump that keeps the "
+               "frame, say ends_without_return()");
+}
+
+/// The deallocation rule: what is between the old SP and the new one is free; what is below both is in the red zone.
 void IdiomCheck::release(const State& before, std::uint32_t said) {
   if (!state_.depth || (before.depth && *state_.depth >= *before.depth)) return;
-  const auto is_free = [&](const Saved& saved) { return saved.offset && *saved.offset < -*state_.depth; };
+  const auto is_free = [&](const Saved& saved) {
+    return saved.offset && *saved.offset < -*state_.depth && (!before.depth || *saved.offset >= -*before.depth);
+  };
   for (const Saved& saved : state_.saved)
     if (is_free(saved) && saved.reg == arch_.ra && arch_.ra_in_memory)
       refuse(
           ErrorCode::e_ra_lost, said,
           "takes away the return address that " + text(saved.said) + " saved: use pop_return_address(), or push(at)");
+  for (const Saved& saved : state_.saved)
+    if (is_free(saved)) restore(saved, said);
   std::erase_if(state_.saved, is_free);
 }
 
@@ -148,8 +206,22 @@ void IdiomCheck::save(const Placed& placed) {
     return save_at(d.reg, base ? std::optional(d.value - *base) : std::nullopt, placed.said);
   }
   if (d.tag != UNW_DYN_SAVE_REG || d.saved_in == arch_.sp) return;
+  move(d, placed.said);
+}
+
+void IdiomCheck::move(const DraftDirective& d, std::uint32_t said) {
+  for (const Saved& saved : state_.saved)
+    if (saved.reg == d.reg && d.saved_in == d.reg) restore(saved, said);
   std::erase_if(state_.saved, [&](const Saved& saved) { return saved.reg == d.reg; });
-  if (d.saved_in != d.reg) state_.saved.push_back({d.reg, placed.said, std::nullopt});
+  if (d.saved_in == d.reg) return;
+  if (is_preserved(d.saved_in) && std::ranges::count(state_.saved, d.saved_in, &Saved::reg) == 0)
+    refuse(ErrorCode::e_reg_lost, said, std::string(name_of(d.saved_in)) + " is overwritten before it is saved");
+  state_.saved.push_back({d.reg, said, std::nullopt, d.saved_in});
+}
+
+void IdiomCheck::restore(const Saved& saved, std::uint32_t said) {
+  std::erase_if(state_.restored, [&](const Restored& before) { return before.reg == saved.reg; });
+  state_.restored.push_back({saved.reg, said});
 }
 
 void IdiomCheck::save_at(RegNum reg, std::optional<std::int64_t> offset, std::uint32_t said) {
@@ -163,7 +235,7 @@ void IdiomCheck::save_at(RegNum reg, std::optional<std::int64_t> offset, std::ui
       return refuse(ErrorCode::e_slot_twice, said,
                     std::string(name_of(saved.reg)) + " is in this slot, by " + text(saved.said));
   }
-  state_.saved.push_back({reg, said, offset});
+  state_.saved.push_back({reg, said, offset, k_no_reg});
 }
 
 }  // namespace jitunwind

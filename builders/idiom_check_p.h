@@ -8,6 +8,10 @@
 
 namespace jitunwind {
 
+/// For whoever releases what is released already.
+inline constexpr const char* k_early_return_hint =
+    "; behind an early return the frame is there again: remember() in front of its epilogue, restore() with its ret";
+
 /// Follows the idioms of a draft in the order of their code, as far as SP's distance to the caller's frame is known.
 /// What is between directives, in regions that were asked for, is checked for its bytes alone.
 class IdiomCheck {
@@ -23,21 +27,36 @@ class IdiomCheck {
     RegNum reg;
     std::uint32_t said;
     std::optional<std::int64_t> offset;
+    RegNum in = k_no_reg;
+  };
+  /// Its caller's value is in it again.
+  struct Restored {
+    RegNum reg;
+    std::uint32_t said;
   };
   struct State {
     std::optional<std::int64_t> depth;  // CFA - SP
     RegNum fp = k_no_reg;
     std::optional<std::int64_t> fp_depth;
     std::vector<Saved> saved;
+    std::vector<Restored> restored;
   };
 
   void check_bytes();
   void follow(const ProcedureDraft::Region& region);
+  void check_calls_up_to(std::int64_t end);
   void follow_instruction(std::span<const Placed* const> directives);
   void move_sp(std::span<const Placed* const> directives);
   void check_pop(const SaidInstruction& said, std::uint32_t number);
+  void check_reload(const SaidInstruction& said, std::uint32_t number);
+  void check_return_address(const SaidInstruction& said, std::uint32_t number);
+  void check_left(std::uint32_t said);
   void release(const State& before, std::uint32_t said);
   void save(const Placed& directive);
+  void move(const DraftDirective& directive, std::uint32_t said);
+  void restore(const Saved& saved, std::uint32_t said);
+  std::string not_saved(RegNum reg) const;
+  bool is_preserved(RegNum reg) const;
   void save_at(RegNum reg, std::optional<std::int64_t> offset, std::uint32_t said);
   std::int64_t place(const Instruction& at, std::int64_t offset) const;
   const Saved* saved_at(std::int64_t offset) const;
@@ -49,6 +68,8 @@ class IdiomCheck {
   const Arch& arch_;
   State state_;
   std::vector<std::pair<std::int64_t, State>> remembered_;
+  std::vector<Instruction> calls_;  // in the order of their code
+  std::size_t next_call_ = 0;       // to check
   std::vector<Finding> findings_;
 };
 

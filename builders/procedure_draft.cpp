@@ -113,10 +113,12 @@ void ProcedureDraft::remember() {
 
 void ProcedureDraft::restore(Instruction leaving) {
   if (remembered_ == 0) return refuse(ErrorCode::e_label, "restore()", "nothing was remembered");
+  said_.push_back({Idiom("restore", {}, {}), leaving});
   if (too_far(leaving.begin) || too_far(leaving.end))
-    return refuse(ErrorCode::e_range, "instruction", "code offset beyond 2 GiB");
+    return refuse(ErrorCode::e_range, said_.back().text(*arch_), "code offset beyond 2 GiB");
   Placed copy{.directive = DraftDirective::copy_state(0), .at = leaving, .raw = {}, .automatic_label = true};
   copy.directive.value = remembered_;
+  copy.said = static_cast<std::uint32_t>(said_.size());
   current().directives.push_back(copy);
 }
 

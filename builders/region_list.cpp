@@ -62,6 +62,14 @@ bool operator==(const RegionList& a, const RegionList& b) noexcept {
   return x == y;
 }
 
+unw_dyn_info_t descriptor_at_zero(const unw_dyn_region_info_t* regions, std::uint64_t bytes) noexcept {
+  unw_dyn_info_t info{};
+  info.end_ip = bytes;
+  info.format = UNW_INFO_FORMAT_DYNAMIC;
+  info.u.pi.regions = const_cast<unw_dyn_region_info_t*>(regions);
+  return info;
+}
+
 std::vector<CodeOffset> boundaries(const unw_dyn_region_info_t* regions, const Arch& arch) {
   std::vector<CodeOffset> from_start{0};
   std::vector<CodeOffset> from_end;

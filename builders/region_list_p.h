@@ -40,6 +40,9 @@ class RegionList {
   std::size_t bytes_ = 0;
 };
 
+/// Of a procedure of so many bytes at address 0, so that its addresses are code offsets.
+unw_dyn_info_t descriptor_at_zero(const unw_dyn_region_info_t* regions, std::uint64_t bytes) noexcept;
+
 /// Every offset at which a directive of the list comes in force or a region begins, without repetition: from the start
 /// ascending, then from the end ascending. A procedure's first byte is always among them.
 std::vector<CodeOffset> boundaries(const unw_dyn_region_info_t* regions, const Arch& arch);

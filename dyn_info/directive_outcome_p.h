@@ -26,6 +26,9 @@ LsdaExtension lsda_extension(const RegionReader& reader, Addr regions) noexcept;
 /// Precondition: not an alias. Origin and range included.
 Status make_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept;
 
+/// Of what is no ALIAS; that one is an error where there is no place to look its address up.
+Status make_own_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept;
+
 /// Precondition: `row` is that of alias's address. Makes it the row of the aliasing procedure.
 Status take_over(const FrameState& alias, FrameRow& row) noexcept;
 /// Looks alias's address up in lookup.space, which must not be done under a hold, and takes the row over; a guess is no

@@ -52,6 +52,12 @@ Status make_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept {
   return outcome.state.make_row(out);
 }
 
+Status make_own_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept {
+  if (const auto alias = outcome.state.alias())
+    return Error{ErrorCode::no_info, *alias, "ALIAS without a place to look its address up"};
+  return make_row(outcome, out);
+}
+
 Status take_over(const FrameState& alias, FrameRow& row) noexcept {
   row.origin = RowOrigin::dyn_directives;
   row.range = {};
@@ -74,8 +80,7 @@ Status directive_row(const unw_dyn_info_t& info, const Arch& arch, CodeAddress a
                      FrameRow& out) noexcept {
   DirectiveOutcome outcome(arch);
   if (const Status ran = run_directives(info, arch, at.lookup(), outcome); !ran) return ran;
-  if (!outcome.state.alias()) return make_row(outcome, out);
-  if (!lookup) return Error{ErrorCode::no_info, *outcome.state.alias(), "ALIAS without a place to look its address up"};
+  if (!outcome.state.alias() || !lookup) return make_own_row(outcome, out);
   return follow_alias(outcome.state, *lookup, lookup->alias_depth + 1, out);
 }
 

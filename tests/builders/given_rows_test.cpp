@@ -114,7 +114,6 @@ TEST(GivenRows, Refused) {
             "row_at(4): INVALID_ARGUMENT: the row does not say where the return address is\n");
   EXPECT_EQ(text(describe().row_at(4, "cfa=none ra=[cfa-8]")), "row_at(4): INVALID_ARGUMENT: a row without CFA\n");
   EXPECT_EQ(text(describe().row_at(4, "cfa=rsp+8 ra=[cfa-8]").row_at(4, "cfa=rsp+16 ra=[cfa-8]")),
-            "row_at(4): INVALID_ARGUMENT: more than one row for this offset\n"
             "row_at(4): INVALID_ARGUMENT: more than one row for this offset\n");
   EXPECT_EQ(text(describe().size(4).row_at(4, "cfa=rsp+8 ra=[cfa-8]")),
             "row_at(4): E_RANGE: behind the end of the procedure\n");

@@ -3,19 +3,12 @@
 
 #include "jitunwind/builders/registration.h"
 #include "tests/builders/described.h"
+#include "tests/builders/mistake.h"
 
 namespace jitunwind {
 namespace {
 
 using namespace x86_64;
-
-struct Mistake {
-  const char* name;
-  Builder builder;
-  const char* text;  ///< BuildError::text()
-};
-
-Builder in_47_bytes() { return describe("m").size(0x2f); }
 
 const Mistake k_mistakes[] = {
     {"NoBytes", in_47_bytes().push({1, 1}, rbx), "push({1, 1}, rbx): E_RANGE: no bytes between begin and end\n"},
@@ -108,10 +101,7 @@ const Mistake k_mistakes[] = {
 
 class Mistakes : public testing::TestWithParam<Mistake> {};
 
-TEST_P(Mistakes, AreNamedInTheirWords) {
-  const auto built = GetParam().builder.build();
-  EXPECT_EQ(built ? "built\n" + built->to_text() : built.error().text(), GetParam().text);
-}
+TEST_P(Mistakes, AreNamedInTheirWords) { EXPECT_EQ(what_is_said_of(GetParam()), GetParam().text); }
 
 INSTANTIATE_TEST_SUITE_P(Builders, Mistakes, testing::ValuesIn(k_mistakes),
                          [](const auto& info) { return std::string(info.param.name); });

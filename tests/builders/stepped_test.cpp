@@ -1,15 +1,12 @@
 // Code that describes itself as it is emitted, registered and run: the rows are right at every instruction.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "jitunwind/adapters/testing/single_step_p.h"
-#include "jitunwind/builders/registration.h"
-#include "tests/builders/describing_assembler.h"
+#include "tests/builders/live_code.h"
 
 namespace jitunwind::test {
 using namespace stepping;
@@ -17,8 +14,7 @@ namespace {
 
 using namespace x86_64;
 
-/// long f(void (*helper)(), long n); returns k_result whatever the arguments. n is 0 or a multiple of 64.
-using Function = long (*)(void (*)(), long);
+/// What each Function returns, whatever the arguments. n is 0 or a multiple of 64.
 constexpr int k_result = 4711;
 
 /// One of everything that can be chosen in building a frame.
@@ -163,79 +159,6 @@ void for_each_shape(Use use) {
                   const Shape s{pointer, saved, by_move, allocated, unknown, release, arguments, early, early ? 0 : 16};
                   if (is_possible(s)) use(s);
                 }
-}
-
-/// Executable memory with everything that was put there registered, one registration a procedure.
-class LiveCode {
- public:
-  explicit LiveCode(std::size_t bytes)
-      : memory_(static_cast<std::byte*>(
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
-        bytes_(bytes) {}
-  ~LiveCode() { munmap(memory_, bytes_); }
-  LiveCode(const LiveCode&) = delete;
-  LiveCode& operator=(const LiveCode&) = delete;
-
-  /// Null, and a failure of the test, when the description is refused.
-  template <class Signature = Function>
-  Signature add(const std::vector<std::uint8_t>& code, const Result<Description, BuildError>& description) {
-    if (!description) {
-      ADD_FAILURE() << description.error().text();
-      return nullptr;
-    }
-    std::byte* const at = memory_ + used_;
-    used_ += (code.size() + 15) / 16 * 16;
-    if (used_ > bytes_) {
-      ADD_FAILURE() << "no room for the code";
-      return nullptr;
-    }
-    std::memcpy(at, code.data(), code.size());
-    auto live = register_code(*description, at, code.size());
-    if (!live) {
-      ADD_FAILURE() << live.error().what;
-      return nullptr;
-    }
-    ranges_.push_back({"procedure " + std::to_string(ranges_.size()), live->range()});
-    registrations_.push_back(std::move(*live));
-    return reinterpret_cast<Signature>(at);
-  }
-  template <class Signature = Function>
-  Signature add(const DescribingAssembler& a) {
-    return add<Signature>(a.code(), a.description());
-  }
-
-  const std::vector<SteppedCode>& ranges() const { return ranges_; }
-
-  /// Runs `body` one instruction at a time; every row of every procedure that ran must be right.
-  SingleStepRun step(const std::function<int()>& body) const {
-    SingleStepOptions options;
-    options.max_steps = 40'000'000;
-    const SingleStepJudge judge{"registered", {&dyn_row_source()}};
-    return single_step(ranges_, body, {&judge, 1}, options);
-  }
-  /// Instructions that never ran.
-  std::size_t missed(const SingleStepRun& run) const {
-    std::size_t count = 0;
-    for (const SteppedCode& c : ranges_)
-      count += run.missed(reinterpret_cast<const void*>(c.range.begin), c.range.size()).size();
-    return count;
-  }
-
- private:
-  std::byte* memory_;
-  std::size_t bytes_;
-  std::size_t used_ = 0;
-  std::vector<SteppedCode> ranges_;
-  std::vector<Registration> registrations_;
-};
-
-void (*add_helper(LiveCode& live, int popped))() {
-  DescribingAssembler a;
-  a.push(rbx);
-  a.clobber(rbx);
-  a.pop(rbx);
-  a.ret(popped);
-  return live.add<void (*)()>(a);
 }
 
 /// Calls a procedure that takes 16 bytes of arguments with its `ret 16`.

@@ -1,0 +1,28 @@
+// Mistakes that people make in descriptions, and what they are told.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "jitunwind/builders/registers_x86_64.h"
+
+namespace jitunwind {
+
+struct Mistake {
+  const char* name;
+  x86_64::Builder builder;
+  const char* text;  ///< BuildError::text()
+};
+
+/// What GoogleTest says of it.
+inline void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
+
+inline x86_64::Builder in_47_bytes() { return x86_64::describe("m").size(0x2f); }
+
+/// The error's text; "built" and the rows where there is none.
+inline std::string what_is_said_of(const Mistake& mistake) {
+  const auto built = mistake.builder.build();
+  return built ? "built\n" + built->to_text() : built.error().text();
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,214 @@
+// What is said of random procedures is right at every instruction; with one mistake in it, it is refused or right
+// still.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/builders/live_code.h"
+#include "tests/builders/random_frame.h"
+
+namespace jitunwind::test {
+namespace {
+
+using namespace x86_64;
+using Kind = Said::Kind;
+
+std::size_t how_many() {
+  const char* const wanted = std::getenv("RANDOM_FRAMES");
+  return wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 1000;
+}
+
+std::string text_of(const std::vector<Said>& said) {
+  std::string text;
+  for (const Said& s : said)
+    text += std::to_string(static_cast<int>(s.kind)) + "({" + std::to_string(s.at.begin) + ", " +
+            std::to_string(s.at.end) + "}, " + std::to_string(s.reg.dwarf()) + ", " + std::to_string(s.number) + ")\n";
+  return text;
+}
+
+std::vector<RandomFrame> random_frames(std::mt19937_64& random, std::size_t count) {
+  std::vector<RandomFrame> frames;
+  for (std::size_t i = 0; i < count; ++i) frames.push_back(random_frame(random));
+  return frames;
+}
+
+// covers: DY34 DY55
+TEST(RandomFrames, AreRightAtEveryInstruction) {
+  constexpr std::size_t k_together = 500;
+  std::mt19937_64 random(1);
+  std::uint64_t instructions = 0;
+  for (std::size_t done = 0; done < how_many(); done += k_together) {
+    LiveCode live(8 << 20);
+    void (*const helper)() = add_helper(live, 0);
+    void (*const popping_helper)() = add_helper(live, 16);
+    const std::vector<RandomFrame> frames = random_frames(random, k_together);
+    std::vector<Function> functions;
+    for (const RandomFrame& frame : frames) {
+      functions.push_back(live.add(frame.code, described(frame.said, frame.code.size())));
+      ASSERT_NE(functions.back(), nullptr) << text_of(frame.said);
+    }
+    const auto run = live.step([&] {
+      for (std::size_t i = 0; i < frames.size(); ++i)
+        for (int n = 0; n <= frames[i].early_returns; ++n)
+          if (functions[i](frames[i].helper_pops ? popping_helper : helper, n) != k_random_result) return 1;
+      return 0;
+    });
+    ASSERT_TRUE(run.ok()) << run.text();
+    ASSERT_EQ(live.missed(run), 0u);
+    instructions += run.reports[0].instructions;
+  }
+  std::printf("%llu instructions\n", static_cast<unsigned long long>(instructions));
+}
+
+/// One change after which the code that is described cannot exist, or not with this frame.
+struct Mistake {
+  const char* name;
+  /// False: there is nothing in this procedure that it could be made in.
+  bool (*make)(std::vector<Said>& said, const RandomFrame& frame, std::mt19937_64& random);
+};
+
+/// Any of those that fit, or null.
+template <class Fits>
+Said* any(std::vector<Said>& said, std::mt19937_64& random, Fits fits) {
+  std::vector<Said*> found;
+  for (Said& s : said)
+    if (fits(s)) found.push_back(&s);
+  return found.empty() ? nullptr : found[random() % found.size()];
+}
+bool is_instruction(const Said& s) { return s.kind != Kind::remember && s.kind != Kind::restore; }
+template <Kind... kinds>
+bool is(const Said& s) {
+  return ((s.kind == kinds) || ...);
+}
+Reg other_register(Reg than, std::mt19937_64& random) {
+  constexpr std::array k_all{rbx, rbp, r12, r13, r14, r15};
+  for (;;)
+    if (const Reg reg = k_all[random() % k_all.size()]; reg != than) return reg;
+}
+template <Kind... kinds>
+bool leave_out(std::vector<Said>& said, const RandomFrame& frame, std::mt19937_64& random) {
+  // With a frame pointer SP's way does not matter.
+  if (frame.has_pointer) return false;
+  Said* const one = any(said, random, is<kinds...>);
+  if (one != nullptr) said.erase(said.begin() + (one - said.data()));
+  return one != nullptr;
+}
+
+const Mistake k_mistakes[] = {
+    {"two in the same bytes",
+     [](auto& said, auto&, auto& random) {
+       Said* const one = any(said, random, is_instruction);
+       Said* const other = any(said, random, is_instruction);
+       if (one == nullptr || one == other) return false;
+       one->at = other->at;
+       return true;
+     }},
+    {"said twice",
+     [](auto& said, auto&, auto& random) {
+       const Said* const one = any(said, random, is_instruction);
+       if (one != nullptr) said.insert(said.begin() + (one - said.data()), Said(*one));
+       return one != nullptr;
+     }},
+    {"no bytes",
+     [](auto& said, auto&, auto& random) {
+       Said* const one = any(said, random, is_instruction);
+       if (one != nullptr) std::swap(one->at.begin, one->at.end);
+       return one != nullptr;
+     }},
+    {"behind the end",
+     [](auto& said, auto& frame, auto& random) {
+       Said* const one = any(said, random, is_instruction);
+       if (one != nullptr) one->at.end += static_cast<std::int64_t>(frame.code.size());
+       return one != nullptr;
+     }},
+    {"another register saved",
+     [](auto& said, auto&, auto& random) {
+       Said* const one = any(said, random, [](const Said& s) {
+         return is<Kind::push, Kind::save_at_sp, Kind::save_at_fp>(s) && s.reg != rsp;
+       });
+       if (one != nullptr) one->reg = other_register(one->reg, random);
+       return one != nullptr;
+     }},
+    {"another register restored",
+     [](auto& said, auto&, auto& random) {
+       Said* const one = any(said, random, is<Kind::pop, Kind::reload>);
+       if (one != nullptr) one->reg = other_register(one->reg, random);
+       return one != nullptr;
+     }},
+    {"no such register",
+     [](auto& said, auto&, auto& random) {
+       Said* const one = any(said, random, is<Kind::push, Kind::save_at_sp, Kind::save_at_fp>);
+       if (one != nullptr) one->reg = Reg(static_cast<RegNum>(99));
+       return one != nullptr;
+     }},
+    {"another one's slot",
+     [](auto& said, auto&, auto& random) {
+       Said* const one = any(said, random, is<Kind::save_at_sp>);
+       if (one == nullptr) return false;
+       for (std::size_t i = static_cast<std::size_t>(one - said.data()); i-- > 0;) {
+         if (!is<Kind::save_at_sp>(said[i])) return false;
+         if (said[i].reg != one->reg) return one->number = said[i].number, true;
+       }
+       return false;
+     }},
+    {"nothing released", leave_out<Kind::pop, Kind::deallocate>},
+    {"nothing allocated", leave_out<Kind::push, Kind::push_value, Kind::allocate>},
+    {"another size",
+     [](auto& said, auto& frame, auto& random) {
+       if (frame.has_pointer) return false;
+       Said* const one = any(said, random, is<Kind::allocate, Kind::deallocate, Kind::callee_pops>);
+       if (one != nullptr) one->number += random() % 2 == 0 || one->number == 8 ? 8 : -8;
+       return one != nullptr;
+     }},
+    {"nothing remembered",
+     [](auto& said, auto&, auto& random) {
+       if (std::ranges::count(said, Kind::remember, &Said::kind) != 1) return false;
+       said.erase(said.begin() + (any(said, random, is<Kind::remember>) - said.data()));
+       return true;
+     }},
+};
+
+// Each right description is held against the code by the test above; a changed one that is accepted, against it.
+TEST(RandomFrames, WithOneMistakeAreRefusedOrRight) {
+  std::mt19937_64 random(2);
+  struct Figures {
+    std::size_t refused = 0, right = 0;
+  };
+  std::map<std::string, Figures> figures;
+  std::size_t wrong = 0;
+  for (std::size_t made = 0; made < how_many() && wrong < 5;) {
+    const RandomFrame frame = random_frame(random);
+    std::vector<Said> said = frame.said;
+    const Mistake& mistake = k_mistakes[random() % std::size(k_mistakes)];
+    if (!mistake.make(said, frame, random)) continue;
+    ++made;
+    const std::uint64_t size = frame.code.size();
+    const auto built = described(said, size);
+    Figures& counted = figures[mistake.name];
+    if (!built) {
+      EXPECT_FALSE(built.error().findings.empty());
+      ++counted.refused;
+    } else if (built->to_text() == described(frame.said, size)->to_text()) {
+      ++counted.right;
+    } else {
+      ++wrong;
+      ADD_FAILURE() << mistake.name << "\n"
+                    << text_of(said) << "instead of\n"
+                    << text_of(frame.said) << built->to_text();
+    }
+  }
+  for (const auto& [name, counted] : figures)
+    std::printf("%-26s %6zu refused, %5zu right still\n", name.c_str(), counted.refused, counted.right);
+  for (const Mistake& mistake : k_mistakes) EXPECT_GT(figures[mistake.name].refused, 0u) << mistake.name;
+}
+
+}  // namespace
+}  // namespace jitunwind::test
