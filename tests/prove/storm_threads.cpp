@@ -137,7 +137,9 @@ void on_signal(int, siginfo_t*, void* context) {
     const unsigned way = self->ways++;
     if (way % 4 == 0) {
       unw_init_local2(&cursor, from.context, from.k_kind);
-      take(*self, "steps from the context", {walk.data(), steps(cursor, walk, way % 32 == 0)}, interrupted);
+      // Where libgcc_s lands its own registers are another frame's: take() does not judge such a walk, nor its names.
+      const bool with_names = way % 32 == 0 && !is_where_libgcc_lands(interrupted);
+      take(*self, "steps from the context", {walk.data(), steps(cursor, walk, with_names)}, interrupted);
     } else if (way % 4 == 1) {
       const int count = unw_backtrace2(addresses.data(), k_most_frames, from.context, from.k_kind);
       take(*self, "backtrace from the context", {walk.data(), listed(addresses, count, walk)}, interrupted);
