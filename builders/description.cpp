@@ -38,7 +38,7 @@ const char* two_sizes(const char* before, std::uint64_t one, const char* between
 
 std::string BuildError::text() const {
   std::string all;
-  for (const Finding& f : findings) all += f.text + "\n";
+  for (const Finding& f : findings) all += f.text() + "\n";
   return all;
 }
 

@@ -74,10 +74,10 @@ class DraftBuild {
   void speak_of_idioms(Finding& finding) const {
     const std::uint32_t said = said_for(finding);
     if (said == 0) return;
-    const std::size_t reason = finding.text.find(": " + finding_name(finding.code) + ": ");
-    finding.text = draft_.said_[said - 1].text(arch_) + finding.text.substr(reason);
+    const std::size_t reason = finding.message.find(": " + finding_name(finding.code) + ": ");
+    finding.message = draft_.said_[said - 1].text(arch_) + finding.message.substr(reason);
     const bool left_early = finding.code == ErrorCode::e_sp_high && draft_.remembered_ == 0 && releases() > 1;
-    if (left_early) finding.text += k_early_return_hint;
+    if (left_early) finding.message += k_early_return_hint;
   }
   /// The instruction of its directive, or the one that ends where it says; 0: none.
   std::uint32_t said_for(const Finding& finding) const {
@@ -102,7 +102,7 @@ class DraftBuild {
   bool refuse_procedure(ErrorCode code, const std::string& reason) {
     Finding finding;
     finding.code = code;
-    finding.text = "procedure: " + finding_name(code) + ": " + reason;
+    finding.message = "procedure: " + finding_name(code) + ": " + reason;
     findings_.push_back(std::move(finding));
     return false;
   }
@@ -151,7 +151,7 @@ class DraftBuild {
     Finding finding;
     finding.code = code;
     finding.offset = offset < 0 ? -1 : offset;
-    finding.text = "row_at(" + std::to_string(offset) + "): " + finding_name(code) + ": " + reason;
+    finding.message = "row_at(" + std::to_string(offset) + "): " + finding_name(code) + ": " + reason;
     findings_.push_back(std::move(finding));
     return false;
   }

@@ -221,7 +221,7 @@ void DraftLayout::refuse(ErrorCode code, std::int64_t offset, const std::string&
   const std::string place =
       said != 0 ? said_[said - 1].text(arch_)
                 : "region " + std::to_string(finding.region) + ", directive " + std::to_string(finding.directive);
-  finding.text = place + ": " + finding_name(code) + ": " + reason;
+  finding.message = place + ": " + finding_name(code) + ": " + reason;
   findings.push_back(std::move(finding));
 }
 

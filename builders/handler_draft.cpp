@@ -15,7 +15,7 @@ namespace {
 Finding finding_of(const std::string& place, ErrorCode code, const std::string& reason) {
   Finding finding;
   finding.code = code;
-  finding.text = place + ": " + finding_name(code) + ": " + reason;
+  finding.message = place + ": " + finding_name(code) + ": " + reason;
   return finding;
 }
 

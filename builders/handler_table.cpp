@@ -61,7 +61,7 @@ class HandlerTable {
     Finding finding;
     finding.code = code;
     finding.offset = site.calls.begin < 0 ? -1 : site.calls.begin;
-    finding.text = name_of(site) + ": " + finding_name(code) + ": " + reason;
+    finding.message = name_of(site) + ": " + finding_name(code) + ": " + reason;
     findings_.push_back(std::move(finding));
   }
 

@@ -27,7 +27,7 @@ void IdiomCheck::refuse(ErrorCode code, std::uint32_t said, const std::string& r
   Finding finding;
   finding.code = code;
   finding.offset = std::max(draft_.said_[said - 1].at.begin, std::int64_t{-1});
-  finding.text = text(said) + ": " + finding_name(code) + ": " + reason;
+  finding.message = text(said) + ": " + finding_name(code) + ": " + reason;
   findings_.push_back(std::move(finding));
 }
 

@@ -53,7 +53,7 @@ ProcedureDraft::ProcedureDraft(const Arch& arch, std::string_view name) : arch_(
 void ProcedureDraft::refuse(ErrorCode code, const std::string& place, const std::string& reason) {
   Finding finding;
   finding.code = code;
-  finding.text = place + ": " + finding_name(code) + ": " + reason;
+  finding.message = place + ": " + finding_name(code) + ": " + reason;
   findings_.push_back(std::move(finding));
 }
 

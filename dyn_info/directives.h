@@ -21,7 +21,9 @@ struct Finding {
   int region = -1;           ///< index in the list, -1: the procedure as a whole
   int directive = -1;        ///< index in the region, -1: the region as a whole
   std::int64_t offset = -1;  ///< code offset in bytes the finding holds at, -1: none
-  std::string text;          ///< says region, directive, offset and reason
+  std::string message;       ///< says region, directive, offset and reason
+
+  const std::string& text() const noexcept { return message; }
 };
 
 /// "E_NO_FP" of e_no_fp. Allocates.

@@ -85,16 +85,16 @@ void Validator::add(ErrorCode code, const Place& place, const std::string& reaso
   for (const Finding& f : findings_)
     if (f.code == code && f.region == place.region && f.directive == place.directive) return;
   Finding finding{code, place.region, place.directive, place.unit < 0 ? -1 : place.unit * arch_.unit, ""};
-  if (place.region >= 0) finding.text += "region " + std::to_string(place.region) + ", ";
+  if (place.region >= 0) finding.message += "region " + std::to_string(place.region) + ", ";
   if (const unw_dyn_op_t* const op = directive(place))
-    finding.text += "directive " + std::to_string(place.directive) + " (" + directive_text(*op, arch_) + "), ";
+    finding.message += "directive " + std::to_string(place.directive) + " (" + directive_text(*op, arch_) + "), ";
   if (finding.offset >= 0) {
     char offset[32];
     std::snprintf(offset, sizeof offset, "offset +%" PRIx64 ", ", static_cast<std::uint64_t>(finding.offset));
-    finding.text += offset;
+    finding.message += offset;
   }
-  if (finding.text.empty()) finding.text = "procedure, ";
-  finding.text.replace(finding.text.size() - 2, 2, ": " + finding_name(code) + ": " + reason);
+  if (finding.message.empty()) finding.message = "procedure, ";
+  finding.message.replace(finding.message.size() - 2, 2, ": " + finding_name(code) + ": " + reason);
   findings_.push_back(std::move(finding));
 }
 

@@ -190,7 +190,7 @@ TEST(SteppedCode, EveryShapeOfFrame) {
     const Function function = live.add(a);
     if (!function) return;
     const auto built = a.description();
-    EXPECT_TRUE(built->warnings().empty()) << built->warnings()[0].text;
+    EXPECT_TRUE(built->warnings().empty()) << built->warnings()[0].text();
     shapes.insert(built->shape().regions());
     calls.push_back({function, s.arguments == Arguments::callee_pops ? popping_helper : helper, s.early_return});
   });

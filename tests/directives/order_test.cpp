@@ -121,7 +121,7 @@ void expect_any_order(const RowCase& c, int shuffles) {
       text += rows::outcome_text(status, row, *c.arch) + "\n";
     }
     EXPECT_EQ(text, expected) << c.name;
-    for (const Finding& f : validate(info, *c.arch)) EXPECT_TRUE(is_warning(f.code)) << f.text;
+    for (const Finding& f : validate(info, *c.arch)) EXPECT_TRUE(is_warning(f.code)) << f.text();
   }
 }
 

@@ -228,7 +228,7 @@ TEST_F(DynSources, BadRangesAreFoundBeforehand) {
     const auto findings = validate(procedure_at(begin, end), k_arch);
     ASSERT_EQ(findings.size(), 1u);
     EXPECT_EQ(findings[0].code, ErrorCode::e_range);
-    EXPECT_EQ(findings[0].text, "procedure: E_RANGE: empty or inverted address range");
+    EXPECT_EQ(findings[0].text(), "procedure: E_RANGE: empty or inverted address range");
   }
 }
 

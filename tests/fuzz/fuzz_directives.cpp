@@ -99,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Input input = decode(std::as_bytes(std::span(data, size)));
   const rows::CaseProcedure procedure(input.regions, {k_code, k_code + input.size});
   const std::vector<Finding> findings = validate(procedure.info(), *input.arch);
-  for (const Finding& f : findings) fuzz::check(!f.text.empty(), "a finding says something");
+  for (const Finding& f : findings) fuzz::check(!f.text().empty(), "a finding says something");
   const std::uint64_t units = input.size / input.arch->unit;
   for (std::uint64_t unit = 0; unit < units; unit += 1 + units / k_max_offsets)
     check_row(input, procedure, unit * input.arch->unit, findings);

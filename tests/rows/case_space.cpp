@@ -49,7 +49,7 @@ void expect_case(const RowCase& c, const CaseSpace& space, const std::string& fi
   const CodeFacts facts{c.call_ends, c.ends_without_return};
   for (const Finding& f : validate(info, *c.arch, facts)) {
     findings.insert(finding_name(f.code));
-    texts += "\n" + f.text;
+    texts += "\n" + f.text();
   }
   for (const Expectation& expected : c.expectations) {
     const Addr address = c.range.begin + expected.offset;
