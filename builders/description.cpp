@@ -21,16 +21,17 @@ std::uint64_t from_start(CodeOffset offset, std::uint64_t bytes) noexcept {
 /// Errors keep no memory: the text stays for good. Sizes that differ are a mistake in a program, and there are few.
 const char* two_sizes(const char* before, std::uint64_t one, const char* between, std::uint64_t other) noexcept {
   constexpr std::size_t k_most = 256;
+  constexpr const char* k_without_sizes = "described for another size";
   static constinit std::mutex lock;
   static constinit std::set<std::string>* texts = nullptr;
   try {
     const std::unique_lock guard(lock, std::try_to_lock);  // in a forked child nobody may give it back
-    if (!guard) return "described for another size";
+    if (!guard) return k_without_sizes;
     if (texts == nullptr) texts = new std::set<std::string>;
-    if (texts->size() == k_most) return "described for another size";
+    if (texts->size() == k_most) return k_without_sizes;
     return texts->insert(before + std::to_string(one) + between + std::to_string(other)).first->c_str();
   } catch (const std::bad_alloc&) {
-    return "described for another size";
+    return k_without_sizes;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "jitunwind/builders/draft_layout_p.h"
+#include "jitunwind/builders/finding_p.h"
 #include "jitunwind/builders/idiom_check_p.h"
 #include "jitunwind/builders/procedure_draft.h"
 #include "jitunwind/builders/row_table_p.h"
@@ -11,6 +12,7 @@
 #include "jitunwind/dyn_info/directive_run_p.h"
 
 namespace jitunwind {
+
 class DraftBuild {
  public:
   explicit DraftBuild(const ProcedureDraft& draft) : draft_(draft), arch_(*draft.arch_), findings_(draft.findings_) {}
@@ -100,10 +102,7 @@ class DraftBuild {
   }
 
   bool refuse_procedure(ErrorCode code, const std::string& reason) {
-    Finding finding;
-    finding.code = code;
-    finding.message = "procedure: " + finding_name(code) + ": " + reason;
-    findings_.push_back(std::move(finding));
+    findings_.push_back(finding_of("procedure", code, reason));
     return false;
   }
 
@@ -148,11 +147,7 @@ class DraftBuild {
   }
 
   bool refuse(ErrorCode code, std::int64_t offset, const std::string& reason) {
-    Finding finding;
-    finding.code = code;
-    finding.offset = offset < 0 ? -1 : offset;
-    finding.message = "row_at(" + std::to_string(offset) + "): " + finding_name(code) + ": " + reason;
-    findings_.push_back(std::move(finding));
+    findings_.push_back(finding_of("row_at(" + std::to_string(offset) + ")", code, reason, offset));
     return false;
   }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iterator>
 
+#include "jitunwind/builders/finding_p.h"
 #include "jitunwind/dyn_info/region_list_p.h"
 
 namespace jitunwind {
@@ -210,19 +211,16 @@ unw_word_t DraftLayout::label_number(std::int64_t remembered) {
 }
 
 void DraftLayout::refuse(ErrorCode code, std::int64_t offset, const std::string& reason) {
-  Finding finding;
-  finding.code = code;
-  finding.region = static_cast<int>(regions.size()) - 1;
-  finding.directive = regions.empty() ? -1 : static_cast<int>(regions.back().ops.size());
-  finding.offset = offset < 0 ? -1 : offset;
+  const int region = static_cast<int>(regions.size()) - 1;
+  const int directive = regions.empty() ? -1 : static_cast<int>(regions.back().ops.size());
   const std::uint32_t said = placing_ ? placing_->said : 0;
   if (said != 0 && said == refused_) return;  // each directive of it has the same mistake
   refused_ = said;
-  const std::string place =
-      said != 0 ? said_[said - 1].text(arch_)
-                : "region " + std::to_string(finding.region) + ", directive " + std::to_string(finding.directive);
-  finding.message = place + ": " + finding_name(code) + ": " + reason;
-  findings.push_back(std::move(finding));
+  const std::string place = said != 0 ? said_[said - 1].text(arch_)
+                                      : "region " + std::to_string(region) + ", directive " + std::to_string(directive);
+  Finding& finding = findings.emplace_back(finding_of(place, code, reason, offset));
+  finding.region = region;
+  finding.directive = directive;
 }
 
 }  // namespace jitunwind

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "jitunwind/builders/finding_p.h"
 #include "jitunwind/builders/frame_personality_p.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 
@@ -10,16 +11,6 @@
 extern "C" int __gxx_personality_v0(...);
 
 namespace jitunwind {
-namespace {
-
-Finding finding_of(const std::string& place, ErrorCode code, const std::string& reason) {
-  Finding finding;
-  finding.code = code;
-  finding.message = place + ": " + finding_name(code) + ": " + reason;
-  return finding;
-}
-
-}  // namespace
 
 Addr ProcedureHandlers::lsda() const noexcept {
   return frame_handler ? reinterpret_cast<std::uintptr_t>(&frame_handler)

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <map>
 
+#include "jitunwind/builders/finding_p.h"
 #include "jitunwind/builders/handler_draft.h"
 #include "jitunwind/unwind_core/dwarf_constants_p.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
@@ -58,11 +59,7 @@ class HandlerTable {
   }
 
   void refuse(const HandlerDraft::Site& site, ErrorCode code, const std::string& reason) {
-    Finding finding;
-    finding.code = code;
-    finding.offset = site.calls.begin < 0 ? -1 : site.calls.begin;
-    finding.message = name_of(site) + ": " + finding_name(code) + ": " + reason;
-    findings_.push_back(std::move(finding));
+    findings_.push_back(finding_of(name_of(site), code, reason, site.calls.begin));
   }
 
   template <class Write>

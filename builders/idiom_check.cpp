@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "jitunwind/builders/finding_p.h"
+
 namespace jitunwind {
 
 IdiomCheck::IdiomCheck(const ProcedureDraft& draft) : draft_(draft), arch_(*draft.arch_) {
@@ -24,11 +26,7 @@ const char* IdiomCheck::name_of(RegNum reg) const {
 }
 
 void IdiomCheck::refuse(ErrorCode code, std::uint32_t said, const std::string& reason) {
-  Finding finding;
-  finding.code = code;
-  finding.offset = std::max(draft_.said_[said - 1].at.begin, std::int64_t{-1});
-  finding.message = text(said) + ": " + finding_name(code) + ": " + reason;
-  findings_.push_back(std::move(finding));
+  findings_.push_back(finding_of(text(said), code, reason, draft_.said_[said - 1].at.begin));
 }
 
 /// An offset of `at` from the start; of a procedure of unknown size, one from the end behind all those.
@@ -96,10 +94,10 @@ void IdiomCheck::check_calls_up_to(std::int64_t end) {
 /// docs/directives.md "When a directive takes effect", rule G.
 void IdiomCheck::follow_instruction(std::span<const Placed* const> directives) {
   const std::uint32_t said = directives.front()->said;
-  const State before = state_;
-  check_pop(draft_.said_[said - 1], said);
-  check_reload(draft_.said_[said - 1], said);
-  check_return_address(draft_.said_[said - 1], said);
+  const std::optional<std::int64_t> before = state_.depth;
+  check_pop(said);
+  check_reload(said);
+  check_return_address(said);
   move_sp(directives);
   release(before, said);
   for (const Placed* p : directives) save(*p);
@@ -133,16 +131,17 @@ const IdiomCheck::Saved* IdiomCheck::saved_at(std::int64_t offset) const {
   return found == state_.saved.end() ? nullptr : &*found;
 }
 
-void IdiomCheck::check_pop(const SaidInstruction& said, std::uint32_t number) {
-  const RegNum reg = said.idiom.regs[0];
-  if (std::string_view(said.idiom.name) != "pop" || reg == k_no_reg || !state_.depth) return;
+void IdiomCheck::check_pop(std::uint32_t said) {
+  const Idiom& idiom = draft_.said_[said - 1].idiom;
+  const RegNum reg = idiom.regs[0];
+  if (std::string_view(idiom.name) != "pop" || reg == k_no_reg || !state_.depth) return;
   const Saved* const there = saved_at(-*state_.depth);
   if (there && there->reg != reg)
-    return refuse(ErrorCode::e_pop_reg, number,
+    return refuse(ErrorCode::e_pop_reg, said,
                   std::string("what is there was saved by ") + text(there->said) + "; if " + name_of(there->reg) +
                       " has its value again, say so by reload()");
   const bool kept = std::ranges::count(state_.saved, reg, &Saved::reg) != 0;
-  if (!there && !kept && is_preserved(reg)) refuse(ErrorCode::e_pop_reg, number, not_saved(reg));
+  if (!there && !kept && is_preserved(reg)) refuse(ErrorCode::e_pop_reg, said, not_saved(reg));
 }
 
 bool IdiomCheck::is_preserved(RegNum reg) const {
@@ -156,18 +155,19 @@ std::string IdiomCheck::not_saved(RegNum reg) const {
   return std::string(name_of(reg)) + " has its value again since " + text(before->said) + k_early_return_hint;
 }
 
-void IdiomCheck::check_reload(const SaidInstruction& said, std::uint32_t number) {
-  if (!std::string_view(said.idiom.name).starts_with("reload")) return;
-  for (const RegNum reg : said.idiom.regs)
+void IdiomCheck::check_reload(std::uint32_t said) {
+  const Idiom& idiom = draft_.said_[said - 1].idiom;
+  if (!std::string_view(idiom.name).starts_with("reload")) return;
+  for (const RegNum reg : idiom.regs)
     if (reg != k_no_reg && std::ranges::count(state_.saved, reg, &Saved::reg) == 0)
-      refuse(ErrorCode::e_pop_reg, number, not_saved(reg));
+      refuse(ErrorCode::e_pop_reg, said, not_saved(reg));
 }
 
-void IdiomCheck::check_return_address(const SaidInstruction& said, std::uint32_t number) {
-  if (std::string_view(said.idiom.name) != "pop_return_address" || !state_.depth) return;
+void IdiomCheck::check_return_address(std::uint32_t said) {
+  if (std::string_view(draft_.said_[said - 1].idiom.name) != "pop_return_address" || !state_.depth) return;
   const Saved* const there = saved_at(-*state_.depth);
   if (*state_.depth != arch_.entry_cfa && (there == nullptr || there->reg != arch_.ra))
-    refuse(ErrorCode::e_ra_lost, number,
+    refuse(ErrorCode::e_ra_lost, said,
            "the return address is " + std::to_string(*state_.depth - arch_.entry_cfa) + " bytes above SP");
 }
 
@@ -182,10 +182,10 @@ void IdiomCheck::check_left(std::uint32_t said) {
 }
 
 /// The deallocation rule: what is between the old SP and the new one is free; what is below both is in the red zone.
-void IdiomCheck::release(const State& before, std::uint32_t said) {
-  if (!state_.depth || (before.depth && *state_.depth >= *before.depth)) return;
+void IdiomCheck::release(std::optional<std::int64_t> before, std::uint32_t said) {
+  if (!state_.depth || (before && *state_.depth >= *before)) return;
   const auto is_free = [&](const Saved& saved) {
-    return saved.offset && *saved.offset < -*state_.depth && (!before.depth || *saved.offset >= -*before.depth);
+    return saved.offset && *saved.offset < -*state_.depth && (!before || *saved.offset >= -*before);
   };
   for (const Saved& saved : state_.saved)
     if (is_free(saved) && saved.reg == arch_.ra && arch_.ra_in_memory)

@@ -47,11 +47,11 @@ class IdiomCheck {
   void check_calls_up_to(std::int64_t end);
   void follow_instruction(std::span<const Placed* const> directives);
   void move_sp(std::span<const Placed* const> directives);
-  void check_pop(const SaidInstruction& said, std::uint32_t number);
-  void check_reload(const SaidInstruction& said, std::uint32_t number);
-  void check_return_address(const SaidInstruction& said, std::uint32_t number);
+  void check_pop(std::uint32_t said);
+  void check_reload(std::uint32_t said);
+  void check_return_address(std::uint32_t said);
   void check_left(std::uint32_t said);
-  void release(const State& before, std::uint32_t said);
+  void release(std::optional<std::int64_t> depth_before, std::uint32_t said);
   void save(const Placed& directive);
   void move(const DraftDirective& directive, std::uint32_t said);
   void restore(const Saved& saved, std::uint32_t said);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "jitunwind/builders/entry_state_p.h"
+#include "jitunwind/builders/finding_p.h"
 
 namespace jitunwind {
 namespace {
@@ -51,10 +52,7 @@ bool DraftDirective::releases_stack(const Arch& arch) const noexcept {
 ProcedureDraft::ProcedureDraft(const Arch& arch, std::string_view name) : arch_(&arch), name_(name) {}
 
 void ProcedureDraft::refuse(ErrorCode code, const std::string& place, const std::string& reason) {
-  Finding finding;
-  finding.code = code;
-  finding.message = place + ": " + finding_name(code) + ": " + reason;
-  findings_.push_back(std::move(finding));
+  findings_.push_back(finding_of(place, code, reason));
 }
 
 /// Where the next directive goes.

@@ -1,6 +1,8 @@
 // Mistakes that people make in descriptions, and what they are told.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <ostream>
 #include <string>
 
@@ -24,5 +26,10 @@ inline std::string what_is_said_of(const Mistake& mistake) {
   const auto built = mistake.builder.build();
   return built ? "built\n" + built->to_text() : built.error().text();
 }
+
+/// Instantiated with each table.
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+inline std::string test_name(const testing::TestParamInfo<Mistake>& info) { return info.param.name; }
 
 }  // namespace jitunwind

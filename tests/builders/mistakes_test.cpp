@@ -99,12 +99,9 @@ const Mistake k_mistakes[] = {
      "procedure: INVALID_ARGUMENT: lsda() without personality(): nobody would read it\n"},
 };
 
-class Mistakes : public testing::TestWithParam<Mistake> {};
-
 TEST_P(Mistakes, AreNamedInTheirWords) { EXPECT_EQ(what_is_said_of(GetParam()), GetParam().text); }
 
-INSTANTIATE_TEST_SUITE_P(Builders, Mistakes, testing::ValuesIn(k_mistakes),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Builders, Mistakes, testing::ValuesIn(k_mistakes), test_name);
 
 /// What looks like these and is right.
 TEST(NoMistakes, AreTakenForOne) {

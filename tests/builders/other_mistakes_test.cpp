@@ -187,12 +187,7 @@ const Mistake k_mistakes[] = {
      "handled_by(): INVALID_ARGUMENT: beside call_site(): one or the other decides\n"},
 };
 
-class OtherMistakes : public testing::TestWithParam<Mistake> {};
-
-TEST_P(OtherMistakes, AreNamed) { EXPECT_EQ(what_is_said_of(GetParam()), GetParam().text); }
-
-INSTANTIATE_TEST_SUITE_P(Builders, OtherMistakes, testing::ValuesIn(k_mistakes),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(OfOtherKinds, Mistakes, testing::ValuesIn(k_mistakes), test_name);
 
 }  // namespace
 }  // namespace jitunwind

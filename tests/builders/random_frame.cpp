@@ -11,7 +11,6 @@ namespace {
 using namespace x86_64;
 using Kind = Said::Kind;
 
-constexpr std::array k_preserved{rbx, rbp, r12, r13, r14, r15};
 constexpr std::array k_scratch{rcx, rdx, r8, r9, r10, r11};
 constexpr int k_word = 8;
 
@@ -27,7 +26,13 @@ struct Entry {
   std::vector<Moved> moved;
 };
 
-class Writer {
+struct FrameState {
+  std::vector<Entry> entries_;
+  std::optional<std::size_t> pointer_;  // rbp is SP as it was with that many entries
+  bool sp_known_ = true;
+};
+
+class Writer : FrameState {
  public:
   explicit Writer(std::mt19937_64& random) : random_(random) { frame_.helper_pops = one_in(4); }
 
@@ -48,12 +53,6 @@ class Writer {
   }
 
  private:
-  struct State {
-    std::vector<Entry> entries;
-    std::optional<std::size_t> pointer;  // rbp is SP as it was with that many entries
-    bool sp_known = true;
-  };
-
   // Chance.
   bool one_in(unsigned n) { return random_() % n == 0; }
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
@@ -93,13 +92,14 @@ class Writer {
   /// Of an entry's lowest byte, from the frame pointer.
   int from_pointer(std::size_t entry) const { return -bytes_between(*pointer_, entry + 1); }
 
+  void clobber_scratch() { a_.clobber(any_of(k_scratch)); }
   void filler() {
     switch (below(4)) {
       case 0:
         a_.emit({0x90});
         break;
       case 1:
-        a_.clobber(any_of(k_scratch));
+        clobber_scratch();
         break;
       default:
         auto saved = preserved(true);
@@ -157,11 +157,10 @@ class Writer {
     }
     say(Kind::push, rbp, 0, written([&] { a_.push(rbp); }));
     entries_.push_back({Entry::Kind::saved, rbp, k_word, {}});
-    if (one_in(3)) filler_between();
+    if (one_in(3)) clobber_scratch();
     say(Kind::set_frame_pointer, rbp, 0, written([&] { a_.set_frame_pointer(); }));
     pointer_ = entries_.size();
   }
-  void filler_between() { a_.clobber(any_of(k_scratch)); }
   /// Into the memory below everything else, if there is room.
   void save_by_move(const std::vector<Reg>& unsaved) {
     if (unsaved.empty() || entries_.empty() || entries_.back().kind != Entry::Kind::area) return push_value();
@@ -229,11 +228,11 @@ class Writer {
       a_.emit({0x0f, 0x85}, 0, 4);        // jne over
       const std::size_t jump = a_.code().size();
       ++frame_.early_returns;
-      const State state{entries_, pointer_, sp_known_};
+      const FrameState body = *this;
       a_.return_value(k_random_result);
       leave_all();
       say(Kind::restore, 0, a_.ret());
-      entries_ = state.entries, pointer_ = state.pointer, sp_known_ = state.sp_known;
+      static_cast<FrameState&>(*this) = body;
       a_.land(jump);
     }
   }
@@ -302,9 +301,6 @@ class Writer {
   std::mt19937_64& random_;
   DescribingAssembler a_;
   RandomFrame frame_;
-  std::vector<Entry> entries_;
-  std::optional<std::size_t> pointer_;
-  bool sp_known_ = true;
 };
 
 void say_to(Builder& b, const Said& s) {

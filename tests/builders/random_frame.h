@@ -1,6 +1,7 @@
 // Procedures whose frames are built, used and left in ways chosen at random, and what is said of their instructions.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "tests/builders/describing_assembler.h"
 
 namespace jitunwind::test {
+
+inline constexpr std::array k_preserved{x86_64::rbx, x86_64::rbp, x86_64::r12, x86_64::r13, x86_64::r14, x86_64::r15};
 
 /// One call of a builder.
 struct Said {

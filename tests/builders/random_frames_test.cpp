@@ -83,15 +83,20 @@ Said* any(std::vector<Said>& said, std::mt19937_64& random, Fits fits) {
     if (fits(s)) found.push_back(&s);
   return found.empty() ? nullptr : found[random() % found.size()];
 }
+/// False where there is none.
+template <class Change>
+bool change(Said* one, Change with) {
+  if (one != nullptr) with(*one);
+  return one != nullptr;
+}
 bool is_instruction(const Said& s) { return s.kind != Kind::remember && s.kind != Kind::restore; }
 template <Kind... kinds>
 bool is(const Said& s) {
   return ((s.kind == kinds) || ...);
 }
 Reg other_register(Reg than, std::mt19937_64& random) {
-  constexpr std::array k_all{rbx, rbp, r12, r13, r14, r15};
   for (;;)
-    if (const Reg reg = k_all[random() % k_all.size()]; reg != than) return reg;
+    if (const Reg reg = k_preserved[random() % k_preserved.size()]; reg != than) return reg;
 }
 template <Kind... kinds>
 bool leave_out(std::vector<Said>& said, const RandomFrame& frame, std::mt19937_64& random) {
@@ -119,35 +124,29 @@ const Mistake k_mistakes[] = {
      }},
     {"no bytes",
      [](auto& said, auto&, auto& random) {
-       Said* const one = any(said, random, is_instruction);
-       if (one != nullptr) std::swap(one->at.begin, one->at.end);
-       return one != nullptr;
+       return change(any(said, random, is_instruction), [](Said& s) { std::swap(s.at.begin, s.at.end); });
      }},
     {"behind the end",
      [](auto& said, auto& frame, auto& random) {
-       Said* const one = any(said, random, is_instruction);
-       if (one != nullptr) one->at.end += static_cast<std::int64_t>(frame.code.size());
-       return one != nullptr;
+       const auto size = static_cast<std::int64_t>(frame.code.size());
+       return change(any(said, random, is_instruction), [&](Said& s) { s.at.end += size; });
      }},
     {"another register saved",
      [](auto& said, auto&, auto& random) {
-       Said* const one = any(said, random, [](const Said& s) {
+       const auto saves = [](const Said& s) {
          return is<Kind::push, Kind::save_at_sp, Kind::save_at_fp>(s) && s.reg != rsp;
-       });
-       if (one != nullptr) one->reg = other_register(one->reg, random);
-       return one != nullptr;
+       };
+       return change(any(said, random, saves), [&](Said& s) { s.reg = other_register(s.reg, random); });
      }},
     {"another register restored",
      [](auto& said, auto&, auto& random) {
-       Said* const one = any(said, random, is<Kind::pop, Kind::reload>);
-       if (one != nullptr) one->reg = other_register(one->reg, random);
-       return one != nullptr;
+       return change(any(said, random, is<Kind::pop, Kind::reload>),
+                     [&](Said& s) { s.reg = other_register(s.reg, random); });
      }},
     {"no such register",
      [](auto& said, auto&, auto& random) {
-       Said* const one = any(said, random, is<Kind::push, Kind::save_at_sp, Kind::save_at_fp>);
-       if (one != nullptr) one->reg = Reg(static_cast<RegNum>(99));
-       return one != nullptr;
+       return change(any(said, random, is<Kind::push, Kind::save_at_sp, Kind::save_at_fp>),
+                     [](Said& s) { s.reg = Reg(99); });
      }},
     {"another one's slot",
      [](auto& said, auto&, auto& random) {
@@ -164,9 +163,8 @@ const Mistake k_mistakes[] = {
     {"another size",
      [](auto& said, auto& frame, auto& random) {
        if (frame.has_pointer) return false;
-       Said* const one = any(said, random, is<Kind::allocate, Kind::deallocate, Kind::callee_pops>);
-       if (one != nullptr) one->number += random() % 2 == 0 || one->number == 8 ? 8 : -8;
-       return one != nullptr;
+       return change(any(said, random, is<Kind::allocate, Kind::deallocate, Kind::callee_pops>),
+                     [&](Said& s) { s.number += random() % 2 == 0 || s.number == 8 ? 8 : -8; });
      }},
     {"nothing remembered",
      [](auto& said, auto&, auto& random) {

@@ -1,0 +1,22 @@
+// What builders refuse, in the form of every finding.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "jitunwind/dyn_info/directives.h"
+
+namespace jitunwind {
+
+/// "push({0, 1}, rbx): E_REG: reason". `offset` from the start of the code; one from its end is none.
+inline Finding finding_of(const std::string& place, ErrorCode code, const std::string& reason,
+                          std::int64_t offset = -1) {
+  Finding finding;
+  finding.code = code;
+  finding.offset = std::max(offset, std::int64_t{-1});
+  finding.message = place + ": " + finding_name(code) + ": " + reason;
+  return finding;
+}
+
+}  // namespace jitunwind
