@@ -8,7 +8,7 @@
 #include "jitunwind/builders/described_rows.h"
 #include "jitunwind/builders/handler_draft.h"
 #include "jitunwind/builders/region_list_p.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind {
 namespace {

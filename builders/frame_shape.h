@@ -10,7 +10,7 @@
 
 #include "jitunwind/dyn_info/directives.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -14,8 +14,8 @@
 
 #include "jitunwind/builders/finding_p.h"
 #include "jitunwind/builders/handler_draft.h"
-#include "jitunwind/unwind_core/dwarf_constants_p.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
 
 namespace jitunwind {
 

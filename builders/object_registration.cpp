@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
 namespace {

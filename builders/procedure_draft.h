@@ -18,7 +18,7 @@
 #include "jitunwind/builders/instruction.h"
 #include "jitunwind/builders/row_pool.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jitunwind/builders/frame_shape.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind {
 

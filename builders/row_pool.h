@@ -5,8 +5,8 @@
 #include <deque>
 #include <unordered_map>
 
-#include "jitunwind/unwind_core/frame_row.h"
 #include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/unwind_core/error.h"
-#include "jitunwind/unwind_core/frame_row.h"
 #include "jitunwind/unwind_core/row_source.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

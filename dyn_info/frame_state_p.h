@@ -8,7 +8,7 @@
 
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/error.h"
-#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
 
 namespace jitunwind {
 

@@ -9,8 +9,8 @@
 #include "jitunwind/dyn_info/row_listener_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
-#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 
 namespace jitunwind {
 namespace {

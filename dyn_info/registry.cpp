@@ -14,7 +14,7 @@
 #include "jitunwind/dyn_info/registry_state_p.h"
 #include "jitunwind/dyn_info/system_unwinder_seam_p.h"
 #include "jitunwind/dyn_info/take_out_p.h"
-#include "jitunwind/unwind_core/object_list_p.h"
+#include "jitunwind/unwind_core/modules/object_list_p.h"
 
 namespace jitunwind {
 

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-#include "jitunwind/unwind_core/code_changes.h"
 #include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/kept/code_changes.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

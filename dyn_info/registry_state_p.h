@@ -12,7 +12,7 @@
 #include "jitunwind/dyn_info/reader_slots_p.h"
 #include "jitunwind/dyn_info/retired_batches_p.h"
 #include "jitunwind/dyn_info/writer_lock_p.h"
-#include "jitunwind/unwind_core/code_changes.h"
+#include "jitunwind/unwind_core/kept/code_changes.h"
 
 namespace jitunwind {
 

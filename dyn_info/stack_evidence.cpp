@@ -10,8 +10,8 @@
 #include <span>
 
 #include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
 #include "jitunwind/unwind_core/page_p.h"
-#include "jitunwind/unwind_core/small_stack_p.h"
 
 namespace jitunwind {
 

@@ -9,10 +9,10 @@
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/sdk/walk_memory_p.h"
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/page_p.h"
-#include "jitunwind/unwind_core/small_stack_p.h"
 
 namespace jitunwind {
 namespace {

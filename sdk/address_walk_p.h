@@ -5,7 +5,7 @@
 #include <span>
 
 #include "jitunwind/unwind_core/address.h"
-#include "jitunwind/unwind_core/cursor.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 
 namespace jitunwind {
 

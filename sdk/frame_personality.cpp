@@ -13,10 +13,10 @@
 #include "jitunwind/dyn_info/directives.h"
 #include "jitunwind/dyn_info/registry.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/apply_row.h"
-#include "jitunwind/unwind_core/context.h"
-#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/walk/context.h"
+#include "jitunwind/unwind_core/walk/resume.h"
 
 namespace jitunwind {
 namespace {

@@ -7,14 +7,14 @@
 
 #include "jitunwind/dyn_info/directives.h"
 #include "jitunwind/dyn_info/registry.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/known_stack_p.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
-#include "jitunwind/unwind_core/stack_position.h"
-#include "jitunwind/unwind_core/unknown_code_p.h"
+#include "jitunwind/unwind_core/walk/stack_position.h"
 
 namespace jitunwind {
 namespace {

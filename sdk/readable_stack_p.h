@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/cursor.h"
 #include "jitunwind/unwind_core/memory/known_stack_p.h"
 #include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 
 namespace jitunwind {
 

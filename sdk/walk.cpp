@@ -11,9 +11,9 @@
 
 #include "jitunwind/sdk/address_walk_p.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/context.h"
 #include "jitunwind/unwind_core/memory/raw_access_p.h"
-#include "jitunwind/unwind_core/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {
 namespace {

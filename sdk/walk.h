@@ -11,8 +11,8 @@
 #include <span>
 #include <string>
 
-#include "jitunwind/unwind_core/context.h"
-#include "jitunwind/unwind_core/cursor.h"
+#include "jitunwind/unwind_core/walk/context.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 
 /// The address behind this call, unless `callers_only`, and the return addresses of the calling function and its
 /// callers, as many as fit. Returns how many. Signal-safe, thread-safe.

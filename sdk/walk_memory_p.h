@@ -9,7 +9,7 @@
 #include <span>
 
 #include "jitunwind/unwind_core/address.h"
-#include "jitunwind/unwind_core/code_changes.h"
+#include "jitunwind/unwind_core/kept/code_changes.h"
 
 namespace jitunwind {
 

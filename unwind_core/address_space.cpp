@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "jitunwind/unwind_core/page_p.h"
-#include "jitunwind/unwind_core/sources/code_pattern_p.h"
-#include "jitunwind/unwind_core/unknown_code_p.h"
+#include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
 
 namespace jitunwind {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "jitunwind/unwind_core/row_cache.h"
+#include "jitunwind/unwind_core/kept/row_cache.h"
 #include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)

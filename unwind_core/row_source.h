@@ -6,12 +6,12 @@
 #include <span>
 #include <string_view>
 
-#include "jitunwind/unwind_core/compact_row.h"
 #include "jitunwind/unwind_core/error.h"
-#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/kept/compact_row.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/module.h"
-#include "jitunwind/unwind_core/registers.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
+#include "jitunwind/unwind_core/rows/registers.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -11,8 +11,8 @@
 #include "jitunwind/adapters/asmjit/frame_state_p.h"
 #include "jitunwind/builders/procedure_draft.h"
 #include "jitunwind/builders/row_pool.h"
-#include "jitunwind/unwind_core/frame_row.h"
 #include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
 
 namespace jitunwind::derivation {
 

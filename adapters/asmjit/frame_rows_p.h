@@ -5,7 +5,7 @@
 #include <string>
 
 #include "jitunwind/adapters/asmjit/frame_state_p.h"
-#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
 
 namespace jitunwind::derivation {
 

@@ -6,7 +6,7 @@
 #include "jitunwind/adapters/eh/failure_p.h"
 #include "jitunwind/adapters/eh/other_runtimes_p.h"
 #include "jitunwind/adapters/eh/unwind_frame_p.h"
-#include "jitunwind/unwind_core/left_by_jump_p.h"
+#include "jitunwind/unwind_core/walk/left_by_jump_p.h"
 
 namespace jitunwind::eh {
 namespace {

@@ -6,13 +6,13 @@
 #include <span>
 
 #include "jitunwind/adapters/eh/other_runtimes_p.h"
-#include "jitunwind/unwind_core/context.h"
-#include "jitunwind/unwind_core/left_by_jump_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
 #include "jitunwind/unwind_core/page_p.h"
-#include "jitunwind/unwind_core/resume.h"
-#include "jitunwind/unwind_core/small_stack_p.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
-#include "jitunwind/unwind_core/stack_position_p.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/walk/context.h"
+#include "jitunwind/unwind_core/walk/left_by_jump_p.h"
+#include "jitunwind/unwind_core/walk/resume.h"
+#include "jitunwind/unwind_core/walk/stack_position_p.h"
 
 namespace jitunwind::eh {
 

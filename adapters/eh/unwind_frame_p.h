@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/stack_position.h"
+#include "jitunwind/unwind_core/walk/stack_position.h"
 
 namespace jitunwind::eh {
 

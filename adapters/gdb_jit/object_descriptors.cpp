@@ -12,7 +12,7 @@
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/image/dynamic_object_p.h"
-#include "jitunwind/unwind_core/loaded_object_p.h"
+#include "jitunwind/unwind_core/modules/loaded_object_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {

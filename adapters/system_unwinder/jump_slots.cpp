@@ -11,8 +11,8 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/image/dynamic_object_p.h"
-#include "jitunwind/unwind_core/lasting_modules_p.h"
-#include "jitunwind/unwind_core/object_list_p.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
+#include "jitunwind/unwind_core/modules/object_list_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {

@@ -3,8 +3,8 @@
 #include "jitunwind/adapters/system_unwinder/loaded_handles_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/image/dynamic_object_p.h"
-#include "jitunwind/unwind_core/lasting_modules_p.h"
-#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;
 

@@ -8,7 +8,7 @@
 
 #include "jitunwind/adapters/system_unwinder/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
-#include "jitunwind/unwind_core/object_list_p.h"
+#include "jitunwind/unwind_core/modules/object_list_p.h"
 
 namespace jitunwind {
 

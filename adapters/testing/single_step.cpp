@@ -8,9 +8,9 @@
 
 #include "jitunwind/adapters/testing/instruction_p.h"
 #include "jitunwind/adapters/testing/stepped_child_p.h"
-#include "jitunwind/unwind_core/apply_row.h"
-#include "jitunwind/unwind_core/cursor.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/apply_row.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 
 namespace jitunwind::stepping {
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "jitunwind/unwind_core/memory/memory.h"
-#include "jitunwind/unwind_core/registers.h"
+#include "jitunwind/unwind_core/rows/registers.h"
 
 namespace jitunwind::stepping {
 

@@ -6,7 +6,7 @@
 
 #include "jitunwind/dyn_info/directives.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {

@@ -9,7 +9,7 @@
 #include "jitunwind/dyn_info/target_list.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/sequenced_entry.h"
+#include "jitunwind/unwind_core/kept/sequenced_entry.h"
 
 #include <libunwind.h>
 

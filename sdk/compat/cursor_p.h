@@ -7,7 +7,7 @@
 #include <span>
 
 #include "jitunwind/sdk/compat/target_p.h"
-#include "jitunwind/unwind_core/cursor.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -6,9 +6,9 @@
 #include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/compat/target_registers_p.h"
-#include "jitunwind/unwind_core/resume.h"
-#include "jitunwind/unwind_core/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/walk/resume.h"
 
 #include <libunwind.h>
 

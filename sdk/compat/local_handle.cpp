@@ -6,10 +6,10 @@
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/context.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/walk/context.h"
+#include "jitunwind/unwind_core/walk/resume.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

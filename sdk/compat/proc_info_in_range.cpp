@@ -6,10 +6,10 @@
 
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
-#include "jitunwind/unwind_core/dwarf_constants_p.h"
-#include "jitunwind/unwind_core/small_stack_p.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
-#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

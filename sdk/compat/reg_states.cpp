@@ -6,8 +6,8 @@
 #include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
-#include "jitunwind/unwind_core/small_stack_p.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "jitunwind/sdk/compat/target_p.h"
-#include "jitunwind/unwind_core/cursor.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

@@ -6,9 +6,9 @@
 
 #include "jitunwind/dyn_info/directives.h"
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind::test {
 

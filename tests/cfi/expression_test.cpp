@@ -1,5 +1,5 @@
 // Every operation of DWARF expressions that can occur in call frame information, and every way to get one wrong.
-#include "jitunwind/unwind_core/dwarf_expression.h"
+#include "jitunwind/unwind_core/rows/dwarf_expression.h"
 
 #include <gtest/gtest.h>
 

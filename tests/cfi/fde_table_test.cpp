@@ -1,5 +1,5 @@
 // .eh_frame_hdr and other tables of (start, FDE) pairs, in every encoding, and lying ones.
-#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 #include <link.h>
 
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/cfi/rows_of.h"
 #include "tests/support/fake_memory.h"

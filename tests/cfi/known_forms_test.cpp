@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "jitunwind/unwind_core/apply_row.h"
-#include "jitunwind/unwind_core/dwarf_expression.h"
+#include "jitunwind/unwind_core/rows/apply_row.h"
+#include "jitunwind/unwind_core/rows/dwarf_expression.h"
 #include "tests/support/cfi_assembler.h"
 #include "tests/support/fake_memory.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/emit/eh_frame.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind::test {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 #include "tests/support/cfi_assembler.h"
 
 namespace jitunwind::test {

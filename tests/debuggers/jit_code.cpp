@@ -20,7 +20,7 @@
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/dyn_info/directives.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 // Code with the layout of "registers"; what it calls, and how, is of no account.
 asm(R"(

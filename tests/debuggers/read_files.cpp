@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jitunwind/dyn_info/observers_p.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace debuggers_test {
 

@@ -11,10 +11,10 @@
 
 #include "jitunwind/dyn_info/registry.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/context.h"
-#include "jitunwind/unwind_core/cursor.h"
-#include "jitunwind/unwind_core/local_modules.h"
-#include "jitunwind/unwind_core/row_cache.h"
+#include "jitunwind/unwind_core/kept/row_cache.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/walk/context.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 #include "tests/rows/row_case.h"
 
 namespace jitunwind::test {

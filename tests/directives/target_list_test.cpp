@@ -11,7 +11,7 @@
 #include "jitunwind/dyn_info/directives.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 #include "tests/directives/random_description.h"
 #include "tests/support/fake_space.h"
 #include "tests/support/fake_target.h"

@@ -1,6 +1,6 @@
 // Following code from its entry, against the compiler's own call frame information: of every instruction of every
 // procedure of this program, where the CFA is and what is saved.
-#include "jitunwind/unwind_core/code_flow_p.h"
+#include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
 
 #include <gtest/gtest.h>
 #include <link.h>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "jitunwind/adapters/testing/instruction_p.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/support/fake_space.h"
 

@@ -10,12 +10,12 @@
 #include <random>
 #include <vector>
 
-#include "jitunwind/unwind_core/apply_row.h"
-#include "jitunwind/unwind_core/context.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/rows/apply_row.h"
+#include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/walk/context.h"
 #include "tests/support/fake_space.h"
 
 namespace jitunwind::test {

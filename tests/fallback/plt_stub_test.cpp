@@ -9,8 +9,8 @@
 
 #include "jitunwind/adapters/testing/instruction_p.h"
 #include "jitunwind/adapters/testing/single_step_p.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/support/command.h"
 #include "tests/support/fake_space.h"

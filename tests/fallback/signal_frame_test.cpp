@@ -10,9 +10,9 @@
 #include <cstring>
 #include <functional>
 
-#include "jitunwind/unwind_core/apply_row.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/support/fake_space.h"
 

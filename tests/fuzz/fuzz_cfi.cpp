@@ -3,10 +3,10 @@
 #include <array>
 #include <vector>
 
-#include "jitunwind/unwind_core/dwarf_expression.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
-#include "jitunwind/unwind_core/sources/compact_cfi.h"
-#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/rows/dwarf_expression.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "tests/fuzz/fuzz_check.h"
 
 using namespace jitunwind;

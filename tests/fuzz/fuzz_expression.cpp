@@ -1,6 +1,6 @@
 // Input: a byte of options, then an expression. Options: bit 0 initial value, bit 1 other byte order, bit 2 words of
 // four bytes. Memory is the input, at 0x1000.
-#include "jitunwind/unwind_core/dwarf_expression.h"
+#include "jitunwind/unwind_core/rows/dwarf_expression.h"
 #include "tests/fuzz/fuzz_check.h"
 
 using namespace jitunwind;

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/apply_row.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/fuzz/fuzz_check.h"
 

@@ -1,7 +1,7 @@
 // Input: a byte, bit 0 the CPU; then the text of a row.
 #include <string>
 
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 #include "tests/fuzz/fuzz_check.h"
 
 using namespace jitunwind;

@@ -1,6 +1,6 @@
 // Modules of this process, in a PIE, a non-PIE and two kinds of static programs, against the loader's list and the
 // kernel's.
-#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/local_modules_p.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/modules/local_modules_p.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/local_modules.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind::test {

@@ -1,5 +1,5 @@
 // Modules that were found before: whatever is remembered is of the key that was asked for.
-#include "jitunwind/unwind_core/module_memo_p.h"
+#include "jitunwind/unwind_core/modules/module_memo_p.h"
 
 #include <gtest/gtest.h>
 

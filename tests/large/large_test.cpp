@@ -15,8 +15,8 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/row_text.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "tests/large/long_code.h"
 
 extern "C" const void* _Unwind_Find_FDE(const void* pc, void* bases);

@@ -6,7 +6,7 @@
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/walk/resume.h"
 #include "tests/resume/magic_frame.h"
 #include "tests/support/jit_frame.h"
 

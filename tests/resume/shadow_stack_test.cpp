@@ -1,7 +1,7 @@
 // Counting what a resume takes off the shadow stack; no CPU with one is needed for that.
 #include <gtest/gtest.h>
 
-#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/walk/resume.h"
 #include "tests/support/fake_space.h"
 
 namespace jitunwind {

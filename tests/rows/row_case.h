@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "jitunwind/dyn_info/directives.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind::rows {
 

@@ -15,10 +15,10 @@
 #include <thread>
 
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/context.h"
-#include "jitunwind/unwind_core/lasting_modules_p.h"
-#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "jitunwind/adapters/testing/single_step_p.h"
-#include "jitunwind/unwind_core/local_modules.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 using Helper = std::int64_t (*)(std::int64_t);

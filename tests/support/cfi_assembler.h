@@ -12,7 +12,7 @@
 
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 #include "jitunwind/unwind_core/module.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind::test {
 

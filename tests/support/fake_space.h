@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/unwind_core/cursor.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 #include "tests/support/fake_memory.h"
 
 namespace jitunwind::test {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/row_source.h"
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind::test {
 

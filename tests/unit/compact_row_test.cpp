@@ -1,13 +1,13 @@
 // Compact rows against the rows they are made of: the same caller, register by register, with the same places.
-#include "jitunwind/unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/kept/compact_row.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "jitunwind/unwind_core/apply_row.h"
-#include "jitunwind/unwind_core/compact_step_p.h"
+#include "jitunwind/unwind_core/kept/compact_step_p.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/rows/apply_row.h"
 #include "tests/support/fake_space.h"
 
 namespace jitunwind::test {

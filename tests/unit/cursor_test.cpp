@@ -1,5 +1,5 @@
 // The walk: stepping, ends, errors, cycles, copies; on both CPUs, from rows given as text.
-#include "jitunwind/unwind_core/cursor.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Rows print, parse and compare.
-#include "jitunwind/unwind_core/row_text.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 #include <gtest/gtest.h>
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <vector>
 
-#include "jitunwind/unwind_core/dwarf_expression.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
-#include "jitunwind/unwind_core/row_text.h"
-#include "jitunwind/unwind_core/sources/compact_cfi.h"
-#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/rows/dwarf_expression.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "tests/world_cfi/compare.h"
 #include "tests/world_cfi/elf_cfi.h"
 

@@ -1,7 +1,7 @@
 #include "tests/world_cfi/compare.h"
 
-#include "jitunwind/unwind_core/row_text.h"
-#include "jitunwind/unwind_core/sources/cfi.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "tests/world_cfi/elf_cfi.h"
 
 namespace jitunwind::world {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
 
 namespace jitunwind::world {
 

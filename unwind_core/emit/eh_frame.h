@@ -6,7 +6,7 @@
 
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 #include "jitunwind/unwind_core/error.h"
-#include "jitunwind/unwind_core/frame_row.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

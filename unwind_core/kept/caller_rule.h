@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/unwind_core/compact_row.h"
+#include "jitunwind/unwind_core/kept/compact_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

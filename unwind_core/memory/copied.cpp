@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "jitunwind/unwind_core/errno_keeper_p.h"
-#include "jitunwind/unwind_core/lasting_modules_p.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {

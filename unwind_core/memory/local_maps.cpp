@@ -11,7 +11,7 @@
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/page_answers_p.h"
-#include "jitunwind/unwind_core/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
 #include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/moment_p.h"
+#include "jitunwind/unwind_core/memory/moment_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {

@@ -2,7 +2,7 @@
 // holds a ucontext_t with every register of the interrupted code:
 //   caller.r = *(sp + sigframe_ucontext + RegisterInfo::ucontext of r), SP and pc included
 //   cfa      = caller.sp
-#include "jitunwind/unwind_core/sources/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {

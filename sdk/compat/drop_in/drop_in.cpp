@@ -8,7 +8,7 @@
 #include "jitunwind/dyn_info/registry.h"
 #include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/walk/resume.h"
 
 #include <libunwind.h>
 

@@ -17,7 +17,7 @@
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/image/elf_p.h"
 #include "jitunwind/unwind_core/page_p.h"
-#include "jitunwind/unwind_core/sources/fde_table.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace {

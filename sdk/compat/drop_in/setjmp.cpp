@@ -11,8 +11,8 @@
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/resume.h"
 #include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/walk/resume.h"
 
 namespace {
 

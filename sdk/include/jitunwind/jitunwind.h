@@ -10,5 +10,5 @@
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/resume.h"
+#include "jitunwind/unwind_core/walk/resume.h"
 #endif

@@ -1,0 +1,88 @@
+#include "jitunwind/unwind_core/kept/compact_row.h"
+
+#include <algorithm>
+
+namespace jitunwind {
+namespace {
+
+/// Number of words from `offset` up to the CFA; 0: not such an offset.
+std::uint8_t words_below_cfa(std::int64_t offset) noexcept {
+  const std::uint64_t below = 0 - static_cast<std::uint64_t>(offset);
+  if (below % CompactRow::k_word != 0 || below > 255 * CompactRow::k_word) return 0;
+  return static_cast<std::uint8_t>(below / CompactRow::k_word);
+}
+
+bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
+  constexpr std::int64_t k_word = CompactRow::k_word;
+  const CfaRule& cfa = row.cfa;
+  if (cfa.kind != CfaRule::Kind::offset || cfa.offset < 0 || cfa.offset % k_word != 0) return false;
+  if (cfa.offset / k_word > 0xffff) return false;
+  const int column = layout.arch().column(cfa.reg);
+  if (column < 0) return false;
+  out.base = static_cast<std::uint8_t>(column);
+  out.cfa_words = static_cast<std::uint16_t>(cfa.offset / k_word);
+  return true;
+}
+
+}  // namespace
+
+CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
+  slots_.fill(k_no_slot);
+  const auto add = [&](const RegisterInfo& reg) {
+    if (size_ == regs_.size() || reg.dwarf >= slots_.size()) return false;
+    slots_[reg.dwarf] = static_cast<std::uint8_t>(size_);
+    regs_[size_] = reg.dwarf;
+    columns_[size_] = reg.column;
+    ++size_;
+    return true;
+  };
+  bool fits = arch.word_size == CompactRow::k_word && !arch.big_endian;
+  for (const RegisterInfo& reg : arch.registers) {
+    if (reg.dwarf == arch.ra) fits = fits && add(reg);
+    if (reg.dwarf == arch.sp) sp_column_ = reg.column;
+    if (reg.dwarf == arch.pc) pc_column_ = reg.column;
+  }
+  for (const RegisterInfo& reg : arch.registers) {
+    if (!reg.preserved || reg.column < 0) continue;
+    preserved_ |= std::uint64_t{1} << reg.column;
+    if (reg.reg_class == RegClass::general && reg.dwarf != arch.ra) fits = fits && add(reg);
+  }
+  if (!fits) size_ = 0;
+}
+
+bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
+  if (layout.size() == 0 || row.signal_frame || row.args_size != 0) return false;
+  if (row.ra != k_no_reg && row.ra != layout.arch().ra) return false;
+  out = {};
+  if (!compact_cfa(row, layout, out)) return false;
+  std::uint8_t deepest = 0;
+  for (const FrameRow::Entry& entry : row.entries()) {
+    const auto slot = layout.slot(entry.reg);
+    if (!slot) return false;
+    std::uint8_t words = 0;
+    if (entry.rule.kind == RegRule::Kind::at_cfa) {
+      words = words_below_cfa(entry.rule.offset);
+      if (words == 0) return false;
+    } else if (entry.rule.kind != RegRule::Kind::same) {
+      return false;
+    }
+    out.slots[*slot] = words;
+    deepest = std::max(deepest, words);
+  }
+  out.deepest = deepest;
+  return out.slots[CompactLayout::k_return_address] != 0;
+}
+
+FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept {
+  FrameRow out;
+  const RegisterInfo* const base = layout.arch().by_column(row.base);
+  out.cfa = CfaRule::at(base ? base->dwarf : k_no_reg, row.cfa_words * static_cast<std::int64_t>(CompactRow::k_word));
+  out.ra = layout.arch().ra;
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    if (row.slots[i] == 0) continue;
+    (void)out.set(layout.reg(i), RegRule::at_cfa(-row.slots[i] * static_cast<std::int64_t>(CompactRow::k_word)));
+  }
+  return out;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,73 @@
+// The rows of ordinary frames in 16 bytes, and how to take a step with one of them without making the row again.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "jitunwind/unwind_core/rows/frame_row.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// CFA = base + 8 * cfa_words; the register of slot i is saved at CFA - 8 * slots[i], or unchanged where that is 0.
+struct CompactRow {
+  static constexpr std::size_t k_slots = 12;
+  static constexpr std::uint64_t k_word = 8;
+
+  std::uint16_t cfa_words = 0;
+  std::uint8_t base = 0;     ///< column in a RegisterFile
+  std::uint8_t deepest = 0;  ///< the largest of `slots`
+  std::array<std::uint8_t, k_slots> slots{};
+
+  friend bool operator==(const CompactRow&, const CompactRow&) = default;
+};
+static_assert(sizeof(CompactRow) == 16);
+
+/// Which register each slot is of: the preserved general registers of a CPU in the order of its table, and the return
+/// address.
+class CompactLayout {
+ public:
+  static constexpr std::size_t k_return_address = 0;  ///< slot
+
+  /// Without slots, so that no row is compact, unless the CPU has little-endian words of 8 bytes and no more such
+  /// registers than fit.
+  explicit CompactLayout(const Arch& arch) noexcept;
+
+  const Arch& arch() const noexcept { return *arch_; }
+  std::size_t size() const noexcept { return size_; }
+  RegNum reg(std::size_t slot) const noexcept { return regs_[slot]; }
+  /// None: no row saves the register.
+  std::optional<std::size_t> slot(RegNum reg) const noexcept {
+    const std::uint8_t slot = reg < slots_.size() ? slots_[reg] : k_no_slot;
+    return slot == k_no_slot ? std::nullopt : std::optional<std::size_t>(slot);
+  }
+  /// The same; size() or more: none.
+  std::size_t slot_or_size(std::uint64_t reg) const noexcept { return reg < slots_.size() ? slots_[reg] : k_no_slot; }
+  const std::array<std::int8_t, CompactRow::k_slots>& columns() const noexcept { return columns_; }
+  int sp_column() const noexcept { return sp_column_; }
+  int pc_column() const noexcept { return pc_column_; }
+  /// Columns that keep their values in a caller unless a row says otherwise.
+  std::uint64_t preserved() const noexcept { return preserved_; }
+
+ private:
+  const Arch* arch_;
+  std::size_t size_ = 0;
+  std::uint64_t preserved_ = 0;
+  int sp_column_ = -1;
+  int pc_column_ = -1;
+  static constexpr std::uint8_t k_no_slot = 0xff;
+  std::array<std::uint8_t, 64> slots_;  // by DWARF number; registers with larger ones have none
+  std::array<RegNum, CompactRow::k_slots> regs_{};
+  std::array<std::int8_t, CompactRow::k_slots> columns_{};
+};
+
+/// False when the row says anything that a compact one cannot: it then has to be kept whole, or made again.
+[[nodiscard]] bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept;
+
+/// The row again, but for range and origin.
+FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

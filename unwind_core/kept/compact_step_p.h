@@ -1,0 +1,56 @@
+// A step by a compact row, inline: what walks do at nearly every frame.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "jitunwind/unwind_core/kept/compact_row.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/rows/registers.h"
+
+namespace jitunwind {
+
+/// Where a compact row leads.
+struct CompactCaller {
+  Addr cfa = 0;
+  Addr sp = 0;
+  Addr pc = 0;         ///< signature bits stripped
+  Addr signed_pc = 0;  ///< as it is in memory
+};
+
+/// Whether [at, at + size) is memory of this process that can be read at the same address.
+inline bool can_read_in_place(Addr at, std::uint64_t size, const Memory& memory, MemoryWindow& window) noexcept {
+  if (at >= window.proven.begin && at + size <= window.proven.end && at < at + size) [[likely]]
+    return true;
+  const std::byte* const seen = memory.view(at, size, window);
+  return seen && seen == reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at));
+}
+
+/// False where apply_row() must decide what is known: the base has no value, or the saved registers cannot be seen in
+/// place. Signal-safe when the memory is.
+inline bool find_caller(const CompactRow& row, const CompactLayout& layout, const Memory& memory, MemoryWindow& window,
+                        const RegisterFile& frame, CompactCaller& out) noexcept {
+  if (!frame.known(row.base)) return false;
+  out.cfa = frame.value(row.base) + row.cfa_words * CompactRow::k_word;
+  out.sp = out.cfa + static_cast<std::uint64_t>(std::int64_t{layout.arch().caller_sp_bias});
+  const std::uint64_t size = row.deepest * CompactRow::k_word;
+  if (!can_read_in_place(out.cfa - size, size, memory, window)) return false;
+  const Addr at = out.cfa - row.slots[CompactLayout::k_return_address] * CompactRow::k_word;
+  out.signed_pc = raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at)));
+  out.pc = out.signed_pc & layout.arch().address_mask;
+  return true;
+}
+
+/// Makes the caller's registers of the frame's, as apply_row() would with the same row.
+inline void restore(const CompactRow& row, const CompactLayout& layout, const CompactCaller& caller,
+                    RegisterFile& frame) noexcept {
+  constexpr std::size_t k_return_address = CompactLayout::k_return_address;
+  frame.keep_only(layout.preserved());
+  frame.set_in_place(layout.columns(), row.slots, k_return_address + 1, layout.size(), caller.cfa);
+  frame.set_from_memory(layout.pc_column(), caller.signed_pc,
+                        caller.cfa - row.slots[k_return_address] * CompactRow::k_word);
+  frame.set(layout.sp_column(), caller.sp);
+}
+
+}  // namespace jitunwind

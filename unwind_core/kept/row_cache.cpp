@@ -1,0 +1,112 @@
+#include "jitunwind/unwind_core/kept/row_cache.h"
+
+#include <sys/mman.h>
+
+#include "jitunwind/unwind_core/address_space.h"
+
+namespace jitunwind {
+
+void* map_for_good(std::size_t size) noexcept {
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, size); }
+
+[[gnu::hot]] const ModuleVersion& RowCache::module_of(Addr at, ModuleVersion& walked) const noexcept {
+  if (!walked.range.contains(at) && !modules.find(at, walked)) walked = {};
+  return walked;
+}
+
+void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept {
+  const KeptRules::Table::Entries entries = rules.table.entries();
+  if (entries.in_bounds(from.number) == from.number)
+    rules.table.replace(from.number, entries.value(from.number).with_guess(to));
+}
+
+[[gnu::hot]] bool RowCache::find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
+                                           KeptRow& out) const noexcept {
+  using Table = KeptRules::Table;
+  question = {at, changes.number(at), place};
+  const std::uint64_t cipher_of_lasting = Table::cipher(question.registrations);
+  const auto cipher_of = [&](CallerRule rule) {
+    if (!rule.is_of_module()) [[likely]]
+      return cipher_of_lasting;
+    return Table::cipher(version_of(question.registrations, KeptBy::module, module_of(at, walked)));
+  };
+  const Table::Entries entries = rules.table.entries();
+  const Table::Number guess = entries.in_bounds(place.guess);
+  Table::Found found{guess, entries.value(guess), true};
+  if (!entries.holds(guess, found.value, at, cipher_of(found.value))) {
+    found = rules.table.find(at, cipher_of);
+    question.before.number = found.number;
+    place = {};
+    if (!found.holds) return false;
+    link(question.callee, found.number);
+  }
+  question.before.number = found.number;
+  place = RulePlace::at(found.number, found.value);
+  out.rule = found.value;
+  if (!out.rule.is_whole()) return false;
+  rules.shapes.row(out.rule.shape(), out.rule.cfa_words(), out.row);
+  return true;
+}
+
+void NewRow::complete() noexcept {
+  if (!compact.is_found) return;
+  FrameRow row = expand(compact.row, compact.layout);
+  row.origin = full.origin;
+  row.range = full.range;
+  full = row;
+}
+
+[[gnu::hot]] Found RowCache::find_new(Lookup& lookup, NewRow& out) const noexcept {
+  lookup.compact = &out.compact;
+  const Found found = lookup.space.find_row(lookup, out.full);
+  lookup.compact = nullptr;
+  if (found && *found) out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
+  return found;
+}
+
+[[gnu::hot]] KeptBy RowCache::kept_by(RowOrigin origin, Lookup& lookup) noexcept {
+  if (!is_of_code_alone(origin) || lookup.about_other_code) return KeptBy::nothing;
+  if (is_registered(origin)) return KeptBy::lasting;
+  const Module* const module = lookup.module();
+  if (!module || module->version == 0) return KeptBy::nothing;
+  return module->is_lasting ? KeptBy::lasting : KeptBy::module;
+}
+
+[[gnu::hot]] CallerRule RowCache::rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept {
+  const Arch& arch = layout.arch();
+  const auto fp_slot = layout.slot(arch.fp);
+  if (!fp_slot || by == KeptBy::nothing) return {};
+  const bool by_fp = row.base == layout.columns()[*fp_slot];
+  if (!by_fp && row.base != layout.sp_column()) return {};
+  if (arch.calls_push() && row.slots[CompactLayout::k_return_address] != 1) return {};
+  return CallerRule(row, origin, by, by_fp, *fp_slot);
+}
+
+[[gnu::hot]] CallerRule RowCache::keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row,
+                                       RulePlace& place, CallerRule::Handler handler) const noexcept {
+  const KeptBy by = kept_by(row.full.origin, lookup);
+  if (by == KeptBy::nothing || !row.is_compact) return {};
+  const CallerRule rule = rule_of(row.compact.row, row.full.origin, by).with(handler);
+  if (rule.kept_by() == KeptBy::nothing) return {};
+  place = keep(question, rule, row.compact.row, by == KeptBy::module ? module_of(lookup) : ModuleVersion{});
+  return rule;
+}
+
+RulePlace RowCache::keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept {
+  return wants(question) ? keep_wanted(question, rule, module) : RulePlace{};
+}
+
+[[gnu::hot]] RulePlace RowCache::keep_wanted(const CodeQuestion& question, CallerRule rule,
+                                             const ModuleVersion& module) const noexcept {
+  const std::uint64_t version = version_of(question.registrations, rule.kept_by(), module);
+  const KeptRules::Table::Number number =
+      rules.table.keep(question.at, KeptRules::Table::cipher(version), rule, question.before.number);
+  link(question.callee, number);
+  return RulePlace::at(number, rule);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,151 @@
+// Rows that were found before, by address. A step through code that was walked before makes no row again: it looks one
+// up, sees that nothing has changed since, and applies it (compact_row.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "jitunwind/unwind_core/kept/caller_rule.h"
+#include "jitunwind/unwind_core/kept/code_changes.h"
+#include "jitunwind/unwind_core/kept/code_table.h"
+#include "jitunwind/unwind_core/kept/compact_row.h"
+#include "jitunwind/unwind_core/kept/save_shapes.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/row_source.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Tells modules from those that were there before.
+class ModuleVersions {
+ public:
+  /// The module that covers `at`; false: none does. Signal-safe.
+  virtual bool find(Addr at, ModuleVersion& out) const noexcept = 0;
+
+ protected:
+  ~ModuleVersions() = default;
+};
+
+/// The rows of one address space.
+struct KeptRules {
+  using Table = CodeTable<CallerRule>;
+  Table table;
+  SaveShapes shapes;
+
+  /// Lest the first walk is the first to write there.
+  void touch() noexcept {
+    table.touch();
+    shapes.touch();
+  }
+};
+
+struct KeptRow {
+  CompactRow row;
+  CallerRule rule;  ///< as it was when it held
+};
+
+/// A row that was looked for because it was not kept.
+struct NewRow {
+  explicit NewRow(const CompactLayout& layout) noexcept : compact{layout} {}
+  CompactAnswer compact;
+  bool is_compact = false;  ///< compact.row says it
+  FrameRow full;            ///< where compact.is_found, origin and range alone
+  /// Makes the row in full of that in short.
+  void complete() noexcept;
+};
+
+/// A walk's place among the rules: the entry that the frame before was left by, which has a guess where the next one
+/// is.
+struct RulePlace {
+  std::uint32_t number = k_none;
+  std::uint32_t guess = 0;
+  static constexpr std::uint32_t k_none = ~std::uint32_t{0};
+
+  static RulePlace at(std::uint32_t number, CallerRule rule) noexcept { return {number, rule.guess(number)}; }
+};
+
+/// What is asked for before a row is looked for, lest an old row is kept as a new one.
+struct CodeQuestion {
+  Addr at = 0;                      ///< CodeAddress::lookup()
+  std::uint64_t registrations = 0;  ///< CodeChanges::number()
+  RulePlace callee{};
+  RulePlace before{};  ///< of what was known of the address and holds no more
+};
+/// What an address space needs to keep rows. Immutable but for the rules.
+struct RowCache {
+  CompactLayout layout;
+  const CodeChanges& changes;  ///< of what is registered
+  const ModuleVersions& modules;
+  KeptRules& rules;
+
+  /// True: `out` is the row at `at`. False: it is not known, or not compact. `question` is by what to keep it once it
+  /// is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
+  /// stay loaded while the stack is walked. Signal-safe.
+  bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
+  /// The same by the sources of its address space.
+  Found find_new(Lookup& lookup, NewRow& out) const noexcept;
+  /// Keeps what find_new() found after find() had not. Returns the rule that is kept; none: it is not.
+  CallerRule keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row, RulePlace& place,
+                  CallerRule::Handler handler = CallerRule::Handler::unknown) const noexcept;
+
+  // For those who keep rules by themselves.
+
+  /// In the place of what was kept of the address before. `module`: that covers it, if the rule is kept by its module.
+  /// Nowhere: it is not wanted yet.
+  RulePlace keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
+  /// The way from the one entry leads to the other.
+  void link(RulePlace from, KeptRules::Table::Number to) const noexcept;
+  /// The same with the registers that `row` says beside those of the rule.
+  RulePlace keep(const CodeQuestion& question, CallerRule rule, const CompactRow& row,
+                 const ModuleVersion& module) const noexcept {
+    if (!wants(question)) return {};
+    return keep_wanted(question, rule.with_shape(rules.shapes.number_of(row)), module);
+  }
+
+  /// Of `at`; the one that the walk met last is not looked for again. Version 0: there is none, or it cannot be told.
+  const ModuleVersion& module_of(Addr at, ModuleVersion& walked) const noexcept;
+  /// What decides whether a rule at an address holds: its version. `by`: which parts of it.
+  static std::uint64_t version_of(std::uint64_t registrations, KeptBy by, const ModuleVersion& module) noexcept {
+    return by == KeptBy::module ? registrations + spread(module.version) : registrations;
+  }
+  /// By what a row that the sources found can be kept.
+  static KeptBy kept_by(RowOrigin origin, Lookup& lookup) noexcept;
+  /// The module of the lookup, if there is one.
+  static ModuleVersion module_of(Lookup& lookup) noexcept {
+    const Module* const module = lookup.module();
+    return module ? jitunwind::version_of(*module) : ModuleVersion{};
+  }
+  /// What a row says of pc, SP and frame pointer; none, where a rule cannot say it.
+  CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
+
+ private:
+  /// Where the guess is none, or needs more.
+  bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
+                      KeptRow& out) const noexcept;
+  bool wants(const CodeQuestion& question) const noexcept {
+    return rules.table.wants(question.at, question.before.number);
+  }
+  RulePlace keep_wanted(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
+};
+
+[[gnu::always_inline]] inline bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place,
+                                                  CodeQuestion& question, KeptRow& out) const noexcept {
+  using Table = KeptRules::Table;
+  const Table::Entries entries = rules.table.entries();
+  const Table::Number number = entries.in_bounds(place.guess);
+  const CallerRule rule = entries.value(number);
+  const std::uint64_t registrations = changes.number(at);
+  if (rule.is_of_module() || !rule.is_whole() || !entries.holds(number, rule, at, Table::cipher(registrations)))
+      [[unlikely]]
+    return find_otherwise(at, walked, place, question, out);
+  question.at = at;
+  question.registrations = registrations;
+  question.before.number = number;
+  place = RulePlace::at(number, rule);
+  out.rule = rule;
+  rules.shapes.row(rule.shape(), rule.cfa_words(), out.row);
+  return true;
+}
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

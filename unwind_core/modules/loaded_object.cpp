@@ -1,0 +1,54 @@
+#include "jitunwind/unwind_core/modules/loaded_object_p.h"
+
+#include <algorithm>
+
+#include "jitunwind/unwind_core/page_p.h"
+
+namespace jitunwind {
+namespace {
+
+AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, Addr size) noexcept {
+  const Addr begin = object.bias + header.p_vaddr;
+  return {begin, begin + size};
+}
+
+/// Where .eh_frame_hdr is, and the segment around it.
+[[gnu::hot]] void describe_eh_frame(const LoadedObject& object, Addr eh_frame_hdr, Module& out) noexcept {
+  for (const ElfW(Phdr) & header : object.headers) {
+    if (header.p_type != PT_LOAD || !(header.p_flags & PF_R)) continue;
+    const AddrRange from_file = run_time_range(object, header, header.p_filesz);
+    if (!from_file.contains(eh_frame_hdr)) continue;
+    out.eh_segment = bytes_of(from_file);
+    out.eh_frame_hdr = bytes_of({eh_frame_hdr, from_file.end});
+  }
+}
+
+}  // namespace
+
+[[gnu::hot]] SectionBytes bytes_of(AddrRange range) noexcept {
+  return {{reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(range.begin)),
+           static_cast<std::size_t>(range.size())},
+          range.begin};
+}
+
+[[gnu::hot]] const char* path_of(const char* name) noexcept { return name && *name ? name : "/proc/self/exe"; }
+
+[[gnu::hot]] bool describe(const LoadedObject& object, Addr at, Module& out) noexcept {
+  out = {};
+  out.load_bias = object.bias;
+  out.path = path_of(object.name);
+  Addr eh_frame_hdr = 0;
+  out.range = {~Addr{0}, 0};
+  for (const ElfW(Phdr) & header : object.headers) {
+    if (header.p_type == PT_GNU_EH_FRAME) eh_frame_hdr = object.bias + header.p_vaddr;
+    if (header.p_type != PT_LOAD || header.p_memsz == 0) continue;
+    const AddrRange loaded = run_time_range(object, header, header.p_memsz);
+    out.range = {std::min(out.range.begin, page_of(loaded.begin)), std::max(out.range.end, loaded.end)};
+    if (header.p_flags & PF_X && loaded.contains(at)) out.text = loaded;
+  }
+  if (!out.range.contains(at)) return false;
+  if (eh_frame_hdr != 0) describe_eh_frame(object, eh_frame_hdr, out);
+  return true;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,363 @@
+// Modules of this process: who covers an address, by the dynamic linker's word; where its parts are, by its program
+// headers in memory.
+#include "jitunwind/unwind_core/modules/local_modules.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
+#include "jitunwind/unwind_core/modules/linker_state_p.h"
+#include "jitunwind/unwind_core/modules/loaded_object_p.h"
+#include "jitunwind/unwind_core/modules/local_modules_p.h"
+#include "jitunwind/unwind_core/modules/local_object_p.h"
+#include "jitunwind/unwind_core/modules/module_memo_p.h"
+#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/row_source.h"
+
+// glibc 2.35 declares it; a weak reference lets the library load where the C library is older than the headers.
+#ifdef DLFO_EH_SEGMENT_TYPE
+#pragma weak _dl_find_object
+#endif
+
+namespace jitunwind {
+namespace {
+
+/// `count` program headers in memory, which the object's own code could have overwritten or unmapped; empty when they
+/// are not readable.
+[[gnu::hot]] std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow& window) noexcept {
+  const std::byte* const bytes = LocalMemory().view(at, count * sizeof(ElfW(Phdr)), window);
+  if (!bytes || at % alignof(ElfW(Phdr)) != 0) return {};
+  return {reinterpret_cast<const ElfW(Phdr)*>(bytes), count};
+}
+
+struct Search {
+  Addr at;
+  Module* out;
+};
+
+int ask_one(dl_phdr_info* info, std::size_t, void* argument) noexcept {
+  const Search& search = *static_cast<const Search*>(argument);
+  const LoadedObject object{info->dlpi_addr, info->dlpi_name, {info->dlpi_phdr, info->dlpi_phnum}};
+  return describe(object, search.at, *search.out) ? 1 : 0;
+}
+
+bool find_by_iteration(PhdrIteration iterate, Addr at, Module& out) noexcept {
+  Search search{at, &out};
+  return iterate(&ask_one, &search) == 1;
+}
+
+struct PathSearch {
+  Addr at;
+  std::span<char> into;
+  ProcedureName* out;
+};
+
+int ask_one_for_path(dl_phdr_info* info, std::size_t, void* argument) noexcept {
+  const PathSearch& search = *static_cast<const PathSearch*>(argument);
+  Module module;
+  if (!describe({info->dlpi_addr, info->dlpi_name, {info->dlpi_phdr, info->dlpi_phnum}}, search.at, module)) return 0;
+  write_name(module.path, search.into, *search.out);
+  return 1;
+}
+
+#ifdef DLFO_EH_SEGMENT_TYPE
+/// Where an object's program headers are: for the main program the kernel tells, for any other its ELF header, which
+/// linkers put at the start of the first segment. Empty when it is not there.
+[[gnu::hot]] std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept {
+  const Addr main_headers = ::getauxval(AT_PHDR);
+  if (map.contains(main_headers)) return headers_at(main_headers, ::getauxval(AT_PHNUM), window);
+  ElfW(Ehdr) header;
+  const auto bytes = std::as_writable_bytes(std::span(&header, 1));
+  if (LocalMemory().read(map.begin, bytes, window) != bytes.size() ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
+    return {};
+  return headers_at(map.begin + header.e_phoff, header.e_phnum, window);
+}
+
+constinit ModuleMemo memo;
+
+[[gnu::constructor]] void touch_memo() { memo.touch(); }
+
+LoadedObjectKey key_of(const dl_find_object& found) noexcept {
+  const auto address = [](const void* p) { return static_cast<Addr>(reinterpret_cast<std::uintptr_t>(p)); };
+  return {address(found.dlfo_map_start), address(found.dlfo_map_end),        address(found.dlfo_link_map),
+          found.dlfo_link_map->l_addr,   address(found.dlfo_link_map->l_ld), address(found.dlfo_eh_frame)};
+}
+
+/// msync(2): ENOMEM where any of it is not mapped; nothing is written with MS_ASYNC alone. By syscall(2), as the C
+/// library's is a cancellation point.
+bool is_mapped(AddrRange range) noexcept {
+  const ErrnoKeeper keeper;
+  return ::syscall(SYS_msync, range.begin, range.size(), MS_ASYNC) == 0;
+}
+
+/// Which the linker may have freed. Its public beginning is all there is to copy.
+std::optional<link_map> copied_link_map(const dl_find_object& found) noexcept {
+  link_map copy;
+  const auto at = reinterpret_cast<std::uintptr_t>(found.dlfo_link_map);
+  const auto bytes = std::as_writable_bytes(std::span(&copy, 1));
+  return copy_memory(at, bytes) == bytes.size() ? std::optional(copy) : std::nullopt;
+}
+
+/// An object that is gone, but still known, is not found: the linker forgets objects after it has unmapped them (glibc,
+/// elf/dl-close.c). Its state is asked for first: if it was at rest then, nothing that is known and gone lies where
+/// there was code by then.
+bool find_object(Addr at, dl_find_object& out) noexcept {
+  const bool may_be_gone = !is_linker_at_rest();
+  if (::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) != 0) return false;
+  if (!may_be_gone) return true;
+  const auto begin = reinterpret_cast<std::uintptr_t>(out.dlfo_map_start);
+  const auto end = reinterpret_cast<std::uintptr_t>(out.dlfo_map_end);
+  std::array<std::byte, SELFMAG> magic;
+  return is_mapped({begin, end}) && copy_memory(begin, magic) == magic.size() &&
+         std::memcmp(magic.data(), ELFMAG, SELFMAG) == 0;
+}
+
+/// Build ids that cannot be looked at without a probe count as none.
+[[gnu::hot]] AddrRange identity_of(const LoadedObject& object, AddrRange map, MemoryWindow& window) noexcept {
+  constexpr bool k_big_endian = std::endian::native == std::endian::big;
+  for (const ElfW(Phdr) & header : object.headers) {
+    const Addr at = object.bias + header.p_vaddr;
+    if (header.p_type != PT_NOTE || at < map.begin || header.p_filesz > k_page_size ||
+        at + header.p_filesz > map.begin + k_page_size)
+      continue;
+    const std::byte* const notes = LocalMemory().view(at, header.p_filesz, window);
+    if (!notes) continue;
+    const auto id = find_note({notes, header.p_filesz}, k_big_endian, header.p_align, ELF_NOTE_GNU, NT_GNU_BUILD_ID);
+    if (id.size() < sizeof(std::uint64_t)) continue;
+    const Addr begin = reinterpret_cast<std::uintptr_t>(id.data());
+    return {begin, begin + id.size()};
+  }
+  return {};
+}
+
+/// False: there are parts that cannot be remembered.
+[[gnu::hot]] bool parts_of(const Module& module, const LoadedObjectKey& key, AddrRange identity,
+                           RememberedParts& out) noexcept {
+  const AddrRange segment{module.eh_segment.address, module.eh_segment.address + module.eh_segment.bytes.size()};
+  const auto put = [&](AddrRange range, RememberedParts::Part& part) {
+    if (range.empty()) return true;
+    const Addr begin = range.begin - key.map_begin, end = range.end - key.map_begin;
+    part = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
+    return begin == part.begin && end == part.end;
+  };
+  const bool is_where_linker_says = module.eh_frame_hdr.empty() || module.eh_frame_hdr.address == key.eh_frame_hdr;
+  return put(module.range, out.whole) && put(module.text, out.text) && put(segment, out.eh_segment) &&
+         put(identity, out.identity) && is_where_linker_says;
+}
+
+/// But for its path.
+[[gnu::hot]] Module module_of(const LoadedObjectKey& key, const RememberedParts& parts) noexcept {
+  Module module;
+  module.range = parts.whole.from(key.map_begin);
+  module.load_bias = key.load_bias;
+  module.text = parts.text.from(key.map_begin);
+  if (parts.eh_segment.empty()) return module;
+  const AddrRange segment = parts.eh_segment.from(key.map_begin);
+  module.eh_segment = bytes_of(segment);
+  module.eh_frame_hdr = bytes_of({key.eh_frame_hdr, segment.end});
+  return module;
+}
+
+/// Looks at the object itself, and remembers what it finds. The module is complete but for what depends on the address
+/// in question.
+[[gnu::hot]] bool look_at(const dl_find_object& found, const LoadedObjectKey& key, Addr at, Module& module,
+                          AddrRange& identity) noexcept {
+  MemoryWindow window;
+  const AddrRange map{key.map_begin, key.map_end};
+  const LoadedObject object{key.load_bias, found.dlfo_link_map->l_name, headers_of(map, window)};
+  if (object.headers.empty() || !describe(object, at, module)) return false;
+  identity = identity_of(object, map, window);
+  RememberedParts parts;
+  if (parts_of(module, key, identity, parts)) memo.keep(key, parts);
+  return true;
+}
+
+/// Type and name of the note whose contents a build id is (gABI, "Note Section"): NT_GNU_BUILD_ID of "GNU".
+constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_GNU_BUILD_ID;
+
+/// 0: the object has other contents where one that was laid out alike had its build id. All of the id counts: of those
+/// that are not hashes of the contents any part may be the same in other objects.
+[[gnu::hot]] std::uint64_t version_of(const LoadedObjectKey& key, AddrRange identity) noexcept {
+  constexpr std::size_t k_word = sizeof(std::uint64_t);
+  if (identity.empty()) return 0;
+  const auto* const id = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity.begin));
+  if (raw_word(id - sizeof k_build_id_note) != k_build_id_note) return 0;
+  const auto size = static_cast<std::size_t>(identity.size());
+  std::uint64_t version = raw_word(id + size - k_word);
+  for (std::size_t at = 0; at + k_word < size; at += k_word) version = hash_with(version, raw_word(id + at));
+  for (const Addr part : {key.map_begin, key.map_end, key.link_map, key.load_bias, key.dynamic, key.eh_frame_hdr})
+    version = hash_with(version, part);
+  return version == 0 ? 1 : version;
+}
+
+[[gnu::hot]] bool find_by_dl_find_object(Addr at, Module& out) noexcept {
+  dl_find_object found;
+  if (!find_object(at, found)) return false;
+  const LoadedObjectKey key = key_of(found);
+  RememberedParts parts;
+  AddrRange identity;
+  // One text segment is remembered of each module; most have no other.
+  if (memo.find(key, parts) && parts.text.from(key.map_begin).contains(at)) {
+    out = module_of(key, parts);
+    identity = parts.identity.from(key.map_begin);
+  } else if (!look_at(found, key, at, out, identity)) {
+    return find_by_iteration(&::dl_iterate_phdr, at, out);
+  }
+  out.version = version_of(key, identity);
+  out.path = path_of(found.dlfo_link_map->l_name);
+  return true;
+}
+
+/// By its first page, which is copied. Where the linker has none there any more, its lock is not asked for either.
+bool find_copied(Addr at, Module& out) noexcept {
+  dl_find_object found;
+  if (!find_object(at, found)) return false;
+  if (copy_module(reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), at, out)) return true;
+  return find_object(at, found) && find_by_iteration(&::dl_iterate_phdr, at, out);
+}
+
+/// Gives `use` the string at `at` piece by piece. False: it cannot be read, or has no end that a path could have.
+template <class Use>
+bool read_string(Addr at, Use use) noexcept {
+  std::array<char, 256> piece;
+  for (std::size_t length = 0; length < PATH_MAX;) {
+    const Addr next = at + length;
+    const std::size_t on_page = std::min<std::size_t>(piece.size(), k_page_size - next % k_page_size);
+    const auto room = std::span(piece).first(on_page);
+    if (copy_memory(next, std::as_writable_bytes(room)) != room.size()) return false;
+    const auto end = std::ranges::find(room, '\0');
+    const std::string_view text(room.data(), static_cast<std::size_t>(end - room.begin()));
+    use(text);
+    length += text.size();
+    if (end != room.end()) return true;
+  }
+  return false;
+}
+
+/// A path in memory that the linker may free and use again at any moment, by its length and a hash besides what fits.
+struct CopiedPath {
+  std::span<char> into;
+  std::size_t length = 0;
+  std::uint64_t hash = 0;
+
+  bool copy(const link_map& map) noexcept {
+    length = hash = 0;
+    return read_string(reinterpret_cast<std::uintptr_t>(map.l_name), [&](std::string_view text) {
+      for (const char c : text) {
+        hash = hash_with(hash, static_cast<unsigned char>(c));
+        if (length + 1 < into.size()) into[length] = c;
+        ++length;
+      }
+      if (!into.empty()) into[std::min(length, into.size() - 1)] = '\0';
+    });
+  }
+};
+
+/// What is the same when it is read twice, the linker naming the object each time.
+std::size_t copy_path_by_dl_find_object(Addr at, std::span<char> into) noexcept {
+  constexpr int k_most_tries = 8;
+  dl_find_object found, again;
+  for (int time = 0; time < k_most_tries && find_object(at, found); ++time) {
+    CopiedPath path{into}, path_again{into};
+    const auto map = copied_link_map(found);
+    if (!map || !path.copy(*map) || !find_object(at, again) || again.dlfo_link_map != found.dlfo_link_map) continue;
+    const auto map_again = copied_link_map(again);
+    const bool is_same = map_again && path_again.copy(*map_again) && path_again.hash == path.hash &&
+                         path_again.length == path.length && map_again->l_addr == map->l_addr &&
+                         map_again->l_ld == map->l_ld;
+    if (!is_same) continue;
+    if (path.length != 0) return path.length;
+    ProcedureName program;
+    write_name(path_of(""), into, program);
+    return program.length;
+  }
+  return 0;
+}
+
+bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
+  dl_find_object found;
+  if (!find_object(at, found)) return false;
+  const LoadedObjectKey key = key_of(found);
+  RememberedParts parts;
+  AddrRange identity;
+  if (Module module; memo.find(key, parts))
+    identity = parts.identity.from(key.map_begin);
+  else if (!look_at(found, key, at, module, identity))
+    identity = {};
+  out.range = {key.map_begin, key.map_end};
+  out.version = version_of(key, identity);
+  out.is_lasting = false;
+  return true;
+}
+#else
+bool find_by_dl_find_object(Addr at, Module& out) noexcept { return find_by_iteration(&::dl_iterate_phdr, at, out); }
+bool find_copied(Addr at, Module& out) noexcept { return find_by_iteration(&::dl_iterate_phdr, at, out); }
+std::size_t copy_path_by_dl_find_object(Addr, std::span<char>) noexcept { return 0; }
+bool version_by_dl_find_object(Addr, ModuleVersion& out) noexcept {
+  out = {};
+  return true;
+}
+#endif
+
+}  // namespace
+
+bool find_module(Addr at, Module& out) noexcept {
+  return has_dl_find_object() ? find_by_dl_find_object(at, out) : find_module_by(&::dl_iterate_phdr, at, out);
+}
+
+bool find_module_by(PhdrIteration iterate, Addr at, Module& out) noexcept {
+  return find_by_iteration(iterate, at, out);
+}
+
+bool find_copied_module(Addr at, Module& out) noexcept {
+  return has_dl_find_object() ? find_copied(at, out) : find_module_by(&::dl_iterate_phdr, at, out);
+}
+
+std::size_t copy_path_by(PhdrIteration iterate, Addr at, std::span<char> into) noexcept {
+  ProcedureName path;
+  PathSearch search{at, into, &path};
+  return iterate(&ask_one_for_path, &search) == 1 ? path.length : 0;
+}
+
+std::size_t copy_module_path(Addr at, std::span<char> into) noexcept {
+  return has_dl_find_object() ? copy_path_by_dl_find_object(at, into) : copy_path_by(&::dl_iterate_phdr, at, into);
+}
+
+bool find_module_version(Addr at, ModuleVersion& out) noexcept {
+  if (const Module* const module = find_lasting_module(at)) {
+    out = version_of(*module);
+    return true;
+  }
+  if (has_dl_find_object()) return version_by_dl_find_object(at, out);
+  out = {};
+  return true;
+}
+
+bool has_dl_find_object() noexcept {
+#ifdef DLFO_EH_SEGMENT_TYPE
+  return &::_dl_find_object != nullptr;
+#else
+  return false;
+#endif
+}
+
+}  // namespace jitunwind

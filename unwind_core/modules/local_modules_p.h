@@ -1,0 +1,23 @@
+// The ways to the modules of this process.
+#pragma once
+
+#include <span>
+
+#include "jitunwind/unwind_core/modules/local_modules.h"
+
+namespace jitunwind {
+
+/// Whether the C library that this program runs with has _dl_find_object.
+bool has_dl_find_object() noexcept;
+
+/// As LocalModules find it: of code on a live stack, which is looked at in place.
+bool find_module(Addr at, Module& out) noexcept;
+/// Of code that may be unloaded meanwhile: nothing of the object or of the linker's is looked at in place.
+bool find_copied_module(Addr at, Module& out) noexcept;
+bool find_module_by(PhdrIteration iterate, Addr at, Module& out) noexcept;
+
+/// Its whole length, cut to fit; 0: there is none.
+std::size_t copy_module_path(Addr at, std::span<char> into) noexcept;
+std::size_t copy_path_by(PhdrIteration iterate, Addr at, std::span<char> into) noexcept;
+
+}  // namespace jitunwind

@@ -1,0 +1,106 @@
+// Modules that were found before. The dynamic linker names the object of an address with a few loads; what its program
+// headers add costs reading them behind proofs that they can be read, at every frame of every walk.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/kept/sequenced_entry.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/page_p.h"
+
+namespace jitunwind {
+
+/// What the dynamic linker says of a loaded object. What is remembered under all of it is of that object, or of one
+/// that is laid out alike and took its place: places are remembered, never contents.
+struct LoadedObjectKey {
+  Addr map_begin = 0;
+  Addr map_end = 0;
+  Addr link_map = 0;
+  Addr load_bias = 0;
+  Addr dynamic = 0;       ///< its dynamic section
+  Addr eh_frame_hdr = 0;  ///< PT_GNU_EH_FRAME
+};
+
+/// What program headers say, as offsets from LoadedObjectKey::map_begin.
+struct RememberedParts {
+  struct Part {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+
+    bool empty() const noexcept { return begin == end; }
+    AddrRange from(Addr base) const noexcept { return {base + begin, base + end}; }
+  };
+
+  Part text{};        ///< the executable segment of the address that was asked for
+  Part eh_segment{};  ///< the segment of .eh_frame_hdr; empty: there is none
+  Part identity{};    ///< its build id, words in the first page; empty: there is none
+  Part whole{};       ///< all that is mapped
+};
+
+/// Room for a thousand, two places for each, in memory that is touched where it is used: entries are taken one after
+/// the other. Thread-safe and signal-safe, nobody waits: see SequencedEntry. Constant-initialised, never freed.
+class ModuleMemo {
+ public:
+  bool find(const LoadedObjectKey& key, RememberedParts& out) const noexcept {
+    for (const std::atomic<std::uint16_t>& number : places_[place_of(key)]) {
+      const Entry* const entry = entry_of(number);
+      if (entry && entry->find(key, out)) return true;
+    }
+    return false;
+  }
+
+  void keep(const LoadedObjectKey& key, const RememberedParts& parts) noexcept {
+    Entry* chosen = nullptr;
+    // What was there before, or a free place, or the one that was written less often.
+    for (std::atomic<std::uint16_t>& number : places_[place_of(key)]) {
+      Entry* const entry = number_or_take(number);
+      if (!entry) continue;
+      const bool is_free = entry->times_kept() == 0;
+      if (is_free || entry->first_word_of_key() == key.map_begin) return entry->keep(key, parts);
+      if (!chosen || entry->times_kept() < chosen->times_kept()) chosen = entry;
+    }
+    if (chosen) chosen->keep(key, parts);
+  }
+
+  /// Lest the first walk through a module is the first to write there.
+  void touch() noexcept { taken_.fetch_or(0, std::memory_order_relaxed); }
+
+ private:
+  static constexpr unsigned k_set_bits = 9;
+  static constexpr std::size_t k_size = std::size_t{2} << k_set_bits;
+  using Entry = SequencedEntry<LoadedObjectKey, RememberedParts>;
+  /// Of entries, from 1 on; 0: none yet.
+  using Set = std::array<std::atomic<std::uint16_t>, 2>;
+
+  static std::size_t place_of(const LoadedObjectKey& key) noexcept {
+    return table_place(key.map_begin / k_page_size, k_set_bits);
+  }
+
+  const Entry* entry_of(const std::atomic<std::uint16_t>& number) const noexcept {
+    const std::size_t n = number.load(std::memory_order_relaxed);
+    return n == 0 ? nullptr : &entries_[n - 1];
+  }
+
+  /// Of a place that has none a new one; null where there are no more. One that two threads took for the same place is
+  /// lost.
+  Entry* number_or_take(std::atomic<std::uint16_t>& number) noexcept {
+    if (number.load(std::memory_order_relaxed) == 0) {
+      const std::size_t taken = taken_.fetch_add(1, std::memory_order_relaxed);
+      std::uint16_t none = 0;
+      if (taken < k_size)
+        number.compare_exchange_strong(none, static_cast<std::uint16_t>(taken + 1), std::memory_order_relaxed);
+    }
+    const std::size_t n = number.load(std::memory_order_relaxed);
+    return n == 0 ? nullptr : &entries_[n - 1];
+  }
+
+  std::array<Set, std::size_t{1} << k_set_bits> places_{};
+  std::atomic<std::size_t> taken_{0};
+  std::array<Entry, k_size> entries_{};
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,163 @@
+#include "jitunwind/unwind_core/rows/apply_row.h"
+
+#include "jitunwind/unwind_core/rows/dwarf_expression.h"
+
+namespace jitunwind {
+namespace {
+
+/// One application; holds what every rule needs.
+struct Application {
+  const RegisterFile& frame;
+  const Arch& arch;
+  const Memory& memory;
+  MemoryWindow& window;
+  Addr cfa = 0;
+
+  Result<std::uint64_t> reg_value(RegNum reg) const noexcept {
+    const int column = arch.column(reg);
+    if (!frame.known(column)) return Error{ErrorCode::undefined_register, reg, "a rule needs a register without value"};
+    return frame.value(column);
+  }
+
+  Result<std::uint64_t> reg_plus(RegNum reg, std::int64_t offset) const noexcept {
+    Result<std::uint64_t> value = reg_value(reg);
+    if (value) *value += static_cast<std::uint64_t>(offset);
+    return value;
+  }
+
+  Result<std::uint64_t> expression(Expression e, std::optional<std::uint64_t> initial) const noexcept {
+    return evaluate(e, {arch, frame, memory, window, initial});
+  }
+
+  Result<Addr> cfa_of(const CfaRule& rule) const noexcept {
+    switch (rule.kind) {
+      case CfaRule::Kind::none:
+        break;
+      case CfaRule::Kind::offset:
+        return reg_plus(rule.reg, rule.offset);
+      case CfaRule::Kind::deref: {
+        const auto at = reg_plus(rule.reg, rule.offset);
+        if (!at) return at;
+        auto value = read_word(memory, window, *at, arch, "saved CFA");
+        if (value) *value += static_cast<std::uint64_t>(rule.add);
+        return value;
+      }
+      case CfaRule::Kind::expression:
+        return expression(rule.expression, std::nullopt);
+    }
+    return Error{ErrorCode::bad_frame, 0, "row without CFA"};
+  }
+
+  Status load(int column, const Result<Addr>& at, RegisterFile& out) const noexcept {
+    if (!at) return at.error();
+    const auto value = read_word(memory, window, *at, arch, "saved register");
+    if (!value) return value.error();
+    out.set_from_memory(column, *value, *at);
+    return Done{};
+  }
+
+  Status compute(int column, const Result<std::uint64_t>& value, RegisterFile& out) const noexcept {
+    if (!value) return value.error();
+    out.set(column, *value);
+    return Done{};
+  }
+
+  /// Leaves the column unknown on undefined and on errors.
+  Status recover(int column, const RegRule& rule, RegisterFile& out) const noexcept {
+    using Kind = RegRule::Kind;
+    const auto cfa_plus = [&] { return cfa + static_cast<std::uint64_t>(rule.offset); };
+    switch (rule.kind) {
+      case Kind::unspecified:
+      case Kind::undefined:
+        break;
+      case Kind::same:
+        if (!frame.known(column)) break;
+        out.set_from(column, frame, column);
+        return Done{};
+      case Kind::in_reg: {
+        const int from = arch.column(rule.reg);
+        if (!frame.known(from)) break;
+        out.set_from(column, frame, from);
+        return Done{};
+      }
+      case Kind::at_cfa:
+        return load(column, cfa_plus(), out);
+      case Kind::is_cfa:
+        return compute(column, cfa_plus(), out);
+      case Kind::at_reg:
+        return load(column, reg_plus(rule.reg, rule.offset), out);
+      case Kind::is_reg:
+        return compute(column, reg_plus(rule.reg, rule.offset), out);
+      case Kind::at_expression:
+        return load(column, expression(rule.expression(), cfa), out);
+      case Kind::is_expression:
+        return compute(column, expression(rule.expression(), cfa), out);
+      case Kind::constant:
+        return compute(column, static_cast<std::uint64_t>(rule.offset), out);
+    }
+    return Error{ErrorCode::undefined_register, static_cast<Addr>(column), "register has no value in the caller"};
+  }
+};
+
+/// A signal frame gives the pc itself, if its row mentions that register; else the pc is the return address.
+Status find_pc(const Application& application, const FrameRow& row, Caller& out) noexcept {
+  const Arch& arch = application.arch;
+  const bool has_pc_rule = row.signal_frame && row.rule(arch.pc).kind != RegRule::Kind::unspecified;
+  const RegNum ra = has_pc_rule ? arch.pc : row.ra == k_no_reg ? arch.ra : row.ra;
+  RegRule rule = row.rule(ra);
+  if (rule.kind == RegRule::Kind::undefined) {
+    out.outermost = true;
+    return Done{};
+  }
+  // At entry the return address of a link register CPU is still in that register (DWARF 5, 6.4.1 "same").
+  if (rule.kind == RegRule::Kind::unspecified) rule = RegRule::same();
+  const int pc_column = arch.column(arch.pc);
+  if (ra == arch.ra && rule.kind == RegRule::Kind::same && arch.ra_in_memory)
+    return Error{ErrorCode::bad_frame, application.cfa, "row does not say where the return address is"};
+  RegisterFile scratch;
+  const int ra_column = arch.column(ra);
+  if (ra_column < 0) return Error{ErrorCode::bad_register, ra, "return address column"};
+  const Status recovered = application.recover(ra_column, rule, scratch);
+  if (!recovered) {
+    if (recovered.error().code == ErrorCode::undefined_register)
+      return Error{ErrorCode::e_lr, application.cfa, "return address of a calling frame in a scratch register"};
+    return recovered.error();
+  }
+  out.pc = scratch.value(ra_column) & arch.address_mask;
+  out.registers.set_from(pc_column, scratch, ra_column);
+  // The call that made this frame overwrote the link register: an ordinary caller has nothing in it.
+  if (!arch.ra_in_memory && !row.signal_frame) out.registers.forget(arch.column(arch.ra));
+  return Done{};
+}
+
+}  // namespace
+
+Status apply_row(const FrameRow& row, const RegisterFile& frame, const Arch& arch, const Memory& memory,
+                 MemoryWindow& window, Caller& out) noexcept {
+  Application application{frame, arch, memory, window};
+  out.registers.clear();
+  out.pc = 0;
+  out.outermost = false;
+  const auto cfa = application.cfa_of(row.cfa);
+  if (!cfa) return cfa.error();
+  application.cfa = out.cfa = *cfa;
+
+  for (const RegisterInfo& reg : arch.registers) {
+    // caller.preserved = frame.preserved unless the row says otherwise
+    if (reg.preserved && frame.known(reg.column)) out.registers.set_from(reg.column, frame, reg.column);
+  }
+  // caller.sp = cfa + bias (psABI; DWARF 5, 6.4: the CFA is the SP at the call)
+  const int sp_column = arch.column(arch.sp);
+  out.registers.set(sp_column, *cfa + static_cast<std::uint64_t>(std::int64_t{arch.caller_sp_bias}));
+
+  for (const FrameRow::Entry& e : row.entries()) {
+    const int column = arch.column(e.reg);
+    if (column < 0) continue;
+    out.registers.forget(column);
+    const Status recovered = application.recover(column, e.rule, out.registers);
+    if (!recovered && e.reg == arch.sp) return recovered.error();
+  }
+  return find_pc(application, row, out);
+}
+
+}  // namespace jitunwind

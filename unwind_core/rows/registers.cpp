@@ -1,0 +1,25 @@
+#include "jitunwind/unwind_core/rows/registers.h"
+
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
+
+namespace jitunwind {
+
+std::uint64_t RegisterFile::read_in_place(int column) const noexcept {
+  const Addr at = places_[static_cast<std::size_t>(column)];
+  return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at)));
+}
+
+void RegisterFile::set_from(int column, const RegisterFile& other, int other_column) noexcept {
+  const SaveLocation place = other.location(other_column);
+  const std::uint64_t value = other.value(other_column);
+  switch (place.kind) {
+    case SaveLocation::Kind::memory:
+      return set_from_memory(column, value, place.at);
+    case SaveLocation::Kind::reg:
+      return set_from_register(column, value, place.reg);
+    case SaveLocation::Kind::none:
+      return set(column, value);
+  }
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,57 @@
+// The executable text form of rows.
+//
+//   row      = "cfa=" cfa { " " register "=" rule } [ " args=" number ] [ " signal" ]
+//   cfa      = reg [off] | "[" reg [off] "]" [off] | "expr(" hex ")"
+//   rule     = "same" | "undefined" | "[cfa" [off] "]" | "cfa" [off] | reg | "[" reg [off] "]" | reg off
+//            | "[expr(" hex ")]" | "expr(" hex ")" | number                      (number: constant)
+//   register = name of the CPU's table, or "ra" for the return address column, or "r" number where there is no name
+//   off      = ("+" | "-") number
+//   hex      = pairs of hex digits: the bytes of a DWARF expression
+//   number   = decimal, or 0x and hex digits
+//
+// A register rule "reg" with an offset, "rsp+0" included, is is_reg; without one it is in_reg. Printing writes rules in
+// the order of register numbers, then the return address as "ra", then pseudo registers; offset 0 of a CFA as nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Allocates. "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]".
+std::string to_text(const FrameRow& row, const Arch& arch);
+
+/// A row at a code offset: "+4: cfa=..." (offset in hex).
+std::string to_text(std::uint64_t offset, const FrameRow& row, const Arch& arch);
+
+/// Bytes of parsed expressions; rows point into it. Addresses stay valid as it grows.
+class ExpressionPool {
+ public:
+  Expression add(std::vector<std::byte> bytes) {
+    blocks_.push_back(std::make_unique<std::vector<std::byte>>(std::move(bytes)));
+    return *blocks_.back();
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::vector<std::byte>>> blocks_;
+};
+
+struct ParsedRow {
+  std::optional<std::uint64_t> offset;  ///< of a leading "+offset:"
+  FrameRow row;
+};
+
+/// Error::at is the character position where the text went wrong.
+Result<ParsedRow> parse_row(std::string_view text, const Arch& arch, ExpressionPool& pool);
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,179 @@
+// .eh_frame of a module: by binary search through .eh_frame_hdr, or by reading all of it where there is no table.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_source_p.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
+#include "jitunwind/unwind_core/sources/cfi/known_cies.h"
+#include "jitunwind/unwind_core/sources/sources.h"
+
+namespace jitunwind {
+namespace {
+
+/// .eh_frame is usually in the segment of .eh_frame_hdr. Elsewhere it is seen through the module's own view of it, or
+/// through memory. A broken entry leads anywhere, such as to files that this library maps and unmaps between the steps
+/// of a walk: what is there is proven anew for each question, whatever was proven of it in the walk.
+class ModuleBytes final : public CfiBytes {
+ public:
+  ModuleBytes(const Module& module, const Memory& memory, const MemoryWindow& window) noexcept
+      : CfiBytes(module.eh_segment), module_(module), memory_(memory) {
+    window_.argument = window.argument;
+  }
+
+ private:
+  Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override {
+    for (const SectionBytes* section : {&module_.eh_frame_hdr, &module_.eh_frame})
+      if (auto seen = SectionView(*section).view(at, size)) return seen;
+    return MemoryView(memory_, window_, {}).view(at, size);
+  }
+
+  const Module& module_;
+  const Memory& memory_;
+  MemoryWindow window_;
+};
+
+/// Memory of which each read costs a system call, block by block: near ones cost one. For one question.
+class BlockwiseMemory final : public Memory {
+ public:
+  explicit BlockwiseMemory(const Memory& memory) noexcept : memory_(memory) {}
+
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override {
+    const Addr place = at % block_.size();
+    if (place + into.size() > block_.size()) return memory_.read(at, into, window);
+    if (begin_ != at - place || size_ == 0) {
+      begin_ = at - place;
+      size_ = memory_.read(begin_, block_, window);
+    }
+    const std::size_t readable = size_ <= place ? 0 : std::min(into.size(), size_ - static_cast<std::size_t>(place));
+    std::copy_n(block_.begin() + static_cast<std::ptrdiff_t>(place), readable, into.begin());
+    return readable;
+  }
+
+ private:
+  const Memory& memory_;
+  mutable Addr begin_ = 0;
+  mutable std::size_t size_ = 0;
+  mutable std::array<std::byte, 1024> block_;  // a part of a page; stays as it is
+};
+
+/// From `at` to the end of the bytes it lies in; empty when it lies in none of them.
+AddrRange rest_of_bytes(const Module& module, Addr at) noexcept {
+  for (const SectionBytes* section : {&module.eh_frame, &module.eh_segment, &module.eh_frame_hdr}) {
+    const AddrRange range{section->address, section->address + section->bytes.size()};
+    if (range.contains(at)) return {at, range.end};
+  }
+  return {};
+}
+
+constinit KnownCies known_cies;
+[[gnu::constructor]] void touch_known_cies() { known_cies.touch(); }
+
+class EhFrameSource final : public FdeSource {
+ public:
+  constexpr EhFrameSource() noexcept : FdeSource(RowOrigin::eh_frame) {}
+
+  [[gnu::hot]] Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+    const Module* const module = lookup.module();
+    if (!module) return false;
+    if (module->memory) return Error{ErrorCode::invalid_argument, lookup.at.value(), "row of code that is on no stack"};
+    if (lookup.compact && find_compact(lookup, *module, *lookup.compact, out)) return true;
+    return FdeSource::find_row(lookup, out);
+  }
+
+ private:
+  /// What linkers and compilers make of nearly everything. False: it has to be looked for in the general way.
+  static bool find_compact(Lookup& lookup, const Module& module, CompactAnswer& answer, FrameRow& out) noexcept {
+    const Addr pc = lookup.at.lookup();
+    const Arch& arch = lookup.space.arch;
+    FoundFde found;
+    CompactCode code;
+    if (!search_eh_frame_hdr(module.eh_frame_hdr, pc, arch, found) ||
+        !read_known_fde(module.eh_segment, found.fde, pc, known_cies, arch, code) ||
+        !find_compact_row(code, answer.layout, pc, answer.row, out.range))
+      return false;
+    out.origin = RowOrigin::eh_frame;
+    return answer.is_found = true;
+  }
+
+  Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept override {
+    const Module* module = lookup.module();
+    if (!module) return false;
+    const Addr pc = lookup.at.lookup();
+    Addr eh_frame = 0;
+    if (module->memory) return find_copied(lookup, *module, context, out);
+    if (!module->eh_frame_hdr.empty()) {
+      const auto hdr = parse_eh_frame_hdr(module->eh_frame_hdr, lookup.space.arch);
+      if (!hdr) return hdr.error();
+      if (hdr->table.count != 0) {
+        return find_by_table(lookup, *module, hdr->table, context, out);
+      }
+      eh_frame = hdr->eh_frame;
+    }
+    if (rest_of_bytes(*module, eh_frame).empty()) {
+      module = lookup.module_with_file_sections();
+      if (rest_of_bytes(*module, eh_frame).empty()) eh_frame = module->eh_frame.address;
+    }
+    ModuleBytes bytes(*module, lookup.space.memory, lookup.window);
+    return jitunwind::find_fde(FdeScan(bytes, context, rest_of_bytes(*module, eh_frame)), pc, out);
+  }
+
+  /// In a module that may be gone any moment: no error is made of that.
+  static Found find_copied(Lookup& lookup, const Module& module, CfiContext& context, Fde& out) noexcept {
+    std::optional<Found> found;
+    if (!module.eh_frame_hdr.empty()) found = find_copied_by_table(lookup, module, context, out);
+    if (!found) {
+      const Module& with_sections = *lookup.module_with_file_sections();
+      SectionView bytes(with_sections.eh_frame);
+      const AddrRange entries = rest_of_bytes(with_sections, with_sections.eh_frame.address);
+      found = jitunwind::find_fde(FdeScan(bytes, context, entries), lookup.at.lookup(), out);
+    }
+    Module now;
+    return *found || lookup.space.modules.find(lookup.at.lookup(), now) ? *found : Found{false};
+  }
+
+  /// All that describes a procedure; the instructions are not there any more when this has returned. Nothing: there is
+  /// no table.
+  [[gnu::noinline]] static std::optional<Found> find_copied_by_table(Lookup& lookup, const Module& module,
+                                                                     CfiContext& context, Fde& out) noexcept {
+    const BlockwiseMemory memory(*module.memory);
+    const Arch& arch = context.arch;
+    const SectionBytes& hdr = module.eh_frame_hdr;
+    std::array<std::byte, k_max_eh_frame_hdr> head;
+    const auto there = std::span(head).first(std::min(head.size(), hdr.bytes.size()));
+    const std::size_t size = memory.read(hdr.address, there, lookup.window);
+    const auto parsed = parse_eh_frame_hdr({there.first(size), hdr.address}, hdr.bytes.size(), arch);
+    if (!parsed) return parsed.error();
+    if (parsed->table.count == 0) return std::nullopt;
+    const Addr pc = lookup.at.lookup();
+    FoundFde found;
+    const Found searched = search(parsed->table, pc, arch.big_endian, memory, lookup.window, found);
+    if (!searched || !*searched) return searched;
+    std::array<std::byte, 4096> room;  // for any entry that compilers make
+    MemoryView bytes(memory, lookup.window, room);
+    const Found read = read_fde_for(pc, bytes, context, found.fde, out);
+    out.instructions = out.cie.instructions = {};
+    return read;
+  }
+
+  static Found find_by_table(Lookup& lookup, const Module& module, const FdeTable& table, CfiContext& context,
+                             Fde& out) noexcept {
+    const Addr pc = lookup.at.lookup();
+    const SectionBytes& hdr = module.eh_frame_hdr;
+    FoundFde found;
+    if (!search(table, pc, context.arch.big_endian,
+                hdr.bytes.subspan(static_cast<std::size_t>(table.address - hdr.address)), found))
+      return false;
+    ModuleBytes bytes(module, lookup.space.memory, lookup.window);
+    return read_fde_for(pc, bytes, context, found.fde, out);
+  }
+};
+
+constinit const EhFrameSource k_eh_frame;
+
+}  // namespace
+
+const RowSource& eh_frame_source() noexcept { return k_eh_frame; }
+
+}  // namespace jitunwind

@@ -1,0 +1,192 @@
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+
+namespace jitunwind {
+namespace {
+
+using namespace dwarf;
+
+/// `raw(offset, value)` reads the integer at that offset of the table; false: it cannot be read.
+template <class ReadRaw>
+bool search_pairs(const FdeTable& table, Addr pc, FoundFde& out, bool& readable, ReadRaw raw) noexcept {
+  const auto member = [&](std::uint64_t index, unsigned which) -> Addr {
+    const std::uint64_t offset = (2 * index + which) * table.width;
+    std::uint64_t value = 0;
+    if (!raw(offset, value)) readable = false;
+    if (table.sign_extend && table.width < 8) {
+      const unsigned unused = 64 - 8 * table.width;
+      value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
+    }
+    if (table.self_relative) value += table.address + offset;
+    return value + (which == 0 ? table.start_base : table.fde_base);
+  };
+  if (table.count == 0) return false;
+  // Among `left` pairs from `first` on is the last one whose start is not behind `pc`, if there is one.
+  std::uint64_t first = 0;
+  for (std::uint64_t left = table.count; left > 1 && readable;) {
+    const std::uint64_t half = left / 2;
+    if (member(first + half, 0) <= pc) first += half;
+    left -= half;
+  }
+  const Addr start = member(first, 0);
+  if (!readable || start > pc) return false;
+  out = {start, member(first, 1)};
+  return readable;
+}
+
+/// What every linker makes: signed words of 4 bytes, in the host's order, all of them there.
+bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::byte> bytes) noexcept {
+  return table.width == 4 && table.sign_extend && !table.self_relative &&
+         big_endian == (std::endian::native == std::endian::big) && table.count <= bytes.size() / 8;
+}
+
+/// The same in some 8 instructions a pair, where the general way takes 55, and 20 while what is ahead is fetched: where
+/// code is new its table is in no cache, and to wait for one pair after the other takes longer than all else that there
+/// is to do for a frame.
+[[gnu::always_inline]] inline bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes,
+                                                   FoundFde& out) noexcept {
+  constexpr std::size_t k_pair = 8, k_pairs_of_two_lines = 16;
+  const auto member = [](const std::byte* at) noexcept {
+    std::int32_t value;
+    std::memcpy(&value, at, sizeof value);
+    return static_cast<Addr>(std::int64_t{value});
+  };
+  if (table.count == 0) return false;
+  const std::byte* pair = bytes.data();
+  std::uint64_t left = table.count;
+  const auto step_to = [&](const std::byte* middle) { pair = member(middle) + table.start_base <= pc ? middle : pair; };
+  while (left > k_pairs_of_two_lines) {
+    const std::byte* const middle = pair + left / 2 * k_pair;
+    left -= left / 2;
+    // The four that the step after the next may look at.
+    const std::uint64_t next = left / 2, after = (left - next) / 2;
+    for (const std::byte* const from : {pair, middle})
+      for (const std::uint64_t way : {after, next + after}) __builtin_prefetch(from + way * k_pair);
+    step_to(middle);
+  }
+  for (; left > 1; left -= left / 2) step_to(pair + left / 2 * k_pair);
+  if (member(pair) + table.start_base > pc) return false;
+  out = {member(pair) + table.start_base, member(pair + 4) + table.fde_base};
+  return true;
+}
+
+/// What every linker makes: version 1, .eh_frame relative to its place, a count of 4 bytes, an ordinary table behind
+/// it.
+[[gnu::always_inline]] inline bool parse_ordinary(const SectionBytes& hdr, std::uint64_t size, const Arch& arch,
+                                                  EhFrameHdr& out) noexcept {
+  constexpr std::array k_head{std::uint8_t{1}, std::uint8_t{pe_pcrel | pe_sdata4}, std::uint8_t{pe_udata4},
+                              std::uint8_t{pe_datarel | pe_sdata4}};
+  struct {
+    std::array<std::uint8_t, 4> head;
+    std::int32_t eh_frame;
+    std::uint32_t count;
+  } begin;
+  if (arch.word_size != 8 || arch.big_endian != (std::endian::native == std::endian::big)) return false;
+  if (hdr.address == 0 || hdr.bytes.size() < sizeof begin || size < sizeof begin) return false;
+  std::memcpy(&begin, hdr.bytes.data(), sizeof begin);
+  if (begin.head != k_head || begin.eh_frame == 0 || begin.count > (size - sizeof begin) / 8) return false;
+  out.eh_frame = hdr.address + 4 + static_cast<Addr>(std::int64_t{begin.eh_frame});
+  out.table = {
+      .address = hdr.address + sizeof begin, .count = begin.count, .start_base = hdr.address, .fde_base = hdr.address};
+  return true;
+}
+
+/// Sets what the encoding says of the table. False when its pairs have no fixed size or an unusual base.
+bool set_encoding(FdeTable& table, std::uint8_t encoding, Addr hdr, const Arch& arch) noexcept {
+  switch (encoding & pe_format_mask) {
+    case pe_absptr:
+    case pe_signed:
+      table.width = arch.word_size;
+      break;
+    case pe_udata2:
+    case pe_sdata2:
+      table.width = 2;
+      break;
+    case pe_udata4:
+    case pe_sdata4:
+      table.width = 4;
+      break;
+    case pe_udata8:
+    case pe_sdata8:
+      table.width = 8;
+      break;
+    default:
+      return false;
+  }
+  table.sign_extend = (encoding & pe_signed) != 0;
+  table.self_relative = (encoding & ~pe_format_mask) == pe_pcrel;
+  table.start_base = table.fde_base = (encoding & ~pe_format_mask) == pe_datarel ? hdr : 0;
+  return (encoding & ~pe_format_mask) == pe_absptr || table.self_relative || table.start_base != 0;
+}
+
+}  // namespace
+
+Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memory& memory, MemoryWindow& window,
+                    FoundFde& out) noexcept {
+  bool readable = true;
+  Addr failed_at = table.address;
+  const bool found = search_pairs(table, pc, out, readable, [&](std::uint64_t offset, std::uint64_t& value) {
+    failed_at = table.address + offset;
+    const auto read = read_unsigned(memory, window, failed_at, table.width, big_endian, "");
+    if (read) value = *read;
+    return read.has_value();
+  });
+  if (!readable) return unreadable(window, failed_at, "table of FDEs");
+  return found;
+}
+
+bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std::byte> bytes, FoundFde& out) noexcept {
+  if (is_ordinary(table, big_endian, bytes)) return search_ordinary(table, pc, bytes, out);
+  bool readable = true;
+  return search_pairs(table, pc, out, readable, [&](std::uint64_t offset, std::uint64_t& value) {
+    if (offset > bytes.size() || table.width > bytes.size() - offset) return false;
+    value = ByteReader(bytes.subspan(static_cast<std::size_t>(offset)), big_endian).unsigned_of(table.width);
+    return true;
+  });
+}
+
+[[gnu::hot]] bool search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch, FoundFde& out) noexcept {
+  EhFrameHdr parsed;
+  return parse_ordinary(hdr, hdr.bytes.size(), arch, parsed) &&
+         search_ordinary(parsed.table, pc,
+                         hdr.bytes.subspan(static_cast<std::size_t>(parsed.table.address - hdr.address)), out);
+}
+
+Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch) noexcept {
+  return parse_eh_frame_hdr(hdr, hdr.bytes.size(), arch);
+}
+
+Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, std::uint64_t size, const Arch& arch) noexcept {
+  EhFrameHdr parsed;
+  if (parse_ordinary(hdr, size, arch, parsed)) return parsed;
+  const CfiContext context{.arch = arch, .data_base = hdr.address};
+  ByteReader reader(hdr.bytes, arch.big_endian, hdr.address);
+  const std::uint8_t version = reader.u8();
+  if (reader.ok() && version != 1)
+    return Error{ErrorCode::unsupported_version, hdr.address, "version of .eh_frame_hdr"};
+  const std::uint8_t eh_frame_encoding = reader.u8();
+  const std::uint8_t count_encoding = reader.u8();
+  const std::uint8_t table_encoding = reader.u8();
+  const EncodedPointer eh_frame = read_encoded(reader, eh_frame_encoding, context, 0);
+  const EncodedPointer count = read_encoded(reader, count_encoding, context, 0);
+  if (!reader.ok()) return reader.error(".eh_frame_hdr");
+  if (eh_frame.indirect || count.indirect)
+    return Error{ErrorCode::bad_encoding, hdr.address, "indirect field of .eh_frame_hdr"};
+
+  parsed.eh_frame = eh_frame.value;
+  FdeTable& table = parsed.table;
+  table.address = reader.address();
+  if (count_encoding == pe_omit || table_encoding == pe_omit) return parsed;
+  if (!set_encoding(table, table_encoding, hdr.address, arch)) return parsed;
+  if (size < reader.position() || count.value > (size - reader.position()) / (2 * table.width))
+    return Error{ErrorCode::truncated, table.address, "table of .eh_frame_hdr"};
+  table.count = count.value;
+  return parsed;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,114 @@
+// CIEs that were read before, by their bytes. Compilers make a handful of them, and linkers put those into every
+// module: what one says and where its initial instructions lead is the same wherever it stands, so that nothing of this
+// depends on which modules are loaded.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "jitunwind/unwind_core/kept/compact_row.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// What rows need of a CIE.
+struct KnownCie {
+  const Arch* arch = nullptr;
+  Cie cie{};                  ///< but for its place, its personality and its instructions
+  std::size_t data_size = 0;  ///< of the augmentation data of its FDEs: 4 where they name data of their own
+  CompactRow initial{};       ///< where its initial instructions lead to
+};
+
+/// Eight of them, the first ones that were met of those whose rows depend on their bytes alone and are compact; others
+/// are read each time. Entries stay as they are. Thread-safe, signal-safe, nobody waits. Constant-initialised.
+class KnownCies {
+ public:
+  /// `bytes` from a CIE's length on, and what is behind it. Null: it is none of them, or too few bytes are there.
+  [[gnu::always_inline]] const KnownCie* find(std::span<const std::byte> bytes, const Arch& arch) noexcept {
+    if (bytes.size() < sizeof(Words)) return nullptr;
+    const KnownCie* const known = find_words({word(bytes, 0), word(bytes, 1), word(bytes, 2), word(bytes, 3)}, arch);
+    return known ? known : learn(bytes, arch);
+  }
+
+  /// Has the page where it begins, lest the first walk is the first to write there.
+  void touch() noexcept { entries_[0].head.fetch_or(0, std::memory_order_relaxed); }
+
+ private:
+  using Words = std::array<std::uint64_t, 4>;
+  struct Entry {
+    std::atomic<std::uint64_t> head{0};  // the first word: length and CIE id. 0: there is nothing yet
+    Words words{};
+    Words mask{};  // what of them has to be the same: all of the first two
+    KnownCie known{};
+  };
+
+  [[gnu::always_inline]] const KnownCie* find_words(const Words& words, const Arch& arch) const noexcept {
+    for (const Entry& entry : entries_) {
+      if (entry.head.load(std::memory_order_acquire) != words[0]) continue;
+      const std::uint64_t different = (words[1] ^ entry.words[1]) | ((words[2] ^ entry.words[2]) & entry.mask[2]) |
+                                      ((words[3] ^ entry.words[3]) & entry.mask[3]);
+      if (different == 0 && entry.known.arch == &arch) return &entry.known;
+    }
+    return nullptr;
+  }
+  /// Null: it is of an unusual kind.
+  const KnownCie* learn(std::span<const std::byte> bytes, const Arch& arch) noexcept;
+  const KnownCie* add(const Words& words, const Words& mask, const KnownCie& known) noexcept;
+
+  static std::uint64_t word(std::span<const std::byte> bytes, std::size_t number) noexcept {
+    std::uint64_t value;
+    std::memcpy(&value, bytes.data() + number * sizeof value, sizeof value);
+    return value;
+  }
+
+  alignas(64) std::atomic<bool> is_written_{false};
+  std::array<Entry, 8> entries_{};
+};
+
+/// Of FDEs as compilers make them: the call frame instructions, if its CIE is known and it covers `pc`. `segment` is
+/// what both lie in. False: it has to be read in the general way, whatever that comes to, and which takes 900
+/// instructions instead of 100.
+struct CompactCode {
+  const Cie* cie = nullptr;
+  const CompactRow* initial = nullptr;  ///< where the CIE's own instructions lead to
+  AddrRange range{};
+  std::span<const std::byte> instructions{};
+};
+[[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, Addr pc, KnownCies& cies,
+                                                  const Arch& arch, CompactCode& out) noexcept {
+  constexpr std::size_t k_id_at = 4, k_code_at = 8, k_data_size_at = 16, k_data_at = 17;
+  const std::uint64_t available = segment.bytes.size();
+  const Addr place = at - segment.address;
+  if (place >= available || available - place < k_data_at) return false;
+  const std::byte* const fde = segment.bytes.data() + place;
+  struct {
+    std::uint32_t length, cie;
+    std::int32_t code;
+    std::uint32_t code_size;
+  } head;
+  std::memcpy(&head, fde, sizeof head);
+  const std::size_t size = std::size_t{head.length} + k_id_at;
+  const Addr cie_place = place + k_id_at - head.cie;
+  if (head.length >= 0xfffffff0u || size > available - place || head.cie == 0 || cie_place >= available) return false;
+  const KnownCie* const known = cies.find(segment.bytes.subspan(static_cast<std::size_t>(cie_place)), arch);
+  if (!known || head.code == 0) return false;
+  // Whatever the augmentation data are, rows do not need them.
+  const std::size_t data_size = known->data_size;
+  const std::size_t instructions_at = k_data_at + data_size;
+  if (std::to_integer<std::size_t>(fde[k_data_size_at]) != data_size || size < instructions_at) return false;
+  const Addr begin = at + k_code_at + static_cast<Addr>(std::int64_t{head.code});
+  if (begin > ~Addr{0} - head.code_size || pc - begin >= head.code_size) return false;
+  out.cie = &known->cie;
+  out.range = {begin, begin + head.code_size};
+  out.instructions = {fde + instructions_at, size - instructions_at};
+  out.initial = &known->initial;
+  return true;
+}
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,65 @@
+#include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
+
+#include <algorithm>
+#include <array>
+
+#include "jitunwind/unwind_core/page_p.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::size_t k_longest_pattern = 32;
+
+bool matches(const CodePattern& pattern, std::span<const std::byte> code) noexcept {
+  for (std::size_t i = 0; i < pattern.bytes.size(); ++i)
+    if ((std::to_integer<unsigned>(code[i]) & pattern.mask[i]) != pattern.bytes[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+const CodePattern* find_pattern(std::span<const CodePattern> patterns, Addr pc, const Memory& memory,
+                                MemoryWindow& window) noexcept {
+  for (const CodePattern& pattern : patterns) {
+    std::array<std::byte, k_longest_pattern> buffer;
+    if (pattern.bytes.size() > buffer.size() || pattern.pc_offset > pc) continue;
+    const auto code = std::span(buffer).first(pattern.bytes.size());
+    if (memory.read(pc - pattern.pc_offset, code, window) == code.size() && matches(pattern, code)) return &pattern;
+  }
+  return nullptr;
+}
+
+CodeBefore::CodeBefore(Addr address, const Memory& memory, MemoryWindow& window) noexcept {
+  const auto read = [&](std::size_t size) {
+    const std::span into = std::span(bytes_).last(size);
+    if (address >= size && memory.read(address - size, into, window) == size) size_ = size;
+  };
+  read(k_size);
+  // At the beginning of a mapping there are fewer.
+  const auto on_page = static_cast<std::size_t>(address - page_of(address - 1));
+  if (size_ == 0 && on_page < k_size) read(on_page);
+}
+
+bool CodeBefore::ends_with(const CodePattern& pattern) const noexcept {
+  return pattern.bytes.size() <= size_ && matches(pattern, last(pattern.bytes.size()));
+}
+
+bool CodeBefore::is_call(const Arch& arch) const noexcept {
+  return std::ranges::any_of(arch.calls, [this](const CodePattern& call) { return ends_with(call); });
+}
+
+bool is_code(const AddressSpace& space, MemoryWindow& window, Addr at) noexcept {
+  if (const Module* const lasting = space.modules.find_lasting(at); lasting && lasting->text.contains(at)) return true;
+  Module module;
+  if (space.modules.find(at, module) && module.text.contains(at)) return true;
+  if (space.memory.tells_executable()) return space.memory.is_executable(at, window).value_or(false);
+  std::byte byte;
+  return space.memory.read(at, std::span(&byte, 1), window) == 1;
+}
+
+bool is_after_call(const AddressSpace& space, MemoryWindow& window, Addr address) noexcept {
+  const Addr call = CodeAddress::returned_to(address).lookup();
+  return address != 0 && CodeBefore(address, space.memory, window).is_call(space.arch) && is_code(space, window, call);
+}
+
+}  // namespace jitunwind

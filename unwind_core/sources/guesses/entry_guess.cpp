@@ -1,0 +1,79 @@
+// Two bold guesses for interrupted pcs at which nothing is known: that nothing has been pushed since the call, so that
+// the row is that of a procedure's first instruction. The return address it gives must follow a call.
+//   bad_call: the pc is no code; a call through a bad pointer was made an instant ago.
+//   leaf: the pc is code; procedures that call nothing need no unwind information, and most of them touch no stack.
+#include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
+
+namespace jitunwind {
+namespace {
+
+/// *(cfa + entry_ra) where the CPU's calls push it, else the link register.
+std::optional<Addr> return_address(const Lookup& lookup) noexcept {
+  const Arch& arch = lookup.space.arch;
+  if (!lookup.registers) return std::nullopt;
+  if (!arch.ra_in_memory) {
+    const auto link = lookup.registers->get(arch.column(arch.ra));
+    return link ? std::optional(*link & arch.address_mask) : std::nullopt;
+  }
+  const auto sp = lookup.registers->get(arch.column(arch.sp));
+  if (!sp) return std::nullopt;
+  const Addr slot = *sp + static_cast<Addr>(std::int64_t{arch.entry_cfa} + arch.entry_ra);
+  const auto word = read_word(lookup.space.memory, lookup.window, slot, arch, "return address at entry");
+  return word ? std::optional(*word & arch.address_mask) : std::nullopt;
+}
+
+Found guess(const Lookup& lookup, std::optional<Addr> ra, RowOrigin origin, FrameRow& out) noexcept {
+  if (!ra || !is_after_call(lookup.space, lookup.window, *ra)) return false;
+  out = entry_row(lookup.space.arch);
+  out.origin = origin;
+  return true;
+}
+
+/// Whether the call before `ra` says where it goes, and the pc is not far behind.
+bool calls_into(const Lookup& lookup, Addr ra) noexcept {
+  constexpr Addr k_leaf_size = 4096;
+  const AddressSpace& space = lookup.space;
+  const CodePattern* call = find_pattern(space.arch.calls, ra, space.memory, lookup.window);
+  if (!call || call->displacement == 0) return false;
+  const auto field =
+      read_unsigned(space.memory, lookup.window, ra - call->displacement, 4, space.arch.big_endian, "call target");
+  if (!field) return false;
+  const Addr target = ra + static_cast<Addr>(std::int64_t{static_cast<std::int32_t>(*field)});
+  return lookup.at.value() - target < k_leaf_size;
+}
+
+class BadCallSource final : public RowSource {
+ public:
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+    if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
+    if (is_code(lookup.space, lookup.window, lookup.at.value())) return false;
+    return guess(lookup, return_address(lookup), RowOrigin::bad_call, out);
+  }
+};
+
+class LeafSource final : public RowSource {
+ public:
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+    if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
+    const auto ra = return_address(lookup);
+    if (!ra) return false;
+    // What is on top of the stack may be an old return address in a slot not written yet. A call to just above the pc
+    // is evidence enough; any other is believed only where no frame record contradicts it.
+    if (!calls_into(lookup, *ra)) {
+      const Found record = frame_pointer_source().find_row(lookup, out);
+      if (!record || *record) return record;
+    }
+    return guess(lookup, ra, RowOrigin::leaf, out);
+  }
+};
+
+constinit const BadCallSource k_bad_call;
+constinit const LeafSource k_leaf;
+
+}  // namespace
+
+const RowSource& bad_call_source() noexcept { return k_bad_call; }
+const RowSource& leaf_source() noexcept { return k_leaf; }
+
+}  // namespace jitunwind

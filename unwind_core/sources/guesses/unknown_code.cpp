@@ -1,0 +1,23 @@
+#include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
+
+#include "jitunwind/unwind_core/memory/moment_p.h"
+
+namespace jitunwind {
+
+std::uint64_t UnknownCode::version(Addr at, const RowCache& rows) noexcept {
+  const std::uint64_t registrations = rows.changes.number(at);
+  const auto moment = Moment::now();
+  ModuleVersion module;
+  const bool in_module = rows.modules.find(at, module);
+  if (!moment || (in_module && module.version == 0)) return 0;
+  return hash_with(hash_with(spread(moment->number()), registrations), module.version) | 1;
+}
+
+std::uint64_t UnknownCode::find(CodeAddress at, const RowCache& rows) const noexcept {
+  if (!keeps_any_.load(std::memory_order_relaxed) || entry_of(at).first_word_of_key() != key_of(at)) return 0;
+  const std::uint64_t now = version(at.lookup(), rows);
+  WayOut ignored;
+  return find(at, now, ignored) ? now : 0;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,59 @@
+// Code that no source of rows covers, remembered. To find that out all of them were asked; and what a guess needs of
+// the code does not depend on the stack.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "jitunwind/unwind_core/kept/row_cache.h"
+#include "jitunwind/unwind_core/kept/sequenced_entry.h"
+#include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
+
+namespace jitunwind {
+
+/// Where code leaves its return address, by following it as far as a return.
+struct WayOut {
+  enum class Known : std::uint16_t { not_followed, nowhere, slot };
+  std::int32_t offset = 0;
+  StackPlace::Base base = StackPlace::Base::unknown;
+  std::uint8_t rest_of_word = 0;  ///< tables copy words: padding has no value
+  Known known = Known::not_followed;
+};
+
+/// Of one address space, whose rows are kept, too. What is registered or loaded makes another version at once; of other
+/// memory nobody tells when it changes, so that nothing holds longer than a moment. Thread-safe, signal-safe.
+class UnknownCode {
+  static constexpr unsigned k_bits = 8;
+
+ public:
+  using Table = std::array<SequencedEntry<CodeQuestion, WayOut>, std::size_t{1} << k_bits>;
+
+  /// `table`: zeros, not touched until something is kept. In most processes nothing ever is.
+  constexpr explicit UnknownCode(Table& table) noexcept : table_(table) {}
+
+  /// The version of code now. 0: nothing can be kept of it.
+  static std::uint64_t version(Addr at, const RowCache& rows) noexcept;
+  /// The version under which it is known that nothing knows the code; 0: it is not.
+  std::uint64_t find(CodeAddress at, const RowCache& rows) const noexcept;
+  /// False: it is not known to be unknown.
+  bool find(CodeAddress at, std::uint64_t version, WayOut& out) const noexcept {
+    return version != 0 && entry_of(at).find({key_of(at), version}, out);
+  }
+  void keep(CodeAddress at, std::uint64_t version, const WayOut& out) noexcept {
+    if (version == 0) return;
+    keeps_any_.store(true, std::memory_order_relaxed);
+    entry_of(at).keep({key_of(at), version}, out);
+  }
+
+ private:
+  /// A return address is looked up where another instruction begins. Never 0: that would be a new entry's.
+  static constexpr Addr key_of(CodeAddress at) noexcept { return at.value() << 1 | (at.is_return_address() ? 1 : 0); }
+  Table::value_type& entry_of(CodeAddress at) const noexcept { return table_[table_place(at.value(), k_bits)]; }
+
+  Table& table_;
+  std::atomic<bool> keeps_any_{false};
+};
+
+}  // namespace jitunwind

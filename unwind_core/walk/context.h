@@ -1,0 +1,45 @@
+// Register files from and to the target's ucontext_t, by the offsets of the CPU's table.
+#pragma once
+
+#include <cstddef>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/rows/registers.h"
+
+/// Stores the registers of the calling function, as they are right after the call, into a ucontext_t of this CPU.
+/// Returns 0. Writes nothing of the signal mask. Must not be called through a pointer taken from another thread's
+/// stack. Signal-safe, thread-safe.
+extern "C" int jitunwind_capture_context(void* ucontext) noexcept;
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Size that holds a captured ucontext_t of any CPU that can capture.
+inline constexpr std::size_t k_context_size = 1024;
+
+/// Of pc, SP and frame pointer in a ucontext_t: bytes from its start.
+struct UcontextOffsets {
+  Addr pc, sp, fp;
+};
+inline UcontextOffsets ucontext_offsets(const Arch& arch) noexcept {
+  const auto of = [&](RegNum reg) { return static_cast<Addr>(std::int64_t{arch.by_dwarf(reg)->ucontext}); };
+  return {of(arch.pc), of(arch.sp), of(arch.fp)};
+}
+
+/// Registers still in themselves: SaveLocation::Kind::reg. `ucontext` is readable host memory, the host's own, so in
+/// its byte order. Signal-safe.
+inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& arch) noexcept {
+  const auto* const bytes = static_cast<const std::byte*>(ucontext);
+  RegisterFile registers;
+  if (arch.word_size == sizeof(std::uint64_t)) [[likely]]
+    registers.set_from_context<std::uint64_t>(arch.in_context, bytes);
+  else
+    registers.set_from_context<std::uint32_t>(arch.in_context, bytes);
+  return registers;
+}
+
+/// Stores the registers that have a value; the others stay. `ucontext` is writable host memory. Signal-safe.
+void registers_to_ucontext(const RegisterFile& registers, const Arch& arch, void* ucontext) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

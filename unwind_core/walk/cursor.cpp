@@ -1,0 +1,318 @@
+// The loop of the engine: address -> sources -> row -> apply -> caller.
+#include "jitunwind/unwind_core/walk/cursor.h"
+
+#include <algorithm>
+
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/walk/stack_position_p.h"
+
+namespace jitunwind {
+
+namespace {
+
+constexpr const char* k_unknown_code = "code without unwind information, and its caller cannot be confirmed";
+
+}  // namespace
+
+const char* stop_reason_name(StopReason reason) noexcept {
+  switch (reason) {
+    case StopReason::none:
+      return "none";
+    case StopReason::outermost:
+      return "outermost";
+    case StopReason::no_info:
+      return "no_info";
+    case StopReason::broken:
+      return "broken";
+    case StopReason::cyclic:
+      return "cyclic";
+    case StopReason::limit:
+      return "limit";
+  }
+  return "?";
+}
+
+Cursor::Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument, Addr context) noexcept
+    : StackPosition(space, registers), context_(context) {
+  begin(top, argument);
+}
+
+Result<std::uint64_t> Cursor::get(RegNum reg) const noexcept {
+  const RegisterInfo* info = space_->arch.by_dwarf(reg);
+  if (!info || info->column < 0) return Error{ErrorCode::bad_register, reg, "register number"};
+  if (!registers_.known(info->column)) return Error{ErrorCode::undefined_register, reg, "register"};
+  return registers_.value(info->column);
+}
+
+Status Cursor::set(RegNum reg, std::uint64_t value) noexcept {
+  const Arch& arch = space_->arch;
+  const RegisterInfo* info = arch.by_dwarf(reg);
+  if (!info || info->column < 0) return Error{ErrorCode::bad_register, reg, "register number"};
+  const bool always_writable = std::ranges::find(arch.exception_registers, reg) != arch.exception_registers.end();
+  if (!registers_.known(info->column) && !always_writable) return Error{ErrorCode::undefined_register, reg, "register"};
+  const Addr sp_before = sp();
+  if (const Status written = write(info->column, value, context_); !written) return written;
+  if (reg == arch.sp && !sp_written_) {
+    frame_sp_ = sp_before;
+    sp_written_ = true;
+  }
+  if (reg == arch.pc) go_on_at(value);
+  return Done{};
+}
+
+void Cursor::go_on_at(Addr pc) noexcept {
+  if (pc == address_.value()) return;
+  if (!pc_written_) pushed_arguments_ = 0;
+  if (!pc_written_ && address_.is_return_address())
+    with_room(this, [&] {
+      FrameRow row;
+      if (look_for_row(row)) pushed_arguments_ = row.args_size;
+    });
+  address_ = CodeAddress::interrupted(pc);
+  pc_written_ = true;
+  row_known_ = false;
+  stop_ = StopReason::none;
+}
+
+SaveLocation Cursor::location(RegNum reg) const noexcept { return registers_.location(space_->arch.column(reg)); }
+
+Result<bool> Cursor::stop(StopReason reason, const Error& error) noexcept {
+  stop_ = reason;
+  error_ = error;
+  if (reason == StopReason::outermost) return false;
+  return error;
+}
+
+Status Cursor::find_row(FrameRow& out) noexcept {
+  return with_room(this, [&] { return look_for_row(out); });
+}
+
+Status Cursor::find_row(FrameRow& out) const noexcept {
+  MemoryWindow window = window_;
+  const Found found = with_room(this, [&] { return ask_for_row(window, out); });
+  if (!found) return found.error();
+  if (!*found) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  return Done{};
+}
+
+Found Cursor::ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
+  Lookup asked(*space_, address_, window, &registers_, guesses_);
+  const Found found = space_->find_row(asked, out);
+  return found && !*found ? space_->find_guess(asked, out) : found;
+}
+
+Status Cursor::take(const Found& found, const FrameRow& row) noexcept {
+  if (!found) return found.error();
+  row_known_ = true;
+  origin_ = *found ? row.origin : RowOrigin::none;
+  signal_frame_ = *found && row.signal_frame;
+  if (!*found) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  return Done{};
+}
+
+/// Brent, "An improved Monte Carlo factorization algorithm", 1980: one marked frame, moved at every power of two, is
+/// met again by any cycle. Equal neighbours are found at once. The CFA may move either way: stacks switch.
+[[gnu::always_inline]] inline bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
+  if (depth_ != 0 && pc == mark_pc_ && cfa == mark_cfa_) return true;
+  if (depth_ + 1 == next_mark_) {
+    mark_pc_ = pc;
+    mark_cfa_ = cfa;
+    next_mark_ *= 2;
+  }
+  return false;
+}
+
+[[gnu::always_inline]] inline bool Cursor::leads_to_code(Addr pc) noexcept {
+  return code_.contains(CodeAddress::returned_to(pc).lookup()) || leads_to_other_code(pc);
+}
+
+/// What has a row is code. To look for a module comes first: there are more frames in it.
+bool Cursor::leads_to_other_code(Addr pc) noexcept {
+  const Addr at = CodeAddress::returned_to(pc).lookup();
+  if (const Module* const module = space_->modules.find_lasting(at); module && module->text.contains(at)) {
+    code_ = module->text;
+    return true;
+  }
+  const RowCache* const rows = space_->row_cache;
+  CodeQuestion question;
+  RulePlace place = rule_place_;
+  KeptRow known;
+  if (rows && rows->find(at, module_, place, question, known)) return true;
+  return with_room(this, [&] {
+    const Status code = space_->expect_code(CodeAddress::returned_to(pc), window_, code_);
+    if (!code) error_ = code.error();
+    return bool(code);
+  });
+}
+
+template <class C, class Row>
+[[gnu::always_inline]] inline bool Cursor::go_on_to(const C& caller, const Row& row) noexcept {
+  if (is_itself(caller) || repeats(caller.pc, caller.cfa)) return false;
+  go_to(caller, row);
+  row_known_ = false;
+  pc_written_ = false;
+  sp_written_ = false;
+  pushed_arguments_ = 0;
+  return true;
+}
+
+[[gnu::always_inline]] inline bool Cursor::step_by_cache(CodeQuestion& question) noexcept {
+  const RowCache* const rows = space_->row_cache;
+  KeptRow known;
+  CompactCaller caller;
+  return rows && rows->find(address_.lookup(), module_, rule_place_, question, known) &&
+         find_caller(known.row, caller) && leads_to_code(caller.pc) && go_on_to(caller, known.row);
+}
+
+std::optional<Result<bool>> Cursor::at_end() noexcept {
+  if (stop_ == StopReason::outermost) return false;
+  if (stop_ != StopReason::none) return error_;
+  if (depth_ == k_max_frames) return stop(StopReason::limit, {ErrorCode::frame_limit, pc(), "frame limit of a walk"});
+  return std::nullopt;
+}
+
+[[gnu::hot]] Result<bool> Cursor::step() noexcept {
+  CodeQuestion question;
+  if (stop_ == StopReason::none && depth_ != k_max_frames && step_by_cache(question)) return true;
+  if (const auto ended = at_end()) return *ended;
+  return step_by_row(question);
+}
+
+[[gnu::hot]] Result<bool> Cursor::step_by_row(const CodeQuestion& question) noexcept {
+  return with_room(this, [&] { return step_by_new_row(question); });
+}
+
+[[gnu::hot]] Result<bool> Cursor::step_by_new_row(const CodeQuestion& question) noexcept {
+  const RowCache* const rows = space_->row_cache;
+  if (!rows) {
+    FrameRow row;
+    if (const Status found = look_for_row(row); !found) return stop_without_row(found.error());
+    return apply(row);
+  }
+  NewRow row(rows->layout);
+  Lookup asked = lookup(guesses_);
+  Found found = rows->find_new(asked, row);
+  if (found && !*found) found = space_->find_guess(asked, row.full);
+  if (const Status taken = take(found, row.full); !taken) return stop_without_row(taken.error());
+  const bool is_kept = rows->keep(question, asked, row, rule_place_).kept_by() != KeptBy::nothing;
+  CompactCaller caller;
+  const bool moved =
+      is_kept && find_caller(row.compact.row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row.compact.row);
+  if (moved) return true;
+  row.complete();
+  return apply(row.full);
+}
+
+Result<bool> Cursor::stop_without_row(const Error& error) noexcept {
+  return stop(error.code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, error);
+}
+
+Result<bool> Cursor::step_by(const FrameRow& row) noexcept {
+  if (const auto ended = at_end()) return *ended;
+  return with_room(this, [&] { return apply(row); });
+}
+
+Result<bool> Cursor::apply(const FrameRow& row) noexcept {
+  Caller caller;
+  if (const Status applied = find_caller(row, caller); !applied) return stop(StopReason::broken, applied.error());
+  if (caller.outermost) return stop(StopReason::outermost, {});
+  // A signal may have interrupted what is no code: a call through a bad pointer.
+  if (!row.signal_frame) {
+    if (caller.pc == 0) return stop(StopReason::outermost, {});
+    if (!leads_to_code(caller.pc))
+      return stop(error_.code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, error_);
+  }
+
+  SignalContext signal = signal_;
+  if (row.signal_frame && space_->arch.sigframe_ucontext >= 0)
+    signal = {sp() + static_cast<std::uint64_t>(space_->arch.sigframe_ucontext), pc(), depth_ + 1};
+  if (!go_on_to(caller, row))
+    return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, caller.pc, "caller is a frame seen before"});
+  signal_ = signal;
+  return true;
+}
+
+Result<ProcedureInfo> Cursor::procedure() noexcept {
+  ProcedureInfo info;
+  const Found found = with_room(this, [&] {
+    Lookup question = lookup();
+    return space_->find_procedure(question, info);
+  });
+  if (!found) return found.error();
+  if (!*found) return Error{ErrorCode::no_info, pc(), "no procedure information for this pc"};
+  return info;
+}
+
+Result<ProcedureName> Cursor::name(std::span<char> into) const noexcept {
+  ProcedureName name;
+  const Found found = with_room(this, [&] {
+    const AddressSpace& space = space_->for_addresses();
+    MemoryWindow window = window_;
+    Lookup question(space, space.named_at(address_, window), window, &registers_);
+    return space.find_name(question, into, name);
+  });
+  if (!found) return found.error();
+  if (!*found) return Error{ErrorCode::no_info, pc(), "no name for this pc"};
+  return name;
+}
+
+std::optional<Cursor::RowKind> Cursor::known_row(ModuleVersion& module) const noexcept {
+  if (row_known_) return RowKind{origin_, signal_frame_};
+  const RowCache* const rows = space_->row_cache;
+  CodeQuestion question;
+  RulePlace place;
+  KeptRow known;
+  if (rows && rows->find(address_.lookup(), module, place, question, known)) return RowKind{known.rule.origin()};
+  return std::nullopt;
+}
+
+Status Cursor::know_row() noexcept {
+  if (const auto known = known_row(module_)) {
+    row_known_ = true;
+    origin_ = known->origin;
+    signal_frame_ = known->is_signal_frame;
+    return Done{};
+  }
+  return with_room(this, [&] {
+    FrameRow row;
+    return look_for_row(row);
+  });
+}
+
+/// Origin none: there is no row.
+Result<Cursor::RowKind> Cursor::row_kind() const noexcept {
+  ModuleVersion module = module_;
+  if (const auto known = known_row(module)) return *known;
+  return with_room(this, [&]() -> Result<RowKind> {
+    FrameRow row;
+    MemoryWindow window = window_;
+    const Found found = ask_for_row(window, row);
+    if (!found) return found.error();
+    return *found ? RowKind{row.origin, row.signal_frame} : RowKind{};
+  });
+}
+
+RowOrigin Cursor::origin() noexcept {
+  const Status known = know_row();
+  return known || row_known_ ? origin_ : RowOrigin::none;
+}
+
+RowOrigin Cursor::origin() const noexcept {
+  const auto kind = row_kind();
+  return kind ? kind->origin : RowOrigin::none;
+}
+
+Result<bool> Cursor::is_signal_frame() noexcept {
+  if (const Status known = know_row(); !known) return known.error();
+  if (origin_ == RowOrigin::none) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  return signal_frame_;
+}
+
+Result<bool> Cursor::is_signal_frame() const noexcept {
+  const auto kind = row_kind();
+  if (!kind) return kind.error();
+  if (kind->origin == RowOrigin::none) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  return kind->is_signal_frame;
+}
+
+}  // namespace jitunwind

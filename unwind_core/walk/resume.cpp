@@ -1,0 +1,127 @@
+#include "jitunwind/unwind_core/walk/resume.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
+#include "jitunwind/unwind_core/walk/context.h"
+#include "jitunwind/unwind_core/walk/left_by_jump_p.h"
+
+// AddressSanitizer keeps marks on the stack that only returns take back.
+extern "C" [[gnu::weak]] void __asan_handle_no_return();
+
+namespace jitunwind {
+namespace {
+
+Status check(const Cursor& cursor) noexcept {
+  const Arch& arch = cursor.space().arch;
+  MemoryWindow window;
+  if (!is_code(cursor.space(), window, cursor.pc()))
+    return Error{ErrorCode::invalid_ip, cursor.pc(), "pc to resume at"};
+  const auto sp = cursor.get(arch.sp);
+  if (!sp) return sp.error();
+  if (*sp == 0 || *sp % arch.sp_granularity != 0) return Error{ErrorCode::bad_frame, *sp, "SP to resume with"};
+  return Done{};
+}
+
+bool is_from_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) noexcept {
+  if (signal.ucontext == 0) return false;
+  if (signal.pc == 0) return true;
+  MemoryWindow window;
+  const AddressSpace& space = cursor.space();
+  return find_pattern(space.arch.trampolines, signal.pc, space.memory, window) != nullptr;
+}
+
+/// 0 without a shadow stack. `sp` is that of the frame to end in.
+Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcept {
+  if (jitunwind_shadow_stack_pointer() == 0) return 0;
+  alignas(16) std::byte context[k_context_size];
+  jitunwind_capture_context(context);
+  const auto entries =
+      with_room([&] { return shadow_stack_entries(Cursor(space, context, Cursor::Top::returned_to), sp); });
+  if (!entries) return entries;
+  return *entries + 1;  // the call that pops them
+}
+
+/// Registers into the kernel's frame, which then does the rest.
+JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) noexcept {
+  const AddressSpace& space = cursor.space();
+  MemoryWindow window;
+  std::array<std::byte, k_registers_size> head;
+  if (space.memory.read(signal.ucontext, head, window) != head.size())
+    return Error{ErrorCode::bad_frame, signal.ucontext, "ucontext_t of a signal frame"};
+  registers_to_ucontext(cursor.registers(), space.arch, head.data());
+  // The kernel looks for its own entry on top of the shadow stack: one less than the interrupted code had.
+  const bool leaves_code = cursor.depth() != signal.depth;
+  const auto entries = entries_to_pop(space, signal.ucontext - static_cast<Addr>(space.arch.sigframe_ucontext));
+  if (!entries) return entries.error();
+  if (!space.memory.write(signal.ucontext, head, window))
+    return Error{ErrorCode::bad_frame, signal.ucontext, "ucontext_t of a signal frame"};
+  if (__asan_handle_no_return) __asan_handle_no_return();
+  jitunwind_return_from_signal(reinterpret_cast<void*>(static_cast<std::uintptr_t>(signal.ucontext)), *entries,
+                               leaves_code);
+}
+
+/// What the kernel's frame says of the thread besides its registers.
+void restore_signal_state(const AddressSpace& space, Addr ucontext) noexcept {
+  constexpr std::size_t k_kernel_sigset_size = 8;
+  ucontext_t saved;
+  MemoryWindow window;
+  const auto mask = std::as_writable_bytes(std::span(&saved.uc_sigmask, 1)).first(k_kernel_sigset_size);
+  const auto stack = std::as_writable_bytes(std::span(&saved.uc_stack, 1));
+  if (space.memory.read(ucontext + offsetof(ucontext_t, uc_stack), stack, window) == stack.size())
+    (void)::sigaltstack(&saved.uc_stack, nullptr);
+  if (space.memory.read(ucontext + offsetof(ucontext_t, uc_sigmask), mask, window) == mask.size())
+    (void)::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved.uc_sigmask, nullptr, k_kernel_sigset_size);
+}
+
+JITUNWIND_LEFT_BY_A_JUMP Status resume_here(const Cursor& cursor, const Cursor::SignalContext* signal) noexcept {
+  const AddressSpace& space = cursor.space();
+  const Arch& arch = space.arch;
+  RegisterFile registers = cursor.registers();
+  registers.change(arch.column(arch.sp), cursor.sp() + cursor.pushed_arguments());
+  registers.change(arch.column(arch.pc), cursor.pc());
+  if (signal) restore_signal_state(space, signal->ucontext);
+  alignas(16) std::byte context[k_registers_size]{};
+  registers_to_ucontext(registers, arch, context);
+  return go_on_with(space, context, cursor.frame_sp());
+}
+
+}  // namespace
+
+JITUNWIND_LEFT_BY_A_JUMP Error go_on_with(const AddressSpace& space, const void* ucontext, Addr frame_sp) noexcept {
+  const auto entries = entries_to_pop(space, frame_sp);
+  if (!entries) return entries.error();
+  if (__asan_handle_no_return) __asan_handle_no_return();
+  jitunwind_restore_context(ucontext, *entries);
+}
+
+Result<std::uint64_t> shadow_stack_entries(Cursor from, Addr sp) noexcept {
+  while (from.sp() != sp) {
+    const auto moved = from.step();
+    if (!moved) return moved.error();
+    if (!*moved) return Error{ErrorCode::no_info, sp, "frame to resume is not on this stack"};
+  }
+  return from.depth();
+}
+
+JITUNWIND_LEFT_BY_A_JUMP Status resume(const Cursor& cursor) noexcept {
+  if (const Status good = check(cursor); !good) return good;
+  const Cursor::SignalContext& signal = cursor.signal_context();
+  const bool from_kernel = is_from_kernel(cursor, signal);
+  // The kernel takes its own entry off the shadow stack and no more: frames above are left here.
+  const bool above_shadow = cursor.depth() != signal.depth && jitunwind_shadow_stack_pointer() != 0;
+  if (from_kernel && !above_shadow) return resume_by_kernel(cursor, signal);
+  if (!cursor.address().is_return_address() && !cursor.pc_written())
+    return Error{ErrorCode::invalid_argument, cursor.pc(), "interrupted frame without the kernel's ucontext_t"};
+  return resume_here(cursor, from_kernel ? &signal : nullptr);
+}
+
+}  // namespace jitunwind
