@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "jitunwind/builders/frame_shape.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)

@@ -9,7 +9,7 @@
 #include "jitunwind/builders/procedure_draft.h"
 #include "jitunwind/builders/row_table_p.h"
 #include "jitunwind/builders/shape_pool_p.h"
-#include "jitunwind/dyn_info/directive_run_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_p.h"
 
 namespace jitunwind {
 

@@ -2,7 +2,7 @@
 
 #include "jitunwind/builders/entry_state_p.h"
 #include "jitunwind/builders/region_list_p.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 
 namespace jitunwind {
 namespace {

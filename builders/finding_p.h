@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 
 namespace jitunwind {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/unwind_core/rows/frame_row.h"
 

@@ -15,7 +15,7 @@
 
 #include "jitunwind/builders/frame_handler.h"
 #include "jitunwind/builders/instruction.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 
 #pragma GCC visibility push(default)

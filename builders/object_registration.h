@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/address.h"
 
 #pragma GCC visibility push(default)

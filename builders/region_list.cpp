@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "jitunwind/builders/region_list_p.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 
 namespace jitunwind {
 namespace {

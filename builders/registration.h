@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "jitunwind/builders/description.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

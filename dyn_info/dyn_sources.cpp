@@ -1,9 +1,9 @@
 // The registered procedures of this process as sources of rows, procedures and names. Descriptors, regions, tables and
 // names are read under a hold and nothing else is: other sources, which may take a lock of the loader, are asked when
 // the hold is gone, and rows keep no pointer into what was read.
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/dyn_info/row_listener_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"

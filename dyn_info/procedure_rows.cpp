@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "jitunwind/dyn_info/directive_run_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_p.h"
 #include "jitunwind/dyn_info/row_listener_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"

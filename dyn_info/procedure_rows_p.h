@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-#include "jitunwind/dyn_info/directive_outcome_p.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/readable_stack_p.h"
 #include "jitunwind/sdk/walk.h"

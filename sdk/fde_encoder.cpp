@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/row_listener_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"

@@ -10,8 +10,8 @@
 
 #include "jitunwind/builders/frame_handler.h"
 #include "jitunwind/builders/frame_personality_p.h"
-#include "jitunwind/dyn_info/directives.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/uncancelled_p.h"

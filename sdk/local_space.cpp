@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <new>
 
-#include "jitunwind/dyn_info/directives.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/known_stack_p.h"
 #include "jitunwind/unwind_core/memory/local.h"

@@ -3,7 +3,7 @@
 #include "jitunwind/adapters/eh/failure_p.h"
 #include "jitunwind/adapters/eh/other_runtimes_p.h"
 #include "jitunwind/adapters/eh/unwind_frame_p.h"
-#include "jitunwind/dyn_info/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
 
 extern "C" {
 /// unwind-dw2-fde.h of libgcc: part of its ABI.

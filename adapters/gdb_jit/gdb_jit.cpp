@@ -12,9 +12,9 @@
 #include "jitunwind/adapters/gdb_jit/late_call_p.h"
 #include "jitunwind/adapters/gdb_jit/stop_budget_p.h"
 #include "jitunwind/adapters/gdb_jit/tracer_p.h"
-#include "jitunwind/dyn_info/directives.h"
-#include "jitunwind/dyn_info/environment_p.h"
-#include "jitunwind/dyn_info/observers_p.h"
+#include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/registry/environment_p.h"
+#include "jitunwind/dyn_info/registry/observers_p.h"
 #include "jitunwind/sdk/fde_encoder_p.h"
 #include "jitunwind/sdk/local_space.h"
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
-#include "jitunwind/dyn_info/writer_lock_p.h"
+#include "jitunwind/dyn_info/registry/locking/writer_lock_p.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/modules/object_list_p.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 

@@ -10,7 +10,7 @@
 
 #include "jitunwind/adapters/system_unwinder/frame_pool_p.h"
 #include "jitunwind/adapters/system_unwinder/frame_section_p.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {

@@ -7,7 +7,7 @@
 #include "jitunwind/adapters/system_unwinder/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/registered_fde_p.h"
-#include "jitunwind/dyn_info/registered_span_p.h"
+#include "jitunwind/dyn_info/registry/index/registered_span_p.h"
 
 namespace jitunwind {
 

@@ -5,8 +5,8 @@
 
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
-#include "jitunwind/dyn_info/directives.h"
-#include "jitunwind/dyn_info/registered_span_p.h"
+#include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/registry/index/registered_span_p.h"
 #include "jitunwind/sdk/fde_encoder_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_p.h"

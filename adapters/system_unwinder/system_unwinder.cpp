@@ -11,8 +11,8 @@
 #include "jitunwind/adapters/system_unwinder/jump_slots_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
-#include "jitunwind/dyn_info/observers_p.h"
-#include "jitunwind/dyn_info/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/registry/observers_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
 #include "jitunwind/unwind_core/modules/object_list_p.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;

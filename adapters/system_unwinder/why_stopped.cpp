@@ -6,7 +6,7 @@
 #include "jitunwind/adapters/system_unwinder/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 

@@ -5,7 +5,7 @@
 
 #include "jitunwind/adapters/testing/instruction_p.h"
 #include "jitunwind/adapters/testing/single_step_p.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/sdk/local_space.h"
 
 namespace jitunwind {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <new>
 
-#include "jitunwind/dyn_info/directives.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/for_drop_in_p.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/sources/sources.h"

@@ -1,6 +1,6 @@
 // The registration interface of libunwind over the registry.
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 
 extern "C" {
 

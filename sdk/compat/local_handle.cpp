@@ -2,7 +2,7 @@
 // each is the context that a walk begins with.
 #include <cstring>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/local_space.h"

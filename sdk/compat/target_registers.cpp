@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
 
 namespace jitunwind {

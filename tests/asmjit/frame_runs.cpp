@@ -10,7 +10,7 @@
 #include "jitunwind/adapters/asmjit/asmjit_code.h"
 #include "jitunwind/adapters/asmjit/asmjit_runtime.h"
 #include "jitunwind/adapters/testing/single_step_p.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "tests/asmjit/asmjit_names.h"
 #include "tests/support/call_below.h"
 #include "tests/support/described_code.h"

@@ -1,7 +1,7 @@
 #include "tests/asmjit/written_code.h"
 
 #include "jitunwind/adapters/testing/single_step_p.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 
 extern "C" void jitunwind_marked_call(void (*target)());
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"

@@ -18,7 +18,7 @@
 #include "jitunwind/builders/procedure_builder.h"
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 

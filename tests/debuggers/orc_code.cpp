@@ -7,7 +7,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/debuggers/jit_code.h"
 #include "tests/orc/orc_jit.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/address.h"
 #include "tests/registry/threads.h"
 

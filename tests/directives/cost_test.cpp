@@ -8,7 +8,7 @@
 #include <cstring>
 #include <functional>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
 #include "tests/rows/row_case.h"
 

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <vector>
 
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 
 namespace jitunwind::test {
 namespace {

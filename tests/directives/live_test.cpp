@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "jitunwind/adapters/testing/single_step_p.h"
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/walk.h"
 #include "tests/rows/row_case.h"
 

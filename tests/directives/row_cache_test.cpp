@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/kept/row_cache.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"

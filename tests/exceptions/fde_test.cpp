@@ -6,8 +6,8 @@
 
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "jitunwind/builders/registers_x86_64.h"
-#include "jitunwind/dyn_info/derived_records_p.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/registry/derived_records_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/memory/local.h"

@@ -9,7 +9,7 @@
 #include "jitunwind/builders/registers_aarch64.h"
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "tests/handlers/lsda_decoder.h"
 
 /// Only its address counts.

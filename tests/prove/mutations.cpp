@@ -18,7 +18,7 @@
 #include "jitunwind/adapters/asmjit/frame_analysis_p.h"
 #include "jitunwind/adapters/testing/instruction_p.h"
 #include "jitunwind/adapters/testing/single_step_p.h"
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "tests/asmjit/idiom_programs.h"
 #include "tests/rows/row_case.h"
 #include "tests/support/call_below.h"

@@ -1,7 +1,7 @@
 // A process for others to look into: registers procedures, says where the list is, waits for the end of its input.
 #include <cstdio>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 
 namespace {
 

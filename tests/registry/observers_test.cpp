@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/dyn_info/observers.h"
+#include "jitunwind/dyn_info/registry/observers.h"
 #include "tests/registry/threads.h"
 
 namespace {

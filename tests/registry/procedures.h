@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 
 namespace registry_test {
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "jitunwind/dyn_info/procedure_index_p.h"
+#include "jitunwind/dyn_info/registry/index/procedure_index_p.h"
 #include "tests/registry/procedures.h"
 
 namespace {

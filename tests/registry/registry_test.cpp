@@ -1,5 +1,5 @@
 // What register, cancel, retire and lookups promise, in one thread.
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "jitunwind/dyn_info/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
 #include "tests/registry/procedures.h"
 
 namespace {

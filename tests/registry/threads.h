@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/registry/procedures.h"
 
 namespace registry_test {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "jitunwind/dyn_info/directives.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind::rows {

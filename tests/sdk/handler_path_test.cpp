@@ -15,7 +15,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/support/jit_frame.h"
 #include "tests/support/malloc_calls.h"
 

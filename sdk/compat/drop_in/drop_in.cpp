@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <new>
 
-#include "jitunwind/dyn_info/registry.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/walk/resume.h"

@@ -1,0 +1,169 @@
+// Runs the region list of one procedure up to an instruction: regions, times, labels and the stack of region states
+// (docs/directives.md), on the FrameState. Used for rows and, with an observer, for checking a whole list.
+//
+// Labels and region states may be any number, and nothing is allocated: a state that is needed again is rebuilt. Every
+// state has a Point in the list; going back from it over COPY_STATE and POP_FRAMES gives the few stretches of
+// directives that lead to it, and running these gives the state.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "jitunwind/dyn_info/directives/frame_state_p.h"
+#include "jitunwind/dyn_info/directives/region_list_p.h"
+
+namespace jitunwind {
+
+/// Sees a run from the outside. With an observer, a wrong directive is reported and left out instead of ending the run.
+class DirectiveObserver {
+ public:
+  struct Place {
+    int region;
+    int directive;      ///< -1: none in particular
+    std::int64_t unit;  ///< instruction index in the procedure at which it holds
+  };
+  virtual void finding(ErrorCode code, const Place& place, const char* what) = 0;
+  /// The state from instruction `place.unit` on; place.directive is the last one that changed it, or -1.
+  virtual void state(const Place& place, const FrameState& state) = 0;
+  /// `place.directive` put a register into memory; `above_sp`: where, where that is known.
+  virtual void spill(const Place& place, RegNum reg, std::optional<std::int64_t> above_sp, const FrameState& state) = 0;
+  /// At the end of a region, before its POP_FRAMES takes states off.
+  virtual void region_end(int region, std::int64_t unit, const FrameState& state) = 0;
+
+ protected:
+  ~DirectiveObserver() = default;
+};
+
+/// Why `op` cannot be meant, whatever the state: registers that the CPU does not have, or that cannot be used so. Null:
+/// nothing wrong. Every case is e_reg.
+const char* wrong_register(const unw_dyn_op_t& op, const Arch& arch) noexcept;
+
+class DirectiveMachine {
+ public:
+  /// `units`: length of the procedure. `first`: 0 where there are no regions.
+  DirectiveMachine(const Arch& arch, const RegionReader& reader, Addr first, std::int64_t units,
+                   DirectiveObserver* observer = nullptr) noexcept;
+
+  /// The state at instruction index `x`, 0 <= x < units; not smaller than the one before. What lies in front of that
+  /// one is not run again. Behind an error there is another at every x. Error::at is the code offset in bytes.
+  Status run_to(std::int64_t x) noexcept;
+
+  const FrameState& state() const noexcept { return state_; }
+  /// Instruction indices that the state holds for, around x.
+  std::int64_t holds_from() const noexcept { return holds_from_; }
+  std::int64_t holds_to() const noexcept { return holds_to_; }
+  /// Directives looked at so far, as often as they were.
+  std::uint32_t work() const noexcept { return WorkBudget{}.ops_left - budget_.ops_left; }
+  /// Where the run has come to.
+  DirectiveObserver::Place place() const noexcept { return {static_cast<int>(region_), -1, unit_}; }
+
+ private:
+  static constexpr std::int64_t k_before_region = k_when_entry - 1;
+
+  /// The state behind all directives of `region` with effective when <= `when`; k_before_region: its entry state.
+  struct Point {
+    std::uint32_t region;
+    std::int64_t when;
+  };
+  /// Directives from <= when <= to of a region, without COPY_STATE.
+  struct Stretch {
+    std::uint32_t region;
+    std::int64_t from;
+    std::int64_t to;
+  };
+  /// What a region does besides changing the frame, up to some time.
+  struct Control {
+    std::int64_t copy_when = k_before_region;  ///< of the last COPY_STATE; k_before_region: none
+    unw_word_t copied_label = 0;
+    std::int64_t pop_when = k_before_region;
+    std::uint64_t pops = 0;     ///< POP_FRAMES in force
+    std::optional<Addr> alias;  ///< address at the region's end
+  };
+  struct Remembered {
+    unw_word_t label;
+    FrameState state;
+  };
+  struct Region {
+    std::uint32_t index;
+    RegionHeader header;
+    std::int64_t begin;
+    std::int64_t length;
+  };
+
+  /// Where the run has come to: to the place of the next region, to that region, into it.
+  enum class Stage : std::uint8_t { unknown, between_regions, before_region, in_region };
+
+  Status find_regions() noexcept;
+  Status header(std::uint32_t region, RegionHeader& out) const noexcept;
+  Status go_to(std::int64_t x) noexcept;
+  Status locate_region() noexcept;
+  Status enter_region() noexcept;
+  Status run_region(std::int64_t x) noexcept;
+  Status leave_region() noexcept;
+  Status pop_states() noexcept;
+
+  Status run_group(RegionOps& ops) noexcept;
+  Status run_instruction(RegionOps& ops, unsigned steps) noexcept;
+  Status run_step(RegionOps& ops, unsigned step) noexcept;
+  Status run_op(const unw_dyn_op_t& op, unsigned step, const FrameState::Anchor& anchor) noexcept;
+  unsigned step_of(const unw_dyn_op_t& op) const noexcept;
+  Status copy_label(RegionOps& ops) noexcept;
+  void remember_labels(RegionOps& ops) noexcept;
+
+  Status control(Point until, Control& out) noexcept;
+  Result<std::optional<Point>> find_label(unw_word_t label, Point before) noexcept;
+  Result<std::uint32_t> find_popped(std::uint32_t region, std::uint64_t n) noexcept;
+  Status rebuild(Point point) noexcept;
+  Result<std::uint32_t> collect(Point point, std::uint32_t limit, std::optional<Addr>& alias) noexcept;
+  Status run_stretch(const Stretch& stretch) noexcept;
+
+  Error located(const Error& error) const noexcept;
+  Status complain(const Error& error, std::uint32_t directive) noexcept;
+  void show_state(int directive, std::int64_t unit) noexcept;
+  void show_spills(RegionOps& ops) noexcept;
+
+  const Arch& arch_;
+  const RegionReader& reader_;
+  const Addr first_;
+  const std::int64_t units_;
+  DirectiveObserver* const observer_;
+  const RegisterInfo* const sp_;
+
+  WorkBudget budget_;
+  std::uint32_t region_count_ = 0;
+  std::array<Addr, 64> regions_;  // the first ones
+
+  FrameState state_;
+  std::int64_t holds_from_ = 0;
+  std::int64_t holds_to_ = 0;
+
+  // The region that is being run, and what is left of its directives.
+  Stage stage_ = Stage::unknown;
+  std::optional<Error> failure_;
+  std::uint32_t regions_left_ = 0;  // behind it
+  Region current_{};
+  RegionOps ops_;
+  bool has_group_ = false;  // the next one, which is not in force yet
+  bool aliased_ = false;
+  Addr alias_begin_ = 0;  // whose row is that at the region's beginning
+
+  // Of the region that is being run.
+  std::uint32_t region_ = 0;
+  std::int64_t unit_ = 0;        // where its current group takes effect
+  std::int64_t alias_unit_ = 0;  // how far into the region the examined instruction is
+  std::uint64_t pops_ = 0;
+  std::uint32_t pop_directive_ = 0;  // the one that pops_ comes from
+  std::uint32_t sp_directive_ = 0;   // the last one of the group that moved SP, that set the frame pointer
+  std::uint32_t fp_directive_ = 0;
+  bool copied_ = false;
+  bool sp_high_ = false;  // said already
+  bool rebuilding_ = false;
+  FrameState entry_;
+
+  // The label that was set first, which is what every early return of a function copies, and the latest one.
+  std::array<std::optional<Remembered>, 2> labels_;
+  std::array<Stretch, 32> stretches_;  // the earliest ones that collect() met, latest first
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,210 @@
+#include "jitunwind/dyn_info/directives/region_list_p.h"
+
+#include <algorithm>
+
+#include "jitunwind/unwind_core/byte_reader.h"
+
+namespace jitunwind {
+namespace {
+
+const unw_dyn_region_info_t* local(Addr at) noexcept {
+  return reinterpret_cast<const unw_dyn_region_info_t*>(static_cast<std::uintptr_t>(at));
+}
+
+}  // namespace
+
+Status LocalRegionReader::read_header(Addr at, RegionHeader& out) const noexcept {
+  const unw_dyn_region_info_t& region = *local(at);
+  out = {at, reinterpret_cast<std::uintptr_t>(region.next), region.insn_count, region.op_count};
+  return Done{};
+}
+
+Result<std::span<const unw_dyn_op_t>> LocalRegionReader::read_ops(const RegionHeader& region, std::uint32_t first,
+                                                                  std::span<unw_dyn_op_t>) const noexcept {
+  return std::span<const unw_dyn_op_t>(local(region.at)->op + first, region.op_count - first);
+}
+
+// Layout as the target's own compiler makes it: next, int32, uint32, then the directives, each 8 bytes and a word.
+
+Status MemoryRegionReader::read_header(Addr at, RegionHeader& out) const noexcept {
+  constexpr const char* k_what = "region of a procedure";
+  std::array<std::byte, 16> bytes;
+  const auto head = std::span(bytes).first(arch_.word_size + 8u);
+  if (memory_.read(at, head, window_) != head.size()) return unreadable(window_, at, k_what);
+  ByteReader reader(head, arch_.big_endian, at);
+  out.at = at;
+  out.next = reader.unsigned_of(arch_.word_size);
+  out.insn_count = static_cast<std::int32_t>(reader.u32());
+  out.op_count = reader.u32();
+  return Done{};
+}
+
+Result<std::span<const unw_dyn_op_t>> MemoryRegionReader::read_ops(const RegionHeader& region, std::uint32_t first,
+                                                                   std::span<unw_dyn_op_t> buffer) const noexcept {
+  constexpr std::size_t k_most = 8;
+  const std::size_t size = 8u + arch_.word_size;
+  const Addr at = region.at + arch_.word_size + 8u + first * Addr{size};
+  const std::size_t wanted = std::min({buffer.size(), k_most, std::size_t{region.op_count - first}});
+  std::array<std::byte, k_most * 16> bytes;
+  const std::size_t whole = memory_.read(at, std::span<std::byte>(bytes).first(wanted * size), window_) / size;
+  if (whole == 0) return unreadable(window_, at, "directives of a region");
+  ByteReader reader(std::span<const std::byte>(bytes).first(whole * size), arch_.big_endian, at);
+  for (unw_dyn_op_t& op : buffer.first(whole)) {
+    op.tag = static_cast<std::int8_t>(reader.u8());
+    op.qp = static_cast<std::int8_t>(reader.u8());
+    op.reg = static_cast<std::int16_t>(reader.u16());
+    op.when = static_cast<std::int32_t>(reader.u32());
+    const std::int64_t value = reader.signed_of(arch_.word_size);
+    // The lowest number of the target's word, as UNW_DYN_ADD_UNKNOWN is of ours.
+    const bool unknown = op.tag == UNW_DYN_ADD && value == -(std::int64_t{1} << (8 * arch_.word_size - 2)) * 2;
+    op.val = unknown ? UNW_DYN_ADD_UNKNOWN : static_cast<unw_word_t>(value);
+  }
+  return std::span<const unw_dyn_op_t>(buffer.first(whole));
+}
+
+const unw_dyn_op_t* RegionOps::read_op(std::uint32_t i) noexcept {
+  if (failure_) return nullptr;
+  if (budget_.ops_left == 0) {
+    failure_ = Error{ErrorCode::too_deep, 0, "region list takes too long to evaluate"};
+    return nullptr;
+  }
+  const auto read = reader_.read_ops(region_, i, buffer_);
+  if (!read || read->empty()) {
+    failure_ = read ? Error{ErrorCode::truncated, region_.at, "directives of a region"} : read.error();
+    return nullptr;
+  }
+  chunk_ = *read;
+  chunk_first_ = i;
+  --budget_.ops_left;
+  return &chunk_[0];
+}
+
+/// docs/directives.md "When a directive takes effect". `latest`: of the directives that stand before it in the list.
+std::int64_t RegionOps::effective_when(const unw_dyn_op_t& op, std::int64_t latest) const noexcept {
+  if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) return latest;
+  const std::int64_t length = region_.length();
+  return op.when < 0 || length == 0 ? k_when_entry : std::min<std::int64_t>(op.when, length - 1);
+}
+
+Status RegionOps::open(const RegionHeader& region) noexcept {
+  region_ = region;
+  chunk_ = {};
+  count_ = std::min(region.op_count, k_max_ops);
+  sorted_ = true;
+  alias_when_ = k_when_end;
+  unknown_tag_.reset();
+  bool stopped = region.op_count <= k_max_ops;
+  rewind_list();
+  for (std::int64_t before = k_when_entry; const unw_dyn_op_t* op = next_listed(); before = listed_when_) {
+    if (op->tag == UNW_DYN_STOP) {
+      count_ = index_;
+      stopped = true;
+      break;
+    }
+    if (listed_when_ < before) sorted_ = false;
+    if (op->tag == UNW_DYN_ALIAS) alias_when_ = std::min(alias_when_, listed_when_);
+    if ((op->tag < 0 || op->tag > UNW_DYN_ALIAS) && !unknown_tag_) unknown_tag_ = index_;
+  }
+  if (failure_) return *failure_;
+  if (!stopped) return Error{ErrorCode::too_deep, region.at, "region with too many directives and no STOP"};
+  when_ = k_when_entry - 1;
+  group_begin_ = group_end_ = order_size_ = 0;
+  all_indexed_ = by_search_ = false;
+  return Done{};
+}
+
+void RegionOps::rewind_list() noexcept {
+  position_ = 0;
+  latest_ = k_when_entry;
+}
+
+const unw_dyn_op_t* RegionOps::next_listed() noexcept {
+  if (position_ == count_) return nullptr;
+  const unw_dyn_op_t* const found = op(position_);
+  if (!found) return nullptr;
+  index_ = position_++;
+  listed_when_ = effective_when(*found, latest_);
+  latest_ = std::max(latest_, listed_when_);
+  return found;
+}
+
+bool RegionOps::next_group() noexcept { return sorted_ ? next_sorted_group() : next_indexed_group(); }
+
+bool RegionOps::next_sorted_group() noexcept {
+  group_begin_ = group_end_;
+  std::int64_t latest = std::max(when_, k_when_entry);
+  for (; group_end_ < count_; ++group_end_) {
+    const unw_dyn_op_t* const next = op(group_end_);
+    if (!next) return false;
+    const std::int64_t when = effective_when(*next, latest);
+    if (group_end_ != group_begin_ && when != when_) break;
+    when_ = latest = when;
+  }
+  return group_end_ != group_begin_;
+}
+
+/// The k_indexed earliest directives at `when` or later, in the order of when and list.
+void RegionOps::index_from(std::int64_t when) noexcept {
+  const auto earlier = [](const Indexed& a, const Indexed& b) {
+    return a.when != b.when ? a.when < b.when : a.index < b.index;
+  };
+  const auto begin = order_.begin();
+  std::uint32_t size = 0;
+  all_indexed_ = true;
+  for (rewind_list(); next_listed();) {
+    if (listed_when_ < when) continue;
+    const Indexed next{static_cast<std::int32_t>(listed_when_), index_};
+    if (size == k_indexed) {  // the latest one of a heap is in front
+      all_indexed_ = false;
+      if (!earlier(next, order_[0])) continue;
+      std::pop_heap(begin, begin + size, earlier);
+      --size;
+    }
+    order_[size++] = next;
+    std::push_heap(begin, begin + size, earlier);
+  }
+  std::sort_heap(begin, begin + size, earlier);
+  order_size_ = size;
+  group_end_ = 0;
+}
+
+void RegionOps::take_indexed_group() noexcept {
+  group_begin_ = group_end_;
+  when_ = order_[group_begin_].when;
+  while (group_end_ < order_size_ && order_[group_end_].when == when_) ++group_end_;
+}
+
+bool RegionOps::next_indexed_group() noexcept {
+  if (by_search_ || group_end_ == order_size_) {
+    if (all_indexed_ && !by_search_) return false;
+    index_from(when_ + 1);
+    if (order_size_ == 0) return by_search_ = false;
+  }
+  by_search_ = false;
+  take_indexed_group();
+  const auto may_go_on = [this] { return group_end_ == order_size_ && !all_indexed_; };
+  if (may_go_on() && group_begin_ != 0) {
+    index_from(when_);
+    take_indexed_group();
+  }
+  by_search_ = may_go_on();
+  return !failure_;
+}
+
+void RegionOps::rewind() noexcept {
+  if (by_search_) return rewind_list();
+  position_ = group_begin_;
+}
+
+const unw_dyn_op_t* RegionOps::next_op() noexcept {
+  while (by_search_) {
+    const unw_dyn_op_t* const found = next_listed();
+    if (!found || listed_when_ == when_) return found;
+  }
+  if (position_ == group_end_) return nullptr;
+  index_ = sorted_ ? position_ : order_[position_].index;
+  ++position_;
+  return op(index_);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,167 @@
+#include "jitunwind/dyn_info/registry/derived_records_p.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
+
+namespace jitunwind {
+
+namespace {
+
+constexpr std::size_t class_bytes(std::uint32_t size_class) noexcept { return std::size_t{64} << size_class; }
+
+}  // namespace
+
+std::size_t DerivedRecord::size() const noexcept { return class_bytes(size_class) - sizeof(DerivedRecord); }
+
+DerivedRecord* DerivedRecords::at(std::uint32_t cell) const noexcept {
+  return std::launder(reinterpret_cast<DerivedRecord*>(&cells_[cell]));
+}
+
+/// To the next power of two, so that it is done rarely.
+bool DerivedRecords::grow(NodeId id) noexcept {
+  const NodeId nodes = std::max<NodeId>(std::bit_ceil(id + 1), 1024);
+  if (!slots_.make_up_to(nodes - 1)) return false;
+  readable_below_.store(nodes, std::memory_order_release);
+  const NodeId before = std::exchange(ready_below_, nodes);
+  if (map_cells()) return true;
+  ready_below_ = before;
+  return false;
+}
+
+/// For the nodes and the long code that there are.
+bool DerivedRecords::map_cells() noexcept {
+  const std::uint64_t wanted = ready_below_ * k_cells_of_procedure + k_spare_cells + expected_cells_;
+  const std::uint64_t cells = std::min(wanted, cells_.k_capacity);
+  if (cells <= cells_mapped_.load(std::memory_order_relaxed)) return true;
+  if (!cells_.make_up_to(cells - 1)) return false;
+  cells_mapped_.store(cells, std::memory_order_release);
+  return true;
+}
+
+/// Without it some of that code may have none: `allocate` says so.
+void DerivedRecords::expect_more(std::uint64_t cells) noexcept {
+  expected_cells_ += cells;
+  (void)map_cells();
+}
+
+DerivedRecord* DerivedRecords::allocate(std::size_t bytes) noexcept {
+  if (bytes > k_max_bytes) return nullptr;
+  const std::size_t cells = (bytes + sizeof(DerivedRecord) + sizeof(Cell) - 1) / sizeof(Cell);
+  const auto size_class = static_cast<unsigned>(std::bit_width(cells - 1));
+  if (DerivedRecord* const record = pop(size_class)) return record;
+  if (DerivedRecord* const record = carve(size_class)) return record;
+  for (unsigned larger = size_class + 1; larger < k_classes; ++larger)
+    if (DerivedRecord* const record = pop(larger)) return record;
+  return nullptr;
+}
+
+/// The head's count of changes tells a record that was taken and given back in between from one that never left.
+DerivedRecord* DerivedRecords::pop(unsigned size_class) noexcept {
+  std::atomic<std::uint64_t>& head = free_[size_class];
+  std::uint64_t old = head.load(std::memory_order_acquire);
+  while ((old & 0xffffffffu) != 0) {
+    DerivedRecord* record = at(static_cast<std::uint32_t>(old & 0xffffffffu) - 1);
+    const std::uint64_t next = record->next_free.load(std::memory_order_relaxed);
+    if (head.compare_exchange_weak(old, ((old >> 32) + 1) << 32 | next, std::memory_order_acq_rel)) return record;
+  }
+  return nullptr;
+}
+
+void DerivedRecords::give_back(DerivedRecord* record) noexcept {
+  std::atomic<std::uint64_t>& head = free_[record->size_class];
+  std::uint64_t old = head.load(std::memory_order_relaxed);
+  do {
+    record->next_free.store(static_cast<std::uint32_t>(old), std::memory_order_relaxed);
+  } while (!head.compare_exchange_weak(old, ((old >> 32) + 1) << 32 | (record->cell + 1), std::memory_order_acq_rel));
+}
+
+DerivedRecord* DerivedRecords::carve(unsigned size_class) noexcept {
+  const std::uint64_t count = std::uint64_t{1} << size_class;
+  const std::uint64_t mapped = cells_mapped_.load(std::memory_order_acquire);
+  std::uint64_t old = frontier_.load(std::memory_order_relaxed);
+  std::uint64_t begin = 0;
+  do {
+    begin = old;
+    if (begin + count > cells_.next_block(begin)) begin = cells_.next_block(begin);
+    if (begin + count > mapped) return nullptr;
+  } while (!frontier_.compare_exchange_weak(old, begin + count, std::memory_order_relaxed));
+  auto* const record = new (&cells_[begin]) DerivedRecord{};
+  record->cell = static_cast<std::uint32_t>(begin);
+  record->size_class = size_class;
+  return record;
+}
+
+const DerivedRecord* DerivedRecords::publish(NodeId id, DerivedRecord* record) noexcept {
+  any_.store(true, std::memory_order_relaxed);
+  std::atomic<DerivedRecord*>& slot = slots_[id];
+  DerivedRecord* first = slot.load(std::memory_order_acquire);
+  do {
+    if (first != nullptr && first->covers == record->covers) {
+      give_back(record);
+      return first;
+    }
+    record->next.store(first, std::memory_order_relaxed);
+  } while (!slot.compare_exchange_weak(first, record, std::memory_order_acq_rel));
+  return record;
+}
+
+void DerivedRecords::clear_slot(NodeId id) noexcept {
+  if (id >= readable_below_.load(std::memory_order_relaxed)) return;
+  std::atomic<DerivedRecord*>& slot = slots_[id];
+  if (slot.load(std::memory_order_relaxed) == nullptr) return;
+  DerivedRecord* record = slot.exchange(nullptr, std::memory_order_acq_rel);
+  while (record != nullptr) {
+    DerivedRecord* const next = record->next.load(std::memory_order_relaxed);
+    DerivedRecord* const rested = std::exchange(resting_[next_resting_], record);
+    next_resting_ = (next_resting_ + 1) % k_rest;
+    if (rested != nullptr) give_back(rested);
+    record = next;
+  }
+}
+
+namespace {
+
+const DerivedRecord* find_in(NodeId id, std::uint64_t pc) noexcept {
+  const DerivedRecord* record = registry_state.derived.first(id);
+  while (record != nullptr && !record->covers.contains(pc)) record = record->next.load(std::memory_order_relaxed);
+  return record;
+}
+
+}  // namespace
+
+const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept {
+  return find_in(hold.key().node, pc);
+}
+
+DerivedAnswer find_derived(std::uint64_t pc) noexcept {
+  using Kind = ProcedureIndex::Answer::Kind;
+  const RegistryState& r = registry_state;
+  constexpr int k_attempts = 4;
+  for (int i = 0; i < k_attempts; ++i) {
+    ProcedureIndex::Snapshot snapshot;
+    const ProcedureIndex::Answer answer = r.index.find(pc, snapshot);
+    if (answer.kind == Kind::interfered) continue;
+    const DerivedRecord* const record = answer.kind == Kind::found ? find_in(answer.node, pc) : nullptr;
+    // A record of another procedure can only be seen with that one's state.
+    if (answer.kind == Kind::found && r.nodes[answer.node].state.load(std::memory_order_acquire) != answer.state.word())
+      continue;
+    if (!r.index.unchanged(pc, snapshot)) continue;
+    if (answer.kind == Kind::none) return {};
+    return {record != nullptr ? DerivedAnswer::Kind::found : DerivedAnswer::Kind::no_record, record};
+  }
+  return {DerivedAnswer::Kind::no_record};
+}
+
+DerivedRecord* allocate_derived(std::size_t bytes) noexcept { return registry_state.derived.allocate(bytes); }
+
+void give_back_derived(DerivedRecord* record) noexcept { registry_state.derived.give_back(record); }
+
+const DerivedRecord* publish_derived(const ProcedureHold& hold, DerivedRecord* record) noexcept {
+  return registry_state.derived.publish(hold.key().node, record);
+}
+
+}  // namespace jitunwind

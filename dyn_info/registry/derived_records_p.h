@@ -1,0 +1,127 @@
+// What others have derived from the description of a procedure, such as its call frame information in another form: one
+// chain of records a procedure, made when somebody first needs it, gone when the procedure is. The memory is never
+// unmapped, so that a look at a record of a procedure that was cancelled meanwhile finds mapped bytes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "jitunwind/dyn_info/registry/index/mapped_memory_p.h"
+#include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/address.h"
+
+namespace jitunwind {
+
+/// A head and size() bytes behind it. Constant from when it was published.
+struct DerivedRecord {
+  std::atomic<DerivedRecord*> next;  ///< published before, of the same procedure
+  AddrRange covers;                  ///< addresses that it speaks of
+  const void* data;                  ///< what whoever made it wants to find first
+  std::uint64_t base;                ///< likewise
+  std::uint32_t cell;
+  std::atomic<std::uint32_t> next_free;
+  std::uint32_t size_class;
+
+  std::byte* bytes() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+  std::size_t size() const noexcept;
+};
+
+class DerivedRecords {
+ public:
+  constexpr DerivedRecords() noexcept = default;
+
+  // For the holder of the writers' lock.
+
+  /// Maps what a procedure on this node may need, since those who need it later may not: memory for one record of
+  /// average size, and, where that can be had, for more of long code. False: there is none.
+  bool make_ready(NodeId id, std::uint64_t code_size) noexcept {
+    if (id >= ready_below_ && !grow(id)) return false;
+    if (code_size > k_short_code) expect_more(cells_of_long(code_size));
+    return true;
+  }
+  /// The procedure is gone: its records may be used again, the latest ones last.
+  void clear(NodeId id, std::uint64_t code_size) noexcept {
+    if (code_size > k_short_code) expected_cells_ -= cells_of_long(code_size);
+    if (any_.load(std::memory_order_relaxed)) clear_slot(id);
+  }
+
+  // For anyone at any time: no lock, no system call, no waiting.
+
+  /// Room for `bytes` behind the head; null: there is none. Has no owner until it is published.
+  DerivedRecord* allocate(std::size_t bytes) noexcept;
+  void give_back(DerivedRecord* record) noexcept;
+  /// The node must be held. Where somebody else was faster with the same range: their record, and `record` is given
+  /// back.
+  const DerivedRecord* publish(NodeId id, DerivedRecord* record) noexcept;
+  /// Latest first; null: none. Of a node that was made anew meanwhile, anything; its state tells.
+  const DerivedRecord* first(NodeId id) const noexcept {
+    if (id >= readable_below_.load(std::memory_order_acquire)) return nullptr;
+    return slots_[id].load(std::memory_order_acquire);
+  }
+
+  /// Handed out so far, and free again or not.
+  std::size_t bytes() const noexcept { return frontier_.load(std::memory_order_relaxed) * sizeof(Cell); }
+
+  static constexpr unsigned k_classes = 10;
+  static constexpr std::size_t k_max_bytes = (std::size_t{64} << (k_classes - 1)) - sizeof(DerivedRecord);
+
+ private:
+  struct alignas(64) Cell {
+    std::array<std::byte, 64> bytes;
+  };
+  static constexpr std::uint64_t k_cells_of_procedure = 4;
+  static constexpr std::uint64_t k_spare_cells = 1u << 14;
+  static constexpr unsigned k_rest = 64;
+  static constexpr std::uint64_t k_short_code = 4096;
+  static constexpr std::uint64_t k_longest_code = 1u << 26;  // of longer code no more is expected
+
+  /// Two bytes for each of the code.
+  static constexpr std::uint64_t cells_of_long(std::uint64_t code_size) noexcept {
+    return 2 * (std::min(code_size, k_longest_code) - k_short_code) / sizeof(Cell) + 1;
+  }
+  void expect_more(std::uint64_t cells) noexcept;
+  bool map_cells() noexcept;
+  bool grow(NodeId id) noexcept;
+  void clear_slot(NodeId id) noexcept;
+  DerivedRecord* pop(unsigned size_class) noexcept;
+  DerivedRecord* carve(unsigned size_class) noexcept;
+  DerivedRecord* at(std::uint32_t cell) const noexcept;
+
+  GrowingArray<std::atomic<DerivedRecord*>, 10, 20, Pages::small> slots_;  // as many as nodes
+  GrowingArray<Cell, 14, 18, Pages::small> cells_;
+  std::atomic<std::uint64_t> frontier_{0};      // cells behind were never handed out
+  std::atomic<std::uint64_t> cells_mapped_{0};  // at least
+  std::atomic<NodeId> readable_below_{0};
+  std::atomic<bool> any_{false};  // something was published once
+  /// A count of changes << 32 | cell + 1.
+  std::array<std::atomic<std::uint64_t>, k_classes> free_{};
+
+  NodeId ready_below_ = 0;
+  std::uint64_t expected_cells_ = 0;  // of long code that is registered
+  std::array<DerivedRecord*, k_rest> resting_{};
+  unsigned next_resting_ = 0;
+};
+
+/// What is known of the newest procedure that covers an address.
+struct DerivedAnswer {
+  enum class Kind : std::uint8_t { no_procedure, no_record, found };
+  Kind kind = Kind::no_procedure;
+  const DerivedRecord* record = nullptr;  ///< valid until the procedure is cancelled
+};
+/// Reads nothing of the descriptor, so it needs no hold. `no_record` also where registrations came in between again and
+/// again: a hold answers then.
+DerivedAnswer find_derived(std::uint64_t pc) noexcept;
+/// Of the procedure of a hold that lives; null: none that covers the address.
+const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept;
+
+/// Room for a record that is not anybody's yet. Signal-safe.
+DerivedRecord* allocate_derived(std::size_t bytes) noexcept;
+void give_back_derived(DerivedRecord* record) noexcept;
+/// For the procedure of a hold that lives.
+const DerivedRecord* publish_derived(const ProcedureHold& hold, DerivedRecord* record) noexcept;
+
+}  // namespace jitunwind

@@ -1,0 +1,171 @@
+// Finds the newest procedure that covers an address: a map from cells of code to chains of nodes, one set of cells for
+// each size class of procedures. Structure and proof: docs/registry.md.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "jitunwind/dyn_info/registry/index/index_pages_p.h"
+#include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
+
+namespace jitunwind {
+
+class ProcedureIndex {
+ public:
+  /// Cells of class c have 128 * 8^c bytes. A procedure is of the smallest class whose cells are not smaller than it,
+  /// so that it touches one cell or two neighbours.
+  static constexpr unsigned k_classes = 15;
+  static unsigned size_class(std::uint64_t start, std::uint64_t end) noexcept;
+
+  constexpr explicit ProcedureIndex(const NodePool& nodes) noexcept : nodes_(nodes) {}
+
+  /// The latest insertion, by the number of its registration, << 32 | head link. A link is node << 1 | which of the
+  /// node's two cells this is; 0: the end.
+  using Cell = std::atomic<std::uint64_t>;
+  /// Those of a procedure.
+  struct Cells {
+    unsigned size_class = 0;
+    Cell* first = nullptr;
+    Cell* last = nullptr;  ///< null: it has one only
+  };
+
+  // For the holder of the writers' lock.
+
+  /// Makes the cells that a procedure needs, so that insert() cannot fail. They last until the next remove() or
+  /// unreserve(). `first` null: out of memory.
+  Cells reserve(std::uint64_t start, std::uint64_t end) noexcept;
+  /// What reserve() was called for is not inserted.
+  void unreserve(std::uint64_t start, std::uint64_t end) noexcept;
+  /// Those of a node, which were reserved.
+  Cells cells(const ProcedureNode& node) noexcept;
+  /// The node must be live, newer than all in the index, and these its cells. O(1).
+  void insert(NodeId id, Cells cells) noexcept;
+  /// O(1). The node keeps its links, on which lookups may stand.
+  void remove(ProcedureNode& node) noexcept;
+  /// There are so many pages of empty cells that trim() must be called before the next remove() or unreserve().
+  bool has_too_many_empty() const noexcept { return resting_count_ > k_most_resting; }
+  /// Gives pages back that have been empty for longest; lookups of their neighbourhood start again. O(1).
+  void trim() noexcept;
+  std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+  // For anyone at any time: no lock, no allocation, no waiting; bounded by the length of the chains.
+
+  /// Has the memory fetched that remove() would touch now.
+  void prefetch_removal(const ProcedureNode& node) const noexcept;
+
+  /// The cells of an address, one a class in use, and their latest insertions when they were first looked at.
+  struct Snapshot {
+    std::uint32_t classes;
+    std::uint32_t drops;
+    std::array<const std::atomic<std::uint64_t>*, k_classes> cells;  // null: there is none
+    std::array<std::uint32_t, k_classes> insertions;
+  };
+  struct Answer {
+    enum class Kind : std::uint8_t { found, none, interfered } kind = Kind::none;
+    NodeId node = 0;
+    NodeState state{};
+  };
+
+  /// `interfered`: a node on the way was made into another procedure's; a procedure has been registered meanwhile.
+  Answer find(std::uint64_t pc, Snapshot& snapshot) const noexcept;
+  /// Nothing was inserted into the cells of `pc` since the snapshot. Then an answer is right at the moment at which its
+  /// node was last seen live, or for `none`, at the moment of this call.
+  bool unchanged(std::uint64_t pc, const Snapshot& snapshot) const noexcept;
+
+ private:
+  // Three tiers of five classes. In tier t everything is scaled by 2^15t: a region of 2^21 bytes has 16384 cells of
+  // 2^7 (in 32 blocks that come when they are needed), 2048 of 2^10 (in four), 256 of 2^13, 32 of 2^16 and four of
+  // 2^19.
+  static constexpr unsigned k_tier_classes = 5;
+  static constexpr unsigned k_tier_bits = 15;
+  static constexpr unsigned k_region_bits = 21;
+  static constexpr unsigned k_table_bits = 15;
+  static constexpr unsigned k_part_bits = k_region_bits + k_tier_bits;
+  static_assert(k_region_bits + k_table_bits == k_part_bits, "a table, and a region of tier 1, are of one part");
+  // Addresses are taken modulo 2^49. Whatever has the same remainder shares cells, which costs time, no answers.
+  static constexpr unsigned k_address_bits = 49;
+
+  struct alignas(k_page_size) Block {
+    std::array<Cell, 512> cells;
+  };
+  struct alignas(k_page_size) Region {
+    std::array<std::atomic<Block*>, 32 + 4> blocks;
+    std::array<Cell, 256 + 32 + 4> cells;
+  };
+  static_assert(sizeof(Block) == k_page_size && sizeof(Region) == k_page_size);
+  /// Its pages have memory where there are regions.
+  struct Table {
+    std::array<std::atomic<Region*>, 1u << k_table_bits> regions;
+  };
+  static constexpr unsigned k_page_entries = k_page_size / sizeof(std::atomic<Region*>);
+  /// 2^36 addresses.
+  struct alignas(32) Part {
+    std::atomic<Table*> table;         ///< tier 0
+    std::atomic<Region*> region;       ///< tier 1
+    std::atomic<std::uint32_t> drops;  ///< counted before and after cells are dropped, which must be empty
+  };
+  struct Directory {
+    std::array<Part, std::size_t{1} << (k_address_bits - k_part_bits)> parts;
+    /// How many there are in each page of the tables.
+    std::array<std::uint16_t, (std::size_t{1} << (k_address_bits - k_region_bits)) / k_page_entries> regions;
+  };
+  /// Level of a page that is no block.
+  static constexpr std::uint8_t k_whole_region = 2;
+  static constexpr unsigned k_most_resting = 256;
+  static constexpr unsigned k_resting = 2 * k_most_resting;
+
+  static std::uint64_t scaled(std::uint64_t address, unsigned tier) noexcept {
+    return (address & ((std::uint64_t{1} << k_address_bits) - 1)) >> (tier * k_tier_bits);
+  }
+  static unsigned cell_bits(unsigned size_class) noexcept { return 7 + 3 * size_class; }
+  /// Whether both addresses fall into one cell.
+  static bool same_cell(std::uint64_t a, std::uint64_t b, unsigned size_class) noexcept;
+
+  static std::uint64_t part_number(std::uint64_t address) noexcept { return scaled(address, 0) >> k_part_bits; }
+  static std::uint64_t region_number(std::uint64_t address) noexcept { return scaled(address, 0) >> k_region_bits; }
+  static unsigned block_number(std::uint64_t scaled_address, unsigned level) noexcept;
+
+  const Part* find_part(std::uint64_t address) const noexcept;
+  std::uint32_t drops(std::uint64_t address) const noexcept;
+  const Region* find_region(const Part* part, std::uint64_t address, unsigned tier) const noexcept;
+  static const Cell* cell_of(const Region& region, std::uint64_t scaled_address, unsigned level) noexcept;
+  const Cell* find_cell(std::uint64_t address, unsigned size_class) const noexcept;
+  std::atomic<Region*>* make_region_place(std::uint64_t address, unsigned tier) noexcept;
+  Region* make_region(std::uint64_t address, unsigned tier) noexcept;
+  /// Null: out of memory.
+  Cell* reserve_cell(std::uint64_t address, unsigned size_class) noexcept;
+  bool make_cell(std::uint64_t address, unsigned size_class) noexcept;
+  Cell& cell(std::uint64_t address, unsigned size_class) noexcept;
+
+  void push(NodeId id, ProcedureNode& node, unsigned side, Cell& cell) noexcept;
+  void unlink(ProcedureNode& node, unsigned side, std::uint64_t address, unsigned size_class) noexcept;
+  Answer walk(std::uint64_t cell, unsigned size_class, std::uint64_t pc) const noexcept;
+
+  void unreserve_cell(std::uint64_t address, unsigned size_class) noexcept;
+  void leave(IndexPageNote& note) noexcept;
+  void rest_if_empty(IndexPageNote& note) noexcept;
+  void drop(IndexPageNote& note) noexcept;
+  void drop_block(const IndexPageNote& note) noexcept;
+  void drop_region(const IndexPageNote& note, Part& part) noexcept;
+  template <class T>
+  T* map() noexcept;
+  void count_bytes() noexcept;
+
+  const NodePool& nodes_;
+  std::atomic<std::uint32_t> classes_{0};  // bit c: class c has been used
+  std::atomic<Directory*> directory_{nullptr};
+  std::atomic<Region*> top_region_{nullptr};  // tier 2: one region is everything, and stays
+
+  alignas(64) IndexPages blocks_;
+  IndexPages regions_;
+  // Empty pages, from when they became so. Those that are in use again are found out when it is their turn.
+  std::array<IndexPageNote*, k_resting> resting_{};
+  unsigned next_resting_ = 0;
+  unsigned resting_count_ = 0;
+  std::size_t mapped_bytes_ = 0;
+  std::atomic<std::size_t> bytes_{0};
+};
+
+}  // namespace jitunwind

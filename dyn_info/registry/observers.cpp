@@ -1,0 +1,121 @@
+#include "jitunwind/dyn_info/registry/observers_p.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <vector>
+
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/registry/take_out_p.h"
+
+namespace jitunwind {
+
+constinit ObserverList observers;
+
+namespace {
+
+RegistryState& r = registry_state;
+
+/// Oldest first. False: more than `into` has room for.
+bool list_registered(std::vector<RegisteredProcedure>& into) {
+  bool complete = true;
+  r.lock.lock();
+  for (NodeId id = r.list.first(); id != 0 && complete;) {
+    const ProcedureNode& node = r.nodes[id];
+    const NodeState state(node.state.load(std::memory_order_acquire));
+    complete = into.size() < into.capacity();
+    if (state.live() && complete)
+      into.push_back({node.info.load(std::memory_order_relaxed), {state.registration(), id}});
+    id = node.list_next.load(std::memory_order_relaxed);
+  }
+  (void)unlock(nullptr);
+  std::reverse(into.begin(), into.end());
+  return complete;
+}
+
+/// Memory is had without the lock, which retire may find taken by a thread that waits for malloc's.
+std::vector<RegisteredProcedure> all_registered() {
+  for (;;) {
+    std::vector<RegisteredProcedure> all;
+    all.reserve(registry_statistics().registered + 64);
+    if (list_registered(all)) return all;
+  }
+}
+
+}  // namespace
+
+void ObserverList::add(RegistryObserver& observer) noexcept {
+  observer.next_ = first_.load(std::memory_order_relaxed);
+  first_.store(&observer, std::memory_order_seq_cst);
+}
+
+bool ObserverList::remove(RegistryObserver& observer) noexcept {
+  RegistryObserver* before = nullptr;
+  for (RegistryObserver* o = first_.load(std::memory_order_relaxed); o != nullptr; before = o, o = o->next_) {
+    if (o != &observer) continue;
+    if (before != nullptr)
+      before->next_ = o->next_;
+    else
+      first_.store(o->next_, std::memory_order_seq_cst);
+    return true;
+  }
+  return false;
+}
+
+bool ObserverList::contains(const RegistryObserver& observer) const noexcept {
+  const RegistryObserver* o = first_.load(std::memory_order_relaxed);
+  while (o != nullptr && o != &observer) o = o->next_;
+  return o != nullptr;
+}
+
+void tell_registered(std::span<unw_dyn_info_t* const> procedures) noexcept {
+  constexpr std::size_t k_at_once = 256;
+  std::array<RegisteredProcedure, k_at_once> some;
+  const WritingScope writing;
+  const ObserversScope scope;
+  while (!procedures.empty()) {
+    const auto part = procedures.first(std::min(procedures.size(), k_at_once));
+    procedures = procedures.subspan(part.size());
+    std::transform(part.begin(), part.end(), some.begin(), [](unw_dyn_info_t* info) {
+      return RegisteredProcedure{info, registration_of(info)};
+    });
+    observers.tell([&](RegistryObserver& o) { o.registered({some.data(), part.size()}); });
+  }
+}
+
+void tell_cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept {
+  const WritingScope writing;
+  const ObserversScope scope;
+  observers.tell([&](RegistryObserver& o) { o.cancelled(procedures); });
+}
+
+Status attach_in_scope(RegistryObserver& observer) noexcept {
+  if (observers.contains(observer)) return Error{ErrorCode::already_registered, 0, "observer is attached"};
+  observers.add(observer);
+  try {
+    const std::vector<RegisteredProcedure> all = all_registered();
+    if (!all.empty()) observer.registered(all);
+    return Done{};
+  } catch (const std::bad_alloc&) {
+    (void)observers.remove(observer);
+    return Error{ErrorCode::out_of_memory, 0, "no memory for the list of what is registered"};
+  }
+}
+
+Status attach_observer(RegistryObserver& observer) noexcept {
+  if (WritingScope::active()) return refused_to_interrupter();
+  const WritingScope writing;
+  const ObserversScope scope;
+  return attach_in_scope(observer);
+}
+
+Status detach_observer(RegistryObserver& observer) noexcept {
+  if (WritingScope::active()) return refused_to_interrupter();
+  const WritingScope writing;
+  const ObserversScope scope;
+  if (observers.remove(observer)) return Done{};
+  return Error{ErrorCode::not_registered, 0, "observer is not attached"};
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,151 @@
+// The reader's side of the registry.
+#include <algorithm>
+
+#include "jitunwind/dyn_info/registry/index/registered_span_p.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
+
+namespace jitunwind {
+
+namespace {
+
+using Kind = ProcedureIndex::Answer::Kind;
+
+/// A hold that is not on this stack (AddressSanitizer moves variables away) has no position to judge it by.
+FramePosition position_of(const void* hold, std::uint64_t here) noexcept {
+  constexpr std::uint64_t k_near = 1u << 20;
+  const FramePosition position(reinterpret_cast<std::uintptr_t>(hold));
+  return position.above(here) < k_near ? position : FramePosition();
+}
+
+/// Where a hold is noted; no slot: nowhere.
+struct Level {
+  ReaderSlot* slot = nullptr;
+  unsigned level = 0;
+};
+
+[[gnu::always_inline]] inline Level enter(const void* hold) noexcept {
+  ReaderSlot* const slot = registry_state.slots.own();
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const unsigned level = slot == nullptr ? ReaderSlot::k_levels : slot->enter(position_of(hold, here), here);
+  if (level == ReaderSlot::k_levels) return {};
+  return {slot, level};
+}
+
+/// The second half of an attempt. True: what find() answered was right at a moment within it, and its node, if any, is
+/// held.
+bool confirm(std::uint64_t pc, Hold& hold, const ProcedureIndex::Answer& answer,
+             const ProcedureIndex::Snapshot& snapshot) noexcept {
+  const RegistryState& r = registry_state;
+  if (answer.kind == Kind::interfered) return false;
+  if (answer.kind == Kind::found) {
+    hold.node.exchange(answer.node, std::memory_order_seq_cst);
+    // From here on a writer that takes the node out sees the hold; unless it has taken it out already.
+    if (r.nodes[answer.node].state.load(std::memory_order_seq_cst) != answer.state.word()) return false;
+  }
+  return r.index.unchanged(pc, snapshot);
+}
+
+bool attempt(std::uint64_t pc, Hold& hold, ProcedureIndex::Answer& answer) noexcept {
+  ProcedureIndex::Snapshot snapshot;
+  answer = registry_state.index.find(pc, snapshot);
+  return confirm(pc, hold, answer, snapshot);
+}
+
+/// An attempt fails because of a registration that was made meanwhile, and whoever makes one answers questions first.
+/// So once the question is seen by writers, an attempt succeeds or the answer is there: the loop ends.
+ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexcept {
+  RegistryState& r = registry_state;
+  const std::uint32_t number = (hold.question.load(std::memory_order_relaxed) >> 2) + 1;
+  hold.pc.store(pc, std::memory_order_relaxed);
+  hold.question.store(number << 2 | Hold::asked, std::memory_order_seq_cst);
+  r.questions.store(true, std::memory_order_seq_cst);
+  ProcedureIndex::Answer answer;
+  while (!attempt(pc, hold, answer)) {
+    if (hold.question.load(std::memory_order_acquire) != (number << 2 | Hold::answered)) continue;
+    const NodeId node = hold.answer.load(std::memory_order_relaxed);
+    hold.node.exchange(node, std::memory_order_seq_cst);
+    answer = {Kind::none};
+    if (node != 0) answer = {Kind::found, node, NodeState(r.nodes[node].state.load(std::memory_order_relaxed))};
+    break;
+  }
+  hold.question.store(number << 2 | Hold::none, std::memory_order_seq_cst);
+  hold.answer.store(0, std::memory_order_release);
+  return answer;
+}
+
+}  // namespace
+
+[[gnu::hot]] bool may_be_registered(std::uint64_t pc) noexcept {
+  if (!registered_span.may_cover(pc)) return false;
+  const ProcedureIndex& index = registry_state.index;
+  ProcedureIndex::Snapshot snapshot;
+  return index.find(pc, snapshot).kind != Kind::none || !index.unchanged(pc, snapshot);
+}
+
+ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {
+  if (!registered_span.may_cover(pc)) return;
+  RegistryState& r = registry_state;
+  ProcedureIndex::Snapshot snapshot;
+  ProcedureIndex::Answer answer = r.index.find(pc, snapshot);
+  if (answer.kind == Kind::none && r.index.unchanged(pc, snapshot)) return;
+
+  const Level own = enter(this);
+  if (own.slot == nullptr) {
+    failed_ = true;
+    return;
+  }
+  constexpr int k_attempts = 4;
+  Hold& hold = own.slot->holds[own.level];
+  bool right = confirm(pc, hold, answer, snapshot);
+  for (int i = 1; i < k_attempts && !right; ++i) right = attempt(pc, hold, answer);
+  if (!right) answer = attempt_with_question(pc, hold);
+  if (answer.kind != Kind::found) {
+    own.slot->leave(own.level);
+    return;
+  }
+  keep(own.slot, own.level, {answer.state.registration(), answer.node});
+}
+
+ProcedureHold::ProcedureHold(RegistrationKey key) noexcept {
+  if (!still_registered(key)) return;
+  const Level own = enter(this);
+  if (own.slot == nullptr) {
+    failed_ = true;
+    return;
+  }
+  own.slot->publish(own.level, key.node);
+  // As in confirm(): from here on a writer that takes the node out sees the hold.
+  const NodeState state(registry_state.nodes[key.node].state.load(std::memory_order_seq_cst));
+  if (!state.live() || state.registration() != key.registration) {
+    own.slot->leave(own.level);
+    return;
+  }
+  keep(own.slot, own.level, key);
+}
+
+void ProcedureHold::keep(void* slot, std::uint32_t level, RegistrationKey key) noexcept {
+  info_ = registry_state.nodes[key.node].info.load(std::memory_order_acquire);
+  key_ = key;
+  slot_ = slot;
+  level_ = level;
+}
+
+std::uint64_t ProcedureHold::user_word() const noexcept {
+  if (info_ == nullptr) return 0;
+  const NodeState state(registry_state.nodes[key_.node].state.load(std::memory_order_relaxed));
+  return state.has_user_word() ? *reinterpret_cast<const std::uint64_t*>(info_ + 1) : 0;
+}
+
+ProcedureHold::~ProcedureHold() {
+  if (slot_ != nullptr) static_cast<ReaderSlot*>(slot_)->leave(level_);
+}
+
+bool still_registered(RegistrationKey key) noexcept {
+  const RegistryState& r = registry_state;
+  if (!r.nodes.contains(key.node)) return false;
+  const NodeState state(r.nodes[key.node].state.load(std::memory_order_acquire));
+  return state.live() && state.registration() == key.registration;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,143 @@
+#include "jitunwind/dyn_info/registry/procedure_list_p.h"
+
+#include <cstddef>
+
+// The head has two names: a hidden one, which the note can refer to without relocation and which no other library's
+// symbol comes before, and the exported one, by which readers find it where there is no note.
+extern "C" {
+__attribute__((visibility("hidden"))) constinit unw_dyn_info_list_t jitunwind_dyn_info_list = {1, 0, nullptr};
+extern __attribute__((visibility("default"), alias("jitunwind_dyn_info_list"))) unw_dyn_info_list_t _U_dyn_info_list;
+}
+
+// ELF note "UNWDYN", type 1 (docs/registry.md "Finding the list"): layout of the descriptors (1: 80 bytes), size of a
+// word, address of the head relative to the field that says so.
+asm(R"(
+  .pushsection .note.unwdyn, "a", %note
+  .balign 4
+  .long 7
+  .long 16
+  .long 1
+  .asciz "UNWDYN"
+  .balign 4
+  .long 1
+  .long 8
+  .quad jitunwind_dyn_info_list - .
+  .popsection
+)");
+
+namespace jitunwind {
+
+namespace {
+
+static_assert(sizeof(unw_dyn_info_t) == 80 && sizeof(unw_word_t) == 8, "what the note says");
+
+std::atomic_ref<unw_dyn_info_t*> atomic_next(unw_dyn_info_t* info) noexcept {
+  return std::atomic_ref<unw_dyn_info_t*>(info->next);
+}
+
+std::atomic_ref<unw_dyn_info_t*> atomic_first() noexcept {
+  return std::atomic_ref<unw_dyn_info_t*>(jitunwind_dyn_info_list.first);
+}
+
+constexpr int k_longest_run = 1 << 20;  // of procedures retired by others that are suspended like the lock's holder
+
+/// Ordered: the change it begins or ends does not become visible on its other side.
+void count_generation() noexcept {
+  std::atomic_ref<std::uint32_t> generation(jitunwind_dyn_info_list.generation);
+  generation.store(generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+}  // namespace
+
+unw_dyn_info_list_t& procedure_list_head() noexcept { return jitunwind_dyn_info_list; }
+
+// Every store of a change is a release store as well, so none of them is visible before the odd generation.
+void ProcedureList::begin_change() noexcept { count_generation(); }
+void ProcedureList::end_change() noexcept { count_generation(); }
+
+void ProcedureList::prefetch_neighbours(unw_dyn_info_t* info) noexcept {
+  __builtin_prefetch(NodePool::probably_newer(info), 1);
+  __builtin_prefetch(atomic_next(info).load(std::memory_order_relaxed), 1);
+}
+
+void ProcedureList::push_front(NodeId id) noexcept {
+  ProcedureNode& node = nodes_[id];
+  unw_dyn_info_t* info = node.info.load(std::memory_order_relaxed);
+  atomic_next(info).store(nullptr, std::memory_order_release);  // it may hold anything
+  being_pushed_.store(id, std::memory_order_release);
+  atomic_next(info).store(atomic_first().load(std::memory_order_relaxed), std::memory_order_release);
+  node.list_next.store(first_, std::memory_order_relaxed);
+  node.list_previous.store(0, std::memory_order_relaxed);
+  if (first_ != 0) {
+    ProcedureNode& older = nodes_[first_];
+    older.list_previous.store(id, std::memory_order_relaxed);
+    NodePool::note_newer(older.info.load(std::memory_order_relaxed), info);
+  }
+  atomic_first().store(info, std::memory_order_release);
+  first_ = id;
+  being_pushed_.store(0, std::memory_order_release);
+}
+
+void ProcedureList::unlink(const ProcedureNode& node) noexcept {
+  const NodeId next = node.list_next.load(std::memory_order_relaxed);
+  const NodeId previous = node.list_previous.load(std::memory_order_relaxed);
+  ProcedureNode* const older = next == 0 ? nullptr : &nodes_[next];
+  unw_dyn_info_t* const older_info = older == nullptr ? nullptr : older->info.load(std::memory_order_relaxed);
+  unw_dyn_info_t* newer_info = nullptr;
+  if (previous == 0) {
+    atomic_first().store(older_info, std::memory_order_release);
+    first_ = next;
+  } else {
+    ProcedureNode& newer = nodes_[previous];
+    newer_info = newer.info.load(std::memory_order_relaxed);
+    atomic_next(newer_info).store(older_info, std::memory_order_release);
+    newer.list_next.store(next, std::memory_order_relaxed);
+  }
+  if (older == nullptr) return;
+  older->list_previous.store(previous, std::memory_order_relaxed);
+  NodePool::note_newer(older_info, newer_info);
+}
+
+bool ProcedureList::is_live(NodeId id) const noexcept {
+  return NodeState(nodes_[id].state.load(std::memory_order_acquire)).live();
+}
+
+/// Has `place` lead to the next descriptor whose node is live.
+void ProcedureList::skip_dead(unw_dyn_info_t*& place) const noexcept {
+  constexpr int k_most = 1000;  // others bend here, too
+  for (int i = 0; i < k_most; ++i) {
+    std::atomic_ref<unw_dyn_info_t*> link(place);
+    unw_dyn_info_t* old = link.load(std::memory_order_acquire);
+    unw_dyn_info_t* info = old;
+    while (info != nullptr && !nodes_.find(info).state.live()) info = atomic_next(info).load(std::memory_order_acquire);
+    if (info == old || link.compare_exchange_strong(old, info, std::memory_order_acq_rel)) return;
+  }
+}
+
+void ProcedureList::skip_dead_behind(NodeId id) const noexcept {
+  unw_dyn_info_t* info = nodes_[id].info.load(std::memory_order_acquire);
+  if (info != nullptr) skip_dead(info->next);
+}
+
+// The holder of the lock may be anywhere in push_front() or unlink(). Each is one store to the image, and the order
+// among nodes is at most one procedure off: so besides the nodes before those of the batch there are two more places
+// that may lead to one of them.
+void ProcedureList::bend_around(NodeId batch) const noexcept {
+  skip_dead(jitunwind_dyn_info_list.first);
+  if (const NodeId id = being_pushed_.load(std::memory_order_acquire); id != 0) skip_dead_behind(id);
+  for (NodeId id = batch; id != 0; id = nodes_[id].batch_next) {
+    NodeId before = nodes_[id].list_previous.load(std::memory_order_acquire);
+    const auto same_batch = [&] {
+      return nodes_[before].batch.load(std::memory_order_relaxed) == nodes_[id].batch.load(std::memory_order_relaxed);
+    };
+    // Back to where dead ones begin; if they begin in this batch, that one does it. While the holder of the lock goes
+    // on this may lead astray, but then the holder will do all of it.
+    for (int i = 0; i < k_longest_run && before != 0 && !is_live(before) && !same_batch(); ++i) {
+      before = nodes_[before].list_previous.load(std::memory_order_acquire);
+    }
+    if (before != 0 && is_live(before)) skip_dead_behind(before);
+  }
+  skip_dead(jitunwind_dyn_info_list.first);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,342 @@
+// The writers' side of the registry.
+#include "jitunwind/dyn_info/registry/registry.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "jitunwind/dyn_info/registry/environment_p.h"
+#include "jitunwind/dyn_info/registry/index/registered_span_p.h"
+#include "jitunwind/dyn_info/registry/locking/questions_p.h"
+#include "jitunwind/dyn_info/registry/observers_p.h"
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/registry/take_out_p.h"
+#include "jitunwind/unwind_core/modules/object_list_p.h"
+
+namespace jitunwind {
+
+namespace {
+
+constinit std::array<ReaderSlot, 1u << ReaderSlots::k_first_bits> first_slots;
+constinit std::array<RetiredBatch, 1u << RetiredBatches::k_first_bits> first_batches;
+constinit thread_local bool fork_has_lock = false;
+
+}  // namespace
+
+constinit thread_local std::atomic<bool> thread_is_writing{false};
+constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()), batches(first_batches.data()) {}
+constinit RegistryState registry_state;
+constinit RegisteredSpan registered_span;
+
+namespace {
+
+RegistryState& r = registry_state;
+using Life = NodeState::Life;
+
+Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexcept {
+  return {code, reinterpret_cast<std::uintptr_t>(di), what};
+}
+
+// Putting in, with the lock.
+
+/// All that can fail. Neither list nor index knows the node yet. 0: see `error`.
+NodeId prepare(unw_dyn_info_t* di, Behind behind, ProcedureIndex::Cells& cells, std::optional<Error>& error) noexcept {
+  if (r.nodes.find(di).node != 0) {
+    error = error_at(ErrorCode::already_registered, di, "registered, or retired and not reclaimed yet");
+    return 0;
+  }
+  cells = r.index.reserve(di->start_ip, di->end_ip);
+  const NodeId id = cells.first != nullptr ? r.nodes.take(di) : 0;
+  if (id == 0 || !r.derived.make_ready(id, di->end_ip - di->start_ip)) {
+    if (id != 0) r.nodes.give_back(id);
+    r.index.unreserve(di->start_ip, di->end_ip);
+    trim_index();
+    error = error_at(ErrorCode::out_of_memory, di, "no memory for the registry");
+    return 0;
+  }
+  ProcedureNode& node = r.nodes[id];
+  const bool has_user_word = behind == Behind::user_word;
+  node.state.store(NodeState(++r.last_registration, cells.size_class, Life::building, has_user_word).word(),
+                   std::memory_order_release);
+  node.start.store(di->start_ip, std::memory_order_release);
+  node.end.store(di->end_ip, std::memory_order_release);
+  node.batch.store(0, std::memory_order_relaxed);
+  node.batch_next = 0;
+  r.nodes.bind(id, di);
+  return id;
+}
+
+void put_in(NodeId id, ProcedureIndex::Cells cells) noexcept {
+  ProcedureNode& node = r.nodes[id];
+  const NodeState state(node.state.load(std::memory_order_relaxed));
+  answer_questions();
+  node.state.store(state.with(Life::live).word(), std::memory_order_release);
+  r.list.push_front(id);
+  r.index.insert(id, cells);
+  r.changes.count(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+  r.registered.store(r.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+/// Prepared ones, linked by batch_next.
+void free_all(NodeId first) noexcept {
+  for (NodeId id = first; id != 0;) {
+    const ProcedureNode& node = r.nodes[id];
+    const NodeId next = node.batch_next;
+    r.index.unreserve(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+    trim_index();
+    free_node(id);
+    id = next;
+  }
+}
+
+std::optional<Error> put_in_all(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
+  NodeId first = 0;
+  NodeId last = 0;
+  ProcedureIndex::Cells cells;  // of the last one, which mostly is all
+  std::optional<Error> error;
+  for (unw_dyn_info_t* di : batch) {
+    const NodeId id = prepare(di, behind, cells, error);
+    if (id == 0) {
+      free_all(first);
+      return error;
+    }
+    (last == 0 ? first : r.nodes[last].batch_next) = id;
+    last = id;
+  }
+  r.list.begin_change();
+  for (NodeId id = first; id != last;) {
+    const NodeId next = r.nodes[id].batch_next;  // of one that is live, retire may make another
+    put_in(id, r.index.cells(r.nodes[id]));
+    id = next;
+  }
+  if (last != 0) put_in(last, cells);
+  r.list.end_change();
+  return {};
+}
+
+// fork: the child has one thread, and what the others were about to do is left undone.
+
+void before_fork() noexcept {
+  // In a signal handler that interrupted a writer the lock may be this thread's already.
+  if (WritingScope::active()) return;
+  WritingScope::set(true);
+  observers.lock.lock();
+  r.lock.lock();
+  fork_has_lock = true;
+}
+
+void after_fork() noexcept {
+  if (!fork_has_lock) return;
+  fork_has_lock = false;
+  (void)unlock(nullptr);
+  (void)observers.lock.unlock();
+  WritingScope::set(false);
+}
+
+void after_fork_in_child() noexcept {
+  r.slots.keep_only_own();
+  if (fork_has_lock) {
+    observers.lock.forget_others();
+    r.lock.forget_others();
+    take_out_orphans();
+  }
+  after_fork();
+}
+
+std::optional<Error> start() noexcept {
+  constinit static std::atomic<bool> started{false};
+  if (started.load(std::memory_order_relaxed) || started.exchange(true)) return {};
+  // Before the other: fork then waits for writers first, and those may wait for who lists objects.
+  watch_forks_of_object_list();
+  if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) {
+    started.store(false);
+    return Error{ErrorCode::out_of_memory, 0, "no memory for the fork handlers"};
+  }
+  attach_by_environment();
+  return {};
+}
+
+std::optional<Error> find_unusable(std::span<unw_dyn_info_t* const> batch) noexcept {
+  for (const unw_dyn_info_t* di : batch) {
+    if (!NodePool::can_bind(di)) return error_at(ErrorCode::invalid_argument, di, "null or misaligned descriptor");
+    if (di->start_ip >= di->end_ip) return error_at(ErrorCode::e_range, di, "empty or inverted range");
+  }
+  return {};
+}
+
+Error not_registered(const unw_dyn_info_t* di) noexcept {
+  return error_at(ErrorCode::not_registered, di, "descriptor is not registered");
+}
+
+Error read_by_caller(const unw_dyn_info_t* di) noexcept {
+  return error_at(ErrorCode::in_signal_handler, di, "the calling thread is inside a lookup that holds the descriptor");
+}
+
+BatchId take_batch(void (*on_reclaimed)(void*), void* argument) noexcept {
+  const BatchId id = r.batches.take();
+  if (id == 0) return 0;
+  RetiredBatch& batch = r.batches[id];
+  batch.blocking_slot = RetiredBatch::k_no_slot;
+  batch.checks = 0;
+  batch.on_reclaimed = on_reclaimed;
+  batch.argument = argument;
+  return id;
+}
+
+std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept {
+  const std::uint32_t skipped = collect(procedures, id);
+  if (r.batches[id].first != 0 || procedures.empty()) r.batches.push_pending(id);
+  (void)unlock(nullptr);
+  return skipped;
+}
+
+/// A wait for each; for where there is no record to wait with for all.
+Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
+  const unw_dyn_info_t* unknown = nullptr;
+  bool all = true;
+  for (unw_dyn_info_t* di : batch) {
+    if (cancel_procedure(di)) continue;
+    if (all) unknown = di;
+    all = false;
+  }
+  if (!all) return not_registered(unknown);
+  return Done{};
+}
+
+}  // namespace
+
+Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
+  if (WritingScope::active()) return refused_to_interrupter();
+  if (batch.size() == 1) r.nodes.prefetch_taking(batch.front());
+  Due due;
+  std::optional<Error> error;
+  {
+    const WritingScope scope;
+    error = find_unusable(batch);
+    if (!error) error = start();
+    if (error) return *error;
+    attach_system_unwinder();
+    if (batch.size() == 1) r.changes.prefetch(batch.front()->start_ip, batch.front()->end_ip);
+    r.lock.lock();
+    r.slots.make_ready();
+    error = put_in_all(batch, behind);
+    (void)unlock(&due);
+  }
+  due.run();
+  if (error) return *error;
+  if (observers.any()) tell_registered(batch);
+  return Done{};
+}
+
+Status register_procedure(unw_dyn_info_t* di, Behind behind) noexcept { return register_procedures({&di, 1}, behind); }
+
+Status cancel_procedure(unw_dyn_info_t* di) noexcept {
+  if (WritingScope::active()) return refused_to_interrupter();
+  if (!NodePool::can_bind(di)) return not_registered(di);
+  r.nodes.prefetch(di);
+  ProcedureList::prefetch_neighbours(di);
+  const RegisteredNode found = r.nodes.find(di);
+  if (!found.state.live()) return not_registered(di);
+  prefetch_neighbours(found.node);
+  if (own_thread_holds(found.node)) return read_by_caller(di);
+  Due due;
+  bool taken = false;
+  {
+    const WritingScope scope;
+    r.lock.lock();
+    taken = mark_dead(found);
+    if (taken) {
+      take_out({found.node, 0}, due);
+    } else {
+      (void)unlock(&due);
+    }
+  }
+  due.run();
+  if (!taken) return not_registered(di);
+  if (observers.any()) tell_cancelled({&di, 1});
+  return Done{};
+}
+
+Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
+  if (WritingScope::active()) return refused_to_interrupter();
+  const unw_dyn_info_t* unknown = nullptr;
+  for (unw_dyn_info_t* di : batch) {
+    const RegisteredNode found = r.nodes.find(di);
+    if (!found.state.live()) unknown = unknown == nullptr ? di : unknown;
+    if (own_thread_holds(found.node)) return read_by_caller(di);
+  }
+  std::uint32_t skipped = 0;
+  Due due;
+  BatchId id = 0;
+  {
+    const WritingScope scope;
+    id = take_batch(nullptr, nullptr);
+    if (id != 0) {
+      r.lock.lock();
+      skipped = collect(batch, id);
+      take_out({0, id}, due);
+    }
+  }
+  if (id == 0) return cancel_one_by_one(batch);
+  due.run();
+  if (observers.any()) tell_cancelled(batch);
+  if (skipped != 0) return not_registered(unknown);
+  return Done{};
+}
+
+Result<RetireTicket> retire_procedures(std::span<unw_dyn_info_t* const> batch, void (*on_reclaimed)(void*),
+                                       void* argument) noexcept {
+  if (WritingScope::active()) return refused_to_interrupter();
+  const WritingScope scope;
+  const BatchId id = take_batch(on_reclaimed, argument);
+  if (id == 0) return error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry");
+  RetireTicket ticket{r.batches[id].serial.load(std::memory_order_relaxed), id, 0};
+  ticket.skipped = r.lock.try_lock() ? retire_with_lock(batch, id) : retire_beside_lock(batch, id);
+  if (observers.any()) tell_retired();
+  if (ticket.skipped != batch.size() || batch.empty()) return ticket;
+  r.batches.give_back(id);
+  return not_registered(batch.front());
+}
+
+bool reclaimed(RetireTicket ticket) noexcept {
+  if (!r.batches.contains(ticket.batch)) return true;
+  RetiredBatch& batch = r.batches[ticket.batch];
+  const auto past = [&] { return batch.serial.load(std::memory_order_acquire) != ticket.serial; };
+  if (past()) return true;
+  if (WritingScope::active()) return false;
+  Due due;
+  {
+    const WritingScope scope;
+    if (!r.lock.try_lock()) return false;
+    drain_pending();
+    if (!past() && !reclaim(ticket.batch, &due)) (void)reclaim_from_the_gone(ticket.batch, due);
+    (void)unlock(nullptr);
+  }
+  due.run();
+  return past();
+}
+
+RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept {
+  const RegisteredNode found = r.nodes.find(procedure);
+  return found.state.live() ? RegistrationKey{found.state.registration(), found.node} : RegistrationKey{};
+}
+
+const CodeChanges& registration_changes() noexcept { return r.changes; }
+
+void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept {
+  if (begin < end) r.changes.count_beside_writers(begin, end);
+}
+
+unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); }
+
+RegistryStatistics registry_statistics() noexcept {
+  RegistryStatistics statistics;
+  statistics.registered = r.registered.load(std::memory_order_relaxed);
+  statistics.library_bytes = r.nodes.bytes() + r.index.bytes() + r.derived.bytes();
+  return statistics;
+}
+
+}  // namespace jitunwind

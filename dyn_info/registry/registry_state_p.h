@@ -1,0 +1,46 @@
+// The one registry of the process: its parts, and what writers and lookups share.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "jitunwind/dyn_info/registry/derived_records_p.h"
+#include "jitunwind/dyn_info/registry/index/procedure_index_p.h"
+#include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/registry/locking/reader_slots_p.h"
+#include "jitunwind/dyn_info/registry/locking/writer_lock_p.h"
+#include "jitunwind/dyn_info/registry/procedure_list_p.h"
+#include "jitunwind/dyn_info/registry/retired_batches_p.h"
+#include "jitunwind/unwind_core/kept/code_changes.h"
+
+namespace jitunwind {
+
+struct RegistryState {
+  constexpr RegistryState() noexcept;
+
+  NodePool nodes;
+  ProcedureIndex index{nodes};
+  DerivedRecords derived;
+  ReaderSlots slots;
+  /// A lookup has asked a question since the last time questions were answered.
+  alignas(64) std::atomic<bool> questions{false};
+
+  CodeChanges changes;
+
+  WriterLock lock;
+  // For the holder of the lock.
+  ProcedureList list{nodes};
+  std::uint64_t last_registration = 0;
+
+  std::atomic<std::size_t> registered{0};
+
+  RetiredBatches batches;
+  std::atomic<std::uint64_t> bypasses{0};  ///< begun so far
+  std::atomic<std::uint32_t> retiring{0};  ///< threads that are marking nodes dead without the lock
+};
+
+/// Constant-initialised, never destroyed: usable in constructors and destructors of static objects.
+extern constinit RegistryState registry_state;
+
+}  // namespace jitunwind

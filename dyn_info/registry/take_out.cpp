@@ -1,0 +1,310 @@
+#include "jitunwind/dyn_info/registry/take_out_p.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "jitunwind/dyn_info/registry/locking/questions_p.h"
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
+
+namespace jitunwind {
+
+namespace {
+
+RegistryState& r = registry_state;
+using Life = NodeState::Life;
+
+// Holds.
+
+bool contains(const Target& target, NodeId id) noexcept {
+  if (id == 0) return false;
+  return target.batch == 0 ? id == target.node : r.nodes[id].batch.load(std::memory_order_relaxed) == target.batch;
+}
+
+bool holds(const Hold& hold, const Target& target) noexcept {
+  return contains(target, hold.node.load(std::memory_order_seq_cst)) ||
+         contains(target, hold.answer.load(std::memory_order_seq_cst));
+}
+
+/// A hold of this thread, which is here now: not one of a frame that was jumped over. That is dropped, since its node
+/// will be another procedure's.
+bool own_hold_counts(const ReaderSlot& slot, Hold& hold) noexcept {
+  if (!slot.is_over(hold, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return true;
+  hold.node.store(0, std::memory_order_relaxed);
+  hold.answer.store(0, std::memory_order_relaxed);
+  return false;
+}
+
+bool blocks(ReaderSlot& slot, const Target& target) noexcept {
+  const bool own = &slot == ReaderSlots::find_own();
+  return slot.any_hold([&](Hold& hold) { return holds(hold, target) && (!own || own_hold_counts(slot, hold)); });
+}
+
+constexpr std::uint32_t k_no_slot = RetiredBatch::k_no_slot;
+
+/// The nodes must be dead. What does not hold them now never will.
+std::uint32_t find_blocking_slot(const Target& target) noexcept {
+  const std::uint32_t size = r.slots.size();
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (blocks(r.slots[i], target)) return i;
+  }
+  return k_no_slot;
+}
+
+/// Frees what the slot holds of the target if its owner has exited or has left the frame that holds it.
+void write_off(ReaderSlot& slot, const Target& target) noexcept {
+  if (&slot == ReaderSlots::find_own() || ReaderSlots::free_if_exited(slot)) return;
+  slot.any_hold([&](Hold& hold) {
+    if (holds(hold, target)) (void)ReaderSlots::drop_if_abandoned(slot, hold);
+    return false;
+  });
+}
+
+void pause(unsigned round) noexcept {
+  constexpr unsigned k_spins = 64;
+  constexpr unsigned k_yields = 64;
+  if (round < k_spins) return;
+  const ErrnoKeeper keep_errno;
+  if (round < k_spins + k_yields) {
+    sched_yield();
+  } else {
+    const unsigned doublings = std::min((round - k_spins - k_yields) / 16, 5u);
+    sleep_for_nanoseconds(20'000L << doublings);
+  }
+}
+
+/// For each slot but the thread's own.
+template <class Function>
+void for_other_slots(Function&& visit) noexcept {
+  const std::uint32_t size = r.slots.size();
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (&r.slots[i] != ReaderSlots::find_own()) visit(r.slots[i]);
+  }
+}
+
+void wait_for_holds(const Target& target) noexcept {
+  for_other_slots([&](ReaderSlot& slot) {
+    for (unsigned round = 0; blocks(slot, target); ++round) {
+      pause(round);
+      if (round % 32 == 31) write_off(slot, target);
+    }
+  });
+}
+
+/// For those that are under way now.
+void wait_for_bypasses() noexcept {
+  for_other_slots([](ReaderSlot& slot) {
+    const std::uint32_t walk = slot.list_walks.load(std::memory_order_seq_cst);
+    for (unsigned round = 0; walk % 2 != 0 && slot.list_walks.load(std::memory_order_seq_cst) == walk; ++round) {
+      pause(round);
+    }
+  });
+}
+
+// Unlinking and freeing, with the lock.
+
+void unlink(NodeId id) noexcept {
+  ProcedureNode& node = r.nodes[id];
+  r.list.unlink(node);
+  r.index.remove(node);
+  trim_index();
+  r.registered.store(r.registered.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+}
+
+template <class Function>
+[[gnu::always_inline]] inline void for_nodes(const Target& target, Function&& visit) noexcept {
+  if (target.batch == 0) return visit(target.node);
+  for (NodeId id = r.batches[target.batch].first; id != 0;) {
+    const NodeId next = r.nodes[id].batch_next;
+    visit(id);
+    id = next;
+  }
+}
+
+void unlink_all(const Target& target) noexcept {
+  r.list.begin_change();
+  for_nodes(target, unlink);
+  r.list.end_change();
+}
+
+/// Looks at a few, so that the caller stays O(1) however many wait.
+void reclaim_some(Due& due) noexcept {
+  for (int i = 0; i < 4 && !due.full(); ++i) {
+    const BatchId id = r.batches.first_waiting();
+    if (id == 0 || reclaim(id, &due)) continue;
+    r.batches.remove_waiting(id);
+    r.batches.add_waiting(id);
+    // The rest of a long wait for someone who is gone.
+    if (++r.batches[id].checks % 256 == 0) (void)reclaim_from_the_gone(id, due);
+  }
+}
+
+}  // namespace
+
+bool own_thread_holds(NodeId id) noexcept {
+  ReaderSlot* own = ReaderSlots::find_own();
+  return own != nullptr && own->depth.load(std::memory_order_relaxed) != 0 && blocks(*own, {id, 0});
+}
+
+bool mark_dead(RegisteredNode found) noexcept {
+  if (!found.state.live()) return false;
+  ProcedureNode& node = r.nodes[found.node];
+  const std::uint64_t start = node.start.load(std::memory_order_acquire);
+  const std::uint64_t end = node.end.load(std::memory_order_acquire);
+  std::uint64_t live = found.state.word();
+  if (!node.state.compare_exchange_strong(live, found.state.with(Life::dead).word(), std::memory_order_seq_cst))
+    return false;
+  r.changes.count(start, end);
+  return true;
+}
+
+void prefetch_neighbours(NodeId id) noexcept {
+  const ProcedureNode& node = r.nodes[id];
+  r.changes.prefetch(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+  r.index.prefetch_removal(node);
+  const NodeId next = node.list_next.load(std::memory_order_relaxed);
+  const NodeId previous = node.list_previous.load(std::memory_order_relaxed);
+  if (next != 0) __builtin_prefetch(&r.nodes[next], 1);
+  if (previous != 0) __builtin_prefetch(&r.nodes[previous], 1);
+}
+
+std::uint32_t collect(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept {
+  RetiredBatch& batch = r.batches[id];
+  batch.first = 0;
+  NodeId last = 0;
+  std::uint32_t skipped = 0;
+  for (unw_dyn_info_t* di : procedures) {
+    const RegisteredNode found = r.nodes.find(di);
+    if (!mark_dead(found)) {
+      ++skipped;
+      continue;
+    }
+    ProcedureNode& node = r.nodes[found.node];
+    node.batch.store(id, std::memory_order_relaxed);
+    node.batch_next = 0;
+    (last == 0 ? batch.first : r.nodes[last].batch_next) = found.node;
+    last = found.node;
+  }
+  return skipped;
+}
+
+void free_node(NodeId id) noexcept {
+  ProcedureNode& node = r.nodes[id];
+  r.derived.clear(id, node.end.load(std::memory_order_relaxed) - node.start.load(std::memory_order_relaxed));
+  node.info.store(nullptr, std::memory_order_release);
+  const NodeState state(node.state.load(std::memory_order_relaxed));
+  node.state.store(state.with(Life::free).word(), std::memory_order_release);
+  r.nodes.give_back(id);
+}
+
+void trim_index() noexcept {
+  if (!r.index.has_too_many_empty()) return;
+  answer_questions();
+  r.index.trim();
+}
+
+bool reclaim(BatchId id, Due* due) noexcept {
+  RetiredBatch& batch = r.batches[id];
+  if (batch.on_reclaimed != nullptr && (due == nullptr || due->full())) return false;
+  const Target target{0, id};
+  if (batch.blocking_slot != k_no_slot && blocks(r.slots[batch.blocking_slot], target)) return false;
+  batch.blocking_slot = find_blocking_slot(target);
+  if (batch.blocking_slot != k_no_slot) return false;
+  // A bypass may stand on one of its descriptors, or may have brought it back into the list; then it has left work.
+  if (r.lock.has_bypass() || r.batches.any_pending()) return false;
+  for_nodes(target, free_node);
+  if (batch.on_reclaimed != nullptr) due->add(batch.on_reclaimed, batch.argument);
+  r.batches.remove_waiting(id);
+  r.batches.give_back(id);
+  return true;
+}
+
+bool reclaim_from_the_gone(BatchId id, Due& due) noexcept {
+  const std::uint32_t blocking = r.batches[id].blocking_slot;
+  if (blocking != k_no_slot) write_off(r.slots[blocking], {0, id});
+  return reclaim(id, &due);
+}
+
+void drain_pending() noexcept {
+  while (r.batches.any_pending()) {
+    BatchId id = r.batches.take_pending();
+    for (BatchId i = id; i != 0; i = r.batches[i].next.load(std::memory_order_relaxed)) unlink_all({0, i});
+    while (id != 0) {
+      const BatchId next = r.batches[id].next.load(std::memory_order_relaxed);
+      r.batches.add_waiting(id);
+      (void)reclaim(id, nullptr);
+      id = next;
+    }
+  }
+}
+
+bool unlock(Due* due) noexcept {
+  bool bypass = false;
+  do {
+    if (r.batches.any_pending()) drain_pending();
+    if (due != nullptr && r.batches.any_waiting()) reclaim_some(*due);
+    bypass = r.lock.unlock() || bypass;
+  } while (r.batches.any_pending() && r.lock.try_lock());
+  return bypass;
+}
+
+void take_out(Target target, Due& due) noexcept {
+  const std::uint64_t bypasses = r.bypasses.load(std::memory_order_relaxed);
+  unlink_all(target);
+  if (find_blocking_slot(target) != k_no_slot) {
+    (void)unlock(nullptr);
+    wait_for_holds(target);
+    r.lock.lock();
+  }
+  for_nodes(target, free_node);
+  if (target.batch != 0) r.batches.give_back(target.batch);
+  bool disturbed = unlock(&due) || r.bypasses.load(std::memory_order_relaxed) != bypasses;
+  // A bypass that was under way when the node died may have brought the descriptor back into the list, until the list
+  // is repaired with the lock; another may have found it there: so twice.
+  for (int round = 0; round < 2 && disturbed; ++round) {
+    wait_for_bypasses();
+    r.lock.lock();
+    disturbed = unlock(nullptr);
+  }
+}
+
+std::uint32_t retire_beside_lock(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept {
+  ReaderSlot* slot = r.slots.own();
+  if (slot != nullptr) {
+    slot->list_walks.fetch_add(1, std::memory_order_seq_cst);
+    r.bypasses.fetch_add(1, std::memory_order_relaxed);
+    r.lock.begin_bypass();
+  }
+  r.retiring.fetch_add(1, std::memory_order_seq_cst);
+  const std::uint32_t skipped = collect(procedures, id);
+  const NodeId first = r.batches[id].first;
+  if (first != 0 || procedures.empty()) r.batches.push_pending(id);
+  r.retiring.fetch_sub(1, std::memory_order_seq_cst);
+  const bool locked = r.lock.try_lock();
+  if (slot != nullptr) {
+    if (!locked) r.list.bend_around(first);
+    r.lock.end_bypass();
+    slot->list_walks.fetch_add(1, std::memory_order_seq_cst);
+  }
+  if (locked) (void)unlock(nullptr);
+  return skipped;
+}
+
+void take_out_orphans() noexcept {
+  drain_pending();
+  if (r.retiring.exchange(0, std::memory_order_relaxed) == 0) return;
+  r.list.begin_change();
+  for (NodeId id = r.list.first(); id != 0;) {
+    const NodeId next = r.nodes[id].list_next.load(std::memory_order_relaxed);
+    if (NodeState(r.nodes[id].state.load(std::memory_order_relaxed)).life() == Life::dead) {
+      unlink(id);
+      free_node(id);
+    }
+    id = next;
+  }
+  r.list.end_change();
+}
+
+}  // namespace jitunwind
