@@ -1,6 +1,6 @@
 #include "jitunwind/builders/described_rows.h"
 
-#include "jitunwind/builders/region_list_p.h"
+#include "jitunwind/builders/shapes/region_list_p.h"
 #include "jitunwind/dyn_info/directives/directive_run_p.h"
 
 namespace jitunwind {

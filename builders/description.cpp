@@ -6,8 +6,8 @@
 #include <set>
 
 #include "jitunwind/builders/described_rows.h"
-#include "jitunwind/builders/handler_draft.h"
-#include "jitunwind/builders/region_list_p.h"
+#include "jitunwind/builders/draft/handler_draft.h"
+#include "jitunwind/builders/shapes/region_list_p.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/builders/frame_shape.h"
+#include "jitunwind/builders/shapes/frame_shape.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/error.h"
 

@@ -28,7 +28,7 @@
 #include <utility>
 
 #include "jitunwind/builders/cpu_register.h"
-#include "jitunwind/builders/procedure_draft.h"
+#include "jitunwind/builders/draft/procedure_draft.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -5,8 +5,8 @@
 #include <new>
 #include <utility>
 
-#include "jitunwind/builders/handler_draft.h"
-#include "jitunwind/builders/row_table_p.h"
+#include "jitunwind/builders/draft/handler_draft.h"
+#include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 
 extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);

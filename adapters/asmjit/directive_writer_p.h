@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "jitunwind/adapters/asmjit/frame_state_p.h"
-#include "jitunwind/builders/procedure_draft.h"
-#include "jitunwind/builders/row_pool.h"
+#include "jitunwind/builders/draft/procedure_draft.h"
+#include "jitunwind/builders/draft/row_pool.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/rows/frame_row.h"
 

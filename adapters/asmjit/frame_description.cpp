@@ -6,8 +6,8 @@
 #include "jitunwind/adapters/asmjit/directive_writer_p.h"
 #include "jitunwind/adapters/asmjit/frame_rows_p.h"
 #include "jitunwind/builders/described_rows.h"
+#include "jitunwind/builders/draft/row_pool.h"
 #include "jitunwind/builders/registers_x86_64.h"
-#include "jitunwind/builders/row_pool.h"
 
 namespace jitunwind::derivation {
 namespace {

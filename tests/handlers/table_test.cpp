@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "jitunwind/builders/handler_draft.h"
+#include "jitunwind/builders/draft/handler_draft.h"
 #include "jitunwind/builders/registers_aarch64.h"
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"

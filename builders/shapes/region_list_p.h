@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/builders/frame_shape.h"
+#include "jitunwind/builders/shapes/frame_shape.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 

@@ -1,4 +1,4 @@
-#include "jitunwind/builders/row_list_p.h"
+#include "jitunwind/builders/shapes/row_list_p.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "jitunwind/builders/region_list_p.h"
+#include "jitunwind/builders/shapes/region_list_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "jitunwind/builders/frame_shape.h"
+#include "jitunwind/builders/shapes/frame_shape.h"
 
 #include <pthread.h>
 
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "jitunwind/builders/shape_pool_p.h"
+#include "jitunwind/builders/shapes/shape_pool_p.h"
 #include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind {

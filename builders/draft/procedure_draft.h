@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "jitunwind/builders/description.h"
-#include "jitunwind/builders/handler_draft.h"
+#include "jitunwind/builders/draft/handler_draft.h"
+#include "jitunwind/builders/draft/row_pool.h"
 #include "jitunwind/builders/instruction.h"
-#include "jitunwind/builders/row_pool.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 

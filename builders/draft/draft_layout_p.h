@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/builders/procedure_draft.h"
-#include "jitunwind/builders/region_list_p.h"
+#include "jitunwind/builders/draft/procedure_draft.h"
+#include "jitunwind/builders/shapes/region_list_p.h"
 
 namespace jitunwind {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/builders/procedure_draft.h"
+#include "jitunwind/builders/draft/procedure_draft.h"
 
 namespace jitunwind {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "jitunwind/builders/frame_shape.h"
-#include "jitunwind/builders/region_list_p.h"
-#include "jitunwind/builders/row_list_p.h"
+#include "jitunwind/builders/shapes/frame_shape.h"
+#include "jitunwind/builders/shapes/region_list_p.h"
+#include "jitunwind/builders/shapes/row_list_p.h"
 
 namespace jitunwind {
 

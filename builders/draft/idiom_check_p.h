@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "jitunwind/builders/procedure_draft.h"
+#include "jitunwind/builders/draft/procedure_draft.h"
 
 namespace jitunwind {
 

@@ -1,11 +1,11 @@
-#include "jitunwind/builders/draft_layout_p.h"
+#include "jitunwind/builders/draft/draft_layout_p.h"
 
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <iterator>
 
-#include "jitunwind/builders/finding_p.h"
+#include "jitunwind/builders/draft/finding_p.h"
 #include "jitunwind/dyn_info/directives/region_list_p.h"
 
 namespace jitunwind {

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <map>
 
-#include "jitunwind/builders/finding_p.h"
-#include "jitunwind/builders/handler_draft.h"
+#include "jitunwind/builders/draft/finding_p.h"
+#include "jitunwind/builders/draft/handler_draft.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
 

@@ -1,9 +1,9 @@
-#include "jitunwind/builders/handler_draft.h"
+#include "jitunwind/builders/draft/handler_draft.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "jitunwind/builders/finding_p.h"
+#include "jitunwind/builders/draft/finding_p.h"
 #include "jitunwind/builders/frame_personality_p.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 

@@ -1,10 +1,10 @@
-#include "jitunwind/builders/procedure_draft.h"
+#include "jitunwind/builders/draft/procedure_draft.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "jitunwind/builders/entry_state_p.h"
-#include "jitunwind/builders/finding_p.h"
+#include "jitunwind/builders/draft/entry_state_p.h"
+#include "jitunwind/builders/draft/finding_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,9 +1,9 @@
-#include "jitunwind/builders/idiom_check_p.h"
+#include "jitunwind/builders/draft/idiom_check_p.h"
 
 #include <algorithm>
 #include <cstdint>
 
-#include "jitunwind/builders/finding_p.h"
+#include "jitunwind/builders/draft/finding_p.h"
 
 namespace jitunwind {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "jitunwind/builders/entry_state_p.h"
-#include "jitunwind/builders/region_list_p.h"
+#include "jitunwind/builders/draft/entry_state_p.h"
+#include "jitunwind/builders/shapes/region_list_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 
 namespace jitunwind {

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "jitunwind/builders/frame_shape.h"
-#include "jitunwind/builders/shape_pool_p.h"
+#include "jitunwind/builders/shapes/frame_shape.h"
+#include "jitunwind/builders/shapes/shape_pool_p.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 

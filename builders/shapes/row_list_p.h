@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "jitunwind/builders/frame_shape.h"
+#include "jitunwind/builders/shapes/frame_shape.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind {

@@ -3,12 +3,12 @@
 #include <set>
 #include <tuple>
 
-#include "jitunwind/builders/draft_layout_p.h"
-#include "jitunwind/builders/finding_p.h"
-#include "jitunwind/builders/idiom_check_p.h"
-#include "jitunwind/builders/procedure_draft.h"
-#include "jitunwind/builders/row_table_p.h"
-#include "jitunwind/builders/shape_pool_p.h"
+#include "jitunwind/builders/draft/draft_layout_p.h"
+#include "jitunwind/builders/draft/finding_p.h"
+#include "jitunwind/builders/draft/idiom_check_p.h"
+#include "jitunwind/builders/draft/procedure_draft.h"
+#include "jitunwind/builders/shapes/row_table_p.h"
+#include "jitunwind/builders/shapes/shape_pool_p.h"
 #include "jitunwind/dyn_info/directives/directive_run_p.h"
 
 namespace jitunwind {
