@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "jitunwind/adapters/system_unwinder/find_fde_p.h"
-#include "jitunwind/adapters/system_unwinder/frame_tables_p.h"
-#include "jitunwind/adapters/system_unwinder/jump_slots_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/find_fde_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/jump_slots_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/frame_tables_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/dyn_info/registry/observers_p.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "jitunwind/dyn_info/registry/registry.h"

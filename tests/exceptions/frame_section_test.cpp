@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
-#include "jitunwind/adapters/system_unwinder/frame_pool_p.h"
-#include "jitunwind/adapters/system_unwinder/frame_section_p.h"
-#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/frame_pool_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/frame_section_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 

@@ -2,7 +2,7 @@
 // libraries that may be unloaded. They are in memory that is never given back.
 #pragma once
 
-#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 
 namespace jitunwind {
 

@@ -1,13 +1,13 @@
-#include "jitunwind/adapters/system_unwinder/frame_tables_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/frame_tables_p.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <set>
 
-#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/register_frame_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
-#include "jitunwind/adapters/system_unwinder/register_frame_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
 #include "jitunwind/sdk/fde_encoder_p.h"

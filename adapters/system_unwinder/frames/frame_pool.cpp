@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/system_unwinder/frame_pool_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/frame_pool_p.h"
 
 #include <new>
 

@@ -1,10 +1,10 @@
-#include "jitunwind/adapters/system_unwinder/frame_section_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/frame_section_p.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "jitunwind/adapters/system_unwinder/register_frame_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/register_frame_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/system_unwinder/loaded_handles_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/loaded_handles_p.h"
 
 #include <dlfcn.h>
 

@@ -3,7 +3,7 @@
 //   weak, so that a static libgcc's own definition, where that is linked as well (its object has __register_frame,
 //   too), takes precedence instead of colliding; -Wl,--wrap=_Unwind_Find_FDE has a static libgcc call
 //   __wrap__Unwind_Find_FDE, whatever else is linked.
-#include "jitunwind/adapters/system_unwinder/find_fde_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/find_fde_p.h"
 
 using jitunwind::EhBases;
 using jitunwind::FindFde;

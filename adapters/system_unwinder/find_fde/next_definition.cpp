@@ -1,8 +1,8 @@
-#include "jitunwind/adapters/system_unwinder/next_definition_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 
 #include <dlfcn.h>
 
-#include "jitunwind/adapters/system_unwinder/loaded_handles_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/loaded_handles_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/system_unwinder/jump_slots_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/jump_slots_p.h"
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <span>
 
-#include "jitunwind/adapters/system_unwinder/find_fde_p.h"
-#include "jitunwind/adapters/system_unwinder/forwarder_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/find_fde_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/forwarder_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/image/dynamic_object_p.h"

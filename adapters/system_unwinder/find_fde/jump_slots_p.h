@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "jitunwind/adapters/system_unwinder/next_definition_p.h"
-#include "jitunwind/adapters/system_unwinder/unwinder_copies_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/unwinder_copies_p.h"
 
 namespace jitunwind {
 

@@ -4,9 +4,9 @@
 
 #include <atomic>
 
-#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
-#include "jitunwind/adapters/system_unwinder/registered_fde_p.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_p.h"
 
 namespace jitunwind {

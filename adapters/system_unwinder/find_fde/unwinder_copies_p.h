@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/unwind_core/modules/object_list_p.h"
 

@@ -1,7 +1,7 @@
 // Call frame information of registered procedures in the form that the unwinder of the C++ run-time reads.
 #pragma once
 
-#include "jitunwind/adapters/system_unwinder/level_one_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
