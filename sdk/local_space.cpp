@@ -14,7 +14,6 @@
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
-#include "jitunwind/unwind_core/walk/stack_position.h"
 
 namespace jitunwind {
 namespace {
@@ -94,11 +93,6 @@ const AddressSpace& local_space_of_listed_modules() noexcept { return published_
 bool keep_at_least(std::size_t rows) noexcept { return kept_rules.table.reserve(rows); }
 
 AddrRange expect_walk_from(Addr sp) noexcept { return known_stack(sp); }
-
-void expect_walk_by(StackPosition& position) noexcept {
-  (void)known_stack(position.sp());
-  position.set_proven(stack_in_use(position.sp()));
-}
 
 void forget_walked_stacks() noexcept { forget_known_stacks(); }
 

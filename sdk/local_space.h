@@ -8,8 +8,6 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-class StackPosition;
-
 /// Registered procedures first ("overrides everything else"), then .eh_frame, .debug_frame, recognised stubs, guesses
 /// last. Usable before main, after exit and in signal handlers. Thread-safe. Precondition: host_arch() is not null.
 const AddressSpace& local_space() noexcept;
@@ -25,9 +23,6 @@ bool keep_at_least(std::size_t rows) noexcept;
 /// throws from there need not probe it. Returns what can be read in one piece from `sp` on, and below as far as that is
 /// known; empty: this is not the thread's own stack. Signal-safe.
 AddrRange expect_walk_from(Addr sp) noexcept;
-/// A walk of the local space with all registers begins here: it probes the stack itself, but for the page on which it
-/// is running. Precondition: nothing was stepped yet. Signal-safe.
-void expect_walk_by(StackPosition& position) noexcept;
 /// What was found readable of any thread's stack is probed again before anything relies on it: for programs that take
 /// pages of a stack away from which there are still frames, and then call backtrace(), unw_backtrace() or throw. A
 /// cursor that meets such a page does the same. Signal-safe, thread-safe.

@@ -9,10 +9,11 @@
 #include <memory>
 #include <string_view>
 
-#include "jitunwind/sdk/address_walk_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/memory/raw_access_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/walk/address_walk_p.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {
@@ -28,6 +29,21 @@ std::string demangled(const char* name) {
   int status = -1;
   const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
   return status == 0 && text ? text.get() : name;
+}
+
+/// Where another function than the dynamic linker lists the modules, nothing that is kept counts. This library's own
+/// frames need not be among what is listed.
+[[gnu::noinline]] std::size_t walk_listed_modules(const WalkStart& start, WalkPart part,
+                                                  std::span<void*> into) noexcept {
+  Cursor cursor(local_space_of_listed_modules(), cursor_at_start(local_space(), start, {}).registers(), start.top(),
+                nullptr, reinterpret_cast<std::uintptr_t>(start.ucontext));
+  return list_addresses(cursor, part, into);
+}
+
+[[gnu::hot]] std::size_t walk_local(const WalkStart& start, WalkPart part, std::span<void*> into) noexcept {
+  if (has_listed_modules()) [[unlikely]]
+    return with_room([&] { return walk_listed_modules(start, part, into); });
+  return walk_addresses(local_space(), start, part, into);
 }
 
 }  // namespace
@@ -103,19 +119,18 @@ std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> ad
   const Addr pc = word(offsets.pc) & arch.address_mask;
   const bool interrupted = top == Cursor::Top::interrupted;
   const CodeAddress address = interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
-  return walk_addresses({address, word(offsets.sp), word(offsets.fp), ucontext}, WalkPart::whole, addresses);
-}
-
-std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into) noexcept {
-  std::size_t found = 0;
-  const auto arrive = [&] { into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc())); };
-  if (part == WalkPart::whole && !into.empty()) arrive();
-  while (found < into.size()) {
-    const auto moved = cursor.step();
-    if (!moved || !*moved) break;
-    arrive();
-  }
-  return found;
+  return walk_local({address, word(offsets.sp), word(offsets.fp), ucontext}, WalkPart::whole, addresses);
 }
 
 }  // namespace jitunwind
+
+/// Where jitunwind_backtrace() and libunwind's unw_backtrace() go on (backtrace_x86_64.S), which may be in another
+/// library.
+extern "C" [[gnu::visibility("default")]] int jitunwind_backtrace_from(void** addresses, int size, int callers_only,
+                                                                       jitunwind::Addr fp, jitunwind::Addr sp,
+                                                                       jitunwind::Addr pc) noexcept {
+  if (!addresses || size <= 0) return 0;
+  const jitunwind::WalkStart start{jitunwind::CodeAddress::returned_to(pc), sp, fp};
+  const auto part = callers_only ? jitunwind::WalkPart::callers : jitunwind::WalkPart::whole;
+  return static_cast<int>(jitunwind::walk_local(start, part, {addresses, static_cast<std::size_t>(size)}));
+}

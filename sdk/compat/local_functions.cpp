@@ -2,13 +2,13 @@
 #include <new>
 #include <span>
 
-#include "jitunwind/sdk/address_walk_p.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/walk/address_walk_p.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace {

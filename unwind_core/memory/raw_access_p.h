@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "jitunwind/unwind_core/address.h"
+
 // Frames of other functions, red zones and freed frames are poisoned by AddressSanitizer, and other threads may write
 // what a walk reads: both are what an unwinder is for, so that the raw accesses are left uninstrumented. They are
 // volatile, lest the compiler makes a call of memcpy of them, which the sanitizers intercept.
@@ -16,6 +18,9 @@ using UnalignedWord __attribute__((may_alias, aligned(1))) = std::uint64_t;
 /// Of the host's byte order, at any alignment.
 JITUNWIND_RAW_ACCESS inline std::uint64_t raw_word(const std::byte* at) noexcept {
   return *reinterpret_cast<const volatile UnalignedWord*>(at);
+}
+JITUNWIND_RAW_ACCESS inline Addr raw_word(Addr at) noexcept {
+  return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at)));
 }
 
 }  // namespace jitunwind

@@ -1,5 +1,7 @@
 #include "jitunwind/unwind_core/walk/stack_position.h"
 
+#include "jitunwind/unwind_core/memory/known_stack_p.h"
+
 namespace jitunwind {
 
 Status StackPosition::write(int column, std::uint64_t value, Addr context) noexcept {
@@ -15,6 +17,11 @@ Status StackPosition::write(int column, std::uint64_t value, Addr context) noexc
   }
   registers_.change(column, value);
   return Done{};
+}
+
+void expect_walk_by(StackPosition& position) noexcept {
+  (void)known_stack(position.sp());
+  position.set_proven(stack_in_use(position.sp()));
 }
 
 }  // namespace jitunwind

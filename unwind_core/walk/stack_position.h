@@ -89,5 +89,9 @@ class StackPosition {
   }
 };
 
+/// A walk of this process with all registers begins here: it probes the stack itself, but for the page on which it is
+/// running. Precondition: nothing was stepped yet. Signal-safe.
+void expect_walk_by(StackPosition& position) noexcept;
+
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -10,6 +10,7 @@
 
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/kept/code_changes.h"
+#include "jitunwind/unwind_core/walk/caller_chain_p.h"
 
 namespace jitunwind {
 
@@ -64,7 +65,7 @@ class RecordingPolicy {
 
 /// Written and read by its thread alone, and by handlers that interrupt it: those find it busy. Constant-initialised.
 /// What a walk of some seventy frames needs is on one page: a page fault costs as much as a walk.
-class alignas(4096) WalkMemory {
+class alignas(4096) LastWalk {
  public:
   static constexpr std::size_t k_capacity = 1000;
   /// Shorter walks are not worth it.
@@ -76,7 +77,7 @@ class alignas(4096) WalkMemory {
   static bool has_walk() noexcept;
   /// The calling thread's; null: there are as many already as are kept room for, or it is in use by what this handler
   /// interrupted. Signal-safe. Every one that is given must be released.
-  static WalkMemory* acquire() noexcept;
+  static LastWalk* acquire() noexcept;
   void release() noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     busy_.store(false, std::memory_order_relaxed);
@@ -137,11 +138,54 @@ class alignas(4096) WalkMemory {
   std::array<std::uint16_t, k_places> numbers_{};
   std::array<std::uint64_t, 512> counts_{};  ///< stamps of the frames that count, each at least once
 
-  friend class WalkMemories;
+  friend class LastWalks;
 };
 
-extern constinit thread_local WalkMemory* walk_memory_of_thread;
+extern constinit thread_local LastWalk* last_walk_of_thread;
 
-inline bool WalkMemory::has_walk() noexcept { return walk_memory_of_thread && walk_memory_of_thread->count_ != 0; }
+inline bool LastWalk::has_walk() noexcept { return last_walk_of_thread && last_walk_of_thread->count_ != 0; }
+
+/// One walk's hold on the last walk of its thread, from its beginning on. All that walks of addresses know of it.
+class LastWalkLease {
+ public:
+  /// Empty where the walk can only be short, or the thread has walked too rarely.
+  explicit LastWalkLease(const CallerChain& chain) noexcept : first_counts_(chain.changes().first_counts()) {
+    if (chain.room().size() >= LastWalk::k_few && LastWalk::has_walk()) (void)take(chain);
+  }
+  ~LastWalkLease() {
+    if (walk_) walk_->release();
+  }
+  LastWalkLease(const LastWalkLease&) = delete;
+  LastWalkLease& operator=(const LastWalkLease&) = delete;
+
+  /// Null: empty.
+  const LastWalk* get() const noexcept { return walk_; }
+  /// Asks for it once: what was refused is refused to all of the walk. Null: it is.
+  const LastWalk* take(const CallerChain& chain) noexcept {
+    if (!asked_ && chain.arch().calls_push() && chain.stack().is_known()) {
+      asked_ = true;
+      walk_ = LastWalk::acquire();
+    }
+    return walk_;
+  }
+
+  // Preconditions: not empty.
+
+  /// Where the chain stands at a frame of the last walk it goes on to its callers, as long as the stack holds what it
+  /// held then. The same frame, the same rules and the same words that they read lead to the same caller; no step waits
+  /// for the one before.
+  void follow(CallerChain& chain) noexcept;
+  /// At the chain's end: records the walk in the place of the last one, where that pays.
+  void record_if_wanted(CallerChain& chain, const WalkStart& start) noexcept;
+
+ private:
+  void follow_from(std::size_t number, CallerChain& chain) noexcept;
+  void record(CallerChain& chain, const WalkStart& start) noexcept;
+
+  LastWalk* walk_ = nullptr;
+  bool asked_ = false;
+  const std::uint64_t first_counts_;  ///< CodeChanges::first_counts(), when the walk began
+  std::size_t followed_ = 0;          ///< frames
+};
 
 }  // namespace jitunwind

@@ -1,28 +1,30 @@
-#include "jitunwind/sdk/walk_memory_p.h"
+#include "jitunwind/unwind_core/walk/last_walk_p.h"
 
 #include <pthread.h>
 
 #include <algorithm>
 
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
+
 namespace jitunwind {
 
-constinit thread_local WalkMemory* walk_memory_of_thread = nullptr;
+constinit thread_local LastWalk* last_walk_of_thread = nullptr;
 constinit thread_local unsigned char walks_without_memory = 0;
 
 /// Room for so many threads at a time; the others walk without. A thread gives its room back when it ends, by a key of
 /// thread-specific data: one of the first 32, for which the C library keeps room in the thread itself and allocates
 /// nothing (glibc, nptl/pthread_setspecific.c).
-class WalkMemories {
+class LastWalks {
  public:
-  static WalkMemory* take() noexcept {
+  static LastWalk* take() noexcept {
     if (!has_key_.load(std::memory_order_acquire)) return nullptr;
-    for (WalkMemory& memory : all_) {
+    for (LastWalk& memory : all_) {
       if (memory.owned_.load(std::memory_order_relaxed) || memory.owned_.exchange(true, std::memory_order_acquire))
         continue;
       memory.count_ = 0;
       memory.policy_ = {};
       pthread_setspecific(key_, &memory);
-      return walk_memory_of_thread = &memory;
+      return last_walk_of_thread = &memory;
     }
     return nullptr;
   }
@@ -32,8 +34,8 @@ class WalkMemories {
   static constexpr pthread_key_t k_keys_in_thread = 32;
 
   static void give_back(void* memory) {
-    walk_memory_of_thread = nullptr;
-    static_cast<WalkMemory*>(memory)->owned_.store(false, std::memory_order_release);
+    last_walk_of_thread = nullptr;
+    static_cast<LastWalk*>(memory)->owned_.store(false, std::memory_order_release);
   }
   [[gnu::constructor]] static void make_key() {
     if (pthread_key_create(&key_, &give_back) != 0) return;
@@ -47,18 +49,18 @@ class WalkMemories {
     if (has_key_.exchange(false)) pthread_key_delete(key_);
   }
 
-  static constinit std::array<WalkMemory, k_threads> all_;
+  static constinit std::array<LastWalk, k_threads> all_;
   static constinit std::atomic<bool> has_key_;
   static constinit pthread_key_t key_;
 };
 
-constinit std::array<WalkMemory, WalkMemories::k_threads> WalkMemories::all_{};
-constinit std::atomic<bool> WalkMemories::has_key_{false};
-constinit pthread_key_t WalkMemories::key_ = 0;
+constinit std::array<LastWalk, LastWalks::k_threads> LastWalks::all_{};
+constinit std::atomic<bool> LastWalks::has_key_{false};
+constinit pthread_key_t LastWalks::key_ = 0;
 
-WalkMemory* WalkMemory::acquire() noexcept {
-  if (!walk_memory_of_thread && walks_without_memory < k_walks_without) return ++walks_without_memory, nullptr;
-  WalkMemory* const memory = walk_memory_of_thread ? walk_memory_of_thread : WalkMemories::take();
+LastWalk* LastWalk::acquire() noexcept {
+  if (!last_walk_of_thread && walks_without_memory < k_walks_without) return ++walks_without_memory, nullptr;
+  LastWalk* const memory = last_walk_of_thread ? last_walk_of_thread : LastWalks::take();
   // A handler that comes between the two is done before this goes on.
   if (!memory || memory->busy_.load(std::memory_order_relaxed) || memory->policy_.rests()) return nullptr;
   memory->busy_.store(true, std::memory_order_relaxed);
@@ -66,7 +68,7 @@ WalkMemory* WalkMemory::acquire() noexcept {
   return memory;
 }
 
-std::size_t WalkMemory::find(Addr at, Addr sp, Addr fp) const noexcept {
+std::size_t LastWalk::find(Addr at, Addr sp, Addr fp) const noexcept {
   const std::size_t number = numbers()[place_of(sp)];
   if (number >= count_) return k_none;
   const PastFrame& frame = frames_[number];
@@ -106,23 +108,23 @@ bool RecordingPolicy::wants(std::size_t known, std::span<void* const> all, std::
   return true;
 }
 
-bool WalkMemory::wants(std::size_t known, std::span<void* const> all) noexcept {
+bool LastWalk::wants(std::size_t known, std::span<void* const> all) noexcept {
   // Of more frames than there is room for, the inner ones stay unknown.
   const std::size_t beyond = all.size() - std::min(all.size(), k_capacity - 1);
   return all.size() >= k_few && policy_.wants(known, all.subspan(beyond), count_);
 }
 
-void WalkMemory::record(std::size_t number, const PastFrame& frame) noexcept {
+void LastWalk::record(std::size_t number, const PastFrame& frame) noexcept {
   if (number < k_capacity) frames_[number] = frame;
 }
 
-void WalkMemory::record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept {
+void LastWalk::record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept {
   if (number >= k_capacity) return;
   frames_[number].fp_at = fp_at.value_or(reinterpret_cast<std::uintptr_t>(&frames_[number].fp));
   frames_[number].fp_decides = base_is_fp;
 }
 
-void WalkMemory::confirm(std::size_t count, std::uint64_t everywhere, std::uint64_t first_counts) noexcept {
+void LastWalk::confirm(std::size_t count, std::uint64_t everywhere, std::uint64_t first_counts) noexcept {
   constexpr std::size_t k_look_back = 8;  // recursion repeats what is near
   count_ = count;
   everywhere_ = everywhere;
@@ -145,6 +147,68 @@ void WalkMemory::confirm(std::size_t count, std::uint64_t everywhere, std::uint6
     }
     counts_[counted_++] = changes;
   }
+}
+
+[[gnu::hot]] void LastWalkLease::follow(CallerChain& chain) noexcept {
+  const LastWalk& last = *walk_;
+  if (last.everywhere() != chain.everywhere()) return;
+  const auto [at, sp, fp, pc] = chain.position();
+  const std::size_t known = last.find(at, sp, fp);
+  if (known != LastWalk::k_none && last[0].sp <= chain.stack().end()) follow_from(known, chain);
+}
+
+void LastWalkLease::follow_from(const std::size_t first, CallerChain& chain) noexcept {
+  LastWalk& last = *walk_;
+  const CodeChanges& changes = chain.changes();
+  const bool unchanged = last.nothing_changed(changes, first_counts_);
+  void** const begin = chain.room().data();
+  void** out = begin;
+  void** const end = out + std::min(first, chain.room().size());
+  for (const PastFrame* frame = &last[first]; out != end; --frame) {
+    const PastFrame& caller = frame[-1];
+    if (!unchanged && changes.stamp(CodeAddress::returned_to(frame->pc).lookup()) != frame->changes) {
+      last.set_stale();
+      break;
+    }
+    if (raw_word(caller.sp - CompactRow::k_word) != caller.pc || raw_word(frame->fp_at) != caller.fp) break;
+    *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(caller.pc));
+  }
+  const std::size_t number = first - static_cast<std::size_t>(out - begin);
+  if (number == 0 && last.first_counts() != first_counts_) last.confirm(first + 1, chain.everywhere(), first_counts_);
+  // A frame pointer that decided nothing may be another one now, up to where the caller's was read.
+  std::size_t passed = first;
+  while (passed > number && !last[passed].saves_fp()) --passed;
+  const PastFrame& reached = last[number];
+  const Addr fp = passed > number ? reached.fp : chain.position().fp;
+  chain.pass(first - number, {CodeAddress::returned_to(reached.pc).lookup(), reached.sp, fp});
+  followed_ += first - number;
+}
+
+void LastWalkLease::record_if_wanted(CallerChain& chain, const WalkStart& start) noexcept {
+  if (walk_->wants(followed_, chain.callers())) record(chain, start);
+}
+
+/// Goes the way of the walk again: the walk itself has no time for that.
+void LastWalkLease::record(CallerChain& chain, const WalkStart& start) noexcept {
+  walk_->begin_recording();
+  CallerChain::Position position{start.address.lookup(), start.sp, start.fp, start.address.value()};
+  RulePlace callee;
+  std::size_t number = chain.depth();
+  // What is recorded are frames that were returned to, up to the first behind which the way is not by a compact rule.
+  std::size_t count = start.address.is_return_address() ? number + 1 : number;
+  for (;; --number) {
+    walk_->record(number, {position.sp, position.pc, position.fp, 0, chain.changes().stamp(position.at), false});
+    if (number == 0) break;
+    const auto [entry, rule, holds] = chain.find_behind(callee, position.at);
+    if (!holds) return;
+    callee = RulePlace::at(entry, rule);
+    if (rule.kind() != CallerRule::Kind::compact || rule.kept_by() != KeptBy::lasting) count = number;
+    if (chain.step_by(rule, position) != CallerChain::Stop::full || !chain.stack().is_known()) return;
+    walk_->record_rule(
+        number, rule.base_is_frame_pointer(),
+        rule.saves_frame_pointer() ? std::optional(position.sp - rule.frame_pointer_below_cfa()) : std::nullopt);
+  }
+  walk_->confirm(std::min(count, LastWalk::k_capacity), chain.everywhere(), first_counts_);
 }
 
 }  // namespace jitunwind

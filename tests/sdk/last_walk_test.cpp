@@ -1,5 +1,5 @@
 // When a walk is recorded for those that follow: where it pays, and rarely where it does not.
-#include "jitunwind/sdk/walk_memory_p.h"
+#include "jitunwind/unwind_core/walk/last_walk_p.h"
 
 #include <gtest/gtest.h>
 

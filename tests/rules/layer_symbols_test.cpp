@@ -1,0 +1,95 @@
+// Which layer calls which, as the symbols of their objects say it: includes do not show a function that is declared
+// below and defined above.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/rules/source_tree.h"
+
+namespace {
+
+using Names = std::set<std::string>;
+
+struct LayerSymbols {
+  std::string layer;
+  Names defined;
+  Names used;
+};
+
+/// Of nm's lines "value type name" and "type name".
+void read_symbols(const std::string& nm_output, LayerSymbols& into) {
+  std::istringstream lines(nm_output);
+  for (std::string line; std::getline(lines, line);) {
+    static const std::regex used(R"(\s+[Uw] (.+))"), defined(R"([0-9a-f]+ [A-Z] (.+))");
+    std::smatch match;
+    if (std::regex_match(line, match, used)) into.used.insert(match[1]);
+    if (std::regex_match(line, match, defined)) into.defined.insert(match[1]);
+  }
+}
+
+/// "dyn_info calls f() of adapters", for each function that only layers behind the one that uses it define.
+Names upward_calls(const std::vector<LayerSymbols>& layers) {
+  Names found;
+  Names below;
+  for (std::size_t own = 0; own < layers.size(); ++own) {
+    below.insert(layers[own].defined.begin(), layers[own].defined.end());
+    for (std::size_t other = own + 1; other < layers.size(); ++other) {
+      for (const std::string& name : layers[own].used)
+        if (below.count(name) == 0 && layers[other].defined.count(name) != 0)
+          found.insert(layers[own].layer + " calls " + name + " of " + layers[other].layer);
+    }
+  }
+  return found;
+}
+
+/// Lines "layer object object ..." of the build.
+std::vector<LayerSymbols> layers_of_the_build() {
+  std::vector<LayerSymbols> layers;
+  std::ifstream lines(JITUNWIND_LAYER_OBJECTS);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = line.find(' ');
+    LayerSymbols& layer = layers.emplace_back();
+    layer.layer = line.substr(0, end);
+    read_symbols(rules::output_of("nm -C --no-recurse-limit " + line.substr(end)), layer);
+  }
+  return layers;
+}
+
+/// The table in docs/architecture.md whose lines are "| `layer` | `function` | `layer` | why |".
+Names documented_calls() {
+  Names found;
+  const std::regex row(R"(\| `(\w+)` \| `([^`]+)` \| `(\w+)` \|.*)");
+  for (const std::string& line : rules::read_file("docs/architecture.md").lines) {
+    std::smatch match;
+    if (std::regex_match(line, match, row))
+      found.insert(match[1].str() + " calls " + match[2].str() + " of " + match[3].str());
+  }
+  return found;
+}
+
+std::string lines_of(const Names& names) { return rules::joined({names.begin(), names.end()}); }
+
+TEST(LayerSymbols, AnUpwardCallIsNoticed) {
+  std::vector<LayerSymbols> layers(2);
+  layers[0].layer = "below";
+  layers[1].layer = "above";
+  read_symbols("                 U over()\n0000000000000010 T under()\n", layers[0]);
+  read_symbols("0000000000000000 T over()\n                 U under()\n                 U abort\n", layers[1]);
+  EXPECT_EQ(upward_calls(layers), Names{"below calls over() of above"});
+}
+
+TEST(LayerSymbols, OnlyWhatTheArchitectureNamesCallsUpwards) {
+  const std::vector<LayerSymbols> layers = layers_of_the_build();
+  ASSERT_EQ(layers.size(), 5u);
+  for (const LayerSymbols& layer : layers) ASSERT_GT(layer.defined.size(), 50u) << layer.layer;
+  const Names found = upward_calls(layers);
+  EXPECT_EQ(found, documented_calls()) << "found:\n" << lines_of(found);
+}
+
+}  // namespace

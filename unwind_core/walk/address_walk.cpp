@@ -1,0 +1,156 @@
+#include "jitunwind/unwind_core/walk/address_walk_p.h"
+
+#include <algorithm>
+
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/walk/caller_chain_p.h"
+#include "jitunwind/unwind_core/walk/caller_rules_p.h"
+#include "jitunwind/unwind_core/walk/context.h"
+#include "jitunwind/unwind_core/walk/last_walk_p.h"
+
+namespace jitunwind {
+namespace {
+
+class AddressWalk {
+ public:
+  AddressWalk(const AddressSpace& space, const WalkStart& start, WalkPart part, std::span<void*> into) noexcept
+      : start_(start), chain_(space, start, part, into) {}
+
+  std::size_t make() noexcept;
+
+ private:
+  using Stop = CallerChain::Stop;
+
+  Stop run() noexcept;
+  Stop go_on_by_rows(Stop stop) noexcept;
+  void go_on_by_cursor() noexcept;
+  /// From where no rule was known. Needs room.
+  [[gnu::noinline]] Stop find_new_places(Stop stop) noexcept {
+    const Stop ended = stop == Stop::unknown ? go_on_by_rows(stop) : Stop::unknown;
+    if (ended == Stop::unknown) go_on_by_cursor();
+    return ended;
+  }
+  /// The last address was never looked up, as those before it were.
+  bool ends_well(Stop stop) noexcept { return stop != Stop::full || ends_in_code(); }
+  bool ends_in_code() noexcept {
+    if (chain_.depth() == 0) return true;
+    const Addr at = chain_.position().at;
+    const Module* const module = chain_.space().modules.find_lasting(at);
+    return (module && module->text.contains(at)) || chain_.find(at).holds || ends_in_other_code();
+  }
+  [[gnu::noinline]] bool ends_in_other_code() const noexcept {
+    return with_room([&] {
+      MemoryWindow window;
+      AddrRange known;
+      return bool(chain_.space().expect_code(CodeAddress::returned_to(chain_.position().at + 1), window, known));
+    });
+  }
+  /// By which call_with_room() knows the walk again: from the same place at the same depth.
+  const void* place() const noexcept {
+    return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(hash_with(start_.sp, start_.address.value())));
+  }
+
+  const WalkStart& start_;
+  CallerChain chain_;
+  LastWalkLease last_{chain_};
+};
+
+/// By the last walk and by rules. Looks for the frame among those of the last walk: for each of the first ones, then
+/// after as many as were walked before.
+[[gnu::hot]] CallerChain::Stop AddressWalk::run() noexcept {
+  constexpr std::size_t k_first = 16;
+  const auto end_of = [&](std::size_t frames) {
+    const std::span<void*> room = chain_.room();
+    return room.data() + std::min(frames, room.size());
+  };
+  if (!last_.get()) {
+    const Stop stop = chain_.run_to(end_of(LastWalk::k_few), nullptr);
+    if (stop != Stop::full || chain_.is_full()) return stop;
+    if (!last_.take(chain_)) return chain_.run_to(end_of(chain_.room().size()), nullptr);
+  }
+  for (std::size_t frames = k_first;;) {
+    last_.follow(chain_);
+    if (chain_.is_full()) return Stop::full;
+    void** const end = end_of(frames);
+    const Stop stop = chain_.run_to(end, frames == k_first ? last_.get() : nullptr);
+    if (stop != Stop::full || chain_.is_full()) return stop;
+    if (chain_.room().data() == end) frames *= 2;
+  }
+}
+
+/// From where run() has stopped, until it has no more room or no caller. Unknown: all registers are needed to go on, or
+/// to tell whether the last address is one of code.
+CallerChain::Stop AddressWalk::go_on_by_rows(Stop stop) noexcept {
+  while (stop == Stop::unknown && step_by_rows(chain_)) stop = chain_.is_full() ? Stop::full : run();
+  return ends_well(stop) ? stop : Stop::unknown;
+}
+
+/// Steps that no rule tells, with all registers, which frames before them may have saved.
+[[gnu::noinline]] void AddressWalk::go_on_by_cursor() noexcept {
+  Cursor cursor = cursor_at_start(chain_.space(), start_, chain_.stack().range());
+  const std::size_t first = cursor.depth();
+  for (;;) {
+    chain_.stack().share_with(cursor);
+    while (cursor.depth() - first < chain_.depth())
+      if (const auto moved = cursor.step(); !moved || !*moved) return chain_.cut_to(cursor.depth() - first);
+    if (chain_.is_full()) return;
+    const Addr sp_before = cursor.sp();
+    if (!step_by_cursor(chain_, cursor)) return;
+    if (cursor.sp() <= sp_before) break;
+    if (go_on_by_rows(run()) != Stop::unknown) return;
+  }
+  // Walks that always go up end; of others only the cursor knows when they come round.
+  while (!chain_.is_full() && step_by_cursor(chain_, cursor)) {
+  }
+}
+
+[[gnu::hot]] std::size_t AddressWalk::make() noexcept {
+  Stop stop = run();
+  if (stop == Stop::unknown || !ends_well(stop)) [[unlikely]]
+    stop = with_room(place(), [&] { return find_new_places(stop); });
+  if (last_.get() && stop != Stop::unknown) last_.record_if_wanted(chain_, start_);
+  return chain_.found();
+}
+
+}  // namespace
+
+[[gnu::noinline]] Cursor cursor_at_start(const AddressSpace& space, const WalkStart& start, AddrRange proven) noexcept {
+  if (start.ucontext) {
+    const auto from = start.address.is_return_address() ? 0 : reinterpret_cast<std::uintptr_t>(start.ucontext);
+    Cursor cursor(space, start.ucontext, start.top(), nullptr, from);
+    expect_walk_by(cursor);
+    return cursor;
+  }
+  alignas(16) std::byte context[k_context_size];
+  jitunwind_capture_context(context);
+  Cursor cursor(space, context, Cursor::Top::returned_to);
+  cursor.set_proven(proven);
+  while (cursor.sp() != start.sp || cursor.pc() != start.address.value())
+    if (const auto moved = cursor.step(); !moved || !*moved) break;
+  return cursor;
+}
+
+[[gnu::hot]] std::size_t walk_addresses(const AddressSpace& space, const WalkStart& start, WalkPart part,
+                                        std::span<void*> into) noexcept {
+  if (space.row_cache) [[likely]]
+    return AddressWalk(space, start, part, into).make();
+  return with_room([&] {
+    Cursor cursor = cursor_at_start(space, start, {});
+    return list_addresses(cursor, part, into);
+  });
+}
+
+std::size_t list_addresses(Cursor& cursor, WalkPart part, std::span<void*> into) noexcept {
+  std::size_t found = 0;
+  const auto arrive = [&] { into[found++] = reinterpret_cast<void*>(static_cast<std::uintptr_t>(cursor.pc())); };
+  if (part == WalkPart::whole && !into.empty()) arrive();
+  while (found < into.size()) {
+    const auto moved = cursor.step();
+    if (!moved || !*moved) break;
+    arrive();
+  }
+  return found;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,179 @@
+#include "jitunwind/unwind_core/walk/caller_chain_p.h"
+
+#include <algorithm>
+
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/walk/context.h"
+#include "jitunwind/unwind_core/walk/last_walk_p.h"
+
+namespace jitunwind {
+namespace {
+
+/// Where the last walk of the thread began among the rules: the next one mostly begins there, too.
+constinit thread_local std::uint32_t first_entry = 0;
+
+}  // namespace
+
+/// The next walk this way finds the entry by its guess.
+[[gnu::always_inline]] inline void CallerChain::lead_on(RulePlace from, Table::Number to) noexcept {
+  if (from.number == RulePlace::k_none)
+    first_entry = to;
+  else
+    rows_.link(from, to);
+}
+
+/// Everything that a step reads and writes is in registers: the chain from one frame to the next is what takes time.
+/// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
+template <bool k_calls_push, bool k_until_met>
+[[gnu::hot]] CallerChain::Stop CallerChain::run_on(void** const end, const LastWalk* last) noexcept {
+  if (!is_on_stack()) return Stop::unknown;
+  Addr at = at_;
+  Addr sp = sp_;
+  Addr fp = fp_;
+  void** out = next_;
+  Addr highest = highest_lowest();
+  const Table::Entries entries = rows_.rules.table.entries();
+  RulePlace callee = callee_;
+  if (callee.number == RulePlace::k_none) callee.guess = first_entry;
+  Stop stop = Stop::full;
+  while (out != end) {
+    Table::Number entry = entries.in_bounds(callee.guess);
+    CallerRule rule = entries.value(entry);
+    if (!entries.holds(entry, rule, at, cipher(rule, at))) [[unlikely]] {
+      const Table::Found found = find(at);
+      if (!found.holds) {
+        stop = Stop::unknown;
+        break;
+      }
+      entry = found.number;
+      rule = found.value;
+      lead_on(callee, entry);
+    }
+    const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
+    const Addr pc_below = k_calls_push ? CompactRow::k_word : return_address_below_cfa(rule);
+    const Addr fp_below = rule.frame_pointer_below_cfa();
+    // Frames are above those that they call.
+    const Addr lowest = cfa - (k_calls_push ? fp_below : std::max(pc_below, fp_below));
+    if (lowest < sp || lowest > highest || (!k_calls_push && pc_below == 0)) [[unlikely]] {
+      stop = rule.kind() == CallerRule::Kind::compact ? out_of_frame(sp, lowest, cfa) : Stop::not_compact;
+      not_compact_ = rule;
+      if (stop != Stop::full) break;
+      highest = highest_lowest();
+    }
+    const Addr pc = raw_word(cfa - pc_below) & (k_calls_push ? ~Addr{0} : arch_.address_mask);
+    // Where the frame pointer is not saved another word is read, and not used: there is no jump to mispredict.
+    const Addr saved_fp = raw_word(cfa - fp_below);
+    fp = rule.saves_frame_pointer() ? saved_fp : fp;
+    sp = cfa + (k_calls_push ? 0 : static_cast<Addr>(std::int64_t{arch_.caller_sp_bias}));
+    at = pc - 1;
+    callee = RulePlace::at(entry, rule);
+    *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc));
+    if (k_until_met && last->has_frame_at(sp)) break;
+  }
+  at = CodeAddress::returned_to(at + 1).lookup();
+  // No code: what it means that there is no return address, the cursor decides at the frame before.
+  if (at < k_page_size && out != next_) {
+    --out;
+    stop = Stop::unknown;
+  }
+  at_ = at;
+  sp_ = sp;
+  fp_ = fp;
+  next_ = out;
+  callee_ = callee;
+  return stop;
+}
+
+[[gnu::hot]] CallerChain::Stop CallerChain::run_to(void** end, const LastWalk* last) noexcept {
+  for (;;) {
+    Stop stop = Stop::full;
+    if (last)
+      stop = run_on<true, true>(end, last);
+    else
+      stop = arch_.calls_push() ? run_on<true, false>(end, nullptr) : run_on<false, false>(end, nullptr);
+    if (stop != Stop::not_compact) return stop;
+    Position position{at_, sp_, fp_};
+    if (const Stop left = step_by(not_compact_, position); left != Stop::full) return left;
+    go_to(position, callee_);
+    if (next_ == end) return Stop::full;
+  }
+}
+
+CallerChain::Table::Found CallerChain::find_behind(RulePlace callee, Addr at) noexcept {
+  const Table::Entries entries = rows_.rules.table.entries();
+  const Table::Number guess = entries.in_bounds(callee.guess);
+  const CallerRule rule = entries.value(guess);
+  if (entries.holds(guess, rule, at, cipher(rule, at))) return {guess, rule, true};
+  return find(at);
+}
+
+/// What a rule reads is not between SP and the end of what is known of the stack. Full: after a look it is.
+CallerChain::Stop CallerChain::out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept {
+  // Frames are above those that they call; whatever is not is for the cursor to judge.
+  return lowest >= sp && stack_.has(lowest, cfa) ? Stop::full : Stop::unknown;
+}
+
+/// By a rule of any kind, outside of the loop.
+[[gnu::hot]] CallerChain::Stop CallerChain::step_by(CallerRule rule, Position& position) noexcept {
+  if (rule.kind() == CallerRule::Kind::outermost) return Stop::outermost;
+  const Addr sp = position.sp;
+  if (!leave(rule, position) || position.sp <= sp || position.pc < k_page_size) return Stop::unknown;
+  if (!stack_.holds_frame(position.sp)) stack_ = ReadableStack(position.sp);
+  return Stop::full;
+}
+
+bool CallerChain::leave(CallerRule rule, Position& position) noexcept {
+  using Kind = CallerRule::Kind;
+  if (rule.kind() == Kind::compact) return leave_compact(rule, position);
+  return rule.kind() == Kind::realigned ? leave_realigned(rule, position) : leave_signal_frame(position);
+}
+
+[[gnu::hot]] bool CallerChain::leave_compact(CallerRule rule, Position& position) noexcept {
+  const Addr cfa = (rule.base_is_frame_pointer() ? position.fp : position.sp) + rule.cfa_offset();
+  const Addr pc_below = return_address_below_cfa(rule);
+  const Addr fp_below = rule.frame_pointer_below_cfa();
+  const Addr lowest = cfa - std::max(pc_below, fp_below);
+  if (pc_below == 0 || lowest < position.sp || !stack_.has(lowest, cfa)) return false;
+  position.pc = raw_word(cfa - pc_below) & arch_.address_mask;
+  position.at = CodeAddress::returned_to(position.pc).lookup();
+  position.sp = cfa + static_cast<Addr>(std::int64_t{arch_.caller_sp_bias});
+  if (rule.saves_frame_pointer()) position.fp = raw_word(cfa - fp_below);
+  return true;
+}
+
+bool CallerChain::leave_realigned(CallerRule rule, Position& position) noexcept {
+  constexpr Addr k_word = CompactRow::k_word;
+  const Addr fp = position.fp;
+  const Addr cfa_at = fp - rule.cfa_below_frame_pointer();
+  if (cfa_at < position.sp || !stack_.has(cfa_at, fp + k_word)) return false;
+  const Addr cfa = raw_word(cfa_at);
+  if (cfa - k_word < position.sp || !stack_.has(cfa - k_word, cfa)) return false;
+  position.pc = raw_word(cfa - k_word) & arch_.address_mask;
+  position.at = CodeAddress::returned_to(position.pc).lookup();
+  position.sp = cfa;
+  position.fp = raw_word(fp);
+  return true;
+}
+
+bool CallerChain::leave_signal_frame(Position& position) noexcept {
+  const Addr ucontext = position.sp + static_cast<Addr>(std::int64_t{arch_.sigframe_ucontext});
+  const UcontextOffsets offsets = ucontext_offsets(arch_);
+  const auto [lowest, highest] = std::minmax({offsets.pc, offsets.sp, offsets.fp});
+  if (ucontext + lowest < position.sp || !stack_.has(ucontext + lowest, ucontext + highest + CompactRow::k_word))
+    return false;
+  position = {0, raw_word(ucontext + offsets.sp), raw_word(ucontext + offsets.fp),
+              raw_word(ucontext + offsets.pc) & arch_.address_mask};
+  position.at = CodeAddress::interrupted(position.pc).lookup();
+  return true;
+}
+
+/// 0: it is not known.
+[[gnu::hot]] Addr CallerChain::return_address_below_cfa(CallerRule rule) const noexcept {
+  if (arch_.calls_push() || rule.shape() == 0) return arch_.calls_push() ? CompactRow::k_word : 0;
+  CompactRow row;
+  rows_.rules.shapes.row(rule.shape(), 0, row);
+  return row.slots[CompactLayout::k_return_address] * CompactRow::k_word;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,134 @@
+// The chain: from frame to frame by the rules that an address space keeps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/walk/address_walk_p.h"
+#include "jitunwind/unwind_core/walk/readable_stack_p.h"
+
+namespace jitunwind {
+
+class LastWalk;
+
+/// A frame, as far as a walk of addresses knows it, and the addresses of those that it has passed. Precondition: the
+/// space keeps rows.
+class CallerChain {
+ public:
+  using Table = KeptRules::Table;
+  enum class Stop { full, outermost, unknown, not_compact };
+  /// Of a frame: the address to look up, SP and frame pointer; and its pc, where that is asked for.
+  struct Position {
+    Addr at = 0;
+    Addr sp = 0;
+    Addr fp = 0;
+    Addr pc = 0;
+  };
+
+  CallerChain(const AddressSpace& space, const WalkStart& start, WalkPart part, std::span<void*> into) noexcept
+      : space_(space), at_(start.address.lookup()), sp_(start.sp), fp_(start.fp), stack_(start.sp), into_(into) {
+    if (part == WalkPart::whole && !into.empty()) arrive(start.address.value());
+    start_found_ = found();
+  }
+
+  std::size_t found() const noexcept { return static_cast<std::size_t>(next_ - into_.data()); }
+  bool is_full() const noexcept { return next_ == end_; }
+  /// Where the next addresses go.
+  std::span<void*> room() const noexcept { return {next_, end_}; }
+  /// Steps made, and the addresses that they led to.
+  std::size_t depth() const noexcept { return found() - start_found_; }
+  std::span<void* const> callers() const noexcept { return {into_.data() + start_found_, depth()}; }
+  /// To as many steps as that.
+  void cut_to(std::size_t depth) noexcept { next_ = into_.data() + start_found_ + depth; }
+
+  const AddressSpace& space() const noexcept { return space_; }
+  const Arch& arch() const noexcept { return arch_; }
+  const RowCache& rows() const noexcept { return rows_; }
+  const CodeChanges& changes() const noexcept { return rows_.changes; }
+  /// CodeChanges::everywhere(), when the walk began.
+  std::uint64_t everywhere() const noexcept { return everywhere_; }
+  Position position() const noexcept { return {at_, sp_, fp_}; }
+  ReadableStack& stack() noexcept { return stack_; }
+  const ReadableStack& stack() const noexcept { return stack_; }
+
+  /// From frame to frame until `end`, which is not behind the room, or until there is no caller; or as far as a frame
+  /// whose SP is one of `last`, which may be null. Unknown: no rule, or one that does not help.
+  Stop run_to(void** end, const LastWalk* last) noexcept;
+
+  /// The rule is what held: the entry itself may be another's by now.
+  [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
+    return rows_.rules.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
+  }
+  /// By the guess of the entry that the frame before was left by, if there is one.
+  Table::Found find_behind(RulePlace callee, Addr at) noexcept;
+  /// What is asked for before this frame's row is looked for. `known`: what was known of its address.
+  CodeQuestion question(Addr at, const Table::Found& known) const noexcept {
+    return {at, rows_.changes.number(at, everywhere_), callee_, {known.number}};
+  }
+  /// By a rule of any kind, outside of the loop: moves `position` alone.
+  [[gnu::noinline]] Stop step_by(CallerRule rule, Position& position) noexcept;
+
+  /// Goes on at a caller, that was found by the entry `callee`; none: by something else.
+  void go_to(const Position& caller, RulePlace callee) noexcept {
+    at_ = caller.at;
+    sp_ = caller.sp;
+    fp_ = caller.fp;
+    callee_ = callee;
+    arrive(caller.pc);
+  }
+  /// The same behind `count` frames whose addresses are in the room already.
+  void pass(std::size_t count, const Position& caller) noexcept {
+    next_ += count;
+    at_ = caller.at;
+    sp_ = caller.sp;
+    fp_ = caller.fp;
+  }
+
+ private:
+  template <bool k_calls_push, bool k_until_met>
+  Stop run_on(void** end, const LastWalk* last) noexcept;
+  std::uint64_t cipher(KeptBy by, std::uint64_t registrations) const noexcept {
+    return Table::cipher(RowCache::version_of(registrations, by, module_));
+  }
+  /// Where nothing was ever registered, and modules stay, the version is the same for all of the walk.
+  std::uint64_t cipher(CallerRule rule, Addr at) noexcept {
+    if (!rows_.changes.may_count(at) && !rule.is_of_module()) [[likely]]
+      return cipher_of_everywhere_;
+    if (rule.is_of_module()) (void)rows_.module_of(at, module_);
+    return cipher(rule.kept_by(), rows_.changes.number(at, everywhere_));
+  }
+  void lead_on(RulePlace from, Table::Number to) noexcept;
+  /// No stack is where addresses are so small that what a rule reads could be below 0.
+  bool is_on_stack() const noexcept { return stack_.end() >= CallerRule::k_most_below_cfa; }
+  /// Where the lowest word that a rule reads is not above this, all of them are on the stack, as far as it is known.
+  /// Precondition: is_on_stack().
+  Addr highest_lowest() const noexcept { return stack_.end() - CallerRule::k_most_below_cfa; }
+  Addr return_address_below_cfa(CallerRule rule) const noexcept;
+  [[gnu::noinline]] Stop out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept;
+  bool leave(CallerRule rule, Position& position) noexcept;
+  bool leave_compact(CallerRule rule, Position& position) noexcept;
+  bool leave_realigned(CallerRule rule, Position& position) noexcept;
+  bool leave_signal_frame(Position& position) noexcept;
+  void arrive(Addr pc) noexcept { *next_++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc)); }
+
+  const AddressSpace& space_;
+  Addr at_;
+  Addr sp_;
+  Addr fp_;
+  ReadableStack stack_;
+  std::span<void*> into_;
+  void** next_ = into_.data();
+  void** end_ = next_ + into_.size();
+  std::size_t start_found_ = 0;
+  const Arch& arch_ = space_.arch;
+  const RowCache& rows_ = *space_.row_cache;
+  const std::uint64_t everywhere_ = rows_.changes.everywhere();
+  const std::uint64_t cipher_of_everywhere_ = Table::cipher(everywhere_);
+  RulePlace callee_{};  // by which the walk came here
+  ModuleVersion module_{};
+  CallerRule not_compact_;  // by which run_on() could not go on
+};
+
+}  // namespace jitunwind

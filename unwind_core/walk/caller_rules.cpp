@@ -1,0 +1,117 @@
+#include "jitunwind/unwind_core/walk/caller_rules_p.h"
+
+#include <optional>
+
+namespace jitunwind {
+namespace {
+
+using Table = CallerChain::Table;
+using Position = CallerChain::Position;
+
+/// Whether it was interrupted matters to guesses alone, which need registers.
+Lookup lookup_at(const CallerChain& chain, Addr at, MemoryWindow& window) noexcept {
+  return {chain.space(), CodeAddress::returned_to(at + 1), window};
+}
+
+void keep_rule(const CallerChain& chain, const CodeQuestion& question, CallerRule rule,
+               const ModuleVersion& module) noexcept {
+  if (rule.kept_by() != KeptBy::nothing) (void)chain.rows().keep(question, rule, module);
+}
+
+/// Where the code itself says that it has no caller. `question`: from before the row was looked for.
+void keep_end(const CallerChain& chain, const CodeQuestion& question, Cursor& cursor) noexcept {
+  const Arch& arch = chain.arch();
+  MemoryWindow window;
+  Lookup lookup = lookup_at(chain, question.at, window);
+  const ModuleVersion module = RowCache::module_of(lookup);
+  FrameRow row;
+  if (cursor.stop_reason() != StopReason::outermost || !cursor.find_row(row)) return;
+  if (row.rule(row.ra == k_no_reg ? arch.ra : row.ra).kind != RegRule::Kind::undefined) return;
+  keep_rule(chain, question, {RowCache::kept_by(row.origin, lookup), CallerRule::Kind::outermost}, module);
+}
+
+/// The rule of a row that is not compact. Kind compact: there is none.
+CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept {
+  using Kind = CallerRule::Kind;
+  constexpr std::int64_t k_word = CompactRow::k_word;
+  if (row.signal_frame && arch.sigframe_ucontext >= 0) return {by, Kind::signal};
+  const bool derefs_fp = row.cfa.kind == CfaRule::Kind::deref && row.cfa.reg == arch.fp && row.cfa.add == 0;
+  const std::int64_t words = -row.cfa.offset / k_word;
+  if (derefs_fp && arch.calls_push() && row.cfa.offset % k_word == 0 && words > 0 && words < 256)
+    return {by, Kind::realigned, static_cast<std::uint8_t>(words)};
+  return {};
+}
+
+/// A frame's SP and frame pointer as a cursor has them, at the address that is looked up.
+Position position_of(const Cursor& cursor, const Arch& arch, Addr at) noexcept {
+  return {at, cursor.sp(), cursor.registers().get(arch.column(arch.fp)).value_or(0), cursor.pc()};
+}
+
+/// Frames that a compact row cannot say: a rule is kept if it leads to where the cursor has gone.
+void keep_otherwise(CallerChain& chain, const CodeQuestion& question, Cursor& before, const Cursor& after) noexcept {
+  MemoryWindow window;
+  Lookup lookup = lookup_at(chain, question.at, window);
+  const ModuleVersion module = RowCache::module_of(lookup);
+  FrameRow row;
+  if (!before.find_row(row) || (row.origin != RowOrigin::eh_frame && row.origin != RowOrigin::debug_frame)) return;
+  const CallerRule rule = rule_of_other(row, RowCache::kept_by(row.origin, lookup), chain.arch());
+  if (rule.kind() == CallerRule::Kind::compact) return;
+  Position position = position_of(before, chain.arch(), question.at);
+  const Position there = position_of(after, chain.arch(), 0);
+  if (chain.step_by(rule, position) == CallerChain::Stop::full && position.pc == there.pc && position.sp == there.sp &&
+      position.fp == there.fp)
+    keep_rule(chain, question, rule, module);
+}
+
+/// False: it has not moved.
+[[gnu::hot]] bool step_by_row(CallerChain& chain, const Table::Found& known) noexcept {
+  const CodeQuestion question = chain.question(chain.position().at, known);
+  const RowCache& rows = chain.rows();
+  MemoryWindow window;
+  Lookup lookup = lookup_at(chain, question.at, window);
+  NewRow row(rows.layout);
+  const Found found = rows.find_new(lookup, row);
+  if (!found || !*found || !row.is_compact) return false;
+  const RowOrigin origin = row.full.origin;
+  const CallerRule rule = rows.rule_of(row.compact.row, origin, RowCache::kept_by(origin, lookup));
+  Position position = chain.position();
+  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != CallerChain::Stop::full) return false;
+  const ModuleVersion module = rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
+  chain.go_to(position, rows.keep(question, rule, row.compact.row, module));
+  return true;
+}
+
+}  // namespace
+
+[[gnu::hot]] bool step_by_rows(CallerChain& chain) noexcept {
+  Table::Found known = chain.find(chain.position().at);
+  do {
+    if (!step_by_row(chain, known)) return false;
+    known = chain.is_full() ? Table::Found{} : chain.find(chain.position().at);
+  } while (!known.holds && !chain.is_full());
+  return true;
+}
+
+bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept {
+  const Addr at = cursor.address().lookup();
+  const Table::Found known = chain.find(at);
+  const CodeQuestion question = chain.question(at, known);
+  const bool is_new = !known.holds;
+  std::optional<Cursor> before;
+  if (is_new) before = cursor;
+  const auto moved = cursor.step();
+  if (!moved || !*moved) {
+    if (is_new) keep_end(chain, question, cursor);
+    return false;
+  }
+  // A row that the cursor keeps is compact. If that were of any use here, it would have been used.
+  if (is_new && !chain.find(at).holds) keep_otherwise(chain, question, *before, cursor);
+  const Position there = position_of(cursor, chain.arch(), cursor.address().lookup());
+  ReadableStack& stack = chain.stack();
+  if (!stack.holds_frame(there.sp)) stack = ReadableStack(there.sp);
+  stack.share_with(cursor);
+  chain.go_to(there, {});
+  return true;
+}
+
+}  // namespace jitunwind

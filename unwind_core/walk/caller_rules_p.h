@@ -1,0 +1,16 @@
+// Rows to rules: what a walk of addresses makes of frames that no rule is kept of yet.
+#pragma once
+
+#include "jitunwind/unwind_core/walk/caller_chain_p.h"
+
+namespace jitunwind {
+
+/// By rows, if pc, SP and frame pointer are enough for them, until a rule is known of the place. False: none is, and
+/// nor does its row help. Needs room (small_stack_p.h).
+bool step_by_rows(CallerChain& chain) noexcept;
+
+/// Steps the cursor, has the chain go on where it is then, and keeps a rule of the place it left, if one says it.
+/// False: it has not moved. Precondition: it stands where the chain does. Needs room.
+bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept;
+
+}  // namespace jitunwind
