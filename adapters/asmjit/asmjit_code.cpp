@@ -8,7 +8,7 @@
 #include "jitunwind/adapters/asmjit/asmjit_access_p.h"
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 #include "jitunwind/adapters/asmjit/builder_replay_p.h"
-#include "jitunwind/adapters/asmjit/frame_description_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_description_p.h"
 
 namespace jitunwind {
 namespace {

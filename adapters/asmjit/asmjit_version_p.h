@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/adapters/asmjit/code_trace_p.h"
+#include "jitunwind/adapters/asmjit/derivation/code_trace_p.h"
 
 #if ASMJIT_LIBRARY_VERSION >= 0x011200
 #define JITUNWIND_ASMJIT_SNAKE_CASE 1

@@ -4,7 +4,7 @@
 
 #include <asmjit/x86.h>
 
-#include "jitunwind/adapters/asmjit/code_trace_p.h"
+#include "jitunwind/adapters/asmjit/derivation/code_trace_p.h"
 #include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind::derivation {

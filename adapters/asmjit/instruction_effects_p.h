@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "jitunwind/adapters/asmjit/code_trace_p.h"
+#include "jitunwind/adapters/asmjit/derivation/code_trace_p.h"
 
 namespace jitunwind::derivation {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/adapters/asmjit/code_trace_p.h"
+#include "jitunwind/adapters/asmjit/derivation/code_trace_p.h"
 #include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind::derivation {

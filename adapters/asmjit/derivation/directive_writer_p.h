@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/adapters/asmjit/frame_state_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_state_p.h"
 #include "jitunwind/builders/draft/procedure_draft.h"
 #include "jitunwind/builders/draft/row_pool.h"
 #include "jitunwind/unwind_core/hash.h"

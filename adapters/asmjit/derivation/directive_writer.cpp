@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/asmjit/directive_writer_p.h"
+#include "jitunwind/adapters/asmjit/derivation/directive_writer_p.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/adapters/asmjit/frame_state_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_state_p.h"
 
 namespace jitunwind::derivation {
 

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/asmjit/frame_state_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_state_p.h"
 
 #include <algorithm>
 

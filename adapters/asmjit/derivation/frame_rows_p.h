@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "jitunwind/adapters/asmjit/frame_state_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_state_p.h"
 #include "jitunwind/unwind_core/rows/frame_row.h"
 
 namespace jitunwind::derivation {

@@ -2,7 +2,7 @@
 // procedures of one shape, else rows. Nothing is given out that was not proved instruction by instruction.
 #pragma once
 
-#include "jitunwind/adapters/asmjit/frame_analysis_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_analysis_p.h"
 #include "jitunwind/builders/description.h"
 
 namespace jitunwind::derivation {

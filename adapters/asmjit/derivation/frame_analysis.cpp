@@ -1,8 +1,8 @@
-#include "jitunwind/adapters/asmjit/frame_analysis_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_analysis_p.h"
 
 #include <algorithm>
 
-#include "jitunwind/adapters/asmjit/frame_rows_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
 
 namespace jitunwind::derivation {
 namespace {

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/asmjit/frame_rows_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-#include "jitunwind/adapters/asmjit/frame_description_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_description_p.h"
 
 #include <algorithm>
 #include <array>
 
-#include "jitunwind/adapters/asmjit/directive_writer_p.h"
-#include "jitunwind/adapters/asmjit/frame_rows_p.h"
+#include "jitunwind/adapters/asmjit/derivation/directive_writer_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
 #include "jitunwind/builders/described_rows.h"
 #include "jitunwind/builders/draft/row_pool.h"
 #include "jitunwind/builders/registers_x86_64.h"
