@@ -15,7 +15,7 @@
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/environment_p.h"
 #include "jitunwind/dyn_info/registry/observers_p.h"
-#include "jitunwind/sdk/fde_encoder_p.h"
+#include "jitunwind/sdk/exceptions/fde_encoder_p.h"
 #include "jitunwind/sdk/local_space.h"
 
 namespace jitunwind {

@@ -10,7 +10,7 @@
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
-#include "jitunwind/sdk/fde_encoder_p.h"
+#include "jitunwind/sdk/exceptions/fde_encoder_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 

@@ -7,7 +7,7 @@
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_p.h"
-#include "jitunwind/sdk/fde_encoder_p.h"
+#include "jitunwind/sdk/exceptions/fde_encoder_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <optional>
 
-#include "jitunwind/adapters/eh/failure_p.h"
-#include "jitunwind/adapters/eh/other_runtimes_p.h"
-#include "jitunwind/adapters/eh/unwind_frame_p.h"
+#include "jitunwind/sdk/exceptions/runtime/failure_p.h"
+#include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
+#include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 #include "jitunwind/unwind_core/walk/left_by_jump_p.h"
 
 namespace jitunwind::eh {

@@ -1,11 +1,11 @@
-#include "jitunwind/adapters/eh/unwind_frame_p.h"
+#include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
 
-#include "jitunwind/adapters/eh/other_runtimes_p.h"
+#include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"

@@ -1,7 +1,7 @@
 // What the runtime says on standard error before a program dies of an exception that cannot be handled.
 #pragma once
 
-#include "jitunwind/adapters/eh/unwind_frame_p.h"
+#include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 
 namespace jitunwind::eh {
 

@@ -1,4 +1,4 @@
-#include "jitunwind/sdk/fde_encoder_p.h"
+#include "jitunwind/sdk/exceptions/fde_encoder_p.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/eh/failure_p.h"
+#include "jitunwind/sdk/exceptions/runtime/failure_p.h"
 
 #include <array>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/eh/other_runtimes_p.h"
+#include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
 
 #include <array>
 #include <atomic>
