@@ -149,8 +149,8 @@ TEST(Documentation, EveryFunctionOfTheCInterfaceHasItsPage) {
   const std::filesystem::path folder = std::filesystem::path(JITUNWIND_SOURCE_DIR) / "docs/reference";
   const std::string index = rules::joined(rules::read_file("docs/reference/README.md").lines);
   std::size_t pages = 0;
-  for (const char* header : {"sdk/compat/libunwind-common.h", "sdk/compat/libunwind-x86_64.h",
-                             "sdk/compat/libunwind-aarch64.h", "dyn_info/libunwind-dynamic.h"}) {
+  for (const char* header : {"sdk/compat/include/libunwind-common.h", "sdk/compat/include/libunwind-x86_64.h",
+                             "sdk/compat/include/libunwind-aarch64.h", "dyn_info/libunwind-dynamic.h"}) {
     for (const std::string& name : declared_names(rules::read_file(header))) {
       const std::string path = "docs/reference/" + name + ".md";
       ASSERT_TRUE(std::filesystem::exists(folder / (name + ".md"))) << header << ": " << name;

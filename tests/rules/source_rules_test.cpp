@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
@@ -156,6 +158,29 @@ Violations unguarded_headers(const SourceFile& file) {
   return {file.path};
 }
 
+/// Folders with more loose files than a reader takes in: what else is in a hall is in rooms.
+Violations crowded_folders(const std::vector<std::string>& paths) {
+  constexpr int k_most = 20;
+  std::map<std::string, int> files;
+  for (const std::string& path : paths) ++files[path.substr(0, path.rfind('/'))];
+  Violations found;
+  for (const auto& [folder, count] : files)
+    if (count > k_most) found.push_back(folder + " has " + std::to_string(count) + " files");
+  return found;
+}
+
+/// Of any kind, hidden ones aside.
+std::vector<std::string> library_files() {
+  namespace fs = std::filesystem;
+  const fs::path root = JITUNWIND_SOURCE_DIR;
+  std::vector<std::string> paths;
+  for (std::size_t layer = 0; layer < k_first_of_last_group; ++layer)
+    for (const auto& entry : fs::recursive_directory_iterator(root / k_layers[layer]))
+      if (entry.is_regular_file() && entry.path().filename().native().front() != '.')
+        paths.push_back(fs::relative(entry.path(), root));
+  return paths;
+}
+
 void expect_kept(const Rule& rule) {
   const std::vector<SourceFile> files = rules::source_files();
   ASSERT_GT(files.size(), 40u);
@@ -219,6 +244,17 @@ TEST(SourceRules, FriendFunctionsAreExported) {
 TEST(SourceRules, PublicHeadersIncludeNoPrivateOnes) {
   EXPECT_EQ(private_includes_in_public_headers({"sdk/a.h", {std::string("#include ") + "\"sdk/b_p.h\""}}).size(), 1u);
   expect_kept(private_includes_in_public_headers);
+}
+
+TEST(SourceRules, NoFolderIsCrowded) {
+  std::vector<std::string> made_up(20, "sdk/room/a.h");
+  EXPECT_EQ(crowded_folders(made_up).size(), 0u);
+  made_up.push_back("sdk/room/b.h");
+  EXPECT_EQ(crowded_folders(made_up).size(), 1u);
+  const std::vector<std::string> paths = library_files();
+  ASSERT_GT(paths.size(), 300u);
+  const Violations found = crowded_folders(paths);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
 }
 
 TEST(SourceRules, HeadersAreGuarded) {

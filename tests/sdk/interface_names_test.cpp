@@ -31,7 +31,7 @@ std::map<std::string, std::string> exported() {
 std::vector<std::string> mapped_by(const char* macro) {
   std::vector<std::string> names;
   const std::regex mapped("#define unw_\\w+ " + std::string(macro) + "\\((\\w+)\\)");
-  for (const char* header : {"/sdk/compat/libunwind-common.h", "/sdk/compat/libunwind-x86_64.h"}) {
+  for (const char* header : {"/sdk/compat/include/libunwind-common.h", "/sdk/compat/include/libunwind-x86_64.h"}) {
     std::ifstream in(std::string(JITUNWIND_SOURCE_DIR) + header);
     for (std::string line; std::getline(in, line);)
       if (std::smatch found; std::regex_match(line, found, mapped)) names.push_back(found[1]);

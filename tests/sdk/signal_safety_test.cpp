@@ -311,8 +311,8 @@ std::set<std::string> documented_as_safe() {
 std::set<std::string> declared_as_safe() {
   std::set<std::string> names;
   const std::regex declaration(R"(^extern [^(]*?[ *](UNW_OBJ\()?(\w+)\)?\(.*)");
-  for (const char* header :
-       {"sdk/compat/libunwind-common.h", "sdk/compat/libunwind-x86_64.h", "dyn_info/libunwind-dynamic.h"}) {
+  for (const char* header : {"sdk/compat/include/libunwind-common.h", "sdk/compat/include/libunwind-x86_64.h",
+                             "dyn_info/libunwind-dynamic.h"}) {
     std::ifstream in(std::string(JITUNWIND_SOURCE_DIR "/") + header);
     std::string comment;
     for (std::string line; std::getline(in, line);) {
