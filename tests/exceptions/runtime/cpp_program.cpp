@@ -20,7 +20,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/eh_runtime/c_jit_frame.h"
+#include "tests/exceptions/runtime/c_jit_frame.h"
 #include "tests/resume/magic_frame.h"
 #include "tests/support/allowed_calls.h"
 
