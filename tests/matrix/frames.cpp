@@ -7,7 +7,7 @@
 #include <typeinfo>
 
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
-#include "tests/handlers/landing_code.h"
+#include "tests/exceptions/handlers/landing_code.h"
 
 using jitunwind::Addr;
 using jitunwind::test::AtPad;

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/handlers/landing_code.h"
+#include "tests/exceptions/handlers/landing_code.h"
 
 namespace jitunwind::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/handlers/landing_code.h"
+#include "tests/exceptions/handlers/landing_code.h"
 
 #include <cxxabi.h>
 #include <unwind.h>

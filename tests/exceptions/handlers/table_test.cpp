@@ -10,7 +10,7 @@
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/dyn_info/directives/directives.h"
-#include "tests/handlers/lsda_decoder.h"
+#include "tests/exceptions/handlers/lsda_decoder.h"
 
 /// Only its address counts.
 extern "C" int __gxx_personality_v0(...);

@@ -1,4 +1,4 @@
-#include "tests/handlers/lsda_decoder.h"
+#include "tests/exceptions/handlers/lsda_decoder.h"
 
 #include <cstring>
 #include <span>

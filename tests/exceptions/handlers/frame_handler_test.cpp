@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "jitunwind/builders/frame_handler.h"
-#include "tests/handlers/landing_code.h"
+#include "tests/exceptions/handlers/landing_code.h"
 
 namespace jitunwind::test {
 namespace {
