@@ -1,4 +1,4 @@
-#include "tests/matrix/frames.h"
+#include "tests/exceptions/matrix/frames.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "tests/matrix/scenarios.h"
+#include "tests/exceptions/matrix/scenarios.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,8 +11,8 @@
 #include <cstring>
 #include <exception>
 
-#include "tests/matrix/asm_frames.h"
-#include "tests/matrix/stack.h"
+#include "tests/exceptions/matrix/asm_frames.h"
+#include "tests/exceptions/matrix/stack.h"
 
 using namespace jitunwind::test;
 

@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "tests/matrix/frames.h"
-#include "tests/matrix/scenarios.h"
+#include "tests/exceptions/matrix/frames.h"
+#include "tests/exceptions/matrix/scenarios.h"
 
 namespace {
 

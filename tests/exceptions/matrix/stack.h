@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <typeinfo>
 
-#include "tests/matrix/frames.h"
+#include "tests/exceptions/matrix/frames.h"
 
 namespace jitunwind::test {
 

@@ -1,4 +1,4 @@
-#include "tests/matrix/stack.h"
+#include "tests/exceptions/matrix/stack.h"
 
 #include <unistd.h>
 
@@ -7,8 +7,8 @@
 #include <iterator>
 #include <string_view>
 
-#include "tests/matrix/asm_frames.h"
-#include "tests/matrix/scenarios.h"
+#include "tests/exceptions/matrix/asm_frames.h"
+#include "tests/exceptions/matrix/scenarios.h"
 
 using namespace std::literals;
 

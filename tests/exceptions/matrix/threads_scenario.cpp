@@ -5,8 +5,8 @@
 #include <atomic>
 #include <iterator>
 
-#include "tests/matrix/scenarios.h"
-#include "tests/matrix/stack.h"
+#include "tests/exceptions/matrix/scenarios.h"
+#include "tests/exceptions/matrix/stack.h"
 
 namespace jitunwind::test {
 namespace {
