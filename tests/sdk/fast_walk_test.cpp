@@ -1,4 +1,4 @@
-// Walks by what was kept and walks that make each row: where they could differ. tests/mixed_walks has random stacks.
+// Walks by what was kept and walks that make each row: where they could differ. mixed_walks_test.cpp has random stacks.
 #include <alloca.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "tests/mixed_walks/mixed_walks.h"
+#include "tests/walk/mixed_walks.h"
 
 #include <libunwind.h>
 

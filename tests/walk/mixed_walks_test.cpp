@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/mixed_walks/mixed_walks.h"
+#include "tests/walk/mixed_walks.h"
 
 namespace jitunwind::test {
 namespace {

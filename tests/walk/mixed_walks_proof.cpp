@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/mixed_walks/mixed_walks.h"
+#include "tests/walk/mixed_walks.h"
 
 int main(int argc, char** argv) {
   const std::size_t stacks = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 100'000;
