@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/churn/churn.h"
+#include "tests/walk/churn.h"
 
 int main(int argc, char** argv) {
   const auto figures = jitunwind::test::churn(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1'000'000);

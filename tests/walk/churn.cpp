@@ -1,4 +1,4 @@
-#include "tests/churn/churn.h"
+#include "tests/walk/churn.h"
 
 #include <libunwind.h>
 

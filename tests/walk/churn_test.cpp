@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/churn/churn.h"
+#include "tests/walk/churn.h"
 
 namespace jitunwind::test {
 namespace {
