@@ -52,7 +52,7 @@ Claims claims_of_tests() {
   return claims;
 }
 
-/// Lines "| LU10 | what | `unit/cursor_test.cpp`, ... |".
+/// Lines "| LU10 | what | `walk/cursor_test.cpp`, ... |".
 Claims claims_of_page() {
   static const std::regex row("\\| ([A-Z]{2}[0-9]+) \\|[^|]*\\|([^|]*)\\|");
   static const std::regex file("`([^`]+)`");
