@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/sdk/eh_frame_hdr.h"
+#include "tests/support/eh_frame_hdr.h"
 #include "tests/support/command.h"
 #include "tests/support/jit_frame.h"
 

@@ -25,7 +25,7 @@
 #include <string_view>
 #include <thread>
 
-#include "tests/sdk/eh_frame_hdr.h"
+#include "tests/support/eh_frame_hdr.h"
 #include "tests/support/handlers.h"
 #include "tests/support/malloc_calls.h"
 

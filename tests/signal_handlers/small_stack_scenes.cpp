@@ -1,4 +1,4 @@
-#include "tests/sdk/small_stack_scenes.h"
+#include "tests/signal_handlers/small_stack_scenes.h"
 
 #include <dlfcn.h>
 #include <signal.h>

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
-#include "tests/sdk/small_stack_scenes.h"
+#include "tests/signal_handlers/small_stack_scenes.h"
 #include "tests/support/painted_stack.h"
 
 namespace jitunwind::test {

@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "jitunwind/sdk/local_space.h"
-#include "tests/sdk/small_stack_scenes.h"
+#include "tests/signal_handlers/small_stack_scenes.h"
 #include "tests/support/painted_stack.h"
 
 namespace jitunwind::test {
