@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "jitunwind/sdk/walk.h"
-#include "tests/sdk/pcs_from.h"
+#include "tests/support/pcs_from.h"
 #include "tests/support/cfi_assembler.h"
 
 namespace jitunwind::test {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/sdk/captured_frames.h"
-#include "tests/sdk/pcs_from.h"
+#include "tests/support/pcs_from.h"
 #include "tests/support/jit_frame.h"
 
 extern "C" {

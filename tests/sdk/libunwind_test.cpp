@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tests/sdk/libunwind_constants.h"
-#include "tests/sdk/pcs_from.h"
+#include "tests/support/pcs_from.h"
 
 extern "C" const std::size_t jitunwind_test_sizes_in_c[9];  // libunwind_abi_test.c
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sdk/pcs_from.h"
+#include "tests/support/pcs_from.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/jit_frame.h"
 

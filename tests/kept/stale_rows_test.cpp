@@ -15,7 +15,7 @@
 #include "jitunwind/builders/procedure_builder.h"
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
-#include "tests/sdk/pcs_from.h"
+#include "tests/support/pcs_from.h"
 
 namespace jitunwind::test {
 namespace {

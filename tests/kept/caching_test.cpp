@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/sdk/pcs_from.h"
+#include "tests/support/pcs_from.h"
 
 namespace jitunwind::test {
 namespace {
