@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/sdk/captured_frames.h"
-#include "tests/support/pcs_from.h"
+#include "tests/libunwind/captured_frames.h"
 #include "tests/support/jit_frame.h"
+#include "tests/support/pcs_from.h"
 
 extern "C" {
 // captured_frame.inc, and where the linker has put each.

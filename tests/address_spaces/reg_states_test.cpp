@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/eh_frame_hdr.h"
 #include "tests/support/command.h"
+#include "tests/support/eh_frame_hdr.h"
 #include "tests/support/jit_frame.h"
 
 #include <libunwind.h>

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sdk/libunwind_constants.h"
+#include "tests/libunwind/libunwind_constants.h"
 #include "tests/support/pcs_from.h"
 
 extern "C" const std::size_t jitunwind_test_sizes_in_c[9];  // libunwind_abi_test.c
@@ -52,7 +52,7 @@ TEST(Libunwind, FirstFrameIsTheOneThatCalledGetcontext) {
   EXPECT_EQ(proc_name(cursor), "jitunwind_test_first_frame");
 }
 
-// The numbers are checked while compiling, in C and in C++: tests/sdk/libunwind_constants.h.
+// The numbers are checked while compiling, in C and in C++: tests/libunwind/libunwind_constants.h.
 // covers: ER02 ER03 ER04 ER05 RG15 RG16 DY15
 TEST(Libunwind, NumbersAndSizes) {
   const std::size_t here[] = {sizeof(unw_cursor_t),    sizeof(unw_context_t),   sizeof(unw_fpreg_t),

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <libunwind.h>
 
-#include "tests/sdk/recording_target.h"
+#include "tests/address_spaces/recording_target.h"
 
 namespace jitunwind::test {
 

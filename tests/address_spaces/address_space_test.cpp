@@ -1,5 +1,5 @@
 // Address spaces made of callbacks, through libunwind's C interface.
-#include "tests/sdk/address_spaces.h"
+#include "tests/address_spaces/address_spaces.h"
 
 #include <endian.h>
 

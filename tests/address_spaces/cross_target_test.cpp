@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/sdk/cross_stack.h"
-#include "tests/sdk/libunwind_constants.h"
-#include "tests/sdk/recording_target.h"
+#include "tests/address_spaces/cross_stack.h"
+#include "tests/address_spaces/recording_target.h"
+#include "tests/libunwind/libunwind_constants.h"
 
 namespace jitunwind::test {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/pcs_from.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/jit_frame.h"
+#include "tests/support/pcs_from.h"
 
 #include <libunwind.h>
 

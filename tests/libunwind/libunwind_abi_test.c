@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "tests/sdk/libunwind_constants.h"
+#include "tests/libunwind/libunwind_constants.h"
 
 int jitunwind_test_show_backtrace(char* out, size_t size);
 extern const size_t jitunwind_test_sizes_in_c[9];

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "tests/sdk/address_spaces.h"
+#include "tests/address_spaces/address_spaces.h"
 #include "tests/support/last_page.h"
 
 namespace jitunwind::test {

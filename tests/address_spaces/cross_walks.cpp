@@ -1,10 +1,10 @@
-#include "tests/sdk/cross_walks.h"
+#include "tests/address_spaces/cross_walks.h"
 
 #include <libunwind-aarch64.h>
 
 #include <endian.h>
 
-#include "tests/sdk/cross_stack.h"
+#include "tests/address_spaces/cross_stack.h"
 
 namespace jitunwind::test {
 namespace {

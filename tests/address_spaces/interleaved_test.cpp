@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/sdk/cross_walks.h"
+#include "tests/address_spaces/cross_walks.h"
 #include "tests/support/jit_frame.h"
 
 namespace jitunwind::test {

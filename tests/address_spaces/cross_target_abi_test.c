@@ -2,6 +2,6 @@
 #include <libunwind-aarch64.h>
 #include <libunwind-dynamic.h>
 
-#include "tests/sdk/libunwind_constants.h"
+#include "tests/libunwind/libunwind_constants.h"
 
 _Static_assert(_Alignof(unw_context_t) == 16, "as the kernel's");

@@ -1,0 +1,1 @@
+#include "tests/libunwind/captured_frame.inc"

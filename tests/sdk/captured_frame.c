@@ -1,1 +1,0 @@
-#include "tests/sdk/captured_frame.inc"
