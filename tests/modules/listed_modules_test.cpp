@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "jitunwind/sdk/walk.h"
-#include "tests/support/pcs_from.h"
 #include "tests/support/cfi_assembler.h"
+#include "tests/support/pcs_from.h"
 
 namespace jitunwind::test {
 namespace {
