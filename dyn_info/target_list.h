@@ -1,5 +1,5 @@
 // The registered procedures of a target, read out of its memory: another process, a core file, callbacks. What the list
-// looks like: docs/directives.md "The list".
+// looks like: docs/registry.md "Finding the list".
 #pragma once
 
 #include "jitunwind/unwind_core/row_source.h"

@@ -1,5 +1,5 @@
 // Code in the documents comes from the examples, which are built and run: a block marked as C or C++ follows a comment
-// that names the file it is cut from, and occurs there line by line. Links lead to files that exist.
+// that names the file it is cut from, and occurs there line by line.
 //
 //   <!-- examples/mixed_stack.cpp -->
 //   ```cpp
@@ -17,12 +17,8 @@
 namespace {
 
 using rules::SourceFile;
+using rules::trimmed;
 using Lines = std::vector<std::string>;
-
-std::string trimmed(const std::string& line) {
-  const std::size_t begin = line.find_first_not_of(" \t");
-  return begin == std::string::npos ? "" : line.substr(begin, line.find_last_not_of(" \t") - begin + 1);
-}
 
 /// Indentation aside: a block may be cut from inside a function.
 bool occurs_in(const Lines& block, const Lines& file) {
@@ -55,59 +51,9 @@ Lines untrue_blocks(const SourceFile& document) {
   return found;
 }
 
-/// What is in code is no link: `[&](auto x)`.
-std::string without_code(const std::string& line) {
-  std::string text;
-  bool code = false;
-  for (const char c : line) {
-    if (c == '`') code = !code;
-    if (!code && c != '`') text += c;
-  }
-  return text;
-}
-
-/// Of "[text](target)" and "[text](target#place)".
-std::vector<std::string> linked_files(const std::string& line) {
-  std::vector<std::string> files;
-  const std::string text = without_code(line);
-  for (std::size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1)) {
-    const std::string target = text.substr(at + 2, text.find(')', at) - at - 2);
-    const bool outside = target.find("://") != std::string::npos || target.rfind("mailto:", 0) == 0;
-    if (const std::string file = target.substr(0, target.find('#')); !outside && !file.empty()) files.push_back(file);
-  }
-  return files;
-}
-
-Lines dead_links(const SourceFile& document) {
-  const std::filesystem::path root = JITUNWIND_SOURCE_DIR;
-  const std::filesystem::path folder = std::filesystem::path(document.path).parent_path();
-  Lines found;
-  bool fenced = false;
-  for (std::size_t i = 0; i < document.lines.size(); ++i) {
-    if (trimmed(document.lines[i]).rfind("```", 0) == 0) fenced = !fenced;
-    if (fenced) continue;
-    for (const std::string& file : linked_files(document.lines[i]))
-      if (!std::filesystem::exists(root / folder / file))
-        found.push_back(document.path + ":" + std::to_string(i + 1) + ": there is no " + file);
-  }
-  return found;
-}
-
-std::vector<SourceFile> documents() {
-  const std::filesystem::path root = JITUNWIND_SOURCE_DIR;
-  std::vector<SourceFile> found;
-  for (const char* folder : {"", "docs", "docs/reference", "adapters", "examples"}) {
-    if (!std::filesystem::exists(root / folder)) continue;
-    for (const auto& entry : std::filesystem::directory_iterator(root / folder))
-      if (entry.path().extension() == ".md")
-        found.push_back(rules::read_file(std::filesystem::relative(entry.path(), root).string()));
-  }
-  return found;
-}
-
 Lines found_in_all(Lines (*rule)(const SourceFile&)) {
   Lines found;
-  for (const SourceFile& document : documents()) {
+  for (const SourceFile& document : rules::documents()) {
     const Lines of_file = rule(document);
     found.insert(found.end(), of_file.begin(), of_file.end());
   }
@@ -173,16 +119,6 @@ TEST(Documentation, CodeComesFromTheTree) {
   EXPECT_EQ(untrue_blocks({"a.md", {self, "```cpp", "int not_there;" + self, "```"}}).size(), 1u);
   EXPECT_EQ(untrue_blocks({"a.md", {self, "```cpp", "  Lines found;", "```"}}).size(), 0u);
   const Lines found = found_in_all(untrue_blocks);
-  EXPECT_TRUE(found.empty()) << rules::joined(found);
-}
-
-TEST(Documentation, LinksLeadToFilesThatExist) {
-  EXPECT_EQ(dead_links({"a.md", {"[a](docs/not_there.md)"}}), Lines{"a.md:1: there is no docs/not_there.md"});
-  EXPECT_EQ(dead_links({"a.md", {"[a](README.md), [b](nowhere#else)"}}).size(), 1u);
-  EXPECT_EQ(dead_links({"docs/a.md", {"[a](README.md) and [b](../README.md#using-it)"}}).size(), 1u);
-  EXPECT_EQ(dead_links({"a.md", {"[a](https://x.org/y) [b](#here) `[&](c)`", "```", "[](d)", "```"}}).size(), 0u);
-  EXPECT_GT(documents().size(), 5u);
-  const Lines found = found_in_all(dead_links);
   EXPECT_TRUE(found.empty()) << rules::joined(found);
 }
 

@@ -47,6 +47,19 @@ std::vector<SourceFile> source_files() {
   return files;
 }
 
+std::vector<SourceFile> documents() {
+  std::vector<SourceFile> files;
+  const auto take = [&](const std::filesystem::directory_entry& entry) {
+    if (entry.path().extension() == ".md")
+      files.push_back(read_file(std::filesystem::relative(entry, k_root).string()));
+  };
+  for (const auto& entry : std::filesystem::directory_iterator(k_root)) take(entry);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(k_root / "docs")) take(entry);
+  for (const char* folder : k_folders)
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(k_root / folder)) take(entry);
+  return files;
+}
+
 std::string included_file(const std::string& line) {
   static const std::regex include(R"(\s*#\s*include\s*["<]([^">]+)[">].*)");
   std::smatch match;
@@ -61,6 +74,11 @@ std::string output_of(const std::string& command) {
   for (std::size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), n);
   if (pclose(pipe) != 0) throw std::runtime_error("failed: " + command);
   return output;
+}
+
+std::string trimmed(const std::string& line) {
+  const std::size_t begin = line.find_first_not_of(" \t");
+  return begin == std::string::npos ? "" : line.substr(begin, line.find_last_not_of(" \t") - begin + 1);
 }
 
 std::string joined(const std::vector<std::string>& findings) {

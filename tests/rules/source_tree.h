@@ -18,7 +18,10 @@ struct SourceFile {
 /// C, C++ and assembly files of the top-level folders.
 std::vector<SourceFile> source_files();
 
-/// One of them, read anew or made up by a test.
+/// The project's pages: every .md file, and nothing of build folders.
+std::vector<SourceFile> documents();
+
+/// Any file of the tree, by its path from the root.
 SourceFile read_file(const std::string& path);
 
 /// What `#include "x"` or `#include <x>` names; "" when the line includes nothing.
@@ -26,6 +29,9 @@ std::string included_file(const std::string& line);
 
 /// Output of a shell command, its exit status checked.
 std::string output_of(const std::string& command);
+
+/// Without blanks and tabs at both ends.
+std::string trimmed(const std::string& line);
 
 /// `"path:line: text"` a line.
 std::string joined(const std::vector<std::string>& findings);

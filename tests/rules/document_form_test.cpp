@@ -1,0 +1,248 @@
+// The form of the documents: lines and sentences that can be read, links and named sections that exist, pages that can
+// be found from docs/README.md.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/rules/source_tree.h"
+
+namespace {
+
+using rules::SourceFile;
+using rules::trimmed;
+using Lines = std::vector<std::string>;
+
+constexpr std::size_t k_longest_line = 120;  // characters; house style of the documents
+
+const std::filesystem::path k_root = JITUNWIND_SOURCE_DIR;
+
+bool is_fence(const std::string& line) { return trimmed(line).rfind("```", 0) == 0; }
+bool is_table(const std::string& line) { return trimmed(line).rfind("|", 0) == 0; }
+
+/// Without the lines of code blocks, which are left empty: line numbers stay. A block is fenced, or indented by four
+/// blanks behind an empty line or another line of it.
+Lines without_blocks(const Lines& lines) {
+  Lines text;
+  bool fenced = false, indented = false;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool fence = is_fence(lines[i]);
+    if (fence) fenced = !fenced;
+    indented = lines[i].rfind("    ", 0) == 0 && (indented || i == 0 || lines[i - 1].empty());
+    text.push_back(fence || fenced || indented ? "" : lines[i]);
+  }
+  return text;
+}
+
+/// Characters, not bytes, of UTF-8.
+std::size_t width(const std::string& line) {
+  return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+Lines long_lines(const SourceFile& document) {
+  Lines found;
+  const Lines text = without_blocks(document.lines);
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (width(text[i]) > k_longest_line && !is_table(text[i]))
+      found.push_back(document.path + ":" + std::to_string(i + 1) + ": " + std::to_string(width(text[i])));
+  return found;
+}
+
+/// What is in code is no link: `[&](auto x)`.
+std::string without_code(const std::string& line) {
+  std::string text;
+  bool code = false;
+  for (const char c : line) {
+    if (c == '`') code = !code;
+    if (!code && c != '`') text += c;
+  }
+  return text;
+}
+
+struct Link {
+  std::string file;   ///< "" for a place in the same page
+  std::string place;  ///< behind '#'; "" for the whole page
+};
+
+/// Of "[text](target)", "![text](target)" and "[text](target#place)", none that leave the tree.
+std::vector<Link> links_of(const std::string& line) {
+  std::vector<Link> links;
+  const std::string text = without_code(line);
+  for (std::size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1)) {
+    const std::string target = text.substr(at + 2, text.find(')', at) - at - 2);
+    if (target.find("://") != std::string::npos || target.rfind("mailto:", 0) == 0) continue;
+    const std::size_t hash = std::min(target.find('#'), target.size());
+    links.push_back({target.substr(0, hash), hash == target.size() ? "" : target.substr(hash + 1)});
+  }
+  return links;
+}
+
+/// Path from the root, of a link in `document`.
+std::string led_to(const SourceFile& document, const Link& link) {
+  if (link.file.empty()) return document.path;
+  return (std::filesystem::path(document.path).parent_path() / link.file).lexically_normal().string();
+}
+
+Lines headings_of(const SourceFile& page) {
+  Lines headings;
+  for (const std::string& line : without_blocks(page.lines))
+    if (line.rfind("#", 0) == 0) headings.push_back(trimmed(line.substr(line.find_first_not_of('#'))));
+  return headings;
+}
+
+/// As GitHub names the places of headings.
+std::string place_of(const std::string& heading) {
+  std::string place;
+  for (const char c : heading) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) || c == '-' || c == '_') place += static_cast<char>(std::tolower(byte));
+    if (c == ' ') place += '-';
+  }
+  return place;
+}
+
+bool has_place(const SourceFile& page, const std::string& place) {
+  const Lines headings = headings_of(page);
+  return std::any_of(headings.begin(), headings.end(), [&](const auto& heading) { return place_of(heading) == place; });
+}
+
+Lines dead_links(const SourceFile& document) {
+  Lines found;
+  const Lines text = without_blocks(document.lines);
+  for (std::size_t i = 0; i < text.size(); ++i)
+    for (const Link& link : links_of(text[i])) {
+      const std::string file = led_to(document, link);
+      const std::string at = document.path + ":" + std::to_string(i + 1) + ": ";
+      if (!link.file.empty() && !std::filesystem::exists(k_root / file))
+        found.push_back(at + "there is no " + link.file);
+      else if (!link.place.empty() && !has_place(link.file.empty() ? document : rules::read_file(file), link.place))
+        found.push_back(at + "there is no #" + link.place);
+    }
+  return found;
+}
+
+/// The file in one line: marks of comments, breaks and links' targets left out.
+std::string run_on(const SourceFile& file) {
+  static const std::regex mark(R"(^\s*(//+|#+|\*+|/\*+)?\s*)"), target(R"(\]\([^)]*\))");
+  std::string text;
+  for (const std::string& line : file.lines) text += std::regex_replace(line, mark, "") + " ";
+  return std::regex_replace(text, target, "]");
+}
+
+/// Sections are named as in: docs/registry.md "Which node"; [registry.md](registry.md), "Which node".
+Lines dead_sections(const SourceFile& file) {
+  static const std::regex named(R"rx((\w+\.md)\]?,? "([A-Z][^"]{1,60})")rx");
+  static const std::map<std::string, SourceFile> pages = [] {
+    std::map<std::string, SourceFile> found;
+    for (const SourceFile& page : rules::documents())
+      found.emplace(std::filesystem::path(page.path).filename().string(), page);
+    return found;
+  }();
+  Lines found;
+  const std::string text = run_on(file);
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), named); at != std::sregex_iterator(); ++at) {
+    const auto page = pages.find((*at)[1]);
+    if (page == pages.end() || !has_place(page->second, place_of((*at)[2])))
+      found.push_back(file.path + ": no section " + at->str());
+  }
+  return found;
+}
+
+/// Files of the tree that are named in code quotes, from the root: `unwind_core/rows/frame_row.h`. Names in capitals
+/// stand for others.
+Lines dead_paths(const SourceFile& document) {
+  static const std::regex quoted(
+      "`((adapters|bench|builders|cmake|docs|dyn_info|examples|sdk|tests|unwind_core)/[A-Za-z0-9_./-]+)`"),
+      placeholder("(.*[/_.-])?(CPU|NAME|ID)([/_.-].*)?");
+  Lines found;
+  if (document.path == "docs/conformance.md") return found;  // from tests/ on, and checked by conformance_test.cpp
+  const Lines text = without_blocks(document.lines);
+  for (std::size_t i = 0; i < text.size(); ++i)
+    for (auto at = std::sregex_iterator(text[i].begin(), text[i].end(), quoted); at != std::sregex_iterator(); ++at)
+      if (!std::regex_match((*at)[1].str(), placeholder) && !std::filesystem::exists(k_root / (*at)[1].str()))
+        found.push_back(document.path + ":" + std::to_string(i + 1) + ": there is no " + (*at)[1].str());
+  return found;
+}
+
+/// Pages that docs/README.md does not lead to, over any number of links.
+Lines unreachable(const std::vector<SourceFile>& pages, const std::string& start) {
+  std::map<std::string, const SourceFile*> by_path;
+  for (const SourceFile& page : pages) by_path[page.path] = &page;
+  std::set<std::string> reached;
+  Lines open{start};
+  while (!open.empty()) {
+    const std::string path = open.back();
+    open.pop_back();
+    if (by_path.count(path) == 0 || !reached.insert(path).second) continue;
+    for (const std::string& line : without_blocks(by_path[path]->lines))
+      for (const Link& link : links_of(line)) open.push_back(led_to(*by_path[path], link));
+  }
+  Lines found;
+  for (const SourceFile& page : pages)
+    if (reached.count(page.path) == 0) found.push_back(page.path + ": " + start + " does not lead to it");
+  return found;
+}
+
+Lines found_in(const std::vector<SourceFile>& files, Lines (*rule)(const SourceFile&)) {
+  Lines found;
+  for (const SourceFile& file : files)
+    for (const std::string& finding : rule(file)) found.push_back(finding);
+  return found;
+}
+
+TEST(DocumentForm, LinesAreShort) {
+  const std::string wide(121, 'x');
+  EXPECT_EQ(long_lines({"a.md", {wide}}), Lines{"a.md:1: 121"});
+  EXPECT_EQ(long_lines({"a.md", {"| " + wide, "```", wide, "```", "", "    " + wide, "    " + wide}}), Lines{});
+  EXPECT_EQ(long_lines({"a.md", {"* point", "    " + wide}}), Lines{"a.md:2: 125"});
+  EXPECT_EQ(long_lines({"a.md", {wide.substr(2) + "\u00b5"}}), Lines{});
+  const Lines found = found_in(rules::documents(), long_lines);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(DocumentForm, LinksLeadToWhatExists) {
+  EXPECT_EQ(dead_links({"a.md", {"[a](docs/not_there.md)"}}), Lines{"a.md:1: there is no docs/not_there.md"});
+  EXPECT_EQ(dead_links({"a.md", {"[a](README.md), [b](nowhere#else)"}}).size(), 1u);
+  EXPECT_EQ(dead_links({"docs/a.md", {"[a](README.md), [b](../README.md#not-there)"}}).size(), 1u);
+  EXPECT_EQ(dead_links({"docs/a.md", {"[a](registry.md#which-node), [b](#here)"}}),
+            Lines{"docs/a.md:1: there is no #here"});
+  EXPECT_EQ(dead_links({"a.md", {"# Here", "[a](https://x.org/y) [b](#here) `[&](c)`", "```", "[](d)", "```"}}),
+            Lines{});
+  EXPECT_GT(rules::documents().size(), 5u);
+  const Lines found = found_in(rules::documents(), dead_links);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(DocumentForm, FilesThatAreNamedExist) {
+  EXPECT_EQ(dead_paths({"a.md", {"`sdk/walk.h`, `tests/NAME`, `arch/CPU.cpp`, `sdk/no.h` docs/no.md `bench/x.json`"}}),
+            (Lines{"a.md:1: there is no sdk/no.h", "a.md:1: there is no bench/x.json"}));
+  const Lines found = found_in(rules::documents(), dead_paths);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(DocumentForm, SectionsThatAreNamedExist) {
+  EXPECT_EQ(dead_sections({"a.h", {"// docs/registry.md \"Which node\", [x.md](registry.md), \"Which", "// node\""}}),
+            Lines{"a.h: no section x.md], \"Which node\""});
+  EXPECT_EQ(dead_sections({"a.md", {"[registry.md](registry.md), \"Nowhere", "at all\""}}).size(), 1u);
+  Lines found = found_in(rules::documents(), dead_sections);
+  for (const std::string& finding : found_in(rules::source_files(), dead_sections))
+    if (finding.rfind("tests/rules/document_form_test.cpp", 0) != 0) found.push_back(finding);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(DocumentForm, EveryPageIsFoundFromTheFirst) {
+  EXPECT_EQ(
+      unreachable({{"docs/README.md", {"[b](b.md)"}}, {"docs/b.md", {"[c](../c.md#x)"}}, {"c.md", {}}, {"d.md", {}}},
+                  "docs/README.md"),
+      Lines{"d.md: docs/README.md does not lead to it"});
+  const Lines found = unreachable(rules::documents(), "docs/README.md");
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+}  // namespace
