@@ -5,8 +5,8 @@
 
 namespace jitunwind {
 
-/// Before the first registration, inside of a WritingScope. Whoever changes user or group identity when it is executed
-/// does not look (getauxval(3), AT_SECURE). A name that is not known is named on standard error.
+/// Before the first registration, inside of a WritingScope: environment_words() says who looks, and what becomes of
+/// names that are not known.
 void attach_by_environment() noexcept;
 
 // Defined in the layer of adapters, as with system_unwinder_seam_p.h. Inside of a WritingScope.
