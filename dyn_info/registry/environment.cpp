@@ -11,12 +11,12 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::array<std::string_view, 1> k_names{"gdb"};
+constexpr std::array<std::string_view, 1> k_adapter_names{"gdb"};
 struct Adapter {
   Status (*attach)() noexcept;
   const char* (*remark)() noexcept;
 };
-constexpr std::array<Adapter, k_names.size()> k_adapters{{{attach_gdb_in_writer, remark_on_gdb}}};
+constexpr std::array<Adapter, k_adapter_names.size()> k_adapters{{{attach_gdb_in_writer, remark_on_gdb}}};
 
 /// One line, in one system call.
 void complain(std::string_view name, const char* what) noexcept {
@@ -29,13 +29,14 @@ void complain(std::string_view name, const char* what) noexcept {
 void attach(std::size_t number) noexcept {
   const Adapter& adapter = k_adapters[number];
   const Status attached = adapter.attach();
-  if (const char* const said = attached ? adapter.remark() : attached.error().what) complain(k_names[number], said);
+  if (const char* const said = attached ? adapter.remark() : attached.error().what)
+    complain(k_adapter_names[number], said);
 }
 
 }  // namespace
 
 void attach_by_environment() noexcept {
-  const std::uint32_t asked = environment_words("JITUNWIND_ATTACH", k_names);
+  const std::uint32_t asked = environment_words("JITUNWIND_ATTACH", k_adapter_names);
   for (std::size_t i = 0; i < k_adapters.size(); ++i)
     if ((asked >> i & 1) != 0) attach(i);
 }
