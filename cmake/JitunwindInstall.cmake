@@ -13,6 +13,7 @@ foreach(folder IN ITEMS unwind_core dyn_info builders sdk)
           ${headers} PATTERN include EXCLUDE PATTERN compat EXCLUDE)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/include/ DESTINATION ${include_dir} ${headers})
+install(FILES ${jitunwind_headers}/jitunwind/version.h DESTINATION ${include_dir}/jitunwind)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/compat/include/ DESTINATION ${include_dir}/jitunwind/compat ${headers})
 install(FILES ${PROJECT_BINARY_DIR}/sdk/compat/include/libunwind.h ${PROJECT_SOURCE_DIR}/dyn_info/libunwind-dynamic.h
         DESTINATION ${include_dir}/jitunwind/compat)

@@ -15,6 +15,9 @@ foreach(header IN LISTS umbrellas)
   file(CREATE_LINK ${header} ${jitunwind_headers}/jitunwind/${name} SYMBOLIC)
 endforeach()
 
+# The version's one place is project() in the main CMakeLists.txt.
+configure_file(${PROJECT_SOURCE_DIR}/sdk/version.h.in ${jitunwind_headers}/jitunwind/version.h @ONLY)
+
 add_library(jitunwind_options INTERFACE)
 target_compile_features(jitunwind_options INTERFACE cxx_std_20 c_std_11)
 target_compile_options(jitunwind_options INTERFACE -Wall -Wextra -Wconversion $<$<BOOL:${JITUNWIND_WERROR}>:-Werror>)

@@ -158,6 +158,17 @@ Violations unguarded_headers(const SourceFile& file) {
   return {file.path};
 }
 
+/// .editorconfig, where clang-format does not see to it: assembly, tables.
+Violations untidy_lines(const SourceFile& file) {
+  Violations found;
+  for (std::size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string& line = file.lines[i];
+    const bool ends_in_blank = !line.empty() && std::string(" \t\r").find(line.back()) != std::string::npos;
+    if (ends_in_blank || line.find('\t') != std::string::npos) found.push_back(place(file, i));
+  }
+  return found;
+}
+
 /// Folders with more loose files than a reader takes in: what else is in a hall is in rooms.
 Violations crowded_folders(const std::vector<std::string>& paths) {
   constexpr int k_most = 20;
@@ -244,6 +255,11 @@ TEST(SourceRules, FriendFunctionsAreExported) {
 TEST(SourceRules, PublicHeadersIncludeNoPrivateOnes) {
   EXPECT_EQ(private_includes_in_public_headers({"sdk/a.h", {std::string("#include ") + "\"sdk/b_p.h\""}}).size(), 1u);
   expect_kept(private_includes_in_public_headers);
+}
+
+TEST(SourceRules, LinesAreAsEditorsAreTold) {
+  EXPECT_EQ(untidy_lines({"sdk/a.S", {"\tret", "ret ", "ret\r", "  ret", ""}}).size(), 3u);
+  expect_kept(untidy_lines);
 }
 
 TEST(SourceRules, NoFolderIsCrowded) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "jitunwind/sdk/language.h"
+#include "jitunwind/version.h"
 
 #if __cplusplus >= 202002L
 #include "jitunwind/builders/procedure_builder.h"

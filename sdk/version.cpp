@@ -1,0 +1,3 @@
+#include <jitunwind/version.h>
+
+unsigned jitunwind_version(void) { return JITUNWIND_VERSION; }
