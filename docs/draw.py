@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws docs/pictures/*.svg from the descriptions beside them, docs/pictures/*.txt.
 
-    docs/draw.py            writes the pictures
-    docs/draw.py --check    tells which ones are not what their description says; exit status 1 if there are any
+    docs/draw.py                     writes the pictures
+    docs/draw.py --check [FOLDER]    tells which ones are not what their description says; exit status 1 if there are any
 
 A description has one command a line. Places and sizes are in units of 10 pixels. Texts are in quotes: "*bold", "`code",
 "~small", else plain. Styles are the keys of STYLES.
@@ -251,9 +251,10 @@ def draw(description):
 
 
 def main():
-    check = sys.argv[1:] == ['--check']
+    check = sys.argv[1:2] == ['--check']
+    folder = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else FOLDER
     stale = 0
-    for description in sorted(FOLDER.glob('*.txt')):
+    for description in sorted(folder.glob('*.txt')):
         file = description.with_suffix('.svg')
         drawn = draw(description)
         if check and (not file.exists() or file.read_text() != drawn):
@@ -261,7 +262,7 @@ def main():
             stale = 1
         if not check:
             file.write_text(drawn)
-    for file in sorted(FOLDER.glob('*.svg')):
+    for file in sorted(folder.glob('*.svg')):
         if not file.with_suffix('.txt').exists():
             print(f'{file} has no description')
             stale = 1

@@ -1,0 +1,144 @@
+// What the documents say agrees with what it was made of: pictures with their descriptions, results with the stored
+// ones of the benchmarks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/rules/source_tree.h"
+
+namespace {
+
+using rules::SourceFile;
+using Lines = std::vector<std::string>;
+
+const std::filesystem::path k_root = JITUNWIND_SOURCE_DIR;
+
+/// Exit status of docs/draw.py; what it prints, in `text`.
+int draw(const std::string& arguments, std::string& text) {
+  const std::string script = (k_root / "docs/draw.py").string();
+  const std::string output = rules::output_of("{ python3 " + script + " " + arguments + "; echo $?; } 2>&1");
+  const std::size_t last = output.find_last_of('\n', output.size() - 2);
+  text = last == std::string::npos ? "" : output.substr(0, last);
+  return std::stoi(output.substr(last == std::string::npos ? 0 : last + 1));
+}
+
+/// A description alone in a folder, drawn.
+std::string refusal_of(const std::string& description) {
+  char path[] = "/tmp/pictures-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(path);
+  std::ofstream(folder / "one.txt") << description;
+  std::string text;
+  const int status = draw("--check " + folder.string(), text);
+  std::filesystem::remove_all(folder);
+  return status == 0 ? "" : text;
+}
+
+TEST(DocumentFacts, PicturesAreWhatTheirDescriptionsSay) {
+  std::string text;
+  EXPECT_EQ(draw("--check", text), 0) << text;
+}
+
+TEST(DocumentFacts, PicturesThatCannotBeReadAreNoticed) {
+  const std::string begin = "title \"t\"\nsize 30 20\nbox a 2 2 8 4 plain \"a\"\n";
+  EXPECT_NE(refusal_of(begin).find("is not what one.txt says"), std::string::npos);
+  EXPECT_NE(refusal_of(begin + "box b 5 5 8 4 plain b").find("b overlaps a"), std::string::npos);
+  EXPECT_NE(refusal_of(begin + "box b 12 2 4 4 plain \"too long\"").find("\"too long\" needs"), std::string::npos);
+  EXPECT_NE(
+      refusal_of(begin + "box b 12 2 4 4 plain b\nbox c 20 2 4 4 plain c\narrow a right c left").find("crosses b"),
+      std::string::npos);
+  EXPECT_NE(refusal_of(begin + "text 3 3 left words").find("\"words\" lies on a"), std::string::npos);
+  EXPECT_NE(refusal_of(begin + "box b 25 2 8 4 plain b").find("b is not on the picture"), std::string::npos);
+}
+
+TEST(DocumentFacts, EveryPictureIsShown) {
+  std::string pages;
+  for (const SourceFile& page : rules::documents()) pages += rules::joined(page.lines);
+  std::size_t pictures = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(k_root / "docs/pictures")) {
+    if (entry.path().extension() != ".svg") continue;
+    ++pictures;
+    EXPECT_NE(pages.find("pictures/" + entry.path().filename().string() + ")"), std::string::npos) << entry.path();
+  }
+  EXPECT_GE(pictures, 4u);
+}
+
+/// "0.13 to 0.43": least and most, each with two digits, or all of a number beyond 100.
+std::string range_of(const std::vector<double>& values) {
+  const auto text = [](double value) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, value < 100 ? "%.2g" : "%.0f", value);
+    return std::string(digits);
+  };
+  if (values.empty()) return "nothing";
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return text(*least) == text(*most) ? text(*least) : text(*least) + " to " + text(*most);
+}
+
+/// "walk/static/10: jitunwind backtrace to nongnu 1.6.2 unw_backtrace" -> 0.433.
+std::map<std::string, double> stored_results() {
+  static const std::regex entry(R"rx(\s*"([^"]+)": ([0-9.e+-]+),?)rx");
+  std::map<std::string, double> results;
+  for (const std::string& line : rules::read_file("bench/baseline.json").lines) {
+    std::smatch found;
+    if (std::regex_match(line, found, entry)) results[found[1]] = std::stod(found[2]);
+  }
+  return results;
+}
+
+/// Of a row of the table: | .. `way` .. | target | result | `peer` | `rows of the benchmark` |
+Lines untrue_results(const Lines& lines, const std::map<std::string, double>& stored) {
+  static const std::regex row(R"rx(\| [^`|]*`([^`]+)`[^|]*\| ([0-9.]+) \| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|)rx");
+  Lines found;
+  for (const std::string& line : lines) {
+    std::smatch cells;
+    if (!std::regex_match(line, cells, row)) continue;
+    std::vector<double> values;
+    for (const auto& [key, value] : stored) {
+      const std::size_t colon = key.find(": ");
+      const bool of_row = std::regex_search(key.substr(0, colon), std::regex("^" + cells[5].str()));
+      const std::string way = key.substr(colon + 2, key.find(" to ", colon) - colon - 2);
+      const bool of_way = (" " + way).ends_with(" " + cells[1].str());
+      if (of_row && of_way && key.ends_with(" to " + cells[4].str())) values.push_back(value);
+    }
+    if (range_of(values) != cells[3].str()) found.push_back(line + "  stored: " + range_of(values));
+  }
+  return found;
+}
+
+TEST(DocumentFacts, ResultsAreThoseOfTheStoredBenchmarks) {
+  const std::map<std::string, double> stored{{"walk/a/1: us fast to them slow", 0.5},
+                                             {"walk/a/2: us fast to them slow", 1}};
+  EXPECT_TRUE(untrue_results({"| `fast` | 2 | 0.5 to 1 | `them slow` | `walk/a` |"}, stored).empty());
+  EXPECT_EQ(untrue_results({"| `fast` | 2 | 0.6 | `them slow` | `walk/a` |"}, stored).size(), 1u);
+  EXPECT_EQ(untrue_results({"| `fast` | 2 | 0.5 | `them slow` | `throw/a` |"}, stored).size(), 1u);
+  const Lines page = rules::read_file("docs/performance.md").lines;
+  const Lines found = untrue_results(page, stored_results());
+  EXPECT_TRUE(found.empty()) << "docs/performance.md, \"Targets and results\":\n" << rules::joined(found);
+  EXPECT_GT(untrue_results(page, {}).size(), 15u) << "rows of the table are recognised";
+}
+
+/// Headline figures: | what | result | of | row of the benchmark | is in the table of results as well.
+TEST(DocumentFacts, HeadlineFiguresAreStoredResults) {
+  static const std::regex row(R"rx(\| .* \| ([0-9.]+) of the time \| .* \| `([^`]+)` \|)rx");
+  const std::map<std::string, double> stored = stored_results();
+  std::size_t figures = 0;
+  for (const std::string& line : rules::read_file("README.md").lines) {
+    std::smatch cells;
+    if (!std::regex_match(line, cells, row)) continue;
+    ++figures;
+    const auto found = stored.find(cells[2]);
+    ASSERT_NE(found, stored.end()) << line;
+    EXPECT_EQ(range_of({found->second}), cells[1].str()) << line;
+  }
+  EXPECT_GE(figures, 4u);
+}
+
+}  // namespace
