@@ -8,7 +8,9 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/rules/source_tree.h"
@@ -19,7 +21,10 @@ using rules::SourceFile;
 using rules::trimmed;
 using Lines = std::vector<std::string>;
 
-constexpr std::size_t k_longest_line = 120;  // characters; house style of the documents
+// House style of the documents. Sentences have some 25 words; what is counted here are words from one stop to the next,
+// and a colon or semicolon is one.
+constexpr std::size_t k_longest_line = 120;  // characters
+constexpr std::size_t k_most_words = 36;
 
 const std::filesystem::path k_root = JITUNWIND_SOURCE_DIR;
 
@@ -51,6 +56,45 @@ Lines long_lines(const SourceFile& document) {
   for (std::size_t i = 0; i < text.size(); ++i)
     if (width(text[i]) > k_longest_line && !is_table(text[i]))
       found.push_back(document.path + ":" + std::to_string(i + 1) + ": " + std::to_string(width(text[i])));
+  return found;
+}
+
+bool begins_paragraph(const std::string& line) {
+  static const std::regex item(R"(\s*([*-]|[0-9]+\.) .*)");
+  return std::regex_match(line, item) || line.rfind("#", 0) == 0 || line.rfind("<", 0) == 0;
+}
+
+/// Paragraphs and items of lists in one line each, by the number of the line that they begin in. Code within is one
+/// word.
+std::vector<std::pair<std::size_t, std::string>> prose_of(const SourceFile& document) {
+  static const std::regex code("`[^`]*`"), target(R"(\]\([^)]*\))");
+  std::vector<std::pair<std::size_t, std::string>> prose;
+  bool open = false;
+  const Lines text = without_blocks(document.lines);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_prose = !trimmed(text[i]).empty() && !is_table(text[i]);
+    if (is_prose && (!open || begins_paragraph(text[i]))) prose.emplace_back(i + 1, "");
+    if (is_prose) prose.back().second += text[i] + " ";
+    open = is_prose;
+  }
+  for (auto& [line, words] : prose) words = std::regex_replace(std::regex_replace(words, code, "code"), target, "]");
+  return prose;
+}
+
+Lines long_sentences(const SourceFile& document) {
+  Lines found;
+  for (const auto& [line, text] : prose_of(document)) {
+    std::istringstream words(text);
+    std::size_t count = 0;
+    for (std::string word; words >> word;) {
+      ++count;
+      if (std::string(".:;?!").find(word.back()) == std::string::npos) continue;
+      if (count > k_most_words)
+        found.push_back(document.path + ":" + std::to_string(line) + ": " + std::to_string(count) + " words to \"" +
+                        word + "\"");
+      count = 0;
+    }
+  }
   return found;
 }
 
@@ -203,6 +247,21 @@ TEST(DocumentForm, LinesAreShort) {
   EXPECT_EQ(long_lines({"a.md", {"* point", "    " + wide}}), Lines{"a.md:2: 125"});
   EXPECT_EQ(long_lines({"a.md", {wide.substr(2) + "\u00b5"}}), Lines{});
   const Lines found = found_in(rules::documents(), long_lines);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(DocumentForm, SentencesAreShort) {
+  const auto words = [](int n) {
+    std::string text;
+    for (int i = 1; i < n; ++i) text += "word ";
+    return text + "end.";
+  };
+  EXPECT_EQ(long_sentences({"a.md", {"", words(36) + " " + words(36)}}), Lines{});
+  EXPECT_EQ(long_sentences({"a.md", {"", words(37)}}), Lines{"a.md:2: 37 words to \"end.\""});
+  EXPECT_EQ(long_sentences({"a.md", {"one", words(36)}}), Lines{"a.md:1: 37 words to \"end.\""});
+  EXPECT_EQ(long_sentences({"a.md", {"one", "* " + words(35), "| " + words(50), "```", words(50), "```"}}), Lines{});
+  EXPECT_EQ(long_sentences({"a.md", {"`" + words(50) + "` " + words(35)}}), Lines{});
+  const Lines found = found_in(rules::documents(), long_sentences);
   EXPECT_TRUE(found.empty()) << rules::joined(found);
 }
 
