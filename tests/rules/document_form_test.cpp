@@ -214,6 +214,36 @@ Lines dead_paths(const SourceFile& document) {
   return found;
 }
 
+/// "`name()` in `sdk/walk.h`", "`Name` (`sdk/walk.h`)": the file has the name.
+Lines dead_names(const SourceFile& document) {
+  static const std::regex named(
+      R"rx(`(?:\w+::)*(\w+)(?:\(\))?` (?:in |of |\()`((?:adapters|builders|cmake|docs|dyn_info|sdk|tests|unwind_core)/[\w./-]+)`)rx");
+  Lines found;
+  std::string text;
+  for (const std::string& line : without_blocks(document.lines)) text += line + " ";
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), named); at != std::sregex_iterator(); ++at) {
+    const std::string name = (*at)[1], path = (*at)[2];
+    if (!std::filesystem::is_regular_file(k_root / path)) continue;  // dead_paths()
+    const Lines lines = rules::read_file(path).lines;
+    const auto has_name = [&](const std::string& line) { return line.find(name) != std::string::npos; };
+    if (std::none_of(lines.begin(), lines.end(), has_name))
+      found.push_back(document.path + ": there is no " + name + " in " + path);
+  }
+  return found;
+}
+
+/// Folders of tests/ that the map of tests does not name.
+Lines unnamed_folders(const Lines& folders, const SourceFile& map) {
+  Lines found;
+  for (const std::string& folder : folders) {
+    const auto has_it = [&](const std::string& line) {
+      return is_table(line) && line.substr(0, line.find('|', 1)).find("`" + folder + "`") != std::string::npos;
+    };
+    if (std::none_of(map.lines.begin(), map.lines.end(), has_it)) found.push_back(folder);
+  }
+  return found;
+}
+
 /// Pages that docs/README.md does not lead to, over any number of links.
 Lines unreachable(const std::vector<SourceFile>& pages, const std::string& start) {
   std::map<std::string, const SourceFile*> by_path;
@@ -283,6 +313,32 @@ TEST(DocumentForm, FilesThatAreNamedExist) {
             (Lines{"a.md:1: there is no sdk/no.h", "a.md:1: there is no bench/x.json"}));
   const Lines found = found_in(rules::documents(), dead_paths);
   EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(DocumentForm, NamesAreInTheFilesThatAreNamed) {
+  EXPECT_EQ(dead_names(
+                {"a.md",
+                 {"`walk_here()` in `sdk/walk.h`, `jitunwind::Frame` (`sdk/walk.h`),", "`nowhere()` in `sdk/walk.h`"}}),
+            Lines{"a.md: there is no nowhere in sdk/walk.h"});
+  const Lines found = found_in(rules::documents(), dead_names);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(DocumentForm, EveryFolderOfTestsIsInTheirMap) {
+  EXPECT_EQ(unnamed_folders({"a", "b"}, {"README.md", {"| `a`, `c` | `b` |"}}), Lines{"b"});
+  Lines folders;
+  for (const auto& entry : std::filesystem::directory_iterator(k_root / "tests"))
+    if (entry.is_directory()) folders.push_back(entry.path().filename().string());
+  EXPECT_GT(folders.size(), 10u);
+  const SourceFile map = rules::read_file("tests/README.md");
+  EXPECT_EQ(unnamed_folders(folders, map), Lines{});
+  for (const std::string& line : map.lines) {
+    static const std::regex named("`([a-z_]+)`");
+    const std::string cell = is_table(line) ? line.substr(0, line.find('|', 1)) : "";
+    for (auto at = std::sregex_iterator(cell.begin(), cell.end(), named); at != std::sregex_iterator(); ++at)
+      EXPECT_NE(std::find(folders.begin(), folders.end(), (*at)[1].str()), folders.end())
+          << "there is no " << at->str();
+  }
 }
 
 TEST(DocumentForm, SectionsThatAreNamedExist) {
