@@ -21,11 +21,11 @@ struct ListState {
   Addr first = 0;
 };
 
-Result<ListState> read_state(Addr head, const Lookup& lookup) noexcept {
+Result<ListState> read_state(Addr head, const Memory& memory, const Lookup& lookup) noexcept {
   const Arch& arch = lookup.space.arch;
   std::array<std::byte, 16> bytes;
   const auto used = std::span(bytes).first(8u + arch.word_size);
-  if (lookup.space.memory.read(head, used, lookup.window) != used.size())
+  if (memory.read(head, used, lookup.window) != used.size())
     return unreadable(lookup.window, head, "list of procedures");
   ByteReader reader(used, arch.big_endian, head);
   if (reader.u32() > k_newest_version) return Error{ErrorCode::unsupported_version, head, "list of procedures"};
@@ -112,29 +112,45 @@ Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lo
 /// `read` of the descriptor at an address, or of nothing, under one generation of the list. A target that was stopped
 /// within a change has an odd one for ever: its chain is whole at every moment, as each link is stored at once. One
 /// whose generation never rests costs no more than one whose list has no end: what is read is counted over all
-/// attempts.
+/// attempts. Of a target that runs again there is one attempt: what it was is not read again.
 template <class T, class Read>
-Result<T> read_consistently(const ListHead& head, Lookup& lookup, Addr at, T none, Read read) noexcept {
-  const Result<Addr> list = head.list_head(lookup.window);
-  if (!list) return list.error();
-  if (*list == 0) return none;
+Result<T> read_one_list(const ListHead& head, Addr list, Lookup& lookup, Addr at, T none, Read read) noexcept {
   const CountedMemory memory(lookup.space.memory);
+  const Memory* const now = head.memory_now();
   for (unsigned attempt = 1;; ++attempt) {
-    const Result<ListState> before = read_state(*list, lookup);
+    const Result<ListState> before = read_state(list, lookup.space.memory, lookup);
     if (!before) return before.error();
-    if (before->generation % 2 != 0 && attempt < k_attempts) continue;
+    const bool is_changing = before->generation % 2 != 0;
+    if (is_changing && !now && attempt < k_attempts) continue;
     const Result<T> answer = [&]() -> Result<T> {
       Addr where = 0;
       const auto info = find_in_list(before->first, at, lookup, memory, where);
       if (!info) return info.error();
       return *info ? read(**info, where, memory) : Result<T>(none);
     }();
-    const Result<ListState> after = read_state(*list, lookup);
+    const Result<ListState> after = read_state(list, now ? *now : lookup.space.memory, lookup);
     if (!after) return after.error();
-    if (after->generation == before->generation) return answer;
+    if (after->generation == before->generation && !(now && is_changing)) return answer;
+    if (now) return Error{ErrorCode::unspecified, list, "list of procedures has changed since the target was let go"};
     if (attempt == k_attempts || memory.too_many())
-      return Error{ErrorCode::unspecified, *list, "list of procedures keeps changing"};
+      return Error{ErrorCode::unspecified, list, "list of procedures keeps changing"};
   }
+}
+
+/// The first list that has the address answers. A broken one does not hide what another has.
+template <class T, class Read>
+Result<T> read_consistently(const ListHead& head, Lookup& lookup, Addr at, T none, Read read) noexcept {
+  std::optional<Error> failed;
+  for (std::size_t number = 0; number < ListHead::k_most; ++number) {
+    const Result<Addr> list = head.list_head(number, lookup.window);
+    if (!list) return failed.value_or(list.error());
+    if (*list == 0) break;
+    const Result<T> answer = read_one_list<T>(head, *list, lookup, at, none, read);
+    if (answer && *answer != none) return answer;
+    if (!answer && !failed) failed = answer.error();
+  }
+  if (failed) return *failed;
+  return none;
 }
 
 /// What a descriptor refers to, in the target's memory.

@@ -7,16 +7,24 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Where a target's list begins: the address of its unw_dyn_info_list_t, 0 where it has none.
+/// Where a target's lists begin: each copy of the library in it has one.
 class ListHead {
  public:
-  virtual Result<Addr> list_head(MemoryWindow& window) const noexcept = 0;
+  /// The address of the unw_dyn_info_list_t of that number, from 0 on; 0: there are no more.
+  virtual Result<Addr> list_head(std::size_t number, MemoryWindow& window) const noexcept = 0;
+
+  /// Not null: the target runs, and its space's memory says what it was when it was stopped; this says what it is. What
+  /// is read counts as long as the list has not changed since.
+  virtual const Memory* memory_now() const noexcept { return nullptr; }
+
+  /// More are not asked for.
+  static constexpr std::size_t k_most = 16;
 
  protected:
   ~ListHead() = default;
 };
 
-/// Procedures of a target's list as a source of rows, procedures and names. Reads nothing but the target's memory and
+/// Procedures of a target's lists as a source of rows, procedures and names. Reads nothing but the target's memory and
 /// keeps nothing; a list that is changed meanwhile is read again, 8 times at most and as long as no more than 2^20
 /// reads were made for the question. Bounded, whatever the memory holds. Signal-safe where the memory is.
 class TargetList final : public RowSource, public NameSource {

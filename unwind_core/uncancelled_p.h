@@ -17,8 +17,10 @@ namespace jitunwind {
 /// is kept open for longer, for a program may close any number and have it mean something else. Signal-safe.
 class ReadableFile {
  public:
-  explicit ReadableFile(const char* path, int flags = 0) noexcept
-      : number_(static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | flags, 0))) {}
+  explicit ReadableFile(const char* path, int flags = 0) noexcept : ReadableFile(AT_FDCWD, path, flags) {}
+  /// `folder` is open, too.
+  ReadableFile(int folder, const char* path, int flags = 0) noexcept
+      : number_(static_cast<int>(::syscall(SYS_openat, folder, path, O_RDONLY | O_CLOEXEC | flags, 0))) {}
   ~ReadableFile() {
     if (is_open()) ::syscall(SYS_close, number_);
   }

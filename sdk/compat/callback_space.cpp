@@ -227,9 +227,9 @@ Found CallbackNames::find_name(Lookup& lookup, std::span<char> into, ProcedureNa
   return true;
 }
 
-Result<Addr> CallbackListHead::list_head(MemoryWindow& window) const noexcept {
+Result<Addr> CallbackListHead::list_head(std::size_t number, MemoryWindow& window) const noexcept {
   const auto get = owner_.accessors.get_dyn_info_list_addr;
-  if (!get) return Addr{0};
+  if (!get || number != 0) return Addr{0};
   const bool keeps = owner_.policy.load(std::memory_order_acquire) != UNW_CACHE_NONE;
   const std::uint64_t flushes = flushes_.load(std::memory_order_acquire);
   Addr known = 0;

@@ -63,7 +63,7 @@ class CallbackNames final : public NameSource {
 class CallbackListHead final : public ListHead {
  public:
   explicit CallbackListHead(unw_addr_space& owner) noexcept : owner_(owner) {}
-  Result<Addr> list_head(MemoryWindow& window) const noexcept override;
+  Result<Addr> list_head(std::size_t number, MemoryWindow& window) const noexcept override;
   void flush() noexcept { flushes_.fetch_add(1, std::memory_order_release); }
 
  private:

@@ -30,7 +30,9 @@ Arch like(const Arch& arch, unsigned word_size, bool big_endian) {
 }
 
 struct Head final : ListHead {
-  Result<Addr> list_head(MemoryWindow&) const noexcept override { return at; }
+  Result<Addr> list_head(std::size_t number, MemoryWindow&) const noexcept override {
+    return number == 0 ? at : Addr{0};
+  }
   Result<Addr> at = Addr{0};
 };
 

@@ -30,7 +30,9 @@ class CountedMemory final : public Memory {
 };
 
 struct Head final : ListHead {
-  Result<Addr> list_head(MemoryWindow&) const noexcept override { return k_memory; }
+  Result<Addr> list_head(std::size_t number, MemoryWindow&) const noexcept override {
+    return number == 0 ? k_memory : Addr{0};
+  }
 };
 
 }  // namespace

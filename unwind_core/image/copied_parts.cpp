@@ -5,9 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-
-#include "jitunwind/unwind_core/memory/copied.h"
-
 namespace jitunwind {
 
 std::span<std::byte> CopiedParts::room(std::size_t size) noexcept {
@@ -78,7 +75,7 @@ std::size_t FileParts::read(std::uint64_t offset, std::span<std::byte> into) noe
 }
 
 std::size_t MemoryParts::read(std::uint64_t offset, std::span<std::byte> into) noexcept {
-  return copy_memory(begin_ + offset, into);
+  return memory_.read(begin_ + offset, into, window_);
 }
 
 }  // namespace jitunwind

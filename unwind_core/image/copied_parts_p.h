@@ -10,6 +10,7 @@
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
@@ -68,6 +69,8 @@ class FileParts final : public CopiedParts {
 
   bool is_open() const noexcept { return size() != 0; }
   const FileIdentity& identity() const noexcept { return identity_; }
+  /// Copies from the file itself; nothing is kept. Returns how many bytes from the first on could be read.
+  std::size_t copy(std::uint64_t offset, std::span<std::byte> into) noexcept { return read(offset, into); }
   /// Gives `use` all its bytes in order, piece by piece. False: not all could be read.
   template <class Use>
   bool read_all(Use use) noexcept {
@@ -94,14 +97,18 @@ class FileParts final : public CopiedParts {
   FileIdentity identity_{};
 };
 
-/// A loaded module's memory.
+/// A loaded module's memory, which must outlive this.
 class MemoryParts final : public CopiedParts {
  public:
-  explicit MemoryParts(AddrRange range) noexcept : begin_(range.begin) { set_size(range.size()); }
+  MemoryParts(const Memory& memory, AddrRange range) noexcept : memory_(memory), begin_(range.begin) {
+    set_size(range.size());
+  }
 
  private:
   std::size_t read(std::uint64_t offset, std::span<std::byte> into) noexcept override;
 
+  const Memory& memory_;
+  MemoryWindow window_;
   Addr begin_;
 };
 

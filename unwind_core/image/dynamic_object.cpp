@@ -59,6 +59,16 @@ Addr DynamicObject::at_run_time(Addr pointer) const noexcept {
 bool DynamicObject::stays_loaded() const noexcept { return (says_.flags & DF_1_NODELETE) != 0; }
 
 std::optional<DynamicObject::Function> DynamicObject::find_function(std::string_view name) noexcept {
+  return find(name, STT_FUNC);
+}
+
+std::optional<Addr> DynamicObject::find_variable(std::string_view name) noexcept {
+  const auto found = find(name, STT_OBJECT);
+  return found ? std::optional(found->address) : std::nullopt;
+}
+
+std::optional<DynamicObject::Function> DynamicObject::find(std::string_view name, std::uint8_t type) noexcept {
+  wanted_type_ = type;
   if (name.size() > k_longest_name || says_.symbols == 0 || says_.strings == 0) return std::nullopt;
   if (says_.gnu_hash != 0) return find_by_gnu_hash(name);
   return says_.hash != 0 ? find_by_hash(name) : std::nullopt;
@@ -73,7 +83,7 @@ std::optional<DynamicObject::Function> DynamicObject::function_at(std::uint32_t 
   if (memory_.read(at, entry, window_) != entry.size()) return std::nullopt;
   ByteReader reader(entry, arch_.big_endian);
   const ElfSymbol read = read_symbol(reader, is_64);
-  if (read.section == SHN_UNDEF || read.type != STT_FUNC || read.name >= says_.strings_size ||
+  if (read.section == SHN_UNDEF || read.type != wanted_type_ || read.name >= says_.strings_size ||
       says_.strings_size - read.name <= name.size())
     return std::nullopt;
   std::array<char, k_longest_name + 1> text;

@@ -26,6 +26,8 @@ class DynamicObject {
   /// One that the object itself defines, of whichever version. None for one that is chosen when it is bound
   /// (STT_GNU_IFUNC).
   std::optional<Function> find_function(std::string_view name) noexcept;
+  /// Where a variable is at run time that the object itself defines and exports.
+  std::optional<Addr> find_variable(std::string_view name) noexcept;
 
   /// The word that holds the function's address for the object's calls, at run time: its jump slot, or, in objects that
   /// call without a procedure linkage table, its entry of the global offset table. 0: there is none, or it does not lie
@@ -40,6 +42,7 @@ class DynamicObject {
   std::uint32_t u32_at(Addr at) noexcept { return static_cast<std::uint32_t>(number_at(at, 4)); }
   Addr at_run_time(Addr pointer) const noexcept;
   Addr find_slot(Addr relocations, std::uint64_t size, std::uint32_t type, std::uint32_t symbol) noexcept;
+  std::optional<Function> find(std::string_view name, std::uint8_t type) noexcept;
   std::optional<Function> function_at(std::uint32_t symbol, std::string_view name) noexcept;
   std::optional<Function> find_by_gnu_hash(std::string_view name) noexcept;
   std::optional<Function> find_by_hash(std::string_view name) noexcept;
@@ -50,7 +53,8 @@ class DynamicObject {
   const Addr dynamic_;
   MemoryWindow window_{};
   ElfDynamic says_{};
-  bool unreadable_ = false;  // from the first failure on
+  std::uint8_t wanted_type_ = 0;  // STT_*, of the search at hand
+  bool unreadable_ = false;       // from the first failure on
 };
 
 }  // namespace jitunwind

@@ -211,26 +211,28 @@ std::span<const std::byte> ElfImage::at_address(Addr address, std::uint64_t size
   return size > offsets.size() ? std::span<const std::byte>{} : bytes_at(offsets.begin, size);
 }
 
+[[gnu::hot]] bool ElfNotes::next(ElfNote& out) noexcept {
+  if (!reader_.ok() || reader_.at_end()) return false;
+  const std::uint32_t owner_size = reader_.u32();
+  const std::uint32_t description_size = reader_.u32();
+  out.type = reader_.u32();
+  const auto owner = reader_.bytes(owner_size);
+  // The name starts behind the 12 bytes of the header: padding counts from the note's start.
+  skip_at_most(padded(12 + std::uint64_t{owner_size}) - 12 - owner_size);
+  out.description = reader_.bytes(description_size);
+  if (!reader_.ok()) return false;
+  skip_at_most(padded(description_size) - description_size);
+  const std::size_t length = owner.empty() ? 0 : owner.size() - 1;
+  out.owner = {reinterpret_cast<const char*>(owner.data()), length};
+  return true;
+}
+
 [[gnu::hot]] std::span<const std::byte> find_note(std::span<const std::byte> notes, bool big_endian,
                                                   std::uint64_t alignment, std::string_view owner,
                                                   std::uint32_t type) noexcept {
-  // 8 is used by .note.gnu.property alone (Linux Extensions to gABI); everything else is in words of 4.
-  const std::uint64_t unit = alignment == 8 ? 8 : 4;
-  const auto padded = [unit](std::uint64_t size) { return (size + unit - 1) & ~(unit - 1); };
-  ByteReader r(notes, big_endian);
-  while (r.ok() && !r.at_end()) {
-    const std::uint32_t owner_size = r.u32();
-    const std::uint32_t description_size = r.u32();
-    const std::uint32_t note_type = r.u32();
-    const auto note_owner = r.bytes(owner_size);
-    // The name starts behind the 12 bytes of the header: padding counts from the note's start.
-    r.skip(std::min<std::uint64_t>(padded(12 + std::uint64_t{owner_size}) - 12 - owner_size, r.remaining()));
-    const auto description = r.bytes(description_size);
-    r.skip(std::min<std::uint64_t>(padded(description_size) - description_size, r.remaining()));
-    const bool same_owner = r.ok() && note_owner.size() == owner.size() + 1 &&
-                            std::memcmp(note_owner.data(), owner.data(), owner.size()) == 0;
-    if (same_owner && note_type == type) return description;
-  }
+  ElfNotes all(notes, big_endian, alignment);
+  for (ElfNote note; all.next(note);)
+    if (note.owner == owner && note.type == type) return note.description;
   return {};
 }
 

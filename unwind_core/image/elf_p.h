@@ -3,6 +3,7 @@
 // checked, what does not fit is absent. Maps and decompresses nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -215,6 +216,30 @@ class ElfImage {
   Layout layout_ = Layout::file;
   bool is_64_ = false;
   bool big_endian_ = false;
+};
+
+/// A note of a note section or segment (gABI, chapter 5 "Note Section").
+struct ElfNote {
+  std::string_view owner{};  ///< without its NUL
+  std::uint32_t type = 0;
+  std::span<const std::byte> description{};
+};
+
+/// The notes of such bytes, one after the other.
+class ElfNotes {
+ public:
+  ElfNotes(std::span<const std::byte> notes, bool big_endian, std::uint64_t alignment) noexcept
+      // 8 is used by .note.gnu.property alone (Linux Extensions to gABI); everything else is in words of 4.
+      : reader_(notes, big_endian), unit_(alignment == 8 ? 8 : 4) {}
+  /// False: there are no more, or what follows is cut off.
+  bool next(ElfNote& out) noexcept;
+
+ private:
+  std::uint64_t padded(std::uint64_t size) const noexcept { return (size + unit_ - 1) & ~(unit_ - 1); }
+  void skip_at_most(std::uint64_t size) noexcept { reader_.skip(std::min<std::uint64_t>(size, reader_.remaining())); }
+
+  ByteReader reader_;
+  std::uint64_t unit_;
 };
 
 /// Description of the first note of that owner and type in a note section's bytes (gABI, chapter 5 "Note Section").

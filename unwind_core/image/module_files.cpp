@@ -172,8 +172,9 @@ Result<Mapped<ModuleFiles>> ModuleFiles::open(const char* path, const ElfImage* 
   if (loaded && !is_same_object(*file->image, *loaded))
     return Error{ErrorCode::bad_structure, 0, "the file is not the one that is loaded"};
   files->file_.identity = file->parts->identity();
-  // Without /proc it has no other name.
-  if (*files->file_.path.text() == '\0') (void)files->file_.path.join({path});
+  // Without /proc it has no other name, and in another mount namespace another file has it.
+  const auto named = identify_file(files->file_.path.text());
+  if (!named || *named != files->file_.identity) (void)files->file_.path.join({path});
   files->find_debug_file(*file->image, debug_root);
   return files;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "jitunwind/unwind_core/memory/copied.h"
+#include "jitunwind/unwind_core/modules/file_sections_p.h"
 #include "jitunwind/unwind_core/modules/lasting_modules_p.h"
 #include "jitunwind/unwind_core/modules/loaded_object_p.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
@@ -36,21 +37,9 @@ class ModulesWithFiles : public ModuleFinder {
   Result<bool> find_symbol(const Module& module, Addr at, NameReach reach, std::span<char> into,
                            ProcedureName& out) const noexcept override {
     LocalObject object(module, to_copy());
-    const Addr at_in_file = at - module.load_bias;
     const ModuleFilesLease lease = find_module_files(object);
     const SymbolIndex* const symbols = lease.files() ? lease.files()->symbols() : nullptr;
-    std::optional<FoundSymbol> found;
-    if (symbols) {
-      found = symbols->find(at_in_file, reach);
-    } else if (const ElfImage* const loaded = object.image()) {
-      // The kernel's object has no file, and others may be deleted or replaced: what they export is in memory.
-      const SymbolTable exported{loaded, loaded->dynamic_symbols(module.load_bias)};
-      found = jitunwind::find_symbol(std::span(&exported, 1), at_in_file, reach);
-    }
-    if (!found) return false;
-    write_name(found->name, into, out);
-    out.start = found->start + module.load_bias;
-    return true;
+    return name_of(symbols, symbols ? nullptr : object.image(), module, at, reach, into, out);
   }
 
  private:

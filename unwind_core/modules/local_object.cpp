@@ -80,7 +80,7 @@ const ElfImage* LocalObject::image() noexcept {
     MemoryWindow window;
     if (!LocalMemory().view(module_.range.begin, k_page_size, window)) return nullptr;
     if (const auto parsed = ElfImage::parse_loaded(bytes_of(module_.range).bytes, k_page_size)) image_ = *parsed;
-  } else if ((memory_ = make_mapped<MemoryParts>(module_.range))) {
+  } else if ((memory_ = make_mapped<MemoryParts>(k_of_objects, module_.range))) {
     if (const auto parsed = ElfImage::parse_loaded(*memory_); parsed && is_of_it(*parsed)) image_ = *parsed;
   }
   return image_ ? &*image_ : nullptr;

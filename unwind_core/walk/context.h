@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/error.h"
 #include "jitunwind/unwind_core/rows/registers.h"
 
 /// Stores the registers of the calling function, as they are right after the call, into a ucontext_t of this CPU.
@@ -37,6 +39,10 @@ inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& ar
     registers.set_from_context<std::uint32_t>(arch.in_context, bytes);
   return registers;
 }
+
+/// The same of an elf_gregset_t of the target, as NT_PRSTATUS has one and PTRACE_GETREGSET gives it, in the target's
+/// byte order. Error truncated: it is too short, as that of another CPU may be. Signal-safe.
+Result<RegisterFile> registers_from_prstatus(std::span<const std::byte> registers, const Arch& arch) noexcept;
 
 /// Stores the registers that have a value; the others stay. `ucontext` is writable host memory. Signal-safe.
 void registers_to_ucontext(const RegisterFile& registers, const Arch& arch, void* ucontext) noexcept;

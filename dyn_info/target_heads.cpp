@@ -1,0 +1,108 @@
+#include <elf.h>
+
+#include <algorithm>
+#include <new>
+#include <string_view>
+
+#include "jitunwind/dyn_info/target_heads_p.h"
+#include "jitunwind/unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/targets/mapped_object_p.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::string_view k_owner = "UNWDYN";
+constexpr std::uint32_t k_note_type = 1, k_layout = 1;
+constexpr std::string_view k_symbol = "_U_dyn_info_list";
+
+/// Layout of the descriptors, size of a word, address of the head relative to the field that says so. 0: none.
+Addr head_by_note(const MappedObject& object, const Arch& arch) noexcept {
+  const auto description = object.image().find_note(k_owner, k_note_type);
+  if (description.empty() || !object.image().parts()) return 0;
+  const Addr at = object.range().begin + object.image().parts()->offset_of(description);
+  ByteReader reader(description, arch.big_endian, at);
+  const bool is_ours = reader.u32() == k_layout && reader.u32() == arch.word_size;
+  const Addr field = reader.address();
+  const Addr head = field + reader.u64();
+  return is_ours && reader.ok() ? head : 0;
+}
+
+Addr exported_head(const MappedObject& object, const Memory& memory, const Arch& arch) noexcept {
+  const ElfImage& image = object.image();
+  for (std::size_t i = 0; i < image.segment_count(); ++i) {
+    const ElfSegment segment = image.segment(i);
+    if (segment.type != PT_DYNAMIC) continue;
+    DynamicObject dynamic(memory, arch, object.load_bias(), object.load_bias() + segment.address);
+    return dynamic.find_variable(k_symbol).value_or(0);
+  }
+  return 0;
+}
+
+bool is_program(const ElfImage& image) noexcept {
+  bool is = image.type() == ET_EXEC;
+  for (std::size_t i = 0; i < image.segment_count(); ++i) is = is || image.segment(i).type == PT_INTERP;
+  return is;
+}
+
+bool may_have_symbol(const MappedObject& object) noexcept {
+  return is_program(object.image()) || object.first().path.find("libunwind") != std::string::npos;
+}
+
+Addr head_by_symbols(MappedObject& object, const TargetFiles& files) noexcept {
+  const ModuleFiles* const opened = object.files(files);
+  if (!opened) return 0;
+  const ModuleFiles::BothFiles both = opened->open_again();
+  for (const ModuleFiles::ElfFile* file : {&both.file, &both.debug}) {
+    if (!file->image) continue;
+    const ElfSymbols symbols = file->image->symbols(SHT_SYMTAB);
+    for (std::size_t i = 0; i < symbols.count(); ++i) {
+      const ElfSymbol symbol = symbols[i];
+      if (symbol.type != STT_OBJECT || symbol.section == SHN_UNDEF) continue;
+      if (symbols.beginning(symbol, k_symbol.size() + 1) == std::string_view(k_symbol.data(), k_symbol.size() + 1))
+        return symbol.value + object.load_bias();
+    }
+  }
+  return 0;
+}
+
+void add(std::vector<Addr>& heads, Addr head) {
+  if (head != 0 && std::ranges::find(heads, head) == heads.end() && heads.size() < ListHead::k_most)
+    heads.push_back(head);
+}
+
+}  // namespace
+
+void TargetHeads::find_notes(std::vector<Addr>& heads) const {
+  modules_.for_each_object([&](MappedObject& object) { add(heads, head_by_note(object, arch_)); });
+}
+
+void TargetHeads::find_exported(std::vector<Addr>& heads) const {
+  modules_.for_each_object([&](MappedObject& object) { add(heads, exported_head(object, memory_, arch_)); });
+}
+
+void TargetHeads::find_symbols(std::vector<Addr>& heads) const {
+  modules_.for_each_object([&](MappedObject& object) {
+    if (may_have_symbol(object)) add(heads, head_by_symbols(object, files_));
+  });
+}
+
+std::vector<Addr> TargetHeads::find() const {
+  std::vector<Addr> heads;
+  find_notes(heads);
+  if (heads.empty()) find_exported(heads);
+  if (heads.empty()) find_symbols(heads);
+  return heads;
+}
+
+Result<Addr> TargetHeads::list_head(std::size_t number, MemoryWindow&) const noexcept try {
+  if (!has_looked_) {
+    heads_ = find();
+    has_looked_ = true;
+  }
+  return number < heads_.size() ? heads_[number] : Addr{0};
+} catch (const std::bad_alloc&) {
+  return Error{ErrorCode::out_of_memory, 0, "heads of the lists of procedures"};
+}
+
+}  // namespace jitunwind

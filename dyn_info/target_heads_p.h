@@ -1,0 +1,42 @@
+// Where the lists of registered procedures of a target begin that is known by its mappings: docs/registry.md "Finding
+// the list".
+#pragma once
+
+#include <vector>
+
+#include "jitunwind/dyn_info/target_list.h"
+#include "jitunwind/unwind_core/targets/mapped_modules.h"
+
+namespace jitunwind {
+
+/// By the note of every copy of the library; where no object has one by the symbol _U_dyn_info_list of the dynamic
+/// symbols, or else of the symbols of the program and of libraries that are called after libunwind. Looks when it is
+/// first asked, and again after look_again(). Used by one thread at a time.
+class TargetHeads final : public ListHead {
+ public:
+  TargetHeads(const Memory& memory, const Arch& arch, const MappedModules& modules, const TargetFiles& files) noexcept
+      : memory_(memory), arch_(arch), modules_(modules), files_(files) {}
+
+  Result<Addr> list_head(std::size_t number, MemoryWindow& window) const noexcept override;
+  const Memory* memory_now() const noexcept override { return memory_now_; }
+
+  void look_again() noexcept { has_looked_ = false; }
+  /// As memory_now() says; null: the target stands still.
+  void set_memory_now(const Memory* memory) noexcept { memory_now_ = memory; }
+
+ private:
+  std::vector<Addr> find() const;
+  void find_notes(std::vector<Addr>& heads) const;
+  void find_exported(std::vector<Addr>& heads) const;
+  void find_symbols(std::vector<Addr>& heads) const;
+
+  const Memory& memory_;
+  const Arch& arch_;
+  const MappedModules& modules_;
+  const TargetFiles& files_;
+  const Memory* memory_now_ = nullptr;
+  mutable std::vector<Addr> heads_;
+  mutable bool has_looked_ = false;
+};
+
+}  // namespace jitunwind

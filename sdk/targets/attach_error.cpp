@@ -1,0 +1,118 @@
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "jitunwind/sdk/targets/attach_error_p.h"
+
+namespace jitunwind {
+namespace {
+
+using Reason = TargetError::Reason;
+
+std::string process_text(const ProcessFolder& folder, const ProcessStatus& status) {
+  return "Process " + std::to_string(folder.process()) + " (" + status.name + ")";
+}
+
+std::string name_of_process(pid_t process) {
+  const ProcessFolder folder(process);
+  const auto status = folder.is_open() ? folder.status() : std::nullopt;
+  return status ? " (" + status->name + ")" : "";
+}
+
+/// Yama's setting (Documentation/admin-guide/LSM/Yama.rst); 0 where the kernel has none.
+int ptrace_scope() {
+  const ReadableFile file("/proc/sys/kernel/yama/ptrace_scope");
+  char digit = '0';
+  return file.is_open() && file.read(&digit, 1) == 1 && digit >= '0' && digit <= '3' ? digit - '0' : 0;
+}
+
+std::string machine_name(unsigned machine, bool is_64) {
+  switch (machine) {
+    case EM_386:
+      return "x86 with 32 bits";
+    case EM_X86_64:
+      return is_64 ? "x86-64" : "x86-64 with pointers of 32 bits";
+    case EM_ARM:
+      return "ARM with 32 bits";
+    case EM_AARCH64:
+      return "AArch64";
+    case EM_RISCV:
+      return "RISC-V";
+    case EM_PPC64:
+      return "PowerPC with 64 bits";
+    case EM_S390:
+      return "S/390";
+    default:
+      return "the machine with the ELF number " + std::to_string(machine);
+  }
+}
+
+}  // namespace
+
+TargetError no_such_process(pid_t process) {
+  return {Reason::no_process, "No process has the number " + std::to_string(process) + ".",
+          "It may have ended; in another PID namespace it has another number."};
+}
+
+std::optional<TargetError> why_not_attached(const ProcessFolder& folder, const ProcessStatus& status) {
+  const std::string process = process_text(folder, status);
+  if (status.state == 'Z' || status.state == 'X')
+    return TargetError{Reason::zombie, process + " has ended and waits for its parent to ask for its status.",
+                       "Its stacks are gone; a core file has those of the next time (ulimit -c unlimited)."};
+  if (!status.has_memory)
+    return TargetError{Reason::kernel_thread, process + " is a thread of the kernel's.",
+                       "The kernel shows its stack in /proc/" + std::to_string(folder.process()) + "/stack, to root."};
+  if (status.group == ::getpid())
+    return TargetError{Reason::this_process, process + " is this process, which cannot trace itself.",
+                       "walk_here() walks the calling thread, walk_thread() another one."};
+  if (status.tracer != 0)
+    return TargetError{Reason::traced_by_another,
+                       process + " is traced by process " + std::to_string(status.tracer) +
+                           name_of_process(status.tracer) + ", and has one tracer at a time.",
+                       "End that one, or have it detach."};
+  return std::nullopt;
+}
+
+TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& status, int failure) {
+  if (failure == ESRCH) return no_such_process(folder.process());
+  const std::string process = process_text(folder, status);
+  TargetError error{Reason::no_permission, process + " may not be traced by this one: " + std::strerror(failure) + ".",
+                    ""};
+  const uid_t user = ::geteuid();
+  if (user != 0 && status.user != user) {
+    error.what =
+        process + " is user " + std::to_string(status.user) + "'s, this one user " + std::to_string(user) + "'s.";
+    error.remedy = "Run this as that user, or as root (sudo).";
+    return error;
+  }
+  switch (ptrace_scope()) {
+    case 0:
+      error.remedy =
+          "Root may trace it, unless a container or a security module forbids ptrace (docker run "
+          "--cap-add=SYS_PTRACE).";
+      return error;
+    case 1:
+      error.remedy =
+          "Yama lets only ancestors trace (kernel.yama.ptrace_scope=1): run this as root, or set it to 0 with sysctl, "
+          "or have "
+          "the process call prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY).";
+      return error;
+    case 2:
+      error.remedy = "Yama lets only root trace (kernel.yama.ptrace_scope=2): run this as root.";
+      return error;
+    default:
+      error.remedy = "Yama forbids ptrace until the next boot (kernel.yama.ptrace_scope=3): take a core file instead.";
+      return error;
+  }
+}
+
+TargetError other_architecture(const std::string& whose, unsigned machine, bool is_64) {
+  return {Reason::other_architecture, whose + " is of another architecture: " + machine_name(machine, is_64) + ".",
+          "Programs of x86-64 and AArch64, with 64 bits, are walked; live ones on a machine of theirs."};
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,123 @@
+#include <elf.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "jitunwind/sdk/targets/attach_error_p.h"
+#include "jitunwind/sdk/targets/core_target_p.h"
+#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/walk/context.h"
+
+namespace jitunwind {
+namespace {
+
+using Reason = TargetError::Reason;
+
+/// A program that makes a core of a file which is compressed as a whole; null: it is none that is known.
+const char* how_to_decompress(std::span<const std::byte> head) {
+  struct Format {
+    std::string_view magic;
+    const char* command;
+  };
+  constexpr std::array k_formats{Format{"\xfd"
+                                        "7zXZ",
+                                        "xz -d"},
+                                 Format{"\x1f\x8b", "gzip -d"}, Format{"\x28\xb5\x2f\xfd", "zstd -d"},
+                                 Format{"\x04\x22\x4d\x18", "lz4 -d"}};
+  for (const Format& format : k_formats)
+    if (head.size() >= format.magic.size() && std::memcmp(head.data(), format.magic.data(), format.magic.size()) == 0)
+      return format.command;
+  return nullptr;
+}
+
+TargetError not_elf(const std::string& path) {
+  std::array<std::byte, 8> head{};
+  if (const auto file = make_mapped<FileParts>(path.c_str())) (void)file->copy(0, head);
+  if (const char* const command = how_to_decompress(head))
+    return {Reason::no_core, "'" + path + "' is compressed.", "Decompress it: " + std::string(command) + "."};
+  return {Reason::no_core, "'" + path + "' is no ELF file, so no core file.",
+          "The kernel says in /proc/sys/kernel/core_pattern where it puts them; gcore makes one of a process."};
+}
+
+TargetError cannot_open(const std::string& path, const Error& error, int failure) {
+  switch (error.code) {
+    case ErrorCode::bad_structure:
+      return {
+          Reason::no_core,
+          "'" + path + "' is " + (error.at == ET_REL ? "an object file" : "a program or a library") + ", no core file.",
+          "Give the core file first, and the program behind it."};
+    case ErrorCode::bad_elf:
+      return not_elf(path);
+    case ErrorCode::truncated:
+      if (error.at < sizeof(Elf64_Ehdr)) return not_elf(path);
+      return {Reason::no_core,
+              "'" + path + "' is cut off before the first registers: it has " + std::to_string(error.at) + " bytes.",
+              "The disk may have been full, or ulimit -c too small."};
+    default:
+      return {Reason::no_such_file,
+              "'" + path +
+                  "' cannot be read: " + (failure != 0 ? std::strerror(failure) : "it is no file with contents") + ".",
+              ""};
+  }
+}
+
+/// What the program's file is called in the core: that of the mapping which its first instruction or its headers lie
+/// in.
+const Mapping* program_of(const CoreFile& core) {
+  for (const std::uint64_t tag : {AT_ENTRY, AT_PHDR})
+    if (const Mapping* const mapping = core.mappings().find(core.auxiliary(tag)); mapping && mapping->is_of_file())
+      return mapping;
+  return nullptr;
+}
+
+/// Whether a file is the program of the core: as far as that can be told.
+std::optional<TargetError> why_not_program(const CoreFile& core, const Mapping* mapping, const std::string& path) {
+  const auto file = make_mapped<FileParts>(path.c_str());
+  if (!file || !file->is_open())
+    return TargetError{Reason::no_such_file, "The program '" + path + "' cannot be read.", ""};
+  if (!mapping) return std::nullopt;
+  std::array<std::byte, k_page_size> head;
+  std::size_t got = 0;
+  MemoryWindow window;
+  for (const Mapping& first : core.mappings().all())
+    if (first.same_file(*mapping) && first.offset == 0 && got == 0)
+      got = core.memory().read(first.range.begin, head, window);
+  if (may_be_loaded_from(*file, std::span(head).first(got), "")) return std::nullopt;
+  return TargetError{Reason::core_of_other_program,
+                     "The core file is of '" + mapping->path + "' (" + core.arguments() + "), and '" + path +
+                         "' is another program, or another build of it.",
+                     "Leave the program out, or give the file that has the same build id (readelf -n)."};
+}
+
+}  // namespace
+
+Result<Target, TargetError> Target::Core::make(const std::string& path, const TargetFolders& folders) {
+  errno = 0;
+  auto core = CoreFile::open(path.c_str());
+  if (!core) return cannot_open(path, core.error(), errno);
+  const Arch* const arch = (*core)->is_64() ? find_arch((*core)->machine(), (*core)->big_endian()) : nullptr;
+  if (!arch) return other_architecture("The core file '" + path + "'", (*core)->machine(), (*core)->is_64());
+  TargetFiles files(folders.root);
+  if (!folders.program.empty()) {
+    const Mapping* const program = program_of(**core);
+    if (auto other = why_not_program(**core, program, folders.program)) return std::move(*other);
+    if (program) files.replace(program->path, folders.program);
+  }
+  return Target(std::make_unique<Core>(std::move(*core), *arch, std::move(files)));
+}
+
+Target::Core::Core(std::unique_ptr<CoreFile> core, const Arch& arch, TargetFiles files)
+    : core_(std::move(core)), files_(std::move(files)) {
+  space_.emplace(arch, memory_, core_->mappings(), files_);
+  for (const CoreThread& thread : core_->threads())
+    threads_.push_back({thread.id, thread.id == core_->process() ? core_->program() : "", thread.signal, true});
+}
+
+Result<RegisterFile> Target::Core::registers(const TargetThread& thread) const noexcept {
+  for (const CoreThread& known : core_->threads())
+    if (known.id == thread.id) return registers_from_prstatus(known.registers, space_->arch());
+  return Error{ErrorCode::invalid_argument, static_cast<Addr>(thread.id), "thread that is not in the core file"};
+}
+
+}  // namespace jitunwind

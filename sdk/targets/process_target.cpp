@@ -1,0 +1,110 @@
+#include <elf.h>
+
+#include <algorithm>
+
+#include "jitunwind/sdk/targets/attach_error_p.h"
+#include "jitunwind/sdk/targets/process_target_p.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
+
+namespace jitunwind {
+
+Result<Target, TargetError> Target::Process::make(pid_t process, bool attach, Hold hold) {
+  auto made = std::make_unique<Process>(process, attach);
+  if (auto failed = made->begin()) return std::move(*failed);
+  if (attach && hold == Hold::to_copy) made->let_go();
+  return Target(std::move(made));
+}
+
+std::optional<TargetError> Target::Process::stop() {
+  const auto status = folder_.is_open() ? folder_.status() : std::nullopt;
+  if (!status) return no_such_process(folder_.process());
+  if (!attaches_) {
+    traced_.take_stopped();
+    return std::nullopt;
+  }
+  if (traced_.is_attached()) return std::nullopt;
+  if (auto refused = why_not_attached(folder_, *status)) return refused;
+  const int failure = traced_.stop_all();
+  return failure == 0 ? std::nullopt : std::optional(refused_attach(folder_, *status, failure));
+}
+
+std::optional<TargetError> Target::Process::begin() {
+  if (auto failed = stop()) return failed;
+  mem_ = folder_.open_memory();
+  memory_.emplace(folder_.process(), mem_.number());
+  auto mappings = read_mappings();
+  if (!mappings) return mappings.error();
+  space_.emplace(*host_arch(), *memory_, std::move(*mappings), TargetFiles(folder_.root()));
+  take_threads();
+  return std::nullopt;
+}
+
+/// What it runs is of this machine's CPU, or there are no registers that could be read.
+Result<Mappings, TargetError> Target::Process::read_mappings() const {
+  const auto text = folder_.read("maps");
+  if (!text) return refused_attach(folder_, folder_.status().value_or(ProcessStatus{}), EACCES);
+  if (const auto head = folder_.read("exe", sizeof(Elf64_Ehdr)))
+    if (const auto image = ElfImage::parse(std::as_bytes(std::span(*head)));
+        image && (image->machine() != host_arch()->elf_machine || !image->is_64()))
+      return other_architecture("Process " + std::to_string(folder_.process()), image->machine(), image->is_64());
+  return Mappings::parse(*text);
+}
+
+void Target::Process::take_threads() {
+  threads_.clear();
+  registers_.clear();
+  for (const TracedThread& traced : traced_.all()) {
+    if (traced.is_gone) continue;
+    threads_.push_back({traced.id, folder_.name_of_thread(traced.id), traced.signal, traced.is_stopped});
+    if (const auto registers = TracedThreads::registers(traced.id, space_->arch()))
+      registers_.emplace_back(traced.id, *registers);
+  }
+}
+
+Result<RegisterFile> Target::Process::registers(const TargetThread& thread) const noexcept {
+  for (const auto& [id, registers] : registers_)
+    if (id == thread.id) return registers;
+  return Error{ErrorCode::io, static_cast<Addr>(thread.id), "registers of a thread that does not stand still"};
+}
+
+void Target::Process::let_go() noexcept {
+  if (traced_.all().empty()) return;
+  keep_stacks();
+  space_->let_run();
+  traced_.let_go();
+}
+
+/// Reading is keeping: KeptPages.
+void Target::Process::keep_stacks() noexcept {
+  constexpr std::uint64_t k_most = std::uint64_t{1} << 20;  // of one thread
+  const AddressSpace& space = space_->space();
+  MemoryWindow window;
+  std::array<std::byte, 4096> piece;
+  const auto keep = [&](AddrRange range) {
+    for (Addr at = range.begin; at < range.end; at += piece.size())
+      if (space.memory.read(at, piece, window) == 0) break;
+  };
+  for (const auto& [id, registers] : registers_) {
+    const Addr sp = registers.get(space.arch.column(space.arch.sp)).value_or(0);
+    const Mapping* const stack = space_->mappings().find(sp);
+    if (!stack) continue;
+    const Addr begin = page_of(std::max(sp - std::min<Addr>(space.arch.red_zone, sp), stack->range.begin));
+    keep({begin, std::min(stack->range.end, begin + k_most)});
+  }
+  for (std::size_t number = 0; number < ListHead::k_most; ++number) {
+    const auto head = space_->heads().list_head(number, window);
+    if (!head || *head == 0) break;
+    keep({*head, *head + 1});
+  }
+}
+
+std::optional<TargetError> Target::Process::renew() {
+  if (auto failed = stop()) return failed;
+  auto mappings = read_mappings();
+  if (!mappings) return mappings.error();
+  space_->renew(std::move(*mappings));
+  take_threads();
+  return std::nullopt;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,38 @@
+// A live process as a target.
+#pragma once
+
+#include "jitunwind/sdk/targets/target_impl_p.h"
+#include "jitunwind/unwind_core/memory/process.h"
+#include "jitunwind/unwind_core/targets/process_folder_p.h"
+#include "jitunwind/unwind_core/targets/traced_threads_p.h"
+
+namespace jitunwind {
+
+class Target::Process final : public Target::Impl {
+ public:
+  static Result<Target, TargetError> make(pid_t process, bool attach, Hold hold);
+  Process(pid_t process, bool attaches) : attaches_(attaches), folder_(process) {}
+  ~Process() override { traced_.let_go(); }
+
+  pid_t process() const noexcept override { return folder_.process(); }
+  Result<RegisterFile> registers(const TargetThread& thread) const noexcept override;
+  void let_go() noexcept override;
+  std::optional<TargetError> renew() override;
+
+ private:
+  std::optional<TargetError> begin();
+  std::optional<TargetError> stop();
+  Result<Mappings, TargetError> read_mappings() const;
+  void take_threads();
+  void keep_stacks() noexcept;
+
+  bool attaches_;
+  ProcessFolder folder_;
+  MemoryFile mem_;
+  std::optional<ProcessMemory> memory_;
+  TracedThreads traced_{folder_};
+  // As they were while it stood still.
+  std::vector<std::pair<pid_t, RegisterFile>> registers_;
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,27 @@
+// A sample of a thread as a target.
+#pragma once
+
+#include "jitunwind/sdk/targets/target_impl_p.h"
+#include "jitunwind/unwind_core/memory/bytes.h"
+#include "jitunwind/unwind_core/targets/file_backed_p.h"
+
+namespace jitunwind {
+
+class Target::OfSample final : public Target::Impl {
+ public:
+  static Result<Target, TargetError> make(Sample sample, const TargetFolders& folders);
+  OfSample(Sample sample, const Arch& arch, TargetFiles files);
+
+  pid_t process() const noexcept override { return process_; }
+  Result<RegisterFile> registers(const TargetThread&) const noexcept override { return registers_; }
+
+ private:
+  pid_t process_;
+  RegisterFile registers_;
+  Mappings mappings_;
+  TargetFiles files_;
+  BytesMemory stack_;
+  FileBackedMemory memory_{stack_, mappings_, files_};
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,31 @@
+// What is behind a Target: where registers come from, and the space they are walked in.
+#pragma once
+
+#include <optional>
+
+#include "jitunwind/sdk/target.h"
+#include "jitunwind/sdk/targets/target_space_p.h"
+
+namespace jitunwind {
+
+class Target::Impl {
+ public:
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  virtual ~Impl() = default;
+
+  virtual pid_t process() const noexcept { return 0; }
+  virtual Result<RegisterFile> registers(const TargetThread& thread) const noexcept = 0;
+  virtual void let_go() noexcept {}
+  virtual std::optional<TargetError> renew() { return std::nullopt; }
+
+  const std::vector<TargetThread>& threads() const noexcept { return threads_; }
+  const TargetSpace& space() const noexcept { return *space_; }
+
+ protected:
+  std::vector<TargetThread> threads_;
+  std::optional<TargetSpace> space_;
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,68 @@
+// What every target consists of that is known by its mappings: one memory, one finder of modules, and the sources that
+// know its code. What tells the targets apart is given: a memory, the mappings, a way to files.
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "jitunwind/dyn_info/target_heads_p.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/memory/kept_pages_p.h"
+#include "jitunwind/unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/targets/mapped_modules.h"
+#include "jitunwind/unwind_core/targets/target_files_p.h"
+
+namespace jitunwind {
+
+/// Used by one thread at a time. Everything in it refers to the rest: it stays where it is.
+class TargetSpace {
+ public:
+  /// `memory` must outlive this.
+  TargetSpace(const Arch& arch, const Memory& memory, Mappings mappings, TargetFiles files)
+      : arch_(arch),
+        raw_(memory),
+        mappings_(std::move(mappings)),
+        files_(std::move(files)),
+        rows_{&list_, &eh_frame_source(), &debug_frame_source(), &signal_frame_source(), &plt_stub_source()},
+        guesses_{&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source()},
+        names_{&list_, &elf_name_source()} {}
+  TargetSpace(const TargetSpace&) = delete;
+  TargetSpace& operator=(const TargetSpace&) = delete;
+
+  const AddressSpace& space() const noexcept { return space_; }
+  const Arch& arch() const noexcept { return arch_; }
+  const Mappings& mappings() const noexcept { return mappings_; }
+  const MappedModules& modules() const noexcept { return modules_; }
+  const TargetFiles& files() const noexcept { return files_; }
+  const TargetHeads& heads() const noexcept { return heads_; }
+
+  /// The target has run and stands still again.
+  void renew(Mappings mappings) {
+    pages_.forget();
+    if (mappings != mappings_) {
+      mappings_ = std::move(mappings);
+      modules_.renew();
+    }
+    heads_.look_again();
+    heads_.set_memory_now(nullptr);
+  }
+  /// It runs from now on; what was read of it stays what it was.
+  void let_run() noexcept { heads_.set_memory_now(&raw_); }
+
+ private:
+  Arch arch_;
+  const Memory& raw_;
+  Mappings mappings_;
+  TargetFiles files_;
+  KeptPages pages_{raw_};
+  MappedMemory memory_{pages_, mappings_};
+  MappedModules modules_{memory_, arch_, mappings_, files_};
+  TargetHeads heads_{memory_, arch_, modules_, files_};
+  TargetList list_{heads_};
+  std::array<const RowSource*, 5> rows_;
+  std::array<const RowSource*, 4> guesses_;
+  std::array<const NameSource*, 2> names_;
+  AddressSpace space_{arch_, memory_, modules_, rows_, names_, nullptr, guesses_};
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,204 @@
+// A core file as a target: what a process said of its own stacks when it lived is what its core says, whoever made it;
+// and of a core that is cut, or of a file that is none, what there is, or why there is nothing.
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "tests/support/command.h"
+#include "tests/targets/target_programs.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Reason = TargetError::Reason;
+
+void write_bytes(const std::string& path, std::span<const char> bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// A program that stood still, and its core by gcore.
+struct ByGcore {
+  explicit ByGcore(const std::string& file = TARGET_PROGRAM) : program(file) {
+    const std::string process = std::to_string(program.process());
+    output_of("gcore -o '" + (folder / "core") + "' " + process + " 2>&1");
+    path = folder / ("core." + process);
+  }
+  TemporaryFolder folder;
+  TargetProgram program;
+  std::string path;
+};
+
+class EveryCore : public testing::TestWithParam<const char*> {};
+
+// covers: HL12 DY50
+TEST_P(EveryCore, OfGcoreShowsTheStacksThatTheProgramSaw) {
+  ByGcore core(GetParam());
+  const auto live = Target::attach(core.program.process());
+  ASSERT_TRUE(live) << live.error().text();
+  const auto dead = Target::open_core(core.path);
+  ASSERT_TRUE(dead) << dead.error().text();
+  expect_as_the_program_says(*dead, core.program);
+  // And whatever is further in, too: of the same moment, as the process has not gone on.
+  for (const TargetThread& thread : live->threads())
+    EXPECT_EQ(seen(live->walk(thread)).frames, seen(dead->walk(thread)).frames);
+  EXPECT_EQ(dead->process(), core.program.process());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryCore, testing::Values(TARGET_PROGRAMS));
+
+/// Where a core is cut off: closely at the front, where headers and notes are. Descending, so that it is cut in place.
+std::vector<std::uintmax_t> cuts_of(std::uintmax_t size) {
+  std::vector<std::uintmax_t> cuts;
+  for (std::uintmax_t i = 0; i < 100; ++i) cuts.push_back(size / 100 * (99 - i));
+  for (std::uintmax_t i = 0; i < 100; ++i) cuts.push_back((99 - i) * 251);
+  std::ranges::sort(cuts, std::greater());
+  return cuts;
+}
+
+#ifdef KERNEL_WRITES_CORES
+/// The kernel's, whose notes come first: it leaves out the pages of code that are as in the files.
+struct ByKernel {
+  ByKernel() {
+    const int status = program.wait();
+    EXPECT_TRUE(WIFSIGNALED(status) && WCOREDUMP(status)) << status;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) path = entry.path();
+  }
+  TemporaryFolder folder;
+  TargetProgram program{TARGET_PROGRAM, {"2", "crash"}, folder.path()};
+  std::string path;
+};
+
+// covers: HL12
+TEST(CoreFile, OfTheKernelShowsTheStacksThatTheProgramSaw) {
+  const ByKernel made;
+  const auto core = Target::open_core(made.path, {.root = "", .program = TARGET_PROGRAM});
+  ASSERT_TRUE(core) << core.error().text();
+  expect_as_the_program_says(*core, made.program);
+  ASSERT_FALSE(core->threads().empty());
+  EXPECT_EQ(core->threads()[0].signal, SIGSEGV);
+  EXPECT_EQ(core->threads()[0].name, "target_program");
+  const SeenStack crashed = seen(core->walk(core->threads()[0]));
+  EXPECT_EQ(crashed.frames.at(0).name, "stand_still");
+}
+
+/// Wherever it is cut off: frames of the whole one, as many as are left, or a reason.
+TEST(CoreFile, CutOffAnywhereShowsWhatIsLeft) {
+  const ByKernel made;
+  std::map<pid_t, SeenStack> whole;
+  {
+    const auto target = Target::open_core(made.path);
+    ASSERT_TRUE(target) << target.error().text();
+    for (const TargetThread& thread : target->threads()) whole[thread.id] = seen(target->walk(thread));
+  }
+  std::size_t opened = 0, refused = 0;
+  for (const std::uintmax_t size : cuts_of(std::filesystem::file_size(made.path))) {
+    std::filesystem::resize_file(made.path, size);
+    const auto target = Target::open_core(made.path);
+    if (!target) {
+      ++refused;
+      EXPECT_EQ(target.error().reason, size == 0 ? Reason::no_such_file : Reason::no_core) << target.error().text();
+      continue;
+    }
+    ++opened;
+    for (const TargetThread& thread : target->threads()) {
+      const SeenStack &all = whole[thread.id], left = seen(target->walk(thread));
+      ASSERT_LE(left.frames.size(), all.frames.size()) << size;
+      for (std::size_t f = 0; f < left.frames.size(); ++f) ASSERT_EQ(left.frames[f].pc, all.frames[f].pc) << size;
+    }
+  }
+  EXPECT_GT(opened, 50u);
+  EXPECT_GT(refused, 5u);
+}
+#endif
+
+/// GDB writes the notes last: of a cut one no registers are left, and it is said.
+TEST(CoreFile, OfGcoreThatIsCutOffIsRefused) {
+  const ByGcore core;
+  for (const std::uintmax_t size : cuts_of(std::filesystem::file_size(core.path))) {
+    std::filesystem::resize_file(core.path, size);
+    const auto target = Target::open_core(core.path);
+    ASSERT_FALSE(target) << size;
+    EXPECT_EQ(target.error().reason, size == 0 ? Reason::no_such_file : Reason::no_core) << target.error().text();
+  }
+}
+
+/// Without the files there is no static code, and no wrong frame: those that are known end, and it is said why.
+TEST(CoreFile, WithoutItsFilesEndsAtTheFirstUnknownCode) {
+  ByGcore core;
+  const auto whole = Target::open_core(core.path);
+  ASSERT_TRUE(whole) << whole.error().text();
+  const auto without = Target::open_core(core.path, {.root = core.folder.path(), .program = ""});
+  ASSERT_TRUE(without) << without.error().text();
+  for (const TargetThread& thread : without->threads()) {
+    const SeenStack all = seen(whole->walk(thread)), some = seen(without->walk(thread));
+    EXPECT_LE(some.frames.size(), all.frames.size());
+    for (std::size_t i = 0; i < some.frames.size(); ++i) EXPECT_EQ(some.frames[i].pc, all.frames[i].pc);
+    EXPECT_FALSE(some.why.empty());
+  }
+}
+
+/// The files are somewhere else: below a folder that is like the root of the machine which the core is from.
+TEST(CoreFile, FindsItsFilesBelowAFolder) {
+  ByGcore core;
+  const auto here = Target::open_core(core.path);
+  ASSERT_TRUE(here) << here.error().text();
+  for (const Mapping& mapping : here->mappings().all()) {
+    if (!mapping.is_of_file() || mapping.deleted) continue;
+    const std::filesystem::path copy = core.folder.path() + mapping.path;
+    std::filesystem::create_directories(copy.parent_path());
+    std::filesystem::copy_file(mapping.path, copy, std::filesystem::copy_options::skip_existing);
+  }
+  const auto target = Target::open_core(core.path, {.root = core.folder.path(), .program = ""});
+  ASSERT_TRUE(target) << target.error().text();
+  expect_as_the_program_says(*target, core.program);
+}
+
+TEST(CoreFile, OfAnotherProgramIsRefused) {
+  ByGcore core;
+  const auto target = Target::open_core(core.path, {.root = "", .program = "/bin/true"});
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.error().reason, Reason::core_of_other_program) << target.error().text();
+  EXPECT_NE(target.error().what.find("target_program"), std::string::npos) << target.error().what;
+  const auto gone = Target::open_core(core.path, {.root = "", .program = "/no/such/program"});
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().reason, Reason::no_such_file) << gone.error().text();
+}
+
+TEST(CoreFile, IsNoneWhateverItIs) {
+  const TemporaryFolder folder;
+  const auto reason = [](const std::string& path) {
+    const auto target = Target::open_core(path);
+    EXPECT_FALSE(target) << path;
+    EXPECT_TRUE(target || !target.error().what.empty());
+    return target ? Reason::this_process : target.error().reason;
+  };
+  EXPECT_EQ(reason(folder / "none"), Reason::no_such_file);
+  EXPECT_EQ(reason(folder.path()), Reason::no_such_file);
+  EXPECT_EQ(reason("/bin/true"), Reason::no_core);
+  write_bytes(folder / "text", std::string("this is no core file\n"));
+  EXPECT_EQ(reason(folder / "text"), Reason::no_core);
+  output_of("gzip -c /bin/true > '" + (folder / "core.gz") + "'");
+  const auto compressed = Target::open_core(folder / "core.gz");
+  ASSERT_FALSE(compressed);
+  EXPECT_NE(compressed.error().remedy.find("gzip -d"), std::string::npos) << compressed.error().text();
+  // The header of a core of another machine.
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_CORE;
+  for (const unsigned machine : {EM_RISCV, EM_386}) {
+    header.e_machine = static_cast<Elf64_Half>(machine);
+    const auto* const begin = reinterpret_cast<const char*>(&header);
+    write_bytes(folder / "machine", {begin, sizeof header});
+    (void)reason(folder / "machine");
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test

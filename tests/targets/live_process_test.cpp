@@ -1,0 +1,259 @@
+// A live process as a target: what it says of its own stacks is what is seen from outside, of every kind of program;
+// and it goes on as if nothing had been.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+
+#include <fstream>
+#include <thread>
+
+#include "tests/support/jit_frame.h"
+#include "tests/targets/target_programs.h"
+
+namespace jitunwind::test {
+namespace {
+
+class EveryProgram : public testing::TestWithParam<const char*> {};
+
+// covers: HL07 DY50
+TEST_P(EveryProgram, ShowsTheStacksThatItSeesItself) {
+  const TargetProgram program(GetParam());
+  auto target = Target::attach(program.process());
+  ASSERT_TRUE(target) << target.error().text();
+  expect_as_the_program_says(*target, program);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryProgram, testing::Values(TARGET_PROGRAMS));
+
+TEST(LiveProcess, ThreadsHaveNamesAndRegisters) {
+  const TargetProgram program(TARGET_PROGRAM);
+  auto target = Target::attach(program.process());
+  ASSERT_TRUE(target) << target.error().text();
+  ASSERT_EQ(target->threads().size(), 3u);
+  EXPECT_EQ(target->threads()[0].id, program.process());
+  EXPECT_EQ(target->threads()[0].name, "target_program");
+  EXPECT_EQ(target->threads()[1].name, "worker 0");
+  EXPECT_EQ(target->threads()[2].name, "worker 1");
+  for (const TargetThread& thread : target->threads()) {
+    EXPECT_TRUE(thread.is_stopped);
+    const auto registers = target->registers(thread);
+    ASSERT_TRUE(registers);
+    // The kernel says the same of a thread that waits in a system call: proc_pid_syscall(5), the last two words.
+    std::ifstream file("/proc/" + std::to_string(program.process()) + "/task/" + std::to_string(thread.id) +
+                       "/syscall");
+    std::string word, sp, pc;
+    while (file >> word) sp = std::exchange(pc, word);
+    if (pc == "running") continue;
+    const Arch& arch = target->arch();
+    EXPECT_EQ(registers->value(arch.column(arch.pc)), std::stoull(pc, nullptr, 16));
+    EXPECT_EQ(registers->value(arch.column(arch.sp)), std::stoull(sp, nullptr, 16));
+  }
+}
+
+/// "R", "S", "t", ...
+char state_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("State:")) return line.at(7);
+  return '?';
+}
+
+/// The state that it comes to; a process that was let go restarts its system call first.
+char state_soon(pid_t process, char wanted) {
+  for (int i = 0; i < 5000 && state_of(process) != wanted; ++i) ::usleep(1000);
+  return state_of(process);
+}
+
+TEST(LiveProcess, GoesOnWhenItIsLetGo) {
+  const TargetProgram program(TARGET_PROGRAM);
+  {
+    auto target = Target::attach(program.process());
+    ASSERT_TRUE(target) << target.error().text();
+    EXPECT_EQ(state_of(program.process()), 't');
+  }
+  EXPECT_EQ(state_soon(program.process(), 'S'), 'S');
+  auto again = Target::attach(program.process());
+  ASSERT_TRUE(again) << again.error().text();
+  expect_as_the_program_says(*again, program);
+}
+
+/// A process that counts a signal's arrivals while it is stopped and let go over and over.
+TEST(LiveProcess, LosesNoSignal) {
+  int out[2];
+  ASSERT_EQ(::pipe(out), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    static volatile int arrived = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { arrived = arrived + 1; };
+    ::sigaction(SIGRTMIN, &action, nullptr);
+    (void)!::write(out[1], "r", 1);
+    while (arrived != 2000) ::usleep(100);
+    (void)!::write(out[1], "d", 1);
+    for (;;) ::pause();
+  }
+  char said = 0;
+  ASSERT_EQ(::read(out[0], &said, 1), 1);
+  std::thread sender([&] {
+    for (int i = 0; i < 2000; ++i) {
+      while (::sigqueue(child, SIGRTMIN, {}) != 0) ::usleep(100);
+      if (i % 16 == 0) ::usleep(100);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    auto target = Target::attach(child);
+    EXPECT_TRUE(target);
+  }
+  sender.join();
+  pollfd all_arrived{out[0], POLLIN, 0};
+  EXPECT_EQ(::poll(&all_arrived, 1, 30'000), 1) << "of 2000 signals some have not arrived";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(out[0]), ::close(out[1]);
+}
+
+/// One that a SIGSTOP has stopped stays so.
+TEST(LiveProcess, StaysStoppedIfItWas) {
+  const TargetProgram program(TARGET_PROGRAM);
+  ::kill(program.process(), SIGSTOP);
+  ASSERT_EQ(state_soon(program.process(), 'T'), 'T');
+  {
+    auto target = Target::attach(program.process());
+    ASSERT_TRUE(target) << target.error().text();
+    expect_as_the_program_says(*target, program);
+  }
+  ::usleep(10'000);
+  EXPECT_EQ(state_of(program.process()), 'T');
+  ::kill(program.process(), SIGCONT);
+  EXPECT_EQ(state_soon(program.process(), 'S'), 'S');
+}
+
+TEST(LiveProcess, IsWalkedWhileItRunsAfterItWasCopied) {
+  const TargetProgram program(TARGET_PROGRAM);
+  auto target = Target::attach(program.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  EXPECT_EQ(state_soon(program.process(), 'S'), 'S');
+  expect_as_the_program_says(*target, program);
+}
+
+/// A tracer of its own: the caller stops, the target only reads.
+TEST(LiveProcess, OfAnothersTracing) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    JitFrame frame;
+    frame([](void*) -> void* { return ::raise(SIGSTOP) == 0 ? nullptr : nullptr; }, nullptr);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  {
+    auto target = Target::of_traced(child);
+    ASSERT_TRUE(target) << target.error().text();
+    const SeenStack stack = seen(target->walk(target->threads().at(0)));
+    EXPECT_EQ(stack.why, "complete");
+    bool has_jit_frame = false;
+    for (const SeenFrame& frame : stack.frames)
+      has_jit_frame = has_jit_frame || (frame.name == "jit_frame" && frame.origin == "dyn_directives");
+    EXPECT_TRUE(has_jit_frame);
+  }
+  EXPECT_EQ(state_of(child), 't');
+  ::ptrace(PTRACE_CONT, child, nullptr, nullptr);
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+}
+
+// What cannot be attached to, and what is said then.
+
+TEST(Attaching, ToNoProcess) {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  for (const pid_t process : {gone, pid_t{-1}, pid_t{0}}) {
+    const auto target = Target::attach(process);
+    ASSERT_FALSE(target);
+    EXPECT_EQ(target.error().reason, TargetError::Reason::no_process) << target.error().text();
+  }
+}
+
+TEST(Attaching, ToAZombie) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(state_soon(child, 'Z'), 'Z');
+  const auto target = Target::attach(child);
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.error().reason, TargetError::Reason::zombie) << target.error().text();
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(Attaching, ToItself) {
+  const auto target = Target::attach(::getpid());
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.error().reason, TargetError::Reason::this_process) << target.error().text();
+}
+
+TEST(Attaching, ToOneThatIsTraced) {
+  const TargetProgram program(TARGET_PROGRAM);
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    const bool traces = ::ptrace(PTRACE_SEIZE, program.process(), nullptr, nullptr) == 0;
+    (void)!::write(go[1], traces ? "y" : "n", 1);
+    for (;;) ::pause();
+  }
+  char traces = 0;
+  ASSERT_EQ(::read(go[0], &traces, 1), 1);
+  ASSERT_EQ(traces, 'y');
+  const auto target = Target::attach(program.process());
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.error().reason, TargetError::Reason::traced_by_another) << target.error().text();
+  EXPECT_NE(target.error().what.find(std::to_string(tracer)), std::string::npos) << target.error().what;
+  ::kill(tracer, SIGKILL);
+  ::waitpid(tracer, nullptr, 0);
+  ::close(go[0]), ::close(go[1]);
+}
+
+/// As nobody: another user's process is refused, and it is said whose it is.
+TEST(Attaching, ToAnotherUsers) {
+  if (::geteuid() != 0) {
+    const auto target = Target::attach(1);
+    ASSERT_FALSE(target);
+    EXPECT_EQ(target.error().reason, TargetError::Reason::no_permission) << target.error().text();
+    return;
+  }
+  const TargetProgram program(TARGET_PROGRAM);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t k_nobody = 65534;
+    if (::setresgid(k_nobody, k_nobody, k_nobody) != 0 || ::setresuid(k_nobody, k_nobody, k_nobody) != 0) ::_exit(2);
+    const auto target = Target::attach(program.process());
+    const bool is_right = !target && target.error().reason == TargetError::Reason::no_permission &&
+                          target.error().text().find("sudo") != std::string::npos;
+    ::_exit(is_right ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+/// Two targets in two threads: nothing is shared.
+// covers: SF07
+TEST(LiveProcess, TwoThreadsLookAtTwoProcesses) {
+  const TargetProgram first(TARGET_PROGRAM), second(TARGET_PROGRAM);
+  const auto look = [](const TargetProgram& program) {
+    for (int i = 0; i < 20; ++i) {
+      auto target = Target::attach(program.process());
+      ASSERT_TRUE(target) << target.error().text();
+      expect_as_the_program_says(*target, program);
+    }
+  };
+  std::thread other([&] { look(second); });
+  look(first);
+  other.join();
+}
+
+}  // namespace
+}  // namespace jitunwind::test

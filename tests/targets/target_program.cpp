@@ -1,0 +1,70 @@
+// What is looked at from outside: threads that stand in C++ -> JIT -> C++ -> JIT -> C++ and have said how they came
+// there. target_program THREADS [crash]: main and so many others, or one that crashes when all stand.
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "jitunwind/sdk/walk.h"
+#include "tests/support/jit_frame.h"
+
+using namespace jitunwind;
+
+extern "C" {
+
+std::atomic<int> standing{0};
+int expected = 1;
+bool crashes = false;
+
+/// "frame THREAD PC SP ORIGIN NAME" of each frame from the caller of stand_still() on; then it stands there.
+[[gnu::noinline]] void* stand_still(void*) {
+  std::string said;
+  const long thread = ::syscall(SYS_gettid);
+  Walk walk = walk_here();
+  for (const Frame& frame : walk) {
+    if (frame.depth() == 0) continue;
+    char line[512];
+    std::snprintf(line, sizeof line, "frame %ld %" PRIx64 " %" PRIx64 " %s %s\n", thread, frame.pc(), frame.sp(),
+                  origin_name(frame.origin()), frame.name().c_str());
+    said += line;
+  }
+  said += "why " + std::to_string(thread) + " " + walk.why() + "\n";
+  (void)!::write(STDOUT_FILENO, said.data(), said.size());
+  if (standing.fetch_add(1) + 1 == expected) (void)!::write(STDOUT_FILENO, "ready\n", 6);
+  if (crashes && thread == ::getpid()) {
+    while (standing.load() != expected) ::usleep(1000);
+    ::usleep(20'000);
+    *static_cast<volatile int*>(nullptr) = 0;
+  }
+  for (;;) ::pause();
+}
+
+test::JitFrame* inner_frame = nullptr;
+[[gnu::noinline]] void* middle(void* argument) {
+  void* const result = (*inner_frame)(stand_still, argument);
+  asm volatile("");  // no tail call
+  return result;
+}
+}
+
+int main(int argc, char** argv) {
+  const int others = argc > 1 ? std::atoi(argv[1]) : 0;
+  crashes = argc > 2 && std::strcmp(argv[2], "crash") == 0;
+  expected = others + 1;
+  test::JitFrame inner, outer;
+  inner_frame = &inner;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < others; ++i) {
+    threads.emplace_back([&] { outer(middle, nullptr); });
+    ::pthread_setname_np(threads.back().native_handle(), ("worker " + std::to_string(i)).c_str());
+  }
+  outer(middle, nullptr);
+}

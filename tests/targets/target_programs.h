@@ -1,0 +1,146 @@
+// Programs that stand still to be looked at: target_program.cpp, of every kind of linking.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "jitunwind/sdk/target.h"
+
+namespace jitunwind::test {
+
+/// A frame as somebody sees it.
+struct SeenFrame {
+  Addr pc = 0;
+  Addr sp = 0;
+  std::string origin{};
+  std::string name{};
+  friend bool operator==(const SeenFrame&, const SeenFrame&) = default;
+};
+inline std::ostream& operator<<(std::ostream& out, const SeenFrame& frame) {
+  return out << std::hex << frame.pc << " " << frame.sp << std::dec << " " << frame.origin << " " << frame.name << "\n";
+}
+
+struct SeenStack {
+  std::vector<SeenFrame> frames{};
+  std::string why{};
+};
+
+/// A program in a process of its own, which has said of its threads what it sees of their stacks.
+class TargetProgram {
+ public:
+  /// `folder`: where it runs, and where the kernel leaves its core file.
+  explicit TargetProgram(const std::string& program, const std::vector<std::string>& arguments = {"2"},
+                         const std::string& folder = ".") {
+    int out[2];
+    if (::pipe(out) != 0) std::abort();
+    process_ = ::fork();
+    if (process_ == 0) {
+      const rlimit any_size{RLIM_INFINITY, RLIM_INFINITY};
+      if (::chdir(folder.c_str()) != 0 || (folder != "." && ::setrlimit(RLIMIT_CORE, &any_size) != 0)) ::_exit(126);
+      ::dup2(out[1], STDOUT_FILENO);
+      ::close(out[0]), ::close(out[1]);
+      std::vector<char*> argv{const_cast<char*>(program.c_str())};
+      for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+      argv.push_back(nullptr);
+      ::execv(program.c_str(), argv.data());
+      ::_exit(127);
+    }
+    ::close(out[1]);
+    FILE* const said = ::fdopen(out[0], "r");
+    char line[1024];
+    while (std::fgets(line, sizeof line, said) && std::string(line) != "ready\n") take(line);
+    std::fclose(said);
+    // What has said that it stands is about to call pause().
+    ::usleep(50'000);
+  }
+  ~TargetProgram() { end(); }
+  TargetProgram(const TargetProgram&) = delete;
+  TargetProgram& operator=(const TargetProgram&) = delete;
+
+  pid_t process() const { return process_; }
+  const std::map<pid_t, SeenStack>& stacks() const { return stacks_; }
+  /// Its status.
+  int end() {
+    int status = 0;
+    if (process_ <= 0) return status;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, &status, 0);
+    process_ = 0;
+    return status;
+  }
+  int wait() {
+    int status = 0;
+    ::waitpid(process_, &status, 0);
+    process_ = 0;
+    return status;
+  }
+
+ private:
+  void take(const std::string& line) {
+    std::istringstream in(line);
+    std::string what;
+    pid_t thread = 0;
+    in >> what >> thread;
+    SeenStack& stack = stacks_[thread];
+    if (what == "why") {
+      std::getline(in >> std::ws, stack.why);
+      return;
+    }
+    SeenFrame frame;
+    in >> std::hex >> frame.pc >> frame.sp >> frame.origin;
+    std::getline(in >> std::ws, frame.name);
+    stack.frames.push_back(std::move(frame));
+  }
+
+  pid_t process_ = 0;
+  std::map<pid_t, SeenStack> stacks_;
+};
+
+/// All frames of a walk.
+inline SeenStack seen(Walk walk) {
+  SeenStack stack;
+  for (const Frame& frame : walk)
+    stack.frames.push_back({frame.pc(), frame.sp(), origin_name(frame.origin()), frame.name()});
+  stack.why = walk.why();
+  return stack;
+}
+
+/// The frames from the caller of stand_still() on, as the program itself has seen them.
+inline std::vector<SeenFrame> callers_of_stand_still(const SeenStack& stack) {
+  std::vector<SeenFrame> callers;
+  bool is_behind = false;
+  for (const SeenFrame& frame : stack.frames) {
+    if (is_behind) callers.push_back(frame);
+    is_behind = is_behind || frame.name == "stand_still";
+  }
+  return callers;
+}
+
+/// Each thread of the target has the frames that the program has seen.
+inline void expect_as_the_program_says(const Target& target, const TargetProgram& program) {
+  EXPECT_EQ(target.threads().size(), program.stacks().size());
+  for (const auto& [id, own] : program.stacks()) {
+    EXPECT_GE(own.frames.size(), 5u);
+    bool is_known = false;
+    for (const TargetThread& thread : target.threads()) {
+      if (thread.id != id) continue;
+      is_known = true;
+      const SeenStack stack = seen(target.walk(thread));
+      EXPECT_EQ(callers_of_stand_still(stack), own.frames);
+      EXPECT_EQ(stack.why, own.why);
+    }
+    EXPECT_TRUE(is_known) << id;
+  }
+}
+
+}  // namespace jitunwind::test

@@ -1,0 +1,77 @@
+#include "jitunwind/unwind_core/memory/kept_pages_p.h"
+
+#include <algorithm>
+#include <new>
+
+namespace jitunwind {
+
+std::size_t KeptPages::read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const Addr next = at + done;
+    if (next < at) break;
+    const std::size_t offset = static_cast<std::size_t>(next - page_of(next));
+    const std::size_t size = std::min(into.size() - done, std::size_t{k_page_size} - offset);
+    const Page* page = find(page_of(next));
+    if (!page && into.size() - done >= k_large) return done + memory_.read(next, into.subspan(done), window);
+    if (!page) page = fetch(page_of(next), window);
+    // Of a page that is there in part (the end of what a core file holds) nothing is kept.
+    const auto piece = into.subspan(done, size);
+    const std::size_t got = page ? size : memory_.read(next, piece, window);
+    if (page) std::copy_n(page->begin() + static_cast<std::ptrdiff_t>(offset), size, piece.begin());
+    done += got;
+    if (got < size) break;
+  }
+  return done;
+}
+
+const KeptPages::Page* KeptPages::find(Addr page) const noexcept {
+  if (page == last_page_) return last_;
+  const auto known = pages_.find(page);
+  if (known == pages_.end()) return nullptr;
+  last_page_ = page;
+  return last_ = known->second;
+}
+
+KeptPages::Page* KeptPages::room() const {
+  if (used_ == blocks_.size() * k_in_block) {
+    Block block(k_in_block * sizeof(Page));
+    if (block.empty()) throw std::bad_alloc();
+    blocks_.push_back(std::move(block));
+  }
+  auto* const pages = reinterpret_cast<Page*>(blocks_[used_ / k_in_block].bytes().data());
+  return pages + used_++ % k_in_block;
+}
+
+const KeptPages::Page* KeptPages::fetch(Addr page, MemoryWindow& window) const noexcept try {
+  if (used_ + k_at_once > k_most) return nullptr;
+  std::array<Page, k_at_once> read;
+  std::size_t count = 1;
+  while (count < k_at_once && page + count * k_page_size > page && !pages_.contains(page + count * k_page_size))
+    ++count;
+  const auto into = std::as_writable_bytes(std::span(read).first(count));
+  const std::size_t whole = memory_.read(page, into, window) / k_page_size;
+  for (std::size_t i = 0; i < whole; ++i) {
+    Page* const kept = room();
+    *kept = read[i];
+    pages_.emplace(page + i * k_page_size, kept);
+  }
+  return whole == 0 ? nullptr : find(page);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+bool KeptPages::write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept {
+  const bool written = memory_.write(at, from, window);
+  forget();
+  return written;
+}
+
+void KeptPages::forget() const noexcept {
+  pages_.clear();
+  used_ = 0;
+  last_page_ = 1;
+  last_ = nullptr;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,48 @@
+// Pages of a target's memory, kept for as long as the target stands still.
+#pragma once
+
+#include <array>
+#include <unordered_map>
+#include <vector>
+
+#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/page_p.h"
+
+namespace jitunwind {
+
+/// Another memory of which each read is dear, read in pieces of up to 16 pages, and each page once. Large reads go
+/// through: who makes them keeps what is read. forget() before the target runs, or whatever else changes it. Used by
+/// one thread at a time. Bounded: what is read beyond 64 MiB is not kept.
+class KeptPages final : public Memory {
+ public:
+  explicit KeptPages(const Memory& memory) noexcept : memory_(memory) {}
+  KeptPages(const KeptPages&) = delete;
+  KeptPages& operator=(const KeptPages&) = delete;
+
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
+  bool tells_executable() const noexcept override { return memory_.tells_executable(); }
+  std::optional<bool> is_executable(Addr at, MemoryWindow& window) const noexcept override {
+    return memory_.is_executable(at, window);
+  }
+  /// What is written is forgotten.
+  bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
+  void forget() const noexcept;
+
+ private:
+  using Page = std::array<std::byte, k_page_size>;
+  static constexpr std::size_t k_at_once = 16, k_in_block = 64, k_most = 16384, k_large = std::size_t{64} << 10;
+
+  const Page* find(Addr page) const noexcept;
+  const Page* fetch(Addr page, MemoryWindow& window) const noexcept;
+  Page* room() const;
+
+  const Memory& memory_;
+  mutable std::unordered_map<Addr, Page*> pages_;
+  mutable std::vector<Block> blocks_;
+  mutable std::size_t used_ = 0;
+  mutable Addr last_page_ = 1;  // no page's
+  mutable const Page* last_ = nullptr;
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,31 @@
+// Memory of another process of this machine.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+
+#include "jitunwind/unwind_core/memory/memory.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Every read is one process_vm_readv(2), however large; where that is refused (a sandbox, an old kernel) one pread(2)
+/// of `mem`. Keeps nothing, so that it is right while the process runs. Both need what ptrace(2) calls
+/// PTRACE_MODE_ATTACH. Thread-safe.
+class ProcessMemory final : public Memory {
+ public:
+  /// `mem`: /proc/PID/mem, open for as long as this lives; -1: not open.
+  explicit ProcessMemory(pid_t process, int mem = -1) noexcept : process_(process), mem_(mem) {}
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
+  /// As ptrace writes: to memory that the process itself may only read, too, where `mem` is open for writing.
+  bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
+
+ private:
+  pid_t process_;
+  int mem_;
+  mutable std::atomic<bool> is_refused_{false};  // process_vm_readv, once and for all
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

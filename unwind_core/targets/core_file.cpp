@@ -1,0 +1,228 @@
+#include <elf.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "jitunwind/unwind_core/image/decompress_p.h"
+#include "jitunwind/unwind_core/targets/core_file_p.h"
+
+namespace jitunwind {
+namespace {
+
+// A liar's numbers: no process has more.
+constexpr std::size_t k_most_threads = std::size_t{1} << 20;
+constexpr std::size_t k_most_segments = std::size_t{1} << 20;
+constexpr std::size_t k_most_note_segments = 64;
+
+/// Bytes of fixed size that hold text up to a NUL.
+std::string text_in(std::span<const std::byte> bytes) {
+  const auto end = std::ranges::find(bytes, std::byte{0});
+  return {reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(end - bytes.begin())};
+}
+
+std::span<const std::byte> part_of(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {
+  if (offset >= bytes.size()) return {};
+  return bytes.subspan(offset, std::min(size, bytes.size() - offset));
+}
+
+/// The parts of a range that none of the mappings covers.
+template <class Use>
+void for_each_gap(AddrRange range, const Mappings& mappings, Use use) {
+  auto next = std::ranges::upper_bound(mappings.all(), range.begin, {}, [](const Mapping& m) { return m.range.end; });
+  for (Addr at = range.begin; at < range.end; ++next) {
+    const bool is_last = next == mappings.all().end() || next->range.begin >= range.end;
+    const Addr end = is_last ? range.end : next->range.begin;
+    if (end > at) use(AddrRange{at, end});
+    if (is_last) return;
+    at = next->range.end;
+  }
+}
+
+}  // namespace
+
+std::size_t CoreMemory::read(Addr at, std::span<std::byte> into, MemoryWindow&) const noexcept {
+  std::size_t done = 0;
+  auto part = std::ranges::upper_bound(parts_, at, {}, [](const Part& p) { return p.range.begin; });
+  if (part == parts_.begin()) return 0;
+  for (--part; done < into.size() && part != parts_.end(); ++part) {
+    const Addr next = at + done;
+    if (!part->range.contains(next)) break;
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(into.size() - done, part->range.end - next));
+    const std::size_t got = file_.copy(part->offset + (next - part->range.begin), into.subspan(done, size));
+    done += got;
+    if (got < size) break;
+  }
+  return done;
+}
+
+Result<std::unique_ptr<CoreFile>> CoreFile::open(const char* path) {
+  auto file = make_mapped<FileParts>(path);
+  if (!file) return Error{ErrorCode::out_of_memory, 0, "core file"};
+  if (!file->is_open()) return Error{ErrorCode::io, 0, "core file"};
+  std::unique_ptr<CoreFile> core(new CoreFile(std::move(file)));
+  const auto image = ElfImage::parse(*core->file_);
+  if (!image) return image.error();
+  if (image->type() != ET_CORE) return Error{ErrorCode::bad_structure, image->type(), "type of an ELF file"};
+  core->image_ = *image;
+  if (!image->is_64()) return core;  // of no CPU that is walked
+  core->read_notes();
+  if (core->threads_.empty()) return Error{ErrorCode::truncated, core->file_->size(), "registers in a core file"};
+  core->make_mappings(core->take_segments());
+  return core;
+}
+
+Addr CoreFile::auxiliary(std::uint64_t tag) const noexcept {
+  for (const auto& [known, value] : auxiliary_)
+    if (known == tag) return value;
+  return 0;
+}
+
+/// Segments of notes, as far as the file reaches; where there are none, as after tools that keep sections alone, these.
+void CoreFile::read_notes() {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < image_->segment_count() && count < k_most_note_segments; ++i) {
+    const ElfSegment s = image_->segment(i);
+    if (s.type != PT_NOTE || s.offset >= file_->size()) continue;
+    ++count;
+    take_notes(file_->part(s.offset, std::min(s.file_size, file_->size() - s.offset)), s.alignment);
+  }
+  for (std::size_t i = 0; i < image_->section_count() && threads_.empty() && count < k_most_note_segments; ++i) {
+    const ElfSection s = image_->section(i);
+    if (s.type != SHT_NOTE) continue;
+    ++count;
+    if (const auto read = read_section(*image_, s)) take_notes(read->bytes, s.alignment);
+  }
+}
+
+void CoreFile::take_notes(std::span<const std::byte> bytes, std::uint64_t alignment) {
+  ElfNotes notes(bytes, image_->big_endian(), alignment);
+  for (ElfNote note; notes.next(note);)
+    if (note.owner == "CORE") take(note);
+}
+
+void CoreFile::take(const ElfNote& note) {
+  switch (note.type) {
+    case NT_PRSTATUS:
+      return take_thread(note.description);
+    case NT_PRFPREG:
+      if (!threads_.empty()) threads_.back().fp_registers.assign(note.description.begin(), note.description.end());
+      return;
+    case NT_PRPSINFO:
+      return take_process(note.description);
+    case NT_FILE:
+      return take_files(note.description);
+    case NT_AUXV: {
+      ByteReader reader(note.description, image_->big_endian());
+      while (reader.remaining() >= (image_->is_64() ? 16u : 8u)) {
+        const std::uint64_t tag = word(reader);
+        auxiliary_.emplace_back(tag, word(reader));
+      }
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+/// struct elf_prstatus (linux/elfcore.h): si_signo, si_code, si_errno; pr_cursig; pr_sigpend, pr_sighold; pr_pid,
+/// pr_ppid, pr_pgrp, pr_sid; four times two words; the registers. Of 64 bits; other CPUs are not walked.
+void CoreFile::take_thread(std::span<const std::byte> status) {
+  constexpr std::size_t k_signal = 12, k_process = 32, k_registers = 112, k_behind = 8;
+  if (threads_.size() == k_most_threads || status.size() <= k_registers) return;
+  CoreThread thread;
+  ByteReader reader(status, image_->big_endian());
+  reader.skip(k_signal);
+  thread.signal = reader.u16();
+  reader.seek(k_process);
+  thread.id = static_cast<pid_t>(reader.u32());
+  const auto registers =
+      status.subspan(k_registers, status.size() - k_registers - std::min(k_behind, status.size() - k_registers));
+  thread.registers.assign(registers.begin(), registers.end());
+  if (threads_.empty() && process_ == 0) process_ = thread.id;
+  threads_.push_back(std::move(thread));
+}
+
+/// struct elf_prpsinfo: pr_state, pr_sname, pr_zomb, pr_nice; pr_flag; pr_uid, pr_gid; pr_pid, pr_ppid, pr_pgrp,
+/// pr_sid; pr_fname; pr_psargs.
+void CoreFile::take_process(std::span<const std::byte> info) {
+  constexpr std::size_t k_process = 24, k_name = 40, k_name_size = 16, k_arguments = 56, k_arguments_size = 80;
+  ByteReader reader(info, image_->big_endian());
+  reader.skip(k_process);
+  if (const auto process = static_cast<pid_t>(reader.u32()); reader.ok() && process > 0) process_ = process;
+  program_ = text_in(part_of(info, k_name, k_name_size));
+  arguments_ = text_in(part_of(info, k_arguments, k_arguments_size));
+}
+
+/// fs/binfmt_elf.c, fill_files_note(): count, size of a page; begin, end and offset in pages of each; their paths.
+void CoreFile::take_files(std::span<const std::byte> files) {
+  ByteReader numbers(files, image_->big_endian());
+  const std::uint64_t size = image_->is_64() ? 8 : 4;
+  const std::uint64_t count = word(numbers);
+  const std::uint64_t page = word(numbers);
+  if (!numbers.ok() || count > numbers.remaining() / (3 * size)) return;
+  ByteReader paths = numbers;
+  paths.skip(3 * size * count);
+  for (std::uint64_t i = 0; i < count && paths.ok(); ++i) {
+    Mapping mapping;
+    mapping.range.begin = word(numbers);
+    mapping.range.end = word(numbers);
+    mapping.offset = word(numbers) * page;
+    mapping.set_shown_path(paths.c_string());
+    mapping.readable = true;
+    if (paths.ok()) files_.push_back(std::move(mapping));
+  }
+}
+
+std::vector<CoreFile::Loaded> CoreFile::take_segments() {
+  std::vector<Loaded> loaded;
+  for (std::size_t i = 0; i < image_->segment_count() && loaded.size() < k_most_segments; ++i) {
+    const ElfSegment s = image_->segment(i);
+    if (s.type != PT_LOAD || s.range().empty()) continue;
+    loaded.push_back({s.range(), s.flags});
+    const std::uint64_t size = std::min(s.file_size, s.memory_size);
+    if (size != 0) memory_.parts_.push_back({{s.address, s.address + size}, s.offset});
+  }
+  std::ranges::stable_sort(memory_.parts_, {}, [](const CoreMemory::Part& part) { return part.range.begin; });
+  Addr end = 0;
+  std::erase_if(memory_.parts_, [&](const CoreMemory::Part& part) {
+    if (part.range.begin < end) return true;
+    end = part.range.end;
+    return false;
+  });
+  return loaded;
+}
+
+/// What NT_FILE says, with the permissions of the segment that begins there or before; and of segments what it does not
+/// speak of.
+void CoreFile::make_mappings(const std::vector<Loaded>& loaded) {
+  const Addr kernels_object = auxiliary(AT_SYSINFO_EHDR);
+  std::vector<Mapping> segments;
+  for (const Loaded& segment : loaded) {
+    Mapping mapping;
+    mapping.range = segment.range;
+    mapping.readable = (segment.flags & PF_R) != 0;
+    mapping.writable = (segment.flags & PF_W) != 0;
+    mapping.executable = (segment.flags & PF_X) != 0;
+    if (segment.range.begin == kernels_object && kernels_object != 0) mapping.path = "[vdso]";
+    segments.push_back(std::move(mapping));
+  }
+  const Mappings of_segments(std::move(segments));
+  const Mappings of_files(std::move(files_));
+  std::vector<Mapping> all;
+  for (Mapping mapping : of_files.all()) {
+    if (const Mapping* const segment = of_segments.find(mapping.range.begin)) {
+      mapping.readable = segment->readable;
+      mapping.writable = segment->writable;
+      mapping.executable = segment->executable;
+    }
+    all.push_back(std::move(mapping));
+  }
+  for (const Mapping& segment : of_segments.all())
+    for_each_gap(segment.range, of_files, [&](AddrRange gap) {
+      all.push_back(segment);
+      all.back().range = gap;
+    });
+  mappings_ = Mappings(std::move(all));
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,95 @@
+// A core file: core(5), elf(5), and what the kernel (fs/binfmt_elf.c) and GDB's gcore write into one. Of the machine
+// that it was made on, whichever that is. Untrusted, and cut anywhere: what is not there is absent.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
+#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/targets/mappings.h"
+
+namespace jitunwind {
+
+struct CoreThread {
+  pid_t id = 0;
+  int signal = 0;                         ///< pr_cursig
+  std::vector<std::byte> registers{};     ///< elf_gregset_t, as far as it is there
+  std::vector<std::byte> fp_registers{};  ///< elf_fpregset_t; empty: there are none
+};
+
+/// What of the memory of a process is in its core file.
+class CoreMemory final : public Memory {
+ public:
+  explicit CoreMemory(FileParts& file) noexcept : file_(file) {}
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
+
+ private:
+  friend class CoreFile;
+  struct Part {
+    AddrRange range{};
+    std::uint64_t offset = 0;
+  };
+  FileParts& file_;
+  std::vector<Part> parts_;  // ascending, and no two overlap
+};
+
+/// Used by one thread at a time.
+class CoreFile {
+ public:
+  /// Errors: io, with errno as it was left; bad_elf: no ELF file; bad_structure: one that is no core; truncated: the
+  /// file ends before it says anything of a thread.
+  static Result<std::unique_ptr<CoreFile>> open(const char* path);
+  CoreFile(const CoreFile&) = delete;
+  CoreFile& operator=(const CoreFile&) = delete;
+
+  unsigned machine() const noexcept { return image_->machine(); }
+  bool is_64() const noexcept { return image_->is_64(); }
+  bool big_endian() const noexcept { return image_->big_endian(); }
+
+  pid_t process() const noexcept { return process_; }
+  /// The first 15 bytes of the name of the program's file, and 79 of its arguments.
+  const std::string& program() const noexcept { return program_; }
+  const std::string& arguments() const noexcept { return arguments_; }
+  /// The one that the core was made for first.
+  const std::vector<CoreThread>& threads() const noexcept { return threads_; }
+  const Mappings& mappings() const noexcept { return mappings_; }
+  const Memory& memory() const noexcept { return memory_; }
+  /// Of the auxiliary vector, by AT_*; 0: it does not say.
+  Addr auxiliary(std::uint64_t tag) const noexcept;
+
+ private:
+  struct Loaded {
+    AddrRange range{};
+    std::uint32_t flags = 0;
+  };
+
+  explicit CoreFile(Mapped<FileParts> file) noexcept : file_(std::move(file)), memory_(*file_) {}
+  void read_notes();
+  void take_notes(std::span<const std::byte> notes, std::uint64_t alignment);
+  void take(const ElfNote& note);
+  void take_thread(std::span<const std::byte> status);
+  void take_process(std::span<const std::byte> info);
+  void take_files(std::span<const std::byte> files);
+  std::vector<Loaded> take_segments();
+  void make_mappings(const std::vector<Loaded>& loaded);
+  std::uint64_t word(ByteReader& from) const noexcept { return from.unsigned_of(image_->is_64() ? 8 : 4); }
+
+  Mapped<FileParts> file_;
+  std::optional<ElfImage> image_;
+  CoreMemory memory_;
+  pid_t process_ = 0;
+  std::string program_;
+  std::string arguments_;
+  std::vector<CoreThread> threads_;
+  std::vector<std::pair<std::uint64_t, Addr>> auxiliary_;
+  std::vector<Mapping> files_;  // of NT_FILE
+  Mappings mappings_;
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,90 @@
+#include "jitunwind/unwind_core/targets/mapped_modules.h"
+
+#include <algorithm>
+#include <new>
+
+#include "jitunwind/unwind_core/modules/file_sections_p.h"
+#include "jitunwind/unwind_core/targets/mapped_object_p.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::string_view k_kernels_object = "[vdso]";
+
+/// Whether an object may begin there.
+bool may_begin_object(const Mapping& mapping) noexcept {
+  return mapping.readable && mapping.offset == 0 && (mapping.is_of_file() || mapping.path == k_kernels_object);
+}
+
+}  // namespace
+
+MappedModules::MappedModules(const Memory& memory, const Arch& arch, const Mappings& mappings,
+                             const TargetFiles& files) noexcept
+    : memory_(memory), arch_(arch), mappings_(mappings), files_(files) {}
+MappedModules::~MappedModules() = default;
+
+MappedObject* MappedModules::object_at(std::size_t index) const {
+  const Mapping& mapping = mappings_.all()[index];
+  if (!may_begin_object(mapping)) return nullptr;
+  const auto known = objects_.find(mapping.range.begin);
+  if (known != objects_.end()) return known->second.get();
+  return objects_.emplace(mapping.range.begin, MappedObject::make(memory_, arch_, mapping)).first->second.get();
+}
+
+/// The nearest below that covers it. Its last segment may be anonymous, and so may code be that a program has moved to
+/// larger pages; of a file that is mapped from the first page on several times, one has the segment.
+MappedObject* MappedModules::object_of(Addr at) const noexcept try {
+  constexpr std::size_t k_most = 64;  // mappings of one object
+  const std::size_t from = mappings_.index_of(at);
+  if (from == Mappings::k_none) return nullptr;
+  const Mapping& wanted = mappings_.all()[from];
+  if (!wanted.path.empty() && !wanted.is_of_file() && wanted.path != k_kernels_object) return nullptr;
+  for (std::size_t i = from + 1; i-- != 0 && from - i < k_most;) {
+    const Mapping& mapping = mappings_.all()[i];
+    if (wanted.is_of_file() && mapping.is_of_file() && !mapping.same_file(wanted)) return nullptr;
+    MappedObject* const object = object_at(i);
+    if (object && object->covers(at)) return object;
+  }
+  return nullptr;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+MappedObject* MappedModules::object_of(const Module& module) const noexcept {
+  const auto known = objects_.find(module.range.begin);
+  return known == objects_.end() ? nullptr : known->second.get();
+}
+
+bool MappedModules::find(Addr at, Module& out) const noexcept {
+  MappedObject* const object = object_of(at);
+  if (!object) return false;
+  object->describe(at, out);
+  return true;
+}
+
+void MappedModules::add_file_sections(Module& module) const noexcept {
+  MappedObject* const object = object_of(module);
+  const ModuleFiles* const files = object ? object->files(files_) : nullptr;
+  if (!files) return;
+  module.debug_frame = {files->debug_frame(), 0};
+  if (!module.eh_frame_hdr.empty()) return;
+  if (const CopiedSection* const section = files->eh_frame(); section && !section->bytes.empty())
+    module.eh_frame = {section->bytes.bytes(), section->address + module.load_bias};
+}
+
+Result<bool> MappedModules::find_symbol(const Module& module, Addr at, NameReach reach, std::span<char> into,
+                                        ProcedureName& out) const noexcept {
+  MappedObject* const object = object_of(module);
+  if (!object) return false;
+  const ModuleFiles* const files = object->files(files_);
+  return name_of(files ? files->symbols() : nullptr, &object->image(), module, at, reach, into, out);
+}
+
+void MappedModules::renew() noexcept {
+  std::erase_if(objects_, [&](const auto& known) {
+    const Mapping* const there = mappings_.find(known.first);
+    return !known.second || !there || *there != known.second->first();
+  });
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,57 @@
+// The modules of a target that is known by its mappings and its memory: another process, a core file, a sample.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/targets/mappings.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+class MappedObject;
+class TargetFiles;
+
+/// A module is an ELF object that is mapped from its first page on: its program headers and unwind information are read
+/// from the memory of the target, its symbols and .debug_frame from the files that its mapping names, if they have its
+/// build id. Deleted files and the kernel's object need no file. Used by one thread at a time; allocates.
+class MappedModules final : public ModuleFinder {
+ public:
+  /// All must outlive this.
+  MappedModules(const Memory& memory, const Arch& arch, const Mappings& mappings, const TargetFiles& files) noexcept;
+  ~MappedModules() override;
+  MappedModules(const MappedModules&) = delete;
+  MappedModules& operator=(const MappedModules&) = delete;
+
+  bool find(Addr at, Module& out) const noexcept override;
+  void add_file_sections(Module& module) const noexcept override;
+  Result<bool> find_symbol(const Module& module, Addr at, NameReach reach, std::span<char> into,
+                           ProcedureName& out) const noexcept override;
+
+  /// After the mappings have changed: objects that are where they were stay known.
+  void renew() noexcept;
+
+  /// Calls `visit(object)` for every object of the target. Reads the first page of every file that is mapped.
+  template <class Visit>
+  void for_each_object(Visit visit) const {
+    for (std::size_t i = 0; i < mappings_.all().size(); ++i)
+      if (MappedObject* const object = object_at(i)) visit(*object);
+  }
+
+ private:
+  MappedObject* object_at(std::size_t mapping) const;
+  MappedObject* object_of(Addr at) const noexcept;
+  MappedObject* object_of(const Module& module) const noexcept;
+
+  const Memory& memory_;
+  const Arch& arch_;
+  const Mappings& mappings_;
+  const TargetFiles& files_;
+  // By where they begin. Null: there is none.
+  mutable std::map<Addr, std::unique_ptr<MappedObject>> objects_;
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

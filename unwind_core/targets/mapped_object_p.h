@@ -1,0 +1,64 @@
+// One loaded ELF object of a target, by its memory: what it says is copied once.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
+#include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/targets/target_files_p.h"
+
+namespace jitunwind {
+
+class MappedObject {
+ public:
+  /// Where the object begins, or is thought to: at the mapping of its first bytes. Null: there is no ELF object of this
+  /// CPU. `memory` must outlive it.
+  static std::unique_ptr<MappedObject> make(const Memory& memory, const Arch& arch, const Mapping& first);
+
+  /// Whether one of its segments is loaded at `at`.
+  bool covers(Addr at) const noexcept;
+  /// Precondition: covers(at). What it fills in refers to this object.
+  void describe(Addr at, Module& out) noexcept;
+
+  AddrRange range() const noexcept { return range_; }
+  Addr load_bias() const noexcept { return bias_; }
+  const Mapping& first() const noexcept { return first_; }
+  const ElfImage& image() const noexcept { return *image_; }
+  /// Null: there are none, or they are not of this object. Opened when they are first asked for.
+  const ModuleFiles* files(const TargetFiles& from) noexcept;
+
+ private:
+  struct Segment {
+    AddrRange range{};
+    bool executable = false;
+  };
+
+  MappedObject(const Memory& memory, const Arch& arch, const Mapping& first) noexcept
+      : memory_(memory), arch_(arch), first_(first) {}
+  bool read_headers() noexcept;
+  void copy_frames() noexcept;
+  Block copy(AddrRange range) const noexcept;
+
+  const Memory& memory_;
+  const Arch& arch_;
+  Mapping first_;
+  Mapped<MemoryParts> parts_;
+  std::optional<ElfImage> image_;
+  AddrRange range_{};
+  Addr bias_ = 0;
+  std::vector<Segment> segments_;
+  Addr eh_frame_hdr_at_ = 0;
+  bool has_frames_ = false;  // copy_frames() was called
+  Block eh_frame_hdr_;
+  SectionBytes eh_frame_hdr_bytes_{};
+  Block eh_frame_;
+  SectionBytes eh_frame_bytes_{};
+  Mapped<ModuleFiles> files_;
+  bool has_looked_for_files_ = false;
+};
+
+}  // namespace jitunwind

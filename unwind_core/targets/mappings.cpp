@@ -1,0 +1,89 @@
+#include "jitunwind/unwind_core/targets/mappings.h"
+
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace jitunwind {
+namespace {
+
+/// Takes a number and what must follow it off the front.
+bool take_number(std::string_view& text, int base, char behind, std::uint64_t& out) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), out, base);
+  if (failure != std::errc() || end == text.data() + text.size() || *end != behind) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+  return true;
+}
+
+/// proc_pid_maps(5): a newline in a path is "\012".
+std::string unescaped(std::string_view path) {
+  constexpr std::string_view k_newline = "\\012";
+  std::string text;
+  for (std::size_t at; (at = path.find(k_newline)) != path.npos; path.remove_prefix(at + k_newline.size()))
+    text.append(path.substr(0, at)).push_back('\n');
+  return text.append(path);
+}
+
+/// "begin-end rwxp offset major:minor inode   path", all but the inode in hex.
+bool parse_line(std::string_view line, Mapping& out) {
+  if (!take_number(line, 16, '-', out.range.begin) || !take_number(line, 16, ' ', out.range.end)) return false;
+  if (line.size() < 5 || line[4] != ' ') return false;
+  out.readable = line[0] == 'r';
+  out.writable = line[1] == 'w';
+  out.executable = line[2] == 'x';
+  line.remove_prefix(5);
+  std::uint64_t major = 0, minor = 0;
+  if (!take_number(line, 16, ' ', out.offset) || !take_number(line, 16, ':', major) ||
+      !take_number(line, 16, ' ', minor))
+    return false;
+  out.device = gnu_dev_makedev(static_cast<unsigned>(major), static_cast<unsigned>(minor));
+  const std::string_view inode = line.substr(0, line.find(' '));
+  const auto [end, failure] = std::from_chars(inode.data(), inode.data() + inode.size(), out.inode);
+  if (failure != std::errc() || end != inode.data() + inode.size()) return false;
+  line.remove_prefix(inode.size());
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  out.set_shown_path(unescaped(line));
+  return true;
+}
+
+}  // namespace
+
+void Mapping::set_shown_path(std::string_view shown) {
+  constexpr std::string_view k_deleted = " (deleted)";
+  deleted = shown.ends_with(k_deleted);
+  if (deleted) shown.remove_suffix(k_deleted.size());
+  path = shown;
+}
+
+Mappings::Mappings(std::vector<Mapping> mappings) : all_(std::move(mappings)) {
+  std::erase_if(all_, [](const Mapping& mapping) { return mapping.range.empty(); });
+  std::ranges::stable_sort(all_, {}, [](const Mapping& mapping) { return mapping.range.begin; });
+  Addr end = 0;
+  std::erase_if(all_, [&](const Mapping& mapping) {
+    if (mapping.range.begin < end) return true;
+    end = mapping.range.end;
+    return false;
+  });
+  if (all_.size() > k_most) all_.resize(k_most);
+}
+
+Mappings Mappings::parse(std::string_view maps) {
+  std::vector<Mapping> found;
+  while (!maps.empty() && found.size() < k_most) {
+    const std::string_view line = maps.substr(0, maps.find('\n'));
+    maps.remove_prefix(std::min(line.size() + 1, maps.size()));
+    if (Mapping mapping; parse_line(line, mapping)) found.push_back(std::move(mapping));
+  }
+  return Mappings(std::move(found));
+}
+
+std::size_t Mappings::index_of(Addr at) const noexcept {
+  const auto behind =
+      std::ranges::upper_bound(all_, at, {}, [](const Mapping& mapping) { return mapping.range.begin; });
+  if (behind == all_.begin()) return k_none;
+  const auto index = static_cast<std::size_t>(behind - all_.begin()) - 1;
+  return all_[index].range.contains(at) ? index : k_none;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,111 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+#include "jitunwind/unwind_core/targets/process_folder_p.h"
+
+namespace jitunwind {
+namespace {
+
+template <class Number>
+Number number_in(std::string_view text, int base = 10) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  Number number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return number;
+}
+
+void take_line(std::string_view line, ProcessStatus& out) {
+  const std::string_view name = line.substr(0, line.find(':'));
+  std::string_view value = line.substr(std::min(name.size() + 1, line.size()));
+  value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
+  if (name == "Name") out.name = value;
+  if (name == "State" && !value.empty()) out.state = value.front();
+  if (name == "Tgid") out.group = number_in<pid_t>(value);
+  if (name == "TracerPid") out.tracer = number_in<pid_t>(value);
+  if (name == "Uid") out.user = number_in<uid_t>(value);
+  if (name == "SigBlk") out.blocked = number_in<std::uint64_t>(value, 16);
+  if (name == "VmSize") out.has_memory = true;
+}
+
+bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+}  // namespace
+
+ProcessFolder::ProcessFolder(pid_t process) noexcept
+    // "/proc/-1" is none.
+    : process_(process), folder_(("/proc/" + std::to_string(process)).c_str(), O_DIRECTORY) {}
+
+std::optional<std::string> ProcessFolder::read(const std::string& name, std::size_t most) const {
+  const ReadableFile file(folder_.number(), name.c_str());
+  if (!file.is_open()) return std::nullopt;
+  std::string text;
+  for (std::size_t size = 0; size < most; size = text.size()) {
+    text.resize(std::min(most, size + (std::size_t{64} << 10)));
+    const long got = file.read(text.data() + size, text.size() - size);
+    text.resize(size + static_cast<std::size_t>(std::max(got, 0l)));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+  }
+  return text;
+}
+
+std::optional<ProcessStatus> ProcessFolder::status() const {
+  const auto text = read("status");
+  if (!text) return std::nullopt;
+  ProcessStatus status;
+  for (std::string_view rest = *text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    take_line(line, status);
+  }
+  return status;
+}
+
+std::vector<pid_t> ProcessFolder::threads() const {
+  constexpr std::size_t k_length_at = 16, k_name_at = 19;  // of struct linux_dirent64: getdents(2)
+  std::vector<pid_t> threads;
+  const ReadableFile folder(folder_.number(), "task", O_DIRECTORY);
+  std::array<char, 4096> entries;
+  for (long got; (got = ::syscall(SYS_getdents64, folder.number(), entries.data(), entries.size())) > 0;) {
+    for (std::string_view rest(entries.data(), static_cast<std::size_t>(got)); rest.size() > k_name_at;) {
+      std::uint16_t length;
+      std::memcpy(&length, rest.data() + k_length_at, sizeof length);
+      if (const auto thread = number_in<pid_t>(rest.data() + k_name_at); thread > 0) threads.push_back(thread);
+      rest.remove_prefix(std::min<std::size_t>(length, rest.size()));
+    }
+  }
+  std::ranges::sort(threads);
+  return threads;
+}
+
+std::string ProcessFolder::name_of_thread(pid_t thread) const {
+  std::string name = read("task/" + std::to_string(thread) + "/comm").value_or("");
+  if (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
+MemoryFile ProcessFolder::open_memory() const noexcept {
+  MemoryFile writable(folder_.number(), "mem", O_RDWR);
+  return writable.is_open() ? std::move(writable) : MemoryFile(folder_.number(), "mem", O_RDONLY);
+}
+
+std::string ProcessFolder::root() const {
+  struct stat own_root, root, own_mounts, mounts;
+  const bool are_ours = ::stat("/", &own_root) == 0 && ::fstatat(folder_.number(), "root", &root, 0) == 0 &&
+                        ::stat("/proc/self/ns/mnt", &own_mounts) == 0 &&
+                        ::fstatat(folder_.number(), "ns/mnt", &mounts, 0) == 0 && same_file(own_root, root) &&
+                        same_file(own_mounts, mounts);
+  return are_ours ? std::string() : "/proc/self/fd/" + std::to_string(folder_.number()) + "/root";
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,37 @@
+// The files that a target's mappings name, as this process can open them.
+#pragma once
+
+#include <string>
+
+#include "jitunwind/unwind_core/image/module_files_p.h"
+#include "jitunwind/unwind_core/targets/mappings.h"
+
+namespace jitunwind {
+
+/// Where files are. Immutable while anything uses it.
+class TargetFiles {
+ public:
+  /// `root` goes in front of the target's paths: "/proc/PID/root" for another process, a folder with a copy of another
+  /// machine's files, "" for this process's own.
+  explicit TargetFiles(std::string root = {}) : root_(std::move(root)) {}
+  /// No file of the target can be opened: everything is to be had from its memory.
+  static TargetFiles none();
+
+  /// The file at `target_path` is here, whatever else has that name.
+  void replace(std::string target_path, std::string host_path);
+
+  /// "": it cannot be opened. A deleted file has no name; the one which has it now is another.
+  std::string host_path(const Mapping& mapping) const;
+  const std::string& root() const noexcept { return root_; }
+
+  /// Error as of ModuleFiles::open(). Debug files are looked for below the root, then where this machine has them.
+  Result<Mapped<ModuleFiles>> open(const Mapping& mapping, const ElfImage* loaded) const;
+
+ private:
+  std::string root_;
+  std::string replaced_path_;
+  std::string replacement_;
+  bool has_files_ = true;
+};
+
+}  // namespace jitunwind

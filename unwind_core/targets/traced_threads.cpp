@@ -1,0 +1,118 @@
+#include <elf.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/targets/traced_threads_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/walk/context.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::int64_t k_longest_wait_ns = 1'000'000'000;
+constexpr int k_stop_event = 128;  // PTRACE_EVENT_STOP
+
+std::int64_t now_ns() noexcept {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void* number(std::uintptr_t value) noexcept { return reinterpret_cast<void*>(value); }
+
+/// Whether the thread has stopped, or is gone. Never takes the status of one that has ended, which is its parent's to
+/// have, as this process may be.
+bool has_stopped(TracedThread& thread) noexcept {
+  siginfo_t info{};
+  const long waited = ::syscall(SYS_waitid, P_PID, thread.id, &info, WSTOPPED | WNOHANG | __WALL, nullptr);
+  if (waited != 0) return thread.is_gone = errno != EINTR;
+  if (info.si_pid == 0) return false;
+  thread.is_stopped = true;
+  // A stop of its own comes before ours where a signal is about to be delivered: it is handed on when it is let go.
+  const int event = info.si_status >> 8, signal = info.si_status & 0x7f;
+  if (event != k_stop_event) thread.signal = signal;
+  return true;
+}
+
+}  // namespace
+
+bool TracedThreads::is_known(pid_t thread) const noexcept {
+  return std::ranges::any_of(threads_, [&](const TracedThread& known) { return known.id == thread; });
+}
+
+/// False: there was none that is not attached to. A thread that ends meanwhile is no failure.
+bool TracedThreads::attach_new(int& failure) {
+  bool has_new = false;
+  for (const pid_t thread : folder_.threads()) {
+    if (is_known(thread)) continue;
+    if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) != 0) {
+      if (errno == ESRCH && thread != folder_.process()) continue;
+      failure = errno;
+      return false;
+    }
+    threads_.push_back({thread});
+    (void)::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
+    has_new = true;
+  }
+  return has_new;
+}
+
+void TracedThreads::wait_for_stops() noexcept {
+  const std::int64_t end = now_ns() + k_longest_wait_ns;
+  long pause_ns = 10'000;
+  for (;;) {
+    std::size_t left = 0;
+    for (TracedThread& thread : threads_)
+      if (!thread.is_stopped && !thread.is_gone && !has_stopped(thread)) ++left;
+    if (left == 0 || now_ns() > end) break;
+    sleep_for_nanoseconds(pause_ns);
+    pause_ns = std::min(2 * pause_ns, 1'000'000l);
+  }
+}
+
+int TracedThreads::stop_all() {
+  constexpr int k_most_rounds = 1000;  // of a process that makes threads faster than they are stopped
+  is_attached_ = true;
+  threads_.clear();
+  int failure = 0;
+  for (int round = 0; round < k_most_rounds && attach_new(failure); ++round) wait_for_stops();
+  if (failure != 0) let_go();
+  return failure;
+}
+
+void TracedThreads::take_stopped() {
+  threads_.clear();
+  for (const pid_t thread : folder_.threads()) threads_.push_back({thread, 0, true});
+}
+
+void TracedThreads::let_go() noexcept {
+  const ErrnoKeeper keeper;
+  if (!is_attached_) return;
+  is_attached_ = false;
+  // Only a thread that stands still can be let go: one that did not stop in time gets as long again.
+  wait_for_stops();
+  for (TracedThread& thread : threads_) {
+    (void)::ptrace(PTRACE_DETACH, thread.id, nullptr, number(static_cast<std::uintptr_t>(thread.signal)));
+    thread.is_stopped = false;
+  }
+}
+
+Result<RegisterFile> TracedThreads::registers(pid_t thread, const Arch& arch) noexcept {
+  const ErrnoKeeper keeper;
+  std::array<std::byte, 1024> block;
+  iovec into{block.data(), block.size()};
+  if (::ptrace(PTRACE_GETREGSET, thread, number(NT_PRSTATUS), &into) != 0)
+    return Error{ErrorCode::io, static_cast<Addr>(thread), "registers of a thread"};
+  return registers_from_prstatus(std::span(block).first(into.iov_len), arch);
+}
+
+}  // namespace jitunwind
