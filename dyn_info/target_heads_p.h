@@ -2,8 +2,10 @@
 // the list".
 #pragma once
 
+#include <array>
 #include <vector>
 
+#include "jitunwind/dyn_info/list_index_p.h"
 #include "jitunwind/dyn_info/target_list.h"
 #include "jitunwind/unwind_core/targets/mapped_modules.h"
 
@@ -19,8 +21,17 @@ class TargetHeads final : public ListHead {
 
   Result<Addr> list_head(std::size_t number, MemoryWindow& window) const noexcept override;
   const Memory* memory_now() const noexcept override { return memory_now_; }
+  ListIndex* index_of(std::size_t number) const noexcept override {
+    return number < indexes_.size() ? &indexes_[number] : nullptr;
+  }
 
+  /// What is known of the lists' procedures stays, as long as their generations do.
   void look_again() noexcept { has_looked_ = false; }
+  /// It may be another program by now.
+  void forget() noexcept {
+    has_looked_ = false;
+    for (ListIndex& index : indexes_) index.forget();
+  }
   /// As memory_now() says; null: the target stands still.
   void set_memory_now(const Memory* memory) noexcept { memory_now_ = memory; }
 
@@ -36,6 +47,7 @@ class TargetHeads final : public ListHead {
   const TargetFiles& files_;
   const Memory* memory_now_ = nullptr;
   mutable std::vector<Addr> heads_;
+  mutable std::array<ListIndex, k_most> indexes_;
   mutable bool has_looked_ = false;
 };
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <optional>
+#include <vector>
 
+#include "jitunwind/dyn_info/list_index_p.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/byte_reader.h"
@@ -84,12 +87,20 @@ class CountedMemory final : public Memory {
   mutable std::uint64_t reads_ = 0;
 };
 
-/// The newest procedure that covers `at`, which is the first one of the list. Nothing: none does.
-Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lookup& lookup,
-                                                   const CountedMemory& memory, Addr& where) noexcept {
+Result<unw_dyn_info_t> descriptor_at(Addr at, const Lookup& lookup, const Memory& memory) noexcept {
   const Arch& arch = lookup.space.arch;
   std::array<std::byte, descriptor_size(8)> bytes;
   const auto used = std::span(bytes).first(descriptor_size(arch.word_size));
+  if (memory.read(at, used, lookup.window) != used.size())
+    return unreadable(lookup.window, at, "descriptor of a procedure");
+  ByteReader reader(used, arch.big_endian, at);
+  return read_descriptor(reader, arch.word_size);
+}
+
+/// Calls `visit(where, info)` for the procedures of a list, the newest first, until it says false.
+template <class Visit>
+Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory& memory, Visit visit) noexcept {
+  const Arch& arch = lookup.space.arch;
   Addr marked = 0;  // Brent's cycle detection
   std::uint32_t next_mark = 1;
   for (std::uint32_t i = 0; first != 0; ++i) {
@@ -98,15 +109,59 @@ Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lo
       marked = first;
       next_mark *= 2;
     }
-    if (memory.read(first, used, lookup.window) != used.size())
-      return unreadable(lookup.window, first, "descriptor of a procedure");
-    ByteReader reader(used, arch.big_endian, first);
-    const unw_dyn_info_t info = read_descriptor(reader, arch.word_size);
-    where = first;
-    if (at >= info.start_ip && at < info.end_ip && !matches_nothing(info, arch)) return std::optional(info);
-    first = reinterpret_cast<std::uintptr_t>(info.next);
+    const Result<unw_dyn_info_t> info = descriptor_at(first, lookup, memory);
+    if (!info) return info.error();
+    if (!matches_nothing(*info, arch) && !visit(first, *info)) break;
+    first = reinterpret_cast<std::uintptr_t>(info->next);
   }
-  return std::optional<unw_dyn_info_t>();
+  return Done{};
+}
+
+/// The newest procedure that covers `at`, which is the first one of the list. Nothing: none does.
+Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lookup& lookup,
+                                                   const CountedMemory& memory, Addr& where) noexcept {
+  std::optional<unw_dyn_info_t> found;
+  const Status walked = for_each_procedure(first, lookup, memory, [&](Addr descriptor, const unw_dyn_info_t& info) {
+    if (at < info.start_ip || at >= info.end_ip) return true;
+    where = descriptor;
+    found = info;
+    return false;
+  });
+  if (!walked) return walked.error();
+  return found;
+}
+
+/// What the whole list says, by address. An index is of a list under a generation that was the same before and after.
+Status make_index(Addr list, const ListState& state, const Lookup& lookup, const CountedMemory& memory,
+                  ListIndex& out) noexcept try {
+  std::vector<ListIndex::Procedure> procedures;
+  const Status walked =
+      for_each_procedure(state.first, lookup, memory, [&](Addr descriptor, const unw_dyn_info_t& info) {
+        procedures.push_back({{info.start_ip, info.end_ip}, descriptor});
+        return true;
+      });
+  if (!walked) return walked.error();
+  const Result<ListState> after = read_state(list, memory, lookup);
+  if (!after) return after.error();
+  if (after->generation == state.generation && out.make(list, state.generation, procedures)) return Done{};
+  return Error{ErrorCode::unspecified, list, "list of procedures keeps changing"};
+} catch (const std::bad_alloc&) {
+  return Error{ErrorCode::out_of_memory, list, "list of procedures"};
+}
+
+/// The same as find_in_list(), by an index that is made where it is not of this generation.
+Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list, const ListState& state, Addr at,
+                                                    const Lookup& lookup, const CountedMemory& memory,
+                                                    Addr& where) noexcept {
+  if (!index.is_of(list, state.generation))
+    if (const Status made = make_index(list, state, lookup, memory, index); !made) return made.error();
+  where = index.find(at);
+  if (where == 0) return std::optional<unw_dyn_info_t>();
+  const Result<unw_dyn_info_t> info = descriptor_at(where, lookup, memory);
+  if (!info) return info.error();
+  // One that says something else by now is of another generation, which is seen afterwards.
+  if (at < info->start_ip || at >= info->end_ip) return std::optional<unw_dyn_info_t>();
+  return std::optional(*info);
 }
 
 /// `read` of the descriptor at an address, or of nothing, under one generation of the list. A target that was stopped
@@ -114,9 +169,11 @@ Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lo
 /// whose generation never rests costs no more than one whose list has no end: what is read is counted over all
 /// attempts. Of a target that runs again there is one attempt: what it was is not read again.
 template <class T, class Read>
-Result<T> read_one_list(const ListHead& head, Addr list, Lookup& lookup, Addr at, T none, Read read) noexcept {
+Result<T> read_one_list(const ListHead& head, std::size_t number, Addr list, Lookup& lookup, Addr at, T none,
+                        Read read) noexcept {
   const CountedMemory memory(lookup.space.memory);
   const Memory* const now = head.memory_now();
+  ListIndex* const index = head.index_of(number);
   for (unsigned attempt = 1;; ++attempt) {
     const Result<ListState> before = read_state(list, lookup.space.memory, lookup);
     if (!before) return before.error();
@@ -124,13 +181,15 @@ Result<T> read_one_list(const ListHead& head, Addr list, Lookup& lookup, Addr at
     if (is_changing && !now && attempt < k_attempts) continue;
     const Result<T> answer = [&]() -> Result<T> {
       Addr where = 0;
-      const auto info = find_in_list(before->first, at, lookup, memory, where);
+      const auto info = index ? find_by_index(*index, list, *before, at, lookup, memory, where)
+                              : find_in_list(before->first, at, lookup, memory, where);
       if (!info) return info.error();
       return *info ? read(**info, where, memory) : Result<T>(none);
     }();
     const Result<ListState> after = read_state(list, now ? *now : lookup.space.memory, lookup);
     if (!after) return after.error();
     if (after->generation == before->generation && !(now && is_changing)) return answer;
+    if (index) index->forget();
     if (now) return Error{ErrorCode::unspecified, list, "list of procedures has changed since the target was let go"};
     if (attempt == k_attempts || memory.too_many())
       return Error{ErrorCode::unspecified, list, "list of procedures keeps changing"};
@@ -145,7 +204,7 @@ Result<T> read_consistently(const ListHead& head, Lookup& lookup, Addr at, T non
     const Result<Addr> list = head.list_head(number, lookup.window);
     if (!list) return failed.value_or(list.error());
     if (*list == 0) break;
-    const Result<T> answer = read_one_list<T>(head, *list, lookup, at, none, read);
+    const Result<T> answer = read_one_list<T>(head, number, *list, lookup, at, none, read);
     if (answer && *answer != none) return answer;
     if (!answer && !failed) failed = answer.error();
   }

@@ -7,6 +7,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+class ListIndex;
+
 /// Where a target's lists begin: each copy of the library in it has one.
 class ListHead {
  public:
@@ -17,6 +19,13 @@ class ListHead {
   /// is read counts as long as the list has not changed since.
   virtual const Memory* memory_now() const noexcept { return nullptr; }
 
+  /// Where the procedures of the list of that number are kept by address, between one question and the next; null: the
+  /// list is walked for each question.
+  virtual ListIndex* index_of(std::size_t number) const noexcept {
+    (void)number;
+    return nullptr;
+  }
+
   /// More are not asked for.
   static constexpr std::size_t k_most = 16;
 
@@ -24,9 +33,10 @@ class ListHead {
   ~ListHead() = default;
 };
 
-/// Procedures of a target's lists as a source of rows, procedures and names. Reads nothing but the target's memory and
-/// keeps nothing; a list that is changed meanwhile is read again, 8 times at most and as long as no more than 2^20
-/// reads were made for the question. Bounded, whatever the memory holds. Signal-safe where the memory is.
+/// Procedures of a target's lists as a source of rows, procedures and names. Reads nothing but the target's memory;
+/// what it keeps is in ListHead::index_of() alone. A list that is changed meanwhile is read again, 8 times at most and
+/// as long as no more than 2^20 reads were made for the question. Bounded, whatever the memory holds. Signal-safe where
+/// the memory is and nothing is kept.
 class TargetList final : public RowSource, public NameSource {
  public:
   /// `head` must outlive this.

@@ -42,6 +42,7 @@ class TargetSpace {
     if (mappings != mappings_) {
       mappings_ = std::move(mappings);
       modules_.renew();
+      heads_.forget();
     }
     heads_.look_again();
     heads_.set_memory_now(nullptr);

@@ -1,0 +1,53 @@
+#include <algorithm>
+#include <functional>
+#include <new>
+#include <queue>
+#include <utility>
+
+#include "jitunwind/dyn_info/list_index_p.h"
+
+namespace jitunwind {
+
+/// A sweep over all bounds: of the procedures that are open at one the first of the list has what follows.
+std::vector<ListIndex::Stretch> ListIndex::stretches_of(std::span<const Procedure> procedures) {
+  std::vector<std::size_t> by_begin(procedures.size());
+  std::vector<Addr> bounds;
+  bounds.reserve(2 * procedures.size());
+  for (std::size_t i = 0; i < procedures.size(); ++i) {
+    by_begin[i] = i;
+    bounds.push_back(procedures[i].code.begin);
+    bounds.push_back(procedures[i].code.end);
+  }
+  std::ranges::sort(by_begin, {}, [&](std::size_t i) { return procedures[i].code.begin; });
+  std::ranges::sort(bounds);
+  const auto repeated = std::ranges::unique(bounds);
+  bounds.erase(repeated.begin(), repeated.end());
+
+  std::vector<Stretch> stretches;
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> open;
+  std::size_t next = 0;
+  for (const Addr bound : bounds) {
+    for (; next < by_begin.size() && procedures[by_begin[next]].code.begin == bound; ++next) open.push(by_begin[next]);
+    while (!open.empty() && procedures[open.top()].code.end <= bound) open.pop();
+    const Addr descriptor = open.empty() ? 0 : procedures[open.top()].descriptor;
+    if (stretches.empty() || stretches.back().descriptor != descriptor) stretches.push_back({bound, descriptor});
+  }
+  return stretches;
+}
+
+bool ListIndex::make(Addr list, std::uint32_t generation, std::span<const Procedure> procedures) noexcept try {
+  is_known_ = false;
+  stretches_ = stretches_of(procedures);
+  list_ = list;
+  generation_ = generation;
+  return is_known_ = true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+Addr ListIndex::find(Addr at) const noexcept {
+  const auto behind = std::ranges::upper_bound(stretches_, at, {}, &Stretch::begin);
+  return behind == stretches_.begin() ? 0 : std::prev(behind)->descriptor;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,193 @@
+// A target's lists by address: what is kept of a list answers as the list does, is read once for each generation, and
+// costs a question the same whatever is registered.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <random>
+
+#include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/dyn_info/target_list.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "tests/support/fake_space.h"
+#include "tests/support/fake_target.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_code = 0x40'0000;
+
+Addr newest(const std::vector<ListIndex::Procedure>& procedures, Addr at) {
+  for (const ListIndex::Procedure& procedure : procedures)
+    if (procedure.code.contains(at)) return procedure.descriptor;
+  return 0;
+}
+
+TEST(ListIndex, AnswersAsTheListDoes) {
+  std::mt19937_64 random(20261124);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<ListIndex::Procedure> procedures(random() % 40);
+    const Addr longest = round % 3 == 0 ? 8 : round % 3 == 1 ? 64 : 300;
+    for (std::size_t i = 0; i < procedures.size(); ++i) {
+      const Addr begin = random() % 300;
+      procedures[i] = {{begin, begin + 1 + random() % longest}, 1000 + i};
+    }
+    ListIndex index;
+    ASSERT_TRUE(index.make(1, 2, procedures));
+    EXPECT_TRUE(index.is_of(1, 2));
+    EXPECT_FALSE(index.is_of(1, 4));
+    EXPECT_FALSE(index.is_of(2, 2));
+    for (Addr at = 0; at < 700; ++at) ASSERT_EQ(index.find(at), newest(procedures, at)) << round << " at " << at;
+  }
+}
+
+TEST(ListIndex, KnowsTheEndsOfTheAddressSpace) {
+  ListIndex index;
+  const std::array<ListIndex::Procedure, 2> procedures{{{{~Addr{0} - 8, ~Addr{0}}, 1}, {{0, 8}, 2}}};
+  ASSERT_TRUE(index.make(1, 2, procedures));
+  EXPECT_EQ(index.find(0), 2u);
+  EXPECT_EQ(index.find(8), 0u);
+  EXPECT_EQ(index.find(~Addr{0} - 1), 1u);
+  EXPECT_EQ(index.find(~Addr{0}), 0u);
+  index.forget();
+  EXPECT_FALSE(index.is_of(1, 2));
+}
+
+/// Counts reads, and lets a test change the target between two.
+class CountingMemory final : public Memory {
+ public:
+  explicit CountingMemory(const Memory& target) : target_(target) {}
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override {
+    ++reads;
+    if (before_read) before_read();
+    return target_.read(at, into, window);
+  }
+  mutable std::size_t reads = 0;
+  std::function<void()> before_read;
+
+ private:
+  const Memory& target_;
+};
+
+struct Heads final : ListHead {
+  Result<Addr> list_head(std::size_t number, MemoryWindow&) const noexcept override {
+    return number < at.size() ? at[number] : Addr{0};
+  }
+  const Memory* memory_now() const noexcept override { return now; }
+  ListIndex* index_of(std::size_t number) const noexcept override { return &indexes[number]; }
+  std::vector<Addr> at;
+  const Memory* now = nullptr;
+  mutable std::array<ListIndex, k_most> indexes;
+};
+
+/// Lists with named procedures of 16 bytes.
+struct FakeProcess {
+  std::string name(Addr at) {
+    MemoryWindow window;
+    Lookup lookup(space, CodeAddress::interrupted(at), window);
+    std::array<char, 64> into{};
+    ProcedureName name;
+    const Found found = list.find_name(lookup, into, name);
+    if (!found) return std::string("error ") + found.error().what;
+    return *found ? into.data() : "none";
+  }
+  Addr put(Addr begin, const std::string& name, Addr next) {
+    unw_dyn_info_t info{};
+    info.start_ip = begin;
+    info.end_ip = begin + 16;
+    info.u.pi.name_ptr = target.put_string(name);
+    return target.put_descriptor(info, 0, next);
+  }
+  void set_head(Addr list, std::uint32_t generation, Addr first) { target.write_list(list, first, 1, generation); }
+
+  const Arch& arch = *find_arch("x86-64");
+  FakeTarget target{arch};
+  CountingMemory memory{target.memory};
+  Heads heads;
+  TargetList list{heads};
+  NoModules modules;
+  std::array<const RowSource*, 1> rows{&list};
+  std::array<const NameSource*, 1> names{&list};
+  AddressSpace space{arch, memory, modules, rows, names};
+};
+
+std::size_t reads_of_a_question(std::size_t procedures) {
+  FakeProcess t;
+  Addr first = 0;
+  for (std::size_t i = 0; i < procedures; ++i) first = t.put(k_code + 16 * i, "procedure " + std::to_string(i), first);
+  t.heads.at = {t.target.put_list(first)};
+  t.set_head(t.heads.at[0], 2, first);
+  EXPECT_EQ(t.name(k_code + 5), "procedure 0");
+  const std::size_t before = t.memory.reads;
+  EXPECT_EQ(t.name(k_code + 16 * (procedures / 2)), "procedure " + std::to_string(procedures / 2));
+  return t.memory.reads - before;
+}
+
+/// But for the first one: an index is there.
+TEST(KeptLists, CostAQuestionTheSameWhateverIsRegistered) {
+  EXPECT_LE(reads_of_a_question(5000), reads_of_a_question(100) + 2) << "names are a few bytes longer";
+}
+
+// covers: DY49
+TEST(KeptLists, AreReadAgainWhenTheyHaveChanged) {
+  FakeProcess t;
+  const Addr old = t.put(k_code, "old", 0);
+  t.heads.at = {t.target.put_list(old)};
+  t.set_head(t.heads.at[0], 2, old);
+  EXPECT_EQ(t.name(k_code), "old");
+  t.set_head(t.heads.at[0], 4, t.put(k_code, "new", old));
+  EXPECT_EQ(t.name(k_code), "new");
+  t.set_head(t.heads.at[0], 6, 0);
+  EXPECT_EQ(t.name(k_code), "none");
+}
+
+/// Whenever it changes in the middle of a question, the answer is that of before or that of after.
+// covers: DY49
+TEST(KeptLists, ChangeInTheMiddleOfAQuestion) {
+  for (std::size_t when = 1; when < 40; ++when) {
+    FakeProcess t;
+    const Addr old = t.put(k_code, "old", t.put(k_code + 16, "other", 0));
+    t.heads.at = {t.target.put_list(old)};
+    t.set_head(t.heads.at[0], 2, old);
+    const Addr added = t.put(k_code, "new", t.put(k_code + 16, "another", 0));
+    t.memory.before_read = [&] {
+      if (t.memory.reads == when) t.set_head(t.heads.at[0], 4, added);
+    };
+    const std::string name = t.name(k_code);
+    EXPECT_TRUE(name == "old" || name == "new") << when << ": " << name;
+    if (t.memory.reads < when) continue;
+    EXPECT_EQ(t.name(k_code + 16), "another") << when;
+  }
+}
+
+/// Of a target that runs again what was read of it is compared with what it is.
+// covers: DY49
+TEST(KeptLists, OfARunningTargetAreNotBelievedWhenTheyHaveChanged) {
+  FakeProcess stopped, now;
+  for (FakeProcess* t : {&stopped, &now}) {
+    const Addr first = t->put(k_code, "then", 0);
+    t->heads.at = {t->target.put_list(first)};
+    t->set_head(t->heads.at[0], 2, first);
+  }
+  stopped.heads.now = &now.memory;
+  EXPECT_EQ(stopped.name(k_code), "then");
+  now.set_head(now.heads.at[0], 4, 0);
+  EXPECT_EQ(stopped.name(k_code), "error list of procedures has changed since the target was let go");
+}
+
+// covers: DY51
+TEST(SeveralLists, AreAllAsked) {
+  FakeProcess t;
+  const Addr first = t.put(k_code, "in the first", 0), second = t.put(k_code + 16, "in the second", 0);
+  t.heads.at = {t.target.put_list(first), t.target.put_list(0), t.target.put_list(second)};
+  EXPECT_EQ(t.name(k_code), "in the first");
+  EXPECT_EQ(t.name(k_code + 16), "in the second");
+  EXPECT_EQ(t.name(k_code + 32), "none");
+  // A broken one hides nothing that another has.
+  t.heads.at[1] = 0x10;
+  EXPECT_EQ(t.name(k_code + 16), "in the second");
+  EXPECT_EQ(t.name(k_code + 32), "error list of procedures");
+}
+
+}  // namespace
+}  // namespace jitunwind::test
