@@ -1,7 +1,5 @@
 #include "jitunwind/sdk/walk.h"
 
-#include <cxxabi.h>
-
 #include <array>
 #include <cinttypes>
 #include <cstdio>
@@ -9,6 +7,7 @@
 #include <memory>
 #include <string_view>
 
+#include "jitunwind/sdk/demangled_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/memory/raw_access_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
@@ -18,18 +17,6 @@
 
 namespace jitunwind {
 namespace {
-
-struct Free {
-  void operator()(char* p) const noexcept { std::free(p); }
-};
-
-/// Of names of C++ functions only (Itanium C++ ABI, 5.1.2): to __cxa_demangle() "f" is a type, float.
-std::string demangled(const char* name) {
-  if (!std::string_view(name).starts_with("_Z")) return name;
-  int status = -1;
-  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
-  return status == 0 && text ? text.get() : name;
-}
 
 /// Where another function than the dynamic linker lists the modules, nothing that is kept counts. This library's own
 /// frames need not be among what is listed.
@@ -49,13 +36,7 @@ std::string demangled(const char* name) {
 }  // namespace
 
 std::string Frame::name() const {
-  std::string name(256, '\0');
-  auto found = raw_name(name);
-  if (found && found->truncated) {
-    name.resize(found->length + 1);
-    found = raw_name(name);
-  }
-  return found ? demangled(name.c_str()) : std::string();
+  return whole_name([this](std::span<char> into) { return raw_name(into); });
 }
 
 std::uint64_t Frame::offset() const noexcept {

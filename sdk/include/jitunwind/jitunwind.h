@@ -10,6 +10,8 @@
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/target.h"
 #include "jitunwind/sdk/walk.h"
+#include "jitunwind/sdk/walk_thread.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 #endif
