@@ -93,6 +93,16 @@ asmjit::Error AsmjitAssembler::_emit(asmjit::InstId id, const asmjit::Operand_& 
   return error;
 }
 
+asmjit::Error AsmjitAssembler::embed_instruction(std::span<const std::uint8_t> bytes,
+                                                 std::initializer_list<asmjit::Operand> changes) noexcept {
+  constexpr std::size_t k_longest = 15;  // Intel SDM, 2.3.11
+  if (bytes.empty() || bytes.size() > k_longest) return v::k_invalid_argument;
+  const CodePlace place = v::place_of(*this);
+  const asmjit::Error error = asmjit::x86::Assembler::embed(bytes.data(), bytes.size());
+  if (error == asmjit::kErrorOk && recorder_) recorder_->instruction(place, bytes, std::span(changes));
+  return error;
+}
+
 asmjit::Error AsmjitAssembler::align(asmjit::AlignMode mode, std::uint32_t alignment) {
   const CodePlace place = v::place_of(*this);
   const asmjit::Error error = asmjit::x86::Assembler::align(mode, alignment);

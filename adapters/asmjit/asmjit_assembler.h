@@ -57,6 +57,11 @@ class AsmjitAssembler : public asmjit::x86::Assembler {
   /// of a global label that is bound there.
   void procedure(std::string_view name = {}) noexcept;
 
+  /// Writes bytes that are one instruction, which asmjit has no name for. It goes on behind itself, leaves memory of
+  /// the frame and SP alone, and changes no registers but those of `changes`. At most 15 bytes.
+  asmjit::Error embed_instruction(std::span<const std::uint8_t> bytes,
+                                  std::initializer_list<asmjit::Operand> changes = {}) noexcept;
+
   /// The instruction before is a call of a procedure outside of this code which takes `bytes` of arguments off the
   /// stack when it returns. Of calls to labels this is known.
   void callee_pops(std::int64_t bytes) noexcept;

@@ -18,47 +18,73 @@ using derivation::CodePlace;
 using derivation::CodeTrace;
 using derivation::Refusal;
 
+std::string name_of(std::uint16_t mnemonic) {
+  if (mnemonic == derivation::k_padding) return "";
+  return mnemonic == derivation::k_embedded ? "embedded instruction" : v::instruction_name(mnemonic);
+}
+
+std::uint64_t offset_of(const CodePlace& place, const asmjit::CodeHolder& code) {
+  if (place.section >= v::section_count(code)) return 0;
+  return v::section_by_id(code, place.section)->offset() + place.offset;
+}
+
+/// "+0x1c".
+std::string text_of(std::uint64_t offset) {
+  std::array<char, 24> text;
+  std::snprintf(text.data(), text.size(), "+0x%llx", static_cast<unsigned long long>(offset));
+  return text.data();
+}
+
 AsmjitRefusal refusal_of(const Refusal& refusal, const std::string& procedure, const asmjit::CodeHolder& code) {
   AsmjitRefusal out;
   out.procedure = procedure;
-  if (refusal.place.section < v::section_count(code))
-    out.offset = v::section_by_id(code, refusal.place.section)->offset() + refusal.place.offset;
-  if (refusal.mnemonic && *refusal.mnemonic != derivation::k_padding)
-    out.instruction = v::instruction_name(*refusal.mnemonic);
+  out.offset = offset_of(refusal.place, code);
+  if (refusal.mnemonic) out.instruction = name_of(*refusal.mnemonic);
   out.reason = refusal.reason;
+  const char* before = ": ";
+  for (const Refusal::Cause& cause : refusal.causes) {
+    const std::string name = cause.mnemonic ? name_of(*cause.mnemonic) : "";
+    out.reason +=
+        before + (name.empty() ? "what is" : name) + " at " + text_of(offset_of(cause.place, code)) + " " + cause.deed;
+    before = ", ";
+  }
   return out;
 }
 
-/// The trace of everything that was written into the code.
+/// The trace of everything that was written into the code. Emitters that wrote nothing of it are of no account.
 Result<CodeTrace, Refusal> trace_of(asmjit::CodeHolder& code) {
-  std::vector<AsmjitAssembler*> ours;
-  std::vector<asmjit::BaseEmitter*> others;
+  std::vector<const derivation::TraceRecorder*> recorders;
+  std::vector<asmjit::BaseBuilder*> builders;
+  bool wrote = false, is_plain_attached = false;
   for (asmjit::BaseEmitter* emitter : v::attached_emitters(code)) {
-    if (AsmjitAssembler* known = AsmjitAccess::find_assembler(*emitter))
-      ours.push_back(known);
-    else
-      others.push_back(emitter);
+    if (AsmjitAssembler* known = AsmjitAccess::find_assembler(*emitter)) {
+      recorders.push_back(AsmjitAccess::recorder(*known));
+      if (!recorders.back()) throw std::bad_alloc();
+      wrote |= !recorders.back()->is_idle();
+    } else if (!v::is_builder(*emitter)) {
+      is_plain_attached = true;
+    } else if (auto* builder = emitter->as<asmjit::BaseBuilder>(); v::has_nodes(*builder)) {
+      builders.push_back(builder);
+    }
   }
-  if (others.empty() && ours.size() == 1) {
-    if (!AsmjitAccess::recorder(*ours.front())) throw std::bad_alloc();
-    return AsmjitAccess::recorder(*ours.front())->trace(code);
+  if (!wrote && !builders.empty()) {
+    auto first = derivation::replay(*builders.front(), code);
+    for (std::size_t i = 1; i < builders.size() && !first; ++i)
+      if (auto other = derivation::replay(*builders[i], code)) return other;
+    return first;
   }
-  if (ours.empty() && others.size() == 1 && v::is_builder(*others.front()))
-    return derivation::replay(*others.front()->as<asmjit::BaseBuilder>(), code);
-  const char* reason = "several emitters are attached to the code";
-  if (ours.empty() && others.empty()) reason = "no emitter is attached to the code any more";
-  if (ours.empty() && others.size() == 1)
-    reason = "an asmjit::x86::Assembler keeps no record of what it writes: use jitunwind::AsmjitAssembler";
-  return Refusal{{}, {}, reason};
+  if (!wrote && is_plain_attached)
+    return Refusal{
+        {}, {}, "an asmjit::x86::Assembler keeps no record of what it writes: use jitunwind::AsmjitAssembler", {}};
+  if (recorders.empty()) return Refusal{{}, {}, "no emitter is attached to the code any more", {}};
+  return derivation::TraceRecorder::trace(recorders, code);
 }
 
 }  // namespace
 
 std::string AsmjitRefusal::text() const {
-  std::array<char, 24> at;
-  std::snprintf(at.data(), at.size(), "+0x%llx: ", static_cast<unsigned long long>(offset));
-  return (procedure.empty() ? "" : procedure + ": ") + (instruction.empty() ? "" : instruction + " at ") + at.data() +
-         reason;
+  return (procedure.empty() ? "" : procedure + ": ") + (instruction.empty() ? "" : instruction + " at ") +
+         text_of(offset) + ": " + reason;
 }
 
 std::string AsmjitDescription::text() const {

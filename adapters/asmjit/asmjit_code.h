@@ -14,10 +14,10 @@ namespace jitunwind {
 
 /// Why nothing is known of a procedure, and the instruction that is to blame.
 struct AsmjitRefusal {
-  std::string procedure;     ///< its name, "" when it has none
+  std::string procedure;     ///< its name; when it has none, what add() was given, or ""
   std::uint64_t offset = 0;  ///< in bytes from the start of the code
   std::string instruction;   ///< its mnemonic, "" when it is not about one
-  std::string reason;
+  std::string reason;        ///< with the instructions that led there
 
   /// "vm_call: add at +0x1c: changes SP in a way that cannot be followed".
   std::string text() const;
@@ -42,8 +42,9 @@ struct AsmjitDescription {
 
 /// Describes every procedure of `code`, right at each of its instructions, or refuses. Needs the emitters that wrote
 /// the code, still attached: one AsmjitAssembler or several, or else one x86::Builder or x86::Compiler after finalize()
-/// (whose nodes are written once more, into a buffer of our own, and compared byte for byte). Code with several
-/// sections must be flattened first. x86-64 only; any other code is refused.
+/// (whose nodes are written once more, into a buffer of our own, and compared byte for byte). Others that are attached
+/// and wrote nothing of it are of no account. Code with several sections must be flattened first. x86-64 only; any
+/// other code is refused.
 ///
 /// Throws std::bad_alloc. Thread-safe as long as each thread has its own CodeHolder.
 AsmjitDescription describe_asmjit(asmjit::CodeHolder& code);

@@ -1,5 +1,7 @@
 #include "jitunwind/adapters/asmjit/asmjit_runtime.h"
 
+#include <atomic>
+#include <cstdio>
 #include <new>
 #include <vector>
 
@@ -40,10 +42,26 @@ asmjit::Error AsmjitRuntime::add_named(void** out, asmjit::CodeHolder* code, std
   }
 }
 
+namespace {
+
+/// Else nobody would hear why add() gives kErrorInvalidState.
+void remark_once(const AsmjitRefusal& refusal) {
+  static std::atomic<bool> remarked = false;
+  if (remarked.exchange(true)) return;
+  std::fprintf(stderr,
+               "jitunwind: AsmjitRuntime::add() refuses code: %s (said once; on_refusal or an ErrorHandler hears of "
+               "all)\n",
+               refusal.text().c_str());
+}
+
+}  // namespace
+
 void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHolder& code) const {
   if (options_.on_refusal)
     for (const AsmjitRefusal& refusal : description.refusals) options_.on_refusal(refusal);
   const std::vector<asmjit::BaseEmitter*> emitters = v::attached_emitters(code);
+  const bool is_heard = !emitters.empty() && v::has_error_handler(*emitters.front());
+  if (!is_heard && !options_.on_refusal) remark_once(description.refusals.front());
   if (emitters.empty()) return;
   try {
     (void)v::report_error(*emitters.front(), v::k_invalid_state, description.text());
@@ -54,7 +72,9 @@ void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHol
 
 asmjit::Error AsmjitRuntime::describe_and_add(void** out, asmjit::CodeHolder& code, std::string_view name) {
   if (const asmjit::Error error = code.flatten(); error != asmjit::kErrorOk) return error;
-  const AsmjitDescription description = describe_asmjit(code);
+  AsmjitDescription description = describe_asmjit(code);
+  for (AsmjitRefusal& refusal : description.refusals)
+    if (refusal.procedure.empty()) refusal.procedure = name;
   if (!description.complete()) {
     report(description, code);
     if (options_.undescribed == Undescribed::refuse) return v::k_invalid_state;

@@ -28,7 +28,8 @@ enum class Undescribed : std::uint8_t {
 struct AsmjitRuntimeOptions {
   Undescribed undescribed = Undescribed::refuse;
   /// Called for each procedure that was refused, on the thread that adds. Else, and in addition, the reasons go to the
-  /// error handler of the code's emitter. Must not throw.
+  /// error handler of the code's emitter. Where there is neither, the first reason of the process goes to stderr. Must
+  /// not throw.
   std::function<void(const AsmjitRefusal&)> on_refusal{};
   const asmjit::JitAllocator::CreateParams* allocator = nullptr;  ///< read by the constructor only
 };

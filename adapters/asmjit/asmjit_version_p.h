@@ -58,6 +58,7 @@ struct MemoryOperand {
   std::uint32_t base = 0;            ///< its id
   std::uint32_t label = UINT32_MAX;  ///< of a [label + offset] or [label + index + offset]
   bool has_index = false;
+  bool is_indexed = false;  ///< [64-bit general register + index + offset], default segment
   std::int64_t offset = 0;
   std::uint32_t size = 0;  ///< 0: as the other operand
 };
@@ -68,10 +69,10 @@ inline MemoryOperand memory_operand(const ::asmjit::Operand_& op) noexcept {
   out.offset = mem.offset();
   out.size = mem.JITUNWIND_ASMJIT(size, size)();
   if (mem.JITUNWIND_ASMJIT(hasBaseLabel, has_base_label)()) out.label = mem.JITUNWIND_ASMJIT(baseId, base_id)();
-  if (mem.JITUNWIND_ASMJIT(hasBaseReg, has_base_reg)() && !out.has_index &&
-      !mem.JITUNWIND_ASMJIT(hasSegment, has_segment)() &&
+  if (mem.JITUNWIND_ASMJIT(hasBaseReg, has_base_reg)() && !mem.JITUNWIND_ASMJIT(hasSegment, has_segment)() &&
       mem.JITUNWIND_ASMJIT(baseType, base_type)() == ::asmjit::RegType::kGp64) {
-    out.plain_base = true;
+    out.plain_base = !out.has_index;
+    out.is_indexed = out.has_index;
     out.base = mem.JITUNWIND_ASMJIT(baseId, base_id)();
   }
   return out;
@@ -176,6 +177,9 @@ inline std::vector<::asmjit::BaseEmitter*> attached_emitters(const ::asmjit::Cod
 #endif
   return out;
 }
+inline bool has_error_handler(const ::asmjit::BaseEmitter& e) noexcept {
+  return e.JITUNWIND_ASMJIT(hasErrorHandler, has_error_handler)();
+}
 inline ::asmjit::Error report_error(::asmjit::BaseEmitter& e, ::asmjit::Error error, const std::string& text) {
   return e.JITUNWIND_ASMJIT(reportError, report_error)(error, text.c_str());
 }
@@ -247,6 +251,12 @@ inline std::vector<PatchedBytes> patched_bytes(const ::asmjit::CodeHolder& code,
 
 inline ::asmjit::BaseNode* first_node(const ::asmjit::BaseBuilder& b) noexcept {
   return b.JITUNWIND_ASMJIT(firstNode, first_node)();
+}
+/// Beside those of sections, of which it has one from the start.
+inline bool has_nodes(const ::asmjit::BaseBuilder& b) noexcept {
+  for (::asmjit::BaseNode* node = first_node(b); node; node = node->next())
+    if (node->type() != ::asmjit::NodeType::kSection) return true;
+  return false;
 }
 inline bool is_instruction(const ::asmjit::BaseNode& n) noexcept { return n.JITUNWIND_ASMJIT(isInst, is_inst)(); }
 inline bool is_function(const ::asmjit::BaseNode& n) noexcept { return n.JITUNWIND_ASMJIT(isFunc, is_func)(); }

@@ -44,7 +44,7 @@ class ReplayAssembler final : public AsmjitAssembler {
   BaseNode* next_;
 };
 
-Refusal refused(const char* reason) { return Refusal{{0, 0}, std::nullopt, reason}; }
+Refusal refused(const char* reason) { return Refusal{{0, 0}, std::nullopt, reason, {}}; }
 
 /// The same sections and labels, nothing in them.
 bool copy_layout(const CodeHolder& from, CodeHolder& to) {
@@ -107,7 +107,8 @@ Result<CodeTrace, Refusal> replay(::asmjit::BaseBuilder& builder, const CodeHold
       (same_bytes(code, copy) || (v::link_sections(copy) == ::asmjit::kErrorOk && same_bytes(code, copy)));
   if (!same)
     return refused("the code is not what the attached emitter's nodes say: use an AsmjitAssembler for what was added");
-  auto trace = AsmjitAccess::recorder(assembler)->trace(copy);
+  const TraceRecorder* const recorder = AsmjitAccess::recorder(assembler);
+  auto trace = TraceRecorder::trace({&recorder, 1}, copy);
   if (!trace) return trace;
   // Names are known to the original's labels only.
   for (LabelId id = 0; id < trace->labels.size(); ++id)

@@ -25,6 +25,7 @@ bool is_gp16(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == Re
 bool is_xmm(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kVec128 && op.id() < 16; }
 bool is_vector(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kVec && op.id() < 16; }
 RegNum general(const Operand_& op) { return dwarf_of(op.id()); }
+RegNum vector(const Operand_& op) { return static_cast<RegNum>(k_xmm0 + op.id()); }
 
 bool moves_16_bytes(std::uint32_t id) {
   switch (id) {
@@ -83,7 +84,8 @@ class Translation {
   void jump_instruction(bool conditional);
   bool move();
   void move_general();
-  bool move_vector();
+  bool move_low_half();
+  bool move_vector(std::uint32_t size);
   void load_address();
   bool arithmetic();
   void anything();
@@ -130,7 +132,11 @@ bool Translation::stack_instruction() {
 
 void Translation::push_instruction() {
   // Operands of 16 bits push 16 bits; all others 64 (Intel SDM, PUSH, 64-bit mode).
-  const bool narrow = is_gp16(op(0)) || (v::is_mem(op(0)) && v::memory_operand(op(0)).size == 2);
+  const bool is_memory = v::is_mem(op(0));
+  const v::MemoryOperand from = is_memory ? v::memory_operand(op(0)) : v::MemoryOperand{};
+  const bool narrow = is_gp16(op(0)) || from.size == 2;
+  if (from.plain_base && !narrow)
+    return say({.kind = Kind::push_memory, .base = dwarf_of(from.base), .value = from.offset});
   push(is_gp64(op(0)) ? general(op(0)) : k_no_reg, narrow ? 2 : 8);
 }
 
@@ -143,10 +149,12 @@ void Translation::pop_instruction() {
 }
 
 void Translation::enter_instruction() {
-  if (!has_op(1) || !v::is_imm(op(0)) || !v::is_imm(op(1)) || v::imm_value(op(1)) != 0)
-    return say({.kind = Kind::sp_unknown});
+  if (!has_op(1) || !v::is_imm(op(0)) || !v::is_imm(op(1))) return say({.kind = Kind::sp_unknown});
   push(k_rbp, 8);
-  copy(k_rbp, k_rsp, 0);
+  // Nested, it copies the pointers to the frames around, and adds its own (Intel SDM, ENTER).
+  const std::int64_t level = v::imm_value(op(1)) % 32;
+  for (std::int64_t i = 0; i < level; ++i) push(k_no_reg, 8);
+  copy(k_rbp, k_rsp, 8 * level);
   copy(k_rsp, k_rsp, -(v::imm_value(op(0)) & 0xffff));
 }
 
@@ -161,6 +169,8 @@ bool Translation::control_flow() {
     case Inst::kIdSysexit:
     case Inst::kIdSysexitq:
       return say({.kind = Kind::cannot_return}), true;
+    case Inst::kIdXbegin:
+      return jump_instruction(true), true;
     case Inst::kIdUd0:
     case Inst::kIdUd1:
     case Inst::kIdUd2:
@@ -193,10 +203,12 @@ void Translation::jump_instruction(bool conditional) {
   // jecxz and loop have an explicit form with the counter in front of the target.
   const std::size_t last = has_op(1) ? 1 : 0;
   clobber(implicitly_written(id_));
-  Effect jump{.kind = conditional ? Kind::branch_elsewhere : Kind::jump_elsewhere, .value = -1};
+  Effect jump{.kind = conditional ? Kind::branch_elsewhere : Kind::jump_elsewhere, .value = Effect::any};
   if (has_op(last) && v::is_label(op(last))) {
     jump.kind = conditional ? Kind::branch : Kind::jump;
     jump.label = op(last).id();
+    if (id_ == Inst::kIdJz || id_ == Inst::kIdJe) jump.value = Effect::equal;
+    if (id_ == Inst::kIdJnz || id_ == Inst::kIdJne) jump.value = Effect::different;
   } else if (has_op(last) && !v::is_imm(op(last))) {
     jump.kind = Kind::jump_indirect;
     if (is_gp64(op(last))) jump.reg = general(op(last));
@@ -211,7 +223,11 @@ bool Translation::move() {
     return move_general(), true;
   }
   if (id_ == Inst::kIdLea && has_op(1) && is_gp64(op(0)) && v::is_mem(op(1))) return load_address(), true;
-  return moves_16_bytes(id_) && has_op(1) && move_vector();
+  if (id_ == Inst::kIdXchg && has_op(1) && is_gp64(op(0)) && is_gp64(op(1)))
+    return say({.kind = Kind::exchange, .reg = general(op(0)), .base = general(op(1))}), true;
+  const bool moves_8_bytes = id_ == Inst::kIdMovq || id_ == Inst::kIdVmovq;
+  if (moves_8_bytes && has_op(1) && move_low_half()) return true;
+  return moves_16_bytes(id_) && has_op(1) && move_vector(16);
 }
 
 void Translation::move_general() {
@@ -234,21 +250,26 @@ void Translation::load_address() {
   const v::MemoryOperand from = v::memory_operand(op(1));
   const RegNum to = general(op(0));
   if (from.plain_base) return copy(to, dwarf_of(from.base), from.offset);
+  if (to == k_rsp && from.is_indexed && dwarf_of(from.base) == k_rsp) return say({.kind = Kind::raise_unknown});
   if (from.label != k_no_label && !from.has_index && from.offset == 0 && to != k_rsp)
     return say({.kind = Kind::address_of, .reg = to, .label = from.label});
   clobber(set_of(to));
 }
 
-bool Translation::move_vector() {
-  if (v::is_mem(op(0)) && is_xmm(op(1))) {
-    store(v::memory_operand(op(0)), static_cast<RegNum>(k_xmm0 + op(1).id()), 16);
-    return true;
-  }
+bool Translation::move_low_half() {
+  const auto number = [](const Operand_& op) { return is_gp64(op) ? general(op) : vector(op); };
+  const auto holds = [](const Operand_& op) { return is_gp64(op) || is_xmm(op); };
+  if (!holds(op(0)) || !holds(op(1))) return move_vector(8);
+  return copy(number(op(0)), number(op(1)), 0), true;
+}
+
+bool Translation::move_vector(std::uint32_t size) {
+  if (v::is_mem(op(0)) && is_xmm(op(1))) return store(v::memory_operand(op(0)), vector(op(1)), size), true;
   if (!is_xmm(op(0)) || !v::is_mem(op(1))) return false;
   const v::MemoryOperand from = v::memory_operand(op(1));
-  const auto to = static_cast<RegNum>(k_xmm0 + op(0).id());
+  const RegNum to = vector(op(0));
   if (from.plain_base)
-    say({.kind = Kind::load, .reg = to, .base = dwarf_of(from.base), .size = 16, .value = from.offset});
+    say({.kind = Kind::load, .reg = to, .base = dwarf_of(from.base), .size = size, .value = from.offset});
   else
     clobber(set_of(to));
   return true;
@@ -258,21 +279,30 @@ bool Translation::arithmetic() {
   if (!has_op(0) || !is_gp64(op(0))) return false;
   const RegNum reg = general(op(0));
   const bool immediate = has_op(1) && v::is_imm(op(1));
+  const RegNum amount = has_op(1) && is_gp64(op(1)) ? general(op(1)) : k_no_reg;
   switch (id_) {
+    case Inst::kIdCmp:
+      if (amount == k_no_reg || (reg == k_rsp) == (amount == k_rsp)) return false;
+      return say({.kind = Kind::compare, .reg = k_rsp, .base = reg == k_rsp ? amount : reg}), true;
     case Inst::kIdInc:
       return copy(reg, reg, 1), true;
     case Inst::kIdDec:
       return copy(reg, reg, -1), true;
     case Inst::kIdAdd:
-      if (!immediate) return false;
-      return copy(reg, reg, v::imm_value(op(1))), true;
+      if (immediate) return copy(reg, reg, v::imm_value(op(1))), true;
+      if (reg != k_rsp) return false;
+      return say({.kind = Kind::raise_unknown, .reg = amount}), true;
     case Inst::kIdSub:
       if (immediate) return copy(reg, reg, -v::imm_value(op(1))), true;
       if (reg != k_rsp) return false;
-      return say({.kind = Kind::lower_unknown}), true;
-    case Inst::kIdAnd:
+      return say({.kind = Kind::lower_unknown, .reg = amount}), true;
+    case Inst::kIdAnd: {
       if (reg != k_rsp) return false;
-      return say({.kind = Kind::lower_unknown}), true;
+      // -16 rounds down to a multiple of 16.
+      const std::int64_t multiple = immediate ? -v::imm_value(op(1)) : 0;
+      const bool rounds = multiple > 0 && std::has_single_bit(static_cast<std::uint64_t>(multiple));
+      return say({.kind = Kind::lower_unknown, .value = rounds ? multiple : 0}), true;
+    }
     default:
       return false;
   }
@@ -378,6 +408,16 @@ RegSet implicitly_written(std::uint32_t instruction) noexcept {
 void append_effects(const ::asmjit::BaseInst& instruction, std::span<const Operand_> operands,
                     std::vector<Effect>& out) {
   Translation(instruction, operands, out).run();
+}
+
+void append_changes(std::span<const ::asmjit::Operand> registers, std::vector<Effect>& out) {
+  RegSet changed = 0;
+  for (const ::asmjit::Operand& op : registers) {
+    if (is_gp(op)) changed |= set_of(general(op));
+    if (is_vector(op)) changed |= set_of(vector(op));
+  }
+  if (has(changed, k_rsp)) out.push_back({.kind = Kind::sp_unknown});
+  if (changed != 0) out.push_back({.kind = Kind::clobber, .set = changed});
 }
 
 }  // namespace jitunwind::derivation

@@ -19,6 +19,9 @@ RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexc
 void append_effects(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand_> operands,
                     std::vector<Effect>& out);
 
+/// The same of an instruction that does nothing but change registers. SP among them is lost.
+void append_changes(std::span<const ::asmjit::Operand> registers, std::vector<Effect>& out);
+
 /// General registers that the instruction changes although they are not among its operands, in any of its forms.
 RegSet implicitly_written(std::uint32_t instruction) noexcept;
 

@@ -50,17 +50,10 @@ void TraceRecorder::guarded(Record record) noexcept {
   }
 }
 
-/// The section of a place that is written up to `end` now.
-TraceRecorder::Written& TraceRecorder::section(CodePlace place, std::uint32_t end) {
-  if (place.section >= sections_.size()) sections_.resize(place.section + 1);
-  Written& written = sections_[place.section];
-  if (place.offset > written.end && !written.unseen)
-    written.unseen = Refusal{{place.section, written.end}, {}, "bytes here were not written through this emitter"};
-  const bool over_code = !written.instructions.empty() && written.instructions.back().end > place.offset;
-  if (over_code && !written.unseen) written.unseen = Refusal{place, {}, "was written over other code"};
-  written.end = std::max(written.end, end);
-  last_section_ = place.section;
-  return written;
+TraceRecorder::Written& TraceRecorder::section(std::uint32_t id) {
+  if (id >= sections_.size()) sections_.resize(id + 1);
+  last_section_ = id;
+  return sections_[id];
 }
 
 /// True when the instruction takes the place of one of the same length that was written before.
@@ -79,30 +72,46 @@ void TraceRecorder::instruction(CodePlace place, std::span<const std::uint8_t> b
                                 std::span<const ::asmjit::Operand_> operands) noexcept {
   const auto end = place.offset + static_cast<std::uint32_t>(bytes.size());
   guarded([&] {
-    const auto first = static_cast<std::uint32_t>(effects_.size());
+    const std::size_t first = effects_.size();
     append_effects(instruction, operands, effects_);
-    const TracedInstruction traced{place.section,
-                                   place.offset,
-                                   end,
-                                   first,
-                                   static_cast<std::uint16_t>(effects_.size() - first),
-                                   static_cast<std::uint16_t>(v::instruction_id(instruction)),
-                                   may_be_patched(instruction, operands) ? 0 : hash_of(bytes)};
-    if (!replace(traced)) section(place, end).instructions.push_back(traced);
+    add(place, end, static_cast<std::uint16_t>(v::instruction_id(instruction)),
+        may_be_patched(instruction, operands) ? 0 : hash_of(bytes), first);
   });
+}
+
+void TraceRecorder::instruction(CodePlace place, std::span<const std::uint8_t> bytes,
+                                std::span<const ::asmjit::Operand> changes) noexcept {
+  guarded([&] {
+    const std::size_t first = effects_.size();
+    append_changes(changes, effects_);
+    add(place, place.offset + static_cast<std::uint32_t>(bytes.size()), k_embedded, hash_of(bytes), first);
+  });
+}
+
+/// An instruction with the effects from the first one on.
+void TraceRecorder::add(CodePlace place, std::uint32_t end, std::uint16_t mnemonic, std::uint32_t hash,
+                        std::size_t first_effect) {
+  const TracedInstruction traced{place.section,
+                                 place.offset,
+                                 end,
+                                 static_cast<std::uint32_t>(first_effect),
+                                 static_cast<std::uint16_t>(effects_.size() - first_effect),
+                                 mnemonic,
+                                 hash};
+  if (!replace(traced)) section(place.section).instructions.push_back(traced);
 }
 
 void TraceRecorder::padding(CodePlace place, std::uint32_t end) noexcept {
   if (place.offset == end) return;
   guarded([&] {
     const auto first = static_cast<std::uint32_t>(effects_.size());
-    section(place, end).instructions.push_back({place.section, place.offset, end, first, 0, k_padding, 0});
+    section(place.section).instructions.push_back({place.section, place.offset, end, first, 0, k_padding, 0});
   });
 }
 
 void TraceRecorder::data(CodePlace place, std::uint32_t end) noexcept {
   if (place.offset == end) return;
-  guarded([&] { section(place, end).data.push_back({place.section, place.offset, end}); });
+  guarded([&] { section(place.section).data.push_back({place.section, place.offset, end}); });
 }
 
 void TraceRecorder::embedded_label(CodePlace place, LabelId label) noexcept {
@@ -150,35 +159,107 @@ void TraceRecorder::frame_handler(CodePlace place, FrameHandler handler) noexcep
   guarded([&] { frame_handlers_.push_back({place, std::move(handler)}); });
 }
 
+// What several wrote.
+
+namespace {
+
+template <class Piece>
+CodePlace place_of(const Piece& piece) {
+  return {piece.section, piece.begin};
+}
+constexpr auto by_place = [](const auto& piece) { return place_of(piece); };
+
 /// The first instruction whose bytes somebody has changed in the buffer.
-std::optional<Refusal> TraceRecorder::find_changed(const ::asmjit::CodeHolder& code, std::uint32_t section,
-                                                   const Written& written) {
-  const std::vector<std::uint8_t> bytes = v::section_bytes(code, section);
-  for (const TracedInstruction& i : written.instructions)
-    if (i.bytes != 0 && i.end <= bytes.size() && hash_of(std::span(bytes).subspan(i.begin, i.end - i.begin)) != i.bytes)
-      return Refusal{{section, i.begin}, i.mnemonic, "has other bytes in the buffer than were written for it"};
+std::optional<Refusal> find_changed(std::span<const std::uint8_t> bytes,
+                                    std::span<const TracedInstruction> instructions) {
+  for (const TracedInstruction& i : instructions)
+    if (i.bytes != 0 && i.end <= bytes.size() && hash_of(bytes.subspan(i.begin, i.end - i.begin)) != i.bytes)
+      return Refusal{place_of(i), i.mnemonic, "has other bytes in the buffer than were written for it", {}};
   return std::nullopt;
 }
 
-Result<CodeTrace, Refusal> TraceRecorder::trace(const ::asmjit::CodeHolder& code) const {
+/// The first of `size` bytes of a section that nobody has written, and the first that were written twice, once as code.
+/// Data may have been filled in.
+std::optional<Refusal> find_unseen(std::uint32_t section, std::size_t size,
+                                   std::span<const TracedInstruction> instructions, std::span<const TracedData> data) {
+  std::uint32_t code_end = 0, end = 0;
+  while (!instructions.empty() || !data.empty()) {
+    const bool is_code = data.empty() || (!instructions.empty() && instructions.front().begin <= data.front().begin);
+    const std::uint32_t begin = is_code ? instructions.front().begin : data.front().begin;
+    const std::uint32_t behind = is_code ? instructions.front().end : data.front().end;
+    if (begin > end) break;
+    if (begin < (is_code ? end : code_end)) return Refusal{{section, begin}, {}, "was written over other code", {}};
+    end = std::max(end, behind);
+    if (is_code) code_end = behind, instructions = instructions.subspan(1);
+    if (!is_code) data = data.subspan(1);
+  }
+  if (end == size) return std::nullopt;
+  return Refusal{{section, end}, {}, "bytes here were not written through an AsmjitAssembler that is attached", {}};
+}
+
+/// call next; next: pop rax. That what is called is behind the call does not tell: a procedure may fall into itself, so
+/// to speak, to run twice.
+void find_pushed_pcs(CodeTrace& trace) {
+  std::vector<std::uint32_t> calls(trace.labels.size());
+  for (const Effect& e : trace.effects)
+    if (e.kind == Effect::Kind::call && e.label < calls.size()) ++calls[e.label];
+  constexpr RegNum k_sp = 7;
+  for (std::size_t i = 0; i + 1 < trace.instructions.size(); ++i) {
+    const TracedInstruction &call = trace.instructions[i], &next = trace.instructions[i + 1];
+    if (call.effects != 1 || next.effects == 0) continue;
+    Effect& e = trace.effects[call.first_effect];
+    if (e.kind != Effect::Kind::call || e.label >= calls.size() || calls[e.label] != 1) continue;
+    if (trace.labels[e.label] != CodePlace{call.section, call.end} || trace.labels[e.label] != place_of(next)) continue;
+    const Effect& takes = trace.effects[next.first_effect];
+    const bool pops = takes.kind == Effect::Kind::pop && takes.value == 8;
+    const bool loads = takes.kind == Effect::Kind::load && takes.base == k_sp && takes.value == 0;
+    const bool drops = takes.kind == Effect::Kind::copy && takes.reg == k_sp && takes.base == k_sp && takes.value >= 8;
+    if (pops || loads || drops) e.kind = Effect::Kind::push_code;
+  }
+}
+
+}  // namespace
+
+/// Effects and jump targets are numbered anew.
+void TraceRecorder::append_to(CodeTrace& out) const {
   if (out_of_memory_) throw std::bad_alloc();
-  CodeTrace out;
-  for (std::uint32_t id = 0; id < v::section_count(code); ++id) {
-    const std::size_t size = v::buffer_size(*v::section_by_id(code, id));
-    const Written none;
-    const Written& written = id < sections_.size() ? sections_[id] : none;
-    if (written.unseen) return *written.unseen;
-    if (written.end != size && !v::is_address_table(code, id))
-      return Refusal{{id, written.end}, {}, "bytes here were not written through this emitter"};
-    if (const auto changed = find_changed(code, id, written)) return *changed;
+  const auto first_effect = static_cast<std::uint32_t>(out.effects.size());
+  const auto first_targets = static_cast<std::int64_t>(out.jump_targets.size());
+  for (const Written& written : sections_) {
+    const std::size_t first = out.instructions.size();
     out.instructions.insert(out.instructions.end(), written.instructions.begin(), written.instructions.end());
+    for (std::size_t i = first; i < out.instructions.size(); ++i) out.instructions[i].first_effect += first_effect;
     out.data.insert(out.data.end(), written.data.begin(), written.data.end());
   }
-  out.effects = effects_;
-  out.embedded = embedded_;
+  out.effects.insert(out.effects.end(), effects_.begin(), effects_.end());
+  for (std::size_t i = first_effect; i < out.effects.size(); ++i)
+    if (out.effects[i].kind == Effect::Kind::jump_indirect && out.effects[i].value >= 0)
+      out.effects[i].value += first_targets;
+  out.embedded.insert(out.embedded.end(), embedded_.begin(), embedded_.end());
+  out.starts.insert(out.starts.end(), starts_.begin(), starts_.end());
+  out.jump_targets.insert(out.jump_targets.end(), jump_targets_.begin(), jump_targets_.end());
+  out.call_sites.insert(out.call_sites.end(), call_sites_.begin(), call_sites_.end());
+  out.frame_handlers.insert(out.frame_handlers.end(), frame_handlers_.begin(), frame_handlers_.end());
+}
+
+Result<CodeTrace, Refusal> TraceRecorder::trace(std::span<const TraceRecorder* const> recorders,
+                                                const ::asmjit::CodeHolder& code) {
+  CodeTrace out;
+  for (const TraceRecorder* recorder : recorders) recorder->append_to(out);
+  if (!std::ranges::is_sorted(out.instructions, {}, by_place)) std::ranges::stable_sort(out.instructions, {}, by_place);
+  std::ranges::stable_sort(out.data, {}, by_place);
+  const auto in_section = [](const auto& pieces, std::uint32_t id) {
+    const auto first = std::ranges::lower_bound(pieces, CodePlace{id, 0}, {}, by_place);
+    return std::span(first, std::ranges::lower_bound(first, pieces.end(), CodePlace{id + 1, 0}, {}, by_place));
+  };
+  for (std::uint32_t id = 0; id < v::section_count(code); ++id) {
+    const auto instructions = in_section(out.instructions, id);
+    const std::vector<std::uint8_t> bytes = v::section_bytes(code, id);
+    if (!v::is_address_table(code, id))
+      if (const auto unseen = find_unseen(id, bytes.size(), instructions, in_section(out.data, id))) return *unseen;
+    if (const auto changed = find_changed(bytes, instructions)) return *changed;
+  }
   std::ranges::stable_sort(out.embedded, {}, &EmbeddedLabel::place);
-  out.starts = starts_;
-  out.jump_targets = jump_targets_;
   out.labels.resize(v::label_count(code));
   for (LabelId id = 0; id < out.labels.size(); ++id) {
     const v::BoundLabel label = v::bound_label(code, id);
@@ -187,12 +268,11 @@ Result<CodeTrace, Refusal> TraceRecorder::trace(const ::asmjit::CodeHolder& code
     if (!label.name.empty()) out.starts.push_back({*out.labels[id], label.name, 0, false});
   }
   std::ranges::stable_sort(out.starts, {}, &ProcedureStart::place);
-  out.call_sites.assign(call_sites_.begin(), call_sites_.end());
-  out.frame_handlers = frame_handlers_;
   for (const TracedCallSite& site : out.call_sites)
     for (const LabelId label : {site.begin, site.end, site.pad})
       if (label != k_no_label && (label >= out.labels.size() || !out.labels[label]))
-        return Refusal{{0, 0}, {}, "a call site or its landing pad has a label that is not bound"};
+        return Refusal{{0, 0}, {}, "a call site or its landing pad has a label that is not bound", {}};
+  find_pushed_pcs(out);
   return out;
 }
 

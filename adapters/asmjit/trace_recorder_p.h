@@ -24,6 +24,9 @@ class TraceRecorder {
   /// `bytes`: those that were written.
   void instruction(CodePlace place, std::span<const std::uint8_t> bytes, const ::asmjit::BaseInst& instruction,
                    std::span<const ::asmjit::Operand_> operands) noexcept;
+  /// Of bytes that asmjit has no name for: one instruction that goes on behind itself and leaves the stack alone.
+  void instruction(CodePlace place, std::span<const std::uint8_t> bytes,
+                   std::span<const ::asmjit::Operand> changes) noexcept;
   void padding(CodePlace place, std::uint32_t end) noexcept;
   void data(CodePlace place, std::uint32_t end) noexcept;
   void embedded_label(CodePlace place, LabelId label) noexcept;
@@ -37,24 +40,26 @@ class TraceRecorder {
   void reason(TracedCallSite& site, const std::function<void(x86_64::Builder&)>& say) noexcept;
   void frame_handler(CodePlace place, FrameHandler handler) noexcept;
 
-  /// Everything that was recorded, labels as `code` has them. An error when bytes of a section of `code` were not seen
+  /// Nothing was written.
+  bool is_idle() const noexcept { return sections_.empty() && !out_of_memory_; }
+  /// What all of them recorded, labels as `code` has them. An error when bytes of a section of `code` were not seen
   /// being written, were written twice, or are others than those of the instruction that was.
-  Result<CodeTrace, Refusal> trace(const ::asmjit::CodeHolder& code) const;
+  static Result<CodeTrace, Refusal> trace(std::span<const TraceRecorder* const> recorders,
+                                          const ::asmjit::CodeHolder& code);
 
  private:
+  /// In the order in which they were written.
   struct Written {
     std::vector<TracedInstruction> instructions;
     std::vector<TracedData> data;
-    std::uint32_t end = 0;
-    std::optional<Refusal> unseen;
   };
 
   template <class Record>
   void guarded(Record record) noexcept;
-  Written& section(CodePlace place, std::uint32_t end);
+  Written& section(std::uint32_t id);
+  void add(CodePlace place, std::uint32_t end, std::uint16_t mnemonic, std::uint32_t hash, std::size_t first_effect);
   bool replace(const TracedInstruction& instruction);
-  static std::optional<Refusal> find_changed(const ::asmjit::CodeHolder& code, std::uint32_t section,
-                                             const Written& written);
+  void append_to(CodeTrace& out) const;
   TracedInstruction* last_instruction();
 
   std::vector<Written> sections_;

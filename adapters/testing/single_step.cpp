@@ -174,7 +174,8 @@ bool Stepper::follow(const Site& before, Addr sp_before, const Site& now) {
     if (before.code) activations_.back().away = {before.pc, sp_before};
     return true;
   }
-  if (before.code && before.instruction.flow == MachineInstruction::Flow::call) {
+  const bool calls = before.instruction.flow == MachineInstruction::Flow::call;
+  if (before.code && calls && !options_.pc_pushes.contains(before.pc)) {
     Activation& caller = activations_.back();
     compare_after_call(before);
     if (now.code) return enter();

@@ -45,6 +45,8 @@ struct SingleStepOptions {
   /// Compared beside CFA and return address. Empty: the preserved general registers of the psABI. Vector registers are
   /// compared by the rule of the row, 16 bytes.
   std::vector<RegNum> preserved;
+  /// Calls that enter nothing: they push the pc, for code that wants to know its own.
+  std::set<Addr> pc_pushes;
   std::uint64_t max_steps = 4'000'000;  ///< of the child, judged code or not
   std::size_t max_texts = 5;            ///< mismatches described; all are counted
 };

@@ -39,9 +39,9 @@ class Batch {
   explicit Batch(EmitterKind kind) : kind_(kind) {}
 
   void add(std::span<const FrameWish> wishes);
-  /// Registered with what the adapter derives, unless it refuses, which must be as expected.
-  void add(const IdiomWish& wish, Undescribed expected);
-  void run(const std::vector<RegNum>& preserved, bool registered);
+  /// Registered with what the adapter derives.
+  void add(const IdiomWish& wish);
+  void run(const std::vector<RegNum>& preserved);
   FrameRunFigures figures;
 
  private:
@@ -99,7 +99,7 @@ void Batch::add_procedure(const std::string& name, AddrRange range, const Descri
   figures.with_directives += description.format() == UNW_INFO_FORMAT_DYNAMIC;
 }
 
-void Batch::add(const IdiomWish& wish, Undescribed expected) {
+void Batch::add(const IdiomWish& wish) {
   asmjit::CodeHolder code;
   code.init(runtime_.environment());
   AsmjitAssembler a(&code);
@@ -107,7 +107,7 @@ void Batch::add(const IdiomWish& wish, Undescribed expected) {
   try {
     const IdiomProgram program = write_idioms(a, wish);
     const AsmjitDescription derived = describe_asmjit(code);
-    if (derived.complete() != (expected == Undescribed::refuse)) fail(wish.text() + ": refusals: " + derived.text());
+    if (!derived.complete()) fail(wish.text() + ": refusals: " + derived.text());
     if (runtime_.add(&start, &code) != asmjit::kErrorOk) return fail("add: " + wish.text());
     const Addr at = reinterpret_cast<std::uintptr_t>(start);
     add_procedure("idioms " + wish.text(), {at, at + program.size}, program.description);
@@ -116,10 +116,9 @@ void Batch::add(const IdiomWish& wish, Undescribed expected) {
   }
 }
 
-void Batch::run(const std::vector<RegNum>& preserved, bool registered) {
+void Batch::run(const std::vector<RegNum>& preserved) {
   if (procedures_.empty()) return;
-  std::vector<SingleStepJudge> judges = {{"description", {&described_}}};
-  if (registered) judges.push_back({"registry", {&dyn_row_source()}});
+  const std::vector<SingleStepJudge> judges = {{"description", {&described_}}, {"registry", {&dyn_row_source()}}};
   SingleStepOptions options;
   options.preserved = preserved;
   const auto body = [this] {
@@ -171,7 +170,7 @@ FrameRunFigures run_frames(EmitterKind kind, std::span<const FrameWish> wishes, 
     Batch batch(kind);
     for (std::size_t i = 0; i < group.size(); i += together)
       batch.add(std::span(group).subspan(i, std::min(together, group.size() - i)));
-    batch.run(preserved, true);
+    batch.run(preserved);
     batch.figures.shapes = group.size();
     all.add(batch.figures);
   }
@@ -179,16 +178,11 @@ FrameRunFigures run_frames(EmitterKind kind, std::span<const FrameWish> wishes, 
 }
 
 FrameRunFigures run_idioms(std::span<const IdiomWish> wishes) {
-  FrameRunFigures all;
-  for (const Undescribed expected : {Undescribed::refuse, Undescribed::add}) {
-    Batch batch(EmitterKind::assembler);
-    for (const IdiomWish& wish : wishes)
-      if ((wish.memory == IdiomWish::Memory::probed) == (expected == Undescribed::add)) batch.add(wish, expected);
-    batch.run(preserved_by(asmjit::CallConvId::kCDecl), expected == Undescribed::refuse);
-    all.add(batch.figures);
-  }
-  all.shapes = wishes.size();
-  return all;
+  Batch batch(EmitterKind::assembler);
+  for (const IdiomWish& wish : wishes) batch.add(wish);
+  batch.run(preserved_by(asmjit::CallConvId::kCDecl));
+  batch.figures.shapes = wishes.size();
+  return batch.figures;
 }
 
 }  // namespace jitunwind::test

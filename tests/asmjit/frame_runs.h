@@ -31,7 +31,7 @@ struct FrameRunFigures {
 FrameRunFigures run_frames(EmitterKind kind, std::span<const FrameWish> wishes, std::size_t together);
 
 /// The same for code beside which a builder was told what it does. The judges are the builder's description and the
-/// one that the adapter derives and registers; of loops that move SP it must derive none.
+/// one that the adapter derives and registers.
 FrameRunFigures run_idioms(std::span<const IdiomWish> wishes);
 
 }  // namespace jitunwind::test

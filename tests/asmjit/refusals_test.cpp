@@ -32,38 +32,52 @@ const Case k_cases[] = {
      "mov at +0x0: sets SP from a register that holds no known stack address\n"},
     {"SpFromMemory", [](auto& a) { a.mov(rsp, ptr(rdi)), a.ret(); },
      "mov at +0x0: loads SP from memory that holds no known address\n"},
-    {"SpRaisedByARegister", [](auto& a) { a.push(rbp), a.mov(rbp, rsp), a.add(rsp, rax), a.leave(), a.ret(); },
-     "add at +0x4: changes SP in a way that cannot be followed\n"},
+    {"SpRaisedByARegister", [](auto& a) { a.add(rsp, rax), a.ret(); },
+     "ret at +0x3: returns with SP = an address of unknown distance to the cfa, not at the return address: add at +0x0 "
+     "moved SP by an unknown amount\n"},
     {"SpExchanged", [](auto& a) { a.xchg(rsp, rax), a.ret(); },
      "xchg at +0x0: changes SP in a way that cannot be followed\n"},
     {"PopsSp", [](auto& a) { a.push(rax), a.pop(rsp), a.ret(); },
      "pop at +0x1: loads SP from memory that holds no known address\n"},
-    {"NestedEnter", [](auto& a) { a.enter(16, 1), a.leave(), a.ret(); },
-     "enter at +0x0: changes SP in a way that cannot be followed\n"},
     {"VariableMemoryWithoutAWayBack", [](auto& a) { a.sub(rsp, rax), a.add(rsp, rax), a.ret(); },
-     "add at +0x3: changes SP in a way that cannot be followed\n"},
+     "sub at +0x0: the distance of SP to the caller's frame is lost, and no register or slot keeps it\n"},
     {"AllocaWithoutAFramePointer", [](auto& a) { a.sub(rsp, rax), a.mov(ptr(rsp), rdi), a.ud2(); },
      "sub at +0x0: the distance of SP to the caller's frame is lost, and no register or slot keeps it\n"},
     {"RealignedWithoutAWayBack", [](auto& a) { a.and_(rsp, -64), a.nop(), a.ud2(); },
      "and at +0x0: the distance of SP to the caller's frame is lost, and no register or slot keeps it\n"},
     {"FramePointerLost",
      [](auto& a) { a.push(rbp), a.mov(rbp, rsp), a.and_(rsp, -64), a.mov(ebp, 1), a.nop(), a.ud2(); },
-     "mov at +0x8: the distance of SP to the caller's frame is lost, and no register or slot keeps it\n"},
+     "mov at +0x8: the distance of SP to the caller's frame is lost, and no register or slot keeps it: and at +0x4 "
+     "moved SP by an unknown amount\n"},
     {"RegisterOverwritten", [](auto& a) { a.mov(ebx, 1), a.nop(), a.ud2(); },
      "mov at +0x0: rbx was overwritten before it was saved\n"},
     {"RegisterChangedByCpuid", [](auto& a) { a.emit(Inst::kIdCpuid), a.nop(), a.ud2(); },
      "cpuid at +0x0: rbx was overwritten before it was saved\n"},
     {"RegisterSavedWhereCalleesWrite",
      [](auto& a) { a.mov(ptr(rsp, -8), rbx), a.mov(ebx, 1), a.call(rax), a.mov(rbx, ptr(rsp, -8)), a.ret(); },
-     "ret at +0x11: returns without the caller's value in rbx\n"},
+     "ret at +0x11: returns without the caller's value in rbx: mov at +0x5 changed it, call at +0xa lost the last copy "
+     "of it\n"},
+    {"RegisterNeededWhereCalleesWrote",
+     [](auto& a) { a.mov(ptr(rsp, -8), rbx), a.mov(ebx, 1), a.call(rax), a.nop(), a.ud2(); },
+     "call at +0xa: the last copy of the caller's rbx is lost: mov at +0x5 changed it\n"},
+    {"RegisterLostOnOneOfTwoPaths",
+     [](auto& a) {
+       const Label join = new_label(a);
+       a.push(rbx), a.test(rdi, rdi), a.jz(join), a.mov(ebx, 1), a.mov(ptr(rsp), rax), a.bind(join), a.add(rsp, 8),
+           a.ret();
+     },
+     "ret at +0x17: returns without the caller's value in rbx: mov at +0xa changed it, mov at +0xf lost the last copy "
+     "of it\n"},
     {"RegisterNotRestored", [](auto& a) { a.push(rbx), a.mov(ebx, 1), a.add(rsp, 8), a.ret(); },
-     "ret at +0xa: returns without the caller's value in rbx\n"},
+     "ret at +0xa: returns without the caller's value in rbx, which is in [cfa-16]: mov at +0x1 changed it\n"},
     {"RegistersRestoredInTheWrongOrder", [](auto& a) { a.push(rbx), a.push(r12), a.pop(rbx), a.pop(r12), a.ret(); },
-     "ret at +0x6: returns without the caller's value in rbx\n"},
+     "ret at +0x6: returns without the caller's value in rbx, which is in r12: pop at +0x3 changed it\n"},
     {"ReturnsWithItsFrame", [](auto& a) { a.sub(rsp, 24), a.ret(); },
      "ret at +0x4: returns with SP = cfa-32, not at the return address\n"},
     {"ReturnAddressOverwritten", [](auto& a) { a.mov(qword_ptr(rsp), 0), a.nop(), a.ud2(); },
      "mov at +0x0: the return address is lost\n"},
+    {"ReturnsToAnotherAddress", [](auto& a) { a.mov(qword_ptr(rsp), 0), a.ret(); },
+     "ret at +0x8: returns with SP = cfa-8, not at the return address: mov at +0x0 overwrote it\n"},
     {"LeavesLikeAnInterrupt", [](auto& a) { a.emit(Inst::kIdIretq); },
      "iretq at +0x0: leaves the procedure in a way that has no caller\n"},
     {"StatesThatDisagree",
@@ -89,7 +103,8 @@ const Case k_cases[] = {
     {"IndirectJumpInTheMiddle", [](auto& a) { a.push(rbx), a.jmp(rax), a.pop(rbx), a.ret(); },
      "jmp at +0x1: jumps to an unknown address with SP = cfa-16, not at the return address\n"},
     {"IndirectJumpThroughMemory", [](auto& a) { a.mov(ebx, 1), a.jmp(qword_ptr(rax)); },
-     "jmp at +0x5: jumps to an unknown address without the caller's value in rbx\n"},
+     "jmp at +0x5: jumps to an unknown address without the caller's value in rbx: mov at +0x0 overwrote it, which was "
+     "saved nowhere\n"},
     {"JumpIntoTheMiddleByArithmetic",
      [](auto& a) {
        const Label pushes = new_label(a);
@@ -105,7 +120,7 @@ const Case k_cases[] = {
     {"ReturnsByJumpWithItsFrame", [](auto& a) { a.mov(rcx, ptr(rsp)), a.jmp(rcx); },
      "jmp at +0x4: returns with SP = cfa-8, below the caller's frame\n"},
     {"ReturnsByJumpWithoutARegister", [](auto& a) { a.push(rbx), a.mov(ebx, 1), a.pop(rcx), a.pop(rcx), a.jmp(rcx); },
-     "jmp at +0x8: returns without the caller's value in rbx\n"},
+     "jmp at +0x8: returns without the caller's value in rbx, which is in [cfa-16]: mov at +0x1 changed it\n"},
     {"CommonTailOfTwoConventions",
      [](auto& a) {
        const Label tail = new_label(a);
@@ -162,23 +177,105 @@ INSTANTIATE_TEST_SUITE_P(Code, Refusals, testing::ValuesIn(k_cases),
 
 std::string refusal_of(asmjit::CodeHolder& code) { return describe_asmjit(code).text(); }
 
+constexpr const char* k_not_seen = "+0x0: bytes here were not written through an AsmjitAssembler that is attached\n";
+
 TEST(Refusals, OfEmittersThatKeepNoRecord) {
   asmjit::JitRuntime runtime;
   asmjit::CodeHolder code;
   code.init(runtime.environment());
   {
+    constexpr const char* keeps_none =
+        "+0x0: an asmjit::x86::Assembler keeps no record of what it writes: use jitunwind::AsmjitAssembler\n";
     Assembler plain(&code);
     plain.ret();
-    EXPECT_EQ(refusal_of(code),
-              "+0x0: an asmjit::x86::Assembler keeps no record of what it writes: use jitunwind::AsmjitAssembler\n");
-    AsmjitAssembler ours(&code);
-    EXPECT_EQ(refusal_of(code), "+0x0: several emitters are attached to the code\n");
+    EXPECT_EQ(refusal_of(code), keeps_none);
+    AsmjitAssembler idle(&code);
+    EXPECT_EQ(refusal_of(code), keeps_none);
+    idle.nop();
+    EXPECT_EQ(refusal_of(code), k_not_seen) << "the first byte is plain's";
   }
   EXPECT_EQ(refusal_of(code), "+0x0: no emitter is attached to the code any more\n");
   AsmjitAssembler late(&code);
-  EXPECT_EQ(refusal_of(code), "+0x0: bytes here were not written through this emitter\n");
+  EXPECT_EQ(refusal_of(code), k_not_seen);
   late.nop();
-  EXPECT_EQ(refusal_of(code), "+0x0: bytes here were not written through this emitter\n");
+  EXPECT_EQ(refusal_of(code), k_not_seen);
+}
+
+/// Emitters that wrote nothing are of no account, whatever they are.
+TEST(Refusals, NotOfIdleEmitters) {
+  asmjit::JitRuntime runtime;
+  for (const bool by_builder : {false, true}) {
+    asmjit::CodeHolder code;
+    code.init(runtime.environment());
+    Builder idle_builder(&code), builder(&code);
+    AsmjitAssembler idle(&code), a(&code);
+    Assembler idle_plain(&code);
+    Compiler idle_compiler(&code);
+    if (by_builder) {
+      builder.push(rbx), builder.pop(rbx), builder.ret();
+      ASSERT_EQ(builder.finalize(), asmjit::kErrorOk);
+    } else {
+      a.push(rbx), a.pop(rbx), a.ret();
+    }
+    const AsmjitDescription d = describe_asmjit(code);
+    EXPECT_EQ(d.text(), "");
+    EXPECT_EQ(d.procedures.size(), 1u);
+    idle_plain.JITUNWIND_ASMJIT(setOffset, set_offset)(1);
+    idle_plain.push(rcx);
+    EXPECT_NE(refusal_of(code), "") << "what another has written over is noticed";
+  }
+}
+
+/// Each writes a part; two builders of which one was finalized are told apart by the bytes.
+TEST(Refusals, NotOfSeveralEmittersThatWereSeen) {
+  asmjit::JitRuntime runtime;
+  asmjit::CodeHolder code;
+  code.init(runtime.environment());
+  asmjit::Section* cold = nullptr;
+  ASSERT_EQ(new_section(code, cold, ".cold"), asmjit::kErrorOk);
+  AsmjitAssembler hot(&code), other(&code);
+  other.section(cold);
+  const Label slow = new_label(hot), back = new_label(hot), cases[] = {new_label(hot), new_label(hot)};
+  const Label cold_cases[] = {new_label(hot), new_label(hot)};
+  hot.push(rbx);
+  hot.jz(slow);
+  hot.jmp(rax);
+  hot.jump_targets(cases);
+  hot.bind(cases[0]);
+  hot.nop();
+  hot.bind(cases[1]);
+  other.bind(slow);
+  other.mov(ebx, 1);
+  other.jmp(rax);
+  other.jump_targets(cold_cases);
+  other.bind(cold_cases[0]);
+  other.nop();
+  other.bind(cold_cases[1]);
+  other.jmp(back);
+  hot.bind(back);
+  hot.pop(rbx);
+  hot.ret();
+  // Behind what the first wrote, in its section.
+  AsmjitAssembler third(&code);
+  third.procedure("third");
+  third.push(r12);
+  third.pop(r12);
+  third.ret();
+  ASSERT_EQ(code.flatten(), asmjit::kErrorOk);
+  const AsmjitDescription d = describe_asmjit(code);
+  ASSERT_EQ(d.text(), "");
+  ASSERT_EQ(d.procedures.size(), 3u);
+  EXPECT_EQ(d.procedures[1].name, "third");
+  const AsmjitProcedure& in_cold = d.procedures[2];
+  EXPECT_EQ(in_cold.description.to_text(in_cold.end - in_cold.begin), "+0: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n");
+
+  asmjit::CodeHolder of_builders;
+  of_builders.init(runtime.environment());
+  Builder first(&of_builders), second(&of_builders);
+  first.push(rcx);
+  second.push(rbx), second.pop(rbx), second.ret();
+  ASSERT_EQ(second.finalize(), asmjit::kErrorOk);
+  EXPECT_EQ(refusal_of(of_builders), "");
 }
 
 /// What was written is not what is there: a frame's size filled in behind the emitter's back. Written through the
@@ -292,6 +389,50 @@ class Handler : public asmjit::ErrorHandler {
   std::string text;
   bool throws = false;
 };
+
+TEST(Refusals, NameWhatWasGivenToAdd) {
+  std::vector<std::string> told;
+  AsmjitRuntime runtime({.on_refusal = [&](const AsmjitRefusal& r) { told.push_back(r.text()); }});
+  void* start = nullptr;
+  WrittenCode w;
+  w.a.mov(rsp, rdi);
+  w.a.ret();
+  w.a.procedure("its_own");
+  w.a.mov(rsp, rdi);
+  w.a.ret();
+  EXPECT_EQ(runtime.add(&start, &w.code, "my_function"), asmjit_version::k_invalid_state);
+  asmjit::CodeHolder unseen;
+  unseen.init(runtime.environment());
+  Assembler plain(&unseen);
+  plain.ret();
+  EXPECT_EQ(runtime.add(&start, &unseen, "plain"), asmjit_version::k_invalid_state);
+  EXPECT_EQ(told, (std::vector<std::string>{
+                      "my_function: mov at +0x0: sets SP from a register that holds no known stack address",
+                      "its_own: mov at +0x4: sets SP from a register that holds no known stack address",
+                      "plain: +0x0: an asmjit::x86::Assembler keeps no record of what it writes: use "
+                      "jitunwind::AsmjitAssembler"}));
+}
+
+/// In a process of its own, since it is said once in each.
+TEST(Refusals, ThatNobodyHearsAreSaidOnce) {
+  const auto refuse = [](bool heard) {
+    AsmjitRuntimeOptions options;
+    if (heard) options.on_refusal = [](const AsmjitRefusal&) {};
+    AsmjitRuntime runtime(options);
+    asmjit::CodeHolder code;
+    code.init(runtime.environment());
+    Assembler plain(&code);
+    plain.ret();
+    void* start = nullptr;
+    (void)runtime.add(&start, &code, "my_function");
+  };
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT((refuse(true), std::fputs("heard\n", stderr), refuse(false), refuse(false), std::exit(0)),
+              testing::ExitedWithCode(0),
+              "^heard\njitunwind: AsmjitRuntime::add\\(\\) refuses code: my_function: \\+0x0: an "
+              "asmjit::x86::Assembler keeps no record of what it writes: use jitunwind::AsmjitAssembler \\(said once; "
+              "on_refusal or an ErrorHandler hears of all\\)\n$");
+}
 
 TEST(Refusals, ReachTheErrorHandlerOfTheCode) {
   for (const bool throws : {false, true}) {

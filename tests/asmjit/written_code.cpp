@@ -24,8 +24,10 @@ void WrittenCode::expect_right(const std::function<int(std::uintptr_t)>& body) {
   for (const AsmjitProcedure& p : description.procedures)
     stepped.push_back({p.name.empty() ? "code" : p.name, {base + p.begin, base + p.end}});
   const SingleStepJudge judge{"registry", {&dyn_row_source()}};
+  SingleStepOptions options;
+  for (const std::uint64_t offset : pc_pushes) options.pc_pushes.insert(base + offset);
   const SingleStepRun run = single_step(
-      stepped, [&] { return body(base); }, std::span(&judge, 1));
+      stepped, [&] { return body(base); }, std::span(&judge, 1), options);
   EXPECT_TRUE(run.ok()) << run.text() << rows();
   for (const SteppedCode& s : stepped) {
     EXPECT_TRUE(run.missed(reinterpret_cast<void*>(s.range.begin), 1).empty()) << s.name << " never ran";

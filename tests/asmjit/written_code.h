@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "jitunwind/adapters/asmjit/asmjit_assembler.h"
 #include "jitunwind/adapters/asmjit/asmjit_code.h"
@@ -34,6 +35,7 @@ class WrittenCode {
   /// The same; the body is call_marked().
   void expect_right();
 
+  std::vector<std::uint64_t> pc_pushes;  ///< offsets of calls that enter nothing
   AsmjitRuntime runtime;
   asmjit::CodeHolder code;
   AsmjitAssembler a;

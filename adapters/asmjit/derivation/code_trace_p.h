@@ -31,16 +31,21 @@ struct Effect {
   enum class Kind : std::uint8_t {
     clobber,           ///< every register of `set` gets an unknown value
     push,              ///< SP -= value; [SP] = reg (k_no_reg: something unknown)
+    push_memory,       ///< SP -= 8; [SP] = what was at [base + value] before
+    push_code,         ///< SP -= 8; [SP] = address of `label`, which is behind the instruction: call next; next:
     pop,               ///< reg = [SP] (k_no_reg: nowhere); SP += value
-    copy,              ///< reg = base + value
-    lower_unknown,     ///< SP is lowered by an unknown amount, perhaps 0
+    copy,              ///< reg = base + value, 8 bytes; what is above them in a vector register is 0
+    exchange,          ///< reg and base
+    compare,           ///< reg, which is SP, with base: a branch behind it may tell that they are equal
+    lower_unknown,     ///< SP is lowered by an unknown amount, perhaps 0: by what reg holds; to a multiple of `value`
+    raise_unknown,     ///< SP is raised by what reg holds, or by some other amount, and may as well be lowered
     store,             ///< [base + value] = reg (k_no_reg: something unknown), size bytes
     load,              ///< reg = [base + value]
     address_of,        ///< reg = address of `label`
     call,              ///< to `label`, to what reg holds, or elsewhere; SP += value behind it (popped arguments)
     ret,               ///< and SP += value
     jump,              ///< to `label`
-    branch,            ///< to `label` or on
+    branch,            ///< to `label` or on; value: a Condition
     jump_elsewhere,    ///< to code that no label of this trace names
     branch_elsewhere,  ///< the same, or on
     jump_indirect,  ///< to what reg holds; through the table at `label`; or to one of jump_targets[value] (value >= 0)
@@ -48,6 +53,7 @@ struct Effect {
     sp_unknown,     ///< SP gets a value that cannot be followed
     cannot_return,  ///< leaves in a way that no caller sees (iret, sysret)
   };
+  enum Condition : std::int8_t { any = -1, equal, different };
   Kind kind = Kind::clobber;
   RegNum reg = k_no_reg;
   RegNum base = k_no_reg;
@@ -70,6 +76,8 @@ struct TracedInstruction {
 
 /// Mnemonic of bytes that an emitter puts in to align what follows: any number of instructions that do nothing.
 inline constexpr std::uint16_t k_padding = 0xffff;
+/// Of an instruction that was written as bytes.
+inline constexpr std::uint16_t k_embedded = 0xfffe;
 
 /// Bytes that are no instructions.
 struct TracedData {
@@ -131,6 +139,13 @@ struct Refusal {
   CodePlace place;
   std::optional<std::uint16_t> mnemonic;  ///< of the instruction at fault
   std::string reason;
+  /// What led there.
+  struct Cause {
+    CodePlace place;
+    std::optional<std::uint16_t> mnemonic;
+    std::string deed;  ///< "changed it"
+  };
+  std::vector<Cause> causes;
 };
 
 }  // namespace jitunwind::derivation

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
+#include "jitunwind/adapters/asmjit/derivation/lost_values_p.h"
 
 namespace jitunwind::derivation {
 namespace {
@@ -16,8 +17,8 @@ bool ends_run(Kind kind) {
 }
 
 bool names_code(const Effect& e) {
-  return e.label != k_no_label &&
-         (e.kind == Kind::jump || e.kind == Kind::branch || e.kind == Kind::call || e.kind == Kind::address_of);
+  return e.label != k_no_label && (e.kind == Kind::jump || e.kind == Kind::branch || e.kind == Kind::call ||
+                                   e.kind == Kind::address_of || e.kind == Kind::push_code);
 }
 
 CodePlace place_of(const TracedInstruction& i) { return {i.section, i.begin}; }
@@ -58,23 +59,25 @@ bool FrameAnalysis::calls(std::size_t i) const {
   return !effects.empty() && effects.back().kind == Kind::call;
 }
 
-void FrameAnalysis::refuse(Index i, std::string reason) {
-  refusals_.try_emplace(i,
-                        Refusal{place_of(trace_.instructions[i]), trace_.instructions[i].mnemonic, std::move(reason)});
+void FrameAnalysis::refuse(Index i, std::string reason, RegNum lost) {
+  if (watcher_) return;
+  const TracedInstruction& instruction = trace_.instructions[i];
+  refusals_.try_emplace(i, Refused{{place_of(instruction), instruction.mnemonic, std::move(reason), {}}, lost});
 }
 
 /// The caller gets back what it relies on: at a return, and at a jump to another procedure.
-bool FrameAnalysis::keeps_promises(const FrameState& state, std::string& why) const {
-  if (!state.memory(state.sp(), 0, arch_.word_size).is_entry(arch_.ra))
-    return why = "with SP = " + describe_value(state.sp()) + ", not at the return address", false;
-  return keeps_registers(state, why);
+std::optional<FrameAnalysis::Broken> FrameAnalysis::broken_promise(const FrameState& state) const {
+  if (state.memory(state.sp(), 0, arch_.word_size).is_entry(arch_.ra)) return broken_register(state);
+  const bool is_there = state.sp() == Value::address(k_cfa_base, arch_.entry_ra);
+  return Broken{"with SP = " + describe_value(state.sp()) + ", not at the return address",
+                is_there ? arch_.ra : arch_.sp};
 }
 
-bool FrameAnalysis::keeps_registers(const FrameState& state, std::string& why) const {
+std::optional<FrameAnalysis::Broken> FrameAnalysis::broken_register(const FrameState& state) const {
   for (RegNum r = 0; r < k_tracked_registers; ++r)
     if (has(state.preserved(), r) && r != arch_.sp && !state.reg(r).is_entry(r))
-      return why = std::string("without the caller's value in ") + arch_.by_dwarf(r)->name, false;
-  return true;
+      return Broken{std::string("without the caller's value in ") + arch_.by_dwarf(r)->name, r};
+  return std::nullopt;
 }
 
 // Heads and starts.
@@ -149,7 +152,7 @@ void FrameAnalysis::solve() {
 
 /// What an instruction does, control flow aside.
 bool FrameAnalysis::execute(Index i, FrameState& state, std::string& why) {
-  const BaseId id = static_cast<BaseId>(i) + 1;
+  const BaseId id = base_made_by(i);
   for (const Effect& e : effects_of(i)) {
     if (e.kind != Kind::call) {
       if (!state.apply(e, id, why)) return false;
@@ -167,8 +170,18 @@ bool FrameAnalysis::execute(Index i, FrameState& state, std::string& why) {
   return true;
 }
 
+/// cmp rsp,r11; jne: the register that holds what SP is where the branch goes by that condition, or no register.
+RegNum FrameAnalysis::equal_to_sp(Index branch, Effect::Condition condition) const {
+  const auto effects = effects_of(branch);
+  const bool tells = !effects.empty() && effects.back().kind == Kind::branch && effects.back().value == condition;
+  if (!tells || branch == 0 || is_head_[branch] || !falls_into(branch - 1, branch)) return k_no_reg;
+  const auto before = effects_of(branch - 1);
+  return !before.empty() && before.back().kind == Kind::compare ? before.back().base : k_no_reg;
+}
+
 void FrameAnalysis::follow_run(Index head) {
   FrameState state = in_.at(head);
+  if (watcher_) watcher_->begins(head, state);
   Index last = head;  // the last instruction that is no padding
   for (Index i = head;; ++i) {
     reached_[i] = true;
@@ -176,8 +189,10 @@ void FrameAnalysis::follow_run(Index head) {
     std::string why;
     if (!sites_.empty() && calls(i)) land(i, state);
     if (!execute(i, state, why)) return refuse(i, why);
+    if (watcher_) watcher_->executed(i, state);
     const auto effects = effects_of(i);
     if (!effects.empty() && !leave(i, effects.back(), state)) return;
+    if (const RegNum equal = equal_to_sp(i, Effect::different); equal != k_no_reg) state.equate_sp(equal);
     if (!falls_into(i, i + 1)) {
       // A call in front of data does not return: there is nothing to return to.
       if (!calls(last)) refuse(last, "goes on into bytes that are no instruction");
@@ -190,14 +205,15 @@ void FrameAnalysis::follow_run(Index head) {
 }
 
 void FrameAnalysis::flow(Index from, Index to, const FrameState& state) {
-  std::string why;
+  if (watcher_) return watcher_->flows(to, state);
   if (starts_.contains(to)) {
-    if (!keeps_promises(state, why)) refuse(from, "goes on into another procedure " + why);
+    if (const auto broken = broken_promise(state)) refuse(from, "goes on into another procedure ", *broken);
     return;
   }
+  std::string why;
   const auto [known, fresh] = in_.try_emplace(to, state);
   bool changed = fresh;
-  if (!fresh && !known->second.merge(state, changed, why)) return refuse(to, why);
+  if (!fresh && !known->second.merge(state, base_joined_at(to), changed, why)) return refuse(to, why);
   if (changed) work_.insert(to);
 }
 
@@ -223,14 +239,29 @@ void FrameAnalysis::flow_to_label(Index from, LabelId to, const FrameState& stat
 
 /// Control flow of an instruction's last effect. True: it goes on to the next instruction.
 bool FrameAnalysis::leave(Index i, const Effect& e, const FrameState& state) {
-  std::string why;
   switch (e.kind) {
-    case Kind::ret:
-      if (!keeps_promises(state, why)) refuse(i, "returns " + why);
+    case Kind::ret: {
+      const Value to = state.memory(state.sp(), 0, arch_.word_size);
+      if (to.kind == Value::Kind::code) {
+        FrameState behind = state;
+        behind.raise_sp(std::int64_t{arch_.word_size} + e.value);
+        flow_to_label(i, to.base, behind);
+      } else if (const auto broken = broken_promise(state)) {
+        refuse(i, "returns ", *broken);
+      }
       break;
+    }
     case Kind::jump:
-    case Kind::branch:
       flow_to_label(i, e.label, state);
+      break;
+    case Kind::branch:
+      if (const RegNum equal = equal_to_sp(i, Effect::equal); equal != k_no_reg) {
+        FrameState there = state;
+        there.equate_sp(equal);
+        flow_to_label(i, e.label, there);
+      } else {
+        flow_to_label(i, e.label, state);
+      }
       break;
     case Kind::jump_indirect:
       leave_indirectly(i, e, state);
@@ -243,22 +274,21 @@ bool FrameAnalysis::leave(Index i, const Effect& e, const FrameState& state) {
 
 void FrameAnalysis::leave_indirectly(Index i, const Effect& e, const FrameState& state) {
   const Value target = e.reg == k_no_reg ? Value{} : state.reg(e.reg);
-  std::string why;
   if (target.kind == Value::Kind::code) return flow_to_label(i, target.base, state);
   if (target.is_entry(arch_.ra)) {
     // pop rcx; jmp rcx
     if (!state.sp().is_cfa_address() || state.sp().offset < 0)
       refuse(i, "returns with SP = " + describe_value(state.sp()) + ", below the caller's frame");
-    else if (!keeps_registers(state, why))
-      refuse(i, "returns " + why);
+    else if (const auto broken = broken_register(state))
+      refuse(i, "returns ", *broken);
     return;
   }
   const std::vector<LabelId> targets = targets_of(i, e);
   for (const LabelId label : targets)  // a table may be followed by addresses of data
     if (has_targets(e) || index_of(label) != k_nowhere) flow_to_label(i, label, state);
   // To another procedure, then. Where else it might go is not known: perhaps back into this one.
-  if (targets.empty() && !has_targets(e) && !keeps_promises(state, why))
-    refuse(i, "jumps to an unknown address " + why);
+  if (!targets.empty() || has_targets(e)) return;
+  if (const auto broken = broken_promise(state)) refuse(i, "jumps to an unknown address ", *broken);
 }
 
 /// Somebody said where the jump goes.
@@ -343,10 +373,12 @@ void FrameAnalysis::cut_procedures() {
     const auto refusal = refusals_.lower_bound(procedure.first);
     const auto strange = unreached.lower_bound(procedure.first);
     if (refusal != refusals_.end() && refusal->first < procedure.last)
-      procedure.refusal = refusal->second;
+      explain(refusal->first, refusal->second.lost, procedure.refusal.emplace(refusal->second.refusal));
     else if (strange != unreached.end() && *strange < procedure.last)
-      procedure.refusal = Refusal{place_of(trace_.instructions[*strange]), trace_.instructions[*strange].mnemonic,
-                                  "is reached by nothing that was seen: name its label if a procedure begins here"};
+      procedure.refusal = Refusal{place_of(trace_.instructions[*strange]),
+                                  trace_.instructions[*strange].mnemonic,
+                                  "is reached by nothing that was seen: name its label if a procedure begins here",
+                                  {}};
     procedures_.push_back(std::move(procedure));
   }
 }
@@ -380,6 +412,94 @@ std::set<FrameAnalysis::Index> FrameAnalysis::unreached_labels() const {
   return unreached;
 }
 
+// What was lost, and where.
+
+FrameAnalysis::~FrameAnalysis() = default;
+
+void FrameAnalysis::watch(std::size_t head, PathWatcher& watcher) {
+  watcher_ = &watcher;
+  follow_run(head);
+  watcher_ = nullptr;
+}
+
+std::optional<std::size_t> FrameAnalysis::head_of(std::size_t instruction) const {
+  const auto behind = in_.upper_bound(instruction);
+  if (behind == in_.begin()) return std::nullopt;
+  return std::prev(behind)->first;
+}
+
+const FrameState* FrameAnalysis::state_at_head(std::size_t head) const {
+  const auto found = in_.find(head);
+  return found == in_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::size_t> FrameAnalysis::starts() const {
+  std::vector<std::size_t> all;
+  for (const auto& [i, preserved] : starts_) all.push_back(i);
+  return all;
+}
+
+LostValues& FrameAnalysis::lost_values() {
+  if (!lost_) lost_ = std::make_unique<LostValues>(*this);
+  return *lost_;
+}
+
+Refusal::Cause FrameAnalysis::cause(Index i, std::string deed) const {
+  return {place_of(trace_.instructions[i]), trace_.instructions[i].mnemonic, std::move(deed)};
+}
+
+/// Of a value that is missing in front of instruction i: what the paths that lead there have done to it.
+void FrameAnalysis::explain(Index i, RegNum lost, Refusal& refusal) {
+  if (lost == k_no_reg) return;
+  const LostValue how = lost_values().find(i, lost);
+  const std::optional<FrameState>& state = lost_values().state();
+  if (!state) return;
+  const bool is_held = how.lost == LostValue::k_nowhere && lost != arch_.ra && lost != arch_.sp;
+  if (is_held) refusal.reason += ", which is in " + describe_place(*state, arch_, lost);
+  refusal.causes = causes_of(how, lost, *state);
+}
+
+std::vector<Refusal::Cause> FrameAnalysis::causes_of(const LostValue& how, RegNum lost, const FrameState& state) const {
+  std::vector<Refusal::Cause> causes;
+  if (lost == arch_.sp) {
+    const BaseId base = state.sp().base;
+    const char* const deed = (base & k_join) != 0 ? "is reached with SPs that differ" : "moved SP by an unknown amount";
+    if (base != k_cfa_base) causes.push_back(cause(maker_of(base), deed));
+    return causes;
+  }
+  const bool gone = how.lost != LostValue::k_nowhere;
+  const bool at_once = gone && how.lost == how.changed && !how.lost_by_meeting;
+  if (how.changed != LostValue::k_nowhere)
+    causes.push_back(cause(how.changed, at_once ? "overwrote it, which was saved nowhere" : "changed it"));
+  if (gone && !at_once)
+    causes.push_back(cause(how.lost, how.lost_by_meeting ? "is reached from paths that keep it in different places"
+                                     : lost == arch_.ra  ? "overwrote it"
+                                                         : "lost the last copy of it"));
+  return causes;
+}
+
+/// The instruction to blame is the one that did it, or the one where paths meet.
+Refusal FrameAnalysis::lost_at(const Boundary& at, RegNum reg, std::string reason) {
+  const Index i = at.instruction;
+  LostValue how = lost_values().find(i, reg);
+  // What callees may use is lost by the call.
+  const bool by_call = calls(i) && how.lost == LostValue::k_nowhere && at.state->reg(reg).kind == Value::Kind::unknown;
+  if (by_call && reg != arch_.sp) how.lost = i;
+  Index blamed = is_head_[i] || i == 0 ? i : i - 1;
+  if (reg != arch_.sp && how.lost != LostValue::k_nowhere) blamed = how.lost;
+  const std::string name = arch_.by_dwarf(reg) ? arch_.by_dwarf(reg)->name : "?";
+  if (reason.empty() && how.lost_by_meeting)
+    reason = "is reached from paths that keep the caller's " + name + " in different places";
+  else if (reason.empty() && how.lost == how.changed)
+    reason = name + " was overwritten before it was saved";
+  else if (reason.empty())
+    reason = "the last copy of the caller's " + name + " is lost";
+  Refusal refusal{place_of(trace_.instructions[blamed]), trace_.instructions[blamed].mnemonic, std::move(reason), {}};
+  if (const auto& state = lost_values().state()) refusal.causes = causes_of(how, reg, *state);
+  std::erase_if(refusal.causes, [&](const Refusal::Cause& c) { return c.place == refusal.place; });
+  return refusal;
+}
+
 bool FrameAnalysis::visit(const TracedProcedure& procedure, const Visitor& visitor) {
   std::optional<FrameState> state;
   bool changed = true;
@@ -395,6 +515,8 @@ bool FrameAnalysis::visit(const TracedProcedure& procedure, const Visitor& visit
     const std::uint64_t before = state->changes();
     std::string why;
     if (!execute(i, *state, why)) state.reset();
+    const RegNum equal = equal_to_sp(i, Effect::different);
+    if (state && equal != k_no_reg) state->equate_sp(equal);
     changed = !state || state->changes() != before;
   }
   return true;

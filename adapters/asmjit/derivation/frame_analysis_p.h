@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -24,10 +25,23 @@ struct TracedProcedure {
   std::optional<Refusal> refusal;
 };
 
+/// Sees what happens on the way from a head to the next.
+class PathWatcher {
+ public:
+  virtual ~PathWatcher() = default;
+  virtual void begins(std::size_t head, const FrameState& state) = 0;
+  virtual void executed(std::size_t instruction, const FrameState& state) = 0;
+  virtual void flows(std::size_t to, const FrameState& state) = 0;
+};
+
+class LostValues;
+struct LostValue;
+
 class FrameAnalysis {
  public:
   /// The trace must outlive the analysis.
   FrameAnalysis(const CodeTrace& trace, const Arch& arch);
+  ~FrameAnalysis();
 
   /// Finds procedures and what holds in them.
   void run();
@@ -42,6 +56,17 @@ class FrameAnalysis {
   /// result.
   using Visitor = std::function<bool(const Boundary&)>;
   bool visit(const TracedProcedure& procedure, const Visitor& visitor);
+
+  /// Why there is no row at a boundary that a path leads to: a value cannot be found, of the return address column, of
+  /// SP, which stands for the way to the CFA, or of a register, of which nothing needs to be said.
+  Refusal lost_at(const Boundary& at, RegNum reg, std::string reason);
+
+  // For who follows paths once more, behind run(). Heads are instructions that several paths may lead to.
+  void watch(std::size_t head, PathWatcher& watcher);
+  std::optional<std::size_t> head_of(std::size_t instruction) const;
+  const FrameState* state_at_head(std::size_t head) const;
+  std::vector<std::size_t> starts() const;
+  bool starts_at(std::size_t instruction) const { return starts_.contains(instruction); }
 
   /// Does the instruction call?
   bool calls(std::size_t instruction) const;
@@ -68,6 +93,7 @@ class FrameAnalysis {
   void solve();
   void follow_run(Index head);
   bool execute(Index i, FrameState& state, std::string& why);
+  RegNum equal_to_sp(Index branch, Effect::Condition condition) const;
   void flow(Index from, Index to, const FrameState& state);
   void land(Index call, FrameState state);
   void flow_to_label(Index from, LabelId to, const FrameState& state);
@@ -78,9 +104,18 @@ class FrameAnalysis {
   std::vector<LabelId> table_at(CodePlace place) const;
   std::vector<LabelId> tables_near(Index jump) const;
   std::int64_t popped_by(LabelId callee);
-  void refuse(Index i, std::string reason);
-  bool keeps_promises(const FrameState& state, std::string& why) const;
-  bool keeps_registers(const FrameState& state, std::string& why) const;
+  struct Broken {
+    std::string what;
+    RegNum lost = k_no_reg;  // a register, the return address column, or SP
+  };
+  void refuse(Index i, std::string reason, RegNum lost = k_no_reg);
+  void refuse(Index i, const std::string& deed, const Broken& promise) { refuse(i, deed + promise.what, promise.lost); }
+  std::optional<Broken> broken_promise(const FrameState& state) const;
+  std::optional<Broken> broken_register(const FrameState& state) const;
+  LostValues& lost_values();
+  void explain(Index i, RegNum lost, Refusal& refusal);
+  std::vector<Refusal::Cause> causes_of(const LostValue& how, RegNum lost, const FrameState& state) const;
+  Refusal::Cause cause(Index i, std::string deed) const;
 
   void cut_procedures();
   TracedProcedure cut(Index first, Index last) const;
@@ -96,7 +131,13 @@ class FrameAnalysis {
   std::map<Index, FrameState> in_;  // by head
   std::set<Index> work_;
   std::map<LabelId, std::int64_t> popped_;
-  std::map<Index, Refusal> refusals_;  // the first of each instruction
+  struct Refused {
+    Refusal refusal;
+    RegNum lost;
+  };
+  std::map<Index, Refused> refusals_;  // the first of each instruction
+  PathWatcher* watcher_ = nullptr;     // nothing is decided while somebody watches
+  std::unique_ptr<LostValues> lost_;
   std::vector<TracedProcedure> procedures_;
 };
 

@@ -99,13 +99,10 @@ bool Describer::plan(CfaBase preferred, Refusal& why) {
     if (!state || (!at.changed && !analysis_.calls(i))) return true;
     // The row serves the callee's caller too: it must not need what the callee may use.
     if (analysis_.calls(i)) state = &during_call(*state);
-    std::string reason;
-    const auto row = plan_row(*state, arch_, preferred, reason);
+    const auto row = plan_row(*state, arch_, preferred);
     if (!row) {
-      // The instruction in front of this boundary did it.
-      const std::size_t culprit = i > procedure_.first ? i - 1 : i;
-      const TracedInstruction& instruction = trace_.instructions[culprit];
-      why = {{instruction.section, instruction.begin}, instruction.mnemonic, reason};
+      const LostPlace& lost = row.error();
+      why = analysis_.lost_at(at, lost.reg, lost.reason);
       return false;
     }
     add_step(i, state->sp(), *row, before);
@@ -220,7 +217,7 @@ std::optional<Refusal> Describer::check_handlers() const {
   if (built) return std::nullopt;
   std::string reason = built.error().text();
   while (!reason.empty() && reason.back() == '\n') reason.pop_back();
-  return Refusal{{procedure_.section, procedure_.begin}, std::nullopt, reason};
+  return Refusal{{procedure_.section, procedure_.begin}, std::nullopt, reason, {}};
 }
 
 /// Every row of the description, taken at every boundary, against what is known there.
@@ -256,7 +253,7 @@ Result<Description, Refusal> Describer::describe() {
   }
   if (!plan(CfaBase::frame_pointer, why)) return why;
   if (auto description = with_rows()) return std::move(*description);
-  return Refusal{{procedure_.section, procedure_.begin}, std::nullopt, "no description says what was derived"};
+  return Refusal{{procedure_.section, procedure_.begin}, std::nullopt, "no description says what was derived", {}};
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ RegRule rule_of(const Slot& slot, const FrameState& state, const Arch& arch) {
 }
 
 std::optional<RegRule> plan_register(const FrameState& state, const Arch& arch, RegNum reg) {
+  // An SP that may have been raised may be above the slot of a register that is not needed from there.
+  if ((state.sp().base & k_loose_base) != 0 && state.reg(reg).is_entry(reg)) return RegRule::same();
   if (const Slot* slot = find_slot(state, reg, false)) return rule_of(*slot, state, arch);
   if (state.reg(reg).is_entry(reg)) return RegRule::same();
   for (RegNum r = 0; r < k_first_vector; ++r)
@@ -97,10 +99,27 @@ RegSet abi_preserved(const Arch& arch) noexcept {
   return &arch == &arch::x86_64 ? of_x86_64 : of(arch);
 }
 
-std::optional<FrameRow> plan_row(const FrameState& state, const Arch& arch, CfaBase preferred, std::string& why) {
+std::string describe_place(const FrameState& state, const Arch& arch, RegNum reg) {
+  for (RegNum r = 0; r < k_tracked_registers; ++r)
+    if (state.reg(r).is_entry(reg)) return name_of(arch, r);
+  for (const Slot& s : state.slots())
+    if (s.value.is_entry(reg)) return "[" + describe_value(Value::address(s.base, s.offset)) + "]";
+  return "no place";
+}
+
+/// Registers of which a cursor knows no values keep none.
+std::string why_not_found(const FrameState& state, const Arch& arch, RegNum reg) {
+  for (RegNum r = k_first_vector; r < k_tracked_registers; ++r)
+    if (state.reg(r).is_entry(reg))
+      return std::string("keeps ") + name_of(arch, reg) + " in " + name_of(arch, r) +
+             " alone, where walks cannot read it";
+  return {};
+}
+
+Result<FrameRow, LostPlace> plan_row(const FrameState& state, const Arch& arch, CfaBase preferred) {
   const auto cfa = plan_cfa(state, arch, preferred);
   if (!cfa)
-    return why = "the distance of SP to the caller's frame is lost, and no register or slot keeps it", std::nullopt;
+    return LostPlace{arch.sp, "the distance of SP to the caller's frame is lost, and no register or slot keeps it"};
   FrameRow row;
   row.cfa = *cfa;
   row.ra = arch.ra;
@@ -109,14 +128,13 @@ std::optional<FrameRow> plan_row(const FrameState& state, const Arch& arch, CfaB
     const RegNum r = first_of(left);
     const bool promised = has(state.preserved(), r);
     auto rule = plan_register(state, arch, r);
-    if (!rule && r == arch.ra) return why = "the return address is lost", std::nullopt;
-    if (!rule && promised)
-      return why = std::string(name_of(arch, r)) + " was overwritten before it was saved", std::nullopt;
+    if (!rule && r == arch.ra) return LostPlace{r, "the return address is lost"};
+    if (!rule && promised) return LostPlace{r, why_not_found(state, arch, r)};
     // The convention of this procedure lets it go.
     if (!rule) rule = RegRule::undefined();
     // What is not mentioned is the same, if the psABI preserves it; vector registers have no value to pass on.
     if (rule->kind == RegRule::Kind::same && (has(abi, r) || r >= k_first_vector)) continue;
-    if (!row.set(r, *rule)) return why = "more registers than a row holds", std::nullopt;
+    if (!row.set(r, *rule)) return LostPlace{k_no_reg, "more registers than a row holds"};
   }
   return row;
 }

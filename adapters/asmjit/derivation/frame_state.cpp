@@ -50,7 +50,8 @@ FrameState::Slots::const_iterator FrameState::first_below(BaseId base, std::int6
 }
 
 bool FrameState::same_as(const FrameState& other) const noexcept {
-  return preserved_ == other.preserved_ && registers_ == other.registers_ && slots_ == other.slots_;
+  return preserved_ == other.preserved_ && registers_ == other.registers_ && slots_ == other.slots_ &&
+         lowerings_ == other.lowerings_;
 }
 
 void FrameState::put(RegNum reg, const Value& value) noexcept {
@@ -90,6 +91,17 @@ void FrameState::store(const Value& address, std::int64_t displacement, std::uin
   ++changes_;
 }
 
+void FrameState::store(const Effect& effect) {
+  const Value& address = registers_[effect.base];
+  Value value = effect.reg == k_no_reg ? Value{} : registers_[effect.reg];
+  const bool is_vector = value.kind == Value::Kind::entry && size_of(value.reg) != k_word;
+  const std::uint32_t size = is_vector ? size_of(value.reg) : k_word;
+  if (effect.size < size || (effect.size > size && is_vector)) value = {};
+  store(address, effect.value, effect.size, {});
+  // A general register's value in the low half of a vector register.
+  if (value.kind != Value::Kind::unknown) store(address, effect.value, size, value);
+}
+
 /// Memory of the frame that ends more than so many bytes below SP is not ours any more.
 void FrameState::drop_slots_below(std::int64_t bytes_below_sp) {
   const Value& sp = registers_[sp_];
@@ -100,13 +112,20 @@ void FrameState::drop_slots_below(std::int64_t bytes_below_sp) {
 
 void FrameState::set_sp(const Value& value) {
   put(sp_, value);
+  if (value.is_cfa_address()) lowerings_.clear();
   drop_slots_below(red_zone_);
 }
 
-void FrameState::push(const Effect& effect) {
-  const Value value = effect.reg == k_no_reg || effect.value != k_word ? Value{} : registers_[effect.reg];
-  move_sp(-effect.value);
-  store(sp(), 0, static_cast<std::uint32_t>(effect.value), value);
+void FrameState::push(std::int64_t bytes, const Value& value) {
+  move_sp(-bytes);
+  store(sp(), 0, static_cast<std::uint32_t>(bytes), value);
+}
+
+/// What the low 8 bytes of a register hold.
+Value FrameState::low_half(RegNum reg) const noexcept {
+  const Value& value = registers_[reg];
+  const bool is_half = value.kind == Value::Kind::entry && size_of(value.reg) != k_word;
+  return is_half ? Value{} : value;
 }
 
 bool FrameState::pop(const Effect& effect, std::string& why) {
@@ -123,7 +142,7 @@ bool FrameState::pop(const Effect& effect, std::string& why) {
 }
 
 bool FrameState::copy(const Effect& effect, std::string& why) {
-  Value value = registers_[effect.base];
+  Value value = low_half(effect.base);
   if (value.is_address())
     value.offset += effect.value;
   else if (effect.value != 0)
@@ -134,14 +153,68 @@ bool FrameState::copy(const Effect& effect, std::string& why) {
   return true;
 }
 
-void FrameState::lower(BaseId id) {
-  drop_slots_below(0);
-  // The same instruction once more, in a loop: what was known relative to its previous result is history.
-  erase_slots(slots_.begin(), slots_.end(),
-              [&](const Slot& s) { return s.base == id || (s.value.is_address() && s.value.base == id); });
+bool FrameState::exchange(const Effect& effect, std::string& why) {
+  const Value one = registers_[effect.reg], other = registers_[effect.base];
+  const bool moves_sp = effect.reg == sp_ || effect.base == sp_;
+  if (moves_sp && !(effect.reg == sp_ ? other : one).is_address())
+    return why = "changes SP in a way that cannot be followed", false;
+  put(effect.reg, other);
+  put(effect.base, one);
+  if (moves_sp) set_sp(sp());
+  return true;
+}
+
+/// SP is the instruction's. If it was before, in a loop, then what was known relative to its previous result is
+/// history.
+void FrameState::make_sp(BaseId id) {
+  erase_slots(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.base == id || s.value.depends_on(id); });
   for (RegNum r = 0; r < k_tracked_registers; ++r)
-    if (r != sp_ && registers_[r].is_address() && registers_[r].base == id) put(r, {});
+    if (r != sp_ && registers_[r].depends_on(id)) put(r, {});
+  std::erase_if(lowerings_, [&](const Lowering& l) { return l.to == id || l.from.depends_on(id); });
   put(sp_, Value::address(id, 0));
+}
+
+/// Slots of SP once it is rounded down, by 0, 8, ... bytes: what memory holds at all of the places that they may be at.
+/// SP is taken to be a multiple of 8, as the psABI has it.
+std::vector<Slot> FrameState::slots_at_any_alignment(std::int64_t alignment, BaseId id) const {
+  constexpr std::int64_t k_most = 64;
+  std::vector<Slot> out;
+  if (!sp().is_cfa_address() || sp().offset % k_word != 0 || alignment > k_most) return out;
+  for (auto s = first_below(sp().base, sp().offset); s != slots_.begin() && out.size() < k_most / k_word;) {
+    --s;
+    if (s->base != sp().base || s->offset - sp().offset > 2 * k_most) break;
+    bool everywhere = s->size == k_word;
+    for (std::int64_t lowered = 0; everywhere && lowered < alignment; lowered += k_word)
+      everywhere = memory(sp(), s->offset - sp().offset - lowered, k_word) == s->value;
+    if (everywhere) out.push_back({id, s->offset - sp().offset, k_word, s->value});
+  }
+  return out;
+}
+
+void FrameState::lower(const Effect& effect, BaseId id) {
+  constexpr std::size_t k_lowerings = 8;
+  drop_slots_below(0);
+  const Value from = sp();
+  const std::vector<Slot> slots = effect.value != 0 ? slots_at_any_alignment(effect.value, id) : std::vector<Slot>();
+  make_sp(id);
+  for (const Slot& slot : slots) store(sp(), slot.offset, slot.size, slot.value);
+  // The same amount may be added again. A register that the caller wants back keeps its value's name.
+  if (effect.reg == k_no_reg || effect.reg == sp_ || from.depends_on(id)) return;
+  const Value& by = registers_[effect.reg];
+  if (by.is_address() || (by.kind == Value::Kind::entry && has(preserved_, by.reg))) return;
+  put(effect.reg, Value::amount(id));
+  if (lowerings_.size() == k_lowerings) lowerings_.erase(lowerings_.begin());
+  lowerings_.push_back({id, from});
+}
+
+/// Code that raises SP by an amount which nobody knows is taken to leave below SP nothing that it still needs.
+void FrameState::raise(const Effect& effect, BaseId id) {
+  const Value by = effect.reg == k_no_reg ? Value{} : registers_[effect.reg];
+  if (by.kind == Value::Kind::amount && sp() == Value::address(by.base, 0))
+    for (const Lowering& lowering : lowerings_)
+      if (lowering.to == by.base) return set_sp(Value(lowering.from));
+  drop_slots_below(0);
+  make_sp(id | k_loose_base);
 }
 
 void FrameState::forget_what_callees_use() {
@@ -157,20 +230,26 @@ bool FrameState::apply(const Effect& effect, BaseId id, std::string& why) {
         if (has(effect.set, r)) put(r, {});
       return true;
     case Kind::push:
-      return push(effect), true;
+      return push(effect.value, effect.reg == k_no_reg || effect.value != k_word ? Value{} : registers_[effect.reg]),
+             true;
+    case Kind::push_memory:
+      return push(k_word, memory(registers_[effect.base], effect.value, k_word)), true;
+    case Kind::push_code:
+      return push(k_word, Value::code(effect.label)), true;
     case Kind::pop:
       return pop(effect, why);
     case Kind::copy:
       return copy(effect, why);
+    case Kind::exchange:
+      return exchange(effect, why);
     case Kind::lower_unknown:
-      return lower(id), true;
+      return lower(effect, id), true;
+    case Kind::raise_unknown:
+      return raise(effect, id), true;
     case Kind::store:
-      store(registers_[effect.base], effect.value, effect.size,
-            effect.reg != k_no_reg && effect.size == size_of(effect.reg) ? registers_[effect.reg] : Value{});
-      return true;
+      return store(effect), true;
     case Kind::load: {
-      const Value value =
-          effect.size == size_of(effect.reg) ? memory(registers_[effect.base], effect.value, effect.size) : Value{};
+      const Value value = memory(registers_[effect.base], effect.value, effect.size);
       if (effect.reg != sp_) return put(effect.reg, value), true;
       if (!value.is_address()) return why = "loads SP from memory that holds no known address", false;
       set_sp(value);
@@ -181,15 +260,13 @@ bool FrameState::apply(const Effect& effect, BaseId id, std::string& why) {
       return true;
     case Kind::call:
       forget_what_callees_use();
-      if (effect.value != 0) {
-        move_sp(effect.value);
-        drop_slots_below(red_zone_);
-      }
+      if (effect.value != 0) raise_sp(effect.value);
       return true;
     case Kind::sp_unknown:
       return why = "changes SP in a way that cannot be followed", false;
     case Kind::cannot_return:
       return why = "leaves the procedure in a way that has no caller", false;
+    case Kind::compare:
     case Kind::ret:
     case Kind::jump:
     case Kind::branch:
@@ -202,22 +279,48 @@ bool FrameState::apply(const Effect& effect, BaseId id, std::string& why) {
   return true;
 }
 
-bool FrameState::merge(const FrameState& other, bool& changed, std::string& why) {
+bool FrameState::knows_cfa() const noexcept {
+  for (RegNum r = 0; r < k_tracked_registers; ++r)
+    if (registers_[r].is_cfa_address() && size_of(r) == k_word) return true;
+  return std::ranges::any_of(slots_, [this](const Slot& s) {
+    return s.value.is_cfa_address() && s.base == sp().base && s.offset >= sp().offset;
+  });
+}
+
+void FrameState::raise_sp(std::int64_t bytes) {
+  move_sp(bytes);
+  drop_slots_below(red_zone_);
+}
+
+/// Memory of its own base below an SP.
+void FrameState::drop_slots_of_base_below(const Value& sp) {
+  erase_slots(first_below(sp.base, sp.offset), first_below(sp.base, INT64_MIN), [](const Slot&) { return true; });
+}
+
+bool FrameState::merge(const FrameState& other, BaseId join, bool& changed, std::string& why) {
   if (preserved_ != other.preserved_) return why = "is reached from procedures of different calling conventions", false;
-  if (sp() != other.sp()) {
-    why = "is reached with SP = " + describe_value(sp()) + " and with SP = " + describe_value(other.sp());
-    return false;
-  }
-  for (RegNum r = 0; r < k_tracked_registers; ++r) {
-    if (registers_[r] == other.registers_[r] || registers_[r].kind == Value::Kind::unknown) continue;
-    put(r, {});
-    changed = true;
-  }
+  const std::uint64_t before = changes_;
+  const Value here = sp(), there = other.sp();
+  for (RegNum r = 0; r < k_tracked_registers; ++r)
+    if (r != sp_ && registers_[r] != other.registers_[r]) put(r, {});
   auto theirs = other.slots_.begin();
-  changed |= erase_slots(slots_.begin(), slots_.end(), [&](const Slot& s) {
+  erase_slots(slots_.begin(), slots_.end(), [&](const Slot& s) {
     while (theirs != other.slots_.end() && is_before(*theirs, s)) ++theirs;
     return theirs == other.slots_.end() || *theirs != s;
   });
+  std::erase_if(lowerings_, [&](const Lowering& l) {
+    return std::ranges::count(other.lowerings_, l) == 0 ? (++changes_, true) : false;
+  });
+  if (here != there) {
+    drop_slots_of_base_below(here);
+    drop_slots_of_base_below(there);
+    put(sp_, Value::address(join, 0));
+    if (!knows_cfa()) {
+      why = "is reached with SP = " + describe_value(here) + " and with SP = " + describe_value(there);
+      return false;
+    }
+  }
+  changed |= changes_ != before;
   return true;
 }
 

@@ -1,0 +1,92 @@
+#include "jitunwind/adapters/asmjit/derivation/lost_values_p.h"
+
+#include <algorithm>
+
+namespace jitunwind::derivation {
+namespace {
+
+RegSet in_place(const FrameState& state) {
+  RegSet set = 0;
+  for (RegNum r = 0; r < k_tracked_registers; ++r)
+    if (state.reg(r).is_entry(r)) set |= set_of(r);
+  return set;
+}
+
+/// Registers whose values at entry are somewhere.
+RegSet held(const FrameState& state) {
+  RegSet set = 0;
+  for (RegNum r = 0; r < k_tracked_registers; ++r) {
+    if (state.slots_of(r) != 0) set |= set_of(r);
+    if (state.reg(r).kind == Value::Kind::entry) set |= set_of(state.reg(r).reg);
+  }
+  return set;
+}
+
+}  // namespace
+
+LostValues::LostValues(FrameAnalysis& analysis) : analysis_(analysis) {
+  for (const std::size_t start : analysis.starts()) at_head_.try_emplace(start), work_.insert(start);
+  while (!work_.empty()) {
+    const std::size_t head = *work_.begin();
+    work_.erase(work_.begin());
+    analysis_.watch(head, *this);
+  }
+}
+
+LostValue LostValues::find(std::size_t instruction, RegNum reg) {
+  found_ = {};
+  found_state_.reset();
+  wanted_ = instruction;
+  if (const auto head = analysis_.head_of(instruction)) analysis_.watch(*head, *this);
+  wanted_ = LostValue::k_nowhere;
+  return found_[reg];
+}
+
+void LostValues::look(std::size_t next, const FrameState& state) {
+  if (next != wanted_) return;
+  found_ = now_;
+  found_state_ = state;
+}
+
+void LostValues::begins(std::size_t head, const FrameState& state) {
+  now_ = at_head_[head];
+  in_place_ = in_place(state);
+  held_ = held(state);
+  look(head, state);
+}
+
+void LostValues::executed(std::size_t instruction, const FrameState& state) {
+  const RegSet in_place_now = in_place(state), held_now = held(state);
+  for (RegNum r = 0; r < k_tracked_registers; ++r) {
+    if (has(in_place_now, r)) now_[r].changed = LostValue::k_nowhere;
+    if (has(in_place_ & ~in_place_now, r)) now_[r].changed = instruction;
+    if (has(held_now, r)) now_[r].lost = LostValue::k_nowhere;
+    if (has(held_ & ~held_now, r)) now_[r].lost = instruction, now_[r].lost_by_meeting = false;
+  }
+  in_place_ = in_place_now;
+  held_ = held_now;
+  look(instruction + 1, state);
+}
+
+/// What several ways lead to is told of the first of them on which it happened; if on none, it was the meeting.
+void LostValues::flows(std::size_t to, const FrameState&) {
+  const FrameState* const there = analysis_.state_at_head(to);
+  if (wanted_ != LostValue::k_nowhere || !there || analysis_.starts_at(to)) return;
+  auto [known, improved] = at_head_.try_emplace(to);
+  const RegSet in_place_there = in_place(*there), held_there = held(*there);
+  for (RegNum r = 0; r < k_tracked_registers; ++r) {
+    LostValue &at = known->second[r], &here = now_[r];
+    if (!has(in_place_there, r) && at.changed == LostValue::k_nowhere && here.changed != LostValue::k_nowhere)
+      at.changed = here.changed, improved = true;
+    if (has(held_there, r)) continue;
+    const bool here_lost = here.lost != LostValue::k_nowhere;
+    if (at.lost == LostValue::k_nowhere || (at.lost_by_meeting && here_lost && !here.lost_by_meeting)) {
+      at.lost = here_lost ? here.lost : to;
+      at.lost_by_meeting = here_lost ? here.lost_by_meeting : true;
+      improved = true;
+    }
+  }
+  if (improved) work_.insert(to);
+}
+
+}  // namespace jitunwind::derivation
