@@ -153,14 +153,9 @@ Status check_host_memory(const unw_dyn_info_t& info) noexcept {
 Found row_of_fde(const unw_proc_info_t& found, Lookup& lookup, FrameRow& out) noexcept {
   CfiContext context{lookup.space.arch};
   context.data_base = found.gp;
-  std::array<std::byte, 4096> buffer;  // any entry that compilers make
-  MemoryView bytes(lookup.space.memory, lookup.window, buffer);
-  const Addr pc = lookup.at.lookup();
-  Fde fde;
-  const Found covers = read_fde_for(pc, bytes, context, reinterpret_cast<std::uintptr_t>(found.unwind_info), fde);
-  if (!covers || !*covers) return covers;
-  if (const Status row = own_row_at(fde, context, pc, out); !row) return row.error();
-  return true;
+  AddrRange code;
+  return own_row_of_entry(reinterpret_cast<std::uintptr_t>(found.unwind_info), context, lookup.at.lookup(),
+                          lookup.space.memory, lookup.window, out, code);
 }
 
 Found row_of_answer(const unw_proc_info_t& found, Lookup& lookup, FrameRow& out) noexcept {

@@ -62,6 +62,11 @@ class Cursor : public StackPosition {
   /// they have a value. A written pc is taken for the next instruction, not for a return address. Errors: bad_register;
   /// undefined_register; read_only_register: memory that cannot be written.
   Status set(RegNum reg, std::uint64_t value) noexcept;
+  /// For who reads the target's registers one by one: the value, known only now, of a register of the frame in which
+  /// the walk began, which no frame has saved since. Precondition: a register with a column.
+  void know(RegNum reg, std::uint64_t value) noexcept {
+    registers_.set_from_register(space_->arch.column(reg), value, reg);
+  }
   /// Kind none for registers without a place of their own.
   SaveLocation location(RegNum reg) const noexcept;
 

@@ -276,6 +276,12 @@ Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out)
 /// The same for a row that outlives the bytes: it owns its expressions. row_too_wide where it has no room for them.
 Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;
 
+/// The same of the entry at `entry` in memory that a search has found for `at`, which is read into 4 KiB of the stack.
+/// `code` is what it covers. False: not `at`. Everything but the origin is set. `row_too_wide` as above; too_deep: it
+/// is longer than any that compilers make.
+Found own_row_of_entry(Addr entry, const CfiContext& context, Addr at, const Memory& memory, MemoryWindow& window,
+                       FrameRow& out, AddrRange& code) noexcept;
+
 /// Procedure information that an FDE holds; gp and origin are left alone.
 Status describe(const Fde& fde, const Arch& arch, const Memory& memory, MemoryWindow& window,
                 ProcedureInfo& out) noexcept;

@@ -405,4 +405,16 @@ Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& 
   return Done{};
 }
 
+Found own_row_of_entry(Addr entry, const CfiContext& context, Addr at, const Memory& memory, MemoryWindow& window,
+                       FrameRow& out, AddrRange& code) noexcept {
+  std::array<std::byte, 4096> buffer;
+  MemoryView bytes(memory, window, buffer);
+  Fde fde;
+  const Found covers = read_fde_for(at, bytes, context, entry, fde);
+  if (!covers || !*covers) return covers;
+  if (const Status row = own_row_at(fde, context, at, out); !row) return row.error();
+  code = fde.range;
+  return true;
+}
+
 }  // namespace jitunwind
