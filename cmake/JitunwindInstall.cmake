@@ -10,11 +10,12 @@ set(headers FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*_p.h" EXCLUDE
 
 foreach(folder IN ITEMS unwind_core dyn_info builders sdk)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${include_dir}/jitunwind
-          ${headers} PATTERN include EXCLUDE PATTERN compat EXCLUDE)
+          ${headers} PATTERN include EXCLUDE PATTERN compat EXCLUDE PATTERN uwx EXCLUDE)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/include/ DESTINATION ${include_dir} ${headers})
 install(FILES ${jitunwind_headers}/jitunwind/version.h DESTINATION ${include_dir}/jitunwind)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/compat/include/ DESTINATION ${include_dir}/jitunwind/compat ${headers})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/uwx/include/ DESTINATION ${include_dir}/jitunwind/uwx ${headers})
 install(FILES ${PROJECT_BINARY_DIR}/sdk/compat/include/libunwind.h ${PROJECT_SOURCE_DIR}/dyn_info/libunwind-dynamic.h
         DESTINATION ${include_dir}/jitunwind/compat)
 
@@ -23,7 +24,7 @@ list(TRANSFORM cross_libraries PREPEND jitunwind_libunwind_)
 
 # One export set per kind of library; the package's configuration reads the one that is asked for.
 foreach(kind IN ITEMS static shared)
-  foreach(name IN ITEMS jitunwind jitunwind_libunwind jitunwind_eh LISTS cross_libraries)
+  foreach(name IN ITEMS jitunwind jitunwind_libunwind jitunwind_uwx jitunwind_eh LISTS cross_libraries)
     string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
     set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind})
   endforeach()
@@ -34,6 +35,8 @@ foreach(kind IN ITEMS static shared)
     target_include_directories(${name}_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
     install(TARGETS ${name}_${kind} EXPORT jitunwind-${kind})
   endforeach()
+  target_include_directories(jitunwind_uwx_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}/jitunwind/uwx>)
+  install(TARGETS jitunwind_uwx_${kind} EXPORT jitunwind-${kind})
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 
@@ -101,7 +104,7 @@ install(FILES ${generated}/jitunwind-config.cmake ${generated}/jitunwind-config-
 
 file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_dir} /)
 string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
-foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-eh jitunwind-asmjit jitunwind-llvm_orc jitunwind-testing)
+foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-uwx jitunwind-eh jitunwind-asmjit jitunwind-llvm_orc jitunwind-testing)
   string(REPLACE - _ target ${module})
   if(NOT TARGET ${target} AND NOT TARGET ${target}_static)
     continue()

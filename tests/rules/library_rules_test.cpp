@@ -23,9 +23,9 @@ const std::regex k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const std::regex k_libunwind_name(
     R"(_UL?x86_64_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
 const std::regex k_cross_name(R"(_Uaarch64_\w+)");
-constexpr const char* k_shared_libraries[] = {JITUNWIND_SHARED,        JITUNWIND_LIBUNWIND_SHARED,
-                                              JITUNWIND_EH_SHARED,     JITUNWIND_LIBUNWIND_AARCH64_SHARED,
-                                              JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED};
+constexpr const char* k_shared_libraries[] = {
+    JITUNWIND_SHARED,        JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_EH_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED,
+    JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED,   JITUNWIND_UWX_SHARED};
 const std::regex k_asked_name(R"(_Unwind_Find_FDE)");
 const std::regex k_cross_local_name(R"(_ULaarch64_\w+)");
 
@@ -80,9 +80,16 @@ TEST(LibraryRules, LibrariesOfOtherCpusExportNamesOfTheirs) {
               true);
 }
 
+TEST(LibraryRules, UnwindExpressExportsItsNames) {
+  const std::regex names(R"(uwx_\w+)");
+  expect_only("-D", JITUNWIND_UWX_SHARED, {names, k_asked_name}, false);
+  expect_only("-g", JITUNWIND_UWX_STATIC, {names, k_own_name, k_sanitizers}, true);
+}
+
 /// Whichever of them a program names, it comes before libgcc_s, which it names last.
 TEST(LibraryRules, EveryLibraryDefinesWhatTheUnwinderAsks) {
-  for (const char* const file : {JITUNWIND_SHARED, JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED})
+  for (const char* const file :
+       {JITUNWIND_SHARED, JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED, JITUNWIND_UWX_SHARED})
     EXPECT_NE(rules::output_of("nm -D --defined-only '" + std::string(file) + "'").find(" _Unwind_Find_FDE\n"),
               std::string::npos)
         << file;

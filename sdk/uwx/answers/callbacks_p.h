@@ -1,0 +1,104 @@
+// The two callbacks of a client as the engine sees them: memory that is copied in, and answers to requests. What they
+// say is not believed: numbers are checked, vectors are bounded, and pointers are read without faulting.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include <uwx.h>
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/module.h"
+
+namespace jitunwind::uwx {
+
+struct Callbacks {
+  copyin_cb copyin = nullptr;
+  lookupip_cb lookupip = nullptr;
+  std::intptr_t token = 0;
+
+  bool complete() const noexcept { return copyin && lookupip; }
+};
+
+/// An error that is returned as that status; see status_of().
+inline Error failure(int status, const char* what) noexcept { return callback_error(status, what); }
+
+/// UWX_ERR_* of an error of the engine.
+int status_of(const Error& error) noexcept;
+
+/// One area of the target, by aligned reads of 8 bytes, and, in unwind information, of 4 where 8 are not wanted.
+class CopyinMemory final : public Memory {
+ public:
+  /// `failure`: status of a read that the callback does not answer, for MemoryWindow::failure.
+  CopyinMemory(const Callbacks& callbacks, int request, int failure) noexcept
+      : callbacks_(callbacks), request_(request), failure_(failure) {}
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
+
+ private:
+  const Callbacks& callbacks_;
+  int request_;
+  int failure_;
+};
+
+/// UWX_COPYIN_REG: 8 bytes in the target's byte order.
+Result<std::uint64_t> copy_register(const Callbacks& callbacks, int regid, bool big_endian) noexcept;
+
+class NoModules final : public ModuleFinder {
+ public:
+  bool find(Addr, Module&) const noexcept override { return false; }
+};
+
+/// What the engine says with a request: a few pairs, and their end.
+class Question {
+ public:
+  Question() noexcept { add(UWX_KEY_VERSION, UWX_VERSION); }
+  void add(std::uint64_t key, std::uint64_t value) noexcept {
+    words_[used_++] = key;
+    words_[used_++] = value;
+  }
+  /// With an end behind it.
+  std::uint64_t* words() noexcept { return words_.data(); }
+
+ private:
+  std::array<std::uint64_t, 10> words_{};
+  std::size_t used_ = 0;
+};
+
+/// One request and its answer, which is given back when this goes.
+class Answer {
+ public:
+  Answer(const Callbacks& callbacks, int request, Addr ip, Question& question) noexcept;
+  ~Answer();
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
+
+  /// UWX_LKUP_*. Where that says so there is a vector, or it is UWX_LKUP_ERR.
+  int kind() const noexcept { return kind_; }
+
+  /// on_pair(key, value) -> whether it knows the key. BADKEY where not, and where the vector has no end.
+  template <class OnPair>
+  Status for_each(OnPair on_pair) const noexcept {
+    MemoryWindow window;
+    for (std::size_t i = 0; i < k_most_pairs; ++i) {
+      Pair pair;
+      if (!read(i, pair, window)) return failure(UWX_ERR_BADKEY, "result vector cannot be read");
+      if (pair.key == UWX_KEY_END) return Done{};
+      if (!on_pair(pair.key, pair.value)) return failure(UWX_ERR_BADKEY, "unknown key in a result vector");
+    }
+    return failure(UWX_ERR_BADKEY, "result vector without an end");
+  }
+
+ private:
+  static constexpr std::size_t k_most_pairs = 256;
+  struct Pair {
+    std::uint64_t key;
+    std::uint64_t value;
+  };
+  bool read(std::size_t index, Pair& out, MemoryWindow& window) const noexcept;
+
+  const Callbacks& callbacks_;
+  std::uint64_t* vector_;
+  int kind_;
+};
+
+}  // namespace jitunwind::uwx

@@ -1,0 +1,113 @@
+// uwx_env: a target behind two callbacks, and a cursor on a stack of it. Of a target that is this process itself, with
+// the callbacks of uwx_self.h, the space is that of the engine's local walks.
+//
+// What the cursor does not know yet it is told when it is needed: registers of the frame in which the walk began, of
+// which `unread_` says that nobody has saved them since.
+#pragma once
+
+#include <optional>
+
+#include "jitunwind/sdk/uwx/answers/looked_up_rows_p.h"
+#include "jitunwind/sdk/uwx/names/frame_names_p.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
+
+struct uwx_self_info;
+
+namespace jitunwind::uwx {
+
+class Environment final : FactsListener {
+ public:
+  explicit Environment(const Allocator& allocator) noexcept;
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  const Allocator& allocator() const noexcept { return allocator_; }
+  StringPool& pool() noexcept { return names_.pool(); }
+
+  // All that return a number return UWX_OK or another status.
+
+  int set_remote(bool big_endian) noexcept;
+  int set_target(unsigned elf_machine) noexcept;
+  void leave_vectors_out() noexcept { has_vectors_ = false; }
+  int set_callbacks(const Callbacks& callbacks) noexcept;
+  const Callbacks& callbacks() const noexcept { return callbacks_; }
+
+  /// At an instruction, where the callbacks tell all other registers.
+  int begin(Addr ip, Addr sp) noexcept;
+  /// With these registers and no others.
+  int begin(const RegisterFile& registers, Cursor::Top top) noexcept;
+  int set_register(int regid, std::uint64_t value) noexcept;
+  int step() noexcept;
+  int context_code() const noexcept { return context_code_; }
+
+  int get_register(int regid, std::uint64_t* into) noexcept;
+  int get_nat(int regid, int& nat) const noexcept;
+  int get_location(int regid, std::uint64_t& disposition) noexcept;
+
+  int step_inline(int context) noexcept;
+  int find_module() noexcept;
+  int find_function() noexcept;
+  int find_symbol() noexcept;
+  int find_source() noexcept;
+  const FrameNames& names() const noexcept { return names_; }
+
+  /// The token of uwx_self.h that belongs to it; null: none.
+  void set_self(uwx_self_info* info) noexcept;
+  uwx_self_info* self() const noexcept { return self_; }
+  bool is_remote() const noexcept { return remote_; }
+  bool walks_itself() const noexcept { return walks_itself_; }
+  /// Null: there is no context.
+  const Cursor* cursor() const noexcept { return cursor_ ? &*cursor_ : nullptr; }
+
+ private:
+  void know(const FrameFacts& facts) const noexcept override;
+
+  const AddressSpace& space() const noexcept;
+  const Arch& arch() const noexcept { return space().arch; }
+  int check() const noexcept;
+  void choose_space() noexcept;
+  void forget_context() noexcept;
+  void arrive() noexcept;
+
+  int step_here() noexcept;
+  int ask_symbols(bool with_source) noexcept;
+  int find_row() noexcept;
+  /// Of those that the row needs.
+  int read_registers() noexcept;
+  Result<std::uint64_t> read_register(const RegisterInfo& reg) noexcept;
+  std::uint64_t still_unread() const noexcept;
+  /// A cursor at the caller. UWX_BOTTOM: there is none.
+  int find_caller(Cursor& out) noexcept;
+  bool is_known_of(const RegisterInfo& reg) const noexcept;
+
+  const Allocator allocator_;
+  Callbacks callbacks_{};
+  Arch cpu_;  // in the byte order of the target
+  CopyinMemory stack_{callbacks_, UWX_COPYIN_MSTACK, UWX_ERR_COPYIN_MSTK};
+  NoModules no_modules_;
+  LookedUpRows rows_{callbacks_, *this};
+  std::array<const RowSource*, 1> row_sources_{&rows_};
+  AddressSpace space_of_callbacks_{cpu_, stack_, no_modules_, row_sources_, {}};
+  bool remote_ = false;
+  bool has_vectors_ = true;
+  bool walks_itself_ = false;
+  uwx_self_info* self_ = nullptr;
+
+  std::optional<Cursor> cursor_;
+  std::uint64_t unread_ = 0;  // columns
+  mutable FrameNames names_;
+  // Of this frame.
+  bool has_row_ = false;
+  int context_code_ = 0;  // while uwx_step says UWX_ABI_FRAME
+  mutable int context_of_row_ = 0;
+  FrameRow row_;
+};
+
+}  // namespace jitunwind::uwx
+
+/// The opaque structure of uwx.h.
+struct uwx_env final {
+  explicit uwx_env(const jitunwind::uwx::Allocator& allocator) noexcept : environment(allocator) {}
+  jitunwind::uwx::Environment environment;
+};

@@ -1,0 +1,152 @@
+// The functions of uwx.h: arguments are checked here, and nothing else is done.
+#include <cstdlib>
+#include <new>
+
+#include "jitunwind/sdk/uwx/environment_p.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+
+namespace jitunwind::uwx {
+namespace {
+
+constinit Allocator allocator_of_clients{&std::malloc, &std::free};
+
+/// NULL environments end here.
+template <class Work>
+int with(uwx_env* env, Work work) noexcept {
+  return env ? work(env->environment) : UWX_ERR_NOENV;
+}
+
+template <class T>
+void give(T* into, T value) noexcept {
+  if (into) *into = value;
+}
+
+}  // namespace
+
+Allocator current_allocator() noexcept { return allocator_of_clients; }
+
+}  // namespace jitunwind::uwx
+
+extern "C" {
+
+using namespace jitunwind::uwx;
+
+int uwx_register_alloc_cb(alloc_cb allocate, free_cb release) {
+  allocator_of_clients = {allocate ? allocate : &std::malloc, release ? release : &std::free};
+  return UWX_OK;
+}
+
+uwx_env* uwx_init() {
+  const Allocator allocator = current_allocator();
+  void* const memory = jitunwind::host_arch() ? allocator.allocate(sizeof(uwx_env)) : nullptr;
+  return memory ? new (memory) uwx_env(allocator) : nullptr;
+}
+
+int uwx_free(uwx_env* env) {
+  return with(env, [&](Environment& e) {
+    const Allocator allocator = e.allocator();
+    env->~uwx_env();
+    allocator.release(env);
+    return UWX_OK;
+  });
+}
+
+int uwx_set_remote(uwx_env* env, int is_big_endian_target) {
+  return with(env, [&](Environment& e) { return e.set_remote(is_big_endian_target != 0); });
+}
+
+int uwx_set_target(uwx_env* env, int elf_machine) {
+  return with(env, [&](Environment& e) { return e.set_target(static_cast<unsigned>(elf_machine)); });
+}
+
+int uwx_set_nofr(uwx_env* env) {
+  return with(env, [](Environment& e) {
+    e.leave_vectors_out();
+    return UWX_OK;
+  });
+}
+
+int uwx_register_callbacks(uwx_env* env, std::intptr_t tok, copyin_cb copyin, lookupip_cb lookupip) {
+  return with(env, [&](Environment& e) { return e.set_callbacks({copyin, lookupip, tok}); });
+}
+
+int uwx_init_context(uwx_env* env, std::uint64_t ip, std::uint64_t sp, std::uint64_t, std::uint64_t) {
+  return with(env, [&](Environment& e) { return e.begin(ip, sp); });
+}
+
+int uwx_set_reg(uwx_env* env, int regid, std::uint64_t val) {
+  return with(env, [&](Environment& e) { return e.set_register(regid, val); });
+}
+
+int uwx_set_fr(uwx_env* env, int regid, std::uint64_t* val) {
+  return with(env, [&](Environment& e) {
+    return val && (regid & ~0xff) == UWX_REG_FR(0) ? e.set_register(regid, val[0]) : UWX_ERR_BADREGID;
+  });
+}
+
+int uwx_step(uwx_env* env) {
+  return with(env, [](Environment& e) { return e.step(); });
+}
+
+int uwx_step_inline(uwx_env* env, int inline_context) {
+  return with(env, [&](Environment& e) { return e.step_inline(inline_context); });
+}
+
+int uwx_get_reg(uwx_env* env, int regid, std::uint64_t* valp) {
+  return with(env, [&](Environment& e) { return valp ? e.get_register(regid, valp) : UWX_ERR_BADREGID; });
+}
+
+int uwx_get_nat(uwx_env* env, int regid, int* natp) {
+  return with(env, [&](Environment& e) {
+    const bool is_general = (regid & ~0xff) == UWX_REG_GR(0);
+    return natp && is_general ? e.get_nat(regid, *natp) : UWX_ERR_BADREGID;
+  });
+}
+
+int uwx_get_spill_loc(uwx_env* env, int regid, std::uint64_t* dispp) {
+  return with(env, [&](Environment& e) { return dispp ? e.get_location(regid, *dispp) : UWX_ERR_BADREGID; });
+}
+
+int uwx_get_abi_context_code(uwx_env* env) {
+  return with(env, [](Environment& e) { return e.context_code(); });
+}
+
+int uwx_get_module_info(uwx_env* env, char** modp, std::uint64_t* text_base) {
+  return with(env, [&](Environment& e) {
+    const int status = e.find_module();
+    give(modp, e.names().module());
+    give(text_base, std::uint64_t{e.names().text_base()});
+    return status;
+  });
+}
+
+int uwx_get_funcstart(uwx_env* env, std::uint64_t* funcstart) {
+  return with(env, [&](Environment& e) {
+    const int status = e.find_function();
+    give(funcstart, std::uint64_t{e.names().function()});
+    return status;
+  });
+}
+
+int uwx_get_sym_info(uwx_env* env, char** modp, char** symp, std::uint64_t* offsetp) {
+  return with(env, [&](Environment& e) {
+    const int status = e.find_symbol();
+    give(modp, e.names().module());
+    give(symp, e.names().symbol());
+    give(offsetp, e.cursor() ? e.names().offset(e.cursor()->pc()) : std::uint64_t{0});
+    return status;
+  });
+}
+
+int uwx_get_source_info(uwx_env* env, char** ifuncp, char** srcfilep, int* linenump, int* inline_contextp) {
+  return with(env, [&](Environment& e) {
+    const int status = e.find_source();
+    const FrameNames::Source& source = e.names().source();
+    give(ifuncp, source.inlined);
+    give(srcfilep, source.file);
+    give(linenump, source.line);
+    give(inline_contextp, source.context);
+    return status;
+  });
+}
+}

@@ -1,0 +1,63 @@
+// Names and source of the frame at hand: what the client's answers say, asked for once, with the strings that were
+// handed out.
+#pragma once
+
+#include "jitunwind/sdk/uwx/answers/frame_vector_p.h"
+#include "jitunwind/sdk/uwx/names/string_pool_p.h"
+
+namespace jitunwind::uwx {
+
+class FrameNames {
+ public:
+  explicit FrameNames(const Allocator& allocator) noexcept : pool_(allocator) {}
+
+  /// Another frame.
+  void forget() noexcept;
+  /// From here on of the code around an inlined call.
+  void step_inline(int context) noexcept;
+  /// What LOOKUP has told.
+  void know(const FrameFacts& facts) noexcept;
+  void know_function(Addr start) noexcept { function_ = start; }
+
+  /// UWX_LKUP_MODULE and UWX_LKUP_SYMBOLS, where the answer is not known. Status: OK, NOSYM, or an error.
+  int ask_module(const Callbacks& callbacks, CodeAddress at) noexcept;
+  /// `wants_source`: names alone will not do. `gets_source`: an answer has all that there is.
+  int ask_symbols(const Callbacks& callbacks, CodeAddress at, bool wants_source, bool gets_source) noexcept;
+
+  char* module() const noexcept { return module_; }
+  Addr text_base() const noexcept { return text_base_; }
+  /// Of the unwind information, or else of the symbol; 0: not known.
+  Addr function() const noexcept { return function_ != 0 ? function_ : symbol_start_; }
+  char* symbol() const noexcept { return symbol_; }
+  /// `at` from the symbol's beginning; 0: not known.
+  std::uint64_t offset(Addr at) const noexcept { return symbol_ && symbol_start_ != 0 ? at - symbol_start_ : 0; }
+
+  struct Source {
+    char* inlined = nullptr;
+    char* file = nullptr;
+    int line = 0;
+    int context = 0;  ///< for step_inline()
+  };
+  const Source& source() const noexcept { return source_; }
+
+  StringPool& pool() noexcept { return pool_; }
+
+ private:
+  enum class Asked : unsigned char { no, symbols, with_source };
+
+  int ask(const Callbacks& callbacks, int request, CodeAddress at) noexcept;
+  bool take(std::uint64_t key, std::uint64_t value, bool& lacks_memory) noexcept;
+
+  StringPool pool_;
+  char* module_ = nullptr;
+  char* symbol_ = nullptr;
+  Addr text_base_ = 0;
+  Addr function_ = 0;
+  Addr symbol_start_ = 0;
+  Source source_{};
+  int inlined_at_ = 0;  // what uwx_step_inline was given
+  bool module_asked_ = false;
+  Asked symbols_asked_ = Asked::no;
+};
+
+}  // namespace jitunwind::uwx

@@ -1,0 +1,10 @@
+// Where libdw's headers were missing: there are no source positions.
+#include "jitunwind/sdk/uwx/names/source_file_p.h"
+
+namespace jitunwind::uwx {
+
+SourceFile::SourceFile(const char*) noexcept {}
+SourceFile::~SourceFile() = default;
+SourcePosition SourceFile::find(Addr, int) noexcept { return {}; }
+
+}  // namespace jitunwind::uwx

@@ -1,0 +1,25 @@
+// The token of the callbacks by which a thread walks its own stack.
+#pragma once
+
+#include <array>
+
+#include <uwx_self.h>
+#include "jitunwind/sdk/uwx/environment_p.h"
+#include "jitunwind/sdk/uwx/names/file_cache_p.h"
+
+/// The opaque structure of uwx_self.h.
+struct uwx_self_info final {
+  explicit uwx_self_info(uwx_env& env) noexcept
+      : owner(env), files(env.environment.allocator()), strings(env.environment.allocator()) {}
+
+  uwx_env& owner;
+  /// What UWX_COPYIN_REG reads: of the function that made the context, or of what a signal has interrupted.
+  jitunwind::RegisterFile context;
+  /// Whether the next answer to SYMBOLS is to have the source, for which debug information is read.
+  bool wants_source = true;
+  jitunwind::uwx::FileCache files;
+
+  // Of the answer at hand.
+  std::array<std::uint64_t, jitunwind::uwx::k_frame_words + 8> answer{};
+  jitunwind::uwx::StringPool strings;
+};
