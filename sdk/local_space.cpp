@@ -91,6 +91,7 @@ const LocalSpace& published_or_built() noexcept {
 const AddressSpace& local_space_without_kept_rows() noexcept { return published_or_built().without_kept_rows; }
 const AddressSpace& local_space_of_listed_modules() noexcept { return published_or_built().of_listed_modules; }
 bool keep_at_least(std::size_t rows) noexcept { return kept_rules.table.reserve(rows); }
+std::size_t kept_rows() noexcept { return kept_rules.table.size(); }
 
 AddrRange expect_walk_from(Addr sp) noexcept { return known_stack(sp); }
 

@@ -18,6 +18,8 @@ const AddressSpace& local_space_of_listed_modules() noexcept;
 /// Makes room for that many rows of local_space(), or more. False: no memory, and nothing has changed. Thread-safe, not
 /// signal-safe.
 bool keep_at_least(std::size_t rows) noexcept;
+/// How many rows of local_space() are kept, or were until others took their places. Signal-safe.
+std::size_t kept_rows() noexcept;
 
 /// `sp` is an SP of the calling thread: what can be read of its stack is remembered, so that walks of addresses and
 /// throws from there need not probe it. Returns what can be read in one piece from `sp` on, and below as far as that is

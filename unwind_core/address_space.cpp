@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jitunwind/unwind_core/kept/row_notes_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
@@ -97,7 +98,9 @@ Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrR
 }
 
 Found AddressSpace::find_guess(Lookup& lookup, FrameRow& out) const noexcept {
-  return first_answer(guess_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
+  const Found found = first_answer(guess_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
+  if (found && *found) note_guess(lookup, out);
+  return found;
 }
 
 Found AddressSpace::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {

@@ -1,9 +1,11 @@
 #include "jitunwind/unwind_core/environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
 namespace {
@@ -15,42 +17,11 @@ std::string_view without_blanks(std::string_view word) noexcept {
   return word.substr(0, word.find_last_not_of(k_blanks) + 1);
 }
 
-/// One line in room of its own, written by one system call; what does not fit is cut.
-class Line {
- public:
-  explicit Line(const char* variable) noexcept {
-    add("jitunwind: ");
-    add(variable);
-  }
-  void add(std::string_view text) noexcept { size_ += text.copy(text_.data() + size_, k_room - size_); }
-  /// At most 64 characters of somebody else's text, without control characters, which a terminal would obey.
-  void add_foreign(std::string_view text) noexcept {
-    char* const begin = text_.data() + size_;
-    add(text.substr(0, 64));
-    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
-    std::replace_if(begin, text_.data() + size_, is_control, '?');
-  }
-  void write() noexcept {
-    text_[size_] = '\n';
-    write_to_standard_error({text_.data(), size_ + 1});
-  }
-
- private:
-  static constexpr std::size_t k_room = 399;
-  std::array<char, k_room + 1> text_;
-  std::size_t size_ = 0;
-};
-
 void name_unknown(const char* variable, std::string_view word, KnownWords known) noexcept {
-  Line line(variable);
-  line.add(": there is no \"");
-  line.add_foreign(word);
-  line.add("\", only ");
-  for (const std::string_view& each : known) {
-    if (&each != known.data()) line.add(", ");
-    line.add(each);
-  }
-  line.write();
+  Line line;
+  line.text("jitunwind: ").text(variable).text(": there is no \"").foreign(word.substr(0, 64)).text("\", only ");
+  for (const std::string_view& each : known) line.text(&each == known.data() ? "" : ", ").text(each);
+  line.write_to(STDERR_FILENO);
 }
 
 }  // namespace
@@ -84,9 +55,9 @@ std::uint32_t environment_words(const char* variable, KnownWords known) noexcept
   const std::uint32_t bits = bits_of_words(value, known, unknown);
   for (const std::string_view word : unknown.words()) name_unknown(variable, word, known);
   if (unknown.are_more()) {
-    Line line(variable);
-    line.add(": more words that there are not");
-    line.write();
+    Line line;
+    line.text("jitunwind: ").text(variable).text(": more words that there are not");
+    line.write_to(STDERR_FILENO);
   }
   return bits;
 }

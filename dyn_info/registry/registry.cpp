@@ -11,10 +11,12 @@
 #include "jitunwind/dyn_info/registry/index/registered_span_p.h"
 #include "jitunwind/dyn_info/registry/locking/questions_p.h"
 #include "jitunwind/dyn_info/registry/observers_p.h"
+#include "jitunwind/dyn_info/registry/registry_log_p.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
 #include "jitunwind/dyn_info/registry/take_out_p.h"
 #include "jitunwind/unwind_core/modules/object_list_p.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 
@@ -209,7 +211,8 @@ Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
 }  // namespace
 
 Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
-  if (WritingScope::active()) return refused_to_interrupter();
+  if (WritingScope::active()) return note_refused("register", refused_to_interrupter());
+  log_to_be_registered(batch);
   if (batch.size() == 1) r.nodes.prefetch_taking(batch.front());
   Due due;
   std::optional<Error> error;
@@ -217,7 +220,7 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind
     const WritingScope scope;
     error = find_unusable(batch);
     if (!error) error = start();
-    if (error) return *error;
+    if (error) return note_refused("register", *error);
     attach_system_unwinder();
     if (batch.size() == 1) r.changes.prefetch(batch.front()->start_ip, batch.front()->end_ip);
     r.lock.lock();
@@ -226,7 +229,8 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind
     (void)unlock(&due);
   }
   due.run();
-  if (error) return *error;
+  if (error) return note_refused("register", *error);
+  count_event(Counter::procedure_registered, batch.size());
   if (observers.any()) tell_registered(batch);
   return Done{};
 }
@@ -234,14 +238,15 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind
 Status register_procedure(unw_dyn_info_t* di, Behind behind) noexcept { return register_procedures({&di, 1}, behind); }
 
 Status cancel_procedure(unw_dyn_info_t* di) noexcept {
-  if (WritingScope::active()) return refused_to_interrupter();
-  if (!NodePool::can_bind(di)) return not_registered(di);
+  if (WritingScope::active()) return note_refused("cancel", refused_to_interrupter());
+  if (!NodePool::can_bind(di)) return note_refused("cancel", not_registered(di));
+  log_to_be_taken_out("cancel", {&di, 1});
   r.nodes.prefetch(di);
   ProcedureList::prefetch_neighbours(di);
   const RegisteredNode found = r.nodes.find(di);
-  if (!found.state.live()) return not_registered(di);
+  if (!found.state.live()) return note_refused("cancel", not_registered(di));
   prefetch_neighbours(found.node);
-  if (own_thread_holds(found.node)) return read_by_caller(di);
+  if (own_thread_holds(found.node)) return note_refused("cancel", read_by_caller(di));
   Due due;
   bool taken = false;
   {
@@ -255,18 +260,20 @@ Status cancel_procedure(unw_dyn_info_t* di) noexcept {
     }
   }
   due.run();
-  if (!taken) return not_registered(di);
+  if (!taken) return note_refused("cancel", not_registered(di));
+  count_event(Counter::procedure_cancelled);
   if (observers.any()) tell_cancelled({&di, 1});
   return Done{};
 }
 
 Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
-  if (WritingScope::active()) return refused_to_interrupter();
+  if (WritingScope::active()) return note_refused("cancel", refused_to_interrupter());
+  log_to_be_taken_out("cancel", batch);
   const unw_dyn_info_t* unknown = nullptr;
   for (unw_dyn_info_t* di : batch) {
     const RegisteredNode found = r.nodes.find(di);
     if (!found.state.live()) unknown = unknown == nullptr ? di : unknown;
-    if (own_thread_holds(found.node)) return read_by_caller(di);
+    if (own_thread_holds(found.node)) return note_refused("cancel", read_by_caller(di));
   }
   std::uint32_t skipped = 0;
   Due due;
@@ -282,23 +289,26 @@ Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
   }
   if (id == 0) return cancel_one_by_one(batch);
   due.run();
+  count_event(Counter::procedure_cancelled, batch.size() - skipped);
   if (observers.any()) tell_cancelled(batch);
-  if (skipped != 0) return not_registered(unknown);
+  if (skipped != 0) return note_refused("cancel", not_registered(unknown));
   return Done{};
 }
 
 Result<RetireTicket> retire_procedures(std::span<unw_dyn_info_t* const> batch, void (*on_reclaimed)(void*),
                                        void* argument) noexcept {
-  if (WritingScope::active()) return refused_to_interrupter();
+  if (WritingScope::active()) return note_refused("retire", refused_to_interrupter());
+  log_to_be_taken_out("retire", batch);
   const WritingScope scope;
   const BatchId id = take_batch(on_reclaimed, argument);
-  if (id == 0) return error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry");
+  if (id == 0) return note_refused("retire", error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry"));
   RetireTicket ticket{r.batches[id].serial.load(std::memory_order_relaxed), id, 0};
   ticket.skipped = r.lock.try_lock() ? retire_with_lock(batch, id) : retire_beside_lock(batch, id);
+  count_event(Counter::procedure_retired, batch.size() - ticket.skipped);
   if (observers.any()) tell_retired();
   if (ticket.skipped != batch.size() || batch.empty()) return ticket;
   r.batches.give_back(id);
-  return not_registered(batch.front());
+  return note_refused("retire", not_registered(batch.front()));
 }
 
 bool reclaimed(RetireTicket ticket) noexcept {
@@ -335,7 +345,8 @@ unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); 
 RegistryStatistics registry_statistics() noexcept {
   RegistryStatistics statistics;
   statistics.registered = r.registered.load(std::memory_order_relaxed);
-  statistics.library_bytes = r.nodes.bytes() + r.index.bytes() + r.derived.bytes();
+  statistics.index_bytes = r.nodes.bytes() + r.index.bytes();
+  statistics.library_bytes = statistics.index_bytes + r.derived.bytes();
   return statistics;
 }
 

@@ -65,6 +65,7 @@ unw_dyn_info_list_t* procedure_list() noexcept;
 struct RegistryStatistics {
   std::size_t registered = 0;     ///< neither retired nor cancelled
   std::size_t library_bytes = 0;  ///< memory of ours beside the callers' descriptors
+  std::size_t index_bytes = 0;    ///< of it what look-ups need; the rest is FDEs that unwinders have asked for
 };
 /// Thread-safe; not signal-safe.
 RegistryStatistics registry_statistics() noexcept;

@@ -7,6 +7,7 @@
 #include "jitunwind/dyn_info/registry/locking/questions_p.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/uncancelled_p.h"
 
 namespace jitunwind {
@@ -87,6 +88,7 @@ void for_other_slots(Function&& visit) noexcept {
 void wait_for_holds(const Target& target) noexcept {
   for_other_slots([&](ReaderSlot& slot) {
     for (unsigned round = 0; blocks(slot, target); ++round) {
+      if (round == 0) count_event(Counter::cancel_waited);
       pause(round);
       if (round % 32 == 31) write_off(slot, target);
     }

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/kept/row_notes_p.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 
@@ -48,8 +50,15 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
   place = RulePlace::at(found.number, found.value);
   out.rule = found.value;
   if (!out.rule.is_whole()) return false;
+  count_warm_event(Counter::kept_row_used);
   rules.shapes.row(out.rule.shape(), out.rule.cfa_words(), out.row);
   return true;
+}
+
+bool RowCache::wants(const CodeQuestion& question) const noexcept {
+  const bool wanted = rules.table.wants(question.at, question.before.number);
+  if (!wanted) note_met_once(question.at);
+  return wanted;
 }
 
 void NewRow::complete() noexcept {
@@ -65,6 +74,7 @@ void NewRow::complete() noexcept {
   const Found found = lookup.space.find_row(lookup, out.full);
   lookup.compact = nullptr;
   if (found && *found) out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
+  note_new_row(lookup, found, out);
   return found;
 }
 
@@ -106,6 +116,7 @@ RulePlace RowCache::keep(const CodeQuestion& question, CallerRule rule, const Mo
   const KeptRules::Table::Number number =
       rules.table.keep(question.at, KeptRules::Table::cipher(version), rule, question.before.number);
   link(question.callee, number);
+  count_event(Counter::row_kept);
   return RulePlace::at(number, rule);
 }
 

@@ -12,6 +12,7 @@
 #include "jitunwind/unwind_core/kept/save_shapes.h"
 #include "jitunwind/unwind_core/module.h"
 #include "jitunwind/unwind_core/row_source.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -122,9 +123,7 @@ struct RowCache {
   /// Where the guess is none, or needs more.
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
                       KeptRow& out) const noexcept;
-  bool wants(const CodeQuestion& question) const noexcept {
-    return rules.table.wants(question.at, question.before.number);
-  }
+  bool wants(const CodeQuestion& question) const noexcept;
   RulePlace keep_wanted(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
 };
 
@@ -141,6 +140,7 @@ struct RowCache {
   question.at = at;
   question.registrations = registrations;
   question.before.number = number;
+  count_warm_event(Counter::kept_row_used);
   place = RulePlace::at(number, rule);
   out.rule = rule;
   rules.shapes.row(rule.shape(), rule.cfa_words(), out.row);

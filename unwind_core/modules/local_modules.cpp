@@ -31,6 +31,7 @@
 #include "jitunwind/unwind_core/modules/module_memo_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/row_source.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 // glibc 2.35 declares it; a weak reference lets the library load where the C library is older than the headers.
 #ifdef DLFO_EH_SEGMENT_TYPE
@@ -181,6 +182,7 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
 /// in question.
 [[gnu::hot]] bool look_at(const dl_find_object& found, const LoadedObjectKey& key, Addr at, Module& module,
                           AddrRange& identity) noexcept {
+  count_event(Counter::module_read);
   MemoryWindow window;
   const AddrRange map{key.map_begin, key.map_end};
   const LoadedObject object{key.load_bias, found.dlfo_link_map->l_name, headers_of(map, window)};
@@ -217,6 +219,7 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
   AddrRange identity;
   // One text segment is remembered of each module; most have no other.
   if (memo.find(key, parts) && parts.text.from(key.map_begin).contains(at)) {
+    count_warm_event(Counter::module_known);
     out = module_of(key, parts);
     identity = parts.identity.from(key.map_begin);
   } else if (!look_at(found, key, at, out, identity)) {
@@ -299,10 +302,12 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   const LoadedObjectKey key = key_of(found);
   RememberedParts parts;
   AddrRange identity;
-  if (Module module; memo.find(key, parts))
+  if (Module module; memo.find(key, parts)) {
+    count_warm_event(Counter::module_known);
     identity = parts.identity.from(key.map_begin);
-  else if (!look_at(found, key, at, module, identity))
+  } else if (!look_at(found, key, at, module, identity)) {
     identity = {};
+  }
   out.range = {key.map_begin, key.map_end};
   out.version = version_of(key, identity);
   out.is_lasting = false;

@@ -1,79 +1,142 @@
 #include "jitunwind/unwind_core/rows/row_text.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
-#include <cinttypes>
-#include <cstdio>
 
 namespace jitunwind {
 namespace {
 
-std::string number_text(std::int64_t value, const char* format) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, format, value);
-  return buffer;
-}
-
-std::string offset_text(std::int64_t value) { return value == 0 ? "" : number_text(value, "%+" PRId64); }
-
-std::string reg_text(RegNum reg, const Arch& arch) {
-  const RegisterInfo* info = arch.by_dwarf(reg);
-  return info ? info->name : "r" + std::to_string(reg);
-}
-
-std::string expression_text(Expression bytes) {
-  std::string text = "expr(";
-  for (std::byte b : bytes) {
-    char pair[3];
-    std::snprintf(pair, sizeof pair, "%02x", std::to_integer<unsigned>(b));
-    text += pair;
+/// Where a row's text goes: what of it fits.
+class CutText {
+ public:
+  explicit CutText(std::span<char> into) noexcept : into_(into) {}
+  void append(std::string_view text) noexcept {
+    if (size_ < into_.size()) text.copy(into_.data() + size_, into_.size() - size_);
+    size_ += text.size();
   }
-  return text + ")";
-}
+  std::size_t size() const noexcept { return size_; }
 
-std::string cfa_text(const CfaRule& cfa, const Arch& arch) {
-  switch (cfa.kind) {
-    case CfaRule::Kind::none:
-      return "none";
-    case CfaRule::Kind::offset:
-      return reg_text(cfa.reg, arch) + offset_text(cfa.offset);
-    case CfaRule::Kind::deref:
-      return "[" + reg_text(cfa.reg, arch) + offset_text(cfa.offset) + "]" + offset_text(cfa.add);
-    case CfaRule::Kind::expression:
-      return expression_text(cfa.expression);
+ private:
+  std::span<char> into_;
+  std::size_t size_ = 0;
+};
+
+/// Appends the text to a std::string, or to what allocates nothing.
+template <class Text>
+class RowPrinter {
+ public:
+  RowPrinter(Text& text, const Arch& arch) noexcept : text_(text), arch_(arch) {}
+
+  void print(const FrameRow& row) {
+    text_.append("cfa=");
+    print(row.cfa);
+    const auto place = [&](const FrameRow::Entry& e) {  // saved registers, then ra, then pseudo registers
+      const RegisterInfo* info = arch_.by_dwarf(e.reg);
+      return e.reg == row.ra ? 1 : info && info->reg_class == RegClass::pseudo ? 2 : 0;
+    };
+    for (int pass = 0; pass < 3; ++pass)
+      for (const FrameRow::Entry& e : row.entries())
+        if (place(e) == pass) print(e, row.ra);
+    if (row.args_size != 0) {
+      text_.append(" args=");
+      print_number(row.args_size);
+    }
+    if (row.signal_frame) text_.append(" signal");
   }
-  return "?";
-}
 
-std::string rule_text(const RegRule& rule, const Arch& arch) {
-  using Kind = RegRule::Kind;
-  switch (rule.kind) {
-    case Kind::unspecified:
-      return "unspecified";
-    case Kind::undefined:
-      return "undefined";
-    case Kind::same:
-      return "same";
-    case Kind::at_cfa:
-      return "[cfa" + offset_text(rule.offset) + "]";
-    case Kind::is_cfa:
-      return "cfa" + offset_text(rule.offset);
-    case Kind::in_reg:
-      return reg_text(rule.reg, arch);
-    case Kind::at_reg:
-      return "[" + reg_text(rule.reg, arch) + offset_text(rule.offset) + "]";
-    case Kind::is_reg:
-      return reg_text(rule.reg, arch) + number_text(rule.offset, "%+" PRId64);
-    case Kind::at_expression:
-      return "[" + expression_text(rule.expression()) + "]";
-    case Kind::is_expression:
-      return expression_text(rule.expression());
-    case Kind::constant:
-      return number_text(rule.offset, "%" PRId64);
+ private:
+  void print_number(std::int64_t value, int base = 10) {
+    std::array<char, 24> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, base).ptr;
+    text_.append(std::string_view(digits.data(), end));
   }
-  return "?";
-}
+  /// With its sign, 0 included.
+  void print_signed(std::int64_t value) {
+    if (value >= 0) text_.append("+");
+    print_number(value);
+  }
+  void print_offset(std::int64_t value) {
+    if (value != 0) print_signed(value);
+  }
+  void print_reg(RegNum reg) {
+    if (const RegisterInfo* const info = arch_.by_dwarf(reg)) return void(text_.append(info->name));
+    text_.append("r");
+    print_number(reg);
+  }
+  void print_expression(Expression bytes) {
+    constexpr std::string_view k_digits = "0123456789abcdef";
+    text_.append("expr(");
+    for (const std::byte b : bytes) {
+      text_.append(k_digits.substr(std::to_integer<unsigned>(b) >> 4, 1));
+      text_.append(k_digits.substr(std::to_integer<unsigned>(b) & 15, 1));
+    }
+    text_.append(")");
+  }
+  template <class Print>
+  void in_brackets(Print print) {
+    text_.append("[");
+    print();
+    text_.append("]");
+  }
 
-/// Recursive descent over one line; the first failure sticks.
+  void print(const CfaRule& cfa) {
+    switch (cfa.kind) {
+      case CfaRule::Kind::none:
+        return void(text_.append("none"));
+      case CfaRule::Kind::offset:
+        print_reg(cfa.reg);
+        return print_offset(cfa.offset);
+      case CfaRule::Kind::deref:
+        in_brackets([&] { print_reg(cfa.reg), print_offset(cfa.offset); });
+        return print_offset(cfa.add);
+      case CfaRule::Kind::expression:
+        return print_expression(cfa.expression);
+    }
+  }
+  void print(const FrameRow::Entry& entry, RegNum return_address) {
+    text_.append(" ");
+    if (entry.reg == return_address)
+      text_.append("ra");
+    else
+      print_reg(entry.reg);
+    text_.append("=");
+    print(entry.rule);
+  }
+  void print(const RegRule& rule) {
+    using Kind = RegRule::Kind;
+    switch (rule.kind) {
+      case Kind::unspecified:
+        return void(text_.append("unspecified"));
+      case Kind::undefined:
+        return void(text_.append("undefined"));
+      case Kind::same:
+        return void(text_.append("same"));
+      case Kind::at_cfa:
+        return in_brackets([&] { text_.append("cfa"), print_offset(rule.offset); });
+      case Kind::is_cfa:
+        text_.append("cfa");
+        return print_offset(rule.offset);
+      case Kind::in_reg:
+        return print_reg(rule.reg);
+      case Kind::at_reg:
+        return in_brackets([&] { print_reg(rule.reg), print_offset(rule.offset); });
+      case Kind::is_reg:
+        print_reg(rule.reg);
+        return print_signed(rule.offset);
+      case Kind::at_expression:
+        return in_brackets([&] { print_expression(rule.expression()); });
+      case Kind::is_expression:
+        return print_expression(rule.expression());
+      case Kind::constant:
+        return print_number(rule.offset);
+    }
+  }
+
+  Text& text_;
+  const Arch& arch_;
+};
+
 class RowParser {
  public:
   RowParser(std::string_view text, const Arch& arch, ExpressionPool& pool) : text_(text), arch_(arch), pool_(pool) {}
@@ -282,24 +345,22 @@ class RowParser {
 }  // namespace
 
 std::string to_text(const FrameRow& row, const Arch& arch) {
-  std::string text = "cfa=" + cfa_text(row.cfa, arch);
-  const auto place = [&](const FrameRow::Entry& e) {  // saved registers, then ra, then pseudo registers
-    const RegisterInfo* info = arch.by_dwarf(e.reg);
-    return e.reg == row.ra ? 1 : info && info->reg_class == RegClass::pseudo ? 2 : 0;
-  };
-  for (int pass = 0; pass < 3; ++pass)
-    for (const FrameRow::Entry& e : row.entries())
-      if (place(e) == pass)
-        text += " " + (e.reg == row.ra ? "ra" : reg_text(e.reg, arch)) + "=" + rule_text(e.rule, arch);
-  if (row.args_size != 0) text += " args=" + std::to_string(row.args_size);
-  if (row.signal_frame) text += " signal";
+  std::string text;
+  RowPrinter(text, arch).print(row);
   return text;
 }
 
 std::string to_text(std::uint64_t offset, const FrameRow& row, const Arch& arch) {
-  char head[32];
-  std::snprintf(head, sizeof head, "+%" PRIx64 ": ", offset);
-  return head + to_text(row, arch);
+  std::array<char, 16> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), offset, 16).ptr;
+  return "+" + std::string(digits.data(), end) + ": " + to_text(row, arch);
+}
+
+std::size_t write_text(const FrameRow& row, const Arch& arch, std::span<char> into) noexcept {
+  CutText text(into.first(into.empty() ? 0 : into.size() - 1));
+  RowPrinter(text, arch).print(row);
+  if (!into.empty()) into[std::min(text.size(), into.size() - 1)] = '\0';
+  return text.size();
 }
 
 Result<ParsedRow> parse_row(std::string_view text, const Arch& arch, ExpressionPool& pool) {

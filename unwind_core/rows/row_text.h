@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,10 @@ namespace jitunwind {
 
 /// Allocates. "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]".
 std::string to_text(const FrameRow& row, const Arch& arch);
+
+/// The same, cut to into.size() - 1 bytes and NUL-terminated; nothing where `into` is empty. Returns the length of the
+/// whole text. Signal-safe.
+std::size_t write_text(const FrameRow& row, const Arch& arch, std::span<char> into) noexcept;
 
 /// A row at a code offset: "+4: cfa=..." (offset in hex).
 std::string to_text(std::uint64_t offset, const FrameRow& row, const Arch& arch);

@@ -4,6 +4,8 @@
 
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/trace/counters.h"
+#include "jitunwind/unwind_core/trace/log.h"
 #include "jitunwind/unwind_core/walk/caller_chain_p.h"
 #include "jitunwind/unwind_core/walk/caller_rules_p.h"
 #include "jitunwind/unwind_core/walk/context.h"
@@ -11,6 +13,10 @@
 
 namespace jitunwind {
 namespace {
+
+[[gnu::cold, gnu::noinline]] void log_chain_left(Addr at) noexcept {
+  LogLine(LogTopic::walk).text("no rule leaves ").hex(at).text(": goes on with all registers");
+}
 
 class AddressWalk {
  public:
@@ -88,6 +94,8 @@ CallerChain::Stop AddressWalk::go_on_by_rows(Stop stop) noexcept {
 
 /// Steps that no rule tells, with all registers, which frames before them may have saved.
 [[gnu::noinline]] void AddressWalk::go_on_by_cursor() noexcept {
+  count_event(Counter::chain_left);
+  if (logs(LogTopic::walk)) log_chain_left(chain_.position().at);
   Cursor cursor = cursor_at_start(chain_.space(), start_, chain_.stack().range());
   const std::size_t first = cursor.depth();
   for (;;) {

@@ -4,6 +4,7 @@
 
 #include "jitunwind/unwind_core/memory/raw_access_p.h"
 #include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/last_walk_p.h"
 
@@ -71,6 +72,7 @@ template <bool k_calls_push, bool k_until_met>
     *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc));
     if (k_until_met && last->has_frame_at(sp)) break;
   }
+  count_warm_event(Counter::kept_rule_used, static_cast<std::uint64_t>(out - next_));
   at = CodeAddress::returned_to(at + 1).lookup();
   // No code: what it means that there is no return address, the cursor decides at the frame before.
   if (at < k_page_size && out != next_) {

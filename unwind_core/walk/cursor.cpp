@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/trace/log.h"
 #include "jitunwind/unwind_core/walk/stack_position_p.h"
 
 namespace jitunwind {
@@ -76,7 +77,21 @@ void Cursor::go_on_at(Addr pc) noexcept {
 
 SaveLocation Cursor::location(RegNum reg) const noexcept { return registers_.location(space_->arch.column(reg)); }
 
+namespace {
+
+/// "ended at 0x401136, 7 frames above the first: broken (unreadable_memory): return address, at 0x7ffd000".
+[[gnu::cold, gnu::noinline]] void log_end(const Cursor& cursor, StopReason reason, const Error& error) noexcept {
+  LogLine line(LogTopic::walk);
+  line.text("ended at ").hex(cursor.pc()).text(", ").number(cursor.depth()).text(" frames above the first: ");
+  line.text(stop_reason_name(reason));
+  if (reason == StopReason::outermost) return;
+  line.text(" (").text(error_name(error.code)).text("): ").text(error.what).text(", at ").hex(error.at);
+}
+
+}  // namespace
+
 Result<bool> Cursor::stop(StopReason reason, const Error& error) noexcept {
+  if (logs(LogTopic::walk)) log_end(*this, reason, error);
   stop_ = reason;
   error_ = error;
   if (reason == StopReason::outermost) return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 
@@ -26,6 +27,7 @@ class LastWalks {
       pthread_setspecific(key_, &memory);
       return last_walk_of_thread = &memory;
     }
+    count_event(Counter::last_walk_full);
     return nullptr;
   }
 
@@ -182,6 +184,7 @@ void LastWalkLease::follow_from(const std::size_t first, CallerChain& chain) noe
   const Addr fp = passed > number ? reached.fp : chain.position().fp;
   chain.pass(first - number, {CodeAddress::returned_to(reached.pc).lookup(), reached.sp, fp});
   followed_ += first - number;
+  count_warm_event(Counter::last_walk_used, first - number);
 }
 
 void LastWalkLease::record_if_wanted(CallerChain& chain, const WalkStart& start) noexcept {
@@ -190,6 +193,7 @@ void LastWalkLease::record_if_wanted(CallerChain& chain, const WalkStart& start)
 
 /// Goes the way of the walk again: the walk itself has no time for that.
 void LastWalkLease::record(CallerChain& chain, const WalkStart& start) noexcept {
+  count_event(Counter::last_walk_stored);
   walk_->begin_recording();
   CallerChain::Position position{start.address.lookup(), start.sp, start.fp, start.address.value()};
   RulePlace callee;

@@ -12,6 +12,7 @@
 #include "jitunwind/unwind_core/errno_keeper_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 namespace {
@@ -36,6 +37,7 @@ Kind found(const DerivedRecord& record, RegisteredFde& out) noexcept {
 }
 
 Kind refuse(const Error& error, Addr pc) noexcept {
+  count_event(Counter::fde_refused);
   note_refusal({error.code, pc, error.what});
   return Kind::none;
 }
@@ -92,13 +94,17 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
     give_back_derived(*record);
     return std::nullopt;
   }
+  count_event(Counter::fde_made);
   return found(*publish_derived(hold, *record), out);
 }
 
 /// Out of the way of those who ask about other code.
 [[gnu::noinline]] Kind find_or_make(Addr pc, RegisteredFde& out) noexcept {
   const DerivedAnswer known = find_derived(pc);
-  if (known.kind == DerivedAnswer::Kind::found) return found(*known.record, out);
+  if (known.kind == DerivedAnswer::Kind::found) {
+    count_warm_event(Counter::fde_known);
+    return found(*known.record, out);
+  }
   if (known.kind == DerivedAnswer::Kind::no_procedure) return Kind::not_registered;
   const ErrnoKeeper keep_errno;
   return with_room([&] {

@@ -8,6 +8,7 @@
 
 #include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 namespace {
@@ -102,6 +103,7 @@ class UsualReader {
 }  // namespace
 
 [[gnu::hot]] const KnownCie* KnownCies::learn(std::span<const std::byte> bytes, const Arch& arch) noexcept {
+  count_event(Counter::cie_read);
   if (arch.word_size != 8 || arch.big_endian != (std::endian::native == std::endian::big)) return nullptr;
   Words padded{};
   const std::size_t available = std::min(bytes.size(), sizeof padded);

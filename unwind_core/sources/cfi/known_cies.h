@@ -12,6 +12,7 @@
 
 #include "jitunwind/unwind_core/kept/compact_row.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -32,7 +33,9 @@ class KnownCies {
   [[gnu::always_inline]] const KnownCie* find(std::span<const std::byte> bytes, const Arch& arch) noexcept {
     if (bytes.size() < sizeof(Words)) return nullptr;
     const KnownCie* const known = find_words({word(bytes, 0), word(bytes, 1), word(bytes, 2), word(bytes, 3)}, arch);
-    return known ? known : learn(bytes, arch);
+    if (!known) return learn(bytes, arch);
+    count_warm_event(Counter::cie_known);
+    return known;
   }
 
   /// Has the page where it begins, lest the first walk is the first to write there.

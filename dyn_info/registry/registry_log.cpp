@@ -1,0 +1,64 @@
+#include "jitunwind/dyn_info/registry/registry_log_p.h"
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/trace/counters.h"
+#include "jitunwind/unwind_core/trace/log.h"
+
+namespace jitunwind {
+namespace {
+
+constinit const LocalMemory k_log_memory;
+
+[[gnu::cold, gnu::noinline]] void log_descriptor(const unw_dyn_info_t& info) noexcept {
+  LogLine line(LogTopic::registry);
+  line.text("register ").range(info.start_ip, info.end_ip);
+  std::array<std::byte, 200> bytes;
+  MemoryWindow window;
+  const Addr at = info.u.pi.name_ptr;  // the first member whatever the format
+  const std::size_t size = at == 0 ? 0 : k_log_memory.read(at, bytes, window);
+  const std::string_view name(reinterpret_cast<const char*>(bytes.data()), size);
+  if (size != 0) line.text(" ").foreign(name.substr(0, name.find('\0')));
+}
+
+[[gnu::cold, gnu::noinline]] void log_node(const char* how, const ProcedureNode& node) noexcept {
+  LogLine(LogTopic::registry)
+      .text(how)
+      .text(" ")
+      .range(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+}
+
+[[gnu::cold, gnu::noinline]] void log_refused(const char* what, const Error& error) noexcept {
+  LogLine line(LogTopic::registry);
+  line.text("refused to ").text(what).text(": ").text(error_name(error.code)).text(", ").text(error.what);
+  line.text(", at ").hex(error.at);
+}
+
+}  // namespace
+
+void log_to_be_registered(std::span<unw_dyn_info_t* const> batch) noexcept {
+  if (!logs(LogTopic::registry)) return;
+  for (const unw_dyn_info_t* di : batch)
+    if (NodePool::can_bind(di)) log_descriptor(*di);
+}
+
+void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept {
+  if (!logs(LogTopic::registry)) return;
+  for (unw_dyn_info_t* di : batch) {
+    if (!NodePool::can_bind(di)) continue;
+    const RegisteredNode found = registry_state.nodes.find(di);
+    if (found.state.live()) log_node(how, registry_state.nodes[found.node]);
+  }
+}
+
+Error note_refused(const char* what, const Error& error) noexcept {
+  count_event(Counter::registry_refused);
+  if (logs(LogTopic::registry)) log_refused(what, error);
+  return error;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,59 @@
+// What this library has kept, found and refused since the process began: for tuning, for bug reports, and to explain
+// one slow walk. docs/diagnostics.md reads an example.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Of one table of what was found before.
+struct TableStatistics {
+  std::uint64_t hits = 0;      ///< answered by the table. 0 unless Statistics::counts_hits
+  std::uint64_t misses = 0;    ///< had to be found the long way
+  std::uint64_t refusals = 0;  ///< of these, what was found and not kept
+};
+
+struct Statistics {
+  /// The library was built with JITUNWIND_COUNT: hits are counted, at the cost of the paths that should cost nothing.
+  bool counts_hits = false;
+
+  // Kept rows: steps, walks of addresses and throws share one table (docs/architecture.md, "Rows that are kept").
+  TableStatistics rows;  ///< hits: steps with all registers, and throws
+  std::uint64_t rows_kept = 0;
+  std::uint64_t rows_of_more = 0;      ///< refused: they depend on more than their code and its module
+  std::uint64_t rows_not_compact = 0;  ///< refused: a kept row has no room for what they say
+  std::uint64_t rows_met_once = 0;     ///< refused: the first row at an address, once the table has many
+  std::size_t rows_in_table = 0;       ///< entries that are taken now
+  std::uint64_t guesses = 0;           ///< made where no source had a row
+
+  TableStatistics walks_of_addresses;  ///< hits: frames left by a kept rule; misses: walks that needed all registers
+  TableStatistics last_walks;  ///< hits: frames known from the thread's last walk; refusals: a thread found no room
+  std::uint64_t last_walks_recorded = 0;
+
+  TableStatistics cies;     ///< common information entries of .eh_frame, by their bytes
+  TableStatistics modules;  ///< headers of loaded modules
+  TableStatistics fdes;     ///< made of registered procedures for unwinders that read FDEs
+
+  // The registry of procedures.
+  std::uint64_t registrations = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t retired = 0;
+  std::uint64_t registry_refusals = 0;  ///< calls that were refused with an error
+  std::uint64_t cancel_waits = 0;       ///< readers that a cancellation had to wait for
+  std::size_t registered = 0;           ///< now
+  std::size_t index_bytes = 0;          ///< what look-ups need of them
+  std::size_t registry_bytes = 0;       ///< the same and FDEs
+
+  /// A line for each number: "rows: 0 hits, 12 misses, 1 refusals". Allocates.
+  std::string text() const;
+};
+
+/// Numbers of one moment, or nearly: other threads go on meanwhile. Events that two threads count at the same time may
+/// be counted once. Thread-safe, signal-safe; O(1).
+Statistics statistics() noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

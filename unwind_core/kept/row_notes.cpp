@@ -1,0 +1,103 @@
+#include "jitunwind/unwind_core/kept/row_notes_p.h"
+
+#include <array>
+
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/kept/row_cache.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
+#include "jitunwind/unwind_core/trace/counters.h"
+#include "jitunwind/unwind_core/trace/log.h"
+
+namespace jitunwind {
+namespace {
+
+enum class Verdict { can_be_kept, depends_on_more, not_compact };
+
+Verdict verdict_on(Lookup& lookup, const NewRow& row) noexcept {
+  if (RowCache::kept_by(row.full.origin, lookup) == KeptBy::nothing) return Verdict::depends_on_more;
+  return row.is_compact ? Verdict::can_be_kept : Verdict::not_compact;
+}
+
+const char* text_of(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::can_be_kept:
+      return ", can be kept";
+    case Verdict::depends_on_more:
+      return ", not kept: it depends on more than its code and module";
+    case Verdict::not_compact:
+      return ", not kept: no compact row says it";
+  }
+  return "";
+}
+
+/// "slow at 0x401136: row of eh_frame made, can be kept".
+[[gnu::cold, gnu::noinline]] void log_slow_frame(Addr at, RowOrigin origin, Verdict verdict) noexcept {
+  LogLine(LogTopic::walk)
+      .text("slow at ")
+      .hex(at)
+      .text(": row of ")
+      .text(origin_name(origin))
+      .text(" made")
+      .text(text_of(verdict));
+}
+
+[[gnu::cold, gnu::noinline]] void log_met_once(Addr at) noexcept {
+  LogLine(LogTopic::walk).text("not kept at ").hex(at).text(": met for the first time");
+}
+
+[[gnu::cold, gnu::noinline]] void log_guess(Addr at, RowOrigin origin) noexcept {
+  LogLine(LogTopic::walk).text("guessed at ").hex(at).text(": ").text(origin_name(origin));
+}
+
+/// "0x401136 eh_frame 0x401130-0x401140 cfa=rsp+16 ra=[cfa-8]".
+[[gnu::cold, gnu::noinline]] void log_row(const Lookup& lookup, const FrameRow& row) noexcept {
+  std::array<char, 400> text;
+  write_text(row, lookup.space.arch, text);
+  LogLine line(LogTopic::rows);
+  line.hex(lookup.at.lookup()).text(" ").text(origin_name(row.origin)).text(" ");
+  if (!row.range.empty()) line.range(row.range.begin, row.range.end).text(" ");
+  if (row.signal_frame) line.text("signal ");
+  line.text(text.data());
+}
+
+[[gnu::cold, gnu::noinline]] void log_new_row(const Lookup& lookup, const NewRow& row) noexcept {
+  NewRow copy = row;
+  copy.complete();
+  log_row(lookup, copy.full);
+}
+
+[[gnu::cold, gnu::noinline]] void log_no_row(const Lookup& lookup, const Found& found) noexcept {
+  LogLine line(LogTopic::rows);
+  line.hex(lookup.at.lookup());
+  if (found) return void(line.text(" no source knows this code"));
+  const Error& error = found.error();
+  line.text(" ").text(error_name(error.code)).text(": ").text(error.what).text(", at ").hex(error.at);
+}
+
+}  // namespace
+
+void note_new_row(Lookup& lookup, const Found& found, const NewRow& row) noexcept {
+  if (!found || !*found) {
+    if (logs(LogTopic::rows)) log_no_row(lookup, found);
+    return;
+  }
+  const Verdict verdict = verdict_on(lookup, row);
+  count_event(Counter::row_made);
+  if (verdict == Verdict::depends_on_more) count_event(Counter::row_of_more);
+  if (verdict == Verdict::not_compact) count_event(Counter::row_not_compact);
+  if (logs(LogTopic::walk)) log_slow_frame(lookup.at.lookup(), row.full.origin, verdict);
+  if (logs(LogTopic::rows)) log_new_row(lookup, row);
+}
+
+void note_met_once(Addr at) noexcept {
+  count_event(Counter::row_met_once);
+  if (logs(LogTopic::walk)) log_met_once(at);
+}
+
+void note_guess(const Lookup& lookup, const FrameRow& row) noexcept {
+  count_event(Counter::row_guessed);
+  if (logs(LogTopic::walk)) log_guess(lookup.at.value(), row.origin);
+  if (logs(LogTopic::rows)) log_row(lookup, row);
+}
+
+}  // namespace jitunwind

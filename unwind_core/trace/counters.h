@@ -1,0 +1,75 @@
+// What happens beside the paths that are taken again and again, counted; and what happens on these, where the library
+// was built with JITUNWIND_COUNT.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Events that are counted. The first ones are those of warm paths.
+enum class Counter : unsigned {
+  kept_row_used,     ///< a step by a kept row, with all registers
+  kept_rule_used,    ///< a step of a walk of addresses by a kept rule
+  last_walk_used,    ///< a frame that was found in the last walk of its thread
+  cie_known,         ///< a CIE was the same as one that was read before
+  module_known,      ///< a module was as it was remembered
+  fde_known,         ///< an FDE that was made before answered an unwinder
+  row_made,          ///< a row was made because none was kept
+  row_kept,          ///< and was kept
+  row_of_more,       ///< and was not kept: it depends on more than its code and module
+  row_not_compact,   ///< and was not kept: no compact row says it
+  row_met_once,      ///< and was not kept: its address was met for the first time
+  row_guessed,       ///< a guess was made where no source had a row
+  chain_left,        ///< a walk of addresses had to go on with all registers
+  last_walk_stored,  ///< a walk was recorded as the last one of its thread
+  last_walk_full,    ///< a thread had none, because as many threads have one as there is room for
+  cie_read,          ///< a CIE was read in full
+  module_read,       ///< a module's headers were read
+  fde_made,          ///< an FDE was made for an unwinder
+  fde_refused,       ///< and could not be: the procedure has no row there, or no memory was left
+  procedure_registered,
+  procedure_cancelled,
+  procedure_retired,
+  registry_refused,  ///< a change of the registry that was refused with an error
+  cancel_waited,     ///< a cancellation met a reader that it had to wait for
+  how_many,          ///< kinds of events
+};
+
+/// Not 0: the events of warm paths are counted, too.
+#ifdef JITUNWIND_COUNT
+inline constexpr bool k_counts_warm_paths = true;
+#else
+inline constexpr bool k_counts_warm_paths = false;
+#endif
+
+/// One set of counters for a few threads, so that they seldom meet. What two threads, or a thread and a handler that
+/// interrupts it, count at the same time in one set may be counted once.
+struct alignas(64) CounterSet {
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Counter::how_many)> values{};
+};
+inline constexpr std::size_t k_counter_sets = 16;
+extern constinit std::array<CounterSet, k_counter_sets> counter_sets;
+
+/// Two instructions beside finding the set: no atomic addition, nobody waits. Signal-safe.
+inline void count_event(Counter counter, std::uint64_t times = 1) noexcept {
+  // Threads have stacks apart from each other.
+  const auto stack = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) >> 16;
+  CounterSet& set = counter_sets[(stack ^ stack >> 4 ^ stack >> 8) % k_counter_sets];
+  std::atomic<std::uint64_t>& value = set.values[static_cast<std::size_t>(counter)];
+  value.store(value.load(std::memory_order_relaxed) + times, std::memory_order_relaxed);
+}
+
+/// The same on a warm path: nothing, unless the library was built with JITUNWIND_COUNT.
+inline void count_warm_event(Counter counter, std::uint64_t times = 1) noexcept {
+  if constexpr (k_counts_warm_paths) count_event(counter, times);
+}
+
+/// Since the process began. Signal-safe, thread-safe.
+std::uint64_t counted(Counter counter) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop
