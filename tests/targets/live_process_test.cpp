@@ -26,6 +26,20 @@ TEST_P(EveryProgram, ShowsTheStacksThatItSeesItself) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryProgram, testing::Values(TARGET_PROGRAMS));
 
+/// Each copy of the library in a process has a list; all of them are asked, and neither copy knows of the other.
+// covers: DY51
+TEST(LiveProcess, WithTwoCopiesOfTheLibrary) {
+  const TargetProgram program(TARGET_PROGRAM, {"0", TARGET_PLUGIN});
+  auto target = Target::attach(program.process());
+  ASSERT_TRUE(target) << target.error().text();
+  const SeenStack stack = seen(target->walk(target->threads().at(0)));
+  EXPECT_EQ(stack.why, "complete");
+  std::vector<std::string> names;
+  for (const SeenFrame& frame : callers_of_stand_still(stack)) names.push_back(frame.name);
+  names.resize(5);
+  EXPECT_EQ(names, (std::vector<std::string>{"jit_frame", "plugin_call", "middle", "jit_frame", "main"}));
+}
+
 TEST(LiveProcess, ThreadsHaveNamesAndRegisters) {
   const TargetProgram program(TARGET_PROGRAM);
   auto target = Target::attach(program.process());

@@ -1,5 +1,7 @@
 // What is looked at from outside: threads that stand in C++ -> JIT -> C++ -> JIT -> C++ and have said how they came
-// there. target_program THREADS [crash]: main and so many others, or one that crashes when all stand.
+// there. target_program THREADS [crash | PLUGIN]: main and so many others; main crashes when all stand; it goes through
+// the plugin on its way.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,8 +50,9 @@ bool crashes = false;
 }
 
 test::JitFrame* inner_frame = nullptr;
+void* (*plugin_call)(test::JitFrame::Callee, void*) = nullptr;
 [[gnu::noinline]] void* middle(void* argument) {
-  void* const result = (*inner_frame)(stand_still, argument);
+  void* const result = plugin_call ? plugin_call(stand_still, argument) : (*inner_frame)(stand_still, argument);
   asm volatile("");  // no tail call
   return result;
 }
@@ -59,6 +62,13 @@ int main(int argc, char** argv) {
   const int others = argc > 1 ? std::atoi(argv[1]) : 0;
   crashes = argc > 2 && std::strcmp(argv[2], "crash") == 0;
   expected = others + 1;
+#ifdef TARGET_WITH_PLUGIN
+  if (argc > 2 && !crashes) {
+    void* const plugin = ::dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
+    plugin_call = reinterpret_cast<decltype(plugin_call)>(plugin ? ::dlsym(plugin, "plugin_call") : nullptr);
+    if (!plugin_call) return 1;
+  }
+#endif
   test::JitFrame inner, outer;
   inner_frame = &inner;
   std::vector<std::thread> threads;

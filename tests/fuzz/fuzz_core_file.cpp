@@ -1,0 +1,55 @@
+// Input: a core file.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "jitunwind/unwind_core/targets/core_file_p.h"
+#include "jitunwind/unwind_core/targets/file_backed_p.h"
+#include "tests/fuzz/walk_target.h"
+
+using namespace jitunwind;
+
+namespace {
+
+/// A file that is nowhere else.
+class InputFile {
+ public:
+  InputFile(const std::uint8_t* data, std::size_t size) : number_(::memfd_create("input", MFD_CLOEXEC)) {
+    fuzz::check(::write(number_, data, size) == static_cast<ssize_t>(size), "the input fits a file");
+  }
+  ~InputFile() { ::close(number_); }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(number_); }
+
+ private:
+  int number_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const InputFile file(data, size);
+  const auto core = CoreFile::open(file.path().c_str());
+  if (!core) {
+    fuzz::check(*core.error().what != 0, "an error says what");
+    return 0;
+  }
+  const Arch* const arch = (*core)->is_64() ? find_arch((*core)->machine(), (*core)->big_endian()) : nullptr;
+  if (!arch) return 0;
+  fuzz::check(!(*core)->threads().empty(), "a core has a thread");
+  const TargetFiles files = TargetFiles::none();
+  const FileBackedMemory backed((*core)->memory(), (*core)->mappings(), files);
+  const fuzz::MeteredMemory memory(backed);
+  const TargetSpace target(*arch, memory, (*core)->mappings(), files);
+  std::size_t walked = 0;
+  for (const CoreThread& thread : (*core)->threads()) {
+    if (++walked > 4) break;
+    const auto registers = registers_from_prstatus(thread.registers, *arch);
+    if (!registers) continue;
+    (void)fuzz::walk_target(target, *registers, walked % 2 != 0 ? Guesses::confirmed : Guesses::bold);
+  }
+  fuzz::check(memory.reads < (std::size_t{1} << 24), "the work is bounded");
+  return 0;
+}
