@@ -20,8 +20,7 @@ std::vector<ListIndex::Stretch> ListIndex::stretches_of(std::span<const Procedur
   }
   std::ranges::sort(by_begin, {}, [&](std::size_t i) { return procedures[i].code.begin; });
   std::ranges::sort(bounds);
-  const auto repeated = std::ranges::unique(bounds);
-  bounds.erase(repeated.begin(), repeated.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
 
   std::vector<Stretch> stretches;
   std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> open;
