@@ -1,5 +1,6 @@
 #include "jitunwind/builders/registration.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -8,6 +9,7 @@
 #include "jitunwind/builders/draft/handler_draft.h"
 #include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/heap_p.h"
 
 extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 
@@ -38,17 +40,10 @@ ProcedureBlock* block_of(unw_dyn_info_t* info) noexcept { return reinterpret_cas
 
 void free_block(ProcedureBlock* block) noexcept {
   if (block->keeps_handlers) std::destroy_at(block->handlers());
-  block->~ProcedureBlock();
-  ::operator delete(block);
+  destroy_on_heap(block);
 }
 
 void free_procedure(void* info) noexcept { free_block(block_of(static_cast<unw_dyn_info_t*>(info))); }
-
-using Procedures = std::vector<unw_dyn_info_t*>;
-void free_procedures(void* list) noexcept {
-  const std::unique_ptr<Procedures> procedures(static_cast<Procedures*>(list));
-  for (unw_dyn_info_t* info : *procedures) free_procedure(info);
-}
 
 /// What a description and a place come to.
 struct Plan {
@@ -120,7 +115,7 @@ Result<unw_dyn_info_t*> make_procedure(const Description& description, const Cod
 
   const Plan plan{description, code};
   const std::size_t bytes = sizeof(ProcedureBlock) + plan.handler_bytes() + plan.payload_bytes() + plan.name_bytes();
-  void* const memory = ::operator new(bytes, std::nothrow);
+  void* const memory = allocate(bytes);
   if (!memory) return Error{ErrorCode::out_of_memory, code.start, "no memory for the descriptor"};
   auto* const block =
       new (memory) ProcedureBlock{{}, code.user, description.shape(), bytes & SIZE_MAX >> 1, plan.keeps_handlers()};
@@ -180,57 +175,87 @@ Result<Registration> register_code(const Description& description, const Code& c
   return Registration(*made);
 }
 
+/// The descriptors stand behind it.
+struct RegistrationBatch::Procedures {
+  std::size_t size = 0;
+  std::size_t capacity = 0;
+
+  std::span<unw_dyn_info_t*> all() noexcept { return {reinterpret_cast<unw_dyn_info_t**>(this + 1), size}; }
+  /// Precondition: there is room.
+  void add(std::span<unw_dyn_info_t* const> more) noexcept {
+    std::ranges::copy(more, all().end());
+    size += more.size();
+  }
+  /// They are taken out.
+  void free() noexcept {
+    for (unw_dyn_info_t* info : all()) free_procedure(info);
+    give_back(this);
+  }
+};
+
 RegistrationBatch& RegistrationBatch::operator=(RegistrationBatch&& other) noexcept {
   if (this == &other) return *this;
   (void)cancel();
-  procedures_ = std::exchange(other.procedures_, {});
+  procedures_ = std::exchange(other.procedures_, nullptr);
   return *this;
 }
 
-Status RegistrationBatch::register_code(std::span<const Item> items) {
-  Procedures made;
-  made.reserve(items.size());
-  procedures_.reserve(procedures_.size() + items.size());
+std::size_t RegistrationBatch::size() const noexcept { return procedures_ ? procedures_->size : 0; }
+
+Status RegistrationBatch::make_room(std::size_t more) noexcept {
+  const std::size_t size = this->size();
+  if (procedures_ && procedures_->capacity - size >= more) return Done{};
+  const std::size_t capacity = std::max({size + more, 2 * size, std::size_t{6}});
+  void* const memory = allocate(sizeof(Procedures) + capacity * sizeof(unw_dyn_info_t*));
+  if (!memory) return Error{ErrorCode::out_of_memory, 0, "no memory for the list of a batch"};
+  auto* const larger = new (memory) Procedures{0, capacity};
+  if (procedures_) larger->add(procedures_->all());
+  give_back(std::exchange(procedures_, larger));
+  return Done{};
+}
+
+Status RegistrationBatch::register_code(std::span<const Item> items) noexcept {
+  if (items.empty()) return Done{};
+  if (const Status room = make_room(items.size()); !room) return room;
+  const std::size_t before = procedures_->size;
+  // Those that are made are the batch's when they are registered.
+  const auto made = [&] { return procedures_->all().subspan(before); };
   const auto undo = [&](const Error& error) {
-    for (unw_dyn_info_t* info : made) free_procedure(info);
+    for (unw_dyn_info_t* info : made()) free_procedure(info);
+    procedures_->size = before;
     return error;
   };
   for (const Item& item : items) {
     const auto one = make_procedure(*item.description, item.code);
     if (!one) return undo(one.error());
-    made.push_back(*one);
+    procedures_->add({&*one, 1});
   }
-  if (const Status registered = register_procedures(made, Behind::user_word); !registered)
+  if (const Status registered = register_procedures(made(), Behind::user_word); !registered)
     return undo(registered.error());
-  procedures_.insert(procedures_.end(), made.begin(), made.end());
   return Done{};
 }
 
-void RegistrationBatch::add(Registration&& one) {
-  if (!one) return;
-  procedures_.push_back(one.procedure_);
+Status RegistrationBatch::add(Registration&& one) noexcept {
+  if (!one) return Done{};
+  if (const Status room = make_room(1); !room) return room;
+  procedures_->add({&one.procedure_, 1});
   one.procedure_ = nullptr;
+  return Done{};
 }
 
 Status RegistrationBatch::cancel() noexcept {
-  if (procedures_.empty()) return Done{};
-  const Status cancelled = cancel_procedures(procedures_);
+  if (!procedures_) return Done{};
+  const Status cancelled = cancel_procedures(procedures_->all());
   if (!cancelled && untouched(cancelled.error())) return cancelled;
-  for (unw_dyn_info_t* info : procedures_) free_procedure(info);
-  procedures_.clear();
+  std::exchange(procedures_, nullptr)->free();
   return cancelled;
 }
 
 Result<RetireTicket> RegistrationBatch::retire() noexcept {
-  if (procedures_.empty()) return RetireTicket{};
-  std::unique_ptr<Procedures> list(new (std::nothrow) Procedures);
-  if (!list) return Error{ErrorCode::out_of_memory, 0, "no memory for the list of what was retired"};
-  list->swap(procedures_);
-  const auto ticket = retire_procedures(*list, free_procedures, list.get());
-  if (ticket)
-    now_of_the_registry(list.release());
-  else
-    list->swap(procedures_);
+  if (empty()) return RetireTicket{};
+  const auto free = [](void* procedures) { static_cast<Procedures*>(procedures)->free(); };
+  const auto ticket = retire_procedures(procedures_->all(), free, procedures_);
+  if (ticket) now_of_the_registry(std::exchange(procedures_, nullptr));
   return ticket;
 }
 

@@ -6,7 +6,6 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "jitunwind/builders/description.h"
 #include "jitunwind/dyn_info/registry/registry.h"
@@ -85,17 +84,17 @@ class RegistrationBatch {
   };
 
   RegistrationBatch() noexcept = default;
-  RegistrationBatch(RegistrationBatch&& other) noexcept : procedures_(std::exchange(other.procedures_, {})) {}
+  RegistrationBatch(RegistrationBatch&& other) noexcept : procedures_(std::exchange(other.procedures_, nullptr)) {}
   RegistrationBatch& operator=(RegistrationBatch&& other) noexcept;
   ~RegistrationBatch() { (void)cancel(); }
 
-  /// Registers all items or none, and adds them.
-  Status register_code(std::span<const Item> items);
-  /// Takes one over; an empty one is ignored. Allocates.
-  void add(Registration&& one);
+  /// Registers all items or none, and adds them. Errors as of the function of that name.
+  Status register_code(std::span<const Item> items) noexcept;
+  /// Takes one over; an empty one is ignored. Error out_of_memory: `one` has it still.
+  Status add(Registration&& one) noexcept;
 
-  std::size_t size() const noexcept { return procedures_.size(); }
-  bool empty() const noexcept { return procedures_.empty(); }
+  std::size_t size() const noexcept;
+  bool empty() const noexcept { return size() == 0; }
 
   /// As Registration::cancel(), one wait for all; the batch is empty afterwards.
   Status cancel() noexcept;
@@ -103,7 +102,10 @@ class RegistrationBatch {
   Result<RetireTicket> retire() noexcept;
 
  private:
-  std::vector<unw_dyn_info_t*> procedures_;
+  struct Procedures;
+  Status make_room(std::size_t more) noexcept;
+
+  Procedures* procedures_ = nullptr;  // null: none was ever registered
 };
 
 }  // namespace jitunwind

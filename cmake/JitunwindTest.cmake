@@ -22,6 +22,12 @@ function(jitunwind_test name)
   gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
 
+# jitunwind_counts_allocations(name): tests/support/counted_allocations.h, for a program against static libraries.
+function(jitunwind_counts_allocations name)
+  target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/counted_allocations.cpp)
+  target_link_options(${name} PRIVATE -Wl,--wrap=malloc,--wrap=free)
+endfunction()
+
 # jitunwind_whole_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] TEST test): the same, all its cases as one test.
 function(jitunwind_whole_test name)
   cmake_parse_arguments(arg "" "TEST" "SOURCES;LINK;DEFINITIONS" ${ARGN})

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
-#include <vector>
+#include <optional>
 
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
 #include "jitunwind/dyn_info/registry/take_out_p.h"
+#include "jitunwind/unwind_core/heap_p.h"
 
 namespace jitunwind {
 
@@ -17,29 +17,37 @@ namespace {
 
 RegistryState& r = registry_state;
 
-/// Oldest first. False: more than `into` has room for.
-bool list_registered(std::vector<RegisteredProcedure>& into) {
+/// How many there are, oldest first. Nothing: more than `into` has room for.
+std::optional<std::size_t> list_registered(std::span<RegisteredProcedure> into) noexcept {
+  std::size_t count = 0;
   bool complete = true;
   r.lock.lock();
   for (NodeId id = r.list.first(); id != 0 && complete;) {
     const ProcedureNode& node = r.nodes[id];
     const NodeState state(node.state.load(std::memory_order_acquire));
-    complete = into.size() < into.capacity();
+    complete = count < into.size();
     if (state.live() && complete)
-      into.push_back({node.info.load(std::memory_order_relaxed), {state.registration(), id}});
+      into[count++] = {node.info.load(std::memory_order_relaxed), {state.registration(), id}};
     id = node.list_next.load(std::memory_order_relaxed);
   }
   (void)unlock(nullptr);
-  std::reverse(into.begin(), into.end());
-  return complete;
+  if (!complete) return std::nullopt;
+  std::ranges::reverse(into.first(count));
+  return count;
 }
 
-/// Memory is had without the lock, which retire may find taken by a thread that waits for malloc's.
-std::vector<RegisteredProcedure> all_registered() {
+/// Tells of all that are registered. False: there is no memory for a list of them.
+bool tell_of_all(RegistryObserver& observer) noexcept {
   for (;;) {
-    std::vector<RegisteredProcedure> all;
-    all.reserve(registry_statistics().registered + 64);
-    if (list_registered(all)) return all;
+    // Memory is had without the lock, which retire may find taken by a thread that waits for malloc's.
+    const std::size_t room = registry_statistics().registered + 64;
+    const HeapArray<RegisteredProcedure> all(
+        static_cast<RegisteredProcedure*>(allocate(room * sizeof(RegisteredProcedure))));
+    if (!all) return false;
+    const auto count = list_registered({all.get(), room});
+    if (!count) continue;
+    if (*count != 0) observer.registered({all.get(), *count});
+    return true;
   }
 }
 
@@ -93,14 +101,9 @@ void tell_cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept {
 Status attach_in_scope(RegistryObserver& observer) noexcept {
   if (observers.contains(observer)) return Error{ErrorCode::already_registered, 0, "observer is attached"};
   observers.add(observer);
-  try {
-    const std::vector<RegisteredProcedure> all = all_registered();
-    if (!all.empty()) observer.registered(all);
-    return Done{};
-  } catch (const std::bad_alloc&) {
-    (void)observers.remove(observer);
-    return Error{ErrorCode::out_of_memory, 0, "no memory for the list of what is registered"};
-  }
+  if (tell_of_all(observer)) return Done{};
+  (void)observers.remove(observer);
+  return Error{ErrorCode::out_of_memory, 0, "no memory for the list of what is registered"};
 }
 
 Status attach_observer(RegistryObserver& observer) noexcept {

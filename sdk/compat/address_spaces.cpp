@@ -13,6 +13,7 @@
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/heap_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
 
 namespace jitunwind {
@@ -37,7 +38,7 @@ unw_addr_space_t create(const unw_accessors_t* accessors, std::size_t size, int 
   if (byteorder != 0 && byteorder != __LITTLE_ENDIAN && byteorder != __BIG_ENDIAN) return nullptr;
   const bool big_endian = byteorder == 0 ? arch.big_endian : byteorder == __BIG_ENDIAN;
   if (big_endian != arch.big_endian && !arch.bi_endian) return nullptr;
-  auto* const space = new (std::nothrow) CallbackSpace(with_byte_order(arch, big_endian));
+  auto* const space = make_on_heap<CallbackSpace>(with_byte_order(arch, big_endian));
   if (!space) return nullptr;
   std::memcpy(&space->accessors, accessors, size);
   return space;
@@ -60,7 +61,7 @@ unw_addr_space_t UNW_OBJ(create_addr_space)(unw_accessors_t* accessors, int byte
 }
 
 void unw_destroy_addr_space(unw_addr_space_t handle) {
-  if (handle && !jitunwind::is_local(*handle)) delete static_cast<CallbackSpace*>(handle);
+  if (handle && !jitunwind::is_local(*handle)) jitunwind::destroy_on_heap(static_cast<CallbackSpace*>(handle));
 }
 
 unw_accessors_t* unw_get_accessors(unw_addr_space_t handle) {

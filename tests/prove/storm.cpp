@@ -19,11 +19,14 @@
 #include "tests/prove/storm_descents.h"
 #include "tests/prove/storm_libgcc.h"
 #include "tests/prove/storm_library.h"
-#include "tests/prove/storm_memory.h"
 #include "tests/prove/storm_threads.h"
+#include "tests/support/failing_memory.h"
 
 namespace jitunwind::storm {
 namespace {
+
+using test::failed_requests;
+using test::k_is_sanitized;
 
 constexpr unsigned k_patience = 60;  // seconds in which a thread must have begun something else
 constexpr unsigned k_report_every = 10;

@@ -10,11 +10,13 @@
 
 #include "jitunwind/builders/procedure_builder.h"
 #include "jitunwind/builders/registers_x86_64.h"
-#include "tests/prove/storm_memory.h"
 #include "tests/prove/storm_threads.h"
+#include "tests/support/failing_memory.h"
 
 namespace jitunwind::storm {
 namespace {
+
+using test::FailingMemory;
 
 enum class Form { directives, rows, frame_pointer, realigned };
 

@@ -14,11 +14,14 @@
 #include <cstring>
 
 #include "tests/prove/storm_library.h"
-#include "tests/prove/storm_memory.h"
 #include "tests/prove/storm_threads.h"
+#include "tests/support/failing_memory.h"
 
 namespace jitunwind::storm {
 namespace {
+
+using test::FailingMemory;
+using test::k_is_sanitized;
 
 constexpr unsigned k_deepest = 18;
 constexpr unsigned k_child_seconds = 60;
@@ -150,6 +153,9 @@ struct Thrown {
   if (code == nullptr) return 2;
   Slot slot(code);
   slot.fill(self.random);
+  for (int i = 0; i < 8; ++i) slot.empty(self.random), slot.fill(self.random);
+  // What is thrown without memory the C++ library has in a pool, behind a lock that another thread may have had.
+  const FailingMemory none(0);
   const std::size_t caught = counters().caught;
   Call* const top = self.shadow.top;
   for (unsigned i = 0; i < 3; ++i) {
@@ -180,7 +186,6 @@ struct Thrown {
   const pid_t child = ::fork();
   if (child == 0) {
     self.begin("what a forked child does");
-    let_memory_fail_no_more();
     const int status = be_a_child(self);
     ::_exit(status);
   }

@@ -20,11 +20,13 @@
 
 #include "tests/prove/storm_code.h"
 #include "tests/prove/storm_libgcc.h"
-#include "tests/prove/storm_memory.h"
+#include "tests/support/failing_memory.h"
 #include "tests/support/handlers.h"
 
 namespace jitunwind::storm {
 namespace {
+
+using test::k_is_sanitized;
 
 #ifdef __SANITIZE_THREAD__            // with which a walk takes longer than a period would
 constexpr long k_period = 5'000'000;  // ns

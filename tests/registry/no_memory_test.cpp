@@ -114,7 +114,7 @@ TEST(NoMemoryForTheRegistry, BatchIsTakenOutAllTheSame) {
     for (std::uint64_t i = 0; i < 3; ++i) {
       auto one = register_code(*description, Code{.start = k_code + 64 * i, .size = 64});
       ASSERT_TRUE(one);
-      batch.add(std::move(*one));
+      ASSERT_TRUE(batch.add(std::move(*one)));
     }
     const NoMemory no_memory;
     const FailingMappings failing(0);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -237,6 +238,27 @@ TEST(LibraryRules, NoStaticLocalIsMadeAtItsFirstUse) {
         << file;
   }
 }
+
+#ifndef JITUNWIND_TEST_SANITIZED  // where several sources are one object
+/// What a forked child registers by has memory of unwind_core/heap_p.h, which says why.
+TEST(LibraryRules, WritersNeitherThrowNorUseOperatorNew) {
+  std::set<std::string> writers{"registration.cpp.o"};
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(std::string(JITUNWIND_SOURCE_DIR) + "/dyn_info/registry"))
+    if (entry.path().extension() == ".cpp") writers.insert(entry.path().filename().string() + ".o");
+  std::set<std::string> seen;
+  std::istringstream names(rules::output_of("nm -A --undefined-only '" + std::string(JITUNWIND_STATIC) + "'"));
+  const std::regex line_of_member(R"(.*:([^:]+):\s+[Uw] (\S+))");
+  const std::regex of_the_cpp_library(R"(_Zn[aw].*|__cxa_(allocate_exception|throw)|_ZSt\d+__throw_.*)");
+  for (std::string line; std::getline(names, line);) {
+    std::smatch part;
+    if (!std::regex_match(line, part, line_of_member) || !writers.contains(part[1])) continue;
+    seen.insert(part[1]);
+    EXPECT_FALSE(std::regex_match(part[2].str(), of_the_cpp_library)) << line;
+  }
+  EXPECT_GT(seen.size(), writers.size() / 2) << "of which the others use nothing";
+}
+#endif
 
 /// Nothing that is called through can be overwritten once a library is loaded.
 TEST(LibraryRules, RelocatedDataAreReadOnly) {

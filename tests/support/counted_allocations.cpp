@@ -3,6 +3,14 @@
 #include <cstdlib>
 #include <new>
 
+// The linker's --wrap leads malloc and free to the other two.
+extern "C" {
+void* __real_malloc(std::size_t size);
+void __real_free(void* memory);
+void* __wrap_malloc(std::size_t size);
+void __wrap_free(void* memory);
+}
+
 namespace {
 
 thread_local std::size_t count = 0, given_back = 0;
@@ -22,7 +30,7 @@ void* allocate_or_throw(std::size_t size, std::align_val_t to) {
 }
 void give_back(void* memory) noexcept {
   given_back += memory != nullptr;
-  std::free(memory);
+  __real_free(memory);
 }
 
 }  // namespace
@@ -36,6 +44,18 @@ NoMemory::NoMemory() noexcept { no_memory = true; }
 NoMemory::~NoMemory() { no_memory = false; }
 
 }  // namespace jitunwind::test
+
+extern "C" {
+void* __wrap_malloc(std::size_t size) {
+  if (no_memory) return nullptr;
+  ++count;
+  return __real_malloc(size);
+}
+void __wrap_free(void* memory) {
+  given_back += memory != nullptr;
+  __real_free(memory);
+}
+}
 
 void* operator new(std::size_t size) { return allocate_or_throw(size, k_usual); }
 void* operator new(std::size_t size, std::align_val_t to) { return allocate_or_throw(size, to); }

@@ -1,17 +1,17 @@
-// Counts what the test program allocates with operator new, which finds no memory where a test says so. Link
-// counted_allocations.cpp.
+// Counts what the test program and the static libraries in it allocate, with operator new and malloc, which find no
+// memory where a test says so: jitunwind_counts_allocations() in cmake/JitunwindTest.cmake.
 #pragma once
 
 #include <cstddef>
 
 namespace jitunwind::test {
 
-/// Calls of operator new by this thread so far, in any of its forms.
+/// Calls of operator new, in any of its forms, and of malloc by this thread so far.
 std::size_t allocations() noexcept;
-/// Less those of operator delete.
+/// Less those of operator delete and free.
 std::size_t allocations_held() noexcept;
 
-/// For as long as it lives this thread's operator new finds no memory.
+/// For as long as it lives this thread finds no memory by these.
 class NoMemory {
  public:
   NoMemory() noexcept;

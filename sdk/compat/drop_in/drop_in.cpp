@@ -3,11 +3,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
 #include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/heap_p.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 
 #include <libunwind.h>
@@ -32,9 +32,9 @@ std::atomic_ref<std::uintptr_t> state_of(DynInfo& info) noexcept {
 }
 
 unw_dyn_info_t* register_shadow(const DynInfo& info) noexcept {
-  auto* const shadow = new (std::nothrow) unw_dyn_info_t(in_todays_layout(info));
+  auto* const shadow = jitunwind::make_on_heap<unw_dyn_info_t>(in_todays_layout(info));
   if (!shadow || jitunwind::register_procedure(shadow)) return shadow;
-  delete shadow;
+  jitunwind::destroy_on_heap(shadow);
   return nullptr;
 }
 
@@ -88,7 +88,7 @@ void jitunwind_drop_in_cancel(DynInfo* info) {
   }
   info->shadow = nullptr;
   state.store(0, std::memory_order_release);
-  delete shadow;
+  jitunwind::destroy_on_heap(shadow);
 }
 
 /// glibc's function of the name, through code made at run time.

@@ -1,10 +1,10 @@
 // Memory that fails at random: malloc and its relatives, and mmap, for a thread that has asked for it. Sanitizers bring
-// functions of their own, and there nothing fails.
+// functions of their own, and there nothing fails. Link failing_memory.cpp.
 #pragma once
 
 #include <cstddef>
 
-namespace jitunwind::storm {
+namespace jitunwind::test {
 
 /// For as long as it lives one in `one_in` of this thread's requests fails, about. May be nested; 0: none.
 class FailingMemory {
@@ -18,16 +18,13 @@ class FailingMemory {
   unsigned before_;
 };
 
-/// In this process. For forked children: without memory libstdc++'s operator new(nothrow) takes an exception from its
-/// emergency pool, behind a mutex that another thread may have had at the fork.
-void let_memory_fail_no_more() noexcept;
-
 /// How many requests have failed, in the whole process.
 std::size_t failed_requests() noexcept;
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool k_is_sanitized = true;
 #else
 inline constexpr bool k_is_sanitized = false;
 #endif
 
-}  // namespace jitunwind::storm
+}  // namespace jitunwind::test

@@ -1,4 +1,4 @@
-#include "tests/prove/storm_memory.h"
+#include "tests/support/failing_memory.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -12,12 +12,11 @@ namespace {
 
 constinit thread_local unsigned one_in = 0;
 std::atomic<std::size_t> failed{0};
-std::atomic<bool> fails_no_more{false};
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 bool fails() noexcept {
   static constinit thread_local std::uint32_t random_state = 0;
-  if (one_in == 0 || fails_no_more.load(std::memory_order_relaxed)) return false;
+  if (one_in == 0) return false;
   if (random_state == 0) random_state = static_cast<std::uint32_t>(::gettid()) * 2654435761u | 1;
   random_state ^= random_state << 13, random_state ^= random_state >> 17, random_state ^= random_state << 5;
   if (random_state % one_in != 0) return false;
@@ -29,14 +28,13 @@ bool fails() noexcept {
 
 }  // namespace
 
-namespace jitunwind::storm {
+namespace jitunwind::test {
 
 FailingMemory::FailingMemory(unsigned new_one_in) noexcept : before_(one_in) { one_in = new_one_in; }
 FailingMemory::~FailingMemory() { one_in = before_; }
-void let_memory_fail_no_more() noexcept { fails_no_more = true; }
 std::size_t failed_requests() noexcept { return failed; }
 
-}  // namespace jitunwind::storm
+}  // namespace jitunwind::test
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" {
