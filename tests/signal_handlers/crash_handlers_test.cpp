@@ -71,12 +71,14 @@ void on_crash(int, siginfo_t*, void* context) {
   ::_exit(0);
 }
 
+int signal_stack_flags = 0;
+
 /// Of the calling thread: of `size` bytes, and nothing in front of it.
 void have_signal_stack(std::size_t size) {
   char* const memory =
       static_cast<char*>(::mmap(nullptr, size + k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ::mprotect(memory, k_page, PROT_NONE);
-  const stack_t stack{memory + k_page, 0, size};
+  const stack_t stack{memory + k_page, signal_stack_flags, size};
   ::sigaltstack(&stack, nullptr);
 }
 // That of <signal.h>'s SIGSTKSZ; what sanitizers make larger needs more.
@@ -136,6 +138,11 @@ int* volatile crash_pointer = nullptr;
   std::free(inside);
   asm volatile("");
 }
+[[gnu::noinline]] void fault_in_free() {
+  void* volatile nowhere = reinterpret_cast<void*>(std::uintptr_t{64});
+  std::free(nowhere);
+  asm volatile("");
+}
 [[gnu::noinline]] void crash_in_dlopen() {
   (void)::dlopen(CRASHING_PLUGIN, RTLD_NOW);
   asm volatile("");
@@ -168,12 +175,22 @@ TEST(CrashHandler, SeesWhoCalledData) {
   expect_whole(crash(crash_by_call), "crash_by_call");
 }
 
+/// Of which the kernel says nothing while the handler runs.
+TEST(CrashHandler, SeesTheSameOnAStackThatIsDisarmed) {
+  signal_stack_flags = static_cast<int>(1u << 31);  // SS_AUTODISARM of <linux/signal.h>, which excludes <signal.h>
+  expect_whole(crash(crash_by_load), "crash_by_load");
+  crash_function = nullptr;
+  expect_whole(crash(crash_by_call), "crash_by_call");
+  signal_stack_flags = 0;
+}
+
 TEST(CrashHandler, SeesALoadOfNull) { expect_whole(crash(crash_by_load), "crash_by_load"); }
 TEST(CrashHandler, SeesAnAbort) { expect_whole(crash(crash_by_abort), "crash_by_abort"); }
 TEST(CrashHandler, SeesATrap) { expect_whole(crash(crash_by_trap), "crash_by_trap"); }
 
 #ifndef JITUNWIND_TEST_SANITIZED
 TEST(CrashHandler, SeesTheAllocatorsAbort) { expect_whole(crash(crash_in_free), "crash_in_free"); }
+TEST(CrashHandler, SeesAFaultInTheAllocator) { expect_whole(crash(fault_in_free), "fault_in_free"); }
 #endif
 
 TEST(CrashHandler, SeesAConstructorInDlopen) {
@@ -189,6 +206,21 @@ TEST(CrashHandler, SeesThroughCodeMadeAtRunTime) {
   });
   expect_whole(result, "crash_by_load");
   EXPECT_TRUE(result.has("jit_frame")) << result.text();
+}
+
+TEST(CrashHandler, SeesAFaultInCodeMadeAtRunTime) {
+  const Seen result = crash([] {
+    // push rbx; mov rax, [0]; pop rbx; ret
+    constexpr unsigned char k_code[]{0x53, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, 0x5b, 0xc3};
+    void* const code = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memcpy(code, k_code, sizeof k_code);
+    using namespace x86_64;
+    const auto description = describe("crashing_code").push({0, 1}, rbx).pop({9, 10}, rbx).build();
+    const auto registered = register_code(*description, code, sizeof k_code);
+    if (registered) reinterpret_cast<void (*)()>(code)();
+  });
+  expect_whole(result, "crashing_code");
+  EXPECT_EQ(std::string_view(result.first[0].data()), "crashing_code");
 }
 
 TEST(CrashHandler, SeesAnOverflowOfTheMainStack) {

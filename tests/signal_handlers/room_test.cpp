@@ -59,8 +59,8 @@ void have_handler(int number, void (*handler)(int)) {
 /// Sanitizers have one of their own, and want it back.
 class SmallStack {
  public:
-  explicit SmallStack(std::size_t size = 8192) : stack_(PaintedStack::make(size)) {
-    const stack_t stack{stack_.stack, 0, size};
+  explicit SmallStack(std::size_t size = 8192, int flags = 0) : stack_(PaintedStack::make(size)) {
+    const stack_t stack{stack_.stack, flags, size};
     ::sigaltstack(&stack, &before_);
   }
   ~SmallStack() {
@@ -110,6 +110,32 @@ TEST(Room, IsWhereTheWorkIsOnALargeSignalStack) {
   ::raise(SIGUSR1);
   EXPECT_TRUE(stack.holds(inside));
 }
+
+constexpr int k_autodisarm = static_cast<int>(1u << 31);  // <linux/signal.h>, which excludes <signal.h>
+
+/// Where the work of a handler on such a stack is done, and whether that is on the stack.
+bool stays_on_disarmed_stack(std::size_t size) {
+  const SmallStack stack(size, k_autodisarm);
+  have_handler(SIGUSR1, &on_signal);
+  Place inside = 0;
+  std::function<void()> work = [&] {
+    EXPECT_TRUE(stack.holds(here()));
+    EXPECT_EQ(signal_stack().ss_flags & SS_ONSTACK, 0) << "the kernel tells of it";
+    inside = with_room([] { return here(); });
+  };
+  in_handler = &work;
+  ::raise(SIGUSR1);
+  EXPECT_NE(inside, 0u);
+  EXPECT_EQ(signal_stack().ss_flags, k_autodisarm) << "it is not there again";
+  return stack.holds(inside);
+}
+
+TEST(Room, IsElsewhereOnASmallStackThatIsDisarmed) {
+  EXPECT_FALSE(stays_on_disarmed_stack(8192));
+  EXPECT_FALSE(stays_on_disarmed_stack(k_room));
+}
+
+TEST(Room, IsWhereTheWorkIsOnALargeStackThatIsDisarmed) { EXPECT_TRUE(stays_on_disarmed_stack(256 << 10)); }
 
 /// What was asked a moment ago of the same memory, when it was not the signal stack yet.
 TEST(Room, IsElsewhereOnAnArrayInTheThreadsOwnStack) {

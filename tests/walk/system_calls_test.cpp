@@ -156,8 +156,8 @@ bool count_probes() {
   return ::sigaction(SIGSYS, &action, nullptr) == 0 && install(program);
 }
 
-/// Exit status: 0 where the walk has probed each page from its first frame to its last one once. What is behind the
-/// last one has no unwind information: there it looks at code.
+/// Exit status: 0 where the walk has probed each page from its first frame to its last one as often as it may. What is
+/// behind the last one has no unwind information: there it looks at code.
 [[gnu::noinline]] int wrong_probes(bool by_cursor) {
   g_probes = {};
   std::array<void*, 128> addresses;
@@ -167,12 +167,15 @@ bool count_probes() {
       by_cursor ? frames_by_cursor(context) : unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
   if (frames < 60) return 1;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - g_other_stack;
-  for (std::size_t page = here / k_page + 1; page < g_probes.of_stack.size(); ++page)
-    if (g_probes.of_stack[page] != 1) return 2;
+  // The two behind this one once more: a signal stack that the kernel does not tell of would show there.
+  for (std::size_t page = here / k_page + 1; page < g_probes.of_stack.size(); ++page) {
+    const unsigned probes = g_probes.of_stack[page];
+    if (probes < 1 || probes > (page <= here / k_page + 2 ? 2 : 1)) return 2;
+  }
   // This page, and the one below, in which the functions that walk may have their frames.
   for (std::size_t page = 0; page <= here / k_page; ++page)
     if (g_probes.of_stack[page] > 1) return 3;
-  return g_probes.elsewhere <= 8 ? 0 : 4;
+  return g_probes.elsewhere <= 9 ? 0 : 4;
 }
 
 [[gnu::noinline]] int wrong_probes_below(int depth, bool by_cursor) {
@@ -242,7 +245,7 @@ TEST(SystemCalls, AWalkByStepsOnTheOwnStackProbesTwoPagesByOneCall) {
 }
 
 // covers: SF09
-TEST(SystemCalls, AWalkOfAnotherStackProbesEachOfItsPagesOnce) {
+TEST(SystemCalls, AWalkOfAnotherStackProbesItsPagesOnceAndTwoOfThemTwice) {
   for (void (*walk)() : {&walk_other_stack<false>, &walk_other_stack<true>}) {
     const int status = status_of(walk);
     ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);

@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <new>
 
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/memory/known_stack_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 
 extern "C" void jitunwind_call_on_stack(void (*work)(void*), void* argument, void* stack) noexcept;
@@ -186,6 +189,35 @@ struct Asked {
 };
 constinit thread_local Asked asked;
 
+/// What the kernel has set aside for a handler on a stack with SS_AUTODISARM: such a stack is none as long as the
+/// handler runs (kernel/signal.c, sas_ss_reset()). It is in the handler's ucontext_t, on that very stack.
+JITUNWIND_RAW_ACCESS bool is_disarmed_stack(Addr at, Addr sp) noexcept {
+  constexpr std::uint32_t k_disarms = std::uint32_t{1} << 31;  // SS_AUTODISARM, include/uapi/linux/signal.h
+  const auto flags = static_cast<std::uint32_t>(raw_word(at + offsetof(stack_t, ss_flags)));
+  if ((flags & ~std::uint32_t{SS_ONSTACK}) != k_disarms) return false;
+  const AddrRange stack{raw_word(at), raw_word(at) + raw_word(at + offsetof(stack_t, ss_size))};
+  return stack.contains(sp) && stack.contains(at);
+}
+
+/// Where a signal stack with SS_AUTODISARM begins that `sp` is on, by the words above, as many as a small one has. 0:
+/// it is on none. None is looked for on what is known of the thread's own stack. Elsewhere, as on fibers' stacks, this
+/// takes a probe of two pages.
+Addr begin_of_disarmed_stack(Addr sp) noexcept {
+  if (thread_stack.range().contains(sp)) return 0;
+  constexpr Addr k_word = sizeof(Addr), k_searched = 2 * k_page_size;
+  const Addr next_page = page_of(sp) + k_page_size;
+  Addr readable = next_page;
+  for (Addr at = (sp + k_word - 1) & -k_word; at - sp < k_searched; at += k_word) {
+    if (at + sizeof(stack_t) > readable) {
+      if (readable != next_page) return 0;
+      readable = first_unreadable_page(next_page, next_page + k_searched);
+      if (readable == next_page) return 0;
+    }
+    if (is_disarmed_stack(at, sp)) return raw_word(at);
+  }
+  return 0;
+}
+
 /// The answer of a sandbox is none.
 bool has_room(Addr sp, const void* walk) noexcept {
   if (walk && asked.has_room(walk, sp)) return true;
@@ -193,6 +225,8 @@ bool has_room(Addr sp, const void* walk) noexcept {
   stack_t own;
   if (::sigaltstack(nullptr, &own) != 0) return true;
   if (own.ss_flags & SS_ONSTACK) return sp - reinterpret_cast<std::uintptr_t>(own.ss_sp) >= k_room;
+  if (own.ss_flags & SS_DISABLE)
+    if (const Addr begin = begin_of_disarmed_stack(sp)) return sp - begin >= k_room;
   asked.note(walk, sp);
   return true;
 }

@@ -19,7 +19,8 @@ inline constexpr std::size_t k_room = std::size_t{32} << 10;
 /// is called on a stack of the library's, of which there is one for each thread that is on one; signals that come from
 /// elsewhere wait meanwhile, and those that the work itself could cause have a signal stack of their own there, for the
 /// kernel would begin anew at the top of the thread's. Where there is no memory for a stack, or system calls for it are
-/// refused, the work has what is left. A signal stack with SS_AUTODISARM cannot be seen from a handler that runs on it.
+/// refused, the work has what is left. Of a signal stack with SS_AUTODISARM the kernel says nothing to a handler that
+/// runs on it: it is found by the kernel's frame, two pages above SP at most, unless it lies on the thread's own stack.
 ///
 /// Whether there is room is asked by a system call, unless `walk`, not null, is what the thread has asked for the last
 /// time, near there: it tells walks apart, by an address among its own or anything else. Where a walk had room on the
