@@ -12,7 +12,7 @@ inline constexpr Addr k_page_size = 4096;
 /// The page that holds `at`, by its first address.
 constexpr Addr page_of(Addr at) noexcept { return at & ~(k_page_size - 1); }
 
-/// Whether this process may write to it. Signal-safe.
-bool is_writable_page(Addr page) noexcept;
+/// Whether this process may write to the page that holds `at`. Signal-safe.
+bool is_writable(Addr at) noexcept;
 
 }  // namespace jitunwind

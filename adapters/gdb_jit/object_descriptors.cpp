@@ -97,8 +97,7 @@ bool ObjectDescriptor::find_symbols(const ElfSymbols& symbols) noexcept {
   const Addr code = data != 0 ? find_symbol(symbols, k_breakpoint, STT_FUNC, 0) : 0;
   if (code == 0) return false;
   const Addr at = data + object_.bias;
-  if (at % alignof(jit_descriptor) != 0 || !is_writable_page(page_of(at)) ||
-      !is_writable_page(page_of(at + sizeof(jit_descriptor) - 1)))
+  if (at % alignof(jit_descriptor) != 0 || !is_writable(at) || !is_writable(at + sizeof(jit_descriptor) - 1))
     return false;
   descriptor_ = std::bit_cast<jit_descriptor*>(at);
   breakpoint_ = std::bit_cast<void (*)()>(code + object_.bias);

@@ -138,6 +138,11 @@ TEST(Resume, RefusesWhatCannotBeResumed) {
   unw_get_reg(&odd_frame, UNW_REG_SP, &sp);
   ASSERT_EQ(unw_set_reg(&odd_frame, UNW_REG_SP, sp + 1), 0);
   EXPECT_EQ(unw_resume(&odd_frame), -UNW_EBADFRAME);
+  unw_cursor_t nowhere = cursor;
+  for (const unw_word_t unmapped : {unw_word_t{0x12340}, unw_word_t{0xffff'8000'0000'0000}}) {
+    ASSERT_EQ(unw_set_reg(&nowhere, UNW_REG_SP, unmapped), 0);
+    EXPECT_EQ(unw_resume(&nowhere), -UNW_EBADFRAME) << unmapped;
+  }
   // A context that no kernel made, said to be a signal handler's: nothing to read behind it.
   unw_context_t unchanged;
   unw_getcontext(&unchanged);

@@ -144,5 +144,52 @@ TEST(EveryInstruction, OfAResumptionThroughASignal) {
   sigaction(SIGUSR1, &before, nullptr);
 }
 
+void* volatile g_behind_interrupted = nullptr;
+
+/// Found by its frame pointer alone.
+[[gnu::noinline]] void be_interrupted() {
+  volatile char* const room = static_cast<char*>(__builtin_alloca(16 + static_cast<std::size_t>(getpid() & 64)));
+  room[0] = 0;
+  g_behind_interrupted = __builtin_return_address(0);
+  raise(SIGUSR1);
+  room[0] = 1;
+}
+void (*volatile g_be_interrupted)() = be_interrupted;
+
+/// As call_and_be_resumed().
+[[gnu::noinline]] void call_and_be_interrupted() {
+  std::array<volatile unsigned long, 16> room;
+  for (volatile unsigned long& word : room) word = 0x4141;
+  g_be_interrupted();
+  room[0] = room[1];
+}
+
+/// Behind the frame that was interrupted, over several, by the kernel's own way.
+void resume_behind_interrupted(int, siginfo_t*, void* interrupted) {
+  const auto flags = static_cast<ucontext_t*>(interrupted)->uc_mcontext.gregs[REG_EFL] & 0x100;
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  unw_init_local(&cursor, &context);
+  unw_word_t ip = 0;
+  while (unw_get_reg(&cursor, UNW_REG_IP, &ip) == 0 && ip != reinterpret_cast<std::uintptr_t>(g_behind_interrupted))
+    if (unw_step(&cursor) <= 0) return;
+  asm volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::"r"(flags)
+               : "memory", "cc");
+  unw_resume(&cursor);
+}
+
+// The kernel's frame has the registers of one frame or the other, never some of each.
+// covers: SF02
+TEST(EveryInstruction, OfAResumptionBehindASignal) {
+  struct sigaction action {
+  }, before;
+  action.sa_sigaction = resume_behind_interrupted;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGUSR1, &action, &before);
+  expect_walks_at_every_instruction(call_and_be_interrupted);
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
 }  // namespace
 }  // namespace jitunwind::test

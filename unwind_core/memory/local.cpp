@@ -18,6 +18,7 @@
 #include "jitunwind/unwind_core/memory/raw_access_p.h"
 #include "jitunwind/unwind_core/modules/lasting_modules_p.h"
 #include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/valgrind_p.h"
 
 namespace jitunwind {
 namespace {
@@ -65,10 +66,14 @@ bool is_readable_by_copy(Addr at) noexcept {
 /// Where masks do not tell, copies do, which cost more.
 constinit std::atomic<bool> masks_tell{true};
 
-/// Valgrind complains of masks that cannot be read. It tells of itself by what it preloads.
+constinit std::atomic<bool> is_under_valgrind{false};
+
+/// It tells of itself by what it preloads. Of masks that cannot be read it complains.
 [[gnu::constructor(101)]] void notice_valgrind() {
   const char* const preloaded = ::getenv("LD_PRELOAD");
-  if (preloaded && std::strstr(preloaded, "/vgpreload_")) masks_tell.store(false, std::memory_order_relaxed);
+  if (!preloaded || !std::strstr(preloaded, "/vgpreload_")) return;
+  is_under_valgrind.store(true, std::memory_order_relaxed);
+  masks_tell.store(false, std::memory_order_relaxed);
 }
 
 /// A sandbox may answer in the kernel's place, and the same whatever is asked (seccomp(2), SECCOMP_RET_ERRNO). So the
@@ -166,15 +171,17 @@ std::size_t clamp_to_address_space(Addr at, std::size_t size) noexcept {
 
 }  // namespace
 
+bool under_valgrind() noexcept { return is_under_valgrind.load(std::memory_order_relaxed); }
+
 /// futex(2), FUTEX_WAKE_OP: `*uaddr2 += 0` as one atomic access of the kernel's, so that a page is tried without its
 /// contents ever being in doubt. Nobody waits on `uaddr`; a waiter on the probed word itself may see one spurious
 /// wake-up, which futex(2) allows at any time.
-bool is_writable_page(Addr page) noexcept {
+bool is_writable(Addr at) noexcept {
   constexpr std::uint32_t k_add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
   const ErrnoKeeper keeper;
   std::uint32_t nobody = 0;
-  return ::syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, nullptr, host_pointer<void>(page),
-                   k_add_nothing) != -1;
+  return ::syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, nullptr,
+                   host_pointer<void>(at & ~Addr{3}), k_add_nothing) != -1;
 }
 
 [[gnu::hot]] Addr first_unreadable_page(Addr page, Addr end) noexcept {
@@ -198,9 +205,10 @@ bool LocalMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow&)
   if (from.empty()) return true;
   if (clamp_to_address_space(at, from.size()) != from.size()) return false;
   const Addr last_page = page_of(at + (from.size() - 1));
-  for (Addr page = page_of(at);; page += k_page_size) {
-    if (!is_writable_page(page)) return false;
-    if (page == last_page) break;
+  // Not at the beginning of the first page, which may lie below the stack: Valgrind would complain.
+  for (Addr tried = at;; tried = page_of(tried) + k_page_size) {
+    if (!is_writable(tried)) return false;
+    if (page_of(tried) == last_page) break;
   }
   raw_store(at, from);
   return true;

@@ -2,5 +2,5 @@
 #pragma once
 
 // ThreadSanitizer keeps a stack of its own, of functions that were entered and not left: what is left by a jump must
-// not be on it.
-#define JITUNWIND_LEFT_BY_A_JUMP __attribute__((no_sanitize_thread))
+// not be on it. AddressSanitizer may have variables elsewhere than on the stack, which such functions need there.
+#define JITUNWIND_LEFT_BY_A_JUMP __attribute__((no_sanitize_thread, no_sanitize_address))

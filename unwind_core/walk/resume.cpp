@@ -11,6 +11,7 @@
 
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
+#include "jitunwind/unwind_core/valgrind_p.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/left_by_jump_p.h"
 
@@ -28,6 +29,9 @@ Status check(const Cursor& cursor) noexcept {
   const auto sp = cursor.get(arch.sp);
   if (!sp) return sp.error();
   if (*sp == 0 || *sp % arch.sp_granularity != 0) return Error{ErrorCode::bad_frame, *sp, "SP to resume with"};
+  // Of an empty stack it is the end.
+  const auto is_mapped = [&](Addr at) { return cursor.space().memory.view(at, 1, window) != nullptr; };
+  if (!is_mapped(*sp) && !is_mapped(*sp - 1)) return Error{ErrorCode::bad_frame, *sp, "SP to resume with: no memory"};
   return Done{};
 }
 
@@ -50,23 +54,27 @@ Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcep
   return *entries + 1;  // the call that pops them
 }
 
-/// Registers into the kernel's frame, which then does the rest.
+/// By a copy of the kernel's frame, from which the kernel then does the rest: floating-point state is where the copy
+/// says. The frame itself stays as it is, so that a handler which comes meanwhile walks through it.
 JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) noexcept {
   const AddressSpace& space = cursor.space();
   MemoryWindow window;
-  std::array<std::byte, k_registers_size> head;
-  if (space.memory.read(signal.ucontext, head, window) != head.size())
+  alignas(16) std::array<std::byte, k_registers_size> copy;
+  if (space.memory.read(signal.ucontext, copy, window) != copy.size())
     return Error{ErrorCode::bad_frame, signal.ucontext, "ucontext_t of a signal frame"};
-  registers_to_ucontext(cursor.registers(), space.arch, head.data());
+  registers_to_ucontext(cursor.registers(), space.arch, copy.data());
   // The kernel looks for its own entry on top of the shadow stack: one less than the interrupted code had.
   const bool leaves_code = cursor.depth() != signal.depth;
   const auto entries = entries_to_pop(space, signal.ucontext - static_cast<Addr>(space.arch.sigframe_ucontext));
   if (!entries) return entries.error();
-  if (!space.memory.write(signal.ucontext, head, window))
-    return Error{ErrorCode::bad_frame, signal.ucontext, "ucontext_t of a signal frame"};
+  void* frame = copy.data();
+  if (under_valgrind()) {  // which has more in its frames than the kernel, and no use for a copy of this
+    if (!space.memory.write(signal.ucontext, copy, window))
+      return Error{ErrorCode::bad_frame, signal.ucontext, "ucontext_t of a signal frame"};
+    frame = reinterpret_cast<void*>(static_cast<std::uintptr_t>(signal.ucontext));
+  }
   if (__asan_handle_no_return) __asan_handle_no_return();
-  jitunwind_return_from_signal(reinterpret_cast<void*>(static_cast<std::uintptr_t>(signal.ucontext)), *entries,
-                               leaves_code);
+  jitunwind_return_from_signal(frame, *entries, leaves_code);
 }
 
 /// What the kernel's frame says of the thread besides its registers.

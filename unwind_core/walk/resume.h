@@ -10,8 +10,9 @@ extern "C" {
 /// Loads the registers of a ucontext_t and goes on at its pc; one scratch register is lost, floating-point state and
 /// signal mask stay. Takes `shadow_stack_entries` off the shadow stack: 0 where there is none. Signal-safe.
 [[noreturn]] void jitunwind_restore_context(const void* ucontext, std::uint64_t shadow_stack_entries) noexcept;
-/// Lets the kernel restore everything from the ucontext_t of a signal frame. `leaves_code` is not 0 where the registers
-/// are no longer those of the interrupted code: flags that every function finds cleared are cleared then. Signal-safe.
+/// Lets the kernel restore everything from the ucontext_t of a signal frame, or from a copy of it that lies on the
+/// stack above the caller. `leaves_code` is not 0 where the registers are no longer those of the interrupted code:
+/// flags that every function finds cleared are cleared then. Signal-safe.
 [[noreturn]] void jitunwind_return_from_signal(void* ucontext, std::uint64_t shadow_stack_entries,
                                                int leaves_code) noexcept;
 /// Top of the thread's shadow stack; 0: it has none. Signal-safe.
@@ -28,9 +29,9 @@ namespace jitunwind {
 /// are as the kernel has saved them for the interrupted code.
 ///
 /// Precondition: the cursor walks the calling thread's stack in this process, and its frame has not returned.
-/// Errors, and nothing has changed: invalid_ip, the pc is not executable; bad_frame, SP unknown or not aligned, or the
-/// kernel's frame cannot be read; invalid_argument, a frame that was interrupted, but not by the kernel: its scratch
-/// registers cannot all be restored; any error of the walk. Signal-safe.
+/// Errors, and nothing has changed: invalid_ip, the pc is not executable; bad_frame, SP unknown, not aligned or no
+/// memory, or the kernel's frame cannot be read; invalid_argument, a frame that was interrupted, but not by the kernel:
+/// its scratch registers cannot all be restored; any error of the walk. Signal-safe.
 Status resume(const Cursor& cursor) noexcept;
 
 /// As resume(), with registers that the caller answers for, SP and pc among them, in a ucontext_t; nothing is checked.

@@ -43,7 +43,7 @@ struct Exchange {
   /// be written to for these few instructions, as it could while the object was loaded.
   void write_to_page() noexcept {
     const Addr at = address_of(word);
-    if (is_writable_page(page_of(at))) return write();
+    if (is_writable(at)) return write();
     const Addr size = ::getauxval(AT_PAGESZ);
     void* const page = pointer_to(at & ~(size - 1));
     if (::mprotect(page, size, PROT_READ | PROT_WRITE) != 0) return;
