@@ -106,12 +106,13 @@ typedef struct unw_dyn_info_list {
 #define UNW_DYN_ADD_UNKNOWN (((unw_word_t)1) << (8 * sizeof(unw_word_t) - 1))
 
 /* Makes the procedure known to every walk of this process. O(1). di and everything reachable from it must stay valid
-   and unchanged until _U_dyn_cancel has returned; next and prev are the library's from now on. Thread-safe, not
+   and unchanged until _U_dyn_cancel has returned; next and prev are the library's from now on, which writes them when
+   others are registered or cancelled, too. Memory that is not there, or read-only, faults. Thread-safe, not
    signal-safe. A descriptor that is registered already is left alone. */
 extern void _U_dyn_register(unw_dyn_info_t* di);
 
 /* Takes it out again. O(1), then waits for walks that are reading di; when it returns, nothing reads di any more.
-   Thread-safe, not signal-safe. Ignores descriptors that are not registered. */
+   Thread-safe, not signal-safe. Ignores descriptors that are not registered, as long as they can be read. */
 extern void _U_dyn_cancel(unw_dyn_info_t* di);
 
 /* Address of the head of this process's list. Signal-safe. */

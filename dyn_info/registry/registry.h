@@ -24,9 +24,10 @@ enum class Behind : std::uint8_t {
   user_word,  ///< a word of whoever registers, for whoever walks: ProcedureInfo::user
 };
 
-/// `di` and all it points to must stay valid and unchanged until it was cancelled, or retired and reclaimed; `next` and
-/// `prev` may hold anything. The newest procedure wins where several cover an address. Errors: already_registered, also
-/// while it is retired and not reclaimed; e_range (empty or inverted: would match nothing); invalid_argument (null, not
+/// `di` and all it points to must stay mapped and unchanged until it was cancelled, or retired and reclaimed; `next`
+/// and `prev` may hold anything, and are written whenever a neighbour comes or goes. Memory that is not there, or
+/// read-only, faults. The newest procedure wins where several cover an address. Errors: already_registered, also while
+/// it is retired and not reclaimed; e_range (empty or inverted: would match nothing); invalid_argument (null, not
 /// aligned); out_of_memory; in_signal_handler. An error changes nothing.
 Status register_procedure(unw_dyn_info_t* di, Behind behind = Behind::nothing) noexcept;
 /// All or nothing. The last one is the newest.

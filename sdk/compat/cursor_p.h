@@ -31,5 +31,8 @@ class NameBuffer {
 
 inline Cursor& cursor_of(unw_cursor_t* cursor) noexcept { return *std::launder(reinterpret_cast<Cursor*>(cursor)); }
 
+/// False: it is all zeros, which is what most programs have in cursors that were never initialised.
+inline bool is_made(unw_cursor_t* cursor) noexcept { return cursor_of(cursor).is_made(); }
+
 }  // namespace JITUNWIND_COMPAT
 }  // namespace jitunwind

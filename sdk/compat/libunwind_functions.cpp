@@ -17,6 +17,7 @@ namespace {
 using jitunwind::checked;
 using jitunwind::Cursor;
 using jitunwind::cursor_of;
+using jitunwind::is_made;
 using jitunwind::negated;
 using jitunwind::RegisterInfo;
 using jitunwind::TargetRegisters;
@@ -71,11 +72,13 @@ void jitunwind::fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept {
 extern "C" {
 
 int unw_step(unw_cursor_t* cursor) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
   const auto moved = cursor_of(cursor).step();
   return moved ? *moved : negated(moved.error());
 }
 
 int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
   const Cursor& at = cursor_of(cursor);
   if (reg == UNW_REG_IP) {
     *value = at.pc();
@@ -96,6 +99,7 @@ int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value) {
 }
 
 int unw_set_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t value) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
   Cursor& at = cursor_of(cursor);
   const jitunwind::Arch& arch = at.space().arch;
   if (reg == JITUNWIND_TDEP_CFA && reg != UNW_REG_SP) return -UNW_EREADONLYREG;
@@ -113,6 +117,7 @@ int unw_set_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t value) {
 }
 
 int unw_resume(unw_cursor_t* cursor) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
   const Cursor& at = cursor_of(cursor);
   const auto owner = owner_of(at);
   if (!owner) return negated(jitunwind::resume(at).error());
@@ -123,6 +128,7 @@ int unw_resume(unw_cursor_t* cursor) {
 }
 
 int unw_get_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t* value) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
   const Cursor& at = cursor_of(cursor);
   const RegisterInfo* const info = fp_register_of(at, reg);
   if (!info) return -UNW_EBADREG;
@@ -134,6 +140,7 @@ int unw_get_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t* value) {
 }
 
 int unw_set_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t value) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
   Cursor& at = cursor_of(cursor);
   const RegisterInfo* const info = fp_register_of(at, reg);
   if (!info) return -UNW_EBADREG;
@@ -148,6 +155,7 @@ int unw_set_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t value) {
 }
 
 int unw_get_save_loc(unw_cursor_t* cursor, int reg, unw_save_loc_t* location) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
   const Cursor& at = cursor_of(cursor);
   const RegisterInfo* info = register_of(at, reg);
   if (!info) return -UNW_EBADREG;
@@ -172,21 +180,29 @@ int unw_get_save_loc(unw_cursor_t* cursor, int reg, unw_save_loc_t* location) {
 }
 
 int unw_set_guesses(unw_cursor_t* cursor, unw_guesses_t guesses) {
-  if (guesses != UNW_GUESSES_CONFIRMED && guesses != UNW_GUESSES_BOLD) return -UNW_EINVAL;
+  if (!is_made(cursor) || (guesses != UNW_GUESSES_CONFIRMED && guesses != UNW_GUESSES_BOLD)) return -UNW_EINVAL;
   cursor_of(cursor).set_guesses(guesses == UNW_GUESSES_BOLD ? jitunwind::Guesses::bold : jitunwind::Guesses::confirmed);
   return UNW_ESUCCESS;
 }
 
-int unw_is_guess(unw_cursor_t* cursor) { return jitunwind::is_guess(cursor_of(cursor).origin()) ? 1 : 0; }
+int unw_is_guess(unw_cursor_t* cursor) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
+  return jitunwind::is_guess(cursor_of(cursor).origin()) ? 1 : 0;
+}
 
 int unw_is_signal_frame(unw_cursor_t* cursor) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
   const auto is = cursor_of(cursor).is_signal_frame();
   return is ? *is : negated(is.error());
 }
 
-int unw_is_interrupted_frame(unw_cursor_t* cursor) { return !cursor_of(cursor).address().is_return_address(); }
+int unw_is_interrupted_frame(unw_cursor_t* cursor) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
+  return !cursor_of(cursor).address().is_return_address();
+}
 
 int unw_is_plt_entry(unw_cursor_t* cursor) {
+  if (!is_made(cursor)) return -UNW_EINVAL;
   const Cursor& at = cursor_of(cursor);
   return jitunwind::with_room(&at, [&] {
     jitunwind::MemoryWindow window;
@@ -199,6 +215,7 @@ int unw_is_plt_entry(unw_cursor_t* cursor) {
 
 int unw_get_proc_info(unw_cursor_t* cursor, unw_proc_info_t* info) {
   std::memset(info, 0, sizeof *info);
+  if (!is_made(cursor)) return -UNW_EINVAL;
   const auto found = cursor_of(cursor).procedure();
   if (!found) return negated(found.error());
   fill(*found, *info);

@@ -17,6 +17,7 @@ using jitunwind::Cursor;
 using jitunwind::cursor_of;
 
 int init(unw_cursor_t* cursor, const unw_context_t* context, Cursor::Top top) noexcept {
+  if (!context) return -UNW_EINVAL;
   const jitunwind::AddressSpace& space = jitunwind::space_of_process();
   new (cursor) Cursor(space, context, top, nullptr, reinterpret_cast<std::uintptr_t>(context));
   jitunwind::expect_walk_by(cursor_of(cursor));

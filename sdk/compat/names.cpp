@@ -132,10 +132,12 @@ int file_of(const Place& place, char* buffer, std::size_t size, unw_word_t* offs
 extern "C" {
 
 int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
+  if (!jitunwind::is_made(cursor)) return -UNW_EINVAL;
   return jitunwind::name_of(jitunwind::place_of(cursor), jitunwind::NameReach::own, buffer, size, offset);
 }
 
 int UNW_OBJ(get_nearest_proc_name)(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
+  if (!jitunwind::is_made(cursor)) return -UNW_EINVAL;
   return jitunwind::name_of(jitunwind::place_of(cursor), jitunwind::NameReach::next, buffer, size, offset);
 }
 
@@ -147,6 +149,7 @@ int unw_get_proc_name_by_ip(unw_addr_space_t handle, unw_word_t ip, char* buffer
 }
 
 int unw_get_elf_filename(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
+  if (!jitunwind::is_made(cursor)) return -UNW_EINVAL;
   return jitunwind::file_of(jitunwind::place_of(cursor), buffer, size, offset);
 }
 

@@ -95,6 +95,7 @@ Result<bool> step_by_state(Cursor& cursor, const void* data) noexcept {
 extern "C" {
 
 int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callback, void* token) {
+  if (!jitunwind::is_made(cursor)) return -UNW_EINVAL;
   jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
   const auto procedure = at.procedure();
   if (!procedure) return jitunwind::negated(procedure.error());
@@ -113,6 +114,7 @@ int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callbac
 }
 
 int unw_apply_reg_state(unw_cursor_t* cursor, void* data) {
+  if (!jitunwind::is_made(cursor)) return -UNW_EINVAL;
   jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
   const auto moved = jitunwind::with_room(&at, [&] { return jitunwind::step_by_state(at, data); });
   return moved ? int{UNW_ESUCCESS} : jitunwind::negated(moved.error());

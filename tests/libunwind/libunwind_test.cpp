@@ -63,6 +63,42 @@ TEST(Libunwind, NumbersAndSizes) {
   EXPECT_EQ(sizeof(unw_dyn_info_t), 80u);
 }
 
+TEST(Libunwind, ACursorThatWasNeverInitialisedIsRefused) {
+  unw_cursor_t zeros{};
+  unw_word_t word = 0;
+  unw_fpreg_t number{};
+  unw_save_loc_t place;
+  unw_proc_info_t info;
+  char text[8];
+  const auto no_state = [](void*, void*, size_t, unw_word_t, unw_word_t) { return 7; };
+  EXPECT_EQ(unw_step(&zeros), -UNW_EINVAL);
+  EXPECT_EQ(unw_resume(&zeros), -UNW_EINVAL);
+  EXPECT_EQ(unw_get_reg(&zeros, UNW_REG_IP, &word), -UNW_EINVAL);
+  EXPECT_EQ(unw_set_reg(&zeros, UNW_REG_IP, 1), -UNW_EINVAL);
+  EXPECT_EQ(unw_get_fpreg(&zeros, 17, &number), -UNW_EINVAL);
+  EXPECT_EQ(unw_set_fpreg(&zeros, 17, number), -UNW_EINVAL);
+  EXPECT_EQ(unw_get_save_loc(&zeros, UNW_X86_64_RBX, &place), -UNW_EINVAL);
+  EXPECT_EQ(unw_set_guesses(&zeros, UNW_GUESSES_BOLD), -UNW_EINVAL);
+  EXPECT_EQ(unw_is_guess(&zeros), -UNW_EINVAL);
+  EXPECT_EQ(unw_is_signal_frame(&zeros), -UNW_EINVAL);
+  EXPECT_EQ(unw_is_interrupted_frame(&zeros), -UNW_EINVAL);
+  EXPECT_EQ(unw_is_plt_entry(&zeros), -UNW_EINVAL);
+  EXPECT_EQ(unw_get_proc_info(&zeros, &info), -UNW_EINVAL);
+  EXPECT_EQ(unw_get_proc_name(&zeros, text, sizeof text, nullptr), -UNW_EINVAL);
+  EXPECT_EQ(unw_get_elf_filename(&zeros, text, sizeof text, nullptr), -UNW_EINVAL);
+  EXPECT_EQ(unw_reg_states_iterate(&zeros, no_state, nullptr), -UNW_EINVAL);
+  EXPECT_EQ(unw_apply_reg_state(&zeros, text), -UNW_EINVAL);
+}
+
+TEST(Libunwind, WithoutAContextThereIsNoCursor) {
+  unw_cursor_t cursor{};
+  EXPECT_EQ(unw_init_local(&cursor, nullptr), -UNW_EINVAL);
+  EXPECT_EQ(unw_init_local2(&cursor, nullptr, 0), -UNW_EINVAL);
+  EXPECT_EQ(unw_init_local2(&cursor, nullptr, UNW_INIT_SIGNAL_FRAME), -UNW_EINVAL);
+  EXPECT_EQ(unw_init_remote(&cursor, unw_local_addr_space, nullptr), -UNW_EINVAL);
+  EXPECT_EQ(unw_step(&cursor), -UNW_EINVAL);
+}
+
 // covers: LU24
 TEST(Libunwind, BacktraceFromAContext) {
   unw_context_t context;

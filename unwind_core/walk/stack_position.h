@@ -26,6 +26,8 @@ class StackPosition {
   std::uint32_t depth() const noexcept { return depth_; }
   const RegisterFile& registers() const noexcept { return registers_; }
   const AddressSpace& space() const noexcept { return *space_; }
+  /// False in memory of zeros, where there never was one.
+  bool is_made() const noexcept { return space_ != nullptr; }
   /// Memory that was found readable on the way here and is not probed again.
   AddrRange proven() const noexcept { return window_.proven; }
   /// Precondition: all of it was found readable in this walk.

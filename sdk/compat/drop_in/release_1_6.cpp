@@ -19,6 +19,7 @@ JITUNWIND_LOCAL(dwarf_search_unwind_table)
 /// > 0 at the frame that was interrupted, whose IP is no return address, not at the trampoline: programs take 1 off the
 /// IP of all others before they look it up.
 int unw_is_signal_frame(unw_cursor_t* cursor) {
+  if (!jitunwind::is_made(cursor)) return -UNW_EINVAL;
   const jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
   return at.depth() != 0 && !at.address().is_return_address();
 }

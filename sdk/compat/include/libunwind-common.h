@@ -2,7 +2,8 @@
    sizes and names are those of libunwind 1.6 (C interface of nongnu.org/libunwind), so that programs written for it
    compile unchanged.
 
-   Every function may be used by several threads at once; a cursor belongs to one thread at a time. */
+   Every function may be used by several threads at once; a cursor belongs to one thread at a time. One that was never
+   initialised is refused with -UNW_EINVAL where it is all zeros; what else lies there is taken for a cursor. */
 #ifndef JITUNWIND_LIBUNWIND_COMMON_H
 #define JITUNWIND_LIBUNWIND_COMMON_H
 
@@ -195,11 +196,11 @@ extern "C" {
 /* How much each signal-safe function takes of the stack that it is called on: docs/contracts.md "Stack". */
 
 /* The cursor is at the frame that called unw_getcontext. The context must stay valid and unchanged while the cursor or
-   a copy is used. 0; -UNW_EINVAL: the library is for another machine's code. Signal-safe. */
+   a copy is used. 0; -UNW_EINVAL: no context, or the library is for another machine's code. Signal-safe. */
 extern int unw_init_local(unw_cursor_t* cursor, unw_context_t* context);
 
 /* flag 0: as unw_init_local. UNW_INIT_SIGNAL_FRAME: the context is a signal handler's third argument, and the cursor is
-   at the interrupted code. Other flags: -UNW_EINVAL. Signal-safe. */
+   at the interrupted code. Other flags, or no context: -UNW_EINVAL. Signal-safe. */
 extern int unw_init_local2(unw_cursor_t* cursor, unw_context_t* context, int flag);
 
 /* To the caller. > 0: moved. 0: this is the outermost frame, now and at every further call. < 0: the caller cannot be
@@ -238,7 +239,7 @@ extern int unw_set_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t val
    below was interrupted by a signal all registers, the floating-point state and the signal mask are as they were then.
    No personality routine is called. Where unw_set_reg has changed the IP, arguments that were pushed for the call that
    stands there are taken off (DW_CFA_GNU_args_size). -UNW_EINVALIDIP: the IP is not executable. -UNW_EBADFRAME: SP is
-   unknown or not aligned. -UNW_EINVAL: the frame was interrupted, but not by the kernel. Signal-safe. */
+   unknown, not aligned or no memory. -UNW_EINVAL: the frame was interrupted, but not by the kernel. Signal-safe. */
 extern int unw_resume(unw_cursor_t* cursor);
 
 /* Where the register of this frame is kept. 0, or -UNW_EBADREG for numbers that are no register. Signal-safe. */
