@@ -20,7 +20,7 @@ struct Statistics {
   /// The library was built with JITUNWIND_COUNT: hits are counted, at the cost of the paths that should cost nothing.
   bool counts_hits = false;
 
-  // Kept rows: steps, walks of addresses and throws share one table (docs/architecture.md, "Rows that are kept").
+  // Kept rows: steps, walks of addresses and throws share one table (docs/walks.md, "The table").
   TableStatistics rows;  ///< hits: steps with all registers, and throws
   std::uint64_t rows_kept = 0;
   std::uint64_t rows_of_more = 0;      ///< refused: they depend on more than their code and its module
