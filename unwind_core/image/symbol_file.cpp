@@ -10,6 +10,8 @@
 namespace jitunwind {
 
 struct SymbolFile::Opened {
+  Opened(Mapped<ModuleFiles> opened, Addr first) noexcept : files(std::move(opened)), first_address(first) {}
+
   Mapped<ModuleFiles> files;
   Addr first_address;
 };
