@@ -1,6 +1,7 @@
 // This library: the bare registry, the builders on top of it, and beside them the list that is the least a registration
 // can be.
 #include <jitunwind/jitunwind.h>
+#include <uwx_self.h>
 
 #include <deque>
 #include <vector>
@@ -34,6 +35,28 @@ std::size_t range(std::span<void*> into) {
   for (const jitunwind::Frame& frame : jitunwind::walk_here()) {
     if (count == into.size()) break;
     into[count++] = reinterpret_cast<void*>(frame.pc());
+  }
+  return count;
+}
+
+/// An environment for walks of one thread, as a program keeps one.
+struct UwxSelf {
+  UwxSelf() : env(uwx_init()), info(uwx_self_init_info(env)) {
+    (void)uwx_register_callbacks(env, reinterpret_cast<std::intptr_t>(info), &uwx_self_copyin, &uwx_self_lookupip);
+  }
+  uwx_env* env;
+  uwx_self_info* info;
+};
+
+/// Unwind Express: a step is at most three of `step`.
+std::size_t uwx_steps(std::span<void*> into) {
+  thread_local const UwxSelf self;
+  std::size_t count = 0;
+  if (uwx_self_init_context(self.env) != UWX_OK) return 0;
+  while (count < into.size() && uwx_step(self.env) == UWX_OK) {
+    std::uint64_t ip = 0;
+    (void)uwx_get_reg(self.env, UWX_REG_IP, &ip);
+    into[count++] = reinterpret_cast<void*>(ip);
   }
   return count;
 }
@@ -143,7 +166,8 @@ class ListRegistrar final : public Registrar {
   unw_dyn_info_t* first_ = nullptr;
 };
 
-constexpr Walker k_walkers[]{{"backtrace", backtrace, true}, {"step", step, true}, {"range", range, true}};
+constexpr Walker k_walkers[]{
+    {"backtrace", backtrace, true}, {"step", step, true}, {"range", range, true}, {"uwx_step", uwx_steps, true}};
 RegistryRegistrar registry_registrar;
 BuilderRegistrar builder_registrar;
 ListRegistrar list_registrar;

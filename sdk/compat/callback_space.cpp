@@ -68,117 +68,34 @@ bool CallbackMemory::write(Addr at, std::span<const std::byte> from, MemoryWindo
 
 namespace {
 
-constexpr unsigned k_most_regions = 4096;  // whoever reads them reads no more
-
-/// What find_proc_info has found, given back once.
-class FoundInfo {
- public:
-  FoundInfo(unw_addr_space& owner, Addr at, bool needs_unwind_info, void* argument) noexcept
-      : owner_(owner), argument_(argument), needs_unwind_info_(needs_unwind_info) {
-    const auto find = owner_.accessors.find_proc_info;
-    if (find) returned_ = checked(find(&owner_, at, &info_, needs_unwind_info, argument_));
-  }
-  FoundInfo(const FoundInfo&) = delete;
-  FoundInfo& operator=(const FoundInfo&) = delete;
-  ~FoundInfo() {
-    const auto put = owner_.accessors.put_unwind_info;
-    if (returned_ != UNW_ESUCCESS || !needs_unwind_info_ || !put) return;
-    // Of what dwarf_search_unwind_table has filled in nothing is the callback's. Some would free it.
-    if ((info_.flags & k_fde_flag) != 0) info_.unwind_info = nullptr;
-    put(&owner_, &info_, argument_);
-  }
-
-  Found found() const noexcept {
-    if (returned_ == -UNW_ENOINFO) return false;
-    if (returned_ != UNW_ESUCCESS) return callback_error(returned_, "find_proc_info");
-    return true;
-  }
-  const unw_proc_info_t& operator*() const noexcept { return info_; }
-  const unw_proc_info_t* operator->() const noexcept { return &info_; }
-
- private:
-  unw_addr_space& owner_;
-  void* argument_;
-  bool needs_unwind_info_;
-  int returned_ = -UNW_ENOINFO;
-  unw_proc_info_t info_{};
-};
-
-/// The descriptor of docs/directives.md that a callback's answer stands for: unwind_info leads to the part of it that
-/// depends on the format, or to all of it.
-Result<unw_dyn_info_t> descriptor_of(const unw_proc_info_t& found) noexcept {
-  const Error bad{ErrorCode::invalid_argument, found.start_ip, "unwind_info of find_proc_info"};
-  unw_dyn_info_t info{};
-  if (found.unwind_info == nullptr || found.unwind_info_size < 0) return bad;
-  const auto size = static_cast<std::size_t>(found.unwind_info_size);
-  if (size >= sizeof info) {
-    std::memcpy(&info, found.unwind_info, sizeof info);
-  } else {
-    if (size < sizeof info.u) return bad;
-    std::memcpy(&info.u, found.unwind_info, sizeof info.u);
-  }
-  info.start_ip = found.start_ip;
-  info.end_ip = found.end_ip;
-  info.gp = found.gp;
-  info.format = found.format;
-  return info;
-}
-
-/// Whether `size` bytes of this process that a callback speaks of are there.
-bool is_there(const void* at, std::uint64_t size, MemoryWindow& window) noexcept {
-  constexpr std::uint64_t k_most = std::uint64_t{1} << 32;
-  return size == 0 ||
-         (size <= k_most && LocalMemory().view(reinterpret_cast<std::uintptr_t>(at), size, window) != nullptr);
-}
-
-/// What is registered answers for its own regions and tables; what a callback says may be wrong.
-Status check_host_memory(const unw_dyn_info_t& info) noexcept {
-  const Error bad{ErrorCode::unreadable_memory, info.start_ip, "unwind_info of find_proc_info"};
-  MemoryWindow window;
-  if (info.format == UNW_INFO_FORMAT_TABLE) {
-    const bool fits = info.u.ti.table_len <= UNW_WORD_MAX / sizeof(unw_word_t);
-    if (!fits || !is_there(info.u.ti.table_data, info.u.ti.table_len * sizeof(unw_word_t), window)) return bad;
-  }
-  if (info.format != UNW_INFO_FORMAT_DYNAMIC) return Done{};
-  const unw_dyn_region_info_t* region = info.u.pi.regions;
-  for (unsigned seen = 0; region && seen < k_most_regions; ++seen, region = region->next) {
-    if (reinterpret_cast<std::uintptr_t>(region) % alignof(unw_dyn_region_info_t) != 0) return bad;
-    if (!is_there(region, _U_dyn_region_info_size(0), window)) return bad;
-    if (!is_there(region->op, std::uint64_t{sizeof *region->op} * region->op_count, window)) return bad;
-  }
-  return Done{};
-}
-
 /// The row that a marked answer leads to.
-Found row_of_fde(const unw_proc_info_t& found, Lookup& lookup, FrameRow& out) noexcept {
+Found row_of_fde(const FoundInfo& found, Lookup& lookup, FrameRow& out) noexcept {
   CfiContext context{lookup.space.arch};
-  context.data_base = found.gp;
+  context.data_base = found->gp;
   AddrRange code;
-  return own_row_of_entry(reinterpret_cast<std::uintptr_t>(found.unwind_info), context, lookup.at.lookup(),
-                          lookup.space.memory, lookup.window, out, code);
+  return own_row_of_entry(found.fde(), context, lookup.at.lookup(), lookup.space.memory, lookup.window, out, code);
 }
 
-Found row_of_answer(const unw_proc_info_t& found, Lookup& lookup, FrameRow& out) noexcept {
-  if ((found.flags & k_fde_flag) != 0) return row_of_fde(found, lookup, out);
-  const auto info = descriptor_of(found);
+Found row_of_answer(const FoundInfo& found, Lookup& lookup, FrameRow& out) noexcept {
+  if (found.is_fde()) return row_of_fde(found, lookup, out);
+  const auto info = found.descriptor();
   if (!info) return info.error();
-  if (const Status checked = check_host_memory(*info); !checked) return checked.error();
   return described_row(*info, lookup, out);
 }
 
 }  // namespace
 
 Found CallbackProcedures::find_row(Lookup& lookup, FrameRow& out) const noexcept {
-  const FoundInfo answer(owner_, lookup.at.lookup(), true, lookup.window.argument);
+  const FoundInfo answer(owner_.accessors, &owner_, lookup.at.lookup(), true, lookup.window.argument);
   const Found found = answer.found();
   if (!found || !*found) return found;
-  const Found row = row_of_answer(*answer, lookup, out);
+  const Found row = row_of_answer(answer, lookup, out);
   if (row && *row) out.origin = RowOrigin::callback;
   return row;
 }
 
 Found CallbackProcedures::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
-  const FoundInfo answer(owner_, lookup.at.lookup(), false, lookup.window.argument);
+  const FoundInfo answer(owner_.accessors, &owner_, lookup.at.lookup(), false, lookup.window.argument);
   const Found found = answer.found();
   if (!found) return found;
   if (!*found) return find_range(lookup, out);

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "jitunwind/dyn_info/target_list.h"
+#include "jitunwind/sdk/compat/found_info_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/kept/sequenced_entry.h"
@@ -104,9 +105,6 @@ struct CallbackSpace final : CallbackParts, AddressSpace {
                                             nullptr, guesses} {}
 };
 
-/// 0 for success, else a negative error: positive numbers mean nothing and become -UNW_EUNSPEC.
-constexpr int checked(int returned) noexcept { return returned > 0 ? -UNW_EUNSPEC : returned; }
-
 /// What the functions of the C interface return for an error: what a callback said, as it is.
 int negated(const Error& error) noexcept;
 
@@ -125,14 +123,6 @@ inline const AddressSpace& space_of(unw_addr_space& handle) noexcept {
 /// The handle of a cursor's space.
 inline unw_addr_space& handle_of(const AddressSpace& space) noexcept {
   return is_of_process(space) ? *local_handle() : const_cast<CallbackSpace&>(static_cast<const CallbackSpace&>(space));
-}
-
-/// unwind_info is the address of an FDE in the target. A bit of unw_proc_info_t's flags, of those for the library's own
-/// use (UNW_PI_FLAG_FIRST_TDEP_BIT and up).
-inline constexpr unw_word_t k_fde_flag = unw_word_t{1} << 30;
-inline void mark_as_fde(unw_proc_info_t& info) noexcept {
-  info.format = UNW_INFO_FORMAT_TABLE;
-  info.flags |= k_fde_flag;
 }
 
 /// What a function that asks for a procedure returns, and `to` where there is one.

@@ -286,6 +286,30 @@ int Environment::get_location(int regid, std::uint64_t& disposition) noexcept {
   return UWX_OK;
 }
 
+int Environment::find_row_at(Addr ip, FrameRow& out, FrameFacts& facts) const noexcept {
+  struct Keeper final : FactsListener {
+    explicit Keeper(FrameFacts& into) noexcept : kept(into) {}
+    void know(const FrameFacts& known) const noexcept override { kept = known; }
+    FrameFacts& kept;
+  };
+  if (!callbacks_.complete()) return UWX_ERR_NOCALLBACKS;
+  const Keeper keeper(facts);
+  const LookedUpRows rows(callbacks_, keeper);
+  const bool is_context = cursor_ && cursor_->pc() == ip && !cursor_->address().is_return_address();
+  MemoryWindow window;
+  Lookup lookup(space_of_callbacks_, is_context ? CodeAddress::interrupted(ip) : CodeAddress::returned_to(ip + 1),
+                window);
+  const Found found = rows.find_row(lookup, out);
+  return found ? UWX_OK : status_of(found.error());
+}
+
+bool Environment::read_target(Addr at, std::span<std::byte> into) const noexcept {
+  const CopyinMemory unwind_information(callbacks_, UWX_COPYIN_UINFO, UWX_ERR_COPYIN_UINFO);
+  MemoryWindow window;
+  return callbacks_.complete() &&
+         (stack_.read(at, into, window) == into.size() || unwind_information.read(at, into, window) == into.size());
+}
+
 int Environment::step_inline(int context) noexcept {
   if (const int status = check(); status != UWX_OK) return status;
   if (context <= 0) return UWX_ERR_NOSYM;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "jitunwind/sdk/uwx/answers/looked_up_rows_p.h"
+#include "jitunwind/sdk/uwx/libunwind/lent_entry_p.h"
 #include "jitunwind/sdk/uwx/names/frame_names_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
@@ -57,6 +58,16 @@ class Environment final : FactsListener {
   uwx_self_info* self() const noexcept { return self_; }
   bool is_remote() const noexcept { return remote_; }
   bool walks_itself() const noexcept { return walks_itself_; }
+  const Arch& target() const noexcept { return cpu_; }
+
+  // For who walks the same target by other means.
+
+  /// The row at `ip`, which is the one of the context where that was interrupted, else one before a return address.
+  int find_row_at(Addr ip, FrameRow& out, FrameFacts& facts) const noexcept;
+  /// Memory of the target, whatever it is. False: it cannot be read.
+  bool read_target(Addr at, std::span<std::byte> into) const noexcept;
+  LentEntry& lent_entry() noexcept { return lent_; }
+
   /// Null: there is no context.
   const Cursor* cursor() const noexcept { return cursor_ ? &*cursor_ : nullptr; }
 
@@ -102,6 +113,7 @@ class Environment final : FactsListener {
   int context_code_ = 0;  // while uwx_step says UWX_ABI_FRAME
   mutable int context_of_row_ = 0;
   FrameRow row_;
+  LentEntry lent_;
 };
 
 }  // namespace jitunwind::uwx

@@ -15,52 +15,9 @@ namespace {
 
 uwx_self_info& info_of(std::intptr_t token) noexcept { return *reinterpret_cast<uwx_self_info*>(token); }
 
-/// Pairs of an answer, one after the other.
-class AnswerWriter {
- public:
-  explicit AnswerWriter(uwx_self_info& info) noexcept : words_(info.answer) {}
-  void add(std::uint64_t key, std::uint64_t value) noexcept {
-    words_[used_++] = key;
-    words_[used_++] = value;
-  }
-  void add(std::uint64_t key, const char* text) noexcept { add(key, reinterpret_cast<std::uintptr_t>(text)); }
-  bool add_frame(const FrameRow& row, const Arch& arch) noexcept {
-    const auto written = write_frame(row, arch, words_.subspan(used_, k_frame_words));
-    used_ += written.value_or(0);
-    return written.has_value();
-  }
-  int finish(int kind, std::uint64_t** resultp) noexcept {
-    words_[used_] = UWX_KEY_END;
-    *resultp = words_.data();
-    return kind;
-  }
-
- private:
-  std::span<std::uint64_t> words_;
-  std::size_t used_ = 0;
-};
-
-/// What the engine says with its request.
-struct Asked {
-  bool is_caller = false;
-  int inline_context = 0;
-};
-Asked asked_by(const std::uint64_t* pairs) noexcept {
-  Asked asked;
-  for (; pairs[0] != UWX_KEY_END; pairs += 2) {
-    if (pairs[0] == UWX_KEY_CALLER) asked.is_caller = pairs[1] == 1;
-    if (pairs[0] == UWX_KEY_INLINE) asked.inline_context = static_cast<int>(pairs[1]);
-  }
-  return asked;
-}
-
-CodeAddress address_of(Addr ip, const Asked& asked) noexcept {
-  return asked.is_caller ? CodeAddress::returned_to(ip) : CodeAddress::interrupted(ip);
-}
-
 /// A registered procedure: the frame that its row makes.
 int answer_registered(const FrameRow& row, Lookup& lookup, uwx_self_info& info, std::uint64_t** resultp) noexcept {
-  AnswerWriter answer(info);
+  AnswerWriter answer(info.answer);
   ProcedureInfo procedure;
   if (const Found known = dyn_row_source().find_procedure(lookup, procedure); known && *known)
     answer.add(UWX_KEY_FUNCSTART, procedure.range.begin);
@@ -78,7 +35,7 @@ int answer_module(Lookup& lookup, uwx_self_info& info, std::uint64_t** resultp) 
     table = module->eh_frame;
   }
   if (table.empty()) return UWX_LKUP_NOTFOUND;
-  AnswerWriter answer(info);
+  AnswerWriter answer(info.answer);
   answer.add(UWX_KEY_TBASE, module->range.begin);
   answer.add(UWX_KEY_UFLAGS, flags);
   answer.add(UWX_KEY_USTART, table.address);
@@ -88,7 +45,7 @@ int answer_module(Lookup& lookup, uwx_self_info& info, std::uint64_t** resultp) 
 
 int look_up(Addr ip, uwx_self_info& info, std::uint64_t** resultp) noexcept {
   MemoryWindow window;
-  Lookup lookup(local_space(), address_of(ip, asked_by(*resultp)), window);
+  Lookup lookup(local_space(), Asked::by(*resultp).address(ip), window);
   FrameRow row;
   const Found registered = dyn_row_source().find_row(lookup, row);
   if (!registered) return UWX_LKUP_ERR;
@@ -96,7 +53,7 @@ int look_up(Addr ip, uwx_self_info& info, std::uint64_t** resultp) noexcept {
   if (lookup.module()) return answer_module(lookup, info, resultp);
   const Found trampoline = signal_frame_source().find_row(lookup, row);
   if (!trampoline || !*trampoline) return UWX_LKUP_NOTFOUND;
-  AnswerWriter answer(info);
+  AnswerWriter answer(info.answer);
   answer.add(UWX_KEY_CONTEXT, UWX_ABI_CONTEXT_SIGNAL);
   return answer.finish(UWX_LKUP_FDESC, resultp);
 }
@@ -130,10 +87,10 @@ bool answer_source(CodeAddress at, int inline_context, const Module& module, con
 }
 
 int look_up_names(int request, Addr ip, uwx_self_info& info, std::uint64_t** resultp) noexcept {
-  const Asked asked = asked_by(*resultp);
-  const CodeAddress at = address_of(ip, asked);
+  const Asked asked = Asked::by(*resultp);
+  const CodeAddress at = asked.address(ip);
   info.strings.clear();
-  AnswerWriter answer(info);
+  AnswerWriter answer(info.answer);
   Module module;
   const bool has_module = local_space().for_addresses().modules.find(at.lookup(), module);
   const char* const path = has_module ? path_of(module, info) : nullptr;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include <uwx_self.h>
+#include "jitunwind/sdk/uwx/answers/answer_writer_p.h"
 #include "jitunwind/sdk/uwx/environment_p.h"
 #include "jitunwind/sdk/uwx/names/file_cache_p.h"
 
@@ -20,6 +21,6 @@ struct uwx_self_info final {
   jitunwind::uwx::FileCache files;
 
   // Of the answer at hand.
-  std::array<std::uint64_t, jitunwind::uwx::k_frame_words + 8> answer{};
+  std::array<std::uint64_t, jitunwind::uwx::k_answer_words> answer{};
   jitunwind::uwx::StringPool strings;
 };

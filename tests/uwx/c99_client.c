@@ -1,5 +1,6 @@
 /* The headers as a C99 program sees them, without extensions. */
 #include <uwx.h>
+#include <uwx_libunwind.h>
 #include <uwx_self.h>
 
 int jitunwind_test_uwx_from_c(uint64_t* frames);

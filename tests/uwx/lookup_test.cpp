@@ -44,9 +44,9 @@ Given table_with(std::uint64_t key, std::uint64_t value) {
 TEST(UwxLookup, TablesHaveTheirKeysAndNoOthers) {
   EXPECT_EQ(step_with(table_without(0)), UWX_OK);
   EXPECT_EQ(step_with(table_with(UWX_KEY_GP, 0x1234)), UWX_OK);
-  for (const std::uint64_t key : {UWX_KEY_TBASE, UWX_KEY_USTART, UWX_KEY_UEND})
+  for (const std::uint64_t key : std::initializer_list<std::uint64_t>{UWX_KEY_TBASE, UWX_KEY_USTART, UWX_KEY_UEND})
     EXPECT_EQ(step_with(table_without(key)), UWX_ERR_BADKEY) << key;
-  for (const std::uint64_t key : {UWX_KEY_NEWIP, 8, 99, 1 << 20})
+  for (const std::uint64_t key : std::initializer_list<std::uint64_t>{UWX_KEY_NEWIP, 8, 99, 1u << 20})
     EXPECT_EQ(step_with(table_with(key, 1)), UWX_ERR_BADKEY) << key;
   EXPECT_EQ(step_with(table_with(UWX_KEY_UEND, ThreeFrames::k_hdr - 1)), UWX_ERR_BADKEY);
 }

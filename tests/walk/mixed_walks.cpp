@@ -1,6 +1,7 @@
 #include "tests/walk/mixed_walks.h"
 
 #include <libunwind.h>
+#include <uwx_self.h>
 
 #include <alloca.h>
 #include <signal.h>
@@ -191,6 +192,71 @@ void compare_from(const void* context, Cursor::Top top, Listed& slow) {
 }
 
 /// From here as well.
+/// Unwind Express: in the engine's own space, and through callbacks that ask it for everything.
+class UwxWalks {
+ public:
+  UwxWalks() noexcept {
+    for (std::size_t i = 0; i < envs_.size(); ++i) {
+      envs_[i] = uwx_init();
+      infos_[i] = uwx_self_init_info(envs_[i]);
+      const std::intptr_t token = reinterpret_cast<std::intptr_t>(infos_[i]);
+      (void)uwx_register_callbacks(envs_[i], token, i == 0 ? &uwx_self_copyin : &copyin,
+                                   i == 0 ? &uwx_self_lookupip : &lookupip);
+    }
+  }
+  ~UwxWalks() {
+    for (std::size_t i = 0; i < envs_.size(); ++i) {
+      (void)uwx_self_free_info(infos_[i]);
+      (void)uwx_free(envs_[i]);
+    }
+  }
+  UwxWalks(const UwxWalks&) = delete;
+  UwxWalks& operator=(const UwxWalks&) = delete;
+
+  /// Of the calling function. An environment is of one walk at a time: nothing where a signal has interrupted one.
+  [[gnu::always_inline]] void compare(const Listed& slow) {
+    if (busy_) return;
+    busy_ = true;
+    // By callbacks each word of the stack is a system call.
+    const std::size_t ways = ++walks_ % 8 == 0 ? 2 : 1;
+    for (std::size_t i = 0; i < ways; ++i) {
+      if (uwx_self_init_context(envs_[i]) != UWX_OK) note_difference("uwx_self_init_context", 0, 0, i);
+      walk_on(i, slow);
+    }
+    busy_ = false;
+  }
+
+ private:
+  void walk_on(std::size_t i, const Listed& slow) {
+    Listed listed;
+    int status = UWX_OK;
+    while (status == UWX_OK && listed.count < k_most_addresses) {
+      std::uint64_t ip = 0;
+      (void)uwx_get_reg(envs_[i], UWX_REG_IP, &ip);
+      listed.addresses[listed.count++] = reinterpret_cast<void*>(ip);
+      status = uwx_step(envs_[i]);
+      if (status == UWX_ABI_FRAME) status = uwx_self_do_context_frame(envs_[i], infos_[i]);
+    }
+    const char* const way = i == 0 ? "uwx" : "uwx by callbacks";
+    expect_same(way, slow, listed, 1);
+    if (status != UWX_BOTTOM && listed.count < k_most_addresses)
+      note_difference(way, listed.count, UWX_BOTTOM, static_cast<Addr>(status));
+  }
+
+  static int copyin(int request, char* loc, std::uint64_t rem, int len, std::intptr_t tok) {
+    return uwx_self_copyin(request, loc, rem, len, tok);
+  }
+  static int lookupip(int request, std::uint64_t ip, std::intptr_t tok, std::uint64_t** resultp) {
+    return uwx_self_lookupip(request, ip, tok, resultp);
+  }
+
+  std::array<uwx_env*, 2> envs_;
+  std::array<uwx_self_info*, 2> infos_;
+  unsigned walks_ = 0;
+  bool busy_ = false;
+};
+thread_local UwxWalks* uwx_walks = nullptr;
+
 [[gnu::noinline]] void compare_here() {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
@@ -199,6 +265,7 @@ void compare_from(const void* context, Cursor::Top top, Listed& slow) {
   // The first address is that of another call of this function.
   listed.count = static_cast<std::size_t>(unw_backtrace(listed.addresses.data(), k_most_addresses));
   expect_same("unw_backtrace", slow, listed, 1);
+  uwx_walks->compare(slow);
 }
 
 void compare_interrupted(int, siginfo_t*, void* context) {
@@ -382,6 +449,8 @@ void walk_stacks(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<std::unique_ptr<JitFrame>> frames;
   for (std::size_t i = 0; i < k_jit_frames; ++i) frames.push_back(std::make_unique<JitFrame>());
+  UwxWalks walks;
+  uwx_walks = &walks;
   const ThreadSignals signals;
   for (std::size_t i = 0; i < count; ++i) {
     auto& replaced = frames[random() % frames.size()];

@@ -11,7 +11,7 @@ constexpr std::size_t k_stacks = 250;
 constexpr std::size_t k_stacks = 4'000;
 #endif
 
-// covers: LU27
+// covers: LU27 UX36
 TEST(MixedWalks, EveryWayToWalkFindsTheSame) {
   const MixedWalkFigures figures = walk_mixed_stacks(k_stacks);
   std::puts(figures.text().c_str());

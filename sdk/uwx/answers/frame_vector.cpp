@@ -109,6 +109,7 @@ class FrameReader {
   Status finish() noexcept {
     if (has_context_ && (pairs_ != 1 || facts_.context <= 0)) return bad("UWX_KEY_CONTEXT");
     if (has_context_) out_.signal_frame = true;
+    facts_.has_row = !has_context_;
     return first_;
   }
 

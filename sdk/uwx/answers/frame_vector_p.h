@@ -16,7 +16,9 @@ const RegisterInfo* register_of(int regid, const Arch& arch) noexcept;
 struct FrameFacts {
   Addr text_base = 0;    ///< 0: not known
   Addr func_start = 0;   ///< likewise
-  int context = 0;       ///< code of a context frame; 0: it is none. FDESC's: there is no row either
+  AddrRange code{};      ///< of the function, where its unwind information says it; empty: not known
+  int context = 0;       ///< code of a context frame; 0: it is none
+  bool has_row = true;   ///< false: FDESC has said no more than that it is a context frame
   Addr module_name = 0;  ///< in host memory, as long as the answer is there; 0: none
   Addr func_name = 0;
 };

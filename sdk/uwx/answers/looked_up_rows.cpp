@@ -78,6 +78,7 @@ Found LookedUpRows::find_row(Lookup& lookup, FrameRow& out) const noexcept {
     const Answer second(callbacks_, UWX_LKUP_LOOKUP, at.value(), again);
     found = row_of(second, at, lookup, out, facts);
     facts.func_start = 0;  // of other code
+    facts.code = {};
     if (found) listener_.know(facts);
   } else {
     found = row_of(first, at, lookup, out, facts);
@@ -94,6 +95,7 @@ Found LookedUpRows::row_of(const Answer& answer, CodeAddress at, Lookup& lookup,
     const Found found = row_by_table(table, at, lookup, out, code);
     if (!found || code.empty()) return found;
     if (facts.func_start == 0) facts.func_start = code.begin;
+    facts.code = code;
     if (out.signal_frame) facts.context = UWX_ABI_CONTEXT_SIGNAL;
     out.origin = RowOrigin::callback;
     return found;

@@ -1,0 +1,119 @@
+// What find_proc_info has found: checked, and given back once. For the address spaces that libunwind's interface makes,
+// and for Unwind Express over the same accessors.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "jitunwind/sdk/compat/target_p.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/row_source.h"
+
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
+
+/// 0 for success, else a negative error: positive numbers mean nothing and become -UNW_EUNSPEC.
+constexpr int checked(int returned) noexcept { return returned > 0 ? -UNW_EUNSPEC : returned; }
+
+/// unwind_info is the address of an FDE in the target. A bit of unw_proc_info_t's flags, of those for the library's own
+/// use (UNW_PI_FLAG_FIRST_TDEP_BIT and up).
+inline constexpr unw_word_t k_fde_flag = unw_word_t{1} << 30;
+inline void mark_as_fde(unw_proc_info_t& info) noexcept {
+  info.format = UNW_INFO_FORMAT_TABLE;
+  info.flags |= k_fde_flag;
+}
+
+class FoundInfo {
+ public:
+  FoundInfo(const unw_accessors_t& accessors, unw_addr_space_t space, Addr at, bool needs_unwind_info,
+            void* argument) noexcept
+      : accessors_(accessors), space_(space), argument_(argument), needs_unwind_info_(needs_unwind_info) {
+    const auto find = accessors_.find_proc_info;
+    if (find) returned_ = checked(find(space_, at, &info_, needs_unwind_info, argument_));
+  }
+  FoundInfo(const FoundInfo&) = delete;
+  FoundInfo& operator=(const FoundInfo&) = delete;
+  ~FoundInfo() {
+    const auto put = accessors_.put_unwind_info;
+    if (returned_ != UNW_ESUCCESS || !needs_unwind_info_ || !put) return;
+    // Of what dwarf_search_unwind_table has filled in nothing is the callback's. Some would free it.
+    if (is_fde()) info_.unwind_info = nullptr;
+    put(space_, &info_, argument_);
+  }
+
+  Found found() const noexcept {
+    if (returned_ == -UNW_ENOINFO) return false;
+    if (returned_ != UNW_ESUCCESS) return callback_error(returned_, "find_proc_info");
+    return true;
+  }
+  /// unwind_info is the address of an FDE in the target's memory.
+  bool is_fde() const noexcept { return (info_.flags & k_fde_flag) != 0; }
+  Addr fde() const noexcept { return reinterpret_cast<std::uintptr_t>(info_.unwind_info); }
+
+  /// The descriptor of docs/directives.md that it stands for: unwind_info leads to the part of it that depends on the
+  /// format, or to all of it. What it says of this process's memory is there.
+  Result<unw_dyn_info_t> descriptor() const noexcept {
+    auto info = unchecked_descriptor();
+    if (!info) return info;
+    if (const Status checked = check_host_memory(*info); !checked) return checked.error();
+    return info;
+  }
+
+  const unw_proc_info_t& operator*() const noexcept { return info_; }
+  const unw_proc_info_t* operator->() const noexcept { return &info_; }
+
+ private:
+  Result<unw_dyn_info_t> unchecked_descriptor() const noexcept {
+    const Error bad{ErrorCode::invalid_argument, info_.start_ip, "unwind_info of find_proc_info"};
+    unw_dyn_info_t info{};
+    if (info_.unwind_info == nullptr || info_.unwind_info_size < 0) return bad;
+    const auto size = static_cast<std::size_t>(info_.unwind_info_size);
+    if (size >= sizeof info) {
+      std::memcpy(&info, info_.unwind_info, sizeof info);
+    } else {
+      if (size < sizeof info.u) return bad;
+      std::memcpy(&info.u, info_.unwind_info, sizeof info.u);
+    }
+    info.start_ip = info_.start_ip;
+    info.end_ip = info_.end_ip;
+    info.gp = info_.gp;
+    info.format = info_.format;
+    return info;
+  }
+
+  /// Whether `size` bytes of this process that a callback speaks of are there.
+  static bool is_there(const void* at, std::uint64_t size, MemoryWindow& window) noexcept {
+    constexpr std::uint64_t k_most = std::uint64_t{1} << 32;
+    return size == 0 ||
+           (size <= k_most && LocalMemory().view(reinterpret_cast<std::uintptr_t>(at), size, window) != nullptr);
+  }
+
+  /// What is registered answers for its own regions and tables; what a callback says may be wrong.
+  static Status check_host_memory(const unw_dyn_info_t& info) noexcept {
+    constexpr unsigned k_most_regions = 4096;  // whoever reads them reads no more
+    const Error bad{ErrorCode::unreadable_memory, info.start_ip, "unwind_info of find_proc_info"};
+    MemoryWindow window;
+    if (info.format == UNW_INFO_FORMAT_TABLE) {
+      const bool fits = info.u.ti.table_len <= UNW_WORD_MAX / sizeof(unw_word_t);
+      if (!fits || !is_there(info.u.ti.table_data, info.u.ti.table_len * sizeof(unw_word_t), window)) return bad;
+    }
+    if (info.format != UNW_INFO_FORMAT_DYNAMIC) return Done{};
+    const unw_dyn_region_info_t* region = info.u.pi.regions;
+    for (unsigned seen = 0; region && seen < k_most_regions; ++seen, region = region->next) {
+      if (reinterpret_cast<std::uintptr_t>(region) % alignof(unw_dyn_region_info_t) != 0) return bad;
+      if (!is_there(region, _U_dyn_region_info_size(0), window)) return bad;
+      if (!is_there(region->op, std::uint64_t{sizeof *region->op} * region->op_count, window)) return bad;
+    }
+    return Done{};
+  }
+
+  const unw_accessors_t& accessors_;
+  unw_addr_space_t space_;
+  void* argument_;
+  bool needs_unwind_info_;
+  int returned_ = -UNW_ENOINFO;
+  unw_proc_info_t info_{};
+};
+
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
