@@ -8,6 +8,7 @@ import struct
 import sys
 
 import gdb
+import gdb.printing
 import gdb.unwinder
 from gdb.FrameDecorator import FrameDecorator
 
@@ -23,7 +24,7 @@ def _find_package():
 if _find_package() not in sys.path:
     sys.path.insert(0, _find_package())
 
-from jitunwind_gdb import cfi, process  # noqa: E402
+from jitunwind_gdb import cfi, printers, process  # noqa: E402
 from jitunwind_gdb.rows import BY_NAME  # noqa: E402
 
 _MASK = (1 << 64) - 1
@@ -263,6 +264,7 @@ class _NameFunction(gdb.Function):
 
 
 gdb.unwinder.register_unwinder(None, _Unwinder(), replace=True)
+gdb.printing.register_pretty_printer(None, printers.collection(), replace=True)
 _Names()
 _InfoProcedures()
 _NameFunction()
