@@ -303,6 +303,7 @@ class ProcedureBuilder {
   /// last units of the procedure. Without any region the whole procedure is one.
   ProcedureBuilder& region(std::int32_t insn_count) { return draft_.open_region(insn_count), *this; }
 
+  /// The caller's `reg` is in another register, or at an offset from SP or the frame pointer, from `when` on.
   ProcedureBuilder& save_reg(std::int32_t when, Reg reg, Reg in) {
     return directive(when, Directive::save_reg(reg.dwarf(), in.dwarf()));
   }

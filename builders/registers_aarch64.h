@@ -10,6 +10,7 @@ namespace jitunwind::aarch64 {
 
 /// What the builder must know of the instruction set at compile time; everything else is in the CPU's table.
 struct Cpu {
+  /// The table of this CPU.
   static const Arch& arch() noexcept { return jitunwind::arch::aarch64; }
   static constexpr bool k_has_push = false;
   static constexpr bool k_has_pairs = true;  ///< stp, ldp, pre- and post-indexed

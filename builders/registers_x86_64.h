@@ -10,6 +10,7 @@ namespace jitunwind::x86_64 {
 
 /// What the builder must know of the instruction set at compile time; everything else is in the CPU's table.
 struct Cpu {
+  /// The table of this CPU.
   static const Arch& arch() noexcept { return jitunwind::arch::x86_64; }
   static constexpr bool k_has_push = true;    ///< push, pop, enter, leave; a call pushes the return address
   static constexpr bool k_has_pairs = false;  ///< stp, ldp

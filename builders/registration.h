@@ -69,6 +69,7 @@ class [[nodiscard]] Registration {
 /// those of register_procedure(). Nothing is registered then.
 Result<Registration> register_code(const Description& description, const Code& code) noexcept;
 
+/// The same of code without more than its place.
 inline Result<Registration> register_code(const Description& description, const void* start,
                                           std::size_t size) noexcept {
   return register_code(description, Code{.start = reinterpret_cast<std::uintptr_t>(start), .size = size});
@@ -78,6 +79,7 @@ inline Result<Registration> register_code(const Description& description, const 
 /// Registration.
 class RegistrationBatch {
  public:
+  /// One code, and its description, which must stay until it is registered.
   struct Item {
     const Description* description;
     Code code;

@@ -16,6 +16,7 @@ struct TableStatistics {
   std::uint64_t refusals = 0;  ///< of these, what was found and not kept
 };
 
+/// Numbers since the process began, but for those of which "now" is said.
 struct Statistics {
   /// The library was built with JITUNWIND_COUNT: hits are counted, at the cost of the paths that should cost nothing.
   bool counts_hits = false;

@@ -43,6 +43,7 @@ struct TargetError {
   std::string text() const { return remedy.empty() ? what : what + " " + remedy; }
 };
 
+/// A thread of a target that can be walked.
 struct TargetThread {
   pid_t id = 0;
   std::string name{};

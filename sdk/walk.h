@@ -77,6 +77,7 @@ class Walk {
   /// From cursor_at(), without a copy.
   Walk(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept : frame_(ucontext, top, guesses) {}
 
+  /// An input iterator: going on with it moves the walk itself.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -100,6 +101,7 @@ class Walk {
     Walk* walk_ = nullptr;
   };
 
+  /// From where the walk stands.
   Iterator begin() noexcept { return Iterator(*this); }
   Iterator end() noexcept { return Iterator(); }
 

@@ -28,7 +28,9 @@ class CodeAddress {
  public:
   constexpr CodeAddress() noexcept = default;
 
+  /// Of a frame that has called.
   static constexpr CodeAddress returned_to(Addr return_address) noexcept { return {return_address, true}; }
+  /// Of a frame that a signal has interrupted, or of a place in code.
   static constexpr CodeAddress interrupted(Addr pc) noexcept { return {pc, false}; }
 
   /// What a debugger prints.

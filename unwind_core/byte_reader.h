@@ -14,6 +14,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// Numbers out of bytes. After the first failure each of them is 0, and ok() is false.
 class ByteReader {
  public:
   /// `address` is what errors and address() count from.
@@ -84,6 +85,7 @@ class ByteReader {
     }
   }
 
+  /// Of any length, as long as the value fits (DWARF 5, 7.6).
   std::int64_t sleb() noexcept {
     if (const std::int64_t byte = single_byte_leb(); byte >= 0) [[likely]]
       return static_cast<std::int64_t>(static_cast<std::uint64_t>(byte) << 57) >> 57;
@@ -102,6 +104,7 @@ class ByteReader {
     }
   }
 
+  /// The next ones, in place. Empty: there are fewer.
   std::span<const std::byte> bytes(std::uint64_t size) noexcept {
     const std::byte* from = take(size);
     return from ? std::span(from, static_cast<std::size_t>(size)) : std::span<const std::byte>{};

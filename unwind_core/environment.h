@@ -15,6 +15,7 @@ using KnownWords = std::span<const std::string_view>;  ///< at most 32
 /// Words of a list that are not known, each once, the first ones of many.
 class UnknownWords {
  public:
+  /// Nothing where it was added before, or no room is left.
   void add(std::string_view word) noexcept;
   std::span<const std::string_view> words() const noexcept { return {words_.data(), count_}; }
   bool are_more() const noexcept { return are_more_; }  ///< than there is room for

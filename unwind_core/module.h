@@ -29,6 +29,7 @@ struct ModuleVersion {
 
 class Memory;
 
+/// A loaded file: its bounds and its unwind information, as one address of it finds them.
 struct Module {
   AddrRange range{};      ///< from the first to the last mapped byte
   Addr load_bias = 0;     ///< run-time address - address in the file
@@ -48,6 +49,7 @@ struct Module {
   void* file_sections = nullptr;  ///< what add_file_sections() has taken, for release_file_sections()
 };
 
+/// What tells it from a module that was at its place before.
 inline ModuleVersion version_of(const Module& module) noexcept {
   return {module.range, module.version, module.is_lasting};
 }

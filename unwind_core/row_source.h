@@ -99,6 +99,7 @@ void write_name(std::string_view name, std::span<char> into, ProcedureName& out)
 /// The three are never merged.
 using Found = Result<bool>;
 
+/// What knows how some code is unwound.
 class RowSource {
  public:
   virtual ~RowSource() = default;
@@ -106,6 +107,7 @@ class RowSource {
   /// On true `out` is complete, origin included.
   virtual Found find_row(Lookup& lookup, FrameRow& out) const noexcept = 0;
 
+  /// What is known of the procedure that covers the address.
   virtual Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
     (void)lookup, (void)out;
     return false;
@@ -119,6 +121,7 @@ class RowSource {
   }
 };
 
+/// What knows names of some code.
 class NameSource {
  public:
   virtual ~NameSource() = default;

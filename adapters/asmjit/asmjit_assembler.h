@@ -27,6 +27,7 @@ struct TracedCallSite;
 /// the code is described.
 class AsmjitCallSite {
  public:
+  /// The filter value of a landing pad is that of the first of these that holds, in their order. Each returns itself.
   AsmjitCallSite& catches(const std::type_info& type) noexcept;
   AsmjitCallSite& catches_all() noexcept;
   AsmjitCallSite& allows(std::initializer_list<const std::type_info*> types) noexcept;

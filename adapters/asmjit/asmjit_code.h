@@ -31,6 +31,7 @@ struct AsmjitProcedure {
   Description description;
 };
 
+/// What was found out about an emitted code.
 struct AsmjitDescription {
   std::vector<AsmjitProcedure> procedures;  ///< in the order of their code
   std::vector<AsmjitRefusal> refusals;      ///< empty: every procedure is described

@@ -25,6 +25,7 @@ enum class Undescribed : std::uint8_t {
   add,     ///< it is added; walks do not know the procedures that were refused
 };
 
+/// How a runtime treats the code that is added.
 struct AsmjitRuntimeOptions {
   Undescribed undescribed = Undescribed::refuse;
   /// Called for each procedure that was refused, on the thread that adds. Else, and in addition, the reasons go to the

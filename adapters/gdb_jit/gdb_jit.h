@@ -29,6 +29,7 @@ Status detach_gdb() noexcept;
 /// What waits to be handed on together is handed on now.
 Status flush_gdb() noexcept;
 
+/// What debuggers are shown, at one moment.
 struct GdbStatistics {
   bool attached = false;
   unsigned copies = 0;         ///< of this library in the process that are attached, each with procedures of its own
@@ -39,6 +40,7 @@ struct GdbStatistics {
   std::uint64_t refused = 0;  ///< procedures that debuggers know by name only, or not at all
   Error latest_refusal{};     ///< why; unspecified when there was none
 };
+/// Thread-safe; not signal-safe.
 GdbStatistics gdb_statistics() noexcept;
 
 }  // namespace jitunwind

@@ -18,6 +18,7 @@ struct OrcUndescribed {
   std::string text() const;
 };
 
+/// What is told of code that LLVM links.
 struct OrcOptions {
   /// Called once an object that has such functions, before any of its code can run, on the thread that links it;
   /// several may. Must not throw.

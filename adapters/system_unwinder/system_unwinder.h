@@ -21,6 +21,7 @@ enum class SystemUnwinderPath : std::uint8_t {
   jump_slot,            ///< it asks ours in place of its own: the jump slot of its call leads here
 };
 
+/// How the unwinder of this process comes to know what is registered, and of what it does not.
 struct SystemUnwinderStatus {
   SystemUnwinderPath path = SystemUnwinderPath::none;
   const char* why = "";   ///< what was tried and how it came out; static storage

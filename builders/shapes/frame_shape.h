@@ -84,6 +84,7 @@ struct FrameShapeStatistics {
   std::size_t shapes = 0;
   std::size_t bytes = 0;
 };
+/// Thread-safe.
 FrameShapeStatistics frame_shape_statistics() noexcept;
 
 }  // namespace jitunwind

@@ -10,6 +10,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// What an observer is told of.
 struct RegisteredProcedure {
   unw_dyn_info_t* info = nullptr;  ///< to be read under a ProcedureHold on the key alone: it may have been retired
   RegistrationKey key{};

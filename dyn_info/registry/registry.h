@@ -63,6 +63,7 @@ bool reclaimed(RetireTicket ticket) noexcept;
 /// The list for other processes. Signal-safe.
 unw_dyn_info_list_t* procedure_list() noexcept;
 
+/// Of one moment.
 struct RegistryStatistics {
   std::size_t registered = 0;     ///< neither retired nor cancelled
   std::size_t library_bytes = 0;  ///< memory of ours beside the callers' descriptors

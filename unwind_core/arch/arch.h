@@ -18,6 +18,7 @@ namespace jitunwind {
 using RegNum = std::uint16_t;
 inline constexpr RegNum k_no_reg = 0xffff;
 
+/// What a register is for. Pseudo registers are state of the unwinder's own.
 enum class RegClass : std::uint8_t { general, vector, pseudo };
 
 /// One register. `column` is its place in a RegisterFile; registers without one (-1) have a name in rows but no value
@@ -62,7 +63,8 @@ struct ContextColumns {
   std::uint8_t count = 0;
   std::array<std::int16_t, k_max_columns> offsets{};  ///< RegisterInfo::ucontext
 };
-void columns_differ_or_have_a_gap();  // never defined
+/// Never defined: a constant expression cannot call it.
+void columns_differ_or_have_a_gap();
 /// Does not compile where the table is not so.
 consteval ContextColumns columns_in_context(std::span<const RegisterInfo> registers) {
   ContextColumns columns;
@@ -107,7 +109,7 @@ struct Arch {
   std::span<const CodePattern> trampolines;  ///< signal return
   std::span<const CodePattern> plt_stubs;
   std::span<const CodePattern> calls;        ///< pc_offset is their length: the return address stands behind them
-  std::span<const RegNum> exception_registers;  ///< UNW_REG_EH + 0..
+  std::span<const RegNum> exception_registers;  ///< in the order of UNW_REG_EH
   /// The instruction that begins with the first byte and stands at `at`. Bytes of any kind; what is cut off is unknown.
   /// Null: instructions of this CPU are not read. Signal-safe.
   Instruction (*read_instruction)(std::span<const std::byte> bytes, Addr at) noexcept = nullptr;

@@ -9,6 +9,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// Numbers into bytes. What does not fit is counted, and not written.
 class ByteWriter {
  public:
   ByteWriter(std::span<std::byte> into, bool big_endian) noexcept : into_(into), big_endian_(big_endian) {}
@@ -17,6 +18,7 @@ class ByteWriter {
   std::size_t size() const noexcept { return size_; }
   bool fits() const noexcept { return size_ <= into_.size(); }
 
+  /// One byte, the lower one of the value.
   void u8(std::uint64_t value) noexcept {
     if (size_ < into_.size()) into_[size_] = static_cast<std::byte>(value & 0xff);
     ++size_;
@@ -39,6 +41,7 @@ class ByteWriter {
     u8(static_cast<std::uint64_t>(value) & 0x7f);
   }
 
+  /// Bytes as they are.
   void bytes(std::span<const std::byte> from) noexcept {
     for (const std::byte b : from) u8(std::to_integer<std::uint8_t>(b));
   }

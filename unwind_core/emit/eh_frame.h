@@ -26,6 +26,7 @@ class EhFrameWriter {
  public:
   EhFrameWriter(const Arch& arch, std::span<std::byte> into) noexcept;
 
+  /// Begins a CIE, whose instructions follow.
   void begin_cie(const CieParameters& parameters) noexcept;
   /// `lsda` counts only where the CIE has_lsda.
   void begin_fde(AddrRange code, Addr lsda) noexcept;
@@ -64,11 +65,13 @@ class EhFrameWriter {
   std::size_t entry_at_ = 0;
 };
 
+/// A row, and the offset in the code from which on it holds.
 struct OffsetRow {
   std::uint64_t offset = 0;  ///< in bytes from the beginning of the code
   FrameRow row;
 };
 
+/// A procedure as its FDE will say it.
 struct ProcedureRows {
   AddrRange code{};
   std::span<const OffsetRow> rows{};

@@ -11,6 +11,7 @@ namespace jitunwind {
 /// Bytes of this process that were copied from a target. What is not among them cannot be read. Thread-safe.
 class BytesMemory final : public Memory {
  public:
+  /// Bytes, and the address of the first one.
   struct Piece {
     Addr address = 0;
     std::span<const std::byte> bytes{};

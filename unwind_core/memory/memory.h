@@ -25,6 +25,7 @@ struct MemoryWindow {
   std::int32_t failure = 0;     ///< what the callback said that a read or write failed for; 0: none did
 };
 
+/// The seam between the engine and the bytes of a target.
 class Memory {
  public:
   virtual ~Memory() = default;

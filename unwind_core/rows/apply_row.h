@@ -8,6 +8,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// A frame as the row of its callee leads to it.
 struct Caller {
   RegisterFile registers;
   Addr cfa = 0;

@@ -10,6 +10,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// What operations of an expression may ask for.
 struct ExpressionInput {
   const Arch& arch;
   const RegisterFile& registers;

@@ -43,6 +43,7 @@ struct CfaRule {
   std::int64_t add = 0;
   Expression expression{};
 
+  /// One function for each kind.
   static CfaRule at(RegNum reg, std::int64_t offset) noexcept { return {Kind::offset, reg, offset, 0, {}}; }
   static CfaRule deref(RegNum reg, std::int64_t offset, std::int64_t add) noexcept {
     return {Kind::deref, reg, offset, add, {}};
@@ -81,6 +82,7 @@ struct RegRule {
     return {reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offset)), expression_size_};
   }
 
+  /// One function for each kind.
   static RegRule undefined() noexcept { return {Kind::undefined, k_no_reg, 0}; }
   static RegRule same() noexcept { return {Kind::same, k_no_reg, 0}; }
   static RegRule at_cfa(std::int64_t offset) noexcept { return {Kind::at_cfa, k_no_reg, offset}; }
@@ -139,6 +141,7 @@ class FrameRow {
   static constexpr std::size_t k_max_rules = 40;
   static constexpr std::size_t k_max_owned_bytes = 256;
 
+  /// A rule and its register.
   struct Entry {
     RegNum reg;
     RegRule rule;

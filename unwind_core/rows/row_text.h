@@ -41,6 +41,7 @@ std::string to_text(std::uint64_t offset, const FrameRow& row, const Arch& arch)
 /// Bytes of parsed expressions; rows point into it. Addresses stay valid as it grows.
 class ExpressionPool {
  public:
+  /// Takes the bytes over.
   Expression add(std::vector<std::byte> bytes) {
     blocks_.push_back(std::make_unique<std::vector<std::byte>>(std::move(bytes)));
     return *blocks_.back();
@@ -50,6 +51,7 @@ class ExpressionPool {
   std::vector<std::unique_ptr<std::vector<std::byte>>> blocks_;
 };
 
+/// What a text says.
 struct ParsedRow {
   std::optional<std::uint64_t> offset;  ///< of a leading "+offset:"
   FrameRow row;

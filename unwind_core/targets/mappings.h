@@ -14,6 +14,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// A line of /proc/PID/maps, or what a core file has in its place.
 struct Mapping {
   AddrRange range{};
   std::uint64_t offset = 0;  ///< in the file, bytes

@@ -35,6 +35,7 @@ inline bool logs(LogTopic topic) noexcept {
 /// Text of bounded length, made without allocating: what does not fit is cut. Signal-safe.
 class Line {
  public:
+  /// Each adds something behind what is there, and returns the line.
   Line& text(std::string_view text) noexcept;
   /// "0x" and digits.
   Line& hex(std::uint64_t value) noexcept;

@@ -23,6 +23,7 @@ inline constexpr std::size_t k_context_size = 1024;
 struct UcontextOffsets {
   Addr pc, sp, fp;
 };
+/// Precondition: the CPU has such a structure.
 inline UcontextOffsets ucontext_offsets(const Arch& arch) noexcept {
   const auto of = [&](RegNum reg) { return static_cast<Addr>(std::int64_t{arch.by_dwarf(reg)->ucontext}); };
   return {of(arch.pc), of(arch.sp), of(arch.fp)};

@@ -48,6 +48,7 @@ class StackPosition {
     return registers_.get(space_->arch.column(space_->arch.pc)).value_or(0) & space_->arch.address_mask;
   }
 
+  /// The question that sources are asked about this frame.
   Lookup lookup(Guesses guesses = Guesses::confirmed) noexcept {
     return {*space_, address_, window_, &registers_, guesses};
   }
@@ -62,6 +63,7 @@ class StackPosition {
   bool find_caller(const CompactRow& row, CompactCaller& out) noexcept;
   void go_to(const CompactCaller& caller, const CompactRow& row) noexcept;
 
+  /// By the full evaluator, apply_row().
   Status find_caller(const FrameRow& row, Caller& out) noexcept {
     return apply_row(row, registers_, space_->arch, space_->memory, window_, out);
   }

@@ -107,6 +107,7 @@ EncodedPointer read_encoded(ByteReader& reader, std::uint8_t encoding, const Cfi
 Result<Addr> resolve(const EncodedPointer& pointer, const Arch& arch, const Memory& memory,
                      MemoryWindow& window) noexcept;
 
+/// A common information entry (DWARF 5, 6.4.1; LSB 5.0 core, 10.6.1.1).
 struct Cie {
   Addr address = 0;        ///< of its length field
   std::uint64_t size = 0;  ///< length field included
@@ -123,6 +124,7 @@ struct Cie {
   SectionBytes instructions{};
 };
 
+/// A frame description entry, with its CIE (LSB 5.0 core, 10.6.1.2).
 struct Fde {
   Addr address = 0;        ///< of its length field
   std::uint64_t size = 0;  ///< length field included

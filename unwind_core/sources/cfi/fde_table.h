@@ -18,6 +18,7 @@ struct FdeTable {
   Addr fde_base = 0;           ///< added to second members
 };
 
+/// A pair of a table.
 struct FoundFde {
   Addr start = 0;  ///< of its code, as the table says
   Addr fde = 0;
@@ -33,6 +34,7 @@ bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std
 /// The greatest address of an FDE in a table that is in `bytes`, as far as it is; 0: there is none. O(count).
 Addr last_fde(const FdeTable& table, bool big_endian, const SectionBytes& bytes) noexcept;
 
+/// .eh_frame_hdr (LSB 5.0 core, 10.6.2).
 struct EhFrameHdr {
   Addr eh_frame = 0;  ///< 0: not given
   FdeTable table{};   ///< count 0: without a table, or with one that cannot be searched

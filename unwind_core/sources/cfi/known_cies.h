@@ -82,6 +82,8 @@ struct CompactCode {
   AddrRange range{};
   std::span<const std::byte> instructions{};
 };
+/// An FDE whose CIE is known, in a readable segment: the CIE and the instructions of its own. False: it must be read in
+/// full, or it covers other code.
 [[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, Addr pc, KnownCies& cies,
                                                   const Arch& arch, CompactCode& out) noexcept {
   constexpr std::size_t k_id_at = 4, k_code_at = 8, k_data_size_at = 16, k_data_at = 17;
