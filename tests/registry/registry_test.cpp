@@ -298,7 +298,7 @@ TEST(Registry, RandomOperationsAgreeWithAModel) {
   std::printf("%zu operations, %zu lookups agree with the model\n", operations, lookups);
 }
 
-// covers: DY02 DY13
+// covers: DY02
 TEST(Registry, HundredThousandInRandomOrder) {
   constexpr std::size_t k_count = 100'000;
   std::mt19937_64 random(7);

@@ -16,7 +16,7 @@ class CJitFrame {
  public:
   using Callee = void* (*)(void*);
 
-  CJitFrame() {
+  explicit CJitFrame(unw_word_t gp = 0) {
     code_ = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     std::memcpy(code_, k_bytes, sizeof k_bytes);
     ::mprotect(code_, k_page, PROT_READ | PROT_EXEC);
@@ -33,6 +33,7 @@ class CJitFrame {
     std::memset(&info_, 0, sizeof info_);
     info_.start_ip = reinterpret_cast<std::uintptr_t>(code_);
     info_.end_ip = info_.start_ip + sizeof k_bytes;
+    info_.gp = gp;
     info_.format = UNW_INFO_FORMAT_DYNAMIC;
     info_.u.pi.name_ptr = reinterpret_cast<std::uintptr_t>("c_jit_frame");
     info_.u.pi.regions = region_;
@@ -45,6 +46,10 @@ class CJitFrame {
   }
   CJitFrame(const CJitFrame&) = delete;
   CJitFrame& operator=(const CJitFrame&) = delete;
+
+  /// Where it is, and the address behind its call.
+  unw_word_t start() const { return info_.start_ip; }
+  unw_word_t return_address() const { return start() + 18; }
 
   void cancel() { _U_dyn_cancel(&info_); }
 

@@ -455,6 +455,31 @@ void threads() {
   check(seen == 14, "was seen by it");
 }
 
+constexpr std::uintptr_t k_gp = 0x1234'5678;
+struct Asked {
+  const CJitFrame* frame;
+  int times, right;
+};
+_Unwind_Reason_Code ask(_Unwind_Context* context, void* asked_by) {
+  auto& asked = *static_cast<Asked*>(asked_by);
+  if (_Unwind_GetIP(context) != asked.frame->return_address()) return _URC_NO_REASON;
+  ++asked.times;
+  asked.right += _Unwind_GetRegionStart(context) == asked.frame->start() && _Unwind_GetDataRelBase(context) == k_gp &&
+                 _Unwind_GetTextRelBase(context) == 0 && _Unwind_GetLanguageSpecificData(context) == nullptr;
+  return _URC_NO_REASON;
+}
+/// The data-relative base is the global pointer that was registered.
+void facts() {
+  const CJitFrame frame(k_gp);
+  Asked asked{&frame, 0, 0};
+  frame([](void* by) -> void* { return _Unwind_Backtrace(ask, by), by; }, &asked);
+  check(asked.times == 1 && asked.right == 1, "what a frame made at run time answers");
+  const auto enclosing = [](unw_word_t pc) { return _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(pc)); };
+  const auto start = reinterpret_cast<void*>(frame.start());
+  check(enclosing(frame.start() + 1) == start && enclosing(frame.return_address()) == start, "the function around it");
+  check(enclosing(frame.start()) == nullptr, "which does not begin behind its first call");
+}
+
 std::atomic<bool> stop_churning{false};
 void* throws_often(void*) {
   std::intptr_t caught = 0;
@@ -521,6 +546,7 @@ int main(int, char** argv) {
   raised_by_libgcc();
   jumps();
   threads();
+  facts();
   contention();
   std::printf("%d failed\n", failures);
   return failures;

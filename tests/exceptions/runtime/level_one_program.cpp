@@ -18,6 +18,13 @@ void* logged_frame_D(void* (*f)(void*), void* argument);
 void* plain_frame(void* (*f)(void*), void* argument);
 }
 
+// Logs have numbers: the compiler's header has those of the ABI.
+static_assert(_URC_NO_REASON == 0 && _URC_FOREIGN_EXCEPTION_CAUGHT == 1 && _URC_FATAL_PHASE2_ERROR == 2 &&
+              _URC_FATAL_PHASE1_ERROR == 3 && _URC_NORMAL_STOP == 4 && _URC_END_OF_STACK == 5 &&
+              _URC_HANDLER_FOUND == 6 && _URC_INSTALL_CONTEXT == 7 && _URC_CONTINUE_UNWIND == 8);
+static_assert(_UA_SEARCH_PHASE == 1 && _UA_CLEANUP_PHASE == 2 && _UA_HANDLER_FRAME == 4 && _UA_FORCE_UNWIND == 8 &&
+              _UA_END_OF_STACK == 16);
+
 namespace {
 
 using Frame = void* (*)(void* (*)(void*), void*);
@@ -37,7 +44,13 @@ Answers& of(std::uint64_t letter) { return answers[(letter - 'A') % 4]; }
 
 const char* stack_anchor;
 bool shows_cfa = true;  // the kernel aligns its frames as it likes
-_Unwind_Exception exception;
+struct {
+  unsigned char before[64];
+  _Unwind_Exception exception;
+  unsigned char behind[64];
+} place;
+_Unwind_Exception& exception = place.exception;
+constexpr unsigned char k_not_its_own = 0xa5;
 
 long distance(std::uint64_t address) {
   return static_cast<long>(reinterpret_cast<std::uintptr_t>(stack_anchor) - address);
@@ -112,18 +125,33 @@ extern "C" {
 
 namespace {
 
+constexpr std::uint64_t k_class = 0x4a554e57'54455354;
+
 void on_delete(_Unwind_Reason_Code code, _Unwind_Exception* exc) {
   std::printf("deleted code=%d own=%d\n", code, exc == &exception);
 }
 
 void begin(std::uint64_t cls) {
+  std::memset(&place, k_not_its_own, sizeof place);
   std::memset(&exception, 0, sizeof exception);
   exception.exception_class = cls;
   exception.exception_cleanup = on_delete;
 }
 
+/// An exception has 32 bytes, aligned to 16, of which the last two words are the unwinder's.
+void print_exception(std::uint64_t cls) {
+  bool untouched = true;
+  for (const unsigned char byte : place.before) untouched &= byte == k_not_its_own;
+  for (const unsigned char byte : place.behind) untouched &= byte == k_not_its_own;
+  std::uint64_t words[4];
+  static_assert(sizeof words == sizeof exception && alignof(_Unwind_Exception) == 16);
+  std::memcpy(words, &exception, sizeof words);
+  std::printf("untouched=%d class=%d cleanup=%d used=%d\n", untouched, words[0] == cls,
+              words[1] == reinterpret_cast<std::uintptr_t>(&on_delete), (words[2] | words[3]) != 0);
+}
+
 void* raise_it(void*) {
-  begin(0x4a554e57'54455354);
+  begin(k_class);
   std::printf("raised: %d\n", _Unwind_RaiseException(&exception));
   return nullptr;
 }
@@ -199,7 +227,7 @@ struct Scenario {
   void (*run)();
 };
 const Scenario scenarios[] = {
-    {"caught", [] { caught(), run("A-B--C", raise_it); }},
+    {"caught", [] { caught(), run("A-B--C", raise_it), print_exception(k_class); }},
     {"caught_behind_cleanups",
      [] {
        caught();
