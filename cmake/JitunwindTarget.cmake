@@ -45,11 +45,16 @@ if(JITUNWIND_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# jitunwind_units(target ALONE source...): with JITUNWIND_UNITY all C++ of the target is one translation unit, but for sources
-# whose own names are another one's, too. Headers are most of what a compilation takes.
+# jitunwind_units(target [ALWAYS] [ALONE source...]): with JITUNWIND_UNITY, or always, all C++ of the target is one
+# translation unit, but for sources whose own names are another one's, too. Headers are most of what a compilation takes;
+# LLVM's take so long that a change of one source is not compiled sooner alone.
 function(jitunwind_units target)
-  cmake_parse_arguments(arg "" "" "ALONE" ${ARGN})
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${JITUNWIND_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+  cmake_parse_arguments(arg "ALWAYS" "" "ALONE" ${ARGN})
+  set(units ${JITUNWIND_UNITY})
+  if(arg_ALWAYS)
+    set(units ON)
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${units} UNITY_BUILD_BATCH_SIZE 0)
   if(arg_ALONE)
     set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
