@@ -130,6 +130,26 @@ TEST(UwxFiles, FilesAreAskedWithoutAWalk) {
   EXPECT_EQ(uwx_free(env), UWX_OK);
 }
 
+/// clang writes no .debug_aranges.
+// covers: UX34 UX35
+TEST(UwxFiles, UnitsAreFoundWithoutTheirTableOfAddresses) {
+  const Found walked = found_through_inlined();
+  const std::string folder = output_of("mktemp -d | tr -d '\\n'");
+  std::string copy = folder + "/without.so";
+  (void)output_of("objcopy --remove-section .debug_aranges '" + std::string(k_library) + "' " + copy);
+  uwx_env* const env = uwx_init();
+  char *inlined = nullptr, *file = nullptr;
+  int line = 0, context = 0;
+  EXPECT_EQ(uwx_find_source_info(env, nullptr, copy.data(), walked.ip - 1 - walked.text_base, 0, 0, &inlined, nullptr,
+                                 nullptr, &file, &line, &context),
+            UWX_OK);
+  EXPECT_STREQ(inlined, "jitunwind_test_inner");
+  EXPECT_EQ(base_name(file ? file : "?") + ":" + std::to_string(line), walked.levels[0].place);
+  EXPECT_EQ(context, 1);
+  EXPECT_EQ(uwx_free(env), UWX_OK);
+  (void)output_of("rm -r '" + folder + "'");
+}
+
 // covers: UX34 UX29
 TEST(UwxFiles, WhatIsNotThereIsSaidNotToBe) {
   uwx_env* const env = uwx_init();
@@ -193,32 +213,35 @@ TEST(UwxFiles, CachesAreOfTheFilesThatThereAre) {
   (void)output_of("rm -r '" + folder + "'");
 }
 
+struct OfRegisteredCode {
+  std::string name;
+  std::uint64_t offset = 0, start = 0, base = 9;
+  int module_status = 0;
+  char* module = nullptr;
+  char* file = nullptr;
+};
+
+/// Of the frame that has called.
+[[gnu::noinline]] void* look_at_registered(void* into) {
+  OfRegisteredCode& seen = *static_cast<OfRegisteredCode*>(into);
+  const SelfEnv self;
+  EXPECT_EQ(uwx_self_init_context(self.env), UWX_OK);
+  EXPECT_EQ(uwx_step(self.env), UWX_OK);
+  char* name = nullptr;
+  EXPECT_EQ(uwx_get_sym_info(self.env, &seen.module, &name, &seen.offset), UWX_OK);
+  seen.name = name ? name : "?";
+  EXPECT_EQ(uwx_get_funcstart(self.env, &seen.start), UWX_OK);
+  seen.module_status = uwx_get_module_info(self.env, nullptr, &seen.base);
+  EXPECT_EQ(uwx_get_source_info(self.env, nullptr, &seen.file, nullptr, nullptr), UWX_OK);
+  return nullptr;
+}
+
 /// Registered code has the name that it was registered with, and no module.
 // covers: UX34 UX17
 TEST(UwxFiles, RegisteredCodeHasItsName) {
   const JitFrame frame;
-  struct Seen {
-    std::string name;
-    std::uint64_t offset = 0, start = 0, base = 9;
-    int module_status = 0;
-    char* module = nullptr;
-    char* file = nullptr;
-  } seen;
-  (void)frame(
-      [](void* into) -> void* {
-        Seen& s = *static_cast<Seen*>(into);
-        const SelfEnv self;
-        EXPECT_EQ(uwx_self_init_context(self.env), UWX_OK);
-        EXPECT_EQ(uwx_step(self.env), UWX_OK);
-        char* name = nullptr;
-        EXPECT_EQ(uwx_get_sym_info(self.env, &s.module, &name, &s.offset), UWX_OK);
-        s.name = name;
-        EXPECT_EQ(uwx_get_funcstart(self.env, &s.start), UWX_OK);
-        s.module_status = uwx_get_module_info(self.env, nullptr, &s.base);
-        EXPECT_EQ(uwx_get_source_info(self.env, nullptr, &s.file, nullptr, nullptr), UWX_OK);
-        return nullptr;
-      },
-      &seen);
+  OfRegisteredCode seen;
+  (void)frame(&look_at_registered, &seen);
   EXPECT_EQ(seen.name, "jit_frame");
   EXPECT_EQ(seen.start, frame.start());
   EXPECT_EQ(seen.offset, frame.return_address() - frame.start());

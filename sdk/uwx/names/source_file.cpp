@@ -21,8 +21,11 @@ struct Libdw {
   decltype(&::dwfl_report_end) dwfl_report_end;
   decltype(&::dwfl_addrmodule) dwfl_addrmodule;
   decltype(&::dwfl_module_addrdie) dwfl_module_addrdie;
-  decltype(&::dwfl_module_getsrc) dwfl_module_getsrc;
-  decltype(&::dwfl_lineinfo) dwfl_lineinfo;
+  decltype(&::dwfl_module_nextcu) dwfl_module_nextcu;
+  decltype(&::dwarf_haspc) dwarf_haspc;
+  decltype(&::dwarf_getsrc_die) dwarf_getsrc_die;
+  decltype(&::dwarf_linesrc) dwarf_linesrc;
+  decltype(&::dwarf_lineno) dwarf_lineno;
   decltype(&::dwarf_getscopes) dwarf_getscopes;
   decltype(&::dwarf_getscopes_die) dwarf_getscopes_die;
   decltype(&::dwarf_tag) dwarf_tag;
@@ -47,7 +50,8 @@ bool load(Libdw& into) noexcept {
 #define JITUNWIND_FIND(name) find(into.name, #name)
   JITUNWIND_FIND(dwfl_begin), JITUNWIND_FIND(dwfl_end), JITUNWIND_FIND(dwfl_report_elf);
   JITUNWIND_FIND(dwfl_report_end), JITUNWIND_FIND(dwfl_addrmodule), JITUNWIND_FIND(dwfl_module_addrdie);
-  JITUNWIND_FIND(dwfl_module_getsrc), JITUNWIND_FIND(dwfl_lineinfo), JITUNWIND_FIND(dwarf_getscopes);
+  JITUNWIND_FIND(dwfl_module_nextcu), JITUNWIND_FIND(dwarf_haspc), JITUNWIND_FIND(dwarf_getsrc_die);
+  JITUNWIND_FIND(dwarf_linesrc), JITUNWIND_FIND(dwarf_lineno), JITUNWIND_FIND(dwarf_getscopes);
   JITUNWIND_FIND(dwarf_getscopes_die), JITUNWIND_FIND(dwarf_tag), JITUNWIND_FIND(dwarf_diename);
   JITUNWIND_FIND(dwarf_attr), JITUNWIND_FIND(dwarf_attr_integrate), JITUNWIND_FIND(dwarf_formudata);
   JITUNWIND_FIND(dwarf_formstring), JITUNWIND_FIND(dwarf_getsrcfiles), JITUNWIND_FIND(dwarf_filesrc);
@@ -106,6 +110,15 @@ Dwarf_Word number_of(const Libdw& dw, Dwarf_Die* die, unsigned attribute_name) n
   return found && dw.dwarf_formudata(found, &value) == 0 ? value : 0;
 }
 
+/// By .debug_aranges, or, where a compiler has written none, as clang, by what each unit says of itself.
+Dwarf_Die* unit_at(const Libdw& dw, Dwfl_Module* module, Addr at, Dwarf_Addr& bias) noexcept {
+  Dwarf_Die* unit = dw.dwfl_module_addrdie(module, at, &bias);
+  if (unit) return unit;
+  while ((unit = dw.dwfl_module_nextcu(module, unit, &bias)) != nullptr)
+    if (dw.dwarf_haspc(unit, at - bias) > 0) return unit;
+  return nullptr;
+}
+
 void take_call_site(const Libdw& dw, Dwarf_Die* unit, Dwarf_Die* call, SourcePosition& out) noexcept {
   Dwarf_Files* files = nullptr;
   std::size_t count = 0;
@@ -137,7 +150,7 @@ SourcePosition SourceFile::find(Addr at, int context) noexcept {
   const Libdw& dw = *libdw();
   Dwfl_Module* const module = dw.dwfl_addrmodule(static_cast<Dwfl*>(debug_info_), at);
   Dwarf_Addr bias = 0;
-  Dwarf_Die* const unit = module ? dw.dwfl_module_addrdie(module, at, &bias) : nullptr;
+  Dwarf_Die* const unit = module ? unit_at(dw, module, at, bias) : nullptr;
   if (!unit) return {};
 
   SourcePosition found;
@@ -163,8 +176,9 @@ SourcePosition SourceFile::find(Addr at, int context) noexcept {
   if (passed != context) return {};
   if (last_call) {
     take_call_site(dw, unit, last_call, found);
-  } else if (Dwfl_Line* const line = dw.dwfl_module_getsrc(module, at)) {
-    found.file = dw.dwfl_lineinfo(line, nullptr, &found.line, nullptr, nullptr, nullptr);
+  } else if (Dwarf_Line* const line = dw.dwarf_getsrc_die(unit, at - bias)) {
+    found.file = dw.dwarf_linesrc(line, nullptr, nullptr);
+    (void)dw.dwarf_lineno(line, &found.line);
   }
   return found;
 }
