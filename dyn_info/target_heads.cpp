@@ -66,7 +66,7 @@ Addr head_by_symbols(MappedObject& object, const TargetFiles& files) noexcept {
   return 0;
 }
 
-void add(std::vector<Addr>& heads, Addr head) {
+void add_head(std::vector<Addr>& heads, Addr head) {
   if (head != 0 && std::ranges::find(heads, head) == heads.end() && heads.size() < ListHead::k_most)
     heads.push_back(head);
 }
@@ -74,17 +74,24 @@ void add(std::vector<Addr>& heads, Addr head) {
 }  // namespace
 
 void TargetHeads::find_notes(std::vector<Addr>& heads) const {
-  modules_.for_each_object([&](MappedObject& object) { add(heads, head_by_note(object, arch_)); });
+  modules_.for_each_object([&](MappedObject& object) { add_head(heads, head_by_note(object, arch_)); });
 }
 
 void TargetHeads::find_exported(std::vector<Addr>& heads) const {
-  modules_.for_each_object([&](MappedObject& object) { add(heads, exported_head(object, memory_, arch_)); });
+  modules_.for_each_object([&](MappedObject& object) { add_head(heads, exported_head(object, memory_, arch_)); });
 }
 
 void TargetHeads::find_symbols(std::vector<Addr>& heads) const {
   modules_.for_each_object([&](MappedObject& object) {
-    if (may_have_symbol(object)) add(heads, head_by_symbols(object, files_));
+    if (may_have_symbol(object)) add_head(heads, head_by_symbols(object, files_));
   });
+}
+
+bool TargetHeads::can_be_read(Addr head) const noexcept {
+  std::array<std::byte, 16> bytes;
+  const auto wanted = std::span(bytes).first(8u + arch_.word_size);
+  MemoryWindow window;
+  return memory_.read(head, wanted, window) == wanted.size();
 }
 
 std::vector<Addr> TargetHeads::find() const {
@@ -92,6 +99,7 @@ std::vector<Addr> TargetHeads::find() const {
   find_notes(heads);
   if (heads.empty()) find_exported(heads);
   if (heads.empty()) find_symbols(heads);
+  std::erase_if(heads, [this](Addr head) { return !can_be_read(head); });
   return heads;
 }
 

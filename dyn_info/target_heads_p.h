@@ -12,8 +12,9 @@
 namespace jitunwind {
 
 /// By the note of every copy of the library; where no object has one by the symbol _U_dyn_info_list of the dynamic
-/// symbols, or else of the symbols of the program and of libraries that are called after libunwind. Looks when it is
-/// first asked, and again after look_again(). Used by one thread at a time.
+/// symbols, or else of the symbols of the program and of libraries that are called after libunwind. A head that the
+/// target's memory does not hold, as that of a sample, is none. Looks when it is first asked, and again after
+/// look_again(). Used by one thread at a time.
 class TargetHeads final : public ListHead {
  public:
   TargetHeads(const Memory& memory, const Arch& arch, const MappedModules& modules, const TargetFiles& files) noexcept
@@ -37,6 +38,7 @@ class TargetHeads final : public ListHead {
 
  private:
   std::vector<Addr> find() const;
+  bool can_be_read(Addr head) const noexcept;
   void find_notes(std::vector<Addr>& heads) const;
   void find_exported(std::vector<Addr>& heads) const;
   void find_symbols(std::vector<Addr>& heads) const;

@@ -65,7 +65,7 @@ TargetError cannot_open(const std::string& path, const Error& error, int failure
 /// What the program's file is called in the core: that of the mapping which its first instruction or its headers lie
 /// in.
 const Mapping* program_of(const CoreFile& core) {
-  for (const std::uint64_t tag : {AT_ENTRY, AT_PHDR})
+  for (const std::uint64_t tag : {std::uint64_t{AT_ENTRY}, std::uint64_t{AT_PHDR}})
     if (const Mapping* const mapping = core.mappings().find(core.auxiliary(tag)); mapping && mapping->is_of_file())
       return mapping;
   return nullptr;

@@ -11,7 +11,7 @@ namespace {
 
 /// Of one object, together: the largest programs have some 30 MiB of .eh_frame.
 constexpr std::uint64_t k_most_frames = std::uint64_t{256} << 20;
-constexpr std::size_t k_most_segments = 64;
+constexpr std::size_t k_most_loaded = 64;
 
 /// Run-time address - address in the file: of the segment that begins with the file's first page.
 std::optional<Addr> bias_of(const ElfImage& image, Addr begin) noexcept {
@@ -57,7 +57,7 @@ bool MappedObject::read_headers() noexcept {
   const auto image = ElfImage::parse_loaded(*parts_);
   if (!image) return false;
   image_ = *image;
-  for (std::size_t i = 0; i < image->segment_count() && segments_.size() < k_most_segments; ++i) {
+  for (std::size_t i = 0; i < image->segment_count() && segments_.size() < k_most_loaded; ++i) {
     const ElfSegment s = image->segment(i);
     if (s.type == PT_GNU_EH_FRAME) eh_frame_hdr_at_ = bias_ + s.address;
     if (s.type == PT_LOAD && s.memory_size != 0)

@@ -1,0 +1,81 @@
+// A sample as a target: registers, the top of the stack and what was mapped where, of a moment of a live process.
+#include <fstream>
+#include <sstream>
+
+#include "tests/targets/target_programs.h"
+
+namespace jitunwind::test {
+namespace {
+
+struct Taken {
+  Sample sample{};
+  std::vector<std::byte> stack{};
+  SeenStack live{};
+};
+
+/// Of the main thread of a program that stands still: so many bytes of its stack.
+Taken take(const TargetProgram& program, std::size_t bytes) {
+  Taken taken;
+  const auto target = Target::attach(program.process());
+  EXPECT_TRUE(target) << target.error().text();
+  const TargetThread& thread = target->threads().at(0);
+  taken.live = seen(target->walk(thread));
+  const Arch& arch = target->arch();
+  taken.sample.registers = target->registers(thread).value();
+  taken.sample.stack_address = taken.sample.registers.value(arch.column(arch.sp));
+  taken.stack.resize(bytes);
+  MemoryWindow window;
+  taken.stack.resize(target->space().memory.read(taken.sample.stack_address, taken.stack, window));
+  taken.sample.stack = taken.stack;
+  std::stringstream maps;
+  maps << std::ifstream("/proc/" + std::to_string(program.process()) + "/maps").rdbuf();
+  taken.sample.mappings = Mappings::parse(maps.str()).all();
+  return taken;
+}
+
+/// Static code by the files that are mapped; of code made at run time a sample knows nothing.
+TEST(SampleOfAProcess, HasTheFramesOfStaticCode) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  const Taken taken = take(program, 64 << 10);
+  const auto target = Target::from_sample(taken.sample);
+  ASSERT_TRUE(target) << target.error().text();
+  ASSERT_EQ(target->threads().size(), 1u);
+  const SeenStack stack = seen(target->walk(target->threads()[0]));
+  ASSERT_GE(stack.frames.size(), 3u);
+  EXPECT_EQ(stack.frames[0], taken.live.frames[0]);
+  EXPECT_EQ(stack.frames[1], taken.live.frames[1]);
+  EXPECT_EQ(stack.frames[2].pc, taken.live.frames[2].pc) << "the first of code made at run time";
+  EXPECT_NE(stack.why, "complete");
+}
+
+/// However little of the stack was taken: the same frames, as many as it has.
+TEST(SampleOfAProcess, EndsWhereTheStackEnds) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  const Taken taken = take(program, 1024);
+  for (std::size_t bytes = 0; bytes <= taken.stack.size(); bytes += 8) {
+    Sample part = taken.sample;
+    part.stack = std::span(taken.stack).first(bytes);
+    const auto target = Target::from_sample(part);
+    ASSERT_TRUE(target) << target.error().text();
+    const SeenStack stack = seen(target->walk(target->threads()[0]));
+    ASSERT_LE(stack.frames.size(), taken.live.frames.size());
+    for (std::size_t i = 0; i < stack.frames.size(); ++i)
+      ASSERT_EQ(stack.frames[i].pc, taken.live.frames[i].pc) << bytes;
+  }
+}
+
+/// A mapping that says of which build its file was is not read from another.
+TEST(SampleOfAProcess, IsNotReadFromAFileOfAnotherBuild) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  Taken taken = take(program, 64 << 10);
+  for (Mapping& mapping : taken.sample.mappings)
+    if (mapping.is_of_file()) mapping.build_id = "another";
+  const auto target = Target::from_sample(taken.sample);
+  ASSERT_TRUE(target) << target.error().text();
+  const SeenStack stack = seen(target->walk(target->threads()[0]));
+  EXPECT_EQ(stack.frames.size(), 1u);
+  EXPECT_EQ(stack.frames[0].name, "");
+}
+
+}  // namespace
+}  // namespace jitunwind::test
