@@ -1,0 +1,30 @@
+// The command line of jitstack.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace jitunwind::jitstack {
+
+/// docs/jitstack.md "Exit status".
+enum class ExitStatus : int { whole = 0, cut_short = 1, usage = 2, no_target = 3, not_written = 4 };
+
+struct Options {
+  std::vector<pid_t> processes{};
+  std::string core{};     ///< "": processes
+  std::string program{};  ///< of the core
+  std::string root{};
+  std::vector<pid_t> threads{};  ///< empty: all
+  bool rows = false;
+  bool why = false;
+  bool json = false;
+  bool hold = false;
+};
+
+/// None: there is nothing to do but to end with `status`; help, version or what is wrong has been written.
+std::optional<Options> parse_options(int argc, const char* const* argv, ExitStatus& status);
+
+}  // namespace jitunwind::jitstack

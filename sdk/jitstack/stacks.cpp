@@ -1,0 +1,43 @@
+#include "jitunwind/sdk/jitstack/stacks_p.h"
+
+#include "jitunwind/unwind_core/rows/row_text.h"
+
+namespace jitunwind::jitstack {
+namespace {
+
+SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
+  SeenFrame seen{.number = frame.depth(), .pc = frame.pc(), .sp = frame.sp(), .origin = frame.origin()};
+  seen.name = frame.name();
+  if (!seen.name.empty()) seen.offset = frame.offset();
+  if (const Mapping* const mapping = target.mappings().find(frame.address().lookup())) seen.module = mapping->path;
+  seen.is_signal_frame = frame.is_signal_frame();
+  FrameRow row;
+  if (rows == Rows::yes && frame.row(row)) seen.row = to_text(row, target.arch());
+  return seen;
+}
+
+}  // namespace
+
+SeenStack see(const Target& target, const TargetThread& thread, Rows rows) {
+  SeenStack stack{.thread = thread};
+  // A walk without registers would have a frame that is none.
+  if (const auto registers = target.registers(thread); !registers) {
+    stack.stop = StopReason::no_info;
+    stack.why = "no registers: " + registers.error().text();
+    return stack;
+  }
+  Walk walk = target.walk(thread);
+  for (const Frame& frame : walk) stack.frames.push_back(see(target, frame, rows));
+  stack.stop = walk.stop_reason();
+  stack.why = walk.why();
+  return stack;
+}
+
+std::string short_module(const SeenFrame& frame) {
+  if (frame.is_jit()) return "JIT";
+  if (frame.module.empty()) return "?";
+  const std::size_t slash = frame.module.rfind('/');
+  return frame.module.front() == '[' || slash == std::string::npos ? frame.module : frame.module.substr(slash + 1);
+}
+
+}  // namespace jitunwind::jitstack

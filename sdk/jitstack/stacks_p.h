@@ -1,0 +1,44 @@
+// The stacks of a target as plain data: what every form of output is made from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jitunwind/sdk/target.h"
+
+namespace jitunwind::jitstack {
+
+/// Text is as the target has it: hostile, and escaped by whoever writes it.
+struct SeenFrame {
+  std::uint32_t number = 0;
+  Addr pc = 0;
+  Addr sp = 0;
+  std::string name{};        ///< demangled; "": none
+  std::uint64_t offset = 0;  ///< of the pc in what has that name
+  std::string module{};      ///< path, or the kernel's name in brackets; "": none, as of code made at run time
+  RowOrigin origin = RowOrigin::none;
+  bool is_signal_frame = false;
+  std::string row{};  ///< empty where it was not asked for, or there is none
+
+  bool is_jit() const noexcept { return is_registered(origin); }
+};
+
+struct SeenStack {
+  TargetThread thread{};
+  std::vector<SeenFrame> frames{};
+  StopReason stop = StopReason::none;
+  std::string why{};
+
+  bool is_whole() const noexcept { return stop == StopReason::outermost; }
+};
+
+enum class Rows : bool { no, yes };
+
+/// Allocates.
+SeenStack see(const Target& target, const TargetThread& thread, Rows rows);
+
+/// "libc.so.6", "[vdso]", "JIT" of registered code, "?" where no file has the code.
+std::string short_module(const SeenFrame& frame);
+
+}  // namespace jitunwind::jitstack

@@ -1,0 +1,107 @@
+// Stacks for people: a table for each thread.
+#include <signal.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "jitunwind/sdk/jitstack/escaped_p.h"
+#include "jitunwind/sdk/jitstack/output_p.h"
+
+namespace jitunwind::jitstack {
+namespace {
+
+std::string hex(const char* format, std::uint64_t value) {
+  char text[40];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+std::string told_origin(const SeenFrame& frame) {
+  std::string text = origin_name(frame.origin);
+  if (is_guess(frame.origin)) text += " guess";
+  if (frame.is_signal_frame && frame.origin != RowOrigin::signal_frame) text += " signal";
+  return text;
+}
+
+class TextOutput final : public Output {
+ public:
+  TextOutput(const Options& options, const Colours& colours) : options_(options), colours_(colours) {}
+
+  void begin_target(const std::string& core, pid_t process, std::size_t threads) override {
+    text_ += is_first_ ? "" : "\n";
+    is_first_ = false;
+    if (!core.empty()) text_ += "core file " + escaped(core) + " of ";
+    text_ += "process " + std::to_string(process) + ", " + std::to_string(threads) +
+             (threads == 1 ? " thread\n" : " threads\n");
+    write();
+  }
+
+  void stack(const SeenStack& stack) override {
+    text_ += std::string("\n") + colours_.strong + "thread " + std::to_string(stack.thread.id);
+    if (!stack.thread.name.empty()) text_ += " " + escaped(stack.thread.name);
+    text_ += colours_.off;
+    if (stack.thread.signal != 0) text_ += ", " + signal_name(stack.thread.signal);
+    text_ += "\n";
+    std::size_t origins = 0, modules = 0;
+    for (const SeenFrame& frame : stack.frames) {
+      origins = std::max(origins, told_origin(frame).size());
+      modules = std::max(modules, std::min<std::size_t>(escaped(short_module(frame)).size(), 28));
+    }
+    for (const SeenFrame& frame : stack.frames) line(frame, origins, modules);
+    if (options_.why)
+      text_ += std::string("  ") + (stack.is_whole() ? "" : colours_.bad) + escaped(stack.why) + colours_.off + "\n";
+    else if (!stack.is_whole())
+      text_ += std::string("  ") + colours_.bad + "cut short (" + stop_reason_name(stack.stop) + ")" + colours_.off +
+               ", --why tells more\n";
+    write();
+  }
+
+  // Errors are on stderr already.
+  void failed(const std::string&, pid_t, const TargetError&) override {}
+  bool end() override { return std::fflush(stdout) == 0 && is_written_; }
+
+ private:
+  void line(const SeenFrame& frame, std::size_t origins, std::size_t modules) {
+    const bool guessed = is_guess(frame.origin);
+    text_ += "  " + padded("#" + std::to_string(frame.number), 4) + " " + colours_.dim +
+             hex("0x%016" PRIx64, frame.pc) + colours_.off + "  " + (guessed ? colours_.guess : "") +
+             padded(told_origin(frame), origins) + (guessed ? colours_.off : "") + "  " +
+             padded(escaped(short_module(frame)), modules) + "  " + (frame.is_jit() ? colours_.jit : "");
+    text_ += frame.name.empty() ? "?" : escaped(frame.name) + hex("+0x%" PRIx64, frame.offset);
+    text_ += std::string(frame.is_jit() ? colours_.off : "") + "\n";
+    if (options_.rows)
+      text_ += std::string("       ") + colours_.dim + (frame.row.empty() ? "no row" : frame.row) + colours_.off + "\n";
+  }
+
+  void write() {
+    is_written_ = std::fwrite(text_.data(), 1, text_.size(), stdout) == text_.size() && is_written_;
+    text_.clear();
+  }
+
+  const Options& options_;
+  Colours colours_;
+  std::string text_;
+  bool is_first_ = true;
+  bool is_written_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Output> text_output(const Options& options, const Colours& colours) {
+  return std::make_unique<TextOutput>(options, colours);
+}
+
+std::string signal_name(int signal) {
+  if (signal >= SIGRTMIN && signal <= SIGRTMAX) return "SIGRTMIN+" + std::to_string(signal - SIGRTMIN);
+  const char* const name = ::sigabbrev_np(signal);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+}  // namespace jitunwind::jitstack

@@ -1,0 +1,311 @@
+// The program jitstack: what it prints of processes that have said what their stacks are, and of what is no target.
+#include <jitunwind/version.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+
+#include "jitunwind/sdk/jitstack/escaped_p.h"
+#include "tests/support/command.h"
+#include "tests/targets/target_programs.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Printed {
+  int status = 0;
+  std::string out{}, err{};
+};
+
+Printed jitstack(const std::string& arguments) {
+  const TemporaryFolder folder;
+  const Ended ended = run(JITSTACK " " + arguments + " >'" + (folder / "out") + "' 2>'" + (folder / "err") + "'");
+  const auto text_of = [&](const char* name) {
+    std::ifstream file(folder / name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  return {ended.status, text_of("out"), text_of("err")};
+}
+
+std::string id_of(const TargetProgram& program) { return std::to_string(program.process()); }
+
+/// One of these lines for each of `lines`, in this order; others may stand between them.
+void expect_lines(const std::string& text, const std::vector<std::string>& patterns) {
+  const auto lines = lines_of(text);
+  std::size_t line = 0;
+  for (const std::string& pattern : patterns) {
+    const std::regex regex(pattern);
+    while (line < lines.size() && !std::regex_match(lines[line], regex)) ++line;
+    ASSERT_LT(line++, lines.size()) << pattern << "\nin\n" << text;
+  }
+}
+
+TEST(Jitstack, PrintsAllThreadsWithTheirFrames) {
+  const TargetProgram program(TARGET_PROGRAM);
+  const Printed printed = jitstack(id_of(program));
+  EXPECT_EQ(printed.status, 0);
+  EXPECT_EQ(printed.err, "");
+  EXPECT_EQ(lines_of(printed.out).at(0), "process " + id_of(program) + ", 3 threads");
+  expect_lines(printed.out, {"thread " + id_of(program) + " target_program", "  #0   0x[0-9a-f]{16}  .*pause.*",
+                             R"(  #\d+   0x[0-9a-f]{16}  eh_frame        target_program  stand_still\+0x[0-9a-f]+)",
+                             R"(  #\d+   0x[0-9a-f]{16}  dyn_directives  JIT             jit_frame\+0x[0-9a-f]+)",
+                             R"(  #\d+   0x[0-9a-f]{16}  eh_frame        target_program  middle\+0x[0-9a-f]+)",
+                             R"(  #\d+   0x[0-9a-f]{16}  dyn_directives  JIT             jit_frame\+0x[0-9a-f]+)",
+                             R"(  #\d+   0x[0-9a-f]{16}  eh_frame        target_program  main\+0x[0-9a-f]+)", "",
+                             R"(thread \d+ worker 0)", R"(  #0   .*)", R"(thread \d+ worker 1)"});
+  // Into a pipe go no colours; of whole stacks nothing is said.
+  EXPECT_EQ(printed.out.find('\033'), std::string::npos);
+  EXPECT_EQ(printed.out.find("cut short"), std::string::npos);
+  EXPECT_EQ(printed.out.find("cfa="), std::string::npos);
+}
+
+TEST(Jitstack, LeavesTheProcessAsItWas) {
+  const TargetProgram program(TARGET_PROGRAM);
+  for (const char* option : {"", "--hold "}) {
+    EXPECT_EQ(jitstack(option + id_of(program)).status, 0);
+    std::ifstream status("/proc/" + id_of(program) + "/status");
+    const std::string text(std::istreambuf_iterator<char>(status), {});
+    EXPECT_NE(text.find("TracerPid:\t0\n"), std::string::npos);
+    EXPECT_EQ(text.find("State:\tT"), std::string::npos) << text;
+  }
+}
+
+TEST(Jitstack, ShowsChosenThreadsRowsAndReasons) {
+  const TargetProgram program(TARGET_PROGRAM);
+  const pid_t other = program.stacks().rbegin()->first;
+  const Printed printed = jitstack("--rows --why --threads " + std::to_string(other) + " " + id_of(program));
+  EXPECT_EQ(printed.status, 0);
+  expect_lines(printed.out, {"thread " + std::to_string(other) + " worker [01]", R"(  #2 .*jit_frame\+0x.*)",
+                             R"(       cfa=rsp\+\d+ rbx=\[cfa-\d+\] .*ra=\[cfa-8\])", "  complete"});
+  EXPECT_EQ(printed.out.find("thread " + id_of(program) + " "), std::string::npos);
+
+  const Printed missing = jitstack("--threads 1," + std::to_string(other) + " " + id_of(program));
+  EXPECT_EQ(missing.status, 3);
+  EXPECT_EQ(missing.err, "jitstack: No target has a thread 1.\n");
+  expect_lines(missing.out, {"thread " + std::to_string(other) + " worker [01]"});
+}
+
+/// The page describes every key, and nothing else is there.
+void expect_keys(const Json& json, std::set<std::string> keys) {
+  std::ifstream file(JITUNWIND_SOURCE_DIR "/docs/jitstack.md");
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  std::set<std::string> found;
+  for (const auto& [key, value] : json.items()) {
+    found.insert(key);
+    EXPECT_NE(page.find("| `" + key + "`"), std::string::npos) << key;
+  }
+  EXPECT_EQ(found, keys);
+}
+
+std::vector<SeenFrame> frames_of(const Json& thread) {
+  std::vector<SeenFrame> frames;
+  for (const Json& frame : thread["frames"])
+    frames.push_back({std::stoull(frame["pc"].get<std::string>(), nullptr, 16),
+                      std::stoull(frame["sp"].get<std::string>(), nullptr, 16), frame["origin"].get<std::string>(),
+                      frame["name"].is_null() ? "" : frame["name"].get<std::string>()});
+  return frames;
+}
+
+TEST(Jitstack, JsonHasTheFramesThatTheProgramSaw) {
+  const TargetProgram program(TARGET_PROGRAM);
+  const Printed printed = jitstack("--json --rows " + id_of(program));
+  EXPECT_EQ(printed.status, 0);
+  const Json json = Json::parse(printed.out);
+  expect_keys(json, {"format", "jitstack", "targets"});
+  EXPECT_EQ(json["format"], 1);
+  const Json& target = json["targets"].at(0);
+  expect_keys(target, {"core", "process", "error", "threads"});
+  EXPECT_EQ(target["process"], program.process());
+  EXPECT_TRUE(target["error"].is_null());
+  ASSERT_EQ(target["threads"].size(), program.stacks().size());
+  for (const Json& thread : target["threads"]) {
+    expect_keys(thread, {"id", "name", "signal", "whole", "stop", "why", "frames"});
+    const SeenStack& own = program.stacks().at(thread["id"].get<pid_t>());
+    EXPECT_EQ(callers_of_stand_still({frames_of(thread), ""}), own.frames);
+    EXPECT_EQ(thread["why"], own.why);
+    EXPECT_EQ(thread["whole"], true);
+    EXPECT_EQ(thread["stop"], "outermost");
+    std::size_t jit = 0;
+    for (const Json& frame : thread["frames"]) {
+      expect_keys(frame,
+                  {"number", "pc", "sp", "name", "offset", "module", "jit", "origin", "guess", "signal_frame", "row"});
+      jit += frame["jit"].get<bool>();
+      EXPECT_EQ(frame["jit"].get<bool>(), frame["origin"] == "dyn_directives");
+      EXPECT_EQ(frame["module"].is_null(), frame["jit"].get<bool>());
+    }
+    EXPECT_EQ(jit, 2u);
+  }
+}
+
+TEST(Jitstack, MarksGuessesAndStacksThatAreCutShort) {
+  const TargetProgram program(HOSTILE_PROGRAM, {});
+  const Printed printed = jitstack(id_of(program));
+  EXPECT_EQ(printed.status, 1);
+  expect_lines(printed.out, {R"(thread \d+ \\x1b\[31m<red>\\x0a)", R"(  #\d+ .*stand_in_unknown_code\+0x[0-9a-f]+)",
+                             R"(  #\d+   0x[0-9a-f]{16}  followed_code guess +\? +\?)",
+                             R"(  cut short \(no_info\), --why tells more)"});
+  const Printed why = jitstack("--why " + id_of(program));
+  expect_lines(why.out, {R"(  stopped at pc 0x[0-9a-f]+ \(no_info\): .*)"});
+  const Json thread = Json::parse(jitstack("--json " + id_of(program)).out)["targets"][0]["threads"][0];
+  EXPECT_EQ(thread["name"], "\033[31m<red>\n");
+  EXPECT_EQ(thread["whole"], false);
+  EXPECT_EQ(thread["stop"], "no_info");
+  EXPECT_TRUE(std::ranges::any_of(thread["frames"], [](const Json& frame) { return frame["guess"].get<bool>(); }));
+}
+
+TEST(Jitstack, SaysWhatIsNoTarget) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "text") << "no core";
+  const pid_t zombie = ::fork();
+  if (zombie == 0) ::_exit(0);
+  siginfo_t info;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(zombie), &info, WEXITED | WNOWAIT), 0);
+  const struct {
+    std::string arguments, reason, said;
+  } cases[] = {
+      {"4194304", "no_process", "jitstack: No process has the number 4194304.*"},
+      {std::to_string(zombie), "zombie", "jitstack: .*" + std::to_string(zombie) + ".* ended.*"},
+      {"--core '" + (folder / "none") + "'", "no_such_file", "jitstack: .*/none' cannot be read.*"},
+      {"--core '" + (folder / "text") + "'", "no_core", "jitstack: .*/text' is no ELF file.*"},
+  };
+  for (const auto& each : cases) {
+    const Printed printed = jitstack(each.arguments);
+    EXPECT_EQ(printed.status, 3) << each.arguments;
+    EXPECT_EQ(printed.out, "");
+    EXPECT_TRUE(std::regex_match(printed.err, std::regex(each.said + "\n"))) << printed.err;
+    const Json target = Json::parse(jitstack("--json " + each.arguments).out)["targets"][0];
+    expect_keys(target["error"], {"reason", "text"});
+    EXPECT_EQ(target["error"]["reason"], each.reason);
+    EXPECT_EQ("jitstack: " + target["error"]["text"].get<std::string>() + "\n", printed.err);
+  }
+  ::waitpid(zombie, nullptr, 0);
+}
+
+TEST(Jitstack, OneMissingTargetDoesNotHideAnother) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  const Printed printed = jitstack("4194304 " + id_of(program));
+  EXPECT_EQ(printed.status, 3);
+  expect_lines(printed.out, {"process " + id_of(program) + ", 1 thread", R"(  #\d+ .*main\+.*)"});
+  EXPECT_EQ(lines_of(printed.err).size(), 1u);
+}
+
+TEST(Jitstack, RefusesWrongCommandLines) {
+  for (const char* arguments : {"", "x", "0", "-1", "12x", "--nothing 1", "--threads x 1", "--threads 0 1",
+                                "--root / 1", "--core a b c", "--core a --hold", "99999999999"}) {
+    const Printed printed = jitstack(arguments);
+    EXPECT_EQ(printed.status, 2) << arguments;
+    EXPECT_EQ(printed.out, "") << arguments;
+    EXPECT_TRUE(std::regex_match(printed.err, std::regex("jitstack: .+\nTry: jitstack --help\n")))
+        << arguments << ": " << printed.err;
+  }
+}
+
+TEST(Jitstack, SaysThatItCannotWrite) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  for (const char* option : {"", "--json "}) {
+    const Ended ended = run(JITSTACK " " + std::string(option) + id_of(program) + " >/dev/full");
+    EXPECT_EQ(ended.status, 4);
+    EXPECT_EQ(ended.text, "jitstack: cannot write: No space left on device\n");
+  }
+}
+
+TEST(Jitstack, HelpManualAndPageHaveTheSameOptions) {
+  const auto text_of = [](const std::string& path) {
+    std::ifstream file(JITUNWIND_SOURCE_DIR + path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string page = text_of("/docs/jitstack.md");
+  const std::string manual = std::regex_replace(text_of("/sdk/jitstack/jitstack.1"), std::regex(R"(\\-)"), "-");
+  const Printed help = jitstack("--help");
+  EXPECT_EQ(help.status, 0);
+  const auto options_of = [](const std::string& text) {
+    const std::regex option("--[a-z]+");
+    return std::set<std::string>(std::sregex_token_iterator(text.begin(), text.end(), option), {});
+  };
+  EXPECT_GE(options_of(help.out).size(), 8u);
+  EXPECT_EQ(options_of(help.out), options_of(manual));
+  EXPECT_EQ(options_of(help.out), options_of(page));
+  EXPECT_EQ(jitstack("--version").out, "jitstack " JITUNWIND_VERSION_TEXT "\n");
+}
+
+#ifdef SCRIPT_PROGRAM
+TEST(Jitstack, ColoursAreForTerminalsThatWantThem) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  const auto on_terminal = [&](const std::string& environment) {
+    return output_of(environment + " " SCRIPT_PROGRAM " -qec '" JITSTACK " " + id_of(program) + "' /dev/null");
+  };
+  EXPECT_NE(on_terminal("env -u NO_COLOR TERM=xterm").find("\033[32mjit_frame"), std::string::npos);
+  for (const char* environment : {"NO_COLOR=1 TERM=xterm", "env -u NO_COLOR TERM=dumb"}) {
+    const std::string text = on_terminal(environment);
+    EXPECT_EQ(text.find('\033'), std::string::npos) << text;
+    EXPECT_NE(text.find("jit_frame"), std::string::npos);
+  }
+}
+#endif
+
+#ifdef GCORE_PROGRAM
+TEST(Jitstack, ACoreFileHasTheStacksThatTheProgramSaw) {
+  const TemporaryFolder folder;
+  const TargetProgram program(TARGET_PROGRAM);
+  output_of(GCORE_PROGRAM " -o '" + (folder / "core") + "' " + id_of(program) + " 2>&1");
+  const std::string core = folder / ("core." + id_of(program));
+  const Printed printed = jitstack("--core '" + core + "'");
+  EXPECT_EQ(printed.status, 0);
+  expect_lines(printed.out, {"core file " + core + " of process " + id_of(program) + ", 3 threads",
+                             "thread " + id_of(program) + " target_program.*", R"(  #\d+ .*JIT +jit_frame\+0x.*)"});
+  const Json target = Json::parse(jitstack("--json --core '" + core + "' " TARGET_PROGRAM).out)["targets"][0];
+  EXPECT_EQ(target["core"], core);
+  for (const Json& thread : target["threads"])
+    EXPECT_EQ(callers_of_stand_still({frames_of(thread), ""}), program.stacks().at(thread["id"].get<pid_t>()).frames);
+
+  const Printed other = jitstack("--core '" + core + "' /bin/sh");
+  EXPECT_EQ(other.status, 3);
+  EXPECT_TRUE(std::regex_match(other.err, std::regex("jitstack: .*/bin/sh.*\n"))) << other.err;
+  EXPECT_EQ(Json::parse(jitstack("--json --core '" + core + "' /bin/sh").out)["targets"][0]["error"]["reason"],
+            "core_of_other_program");
+}
+#endif
+
+#ifdef EU_STACK_PROGRAM
+/// elfutils sees the same frames of static code: up to the first that was made at run time.
+TEST(Jitstack, ElfutilsAgrees) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  const auto ours = frames_of(Json::parse(jitstack("--json " + id_of(program)).out)["targets"][0]["threads"][0]);
+  std::vector<Addr> theirs;
+  const std::regex frame("#\\d+ +0x([0-9a-f]+).*");
+  std::smatch found;
+  for (const std::string& line : lines_of(output_of(EU_STACK_PROGRAM " -p " + id_of(program) + " 2>/dev/null; true")))
+    if (std::regex_match(line, found, frame)) theirs.push_back(std::stoull(found[1], nullptr, 16));
+  const auto first_jit = std::ranges::find(ours, "dyn_directives", &SeenFrame::origin);
+  ASSERT_NE(first_jit, ours.end());
+  ASSERT_GE(theirs.size(), static_cast<std::size_t>(first_jit - ours.begin()));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(first_jit - ours.begin()); ++i)
+    EXPECT_EQ(ours[i].pc, theirs[i]) << i;
+}
+#endif
+
+TEST(JitstackNames, WhatATerminalObeysIsEscaped) {
+  using jitstack::escaped;
+  EXPECT_EQ(escaped("std::vector<int>::f(char const*)"), "std::vector<int>::f(char const*)");
+  EXPECT_EQ(escaped("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x90\x9e"),
+            "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x90\x9e");
+  EXPECT_EQ(escaped("\033]0;x\007\r\n\t\x7f"), R"(\x1b]0;x\x07\x0d\x0a\x09\x7f)");
+  EXPECT_EQ(escaped("\xc2\x9b"
+                    "31m"),
+            R"(\xc2\x9b31m)");  // CSI in one character
+  EXPECT_EQ(escaped("a\xe2\x80\xae"
+                    "b"),
+            R"(a\xe2\x80\xaeb)");                                         // right-to-left override
+  EXPECT_EQ(escaped("\xff\xc3"), R"(\xff\xc3)");                          // no UTF-8
+  EXPECT_EQ(escaped("\xc0\xaf\xe0\x80\xaf"), R"(\xc0\xaf\xe0\x80\xaf)");  // longer than need be
+  EXPECT_EQ(escaped("\xed\xa0\x80\xf4\x90\x80\x80"), R"(\xed\xa0\x80\xf4\x90\x80\x80)");
+  EXPECT_EQ(escaped(std::string_view("a\0b", 3)), R"(a\x00b)");
+  EXPECT_EQ(jitstack::escaped_for_xml("<a href=\"'\">&\033"), R"(&lt;a href=&quot;&#39;&quot;&gt;&amp;\x1b)");
+}
+
+}  // namespace
+}  // namespace jitunwind::test
