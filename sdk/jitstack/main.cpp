@@ -4,6 +4,7 @@
 
 #include "jitunwind/sdk/jitstack/escaped_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
+#include "jitunwind/sdk/jitstack/watch_p.h"
 
 namespace jitunwind::jitstack {
 namespace {
@@ -82,5 +83,6 @@ int main(int argc, char** argv) {
   ExitStatus status = ExitStatus::whole;
   const auto options = parse_options(argc, argv, status);
   if (!options) return static_cast<int>(status);
+  if (options->watch != 0) return static_cast<int>(watch(*options));
   return static_cast<int>(Run(*options).run());
 }

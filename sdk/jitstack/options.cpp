@@ -36,6 +36,24 @@ void declare(CLI::App& app, Parsed& parsed) {
   app.add_flag("--why", options.why, "Why each walk ended");
   app.add_flag("--json", options.json, "One JSON document");
   app.add_flag("--hold", options.hold, "Processes stand still until they are walked, not only until they are copied");
+  app.add_option("--watch", options.watch, "Look again and again for so many seconds; a flame graph and folded stacks")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 1e6).description(""));
+  app.add_option("--frequency", options.frequency, "How often a second --watch looks, 20 unless said otherwise")
+      ->type_name("HZ")
+      ->check(CLI::Range(0.001, 1000.0).description(""));
+  app.add_option("--output", options.output, "Files of --watch: NAME.svg, NAME.folded; jitstack-PID otherwise")
+      ->type_name("NAME");
+}
+
+void check_watch(const Options& options, bool has_frequency) {
+  if (options.watch == 0) {
+    if (has_frequency || !options.output.empty()) throw CLI::ValidationError("--frequency and --output are of --watch");
+    return;
+  }
+  if (options.processes.size() != 1) throw CLI::ValidationError("--watch is of one process");
+  if (options.json || options.rows || options.why)
+    throw CLI::ValidationError("--watch prints no stacks, so none with --json, --rows or --why");
 }
 
 /// What the arguments mean, which depends on the options.
@@ -44,6 +62,7 @@ void take_arguments(Parsed& parsed) {
   if (!options.core.empty()) {
     if (parsed.arguments.size() > 1) throw CLI::ValidationError("--core FILE takes one program");
     if (!parsed.arguments.empty()) options.program = parsed.arguments.front();
+    if (options.watch != 0) throw CLI::ValidationError("--watch is of a process, a core stands still");
     if (options.hold) throw CLI::ValidationError("--hold is of processes, a core stands still");
     return;
   }
@@ -66,6 +85,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, ExitStat
   try {
     app.parse(argc, argv);
     take_arguments(parsed);
+    check_watch(parsed.options, app.count("--frequency") != 0);
   } catch (const CLI::Success& asked) {
     app.exit(asked);
     status = ExitStatus::whole;

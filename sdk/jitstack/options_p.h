@@ -22,6 +22,9 @@ struct Options {
   bool why = false;
   bool json = false;
   bool hold = false;
+  double watch = 0;  ///< seconds; 0: once
+  double frequency = 20;
+  std::string output{};  ///< of watch, without ".svg"; "": the default
 };
 
 /// None: there is nothing to do but to end with `status`; help, version or what is wrong has been written.

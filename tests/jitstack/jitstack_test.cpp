@@ -8,41 +8,12 @@
 #include <set>
 
 #include "jitunwind/sdk/jitstack/escaped_p.h"
-#include "tests/support/command.h"
-#include "tests/targets/target_programs.h"
+#include "tests/jitstack/jitstack_runs.h"
 
 namespace jitunwind::test {
 namespace {
 
 using Json = nlohmann::json;
-
-struct Printed {
-  int status = 0;
-  std::string out{}, err{};
-};
-
-Printed jitstack(const std::string& arguments) {
-  const TemporaryFolder folder;
-  const Ended ended = run(JITSTACK " " + arguments + " >'" + (folder / "out") + "' 2>'" + (folder / "err") + "'");
-  const auto text_of = [&](const char* name) {
-    std::ifstream file(folder / name);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  return {ended.status, text_of("out"), text_of("err")};
-}
-
-std::string id_of(const TargetProgram& program) { return std::to_string(program.process()); }
-
-/// One of these lines for each of `lines`, in this order; others may stand between them.
-void expect_lines(const std::string& text, const std::vector<std::string>& patterns) {
-  const auto lines = lines_of(text);
-  std::size_t line = 0;
-  for (const std::string& pattern : patterns) {
-    const std::regex regex(pattern);
-    while (line < lines.size() && !std::regex_match(lines[line], regex)) ++line;
-    ASSERT_LT(line++, lines.size()) << pattern << "\nin\n" << text;
-  }
-}
 
 TEST(Jitstack, PrintsAllThreadsWithTheirFrames) {
   const TargetProgram program(TARGET_PROGRAM);
@@ -67,8 +38,7 @@ TEST(Jitstack, LeavesTheProcessAsItWas) {
   const TargetProgram program(TARGET_PROGRAM);
   for (const char* option : {"", "--hold "}) {
     EXPECT_EQ(jitstack(option + id_of(program)).status, 0);
-    std::ifstream status("/proc/" + id_of(program) + "/status");
-    const std::string text(std::istreambuf_iterator<char>(status), {});
+    const std::string text = text_of_file("/proc/" + id_of(program) + "/status");
     EXPECT_NE(text.find("TracerPid:\t0\n"), std::string::npos);
     EXPECT_EQ(text.find("State:\tT"), std::string::npos) << text;
   }
@@ -91,8 +61,7 @@ TEST(Jitstack, ShowsChosenThreadsRowsAndReasons) {
 
 /// The page describes every key, and nothing else is there.
 void expect_keys(const Json& json, std::set<std::string> keys) {
-  std::ifstream file(JITUNWIND_SOURCE_DIR "/docs/jitstack.md");
-  const std::string page(std::istreambuf_iterator<char>(file), {});
+  const std::string page = text_of_file(JITUNWIND_SOURCE_DIR "/docs/jitstack.md");
   std::set<std::string> found;
   for (const auto& [key, value] : json.items()) {
     found.insert(key);
@@ -214,12 +183,9 @@ TEST(Jitstack, SaysThatItCannotWrite) {
 }
 
 TEST(Jitstack, HelpManualAndPageHaveTheSameOptions) {
-  const auto text_of = [](const std::string& path) {
-    std::ifstream file(JITUNWIND_SOURCE_DIR + path);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  const std::string page = text_of("/docs/jitstack.md");
-  const std::string manual = std::regex_replace(text_of("/sdk/jitstack/jitstack.1"), std::regex(R"(\\-)"), "-");
+  const std::string page = text_of_file(JITUNWIND_SOURCE_DIR "/docs/jitstack.md");
+  const std::string manual =
+      std::regex_replace(text_of_file(JITUNWIND_SOURCE_DIR "/sdk/jitstack/jitstack.1"), std::regex(R"(\\-)"), "-");
   const Printed help = jitstack("--help");
   EXPECT_EQ(help.status, 0);
   const auto options_of = [](const std::string& text) {

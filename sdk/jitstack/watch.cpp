@@ -1,0 +1,156 @@
+#include "jitunwind/sdk/jitstack/watch_p.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "jitunwind/sdk/jitstack/escaped_p.h"
+#include "jitunwind/sdk/jitstack/flame_graph_p.h"
+#include "jitunwind/sdk/jitstack/terminal_p.h"
+
+namespace jitunwind::jitstack {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Blocked while it lives, and waited for: a signal in the middle of a stop would end the kernel's wait for the thread.
+class Interrupts {
+ public:
+  Interrupts() {
+    ::sigemptyset(&set_);
+    ::sigaddset(&set_, SIGINT);
+    ::sigaddset(&set_, SIGTERM);
+    ::sigprocmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~Interrupts() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  /// True: one has come. Looks once even where `until` is over.
+  bool wait(Clock::time_point until) const {
+    for (;;) {
+      const auto left = std::max(until - Clock::now(), Clock::duration::zero());
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+      timespec time{};
+      time.tv_sec = seconds.count();
+      time.tv_nsec = std::chrono::nanoseconds(left - seconds).count();
+      if (::sigtimedwait(&set_, nullptr, &time) > 0) return true;
+      if (errno == EAGAIN) return false;
+    }
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+};
+
+std::string program_of(pid_t process) {
+  std::error_code failed;
+  return std::filesystem::read_symlink("/proc/" + std::to_string(process) + "/exe", failed);
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  FILE* const file = std::fopen(path.c_str(), "w");
+  const bool is_written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool is_closed = file && std::fclose(file) == 0;
+  if (is_written && is_closed) return true;
+  std::fprintf(stderr, "jitstack: cannot write '%s': %s\n", escaped(path).c_str(), std::strerror(errno));
+  return false;
+}
+
+class Watching {
+ public:
+  explicit Watching(const Options& options) : options_(options), process_(options.processes.front()) {}
+
+  ExitStatus run() {
+    const Interrupts interrupts;
+    program_ = program_of(process_);
+    auto target = Target::attach(process_, options_.hold ? Target::Hold::while_attached : Target::Hold::to_copy);
+    if (!target) return say(target.error().text()), ExitStatus::no_target;
+    begin_ = Clock::now();
+    const auto end = begin_ + seconds(options_.watch);
+    auto next = begin_;
+    for (;;) {
+      look(*target);
+      const auto now = Clock::now();
+      // What comes too late is left out, not made up for.
+      while (next <= now) next += seconds(1 / options_.frequency);
+      if (next >= end) break;
+      progress_.show(told());
+      if (interrupts.wait(next)) break;
+      if (const auto renewed = target->renew(); !renewed) {
+        say(renewed.error().text());
+        break;
+      }
+    }
+    target->let_go();
+    return write();
+  }
+
+ private:
+  static Clock::duration seconds(double count) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
+  }
+
+  void look(Target& target) {
+    if (!options_.hold) target.let_go();
+    for (const TargetThread& thread : target.threads()) {
+      if (!options_.threads.empty() && std::ranges::count(options_.threads, thread.id) == 0) continue;
+      // What is gone since it was listed has no stack.
+      if (!target.registers(thread)) continue;
+      profile_.add(see(target, thread, Rows::no), program_);
+    }
+    ++looks_;
+    target.let_go();
+  }
+
+  std::string told() const {
+    char text[160];
+    std::snprintf(text, sizeof text, "%llu stacks in %.1f s, %llu looks, %llu stacks cut short",
+                  static_cast<unsigned long long>(profile_.stacks()),
+                  std::chrono::duration<double>(Clock::now() - begin_).count(), static_cast<unsigned long long>(looks_),
+                  static_cast<unsigned long long>(profile_.cut_short()));
+    return text;
+  }
+
+  ExitStatus write() {
+    progress_.clear();
+    if (profile_.stacks() == 0) return say("No stack was seen: there is no such thread."), ExitStatus::no_target;
+    const std::string output = options_.output.empty() ? "jitstack-" + std::to_string(process_) : options_.output;
+    const std::size_t slash = program_.rfind('/');
+    const std::string title =
+        program_.substr(slash == std::string::npos ? 0 : slash + 1) + ", process " + std::to_string(process_);
+    const std::string said = told();
+    if (!write_file(output + ".folded", profile_.folded()) ||
+        !write_file(output + ".svg", flame_graph(profile_, title, said + "; counted whether threads run or wait")))
+      return ExitStatus::not_written;
+    std::printf("%s\n%s.folded\n%s.svg\n", said.c_str(), escaped(output).c_str(), escaped(output).c_str());
+    if (std::fflush(stdout) != 0) return ExitStatus::not_written;
+    return profile_.cut_short() == 0 ? ExitStatus::whole : ExitStatus::cut_short;
+  }
+
+  void say(const std::string& text) {
+    progress_.clear();
+    std::fprintf(stderr, "jitstack: %s\n", escaped(text).c_str());
+  }
+
+  const Options& options_;
+  pid_t process_;
+  std::string program_;
+  Profile profile_;
+  Progress progress_;
+  Clock::time_point begin_;
+  std::uint64_t looks_ = 0;
+};
+
+}  // namespace
+
+ExitStatus watch(const Options& options) { return Watching(options).run(); }
+
+}  // namespace jitunwind::jitstack

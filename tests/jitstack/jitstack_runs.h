@@ -1,0 +1,41 @@
+// Running the program jitstack.
+#pragma once
+
+#include <fstream>
+#include <regex>
+
+#include "tests/support/command.h"
+#include "tests/targets/target_programs.h"
+
+namespace jitunwind::test {
+
+struct Printed {
+  int status = 0;
+  std::string out{}, err{};
+};
+
+inline std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+inline Printed jitstack(const std::string& arguments) {
+  const TemporaryFolder folder;
+  const Ended ended = run(JITSTACK " " + arguments + " >'" + (folder / "out") + "' 2>'" + (folder / "err") + "'");
+  return {ended.status, text_of_file(folder / "out"), text_of_file(folder / "err")};
+}
+
+inline std::string id_of(const TargetProgram& program) { return std::to_string(program.process()); }
+
+/// One of these lines for each of `patterns`, in this order; others may stand between them.
+inline void expect_lines(const std::string& text, const std::vector<std::string>& patterns) {
+  const auto lines = lines_of(text);
+  std::size_t line = 0;
+  for (const std::string& pattern : patterns) {
+    const std::regex regex(pattern);
+    while (line < lines.size() && !std::regex_match(lines[line], regex)) ++line;
+    ASSERT_LT(line++, lines.size()) << pattern << "\nin\n" << text;
+  }
+}
+
+}  // namespace jitunwind::test

@@ -1,0 +1,97 @@
+// jitstack --watch: what was seen of a process in some seconds.
+#include <filesystem>
+
+#include "tests/jitstack/jitstack_runs.h"
+
+namespace jitunwind::test {
+namespace {
+
+std::uint64_t stacks_in(const std::string& folded, const std::string& pattern) {
+  std::uint64_t count = 0;
+  const std::regex regex(pattern + " (\\d+)");
+  std::smatch found;
+  for (const std::string& line : lines_of(folded))
+    if (std::regex_match(line, found, regex)) count += std::stoull(found[1]);
+  return count;
+}
+
+TEST(JitstackWatch, WritesFoldedStacksAndAFlameGraph) {
+  const TemporaryFolder folder;
+  const TargetProgram program(TARGET_PROGRAM);
+  const std::string output = folder / "seen";
+  const Printed printed = jitstack("--watch 0.5 --frequency 10 --output '" + output + "' " + id_of(program));
+  EXPECT_EQ(printed.status, 0) << printed.err;
+  EXPECT_EQ(printed.err, "");
+  const auto lines = lines_of(printed.out);
+  ASSERT_EQ(lines.size(), 3u) << printed.out;
+  std::smatch said;
+  ASSERT_TRUE(
+      std::regex_match(lines[0], said, std::regex(R"((\d+) stacks in \d\.\d s, (\d+) looks, 0 stacks cut short)")));
+  const std::uint64_t stacks = std::stoull(said[1]), looks = std::stoull(said[2]);
+  EXPECT_EQ(stacks, 3 * looks);
+  EXPECT_GE(looks, 1u);
+  EXPECT_LE(looks, 5u);
+  EXPECT_EQ(lines[1], output + ".folded");
+  EXPECT_EQ(lines[2], output + ".svg");
+  const std::string folded = text_of_file(lines[1]), svg = text_of_file(lines[2]);
+  EXPECT_EQ(stacks_in(folded, R"(target_program;_start;.*main;jit_frame_\[j\];middle;jit_frame_\[j\];stand_still;.*)"),
+            looks);
+  for (const char* worker : {"worker 0", "worker 1"})
+    EXPECT_EQ(stacks_in(folded, worker + std::string(R"(;.*;jit_frame_\[j\];middle;jit_frame_\[j\];stand_still;.*)")),
+              looks);
+  EXPECT_NE(svg.find("<title>jit_frame (JIT): "), std::string::npos);
+  EXPECT_NE(svg.find(">target_program, process " + id_of(program) + "<"), std::string::npos);
+}
+
+TEST(JitstackWatch, OfOneThreadAndOfStacksThatAreCutShort) {
+  const TemporaryFolder folder;
+  const std::string output = " --output '" + (folder / "seen") + "' ";
+  const TargetProgram program(TARGET_PROGRAM);
+  EXPECT_EQ(jitstack("--watch 0.1 --hold --threads " + id_of(program) + output + id_of(program)).status, 0);
+  EXPECT_EQ(stacks_in(text_of_file(folder / "seen.folded"), "worker.*"), 0u);
+  EXPECT_GE(stacks_in(text_of_file(folder / "seen.folded"), "target_program;.*"), 1u);
+  EXPECT_EQ(jitstack("--watch 0.1 --threads 1" + output + id_of(program)).status, 3);
+
+  const TargetProgram hostile(HOSTILE_PROGRAM, {});
+  EXPECT_EQ(jitstack("--watch 0.1" + output + id_of(hostile)).status, 1);
+  const std::string folded = text_of_file(folder / "seen.folded");
+  EXPECT_GE(stacks_in(folded, R"(\\x1b\[31m<red>\\x0a;\[cut short\];.*;stand_in_unknown_code;.*)"), 1u) << folded;
+}
+
+/// What was seen until then is written.
+TEST(JitstackWatch, EndsWithASignalOrWithTheProcess) {
+  for (const bool by_signal : {true, false}) {
+    const TemporaryFolder folder;
+    TargetProgram program(TARGET_PROGRAM);
+    const std::string output = folder / "seen";
+    const pid_t watcher = ::fork();
+    if (watcher == 0) {
+      const std::string process = id_of(program);
+      ::execl(JITSTACK, JITSTACK, "--watch", "1000", "--output", output.c_str(), process.c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::usleep(700'000);
+    by_signal ? void(::kill(watcher, SIGINT)) : void(program.end());
+    int status = -1;
+    ASSERT_EQ(::waitpid(watcher, &status, 0), watcher);
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_GE(stacks_in(text_of_file(output + ".folded"), "target_program;.*"), 1u);
+    EXPECT_TRUE(text_of_file(output + ".svg").ends_with("</svg>\n"));
+  }
+}
+
+TEST(JitstackWatch, SaysWhatIsWrong) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  const Printed nowhere = jitstack("--watch 0.1 --output /nowhere/at/all " + id_of(program));
+  EXPECT_EQ(nowhere.status, 4);
+  EXPECT_EQ(nowhere.err, "jitstack: cannot write '/nowhere/at/all.folded': No such file or directory\n");
+  EXPECT_EQ(jitstack("--watch 0.1 4194304").status, 3);
+  for (const char* arguments :
+       {"--watch 1 1 2", "--watch 0 1", "--watch -1 1", "--watch x 1", "--frequency 5 1", "--output x 1",
+        "--watch 1 --json 1", "--watch 1 --core x", "--watch 1 --frequency 0 1"})
+    EXPECT_EQ(jitstack(arguments).status, 2) << arguments;
+}
+
+}  // namespace
+}  // namespace jitunwind::test
