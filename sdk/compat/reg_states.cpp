@@ -1,64 +1,19 @@
-// The rows of a procedure as bytes that may be kept: call frame information with one row, which any address may hold.
-#include <array>
+// The rows of a procedure as bytes that may be kept.
+#include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
-#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/emit/row_state.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
-#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {
 namespace {
 
-struct StateHead {
-  std::uint32_t magic = k_magic;
-  std::uint32_t size = 0;  ///< of the bytes behind it
-  static constexpr std::uint32_t k_magic = 0x6a775253;
-};
-
 constexpr unsigned k_most_states = 1u << 20;  // of a procedure; what has more is no code
-
-constexpr std::size_t k_max_state = 1024;  // 40 rules of at most 12 bytes, and 256 bytes of expressions
-
-struct State {
-  StateHead head;
-  std::array<std::byte, k_max_state> bytes;
-};
-
-/// Error of the row, or of what cannot be said in call frame information.
-Status write_state(const FrameRow& row, AddrRange code, const Arch& arch, State& out) noexcept {
-  EhFrameWriter writer(arch, out.bytes);
-  CieParameters parameters;
-  parameters.signal_frame = row.signal_frame;
-  parameters.return_address = row.ra;
-  parameters.data_alignment = -1;
-  writer.begin_cie(parameters);
-  writer.begin_fde(code, 0);
-  if (const Status written = writer.row(0, row); !written) return written.error();
-  writer.end_fde();
-  if (!writer.fits()) return Error{ErrorCode::row_too_wide, code.begin, "state of registers"};
-  out.head.size = static_cast<std::uint32_t>(writer.size());
-  return Done{};
-}
-
-Status read_state(const void* data, const Arch& arch, FrameRow& out) noexcept {
-  StateHead head;
-  std::memcpy(&head, data, sizeof head);
-  if (head.magic != StateHead::k_magic || head.size > k_max_state)
-    return Error{ErrorCode::unsupported_version, 0, "state of registers"};
-  const SectionBytes section{{static_cast<const std::byte*>(data) + sizeof head, head.size}, 0};
-  const CfiContext context{arch};
-  SectionView view(section);
-  FdeScan entries(view, context, {0, head.size});
-  Fde fde;
-  const Result<bool> found = entries.next(fde);
-  if (!found) return found.error();
-  if (!*found) return Error{ErrorCode::bad_structure, 0, "state of registers"};
-  return row_at(fde, context, fde.range.begin, out);
-}
 
 /// What holds at an address of a procedure: the row, and how far it reaches.
 Result<AddrRange> row_from(Addr at, AddrRange procedure, const Cursor& cursor, FrameRow& out) noexcept {
@@ -74,17 +29,22 @@ Result<AddrRange> row_from(Addr at, AddrRange procedure, const Cursor& cursor, F
 }
 
 /// What holds from an address of a procedure on.
-Result<AddrRange> state_from(Addr at, AddrRange procedure, const Cursor& cursor, State& out) noexcept {
+Result<AddrRange> state_from(Addr at, AddrRange procedure, const Cursor& cursor, RowState& out) noexcept {
   FrameRow row;
   const auto code = row_from(at, procedure, cursor, row);
   if (!code) return code;
-  if (const Status written = write_state(row, *code, cursor.space().arch, out); !written) return written.error();
+  if (const Status written = write_row_state(row, *code, cursor.space().arch, out); !written) return written.error();
   return code;
 }
 
 Result<bool> step_by_state(Cursor& cursor, const void* data) noexcept {
+  // How long the bytes are is what their head says, which whoever kept them has not changed.
+  std::uint32_t size = 0;
+  std::memcpy(&size, static_cast<const std::byte*>(data) + sizeof(std::uint32_t), sizeof size);
+  const std::size_t whole = RowState::k_head_size + std::min<std::size_t>(size, RowState::k_most);
   FrameRow row;
-  if (const Status read = read_state(data, cursor.space().arch, row); !read) return read.error();
+  const std::span bytes(static_cast<const std::byte*>(data), whole);
+  if (const Status read = read_row_state(bytes, cursor.space().arch, row); !read) return read.error();
   return cursor.step_by(row);
 }
 
@@ -102,11 +62,11 @@ int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callbac
   unsigned states = 0;
   for (jitunwind::Addr begin = procedure->range.begin; begin < procedure->range.end;) {
     if (++states > jitunwind::k_most_states) return -UNW_EBADFRAME;
-    jitunwind::State state;
+    jitunwind::RowState state;
     const auto code =
         jitunwind::with_room(&at, [&] { return jitunwind::state_from(begin, procedure->range, at, state); });
     if (!code) return jitunwind::negated(code.error());
-    const std::size_t size = sizeof state.head + state.head.size;
+    const std::size_t size = state.whole_size();
     if (const int returned = callback(token, &state, size, code->begin, code->end); returned != 0) return returned;
     begin = code->end;
   }

@@ -1,0 +1,44 @@
+#include "jitunwind/unwind_core/emit/row_state.h"
+
+#include <cstring>
+
+#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+
+namespace jitunwind {
+
+Status write_row_state(const FrameRow& row, AddrRange code, const Arch& arch, RowState& out) noexcept {
+  EhFrameWriter writer(arch, out.bytes);
+  CieParameters parameters;
+  parameters.signal_frame = row.signal_frame;
+  parameters.return_address = row.ra;
+  parameters.data_alignment = -1;
+  writer.begin_cie(parameters);
+  writer.begin_fde(code, 0);
+  if (const Status written = writer.row(0, row); !written) return written.error();
+  writer.end_fde();
+  if (!writer.fits()) return Error{ErrorCode::row_too_wide, code.begin, "state of registers"};
+  out.magic = RowState::k_magic;
+  out.size = static_cast<std::uint32_t>(writer.size());
+  return Done{};
+}
+
+Status read_row_state(std::span<const std::byte> state, const Arch& arch, FrameRow& out) noexcept {
+  std::array<std::uint32_t, 2> head{};
+  if (state.size() < RowState::k_head_size) return Error{ErrorCode::truncated, 0, "state of registers"};
+  std::memcpy(head.data(), state.data(), RowState::k_head_size);
+  const auto [magic, size] = head;
+  if (magic != RowState::k_magic || size > RowState::k_most || size > state.size() - RowState::k_head_size)
+    return Error{ErrorCode::unsupported_version, 0, "state of registers"};
+  const SectionBytes section{state.subspan(RowState::k_head_size, size), 0};
+  const CfiContext context{arch};
+  SectionView view(section);
+  FdeScan entries(view, context, {0, size});
+  Fde fde;
+  const Result<bool> found = entries.next(fde);
+  if (!found) return found.error();
+  if (!*found) return Error{ErrorCode::bad_structure, 0, "state of registers"};
+  return row_at(fde, context, fde.range.begin, out);
+}
+
+}  // namespace jitunwind
