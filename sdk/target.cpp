@@ -27,6 +27,10 @@ Result<Target, TargetError> Target::from_sample(Sample sample, const TargetFolde
 pid_t Target::process() const noexcept { return impl_->process(); }
 const std::vector<TargetThread>& Target::threads() const noexcept { return impl_->threads(); }
 Result<RegisterFile> Target::registers(const TargetThread& thread) const noexcept { return impl_->registers(thread); }
+Result<Addr> Target::registered_list(std::size_t number) const noexcept {
+  MemoryWindow window;
+  return impl_->space().heads().list_head(number, window);
+}
 const Arch& Target::arch() const noexcept { return impl_->space().arch(); }
 const AddressSpace& Target::space() const noexcept { return impl_->space().space(); }
 const Mappings& Target::mappings() const noexcept { return impl_->space().mappings(); }

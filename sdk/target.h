@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jitunwind/sdk/walk.h"
@@ -56,6 +57,8 @@ struct TargetThread {
 struct TargetFolders {
   std::string root{};  ///< goes in front of the target's paths: a folder with the files of the machine that it ran on
   std::string program{};  ///< the file of its program, if that is somewhere else
+  /// Of a core file: what is mapped at an address, as far as it is not in the core, is in that file of this machine.
+  std::vector<std::pair<Addr, std::string>> files{};
 };
 
 /// What a profiler keeps of a moment of a thread: registers, the top of the stack, and what was mapped where.
@@ -110,6 +113,10 @@ class Target {
   /// Frames of a thread, innermost first, while the Target lives. Where there are no registers it has one frame without
   /// pc, and stops there: why() says so.
   Walk walk(const TargetThread& thread, Guesses guesses = Guesses::confirmed) const noexcept;
+
+  /// Where a list of registered procedures begins (unw_dyn_info_list_t): each copy of the library in the target has
+  /// one, numbered from 0 on. 0: there are no more.
+  Result<Addr> registered_list(std::size_t number = 0) const noexcept;
 
   const Arch& arch() const noexcept;
   /// For Cursors of one's own.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "jitunwind/sdk/targets/attach_error_p.h"
@@ -90,6 +91,13 @@ std::optional<TargetError> why_not_program(const CoreFile& core, const Mapping* 
                      "Leave the program out, or give the file that has the same build id (readelf -n)."};
 }
 
+TargetError nothing_mapped(const std::string& path, Addr at) {
+  std::array<char, 32> address;
+  std::snprintf(address.data(), address.size(), "%#llx", static_cast<unsigned long long>(at));
+  return {Reason::no_such_file, "In the core file '" + path + "' nothing is mapped at " + address.data() + ".",
+          "readelf -l shows its segments."};
+}
+
 }  // namespace
 
 Result<Target, TargetError> Target::Core::make(const std::string& path, const TargetFolders& folders) {
@@ -104,6 +112,16 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
     if (auto other = why_not_program(**core, program, folders.program)) return std::move(*other);
     if (program) files.replace(program->path, folders.program);
   }
+  for (const auto& [at, file] : folders.files) {
+    const Mapping* const mapping = (*core)->mappings().find(at);
+    if (!mapping) return nothing_mapped(path, at);
+    if (!make_mapped<FileParts>(file.c_str())->is_open())
+      return TargetError{Reason::no_such_file, "'" + file + "' cannot be read.", ""};
+    if (mapping->is_of_file())
+      files.replace(mapping->path, file);
+    else
+      (*core)->name_mapping(at, file);
+  }
   return Target(std::make_unique<Core>(std::move(*core), *arch, std::move(files)));
 }
 
@@ -116,7 +134,12 @@ Target::Core::Core(std::unique_ptr<CoreFile> core, const Arch& arch, TargetFiles
 
 Result<RegisterFile> Target::Core::registers(const TargetThread& thread) const noexcept {
   for (const CoreThread& known : core_->threads())
-    if (known.id == thread.id) return registers_from_prstatus(known.registers, space_->arch());
+    if (known.id == thread.id) {
+      auto registers = registers_from_prstatus(known.registers, space_->arch());
+      // Where the core has none of them, the frame has no value of theirs.
+      if (registers) (void)add_fp_registers(known.fp_registers, space_->arch(), *registers);
+      return registers;
+    }
   return Error{ErrorCode::invalid_argument, static_cast<Addr>(thread.id), "thread that is not in the core file"};
 }
 

@@ -32,7 +32,7 @@ struct RegisterInfo {
   std::int8_t column;
   std::int16_t libunwind;    ///< UNW_<ARCH>_* number
   std::int16_t ucontext;     ///< offset in the target's ucontext_t
-  std::int16_t prstatus;     ///< offset in the NT_PRSTATUS register block (elf_gregset_t)
+  std::int16_t prstatus;     ///< offset in the NT_PRSTATUS register block (elf_gregset_t); vector: in NT_PRFPREG's
   std::int16_t uwx;          ///< Unwind Express register id
 };
 

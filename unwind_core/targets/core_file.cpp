@@ -225,4 +225,13 @@ void CoreFile::make_mappings(const std::vector<Loaded>& loaded) {
   mappings_ = Mappings(std::move(all));
 }
 
+void CoreFile::name_mapping(Addr at, const std::string& path) {
+  std::vector<Mapping> all = mappings_.all();
+  const std::size_t index = mappings_.index_of(at);
+  if (index == Mappings::k_none) return;
+  all[index].path = path;
+  all[index].offset = 0;
+  mappings_ = Mappings(std::move(all));
+}
+
 }  // namespace jitunwind

@@ -60,6 +60,8 @@ class CoreFile {
   const std::vector<CoreThread>& threads() const noexcept { return threads_; }
   const Mappings& mappings() const noexcept { return mappings_; }
   const Memory& memory() const noexcept { return memory_; }
+  /// What is mapped at an address, of which the core does not say the file, is that one from its first byte on.
+  void name_mapping(Addr at, const std::string& path);
   /// Of the auxiliary vector, by AT_*; 0: it does not say.
   Addr auxiliary(std::uint64_t tag) const noexcept;
 

@@ -9,12 +9,11 @@ TargetFiles TargetFiles::none() {
 }
 
 void TargetFiles::replace(std::string target_path, std::string host_path) {
-  replaced_path_ = std::move(target_path);
-  replacement_ = std::move(host_path);
+  replaced_.insert_or_assign(std::move(target_path), std::move(host_path));
 }
 
 std::string TargetFiles::host_path(const Mapping& mapping) const {
-  if (!replacement_.empty() && mapping.path == replaced_path_) return replacement_;
+  if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) return replaced->second;
   // A relative path, or one of another mount namespace ("(unreachable)..."), is none that can be opened from here.
   if (!has_files_ || mapping.deleted || mapping.path.empty() || mapping.path.front() != '/') return {};
   std::string path = root_ + mapping.path;

@@ -1,6 +1,7 @@
 // The files that a target's mappings name, as this process can open them.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "jitunwind/unwind_core/image/module_files_p.h"
@@ -29,8 +30,7 @@ class TargetFiles {
 
  private:
   std::string root_;
-  std::string replaced_path_;
-  std::string replacement_;
+  std::map<std::string, std::string> replaced_;
   bool has_files_ = true;
 };
 

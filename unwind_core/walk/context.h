@@ -45,6 +45,10 @@ inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& ar
 /// byte order. Error truncated: it is too short, as that of another CPU may be. Signal-safe.
 Result<RegisterFile> registers_from_prstatus(std::span<const std::byte> registers, const Arch& arch) noexcept;
 
+/// Adds the low 8 bytes of the vector registers that calls preserve, of an elf_fpregset_t as NT_PRFPREG has one. Error
+/// truncated: it is too short. Signal-safe.
+Status add_fp_registers(std::span<const std::byte> block, const Arch& arch, RegisterFile& registers) noexcept;
+
 /// Stores the registers that have a value; the others stay. `ucontext` is writable host memory. Signal-safe.
 void registers_to_ucontext(const RegisterFile& registers, const Arch& arch, void* ucontext) noexcept;
 
