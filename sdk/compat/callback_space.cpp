@@ -77,6 +77,10 @@ Found row_of_fde(const FoundInfo& found, Lookup& lookup, FrameRow& out) noexcept
 }
 
 Found row_of_answer(const FoundInfo& found, Lookup& lookup, FrameRow& out) noexcept {
+  if (found.is_row()) {
+    const Status row = found.row(lookup.space.arch, out);
+    return row ? Found(true) : Found(row.error());
+  }
   if (found.is_fde()) return row_of_fde(found, lookup, out);
   const auto info = found.descriptor();
   if (!info) return info.error();

@@ -128,8 +128,5 @@ inline unw_addr_space& handle_of(const AddressSpace& space) noexcept {
 /// What a function that asks for a procedure returns, and `to` where there is one.
 int answer(const Found& known, const ProcedureInfo& from, unw_proc_info_t& to) noexcept;
 
-/// unw_proc_info_t without what only unwinding needs.
-void fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept;
-
 }  // namespace JITUNWIND_COMPAT
 }  // namespace jitunwind

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "jitunwind/sdk/compat/target_p.h"
+#include "jitunwind/unwind_core/emit/row_state.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/row_source.h"
 
@@ -15,12 +16,36 @@ inline namespace JITUNWIND_COMPAT {
 /// 0 for success, else a negative error: positive numbers mean nothing and become -UNW_EUNSPEC.
 constexpr int checked(int returned) noexcept { return returned > 0 ? -UNW_EUNSPEC : returned; }
 
-/// unwind_info is the address of an FDE in the target. A bit of unw_proc_info_t's flags, of those for the library's own
-/// use (UNW_PI_FLAG_FIRST_TDEP_BIT and up).
+// Bits of unw_proc_info_t's flags, of those for the library's own use (UNW_PI_FLAG_FIRST_TDEP_BIT and up).
+
+/// unwind_info is the address of an FDE in the target.
 inline constexpr unw_word_t k_fde_flag = unw_word_t{1} << 30;
 inline void mark_as_fde(unw_proc_info_t& info) noexcept {
   info.format = UNW_INFO_FORMAT_TABLE;
   info.flags |= k_fde_flag;
+}
+
+/// unwind_info is a RowState of this process: the row for the address that was asked about.
+inline constexpr unw_word_t k_row_flag = unw_word_t{1} << 29;
+inline void mark_as_row(unw_proc_info_t& info, const RowState& row) noexcept {
+  info.format = UNW_INFO_FORMAT_TABLE;
+  info.flags |= k_row_flag;
+  info.unwind_info = const_cast<RowState*>(&row);
+  info.unwind_info_size = static_cast<int>(row.whole_size());
+}
+
+/// What is known of a procedure.
+inline void fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept {
+  to.start_ip = from.range.begin;
+  to.end_ip = from.range.end;
+  to.lsda = from.lsda;
+  to.handler = from.handler;
+  to.gp = from.gp;
+  to.flags = from.flags;
+  if (from.origin == RowOrigin::debug_frame) to.flags |= UNW_PI_FLAG_DEBUG_FRAME;
+  to.format = from.format;
+  to.unwind_info = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.unwind_info));
+  to.unwind_info_size = static_cast<int>(from.unwind_info_size);
 }
 
 class FoundInfo {
@@ -49,6 +74,19 @@ class FoundInfo {
   /// unwind_info is the address of an FDE in the target's memory.
   bool is_fde() const noexcept { return (info_.flags & k_fde_flag) != 0; }
   Addr fde() const noexcept { return reinterpret_cast<std::uintptr_t>(info_.unwind_info); }
+
+  /// unwind_info is a row in this process's memory.
+  bool is_row() const noexcept { return (info_.flags & k_row_flag) != 0; }
+  Status row(const Arch& arch, FrameRow& out) const noexcept {
+    const Error bad{ErrorCode::unreadable_memory, info_.start_ip, "unwind_info of find_proc_info"};
+    MemoryWindow window;
+    const auto size = static_cast<std::size_t>(info_.unwind_info_size);
+    if (info_.unwind_info_size < 0 || size > sizeof(RowState) || !is_there(info_.unwind_info, size, window)) return bad;
+    const std::span bytes(static_cast<const std::byte*>(info_.unwind_info), size);
+    if (const Status read = read_row_state(bytes, arch, out); !read) return read.error();
+    // The bytes are given back before the row is used.
+    return out.own_expressions() ? Status(Done{}) : Error{ErrorCode::row_too_wide, info_.start_ip, bad.what};
+  }
 
   /// The descriptor of docs/directives.md that it stands for: unwind_info leads to the part of it that depends on the
   /// format, or to all of it. What it says of this process's memory is there.

@@ -56,19 +56,6 @@ FpHolder holder_of_fp(const Cursor& at, const RegisterInfo& reg) noexcept {
 
 }  // namespace
 
-void jitunwind::fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept {
-  to.start_ip = from.range.begin;
-  to.end_ip = from.range.end;
-  to.lsda = from.lsda;
-  to.handler = from.handler;
-  to.gp = from.gp;
-  to.flags = from.flags;
-  if (from.origin == RowOrigin::debug_frame) to.flags |= UNW_PI_FLAG_DEBUG_FRAME;
-  to.format = from.format;
-  to.unwind_info = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.unwind_info));
-  to.unwind_info_size = static_cast<int>(from.unwind_info_size);
-}
-
 extern "C" {
 
 int unw_step(unw_cursor_t* cursor) {

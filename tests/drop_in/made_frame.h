@@ -1,8 +1,11 @@
 /* A procedure made at run time, registered as a program of libunwind 1.6 does it. */
 #pragma once
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "release_1_6.h"
 
@@ -17,8 +20,12 @@ static void make_frame(void) {
   static const unsigned char code[] = {0x53, 0x31, 0xdb, 0xff, 0xd7, 0x5b, 0xc3};
   static region_t region = {
       0, sizeof code, 4, {{4, 0, 7, 0, (uint64_t)-8}, {3, 0, 3, 0, 0}, {5, 0, 7, 5, 1}, {0, 0, 0, 0, 0}}};
-  void* const at = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  memcpy(at, code, sizeof code);
+  /* In a file of a name: some tools show no frame whose code is in none. */
+  const int file = (int)syscall(SYS_memfd_create, "made_code", 0);
+  void* at;
+  if (write(file, code, sizeof code) != sizeof code) abort();
+  at = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+  close(file);
   made_info.start_ip = (uintptr_t)at;
   made_info.end_ip = made_info.start_ip + sizeof code;
   made_info.pi.name_ptr = (uintptr_t) "made_at_run_time";

@@ -113,6 +113,23 @@ TEST(Documentation, EveryFunctionOfTheCInterfaceHasItsPage) {
   EXPECT_EQ(gaps_of({"a.md", {"# f", "## Returns", "## Safety"}}, "f").size(), 2u);
 }
 
+/// Of other processes and core files one page a header, which names all of it.
+TEST(Documentation, EveryHeaderOfOtherProcessesHasItsPage) {
+  const std::string index = rules::joined(rules::read_file("docs/reference/README.md").lines);
+  for (const std::string name : {"libunwind-ptrace", "libunwind-coredump"}) {
+    const auto declared = declared_names(rules::read_file("sdk/compat/include/" + name + ".h"));
+    EXPECT_GT(declared.size(), 10u);
+    const SourceFile page = rules::read_file("docs/reference/" + name + ".md");
+    const std::string text = rules::joined(page.lines);
+    for (const std::string& function : declared)
+      EXPECT_NE(text.find("`" + function + "`"), std::string::npos)
+          << page.path << " does not say what it does: " << function;
+    const Lines gaps = gaps_of(page, name);
+    EXPECT_TRUE(gaps.empty()) << rules::joined(gaps);
+    EXPECT_NE(index.find("(" + name + ".md)"), std::string::npos) << name << " is not in the index";
+  }
+}
+
 TEST(Documentation, CodeComesFromTheTree) {
   const std::string self = "<!-- tests/rules/documentation_test.cpp -->";
   EXPECT_EQ(untrue_blocks({"a.md", {"```cpp", "int x;", "```"}}).size(), 1u);

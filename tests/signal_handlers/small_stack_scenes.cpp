@@ -45,8 +45,8 @@ small_stack_plt:
         .size small_stack_plt, . - small_stack_plt
 )");
 void small_stack_plt();
-// More rows are remembered than a reader of four has room for (compact_cfi.cpp). Each one takes libgcc some 270 bytes of the
-// stack, which are its own.
+// More rows are remembered than a reader of four has room for (compact_cfi.cpp). Each one takes libgcc some 270 bytes
+// of the stack, which are its own.
 asm(R"(
         .text
         .type small_stack_states, @function

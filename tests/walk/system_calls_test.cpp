@@ -191,8 +191,8 @@ void walk_other_stack() {
   on_other_stack([] {
     if (walk_below(60) < 60) ::_exit(7);  // rows and addresses that others look for once
     if (!count_probes()) ::_exit(8);
-    // What is behind the last frame has no unwind information: there it looks at code, anew after a quarter of a second,
-    // as after a pause of the machine's.
+    // What is behind the last frame has no unwind information: there it looks at code, anew after a quarter of a
+    // second, as after a pause of the machine's.
     std::size_t elsewhere = ~std::size_t{0};
     for (int i = 0; i < 100; ++i) {
       if (const int wrong = wrong_probes_below(60, k_by_cursor)) ::_exit(wrong);

@@ -41,4 +41,17 @@ struct FileTables {
 };
 static_assert(sizeof(FileTables) == 192);
 
+/// unw_accessors_t without what is newer.
+struct Accessors {
+  decltype(unw_accessors_t::find_proc_info) find_proc_info;
+  decltype(unw_accessors_t::put_unwind_info) put_unwind_info;
+  decltype(unw_accessors_t::get_dyn_info_list_addr) get_dyn_info_list_addr;
+  decltype(unw_accessors_t::access_mem) access_mem;
+  decltype(unw_accessors_t::access_reg) access_reg;
+  decltype(unw_accessors_t::access_fpreg) access_fpreg;
+  decltype(unw_accessors_t::resume) resume;
+  decltype(unw_accessors_t::get_proc_name) get_proc_name;
+};
+static_assert(sizeof(Accessors) == 64 && offsetof(unw_accessors_t, get_elf_filename) == sizeof(Accessors));
+
 }  // namespace jitunwind::release_1_6

@@ -1,0 +1,200 @@
+// libunwind-coredump.h: the core of a process with three threads shows the stacks that it saw itself, and every
+// callback answers alone as it does in a walk.
+#include <elf.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/command.h"
+#include "tests/targets/libunwind_helpers.h"
+
+#include <libunwind-coredump.h>
+
+namespace jitunwind::test {
+namespace {
+
+/// A program that stood still, and its core by gcore. Its file may be another one by the time that is opened.
+struct Dump {
+  explicit Dump(const std::string& file = TARGET_PROGRAM) : program(file) {
+    const std::string process = std::to_string(program.process());
+    output_of("gcore -o '" + (folder / "core") + "' " + process + " 2>&1");
+    path = folder / ("core." + process);
+  }
+  TemporaryFolder folder;
+  TargetProgram program;
+  std::string path;
+};
+
+/// _UCD_create's core, while it lives.
+class Core {
+ public:
+  explicit Core(const std::string& path) : core_(_UCD_create(path.c_str())) {}
+  ~Core() { _UCD_destroy(core_); }
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  UCD_info* get() const { return core_; }
+
+ private:
+  UCD_info* core_;
+};
+
+// covers: HL08 HL12
+TEST(CoredumpHelper, ShowsTheStackOfEachThread) {
+  const Dump dump;
+  const AccessorSpace space(_UCD_accessors);
+  const Core core(dump.path);
+  ASSERT_NE(core.get(), nullptr);
+  ASSERT_EQ(_UCD_get_num_threads(core.get()), 3);
+  std::vector<pid_t> threads;
+  for (int i = 0; i < 3; ++i) {
+    _UCD_select_thread(core.get(), i);
+    const pid_t thread = _UCD_get_pid(core.get());
+    threads.push_back(thread);
+    ASSERT_TRUE(dump.program.stacks().contains(thread)) << thread;
+    expect_as_the_program_saw(remote_stack(space, core.get()), dump.program.stacks().at(thread));
+  }
+  EXPECT_EQ(threads.front(), dump.program.process());
+  std::ranges::sort(threads);
+  EXPECT_EQ(std::ranges::unique(threads).begin(), threads.end());
+  // Numbers that no thread has change nothing.
+  const pid_t selected = _UCD_get_pid(core.get());
+  for (const int number : {-1, 3, 1000}) {
+    _UCD_select_thread(core.get(), number);
+    EXPECT_EQ(_UCD_get_pid(core.get()), selected);
+  }
+}
+
+// covers: HL09 HL11
+TEST(CoredumpHelper, IsReadOnlyAndDead) {
+  const Dump dump;
+  const AccessorSpace space(_UCD_accessors);
+  const Core core(dump.path);
+  ASSERT_NE(core.get(), nullptr);
+  unw_word_t sp = 0, value = 0;
+  ASSERT_EQ(_UCD_access_reg(space.get(), UNW_REG_SP, &sp, 0, core.get()), 0);
+  EXPECT_EQ(_UCD_access_mem(space.get(), sp, &value, 0, core.get()), 0);
+  EXPECT_EQ(_UCD_access_mem(space.get(), sp, &value, 1, core.get()), -UNW_EINVAL);
+  EXPECT_EQ(_UCD_access_mem(space.get(), 0, &value, 0, core.get()), -UNW_EINVAL);
+  EXPECT_EQ(_UCD_access_reg(space.get(), UNW_REG_SP, &sp, 1, core.get()), -UNW_EINVAL);
+  unw_fpreg_t fp_value;
+  EXPECT_EQ(_UCD_access_fpreg(space.get(), 17, &fp_value, 0, core.get()), -UNW_EBADREG);
+  EXPECT_EQ(_UCD_access_fpreg(space.get(), 17, &fp_value, 1, core.get()), -UNW_EINVAL);
+  unw_cursor_t cursor;
+  ASSERT_EQ(unw_init_remote(&cursor, space.get(), core.get()), 0);
+  EXPECT_EQ(_UCD_resume(space.get(), &cursor, core.get()), -UNW_EINVAL);
+  EXPECT_EQ(unw_resume(&cursor), -UNW_EINVAL);
+}
+
+// covers: HL08
+TEST(CoredumpHelper, AnswersEachQuestionAlone) {
+  const Dump dump;
+  const AccessorSpace space(_UCD_accessors);
+  const Core core(dump.path);
+  ASSERT_NE(core.get(), nullptr);
+  const auto& own = dump.program.stacks().at(dump.program.process()).frames;
+  const auto main_frame = std::ranges::find(own, "main", &SeenFrame::name);
+  ASSERT_NE(main_frame, own.end());
+  unw_proc_info_t info;
+  ASSERT_EQ(_UCD_find_proc_info(space.get(), main_frame->pc, &info, 1, core.get()), 0);
+  EXPECT_LT(info.start_ip, main_frame->pc);
+  EXPECT_GT(info.end_ip, main_frame->pc);
+  EXPECT_NE(info.unwind_info, nullptr);
+  _UCD_put_unwind_info(space.get(), &info, core.get());
+  std::array<char, 256> text{};
+  unw_word_t offset = 0, start = 0, end = 0;
+  EXPECT_EQ(_UCD_get_proc_name(space.get(), main_frame->pc, text.data(), text.size(), &offset, core.get()), 0);
+  EXPECT_STREQ(text.data(), "main");
+  EXPECT_EQ(main_frame->pc - offset, info.start_ip);
+  EXPECT_EQ(_UCD_get_proc_ip_range(space.get(), main_frame->pc, &start, &end, core.get()), 0);
+  EXPECT_EQ(start, info.start_ip);
+  EXPECT_EQ(_UCD_get_elf_filename(space.get(), main_frame->pc, text.data(), text.size(), &offset, core.get()), 0);
+  EXPECT_EQ(std::string(text.data()), std::filesystem::canonical(TARGET_PROGRAM).string());
+  unw_word_t head = 0;
+  EXPECT_EQ(_UCD_get_dyn_info_list_addr(space.get(), &head, core.get()), 0);
+  EXPECT_NE(head, 0u);
+  EXPECT_EQ(_UCD_get_cursig(core.get()), 0);
+  EXPECT_EQ(_UCD_access_mem(space.get(), head, &head, 0, nullptr), -UNW_EINVAL);
+}
+
+/// The number of the core's segment that an address lies in. Of code in files gcore keeps none.
+int segment_of(const std::string& core, Addr at) {
+  std::ifstream file(core, std::ios::binary);
+  Elf64_Ehdr head;
+  file.read(reinterpret_cast<char*>(&head), sizeof head);
+  file.seekg(static_cast<std::streamoff>(head.e_phoff));
+  for (int i = 0; i < head.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    file.read(reinterpret_cast<char*>(&segment), sizeof segment);
+    if (segment.p_type == PT_LOAD && at - segment.p_vaddr < segment.p_memsz) return i;
+  }
+  return -1;
+}
+
+/// Without the program's file its code is named by no symbol; with the file beside the core it is.
+// covers: HL08
+TEST(CoredumpHelper, TakesFilesThatAreElsewhere) {
+  TemporaryFolder folder;
+  const std::string here = folder / "program", elsewhere = folder / "moved";
+  std::filesystem::copy_file(TARGET_PROGRAM, here);
+  const Dump dump(here);
+  const AccessorSpace space(_UCD_accessors);
+  const auto& own = dump.program.stacks().at(dump.program.process()).frames;
+  const Addr in_main = std::ranges::find(own, "main", &SeenFrame::name)->pc;
+  std::filesystem::rename(here, elsewhere);
+  std::array<char, 256> text{};
+  const auto name_of = [&](const Core& core) {
+    return _UCD_get_proc_name(space.get(), in_main, text.data(), text.size(), nullptr, core.get());
+  };
+  const Core by_address(dump.path), by_segment(dump.path);
+  ASSERT_NE(by_address.get(), nullptr);
+  EXPECT_EQ(name_of(by_address), -UNW_ENOINFO);
+  EXPECT_EQ(_UCD_add_backing_file_at_vaddr(by_address.get(), 8, elsewhere.c_str()), -1);
+  EXPECT_EQ(_UCD_add_backing_file_at_vaddr(by_address.get(), in_main, "/nowhere"), -1);
+  EXPECT_EQ(_UCD_add_backing_file_at_vaddr(by_address.get(), in_main, elsewhere.c_str()), 0);
+  EXPECT_EQ(name_of(by_address), 0);
+  EXPECT_STREQ(text.data(), "main");
+  for (const int number : {-1, 0xffff})
+    EXPECT_EQ(_UCD_add_backing_file_at_segment(by_segment.get(), number, elsewhere.c_str()), -1);
+  int segment = -1;
+  const auto target = Target::open_core(dump.path);
+  ASSERT_TRUE(target) << target.error().text();
+  for (const Mapping& mapping : target->mappings().all())
+    if (mapping.path == here && segment < 0) segment = segment_of(dump.path, mapping.range.begin);
+  ASSERT_GE(segment, 0);
+  EXPECT_EQ(_UCD_add_backing_file_at_segment(by_segment.get(), segment, elsewhere.c_str()), 0);
+  EXPECT_EQ(name_of(by_segment), 0);
+  expect_as_the_program_saw(remote_stack(space, by_segment.get()), dump.program.stacks().at(dump.program.process()));
+}
+
+// covers: HL08
+TEST(CoredumpHelper, IsNoneOfOtherFiles) {
+  EXPECT_EQ(_UCD_create(nullptr), nullptr);
+  EXPECT_EQ(_UCD_create("/nowhere"), nullptr);
+  EXPECT_EQ(_UCD_create("/etc/passwd"), nullptr);
+  EXPECT_EQ(_UCD_create(TARGET_PROGRAM), nullptr);
+  _UCD_destroy(nullptr);
+  EXPECT_EQ(_UCD_get_num_threads(nullptr), 0);
+  unw_word_t value = 0;
+  EXPECT_EQ(_UCD_access_reg(nullptr, UNW_REG_IP, &value, 0, nullptr), -UNW_EINVAL);
+}
+
+// covers: SF07
+TEST(CoredumpHelper, OfTwoCoresIsForTwoThreads) {
+  const Dump dump;
+  const AccessorSpace space(_UCD_accessors);
+  std::array<std::thread, 2> threads;
+  for (std::thread& thread : threads)
+    thread = std::thread([&] {
+      for (int i = 0; i < 20; ++i) {
+        const Core core(dump.path);
+        ASSERT_NE(core.get(), nullptr);
+        expect_as_the_program_saw(remote_stack(space, core.get()), dump.program.stacks().at(dump.program.process()));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,275 @@
+// libunwind-ptrace.h: a process that is traced in each of the ways there are shows the stack that it sees itself, and
+// every callback answers alone as it does in a walk.
+#include <sys/ptrace.h>
+#include <sys/user.h>
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include "tests/support/command.h"
+#include "tests/support/jit_frame.h"
+#include "tests/targets/libunwind_helpers.h"
+
+#include <libunwind-ptrace.h>
+
+namespace jitunwind::test {
+namespace {
+
+enum class How { attach, seize };
+
+/// A process whose thread of that number is stopped while this lives.
+class Stopped {
+ public:
+  Stopped(pid_t thread, How how) : thread_(thread) {
+    if (how == How::seize) {
+      EXPECT_EQ(::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr), 0);
+      EXPECT_EQ(::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr), 0);
+    } else {
+      EXPECT_EQ(::ptrace(PTRACE_ATTACH, thread, nullptr, nullptr), 0);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(thread, &status, __WALL), thread);
+    EXPECT_TRUE(WIFSTOPPED(status));
+  }
+  ~Stopped() { ::ptrace(PTRACE_DETACH, thread_, nullptr, nullptr); }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+
+ private:
+  pid_t thread_;
+};
+
+/// _UPT_create's target, while it lives.
+class Traced {
+ public:
+  explicit Traced(pid_t thread) : target_(_UPT_create(thread)) {}
+  ~Traced() { _UPT_destroy(target_); }
+  Traced(const Traced&) = delete;
+  Traced& operator=(const Traced&) = delete;
+  void* get() const { return target_; }
+
+ private:
+  void* target_;
+};
+
+class PtraceHelper : public testing::TestWithParam<How> {};
+
+// covers: HL01 HL04 HL07
+TEST_P(PtraceHelper, ShowsTheStackOfEachThread) {
+  const TargetProgram program(TARGET_PROGRAM);
+  const AccessorSpace space(_UPT_accessors);
+  ASSERT_EQ(program.stacks().size(), 3u);
+  for (const auto& [thread, own] : program.stacks()) {
+    const Stopped stopped(thread, GetParam());
+    const Traced target(thread);
+    expect_as_the_program_saw(remote_stack(space, target.get()), own);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, PtraceHelper, testing::Values(How::attach, How::seize));
+
+/// In a child that traces itself: what it does between its stops, and where it stops.
+struct TracedChild {
+  pid_t process = ::fork();
+  /// The child is of this program: addresses mean the same in both.
+  static inline volatile unw_word_t word = 1;
+
+  TracedChild() {
+    if (process == 0) {
+      ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+      JitFrame frame;
+      frame(
+          [](void*) -> void* {
+            for (;;) {
+              ::raise(SIGSTOP);
+              word = word + 1;
+            }
+          },
+          nullptr);
+      ::_exit(0);
+    }
+    wait();
+  }
+  ~TracedChild() {
+    ::kill(process, SIGKILL);
+    ::waitpid(process, nullptr, 0);
+  }
+  void wait() const {
+    int status = 0;
+    EXPECT_EQ(::waitpid(process, &status, 0), process);
+    EXPECT_TRUE(WIFSTOPPED(status));
+  }
+};
+
+// covers: HL03 HL04
+TEST(PtraceHelperOf, ItsOwnChildGoesOnAndIsLookedAtAnew) {
+  const TracedChild child;
+  const AccessorSpace space(_UPT_accessors);
+  const Traced target(child.process);
+  for (unw_word_t round = 1; round < 20; ++round) {
+    unw_word_t word = 0;
+    ASSERT_EQ(
+        _UPT_access_mem(space.get(), reinterpret_cast<std::uintptr_t>(&TracedChild::word), &word, 0, target.get()), 0);
+    EXPECT_EQ(word, round);
+    const RemoteStack stack = remote_stack(space, target.get());
+    EXPECT_EQ(stack.end, 0) << unw_strerror(stack.end);
+    EXPECT_TRUE(std::ranges::any_of(stack.frames, [](const SeenFrame& frame) { return frame.name == "jit_frame"; }));
+    unw_cursor_t cursor;
+    ASSERT_EQ(unw_init_remote(&cursor, space.get(), target.get()), 0);
+    ASSERT_EQ(_UPT_resume(space.get(), &cursor, target.get()), 0);
+    child.wait();
+  }
+  EXPECT_EQ(_UPT_resume(space.get(), nullptr, nullptr), -UNW_EINVAL);
+}
+
+struct Callbacks : testing::Test {
+  TracedChild child;
+  AccessorSpace space{_UPT_accessors};
+  Traced target{child.process};
+  unw_word_t here(const volatile void* object) const { return reinterpret_cast<std::uintptr_t>(object); }
+};
+
+// covers: HL02
+TEST_F(Callbacks, ReadAndWriteMemory) {
+  unw_word_t value = 41;
+  EXPECT_EQ(_UPT_access_mem(space.get(), here(&TracedChild::word), &value, 1, target.get()), 0);
+  value = 0;
+  EXPECT_EQ(_UPT_access_mem(space.get(), here(&TracedChild::word), &value, 0, target.get()), 0);
+  EXPECT_EQ(value, 41u);
+  EXPECT_EQ(TracedChild::word, 1u) << "the child's, not this process's";
+  EXPECT_EQ(_UPT_access_mem(space.get(), 0, &value, 0, target.get()), -UNW_EINVAL);
+  EXPECT_EQ(_UPT_access_mem(space.get(), 8, &value, 1, target.get()), -UNW_EINVAL);
+}
+
+// covers: HL02
+TEST_F(Callbacks, ReadAndWriteRegisters) {
+  user_regs_struct registers;
+  ASSERT_EQ(::ptrace(PTRACE_GETREGS, child.process, nullptr, &registers), 0);
+  const std::pair<int, unw_word_t> expected[] = {
+      {UNW_X86_64_RAX, registers.rax}, {UNW_X86_64_RDX, registers.rdx}, {UNW_X86_64_RCX, registers.rcx},
+      {UNW_X86_64_RBX, registers.rbx}, {UNW_X86_64_RSI, registers.rsi}, {UNW_X86_64_RDI, registers.rdi},
+      {UNW_X86_64_RBP, registers.rbp}, {UNW_X86_64_RSP, registers.rsp}, {UNW_X86_64_R8, registers.r8},
+      {UNW_X86_64_R9, registers.r9},   {UNW_X86_64_R10, registers.r10}, {UNW_X86_64_R11, registers.r11},
+      {UNW_X86_64_R12, registers.r12}, {UNW_X86_64_R13, registers.r13}, {UNW_X86_64_R14, registers.r14},
+      {UNW_X86_64_R15, registers.r15}, {UNW_X86_64_RIP, registers.rip}};
+  for (const auto& [number, value] : expected) {
+    unw_word_t read = 0;
+    EXPECT_EQ(_UPT_access_reg(space.get(), number, &read, 0, target.get()), 0) << number;
+    EXPECT_EQ(read, value) << unw_regname(number);
+  }
+  unw_word_t value = 0x1234567890abcdef;
+  EXPECT_EQ(_UPT_access_reg(space.get(), UNW_X86_64_R15, &value, 1, target.get()), 0);
+  ASSERT_EQ(::ptrace(PTRACE_GETREGS, child.process, nullptr, &registers), 0);
+  EXPECT_EQ(registers.r15, 0x1234567890abcdefu);
+  for (const int number : {-1, int{UNW_X86_64_CFA}, 1000})
+    EXPECT_EQ(_UPT_access_reg(space.get(), number, &value, 0, target.get()), -UNW_EBADREG) << number;
+  // Calls preserve no floating-point register of this CPU, so that none has a number.
+  unw_fpreg_t fp_value;
+  EXPECT_EQ(_UPT_access_fpreg(space.get(), 17, &fp_value, 0, target.get()), -UNW_EBADREG);
+}
+
+// covers: HL02
+TEST_F(Callbacks, FindProceduresNamesAndFiles) {
+  const unw_word_t inside = here(reinterpret_cast<const void*>(&unw_strerror)) + 1;
+  unw_proc_info_t info;
+  ASSERT_EQ(_UPT_find_proc_info(space.get(), inside, &info, 1, target.get()), 0);
+  EXPECT_EQ(info.start_ip, inside - 1);
+  EXPECT_GT(info.end_ip, inside);
+  EXPECT_NE(info.unwind_info, nullptr);
+  _UPT_put_unwind_info(space.get(), &info, target.get());
+  ASSERT_EQ(_UPT_find_proc_info(space.get(), inside, &info, 0, target.get()), 0);
+  unw_word_t start = 0, end = 0;
+  EXPECT_EQ(_UPT_get_proc_ip_range(space.get(), inside, &start, &end, target.get()), 0);
+  EXPECT_EQ(start, info.start_ip);
+  EXPECT_EQ(end, info.end_ip);
+  for (const int need : {0, 1}) EXPECT_EQ(_UPT_find_proc_info(space.get(), 8, &info, need, target.get()), -UNW_ENOINFO);
+
+  std::array<char, 256> text{};
+  unw_word_t offset = 0;
+  EXPECT_EQ(_UPT_get_proc_name(space.get(), inside, text.data(), text.size(), &offset, target.get()), 0);
+  EXPECT_STREQ(text.data(), "_Ux86_64_strerror");
+  EXPECT_EQ(offset, 1u);
+  EXPECT_EQ(_UPT_get_proc_name(space.get(), inside, text.data(), 4, nullptr, target.get()), -UNW_ENOMEM);
+  EXPECT_STREQ(text.data(), "_Ux");
+  EXPECT_EQ(_UPT_get_proc_name(space.get(), 8, text.data(), text.size(), &offset, target.get()), -UNW_ENOINFO);
+
+  EXPECT_EQ(_UPT_get_elf_filename(space.get(), inside, text.data(), text.size(), &offset, target.get()), 0);
+  EXPECT_EQ(std::string(text.data()), output_of("readlink -n /proc/" + std::to_string(::getpid()) + "/exe"));
+  EXPECT_EQ(_UPT_get_elf_filename(space.get(), 8, text.data(), text.size(), &offset, target.get()), -UNW_ENOINFO);
+}
+
+// covers: HL02
+TEST_F(Callbacks, FindTheListOfRegisteredProcedures) {
+  unw_word_t head = 0;
+  ASSERT_EQ(_UPT_get_dyn_info_list_addr(space.get(), &head, target.get()), 0);
+  EXPECT_EQ(head, _U_dyn_info_list_addr()) << "the child is of this program";
+  EXPECT_EQ(_UPT_ptrauth_insn_mask(space.get(), target.get()), 0u);
+}
+
+TEST_F(Callbacks, SayWhatIsWrong) {
+  unw_word_t value = 0;
+  unw_proc_info_t info;
+  EXPECT_EQ(_UPT_create(0), nullptr);
+  EXPECT_EQ(_UPT_create(-1), nullptr);
+  _UPT_destroy(nullptr);
+  EXPECT_EQ(_UPT_access_mem(space.get(), 0, &value, 0, nullptr), -UNW_EINVAL);
+  EXPECT_EQ(_UPT_access_reg(space.get(), 0, &value, 0, nullptr), -UNW_EINVAL);
+  EXPECT_EQ(_UPT_find_proc_info(space.get(), 0, &info, 0, nullptr), -UNW_EINVAL);
+  EXPECT_EQ(_UPT_get_dyn_info_list_addr(space.get(), &value, nullptr), -UNW_EINVAL);
+  // A process that was never traced, and one that is no more.
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  const Traced of_gone(gone);
+  unw_cursor_t cursor;
+  EXPECT_EQ(unw_init_remote(&cursor, space.get(), of_gone.get()), -UNW_EUNSPEC);
+  EXPECT_EQ(_UPT_find_proc_info(space.get(), here(&gone), &info, 0, of_gone.get()), -UNW_EUNSPEC);
+  EXPECT_EQ(_UPT_resume(space.get(), &cursor, of_gone.get()), -UNW_EUNSPEC);
+}
+
+/// The manual's program: a line of each frame, with the procedure that unw_get_proc_info tells. Of static code the same
+/// as nm says of the program's file.
+// covers: HL05
+TEST(PtraceHelperOf, TheManualsProgramShowsASleepingProcess) {
+  const TargetProgram program(TARGET_PROGRAM);
+  const std::string printed = output_of("'" TRACED_EXAMPLE "' " + std::to_string(program.process()));
+  EXPECT_TRUE(printed.ends_with("complete\n")) << printed;
+  for (const SeenFrame& frame : program.stacks().at(program.process()).frames) {
+    std::ostringstream line;
+    line << "0x" << std::hex << frame.pc << " " << frame.name << "+0x";
+    EXPECT_NE(printed.find(line.str()), std::string::npos) << line.str() << "\n" << printed;
+  }
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(
+      printed, found,
+      std::regex(R"( main\+0x[0-9a-f]+\n +proc=0x([0-9a-f]+)-0x([0-9a-f]+) handler=0x[0-9a-f]+ lsda=0x[0-9a-f]+\n)")))
+      << printed;
+  const Addr begin = std::stoull(found[1], nullptr, 16), end = std::stoull(found[2], nullptr, 16);
+  std::istringstream symbol(output_of("nm -S '" TARGET_PROGRAM "' | grep ' T main$'"));
+  Addr value = 0, size = 0;
+  symbol >> std::hex >> value >> size;
+  EXPECT_EQ(end - begin, size);
+  EXPECT_EQ(begin % 4096, value % 4096);
+}
+
+// covers: SF07
+TEST(PtraceHelperOf, TwoTargetsIsForTwoThreads) {
+  const AccessorSpace space(_UPT_accessors);
+  std::array<std::thread, 2> threads;
+  for (std::thread& thread : threads)
+    thread = std::thread([&] {
+      const TargetProgram program(TARGET_PROGRAM);
+      const auto& [of_main, own] = *program.stacks().find(program.process());
+      for (int i = 0; i < 20; ++i) {
+        const Stopped stopped(of_main, How::seize);
+        const Traced target(of_main);
+        expect_as_the_program_saw(remote_stack(space, target.get()), own);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace jitunwind::test
