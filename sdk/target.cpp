@@ -39,6 +39,10 @@ Result<Done, TargetError> Target::renew() {
   if (auto failed = impl_->renew()) return std::move(*failed);
   return Done{};
 }
+Result<Done, TargetError> Target::renew(Sample sample) {
+  if (auto failed = impl_->take_sample(std::move(sample))) return std::move(*failed);
+  return Done{};
+}
 
 Walk Target::walk(const TargetThread& thread, Guesses guesses) const noexcept {
   const auto registers = impl_->registers(thread);

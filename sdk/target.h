@@ -26,16 +26,17 @@ namespace jitunwind {
 /// Why there is no target, and what to do about it.
 struct TargetError {
   enum class Reason : std::uint8_t {
-    no_process,            ///< no process has that number
-    zombie,                ///< it has ended, and its parent has not asked for its status yet
-    kernel_thread,         ///< a thread of the kernel's
-    this_process,          ///< walk_here(), walk_thread()
-    traced_by_another,     ///< a process has one tracer
-    no_permission,         ///< the kernel does not let this user trace it
-    other_architecture,    ///< its CPU, or its word size
-    no_such_file,          ///< it cannot be opened or read
-    no_core,               ///< the file is no core file, or nothing of one is left
-    core_of_other_program  ///< the program that was given is not the one that the core is of
+    no_process,             ///< no process has that number
+    zombie,                 ///< it has ended, and its parent has not asked for its status yet
+    kernel_thread,          ///< a thread of the kernel's
+    this_process,           ///< walk_here(), walk_thread()
+    traced_by_another,      ///< a process has one tracer
+    no_permission,          ///< the kernel does not let this user trace it
+    other_architecture,     ///< its CPU, or its word size
+    no_such_file,           ///< it cannot be opened or read
+    no_core,                ///< the file is no core file, or nothing of one is left
+    core_of_other_program,  ///< the program that was given is not the one that the core is of
+    no_samples              ///< the file has no samples of stacks, or they cannot be read
   };
   Reason reason = Reason::no_process;
   std::string what{};    ///< one sentence
@@ -128,6 +129,9 @@ class Target {
   /// Of a process that has run meanwhile: one that was let go is stopped again; its threads, mappings and lists are
   /// looked at anew. Frames of before are void.
   Result<Done, TargetError> renew();
+  /// Of a sample: another sample of the same process. What is known of its modules stays, as far as their mappings are
+  /// the same. Error no_samples: it is no target of a sample, and stays what it is.
+  Result<Done, TargetError> renew(Sample sample);
 
  private:
   class Impl;

@@ -41,8 +41,14 @@ class JsonOutput final : public Output {
         {{"core", text_or_null(core)}, {"process", process}, {"error", Json()}, {"threads", Json::array()}});
   }
 
+  void begin_samples(const std::string& file, std::size_t) override {
+    begin_target("", 0, 0);
+    targets_.back()["perf"] = file;
+  }
+
   void stack(const SeenStack& stack) override {
     Json json{{"id", stack.thread.id}, {"name", stack.thread.name}};
+    if (stack.moment) json["process"] = stack.moment->process, json["time"] = stack.moment->time;
     json["signal"] = stack.thread.signal == 0 ? Json() : Json(signal_name(stack.thread.signal));
     json["whole"] = stack.is_whole();
     json["stop"] = stop_reason_name(stack.stop);
@@ -95,6 +101,8 @@ const char* reason_name(TargetError::Reason reason) noexcept {
       return "no_core";
     case Reason::core_of_other_program:
       return "core_of_other_program";
+    case Reason::no_samples:
+      return "no_samples";
   }
   return "unknown";
 }

@@ -1,9 +1,10 @@
-// jitstack: the stacks of processes and core files. docs/jitstack.md.
+// jitstack: the stacks of processes, core files and samples. docs/jitstack.md.
 #include <algorithm>
 #include <cstdio>
 
 #include "jitunwind/sdk/jitstack/escaped_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
+#include "jitunwind/sdk/jitstack/perf/samples_p.h"
 #include "jitunwind/sdk/jitstack/watch_p.h"
 
 namespace jitunwind::jitstack {
@@ -83,6 +84,7 @@ int main(int argc, char** argv) {
   ExitStatus status = ExitStatus::whole;
   const auto options = parse_options(argc, argv, status);
   if (!options) return static_cast<int>(status);
+  if (!options->perf.empty()) return static_cast<int>(show_samples(*options));
   if (options->watch != 0) return static_cast<int>(watch(*options));
   return static_cast<int>(Run(*options).run());
 }

@@ -25,7 +25,8 @@ void declare(CLI::App& app, Parsed& parsed) {
       "cannot be written.");
   app.add_option("PID", parsed.arguments, "Processes; with --core, the file of its program")->type_name("");
   app.add_option("--core", options.core, "Stacks of a core file")->type_name("FILE");
-  app.add_option("--root", options.root, "Folder with the files of the machine that the core is of")
+  app.add_option("--perf", options.perf, "Stacks of the samples of perf record --call-graph dwarf")->type_name("FILE");
+  app.add_option("--root", options.root, "Folder with the files of the machine that the core or samples are of")
       ->type_name("FOLDER");
   app.add_option("--threads", options.threads, "These threads only: ids, with commas between them")
       ->type_name("ID,...")
@@ -42,13 +43,18 @@ void declare(CLI::App& app, Parsed& parsed) {
   app.add_option("--frequency", options.frequency, "How often a second --watch looks, 20 unless said otherwise")
       ->type_name("HZ")
       ->check(CLI::Range(0.001, 1000.0).description(""));
-  app.add_option("--output", options.output, "Files of --watch: NAME.svg, NAME.folded; jitstack-PID otherwise")
+  app.add_option("--output", options.output,
+                 "Files of --watch: NAME.svg, NAME.folded; jitstack-PID otherwise. --perf writes them, too")
       ->type_name("NAME");
 }
 
 void check_watch(const Options& options, bool has_frequency) {
   if (options.watch == 0) {
-    if (has_frequency || !options.output.empty()) throw CLI::ValidationError("--frequency and --output are of --watch");
+    if (has_frequency) throw CLI::ValidationError("--frequency is of --watch");
+    if (!options.output.empty() && options.perf.empty())
+      throw CLI::ValidationError("--output is of --watch and --perf");
+    if (!options.output.empty() && (options.json || options.rows || options.why))
+      throw CLI::ValidationError("--output prints no stacks, so none with --json, --rows or --why");
     return;
   }
   if (options.processes.size() != 1) throw CLI::ValidationError("--watch is of one process");
@@ -59,6 +65,11 @@ void check_watch(const Options& options, bool has_frequency) {
 /// What the arguments mean, which depends on the options.
 void take_arguments(Parsed& parsed) {
   Options& options = parsed.options;
+  if (!options.perf.empty()) {
+    if (!options.core.empty() || !parsed.arguments.empty() || options.watch != 0 || options.hold)
+      throw CLI::ValidationError("--perf FILE stands alone: no PID, no --core, --watch or --hold");
+    return;
+  }
   if (!options.core.empty()) {
     if (parsed.arguments.size() > 1) throw CLI::ValidationError("--core FILE takes one program");
     if (!parsed.arguments.empty()) options.program = parsed.arguments.front();
@@ -66,7 +77,8 @@ void take_arguments(Parsed& parsed) {
     if (options.hold) throw CLI::ValidationError("--hold is of processes, a core stands still");
     return;
   }
-  if (!options.root.empty()) throw CLI::ValidationError("--root is of core files: --core FILE is missing");
+  if (!options.root.empty())
+    throw CLI::ValidationError("--root is of core files and samples: --core FILE or --perf FILE is missing");
   if (parsed.arguments.empty()) throw CLI::ValidationError("PID or --core FILE is missing");
   for (const std::string& argument : parsed.arguments) {
     pid_t process = 0;

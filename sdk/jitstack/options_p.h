@@ -16,6 +16,7 @@ struct Options {
   std::vector<pid_t> processes{};
   std::string core{};     ///< "": processes
   std::string program{};  ///< of the core
+  std::string perf{};     ///< "": none
   std::string root{};
   std::vector<pid_t> threads{};  ///< empty: all
   bool rows = false;
@@ -24,7 +25,7 @@ struct Options {
   bool hold = false;
   double watch = 0;  ///< seconds; 0: once
   double frequency = 20;
-  std::string output{};  ///< of watch, without ".svg"; "": the default
+  std::string output{};  ///< of watch and perf, without ".svg"; "": the default
 };
 
 /// None: there is nothing to do but to end with `status`; help, version or what is wrong has been written.

@@ -16,6 +16,8 @@ class Output {
   /// `core`: its file; "" of a process.
   virtual void begin_target(const std::string& core, pid_t process, std::size_t threads) = 0;
   virtual void stack(const SeenStack& stack) = 0;
+  /// What follows are the samples of a file.
+  virtual void begin_samples(const std::string& file, std::size_t samples) = 0;
   /// There is no target, or not all of it.
   virtual void failed(const std::string& core, pid_t process, const TargetError& error) = 0;
   /// False: not everything could be written.

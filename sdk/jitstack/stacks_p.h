@@ -29,6 +29,11 @@ struct SeenStack {
   std::vector<SeenFrame> frames{};
   StopReason stop = StopReason::none;
   std::string why{};
+  struct Moment {
+    pid_t process = 0;
+    std::uint64_t time = 0;  ///< nanoseconds, of perf's clock
+  };
+  std::optional<Moment> moment{};  ///< of a sample
 
   bool is_whole() const noexcept { return stop == StopReason::outermost; }
 };

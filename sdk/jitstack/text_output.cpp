@@ -43,10 +43,21 @@ class TextOutput final : public Output {
     write();
   }
 
+  void begin_samples(const std::string& file, std::size_t samples) override {
+    text_ += "file " + escaped(file) + ", " + std::to_string(samples) + (samples == 1 ? " sample\n" : " samples\n");
+    write();
+  }
+
   void stack(const SeenStack& stack) override {
     text_ += std::string("\n") + colours_.strong + "thread " + std::to_string(stack.thread.id);
     if (!stack.thread.name.empty()) text_ += " " + escaped(stack.thread.name);
     text_ += colours_.off;
+    if (stack.moment) {
+      char moment[80];
+      std::snprintf(moment, sizeof moment, " of process %d, at %" PRIu64 ".%09" PRIu64 " s", stack.moment->process,
+                    stack.moment->time / 1'000'000'000, stack.moment->time % 1'000'000'000);
+      text_ += moment;
+    }
     if (stack.thread.signal != 0) text_ += ", " + signal_name(stack.thread.signal);
     text_ += "\n";
     std::size_t origins = 0, modules = 0;

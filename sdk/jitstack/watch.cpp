@@ -7,11 +7,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "jitunwind/sdk/jitstack/escaped_p.h"
-#include "jitunwind/sdk/jitstack/flame_graph_p.h"
+#include "jitunwind/sdk/jitstack/profile/profile_files_p.h"
 #include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {
@@ -53,15 +52,6 @@ class Interrupts {
 std::string program_of(pid_t process) {
   std::error_code failed;
   return std::filesystem::read_symlink("/proc/" + std::to_string(process) + "/exe", failed);
-}
-
-bool write_file(const std::string& path, const std::string& text) {
-  FILE* const file = std::fopen(path.c_str(), "w");
-  const bool is_written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool is_closed = file && std::fclose(file) == 0;
-  if (is_written && is_closed) return true;
-  std::fprintf(stderr, "jitstack: cannot write '%s': %s\n", escaped(path).c_str(), std::strerror(errno));
-  return false;
 }
 
 class Watching {
@@ -126,13 +116,7 @@ class Watching {
     const std::size_t slash = program_.rfind('/');
     const std::string title =
         program_.substr(slash == std::string::npos ? 0 : slash + 1) + ", process " + std::to_string(process_);
-    const std::string said = told();
-    if (!write_file(output + ".folded", profile_.folded()) ||
-        !write_file(output + ".svg", flame_graph(profile_, title, said + "; counted whether threads run or wait")))
-      return ExitStatus::not_written;
-    std::printf("%s\n%s.folded\n%s.svg\n", said.c_str(), escaped(output).c_str(), escaped(output).c_str());
-    if (std::fflush(stdout) != 0) return ExitStatus::not_written;
-    return profile_.cut_short() == 0 ? ExitStatus::whole : ExitStatus::cut_short;
+    return write_profile(profile_, output, title, told() + ", whether threads run or wait");
   }
 
   void say(const std::string& text) {

@@ -14,12 +14,14 @@ class Target::OfSample final : public Target::Impl {
 
   pid_t process() const noexcept override { return process_; }
   Result<RegisterFile> registers(const TargetThread&) const noexcept override { return registers_; }
+  std::optional<TargetError> take_sample(Sample sample) override;
 
  private:
   pid_t process_;
   RegisterFile registers_;
   Mappings mappings_;
   TargetFiles files_;
+  AddrRange stack_range_;
   BytesMemory stack_;
   FileBackedMemory memory_{stack_, mappings_, files_};
 };

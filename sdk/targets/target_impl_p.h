@@ -19,6 +19,9 @@ class Target::Impl {
   virtual Result<RegisterFile> registers(const TargetThread& thread) const noexcept = 0;
   virtual void let_go() noexcept {}
   virtual std::optional<TargetError> renew() { return std::nullopt; }
+  virtual std::optional<TargetError> take_sample(Sample) {
+    return TargetError{TargetError::Reason::no_samples, "The target is none of a sample."};
+  }
 
   const std::vector<TargetThread>& threads() const noexcept { return threads_; }
   const TargetSpace& space() const noexcept { return *space_; }

@@ -47,6 +47,8 @@ class TargetSpace {
     heads_.look_again();
     heads_.set_memory_now(nullptr);
   }
+  /// What is mapped, and what lists there are, is as before; other bytes are in this part of its memory.
+  void forget_memory(AddrRange range) noexcept { pages_.forget(range); }
   /// It runs from now on; what was read of it stays what it was.
   void let_run() noexcept { heads_.set_memory_now(&raw_); }
 

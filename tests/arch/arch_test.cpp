@@ -2,6 +2,9 @@
 // structures.
 #include "jitunwind/unwind_core/arch/arch.h"
 
+#if defined(__x86_64__)
+#include <asm/perf_regs.h>
+#endif
 #include <gtest/gtest.h>
 #include <sys/ucontext.h>
 #include <sys/user.h>
@@ -21,7 +24,7 @@ TEST(Arch, TablesAreConsistent) {
     SCOPED_TRACE(a->name);
     EXPECT_EQ(find_arch(a->name), a);
     EXPECT_EQ(find_arch(a->elf_machine, a->big_endian), a);
-    std::set<int> columns, unw;
+    std::set<int> columns, unw, perf;
     std::set<std::string> names;
     int last = -1;
     for (const RegisterInfo& r : a->registers) {
@@ -33,6 +36,10 @@ TEST(Arch, TablesAreConsistent) {
       }
       if (r.libunwind >= 0) {
         EXPECT_TRUE(unw.insert(r.libunwind).second) << r.name;
+      }
+      if (r.perf >= 0) {
+        EXPECT_TRUE(perf.insert(r.perf).second) << r.name;
+        EXPECT_EQ(a->by_perf(r.perf), &r);
       }
       EXPECT_TRUE(names.insert(r.name).second) << r.name;
       EXPECT_TRUE(!r.preserved || r.column >= 0) << r.name << ": a preserved register needs a place";
@@ -48,6 +55,7 @@ TEST(Arch, TablesAreConsistent) {
     for (const CodePattern& p : a->plt_stubs) EXPECT_EQ(p.bytes.size(), p.mask.size());
     EXPECT_EQ(a->by_dwarf(60000), nullptr);
     EXPECT_EQ(a->by_libunwind(-1), nullptr);
+    EXPECT_EQ(a->by_perf(-1), nullptr);
     EXPECT_EQ(a->by_name("nonsense"), nullptr);
   }
   EXPECT_EQ(find_arch("z80"), nullptr);
@@ -71,6 +79,25 @@ TEST(Arch, X86_64NumbersAndOffsets) {
   const auto greg = [](int index) {
     return offsetof(ucontext_t, uc_mcontext.gregs) + 8 * static_cast<unsigned>(index);
   };
+#define SAME_PERF(name, number) EXPECT_EQ(int{reg(#name).perf}, PERF_REG_X86_##number) << #name
+  SAME_PERF(rax, AX);
+  SAME_PERF(rbx, BX);
+  SAME_PERF(rcx, CX);
+  SAME_PERF(rdx, DX);
+  SAME_PERF(rsi, SI);
+  SAME_PERF(rdi, DI);
+  SAME_PERF(rbp, BP);
+  SAME_PERF(rsp, SP);
+  SAME_PERF(rip, IP);
+  SAME_PERF(r8, R8);
+  SAME_PERF(r9, R9);
+  SAME_PERF(r10, R10);
+  SAME_PERF(r11, R11);
+  SAME_PERF(r12, R12);
+  SAME_PERF(r13, R13);
+  SAME_PERF(r14, R14);
+  SAME_PERF(r15, R15);
+#undef SAME_PERF
 #define SAME(name, index, member)                                              \
   EXPECT_EQ(static_cast<unsigned>(reg(#name).ucontext), greg(index)) << #name; \
   EXPECT_EQ(static_cast<unsigned>(reg(#name).prstatus), offsetof(user_regs_struct, member)) << #name

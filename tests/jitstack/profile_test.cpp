@@ -6,7 +6,7 @@
 #include <map>
 #include <regex>
 
-#include "jitunwind/sdk/jitstack/flame_graph_p.h"
+#include "jitunwind/sdk/jitstack/profile/flame_graph_p.h"
 #include "tests/support/command.h"
 
 namespace jitunwind::jitstack {

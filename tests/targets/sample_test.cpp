@@ -64,6 +64,32 @@ TEST(SampleOfAProcess, EndsWhereTheStackEnds) {
   }
 }
 
+/// One target for one sample after the other: the same frames as from targets of their own.
+TEST(SampleOfAProcess, IsRenewedWithAnother) {
+  const TargetProgram first(TARGET_PROGRAM, {"0"}), second(TARGET_PROGRAM, {"0"});
+  const Taken one = take(first, 64 << 10), other = take(second, 64 << 10);
+  Sample less = one.sample;
+  less.stack = less.stack.first(64);
+  less.thread = 7;
+  auto target = Target::from_sample(one.sample);
+  ASSERT_TRUE(target) << target.error().text();
+  for (const Sample& sample : {one.sample, less, other.sample, one.sample, other.sample, less}) {
+    ASSERT_TRUE(target->renew(sample));
+    const auto alone = Target::from_sample(sample);
+    ASSERT_TRUE(alone) << alone.error().text();
+    EXPECT_EQ(target->threads()[0].id, sample.thread);
+    const SeenStack expected = seen(alone->walk(alone->threads()[0])),
+                    renewed = seen(target->walk(target->threads()[0]));
+    EXPECT_EQ(renewed.frames, expected.frames);
+    EXPECT_EQ(renewed.why, expected.why);
+  }
+  auto live = Target::attach(first.process());
+  ASSERT_TRUE(live) << live.error().text();
+  const auto refused = live->renew(one.sample);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, TargetError::Reason::no_samples);
+}
+
 /// A mapping that says of which build its file was is not read from another.
 TEST(SampleOfAProcess, IsNotReadFromAFileOfAnotherBuild) {
   const TargetProgram program(TARGET_PROGRAM, {"0"});

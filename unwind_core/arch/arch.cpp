@@ -41,6 +41,13 @@ const RegisterInfo* Arch::search_by_dwarf(unsigned number) const noexcept {
   return it != registers.end() && it->dwarf == number ? &*it : nullptr;
 }
 
+const RegisterInfo* Arch::by_perf(int number) const noexcept {
+  if (number < 0) return nullptr;
+  for (const RegisterInfo& r : registers)
+    if (r.perf == number) return &r;
+  return nullptr;
+}
+
 const RegisterInfo* Arch::by_libunwind(int number) const noexcept {
   if (number < 0) return nullptr;
   const auto index = static_cast<std::size_t>(number);

@@ -34,6 +34,7 @@ struct RegisterInfo {
   std::int16_t ucontext;     ///< offset in the target's ucontext_t
   std::int16_t prstatus;     ///< offset in the NT_PRSTATUS register block (elf_gregset_t); vector: in NT_PRFPREG's
   std::int16_t uwx;          ///< Unwind Express register id
+  std::int8_t perf = -1;     ///< bit in perf_event_attr::sample_regs_user (asm/perf_regs.h)
 };
 
 /// Machine code with a mask: matches when (code[i] & mask[i]) == bytes[i] for all i. `pc_offset` is where in the
@@ -121,6 +122,8 @@ struct Arch {
     return search_by_dwarf(number);
   }
   const RegisterInfo* by_libunwind(int number) const noexcept;
+  /// By RegisterInfo::perf.
+  const RegisterInfo* by_perf(int number) const noexcept;
   /// Accepts "ra" for the return address column.
   const RegisterInfo* by_name(std::string_view name) const noexcept;
   /// Null for a column that no register has.

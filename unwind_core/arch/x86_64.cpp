@@ -10,30 +10,31 @@ namespace {
 using enum RegClass;
 
 // ucontext: offsetof(ucontext_t, uc_mcontext.gregs) is 40; gregs order r8-r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp,
-// rip (sys/ucontext.h). prstatus: struct user_regs_struct (sys/user.h). DWARF numbers: AMD64 ABI, figure 3.36. Unwind
-// Express has no x86-64 ids: GR(n) = 0x100 + DWARF number.
+// rip (sys/ucontext.h). prstatus: struct user_regs_struct (sys/user.h). perf: enum perf_event_x86_regs
+// (asm/perf_regs.h). DWARF numbers: AMD64 ABI, figure 3.36. Unwind Express has no x86-64 ids: GR(n) = 0x100 + DWARF
+// number.
 constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(40 + 8 * index); }
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(8 * index); }
 
 constexpr RegisterInfo k_registers[] = {
-    // dwarf name  libunwind name  class  preserved column unw ucontext  prstatus  uwx
-    {0, "rax", "RAX", general, false, 0, 0, greg(13), user(10), 0x100},
-    {1, "rdx", "RDX", general, false, 1, 1, greg(12), user(12), 0x101},
-    {2, "rcx", "RCX", general, false, 2, 2, greg(14), user(11), 0x102},
-    {3, "rbx", "RBX", general, true, 3, 3, greg(11), user(5), 0x103},
-    {4, "rsi", "RSI", general, false, 4, 4, greg(9), user(13), 0x104},
-    {5, "rdi", "RDI", general, false, 5, 5, greg(8), user(14), 0x105},
-    {6, "rbp", "RBP", general, true, 6, 6, greg(10), user(4), 0x106},
-    {7, "rsp", "RSP", general, false, 7, 7, greg(15), user(19), 0x107},
-    {8, "r8", "R8", general, false, 8, 8, greg(0), user(9), 0x108},
-    {9, "r9", "R9", general, false, 9, 9, greg(1), user(8), 0x109},
-    {10, "r10", "R10", general, false, 10, 10, greg(2), user(7), 0x10a},
-    {11, "r11", "R11", general, false, 11, 11, greg(3), user(6), 0x10b},
-    {12, "r12", "R12", general, true, 12, 12, greg(4), user(3), 0x10c},
-    {13, "r13", "R13", general, true, 13, 13, greg(5), user(2), 0x10d},
-    {14, "r14", "R14", general, true, 14, 14, greg(6), user(1), 0x10e},
-    {15, "r15", "R15", general, true, 15, 15, greg(7), user(0), 0x10f},
-    {16, "rip", "RIP", general, false, 16, 16, greg(16), user(16), 0x110},
+    // dwarf name  libunwind name  class  preserved column unw ucontext  prstatus  uwx  perf
+    {0, "rax", "RAX", general, false, 0, 0, greg(13), user(10), 0x100, 0},
+    {1, "rdx", "RDX", general, false, 1, 1, greg(12), user(12), 0x101, 3},
+    {2, "rcx", "RCX", general, false, 2, 2, greg(14), user(11), 0x102, 2},
+    {3, "rbx", "RBX", general, true, 3, 3, greg(11), user(5), 0x103, 1},
+    {4, "rsi", "RSI", general, false, 4, 4, greg(9), user(13), 0x104, 4},
+    {5, "rdi", "RDI", general, false, 5, 5, greg(8), user(14), 0x105, 5},
+    {6, "rbp", "RBP", general, true, 6, 6, greg(10), user(4), 0x106, 6},
+    {7, "rsp", "RSP", general, false, 7, 7, greg(15), user(19), 0x107, 7},
+    {8, "r8", "R8", general, false, 8, 8, greg(0), user(9), 0x108, 16},
+    {9, "r9", "R9", general, false, 9, 9, greg(1), user(8), 0x109, 17},
+    {10, "r10", "R10", general, false, 10, 10, greg(2), user(7), 0x10a, 18},
+    {11, "r11", "R11", general, false, 11, 11, greg(3), user(6), 0x10b, 19},
+    {12, "r12", "R12", general, true, 12, 12, greg(4), user(3), 0x10c, 20},
+    {13, "r13", "R13", general, true, 13, 13, greg(5), user(2), 0x10d, 21},
+    {14, "r14", "R14", general, true, 14, 14, greg(6), user(1), 0x10e, 22},
+    {15, "r15", "R15", general, true, 15, 15, greg(7), user(0), 0x10f, 23},
+    {16, "rip", "RIP", general, false, 16, 16, greg(16), user(16), 0x110, 8},
     // Named for rows of Win64-convention functions (gcc ms_abi saves xmm6-xmm15); the psABI preserves none.
     {17, "xmm0", "XMM0", vector, false, -1, -1, -1, -1, -1},
     {18, "xmm1", "XMM1", vector, false, -1, -1, -1, -1, -1},

@@ -74,4 +74,13 @@ void KeptPages::forget() const noexcept {
   last_ = nullptr;
 }
 
+/// Their room is not used again before everything is forgotten.
+void KeptPages::forget(AddrRange range) const noexcept {
+  if (used_ > k_most / 2 || range.end - range.begin > k_large) return forget();
+  for (Addr page = page_of(range.begin); page < range.end && page >= page_of(range.begin); page += k_page_size)
+    pages_.erase(page);
+  last_page_ = 1;
+  last_ = nullptr;
+}
+
 }  // namespace jitunwind

@@ -28,6 +28,8 @@ class KeptPages final : public Memory {
   /// What is written is forgotten.
   bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
   void forget() const noexcept;
+  /// Only what was read there.
+  void forget(AddrRange range) const noexcept;
 
  private:
   using Page = std::array<std::byte, k_page_size>;

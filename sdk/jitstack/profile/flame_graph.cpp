@@ -1,4 +1,4 @@
-#include "jitunwind/sdk/jitstack/flame_graph_p.h"
+#include "jitunwind/sdk/jitstack/profile/flame_graph_p.h"
 
 #include <algorithm>
 #include <array>

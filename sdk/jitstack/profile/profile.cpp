@@ -1,7 +1,6 @@
-#include "jitunwind/sdk/jitstack/profile_p.h"
+#include "jitunwind/sdk/jitstack/profile/profile_p.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "jitunwind/sdk/jitstack/escaped_p.h"
 
@@ -41,7 +40,8 @@ void Profile::add(const SeenStack& stack, const std::string& program) {
     ++cut_short_;
     node = callee(node, {FrameKind::cut_short, "[cut short]", ""});
   }
-  for (const SeenFrame& frame : stack.frames | std::views::reverse) node = callee(node, label_of(frame, program));
+  for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame)
+    node = callee(node, label_of(*frame, program));
   ++nodes_[node].own;
 }
 
@@ -53,7 +53,7 @@ std::string Profile::folded() const {
     for (const Node* node = &last; node != &nodes_.front(); node = &nodes_[node->parent])
       names.push_back(folded_name(node->label));
     std::string line;
-    for (const std::string& name : names | std::views::reverse) line += (line.empty() ? "" : ";") + name;
+    for (auto name = names.rbegin(); name != names.rend(); ++name) line += (line.empty() ? "" : ";") + *name;
     lines.push_back(line + " " + std::to_string(last.own) + "\n");
   }
   std::ranges::sort(lines);

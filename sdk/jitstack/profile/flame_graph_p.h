@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "jitunwind/sdk/jitstack/profile_p.h"
+#include "jitunwind/sdk/jitstack/profile/profile_p.h"
 
 namespace jitunwind::jitstack {
 

@@ -1,0 +1,84 @@
+// perf.data files: what `perf record --call-graph dwarf` has written. The layout is that of perf's
+// tools/perf/Documentation/perf.data-file-format.txt, and of perf_event_open(2) for the records.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "jitunwind/sdk/target.h"
+
+namespace jitunwind::jitstack {
+
+struct PerfMapped {
+  pid_t process = 0;
+  Mapping mapping{};
+};
+/// A thread's name; with `is_new_program` the process has none of its mappings any more.
+struct PerfNamed {
+  pid_t process = 0, thread = 0;
+  std::string name{};
+  bool is_new_program = false;
+};
+/// Another process where `process` and `parent` differ, else another thread.
+struct PerfForked {
+  pid_t process = 0, parent = 0, thread = 0, parent_thread = 0;
+};
+struct PerfEnded {
+  pid_t process = 0, thread = 0;
+};
+struct PerfSample {
+  pid_t process = 0, thread = 0;
+  std::uint64_t time = 0;      ///< nanoseconds, of perf's clock
+  bool has_registers = false;  ///< false: of a thread of the kernel, or of 32-bit code
+  RegisterFile registers{};
+  std::span<const std::byte> stack{};  ///< from SP on, in the file
+};
+using PerfEvent = std::variant<PerfMapped, PerfNamed, PerfForked, PerfEnded, PerfSample>;
+
+/// The records that matter, in the order of their times. Whatever a file says is checked; the work is bounded by its
+/// size. Immutable.
+class PerfData {
+ public:
+  /// `file` must outlive this; `name` is what errors call it.
+  static Result<PerfData, TargetError> parse(std::span<const std::byte> file, const std::string& name);
+
+  std::size_t size() const noexcept { return records_.size(); }
+  std::size_t samples() const noexcept { return samples_; }
+  const Arch& arch() const noexcept { return *arch_; }
+  /// Error: the record is broken; Error::at is its offset in the file.
+  Result<PerfEvent> event(std::size_t index) const;
+  /// Where the file is cut off, or broken, so that what comes behind is not known; null: nowhere.
+  const char* end_reason() const noexcept { return end_reason_; }
+
+ private:
+  /// What of perf_event_attr tells how its records are to be read.
+  struct Attributes {
+    std::uint64_t sample_type = 0;
+    std::uint64_t read_format = 0;
+    std::uint64_t branch_sample_type = 0;
+    std::uint64_t registers = 0;  ///< sample_regs_user
+    bool sample_id_all = false;
+    std::vector<std::uint64_t> ids{};
+  };
+  struct Record {
+    std::uint64_t time = 0;
+    std::size_t offset = 0;
+    std::uint32_t attributes = 0;
+  };
+  class Parser;
+
+  Result<PerfEvent> sample(std::span<const std::byte> record, std::size_t offset, const Attributes& attributes) const;
+
+  std::span<const std::byte> file_;
+  const Arch* arch_ = nullptr;
+  std::vector<Attributes> attributes_;
+  std::vector<Record> records_;
+  std::size_t samples_ = 0;
+  const char* end_reason_ = nullptr;
+};
+
+}  // namespace jitunwind::jitstack

@@ -1,0 +1,49 @@
+// The processes of a perf.data file: what each had mapped when a sample was taken, and a target for it that is renewed.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "jitunwind/sdk/jitstack/perf/perf_data_p.h"
+
+namespace jitunwind::jitstack {
+
+class PerfProcesses {
+ public:
+  /// More mappings of all processes together are left out: a file of a few megabytes could tell of 10^12.
+  static constexpr std::size_t k_most_mappings = std::size_t{1} << 20;
+
+  PerfProcesses(const Arch& arch, TargetFolders folders) : arch_(arch), folders_(std::move(folders)) {}
+
+  /// Everything but samples, in the order of time.
+  void take(const PerfEvent& event);
+  /// To be walked until the next call. Precondition: it has registers.
+  Result<const Target*, TargetError> target_of(const PerfSample& sample);
+  /// "": never told.
+  std::string name_of(const PerfSample& sample) const;
+  /// The path of the first code that was mapped: the program's.
+  std::string program_of(pid_t process) const;
+  bool has_left_out() const noexcept { return has_left_out_; }
+
+ private:
+  struct Process {
+    std::map<Addr, Mapping> mapped{};  ///< by where they begin; none overlap
+    std::map<pid_t, std::string> names{};
+    std::string program{};
+    std::optional<Target> target{};
+  };
+
+  void map(Process& process, const Mapping& mapping);
+  void unmap(Process& process, AddrRange range);
+  void forget_mappings(Process& process);
+  void fork(const PerfForked& forked);
+
+  const Arch& arch_;
+  TargetFolders folders_;
+  std::map<pid_t, Process> all_;
+  std::size_t mappings_ = 0;
+  bool has_left_out_ = false;
+};
+
+}  // namespace jitunwind::jitstack
