@@ -6,7 +6,7 @@
 #include <set>
 
 #include "jitunwind/builders/described_rows.h"
-#include "jitunwind/builders/draft/handler_draft.h"
+#include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/builders/shapes/region_list_p.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
@@ -42,6 +42,13 @@ std::string BuildError::text() const {
   for (const Finding& f : findings) all += f.text() + "\n";
   return all;
 }
+
+Description::Description(FrameShape shape, Facts facts) noexcept : shape_(std::move(shape)), facts_(std::move(facts)) {}
+Description::Description(const Description& other) = default;
+Description::Description(Description&& other) noexcept = default;
+Description& Description::operator=(const Description& other) = default;
+Description& Description::operator=(Description&& other) noexcept = default;
+Description::~Description() = default;
 
 int Description::format() const noexcept {
   return shape_.has_rows() ? UNW_INFO_FORMAT_IP_OFFSET : UNW_INFO_FORMAT_DYNAMIC;

@@ -2,11 +2,12 @@
 // none.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jitunwind/builders/shapes/frame_shape.h"
@@ -17,6 +18,29 @@
 namespace jitunwind {
 
 struct ProcedureHandlers;
+
+/// A counted reference to what a procedure does with exceptions, or to nothing. Thread-safe; not signal-safe.
+class HandlersRef {
+ public:
+  HandlersRef() noexcept = default;
+  /// Takes over one that was made by new, whose only user it is.
+  explicit HandlersRef(const ProcedureHandlers* made) noexcept : handlers_(made) {}
+  HandlersRef(const HandlersRef& other) noexcept;
+  HandlersRef(HandlersRef&& other) noexcept : handlers_(std::exchange(other.handlers_, nullptr)) {}
+  HandlersRef& operator=(HandlersRef other) noexcept {
+    std::swap(handlers_, other.handlers_);
+    return *this;
+  }
+  ~HandlersRef();
+
+  explicit operator bool() const noexcept { return handlers_ != nullptr; }
+  const ProcedureHandlers* operator->() const noexcept { return handlers_; }
+  /// References at this moment, this one included. Precondition: not empty.
+  std::size_t users() const noexcept;
+
+ private:
+  const ProcedureHandlers* handlers_ = nullptr;
+};
 
 /// Why build() refused: every finding, warnings included, each naming region, directive, offset and reason.
 struct BuildError {
@@ -30,6 +54,12 @@ struct BuildError {
 /// Immutable; copies are cheap and share the frame shape. Thread-safe as a const object.
 class Description {
  public:
+  Description(const Description& other);
+  Description(Description&& other) noexcept;
+  Description& operator=(const Description& other);
+  Description& operator=(Description&& other) noexcept;
+  ~Description();
+
   const Arch& arch() const noexcept { return shape_.arch(); }
   const FrameShape& shape() const noexcept { return shape_; }
   /// UNW_INFO_FORMAT_DYNAMIC for directives, UNW_INFO_FORMAT_IP_OFFSET for rows.
@@ -39,8 +69,8 @@ class Description {
   Addr personality() const noexcept { return facts_.personality; }
   Addr lsda() const noexcept { return facts_.lsda; }
   Addr gp() const noexcept { return facts_.gp; }
-  /// What lsda() points into when the builder was told of call sites; else null. Registered procedures keep it.
-  const std::shared_ptr<const ProcedureHandlers>& handlers() const noexcept { return facts_.handlers; }
+  /// What lsda() points into when the builder was told of call sites; else empty. Registered procedures keep it.
+  const HandlersRef& handlers() const noexcept { return facts_.handlers; }
   /// The only size in bytes the description fits. None: any from min_size() on.
   std::optional<std::uint64_t> size() const noexcept { return facts_.size; }
   std::uint64_t min_size() const noexcept;
@@ -68,9 +98,9 @@ class Description {
     Addr gp = 0;
     std::optional<std::uint64_t> size;
     std::vector<Finding> warnings;
-    std::shared_ptr<const ProcedureHandlers> handlers;
+    HandlersRef handlers;
   };
-  Description(FrameShape shape, Facts facts) noexcept : shape_(std::move(shape)), facts_(std::move(facts)) {}
+  Description(FrameShape shape, Facts facts) noexcept;
 
   FrameShape shape_;
   Facts facts_;

@@ -2,10 +2,12 @@
 // a function that is asked about each frame which an exception is passing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
+#include <type_traits>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "jitunwind/builders/cpu_register.h"
@@ -79,7 +81,7 @@ class FrameDecision {
   /// At the landing pad SP is that of the call; or this one: not below, inside of the frame, aligned.
   FrameDecision& with_sp(Addr sp) noexcept { return sp_ = sp, *this; }
   /// At the landing pad preserved registers are those of the frame, rax (x0) has the exception, rdx (x1) 0; or this.
-  FrameDecision& with(RegNum dwarf, std::uint64_t value) { return registers_.push_back({dwarf, value}), *this; }
+  FrameDecision& with(RegNum dwarf, std::uint64_t value);
   template <class Cpu>
   FrameDecision& with(CpuRegister<Cpu> reg, std::uint64_t value) {
     return with(reg.dwarf(), value);
@@ -107,7 +109,47 @@ class FrameDecision {
 /// or decides what cannot be: a landing pad outside of the procedure; an SP below that of the call, outside of the
 /// frame or not aligned; a register that calls do not preserve; to catch what is forced or what it passed in the
 /// search, or to pass what it caught there; to clean up for ever.
-using FrameHandler = std::function<FrameDecision(const PassedFrame&)>;
+///
+/// Any copyable function object of this type, or none. Copies share the object.
+class FrameHandler {
+ public:
+  FrameHandler() noexcept = default;
+  FrameHandler(std::nullptr_t) noexcept {}
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FrameHandler> &&
+           std::is_invocable_r_v<FrameDecision, const std::decay_t<F>&, const PassedFrame&>)
+      FrameHandler(F&& function) {
+    if constexpr (requires { function == nullptr; })
+      if (function == nullptr) return;
+    function_ = new Of<std::decay_t<F>>(std::forward<F>(function));
+  }
+  FrameHandler(const FrameHandler& other) noexcept;
+  FrameHandler(FrameHandler&& other) noexcept : function_(std::exchange(other.function_, nullptr)) {}
+  FrameHandler& operator=(FrameHandler other) noexcept {
+    std::swap(function_, other.function_);
+    return *this;
+  }
+  ~FrameHandler();
+
+  explicit operator bool() const noexcept { return function_ != nullptr; }
+  /// Precondition: there is a function.
+  FrameDecision operator()(const PassedFrame& frame) const { return function_->call(frame); }
+
+ private:
+  struct Function {
+    virtual ~Function() = default;
+    virtual FrameDecision call(const PassedFrame& frame) const = 0;
+    std::size_t users = 1;  // counted atomically, in frame_handler.cpp alone: <atomic> takes long to compile
+  };
+  template <class F>
+  struct Of final : Function {
+    explicit Of(F f) : function(std::move(f)) {}
+    FrameDecision call(const PassedFrame& frame) const override { return function(frame); }
+    F function;
+  };
+
+  Function* function_ = nullptr;
+};
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

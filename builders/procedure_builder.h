@@ -245,37 +245,33 @@ class ProcedureBuilder {
   /// _Unwind_Exception*, rdx (x1) the selector of the reason. The table is read by the C++ personality routine unless
   /// personality() names another. Sites may come in any order, and must not overlap.
   ProcedureBuilder& call_site(Instruction calls, std::int64_t landing_pad) {
-    return draft_.handlers().call_site(calls, landing_pad), *this;
+    return draft_.call_site(calls, landing_pad), *this;
   }
   /// Lands to catch exceptions of this type, or of a type derived from it. Selector: selector(type). The code calls
   /// __cxa_begin_catch(rax), and later __cxa_end_catch(). Null is an error.
-  ProcedureBuilder& catches(const std::type_info& type) { return draft_.handlers().catches(&type), *this; }
-  ProcedureBuilder& catches(const std::type_info* type) { return draft_.handlers().catches(type), *this; }
+  ProcedureBuilder& catches(const std::type_info& type) { return draft_.catches(&type), *this; }
+  ProcedureBuilder& catches(const std::type_info* type) { return draft_.catches(type), *this; }
   /// Lands to catch everything, also what is no C++ exception, and the forced unwinding of pthread_cancel() and
   /// pthread_exit(), which must be thrown again. It has a selector as types have: selector(nullptr).
-  ProcedureBuilder& catches_all() { return draft_.handlers().catches_all(), *this; }
+  ProcedureBuilder& catches_all() { return draft_.catches_all(), *this; }
   /// An exception specification: lands, with a negative selector, for exceptions of other types than these, to call
   /// __cxa_call_unexpected(rax). None: for every exception.
   ProcedureBuilder& allows(std::initializer_list<const std::type_info*> types) {
-    return draft_.handlers().allows({types.begin(), types.size()}), *this;
+    return draft_.allows({types.begin(), types.size()}), *this;
   }
-  ProcedureBuilder& allows(std::span<const std::type_info* const> types) {
-    return draft_.handlers().allows(types), *this;
-  }
+  ProcedureBuilder& allows(std::span<const std::type_info* const> types) { return draft_.allows(types), *this; }
   /// Lands with selector 0 for exceptions that a frame above catches, to run code and call _Unwind_Resume(rax).
-  ProcedureBuilder& cleans_up() { return draft_.handlers().cleans_up(), *this; }
+  ProcedureBuilder& cleans_up() { return draft_.cleans_up(), *this; }
   /// As noexcept: an exception that leaves a call in these bytes ends in std::terminate().
-  ProcedureBuilder& terminates(Instruction calls) { return draft_.handlers().terminates(calls), *this; }
+  ProcedureBuilder& terminates(Instruction calls) { return draft_.terminates(calls), *this; }
   /// What a landing pad finds in rdx for this type, null for catches_all(): 1, 2, ... in the order in which types are
   /// first named, here included.
-  int selector(const std::type_info& type) { return draft_.handlers().selector(&type); }
-  int selector(std::nullptr_t) { return draft_.handlers().selector(nullptr); }
+  int selector(const std::type_info& type) { return draft_.selector(&type); }
+  int selector(std::nullptr_t) { return draft_.selector(nullptr); }
 
   /// In place of call sites: `handler` decides what exceptions do to each frame of the procedure. It is kept as long as
   /// the description or a procedure registered with it. No function is an error.
-  ProcedureBuilder& handled_by(FrameHandler handler) {
-    return draft_.handlers().set_frame_handler(std::move(handler)), *this;
-  }
+  ProcedureBuilder& handled_by(FrameHandler handler) { return draft_.set_frame_handler(std::move(handler)), *this; }
 
   // Frames built elsewhere.
 

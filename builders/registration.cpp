@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "jitunwind/builders/draft/handler_draft.h"
+#include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/heap_p.h"
@@ -16,9 +16,6 @@ extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 namespace jitunwind {
 namespace {
 
-/// What a procedure with call sites of its own must keep.
-using KeptHandlers = std::shared_ptr<const ProcedureHandlers>;
-
 /// One allocation a procedure. Behind it, in this order: the handlers it keeps; LSDA record or table; name.
 struct ProcedureBlock {
   unw_dyn_info_t info;  // first: the registry knows a block by it
@@ -27,9 +24,9 @@ struct ProcedureBlock {
   std::size_t bytes : 63;
   std::size_t keeps_handlers : 1;
 
-  KeptHandlers* handlers() noexcept { return reinterpret_cast<KeptHandlers*>(this + 1); }
+  HandlersRef* handlers() noexcept { return reinterpret_cast<HandlersRef*>(this + 1); }
   std::byte* behind() noexcept {
-    return reinterpret_cast<std::byte*>(this + 1) + (keeps_handlers ? sizeof(KeptHandlers) : 0);
+    return reinterpret_cast<std::byte*>(this + 1) + (keeps_handlers ? sizeof(HandlersRef) : 0);
   }
 };
 static_assert(sizeof(ProcedureBlock) == sizeof(unw_dyn_info_t) + 3 * sizeof(void*));
@@ -52,8 +49,8 @@ struct Plan {
   std::string_view name = code.name.empty() ? std::string_view(description.name()) : code.name;
   Addr lsda = code.lsda != 0 ? code.lsda : description.lsda();
 
-  bool keeps_handlers() const noexcept { return description.handlers() && lsda == description.lsda(); }
-  std::size_t handler_bytes() const noexcept { return keeps_handlers() ? sizeof(KeptHandlers) : 0; }
+  bool keeps_handlers() const noexcept { return bool(description.handlers()) && lsda == description.lsda(); }
+  std::size_t handler_bytes() const noexcept { return keeps_handlers() ? sizeof(HandlersRef) : 0; }
   std::size_t record_ops() const noexcept { return lsda == 0 ? 0 : code.landing_pad_base == 0 ? 2 : 3; }
   std::size_t payload_bytes() const noexcept {
     if (description.shape().has_rows()) return RowTable::max_bytes(description.shape());

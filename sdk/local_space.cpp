@@ -7,6 +7,7 @@
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/known_stack_p.h"
 #include "jitunwind/unwind_core/memory/local.h"

@@ -5,9 +5,8 @@
 // How much each signal-safe function takes of the stack that it is called on: docs/contracts.md "Stack".
 #pragma once
 
+#include <climits>
 #include <cstddef>
-#include <iterator>
-#include <limits>
 #include <span>
 #include <string>
 
@@ -80,7 +79,7 @@ class Walk {
   /// An input iterator: going on with it moves the walk itself.
   class Iterator {
    public:
-    using iterator_category = std::input_iterator_tag;
+    using iterator_category = std::input_iterator_tag;  // of <string>: <iterator> has the streams' as well
     using value_type = Frame;
     using difference_type = std::ptrdiff_t;
     using pointer = const Frame*;
@@ -153,7 +152,7 @@ std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> ad
 /// Return addresses of the calling function and its callers, as many as fit. Returns how many. Signal-safe. Of the
 /// stack it relies on what the other one does.
 [[gnu::always_inline]] inline std::size_t backtrace(std::span<void*> addresses) noexcept {
-  constexpr std::size_t k_most = std::numeric_limits<int>::max();
+  constexpr std::size_t k_most = INT_MAX;
   const int size = static_cast<int>(addresses.size() < k_most ? addresses.size() : k_most);
   int count = jitunwind_backtrace(addresses.data(), size, 1);
   asm volatile("" : "+r"(count));  // not a tail call: the frame it leaves out would be another

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/kept/row_notes_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"

@@ -4,13 +4,13 @@
 
 #include <span>
 
-#include "jitunwind/unwind_core/kept/row_cache.h"
 #include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
 class UnknownCode;
+struct RowCache;
 
 /// Everything is referred to, nothing owned. Immutable while a cursor uses it.
 struct AddressSpace {

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/error.h"
-#include "jitunwind/unwind_core/kept/compact_row.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/module.h"
 #include "jitunwind/unwind_core/rows/frame_row.h"
@@ -17,18 +16,12 @@
 namespace jitunwind {
 
 struct AddressSpace;
+struct CompactAnswer;
 
 /// At the callers of code that nothing knows.
 enum class Guesses : std::uint8_t {
   confirmed,  ///< made where what the callee does and what was called say the same
   bold,       ///< and where it merely looks like a caller: frames may be missing, or wrong
-};
-
-/// Where a source may put a row in short instead of in full.
-struct CompactAnswer {
-  const CompactLayout& layout;
-  CompactRow row{};
-  bool is_found = false;  ///< of the row in full origin and range are set, nothing else
 };
 
 /// One question: what is known about the code at `at`? Carries what every source may need and the module, which is

@@ -4,9 +4,9 @@
 #include <tuple>
 
 #include "jitunwind/builders/draft/draft_layout_p.h"
+#include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/builders/draft/finding_p.h"
 #include "jitunwind/builders/draft/idiom_check_p.h"
-#include "jitunwind/builders/draft/procedure_draft.h"
 #include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/builders/shapes/shape_pool_p.h"
 #include "jitunwind/dyn_info/directives/directive_run_p.h"
@@ -15,15 +15,15 @@ namespace jitunwind {
 
 class DraftBuild {
  public:
-  explicit DraftBuild(const ProcedureDraft& draft) : draft_(draft), arch_(*draft.arch_), findings_(draft.findings_) {}
+  explicit DraftBuild(const DraftRecord& draft) : draft_(draft), arch_(*draft.arch), findings_(draft.findings) {}
 
   Result<Description, BuildError> run() {
     DraftLayout layout(draft_);
     findings_.insert(findings_.end(), layout.findings.begin(), layout.findings.end());
     if (findings_.empty()) findings_ = IdiomCheck(draft_).run();
-    if (draft_.lsda_ != 0 && draft_.personality_ == 0 && draft_.handlers_.empty())
+    if (draft_.lsda != 0 && draft_.personality == 0 && draft_.handlers.empty())
       refuse_procedure(ErrorCode::invalid_argument, "lsda() without personality(): nobody would read it");
-    const auto handlers = draft_.handlers_.build({arch_, draft_.size_, draft_.personality_, draft_.lsda_}, findings_);
+    const auto handlers = draft_.handlers.build({arch_, draft_.size, draft_.personality, draft_.lsda}, findings_);
     if (!findings_.empty()) return BuildError{std::move(findings_)};
 
     layout_ = &layout;
@@ -31,15 +31,15 @@ class DraftBuild {
     content.arch = &arch_;
     content.regions = RegionList(layout.regions);
     content.min_size = covered_bytes(content.regions.first(), arch_);
-    FrameShape shape = draft_.rows_.empty() ? of_directives(std::move(content)) : of_rows(std::move(content));
+    FrameShape shape = draft_.rows.empty() ? of_directives(std::move(content)) : of_rows(std::move(content));
     if (!shape) return BuildError{wanted(findings_)};
     Description::Facts its = facts(shape, handlers);
     return Description(std::move(shape), std::move(its));
   }
 
  private:
-  Description::Facts facts(const FrameShape& shape, const std::shared_ptr<const ProcedureHandlers>& handlers) const {
-    Description::Facts facts{draft_.name_, draft_.personality_, draft_.lsda_, draft_.gp_, draft_.size_, {}, handlers};
+  Description::Facts facts(const FrameShape& shape, const HandlersRef& handlers) const {
+    Description::Facts facts{draft_.name, draft_.personality, draft_.lsda, draft_.gp, draft_.size, {}, handlers};
     facts.warnings = wanted(shape.warnings());
     if (!handlers) return facts;
     facts.lsda = handlers->lsda();
@@ -51,21 +51,21 @@ class DraftBuild {
   std::vector<Finding> wanted(std::span<const Finding> findings) const {
     std::vector<Finding> out;
     std::ranges::copy_if(findings, std::back_inserter(out), [&](const Finding& f) {
-      return f.code != ErrorCode::w_unbalanced || !draft_.ends_without_return_;
+      return f.code != ErrorCode::w_unbalanced || !draft_.ends_without_return;
     });
     return out;
   }
 
   /// The size given, or one more unit than all regions, so that the last directive has something to be in force for.
   std::uint64_t nominal_size(const ShapeContent& content) const {
-    return draft_.size_.value_or(content.min_size + arch_.unit);
+    return draft_.size.value_or(content.min_size + arch_.unit);
   }
 
   /// True when there is nothing but warnings.
   bool check(const ShapeContent& content) {
     const std::uint64_t size = nominal_size(content);
     std::vector<std::uint64_t> call_ends;
-    for (const Instruction& call : draft_.calls_)
+    for (const Instruction& call : draft_.calls)
       call_ends.push_back(static_cast<std::uint64_t>(call.end) + (call.from_end() ? size : 0));
     findings_ = validate(descriptor_at_zero(content.regions.first(), size), arch_, {.call_ends = call_ends});
     for (Finding& finding : findings_) speak_of_idioms(finding);
@@ -77,8 +77,8 @@ class DraftBuild {
     const std::uint32_t said = said_for(finding);
     if (said == 0) return;
     const std::size_t reason = finding.message.find(": " + finding_name(finding.code) + ": ");
-    finding.message = draft_.said_[said - 1].text(arch_) + finding.message.substr(reason);
-    const bool left_early = finding.code == ErrorCode::e_sp_high && draft_.remembered_ == 0 && releases() > 1;
+    finding.message = draft_.said[said - 1].text(arch_) + finding.message.substr(reason);
+    const bool left_early = finding.code == ErrorCode::e_sp_high && draft_.remembered == 0 && releases() > 1;
     if (left_early) finding.message += k_early_return_hint;
   }
   /// The instruction of its directive, or the one that ends where it says; 0: none.
@@ -88,14 +88,14 @@ class DraftBuild {
           .said[static_cast<std::size_t>(finding.directive)];
     if (finding.code != ErrorCode::e_sp_lost) return 0;
     const auto found =
-        std::ranges::find(draft_.said_, finding.offset, [](const SaidInstruction& said) { return said.at.end; });
-    return found == draft_.said_.end() ? 0 : static_cast<std::uint32_t>(found - draft_.said_.begin()) + 1;
+        std::ranges::find(draft_.said, finding.offset, [](const SaidInstruction& said) { return said.at.end; });
+    return found == draft_.said.end() ? 0 : static_cast<std::uint32_t>(found - draft_.said.begin()) + 1;
   }
 
   /// Instructions that move SP up.
   std::size_t releases() const {
     std::size_t count = 0;
-    for (const auto& region : draft_.regions_)
+    for (const auto& region : draft_.regions)
       count += static_cast<std::size_t>(
           std::ranges::count_if(region.directives, [&](const auto& p) { return p.directive.releases_stack(arch_); }));
     return count;
@@ -109,7 +109,7 @@ class DraftBuild {
   /// The code may end in a call or jump that does not come back; that must be said.
   bool is_balanced(std::span<const Finding> warnings) {
     const bool warned = std::ranges::count(warnings, ErrorCode::w_unbalanced, &Finding::code) != 0;
-    if (!warned || draft_.ends_without_return_ || pops_return_address()) return true;
+    if (!warned || draft_.ends_without_return || pops_return_address()) return true;
     findings_.clear();
     return refuse_procedure(ErrorCode::w_unbalanced,
                             "ends with the frame still allocated: is a pop or deallocate missing? If it ends in a jump "
@@ -118,7 +118,7 @@ class DraftBuild {
 
   /// Then SP ends above where it began.
   bool pops_return_address() const {
-    return arch_.ra_in_memory && std::ranges::any_of(draft_.regions_, [this](const auto& region) {
+    return arch_.ra_in_memory && std::ranges::any_of(draft_.regions, [this](const auto& region) {
              return std::ranges::any_of(region.directives, [this](const auto& p) {
                return p.directive.tag == UNW_DYN_SAVE_REG && p.directive.reg == arch_.ra;
              });
@@ -128,7 +128,7 @@ class DraftBuild {
   FrameShape of_directives(ShapeContent&& content) {
     const std::uint64_t size = nominal_size(content);
     // A known shape was checked when it was made; only the size is new, and where calls are.
-    if (draft_.calls_.empty() && size >= content.min_size && size != 0 && size % arch_.unit == 0)
+    if (draft_.calls.empty() && size >= content.min_size && size != 0 && size % arch_.unit == 0)
       if (FrameShape known = ShapePool::find(content)) return is_balanced(known.warnings()) ? known : FrameShape();
     if (!check(content) || !is_balanced(findings_)) return {};
     return ShapePool::intern(std::move(content), std::move(findings_));
@@ -154,7 +154,7 @@ class DraftBuild {
   bool check_rows() {
     bool good = true;
     std::set<std::int64_t> rows_at;
-    for (const auto& given : draft_.rows_) {
+    for (const auto& given : draft_.rows) {
       const std::int64_t offset = given.offset;
       const RegRule ra = given.row->rule(given.row->ra);
       const bool ra_lost = ra.kind == RegRule::Kind::unspecified || ra.kind == RegRule::Kind::same;
@@ -163,9 +163,9 @@ class DraftBuild {
         good = refuse(ErrorCode::e_range, offset, "not on a boundary of the CPU's instructions");
       else if (twice)
         good = refuse(ErrorCode::invalid_argument, offset, "more than one row for this offset");
-      else if (draft_.size_ && offset >= static_cast<std::int64_t>(*draft_.size_))
+      else if (draft_.size && offset >= static_cast<std::int64_t>(*draft_.size))
         good = refuse(ErrorCode::e_range, offset, "behind the end of the procedure");
-      else if (draft_.size_ && offset < -static_cast<std::int64_t>(*draft_.size_))
+      else if (draft_.size && offset < -static_cast<std::int64_t>(*draft_.size))
         good = refuse(ErrorCode::e_range, offset, "in front of the procedure");
       else if (given.row->cfa.kind == CfaRule::Kind::none)
         good = refuse(ErrorCode::invalid_argument, offset, "a row without CFA");
@@ -201,7 +201,7 @@ class DraftBuild {
   bool merge(const ShapeContent& content, ShapeContent& out) {
     std::vector<PlacedRow> rows;
     std::set<std::int64_t> given_at;
-    for (const auto& given : draft_.rows_) {
+    for (const auto& given : draft_.rows) {
       rows.push_back({given.offset, given.row});
       given_at.insert(given.offset);
     }
@@ -221,18 +221,18 @@ class DraftBuild {
     const std::int64_t at_least = last_from_start + (first_from_end < 0 ? -first_from_end : arch_.unit);
     out.min_size = std::max(content.min_size, static_cast<std::uint64_t>(at_least));
     RowList::Pools pools;
-    for (const auto& given : draft_.row_pools_)
+    for (const auto& given : draft_.row_pools)
       pools.insert(pools.end(), given->expressions.begin(), given->expressions.end());
     out.rows = RowList(rows, std::move(pools));
-    if (draft_.size_ && *draft_.size_ < out.min_size)
+    if (draft_.size && *draft_.size < out.min_size)
       return refuse(ErrorCode::e_overlap, first_from_end, "rows from the end begin in front of rows from the start");
     return true;
   }
 
   /// In a procedure of known size rows from the start may lie behind rows from the end: then all are from the start.
   void anchor(std::vector<PlacedRow>& rows) const {
-    if (!draft_.size_) return;
-    const auto size = static_cast<std::int64_t>(*draft_.size_);
+    if (!draft_.size) return;
+    const auto size = static_cast<std::int64_t>(*draft_.size);
     std::int64_t last_from_start = 0;
     std::int64_t first_from_end = 0;
     for (const PlacedRow& r : rows) {
@@ -249,12 +249,12 @@ class DraftBuild {
   }
 
   RowPool rendered_;
-  const ProcedureDraft& draft_;
+  const DraftRecord& draft_;
   const Arch& arch_;
   const DraftLayout* layout_ = nullptr;
   std::vector<Finding> findings_;
 };
 
-Result<Description, BuildError> ProcedureDraft::build() const { return DraftBuild(*this).run(); }
+Result<Description, BuildError> ProcedureDraft::build() const { return DraftBuild(*record_).run(); }
 
 }  // namespace jitunwind

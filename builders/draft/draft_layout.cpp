@@ -24,19 +24,19 @@ bool is_label(int tag) { return tag == UNW_DYN_LABEL_STATE || tag == UNW_DYN_COP
 
 }  // namespace
 
-DraftLayout::DraftLayout(const ProcedureDraft& draft) : arch_(*draft.arch_), said_(draft.said_) {
-  if (draft.size_) size_ = static_cast<std::int64_t>(*draft.size_);
-  for (const auto& region : draft.regions_)
+DraftLayout::DraftLayout(const DraftRecord& draft) : arch_(*draft.arch), said_(draft.said) {
+  if (draft.size) size_ = static_cast<std::int64_t>(*draft.size);
+  for (const auto& region : draft.regions)
     for (const Placed& p : region.directives) {
       pops_frames_ |= (p.raw ? int{p.raw->tag} : int{p.directive.tag}) == UNW_DYN_POP_FRAMES;
       if (p.raw && is_label(p.raw->tag)) labels_in_use_.insert(p.raw->val);
       if (!p.raw && !p.automatic_label && is_label(p.directive.tag))
         labels_in_use_.insert(static_cast<unw_word_t>(p.directive.value));
     }
-  for (const auto& region : draft.regions_) region.insn_count ? add_explicit(region) : add_automatic(region);
+  for (const auto& region : draft.regions) region.insn_count ? add_explicit(region) : add_automatic(region);
 }
 
-void DraftLayout::add_explicit(const ProcedureDraft::Region& region) {
+void DraftLayout::add_explicit(const DraftRecord::Region& region) {
   const std::int64_t count = *region.insn_count;
   std::vector<const Placed*> directives;
   for (const Placed& p : region.directives) directives.push_back(&p);
@@ -45,7 +45,7 @@ void DraftLayout::add_explicit(const ProcedureDraft::Region& region) {
 
 /// Where the directives that are counted from the end begin: as they were given, or, in a procedure of known size, at
 /// the first instruction that releases stack, if nothing stands in the way. Units, negative.
-std::optional<std::int64_t> DraftLayout::tail_begin(const ProcedureDraft::Region& region) const {
+std::optional<std::int64_t> DraftLayout::tail_begin(const DraftRecord::Region& region) const {
   if (size_ && region.directives.size() > k_max_ops) return std::nullopt;  // a region at the end cannot be cut
   std::int64_t begin = 0;
   bool movable = size_.has_value();
@@ -75,7 +75,7 @@ std::int64_t DraftLayout::from_end(std::int64_t offset, const Instruction& at) c
   return at.from_end() || !size_ ? offset : offset - *size_;
 }
 
-void DraftLayout::add_automatic(const ProcedureDraft::Region& region) {
+void DraftLayout::add_automatic(const DraftRecord::Region& region) {
   const std::optional<std::int64_t> tail = tail_begin(region);
   std::vector<const Placed*> head_directives;
   std::vector<const Placed*> tail_directives;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/builders/draft/procedure_draft.h"
+#include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/builders/shapes/region_list_p.h"
 
 namespace jitunwind {
@@ -14,13 +14,13 @@ namespace jitunwind {
 /// share a shape, two: the beginning, and the end that is counted from the procedure's end.
 class DraftLayout {
  public:
-  explicit DraftLayout(const ProcedureDraft& draft);
+  explicit DraftLayout(const DraftRecord& draft);
 
   std::vector<RegionSpec> regions;
   std::vector<Finding> findings;
 
  private:
-  using Placed = ProcedureDraft::Placed;
+  using Placed = DraftRecord::Placed;
   /// Units; a start from the end is negative.
   struct Extent {
     std::int64_t start;
@@ -28,10 +28,10 @@ class DraftLayout {
     bool from_end() const noexcept { return start < 0; }
   };
 
-  void add_explicit(const ProcedureDraft::Region& region);
-  void add_automatic(const ProcedureDraft::Region& region);
+  void add_explicit(const DraftRecord::Region& region);
+  void add_automatic(const DraftRecord::Region& region);
   void add(const Extent& extent, std::vector<const Placed*> directives);
-  std::optional<std::int64_t> tail_begin(const ProcedureDraft::Region& region) const;
+  std::optional<std::int64_t> tail_begin(const DraftRecord::Region& region) const;
   std::optional<std::int64_t> end_unit(const Placed& placed) const;
   std::int64_t from_end(std::int64_t offset, const Instruction& at) const;
 

@@ -3,6 +3,7 @@
 #include "jitunwind/builders/draft/entry_state_p.h"
 #include "jitunwind/builders/shapes/region_list_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind {
 namespace {

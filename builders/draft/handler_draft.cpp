@@ -1,4 +1,4 @@
-#include "jitunwind/builders/draft/handler_draft.h"
+#include "jitunwind/builders/draft/handler_draft_p.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,6 +21,16 @@ Addr ProcedureHandlers::personality() const noexcept {
   return frame_handler ? reinterpret_cast<std::uintptr_t>(&jitunwind_frame_personality)
                        : reinterpret_cast<std::uintptr_t>(&__gxx_personality_v0);
 }
+
+HandlersRef::HandlersRef(const HandlersRef& other) noexcept : handlers_(other.handlers_) {
+  if (handlers_) handlers_->users.fetch_add(1, std::memory_order_relaxed);
+}
+
+HandlersRef::~HandlersRef() {
+  if (handlers_ && handlers_->users.fetch_sub(1, std::memory_order_acq_rel) == 1) delete handlers_;
+}
+
+std::size_t HandlersRef::users() const noexcept { return handlers_->users.load(std::memory_order_relaxed); }
 
 void HandlerDraft::refuse(const std::string& place, ErrorCode code, const std::string& reason) {
   findings_.push_back(finding_of(place, code, reason));

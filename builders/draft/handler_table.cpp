@@ -11,9 +11,10 @@
 // Nothing in it depends on where the code lies: one table serves every procedure of a description.
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "jitunwind/builders/draft/finding_p.h"
-#include "jitunwind/builders/draft/handler_draft.h"
+#include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
 
@@ -26,7 +27,7 @@ class HandlerTable {
     if (size) size_ = static_cast<std::int64_t>(*size);
   }
 
-  std::shared_ptr<ProcedureHandlers> build() {
+  std::unique_ptr<ProcedureHandlers> build() {
     for (const HandlerDraft::Site& site : draft_.sites_) place(site);
     std::ranges::stable_sort(sites_, {}, &PlacedSite::begin);
     for (std::size_t i = 1; i < sites_.size(); ++i)
@@ -34,7 +35,7 @@ class HandlerTable {
         refuse(*sites_[i].site, ErrorCode::e_call_site, "overlaps " + name_of(*sites_[i - 1].site));
     if (!findings_.empty()) return nullptr;
 
-    auto handlers = std::make_shared<ProcedureHandlers>();
+    auto handlers = std::make_unique<ProcedureHandlers>();
     handlers->min_size = min_size_;
     if (!sites_.empty()) handlers->table = bytes_of([this](ByteWriter& to) { write(to); });
     return handlers;
@@ -167,17 +168,16 @@ class HandlerTable {
   std::vector<Finding> findings_;
 };
 
-std::shared_ptr<const ProcedureHandlers> HandlerDraft::build(const Procedure& procedure,
-                                                             std::vector<Finding>& findings) const {
-  if (empty()) return nullptr;
+HandlersRef HandlerDraft::build(const Procedure& procedure, std::vector<Finding>& findings) const {
+  if (empty()) return {};
   std::vector<Finding> found = contradictions(procedure);
   HandlerTable table(*this, procedure.arch, procedure.size);
-  std::shared_ptr<ProcedureHandlers> handlers = table.build();
+  std::unique_ptr<ProcedureHandlers> handlers = table.build();
   found.insert(found.end(), table.findings().begin(), table.findings().end());
   findings.insert(findings.end(), found.begin(), found.end());
-  if (!found.empty()) return nullptr;
+  if (!found.empty()) return {};
   handlers->frame_handler = frame_handler_;
-  return handlers;
+  return HandlersRef(handlers.release());
 }
 
 }  // namespace jitunwind

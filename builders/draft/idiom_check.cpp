@@ -7,16 +7,14 @@
 
 namespace jitunwind {
 
-IdiomCheck::IdiomCheck(const ProcedureDraft& draft) : draft_(draft), arch_(*draft.arch_) {
-  state_.depth = arch_.entry_cfa;
-}
+IdiomCheck::IdiomCheck(const DraftRecord& draft) : draft_(draft), arch_(*draft.arch) { state_.depth = arch_.entry_cfa; }
 
 std::vector<Finding> IdiomCheck::run() && {
   check_bytes();
-  const bool only_idioms = draft_.regions_.size() == 1 && !draft_.regions_[0].insn_count &&
-                           std::ranges::all_of(draft_.regions_[0].directives,
+  const bool only_idioms = draft_.regions.size() == 1 && !draft_.regions[0].insn_count &&
+                           std::ranges::all_of(draft_.regions[0].directives,
                                                [](const Placed& p) { return p.said != 0 || p.automatic_label; });
-  if (findings_.empty() && only_idioms) follow(draft_.regions_[0]);
+  if (findings_.empty() && only_idioms) follow(draft_.regions[0]);
   return std::move(findings_);
 }
 
@@ -26,13 +24,13 @@ const char* IdiomCheck::name_of(RegNum reg) const {
 }
 
 void IdiomCheck::refuse(ErrorCode code, std::uint32_t said, const std::string& reason) {
-  findings_.push_back(finding_of(text(said), code, reason, draft_.said_[said - 1].at.begin));
+  findings_.push_back(finding_of(text(said), code, reason, draft_.said[said - 1].at.begin));
 }
 
 /// An offset of `at` from the start; of a procedure of unknown size, one from the end behind all those.
 std::int64_t IdiomCheck::place(const Instruction& at, std::int64_t offset) const {
   constexpr std::int64_t k_any_end = std::int64_t{1} << 40;
-  return at.from_end() ? offset + (draft_.size_ ? static_cast<std::int64_t>(*draft_.size_) : k_any_end) : offset;
+  return at.from_end() ? offset + (draft_.size ? static_cast<std::int64_t>(*draft_.size) : k_any_end) : offset;
 }
 
 void IdiomCheck::check_bytes() {
@@ -41,7 +39,7 @@ void IdiomCheck::check_bytes() {
     std::uint32_t said;
   };
   std::vector<Bytes> all;
-  for (const auto& region : draft_.regions_) {
+  for (const auto& region : draft_.regions) {
     if (region.insn_count == 0) continue;  // instructions elsewhere
     for (const Placed& p : region.directives)
       if (p.said != 0 && !p.automatic_label && (all.empty() || all.back().said != p.said))
@@ -53,12 +51,12 @@ void IdiomCheck::check_bytes() {
       refuse(ErrorCode::e_same_bytes, all[i].said, "these bytes are those of " + text(all[i - 1].said));
 }
 
-void IdiomCheck::follow(const ProcedureDraft::Region& region) {
+void IdiomCheck::follow(const DraftRecord::Region& region) {
   std::vector<const Placed*> order;
   for (const Placed& p : region.directives) order.push_back(&p);
   // As DraftLayout places them: labels are behind the instruction that they were said behind.
   std::ranges::stable_sort(order, {}, [this](const Placed* p) { return p->at ? place(*p->at, p->at->end) : 0; });
-  calls_ = draft_.calls_;
+  calls_ = draft_.calls;
   std::ranges::stable_sort(calls_, {}, [this](const Instruction& call) { return place(call, call.end); });
   for (std::size_t i = 0, end = 0; i < order.size(); i = end) {
     end = i + 1;
@@ -132,7 +130,7 @@ const IdiomCheck::Saved* IdiomCheck::saved_at(std::int64_t offset) const {
 }
 
 void IdiomCheck::check_pop(std::uint32_t said) {
-  const Idiom& idiom = draft_.said_[said - 1].idiom;
+  const Idiom& idiom = draft_.said[said - 1].idiom;
   const RegNum reg = idiom.regs[0];
   if (std::string_view(idiom.name) != "pop" || reg == k_no_reg || !state_.depth) return;
   const Saved* const there = saved_at(-*state_.depth);
@@ -156,7 +154,7 @@ std::string IdiomCheck::not_saved(RegNum reg) const {
 }
 
 void IdiomCheck::check_reload(std::uint32_t said) {
-  const Idiom& idiom = draft_.said_[said - 1].idiom;
+  const Idiom& idiom = draft_.said[said - 1].idiom;
   if (!std::string_view(idiom.name).starts_with("reload")) return;
   for (const RegNum reg : idiom.regs)
     if (reg != k_no_reg && std::ranges::count(state_.saved, reg, &Saved::reg) == 0)
@@ -164,7 +162,7 @@ void IdiomCheck::check_reload(std::uint32_t said) {
 }
 
 void IdiomCheck::check_return_address(std::uint32_t said) {
-  if (std::string_view(draft_.said_[said - 1].idiom.name) != "pop_return_address" || !state_.depth) return;
+  if (std::string_view(draft_.said[said - 1].idiom.name) != "pop_return_address" || !state_.depth) return;
   const Saved* const there = saved_at(-*state_.depth);
   if (*state_.depth != arch_.entry_cfa && (there == nullptr || there->reg != arch_.ra))
     refuse(ErrorCode::e_ra_lost, said,
@@ -174,7 +172,7 @@ void IdiomCheck::check_return_address(std::uint32_t said) {
 /// SP may be above where it was at entry: the return address was popped.
 void IdiomCheck::check_left(std::uint32_t said) {
   const std::int64_t allocated = state_.depth ? *state_.depth - arch_.entry_cfa : 0;
-  if (allocated > 0 && !draft_.ends_without_return_)
+  if (allocated > 0 && !draft_.ends_without_return)
     refuse(ErrorCode::w_unbalanced, said,
            "leaves with " + std::to_string(allocated) +
                " bytes of the frame still allocated: is a pop or deallocate missing? If it is a jump that keeps the "

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "jitunwind/builders/draft/procedure_draft.h"
+#include "jitunwind/builders/draft/draft_record_p.h"
 
 namespace jitunwind {
 
@@ -16,11 +16,11 @@ inline constexpr const char* k_early_return_hint =
 /// What is between directives, in regions that were asked for, is checked for its bytes alone.
 class IdiomCheck {
  public:
-  explicit IdiomCheck(const ProcedureDraft& draft);
+  explicit IdiomCheck(const DraftRecord& draft);
   std::vector<Finding> run() &&;
 
  private:
-  using Placed = ProcedureDraft::Placed;
+  using Placed = DraftRecord::Placed;
 
   /// The caller's value of a register is in memory at CFA + offset, or in another register.
   struct Saved {
@@ -43,7 +43,7 @@ class IdiomCheck {
   };
 
   void check_bytes();
-  void follow(const ProcedureDraft::Region& region);
+  void follow(const DraftRecord::Region& region);
   void check_calls_up_to(std::int64_t end);
   void follow_instruction(std::span<const Placed* const> directives);
   void move_sp(std::span<const Placed* const> directives);
@@ -60,11 +60,11 @@ class IdiomCheck {
   void save_at(RegNum reg, std::optional<std::int64_t> offset, std::uint32_t said);
   std::int64_t place(const Instruction& at, std::int64_t offset) const;
   const Saved* saved_at(std::int64_t offset) const;
-  std::string text(std::uint32_t said) const { return draft_.said_[said - 1].text(arch_); }
+  std::string text(std::uint32_t said) const { return draft_.said[said - 1].text(arch_); }
   const char* name_of(RegNum reg) const;
   void refuse(ErrorCode code, std::uint32_t said, const std::string& reason);
 
-  const ProcedureDraft& draft_;
+  const DraftRecord& draft_;
   const Arch& arch_;
   State state_;
   std::vector<std::pair<std::int64_t, State>> remembered_;

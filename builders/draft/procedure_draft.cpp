@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
+#include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/builders/draft/entry_state_p.h"
 #include "jitunwind/builders/draft/finding_p.h"
 
@@ -49,35 +51,66 @@ bool DraftDirective::releases_stack(const Arch& arch) const noexcept {
   return tag == UNW_DYN_ADD && reg == arch.sp && value > 0;
 }
 
-ProcedureDraft::ProcedureDraft(const Arch& arch, std::string_view name) : arch_(&arch), name_(name) {}
-
-void ProcedureDraft::refuse(ErrorCode code, const std::string& place, const std::string& reason) {
-  findings_.push_back(finding_of(place, code, reason));
+void DraftRecord::refuse(ErrorCode code, const std::string& place, const std::string& reason) {
+  findings.push_back(finding_of(place, code, reason));
 }
 
-/// Where the next directive goes.
-ProcedureDraft::Region& ProcedureDraft::current() {
-  if (regions_.empty() || regions_.back().entry_state) regions_.emplace_back();
-  return regions_.back();
+DraftRecord::Region& DraftRecord::current() {
+  if (regions.empty() || regions.back().entry_state) regions.emplace_back();
+  return regions.back();
+}
+
+ProcedureDraft::ProcedureDraft(const Arch& arch, std::string_view name) : record_(new Record(arch, name)) {}
+
+ProcedureDraft::ProcedureDraft(const ProcedureDraft& other) : record_(new Record(*other.record_)) {}
+
+ProcedureDraft::~ProcedureDraft() { delete record_; }
+
+void ProcedureDraft::add_call(Instruction at) { record_->calls.push_back(at); }
+
+void ProcedureDraft::set_personality(Addr handler) { record_->personality = handler; }
+
+void ProcedureDraft::set_lsda(Addr lsda) { record_->lsda = lsda; }
+
+void ProcedureDraft::set_gp(Addr gp) { record_->gp = gp; }
+
+void ProcedureDraft::set_ends_without_return() { record_->ends_without_return = true; }
+
+void ProcedureDraft::call_site(Instruction calls, std::int64_t pad) { record_->handlers.call_site(calls, pad); }
+
+void ProcedureDraft::terminates(Instruction calls) { record_->handlers.terminates(calls); }
+
+void ProcedureDraft::catches(const std::type_info* type) { record_->handlers.catches(type); }
+
+void ProcedureDraft::catches_all() { record_->handlers.catches_all(); }
+
+void ProcedureDraft::allows(std::span<const std::type_info* const> types) { record_->handlers.allows(types); }
+
+void ProcedureDraft::cleans_up() { record_->handlers.cleans_up(); }
+
+int ProcedureDraft::selector(const std::type_info* type) { return record_->handlers.selector(type); }
+
+void ProcedureDraft::set_frame_handler(FrameHandler handler) {
+  record_->handlers.set_frame_handler(std::move(handler));
 }
 
 void ProcedureDraft::open_region(std::int32_t insn_count) {
-  if (!regions_.empty() && !regions_.back().insn_count)
-    refuse(ErrorCode::invalid_argument, "region()", "behind directives or instructions that are in no region");
-  regions_.push_back({.insn_count = insn_count, .entry_state = false, .directives = {}});
+  if (!record_->regions.empty() && !record_->regions.back().insn_count)
+    record_->refuse(ErrorCode::invalid_argument, "region()", "behind directives or instructions that are in no region");
+  record_->regions.push_back({.insn_count = insn_count, .entry_state = false, .directives = {}});
 }
 
 void ProcedureDraft::set_size(std::uint64_t bytes) {
-  if (bytes > std::uint64_t{1} << 62) return refuse(ErrorCode::e_range, "size()", "no procedure is so long");
-  size_ = bytes;
+  if (bytes > std::uint64_t{1} << 62) return record_->refuse(ErrorCode::e_range, "size()", "no procedure is so long");
+  record_->size = bytes;
 }
 
 void ProcedureDraft::directive(std::int32_t when, const DraftDirective& directive) {
-  current().directives.push_back({.directive = directive, .at = {}, .when = when, .raw = {}});
+  record_->current().directives.push_back({.directive = directive, .at = {}, .when = when, .raw = {}});
 }
 
 void ProcedureDraft::raw(const unw_dyn_op_t& op) {
-  current().directives.push_back({.directive = {}, .at = {}, .when = op.when, .raw = op});
+  record_->current().directives.push_back({.directive = {}, .at = {}, .when = op.when, .raw = op});
 }
 
 std::string SaidInstruction::text(const Arch& arch) const {
@@ -90,18 +123,19 @@ std::string SaidInstruction::text(const Arch& arch) const {
 }
 
 void ProcedureDraft::instruction(const Idiom& idiom, Instruction at, std::initializer_list<DraftDirective> directives) {
-  said_.push_back({idiom, at});
+  record_->said.push_back({idiom, at});
   if (too_far(at.begin) || too_far(at.end))
-    return refuse(ErrorCode::e_range, said_.back().text(*arch_), "code offset beyond 2 GiB");
-  const auto said = static_cast<std::uint32_t>(said_.size());
+    return record_->refuse(ErrorCode::e_range, record_->said.back().text(*record_->arch), "code offset beyond 2 GiB");
+  const auto said = static_cast<std::uint32_t>(record_->said.size());
   for (const DraftDirective& d : directives)
-    current().directives.push_back({.directive = d, .at = at, .raw = {}, .said = said});
+    record_->current().directives.push_back({.directive = d, .at = at, .raw = {}, .said = said});
 }
 
 void ProcedureDraft::remember() {
-  Region& region = current();
-  Placed label{.directive = DraftDirective::label_state(0), .at = {}, .when = -1, .raw = {}, .automatic_label = true};
-  label.directive.value = ++remembered_;
+  DraftRecord::Region& region = record_->current();
+  DraftRecord::Placed label{
+      .directive = DraftDirective::label_state(0), .at = {}, .when = -1, .raw = {}, .automatic_label = true};
+  label.directive.value = ++record_->remembered;
   if (!region.directives.empty()) {  // behind what was said last
     label.at = region.directives.back().at;
     label.when = region.directives.back().when;
@@ -110,67 +144,71 @@ void ProcedureDraft::remember() {
 }
 
 void ProcedureDraft::restore(Instruction leaving) {
-  if (remembered_ == 0) return refuse(ErrorCode::e_label, "restore()", "nothing was remembered");
-  said_.push_back({Idiom("restore", {}, {}), leaving});
+  if (record_->remembered == 0) return record_->refuse(ErrorCode::e_label, "restore()", "nothing was remembered");
+  record_->said.push_back({Idiom("restore", {}, {}), leaving});
   if (too_far(leaving.begin) || too_far(leaving.end))
-    return refuse(ErrorCode::e_range, said_.back().text(*arch_), "code offset beyond 2 GiB");
-  Placed copy{.directive = DraftDirective::copy_state(0), .at = leaving, .raw = {}, .automatic_label = true};
-  copy.directive.value = remembered_;
-  copy.said = static_cast<std::uint32_t>(said_.size());
-  current().directives.push_back(copy);
+    return record_->refuse(ErrorCode::e_range, record_->said.back().text(*record_->arch), "code offset beyond 2 GiB");
+  DraftRecord::Placed copy{
+      .directive = DraftDirective::copy_state(0), .at = leaving, .raw = {}, .automatic_label = true};
+  copy.directive.value = record_->remembered;
+  copy.said = static_cast<std::uint32_t>(record_->said.size());
+  record_->current().directives.push_back(copy);
 }
 
 void ProcedureDraft::entry_state(const FrameRow& row, std::optional<std::int64_t> sp_distance) {
-  if (!regions_.empty() && !regions_.back().insn_count)
-    return refuse(ErrorCode::invalid_argument, "entry_state()", "must come first, or between regions");
-  const auto plan = plan_entry_state(row, *arch_, sp_distance);
-  if (!plan) return refuse(plan.error().code, "entry_state()", plan.error().reason);
+  if (!record_->regions.empty() && !record_->regions.back().insn_count)
+    return record_->refuse(ErrorCode::invalid_argument, "entry_state()", "must come first, or between regions");
+  const auto plan = plan_entry_state(row, *record_->arch, sp_distance);
+  if (!plan) return record_->refuse(plan.error().code, "entry_state()", plan.error().reason);
 
-  const bool first = regions_.empty();
+  const bool first = record_->regions.empty();
   for (const std::vector<DraftDirective>& directives : *plan) {
-    regions_.push_back({.insn_count = 0, .entry_state = true, .directives = {}});
+    record_->regions.push_back({.insn_count = 0, .entry_state = true, .directives = {}});
     for (const DraftDirective& d : directives)
-      regions_.back().directives.push_back({.directive = d, .at = {}, .when = 0, .raw = {}});
+      record_->regions.back().directives.push_back({.directive = d, .at = {}, .when = 0, .raw = {}});
   }
   if (first) return;
   // The state in front of these regions is another frame's: begin from the procedure's entry.
-  Placed label{.directive = DraftDirective::label_state(0), .at = {}, .when = -1, .raw = {}, .automatic_label = true};
-  label.directive.value = ++remembered_;
-  Placed copy = label;
+  DraftRecord::Placed label{
+      .directive = DraftDirective::label_state(0), .at = {}, .when = -1, .raw = {}, .automatic_label = true};
+  label.directive.value = ++record_->remembered;
+  DraftRecord::Placed copy = label;
   copy.directive.tag = UNW_DYN_COPY_STATE;
-  Region& begin = regions_.front();
+  DraftRecord::Region& begin = record_->regions.front();
   begin.directives.insert(begin.directives.begin(), label);
-  Region& entry = regions_[regions_.size() - plan->size()];
+  DraftRecord::Region& entry = record_->regions[record_->regions.size() - plan->size()];
   entry.directives.insert(entry.directives.begin(), copy);
 }
 
 void ProcedureDraft::entry_state(std::string_view row, std::optional<std::int64_t> sp_distance) {
   ExpressionPool pool;
-  const auto parsed = parse_row(row, *arch_, pool);
-  if (!parsed) return refuse(parsed.error().code, "entry_state()", parse_error_text(row, parsed.error()));
+  const auto parsed = parse_row(row, *record_->arch, pool);
+  if (!parsed) return record_->refuse(parsed.error().code, "entry_state()", parse_error_text(row, parsed.error()));
   entry_state(parsed->row, sp_distance);
 }
 
 void ProcedureDraft::row_at(std::int64_t offset, const FrameRow& row) {
-  if (too_far(offset)) return refuse(ErrorCode::e_range, "row_at()", "code offset beyond 2 GiB");
-  if (row_pools_.empty() || row_pools_.back().use_count() != 1) row_pools_.push_back(std::make_shared<GivenRows>());
-  GivenRows& given = *row_pools_.back();
+  if (too_far(offset)) return record_->refuse(ErrorCode::e_range, "row_at()", "code offset beyond 2 GiB");
+  if (record_->row_pools.empty() || record_->row_pools.back().use_count() != 1)
+    record_->row_pools.push_back(std::make_shared<DraftRecord::GivenRows>());
+  DraftRecord::GivenRows& given = *record_->row_pools.back();
   if (!has_expressions(row)) {
     FrameRow own = row;
-    if (own.ra == k_no_reg) own.ra = arch_->ra;
-    rows_.push_back({offset, given.rows.keep(own)});
+    if (own.ra == k_no_reg) own.ra = record_->arch->ra;
+    record_->rows.push_back({offset, given.rows.keep(own)});
     return;
   }
   auto pool = std::make_shared<ExpressionPool>();
-  rows_.push_back({offset, given.rows.keep(owned(row, *arch_, *pool))});
+  record_->rows.push_back({offset, given.rows.keep(owned(row, *record_->arch, *pool))});
   given.expressions.push_back(std::move(pool));
 }
 
 void ProcedureDraft::row_at(std::int64_t offset, std::string_view row) {
   ExpressionPool pool;
-  const auto parsed = parse_row(row, *arch_, pool);
-  if (!parsed) return refuse(parsed.error().code, "row_at()", parse_error_text(row, parsed.error()));
-  if (parsed->offset) return refuse(ErrorCode::invalid_argument, "row_at()", "the row text has an offset of its own");
+  const auto parsed = parse_row(row, *record_->arch, pool);
+  if (!parsed) return record_->refuse(parsed.error().code, "row_at()", parse_error_text(row, parsed.error()));
+  if (parsed->offset)
+    return record_->refuse(ErrorCode::invalid_argument, "row_at()", "the row text has an offset of its own");
   row_at(offset, parsed->row);
 }
 

@@ -2,23 +2,20 @@
 // lays directives out in regions, or renders everything to rows where a row was given, and checks the result.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
-#include <string>
+#include <span>
 #include <string_view>
-#include <vector>
+#include <typeinfo>
+#include <utility>
 
 #include "jitunwind/builders/description.h"
-#include "jitunwind/builders/draft/handler_draft.h"
-#include "jitunwind/builders/draft/row_pool.h"
+#include "jitunwind/builders/frame_handler.h"
 #include "jitunwind/builders/instruction.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-#include "jitunwind/unwind_core/rows/row_text.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -68,22 +65,24 @@ struct Idiom {
 
   Idiom(const char* n, std::initializer_list<RegNum> r, std::optional<std::int64_t> value) noexcept
       : name(n), has_number(value.has_value()), number(value.value_or(0)) {
-    std::copy(r.begin(), r.end(), regs.begin());
+    auto next = regs.begin();
+    for (const RegNum reg : r) *next++ = reg;
   }
-};
-
-/// One instruction, as it was told. "push({0, 1}, rbx)".
-struct SaidInstruction {
-  Idiom idiom;
-  Instruction at;
-  std::string text(const Arch& arch) const;
 };
 
 /// Not for direct use: ProcedureBuilder is the interface. Every function only records; mistakes come out of build(). A
 /// copy is independent. Allocates; used by one thread at a time.
 class ProcedureDraft {
  public:
+  struct Record;  // draft_record_p.h
+
   ProcedureDraft(const Arch& arch, std::string_view name);
+  ProcedureDraft(const ProcedureDraft& other);
+  ProcedureDraft& operator=(ProcedureDraft other) noexcept {
+    std::swap(record_, other.record_);
+    return *this;
+  }
+  ~ProcedureDraft();
 
   void open_region(std::int32_t insn_count);
   void directive(std::int32_t when, const DraftDirective& directive);
@@ -96,62 +95,28 @@ class ProcedureDraft {
   void row_at(std::int64_t offset, const FrameRow& row);
   void row_at(std::int64_t offset, std::string_view row);
 
-  void add_call(Instruction at) { calls_.push_back(at); }
+  void add_call(Instruction at);
   void set_size(std::uint64_t bytes);
-  void set_personality(Addr handler) { personality_ = handler; }
-  void set_lsda(Addr lsda) { lsda_ = lsda; }
-  void set_gp(Addr gp) { gp_ = gp; }
-  HandlerDraft& handlers() noexcept { return handlers_; }
-  void set_ends_without_return() { ends_without_return_ = true; }
+  void set_personality(Addr handler);
+  void set_lsda(Addr lsda);
+  void set_gp(Addr gp);
+  void set_ends_without_return();
+
+  // Exceptions: handler_draft_p.h.
+
+  void call_site(Instruction calls, std::int64_t pad);
+  void terminates(Instruction calls);
+  void catches(const std::type_info* type);
+  void catches_all();
+  void allows(std::span<const std::type_info* const> types);
+  void cleans_up();
+  int selector(const std::type_info* type);
+  void set_frame_handler(FrameHandler handler);
 
   Result<Description, BuildError> build() const;
 
  private:
-  friend class DraftLayout;
-  friend class DraftBuild;
-  friend class IdiomCheck;
-
-  /// A directive and its place: behind an instruction, or at a given `when` of its region.
-  struct Placed {
-    DraftDirective directive;
-    std::optional<Instruction> at;
-    std::int32_t when = 0;
-    std::optional<unw_dyn_op_t> raw;
-    bool automatic_label = false;  // value is the number of the remember()
-    std::uint32_t said = 0;        // place in said_ + 1; 0: a directive
-  };
-  struct Region {
-    std::optional<std::int32_t> insn_count;  // none: the directives outside of any region
-    bool entry_state = false;
-    std::vector<Placed> directives;
-  };
-  struct GivenRow {
-    std::int64_t offset;
-    const FrameRow* row;  // in one of row_pools_
-  };
-  struct GivenRows {
-    RowPool rows;
-    std::vector<std::shared_ptr<const ExpressionPool>> expressions;  // what the rows' expressions point into
-  };
-
-  Region& current();
-  void refuse(ErrorCode code, const std::string& place, const std::string& reason);
-
-  const Arch* arch_;
-  std::string name_;
-  std::vector<SaidInstruction> said_;
-  std::vector<Region> regions_;
-  std::vector<GivenRow> rows_;
-  std::vector<std::shared_ptr<GivenRows>> row_pools_;  // the last one is added to, unless it is a copy's as well
-  std::vector<Instruction> calls_;
-  std::vector<Finding> findings_;
-  HandlerDraft handlers_;
-  std::optional<std::uint64_t> size_;
-  Addr personality_ = 0;
-  Addr lsda_ = 0;
-  Addr gp_ = 0;
-  std::int64_t remembered_ = 0;
-  bool ends_without_return_ = false;
+  Record* record_;  // owned, never null
 };
 
 }  // namespace jitunwind

@@ -8,10 +8,11 @@
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/unwind_core/error.h"
-#include "jitunwind/unwind_core/kept/code_changes.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
+
+class CodeChanges;
 
 // Writers: O(1) a procedure at any number of them, in any order; thread-safe; not signal-safe: a call in a signal
 // handler that interrupted a writer on its own thread is refused with in_signal_handler and changes nothing.
@@ -80,7 +81,7 @@ struct RegistrationKey {
 /// For caches of what a ProcedureHold led to: one load. Signal-safe.
 bool still_registered(RegistrationKey key) noexcept;
 
-/// Its number() of a pc is another one after any procedure that covers the pc was registered, cancelled or retired,
+/// Counters of the registry's changes (unwind_core/kept/code_changes_p.h). The number() of a pc is another one after any procedure that covers the pc was registered, cancelled or retired,
 /// when that call has returned. For caches: taken before a lookup, it says later whether the answer still holds.
 /// Signal-safe.
 const CodeChanges& registration_changes() noexcept;

@@ -12,7 +12,7 @@
 #include "jitunwind/dyn_info/registry/locking/writer_lock_p.h"
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
 #include "jitunwind/dyn_info/registry/retired_batches_p.h"
-#include "jitunwind/unwind_core/kept/code_changes.h"
+#include "jitunwind/unwind_core/kept/code_changes_p.h"
 
 namespace jitunwind {
 

@@ -1,5 +1,5 @@
 // Which addresses a change counts for.
-#include "jitunwind/unwind_core/kept/code_changes.h"
+#include "jitunwind/unwind_core/kept/code_changes_p.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The table of what was found of code: what it finds, how it grows, what memory it touches.
-#include "jitunwind/unwind_core/kept/code_table.h"
+#include "jitunwind/unwind_core/kept/code_table_p.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "jitunwind/unwind_core/kept/caller_rule.h"
-#include "jitunwind/unwind_core/kept/save_shapes.h"
+#include "jitunwind/unwind_core/kept/caller_rule_p.h"
+#include "jitunwind/unwind_core/kept/save_shapes_p.h"
 
 namespace jitunwind::test {
 namespace {

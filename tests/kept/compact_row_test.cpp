@@ -1,5 +1,5 @@
 // Compact rows against the rows they are made of: the same caller, register by register, with the same places.
-#include "jitunwind/unwind_core/kept/compact_row.h"
+#include "jitunwind/unwind_core/kept/compact_row_p.h"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 namespace jitunwind {
 namespace {
@@ -343,6 +344,11 @@ class RowParser {
 };
 
 }  // namespace
+
+ExpressionPool::ExpressionPool() noexcept = default;
+ExpressionPool::~ExpressionPool() = default;
+
+Expression ExpressionPool::add(std::vector<std::byte> bytes) { return blocks_.emplace_back(std::move(bytes)); }
 
 std::string to_text(const FrameRow& row, const Arch& arch) {
   std::string text;

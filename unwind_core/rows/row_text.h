@@ -15,7 +15,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,14 +40,16 @@ std::string to_text(std::uint64_t offset, const FrameRow& row, const Arch& arch)
 /// Bytes of parsed expressions; rows point into it. Addresses stay valid as it grows.
 class ExpressionPool {
  public:
+  ExpressionPool() noexcept;
+  ExpressionPool(const ExpressionPool&) = delete;
+  ExpressionPool& operator=(const ExpressionPool&) = delete;
+  ~ExpressionPool();
+
   /// Takes the bytes over.
-  Expression add(std::vector<std::byte> bytes) {
-    blocks_.push_back(std::make_unique<std::vector<std::byte>>(std::move(bytes)));
-    return *blocks_.back();
-  }
+  Expression add(std::vector<std::byte> bytes);
 
  private:
-  std::vector<std::unique_ptr<std::vector<std::byte>>> blocks_;
+  std::vector<std::vector<std::byte>> blocks_;  // which move, but not what they hold
 };
 
 /// What a text says.

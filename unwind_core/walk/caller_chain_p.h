@@ -6,6 +6,7 @@
 #include <span>
 
 #include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/walk/address_walk_p.h"
 #include "jitunwind/unwind_core/walk/readable_stack_p.h"
 

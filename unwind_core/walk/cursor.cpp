@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_p.h"
 #include "jitunwind/unwind_core/trace/log.h"
 #include "jitunwind/unwind_core/walk/stack_position_p.h"

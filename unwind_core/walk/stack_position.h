@@ -5,13 +5,16 @@
 #include <cstdint>
 
 #include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/kept/rule_place.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+struct CodeQuestion;
 struct CompactCaller;
+struct CompactRow;
 
 /// Plain data: copies are independent. All functions are signal-safe where the address space's memory, modules and
 /// sources are; none allocates or locks.

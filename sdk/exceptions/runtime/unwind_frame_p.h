@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/walk/stack_position.h"
 
 namespace jitunwind::eh {

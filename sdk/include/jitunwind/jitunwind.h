@@ -15,5 +15,6 @@
 #include "jitunwind/sdk/target.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/sdk/walk_thread.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 #endif

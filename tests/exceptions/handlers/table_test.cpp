@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "jitunwind/builders/draft/handler_draft.h"
+#include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/builders/registers_aarch64.h"
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
@@ -131,16 +131,16 @@ TEST_P(Lifetime, TheTableLivesAsLongAsItsLastProcedure) {
   constexpr Addr k_code = 0x7b00'0000'0000;
   Builder b = GetParam() ? describe("rows").row_at(0, "cfa=rsp+8 ra=[cfa-8]") : framed();
   auto built = std::make_unique<Description>(b.call_site({4, 6}, 30).build().value());
-  std::weak_ptr<const ProcedureHandlers> table = built->handlers();
+  const HandlersRef table = built->handlers();
   const auto live = [&](Addr at) { return register_code(*built, Code{.start = at, .size = 64}).value(); };
   Registration one = live(k_code), two = live(k_code + 64);
   const Registration own = register_code(*built, Code{.start = k_code + 128, .size = 64, .lsda = 0x1234}).value();
   built.reset();
-  EXPECT_FALSE(table.expired());
+  EXPECT_EQ(table.users(), 3u);
   ASSERT_TRUE(one.cancel());
-  EXPECT_FALSE(table.expired());
+  EXPECT_EQ(table.users(), 2u);
   ASSERT_TRUE(two.cancel());
-  EXPECT_TRUE(table.expired());
+  EXPECT_EQ(table.users(), 1u) << "the test itself, which frees it";
 }
 INSTANTIATE_TEST_SUITE_P(Formats, Lifetime, testing::Bool());
 

@@ -1,5 +1,5 @@
 // DWARF 5, 6.4.2, as far as a CompactRow can say what comes out.
-#include "jitunwind/unwind_core/sources/cfi/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
 
 #include <algorithm>
 #include <bit>

@@ -3,10 +3,10 @@
 #include <array>
 #include <optional>
 
-#include "jitunwind/unwind_core/sources/cfi/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_source_p.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
-#include "jitunwind/unwind_core/sources/cfi/known_cies.h"
+#include "jitunwind/unwind_core/sources/cfi/known_cies_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {

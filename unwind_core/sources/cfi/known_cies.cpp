@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/sources/cfi/known_cies.h"
+#include "jitunwind/unwind_core/sources/cfi/known_cies_p.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
-#include "jitunwind/unwind_core/sources/cfi/compact_cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/unwind_core/kept/compact_row.h"
+#include "jitunwind/unwind_core/kept/compact_row_p.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -17,7 +17,7 @@ enum class KeptBy : std::uint8_t {
 };
 
 /// What a step needs of a row. CFA and what a walk of addresses reads are here; where other registers are saved is the
-/// same for many rows: a number in a table of shapes (save_shapes.h). The upper bits are a guess, which entry of the
+/// same for many rows: a number in a table of shapes (save_shapes_p.h). The upper bits are a guess, which entry of the
 /// table the caller's is.
 class CallerRule {
  public:

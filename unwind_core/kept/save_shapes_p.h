@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/kept/caller_rule.h"
-#include "jitunwind/unwind_core/kept/compact_row.h"
+#include "jitunwind/unwind_core/kept/caller_rule_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_p.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

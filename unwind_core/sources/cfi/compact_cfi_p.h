@@ -2,9 +2,9 @@
 // full takes.
 #pragma once
 
-#include "jitunwind/unwind_core/kept/compact_row.h"
+#include "jitunwind/unwind_core/kept/compact_row_p.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
-#include "jitunwind/unwind_core/sources/cfi/known_cies.h"
+#include "jitunwind/unwind_core/sources/cfi/known_cies_p.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

@@ -1,15 +1,16 @@
 // Rows that were found before, by address. A step through code that was walked before makes no row again: it looks one
-// up, sees that nothing has changed since, and applies it (compact_row.h).
+// up, sees that nothing has changed since, and applies it (compact_row_p.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/unwind_core/kept/caller_rule.h"
-#include "jitunwind/unwind_core/kept/code_changes.h"
-#include "jitunwind/unwind_core/kept/code_table.h"
-#include "jitunwind/unwind_core/kept/compact_row.h"
-#include "jitunwind/unwind_core/kept/save_shapes.h"
+#include "jitunwind/unwind_core/kept/caller_rule_p.h"
+#include "jitunwind/unwind_core/kept/code_changes_p.h"
+#include "jitunwind/unwind_core/kept/code_table_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/rule_place.h"
+#include "jitunwind/unwind_core/kept/save_shapes_p.h"
 #include "jitunwind/unwind_core/module.h"
 #include "jitunwind/unwind_core/row_source.h"
 #include "jitunwind/unwind_core/trace/counters.h"
@@ -53,16 +54,6 @@ struct NewRow {
   FrameRow full;            ///< where compact.is_found, origin and range alone
   /// Makes the row in full of that in short.
   void complete() noexcept;
-};
-
-/// A walk's place among the rules: the entry that the frame before was left by, which has a guess where the next one
-/// is.
-struct RulePlace {
-  std::uint32_t number = k_none;
-  std::uint32_t guess = 0;
-  static constexpr std::uint32_t k_none = ~std::uint32_t{0};
-
-  static RulePlace at(std::uint32_t number, CallerRule rule) noexcept { return {number, rule.guess(number)}; }
 };
 
 /// What is asked for before a row is looked for, lest an old row is kept as a new one.
@@ -126,6 +117,8 @@ struct RowCache {
   bool wants(const CodeQuestion& question) const noexcept;
   RulePlace keep_wanted(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
 };
+
+inline RulePlace RulePlace::at(std::uint32_t number, CallerRule rule) noexcept { return {number, rule.guess(number)}; }
 
 [[gnu::always_inline]] inline bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place,
                                                   CodeQuestion& question, KeptRow& out) const noexcept {

@@ -63,6 +63,13 @@ class CompactLayout {
   std::array<std::int8_t, CompactRow::k_slots> columns_{};
 };
 
+/// Where a source may put a row in short instead of in full.
+struct CompactAnswer {
+  const CompactLayout& layout;
+  CompactRow row{};
+  bool is_found = false;  ///< of the row in full origin and range are set, nothing else
+};
+
 /// False when the row says anything that a compact one cannot: it then has to be kept whole, or made again.
 [[nodiscard]] bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept;
 

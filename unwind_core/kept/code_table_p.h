@@ -12,8 +12,8 @@
 
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/kept/met_before.h"
-#include "jitunwind/unwind_core/kept/number_index.h"
+#include "jitunwind/unwind_core/kept/met_before_p.h"
+#include "jitunwind/unwind_core/kept/number_index_p.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -32,7 +32,7 @@ void unmap_unseen(void* memory, std::size_t size) noexcept;
 /// version. Words that do not belong together stand for an address with probability 2^-64, as do an entry of another
 /// address under another version. An empty entry stands for none in code: words of zeros are for address 0.
 ///
-/// An index (number_index.h) leads from addresses to numbers of entries. What it does not lead to any more is found by
+/// An index (number_index_p.h) leads from addresses to numbers of entries. What it does not lead to any more is found by
 /// those alone who have the number.
 ///
 /// Value: plain data of whole words. `value.digest()` is a word for what the key must depend on, one-to-one if it can

@@ -8,7 +8,6 @@
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/rows/frame_row.h"
 
-#pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// Rows are equal if and only if their places are. What their expressions point into must outlive the pool.
@@ -46,4 +45,3 @@ class RowPool {
 };
 
 }  // namespace jitunwind
-#pragma GCC visibility pop

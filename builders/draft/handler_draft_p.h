@@ -3,22 +3,22 @@
 // core, 10.6).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <typeinfo>
 #include <vector>
 
+#include "jitunwind/builders/description.h"
 #include "jitunwind/builders/frame_handler.h"
 #include "jitunwind/builders/instruction.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 
-#pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// What a procedure does with exceptions, shared by its description and everything registered with it.
@@ -26,13 +26,14 @@ struct ProcedureHandlers {
   std::vector<std::byte> table;  ///< language-specific data; the same wherever the code lies. Empty: frame_handler
   std::uint64_t min_size = 0;    ///< bytes of a procedure that has all call sites and landing pads in it
   FrameHandler frame_handler{};
+  mutable std::atomic<std::size_t> users{1};  ///< HandlersRef
 
   /// For the descriptor.
   Addr lsda() const noexcept;
   Addr personality() const noexcept;
 };
 
-/// Not for direct use: ProcedureBuilder is the interface. Every function only records; mistakes come out of build().
+/// Every function only records; mistakes come out of build().
 class HandlerDraft {
  public:
   void call_site(Instruction calls, std::int64_t pad);
@@ -57,8 +58,8 @@ class HandlerDraft {
     Addr personality;
     Addr lsda;
   };
-  /// Null when there is nothing; null and findings where something is wrong.
-  std::shared_ptr<const ProcedureHandlers> build(const Procedure& procedure, std::vector<Finding>& findings) const;
+  /// Empty when there is nothing; empty and findings where something is wrong.
+  HandlersRef build(const Procedure& procedure, std::vector<Finding>& findings) const;
 
  private:
   friend class HandlerTable;
@@ -82,4 +83,3 @@ class HandlerDraft {
 };
 
 }  // namespace jitunwind
-#pragma GCC visibility pop

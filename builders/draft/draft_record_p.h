@@ -1,0 +1,73 @@
+// What a ProcedureDraft has been told: data, for those who build from it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jitunwind/builders/draft/handler_draft_p.h"
+#include "jitunwind/builders/draft/procedure_draft.h"
+#include "jitunwind/builders/draft/row_pool_p.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
+
+namespace jitunwind {
+
+/// One instruction, as it was told. "push({0, 1}, rbx)".
+struct SaidInstruction {
+  Idiom idiom;
+  Instruction at;
+  std::string text(const Arch& arch) const;
+};
+
+struct ProcedureDraft::Record {
+  Record(const Arch& cpu, std::string_view procedure) : arch(&cpu), name(procedure) {}
+
+  /// A directive and its place: behind an instruction, or at a given `when` of its region.
+  struct Placed {
+    DraftDirective directive;
+    std::optional<Instruction> at;
+    std::int32_t when = 0;
+    std::optional<unw_dyn_op_t> raw;
+    bool automatic_label = false;  // value is the number of the remember()
+    std::uint32_t said = 0;        // place in said + 1; 0: a directive
+  };
+  struct Region {
+    std::optional<std::int32_t> insn_count;  // none: the directives outside of any region
+    bool entry_state = false;
+    std::vector<Placed> directives;
+  };
+  struct GivenRow {
+    std::int64_t offset;
+    const FrameRow* row;  // in one of row_pools
+  };
+  struct GivenRows {
+    RowPool rows;
+    std::vector<std::shared_ptr<const ExpressionPool>> expressions;  // what the rows' expressions point into
+  };
+
+  /// Where the next directive goes.
+  Region& current();
+  void refuse(ErrorCode code, const std::string& place, const std::string& reason);
+
+  const Arch* arch;
+  std::string name;
+  std::vector<SaidInstruction> said;
+  std::vector<Region> regions;
+  std::vector<GivenRow> rows;
+  std::vector<std::shared_ptr<GivenRows>> row_pools;  // the last one is added to, unless it is a copy's as well
+  std::vector<Instruction> calls;
+  std::vector<Finding> findings;
+  HandlerDraft handlers;
+  std::optional<std::uint64_t> size;
+  Addr personality = 0;
+  Addr lsda = 0;
+  Addr gp = 0;
+  std::int64_t remembered = 0;
+  bool ends_without_return = false;
+};
+
+using DraftRecord = ProcedureDraft::Record;
+
+}  // namespace jitunwind
