@@ -1,5 +1,6 @@
 // build(): regions, rows where some were given, the check, and the shared shape.
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 

@@ -1,5 +1,6 @@
 #include "jitunwind/dyn_info/directives/frame_state_p.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace jitunwind {

@@ -1,5 +1,6 @@
 #include "tests/asmjit/frame_runs.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>

@@ -1,6 +1,7 @@
 #include "tests/directives/random_description.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace jitunwind::test {
 namespace {

@@ -1,6 +1,7 @@
 // What fuzz targets share.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

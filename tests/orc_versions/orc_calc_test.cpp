@@ -2,6 +2,7 @@
 // ORC_CALC is another one than the example of this build.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -4,6 +4,7 @@
 // execution of the instructions, which knows nothing of directives, has to prove each of its rows right.
 //
 // usage: mutations [--every N] [--list]     only each N-th idiom; lists the mutants that are equivalent
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>

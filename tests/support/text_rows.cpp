@@ -1,6 +1,7 @@
 #include "tests/support/text_rows.h"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 

@@ -1,5 +1,6 @@
 // What the FDEs of a file must agree with beside other programs: the table of .eh_frame_hdr, our encoder, the
 // evaluator.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <vector>

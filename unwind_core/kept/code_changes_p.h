@@ -1,6 +1,7 @@
 // When lookups of some code may have new answers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>

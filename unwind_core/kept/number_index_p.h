@@ -1,6 +1,7 @@
 // Numbers by hashes, in a byte and a number for each place.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>

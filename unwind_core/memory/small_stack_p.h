@@ -1,6 +1,7 @@
 // Work that needs more of the stack than a small signal stack (sigaltstack(2)) may have left.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>

@@ -2,6 +2,7 @@
 // registers and to the stack. Knows nothing of asmjit.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,7 @@
 #include "jitunwind/adapters/asmjit/derivation/frame_analysis_p.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
 #include "jitunwind/adapters/asmjit/derivation/lost_values_p.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 #include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"

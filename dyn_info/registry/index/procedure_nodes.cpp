@@ -1,5 +1,6 @@
 #include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 

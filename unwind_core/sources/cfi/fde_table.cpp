@@ -1,5 +1,6 @@
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>

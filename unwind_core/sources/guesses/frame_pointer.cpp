@@ -2,6 +2,8 @@
 //   caller.fp = *(fp + chain.saved_fp), caller.pc = *(fp + chain.return_address), cfa = fp + chain.cfa
 // Believed only when every number in it is plausible: code without frame pointers keeps anything in that register, and
 // a wrong frame is worse than the end of the walk.
+#include <algorithm>
+
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
