@@ -1,0 +1,103 @@
+// What users compile: <jitunwind/jitunwind.h> brings along no plumbing, and private headers stay in their layer, but
+// for those that docs/architecture.md names.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/rules/source_tree.h"
+
+namespace {
+
+using Names = std::set<std::string>;
+
+const std::string k_prefix = "jitunwind/";
+
+/// Where an included header of the project is; "" for others.
+std::string source_of(const std::string& included) {
+  if (included.rfind(k_prefix, 0) != 0) return "";
+  const std::string name = included.substr(k_prefix.size());
+  if (name == "version.h") return "sdk/version.h.in";
+  return name.find('/') == std::string::npos ? "sdk/include/" + included : name;
+}
+
+/// Files by path: the header, and everything of the project that it includes.
+void add_with_includes(const std::string& path, std::map<std::string, rules::SourceFile>& files) {
+  if (files.count(path) != 0) return;
+  const rules::SourceFile& file = files.emplace(path, rules::read_file(path)).first->second;
+  for (const std::string& line : file.lines) {
+    const std::string included = source_of(rules::included_file(line));
+    if (!included.empty()) add_with_includes(included, files);
+  }
+}
+
+/// Standard headers that take long to compile, and that nothing users see needs.
+bool is_costly(const std::string& included) {
+  static const Names costly{"algorithm", "atomic", "deque", "functional", "iostream", "iterator",     "map",
+                            "memory",    "mutex",  "regex", "set",        "sstream",  "unordered_map"};
+  return costly.count(included) != 0;
+}
+
+TEST(PublicHeader, BringsAlongNoPlumbing) {
+  // Lines with their comments. Both figures may fall; what raises them has to say why it must be seen by users.
+  constexpr std::size_t k_most_files = 37, k_most_lines = 3300;
+  std::map<std::string, rules::SourceFile> files;
+  add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
+  std::size_t lines = 0;
+  Names plumbing;
+  for (const auto& [path, file] : files) {
+    lines += file.lines.size();
+    if (file.is_private()) plumbing.insert(path);
+    for (const std::string& line : file.lines)
+      if (is_costly(rules::included_file(line))) plumbing.insert(path + ": " + line);
+  }
+  EXPECT_EQ(plumbing, Names{});
+  EXPECT_GT(files.size(), 20u);
+  EXPECT_LE(files.size(), k_most_files);
+  EXPECT_LE(lines, k_most_lines);
+}
+
+/// "layer includes header", for headers that are another layer's own.
+Names private_includes(const std::vector<rules::SourceFile>& files) {
+  static const Names layers{"unwind_core", "dyn_info", "builders", "sdk", "adapters"};
+  Names found;
+  for (const rules::SourceFile& file : files) {
+    if (layers.count(file.folder()) == 0) continue;
+    for (const std::string& line : file.lines) {
+      const rules::SourceFile header{source_of(rules::included_file(line)), {}};
+      if (header.is_private() && header.folder() != file.folder())
+        found.insert(file.folder() + " includes " + header.path);
+    }
+  }
+  return found;
+}
+
+/// The table in docs/architecture.md whose lines are "| `header` `header` | `layer`, `layer` | why |".
+Names documented_includes() {
+  static const std::regex row(R"(\| ((?:`[^`]+_p\.h` ?)+) \| ([^|]+) \| [^|]+ \|)"), quoted("`([^`]+)`");
+  Names found;
+  for (const std::string& line : rules::read_file("docs/architecture.md").lines) {
+    std::smatch match;
+    if (!std::regex_match(line, match, row)) continue;
+    const std::string headers = match[1], layers = match[2];
+    for (std::sregex_iterator header(headers.begin(), headers.end(), quoted), end; header != end; ++header)
+      for (std::sregex_iterator layer(layers.begin(), layers.end(), quoted); layer != end; ++layer)
+        found.insert((*layer)[1].str() + " includes " + (*header)[1].str());
+  }
+  return found;
+}
+
+TEST(PrivateHeaders, AreIncludedByOtherLayersWhereTheArchitectureSaysSo) {
+  const std::string include = "#include ";
+  EXPECT_EQ(private_includes({{"sdk/a.cpp", {include + "\"jitunwind/unwind_core/b_p.h\""}}}),
+            Names{"sdk includes unwind_core/b_p.h"});
+  EXPECT_EQ(private_includes({{"sdk/a.cpp", {include + "\"jitunwind/sdk/b_p.h\""}}}), Names{});
+  EXPECT_EQ(private_includes({{"sdk/a.cpp", {include + "\"jitunwind/unwind_core/b.h\""}}}), Names{});
+  const Names found = private_includes(rules::source_files());
+  EXPECT_EQ(found, documented_includes()) << "found:\n" << rules::joined({found.begin(), found.end()});
+}
+
+}  // namespace
