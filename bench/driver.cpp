@@ -49,11 +49,11 @@ struct Peer {
   bool debugs = false;
   bool links = false;      ///< modules, into an LLJIT
   bool is_linked = false;  ///< in several ways
-  bool starts = false;     ///< a program that does nothing
+  bool starts = false;     ///< other programs: one that does nothing, a compiler
   bool is_large = false;   ///< procedures of many instructions
 };
 
-constexpr std::array<Peer, 12> k_peers{{
+constexpr std::array<Peer, 13> k_peers{{
     {bench::k_reference, "bench_jitunwind", "", true, true, true},
     {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
     {bench::k_libgcc, "bench_libgcc", "", true, true, true},
@@ -65,6 +65,7 @@ constexpr std::array<Peer, 12> k_peers{{
     {bench::k_lljit, "bench_orc", "llvm-19-dev", false, false, false, false, true},
     {bench::k_link_form, "measure_links", "", false, false, false, false, false, true},
     {bench::k_preloaded, "measure_starts", "", false, false, false, false, false, false, true},
+    {bench::k_compiler, "measure_headers", "", false, false, false, false, false, false, true},
     {bench::k_large, "bench_large", "", false, false, false, false, false, false, false, true},
 }};
 

@@ -36,6 +36,8 @@ std::vector<TableOptions> tables() {
   const Contender nothing_preloaded{k_preloaded, "nothing"};
   const Contender nongnu_preloaded{k_preloaded, "nongnu libunwind.so.8"};
   const Contender drop_in_preloaded{k_preloaded, "drop-in libunwind.so.8"};
+  const Contender standard_headers{k_compiler, "standard headers alone"};
+  const Contender umbrella{k_compiler, "jitunwind jitunwind.h"};
   return {
       {"Walk, ns a frame",
        "walk/",
@@ -133,6 +135,11 @@ std::vector<TableOptions> tables() {
        "",
        {{drop_in_preloaded, k_page_faults, 90}}},
       {"What that adds, page faults", "start_up_faults_added/", nongnu_preloaded, ""},
+      {"Compiling a file that includes <jitunwind/jitunwind.h>, ns of processor time",
+       "compile/",
+       standard_headers,
+       "",
+       {{umbrella, standard_headers, 2}}},
       {"Instructions of a walk, by callgrind", "instructions/walk/", backtrace, k_again},
       {"Instructions of registering, by callgrind", "instructions/register/", registry, k_again},
       {"Instructions of adding a module of N functions, by callgrind; who is told of it",

@@ -64,14 +64,19 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
   return read_fde_for(at, bytes, out.context, entry.fde, out.fde);
 }
 
+/// What is kept of a procedure has no room for a global pointer.
+KeepsBy keeps_by(const unw_dyn_info_t& info) noexcept { return info.gp == 0 ? KeepsBy::code : KeepsBy::nothing; }
+
 /// Apart from directives: their stacks must not add up.
 [[gnu::noinline]] Found table_row(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
                                   FrameRow& out) noexcept {
   TableEntry entry(info, lookup.space.arch);
   const Found found = find_entry(info, parts, at, lookup.window, entry);
   if (!found || !*found) return found;
-  if (const Status row = own_row_at(entry.fde, entry.context, at, out); !row) return row.error();
+  if (const Status row = row_at(entry.fde, entry.context, at, out); !row) return row.error();
+  if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, entry.fde.address, "expressions of a row"};
   out.origin = RowOrigin::dyn_table;
+  out.keeps_by = keeps_by(info);
   return true;
 }
 
@@ -103,6 +108,7 @@ Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionPar
     if (const Status ran = run_directives(parts.regions, regions, {info.start_ip, info.end_ip}, arch, at, outcome);
         !ran)
       return ran.error();
+    row.keeps_by = keeps_by(info);
     return RowAnswer::directives;
   }
   const Found found = table_row(info, parts, at, lookup, row);
@@ -242,7 +248,6 @@ Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noex
     if (*answer == RowAnswer::directives && outcome.state.alias()) {
       if (alias) outcome.state.add_changes(*alias);
       alias = outcome.state;
-      lookup.about_other_code = true;
       at = *alias->alias();
       continue;
     }

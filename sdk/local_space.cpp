@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstddef>
 #include <new>
+#include <string_view>
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/known_stack_p.h"
@@ -32,7 +34,20 @@ constinit const LocalModuleVersions k_versions;
 constinit KeptRules kept_rules;
 constinit UnknownCode::Table unknown_code_table;
 
+/// JITUNWIND_KEEP=nothing: every step makes its row, as the reference that whatever is kept is held against.
+bool is_to_keep_nothing() noexcept {
+  static constexpr std::array<std::string_view, 1> k_words{"nothing"};
+  return environment_words("JITUNWIND_KEEP", k_words) != 0;
+}
+
 struct LocalSpace {
+  explicit LocalSpace(bool keeps_rows) noexcept
+      : space{*host_arch(),    k_memory,
+              local_modules(), rows,
+              names,           keeps_rows ? &row_cache : nullptr,
+              guesses,         keeps_rows ? &unknown_code : nullptr,
+              &of_addresses} {}
+
   std::array<const RowSource*, 5> rows{&dyn_row_source(), &eh_frame_source(), &debug_frame_source(),
                                        &signal_frame_source(), &plt_stub_source()};
   std::array<const RowSource*, 4> guesses{&followed_code_source(), &bad_call_source(), &leaf_source(),
@@ -42,8 +57,7 @@ struct LocalSpace {
   RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, kept_rules};
   AddressSpace of_addresses{*host_arch(), k_copied_memory, modules_of_addresses(), rows, names};
   AddressSpace of_listed_addresses{*host_arch(), k_copied_memory, listed_modules_of_addresses(), rows, names};
-  AddressSpace space{*host_arch(), k_memory, local_modules(), rows,         names,
-                     &row_cache,   guesses,  &unknown_code,   &of_addresses};
+  AddressSpace space;
   AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows,         names,
                                  nullptr,      guesses,  nullptr,         &of_addresses};
   AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(),    rows, names, nullptr,
@@ -66,7 +80,7 @@ const LocalSpace* build() noexcept {
     }
     return ready;
   }
-  const LocalSpace* const made = new (slots[slot]) LocalSpace;
+  const LocalSpace* const made = new (slots[slot]) LocalSpace(!is_to_keep_nothing());
   const LocalSpace* expected = nullptr;
   published.compare_exchange_strong(expected, made, std::memory_order_acq_rel);
   return published.load(std::memory_order_acquire);

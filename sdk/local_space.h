@@ -10,6 +10,8 @@ namespace jitunwind {
 
 /// Registered procedures first ("overrides everything else"), then .eh_frame, .debug_frame, recognised stubs, guesses
 /// last. Usable before main, after exit and in signal handlers. Thread-safe. Precondition: host_arch() is not null.
+/// JITUNWIND_KEEP=nothing in the environment, when this library is loaded: it keeps no rows, for all who walk. Programs
+/// that changed their user when they were executed do not look.
 const AddressSpace& local_space() noexcept;
 /// The same; each step makes its row.
 const AddressSpace& local_space_without_kept_rows() noexcept;

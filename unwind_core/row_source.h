@@ -46,7 +46,6 @@ class Lookup {
   std::uint64_t unknown_version =
       0;                             ///< not 0: nothing knows the code, and what else is remembered of it is under this
   CompactAnswer* compact = nullptr;  ///< null: not wanted
-  bool about_other_code = false;  ///< set by the source: the answer depends on code elsewhere, which may change alone
 
   /// The module that covers `at`; null when there is none.
   const Module* module() noexcept;
@@ -97,7 +96,7 @@ class RowSource {
  public:
   virtual ~RowSource() = default;
 
-  /// On true `out` is complete, origin included.
+  /// On true `out` is complete, origin and keeps_by included. Else keeps_by is as it was.
   virtual Found find_row(Lookup& lookup, FrameRow& out) const noexcept = 0;
 
   /// What is known of the procedure that covers the address.

@@ -60,6 +60,7 @@ Status make_own_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept {
 
 Status take_over(const FrameState& alias, FrameRow& row) noexcept {
   row.origin = RowOrigin::dyn_directives;
+  row.keeps_by = KeepsBy::nothing;  // what is registered where the alias leads may change alone
   row.range = {};
   return alias.change_row(row);
 }

@@ -94,7 +94,10 @@ Found CallbackProcedures::find_row(Lookup& lookup, FrameRow& out) const noexcept
   const Found found = answer.found();
   if (!found || !*found) return found;
   const Found row = row_of_answer(answer, lookup, out);
-  if (row && *row) out.origin = RowOrigin::callback;
+  if (row && *row) {
+    out.origin = RowOrigin::callback;
+    out.keeps_by = KeepsBy::nothing;
+  }
   return row;
 }
 

@@ -16,10 +16,11 @@ inline std::string error_line(const Error& error) {
 inline std::string rows_of(const Fde& fde, const CfiContext& context) {
   std::string text;
   FrameRow row;
+  row.range.end = fde.range.begin;
   FdeRows rows(fde, context, row);
   Addr expected_begin = fde.range.begin;
   for (;;) {
-    const auto more = rows.next();
+    const auto more = rows.next_behind(row.range.end);
     if (!more) return text + (text.empty() ? "" : "\n") + error_line(more.error());
     if (!*more) break;
     if (!text.empty()) text += '\n';

@@ -98,10 +98,11 @@ class Input {
   void read_rows(const Fde& fde) {
     rows_.clear();
     FrameRow row;
+    row.range.end = fde.range.begin;
     FdeRows walk(fde, context_, row);
     Addr begin = fde.range.begin;
     while (rows_.size() < k_max_rows) {
-      const auto more = walk.next();
+      const auto more = walk.next_behind(row.range.end);
       if (!more) return;
       if (!*more) break;
       fuzz::check(row.range.begin == begin && row.range.end > begin && row.range.end <= fde.range.end, "rows in order");
@@ -135,12 +136,13 @@ class Input {
     const auto more = scan.next(fde);
     fuzz::check(more && *more && fde.range == code, "an encoded FDE can be read");
     FrameRow row;
+    row.range.end = fde.range.begin;
     FdeRows walk(fde, context, row);
     const FrameRow* last = nullptr;
     for (const OffsetRow& expected : rows_) {
       if (last && *last == expected.row) continue;
       last = &expected.row;
-      const auto next = walk.next();
+      const auto next = walk.next_behind(row.range.end);
       fuzz::check(next && *next && row == expected.row && row.range.begin - code.begin == expected.offset,
                   "an encoded row comes back");
     }

@@ -69,14 +69,14 @@ TEST(CallerRule, SaysWhatTheRowSays) {
     EXPECT_EQ(rule.base_is_frame_pointer(), by_fp);
     EXPECT_EQ(rule.kept_by(), KeptBy::module);
     EXPECT_EQ(rule.kind(), CallerRule::Kind::compact);
-    const CallerRule guessing = rule.with_guess(8191).with_guess(4097);
-    EXPECT_EQ(guessing.guess(17), 4097u);
-    EXPECT_EQ(rule.with_guess(0x50003).guess(0x5fff0), 0x50003u);
-    EXPECT_EQ(guessing.without_guess(), rule.word());
-    EXPECT_EQ(guessing.digest(), rule.digest());
-    const CallerRule handled = guessing.with(CallerRule::Handler::known).with(CallerRule::Handler::none);
+    const CallerRule linked = rule.with_link(8191).with_link(4097);
+    EXPECT_EQ(linked.linked(17), 4097u);
+    EXPECT_EQ(rule.with_link(0x50003).linked(0x5fff0), 0x50003u);
+    EXPECT_EQ(linked.without_link(), rule.word());
+    EXPECT_EQ(linked.digest(), rule.digest());
+    const CallerRule handled = linked.with(CallerRule::Handler::known).with(CallerRule::Handler::none);
     EXPECT_EQ(handled.handler(), CallerRule::Handler::none);
-    EXPECT_EQ(handled.with(CallerRule::Handler::unknown).word(), guessing.word());
+    EXPECT_EQ(handled.with(CallerRule::Handler::unknown).word(), linked.word());
     EXPECT_NE(handled.digest(), rule.digest());
   }
   const CallerRule realigned(KeptBy::lasting, CallerRule::Kind::realigned, 255);
@@ -126,10 +126,10 @@ TEST(CodeTable, FindsNothingUnderAnotherVersion) {
     keep(*table, at, version, rule);
     const auto found = find(*table, at, version);
     ASSERT_TRUE(found.holds);
-    table->replace(found.number, found.value.with_guess(static_cast<std::uint32_t>(random() % 8192)));
+    table->replace(found.number, found.value.with_link(static_cast<std::uint32_t>(random() % 8192)));
     const auto again = find(*table, at, version);
-    ASSERT_TRUE(again.holds && again.number == found.number) << "a guess is no part of the rule";
-    ASSERT_EQ(again.value.without_guess(), rule.word());
+    ASSERT_TRUE(again.holds && again.number == found.number) << "a link is no part of the rule";
+    ASSERT_EQ(again.value.without_link(), rule.word());
     for (std::uint64_t other = 1; other < 300; ++other) {
       ASSERT_FALSE(find(*table, at, version + other).holds);
       ASSERT_FALSE(find(*table, at, version ^ other << 40).holds);

@@ -35,6 +35,7 @@ Found CaseSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
         if (code.range.begin + *parsed.offset == lookup.at.lookup()) {
           out = parsed.row;
           out.origin = RowOrigin::eh_frame;
+          out.keeps_by = KeepsBy::module;
           return true;
         }
   }

@@ -193,6 +193,29 @@ std::vector<std::string> library_files() {
   return paths;
 }
 
+/// Engine files that read words of memory in place: evaluators of rows do.
+std::vector<std::string> files_that_read_in_place(const std::vector<SourceFile>& files) {
+  std::vector<std::string> found;
+  for (const SourceFile& file : files) {
+    if (layer_of(file.path) >= k_first_of_last_group) continue;
+    const auto reads = [](const std::string& line) { return line.find("raw_word(") != std::string::npos; };
+    if (std::any_of(file.lines.begin(), file.lines.end(), reads)) found.push_back(file.path);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// The files of the first column of the table in docs/caches.md, "Short forms".
+std::vector<std::string> documented_short_forms() {
+  static const std::regex row(R"(\| `([^`]+)` \| [^|`]+ \|(?: `tests/[^`]+`)+ \|)");
+  std::vector<std::string> found;
+  for (const std::string& line : rules::read_file("docs/caches.md").lines) {
+    std::smatch match;
+    if (std::regex_match(line, match, row)) found.push_back(match[1]);
+  }
+  return found;
+}
+
 void expect_kept(const Rule& rule) {
   const std::vector<SourceFile> files = rules::source_files();
   ASSERT_GT(files.size(), 40u);
@@ -277,6 +300,19 @@ TEST(SourceRules, NoFolderIsCrowded) {
 TEST(SourceRules, HeadersAreGuarded) {
   EXPECT_EQ(unguarded_headers({"sdk/a.h", {"int f();"}}).size(), 1u);
   expect_kept(unguarded_headers);
+}
+
+TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
+  EXPECT_EQ(files_that_read_in_place({{"sdk/a.cpp", {"pc = raw_word(sp);"}}, {"tests/a.cpp", {"raw_word(sp)"}}}).size(),
+            1u);
+  // What reads in place and evaluates no rows: a ucontext_t, the dynamic linker's words, the function itself.
+  std::vector<std::string> expected = documented_short_forms();
+  EXPECT_GE(expected.size(), 3u);
+  for (const char* other : {"sdk/walk.cpp", "unwind_core/modules/local_modules.cpp",
+                            "unwind_core/memory/raw_access_p.h", "unwind_core/rows/registers.cpp"})
+    expected.push_back(other);
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(files_that_read_in_place(rules::source_files()), expected);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ class GivenRows : public RowSource {
     FrameRow row = parsed->row;
     row.range = range;
     row.origin = RowOrigin::eh_frame;
+    row.keeps_by = KeepsBy::module;
     rows_.push_back(row);
   }
   void break_at(Addr at, Error error) { broken_.emplace_back(at, error); }

@@ -80,9 +80,10 @@ class Check {
   void check_rows(const CfiContext& context, const Fde& fde) {
     rows_.clear();
     FrameRow row;
+    row.range.end = fde.range.begin;
     FdeRows walk(fde, context, row);
     for (;;) {
-      const auto more = walk.next();
+      const auto more = walk.next_behind(row.range.end);
       if (!more) return differs(more.error().at, more.error().what);
       if (!*more) break;
       ++figures_.rows;
@@ -149,13 +150,15 @@ class Check {
         read.cie.personality.value != fde.cie.personality.value)
       differs(fde.address, "encoded FDE has another range, LSDA or personality");
     FrameRow row;
+    row.range.end = read.range.begin;
     FdeRows rows(read, context, row);
     for (const OffsetRow& expected : rows_) {
-      const auto next = rows.next();
+      const auto next = rows.next_behind(row.range.end);
       if (!next || !*next || row.range.begin - fde.range.begin != expected.offset || !(row == expected.row))
         return differs(fde.address, "encoded row differs", &expected.row);
     }
-    if (const auto next = rows.next(); !next || *next) return differs(fde.address, "too many encoded rows");
+    if (const auto next = rows.next_behind(row.range.end); !next || *next)
+      return differs(fde.address, "too many encoded rows");
     ++figures_.encoded;
   }
 

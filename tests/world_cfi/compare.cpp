@@ -149,11 +149,12 @@ class Comparison {
       differs(theirs_.offset, "personality");
     if (tool_ == Tool::dwarfdump && fde.lsda.value != theirs_.lsda) differs(theirs_.offset, "LSDA");
     FrameRow row;
+    row.range.end = fde.range.begin;
     FdeRows rows(fde, context, row);
     std::size_t next = 0;
     was_expression_ = false;
     for (;;) {
-      const auto more = rows.next();
+      const auto more = rows.next_behind(row.range.end);
       if (!more) differs(theirs_.offset, std::string("rows: ") + more.error().what);
       if (!more || !*more) break;
       ++figures_.rows;

@@ -9,22 +9,23 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What besides registrations may change what is known of code.
+/// What a kept rule is valid by, besides the registrations at its address. KeepsBy of its row, and whether the module
+/// can be unloaded at all: RowCache::kept_by().
 enum class KeptBy : std::uint8_t {
-  nothing,  ///< not kept: it depends on more
-  lasting,  ///< nothing else: registered code, or a module that cannot be unloaded
-  module,   ///< the module
+  nothing,  ///< the rule is not kept
+  lasting,  ///< nothing else: the code is registered, or its module is never unloaded
+  module,   ///< the version of the module
 };
 
-/// What a step needs of a row. CFA and what a walk of addresses reads are here; where other registers are saved is the
-/// same for many rows: a number in a table of shapes (save_shapes_p.h). The upper bits are a guess, which entry of the
-/// table the caller's is.
+/// What a step needs of a row. The word says where the CFA, the return address and the frame pointer are. The places of
+/// the other registers are the same for many rows, so the word has their number in a table of shapes (save_shapes_p.h).
+/// The upper bits are a link: which entry of the table the caller was left by the last time.
 class CallerRule {
  public:
   enum class Kind : unsigned {
     compact,
-    // Rows that are not compact, but frequent. Their return address would be below SP, where none is: that is how a
-    // walk comes to look at what they are.
+    // Rows that are frequent, and not compact. Their words describe a return address below SP, where no frame has one.
+    // So the loop of a walk finds out at a check that it makes anyhow.
     outermost,  ///< the code says that it has no caller
     realigned,  ///< CFA = *(FP - n), FP = *FP: what gcc makes of a function that aligns its stack
     signal,     ///< a signal trampoline: all registers are in the ucontext_t at its SP
@@ -34,11 +35,12 @@ class CallerRule {
   enum class Handler : unsigned { unknown, none, known };
 
   constexpr CallerRule() noexcept = default;
-  /// Of any kind but compact. `cfa_below_fp`: words, for realigned ones.
+  /// A rule of any kind but compact. `cfa_below_fp` counts words and is for realigned frames.
   constexpr CallerRule(KeptBy by, Kind kind, std::uint8_t cfa_below_fp = 0) noexcept
       : word_(of(by) | std::uint64_t{static_cast<unsigned>(kind)} << k_kind_at | std::uint64_t{0xff} << k_fp_at |
               std::uint64_t{cfa_below_fp} << k_shape_at) {}
-  /// `fp_slot`: of the frame pointer, in the row's layout. Precondition: is_of_code_alone(origin).
+  /// A compact rule. `fp_slot` is the frame pointer's in the row's layout. Precondition: the row may be kept, which
+  /// rows of guesses may not.
   constexpr CallerRule(const CompactRow& row, RowOrigin origin, KeptBy by, bool base_is_frame_pointer,
                        std::size_t fp_slot) noexcept
       : word_(of(by) | row.cfa_words | std::uint64_t{base_is_frame_pointer} << k_base_at |
@@ -46,7 +48,7 @@ class CallerRule {
               std::uint64_t{row.slots[row.slots[fp_slot] != 0 ? fp_slot : CompactLayout::k_return_address]} << k_fp_at |
               std::uint64_t{static_cast<unsigned>(origin)} << k_origin_at) {}
 
-  /// 0: none.
+  /// 0: there is no rule.
   constexpr std::uint64_t word() const noexcept { return word_; }
   constexpr KeptBy kept_by() const noexcept {
     if ((word_ & of(KeptBy::lasting)) == 0) return KeptBy::nothing;
@@ -70,10 +72,10 @@ class CallerRule {
   constexpr std::uint64_t frame_pointer_below_cfa() const noexcept {
     return (static_cast<std::uint32_t>(word_) >> k_fp_at) * CompactRow::k_word;
   }
-  /// Of compact ones. 0: other registers than pc, SP and frame pointer are not known.
+  /// The shape of a compact rule. 0: other registers than pc, SP and frame pointer are not known.
   constexpr unsigned shape() const noexcept { return static_cast<unsigned>(word_ >> k_shape_at) & k_most_shape; }
   static constexpr unsigned k_most_shape = 1023;
-  /// Of a compact row with all its registers.
+  /// The rule says where all registers are.
   constexpr bool is_whole() const noexcept { return kind() == Kind::compact && shape() != 0; }
   /// Precondition: it has none.
   constexpr CallerRule with_shape(unsigned shape) const noexcept {
@@ -86,17 +88,17 @@ class CallerRule {
                                                                           << k_handler_at);
   }
 
-  /// Of an entry that was left by this rule. Those of one stack are mostly neighbours, so that the lower half is
-  /// enough.
-  constexpr std::uint32_t guess(std::uint32_t of_entry) const noexcept {
-    return (of_entry & ~k_guess_mask) | static_cast<std::uint32_t>(word_ >> k_guess_at);
+  /// The entry that this rule, which stands in `of_entry`, links to. Entries of one stack are mostly neighbours, so the
+  /// lower half of the number is enough.
+  constexpr std::uint32_t linked(std::uint32_t of_entry) const noexcept {
+    return (of_entry & ~k_link_mask) | static_cast<std::uint32_t>(word_ >> k_link_at);
   }
-  constexpr CallerRule with_guess(std::uint32_t entry) const noexcept {
-    return CallerRule((word_ & k_rule_mask) | std::uint64_t{entry & k_guess_mask} << k_guess_at);
+  constexpr CallerRule with_link(std::uint32_t entry) const noexcept {
+    return CallerRule((word_ & k_rule_mask) | std::uint64_t{entry & k_link_mask} << k_link_at);
   }
-  constexpr std::uint64_t without_guess() const noexcept { return word_ & k_rule_mask; }
-  /// Of a CodeTable: all but the guess. Shifted, which is one instruction.
-  constexpr std::uint64_t digest() const noexcept { return word_ << (64 - k_guess_at); }
+  constexpr std::uint64_t without_link() const noexcept { return word_ & k_rule_mask; }
+  /// What the key of a CodeTable depends on: all but the link. A shift is one instruction.
+  constexpr std::uint64_t digest() const noexcept { return word_ << (64 - k_link_at); }
 
  private:
   constexpr explicit CallerRule(std::uint64_t word) noexcept : word_(word) {}
@@ -104,9 +106,9 @@ class CallerRule {
   // What a step asks for is in the lower half: tests of it have operands of 32 bits.
   static constexpr unsigned k_base_at = 16, k_saves_fp_at = 17, k_kept_at = 18, k_module_at = 19, k_kind_at = 20,
                             k_fp_at = 24, k_shape_at = 32, k_origin_at = 42, k_handler_at = 45;
-  static constexpr unsigned k_guess_at = 48;
-  static constexpr std::uint32_t k_guess_mask = 0xffff;
-  static constexpr std::uint64_t k_rule_mask = (std::uint64_t{1} << k_guess_at) - 1;
+  static constexpr unsigned k_link_at = 48;
+  static constexpr std::uint32_t k_link_mask = 0xffff;
+  static constexpr std::uint64_t k_rule_mask = (std::uint64_t{1} << k_link_at) - 1;
 
   static constexpr std::uint64_t of(KeptBy by) noexcept {
     return std::uint64_t{by != KeptBy::nothing} << k_kept_at | std::uint64_t{by == KeptBy::module} << k_module_at;

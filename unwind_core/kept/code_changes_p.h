@@ -1,4 +1,4 @@
-// When lookups of some code may have new answers.
+// Counters that say when look-ups of some code may have new answers.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace jitunwind {
 class CodeChangesTest;
 
-/// Counters of changes of stretches of code, among which each change finds stretches of its own size: procedures that
-/// come and go count for the two or three that they lie on, and not for other code beside them. Which sizes count at an
-/// address is kept by region of code; where nothing was ever registered none does, and a reader touches nothing that
-/// writers write.
+/// Code is divided into stretches of eight sizes, and each stretch has a counter of changes. A change counts for the
+/// two or three stretches of its own size that it lies on, so that code beside it is not affected. Which sizes count at
+/// an address is noted for each region of code. Where nothing was ever registered no size counts, and a reader touches
+/// nothing that writers write.
 ///
-/// A writer counts after its change can be seen, and before it returns; a reader that takes the number first and looks
-/// up then never keeps an old answer under a new number. No number of an address comes again: its counts only grow,
-/// since sizes that count are added and never taken away.
+/// A writer counts after its change can be seen, and before it returns. A reader takes the number first and looks up
+/// then, so it never keeps an old answer under a new number. No number of an address comes again: counts only grow, and
+/// sizes that count are added and never taken away.
 class CodeChanges {
  public:
   /// For one writer at a time, or for what it has counted before. Signal-safe. At most three counters; one that counts
@@ -37,8 +37,8 @@ class CodeChanges {
       have_counted(region, size);
     count_units(start, last, size);
   }
-  /// For anyone at any time: what one writer is about to begin to count, another must not rely on. So this begins
-  /// nothing, and counts for all code instead.
+  /// For anyone at any time. It begins to count no new size, which only the one writer may do, and counts for all code
+  /// instead.
   void count_beside_writers(std::uint64_t start, std::uint64_t end) noexcept {
     const unsigned size = size_of(end - start);
     const std::uint64_t last = end - 1;
@@ -53,7 +53,7 @@ class CodeChanges {
     first_counts_.fetch_add(1, std::memory_order_seq_cst);
   }
 
-  /// Has the first counter fetched that count() would count with.
+  /// Fetches the first counter that count() would count with.
   void prefetch(std::uint64_t start, std::uint64_t end) const noexcept {
     __builtin_prefetch(&counters_[place_of(start, size_of(end - start))], 1);
   }

@@ -1,4 +1,4 @@
-// What was found of code before, by address: kept for as long as nothing has changed there, in memory that is touched
+// A table of what was found of code, by address. An entry holds as long as nothing has changed there. Memory is touched
 // in proportion to what is kept, however code is scattered.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace jitunwind {
 
 /// Zeroed memory that is never given back; null: there is none. Not signal-safe.
 void* map_for_good(std::size_t size) noexcept;
-/// Gives back what nobody has seen.
+/// Gives back memory that no other thread has seen.
 void unmap_unseen(void* memory, std::size_t size) noexcept;
 
 /// Values by address. Thread-safe, signal-safe, nobody waits. Constant-initialised.
@@ -32,8 +32,8 @@ void unmap_unseen(void* memory, std::size_t size) noexcept;
 /// version. Words that do not belong together stand for an address with probability 2^-64, as do an entry of another
 /// address under another version. An empty entry stands for none in code: words of zeros are for address 0.
 ///
-/// An index (number_index_p.h) leads from addresses to numbers of entries. What it does not lead to any more is found by
-/// those alone who have the number.
+/// An index (number_index_p.h) leads from addresses to numbers of entries. What it does not lead to any more is found
+/// by those alone who have the number.
 ///
 /// Value: plain data of whole words. `value.digest()` is a word for what the key must depend on, one-to-one if it can
 /// be; parts of a value that may be replaced at any time are left out of it.
@@ -53,10 +53,10 @@ class CodeTable {
     bool holds = false;
   };
 
-  /// Of a version, for those who ask by the same one again and again.
+  /// What keys are encrypted by, of a version. Whoever looks up under one version again and again makes it once.
   static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version); }
 
-  /// The entries by their numbers, for those who have them: what is there holds for an address, or does not.
+  /// The entries by their numbers, for whoever has a link. What stands there holds for an address, or does not.
   class Entries {
    public:
     /// The number, if there is such an entry, else another one: numbers of a larger table, too, may be asked for.
@@ -96,10 +96,9 @@ class CodeTable {
     });
   }
 
-  /// Whether to keep() something of the address. False: beyond the first page what is met for the first time is not
-  /// kept, for much code is met once, and a page of memory costs more than to find a dozen rows; unless somebody has
-  /// asked for room. `before`: what a look
-  /// has found of it, if anything.
+  /// Whether to keep() something of the address. Beyond the first page an address is kept when it is met for the second
+  /// time, unless somebody has asked for room: much code is met once, and a page of memory costs more than finding a
+  /// dozen rows. `before` is the number of the entry that find() has found, or k_nowhere.
   bool wants(Addr at, Number before) noexcept {
     return in_room([&](const auto& room) {
       const bool was_asked_for = room.capacity > k_size;
@@ -123,14 +122,14 @@ class CodeTable {
     });
   }
 
-  /// What digest() leaves out. `value` as it was when the entry held, but for that.
+  /// Replaces what digest() leaves out. The rest of `value` is as it was when the entry held.
   void replace(Number number, const Value& value) noexcept {
     in_room([&](const auto& room) {
       if (number < room.count()) store(room.entries()[number], value);
     });
   }
 
-  /// Has the pages that a small table needs, lest the first walk is the first to touch them.
+  /// Writes to the pages that a small table needs, so that the first walk has no page faults there.
   void touch() noexcept {
     own_pages_[0].entries[0].key.fetch_or(0, std::memory_order_relaxed);
     own_taken_.fetch_or(0, std::memory_order_relaxed);

@@ -63,17 +63,17 @@ class CompactLayout {
   std::array<std::int8_t, CompactRow::k_slots> columns_{};
 };
 
-/// Where a source may put a row in short instead of in full.
+/// Where a source may put a compact row in place of a full one.
 struct CompactAnswer {
   const CompactLayout& layout;
   CompactRow row{};
   bool is_found = false;  ///< of the row in full origin and range are set, nothing else
 };
 
-/// False when the row says anything that a compact one cannot: it then has to be kept whole, or made again.
+/// False when the row says anything that a compact row cannot.
 [[nodiscard]] bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept;
 
-/// The row again, but for range and origin.
+/// The full row, but for range, origin and keeps_by.
 FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept;
 
 }  // namespace jitunwind

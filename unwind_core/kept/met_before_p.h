@@ -1,4 +1,4 @@
-// What was met before, in a bit each.
+// One bit for each address that says whether it was met before.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class MetBefore {
     return false;
   }
 
-  /// Has its page, lest the first walk is the first to write there.
+  /// Writes to the page, so that the first walk has no page fault there.
   void touch() noexcept { words_[0].fetch_or(0, std::memory_order_relaxed); }
 
  private:

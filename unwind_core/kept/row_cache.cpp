@@ -23,7 +23,7 @@ void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, si
 void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept {
   const KeptRules::Table::Entries entries = rules.table.entries();
   if (entries.in_bounds(from.number) == from.number)
-    rules.table.replace(from.number, entries.value(from.number).with_guess(to));
+    rules.table.replace(from.number, entries.value(from.number).with_link(to));
 }
 
 [[gnu::hot]] bool RowCache::find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
@@ -37,9 +37,9 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
     return Table::cipher(version_of(question.registrations, KeptBy::module, module_of(at, walked)));
   };
   const Table::Entries entries = rules.table.entries();
-  const Table::Number guess = entries.in_bounds(place.guess);
-  Table::Found found{guess, entries.value(guess), true};
-  if (!entries.holds(guess, found.value, at, cipher_of(found.value))) {
+  const Table::Number linked = entries.in_bounds(place.next);
+  Table::Found found{linked, entries.value(linked), true};
+  if (!entries.holds(linked, found.value, at, cipher_of(found.value))) {
     found = rules.table.find(at, cipher_of);
     question.before.number = found.number;
     place = {};
@@ -65,6 +65,7 @@ void NewRow::complete() noexcept {
   if (!compact.is_found) return;
   FrameRow row = expand(compact.row, compact.layout);
   row.origin = full.origin;
+  row.keeps_by = full.keeps_by;
   row.range = full.range;
   full = row;
 }
@@ -78,9 +79,9 @@ void NewRow::complete() noexcept {
   return found;
 }
 
-[[gnu::hot]] KeptBy RowCache::kept_by(RowOrigin origin, Lookup& lookup) noexcept {
-  if (!is_of_code_alone(origin) || lookup.about_other_code) return KeptBy::nothing;
-  if (is_registered(origin)) return KeptBy::lasting;
+[[gnu::hot]] KeptBy RowCache::kept_by(const FrameRow& row, Lookup& lookup) noexcept {
+  if (row.keeps_by == KeepsBy::nothing) return KeptBy::nothing;
+  if (row.keeps_by == KeepsBy::code) return KeptBy::lasting;
   const Module* const module = lookup.module();
   if (!module || module->version == 0) return KeptBy::nothing;
   return module->is_lasting ? KeptBy::lasting : KeptBy::module;
@@ -98,7 +99,7 @@ void NewRow::complete() noexcept {
 
 [[gnu::hot]] CallerRule RowCache::keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row,
                                        RulePlace& place, CallerRule::Handler handler) const noexcept {
-  const KeptBy by = kept_by(row.full.origin, lookup);
+  const KeptBy by = kept_by(row.full, lookup);
   if (by == KeptBy::nothing || !row.is_compact) return {};
   const CallerRule rule = rule_of(row.compact.row, row.full.origin, by).with(handler);
   if (rule.kept_by() == KeptBy::nothing) return {};

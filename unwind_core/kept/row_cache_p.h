@@ -1,5 +1,5 @@
-// Rows that were found before, by address. A step through code that was walked before makes no row again: it looks one
-// up, sees that nothing has changed since, and applies it (compact_row_p.h).
+// Rows that were found before, by address. A step through code that was walked before makes no row again. It looks the
+// row up, sees that nothing has changed since, and applies it (compact_step_p.h). The protocol is in docs/caches.md.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Tells modules from those that were there before.
+/// The versions of the modules of one target.
 class ModuleVersions {
  public:
   /// The module that covers `at`; false: none does. Signal-safe.
@@ -34,7 +34,7 @@ struct KeptRules {
   Table table;
   SaveShapes shapes;
 
-  /// Lest the first walk is the first to write there.
+  /// Writes to the first pages, so that the first walk has no page faults there.
   void touch() noexcept {
     table.touch();
     shapes.touch();
@@ -46,22 +46,23 @@ struct KeptRow {
   CallerRule rule;  ///< as it was when it held
 };
 
-/// A row that was looked for because it was not kept.
+/// A row that the sources were asked for because it was not kept.
 struct NewRow {
   explicit NewRow(const CompactLayout& layout) noexcept : compact{layout} {}
   CompactAnswer compact;
-  bool is_compact = false;  ///< compact.row says it
-  FrameRow full;            ///< where compact.is_found, origin and range alone
-  /// Makes the row in full of that in short.
+  bool is_compact = false;  ///< compact.row is the row
+  FrameRow full;            ///< the row; where compact.is_found its origin, keeps_by and range alone
+  /// Makes the rest of `full` from compact.row.
   void complete() noexcept;
 };
 
-/// What is asked for before a row is looked for, lest an old row is kept as a new one.
+/// The place of a row, and its version as far as it is known before the row is looked for. An answer that has become
+/// old meanwhile is then kept under an old version, where nobody finds it.
 struct CodeQuestion {
   Addr at = 0;                      ///< CodeAddress::lookup()
   std::uint64_t registrations = 0;  ///< CodeChanges::number()
   RulePlace callee{};
-  RulePlace before{};  ///< of what was known of the address and holds no more
+  RulePlace before{};  ///< the entry of the address that holds no more
 };
 /// What an address space needs to keep rows. Immutable but for the rules.
 struct RowCache {
@@ -96,12 +97,14 @@ struct RowCache {
 
   /// Of `at`; the one that the walk met last is not looked for again. Version 0: there is none, or it cannot be told.
   const ModuleVersion& module_of(Addr at, ModuleVersion& walked) const noexcept;
-  /// What decides whether a rule at an address holds: its version. `by`: which parts of it.
+  /// The version of a place: what is kept of it holds as long as this is the same. The only formula; docs/caches.md
+  /// says when it is taken and when it is checked. `registrations`: CodeChanges::number() of the place. `by`: whether
+  /// `module`, which covers the place, is a part of it.
   static std::uint64_t version_of(std::uint64_t registrations, KeptBy by, const ModuleVersion& module) noexcept {
     return by == KeptBy::module ? registrations + spread(module.version) : registrations;
   }
   /// By what a row that the sources found can be kept.
-  static KeptBy kept_by(RowOrigin origin, Lookup& lookup) noexcept;
+  static KeptBy kept_by(const FrameRow& row, Lookup& lookup) noexcept;
   /// The module of the lookup, if there is one.
   static ModuleVersion module_of(Lookup& lookup) noexcept {
     const Module* const module = lookup.module();
@@ -111,20 +114,20 @@ struct RowCache {
   CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
 
  private:
-  /// Where the guess is none, or needs more.
+  /// The link does not lead to the entry, or the entry needs more than find() looks at.
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
                       KeptRow& out) const noexcept;
   bool wants(const CodeQuestion& question) const noexcept;
   RulePlace keep_wanted(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
 };
 
-inline RulePlace RulePlace::at(std::uint32_t number, CallerRule rule) noexcept { return {number, rule.guess(number)}; }
+inline RulePlace RulePlace::at(std::uint32_t number, CallerRule rule) noexcept { return {number, rule.linked(number)}; }
 
 [[gnu::always_inline]] inline bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place,
                                                   CodeQuestion& question, KeptRow& out) const noexcept {
   using Table = KeptRules::Table;
   const Table::Entries entries = rules.table.entries();
-  const Table::Number number = entries.in_bounds(place.guess);
+  const Table::Number number = entries.in_bounds(place.next);
   const CallerRule rule = entries.value(number);
   const std::uint64_t registrations = changes.number(at);
   if (rule.is_of_module() || !rule.is_whole() || !entries.holds(number, rule, at, Table::cipher(registrations)))

@@ -12,7 +12,7 @@ class CallerRule;
 /// hints: whoever uses one checks what stands there.
 struct RulePlace {
   std::uint32_t number = k_none;
-  std::uint32_t guess = 0;
+  std::uint32_t next = 0;
   static constexpr std::uint32_t k_none = ~std::uint32_t{0};
 
   static RulePlace at(std::uint32_t number, CallerRule rule) noexcept;

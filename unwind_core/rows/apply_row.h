@@ -1,4 +1,5 @@
-// The only evaluator of rows: row + registers of a frame + memory -> registers of its caller.
+// The full evaluator of rows: row + registers of a frame + memory -> registers of its caller. Others are short forms of
+// it, for some rows: docs/caches.md, "Short forms".
 #pragma once
 
 #include "jitunwind/unwind_core/memory/memory.h"

@@ -105,6 +105,7 @@ FrameRow& FrameRow::operator=(const FrameRow& other) noexcept {
   args_size = other.args_size;
   ra = other.ra;
   origin = other.origin;
+  keeps_by = other.keeps_by;
   signal_frame = other.signal_frame;
   count_ = other.count_;
   std::copy_n(other.first_entry(), count_, first_entry());

@@ -130,10 +130,13 @@ constexpr bool is_guess(RowOrigin origin) noexcept { return origin >= RowOrigin:
 constexpr bool is_registered(RowOrigin origin) noexcept {
   return origin == RowOrigin::dyn_directives || origin == RowOrigin::dyn_table;
 }
-/// The row is the same as long as the code is: guesses depend on more, recognised stubs on the code's very bytes.
-constexpr bool is_of_code_alone(RowOrigin origin) noexcept {
-  return is_registered(origin) || origin == RowOrigin::eh_frame || origin == RowOrigin::debug_frame;
-}
+
+/// As long as what a row may be kept. Its source says so: docs/caches.md.
+enum class KeepsBy : std::uint8_t {
+  nothing,  ///< not at all: it depends on registers, on bytes of the code, or on other code
+  module,   ///< until the module is unloaded, or something is registered at the address
+  code,     ///< until something is registered at the address, or cancelled
+};
 
 /// A value, 40 rules of fixed storage, no allocation. Registers not mentioned are unspecified.
 class FrameRow {
@@ -156,6 +159,7 @@ class FrameRow {
   std::uint32_t args_size = 0;  ///< DW_CFA_GNU_args_size: bytes of pushed arguments, added to SP on resume only
   RegNum ra = k_no_reg;         ///< return address column
   RowOrigin origin = RowOrigin::none;
+  KeepsBy keeps_by = KeepsBy::nothing;
   bool signal_frame = false;  ///< the caller was interrupted: its pc is exact and all its registers are here
 
   /// Unspecified when the row does not mention the register.
@@ -181,7 +185,7 @@ class FrameRow {
   /// are more than k_max_owned_bytes; the row is then as before.
   [[nodiscard]] bool own_expressions() noexcept;
 
-  /// Rules and CFA, return address column, args_size and signal mark; not range and origin.
+  /// Rules and CFA, return address column, args_size and signal mark; not range, origin and keeps_by.
   friend bool operator==(const FrameRow& a, const FrameRow& b) noexcept;
 
  private:

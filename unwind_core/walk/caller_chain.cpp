@@ -11,12 +11,12 @@
 namespace jitunwind {
 namespace {
 
-/// Where the last walk of the thread began among the rules: the next one mostly begins there, too.
+/// The entry of the first frame of the thread's last walk. The next walk mostly begins at the same frame.
 constinit thread_local std::uint32_t first_entry = 0;
 
 }  // namespace
 
-/// The next walk this way finds the entry by its guess.
+/// Links one entry to the next: another walk this way looks nothing up.
 [[gnu::always_inline]] inline void CallerChain::lead_on(RulePlace from, Table::Number to) noexcept {
   if (from.number == RulePlace::k_none)
     first_entry = to;
@@ -24,7 +24,7 @@ constinit thread_local std::uint32_t first_entry = 0;
     rows_.link(from, to);
 }
 
-/// Everything that a step reads and writes is in registers: the chain from one frame to the next is what takes time.
+/// The chain from one frame to the next bounds the time of a walk, so all that a step reads and writes is in registers.
 /// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
 template <bool k_calls_push, bool k_until_met>
 [[gnu::hot]] CallerChain::Stop CallerChain::run_on(void** const end, const LastWalk* last) noexcept {
@@ -36,10 +36,10 @@ template <bool k_calls_push, bool k_until_met>
   Addr highest = highest_lowest();
   const Table::Entries entries = rows_.rules.table.entries();
   RulePlace callee = callee_;
-  if (callee.number == RulePlace::k_none) callee.guess = first_entry;
+  if (callee.number == RulePlace::k_none) callee.next = first_entry;
   Stop stop = Stop::full;
   while (out != end) {
-    Table::Number entry = entries.in_bounds(callee.guess);
+    Table::Number entry = entries.in_bounds(callee.next);
     CallerRule rule = entries.value(entry);
     if (!entries.holds(entry, rule, at, cipher(rule, at))) [[unlikely]] {
       const Table::Found found = find(at);
@@ -104,19 +104,19 @@ template <bool k_calls_push, bool k_until_met>
 
 CallerChain::Table::Found CallerChain::find_behind(RulePlace callee, Addr at) noexcept {
   const Table::Entries entries = rows_.rules.table.entries();
-  const Table::Number guess = entries.in_bounds(callee.guess);
-  const CallerRule rule = entries.value(guess);
-  if (entries.holds(guess, rule, at, cipher(rule, at))) return {guess, rule, true};
+  const Table::Number linked = entries.in_bounds(callee.next);
+  const CallerRule rule = entries.value(linked);
+  if (entries.holds(linked, rule, at, cipher(rule, at))) return {linked, rule, true};
   return find(at);
 }
 
-/// What a rule reads is not between SP and the end of what is known of the stack. Full: after a look it is.
+/// For a rule that reads outside of SP and the known end of the stack. Full: a probe has found that memory readable.
 CallerChain::Stop CallerChain::out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept {
   // Frames are above those that they call; whatever is not is for the cursor to judge.
   return lowest >= sp && stack_.has(lowest, cfa) ? Stop::full : Stop::unknown;
 }
 
-/// By a rule of any kind, outside of the loop.
+/// A step by a rule of any kind, outside of the loop.
 [[gnu::hot]] CallerChain::Stop CallerChain::step_by(CallerRule rule, Position& position) noexcept {
   if (rule.kind() == CallerRule::Kind::outermost) return Stop::outermost;
   const Addr sp = position.sp;
@@ -170,7 +170,7 @@ bool CallerChain::leave_signal_frame(Position& position) noexcept {
   return true;
 }
 
-/// 0: it is not known.
+/// Bytes. 0: the place of the return address is not known.
 [[gnu::hot]] Addr CallerChain::return_address_below_cfa(CallerRule rule) const noexcept {
   if (arch_.calls_push() || rule.shape() == 0) return arch_.calls_push() ? CompactRow::k_word : 0;
   CompactRow row;

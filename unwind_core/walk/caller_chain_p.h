@@ -1,4 +1,4 @@
-// The chain: from frame to frame by the rules that an address space keeps.
+// The chain goes from frame to frame by the rules that an address space keeps.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace jitunwind {
 
 class LastWalk;
 
-/// A frame, as far as a walk of addresses knows it, and the addresses of those that it has passed. Precondition: the
-/// space keeps rows.
+/// A frame as far as a walk of addresses knows it, and the addresses of the frames that it has passed. Precondition:
+/// the space keeps rows.
 class CallerChain {
  public:
   using Table = KeptRules::Table;
   enum class Stop { full, outermost, unknown, not_compact };
-  /// Of a frame: the address to look up, SP and frame pointer; and its pc, where that is asked for.
+  /// A frame: the address to look up, SP and frame pointer. Its pc is set where a function says so.
   struct Position {
     Addr at = 0;
     Addr sp = 0;
@@ -58,17 +58,17 @@ class CallerChain {
   /// whose SP is one of `last`, which may be null. Unknown: no rule, or one that does not help.
   Stop run_to(void** end, const LastWalk* last) noexcept;
 
-  /// The rule is what held: the entry itself may be another's by now.
+  /// Whoever finds an entry uses the rule that was read: the entry itself may be another address's by now.
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
     return rows_.rules.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }
-  /// By the guess of the entry that the frame before was left by, if there is one.
+  /// The same, first by the link of the entry that the frame before was left by.
   Table::Found find_behind(RulePlace callee, Addr at) noexcept;
-  /// What is asked for before this frame's row is looked for. `known`: what was known of its address.
+  /// The question to take before this frame's row is looked for. `known` is what the table had for its address.
   CodeQuestion question(Addr at, const Table::Found& known) const noexcept {
     return {at, rows_.changes.number(at, everywhere_), callee_, {known.number}};
   }
-  /// By a rule of any kind, outside of the loop: moves `position` alone.
+  /// Moves `position` alone, by a rule of any kind.
   [[gnu::noinline]] Stop step_by(CallerRule rule, Position& position) noexcept;
 
   /// Goes on at a caller, that was found by the entry `callee`; none: by something else.

@@ -27,10 +27,11 @@ void keep_end(const CallerChain& chain, const CodeQuestion& question, Cursor& cu
   FrameRow row;
   if (cursor.stop_reason() != StopReason::outermost || !cursor.find_row(row)) return;
   if (row.rule(row.ra == k_no_reg ? arch.ra : row.ra).kind != RegRule::Kind::undefined) return;
-  keep_rule(chain, question, {RowCache::kept_by(row.origin, lookup), CallerRule::Kind::outermost}, module);
+  keep_rule(chain, question, {RowCache::kept_by(row, lookup), CallerRule::Kind::outermost}, module);
 }
 
-/// The rule of a row that is not compact. Kind compact: there is none.
+}  // namespace
+
 CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept {
   using Kind = CallerRule::Kind;
   constexpr std::int64_t k_word = CompactRow::k_word;
@@ -41,6 +42,8 @@ CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexc
     return {by, Kind::realigned, static_cast<std::uint8_t>(words)};
   return {};
 }
+
+namespace {
 
 /// A frame's SP and frame pointer as a cursor has them, at the address that is looked up.
 Position position_of(const Cursor& cursor, const Arch& arch, Addr at) noexcept {
@@ -54,7 +57,7 @@ void keep_otherwise(CallerChain& chain, const CodeQuestion& question, Cursor& be
   const ModuleVersion module = RowCache::module_of(lookup);
   FrameRow row;
   if (!before.find_row(row) || (row.origin != RowOrigin::eh_frame && row.origin != RowOrigin::debug_frame)) return;
-  const CallerRule rule = rule_of_other(row, RowCache::kept_by(row.origin, lookup), chain.arch());
+  const CallerRule rule = rule_of_other(row, RowCache::kept_by(row, lookup), chain.arch());
   if (rule.kind() == CallerRule::Kind::compact) return;
   Position position = position_of(before, chain.arch(), question.at);
   const Position there = position_of(after, chain.arch(), 0);
@@ -73,7 +76,7 @@ void keep_otherwise(CallerChain& chain, const CodeQuestion& question, Cursor& be
   const Found found = rows.find_new(lookup, row);
   if (!found || !*found || !row.is_compact) return false;
   const RowOrigin origin = row.full.origin;
-  const CallerRule rule = rows.rule_of(row.compact.row, origin, RowCache::kept_by(origin, lookup));
+  const CallerRule rule = rows.rule_of(row.compact.row, origin, RowCache::kept_by(row.full, lookup));
   Position position = chain.position();
   if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != CallerChain::Stop::full) return false;
   const ModuleVersion module = rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};

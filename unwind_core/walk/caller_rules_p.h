@@ -5,6 +5,9 @@
 
 namespace jitunwind {
 
+/// The rule of a row that is not compact, in a word. Kind compact: there is none.
+CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept;
+
 /// By rows, if pc, SP and frame pointer are enough for them, until a rule is known of the place. False: none is, and
 /// nor does its row help. Needs room (small_stack_p.h).
 bool step_by_rows(CallerChain& chain) noexcept;

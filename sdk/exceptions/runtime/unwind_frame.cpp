@@ -78,6 +78,7 @@ std::uint64_t word_at(const void* start, std::int16_t offset) noexcept {
 
 UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : StackPosition(local_space()), row_(&row) {
   const LiveRegisters& live = live_registers();
+  sp_column_ = live.sp.column;
   const auto take = [&](const LiveRegister& r) {
     const std::uint64_t value = word_at(entry, r.ucontext);
     registers_.set_from_register(r.column, value, r.dwarf);
@@ -112,8 +113,9 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
     set_procedure({});
     return Known::end;
   }
-  if (!space_->row_cache->find(address_.lookup(), module_, rule_place_, question, kept_)) [[unlikely]]
-    return with_room(this, [&] { return look_anew(question); });
+  const RowCache* const rows = space_->row_cache;
+  if (!rows || !rows->find(address_.lookup(), module_, rule_place_, question, kept_)) [[unlikely]]
+    return with_room(this, [&] { return rows ? look_anew(*rows, question) : look_without_keeping(); });
   is_compact_ = true;
   if (find_facts(question)) [[likely]]
     return Known::found;
@@ -134,7 +136,7 @@ bool UnwindFrame::find_facts(const CodeQuestion& question) noexcept {
 }
 
 Handler UnwindFrame::keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept {
-  if (gp_ != 0 || by == KeptBy::nothing) return Handler::unknown;
+  if (by == KeptBy::nothing) return Handler::unknown;
   if (facts_.personality == 0 && facts_.lsda == 0) return Handler::none;
   const std::uint64_t version = RowCache::version_of(question.registrations, by, module);
   const auto known = known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
@@ -143,13 +145,18 @@ Handler UnwindFrame::keep_facts(const CodeQuestion& question, KeptBy by, const M
   return Handler::known;
 }
 
+Status UnwindFrame::find_procedure(Lookup& asked) noexcept {
+  ProcedureInfo procedure;
+  const Found found = space_->find_procedure(asked, procedure);
+  if (!found) return found.error();
+  set_procedure(procedure);
+  return Done{};
+}
+
 /// Of code whose row was found without it.
 UnwindFrame::Known UnwindFrame::look_at_procedure(const CodeQuestion& question) noexcept {
   Lookup asked = lookup();
-  ProcedureInfo procedure;
-  const Found found = space_->find_procedure(asked, procedure);
-  if (!found) return fail(found.error());
-  set_procedure(procedure);
+  if (const Status found = find_procedure(asked); !found) return fail(found.error());
   const ModuleVersion module = kept_.rule.is_of_module() ? RowCache::module_of(asked) : ModuleVersion{};
   const Handler handler = keep_facts(question, kept_.rule.kept_by(), module);
   if (handler != Handler::unknown) rule_place_ = space_->row_cache->keep(question, kept_.rule.with(handler), module);
@@ -167,19 +174,26 @@ Addr UnwindFrame::start() noexcept {
   return facts_.start;
 }
 
-UnwindFrame::Known UnwindFrame::look_anew(const CodeQuestion& question) noexcept {
+/// Where the address space keeps nothing: the row in full, at every frame.
+UnwindFrame::Known UnwindFrame::look_without_keeping() noexcept {
   set_procedure({});
-  const RowCache& rows = *space_->row_cache;
+  Lookup asked = lookup();
+  const Found has_row = space_->find_row(asked, *row_);
+  if (!has_row) return fail(has_row.error());
+  if (!*has_row) return look_at_frames_of_others();
+  const Status found = find_procedure(asked);
+  return found ? Known::found : fail(found.error());
+}
+
+UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, const CodeQuestion& question) noexcept {
+  set_procedure({});
   Lookup asked = lookup();
   NewRow row(rows.layout);
   const Found has_row = rows.find_new(asked, row);
   if (!has_row) return fail(has_row.error());
   if (!*has_row || is_guess(row.full.origin)) return look_at_frames_of_others();
-  ProcedureInfo procedure;
-  const Found found = space_->find_procedure(asked, procedure);
-  if (!found) return fail(found.error());
-  set_procedure(procedure);
-  const KeptBy by = row.is_compact ? RowCache::kept_by(row.full.origin, asked) : KeptBy::nothing;
+  if (const Status found = find_procedure(asked); !found) return fail(found.error());
+  const KeptBy by = row.is_compact ? RowCache::kept_by(row.full, asked) : KeptBy::nothing;
   const Handler handler = keep_facts(question, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{});
   kept_.rule = rows.keep(question, asked, row, rule_place_, handler);
   is_compact_ = kept_.rule.kept_by() != KeptBy::nothing;

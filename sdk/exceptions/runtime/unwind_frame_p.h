@@ -41,7 +41,7 @@ class UnwindFrame : public StackPosition {
 
   bool was_interrupted() const noexcept { return pc() != 0 && !address_.is_return_address(); }
   bool is_outermost() const noexcept { return pc() == 0; }
-  Addr sp() const noexcept { return registers_.get(space_->row_cache->layout.sp_column()).value_or(0); }
+  Addr sp() const noexcept { return registers_.get(sp_column_).value_or(0); }
   /// Tells frames of one stack apart: SP, which is a multiple of 8 and different in all frames, but for a frame that
   /// was interrupted before it had one.
   Addr identity() const noexcept { return sp() - (was_interrupted() ? 1 : 0); }
@@ -70,7 +70,10 @@ class UnwindFrame : public StackPosition {
  private:
   Known fail(const Error& error) noexcept;
   Known look_at_procedure(const CodeQuestion& question) noexcept;
-  Known look_anew(const CodeQuestion& question) noexcept;
+  Known look_anew(const RowCache& rows, const CodeQuestion& question) noexcept;
+  Known look_without_keeping() noexcept;
+  /// And takes what it is. Nothing is found where nothing knows the code.
+  Status find_procedure(Lookup& asked) noexcept;
   bool find_facts(const CodeQuestion& question) noexcept;
   CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept;
   Known look_at_frames_of_others() noexcept;
@@ -86,6 +89,7 @@ class UnwindFrame : public StackPosition {
   Addr gp_ = 0;
   Error error_{};
   bool is_compact_ = false;  // the row is kept_.row, else *row_
+  std::int8_t sp_column_;
   FrameRow* row_;
 };
 

@@ -1,7 +1,8 @@
 // DWARF call frame information -> rows: CIEs, FDEs and their instructions as .eh_frame (LSB 5.0 core, 10.6) and
 // .debug_frame (DWARF 5, 6.4) have them. Knows nothing of modules; finds no sections.
 //
-//   CfiBytes (where bytes are) -> read_fde / FdeScan -> Fde -> row_at / FdeRows -> FrameRow
+//   CfiBytes (where bytes are) -> read_fde / FdeScan -> Fde -> row_at (one address) or FdeRows (all of them) ->
+//   FrameRow
 //
 // Everything here is signal-safe when the CfiBytes are, and bounded by the size of the entry at hand.
 #pragma once
@@ -36,12 +37,6 @@ class CfiBytes {
     if (offset <= available && size <= available - offset) [[likely]]
       return in_place_.bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
     return view_elsewhere(at, size);
-  }
-  /// Those from `at` on that are at hand, empty where there are none.
-  std::span<const std::byte> in_place_from(Addr at) const noexcept {
-    const std::uint64_t offset = at - in_place_.address;
-    if (offset >= in_place_.bytes.size()) return {};
-    return in_place_.bytes.subspan(static_cast<std::size_t>(offset));
   }
 
  protected:
@@ -176,11 +171,10 @@ class CfiProgram {
   CfiProgram(const CfiProgram&) = delete;
   CfiProgram& operator=(const CfiProgram&) = delete;
 
-  /// True: `row` is the next row, FrameRow::range included; it ends where the next begins, the last one with the FDE.
-  /// False: no more; `row` is undefined. Error::at is the address of the instruction; row_too_wide, too_deep (nested
+  /// True: `row` is the next row that ends behind `at`, FrameRow::range included; it ends where the next begins, the
+  /// last one with the FDE. From FDE::range.begin, and then from each row's end, these are all rows. False: no more;
+  /// `row` is undefined. Error::at is the address of the instruction; row_too_wide, too_deep (nested
   /// DW_CFA_remember_state), bad_opcode, bad_structure, bad_register, truncated.
-  Result<bool> next() noexcept { return next_behind(next_begin_); }
-  /// The same for the next row that ends behind `at`, without a stop at those before it.
   Result<bool> next_behind(Addr at) noexcept {
     if (run_behind(at)) return true;
     if (failed_) return error_;
@@ -272,15 +266,12 @@ struct FewStates {
 };
 
 /// The row that holds at `at`, which must be in the FDE's range; CodeAddress::lookup() of a frame's address. Everything
-/// but the origin is set.
+/// but origin and keeps_by is set. Whoever keeps the row longer than the bytes calls FrameRow::own_expressions().
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;
 
-/// The same for a row that outlives the bytes: it owns its expressions. row_too_wide where it has no room for them.
-Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;
-
-/// The same of the entry at `entry` in memory that a search has found for `at`, which is read into 4 KiB of the stack.
-/// `code` is what it covers. False: not `at`. Everything but the origin is set. `row_too_wide` as above; too_deep: it
-/// is longer than any that compilers make.
+/// The row of the entry at `entry` in memory that a search has found for `at`, which is read into 4 KiB of the stack. The
+/// row owns its expressions. `code` is what the entry covers. False: not `at`. row_too_wide: the row has no room for its
+/// expressions; too_deep: the entry is longer than any that compilers make.
 Found own_row_of_entry(Addr entry, const CfiContext& context, Addr at, const Memory& memory, MemoryWindow& window,
                        FrameRow& out, AddrRange& code) noexcept;
 

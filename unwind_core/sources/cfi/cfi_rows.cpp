@@ -399,12 +399,6 @@ Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out)
   return row;
 }
 
-Status own_row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {
-  if (const Status row = row_at(fde, context, at, out); !row) return row;
-  if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, fde.address, "expressions of a row"};
-  return Done{};
-}
-
 Found own_row_of_entry(Addr entry, const CfiContext& context, Addr at, const Memory& memory, MemoryWindow& window,
                        FrameRow& out, AddrRange& code) noexcept {
   std::array<std::byte, 4096> buffer;
@@ -412,7 +406,8 @@ Found own_row_of_entry(Addr entry, const CfiContext& context, Addr at, const Mem
   Fde fde;
   const Found covers = read_fde_for(at, bytes, context, entry, fde);
   if (!covers || !*covers) return covers;
-  if (const Status row = own_row_at(fde, context, at, out); !row) return row.error();
+  if (const Status row = row_at(fde, context, at, out); !row) return row.error();
+  if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, fde.address, "expressions of a row"};
   code = fde.range;
   return true;
 }

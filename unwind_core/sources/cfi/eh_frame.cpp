@@ -94,6 +94,7 @@ class EhFrameSource final : public FdeSource {
         !find_compact_row(code, answer.layout, pc, answer.row, out.range))
       return false;
     out.origin = RowOrigin::eh_frame;
+    out.keeps_by = KeepsBy::module;
     return answer.is_found = true;
   }
 

@@ -12,6 +12,7 @@ Found FdeSource::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   const Status row = row_at(fde, context, lookup.at.lookup(), out);
   if (!row) return row.error();
   out.origin = origin_;
+  out.keeps_by = KeepsBy::module;
   return true;
 }
 

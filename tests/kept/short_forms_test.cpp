@@ -1,0 +1,161 @@
+// Every short form of apply_row() against apply_row(): the same frame, the same caller. What the forms are is a list in
+// docs/caches.md, "Short forms"; tests/rules compares that with the sources.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/kept/compact_step_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_p.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
+#include "jitunwind/unwind_core/walk/caller_rules_p.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Kind = CallerRule::Kind;
+constexpr Addr k_pc = 0x7b00'0000'0001;  // no code is there
+
+/// Rows that have a rule of this kind. A kind that is not here does not compile.
+std::vector<std::string> rows_of(Kind kind, const Arch& arch) {
+  const auto name = [&](RegNum reg) { return std::string(arch.by_dwarf(reg)->name); };
+  const std::string sp = name(arch.sp), fp = name(arch.fp);
+  switch (kind) {
+    case Kind::compact:
+      return {"cfa=" + sp + "+8 ra=[cfa-8]", "cfa=" + sp + "+64 ra=[cfa-8]",
+              "cfa=" + sp + "+48 " + fp + "=[cfa-24] ra=[cfa-8]", "cfa=" + fp + "+16 " + fp + "=[cfa-16] ra=[cfa-8]",
+              "cfa=" + fp + "+2040 " + fp + "=[cfa-2040] ra=[cfa-8]"};
+    case Kind::realigned:
+      if (!arch.calls_push()) return {};
+      return {"cfa=[" + fp + "-8] " + fp + "=[" + fp + "+0] ra=[cfa-8]",
+              "cfa=[" + fp + "-80] " + fp + "=[" + fp + "+0] ra=[cfa-8]"};
+    case Kind::signal: {
+      const UcontextOffsets at = ucontext_offsets(arch);
+      const auto saved = [&](Addr offset) {
+        return "[" + sp + "+" + std::to_string(static_cast<Addr>(std::int64_t{arch.sigframe_ucontext}) + offset) + "]";
+      };
+      const std::string pc = arch.ra == arch.pc ? "ra" : name(arch.pc);
+      if (pc != "ra") return {};
+      return {"cfa=" + saved(at.sp) + " " + fp + "=" + saved(at.fp) + " " + sp + "=" + saved(at.sp) +
+              " ra=" + saved(at.pc) + " signal"};
+    }
+    case Kind::outermost:
+      return {"cfa=" + sp + "+8 ra=undefined"};
+  }
+  return {};
+}
+constexpr std::array k_kinds{Kind::compact, Kind::realigned, Kind::signal, Kind::outermost};
+
+/// A frame on this thread's stack, whose words are addresses further up on it.
+class ShortForms : public testing::TestWithParam<Kind> {
+ protected:
+  static constexpr std::size_t k_words = 2048;
+
+  void fill() {
+    for (std::size_t i = 0; i < k_words; ++i) stack_[i] = address_of(std::min(i + 16 + random_() % 64, k_words - 1));
+  }
+  Addr address_of(std::size_t word) const { return reinterpret_cast<std::uintptr_t>(&stack_[word]); }
+  RegisterFile registers(const Arch& arch) {
+    RegisterFile frame;
+    for (const RegisterInfo& reg : arch.registers)
+      if (reg.column >= 0 && reg.preserved) frame.set_from_register(reg.column, random_(), reg.dwarf);
+    frame.set(arch.column(arch.sp), address_of(random_() % 64));
+    frame.set(arch.column(arch.fp), address_of(300 + random_() % 64));
+    frame.set(arch.column(arch.pc), k_pc);
+    return frame;
+  }
+
+  std::mt19937_64 random_{7};
+  alignas(16) std::array<std::uint64_t, k_words> stack_;
+};
+
+std::uint64_t value(const RegisterFile& registers, const Arch& arch, RegNum reg) {
+  return registers.get(arch.column(reg)).value_or(0);
+}
+
+// What walks of addresses do: CallerChain::step_by(), and for compact rules the loop of CallerChain::run_to().
+TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
+  const AddressSpace& space = local_space();
+  ASSERT_NE(space.row_cache, nullptr);
+  const Arch& arch = space.arch;
+  const RowCache& rows = *space.row_cache;
+  for (const std::string& text : rows_of(GetParam(), arch)) {
+    ExpressionPool pool;
+    const auto parsed = parse_row(text, arch, pool);
+    ASSERT_TRUE(parsed) << text << ": " << parsed.error().what;
+    const FrameRow& row = parsed->row;
+    CompactRow in_short;
+    const bool is_compact = compact(row, rows.layout, in_short);
+    ASSERT_EQ(is_compact, GetParam() == Kind::compact) << text;
+    CallerRule rule(KeptBy::lasting, Kind::outermost);
+    if (is_compact) rule = rows.rule_of(in_short, RowOrigin::eh_frame, KeptBy::lasting);
+    if (!is_compact && GetParam() != Kind::outermost) rule = rule_of_other(row, KeptBy::lasting, arch);
+    ASSERT_EQ(rule.kind(), GetParam()) << text;
+    ASSERT_EQ(rule.kept_by(), KeptBy::lasting) << text;
+    for (int i = 0; i < 500; ++i) {
+      fill();
+      const RegisterFile frame = registers(arch);
+      MemoryWindow window;
+      Caller expected;
+      ASSERT_TRUE(apply_row(row, frame, arch, space.memory, window, expected)) << text;
+      const Addr sp = value(frame, arch, arch.sp), fp = value(frame, arch, arch.fp);
+      std::array<void*, 1> into{};
+      CallerChain chain(space, {CodeAddress::returned_to(k_pc), sp, fp}, WalkPart::callers, into);
+      CallerChain::Position position = chain.position();
+      const auto stop = chain.step_by(rule, position);
+      if (expected.outermost) {
+        EXPECT_EQ(stop, CallerChain::Stop::outermost);
+        continue;
+      }
+      // A frame that is not above its callee is left to the cursor.
+      if (value(expected.registers, arch, arch.sp) <= sp) {
+        EXPECT_EQ(stop, CallerChain::Stop::unknown) << text;
+        continue;
+      }
+      ASSERT_EQ(stop, CallerChain::Stop::full) << text;
+      EXPECT_EQ(position.pc, expected.pc) << text;
+      EXPECT_EQ(position.sp, value(expected.registers, arch, arch.sp)) << text;
+      EXPECT_EQ(position.fp, value(expected.registers, arch, arch.fp)) << text;
+
+      const CodeQuestion question{
+          CodeAddress::returned_to(k_pc).lookup(), rows.changes.number(k_pc - 1), {}, {chain.find(k_pc - 1).number}};
+      (void)(is_compact ? rows.keep(question, rule, in_short, {}) : rows.keep(question, rule, {}));
+      CallerChain again(space, {CodeAddress::returned_to(k_pc), sp, fp}, WalkPart::callers, into);
+      ASSERT_EQ(again.run_to(into.data() + into.size(), nullptr), CallerChain::Stop::full) << text;
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(into[0]), expected.pc) << text;
+      EXPECT_EQ(again.position().sp, position.sp) << text;
+      EXPECT_EQ(again.position().fp, position.fp) << text;
+    }
+  }
+}
+
+// What cursors and throws do with compact rows: compact_step_p.h. More of it: compact_row_test.cpp.
+TEST_P(ShortForms, OfCompactRowsLeadWhereTheRowLeads) {
+  const AddressSpace& space = local_space();
+  const CompactLayout layout(space.arch);
+  for (const std::string& text : rows_of(GetParam(), space.arch)) {
+    ExpressionPool pool;
+    const FrameRow row = parse_row(text, space.arch, pool)->row;
+    CompactRow in_short;
+    if (!compact(row, layout, in_short)) continue;
+    fill();
+    RegisterFile frame = registers(space.arch);
+    MemoryWindow window;
+    Caller expected;
+    ASSERT_TRUE(apply_row(row, frame, space.arch, space.memory, window, expected));
+    CompactCaller found;
+    ASSERT_TRUE(find_caller(in_short, layout, space.memory, window, frame, found));
+    restore(in_short, layout, found, frame);
+    EXPECT_EQ(found.pc, expected.pc);
+    for (const RegisterInfo& reg : space.arch.registers)
+      if (reg.column >= 0) EXPECT_EQ(frame.get(reg.column), expected.registers.get(reg.column)) << reg.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ShortForms, testing::ValuesIn(k_kinds));
+
+}  // namespace
+}  // namespace jitunwind::test
