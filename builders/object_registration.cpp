@@ -52,8 +52,8 @@ class Sections {
 Status check_rows(const Fde& fde, const CfiContext& context) noexcept {
   FrameRow row;
   FdeRows rows(fde, context, row);
-  for (;;) {
-    const Result<bool> next = rows.next();
+  for (Addr at = fde.range.begin;; at = row.range.end) {
+    const Result<bool> next = rows.next_behind(at);
     if (!next) return next.error();
     if (!*next) return Done{};
   }

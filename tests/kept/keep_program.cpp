@@ -41,7 +41,7 @@ struct Noted {
   print("backtrace", jitunwind::backtrace(addresses));
   const int found = unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
   print("unw_backtrace", static_cast<std::size_t>(found));
-  throw 7;
+  if (sink >= 0) throw 7;
 }
 
 [[gnu::noinline]] void descend(int depth) {

@@ -150,8 +150,10 @@ TEST_P(ShortForms, OfCompactRowsLeadWhereTheRowLeads) {
     ASSERT_TRUE(find_caller(in_short, layout, space.memory, window, frame, found));
     restore(in_short, layout, found, frame);
     EXPECT_EQ(found.pc, expected.pc);
-    for (const RegisterInfo& reg : space.arch.registers)
-      if (reg.column >= 0) EXPECT_EQ(frame.get(reg.column), expected.registers.get(reg.column)) << reg.name;
+    for (const RegisterInfo& reg : space.arch.registers) {
+      if (reg.column < 0) continue;
+      EXPECT_EQ(frame.get(reg.column), expected.registers.get(reg.column)) << reg.name;
+    }
   }
 }
 
