@@ -16,6 +16,7 @@
 #include "jitunwind/builders/frame_handler.h"
 #include "jitunwind/builders/instruction.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

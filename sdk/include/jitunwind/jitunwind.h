@@ -1,4 +1,5 @@
-// Everything a program needs to describe, register and walk code made at run time.
+// Everything a program needs to describe, register and walk code made at run time. Other threads, and other processes, have
+// headers of their own: jitunwind/sdk/walk_thread.h, jitunwind/sdk/target.h.
 #pragma once
 
 #include "jitunwind/sdk/language.h"
@@ -12,9 +13,6 @@
 #include "jitunwind/sdk/dump.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/statistics.h"
-#include "jitunwind/sdk/target.h"
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/sdk/walk_thread.h"
-#include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 #endif
