@@ -269,9 +269,9 @@ struct FewStates {
 /// but origin and keeps_by is set. Whoever keeps the row longer than the bytes calls FrameRow::own_expressions().
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;
 
-/// The row of the entry at `entry` in memory that a search has found for `at`, which is read into 4 KiB of the stack. The
-/// row owns its expressions. `code` is what the entry covers. False: not `at`. row_too_wide: the row has no room for its
-/// expressions; too_deep: the entry is longer than any that compilers make.
+/// The row of the entry at `entry` in memory that a search has found for `at`, which is read into 4 KiB of the stack.
+/// The row owns its expressions. `code` is what the entry covers. False: not `at`. row_too_wide: the row has no room
+/// for its expressions; too_deep: the entry is longer than any that compilers make.
 Found own_row_of_entry(Addr entry, const CfiContext& context, Addr at, const Memory& memory, MemoryWindow& window,
                        FrameRow& out, AddrRange& code) noexcept;
 
