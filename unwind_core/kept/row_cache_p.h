@@ -59,8 +59,9 @@ struct NewRow {
 /// The place of a row, and its version as far as it is known before the row is looked for. An answer that has become
 /// old meanwhile is then kept under an old version, where nobody finds it.
 struct CodeQuestion {
-  Addr at = 0;                      ///< CodeAddress::lookup()
-  std::uint64_t registrations = 0;  ///< CodeChanges::number()
+  // Not initialised: find() sets both, and is called for every frame.
+  Addr at;                      ///< CodeAddress::lookup()
+  std::uint64_t registrations;  ///< CodeChanges::number()
   RulePlace callee{};
   RulePlace before{};  ///< the entry of the address that holds no more
 };

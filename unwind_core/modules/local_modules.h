@@ -3,7 +3,6 @@
 
 #include <cstddef>
 
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/module.h"
 
 struct dl_phdr_info;

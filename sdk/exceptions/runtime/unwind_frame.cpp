@@ -107,9 +107,9 @@ void UnwindFrame::set_procedure(const ProcedureInfo& procedure) noexcept {
 }
 
 UnwindFrame::Known UnwindFrame::look() noexcept {
-  is_compact_ = false;
   CodeQuestion question;
   if (is_outermost()) [[unlikely]] {
+    is_compact_ = false;
     set_procedure({});
     return Known::end;
   }
@@ -176,6 +176,7 @@ Addr UnwindFrame::start() noexcept {
 
 /// Where the address space keeps nothing: the row in full, at every frame.
 UnwindFrame::Known UnwindFrame::look_without_keeping() noexcept {
+  is_compact_ = false;
   set_procedure({});
   Lookup asked = lookup();
   const Found has_row = space_->find_row(asked, *row_);
@@ -186,6 +187,7 @@ UnwindFrame::Known UnwindFrame::look_without_keeping() noexcept {
 }
 
 UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, const CodeQuestion& question) noexcept {
+  is_compact_ = false;
   set_procedure({});
   Lookup asked = lookup();
   NewRow row(rows.layout);
