@@ -14,7 +14,7 @@ namespace {
 enum class Verdict { can_be_kept, depends_on_more, not_compact };
 
 Verdict verdict_on(Lookup& lookup, const NewRow& row) noexcept {
-  if (RowCache::kept_by(row.full.origin, lookup) == KeptBy::nothing) return Verdict::depends_on_more;
+  if (RowCache::kept_by(row.full, lookup) == KeptBy::nothing) return Verdict::depends_on_more;
   return row.is_compact ? Verdict::can_be_kept : Verdict::not_compact;
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <atomic>
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +14,7 @@
 
 namespace jitunwind {
 
-constinit std::atomic<std::uint32_t> log_topics{0};
+constinit std::uint32_t log_topics = 0;
 
 namespace {
 
@@ -46,7 +47,7 @@ int fd_of_environment() noexcept {
 
 void set_log(std::uint32_t topics, int fd) noexcept {
   fd_of_log.store(fd, std::memory_order_relaxed);
-  log_topics.store(topics & k_all_log_topics, std::memory_order_relaxed);
+  std::atomic_ref(log_topics).store(topics & k_all_log_topics, std::memory_order_relaxed);
 }
 
 int log_fd() noexcept { return fd_of_log.load(std::memory_order_relaxed); }

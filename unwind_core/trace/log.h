@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -25,11 +24,11 @@ void set_log(std::uint32_t topics, int fd = 2) noexcept;
 /// Where lines go.
 int log_fd() noexcept;
 
-extern constinit std::atomic<std::uint32_t> log_topics;
+extern constinit std::uint32_t log_topics;  // read and written atomically: <atomic> takes long to compile
 
 /// One load. Signal-safe.
 inline bool logs(LogTopic topic) noexcept {
-  return (log_topics.load(std::memory_order_relaxed) & static_cast<std::uint32_t>(topic)) != 0;
+  return (__atomic_load_n(&log_topics, __ATOMIC_RELAXED) & static_cast<std::uint32_t>(topic)) != 0;
 }
 
 /// Text of bounded length, made without allocating: what does not fit is cut. Signal-safe.
