@@ -119,7 +119,7 @@ class FrameHandler {
   requires(!std::is_same_v<std::remove_cvref_t<F>, FrameHandler> &&
            std::is_invocable_r_v<FrameDecision, const std::decay_t<F>&, const PassedFrame&>)
       FrameHandler(F&& function) {
-    if constexpr (requires { function == nullptr; })
+    if constexpr (k_may_be_none<std::remove_cvref_t<F>>)
       if (function == nullptr) return;
     function_ = new Of<std::decay_t<F>>(std::forward<F>(function));
   }
@@ -136,6 +136,19 @@ class FrameHandler {
   FrameDecision operator()(const PassedFrame& frame) const { return function_->call(frame); }
 
  private:
+  // A lambda without captures is compared as the function that it converts to, which there always is.
+  template <class F>
+  static constexpr bool k_is_function = requires(const F& function) {
+    +function;
+  };
+  template <class F>
+  static constexpr bool k_compares = requires(const F& function) {
+    function == nullptr;
+  };
+  template <class F>
+  static constexpr bool k_may_be_none = std::is_pointer_v<F> ||
+                                        (std::is_class_v<F> && k_compares<F> && !k_is_function<F>);
+
   struct Function {
     virtual ~Function() = default;
     virtual FrameDecision call(const PassedFrame& frame) const = 0;

@@ -1,6 +1,7 @@
 // A parent that prints the stack of its crashed child, code made at run time included: live, before the child is gone,
 // and from the core file that it leaves. Ends with 0 if both say the same.
 #include <jitunwind/jitunwind.h>
+#include <jitunwind/target.h>
 
 #include <sys/mman.h>
 #include <sys/ptrace.h>

@@ -1,5 +1,5 @@
 // Everything a program needs to describe, register and walk code made at run time. Other threads and other processes
-// have headers of their own: jitunwind/sdk/walk_thread.h, jitunwind/sdk/target.h.
+// have a header of their own, <jitunwind/target.h>.
 #pragma once
 
 #include "jitunwind/sdk/language.h"
