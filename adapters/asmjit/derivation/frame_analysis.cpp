@@ -33,7 +33,8 @@ FrameAnalysis::FrameAnalysis(const CodeTrace& trace, const Arch& arch)
 }
 
 FrameAnalysis::Index FrameAnalysis::index_of(CodePlace place) const {
-  const auto found = std::ranges::lower_bound(trace_.instructions, place, {}, place_of);
+  const auto found =
+      std::ranges::lower_bound(trace_.instructions, place, {}, [](const TracedInstruction& i) { return place_of(i); });
   if (found == trace_.instructions.end() || place_of(*found) != place) return k_nowhere;
   return static_cast<Index>(found - trace_.instructions.begin());
 }
