@@ -109,6 +109,13 @@ struct Comparison {
   }
 };
 
+// A sanitizer's checks end in calls that do not return, which are many.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(JITUNWIND_CLANG_SANITIZER)
+constexpr double k_least_returned = 0.3;
+#else
+constexpr double k_least_returned = 0.75;
+#endif
+
 // covers: LU20
 TEST(CodeFlow, SaysWhatTheCompilerSays) {
   Comparison comparison;
@@ -133,8 +140,9 @@ TEST(CodeFlow, SaysWhatTheCompilerSays) {
               comparison.reached, comparison.returned);
   EXPECT_GT(comparison.reached, comparison.instructions * 3 / 4);
   // From the others no way leads to a return, or none that can be followed: through a jump table, into a call that does
-  // not return, of which a sanitizer's checks are many.
-  EXPECT_GT(comparison.returned, comparison.instructions * 2 / 5);
+  // not return.
+  EXPECT_GT(comparison.returned,
+            static_cast<std::size_t>(k_least_returned * static_cast<double>(comparison.instructions)));
   EXPECT_TRUE(comparison.wrong.empty()) << testing::PrintToString(comparison.wrong);
 }
 
