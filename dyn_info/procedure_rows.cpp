@@ -64,9 +64,6 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
   return read_fde_for(at, bytes, out.context, entry.fde, out.fde);
 }
 
-/// What is kept of a procedure has no room for a global pointer.
-KeepsBy keeps_by(const unw_dyn_info_t& info) noexcept { return info.gp == 0 ? KeepsBy::code : KeepsBy::nothing; }
-
 /// Apart from directives: their stacks must not add up.
 [[gnu::noinline]] Found table_row(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
                                   FrameRow& out) noexcept {
@@ -76,7 +73,7 @@ KeepsBy keeps_by(const unw_dyn_info_t& info) noexcept { return info.gp == 0 ? Ke
   if (const Status row = row_at(entry.fde, entry.context, at, out); !row) return row.error();
   if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, entry.fde.address, "expressions of a row"};
   out.origin = RowOrigin::dyn_table;
-  out.keeps_by = keeps_by(info);
+  out.keeps_by = KeepsBy::code;
   return true;
 }
 
@@ -108,7 +105,7 @@ Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionPar
     if (const Status ran = run_directives(parts.regions, regions, {info.start_ip, info.end_ip}, arch, at, outcome);
         !ran)
       return ran.error();
-    row.keeps_by = keeps_by(info);
+    row.keeps_by = KeepsBy::code;
     return RowAnswer::directives;
   }
   const Found found = table_row(info, parts, at, lookup, row);

@@ -14,6 +14,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
 #include "tests/rows/row_case.h"
@@ -117,6 +118,23 @@ TEST(RowCache, FollowsProceduresOfAnySize) {
     EXPECT_EQ(stack.words_of(k_code + 0x80000), Words(3)) << size;
   }
   ASSERT_TRUE(cancel_procedure(small.info()));
+}
+
+// A global pointer is what pointers in tables are relative to: rows are made with it and do not depend on it.
+TEST(RowCache, KeepsRowsOfProceduresWithAGlobalPointer) {
+  const NumberedStack stack;
+  for (const Addr gp : {Addr{0}, Addr{0x1234'5678}}) {
+    Frame frame(3);
+    frame.info()->gp = gp;
+    ASSERT_TRUE(register_procedure(frame.info()));
+    for (int time = 0; time < 2; ++time) EXPECT_EQ(stack.words_of(k_code + 8), Words(3));
+    const std::uint64_t made = counted(Counter::row_made), of_more = counted(Counter::row_of_more);
+    EXPECT_EQ(stack.words_of(k_code + 8), Words(3));
+    EXPECT_EQ(counted(Counter::row_made), made) << gp;
+    EXPECT_EQ(counted(Counter::row_of_more), of_more) << gp;
+    ASSERT_TRUE(cancel_procedure(frame.info()));
+    EXPECT_EQ(stack.words_of(k_code + 8), Words());
+  }
 }
 
 TEST(RowCache, FollowsTheTargetsOfAliases) {

@@ -103,7 +103,6 @@ void UnwindFrame::set_procedure(const ProcedureInfo& procedure) noexcept {
   facts_.personality = procedure.handler;
   facts_.lsda = procedure.lsda;
   facts_.start = procedure.range.begin;
-  gp_ = procedure.gp;
 }
 
 UnwindFrame::Known UnwindFrame::look() noexcept {
@@ -124,7 +123,6 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
 
 /// False: the procedure has to be looked for.
 bool UnwindFrame::find_facts(const CodeQuestion& question) noexcept {
-  gp_ = 0;
   facts_ = {};
   if (kept_.rule.handler() == Handler::none) return true;
   if (kept_.rule.handler() != Handler::known) return false;
@@ -163,16 +161,21 @@ UnwindFrame::Known UnwindFrame::look_at_procedure(const CodeQuestion& question) 
   return Known::found;
 }
 
-Addr UnwindFrame::start() noexcept {
-  if (facts_.start != 0 || is_outermost()) return facts_.start;
-  with_room(this, [&] {
+ProcedureInfo UnwindFrame::find_procedure_anew() noexcept {
+  return with_room(this, [&] {
     Lookup asked = lookup();
     ProcedureInfo procedure;
-    if (const Found found = space_->find_procedure(asked, procedure); found && *found)
-      facts_.start = procedure.range.begin;
+    const Found found = space_->find_procedure(asked, procedure);
+    return found && *found ? procedure : ProcedureInfo{};
   });
+}
+
+Addr UnwindFrame::start() noexcept {
+  if (facts_.start == 0 && !is_outermost()) facts_.start = find_procedure_anew().range.begin;
   return facts_.start;
 }
+
+Addr UnwindFrame::gp() noexcept { return is_outermost() ? 0 : find_procedure_anew().gp; }
 
 /// Where the address space keeps nothing: the row in full, at every frame.
 UnwindFrame::Known UnwindFrame::look_without_keeping() noexcept {

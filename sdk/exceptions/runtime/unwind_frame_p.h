@@ -54,7 +54,8 @@ class UnwindFrame : public StackPosition {
   Addr lsda() const noexcept { return facts_.lsda; }
   /// Where there is no personality routine it is looked for when it is asked for.
   Addr start() noexcept;
-  Addr gp() const noexcept { return gp_; }
+  /// Looked for whenever it is asked for: hardly anybody asks, and rows do not depend on it.
+  Addr gp() noexcept;
 
   const Error& error() const noexcept { return error_; }
 
@@ -74,6 +75,8 @@ class UnwindFrame : public StackPosition {
   Known look_without_keeping() noexcept;
   /// And takes what it is. Nothing is found where nothing knows the code.
   Status find_procedure(Lookup& asked) noexcept;
+  /// For an accessor: all 0 where nothing is found.
+  ProcedureInfo find_procedure_anew() noexcept;
   bool find_facts(const CodeQuestion& question) noexcept;
   CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept;
   Known look_at_frames_of_others() noexcept;
@@ -86,7 +89,6 @@ class UnwindFrame : public StackPosition {
   Addr landing_pad_ = 0;  // set_pc()
   ProcedureFacts facts_{};
   KeptRow kept_{};
-  Addr gp_ = 0;
   Error error_{};
   bool is_compact_ = false;  // the row is kept_.row, else *row_
   std::int8_t sp_column_;
