@@ -34,10 +34,13 @@ constinit const LocalModuleVersions k_versions;
 constinit KeptRules kept_rules;
 constinit UnknownCode::Table unknown_code_table;
 
-/// JITUNWIND_KEEP=nothing: every step makes its row, as the reference that whatever is kept is held against.
+/// JITUNWIND_KEEP=nothing: every step makes its row, as the reference that whatever is kept is held against. Where
+/// several threads build the space at once, one of them names unknown words.
 bool is_to_keep_nothing() noexcept {
   static constexpr std::array<std::string_view, 1> k_words{"nothing"};
-  return environment_words("JITUNWIND_KEEP", k_words) != 0;
+  static constinit std::atomic<bool> is_named{false};
+  const bool was_named = is_named.exchange(true, std::memory_order_relaxed);
+  return environment_words("JITUNWIND_KEEP", k_words, was_named ? IfUnknown::pass_by : IfUnknown::name_it) != 0;
 }
 
 struct LocalSpace {

@@ -49,11 +49,12 @@ std::uint32_t bits_of_words(std::string_view list, KnownWords known, UnknownWord
   return bits;
 }
 
-std::uint32_t environment_words(const char* variable, KnownWords known) noexcept {
+std::uint32_t environment_words(const char* variable, KnownWords known, IfUnknown if_unknown) noexcept {
   const char* const value = ::secure_getenv(variable);
   if (value == nullptr) return 0;
   UnknownWords unknown;
   const std::uint32_t bits = bits_of_words(value, known, unknown);
+  if (if_unknown == IfUnknown::pass_by) return bits;
   for (const std::string_view word : unknown.words()) name_unknown(variable, word, known);
   if (unknown.are_more()) {
     Line line;

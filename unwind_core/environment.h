@@ -30,11 +30,16 @@ class UnknownWords {
 /// of `list`.
 std::uint32_t bits_of_words(std::string_view list, KnownWords known, UnknownWords& unknown) noexcept;
 
-/// Bits of the words that the variable holds; 0 where it is not there. Unknown words are named on standard error, one
-/// line each, and ignored. A process that changed user or group identity when it was executed does not look
-/// (secure_getenv(3); getauxval(3), AT_SECURE). Allocates nothing. Reads the environment, which no other thread may
-/// change meanwhile (getenv(3)): for use while a library is loaded, or once. `variable` is a literal.
-std::uint32_t environment_words(const char* variable, KnownWords known) noexcept;
+/// What becomes of words that are not known.
+enum class IfUnknown : bool { name_it, pass_by };
+
+/// Bits of the words that the variable holds; 0 where it is not there. Unknown words are ignored. Before that they are
+/// named on standard error, one line each, unless `if_unknown` says that somebody has done so. A process that changed
+/// user or group identity when it was executed does not look (secure_getenv(3); getauxval(3), AT_SECURE). Allocates
+/// nothing. Reads the environment, which no other thread may change meanwhile (getenv(3)): for use while a library is
+/// loaded, or once. `variable` is a literal.
+std::uint32_t environment_words(const char* variable, KnownWords known,
+                                IfUnknown if_unknown = IfUnknown::name_it) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -1,14 +1,17 @@
-// Prints whether the kernel says that this process is not to trust its environment, and the bits of the words in it.
+// Prints whether the kernel says that this process is not to trust its environment, the bits of the words in it, and
+// whether the library keeps rows.
 #include <sys/auxv.h>
 
 #include <array>
 #include <cstdio>
 
+#include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/environment.h"
 
 int main() {
   constexpr std::array<std::string_view, 1> k_known{"walk"};
-  std::printf("secure %lu words %u\n", ::getauxval(AT_SECURE),
-              jitunwind::environment_words("JITUNWIND_WORDS", k_known));
+  std::printf("secure %lu words %u keeps %s\n", ::getauxval(AT_SECURE),
+              jitunwind::environment_words("JITUNWIND_WORDS", k_known),
+              jitunwind::local_space().row_cache ? "rows" : "nothing");
   return 0;
 }
