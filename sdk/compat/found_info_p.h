@@ -78,14 +78,19 @@ class FoundInfo {
   /// unwind_info is a row in this process's memory.
   bool is_row() const noexcept { return (info_.flags & k_row_flag) != 0; }
   Status row(const Arch& arch, FrameRow& out) const noexcept {
-    const Error bad{ErrorCode::unreadable_memory, info_.start_ip, "unwind_info of find_proc_info"};
+    const auto state = row_state();
+    if (!state) return state.error();
+    if (const Status read = read_row_state(*state, arch, out); !read) return read.error();
+    // The bytes are given back before the row is used.
+    return out.own_expressions() ? Status(Done{}) : Error{ErrorCode::row_too_wide, info_.start_ip, k_unwind_info};
+  }
+  /// Its bytes, which are there, and may be anything.
+  Result<std::span<const std::byte>> row_state() const noexcept {
     MemoryWindow window;
     const auto size = static_cast<std::size_t>(info_.unwind_info_size);
-    if (info_.unwind_info_size < 0 || size > sizeof(RowState) || !is_there(info_.unwind_info, size, window)) return bad;
-    const std::span bytes(static_cast<const std::byte*>(info_.unwind_info), size);
-    if (const Status read = read_row_state(bytes, arch, out); !read) return read.error();
-    // The bytes are given back before the row is used.
-    return out.own_expressions() ? Status(Done{}) : Error{ErrorCode::row_too_wide, info_.start_ip, bad.what};
+    if (info_.unwind_info_size < 0 || size > sizeof(RowState) || !is_there(info_.unwind_info, size, window))
+      return Error{ErrorCode::unreadable_memory, info_.start_ip, k_unwind_info};
+    return std::span(static_cast<const std::byte*>(info_.unwind_info), size);
   }
 
   /// The descriptor of docs/directives.md that it stands for: unwind_info leads to the part of it that depends on the
@@ -101,8 +106,10 @@ class FoundInfo {
   const unw_proc_info_t* operator->() const noexcept { return &info_; }
 
  private:
+  static constexpr const char* k_unwind_info = "unwind_info of find_proc_info";
+
   Result<unw_dyn_info_t> unchecked_descriptor() const noexcept {
-    const Error bad{ErrorCode::invalid_argument, info_.start_ip, "unwind_info of find_proc_info"};
+    const Error bad{ErrorCode::invalid_argument, info_.start_ip, k_unwind_info};
     unw_dyn_info_t info{};
     if (info_.unwind_info == nullptr || info_.unwind_info_size < 0) return bad;
     const auto size = static_cast<std::size_t>(info_.unwind_info_size);
@@ -129,7 +136,7 @@ class FoundInfo {
   /// What is registered answers for its own regions and tables; what a callback says may be wrong.
   static Status check_host_memory(const unw_dyn_info_t& info) noexcept {
     constexpr unsigned k_most_regions = 4096;  // whoever reads them reads no more
-    const Error bad{ErrorCode::unreadable_memory, info.start_ip, "unwind_info of find_proc_info"};
+    const Error bad{ErrorCode::unreadable_memory, info.start_ip, k_unwind_info};
     MemoryWindow window;
     if (info.format == UNW_INFO_FORMAT_TABLE) {
       const bool fits = info.u.ti.table_len <= UNW_WORD_MAX / sizeof(unw_word_t);

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "jitunwind/sdk/uwx/answers/looked_up_rows_p.h"
-#include "jitunwind/sdk/uwx/libunwind/lent_entry_p.h"
 #include "jitunwind/sdk/uwx/names/frame_names_p.h"
 #include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/emit/row_state.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
 
 struct uwx_self_info;
@@ -66,7 +66,8 @@ class Environment final : FactsListener {
   int find_row_at(Addr ip, FrameRow& out, FrameFacts& facts) const noexcept;
   /// Memory of the target, whatever it is. False: it cannot be read.
   bool read_target(Addr at, std::span<std::byte> into) const noexcept;
-  LentEntry& lent_entry() noexcept { return lent_; }
+  /// Whoever asks for the next one has used the one before.
+  RowState& lent_row() noexcept { return lent_row_; }
 
   /// Null: there is no context.
   const Cursor* cursor() const noexcept { return cursor_ ? &*cursor_ : nullptr; }
@@ -113,7 +114,7 @@ class Environment final : FactsListener {
   int context_code_ = 0;  // while uwx_step says UWX_ABI_FRAME
   mutable int context_of_row_ = 0;
   FrameRow row_;
-  LentEntry lent_;
+  RowState lent_row_{};
 };
 
 }  // namespace jitunwind::uwx

@@ -23,22 +23,37 @@ Status write_row_state(const FrameRow& row, AddrRange code, const Arch& arch, Ro
   return Done{};
 }
 
-Status read_row_state(std::span<const std::byte> state, const Arch& arch, FrameRow& out) noexcept {
+namespace {
+
+Result<Fde> read_entry(std::span<const std::byte> state, Addr begin, const CfiContext& context) noexcept {
   std::array<std::uint32_t, 2> head{};
   if (state.size() < RowState::k_head_size) return Error{ErrorCode::truncated, 0, "state of registers"};
   std::memcpy(head.data(), state.data(), RowState::k_head_size);
   const auto [magic, size] = head;
   if (magic != RowState::k_magic || size > RowState::k_most || size > state.size() - RowState::k_head_size)
     return Error{ErrorCode::unsupported_version, 0, "state of registers"};
-  const SectionBytes section{state.subspan(RowState::k_head_size, size), 0};
-  const CfiContext context{arch};
+  const SectionBytes section{state.subspan(RowState::k_head_size, size), begin + RowState::k_head_size};
   SectionView view(section);
-  FdeScan entries(view, context, {0, size});
+  FdeScan entries(view, context, {section.address, section.address + size});
   Fde fde;
   const Result<bool> found = entries.next(fde);
   if (!found) return found.error();
   if (!*found) return Error{ErrorCode::bad_structure, 0, "state of registers"};
-  return row_at(fde, context, fde.range.begin, out);
+  return fde;
+}
+
+}  // namespace
+
+Status read_row_state(std::span<const std::byte> state, const Arch& arch, FrameRow& out) noexcept {
+  const CfiContext context{arch};
+  const auto fde = read_entry(state, 0, context);
+  return fde ? row_at(*fde, context, fde->range.begin, out) : Status(fde.error());
+}
+
+Result<Addr> entry_of_row_state(std::span<const std::byte> state, Addr begin, const Arch& arch) noexcept {
+  const auto fde = read_entry(state, begin, CfiContext{arch});
+  if (!fde) return fde.error();
+  return fde->address;
 }
 
 }  // namespace jitunwind

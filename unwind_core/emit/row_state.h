@@ -36,5 +36,9 @@ Status write_row_state(const FrameRow& row, AddrRange code, const Arch& arch, Ro
 /// such bytes; or what is wrong with them. Signal-safe.
 Status read_row_state(std::span<const std::byte> state, const Arch& arch, FrameRow& out) noexcept;
 
+/// The entry of .eh_frame that holds the row, as if the first byte of `state` were at `begin`. Errors as above.
+/// Signal-safe.
+Result<Addr> entry_of_row_state(std::span<const std::byte> state, Addr begin, const Arch& arch) noexcept;
+
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-// libunwind's accessors over an environment. find_proc_info hands on the row that the callback's answer leads to, as an
-// entry of .eh_frame that access_mem reads until put_unwind_info: so both interfaces unwind by one row.
+// libunwind's accessors over an environment. find_proc_info hands on the row that the callback's answer leads to, so
+// that both interfaces unwind by one row. The environment keeps it until it is asked for the next one.
 #include <uwx_libunwind.h>
 
 #include <algorithm>
@@ -51,22 +51,17 @@ int find_proc_info(unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int n
   info->start_ip = facts.code.empty() ? ip : facts.code.begin;
   info->end_ip = facts.code.empty() ? ip + 1 : facts.code.end;
   if (!need_unwind_info) return UNW_ESUCCESS;
-  const std::byte* const entry = environment.lent_entry().write(row, ip, environment.target());
-  if (!entry) return -UNW_EINVAL;
-  info->unwind_info = const_cast<std::byte*>(entry);
-  mark_as_fde(*info);
+  const Arch& arch = environment.target();
+  if (!write_row_state(row, {ip, ip + arch.unit}, arch, environment.lent_row())) return -UNW_EINVAL;
+  mark_as_row(*info, environment.lent_row());
   return UNW_ESUCCESS;
-}
-
-void put_unwind_info(unw_addr_space_t, unw_proc_info_t*, void* argument) {
-  environment_of(argument).lent_entry().take_back();
 }
 
 int access_mem(unw_addr_space_t, unw_word_t at, unw_word_t* value, int write, void* argument) {
   Environment& environment = environment_of(argument);
   if (write) return -UNW_EINVAL;
   std::array<std::byte, 8> bytes;
-  if (!environment.lent_entry().read(at, bytes) && !environment.read_target(at, bytes)) return -UNW_EBADFRAME;
+  if (!environment.read_target(at, bytes)) return -UNW_EBADFRAME;
   std::memcpy(value, bytes.data(), sizeof *value);
   if (environment.target().big_endian != (std::endian::native == std::endian::big)) *value = __builtin_bswap64(*value);
   return UNW_ESUCCESS;
@@ -123,7 +118,6 @@ void uwx_get_accessors(unw_accessors_t* into) {
   using namespace jitunwind::uwx;
   *into = {};
   into->find_proc_info = &find_proc_info;
-  into->put_unwind_info = &put_unwind_info;
   into->access_mem = &access_mem;
   into->access_reg = &access_reg;
   into->access_fpreg = &access_fpreg;

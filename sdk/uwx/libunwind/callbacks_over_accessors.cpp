@@ -1,5 +1,5 @@
 // The callbacks of Unwind Express over libunwind's accessors. What find_proc_info says is handed on as the engine reads
-// it: an entry of a table by its address, directives as the frame that they make.
+// it: an entry of a table by its address, a row by the entry that it is, directives as the frame that they make.
 #include <uwx_libunwind.h>
 
 #include <bit>
@@ -99,11 +99,37 @@ int answer_frame(const FrameRow& row, Addr start, uwx_accessor_info& info, std::
   return answer.add_frame(row, info.cpu) ? answer.finish(UWX_LKUP_FDESC, resultp) : UWX_LKUP_ERR;
 }
 
+/// A row in this process's memory: as the entry that its bytes are, which copy_row() reads until the answer is free.
+int answer_row(const FoundInfo& found, const ProcedureInfo& procedure, uwx_accessor_info& info,
+               std::uint64_t** resultp) noexcept {
+  const auto state = found.row_state();
+  if (!state) return UWX_LKUP_ERR;
+  const auto entry = entry_of_row_state(*state, reinterpret_cast<std::uintptr_t>(state->data()), info.cpu);
+  return entry ? answer_entry(*entry, procedure, info, resultp) : UWX_LKUP_ERR;
+}
+
+/// Zeros beside the row's bytes: whoever reads aligned words reads more. False: it is something else that is read.
+bool copy_row(const uwx_accessor_info& info, Addr at, std::span<char> into) noexcept {
+  if (!info.found || !info.found->is_row()) return false;
+  const auto state = info.found->row_state();
+  if (!state) return false;
+  const Addr begin = reinterpret_cast<std::uintptr_t>(state->data());
+  bool is_of_row = false;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    const Addr place = at + i - begin;
+    const bool is_there = place < state->size();
+    into[i] = is_there ? static_cast<char>((*state)[static_cast<std::size_t>(place)]) : '\0';
+    is_of_row = is_of_row || is_there;
+  }
+  return is_of_row;
+}
+
 int answer_found(const FoundInfo& found, Lookup& lookup, uwx_accessor_info& info, std::uint64_t** resultp) noexcept {
   ProcedureInfo procedure;
   procedure.range.begin = found->start_ip;
   procedure.gp = found->gp;
   if (found.is_fde()) return answer_entry(found.fde(), procedure, info, resultp);
+  if (found.is_row()) return answer_row(found, procedure, info, resultp);
   const auto descriptor = found.descriptor();
   if (!descriptor) return UWX_LKUP_ERR;
   if (descriptor->format == UNW_INFO_FORMAT_DYNAMIC) {
@@ -192,6 +218,7 @@ int uwx_accessor_copyin(int request, char* loc, std::uint64_t rem, int len, std:
   alignas(8) std::array<char, 8> word;
   const Addr skipped = request == UWX_COPYIN_REG ? 0 : rem % 8;
   if (len <= 0 || static_cast<std::uint64_t>(len) > 8 - skipped || request == UWX_COPYIN_RSTACK) return 0;
+  if (request == UWX_COPYIN_UINFO && copy_row(info, rem, {loc, static_cast<std::size_t>(len)})) return len;
   const bool is_read = request == UWX_COPYIN_REG ? rem <= 0xffff && read_register(info, static_cast<int>(rem), value)
                                                  : read_word_at(info, rem - skipped, value);
   if (!is_read) return 0;
