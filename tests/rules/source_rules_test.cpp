@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -193,25 +194,34 @@ std::vector<std::string> library_files() {
   return paths;
 }
 
-/// Engine files that read words of memory in place: evaluators of rows do.
-std::vector<std::string> files_that_read_in_place(const std::vector<SourceFile>& files) {
-  std::vector<std::string> found;
+/// "file function", for functions of the engine that read words of memory in place: evaluators of rows do.
+std::set<std::string> functions_that_read_in_place(const std::vector<SourceFile>& files) {
+  static const std::regex definition(R"(^[A-Za-z\[].*?(\w+)\(.*)");
+  std::set<std::string> found;
   for (const SourceFile& file : files) {
     if (layer_of(file.path) >= k_first_of_last_group) continue;
-    const auto reads = [](const std::string& line) { return line.find("raw_word(") != std::string::npos; };
-    if (std::any_of(file.lines.begin(), file.lines.end(), reads)) found.push_back(file.path);
+    std::string function;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (std::regex_match(line, match, definition)) function = match[1];
+      if (line.starts_with(' ') && line.find("raw_word(") != std::string::npos)
+        found.insert(file.path + ' ' + function);
+    }
   }
-  std::sort(found.begin(), found.end());
   return found;
 }
 
-/// The files of the first column of the table in docs/caches.md, "Short forms".
-std::vector<std::string> documented_short_forms() {
-  static const std::regex row(R"(\| `([^`]+)` \| [^|`]+ \|(?: `tests/[^`]+`)+ \|)");
-  std::vector<std::string> found;
+/// "file function", of the first two columns of the table in docs/caches.md, "Short forms".
+std::set<std::string> documented_short_forms() {
+  static const std::regex row(R"(\| `([^`]+)` \|((?: `\w+\(\)`)+) \| [^|`]+ \|(?: `tests/[^`]+`)+ \|)");
+  static const std::regex name(R"(`(\w+)\(\)`)");
+  std::set<std::string> found;
   for (const std::string& line : rules::read_file("docs/caches.md").lines) {
     std::smatch match;
-    if (std::regex_match(line, match, row)) found.push_back(match[1]);
+    if (!std::regex_match(line, match, row)) continue;
+    const std::string names = match[2];
+    for (auto each = std::sregex_iterator(names.begin(), names.end(), name); each != std::sregex_iterator(); ++each)
+      found.insert(match.str(1) + ' ' + each->str(1));
   }
   return found;
 }
@@ -303,18 +313,20 @@ TEST(SourceRules, HeadersAreGuarded) {
 }
 
 TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
-  EXPECT_EQ(files_that_read_in_place({{"sdk/a.cpp", {"pc = raw_word(sp);"}}, {"tests/a.cpp", {"raw_word(sp)"}}}).size(),
-            1u);
+  const std::vector<std::string> made_up{"[[gnu::hot]] A f(int a) {", "  pc = raw_word(a);", "}", "bool g() {",
+                                         "  if (raw_word(1))",        "    raw_word(2);"};
+  EXPECT_EQ(functions_that_read_in_place({{"sdk/a.cpp", made_up}, {"tests/a.cpp", made_up}}),
+            (std::set<std::string>{"sdk/a.cpp f", "sdk/a.cpp g"}));
   // What reads in place and evaluates no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
   // words, the function itself.
-  std::vector<std::string> expected = documented_short_forms();
-  EXPECT_GE(expected.size(), 3u);
+  std::set<std::string> expected = documented_short_forms();
+  EXPECT_GE(expected.size(), 6u);
   for (const char* other :
-       {"sdk/walk.cpp", "unwind_core/modules/local_modules.cpp", "unwind_core/memory/raw_access_p.h",
-        "unwind_core/memory/small_stack.cpp", "unwind_core/rows/registers.cpp"})
-    expected.push_back(other);
-  std::sort(expected.begin(), expected.end());
-  EXPECT_EQ(files_that_read_in_place(rules::source_files()), expected);
+       {"sdk/walk.cpp backtrace", "unwind_core/modules/local_modules.cpp version_of",
+        "unwind_core/memory/raw_access_p.h raw_word", "unwind_core/memory/small_stack.cpp is_disarmed_stack",
+        "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack", "unwind_core/rows/registers.cpp read_in_place"})
+    expected.insert(other);
+  EXPECT_EQ(functions_that_read_in_place(rules::source_files()), expected);
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ std::uint64_t UnknownCode::version(Addr at, const RowCache& rows) noexcept {
   ModuleVersion module;
   const bool in_module = rows.modules.find(at, module);
   if (!moment || (in_module && module.version == 0)) return 0;
-  return hash_with(hash_with(spread(moment->number()), registrations), module.version) | 1;
+  const std::uint64_t of_place = RowCache::version_of(registrations, KeptBy::module, module);
+  return hash_with(spread(moment->number()), of_place) | 1;
 }
 
 std::uint64_t UnknownCode::find(CodeAddress at, const RowCache& rows) const noexcept {

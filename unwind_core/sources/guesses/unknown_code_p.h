@@ -33,7 +33,7 @@ class UnknownCode {
   /// `table`: zeros, not touched until something is kept. In most processes nothing ever is.
   constexpr explicit UnknownCode(Table& table) noexcept : table_(table) {}
 
-  /// The version of code now. 0: nothing can be kept of it.
+  /// The version of the place (RowCache::version_of) in this moment. 0: nothing can be kept of it.
   static std::uint64_t version(Addr at, const RowCache& rows) noexcept;
   /// The version under which it is known that nothing knows the code; 0: it is not.
   std::uint64_t find(CodeAddress at, const RowCache& rows) const noexcept;
