@@ -4,6 +4,7 @@
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
 using namespace jitunwind;
@@ -19,9 +20,26 @@ FrameRow row_of(const char* text) {
 
 void say(const char* name, const std::string& text) { std::printf("%s is %s\n", name, text.c_str()); }
 
+/// Kept rules of every kind.
+struct Rules {
+  CallerRule none;
+  CallerRule by_sp = of("cfa=rsp+48 rbp=[cfa-24] ra=[cfa-8]", KeptBy::module);
+  CallerRule by_fp = of("cfa=rbp+16 ra=[cfa-8]", KeptBy::lasting);
+  CallerRule realigned{KeptBy::lasting, CallerRule::Kind::realigned, 10};
+  CallerRule signal{KeptBy::module, CallerRule::Kind::signal};
+  CallerRule outermost{KeptBy::lasting, CallerRule::Kind::outermost};
+
+  static CallerRule of(const char* text, KeptBy by) {
+    const RowCache& rows = *local_space().row_cache;
+    CompactRow row;
+    return compact(row_of(text), rows.layout, row) ? rows.rule_of(row, RowOrigin::eh_frame, by).with_link(7)
+                                                   : CallerRule();
+  }
+};
+
 /// GDB stops here.
 [[gnu::noinline]] void all_is_set(const FrameRow&, const FrameRow&, const FrameRow&, const Error&, const Cursor&,
-                                  const Cursor&) {
+                                  const Cursor&, const Rules&) {
   asm volatile("" ::: "memory");
 }
 
@@ -42,6 +60,7 @@ int main() {
   say("odd", to_text(odd, *host_arch()));
   say("by_expression", to_text(by_expression, *host_arch()));
   std::fflush(stdout);
-  all_is_set(plain, odd, by_expression, error, first, last);
+  const Rules rules;
+  all_is_set(plain, odd, by_expression, error, first, last, rules);
   return 0;
 }

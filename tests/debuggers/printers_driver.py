@@ -14,6 +14,10 @@ expected = dict(re.findall(r'^(\w+) is (.*)$', open(said).read(), re.M))
 assert set(expected) == {'plain', 'odd', 'by_expression'}, expected
 expected['error'] = 'unreadable_memory: return address, at 0x7ffd0'
 expected['plain.cfa'] = 'rbp+16'
+for name, text in (('none', 'no rule'), ('by_sp', 'cfa=rsp+48 rbp=[cfa-24], module, eh_frame'),
+                   ('by_fp', 'cfa=rbp+16, lasting, eh_frame'), ('realigned', 'cfa=[rbp-80] rbp=[rbp], lasting'),
+                   ('signal', 'signal, module'), ('outermost', 'outermost, lasting')):
+    expected['rules.' + name] = text
 
 
 def printed(expression):

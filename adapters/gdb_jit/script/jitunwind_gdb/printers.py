@@ -126,6 +126,31 @@ def cursor_text(cursor):
     return text + ', ended: ' + stop + ('' if stop == 'outermost' else ' (%s)' % error_text(cursor['error_']))
 
 
+def caller_rule_text(rule):
+    """"cfa=rsp+48 rbp=[cfa-24], lasting, eh_frame": a kept rule. Its layout is what the program's constants say."""
+    word = int(rule['word_']) & (1 << 64) - 1
+
+    def bits(name, count):
+        return word >> int(rule['k_%s_at' % name]) & (1 << count) - 1
+
+    def enumerator(name, number):
+        return gdb.lookup_type('jitunwind::' + name).fields()[number].name.rsplit('::', 1)[-1]
+
+    if not bits('kept', 1):
+        return 'no rule'
+    kept_by = enumerator('KeptBy', 2 if bits('module', 1) else 1)
+    kind = enumerator('CallerRule::Kind', bits('kind', 2))
+    sp, fp = _register(_arch().sp), _register(_arch().fp)
+    if kind == 'realigned':
+        return 'cfa=[%s-%d] %s=[%s], %s' % (fp, bits('shape', 8) * 8, fp, fp, kept_by)
+    if kind != 'compact':
+        return '%s, %s' % (kind, kept_by)
+    text = 'cfa=%s%s' % (fp if bits('base', 1) else sp, _offset((word & 0xffff) * 8))
+    if bits('saves_fp', 1):
+        text += ' %s=[cfa-%d]' % (fp, bits('fp', 8) * 8)
+    return '%s, %s, %s' % (text, kept_by, enumerator('RowOrigin', bits('origin', 3)))
+
+
 class _Text:
     def __init__(self, text, value):
         self._text, self._value = text, value
@@ -137,6 +162,6 @@ class _Text:
 def collection():
     printers = gdb.printing.RegexpCollectionPrettyPrinter('jitunwind')
     for name, text in (('FrameRow', row_text), ('CfaRule', cfa_text), ('RegRule', rule_text), ('Error', error_text),
-                       ('CodeAddress', address_text), ('Cursor', cursor_text)):
+                       ('CodeAddress', address_text), ('Cursor', cursor_text), ('CallerRule', caller_rule_text)):
         printers.add_printer(name, '^jitunwind::%s$' % name, lambda value, text=text: _Text(text, value))
     return printers

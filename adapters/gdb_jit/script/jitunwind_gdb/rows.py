@@ -20,8 +20,8 @@ class Row:
 class Arch:
     """docs/directives.md "Per CPU"."""
 
-    def __init__(self, unit, sp, ra, entry_cfa, entry_ra, preserved, savable, general, others, names, sign_state=None):
-        self.unit, self.sp, self.ra = unit, sp, ra
+    def __init__(self, unit, sp, fp, ra, entry_cfa, entry_ra, preserved, savable, general, others, names, sign_state=None):
+        self.unit, self.sp, self.fp, self.ra = unit, sp, fp, ra
         self.entry_cfa, self.entry_ra = entry_cfa, entry_ra  # entry_ra None: in its register
         self.preserved, self.savable, self.general = preserved, savable, general
         self.places = general | others  # that can hold another register
@@ -36,13 +36,13 @@ class Arch:
 
 
 _X86_64 = ['rax', 'rdx', 'rcx', 'rbx', 'rsi', 'rdi', 'rbp', 'rsp'] + ['r%d' % i for i in range(8, 16)] + ['rip']
-X86_64 = Arch(unit=1, sp=7, ra=16, entry_cfa=8, entry_ra=-8, preserved={3, 6, 12, 13, 14, 15},
+X86_64 = Arch(unit=1, sp=7, fp=6, ra=16, entry_cfa=8, entry_ra=-8, preserved={3, 6, 12, 13, 14, 15},
               savable=set(range(17)) - {7}, general=set(range(16)), others=set(), names=dict(enumerate(_X86_64)))
 
 _AARCH64 = {i: 'x%d' % i for i in range(31)}
 _AARCH64.update({31: 'sp', 32: 'pc', 34: 'ra_sign_state'})
 _AARCH64.update({64 + i: 'v%d' % i for i in range(32)})
-AARCH64 = Arch(unit=4, sp=31, ra=30, entry_cfa=0, entry_ra=None, preserved=set(range(19, 30)) | set(range(72, 80)),
+AARCH64 = Arch(unit=4, sp=31, fp=29, ra=30, entry_cfa=0, entry_ra=None, preserved=set(range(19, 30)) | set(range(72, 80)),
                savable=set(range(31)) | set(range(72, 80)), general=set(range(32)), others=set(range(64, 96)),
                names=_AARCH64, sign_state=34)
 
