@@ -35,6 +35,9 @@ Statistics statistics() noexcept {
   out.cies = {counted(Counter::cie_known), counted(Counter::cie_read), 0};
   out.modules = {counted(Counter::module_known), counted(Counter::module_read), 0};
   out.fdes = {counted(Counter::fde_known), counted(Counter::fde_made), counted(Counter::fde_refused)};
+  out.unknown_code = {counted(Counter::unknown_known), counted(Counter::unknown_met), 0};
+  out.module_files = {counted(Counter::files_known), counted(Counter::files_opened), counted(Counter::files_refused)};
+  out.frame_shapes = {counted(Counter::shape_known), counted(Counter::shape_made), 0};
   out.registrations = counted(Counter::procedure_registered);
   out.cancelled = counted(Counter::procedure_cancelled);
   out.retired = counted(Counter::procedure_retired);
@@ -62,6 +65,9 @@ std::string Statistics::text() const {
   out += line_of("CIEs", cies);
   out += line_of("modules", modules);
   out += line_of("FDEs", fdes);
+  out += line_of("unknown code", unknown_code);
+  out += line_of("files of modules", module_files);
+  out += line_of("frame shapes", frame_shapes);
   out += line_of("registrations", registrations);
   out += line_of("cancelled", cancelled);
   out += line_of("retired", retired);

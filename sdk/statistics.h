@@ -34,9 +34,13 @@ struct Statistics {
   TableStatistics last_walks;  ///< hits: frames known from the thread's last walk; refusals: a thread found no room
   std::uint64_t last_walks_recorded = 0;
 
-  TableStatistics cies;     ///< common information entries of .eh_frame, by their bytes
-  TableStatistics modules;  ///< headers of loaded modules
-  TableStatistics fdes;     ///< made of registered procedures for unwinders that read FDEs
+  TableStatistics cies;          ///< common information entries of .eh_frame, by their bytes
+  TableStatistics modules;       ///< headers of loaded modules
+  TableStatistics fdes;          ///< made of registered procedures for unwinders that read FDEs
+  TableStatistics unknown_code;  ///< code without unwind information. Hits: the sources were not asked again
+  TableStatistics module_files;  ///< files with names and debug information. Refusals: opened for one look-up
+  TableStatistics
+      frame_shapes;  ///< of drafts that were built. Hits are counted always: another procedure has the shape
 
   // The registry of procedures.
   std::uint64_t registrations = 0;

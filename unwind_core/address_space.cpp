@@ -7,6 +7,7 @@
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 namespace {
@@ -93,6 +94,7 @@ Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrR
   again.compact = lookup.compact;
   found = first_answer(row_sources, [&](const RowSource& s) { return s.find_row(again, out); });
   if (!found || *found) return found;
+  count_event(Counter::unknown_met);
   unknown_code->keep(lookup.at, version, {});
   lookup.unknown_version = version;
   return false;

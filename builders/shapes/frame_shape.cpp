@@ -8,6 +8,7 @@
 
 #include "jitunwind/builders/shapes/shape_pool_p.h"
 #include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 
@@ -51,7 +52,9 @@ FrameShape ShapePool::find(const ShapeContent& content) {
   const std::lock_guard guard(pool_lock);
   State& pool = state();
   FrameShape::Node* const found = pool.find(content, hash);
-  if (found) acquire(*found);
+  if (!found) return FrameShape();
+  acquire(*found);
+  count_event(Counter::shape_known);
   return FrameShape(found);
 }
 
@@ -61,8 +64,10 @@ FrameShape ShapePool::intern(ShapeContent&& content, std::vector<Finding>&& warn
   State& pool = state();
   if (FrameShape::Node* const found = pool.find(content, hash)) {
     acquire(*found);
+    count_event(Counter::shape_known);
     return FrameShape(found);
   }
+  count_event(Counter::shape_made);
   auto made = std::make_unique<FrameShape::Node>(std::move(content), std::move(warnings), hash);
   pool.nodes.emplace(hash, made.get());
   pool.bytes += made->bytes();

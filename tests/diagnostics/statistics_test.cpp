@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "tests/diagnostics/unknown_frame.h"
 #include "tests/support/jit_frame.h"
@@ -82,6 +83,38 @@ TEST(Statistics, SayWhyRowsAreNotKept) {
   const UnknownFrame unknown;
   walk_through(unknown);
   EXPECT_GE(statistics().guesses, after.guesses + 1);
+}
+
+TEST(Statistics, CountUnknownCode) {
+  const UnknownFrame unknown;
+  const auto all = after_each(8, [&] { walk_through(unknown); });
+  EXPECT_GE(all.back().unknown_code.misses, all.front().unknown_code.misses + 1);
+  // What is known of it holds for a moment: not all walks are in one.
+  EXPECT_EQ(all.back().unknown_code.hits > all.front().unknown_code.hits, all.back().counts_hits);
+}
+
+TEST(Statistics, CountFilesOfModules) {
+  const auto all = after_each(2, [] {
+    std::array<char, 64> name{};
+    ProcedureName found;
+    EXPECT_TRUE(
+        find_local_name(CodeAddress::interrupted(reinterpret_cast<std::uintptr_t>(&list_through)), name, found));
+  });
+  EXPECT_GE(all[1].module_files.misses, 1u);
+  EXPECT_EQ(all[2].module_files.misses, all[1].module_files.misses);
+  EXPECT_EQ(all[2].module_files.refusals, all[0].module_files.refusals);
+  EXPECT_EQ(all[2].module_files.hits > all[1].module_files.hits, all[2].counts_hits);
+}
+
+TEST(Statistics, CountFrameShapes) {
+  constexpr const char* k_row = "cfa=rsp+4088 ra=[cfa-8]";  // nobody else's
+  const Statistics before = statistics();
+  const JitFrame one(k_row);
+  const Statistics between = statistics();
+  EXPECT_EQ(between.frame_shapes.misses, before.frame_shapes.misses + 1);
+  const JitFrame other(k_row);
+  EXPECT_EQ(statistics().frame_shapes.misses, between.frame_shapes.misses);
+  EXPECT_EQ(statistics().frame_shapes.hits, between.frame_shapes.hits + 1);
 }
 
 TEST(Statistics, CountChangesOfTheRegistry) {

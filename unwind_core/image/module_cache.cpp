@@ -9,6 +9,7 @@
 
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 namespace {
@@ -205,7 +206,9 @@ ModuleFilesLease find_module_files(WantedObject& object) noexcept {
   if (!identity) return lease;
   Slot* kept = find_kept(*identity);
   forget_unloaded(object, kept ? k_looked_at_by_each : k_looked_at_by_opening);
-  if (!kept) {
+  if (kept) {
+    count_warm_event(Counter::files_known);
+  } else {
     const char* const path = object.path();
     auto opened = path ? ModuleFiles::open(path, object.image()) : Error{ErrorCode::io, 0, "file"};
     if (!opened) return lease;
@@ -213,7 +216,11 @@ ModuleFilesLease find_module_files(WantedObject& object) noexcept {
     if (!made) return lease;
     // The path may have got another file since it was looked at.
     if (identity->id_size != 0 || made->files->identity() == identity->file) kept = put(made);
-    if (!kept) lease.own_ = std::move(made->files);
+    count_event(Counter::files_opened);
+    if (!kept) {
+      count_event(Counter::files_refused);
+      lease.own_ = std::move(made->files);
+    }
   }
   if (kept) kept->in_use()->see_at(object.place(), object);
   lease.kept_ = kept;

@@ -18,6 +18,8 @@ enum class Counter : unsigned {
   cie_known,         ///< a CIE was the same as one that was read before
   module_known,      ///< a module was as it was remembered
   fde_known,         ///< an FDE that was made before answered an unwinder
+  unknown_known,     ///< code without unwind information was known to have none
+  files_known,       ///< files of a module were open
   row_made,          ///< a row was made because none was kept
   row_kept,          ///< and was kept
   row_of_more,       ///< and was not kept: it depends on more than its code and module
@@ -31,6 +33,11 @@ enum class Counter : unsigned {
   module_read,       ///< a module's headers were read
   fde_made,          ///< an FDE was made for an unwinder
   fde_refused,       ///< and could not be: the procedure has no row there, or no memory was left
+  unknown_met,       ///< all sources were asked, and none had a row
+  files_opened,      ///< files of a module were opened
+  files_refused,     ///< and not kept: there was no room, or the path had got another file meanwhile
+  shape_known,       ///< a procedure had a frame shape that another one has
+  shape_made,        ///< a frame shape was made
   procedure_registered,
   procedure_cancelled,
   procedure_retired,

@@ -1,6 +1,7 @@
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
 
 #include "jitunwind/unwind_core/memory/moment_p.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 
@@ -18,7 +19,9 @@ std::uint64_t UnknownCode::find(CodeAddress at, const RowCache& rows) const noex
   if (!keeps_any_.load(std::memory_order_relaxed) || entry_of(at).first_word_of_key() != key_of(at)) return 0;
   const std::uint64_t now = version(at.lookup(), rows);
   WayOut ignored;
-  return find(at, now, ignored) ? now : 0;
+  if (!find(at, now, ignored)) return 0;
+  count_warm_event(Counter::unknown_known);
+  return now;
 }
 
 }  // namespace jitunwind
