@@ -471,8 +471,15 @@ std::vector<Refusal::Cause> FrameAnalysis::causes_of(const LostValue& how, RegNu
   }
   const bool gone = how.lost != LostValue::k_nowhere;
   const bool at_once = gone && how.lost == how.changed && !how.lost_by_meeting;
+  const bool was_copied = at_once && how.copies_end != LostValue::k_nowhere;
+  if (was_copied)
+    causes.push_back(cause(how.copies_end, how.some_had_none
+                                               ? "is reached from paths of which some had not saved it"
+                                               : "is reached from paths that saved it in different places"));
   if (how.changed != LostValue::k_nowhere)
-    causes.push_back(cause(how.changed, at_once ? "overwrote it, which was saved nowhere" : "changed it"));
+    causes.push_back(cause(how.changed, was_copied ? "overwrote it"
+                                        : at_once  ? "overwrote it, which was saved nowhere"
+                                                   : "changed it"));
   if (gone && !at_once)
     causes.push_back(cause(how.lost, how.lost_by_meeting ? "is reached from paths that keep it in different places"
                                      : lost == arch_.ra  ? "overwrote it"
@@ -492,6 +499,8 @@ Refusal FrameAnalysis::lost_at(const Boundary& at, RegNum reg, std::string reaso
   const std::string name = arch_.by_dwarf(reg) ? arch_.by_dwarf(reg)->name : "?";
   if (reason.empty() && how.lost_by_meeting)
     reason = "is reached from paths that keep the caller's " + name + " in different places";
+  else if (reason.empty() && how.lost == how.changed && how.copies_end != LostValue::k_nowhere)
+    reason = name + " was overwritten where no copy of it is at one place";
   else if (reason.empty() && how.lost == how.changed)
     reason = name + " was overwritten before it was saved";
   else if (reason.empty())

@@ -18,6 +18,10 @@ struct LostValue {
   std::size_t changed = k_nowhere;  ///< the instruction since which the register holds something else
   std::size_t lost = k_nowhere;     ///< the instruction since which nothing holds it
   bool lost_by_meeting = false;     ///< rather in front of `lost`, where paths meet that keep it in different places
+  /// Where paths meet of which some have copies that the others have not there, and none was made since. The register
+  /// held it yet.
+  std::size_t copies_end = k_nowhere;
+  bool some_had_none = false;  ///< of these paths
 };
 
 class LostValues final : public PathWatcher {
@@ -36,6 +40,7 @@ class LostValues final : public PathWatcher {
  private:
   using All = std::array<LostValue, k_tracked_registers>;
   void look(std::size_t next, const FrameState& state);
+  bool copies_meet(RegNum reg, bool had_one, std::size_t to, LostValue& at) const;
 
   FrameAnalysis& analysis_;
   std::map<std::size_t, All> at_head_;
