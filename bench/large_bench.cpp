@@ -8,6 +8,7 @@
 //   build/jitunwind/N            an item is an instruction that changes SP: described, and built
 //   register_size/jitunwind/N    an item is a procedure of so many instructions that change SP: registered, cancelled
 //   throw_by_rows/first|next/N   an item is a row of the procedure at whose end the exception passes
+//   throw_everywhere/in_order|at_random/N   an item is a row; the first throws from every 514 bytes of the procedure
 #include <benchmark/benchmark.h>
 #include <jitunwind/jitunwind.h>
 #ifdef JITUNWIND_BENCH_ASMJIT
@@ -17,12 +18,16 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <numeric>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "bench/thread_time.h"
 #include "jitunwind/builders/registers_x86_64.h"
@@ -113,6 +118,72 @@ void throw_by_rows(benchmark::State& state, std::size_t size, bool first) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(size));
 }
 
+/// As long as the code is, pieces of push rax; pop rax, over and over, then push rax; call rdi; pop rax, in front of
+/// which each can be entered; in the end ret.
+class CodeOfPieces {
+ public:
+  explicit CodeOfPieces(std::size_t rows)
+      : pieces_(std::max<std::size_t>(1, rows / k_rows)), size_(pieces_ * k_piece + 1) {
+    bytes_ = static_cast<unsigned char*>(
+        mmap(nullptr, size_, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (bytes_ == MAP_FAILED) std::exit(1);
+    for (std::size_t i = 0; i < pieces_; ++i) {
+      unsigned char* const piece = bytes_ + i * k_piece;
+      for (std::size_t at = 0; at < k_call; at += 2) std::memcpy(piece + at, "\x50\x58", 2);
+      std::memcpy(piece + k_call, "\x50\xff\xd7\x58", 4);
+    }
+    bytes_[size_ - 1] = 0xc3;
+  }
+  ~CodeOfPieces() { munmap(bytes_, size_); }
+  CodeOfPieces(const CodeOfPieces&) = delete;
+  CodeOfPieces& operator=(const CodeOfPieces&) = delete;
+
+  std::size_t pieces() const { return pieces_; }
+  std::size_t rows() const { return pieces_ * k_rows; }
+  jitunwind::Description describe() const {
+    auto builder = jitunwind::x86_64::describe("pieces");
+    for (std::int64_t at = 0; at + 1 < static_cast<std::int64_t>(size_);) {
+      const std::int64_t pop = at % k_piece == k_call ? at + 3 : at + 1;
+      builder.push({at, at + 1}).pop({pop, pop + 1});
+      at = pop + 1;
+    }
+    return builder.size(size_).build().value();
+  }
+  jitunwind::Registration registered(const jitunwind::Description& description) const {
+    return jitunwind::register_code(description, bytes_, size_).value();
+  }
+  bool throws_through(std::size_t piece) const {
+    try {
+      reinterpret_cast<Calls>(bytes_ + piece * k_piece + k_call)(throw_int);
+    } catch (int) {
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t k_call = 510, k_piece = k_call + 4, k_rows = k_call + 2;
+  std::size_t pieces_, size_;
+  unsigned char* bytes_;
+};
+
+void throw_everywhere(benchmark::State& state, std::size_t rows, bool in_order) {
+  const CodeOfPieces code(rows);
+  const jitunwind::Description description = code.describe();
+  std::vector<std::size_t> places(code.pieces());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  if (!in_order) std::shuffle(places.begin(), places.end(), std::mt19937(1));
+  for (auto _ : state) {
+    const jitunwind::Registration live = code.registered(description);
+    bool caught = true;
+    state.SetIterationTime(seconds([&] {
+      for (const std::size_t piece : places) caught &= code.throws_through(piece);
+    }));
+    if (!caught) state.SkipWithError("not caught");
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(code.rows()));
+}
+
 #ifdef JITUNWIND_BENCH_ASMJIT
 
 using asmjit::x86::Assembler;
@@ -195,6 +266,12 @@ void add_benchmarks() {
     for (const bool first : {true, false})
       benchmark::RegisterBenchmark(((first ? "throw_by_rows/first/" : "throw_by_rows/next/") + number).c_str(),
                                    [=](auto& state) { throw_by_rows(state, size, first); })
+          ->UseManualTime();
+    if (size < 1000) continue;  // of a few pieces
+    for (const bool in_order : {true, false})
+      benchmark::RegisterBenchmark(
+          ((in_order ? "throw_everywhere/in_order/" : "throw_everywhere/at_random/") + number).c_str(),
+          [=](auto& state) { throw_everywhere(state, size, in_order); })
           ->UseManualTime();
   }
 #ifdef JITUNWIND_BENCH_ASMJIT

@@ -95,6 +95,26 @@ DerivedRecord* DerivedRecords::carve(unsigned size_class) noexcept {
   return record;
 }
 
+namespace {
+
+/// The way of twice the length where two of one length follow each other, as in a number of skew binary digits: so the
+/// ways from any record to any other in one descending run are logarithmic, and each new one takes constant time
+/// (Myers 1983, "An applicative random-access stack").
+void lead_far(DerivedRecord& record, DerivedRecord* next) noexcept {
+  record.depth = 0;
+  DerivedRecord* far = nullptr;
+  if (next != nullptr && next->covers.end <= record.covers.begin) {
+    record.depth = next->depth + 1;
+    far = next;
+    const DerivedRecord* const second = next->far.load(std::memory_order_relaxed);
+    DerivedRecord* const third = second != nullptr ? second->far.load(std::memory_order_relaxed) : nullptr;
+    if (third != nullptr && next->depth - second->depth == second->depth - third->depth) far = third;
+  }
+  record.far.store(far, std::memory_order_relaxed);
+}
+
+}  // namespace
+
 const DerivedRecord* DerivedRecords::publish(NodeId id, DerivedRecord* record) noexcept {
   any_.store(true, std::memory_order_relaxed);
   std::atomic<DerivedRecord*>& slot = slots_[id];
@@ -105,6 +125,7 @@ const DerivedRecord* DerivedRecords::publish(NodeId id, DerivedRecord* record) n
       return first;
     }
     record->next.store(first, std::memory_order_relaxed);
+    lead_far(*record, first);
   } while (!slot.compare_exchange_weak(first, record, std::memory_order_acq_rel));
   return record;
 }
@@ -127,7 +148,12 @@ namespace {
 
 const DerivedRecord* find_in(NodeId id, std::uint64_t pc) noexcept {
   const DerivedRecord* record = registry_state.derived.first(id);
-  while (record != nullptr && !record->covers.contains(pc)) record = record->next.load(std::memory_order_relaxed);
+  while (record != nullptr && !record->covers.contains(pc)) {
+    const DerivedRecord* const far = record->far.load(std::memory_order_relaxed);
+    // All between are behind the pc, or all that follow are in front of it.
+    const bool skips = far != nullptr && (pc < far->covers.end || pc >= record->covers.end);
+    record = skips ? far : record->next.load(std::memory_order_relaxed);
+  }
   return record;
 }
 
@@ -135,6 +161,11 @@ const DerivedRecord* find_in(NodeId id, std::uint64_t pc) noexcept {
 
 const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept {
   return find_in(hold.key().node, pc);
+}
+
+bool has_one_derived(const ProcedureHold& hold) noexcept {
+  const DerivedRecord* const first = registry_state.derived.first(hold.key().node);
+  return first != nullptr && first->next.load(std::memory_order_relaxed) == nullptr;
 }
 
 DerivedAnswer find_derived(std::uint64_t pc) noexcept {

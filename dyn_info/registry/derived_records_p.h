@@ -19,12 +19,15 @@ namespace jitunwind {
 /// A head and size() bytes behind it. Constant from when it was published.
 struct DerivedRecord {
   std::atomic<DerivedRecord*> next;  ///< published before, of the same procedure
-  AddrRange covers;                  ///< addresses that it speaks of
-  const void* data;                  ///< what whoever made it wants to find first
-  std::uint64_t base;                ///< likewise
+  /// Likewise, and all between are of addresses that descend from this one's to that one's; null: `next` is not.
+  std::atomic<DerivedRecord*> far;
+  AddrRange covers;    ///< addresses that it speaks of
+  const void* data;    ///< what whoever made it wants to find first
+  std::uint64_t base;  ///< likewise
   std::uint32_t cell;
   std::atomic<std::uint32_t> next_free;
   std::uint32_t size_class;
+  std::uint32_t depth;  ///< so many behind it by `next` are of addresses that descend
 
   std::byte* bytes() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   std::size_t size() const noexcept;
@@ -55,7 +58,7 @@ class DerivedRecords {
   DerivedRecord* allocate(std::size_t bytes) noexcept;
   void give_back(DerivedRecord* record) noexcept;
   /// The node must be held. Where somebody else was faster with the same range: their record, and `record` is given
-  /// back.
+  /// back. Those that are published in ascending order are found in logarithmic time.
   const DerivedRecord* publish(NodeId id, DerivedRecord* record) noexcept;
   /// Latest first; null: none. Of a node that was made anew meanwhile, anything; its state tells.
   const DerivedRecord* first(NodeId id) const noexcept {
@@ -79,9 +82,11 @@ class DerivedRecords {
   static constexpr std::uint64_t k_short_code = 4096;
   static constexpr std::uint64_t k_longest_code = 1u << 26;  // of longer code no more is expected
 
-  /// Two bytes for each of the code.
+  /// Eight bytes for each of the code, of which none is touched until it is needed: enough where every instruction is
+  /// one byte, moves SP and saves a register (five bytes of call frame information in a record of the next power of
+  /// two).
   static constexpr std::uint64_t cells_of_long(std::uint64_t code_size) noexcept {
-    return 2 * (std::min(code_size, k_longest_code) - k_short_code) / sizeof(Cell) + 1;
+    return 8 * (std::min(code_size, k_longest_code) - k_short_code) / sizeof(Cell) + 1;
   }
   void expect_more(std::uint64_t cells) noexcept;
   bool map_cells() noexcept;
@@ -117,6 +122,8 @@ struct DerivedAnswer {
 DerivedAnswer find_derived(std::uint64_t pc) noexcept;
 /// Of the procedure of a hold that lives; null: none that covers the address.
 const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept;
+/// Whether somebody has asked about the procedure, once.
+bool has_one_derived(const ProcedureHold& hold) noexcept;
 
 /// Room for a record that is not anybody's yet. Signal-safe.
 DerivedRecord* allocate_derived(std::size_t bytes) noexcept;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/row_listener_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/emit/row_state.h"
 
 namespace jitunwind {
 namespace {
@@ -43,7 +45,10 @@ class FdeWriter final : public RowListener {
       : procedure_(procedure), code_(code), pc_(pc), slots_(slots), most_(most), writer_(local_space().arch, into) {}
 
   Outcome write() noexcept;
+  /// Behind the last row, for who tells the rows himself.
+  Outcome finish() noexcept;
 
+  Outcome outcome() const noexcept { return outcome_; }
   const Error& error() const noexcept { return error_; }
   bool fits() const noexcept { return writer_.fits(); }
   std::size_t size() const noexcept { return writer_.size(); }
@@ -156,6 +161,10 @@ FdeWriter::Outcome FdeWriter::write() noexcept {
     at = *told;
     behind_alias_ = true;
   }
+  return finish();
+}
+
+FdeWriter::Outcome FdeWriter::finish() noexcept {
   if (!going_on()) return outcome_;
   writer_.end_fde();
   writer_.terminate();
@@ -171,6 +180,12 @@ struct Encoded {
   Error error{};
 };
 
+void complete(DerivedRecord& record, AddrRange code, const FdeWriter& writer, const ProcedureInfo& procedure) noexcept {
+  record.covers = code;
+  record.data = record.bytes() + writer.fde_at();
+  record.base = procedure.gp;
+}
+
 Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots) noexcept {
   for (std::size_t bytes = k_small_record_bytes;;) {
     DerivedRecord* const record = allocate_derived(bytes);
@@ -179,9 +194,7 @@ Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots sl
     FdeWriter writer(procedure, code, pc, slots, {record->bytes(), record->size()}, k_record_bytes);
     const Outcome outcome = writer.write();
     if (outcome == Outcome::written && writer.fits()) {
-      record->covers = code;
-      record->data = record->bytes() + writer.fde_at();
-      record->base = procedure.gp;
+      complete(*record, code, writer, procedure);
       return {outcome, record, {}};
     }
     give_back_derived(record);
@@ -218,6 +231,89 @@ Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexc
     code = stretch_around(pc, size, procedure.range);
   }
 }
+
+namespace {
+
+/// Records of one stretch after the other, from one run through the rows.
+class StretchesWriter final : public RowListener {
+ public:
+  explicit StretchesWriter(const ProcedureInfo& procedure) noexcept
+      : procedure_(procedure), scratch_(allocate_derived(k_record_bytes)) {}
+  ~StretchesWriter() {
+    if (scratch_ != nullptr) give_back_derived(scratch_);
+  }
+  StretchesWriter(const StretchesWriter&) = delete;
+  StretchesWriter& operator=(const StretchesWriter&) = delete;
+
+  DerivedRecord* write() noexcept {
+    MemoryWindow window;
+    Lookup lookup(local_space(), CodeAddress::interrupted(procedure_.range.begin), window);
+    if (scratch_ != nullptr) (void)tell_registered_rows(procedure_.range, lookup, *this);
+    return first_;
+  }
+
+  bool row(const FrameRow& row) noexcept override {
+    FrameRow part = row;
+    return each_part(row.range, [&](AddrRange here) { return part.range = here, writer_->row(part); });
+  }
+  bool no_row(AddrRange code, const Error& why) noexcept override {
+    return each_part(code, [&](AddrRange here) { return writer_->no_row(here, why); });
+  }
+
+ private:
+  static constexpr std::size_t k_full = k_record_bytes - RowState::k_most;  // longer rows are not kept
+
+  template <class Tell>
+  bool each_part(AddrRange range, Tell tell) noexcept {
+    while (range.begin < range.end) {
+      if (range.begin >= stretch_.end) begin(range.begin);
+      const AddrRange part{range.begin, std::min(range.end, stretch_.end)};
+      if (writer_ && !tell(part)) give_up();
+      range.begin = part.end;
+      if (writer_ && writer_->size() > k_full) stretch_.end = part.end;
+      if (part.end == stretch_.end && writer_ && !end()) return false;
+    }
+    return true;
+  }
+  /// Where the one that a question makes begins and ends, but for those that are full.
+  void begin(Addr at) noexcept {
+    constexpr Addr k_nobody_asks = 0;
+    stretch_ = {at, stretch_around(at, k_stretch, procedure_.range).end};
+    writer_.emplace(procedure_, stretch_, k_nobody_asks, slots_, std::span{scratch_->bytes(), scratch_->size()},
+                    k_record_bytes);
+  }
+  /// Has no record until somebody asks. Where it was its slots there may be more such.
+  void give_up() noexcept {
+    if (writer_->outcome() == Outcome::other_slots) slots_ = Slots::of_bytes;
+    writer_.reset();
+  }
+  /// False: there is no memory.
+  bool end() noexcept {
+    if (writer_->finish() != Outcome::written || !writer_->fits()) return give_up(), true;
+    DerivedRecord* const record = allocate_derived(writer_->size());
+    if (record == nullptr) return false;
+    std::memcpy(record->bytes(), scratch_->bytes(), writer_->size());
+    complete(*record, stretch_, *writer_, procedure_);
+    record->next.store(nullptr, std::memory_order_relaxed);
+    if (last_ != nullptr) last_->next.store(record, std::memory_order_relaxed);
+    if (last_ == nullptr) first_ = record;
+    last_ = record;
+    writer_.reset();
+    return true;
+  }
+
+  const ProcedureInfo& procedure_;
+  DerivedRecord* const scratch_;  // is copied from, since entries are the same wherever they lie
+  Slots slots_ = Slots::of_words;
+  AddrRange stretch_{};
+  std::optional<FdeWriter> writer_;  // none: the rest of the stretch has no record
+  DerivedRecord* first_ = nullptr;
+  DerivedRecord* last_ = nullptr;
+};
+
+}  // namespace
+
+DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept { return StretchesWriter(procedure).write(); }
 
 namespace {
 

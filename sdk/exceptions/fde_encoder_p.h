@@ -17,6 +17,10 @@ namespace jitunwind {
 /// call frame information cannot say); row_too_wide; out_of_memory (the pool of records is empty). Signal-safe.
 Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexcept;
 
+/// The same of all its code in front of an ALIAS, in one run through the rows: in ascending order, by `next`. The ends
+/// and some between may be missing: what is behind is memory that there is not. Signal-safe.
+DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept;
+
 class FdeReceiver {
  public:
   /// A CIE and an FDE behind it, which covers `code`; no end mark.

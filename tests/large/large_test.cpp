@@ -167,18 +167,24 @@ INSTANTIATE_TEST_SUITE_P(Large, Sizes,
                                   std::to_string(std::get<0>(info.param));
                          });
 
-/// Each place in turn, as throws from everywhere would ask; those of one stretch have one FDE.
+/// Every place, as throws from everywhere would ask, in three orders: those of one stretch have one FDE.
 TEST(Large, FdesOfAllStretches) {
   const LongCode code(3000);
-  const Registration live = code.registered(code.describe());
-  std::set<const void*> fdes;
-  for (std::int64_t at = 0; at < code.end(); ++at) {
-    const Addr pc = code.begin() + static_cast<Addr>(at);
-    ASSERT_EQ(fde_row(pc).row, to_text(code.expected(at), *host_arch())) << at;
-    Bases bases;
-    fdes.insert(_Unwind_Find_FDE(reinterpret_cast<const void*>(pc), &bases));
+  std::vector<std::int64_t> places;
+  for (std::int64_t at = 0; at < code.end(); ++at) places.push_back(at);
+  const std::vector<std::int64_t> ascending = places, descending(places.rbegin(), places.rend());
+  std::ranges::shuffle(places, std::mt19937(1));
+  for (const auto& order : {ascending, descending, places}) {
+    const Registration live = code.registered(code.describe());
+    std::set<const void*> fdes;
+    for (const std::int64_t at : order) {
+      const Addr pc = code.begin() + static_cast<Addr>(at);
+      ASSERT_EQ(fde_row(pc).row, to_text(code.expected(at), *host_arch())) << at;
+      Bases bases;
+      fdes.insert(_Unwind_Find_FDE(reinterpret_cast<const void*>(pc), &bases));
+    }
+    EXPECT_EQ(fdes.size(), (static_cast<std::size_t>(code.end()) + 511) / 512);
   }
-  EXPECT_EQ(fdes.size(), (static_cast<std::size_t>(code.end()) + 511) / 512);
 }
 
 /// Where there is little memory left an FDE has fewer rows.
@@ -198,15 +204,48 @@ TEST(Large, FdesFitIntoWhatIsLeft) {
   for (DerivedRecord* const record : taken) give_back_derived(record);
 }
 
-/// Memory for long code is mapped when it is registered: rows of all of it have room.
+/// Memory for long code is mapped when it is registered: rows of all of it have room, be there few or as many as bytes.
 TEST(Large, EveryStretchHasMemory) {
-  constexpr std::int64_t k_size = 3 << 20;
-  auto builder = x86_64::describe("sparse");
-  for (std::int64_t at = 0; at < k_size; at += 1024) builder.push({at + 8, at + 9}).pop({at + 900, at + 901});
-  const Description description = builder.size(k_size).build().value();
+  constexpr std::int64_t k_sparse = 3 << 20, k_dense = 1 << 20;
+  auto sparse = x86_64::describe("sparse"), dense = x86_64::describe("dense");
+  for (std::int64_t at = 0; at < k_sparse; at += 1024) sparse.push({at + 8, at + 9}).pop({at + 900, at + 901});
+  for (std::int64_t at = 0; at < k_dense; at += 2)
+    dense.push({at, at + 1}, x86_64::rbx).pop({at + 1, at + 2}, x86_64::rbx);
   constexpr Addr k_code = 0x300'0000'0000;
-  const Registration live = register_code(description, Code{k_code, k_size}).value();
-  for (Addr at = 0; at < k_size; at += 512) ASSERT_EQ(fde_row(k_code + at + 16).row, "cfa=rsp+16 ra=[cfa-8]") << at;
+  const Registration sparse_one = register_code(sparse.size(k_sparse).build().value(), Code{k_code, k_sparse}).value();
+  for (Addr at = 0; at < k_sparse; at += 512) ASSERT_EQ(fde_row(k_code + at + 16).row, "cfa=rsp+16 ra=[cfa-8]") << at;
+  constexpr Addr k_other = 0x308'0000'0000;
+  const Registration dense_one =
+      register_code(dense.ends_without_return().size(k_dense).build().value(), Code{k_other, k_dense}).value();
+  for (Addr at = 0; at < k_dense; at += 512)
+    ASSERT_EQ(fde_row(k_other + at + 17).row, "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]") << at;
+}
+
+/// Stretches whose rows take nothing, all that an FDE has room for and more, and slots at any byte.
+TEST(Large, StretchesOfAnyKind) {
+  constexpr std::int64_t k_size = 12 << 10;
+  auto builder = x86_64::describe("any").size(k_size).row_at(0, "cfa=rsp+8 ra=[cfa-8]");
+  for (std::int64_t at = 2048; at < 4096; ++at)
+    builder.row_at(at, at % 2 == 0 ? "cfa=rsp+128 rbx=[cfa-16] rbp=[cfa-24] r12=[cfa-32] r13=[cfa-40] ra=[cfa-8]"
+                                   : "cfa=rbp+64 rbx=[cfa-24] rbp=[cfa-32] r12=[cfa-40] r13=[cfa-48] ra=[cfa-8]");
+  for (std::int64_t at = 5000; at < 6000; at += 20)
+    builder.row_at(at, at % 40 == 0 ? "cfa=rsp+32 rbx=[cfa-17] ra=[cfa-8]" : "cfa=rsp+40 ra=[cfa-8]");
+  for (std::int64_t at = 7000; at < 12'000; at += 100)
+    builder.row_at(at, at % 200 == 0 ? "cfa=[rsp+16]+24 rbx=[cfa-16] ra=[cfa-8]" : "cfa=rsp+16 rbx=r12 ra=[cfa-8]");
+  const auto description = builder.build();
+  ASSERT_TRUE(description) << description.error().text();
+  constexpr Addr k_code = 0x320'0000'0000;
+  std::vector<Addr> places(k_size);
+  for (Addr at = 0; at < k_size; ++at) places[at] = at;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    const Registration live = register_code(*description, Code{k_code, k_size}).value();
+    for (const Addr at : places) {
+      const auto row = description->row(at, k_size);
+      ASSERT_TRUE(row) << at;
+      ASSERT_EQ(fde_row(k_code + at).row, to_text(*row, *host_arch())) << at << ", order " << seed;
+    }
+    std::ranges::shuffle(places, std::mt19937(seed));
+  }
 }
 
 // Landing pads are counted from the beginning of the procedure, whatever part of it an FDE has the rows of.

@@ -1,11 +1,14 @@
 // One piece of work on a procedure of one size, for a simulator that counts instructions:
 //   PROGRAM KIND SIZE
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "tests/large/long_code.h"
 #ifdef WITH_ASMJIT
@@ -13,6 +16,8 @@
 
 #include "tests/asmjit/asmjit_names.h"
 #endif
+
+extern "C" const void* _Unwind_Find_FDE(const void* pc, void* bases);
 
 namespace jitunwind::test {
 namespace {
@@ -28,6 +33,19 @@ void throw_through(LongCode::Says says, std::size_t size) {
     return;
   }
   std::exit(3);
+}
+
+/// The first questions about each part of a procedure, as throws from everywhere would ask, and some more.
+void ask_everywhere(std::size_t rows, bool in_order) {
+  const LongCode code(rows / 2);
+  const Description description = code.describe();
+  const Registration live = code.registered(description);
+  std::vector<Addr> places;
+  for (Addr at = code.begin(); at < code.begin() + static_cast<Addr>(code.end()); at += 64) places.push_back(at);
+  if (!in_order) std::ranges::shuffle(places, std::mt19937(1));
+  void* bases[3];
+  for (const Addr at : places)
+    if (_Unwind_Find_FDE(reinterpret_cast<void*>(at), bases) == nullptr) std::exit(3);
 }
 
 #ifdef WITH_ASMJIT
@@ -102,6 +120,9 @@ const std::map<std::string, std::function<void(std::size_t)>> k_work{
     {"build_rows", [](std::size_t size) { (void)LongCode(size / 2).describe(LongCode::Says::rows); }},
     {"text", [](std::size_t size) { (void)LongCode(size / 2).describe().to_text(); }},
     {"throw", [](std::size_t size) { throw_through(LongCode::Says::directives, size); }},
+    // Of ten times as many rows: a few have one FDE.
+    {"ask_in_order", [](std::size_t size) { ask_everywhere(10 * size, true); }},
+    {"ask_at_random", [](std::size_t size) { ask_everywhere(10 * size, false); }},
     {"throw_rows", [](std::size_t size) { throw_through(LongCode::Says::rows, size); }},
 #ifdef WITH_ASMJIT
     {"add_calls", [](std::size_t size) { add(write_calls, size); }},

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
@@ -64,10 +65,26 @@ bool can_be_handed_out(const ProcedureInfo& procedure) noexcept {
   return !extended && fde->size < k_largest && fde->cie.size < k_largest && !fde->cie.signed_with_b_key;
 }
 
+/// Of all its code, for one run through the rows takes as long as all that is in front of the pc: the second is the
+/// last one. True: ask again, since there is an FDE for the pc now, or the procedure was cancelled meanwhile.
+bool make_stretches(Addr pc, const RegistrationKey& key, const ProcedureInfo& procedure) noexcept {
+  DerivedRecord* next = encode_stretches(procedure);
+  const ProcedureHold hold(pc);
+  const bool lives = hold.info() && hold.key().registration == key.registration;
+  while (next != nullptr) {
+    DerivedRecord* const record = std::exchange(next, next->next.load(std::memory_order_relaxed));
+    if (!lives || find_derived(hold, record->covers.begin) != nullptr)
+      give_back_derived(record);
+    else if (publish_derived(hold, record) == record)
+      count_event(Counter::fde_made);
+  }
+  return !lives || find_derived(hold, pc) != nullptr;
+}
+
 /// The procedure's FDE, made now and published. None: it was cancelled meanwhile, ask again.
 std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
   RegistrationKey key;
-  bool many = false;
+  bool many = false, asked_once = false;
   {
     const ProcedureHold hold(pc);
     if (hold.failed()) return refuse({ErrorCode::too_deep, pc, "look-ups of procedures nested too deeply"}, pc);
@@ -75,6 +92,7 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
     if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record, out);
     key = hold.key();
     many = has_many_entries(*hold.info());
+    asked_once = has_one_derived(hold);
   }
   ProcedureInfo procedure;
   {
@@ -87,6 +105,7 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
   if (many && can_be_handed_out(procedure))
     return found(pointer_to(procedure.unwind_info), procedure.range.begin, procedure.gp, out);
   // Without a hold, since ALIAS may lead to sources that wait; so the result may be that of two procedures.
+  if (asked_once && make_stretches(pc, key, procedure)) return std::nullopt;
   const Result<DerivedRecord*> record = encode_fde(procedure, pc);
   if (!record) return refuse(record.error(), pc);
   const ProcedureHold hold(pc);
