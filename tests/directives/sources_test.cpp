@@ -371,6 +371,30 @@ TEST_F(DynSources, BrokenTablesAreErrors) {
   EXPECT_EQ(text(table_at(UNW_INFO_FORMAT_IP_OFFSET, members.data(), bytes, section)), "error BAD_STRUCTURE");
 }
 
+/// The name of a table is that of all its procedures, and offsets count from the table's first address.
+// covers: DY58
+TEST_F(DynSources, TablesNameTheirProceduresAsOneGroup) {
+  const Tables tables;
+  const Addr section = Tables::address(tables.section);
+  const auto members = pairs<std::int32_t>(tables, k_code, section);
+  unw_dyn_info_t info =
+      table_at(UNW_INFO_FORMAT_IP_OFFSET, members.data(), sizeof(members[0]) * members.size(), section);
+  const Registered registered(info);
+  ProcedureName name;
+  EXPECT_EQ(name_of(k_code + 0x21, name), "no name");
+  info.u.rti.name_ptr = reinterpret_cast<std::uintptr_t>("three stubs");
+  for (const auto& [begin, fde] : tables.fdes) {
+    EXPECT_EQ(name_of(begin + 1, name), "three stubs");
+    EXPECT_EQ(name.start, k_code);
+    ProcedureInfo found;
+    ASSERT_EQ(procedure_text(begin + 1, found), "found");
+    EXPECT_EQ(found.range.begin, begin);
+  }
+  // Between them, too, where the group has no procedure; not behind its end.
+  EXPECT_EQ(name_of(k_code + 0x41, name), "three stubs");
+  EXPECT_EQ(name_of(k_code + 0x70, name), "no name");
+}
+
 /// An interpreter's frame: the CFA is a value stored in the frame. The row stays right when the table is gone.
 TEST_F(DynSources, RowsOutliveTheirTable) {
   auto section = std::make_unique<CfiSection>();

@@ -63,13 +63,14 @@ struct Reader {
     if (!found) return std::string("error ") + error_name(found.error().code);
     return *found ? to_text(row, target.arch) : "none";
   }
-  std::string name(Addr at) {
+  std::string name(Addr at, Addr* start = nullptr) {
     MemoryWindow window;
     Lookup lookup(space, CodeAddress::interrupted(at), window);
     std::array<char, 64> into{};
     ProcedureName name;
     const Found found = list.find_name(lookup, into, name);
     if (!found) return std::string("error ") + error_name(found.error().code);
+    if (start) *start = name.start;
     return *found ? into.data() : "none";
   }
 
@@ -211,6 +212,26 @@ TEST_P(TargetLists, GiveTheRowsOfTables) {
     EXPECT_EQ(reader.row(k_code + 4), "cfa=rsp+48 ra=[cfa-8]");
     EXPECT_EQ(reader.row(k_code + 64), "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]");
     EXPECT_EQ(reader.row(k_code + 32), "none");
+  }
+}
+
+// covers: DY58
+TEST_P(TargetLists, NameTheProceduresOfATableAsOneGroup) {
+  for (const bool named : {true, false}) {
+    FakeTarget target(arch(arch::x86_64));
+    const Table table(target);
+    unw_dyn_info_t info = procedure(k_code, k_code + 0x1000);
+    info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+    info.u.rti.segbase = 0x8000;
+    info.u.rti.table_len = 4 * sizeof(std::int32_t) / target.arch.word_size;
+    if (named) info.u.rti.name_ptr = target.put_string("stubs");
+    Reader reader(target);
+    reader.head.at = target.put_list(target.put_descriptor(info, table.put_pairs(target, 4, 0x8000, 0x8000)));
+    for (const Addr at : {k_code + 3, k_code + 64}) {
+      Addr start = 0;
+      EXPECT_EQ(reader.name(at, &start), named ? "stubs" : "none");
+      EXPECT_EQ(start, named ? k_code : 0);
+    }
   }
 }
 
