@@ -5,6 +5,7 @@ namespace bench {
 std::vector<TableOptions> tables() {
   const Contender backtrace{k_reference, "backtrace"};
   const Contender step{k_reference, "step"};
+  const Contender uwx_step{k_reference, "uwx_step"};
   const Contender backtrace_quiet{k_reference, "backtrace, nothing changes"};
   const Contender step_quiet{k_reference, "step, nothing changes"};
   const Contender nongnu_backtrace{k_nongnu, "unw_backtrace"};
@@ -43,7 +44,7 @@ std::vector<TableOptions> tables() {
        "walk/",
        backtrace,
        k_again,
-       {{backtrace, nongnu_backtrace, 0.6}, {backtrace, limit, 5}, {step, {k_nongnu, "unw_step"}, 0.05}}},
+       {{backtrace, nongnu_backtrace, 0.6}, {backtrace, limit, 5}, {step, {k_nongnu, "unw_step"}, 0.05}, {uwx_step, step, 3}}},
       {"Walk while another thread registers and cancels (or only computes: nothing changes), ns a frame",
        "contention/",
        backtrace,
