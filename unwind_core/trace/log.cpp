@@ -86,7 +86,8 @@ void Line::write_to(int fd) noexcept {
 }
 
 LogLine::LogLine(LogTopic topic) noexcept {
-  text("jitunwind ").text(k_topic_names[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint32_t>(topic)))]).text(": ");
+  const auto bit = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint32_t>(topic)));
+  text("jitunwind ").text(k_topic_names[bit]).text(": ");
 }
 
 }  // namespace jitunwind
