@@ -33,28 +33,28 @@ const KeptPages::Page* KeptPages::find(Addr page) const noexcept {
   return last_ = known->second;
 }
 
-KeptPages::Page* KeptPages::room() const {
+std::span<KeptPages::Page> KeptPages::room(std::size_t count) const {
+  static_assert(k_in_block % k_at_once == 0);
+  if (k_in_block - used_ % k_in_block < count) used_ += k_in_block - used_ % k_in_block;
   if (used_ == blocks_.size() * k_in_block) {
     Block block(k_in_block * sizeof(Page));
     if (block.empty()) throw std::bad_alloc();
     blocks_.push_back(std::move(block));
   }
   auto* const pages = reinterpret_cast<Page*>(blocks_[used_ / k_in_block].bytes().data());
-  return pages + used_++ % k_in_block;
+  return {pages + used_ % k_in_block, count};
 }
 
 const KeptPages::Page* KeptPages::fetch(Addr page, MemoryWindow& window) const noexcept try {
-  if (used_ + k_at_once > k_most) return nullptr;
-  std::array<Page, k_at_once> read;
+  if (used_ + 2 * k_at_once > k_most) return nullptr;
+  const std::size_t most = pages_.contains(page - k_page_size) ? k_at_once : k_first;
   std::size_t count = 1;
-  while (count < k_at_once && page + count * k_page_size > page && !pages_.contains(page + count * k_page_size))
-    ++count;
-  const auto into = std::as_writable_bytes(std::span(read).first(count));
-  const std::size_t whole = memory_.read(page, into, window) / k_page_size;
+  while (count < most && page + count * k_page_size > page && !pages_.contains(page + count * k_page_size)) ++count;
+  const std::span<Page> pages = room(count);
+  const std::size_t whole = memory_.read(page, std::as_writable_bytes(pages), window) / k_page_size;
   for (std::size_t i = 0; i < whole; ++i) {
-    Page* const kept = room();
-    *kept = read[i];
-    pages_.emplace(page + i * k_page_size, kept);
+    pages_.emplace(page + i * k_page_size, &pages[i]);
+    ++used_;
   }
   return whole == 0 ? nullptr : find(page);
 } catch (const std::bad_alloc&) {
@@ -76,7 +76,7 @@ void KeptPages::forget() const noexcept {
 
 /// Their room is not used again before everything is forgotten.
 void KeptPages::forget(AddrRange range) const noexcept {
-  if (used_ > k_most / 2 || range.end - range.begin > k_large) return forget();
+  if (used_ > k_most / 2 || range.end - range.begin > k_at_once * k_page_size) return forget();
   for (Addr page = page_of(range.begin); page < range.end && page >= page_of(range.begin); page += k_page_size)
     pages_.erase(page);
   last_page_ = 1;

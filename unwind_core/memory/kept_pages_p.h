@@ -11,9 +11,10 @@
 
 namespace jitunwind {
 
-/// Another memory of which each read is dear, read in pieces of up to 16 pages, and each page once. Large reads go
-/// through: who makes them keeps what is read. forget() before the target runs, or whatever else changes it. Used by
-/// one thread at a time. Bounded: what is read beyond 64 MiB is not kept.
+/// Another memory of which each read is dear, read in pieces of several pages, and each page once: 4 where nothing is
+/// known before them, 16 where reading goes on, as it does on stacks. Large reads go through: who makes them keeps what
+/// is read. forget() before the target runs, or whatever else changes it. Used by one thread at a time. Bounded: what
+/// is read beyond 64 MiB is not kept.
 class KeptPages final : public Memory {
  public:
   explicit KeptPages(const Memory& memory) noexcept : memory_(memory) {}
@@ -33,11 +34,13 @@ class KeptPages final : public Memory {
 
  private:
   using Page = std::array<std::byte, k_page_size>;
-  static constexpr std::size_t k_at_once = 16, k_in_block = 64, k_most = 16384, k_large = std::size_t{64} << 10;
+  static constexpr std::size_t k_first = 4, k_at_once = 16, k_in_block = 64, k_most = 16384;
+  static constexpr std::size_t k_large = k_first * k_page_size;
 
   const Page* find(Addr page) const noexcept;
   const Page* fetch(Addr page, MemoryWindow& window) const noexcept;
-  Page* room() const;
+  /// For `count` pages, one behind the other.
+  std::span<Page> room(std::size_t count) const;
 
   const Memory& memory_;
   mutable std::unordered_map<Addr, Page*> pages_;
