@@ -1,12 +1,29 @@
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <new>
 #include <queue>
 #include <utility>
 
 #include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/dyn_info/list_state_p.h"
+#include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {
+
+/// version, generation, first: docs/registry.md "Finding the list".
+Result<ListState> read_list_state(Addr head, const Memory& memory, const Arch& arch, MemoryWindow& window) noexcept {
+  constexpr std::uint32_t k_newest_version = 1;  // nongnu's libunwind leaves 0
+  std::array<std::byte, 16> bytes;
+  const auto used = std::span(bytes).first(8u + arch.word_size);
+  if (memory.read(head, used, window) != used.size()) return unreadable(window, head, "list of procedures");
+  ByteReader reader(used, arch.big_endian, head);
+  if (reader.u32() > k_newest_version) return Error{ErrorCode::unsupported_version, head, "list of procedures"};
+  ListState state;
+  state.generation = reader.u32();
+  state.first = reader.unsigned_of(arch.word_size);
+  return state;
+}
 
 /// A sweep over all bounds: of the procedures that are open at one the first of the list has what follows.
 std::vector<ListIndex::Stretch> ListIndex::stretches_of(std::span<const Procedure> procedures) {

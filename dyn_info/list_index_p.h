@@ -22,6 +22,7 @@ class ListIndex {
   bool is_of(Addr list, std::uint32_t generation) const noexcept {
     return is_known_ && list == list_ && generation == generation_;
   }
+  bool is_known() const noexcept { return is_known_; }
   /// `procedures` as in the list, the newest first. False: there is no memory, and nothing is known.
   bool make(Addr list, std::uint32_t generation, std::span<const Procedure> procedures) noexcept;
   void forget() noexcept { is_known_ = false; }

@@ -4,6 +4,7 @@
 #include <new>
 #include <string_view>
 
+#include "jitunwind/dyn_info/list_state_p.h"
 #include "jitunwind/dyn_info/target_heads_p.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/image/dynamic_object_p.h"
@@ -101,6 +102,21 @@ std::vector<Addr> TargetHeads::find() const {
   if (heads.empty()) find_symbols(heads);
   std::erase_if(heads, [this](Addr head) { return !can_be_read(head); });
   return heads;
+}
+
+bool TargetHeads::are_as_known() const noexcept {
+  for (std::size_t number = 0; number < k_most; ++number) {
+    MemoryWindow window;
+    const Result<Addr> head = list_head(number, window);
+    if (!head) return false;
+    if (*head == 0) {
+      if (indexes_[number].is_known()) return false;
+      continue;
+    }
+    const Result<ListState> state = read_list_state(*head, memory_, arch_, window);
+    if (!state || state->generation % 2 != 0 || !indexes_[number].is_of(*head, state->generation)) return false;
+  }
+  return true;
 }
 
 Result<Addr> TargetHeads::list_head(std::size_t number, MemoryWindow&) const noexcept try {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "jitunwind/dyn_info/list_index_p.h"
@@ -28,11 +29,16 @@ class TargetHeads final : public ListHead {
 
   /// What is known of the lists' procedures stays, as long as their generations do.
   void look_again() noexcept { has_looked_ = false; }
+  /// Whether every list is what it was when something was last asked of it, and there are no others. A list that was
+  /// never asked, or was about to change, is not.
+  bool are_as_known() const noexcept;
   /// It may be another program by now.
   void forget() noexcept {
     has_looked_ = false;
     for (ListIndex& index : indexes_) index.forget();
   }
+  /// Those that were found.
+  std::span<const Addr> known() const noexcept { return heads_; }
   /// As memory_now() says; null: the target stands still.
   void set_memory_now(const Memory* memory) noexcept { memory_now_ = memory; }
 

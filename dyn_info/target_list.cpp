@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/dyn_info/list_state_p.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/byte_reader.h"
@@ -16,26 +17,9 @@ namespace {
 
 constexpr unsigned k_attempts = 8;
 constexpr std::uint32_t k_max_reads = 1u << 20;  // in all attempts; one for each procedure
-constexpr std::uint32_t k_newest_version = 1;    // nongnu's libunwind leaves 0
-
-/// The head: version, generation, first. The generation is odd while a writer is at work.
-struct ListState {
-  std::uint32_t generation = 0;
-  Addr first = 0;
-};
 
 Result<ListState> read_state(Addr head, const Memory& memory, const Lookup& lookup) noexcept {
-  const Arch& arch = lookup.space.arch;
-  std::array<std::byte, 16> bytes;
-  const auto used = std::span(bytes).first(8u + arch.word_size);
-  if (memory.read(head, used, lookup.window) != used.size())
-    return unreadable(lookup.window, head, "list of procedures");
-  ByteReader reader(used, arch.big_endian, head);
-  if (reader.u32() > k_newest_version) return Error{ErrorCode::unsupported_version, head, "list of procedures"};
-  ListState state;
-  state.generation = reader.u32();
-  state.first = reader.unsigned_of(arch.word_size);
-  return state;
+  return read_list_state(head, memory, lookup.space.arch, lookup.window);
 }
 
 /// unw_dyn_info_t as the target's compiler lays it out; words are widened, pointers stay addresses of the target.
@@ -167,7 +151,8 @@ Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list,
 /// `read` of the descriptor at an address, or of nothing, under one generation of the list. A target that was stopped
 /// within a change has an odd one for ever: its chain is whole at every moment, as each link is stored at once. One
 /// whose generation never rests costs no more than one whose list has no end: what is read is counted over all
-/// attempts. Of a target that runs again there is one attempt: what it was is not read again.
+/// attempts. Of a target that runs again there is one attempt: what it was is not read again. Where the index knows
+/// that no procedure is there, nothing is read that may have changed.
 template <class T, class Read>
 Result<T> read_one_list(const ListHead& head, std::size_t number, Addr list, Lookup& lookup, Addr at, T none,
                         Read read) noexcept {
@@ -179,6 +164,7 @@ Result<T> read_one_list(const ListHead& head, std::size_t number, Addr list, Loo
     if (!before) return before.error();
     const bool is_changing = before->generation % 2 != 0;
     if (is_changing && !now && attempt < k_attempts) continue;
+    if (index && !(now && is_changing) && index->is_of(list, before->generation) && index->find(at) == 0) return none;
     const Result<T> answer = [&]() -> Result<T> {
       Addr where = 0;
       const auto info = index ? find_by_index(*index, list, *before, at, lookup, memory, where)

@@ -2,10 +2,12 @@
 // know its code. What tells the targets apart is given: a memory, the mappings, a way to files.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "jitunwind/dyn_info/target_heads_p.h"
+#include "jitunwind/sdk/targets/target_rows_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/kept_pages_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
@@ -36,16 +38,18 @@ class TargetSpace {
   const TargetFiles& files() const noexcept { return files_; }
   const TargetHeads& heads() const noexcept { return heads_; }
 
-  /// The target has run and stands still again.
+  /// The target has run and stands still again. Rows stay known as far as its modules do, and as long as none of its
+  /// lists has changed.
   void renew(Mappings mappings) {
     pages_.forget();
     if (mappings != mappings_) {
+      if (!is_same_program(mappings)) heads_.forget();
       mappings_ = std::move(mappings);
       modules_.renew();
-      heads_.forget();
     }
     heads_.look_again();
     heads_.set_memory_now(nullptr);
+    if (!heads_.are_as_known()) rows_kept_.forget();
   }
   /// What is mapped, and what lists there are, is as before; other bytes are in this part of its memory.
   void forget_memory(AddrRange range) noexcept { pages_.forget(range); }
@@ -53,6 +57,18 @@ class TargetSpace {
   void let_run() noexcept { heads_.set_memory_now(&raw_); }
 
  private:
+  /// Whether no other program was executed meanwhile, and its lists are where they were: the kernel's object is
+  /// somewhere else after execve().
+  bool is_same_program(const Mappings& now) const noexcept {
+    const auto is_there = [&](Addr at) {
+      const Mapping *const before = mappings_.find(at), *const after = now.find(at);
+      return before && after && *before == *after;
+    };
+    const auto kernels = std::ranges::find(mappings_.all(), "[vdso]", &Mapping::path);
+    return kernels != mappings_.all().end() && is_there(kernels->range.begin) &&
+           std::ranges::all_of(heads_.known(), is_there);
+  }
+
   Arch arch_;
   const Memory& raw_;
   Mappings mappings_;
@@ -61,11 +77,12 @@ class TargetSpace {
   MappedMemory memory_{pages_, mappings_};
   MappedModules modules_{memory_, arch_, mappings_, files_};
   TargetHeads heads_{memory_, arch_, modules_, files_};
+  TargetRows rows_kept_{arch_, modules_};
   TargetList list_{heads_};
   std::array<const RowSource*, 5> rows_;
   std::array<const RowSource*, 4> guesses_;
   std::array<const NameSource*, 2> names_;
-  AddressSpace space_{arch_, memory_, modules_, rows_, names_, nullptr, guesses_};
+  AddressSpace space_{arch_, memory_, modules_, rows_, names_, rows_kept_.cache(), guesses_};
 };
 
 }  // namespace jitunwind

@@ -132,9 +132,27 @@ TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
   }
 }
 
+/// This process as if it were another: its bytes are copied, never seen in place.
+class OthersMemory final : public Memory {
+ public:
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow&) const noexcept override {
+    MemoryWindow window;  // what is proven there is what can be seen in place
+    return local_space().memory.read(at, into, window);
+  }
+};
+
+void expect_same_registers(const RegisterFile& found, const RegisterFile& expected, const Arch& arch) {
+  for (const RegisterInfo& reg : arch.registers) {
+    if (reg.column < 0) continue;
+    EXPECT_EQ(found.get(reg.column), expected.get(reg.column)) << reg.name;
+    EXPECT_EQ(found.location(reg.column), expected.location(reg.column)) << reg.name;
+  }
+}
+
 // What cursors and throws do with compact rows: compact_step_p.h. More of it: compact_row_test.cpp.
 TEST_P(ShortForms, OfCompactRowsLeadWhereTheRowLeads) {
   const AddressSpace& space = local_space();
+  const OthersMemory others;
   const CompactLayout layout(space.arch);
   for (const std::string& text : rows_of(GetParam(), space.arch)) {
     ExpressionPool pool;
@@ -142,19 +160,42 @@ TEST_P(ShortForms, OfCompactRowsLeadWhereTheRowLeads) {
     CompactRow in_short;
     if (!compact(row, layout, in_short)) continue;
     fill();
-    RegisterFile frame = registers(space.arch);
-    MemoryWindow window;
+    const RegisterFile frame = registers(space.arch);
+    MemoryWindow window, others_window;
     Caller expected;
     ASSERT_TRUE(apply_row(row, frame, space.arch, space.memory, window, expected));
     CompactCaller found;
+    RegisterFile moved = frame;
     ASSERT_TRUE(find_caller(in_short, layout, space.memory, window, frame, found));
-    restore(in_short, layout, found, frame);
+    restore(in_short, layout, found, moved);
     EXPECT_EQ(found.pc, expected.pc);
-    for (const RegisterInfo& reg : space.arch.registers) {
-      if (reg.column < 0) continue;
-      EXPECT_EQ(frame.get(reg.column), expected.registers.get(reg.column)) << reg.name;
-    }
+    expect_same_registers(moved, expected.registers, space.arch);
+
+    CopiedCaller copied;
+    EXPECT_FALSE(find_caller(in_short, layout, others, others_window, frame, found));
+    const bool is_copied = copy_caller(in_short, layout, others, others_window, frame, copied);
+    EXPECT_EQ(is_copied, in_short.deepest <= 32) << text;
+    if (!is_copied) continue;
+    moved = frame;
+    restore(in_short, layout, copied, moved);
+    EXPECT_EQ(copied.pc, expected.pc);
+    expect_same_registers(moved, expected.registers, space.arch);
   }
+}
+
+/// Where nothing can be read no caller is made up.
+TEST(ShortFormOfCopies, OfAStackThatCannotBeRead) {
+  const Arch& arch = local_space().arch;
+  const CompactLayout layout(arch);
+  ExpressionPool pool;
+  CompactRow row;
+  ASSERT_TRUE(compact(parse_row("cfa=rsp+16 ra=[cfa-8] rbp=[cfa-16]", arch, pool)->row, layout, row));
+  RegisterFile frame;
+  frame.set(arch.column(arch.sp), 0x1000);
+  MemoryWindow window;
+  CopiedCaller caller;
+  EXPECT_FALSE(copy_caller(row, layout, OthersMemory(), window, frame, caller));
+  EXPECT_FALSE(copy_caller(row, layout, OthersMemory(), window, RegisterFile(), caller)) << "the base has no value";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ShortForms, testing::ValuesIn(k_kinds));

@@ -1,6 +1,7 @@
 // A step by a compact row, inline: what walks do at nearly every frame.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -52,5 +53,18 @@ inline void restore(const CompactRow& row, const CompactLayout& layout, const Co
                         caller.cfa - row.slots[k_return_address] * CompactRow::k_word);
   frame.set(layout.sp_column(), caller.sp);
 }
+
+// The same of another target, whose bytes are copied.
+
+struct CopiedCaller : CompactCaller {
+  std::array<std::uint64_t, CompactRow::k_slots> saved;  ///< by slots, of those that the row saves
+};
+
+/// False where apply_row() must decide: the base has no value, or the saved registers cannot be read, or lie too deep
+/// for one small read.
+bool copy_caller(const CompactRow& row, const CompactLayout& layout, const Memory& memory, MemoryWindow& window,
+                 const RegisterFile& frame, CopiedCaller& out) noexcept;
+void restore(const CompactRow& row, const CompactLayout& layout, const CopiedCaller& caller,
+             RegisterFile& frame) noexcept;
 
 }  // namespace jitunwind

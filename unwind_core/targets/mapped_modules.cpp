@@ -28,7 +28,8 @@ MappedObject* MappedModules::object_at(std::size_t index) const {
   if (!may_begin_object(mapping)) return nullptr;
   const auto known = objects_.find(mapping.range.begin);
   if (known != objects_.end()) return known->second.get();
-  return objects_.emplace(mapping.range.begin, MappedObject::make(memory_, arch_, mapping)).first->second.get();
+  auto made = MappedObject::make(memory_, arch_, mapping, next_version_++);
+  return objects_.emplace(mapping.range.begin, std::move(made)).first->second.get();
 }
 
 /// The nearest below that covers it. Its last segment may be anonymous, and so may code be that a program has moved to
@@ -59,6 +60,13 @@ bool MappedModules::find(Addr at, Module& out) const noexcept {
   MappedObject* const object = object_of(at);
   if (!object) return false;
   object->describe(at, out);
+  return true;
+}
+
+bool MappedModules::find_version(Addr at, ModuleVersion& out) const noexcept {
+  const MappedObject* const object = object_of(at);
+  if (!object) return false;
+  out = {object->range(), object->version(), false};
   return true;
 }
 

@@ -30,6 +30,9 @@ class MappedModules final : public ModuleFinder {
   Result<bool> find_symbol(const Module& module, Addr at, NameReach reach, std::span<char> into,
                            ProcedureName& out) const noexcept override;
 
+  /// What tells the module that covers `at` from all that were there before; false: there is none.
+  bool find_version(Addr at, ModuleVersion& out) const noexcept;
+
   /// After the mappings have changed: objects that are where they were stay known.
   void renew() noexcept;
 
@@ -51,6 +54,7 @@ class MappedModules final : public ModuleFinder {
   const TargetFiles& files_;
   // By where they begin. Null: there is none.
   mutable std::map<Addr, std::unique_ptr<MappedObject>> objects_;
+  mutable std::uint64_t next_version_ = 1;
 };
 
 }  // namespace jitunwind

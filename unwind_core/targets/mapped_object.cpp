@@ -1,6 +1,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <array>
 
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
@@ -32,16 +33,17 @@ AddrRange extent_of(const ElfImage& image) noexcept {
 
 }  // namespace
 
-std::unique_ptr<MappedObject> MappedObject::make(const Memory& memory, const Arch& arch, const Mapping& first) {
-  std::unique_ptr<MappedObject> object(new MappedObject(memory, arch, first));
+std::unique_ptr<MappedObject> MappedObject::make(const Memory& memory, const Arch& arch, const Mapping& first,
+                                                 std::uint64_t version) {
+  std::unique_ptr<MappedObject> object(new MappedObject(memory, arch, first, version));
   return object->read_headers() ? std::move(object) : nullptr;
 }
 
 bool MappedObject::read_headers() noexcept {
   const Addr begin = first_.range.begin;
-  parts_ = make_mapped<MemoryParts>(memory_, AddrRange{begin, begin + k_page_size});
-  if (!parts_) return false;
-  const auto head = ElfImage::parse_loaded(*parts_);
+  std::array<std::byte, k_page_size> page;
+  MemoryWindow window;
+  const auto head = ElfImage::parse_loaded(page, memory_.read(begin, page, window));
   if (!head || head->machine() != arch_.elf_machine || head->big_endian() != arch_.big_endian ||
       head->is_64() != (arch_.word_size == 8))
     return false;
@@ -77,6 +79,7 @@ void MappedObject::describe(Addr at, Module& out) noexcept {
   out = {};
   out.range = range_;
   out.load_bias = bias_;
+  out.version = version_;
   out.path = first_.path.c_str();
   for (const Segment& s : segments_)
     if (s.executable && s.range.contains(at)) out.text = s.range;

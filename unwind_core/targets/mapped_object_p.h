@@ -16,8 +16,9 @@ namespace jitunwind {
 class MappedObject {
  public:
   /// Where the object begins, or is thought to: at the mapping of its first bytes. Null: there is no ELF object of this
-  /// CPU. `memory` must outlive it.
-  static std::unique_ptr<MappedObject> make(const Memory& memory, const Arch& arch, const Mapping& first);
+  /// CPU. `memory` must outlive it. `version`: what it is told from others by, not 0.
+  static std::unique_ptr<MappedObject> make(const Memory& memory, const Arch& arch, const Mapping& first,
+                                            std::uint64_t version);
 
   /// Whether one of its segments is loaded at `at`.
   bool covers(Addr at) const noexcept;
@@ -27,6 +28,8 @@ class MappedObject {
   AddrRange range() const noexcept { return range_; }
   Addr load_bias() const noexcept { return bias_; }
   const Mapping& first() const noexcept { return first_; }
+  /// Tells it from all others that its finder has found: ModuleVersion::version.
+  std::uint64_t version() const noexcept { return version_; }
   const ElfImage& image() const noexcept { return *image_; }
   /// Null: there are none, or they are not of this object. Opened when they are first asked for.
   const ModuleFiles* files(const TargetFiles& from) noexcept;
@@ -37,8 +40,8 @@ class MappedObject {
     bool executable = false;
   };
 
-  MappedObject(const Memory& memory, const Arch& arch, const Mapping& first) noexcept
-      : memory_(memory), arch_(arch), first_(first) {}
+  MappedObject(const Memory& memory, const Arch& arch, const Mapping& first, std::uint64_t version) noexcept
+      : memory_(memory), arch_(arch), first_(first), version_(version) {}
   bool read_headers() noexcept;
   void copy_frames() noexcept;
   Block copy(AddrRange range) const noexcept;
@@ -46,6 +49,7 @@ class MappedObject {
   const Memory& memory_;
   const Arch& arch_;
   Mapping first_;
+  std::uint64_t version_;
   Mapped<MemoryParts> parts_;
   std::optional<ElfImage> image_;
   AddrRange range_{};

@@ -175,9 +175,16 @@ template <class C, class Row>
 [[gnu::always_inline]] inline bool Cursor::step_by_cache(CodeQuestion& question) noexcept {
   const RowCache* const rows = space_->row_cache;
   KeptRow known;
+  if (!rows || !rows->find(address_.lookup(), module_, rule_place_, question, known)) return false;
   CompactCaller caller;
-  return rows && rows->find(address_.lookup(), module_, rule_place_, question, known) &&
-         find_caller(known.row, caller) && leads_to_code(caller.pc) && go_on_to(caller, known.row);
+  if (!find_caller(known.row, caller)) [[unlikely]]
+    return step_by_copy(known.row);
+  return leads_to_code(caller.pc) && go_on_to(caller, known.row);
+}
+
+bool Cursor::step_by_copy(const CompactRow& row) noexcept {
+  CopiedCaller caller;
+  return find_caller(row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row);
 }
 
 std::optional<Result<bool>> Cursor::at_end() noexcept {

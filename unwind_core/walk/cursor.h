@@ -128,6 +128,7 @@ class Cursor : public StackPosition {
   bool go_on_to(const C& caller, const Row& row) noexcept;
   /// False: the cache does not help here. `question` is by what to keep the row then.
   bool step_by_cache(CodeQuestion& question) noexcept;
+  bool step_by_copy(const CompactRow& row) noexcept;
   /// What every further step gives. Nothing: there may be a caller.
   std::optional<Result<bool>> at_end() noexcept;
   Result<bool> apply(const FrameRow& row) noexcept;

@@ -15,6 +15,7 @@ namespace jitunwind {
 struct CodeQuestion;
 struct CompactCaller;
 struct CompactRow;
+struct CopiedCaller;
 
 /// Plain data: copies are independent. All functions are signal-safe where the address space's memory, modules and
 /// sources are; none allocates or locks.
@@ -65,6 +66,9 @@ class StackPosition {
   /// False where apply_row() must decide.
   bool find_caller(const CompactRow& row, CompactCaller& out) noexcept;
   void go_to(const CompactCaller& caller, const CompactRow& row) noexcept;
+  /// The same where the saved registers cannot be seen in place: of other targets.
+  bool find_caller(const CompactRow& row, CopiedCaller& out) noexcept;
+  void go_to(const CopiedCaller& caller, const CompactRow& row) noexcept;
 
   /// By the full evaluator, apply_row().
   Status find_caller(const FrameRow& row, Caller& out) noexcept {

@@ -17,6 +17,15 @@ inline void StackPosition::go_to(const CompactCaller& caller, const CompactRow& 
   arrive(CodeAddress::returned_to(caller.pc));
 }
 
+inline bool StackPosition::find_caller(const CompactRow& row, CopiedCaller& out) noexcept {
+  return copy_caller(row, space_->row_cache->layout, space_->memory, window_, registers_, out) && out.pc != 0;
+}
+
+inline void StackPosition::go_to(const CopiedCaller& caller, const CompactRow& row) noexcept {
+  restore(row, space_->row_cache->layout, caller, registers_);
+  arrive(CodeAddress::returned_to(caller.pc));
+}
+
 inline bool StackPosition::is_itself(const CompactCaller& caller) const noexcept {
   return caller.pc == pc() && caller.sp == sp();
 }

@@ -1,0 +1,24 @@
+#include "jitunwind/sdk/targets/target_rows_p.h"
+
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/page_p.h"
+
+namespace jitunwind {
+
+/// The tables begin as zeros, which constant initialisation gives those of this process: they are not constructed here,
+/// which would touch all of their pages.
+TargetRows::TargetRows(const Arch& arch, const MappedModules& modules) noexcept : versions_(modules) {
+  static_assert(alignof(Tables) <= k_page_size);
+  if (!local_space().row_cache) return;
+  memory_ = Block(sizeof(Tables));
+  if (memory_.empty()) return;
+  tables_ = reinterpret_cast<Tables*>(memory_.bytes().data());
+  cache_.emplace(RowCache{CompactLayout(arch), tables_->changes, versions_, tables_->rules});
+}
+
+void TargetRows::forget() noexcept {
+  constexpr std::uint64_t k_all = std::uint64_t{1} << 63;
+  if (tables_) tables_->changes.count(0, k_all);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,263 @@
+// Rows of a target that are kept across walks: a walk that uses them is the walk that does not, whatever the target has
+// registered, cancelled, loaded and unloaded since.
+#include <dlfcn.h>
+
+#include <functional>
+
+#include "jitunwind/unwind_core/trace/counters.h"
+#include "tests/support/jit_frame.h"
+#include "tests/targets/target_programs.h"
+
+namespace jitunwind::test {
+namespace {
+
+/// The frames of every thread by an engine that keeps no rows.
+std::vector<SeenStack> stacks_without_kept_rows(const Target& target) {
+  AddressSpace space = target.space();
+  space.row_cache = nullptr;
+  std::vector<SeenStack> stacks;
+  for (const TargetThread& thread : target.threads())
+    stacks.push_back(seen(Walk(Cursor(space, target.registers(thread).value(), Cursor::Top::interrupted))));
+  return stacks;
+}
+
+std::vector<SeenStack> stacks_of(const Target& target) {
+  std::vector<SeenStack> stacks;
+  for (const TargetThread& thread : target.threads()) stacks.push_back(seen(target.walk(thread)));
+  return stacks;
+}
+
+bool is_true(const Result<bool>& result) { return result && *result; }
+
+/// All registers of all frames.
+std::vector<std::vector<std::uint64_t>> registers_of(const AddressSpace& space, const Target& target) {
+  std::vector<std::vector<std::uint64_t>> frames;
+  for (const TargetThread& thread : target.threads()) {
+    Cursor cursor(space, target.registers(thread).value(), Cursor::Top::interrupted);
+    do {
+      frames.emplace_back();
+      for (const RegisterInfo& reg : space.arch.registers)
+        frames.back().push_back(reg.column >= 0 ? cursor.registers().get(reg.column).value_or(0xbad) : 0);
+    } while (is_true(cursor.step()));
+  }
+  return frames;
+}
+
+void expect_the_walks_without_kept_rows(const Target& target) {
+  const auto expected = stacks_without_kept_rows(target);
+  AddressSpace plain = target.space();
+  plain.row_cache = nullptr;
+  const auto registers = registers_of(plain, target);
+  // Twice, and again, until everything is kept that can be: an address is kept when it is met for the second time.
+  for (int i = 0; i < 3; ++i) {
+    const auto stacks = stacks_of(target);
+    ASSERT_EQ(stacks.size(), expected.size());
+    for (std::size_t thread = 0; thread < stacks.size(); ++thread) {
+      EXPECT_EQ(stacks[thread].frames, expected[thread].frames);
+      EXPECT_EQ(stacks[thread].why, expected[thread].why);
+    }
+    EXPECT_EQ(registers_of(target.space(), target), registers);
+  }
+}
+
+/// But for the last frame's of each thread, which no compact row says.
+void expect_rows_to_be_known(const Target& target) {
+  const std::uint64_t made = counted(Counter::row_made);
+  (void)registers_of(target.space(), target);
+  EXPECT_EQ(counted(Counter::row_made), made + target.threads().size());
+}
+
+class KeptRowsOfEveryProgram : public testing::TestWithParam<const char*> {};
+
+TEST_P(KeptRowsOfEveryProgram, LeadWhereNewOnesLead) {
+  const TargetProgram program(GetParam());
+  auto target = Target::attach(program.process());
+  ASSERT_TRUE(target) << target.error().text();
+  ASSERT_NE(target->space().row_cache, nullptr);
+  expect_the_walks_without_kept_rows(*target);
+  expect_as_the_program_says(*target, program);
+  expect_rows_to_be_known(*target);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, KeptRowsOfEveryProgram, testing::Values(TARGET_PROGRAMS));
+
+TEST(KeptRowsOfATarget, StayWhileItRunsAfterItWasCopied) {
+  const TargetProgram program(TARGET_PROGRAM);
+  auto target = Target::attach(program.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  expect_the_walks_without_kept_rows(*target);
+  const auto renewed = target->renew();
+  ASSERT_TRUE(renewed) << renewed.error().text();
+  expect_rows_to_be_known(*target);
+  expect_the_walks_without_kept_rows(*target);
+}
+
+/// A child of this process that does what it is told, step by step.
+class Child {
+ public:
+  /// `run` calls stand() at the end of each step.
+  explicit Child(const std::function<void(const Child&)>& run) {
+    if (::pipe(go_) != 0 || ::pipe(stands_) != 0) std::abort();
+    process_ = ::fork();
+    if (process_ == 0) {
+      run(*this);
+      ::_exit(0);
+    }
+    wait();
+  }
+  ~Child() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    for (const int pipe_end : {go_[0], go_[1], stands_[0], stands_[1]}) ::close(pipe_end);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t process() const { return process_; }
+  /// Of the child: until the next step.
+  void stand() const {
+    char byte = 0;
+    (void)!::write(stands_[1], &byte, 1);
+    (void)!::read(go_[0], &byte, 1);
+  }
+  /// Of the parent: one step more. The child must not be stopped.
+  void go_on() const {
+    char byte = 0;
+    (void)!::write(go_[1], &byte, 1);
+    wait();
+  }
+
+ private:
+  void wait() const {
+    char byte = 0;
+    (void)!::read(stands_[0], &byte, 1);
+    ::usleep(20'000);  // until it reads
+  }
+
+  int go_[2]{};
+  int stands_[2]{};
+  pid_t process_ = 0;
+};
+
+/// One step more of a child, and what its stack is then.
+SeenStack next_stack(const Child& child, Target& target) {
+  target.let_go();
+  child.go_on();
+  const auto renewed = target.renew();
+  EXPECT_TRUE(renewed) << renewed.error().text();
+  expect_the_walks_without_kept_rows(target);
+  return stacks_of(target).at(0);
+}
+
+std::string origin_of(const SeenStack& stack, const std::string& name) {
+  for (const SeenFrame& frame : stack.frames)
+    if (frame.name == name) return frame.origin;
+  return "no such frame";
+}
+
+/// A frame that is described in one way after the other while it stands.
+class DescribedAgain {
+ public:
+  explicit DescribedAgain(const Child& child) : child_(child) {}
+  void run() {
+    frame_(
+        [](void* self) -> void* {
+          static_cast<DescribedAgain*>(self)->describe_again_and_again();
+          return nullptr;
+        },
+        this);
+  }
+
+ private:
+  void describe_again_and_again() {
+    child_.stand();
+    (void)frame_.registration().cancel();
+    child_.stand();
+    for (int i = 0; i < 2; ++i) {
+      auto ends = x86_64::describe("ends_here");
+      ends.row_at(0, "cfa=rsp+8 ra=undefined");
+      stand_with(ends);
+      stand_with(JitFrame::described());
+    }
+  }
+  template <class Builder>
+  void stand_with(const Builder& builder) {
+    const auto description = builder.build();
+    auto registered = register_code(*description, reinterpret_cast<void*>(frame_.start()), frame_.size());
+    if (!registered) ::_exit(3);
+    child_.stand();
+    (void)registered->cancel();
+  }
+
+  const Child& child_;
+  JitFrame frame_;
+};
+void describe_again_and_again(const Child& child) { DescribedAgain(child).run(); }
+
+TEST(KeptRowsOfATarget, AreOfWhatIsRegisteredNow) {
+  const Child child(describe_again_and_again);
+  auto target = Target::attach(child.process());
+  ASSERT_TRUE(target) << target.error().text();
+  expect_the_walks_without_kept_rows(*target);
+  EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "dyn_directives");
+  EXPECT_EQ(origin_of(next_stack(child, *target), "jit_frame"), "no such frame") << "it was cancelled";
+  for (int i = 0; i < 2; ++i) {
+    const SeenStack ended = next_stack(child, *target);
+    EXPECT_EQ(ended.frames.back().name, "ends_here");
+    const SeenStack whole = next_stack(child, *target);
+    EXPECT_EQ(origin_of(whole, "jit_frame"), "dyn_directives");
+    EXPECT_GT(whole.frames.size(), ended.frames.size());
+  }
+}
+
+/// The process is let go before it is walked: rows are those of the moment when it stood still.
+TEST(KeptRowsOfATarget, AreOfTheMomentThatWasCopied) {
+  const Child child(describe_again_and_again);
+  auto target = Target::attach(child.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  expect_the_walks_without_kept_rows(*target);
+  const auto kept = stacks_of(*target);
+  child.go_on();
+  // Of the list as it is now nothing is asked, or it is said to have changed: no frame is wrong.
+  for (const SeenStack& stack : stacks_of(*target)) {
+    EXPECT_LE(stack.frames.size(), kept.at(0).frames.size());
+    EXPECT_TRUE(std::equal(stack.frames.begin(), stack.frames.end(), kept.at(0).frames.begin(),
+                           [](const SeenFrame& a, const SeenFrame& b) { return a.pc == b.pc && a.sp == b.sp; }));
+  }
+  ASSERT_TRUE(target->renew());
+  expect_the_walks_without_kept_rows(*target);
+}
+
+/// A library that is loaded where another one was: of one layout, with frames of another size.
+TEST(KeptRowsOfATarget, AreOfTheLibraryThatIsThereNow) {
+  const Child child([](const Child& self) {
+    static const Child& told = self;
+    for (const char* const path : {ROOM_SMALL, ROOM_LARGE, ROOM_SMALL, ROOM_LARGE}) {
+      void* const library = ::dlopen(path, RTLD_NOW);
+      const auto call = reinterpret_cast<void (*)(void (*)())>(library ? ::dlsym(library, "room_call") : nullptr);
+      if (!call) ::_exit(3);
+      call([] { told.stand(); });
+      ::dlclose(library);
+    }
+  });
+  auto target = Target::attach(child.process());
+  ASSERT_TRUE(target) << target.error().text();
+  expect_the_walks_without_kept_rows(*target);
+  const auto at = [](const SeenStack& stack) {
+    for (const SeenFrame& frame : stack.frames)
+      if (frame.name == "room_call") return frame.pc;
+    return Addr{0};
+  };
+  const Addr first = at(stacks_of(*target).at(0));
+  EXPECT_NE(first, 0u);
+  bool is_there_again = false;
+  for (int i = 0; i < 3; ++i) {
+    const SeenStack stack = next_stack(child, *target);
+    EXPECT_EQ(stack.why, "complete");
+    is_there_again = is_there_again || at(stack) == first;
+  }
+  EXPECT_TRUE(is_there_again) << "the test would show nothing";
+}
+
+}  // namespace
+}  // namespace jitunwind::test
