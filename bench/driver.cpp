@@ -36,6 +36,7 @@ constexpr const char* k_orc = "orc";
 constexpr const char* k_links = "links";
 constexpr const char* k_starts = "starts";
 constexpr const char* k_large = "large";
+constexpr const char* k_targets = "targets";
 /// So many for each other one: what happens once in a process cannot be repeated there.
 constexpr std::size_t k_cold_rounds = 5;
 
@@ -51,9 +52,10 @@ struct Peer {
   bool is_linked = false;  ///< in several ways
   bool starts = false;     ///< other programs: one that does nothing, a compiler
   bool is_large = false;   ///< procedures of many instructions
+  bool looks = false;      ///< at other processes
 };
 
-constexpr std::array<Peer, 13> k_peers{{
+constexpr std::array<Peer, 14> k_peers{{
     {bench::k_reference, "bench_jitunwind", "", true, true, true},
     {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
     {bench::k_libgcc, "bench_libgcc", "", true, true, true},
@@ -67,6 +69,7 @@ constexpr std::array<Peer, 13> k_peers{{
     {bench::k_preloaded, "measure_starts", "", false, false, false, false, false, false, true},
     {bench::k_compiler, "measure_headers", "", false, false, false, false, false, false, true},
     {bench::k_large, "bench_large", "", false, false, false, false, false, false, false, true},
+    {bench::k_onlooker, "bench_targets", "libdw-dev", false, false, false, false, false, false, false, false, true},
 }};
 
 struct Options {
@@ -151,6 +154,7 @@ bool measures(const Peer& peer, const std::string& group, const Options& options
                     : group == k_orc                   ? peer.links
                     : group == k_links                 ? peer.is_linked
                     : group == k_large                 ? peer.is_large
+                    : group == k_targets               ? peer.looks
                                                        : peer.starts;
   return does && std::filesystem::exists(options.folder / peer.program);
 }
@@ -255,7 +259,7 @@ void count_all_instructions(const Options& options, Results& results) {
   if (!output_of("valgrind --version 2>/dev/null")) return;
   for (const Peer& peer : k_peers)
     if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs && !peer.is_linked && !peer.starts &&
-        !peer.is_large && std::string(peer.title) != bench::k_again)
+        !peer.is_large && !peer.looks && std::string(peer.title) != bench::k_again)
       count_instructions(peer, options, results);
 }
 
@@ -339,8 +343,8 @@ int main(int argc, char** argv) {
 
   Results results;
   json kept = json::array();
-  for (const std::string group :
-       {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links, k_starts, k_large}) {
+  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links,
+                                  k_starts, k_large, k_targets}) {
     const std::vector<Row> rows = rows_of(group, options);
     const std::size_t rounds = options.rounds * (is_cold(group) ? k_cold_rounds : 1);
     for (std::size_t round = 0; round < rounds; ++round)

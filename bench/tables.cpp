@@ -39,6 +39,8 @@ std::vector<TableOptions> tables() {
   const Contender drop_in_preloaded{k_preloaded, "drop-in libunwind.so.8"};
   const Contender standard_headers{k_compiler, "standard headers alone"};
   const Contender umbrella{k_compiler, "jitunwind jitunwind.h"};
+  const Contender onlooker{k_onlooker, "jitunwind"};
+  const Contender libdw{k_onlooker, "libdw"};
   return {
       {"Walk, ns a frame",
        "walk/",
@@ -149,6 +151,31 @@ std::vector<TableOptions> tables() {
        standard_headers,
        "",
        {{umbrella, standard_headers, 2}}},
+      {"Walk of another process's stack, walked before, kind / depth, ns a frame",
+       "target_walk/",
+       onlooker,
+       "",
+       {{onlooker, k_time, 300}, {onlooker, libdw, 0.3}}},
+      {"First walk of another process, depth, elapsed time, ns",
+       "target_first_walk/",
+       onlooker,
+       "",
+       {{onlooker, k_time, 4.2e6}}},
+      {"The same with N procedures registered, walked before or not, ns",
+       "target_registered/",
+       onlooker,
+       "",
+       {{onlooker, onlooker, 1.4, "target_registered/again/20000", "target_registered/again/100"}}},
+      {"How long a process with so many threads stands still to be copied, elapsed time, ns a thread",
+       "target_stopped/",
+       onlooker,
+       "",
+       {{onlooker, k_time, 1e6}}},
+      {"Stacks of 50 threads in a process with N libraries, by a program, elapsed time, ns",
+       "stacks_of_process/",
+       {k_onlooker, "jitstack"},
+       "",
+       {{{k_onlooker, "jitstack"}, k_time, 1e8}, {{k_onlooker, "jitstack"}, {k_onlooker, "eu-stack"}, 1}}},
       {"Instructions of a walk, by callgrind", "instructions/walk/", backtrace, k_again},
       {"Instructions of registering, by callgrind", "instructions/register/", registry, k_again},
       {"Instructions of adding a module of N functions, by callgrind; who is told of it",

@@ -1,0 +1,44 @@
+// elfutils' libdwfl, as eu-stack uses it.
+#include <elfutils/libdwfl.h>
+
+#include "bench/targets/onlooker.h"
+
+namespace bench {
+namespace {
+
+int count_frame(Dwfl_Frame* frame, void* count) {
+  Dwarf_Addr pc = 0;
+  if (!dwfl_frame_pc(frame, &pc, nullptr)) return DWARF_CB_ABORT;
+  ++*static_cast<std::size_t*>(count);
+  return DWARF_CB_OK;
+}
+
+class Libdw final : public Onlooker {
+ public:
+  explicit Libdw(Dwfl* dwfl) : dwfl_(dwfl) {}
+  ~Libdw() override { dwfl_end(dwfl_); }
+  std::size_t walk(pid_t thread) override {
+    std::size_t frames = 0;
+    (void)dwfl_getthread_frames(dwfl_, thread, count_frame, &frames);
+    return frames;
+  }
+
+ private:
+  Dwfl* dwfl_;
+};
+
+}  // namespace
+
+std::unique_ptr<Onlooker> onlooker_of_libdw(pid_t process) {
+  static char* no_path = nullptr;
+  static const Dwfl_Callbacks callbacks{dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo, nullptr, &no_path};
+  Dwfl* const dwfl = dwfl_begin(&callbacks);
+  if (!dwfl) return nullptr;
+  auto made = std::make_unique<Libdw>(dwfl);
+  const bool is_attached = dwfl_linux_proc_report(dwfl, process) == 0 && dwfl_report_end(dwfl, nullptr, nullptr) == 0 &&
+                           dwfl_linux_proc_attach(dwfl, process, true) == 0;
+  if (!is_attached) return nullptr;
+  return made;
+}
+
+}  // namespace bench

@@ -1,0 +1,202 @@
+// Walking the stacks of another process, by this library, elfutils' libdw and nongnu's helper for ptrace.
+//
+//   PROGRAM targets MAX-FUNCTIONS [--benchmark_...]
+//
+//   target_walk/WAY/static|jit/DEPTH       a stopped thread that was walked before; an item is a frame
+//   target_first_walk/WAY/DEPTH            of a stopped process that nothing is known of; an item is such a walk
+//   target_registered/WAY/first|again/N    the same with N procedures registered, of 50 frames; an item is a walk
+//   target_stopped/WAY/THREADS             how long a process stands still to be copied; an item is a thread
+//   stacks_of_process/PROGRAM/LIBRARIES    a program that prints the stacks of 50 threads; an item is a run
+#include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bench/targets/onlooker.h"
+#include "jitunwind/sdk/target.h"
+
+extern char** environ;
+
+namespace bench {
+namespace {
+
+/// A process with stacks: watched.cpp. One of each kind lives until the end.
+class Watched {
+ public:
+  explicit Watched(const std::string& arguments) {
+    int out[2];
+    if (::pipe(out) != 0) std::abort();
+    const std::string command = "exec '" WATCHED_PROGRAM "' " + arguments;
+    std::array<char*, 4> argv{const_cast<char*>("sh"), const_cast<char*>("-c"), const_cast<char*>(command.c_str()),
+                              nullptr};
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+    ::posix_spawn_file_actions_addclose(&actions, out[0]);
+    ::posix_spawn_file_actions_addclose(&actions, out[1]);
+    if (::posix_spawn(&process_, "/bin/sh", &actions, nullptr, argv.data(), environ) != 0) std::abort();
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(out[1]);
+    char said = 0;
+    if (::read(out[0], &said, 1) != 1) std::abort();
+    ::close(out[0]);
+    ::usleep(50'000);  // until what has said so has come to stand
+  }
+  ~Watched() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  pid_t process() const { return process_; }
+  void stop() {
+    if (is_stopped_) return;
+    if (::ptrace(PTRACE_SEIZE, process_, nullptr, nullptr) != 0) std::abort();
+    ::ptrace(PTRACE_INTERRUPT, process_, nullptr, nullptr);
+    ::waitpid(process_, nullptr, __WALL);
+    is_stopped_ = true;
+  }
+
+ private:
+  pid_t process_ = 0;
+  bool is_stopped_ = false;
+};
+
+Watched& watched(const std::string& arguments) {
+  static std::map<std::string, std::unique_ptr<Watched>> all;
+  auto& one = all[arguments];
+  if (!one) one = std::make_unique<Watched>(arguments);
+  return *one;
+}
+
+struct Way {
+  const char* name;
+  std::unique_ptr<Onlooker> (*look_at)(pid_t);
+  bool knows_registered;
+};
+const std::vector<Way> k_ways{{"jitunwind", onlooker_of_jitunwind, true},
+                              {"libdw", onlooker_of_libdw, false},
+#ifdef BENCH_NONGNU_PTRACE
+                              {"nongnu ptrace", onlooker_of_nongnu, false}
+#endif
+};
+
+std::string few_frames(std::size_t frames) { return "only " + std::to_string(frames) + " frames"; }
+
+void walk_again(benchmark::State& state, const Way& way, std::size_t depth, const std::string& arguments) {
+  Watched& target = watched(arguments);
+  target.stop();
+  const auto onlooker = way.look_at(target.process());
+  std::size_t frames = 0;
+  for (int i = 0; i < 3; ++i) frames = onlooker ? onlooker->walk(target.process()) : 0;
+  if (frames < depth) return state.SkipWithError(few_frames(frames).c_str());
+  for (auto _ : state) benchmark::DoNotOptimize(onlooker->walk(target.process()));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(frames));
+}
+
+void walk_first(benchmark::State& state, const Way& way, std::size_t depth, const std::string& arguments) {
+  Watched& target = watched(arguments);
+  target.stop();
+  for (auto _ : state) {
+    const auto onlooker = way.look_at(target.process());
+    const std::size_t frames = onlooker ? onlooker->walk(target.process()) : 0;
+    if (frames < depth) return state.SkipWithError(few_frames(frames).c_str());
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+/// A thread is stopped no longer than it takes to stop all, to copy their stacks, and to let them go.
+void stand_still(benchmark::State& state, std::size_t threads, const std::string& arguments) {
+  const Watched& target = watched(arguments);
+  for (auto _ : state) {
+    const auto attached = jitunwind::Target::attach(target.process(), jitunwind::Target::Hold::to_copy);
+    if (!attached || attached->threads().size() != threads) return state.SkipWithError("not all threads");
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(threads));
+}
+
+void run_program(benchmark::State& state, const std::string& program, const std::string& arguments) {
+  const Watched& target = watched(arguments);
+  const std::string command = program + " " + std::to_string(target.process()) + " >/dev/null 2>&1";
+  for (auto _ : state)
+    if (std::system(command.c_str()) != 0) return state.SkipWithError("the program failed");
+  state.SetItemsProcessed(state.iterations());
+}
+
+template <class... Arguments>
+std::string joined(const Arguments&... arguments) {
+  std::string all;
+  ((all += arguments), ...);
+  return all;
+}
+
+void add_walks(const Way& way) {
+  for (const char* const depth : {"50", "200"}) {
+    const auto frames = static_cast<std::size_t>(std::atoi(depth));
+    for (const char* const kind : {"static", "jit"}) {
+      const bool has_jit = std::strcmp(kind, "jit") == 0;
+      if (has_jit && !way.knows_registered) continue;
+      const std::string arguments = joined(depth, " 1 0 ", has_jit ? "100 4" : "0");
+      benchmark::RegisterBenchmark(joined("target_walk/", way.name, "/", kind, "/", depth).c_str(),
+                                   [=, &way](auto& state) { walk_again(state, way, frames, arguments); });
+    }
+    benchmark::RegisterBenchmark(joined("target_first_walk/", way.name, "/", depth).c_str(), [=, &way](auto& state) {
+      walk_first(state, way, frames, joined(depth, " 1 0 0"));
+    })->UseRealTime();
+  }
+}
+
+void add_registered(const Way& way) {
+  for (const char* const registered : {"100", "20000"}) {
+    const std::string arguments = joined("50 1 0 ", registered, " 4");
+    benchmark::RegisterBenchmark(joined("target_registered/", way.name, "/again/", registered).c_str(),
+                                 [=, &way](auto& state) { walk_again(state, way, 50, arguments); });
+    benchmark::RegisterBenchmark(joined("target_registered/", way.name, "/first/", registered).c_str(),
+                                 [=, &way](auto& state) { walk_first(state, way, 50, arguments); })
+        ->UseRealTime();
+  }
+}
+
+void add_programs() {
+  const std::map<std::string, std::string> programs{{"jitstack", JITSTACK}, {"eu-stack", "eu-stack -p"}};
+  for (const auto& [name, program] : programs) {
+    if (std::system(("command -v " + program + " >/dev/null").c_str()) != 0) continue;
+    for (const char* const libraries : {"0", "100"})
+      benchmark::RegisterBenchmark(joined("stacks_of_process/", name, "/", libraries).c_str(), [=](auto& state) {
+        run_program(state, program, joined("20 50 ", libraries, " 0"));
+      })->UseRealTime();
+  }
+}
+
+void add_all() {
+  for (const Way& way : k_ways) {
+    add_walks(way);
+    if (way.knows_registered) add_registered(way);
+  }
+  for (const char* const threads : {"1", "50"})
+    benchmark::RegisterBenchmark(joined("target_stopped/jitunwind/", threads).c_str(), [=](auto& state) {
+      stand_still(state, static_cast<std::size_t>(std::atoi(threads)), joined("20 ", threads, " 0 0"));
+    })->UseRealTime();
+  add_programs();
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  bench::add_all();
+  benchmark::RunSpecifiedBenchmarks();
+}

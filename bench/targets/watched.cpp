@@ -1,0 +1,70 @@
+// A process that others look at: stacks of C++ functions that stand still.
+//   watched DEPTH THREADS LIBRARIES REGISTERED [JIT_EVERY]
+// So many frames on each thread's stack, main's among the threads; libraries that are loaded; procedures that are
+// registered; each so many-th frame one of these. Says "ready" when all threads stand.
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "bench/jit_arena.h"
+#include "bench/libraries/many_libraries.h"
+#include "bench/peer.h"
+#include "bench/stack.h"
+
+namespace bench {
+namespace {
+
+std::atomic<std::size_t> standing{0};
+std::size_t threads = 1;
+
+[[noreturn]] void stand_still(Context*) {
+  if (standing.fetch_add(1) + 1 == threads) (void)!::write(STDOUT_FILENO, "ready\n", 6);
+  for (;;) ::pause();
+}
+
+std::vector<StackFunction> functions(std::size_t depth, std::size_t jit_every, const JitArena& arena) {
+  std::vector<StackFunction> all;
+  for (std::size_t i = 0; i < depth; ++i) {
+    const bool is_jit = jit_every != 0 && i % jit_every == jit_every - 1;
+    all.push_back(is_jit ? arena.entry(i / jit_every) : static_function(i));
+  }
+  all.push_back(stand_still);
+  return all;
+}
+
+int stand(const std::vector<std::size_t>& numbers) {
+  const std::size_t depth = numbers[0], registered = numbers[3], jit_every = numbers[4];
+  threads = numbers[1];
+  const std::vector<LoadedLibrary> libraries = load_libraries(numbers[2]);
+  const JitArena arena(registered + 1);
+  Registrar& registrar = *registrars().front();
+  registrar.prepare(arena.functions());
+  for (std::size_t i = 0; i < registered; ++i) registrar.register_function(i);
+  const auto stack = functions(depth, jit_every, arena);
+  const auto run = [&] {
+    Context context{};
+    run_stack(stack, context);
+  };
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < threads; ++i) others.emplace_back(run);
+  run();
+  return 1;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  std::vector<std::size_t> numbers;
+  for (int i = 1; i < argc; ++i) numbers.push_back(std::strtoul(argv[i], nullptr, 10));
+  if (numbers.size() < 4 || numbers.size() > 5 || numbers[0] > bench::k_max_depth || numbers[1] == 0) {
+    std::fprintf(stderr, "usage: %s DEPTH THREADS LIBRARIES REGISTERED [JIT_EVERY]\n", argv[0]);
+    return 2;
+  }
+  numbers.resize(5);
+  return bench::stand(numbers);
+}
