@@ -134,34 +134,22 @@ Found describe_procedure(const unw_dyn_info_t& info, const DescriptionParts& par
 namespace {
 
 /// As far as there was a row, and then why there is none.
-Result<Addr> tell_rows(CfiProgram& program, FrameRow& row, AddrRange code, RowListener& listener) noexcept {
+template <class Rows>
+[[gnu::noinline]] Result<Addr> tell_rows(const TableEntry& entry, AddrRange code, RowListener& listener) noexcept {
+  FrameRow row;
+  Rows rows(entry.fde, entry.context, row);
   Addr at = code.begin;
   while (at < code.end) {
-    const Result<bool> next = program.next_behind(at);
+    const Result<bool> next = rows.next_behind(at);
     if (!next) return Error{next.error().code, at, next.error().what};
     if (!*next || !row.range.contains(at)) return Error{ErrorCode::no_info, at, "address outside of the FDE"};
-    FrameRow told = row;  // that of the program must stay as it is
+    FrameRow told = row;  // `row` must stay as it is
     told.range = {at, std::min(row.range.end, code.end)};
     told.origin = RowOrigin::dyn_table;
     at = told.range.end;
     if (!listener.row(told)) break;
   }
   return at;
-}
-
-[[gnu::noinline]] Result<Addr> tell_with_few_states(const TableEntry& entry, AddrRange code,
-                                                    RowListener& listener) noexcept {
-  FrameRow row;
-  FewStates room;
-  CfiProgram program(entry.fde, entry.context, row, room.bytes);
-  return tell_rows(program, row, code, listener);
-}
-
-[[gnu::noinline]] Result<Addr> tell_with_many_states(const TableEntry& entry, AddrRange code,
-                                                     RowListener& listener) noexcept {
-  FrameRow row;
-  FdeRows program(entry.fde, entry.context, row);
-  return tell_rows(program, row, code, listener);
 }
 
 [[gnu::noinline]] Addr tell_table_rows(const unw_dyn_info_t& info, const DescriptionParts& parts, AddrRange code,
@@ -172,9 +160,9 @@ Result<Addr> tell_rows(CfiProgram& program, FrameRow& row, AddrRange code, RowLi
   if (!found) return none(code.begin, found.error());
   if (!*found) return none(code.begin, {ErrorCode::no_info, code.begin, "no FDE of the table covers the address"});
   const Addr known_end = std::min(entry.fde.range.end, code.end);
-  Result<Addr> told = tell_with_few_states(entry, {code.begin, known_end}, listener);
+  Result<Addr> told = tell_rows<FdeRowsOfFewStates>(entry, {code.begin, known_end}, listener);
   if (!told && told.error().code == ErrorCode::too_deep)
-    told = tell_with_many_states(entry, {told.error().at, known_end}, listener);
+    told = tell_rows<FdeRows>(entry, {told.error().at, known_end}, listener);
   return told ? *told : none(told.error().at, told.error());
 }
 

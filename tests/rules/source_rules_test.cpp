@@ -194,18 +194,31 @@ std::vector<std::string> library_files() {
   return paths;
 }
 
-/// "file function", for functions of the engine that read words of memory in place: evaluators of rows do.
-std::set<std::string> functions_that_read_in_place(const std::vector<SourceFile>& files) {
-  static const std::regex definition(R"(^[A-Za-z\[].*?(\w+)\(.*)");
+/// A line of a function that evaluates rows: it reads words of memory in place, or computes the CFA of a kept row.
+bool is_of_evaluator(const std::string& line) {
+  static const std::regex evaluates(
+      R"(\braw_word\(|\bset_in_place\(|\bcfa_words \*|\bcfa_offset\(\)|\bcfa_below_frame_pointer\(\))");
+  return line.starts_with(' ') && std::regex_search(line, evaluates);
+}
+
+/// The name of the function whose definition begins in this line, of a file or of a class; "" for other lines.
+std::string defined_function(const std::string& line) {
+  static const std::regex of_file(R"(^[A-Za-z\[].*?(\w+)\(.*)"), of_class(R"(^  [A-Za-z\[][^=;]*? \*?(\w+)\(.*[^;]$)");
+  static const std::regex statement(R"(^  (if|for|while|switch|return|do|else|case|static_assert)\b.*)");
+  std::smatch match;
+  if (std::regex_match(line, match, of_file)) return match[1];
+  return !std::regex_match(line, statement) && std::regex_match(line, match, of_class) ? match.str(1) : "";
+}
+
+/// "file function", for functions of the engine that may evaluate rows.
+std::set<std::string> functions_that_evaluate(const std::vector<SourceFile>& files) {
   std::set<std::string> found;
   for (const SourceFile& file : files) {
     if (layer_of(file.path) >= k_first_of_last_group) continue;
     std::string function;
     for (const std::string& line : file.lines) {
-      std::smatch match;
-      if (std::regex_match(line, match, definition)) function = match[1];
-      if (line.starts_with(' ') && line.find("raw_word(") != std::string::npos)
-        found.insert(file.path + ' ' + function);
+      if (const std::string name = defined_function(line); !name.empty()) function = name;
+      if (is_of_evaluator(line)) found.insert(file.path + ' ' + function);
     }
   }
   return found;
@@ -313,20 +326,31 @@ TEST(SourceRules, HeadersAreGuarded) {
 }
 
 TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
-  const std::vector<std::string> made_up{"[[gnu::hot]] A f(int a) {", "  pc = raw_word(a);", "}", "bool g() {",
-                                         "  if (raw_word(1))",        "    raw_word(2);"};
-  EXPECT_EQ(functions_that_read_in_place({{"sdk/a.cpp", made_up}, {"tests/a.cpp", made_up}}),
-            (std::set<std::string>{"sdk/a.cpp f", "sdk/a.cpp g"}));
-  // What reads in place and evaluates no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
-  // words, the function itself.
+  const std::vector<std::string> made_up{"[[gnu::hot]] A f(int a) {",
+                                         "  pc = raw_word(a);",
+                                         "}",
+                                         "bool g() {",
+                                         "  if (raw_word(1))",
+                                         "    raw_word(2);",
+                                         "}",
+                                         "class C {",
+                                         "  Addr h(CallerRule rule) noexcept {",
+                                         "    return sp + rule.cfa_offset();"};
+  EXPECT_EQ(functions_that_evaluate({{"sdk/a.cpp", made_up}, {"tests/a.cpp", made_up}}),
+            (std::set<std::string>{"sdk/a.cpp f", "sdk/a.cpp g", "sdk/a.cpp h"}));
   std::set<std::string> expected = documented_short_forms();
-  EXPECT_GE(expected.size(), 6u);
+  EXPECT_GE(expected.size(), 7u);
+  // What reads in place and evaluates no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
+  // words, the functions themselves. What makes rows of other forms: a full one, the state of a decoder.
   for (const char* other :
        {"sdk/walk.cpp backtrace", "unwind_core/modules/local_modules.cpp version_of",
         "unwind_core/memory/raw_access_p.h raw_word", "unwind_core/memory/small_stack.cpp is_disarmed_stack",
-        "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack", "unwind_core/rows/registers.cpp read_in_place"})
+        "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack", "unwind_core/rows/registers.cpp read_in_place",
+        "unwind_core/rows/registers.h set_in_place", "unwind_core/kept/caller_rule_p.h cfa_below_frame_pointer",
+        "unwind_core/kept/caller_rule_p.h cfa_offset", "unwind_core/kept/compact_row.cpp expand",
+        "unwind_core/sources/cfi/compact_cfi.cpp State"})
     expected.insert(other);
-  EXPECT_EQ(functions_that_read_in_place(rules::source_files()), expected);
+  EXPECT_EQ(functions_that_evaluate(rules::source_files()), expected);
 }
 
 }  // namespace

@@ -154,20 +154,9 @@ class FdeScan {
   Cie cie_{};  // of the previous FDE; most FDEs share a few
 };
 
-/// The call frame instructions of an FDE, which compute rows in the caller's row.
+/// The interpreter of call frame instructions, which computes rows in the caller's row. FdeRows makes it.
 class CfiProgram {
  public:
-  /// What is referred to must outlive this; `row` must not be changed as long as next() is called. `room` is for
-  /// remembered states.
-  CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room) noexcept
-      : cie_(fde.cie),
-        range_(fde.range),
-        instructions_(fde.instructions),
-        context_(context),
-        row_(row),
-        program_(cie_.instructions.bytes, context.arch.big_endian, cie_.instructions.address),
-        next_begin_(fde.range.begin),
-        saved_(room) {}
   CfiProgram(const CfiProgram&) = delete;
   CfiProgram& operator=(const CfiProgram&) = delete;
 
@@ -180,6 +169,19 @@ class CfiProgram {
     if (failed_) return error_;
     return false;
   }
+
+ protected:
+  /// `room` is for remembered states.
+  CfiProgram(const Fde& fde, const CfiContext& context, FrameRow& row, std::span<std::byte> room) noexcept
+      : cie_(fde.cie),
+        range_(fde.range),
+        instructions_(fde.instructions),
+        context_(context),
+        row_(row),
+        program_(cie_.instructions.bytes, context.arch.big_endian, cie_.instructions.address),
+        next_begin_(fde.range.begin),
+        saved_(room) {}
+  ~CfiProgram() = default;
 
  private:
   /// States that DW_CFA_remember_state keeps, packed: a head and the rules in use. Below them is the CIE's.
@@ -250,20 +252,21 @@ class CfiProgram {
   SavedStates saved_;
 };
 
-/// The same with as much room for states as any FDE gets: about 5 KiB.
-class FdeRows : public CfiProgram {
+/// All rows of an FDE. `k_room` bytes are for remembered states. What is referred to must outlive this; `row` must not
+/// be changed as long as next_behind() is called.
+template <std::size_t k_room>
+class FdeRowsIn : public CfiProgram {
  public:
-  FdeRows(const Fde& fde, const CfiContext& context, FrameRow& row) noexcept : CfiProgram(fde, context, row, room_) {}
+  FdeRowsIn(const Fde& fde, const CfiContext& context, FrameRow& row) noexcept : CfiProgram(fde, context, row, room_) {}
 
  private:
-  alignas(8) std::byte room_[4608];  // stays as it is
+  alignas(8) std::byte room_[k_room];  // stays as it is
 };
 
-/// Room for states that is enough for nearly all FDEs: pages of a stack that were never touched cost more than rows.
-struct FewStates {
-  FewStates() noexcept {}  // bytes stay as they are
-  alignas(8) std::array<std::byte, 512> bytes;
-};
+/// With as much room as any FDE gets: about 5 KiB.
+using FdeRows = FdeRowsIn<4608>;
+/// With room that is enough for nearly all FDEs: pages of a stack that were never touched cost more than rows.
+using FdeRowsOfFewStates = FdeRowsIn<512>;
 
 /// The row that holds at `at`, which must be in the FDE's range; CodeAddress::lookup() of a frame's address. Everything
 /// but origin and keeps_by is set. Whoever keeps the row longer than the bytes calls FrameRow::own_expressions().

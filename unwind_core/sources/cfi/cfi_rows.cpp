@@ -371,31 +371,20 @@ Expression CfiProgram::block() noexcept {
 
 namespace {
 
-Status row_of(CfiProgram& program, Addr at, const FrameRow& row) noexcept {
-  const Result<bool> found = program.next_behind(at);
+template <class Rows>
+[[gnu::noinline]] Status row_by(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {
+  Rows rows(fde, context, out);
+  const Result<bool> found = rows.next_behind(at);
   if (!found) return found.error();
-  if (!*found || !row.range.contains(at)) return Error{ErrorCode::no_info, at, "address outside of the FDE"};
+  if (!*found || !out.range.contains(at)) return Error{ErrorCode::no_info, at, "address outside of the FDE"};
   return Done{};
-}
-
-[[gnu::noinline]] Status row_with_few_states(const Fde& fde, const CfiContext& context, Addr at,
-                                             FrameRow& out) noexcept {
-  FewStates room;
-  CfiProgram program(fde, context, out, room.bytes);
-  return row_of(program, at, out);
-}
-
-[[gnu::noinline]] Status row_with_many_states(const Fde& fde, const CfiContext& context, Addr at,
-                                              FrameRow& out) noexcept {
-  FdeRows program(fde, context, out);
-  return row_of(program, at, out);
 }
 
 }  // namespace
 
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {
-  Status row = row_with_few_states(fde, context, at, out);
-  if (!row && row.error().code == ErrorCode::too_deep) row = row_with_many_states(fde, context, at, out);
+  Status row = row_by<FdeRowsOfFewStates>(fde, context, at, out);
+  if (!row && row.error().code == ErrorCode::too_deep) row = row_by<FdeRows>(fde, context, at, out);
   return row;
 }
 
