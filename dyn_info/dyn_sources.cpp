@@ -42,7 +42,7 @@ class DynRowSource final : public RowSource {
     const ProcedureHold hold(at);
     if (hold.failed()) return k_no_hold;
     if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return false;
-    const Found found = describe_procedure(*hold.info(), k_parts, at, lookup, out);
+    const Found found = ask_procedure_info(*hold.info(), k_parts, at, lookup, out);
     out.user = hold.user_word();
     return found;
   }

@@ -77,7 +77,7 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
   return true;
 }
 
-void describe_dynamic(const unw_dyn_info_t& info, const RegionReader& regions, ProcedureInfo& out) noexcept {
+void read_dynamic_procedure(const unw_dyn_info_t& info, const RegionReader& regions, ProcedureInfo& out) noexcept {
   out.range = {info.start_ip, info.end_ip};
   out.handler = info.u.pi.handler;
   out.lsda = lsda_extension(regions, address_of(info.u.pi.regions)).lsda;
@@ -113,18 +113,18 @@ Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionPar
   return *found ? RowAnswer::row : RowAnswer::none;
 }
 
-Found describe_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
+Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
                          ProcedureInfo& out) noexcept {
   out.format = info.format;
   if (info.format == UNW_INFO_FORMAT_DYNAMIC) {
-    describe_dynamic(info, parts.regions, out);
+    read_dynamic_procedure(info, parts.regions, out);
     return true;
   }
   const Arch& arch = lookup.space.arch;
   TableEntry entry(info, arch);
   const Found found = find_entry(info, parts, at, lookup.window, entry);
   if (!found || !*found) return found;
-  if (const Status s = describe(entry.fde, arch, parts.entries, lookup.window, out); !s) return s.error();
+  if (const Status s = read_procedure(entry.fde, arch, parts.entries, lookup.window, out); !s) return s.error();
   out.gp = info.gp;
   out.format = info.format;
   out.origin = RowOrigin::dyn_table;
@@ -278,7 +278,7 @@ class OneProcedure final : public Procedures {
 
 Found described_procedure(const unw_dyn_info_t& info, Lookup& lookup, ProcedureInfo& out) noexcept {
   const HostParts host(info, lookup.space.memory);
-  return describe_procedure(info, host.parts, lookup.at.lookup(), lookup, out);
+  return ask_procedure_info(info, host.parts, lookup.at.lookup(), lookup, out);
 }
 
 Found described_row(const unw_dyn_info_t& info, Lookup& lookup, FrameRow& out) noexcept {

@@ -33,7 +33,7 @@ Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionPar
                                 FrameRow& row, DirectiveOutcome& outcome) noexcept;
 
 /// False: no FDE of its table covers `at`.
-Found describe_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
+Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
                          ProcedureInfo& out) noexcept;
 
 /// NUL-terminated bytes in a target, whatever they mean, written as NameSource::find_name does. What lies behind

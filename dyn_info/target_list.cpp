@@ -238,7 +238,7 @@ Found TargetList::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexc
   return read_consistently(head_, lookup, at, false,
                            [&](const unw_dyn_info_t& info, Addr where, const Memory& memory) -> Found {
                              TargetParts target(lookup, memory);
-                             const Found found = describe_procedure(info, target.parts(), at, lookup, out);
+                             const Found found = ask_procedure_info(info, target.parts(), at, lookup, out);
                              if (found && *found && info.format == UNW_INFO_FORMAT_DYNAMIC) out.unwind_info = where;
                              return found;
                            });

@@ -23,9 +23,9 @@ bool keep_at_least(std::size_t rows) noexcept;
 /// How many rows of local_space() are kept, or were until others took their places. Signal-safe.
 std::size_t kept_rows() noexcept;
 
-/// `sp` is an SP of the calling thread: what can be read of its stack is remembered, so that walks of addresses and
-/// throws from there need not probe it. Returns what can be read in one piece from `sp` on, and below as far as that is
-/// known; empty: this is not the thread's own stack. Signal-safe.
+/// `sp` is an SP of the calling thread: what can be read of its stack is kept, so that walks of addresses and throws
+/// from there need not probe it. Returns what can be read in one piece from `sp` on, and below as far as that is known;
+/// empty: this is not the thread's own stack. Signal-safe.
 AddrRange expect_walk_from(Addr sp) noexcept;
 /// What was found readable of any thread's stack is probed again before anything relies on it: for programs that take
 /// pages of a stack away from which there are still frames, and then call backtrace(), unw_backtrace() or throw. A

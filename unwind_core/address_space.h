@@ -21,7 +21,7 @@ struct AddressSpace {
   std::span<const NameSource* const> name_sources;
   const RowCache* row_cache = nullptr;                   ///< null: every step makes its row
   std::span<const RowSource* const> guess_sources = {};  ///< for code that no row source covers
-  UnknownCode* unknown_code = nullptr;  ///< null: which code that is, is not remembered. Needs row_cache
+  UnknownCode* unknown_code = nullptr;                   ///< null: what is unknown is not kept. Needs row_cache
   /// The same target for look-ups of addresses that need not be on a stack, of code that may be unloaded meanwhile.
   /// Null: this.
   const AddressSpace* of_addresses = nullptr;

@@ -40,12 +40,11 @@ class Lookup {
   const AddressSpace& space;
   CodeAddress at;
   MemoryWindow& window;
-  const RegisterFile* registers;  ///< of the frame in question; null when asked about code that is not on a stack
-  unsigned alias_depth = 0;       ///< ALIAS directives followed so far
-  Guesses guesses;                ///< which are wanted, where nothing is known
-  std::uint64_t unknown_version =
-      0;                             ///< not 0: nothing knows the code, and what else is remembered of it is under this
-  CompactAnswer* compact = nullptr;  ///< null: not wanted
+  const RegisterFile* registers;      ///< of the frame in question; null when asked about code that is not on a stack
+  unsigned alias_depth = 0;           ///< ALIAS directives followed so far
+  Guesses guesses;                    ///< which are wanted, where nothing is known
+  std::uint64_t unknown_version = 0;  ///< not 0: nothing knows the code, and more of it is kept under this
+  CompactAnswer* compact = nullptr;   ///< null: not wanted
 
   /// The module that covers `at`; null when there is none.
   const Module* module() noexcept;

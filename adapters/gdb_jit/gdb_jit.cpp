@@ -177,8 +177,8 @@ void hand_on_what_waits() {
 
 bool GdbJit::may_wait(std::size_t more) noexcept {
   if (!budget_.is_spent() || waiting_.size() + more > k_most_waiting) return false;
-  if (!has_waiting() && budget_.has_rested()) return false;
-  if (tracer_.kind() != TracerKind::none) return late_call_.start(budget_.rest(), hand_on_what_waits);
+  if (!has_waiting() && budget_.has_paused()) return false;
+  if (tracer_.kind() != TracerKind::none) return late_call_.start(budget_.pause(), hand_on_what_waits);
   budget_.restore();
   return false;
 }

@@ -8,7 +8,7 @@
 namespace jitunwind {
 
 /// So many stops, and more while they take no more than a fifth of the time, and what was saved up of both; fewer where
-/// they take seconds. When that is spent, one change still goes at once where there was none for a while: rest().
+/// they take seconds. When that is spent, one change still goes at once where there was none for a while: pause().
 class StopBudget {
  public:
   using Clock = std::chrono::steady_clock;
@@ -21,24 +21,24 @@ class StopBudget {
   void spend(Clock::duration time, unsigned stops) noexcept {
     time_ = std::max(time_ - time, -2 * k_most_debt);
     stops_ = std::max(stops_ - stops * k_between_stops, Clock::duration(0));
-    rest_ = std::clamp(time, k_least_rest, k_most_rest);
-    rested_at_ = Clock::now() + rest_;
+    pause_ = std::clamp(time, k_least_pause, k_most_pause);
+    paused_until_ = Clock::now() + pause_;
   }
   void restore() noexcept {
     time_ = k_most_time;
     stops_ = k_most_stops;
   }
   /// How long changes are collected: as long as the latest took, since the process is to run half of the time.
-  Clock::duration rest() const noexcept { return rest_; }
-  bool has_rested() const noexcept { return Clock::now() >= rested_at_; }
+  Clock::duration pause() const noexcept { return pause_; }
+  bool has_paused() const noexcept { return Clock::now() >= paused_until_; }
 
  private:
   static constexpr Clock::duration k_most_time = std::chrono::milliseconds(400);
   static constexpr Clock::duration k_most_debt = std::chrono::seconds(1);
   static constexpr Clock::duration k_between_stops = std::chrono::milliseconds(15);
   static constexpr Clock::duration k_most_stops = 100 * k_between_stops;
-  static constexpr Clock::duration k_least_rest = std::chrono::milliseconds(30);
-  static constexpr Clock::duration k_most_rest = std::chrono::seconds(1);
+  static constexpr Clock::duration k_least_pause = std::chrono::milliseconds(30);
+  static constexpr Clock::duration k_most_pause = std::chrono::seconds(1);
 
   void refill() noexcept {
     const Clock::time_point now = Clock::now();
@@ -49,9 +49,9 @@ class StopBudget {
 
   Clock::duration time_ = k_most_time;
   Clock::duration stops_ = k_most_stops;  // as the time in which there may be one each 15 ms
-  Clock::duration rest_ = k_least_rest;
+  Clock::duration pause_ = k_least_pause;
   Clock::time_point refilled_ = Clock::now();
-  Clock::time_point rested_at_{};
+  Clock::time_point paused_until_{};
 };
 
 }  // namespace jitunwind

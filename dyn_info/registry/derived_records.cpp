@@ -137,9 +137,9 @@ void DerivedRecords::clear_slot(NodeId id) noexcept {
   DerivedRecord* record = slot.exchange(nullptr, std::memory_order_acq_rel);
   while (record != nullptr) {
     DerivedRecord* const next = record->next.load(std::memory_order_relaxed);
-    DerivedRecord* const rested = std::exchange(resting_[next_resting_], record);
-    next_resting_ = (next_resting_ + 1) % k_rest;
-    if (rested != nullptr) give_back(rested);
+    DerivedRecord* const released = std::exchange(set_aside_[next_set_aside_], record);
+    next_set_aside_ = (next_set_aside_ + 1) % k_set_aside;
+    if (released != nullptr) give_back(released);
     record = next;
   }
 }

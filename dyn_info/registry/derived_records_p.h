@@ -78,7 +78,7 @@ class DerivedRecords {
   };
   static constexpr std::uint64_t k_cells_of_procedure = 4;
   static constexpr std::uint64_t k_spare_cells = 1u << 14;
-  static constexpr unsigned k_rest = 64;
+  static constexpr unsigned k_set_aside = 64;
   static constexpr std::uint64_t k_short_code = 4096;
   static constexpr std::uint64_t k_longest_code = 1u << 26;  // of longer code no more is expected
 
@@ -107,8 +107,8 @@ class DerivedRecords {
 
   NodeId ready_below_ = 0;
   std::uint64_t expected_cells_ = 0;  // of long code that is registered
-  std::array<DerivedRecord*, k_rest> resting_{};
-  unsigned next_resting_ = 0;
+  std::array<DerivedRecord*, k_set_aside> set_aside_{};
+  unsigned next_set_aside_ = 0;
 };
 
 /// What is known of the newest procedure that covers an address.

@@ -47,7 +47,8 @@ Found find_by_hdr(Addr hdr_at, std::uint64_t size, Lookup& lookup, ProcedureInfo
   Fde fde;
   const Found covers = read_fde_for(lookup.at.lookup(), bytes, CfiContext{arch}, entry.fde, fde);
   if (!covers || !*covers) return covers;
-  if (const Status described = describe(fde, arch, memory, lookup.window, out); !described) return described.error();
+  if (const Status described = read_procedure(fde, arch, memory, lookup.window, out); !described)
+    return described.error();
   return true;
 }
 

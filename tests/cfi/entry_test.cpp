@@ -257,7 +257,7 @@ TEST(CfiEntry, PersonalityAndLsda) {
     const auto fde = read(section, section.fde(cie, body));
     if (!fde) return fde.error();
     EXPECT_EQ(fde->range, (AddrRange{0x1000, 0x1010}));
-    return describe(*fde, arch::x86_64, memory, window, info);
+    return read_procedure(*fde, arch::x86_64, memory, window, info);
   };
   const Bytes code = Bytes().u64(0x1000).u64(16);
   ProcedureInfo info;

@@ -166,14 +166,14 @@ TEST(FramePools, GiveBlocksThatStayAndUseThemAgain) {
 TEST(FrameSections, UseMemoryOfLibgccsAgainAfterARest) {
   SectionMemory memory;
   const SectionMemory::Clock::time_point now{std::chrono::hours(1)};
-  const std::chrono::seconds rest = SectionMemory::k_rest;
+  const std::chrono::seconds set_aside = SectionMemory::k_set_aside;
   auto* const first = memory.take(now);
   memory.give_back(first, now);
-  auto* const second = memory.take(now + rest - std::chrono::seconds(1));
+  auto* const second = memory.take(now + set_aside - std::chrono::seconds(1));
   EXPECT_NE(second, first);
-  EXPECT_EQ(memory.take(now + rest), first);
-  memory.give_back(first, now + rest);
-  memory.give_back(second, now + rest);
+  EXPECT_EQ(memory.take(now + set_aside), first);
+  memory.give_back(first, now + set_aside);
+  memory.give_back(second, now + set_aside);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class Input {
       read_one(fde.address);
       read_as_walks_do(fde);
       ProcedureInfo info;
-      (void)describe(fde, arch_, memory_, window_, info);
+      (void)read_procedure(fde, arch_, memory_, window_, info);
     }
   }
 

@@ -15,12 +15,12 @@ LoadedObjectKey key_of(std::size_t number, Addr link_map = 0x1000) {
   const Addr begin = 0x7f00'0000'0000 + number * 0x5000;
   return {begin, begin + 0x4000, link_map + number, begin, begin + 0x3000, begin + 0x2000};
 }
-RememberedParts parts_of(std::size_t number) {
+KeptParts parts_of(std::size_t number) {
   const auto n = static_cast<std::uint32_t>(number);
   return {{0x1000, 0x1000 + n}, {0x2000, 0x2000 + n}, {0x200, 0x214}, {0, 0x4000 + n}};
 }
-bool is_of(const RememberedParts& parts, std::size_t number) {
-  const RememberedParts expected = parts_of(number);
+bool is_of(const KeptParts& parts, std::size_t number) {
+  const KeptParts expected = parts_of(number);
   return parts.text.end == expected.text.end && parts.eh_segment.end == expected.eh_segment.end &&
          parts.whole.end == expected.whole.end;
 }
@@ -28,7 +28,7 @@ bool is_of(const RememberedParts& parts, std::size_t number) {
 TEST(ModuleMemoTest, RemembersNearlyAThousand) {
   static ModuleMemo memo;
   constexpr std::size_t k_modules = 500;
-  RememberedParts parts;
+  KeptParts parts;
   for (std::size_t i = 0; i < k_modules; ++i) {
     EXPECT_FALSE(memo.find(key_of(i), parts));
     memo.keep(key_of(i), parts_of(i));
@@ -45,7 +45,7 @@ TEST(ModuleMemoTest, RemembersNearlyAThousand) {
 
 TEST(ModuleMemoTest, NewOnesTakeThePlacesOfOlderOnes) {
   static ModuleMemo memo;
-  RememberedParts parts;
+  KeptParts parts;
   std::size_t found = 0;
   for (std::size_t i = 0; i < k_more_than_fit; ++i) {
     memo.keep(key_of(i), parts_of(i));
@@ -62,7 +62,7 @@ TEST(ModuleMemoTest, NewOnesTakeThePlacesOfOlderOnes) {
 // dlclose() and dlopen() of another object at the same place.
 TEST(ModuleMemoTest, AnotherOneAtTheSamePlaceIsNotTheSame) {
   static ModuleMemo memo;
-  RememberedParts parts;
+  KeptParts parts;
   memo.keep(key_of(1), parts_of(1));
   EXPECT_FALSE(memo.find(key_of(1, 0x9000), parts));
   memo.keep(key_of(1, 0x9000), parts_of(2));
@@ -77,7 +77,7 @@ TEST(ModuleMemoTest, ManyThreadsFindWhatIsRight) {
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      RememberedParts parts;
+      KeptParts parts;
       for (std::size_t i = 0; i < 20000; ++i) {
         const std::size_t number = (i * 7 + t) % 1500;
         if (!memo.find(key_of(number), parts))

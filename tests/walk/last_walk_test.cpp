@@ -23,7 +23,7 @@ std::size_t recorded_of(std::size_t walks, Known known, Differs differs) {
   RecordingPolicy policy;
   std::size_t recorded = 0;
   for (std::size_t walk = 0; walk < walks; ++walk) {
-    if (policy.rests()) continue;
+    if (policy.skips_look()) continue;
     if (policy.wants(known(walk), addresses(differs(walk) ? 0x1000 * walk : 0), k_frames)) ++recorded;
   }
   return recorded;
@@ -65,7 +65,7 @@ TEST(RecordingPolicy, GivesUpWhereNothingIsCommon) {
   std::size_t recorded = 0;
   constexpr std::size_t k_walks = 100'000;
   for (std::size_t walk = 0; walk < k_walks; ++walk) {
-    if (policy.rests()) continue;
+    if (policy.skips_look()) continue;
     ++looked;
     if (policy.wants(0, addresses(0x1000 * walk), k_frames)) ++recorded;
   }
@@ -78,15 +78,16 @@ TEST(RecordingPolicy, GivesUpWhereNothingIsCommon) {
 TEST(RecordingPolicy, ComesBack) {
   RecordingPolicy policy;
   for (std::size_t walk = 0; walk < 100'000; ++walk)
-    if (!policy.rests()) (void)policy.wants(0, addresses(0x1000 * walk), k_frames);
+    if (!policy.skips_look()) (void)policy.wants(0, addresses(0x1000 * walk), k_frames);
   bool recorded = false;
   std::size_t walks = 0;
-  for (; !recorded && walks < 10'000; ++walks) recorded = !policy.rests() && policy.wants(0, addresses(7), k_frames);
+  for (; !recorded && walks < 10'000; ++walks)
+    recorded = !policy.skips_look() && policy.wants(0, addresses(7), k_frames);
   EXPECT_TRUE(recorded);
   // From now on all is known.
   std::size_t looked = 0;
   for (walks = 0; walks < 1000; ++walks) {
-    if (policy.rests()) continue;
+    if (policy.skips_look()) continue;
     ++looked;
     EXPECT_FALSE(policy.wants(k_frames, addresses(7), k_frames));
   }

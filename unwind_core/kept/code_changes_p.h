@@ -15,17 +15,17 @@ namespace jitunwind {
 class CodeChangesTest;
 
 /// Code is divided into stretches of eight sizes, and each stretch has a counter of changes. A change counts for the
-/// two or three stretches of its own size that it lies on, so that code beside it is not affected. Which sizes count at
-/// an address is noted for each region of code. Where nothing was ever registered no size counts, and a reader touches
-/// nothing that writers write.
+/// two or three stretches of its own size that it lies on, so that code beside it is not affected. Each region of code
+/// has a note of the sizes that count in it. In a region where nothing was ever registered no size counts, and a reader
+/// touches nothing that writers write.
 ///
 /// A writer counts after its change can be seen, and before it returns. A reader takes the number first and looks up
 /// then, so it never keeps an old answer under a new number. No number of an address comes again: counts only grow, and
 /// sizes that count are added and never taken away.
 class CodeChanges {
  public:
-  /// For one writer at a time, or for what it has counted before. Signal-safe. At most three counters; one that counts
-  /// for all code where more than 2 MiB change.
+  /// Counts a change. One writer at a time may call it, or anybody for a change that was counted before. Signal-safe.
+  /// It touches at most three counters; a change of more than 2 MiB has one, which counts for all code.
   void count(std::uint64_t start, std::uint64_t end) noexcept {
     const unsigned size = size_of(end - start);
     if (size == k_sizes) {
@@ -37,7 +37,7 @@ class CodeChanges {
       have_counted(region, size);
     count_units(start, last, size);
   }
-  /// For anyone at any time. It begins to count no new size, which only the one writer may do, and counts for all code
+  /// Counts a change by anyone at any time. Only the one writer may begin to count a new size; this counts for all code
   /// instead.
   void count_beside_writers(std::uint64_t start, std::uint64_t end) noexcept {
     const unsigned size = size_of(end - start);
@@ -60,10 +60,10 @@ class CodeChanges {
 
   std::uint64_t number(std::uint64_t pc) const noexcept { return number(pc, everywhere()); }
 
-  /// The part of every number that counts for all code, for those who ask for many of them at about the same time.
-  /// Spread so far that no count of stretches makes up for it: n changes of all code and n + m of them differ by at
-  /// least 2^64 / (sqrt(5) m) from each other, modulo 2^64 (Knuth, The Art of Computer Programming 3, 6.4: multiples of
-  /// the golden ratio), and are all different.
+  /// The part of every number that counts for all code, for those who ask for many of them at about the same time. It
+  /// is spread so far that no count of stretches makes up for it. The values for n and n + m changes of all code differ
+  /// by at least 2^64 / (sqrt(5) m), modulo 2^64 (Knuth, The Art of Computer Programming 3, 6.4: multiples of the
+  /// golden ratio).
   std::uint64_t everywhere() const noexcept { return spread(everywhere_.load(std::memory_order_acquire)); }
   std::uint64_t number(std::uint64_t pc, std::uint64_t everywhere) const noexcept {
     const unsigned sizes = sizes_at(pc);
@@ -78,9 +78,9 @@ class CodeChanges {
   /// False: nothing counts there, and the number is everywhere().
   bool may_count(std::uint64_t pc) const noexcept { return sizes_at(pc) != 0; }
 
-  // The same for those who look at the same code again and again.
+  // Stamps are for readers that look at the same code again and again.
 
-  /// What tells the count of an address from others of it, but for everywhere().
+  /// The stamp of an address tells its count from other counts of it, without everywhere().
   std::uint64_t stamp(std::uint64_t pc) const noexcept {
     const unsigned sizes = sizes_at(pc);
     std::uint64_t counter = k_counters;
@@ -90,7 +90,7 @@ class CodeChanges {
   }
   /// A stamp of code where nothing was ever counted: it holds as long as first_counts().
   static constexpr bool counts_nothing(std::uint64_t stamp) noexcept { return stamp >> k_counter_at == k_counters; }
-  /// One that one_holds() cannot tell of.
+  /// Whether one_holds() cannot judge the stamp.
   static constexpr bool counts_several(std::uint64_t stamp) noexcept { return stamp >> k_counter_at == k_several; }
   /// Whether the stamp's address still has it, as long as first_counts() is what it was. Precondition: it counts one.
   bool one_holds(std::uint64_t stamp) const noexcept {
@@ -106,7 +106,7 @@ class CodeChanges {
   static constexpr unsigned k_region_bits = 16;
   static constexpr std::size_t k_regions = std::size_t{1} << 14;
   static constexpr std::size_t k_counters = std::size_t{1} << 15;
-  // Of stamps: the counter, or k_counters where none counts, or k_several; below it the count.
+  // A stamp has the counter's number, or k_counters where none counts, or k_several; below it the count.
   static constexpr unsigned k_counter_at = 48;
   static constexpr std::uint64_t k_several = 0xffff;
   static constexpr std::uint64_t k_count_mask = (std::uint64_t{1} << k_counter_at) - 1;
@@ -120,8 +120,8 @@ class CodeChanges {
     return bits <= 7 ? 0 : (bits - 6) / 2;
   }
 
-  /// Neighbours are on one page of memory, so that few are touched, and on different cache lines of it, so that who
-  /// reads the one does not wait for who writes the other.
+  /// Neighbours are on one page of memory, so that few pages are touched. They are on different cache lines of it, so
+  /// that a reader of the one does not wait for a writer of the other.
   static constexpr std::size_t place(std::uint64_t unit, unsigned size) noexcept {
     constexpr std::uint64_t k_of_page = 512, k_lines = 64, k_of_line = 8;
     const std::uint64_t page = unit / k_of_page + std::uint64_t{size} * 9;
@@ -146,7 +146,7 @@ class CodeChanges {
     const unsigned bits = unit_bits(size);
     for (std::uint64_t unit = start >> bits; unit <= last >> bits; ++unit) {
       const std::uint64_t before = counters_[place(unit, size)].fetch_add(1, std::memory_order_seq_cst);
-      // What a stamp says of the count comes again, some weeks from now.
+      // The part of the count that a stamp has comes again after some weeks.
       if (((before + 1) & k_count_mask) == 0) [[unlikely]]
         everywhere_.fetch_add(1, std::memory_order_seq_cst);
     }

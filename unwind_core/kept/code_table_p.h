@@ -32,11 +32,11 @@ void unmap_unseen(void* memory, std::size_t size) noexcept;
 /// version. Words that do not belong together stand for an address with probability 2^-64, as do an entry of another
 /// address under another version. An empty entry stands for none in code: words of zeros are for address 0.
 ///
-/// An index (number_index_p.h) leads from addresses to numbers of entries. What it does not lead to any more is found
-/// by those alone who have the number.
+/// An index (number_index_p.h) leads from addresses to numbers of entries. An entry that it no longer leads to is found
+/// only by those who have the number.
 ///
-/// Value: plain data of whole words. `value.digest()` is a word for what the key must depend on, one-to-one if it can
-/// be; parts of a value that may be replaced at any time are left out of it.
+/// Value: plain data of whole words. `value.digest()` is a word that the key depends on, one-to-one if it can be. It
+/// leaves out the parts of a value that may be replaced at any time.
 template <class V>
 class CodeTable {
   struct Entry;
@@ -46,17 +46,18 @@ class CodeTable {
   using Number = std::uint32_t;
   static constexpr Number k_nowhere = ~Number{0};
 
-  /// What a look has found of an address: an entry that holds; or one that holds no more, for keep().
+  /// The result of a look: an entry that holds, or one that holds no more, for keep().
   struct Found {
     Number number = k_nowhere;
     Value value{};
     bool holds = false;
   };
 
-  /// What keys are encrypted by, of a version. Whoever looks up under one version again and again makes it once.
+  /// The cipher of a version, by which keys are encrypted. Whoever looks up under one version again and again makes it
+  /// once.
   static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version); }
 
-  /// The entries by their numbers, for whoever has a link. What stands there holds for an address, or does not.
+  /// The entries by their numbers, for whoever has a link. holds() says whether an entry holds for an address.
   class Entries {
    public:
     /// The number, if there is such an entry, else another one: numbers of a larger table, too, may be asked for.
@@ -78,7 +79,7 @@ class CodeTable {
     return in_room([](const auto& room) { return Entries(room); });
   }
 
-  /// `cipher_of(value)`: cipher() of the version that such a value must be of now.
+  /// `cipher_of(value)`: cipher() of the version that such a value must have now.
   template <class CipherOf>
   Found find(Addr at, CipherOf cipher_of) const noexcept {
     return in_room([&](const auto& room) {
@@ -97,7 +98,7 @@ class CodeTable {
   }
 
   /// Whether to keep() something of the address. Beyond the first page an address is kept when it is met for the second
-  /// time, unless somebody has asked for room: much code is met once, and a page of memory costs more than finding a
+  /// time, unless somebody has asked for room. Much code is met once, and a page of memory costs more than finding a
   /// dozen rows. `before` is the number of the entry that find() has found, or k_nowhere.
   bool wants(Addr at, Number before) noexcept {
     return in_room([&](const auto& room) {
@@ -107,8 +108,8 @@ class CodeTable {
     });
   }
 
-  /// In the place of what was found `before`; else in that of the oldest entry, once all are taken. Returns the entry's
-  /// number.
+  /// Keeps a value in the entry that was found `before`; else in a free one, or in the oldest one once all are taken.
+  /// Returns the entry's number.
   Number keep(Addr at, std::uint64_t cipher_of_version, const Value& value, Number before) noexcept {
     return in_room([&](const auto& room) {
       const std::uint64_t hash = hash_of(at);
@@ -140,7 +141,7 @@ class CodeTable {
   /// too many, and nothing has changed. Thread-safe, not signal-safe.
   bool reserve(std::size_t size) noexcept;
 
-  /// How many are kept, or were until others took their places.
+  /// How many values are kept, or were until others took their places.
   std::size_t size() const noexcept {
     return in_room([](const auto& room) { return room.used(); });
   }
@@ -204,7 +205,7 @@ class CodeTable {
         return typename Index::Lead{whole(hash_of(number_at(place))), number_at(place)};
       });
     }
-    /// What another one holds that is smaller. Nobody uses this one yet.
+    /// Copies the entries of a smaller table. Nobody uses this one yet.
     template <class Other>
     void take_over(const Other& other) const noexcept {
       for (std::size_t place = 0; place < other.used(); ++place) {
@@ -263,13 +264,13 @@ class CodeTable {
   static_assert(k_own_pages * k_units <= 1u << 16);
 
  public:
-  /// To begin with.
+  /// The table's own memory, which it begins with.
   static constexpr std::size_t k_size = k_own_pages * k_of_page;
   static constexpr std::size_t k_most = std::size_t{1} << 28;
 
  private:
   mutable std::array<Page, k_own_pages> own_pages_{};
-  // Together on one page.
+  // These are on one page.
   alignas(k_page) std::atomic<Grown*> grown_{nullptr};
   mutable std::atomic<std::size_t> own_taken_{0};
   std::atomic<std::uint32_t> met_{0};
@@ -292,7 +293,7 @@ bool CodeTable<V>::reserve(std::size_t size) noexcept {
   auto* const larger = new (index + LargeIndex::bytes_for(capacity))
       Grown{reinterpret_cast<Page*>(memory), capacity, 0, LargeIndex::in(index, capacity)};
   in_room([&](const auto& room) { room_of(*larger).take_over(room); });
-  // Readers and writers of the one before may go on in it.
+  // Readers and writers of the table before may go on in it.
   while (!grown_.compare_exchange_weak(before, larger, std::memory_order_acq_rel, std::memory_order_acquire)) {
     if (!before || before->capacity < size) continue;
     unmap_unseen(memory, bytes);

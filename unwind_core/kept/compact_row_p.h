@@ -25,14 +25,13 @@ struct CompactRow {
 };
 static_assert(sizeof(CompactRow) == 16);
 
-/// Which register each slot is of: the preserved general registers of a CPU in the order of its table, and the return
-/// address.
+/// The registers of slots: the return address, and the preserved general registers of a CPU in the order of its table.
 class CompactLayout {
  public:
   static constexpr std::size_t k_return_address = 0;  ///< slot
 
-  /// Without slots, so that no row is compact, unless the CPU has little-endian words of 8 bytes and no more such
-  /// registers than fit.
+  /// The layout has slots if the CPU has little-endian words of 8 bytes and no more such registers than fit. Otherwise
+  /// it has none, and no row is compact.
   explicit CompactLayout(const Arch& arch) noexcept;
 
   const Arch& arch() const noexcept { return *arch_; }
@@ -43,7 +42,7 @@ class CompactLayout {
     const std::uint8_t slot = reg < slots_.size() ? slots_[reg] : k_no_slot;
     return slot == k_no_slot ? std::nullopt : std::optional<std::size_t>(slot);
   }
-  /// The same; size() or more: none.
+  /// The slot of a register; size() or more: no row saves it.
   std::size_t slot_or_size(std::uint64_t reg) const noexcept { return reg < slots_.size() ? slots_[reg] : k_no_slot; }
   const std::array<std::int8_t, CompactRow::k_slots>& columns() const noexcept { return columns_; }
   int sp_column() const noexcept { return sp_column_; }
@@ -63,7 +62,7 @@ class CompactLayout {
   std::array<std::int8_t, CompactRow::k_slots> columns_{};
 };
 
-/// Where a source may put a compact row in place of a full one.
+/// The place where a source may put a compact row instead of a full one.
 struct CompactAnswer {
   const CompactLayout& layout;
   CompactRow row{};

@@ -1,4 +1,4 @@
-// Numbers by hashes, in a byte and a number for each place.
+// An index from hashes to numbers: a place takes a byte and a number.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class NumberIndex {
     std::uint32_t number;
   };
 
-  /// `visit(number)` of all that may be meant, until it returns true.
+  /// Calls `visit(number)` for all numbers that may be meant, until it returns true.
   template <class Visit>
   [[gnu::always_inline]] void visit(std::uint64_t hash, Visit visit) const noexcept {
     const std::size_t home = bucket_of(hash, bits());
@@ -44,10 +44,11 @@ class NumberIndex {
     forget_in(bucket_of(hash, bits()), {hash, number});
   }
 
-  /// Whether grow() should be called before so many are in it.
+  /// Whether grow() should be called before so many numbers are in the index.
   bool is_crowded(std::size_t numbers) const noexcept { return numbers >= most_in(bits()) && bits() < most_bits_; }
 
-  /// `lead_at(i)`: what was put in, i from 0 to `count`. By whoever comes first; others go on meanwhile.
+  /// Doubles the index. `lead_at(i)` says what was put in, for i from 0 to `count`. The thread that comes first does
+  /// it; others go on meanwhile.
   template <class LeadAt>
   void grow(std::size_t count, LeadAt lead_at) const noexcept {
     if (state_->grows.exchange(true, std::memory_order_acquire)) return;
@@ -62,7 +63,7 @@ class NumberIndex {
       each(true, [&](const Lead& l) { lead(l.hash, l.number, bits + 1); });
       state_->more_bits.store(bits + 1 - k_first_bits, std::memory_order_release);
       each(true, [&](const Lead& l) { forget_in(bucket_of(l.hash, bits), l); });
-      // There is room again for what had found none.
+      // Numbers that had found no room find some now.
       each(false, [&](const Lead& l) {
         if (!leads(l)) lead(l.hash, l.number, bits + 1);
       });
@@ -70,7 +71,7 @@ class NumberIndex {
     state_->grows.store(false, std::memory_order_release);
   }
 
-  /// What is changed beside the places.
+  /// The state beside the buckets.
   struct State {
     std::atomic<unsigned> more_bits{0};  ///< of bucket numbers, than k_first_bits
     std::atomic<bool> grows{false};
@@ -80,7 +81,7 @@ class NumberIndex {
     std::array<std::atomic<Number>, 8> numbers{};
   };
 
-  /// For `numbers` of them.
+  /// How many bits so many numbers need.
   static constexpr unsigned bits_for(std::size_t numbers) noexcept {
     unsigned bits = k_first_bits;
     while (most_in(bits) < numbers) ++bits;
@@ -89,7 +90,7 @@ class NumberIndex {
   static constexpr std::size_t bytes_for(std::size_t numbers) noexcept {
     return (sizeof(Bucket) << bits_for(numbers)) + k_line;
   }
-  /// In zeros.
+  /// An index in memory of zeros.
   static NumberIndex in(std::byte* memory, std::size_t numbers) noexcept {
     return {*reinterpret_cast<State*>(memory), reinterpret_cast<Bucket*>(memory + k_line), bits_for(numbers)};
   }
@@ -102,17 +103,17 @@ class NumberIndex {
   static_assert(sizeof(State) <= k_line);
   static constexpr std::uint64_t k_ones = 0x0101010101010101u;
 
-  /// What finds no room in its own bucket is in one of the three beside it.
+  /// A number that finds no room in its own bucket is in one of the three beside it.
   static constexpr std::size_t k_probes = 4;
 
-  /// Of eight in each bucket six.
+  /// Six of the eight lanes of each bucket.
   static constexpr std::size_t most_in(unsigned bits) noexcept { return std::size_t{6} << bits; }
   unsigned bits() const noexcept { return k_first_bits + state_->more_bits.load(std::memory_order_acquire); }
   static std::size_t bucket_of(std::uint64_t hash, unsigned bits) noexcept {
     return static_cast<std::size_t>(hash >> 32 & ((std::uint64_t{1} << bits) - 1));
   }
   static std::uint64_t tag_of(std::uint64_t hash) noexcept { return hash >> 57 | 0x80; }
-  /// The upper bits of those lanes; perhaps of a lane above one of them.
+  /// The upper bits of the lanes that have the tag; perhaps of a lane above one of them, too.
   static std::uint64_t lanes_with(std::uint64_t tags, std::uint64_t tag) noexcept {
     const std::uint64_t different = tags ^ tag * k_ones;
     return (different - k_ones) & ~different & k_ones << 7;
@@ -133,7 +134,7 @@ class NumberIndex {
       if (const std::uint64_t lanes = free_lanes(tags); lanes != 0)
         return put(bucket, tags, lane_of(lanes), hash, number);
     }
-    // All are taken: any of them, another one each time.
+    // All are taken: one of them is replaced, another one each time.
     put(home, buckets_[home].tags.load(std::memory_order_relaxed), number % 8, hash, number);
   }
   bool leads(const Lead& lead) const noexcept {
@@ -162,7 +163,7 @@ class NumberIndex {
   unsigned most_bits_;
 };
 
-/// One with its memory, for so many numbers. Constant-initialised.
+/// An index with its memory, for so many numbers. Constant-initialised.
 template <class Number, std::size_t k_numbers>
 class NumberIndexFor {
   using Index = NumberIndex<Number>;

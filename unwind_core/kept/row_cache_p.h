@@ -65,38 +65,39 @@ struct CodeQuestion {
   RulePlace callee{};
   RulePlace before{};  ///< the entry of the address that holds no more
 };
-/// What an address space needs to keep rows. Immutable but for the rules.
+/// The parts that an address space needs to keep rows. Immutable but for the rules.
 struct RowCache {
   CompactLayout layout;
   const CodeChanges& changes;  ///< of what is registered
   const ModuleVersions& modules;
   KeptRules& rules;
 
-  /// True: `out` is the row at `at`. False: it is not known, or not compact. `question` is by what to keep it once it
-  /// is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
+  /// True: `out` is the row at `at`. False: it is not known, or not compact. `question` is what keep() needs once the
+  /// row is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
   /// stay loaded while the stack is walked. Signal-safe.
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
-  /// The same by the sources of its address space.
+  /// Asks the sources of the lookup's address space for the row.
   Found find_new(Lookup& lookup, NewRow& out) const noexcept;
   /// Keeps what find_new() found after find() had not. Returns the rule that is kept; none: it is not.
   CallerRule keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row, RulePlace& place,
                   CallerRule::Handler handler = CallerRule::Handler::unknown) const noexcept;
 
-  // For those who keep rules by themselves.
+  // The next three are for walks that keep rules by themselves.
 
-  /// In the place of what was kept of the address before. `module`: that covers it, if the rule is kept by its module.
-  /// Nowhere: it is not wanted yet.
+  /// Keeps a rule in the place of what was kept of the address before. `module` covers the address, if the rule is kept
+  /// by its module. Returns nowhere: the rule is not wanted yet.
   RulePlace keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
-  /// The way from the one entry leads to the other.
+  /// Links the one entry to the other: walks that leave the one come to the other.
   void link(RulePlace from, KeptRules::Table::Number to) const noexcept;
-  /// The same with the registers that `row` says beside those of the rule.
+  /// Keeps a rule with the registers that `row` says beside those of the rule.
   RulePlace keep(const CodeQuestion& question, CallerRule rule, const CompactRow& row,
                  const ModuleVersion& module) const noexcept {
     if (!wants(question)) return {};
     return keep_wanted(question, rule.with_shape(rules.shapes.number_of(row)), module);
   }
 
-  /// Of `at`; the one that the walk met last is not looked for again. Version 0: there is none, or it cannot be told.
+  /// Sets `module` to the one of `at`, unless the walk met that one last. Version 0: there is none, or it cannot be
+  /// told.
   const ModuleVersion& module_of(Addr at, ModuleVersion& walked) const noexcept;
   /// The version of a place: what is kept of it holds as long as this is the same. The only formula; docs/caches.md
   /// says when it is taken and when it is checked. `registrations`: CodeChanges::number() of the place. `by`: whether
@@ -104,14 +105,14 @@ struct RowCache {
   static std::uint64_t version_of(std::uint64_t registrations, KeptBy by, const ModuleVersion& module) noexcept {
     return by == KeptBy::module ? registrations + spread(module.version) : registrations;
   }
-  /// By what a row that the sources found can be kept.
+  /// What a row that the sources found can be kept by.
   static KeptBy kept_by(const FrameRow& row, Lookup& lookup) noexcept;
   /// The module of the lookup, if there is one.
   static ModuleVersion module_of(Lookup& lookup) noexcept {
     const Module* const module = lookup.module();
     return module ? jitunwind::version_of(*module) : ModuleVersion{};
   }
-  /// What a row says of pc, SP and frame pointer; none, where a rule cannot say it.
+  /// The rule of a row: pc, SP and frame pointer. None where a rule cannot say it.
   CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
 
  private:

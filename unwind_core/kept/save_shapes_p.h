@@ -1,4 +1,4 @@
-// Where the registers of compact rows are saved: many rows, few shapes.
+// The places where compact rows save registers. Many rows have few such shapes.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Compact rows but for their CFA's offset, by numbers from 1 on. Compilers push registers in one order: the million
+/// Compact rows without their CFA's offset, by numbers from 1 on. Compilers push registers in one order: the million
 /// rows of LLVM's libraries have some sixty shapes. Once there are k_most no other shape gets a number. Entries stay as
 /// they are. Thread-safe, signal-safe, nobody waits. Constant-initialised.
 class SaveShapes {
@@ -36,8 +36,8 @@ class SaveShapes {
     return 0;
   }
 
-  /// Precondition: a number that number_of() gave. Word by word: what was just stored as two words is waited for where
-  /// it is loaded as one vector, which copies of structures are.
+  /// Precondition: a number that number_of() gave. It copies word by word. A processor waits for two words that were
+  /// just stored and are loaded as one vector, as copies of structures do.
   void row(unsigned number, std::uint16_t cfa_words, CompactRow& out) const noexcept {
     const Words shape = load(number);
     const std::uint64_t first = shape[0] | cfa_words, second = shape[1];

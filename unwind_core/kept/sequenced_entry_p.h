@@ -13,12 +13,12 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// A value under its key, behind a sequence lock that is tried, not taken: a reader that meets a writer finds nothing,
+/// A value under its key, behind a sequence lock that is tried, not taken. A reader that meets a writer finds nothing;
 /// a writer that meets another leaves. Thread-safe, signal-safe, constant-initialised. Key and value are plain data of
 /// whole words without padding. A new entry has a key of zeros, which nobody may ask for.
 ///
-/// Every word is released by its writer and acquired by its reader: a reader that sees one of a later sequence sees
-/// that sequence, too (Boehm, "Can seqlocks get along with programming language memory models?", 2012).
+/// Every word is released by its writer and acquired by its reader. So a reader that sees a word of a later sequence
+/// sees that sequence, too (Boehm, "Can seqlocks get along with programming language memory models?", 2012).
 template <class Key, class Value>
 class SequencedEntry {
  public:
@@ -40,7 +40,7 @@ class SequencedEntry {
   /// Writes what is there.
   void touch() noexcept { sequence_.fetch_or(0, std::memory_order_relaxed); }
 
-  // What to overwrite is chosen by these, which may be out of date at once.
+  // Tables choose by these which entry to overwrite. They may be out of date at once.
   std::uint64_t first_word_of_key() const noexcept { return key_[0].load(std::memory_order_relaxed); }
   std::uint64_t times_kept() const noexcept { return sequence_.load(std::memory_order_relaxed) / 2; }
 
@@ -55,8 +55,8 @@ class SequencedEntry {
   static constexpr bool k_whole_words = sizeof(Words<T>) == sizeof(T) && std::has_unique_object_representations_v<T>;
   static_assert(k_whole_words<Key> && k_whole_words<Value>);
 
-  /// Word by word from registers: an array that is copied as a whole would be read 16 bytes at a time right after it
-  /// was written in 8, which waits until both are in the cache.
+  /// Copies word by word. A copy of the whole array would read 16 bytes right after two stores of 8, and wait until
+  /// both are in the cache.
   template <std::size_t... I>
   [[gnu::always_inline]] bool find_words(std::index_sequence<I...>, std::uint64_t sequence, Value& out) const noexcept {
     const auto copy = [&](auto... words) {

@@ -14,7 +14,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What a Memory may remember during one walk, kept in the cursor so that a Memory itself has no mutable state. Plain
+/// The notes of a Memory during one walk. The cursor has them, so that a Memory itself has no mutable state. Plain
 /// data. `argument` is what the user of callbacks handed over; the library never looks at it.
 struct MemoryWindow {
   void* argument = nullptr;

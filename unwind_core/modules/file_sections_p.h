@@ -1,4 +1,4 @@
-// What the files of a module and its memory say together.
+// Names and sections of a module, from its files and its memory together.
 #pragma once
 
 #include <optional>

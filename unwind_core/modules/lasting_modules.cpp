@@ -1,6 +1,6 @@
-// The program and what it needs by DT_NEEDED, directly and by way of others: those were loaded before it started and
-// are never unloaded, whatever dlclose() is called with (dlopen(3): reference counts of what was loaded at start-up
-// never fall to zero). What was preloaded or opened later is not among them.
+// The program and the objects that it needs by DT_NEEDED, directly and by way of others. They were loaded before it
+// started and are never unloaded, whatever dlclose() is called with (dlopen(3): reference counts of what was loaded at
+// start-up never fall to zero). Objects that were preloaded or opened later are not among them.
 #include "jitunwind/unwind_core/modules/lasting_modules_p.h"
 
 #include <link.h>
@@ -33,7 +33,7 @@ struct Object {
   bool covers(Addr at) const noexcept { return module && module->range.contains(at); }
 };
 
-/// More of them are looked up like others.
+/// Objects beyond these are looked up like others.
 constexpr std::size_t k_most = 512;
 
 class Collection {
@@ -52,11 +52,11 @@ class Collection {
     }
     const LoadedObject loaded{info.dlpi_addr, info.dlpi_name, {info.dlpi_phdr, info.dlpi_phnum}};
     Module module;
-    if (text != 0 && describe(loaded, text, module)) object.module = module;
+    if (text != 0 && read_module(loaded, text, module)) object.module = module;
     read_names(object, info);
   }
 
-  /// In the order of addresses.
+  /// The lasting objects, in the order of addresses.
   std::span<const Object* const> lasting() noexcept {
     const std::span<Object> all(objects_.data(), count_);
     // The list of another namespace (dlmopen) begins with what may be closed.
@@ -120,7 +120,7 @@ class Collection {
 // All zeros to begin with, so that what is not used is never touched.
 constinit Collection collection;
 
-/// What each start of a program writes stands together.
+/// Members that each start of a program writes stand together.
 struct LastingModules {
   std::atomic<std::size_t> count{0};
   std::array<bool, k_most> text_can_be_read{};
@@ -129,7 +129,7 @@ struct LastingModules {
 };
 constinit LastingModules lasting;
 
-/// Of what stays where it is.
+/// The version of a module that stays where it is.
 std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(range.begin), range.end) | 1; }
 
 int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
@@ -158,7 +158,7 @@ namespace {
 
 constexpr std::size_t k_none = ~std::size_t{0};
 
-/// By its place in the list.
+/// The number of the module in the list that covers `at`, or k_none.
 [[gnu::hot]] std::size_t find_lasting(Addr at) noexcept {
   const AddrRange* first = lasting.ranges.data();
   std::size_t left = lasting.count.load(std::memory_order_acquire);

@@ -22,7 +22,7 @@ constexpr unsigned k_most_objects = 1u << 16;
 
 Addr address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
 
-/// Of the linker's list of objects, as <link.h> shows it.
+/// An object of the linker's list, as <link.h> shows it.
 class LinkedObject {
  public:
   /// None: it cannot be read.

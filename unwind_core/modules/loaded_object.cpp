@@ -12,8 +12,8 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
   return {begin, begin + size};
 }
 
-/// Where .eh_frame_hdr is, and the segment around it.
-[[gnu::hot]] void describe_eh_frame(const LoadedObject& object, Addr eh_frame_hdr, Module& out) noexcept {
+/// Sets .eh_frame_hdr, and the segment around it.
+[[gnu::hot]] void read_eh_frame_parts(const LoadedObject& object, Addr eh_frame_hdr, Module& out) noexcept {
   for (const ElfW(Phdr) & header : object.headers) {
     if (header.p_type != PT_LOAD || !(header.p_flags & PF_R)) continue;
     const AddrRange from_file = run_time_range(object, header, header.p_filesz);
@@ -33,7 +33,7 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
 
 [[gnu::hot]] const char* path_of(const char* name) noexcept { return name && *name ? name : "/proc/self/exe"; }
 
-[[gnu::hot]] bool describe(const LoadedObject& object, Addr at, Module& out) noexcept {
+[[gnu::hot]] bool read_module(const LoadedObject& object, Addr at, Module& out) noexcept {
   out = {};
   out.load_bias = object.bias;
   out.path = path_of(object.name);
@@ -47,7 +47,7 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
     if (header.p_flags & PF_X && loaded.contains(at)) out.text = loaded;
   }
   if (!out.range.contains(at)) return false;
-  if (eh_frame_hdr != 0) describe_eh_frame(object, eh_frame_hdr, out);
+  if (eh_frame_hdr != 0) read_eh_frame_parts(object, eh_frame_hdr, out);
   return true;
 }
 

@@ -22,6 +22,6 @@ SectionBytes bytes_of(AddrRange range) noexcept;
 const char* path_of(const char* name) noexcept;
 
 /// False when none of the segments covers `at`.
-bool describe(const LoadedObject& object, Addr at, Module& out) noexcept;
+bool read_module(const LoadedObject& object, Addr at, Module& out) noexcept;
 
 }  // namespace jitunwind

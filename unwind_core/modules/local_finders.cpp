@@ -43,7 +43,7 @@ class ModulesWithFiles : public ModuleFinder {
   }
 
  private:
-  /// Of the same modules.
+  /// A finder of the same modules that copies what it reads.
   virtual const ModuleFinder& to_copy() const noexcept = 0;
 
   static void add_eh_frame(const ModuleFiles& files, LocalObject& object, Module& module) noexcept {

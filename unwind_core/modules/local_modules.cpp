@@ -1,5 +1,5 @@
-// Modules of this process: who covers an address, by the dynamic linker's word; where its parts are, by its program
-// headers in memory.
+// Modules of this process. The dynamic linker says which one covers an address; its program headers in memory say where
+// its parts are.
 #include "jitunwind/unwind_core/modules/local_modules.h"
 
 #include <dlfcn.h>
@@ -57,7 +57,7 @@ struct Search {
 int ask_one(dl_phdr_info* info, std::size_t, void* argument) noexcept {
   const Search& search = *static_cast<const Search*>(argument);
   const LoadedObject object{info->dlpi_addr, info->dlpi_name, {info->dlpi_phdr, info->dlpi_phnum}};
-  return describe(object, search.at, *search.out) ? 1 : 0;
+  return read_module(object, search.at, *search.out) ? 1 : 0;
 }
 
 bool find_by_iteration(PhdrIteration iterate, Addr at, Module& out) noexcept {
@@ -74,14 +74,15 @@ struct PathSearch {
 int ask_one_for_path(dl_phdr_info* info, std::size_t, void* argument) noexcept {
   const PathSearch& search = *static_cast<const PathSearch*>(argument);
   Module module;
-  if (!describe({info->dlpi_addr, info->dlpi_name, {info->dlpi_phdr, info->dlpi_phnum}}, search.at, module)) return 0;
+  if (!read_module({info->dlpi_addr, info->dlpi_name, {info->dlpi_phdr, info->dlpi_phnum}}, search.at, module))
+    return 0;
   write_name(module.path, search.into, *search.out);
   return 1;
 }
 
 #ifdef DLFO_EH_SEGMENT_TYPE
-/// Where an object's program headers are: for the main program the kernel tells, for any other its ELF header, which
-/// linkers put at the start of the first segment. Empty when it is not there.
+/// The program headers of an object. The kernel tells where those of the main program are. Any other has an ELF header,
+/// which linkers put at the start of the first segment. Empty when it is not there.
 [[gnu::hot]] std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept {
   const Addr main_headers = ::getauxval(AT_PHDR);
   if (map.contains(main_headers)) return headers_at(main_headers, ::getauxval(AT_PHNUM), window);
@@ -103,14 +104,14 @@ LoadedObjectKey key_of(const dl_find_object& found) noexcept {
           found.dlfo_link_map->l_addr,   address(found.dlfo_link_map->l_ld), address(found.dlfo_eh_frame)};
 }
 
-/// msync(2): ENOMEM where any of it is not mapped; nothing is written with MS_ASYNC alone. By syscall(2), as the C
-/// library's is a cancellation point.
+/// msync(2) says ENOMEM where any of the range is not mapped; with MS_ASYNC alone it writes nothing. It is called by
+/// syscall(2), as the C library's function is a cancellation point.
 bool is_mapped(AddrRange range) noexcept {
   const ErrnoKeeper keeper;
   return ::syscall(SYS_msync, range.begin, range.size(), MS_ASYNC) == 0;
 }
 
-/// Which the linker may have freed. Its public beginning is all there is to copy.
+/// A copy of the link map, which the linker may have freed. Only its public beginning is copied.
 std::optional<link_map> copied_link_map(const dl_find_object& found) noexcept {
   link_map copy;
   const auto at = reinterpret_cast<std::uintptr_t>(found.dlfo_link_map);
@@ -119,10 +120,10 @@ std::optional<link_map> copied_link_map(const dl_find_object& found) noexcept {
 }
 
 /// An object that is gone, but still known, is not found: the linker forgets objects after it has unmapped them (glibc,
-/// elf/dl-close.c). Its state is asked for first: if it was at rest then, nothing that is known and gone lies where
-/// there was code by then.
+/// elf/dl-close.c). The linker's state is asked for first. If it was consistent then, no object that is known and gone
+/// lies where there was code by then.
 bool find_object(Addr at, dl_find_object& out) noexcept {
-  const bool may_be_gone = !is_linker_at_rest();
+  const bool may_be_gone = !is_linker_consistent();
   if (::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) != 0) return false;
   if (!may_be_gone) return true;
   const auto begin = reinterpret_cast<std::uintptr_t>(out.dlfo_map_start);
@@ -132,7 +133,7 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
          std::memcmp(magic.data(), ELFMAG, SELFMAG) == 0;
 }
 
-/// Build ids that cannot be looked at without a probe count as none.
+/// The build id of an object. One that cannot be looked at without a probe counts as none.
 [[gnu::hot]] AddrRange identity_of(const LoadedObject& object, AddrRange map, MemoryWindow& window) noexcept {
   constexpr bool k_big_endian = std::endian::native == std::endian::big;
   for (const ElfW(Phdr) & header : object.headers) {
@@ -150,11 +151,11 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
   return {};
 }
 
-/// False: there are parts that cannot be remembered.
+/// False: there are parts that cannot be kept.
 [[gnu::hot]] bool parts_of(const Module& module, const LoadedObjectKey& key, AddrRange identity,
-                           RememberedParts& out) noexcept {
+                           KeptParts& out) noexcept {
   const AddrRange segment{module.eh_segment.address, module.eh_segment.address + module.eh_segment.bytes.size()};
-  const auto put = [&](AddrRange range, RememberedParts::Part& part) {
+  const auto put = [&](AddrRange range, KeptParts::Part& part) {
     if (range.empty()) return true;
     const Addr begin = range.begin - key.map_begin, end = range.end - key.map_begin;
     part = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
@@ -165,8 +166,8 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
          put(identity, out.identity) && is_where_linker_says;
 }
 
-/// But for its path.
-[[gnu::hot]] Module module_of(const LoadedObjectKey& key, const RememberedParts& parts) noexcept {
+/// The module, without its path.
+[[gnu::hot]] Module module_of(const LoadedObjectKey& key, const KeptParts& parts) noexcept {
   Module module;
   module.range = parts.whole.from(key.map_begin);
   module.load_bias = key.load_bias;
@@ -178,17 +179,17 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
   return module;
 }
 
-/// Looks at the object itself, and remembers what it finds. The module is complete but for what depends on the address
-/// in question.
+/// Looks at the object itself, and keeps the parts that it finds. The module is complete but for what depends on the
+/// address in question.
 [[gnu::hot]] bool look_at(const dl_find_object& found, const LoadedObjectKey& key, Addr at, Module& module,
                           AddrRange& identity) noexcept {
   count_event(Counter::module_read);
   MemoryWindow window;
   const AddrRange map{key.map_begin, key.map_end};
   const LoadedObject object{key.load_bias, found.dlfo_link_map->l_name, headers_of(map, window)};
-  if (object.headers.empty() || !describe(object, at, module)) return false;
+  if (object.headers.empty() || !read_module(object, at, module)) return false;
   identity = identity_of(object, map, window);
-  RememberedParts parts;
+  KeptParts parts;
   if (parts_of(module, key, identity, parts)) memo.keep(key, parts);
   return true;
 }
@@ -196,8 +197,8 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
 /// Type and name of the note whose contents a build id is (gABI, "Note Section"): NT_GNU_BUILD_ID of "GNU".
 constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_GNU_BUILD_ID;
 
-/// 0: the object has other contents where one that was laid out alike had its build id. All of the id counts: of those
-/// that are not hashes of the contents any part may be the same in other objects.
+/// 0: the object has other contents where one that was laid out alike had its build id. All of the id counts. An id
+/// that is not a hash of the contents may share any part with those of other objects.
 [[gnu::hot]] std::uint64_t version_of(const LoadedObjectKey& key, AddrRange identity) noexcept {
   constexpr std::size_t k_word = sizeof(std::uint64_t);
   if (identity.empty()) return 0;
@@ -215,9 +216,9 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
   dl_find_object found;
   if (!find_object(at, found)) return false;
   const LoadedObjectKey key = key_of(found);
-  RememberedParts parts;
+  KeptParts parts;
   AddrRange identity;
-  // One text segment is remembered of each module; most have no other.
+  // One text segment is kept of each module; most have no other.
   if (memo.find(key, parts) && parts.text.from(key.map_begin).contains(at)) {
     count_warm_event(Counter::module_known);
     out = module_of(key, parts);
@@ -230,7 +231,8 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
   return true;
 }
 
-/// By its first page, which is copied. Where the linker has none there any more, its lock is not asked for either.
+/// Finds a module by a copy of its first page. If the linker has no object there any more, its lock is not asked for
+/// either.
 bool find_copied(Addr at, Module& out) noexcept {
   dl_find_object found;
   if (!find_object(at, found)) return false;
@@ -275,7 +277,7 @@ struct CopiedPath {
   }
 };
 
-/// What is the same when it is read twice, the linker naming the object each time.
+/// Copies a path that is the same when it is read twice, and the linker names the object each time.
 std::size_t copy_path_by_dl_find_object(Addr at, std::span<char> into) noexcept {
   constexpr int k_most_tries = 8;
   dl_find_object found, again;
@@ -300,7 +302,7 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   dl_find_object found;
   if (!find_object(at, found)) return false;
   const LoadedObjectKey key = key_of(found);
-  RememberedParts parts;
+  KeptParts parts;
   AddrRange identity;
   if (Module module; memo.find(key, parts)) {
     count_warm_event(Counter::module_known);

@@ -10,13 +10,14 @@ namespace jitunwind {
 /// Whether the C library that this program runs with has _dl_find_object.
 bool has_dl_find_object() noexcept;
 
-/// As LocalModules find it: of code on a live stack, which is looked at in place.
+/// Finds the module of code on a live stack, which is looked at in place.
 bool find_module(Addr at, Module& out) noexcept;
-/// Of code that may be unloaded meanwhile: nothing of the object or of the linker's is looked at in place.
+/// Finds the module of code that may be unloaded meanwhile. Nothing of the object, and nothing of the linker's, is
+/// looked at in place.
 bool find_copied_module(Addr at, Module& out) noexcept;
 bool find_module_by(PhdrIteration iterate, Addr at, Module& out) noexcept;
 
-/// Its whole length, cut to fit; 0: there is none.
+/// Copies the path, cut to fit. Returns its whole length; 0: there is none.
 std::size_t copy_module_path(Addr at, std::span<char> into) noexcept;
 std::size_t copy_path_by(PhdrIteration iterate, Addr at, std::span<char> into) noexcept;
 

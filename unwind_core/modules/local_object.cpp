@@ -51,7 +51,7 @@ std::optional<Addr> bias_of(std::span<const ElfW(Phdr)> headers, Addr begin) noe
   if (!page.copy(begin)) return false;
   const auto headers = page.headers();
   const auto bias = bias_of(headers, begin);
-  if (!bias || !describe({*bias, "", headers}, at, out)) return false;
+  if (!bias || !read_module({*bias, "", headers}, at, out)) return false;
   out.path = "";
   out.memory = &k_of_objects;
   for (const ElfW(Phdr) & header : headers) {
@@ -86,7 +86,7 @@ const ElfImage* LocalObject::image() noexcept {
   return image_ ? &*image_ : nullptr;
 }
 
-/// And not of one that is in its place by now.
+/// False: the image is of an object that has taken the module's place.
 bool LocalObject::is_of_it(const ElfImage& image) const noexcept {
   return module_.build_id_size == 0 ||
          std::ranges::equal(image.build_id(), std::span(module_.build_id).first(module_.build_id_size));

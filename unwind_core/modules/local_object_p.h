@@ -9,9 +9,9 @@
 
 namespace jitunwind {
 
-/// The module at `begin`, its first mapped address, by its first page, which is copied in one piece: so all of it is of
-/// the same object. As describe() fills it, without path, and with Module::memory. False: no ELF and program headers
-/// can be read there, or no segment of theirs covers `at`. Signal-safe.
+/// The module at `begin`, its first mapped address. Its first page is copied in one piece, so that all of it is of the
+/// same object. The module is as read_module() fills it, without path, and with Module::memory. False: no ELF and
+/// program headers can be read there, or no segment of theirs covers `at`. Signal-safe.
 bool copy_module(Addr begin, Addr at, Module& out) noexcept;
 
 /// The object that a module was, for find_module_files(). Signal-safe.

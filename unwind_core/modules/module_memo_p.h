@@ -1,5 +1,5 @@
-// Modules that were found before. The dynamic linker names the object of an address with a few loads; what its program
-// headers add costs reading them behind proofs that they can be read, at every frame of every walk.
+// Parts of modules that were found before. The dynamic linker names the object of an address with a few loads. Its
+// program headers say more, but each look at them needs proofs that they can be read, at every frame of every walk.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace jitunwind {
 
-/// What the dynamic linker says of a loaded object. What is remembered under all of it is of that object, or of one
-/// that is laid out alike and took its place: places are remembered, never contents.
+/// What the dynamic linker says of a loaded object. Parts that are kept under this key are of that object, or of one
+/// that is laid out alike and took its place. Places are kept, never contents.
 struct LoadedObjectKey {
   Addr map_begin = 0;
   Addr map_end = 0;
@@ -25,8 +25,8 @@ struct LoadedObjectKey {
   Addr eh_frame_hdr = 0;  ///< PT_GNU_EH_FRAME
 };
 
-/// What program headers say, as offsets from LoadedObjectKey::map_begin.
-struct RememberedParts {
+/// Parts of a module by its program headers, as offsets from LoadedObjectKey::map_begin.
+struct KeptParts {
   struct Part {
     std::uint32_t begin = 0;
     std::uint32_t end = 0;
@@ -45,7 +45,7 @@ struct RememberedParts {
 /// the other. Thread-safe and signal-safe, nobody waits: see SequencedEntry. Constant-initialised, never freed.
 class ModuleMemo {
  public:
-  bool find(const LoadedObjectKey& key, RememberedParts& out) const noexcept {
+  bool find(const LoadedObjectKey& key, KeptParts& out) const noexcept {
     for (const std::atomic<std::uint16_t>& number : places_[place_of(key)]) {
       const Entry* const entry = entry_of(number);
       if (entry && entry->find(key, out)) return true;
@@ -53,9 +53,9 @@ class ModuleMemo {
     return false;
   }
 
-  void keep(const LoadedObjectKey& key, const RememberedParts& parts) noexcept {
+  void keep(const LoadedObjectKey& key, const KeptParts& parts) noexcept {
     Entry* chosen = nullptr;
-    // What was there before, or a free place, or the one that was written less often.
+    // It goes where its module was before, or into a free place, or into the one that was written less often.
     for (std::atomic<std::uint16_t>& number : places_[place_of(key)]) {
       Entry* const entry = number_or_take(number);
       if (!entry) continue;
@@ -66,14 +66,14 @@ class ModuleMemo {
     if (chosen) chosen->keep(key, parts);
   }
 
-  /// Lest the first walk through a module is the first to write there.
+  /// Writes a word, so that the first walk through a module is not the first to write there.
   void touch() noexcept { taken_.fetch_or(0, std::memory_order_relaxed); }
 
  private:
   static constexpr unsigned k_set_bits = 9;
   static constexpr std::size_t k_size = std::size_t{2} << k_set_bits;
-  using Entry = SequencedEntry<LoadedObjectKey, RememberedParts>;
-  /// Of entries, from 1 on; 0: none yet.
+  using Entry = SequencedEntry<LoadedObjectKey, KeptParts>;
+  /// Numbers of entries, from 1 on; 0: none yet.
   using Set = std::array<std::atomic<std::uint16_t>, 2>;
 
   static std::size_t place_of(const LoadedObjectKey& key) noexcept {
@@ -85,8 +85,8 @@ class ModuleMemo {
     return n == 0 ? nullptr : &entries_[n - 1];
   }
 
-  /// Of a place that has none a new one; null where there are no more. One that two threads took for the same place is
-  /// lost.
+  /// The entry of a place, which takes a new one where it has none. Null: there are no more. An entry that two threads
+  /// took for the same place is lost.
   Entry* number_or_take(std::atomic<std::uint16_t>& number) noexcept {
     if (number.load(std::memory_order_relaxed) == 0) {
       const std::size_t taken = taken_.fetch_add(1, std::memory_order_relaxed);

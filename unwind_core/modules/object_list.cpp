@@ -15,8 +15,8 @@
 namespace jitunwind {
 namespace {
 
-// glibc does not free the list's lock in a child (2.36): if another thread has it when fork is called, nobody will ever
-// list objects there. So fork waits for those of our threads that have it, which is short, and they for fork.
+// glibc does not free the list's lock in a child (2.36). If another thread has it when fork is called, nobody will ever
+// list objects there. So fork waits for those of our threads that have it, which is short, and they wait for fork.
 constinit std::atomic<int> listers{0};
 constinit std::atomic<bool> forking{false};
 constinit std::atomic<bool> lost{false};  // somebody has the lock who is not in this child
@@ -33,7 +33,7 @@ void after_fork() noexcept { forking.store(false, std::memory_order_seq_cst); }
 void after_fork_in_child() noexcept {
   listers.store(this_thread_lists, std::memory_order_relaxed);
   // This thread, when a signal handler forked, or one that loads or unloads.
-  if (this_thread_lists || !is_linker_at_rest()) lost.store(true, std::memory_order_relaxed);
+  if (this_thread_lists || !is_linker_consistent()) lost.store(true, std::memory_order_relaxed);
   after_fork();
 }
 
@@ -47,7 +47,7 @@ void watch_forks_of_object_list() noexcept {
 
 namespace {
 
-/// Also of a fork that comes before the first use.
+/// A fork may come before the first use.
 [[gnu::constructor]] void watch_forks_from_the_start() { watch_forks_of_object_list(); }
 
 using Callback = int(dl_phdr_info*, std::size_t, void*);

@@ -13,7 +13,7 @@ struct ListedObject {
   const char* name = nullptr;  ///< its path, "" of the program; lives as long as the object
 };
 
-/// How many objects came and went, in all namespaces: while both stay, so does the list.
+/// Counts the objects that came and went, in all namespaces. While both counts stay, so does the list.
 struct ListVersion {
   std::uint64_t loads = 0;  ///< 0: not known
   std::uint64_t unloads = 0;
@@ -22,8 +22,8 @@ struct ListVersion {
 
 class ObjectVisitor {
  public:
-  /// With the list's lock: the object stays there. Must not call what may take another lock of the dynamic linker, as
-  /// lazily bound functions do.
+  /// Is called with the list's lock, so that the object stays there. It must not call what may take another lock of the
+  /// dynamic linker, as lazily bound functions do.
   virtual void visit(const ListedObject& object) noexcept = 0;
 
  protected:
@@ -39,24 +39,25 @@ void visit_objects(ObjectVisitor& visitor) noexcept;
 /// and nothing was visited, where the list cannot be had.
 ListVersion visit_own_objects(ObjectVisitor& visitor) noexcept;
 
-/// From here on fork waits for threads that these functions have in the list, and they for fork. The first of them does
-/// it as well, but who has a lock that a handler of fork takes, and then calls them, must call this before it installs
-/// that handler: or fork would wait for that lock, and its holder for fork.
+/// After this call fork waits for threads that these functions have in the list, and these threads wait for fork. The
+/// first of the functions calls it as well. Whoever installs a handler of fork that takes a lock, and calls the
+/// functions under that lock, must call this before. Otherwise fork would wait for that lock, and its holder for fork.
 void watch_forks_of_object_list() noexcept;
 
 /// The dynamic section of the object that this library is linked into. 0: a static program has none.
 Addr own_dynamic_section() noexcept;
 
-/// What the list is now; unknown where it cannot be had.
+/// The version of the list; unknown where the list cannot be had.
 ListVersion list_version() noexcept;
 
-/// Runs `action` with the list's lock: there is one thread at a time in it, of all copies of this library and whoever
-/// else does the same. It must not call what visit() must not.
+/// Runs `action` with the list's lock. One thread at a time is in it, of all copies of this library and of whoever else
+/// takes the lock. It must not call what visit() must not.
 void with_object_list(void (*action)(void*), void* argument) noexcept;
-/// The same, only if the list still is what it was: then all that were in it stay there meanwhile. True: `action` ran.
+/// Runs `action` only if the list still is what it was. Then all objects that were in it stay there meanwhile. True:
+/// `action` ran.
 bool with_object_list(const ListVersion& expected, void (*action)(void*), void* argument) noexcept;
 
-/// The same for a function object.
+/// Runs a function object, as above.
 template <class Action>
 bool while_they_stay(const ListVersion& expected, Action action) noexcept {
   return with_object_list(

@@ -59,7 +59,7 @@ MappedObject* MappedModules::object_of(const Module& module) const noexcept {
 bool MappedModules::find(Addr at, Module& out) const noexcept {
   MappedObject* const object = object_of(at);
   if (!object) return false;
-  object->describe(at, out);
+  object->read_module(at, out);
   return true;
 }
 

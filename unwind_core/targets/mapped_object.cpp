@@ -74,7 +74,7 @@ bool MappedObject::covers(Addr at) const noexcept {
   });
 }
 
-void MappedObject::describe(Addr at, Module& out) noexcept {
+void MappedObject::read_module(Addr at, Module& out) noexcept {
   copy_frames();
   out = {};
   out.range = range_;

@@ -23,7 +23,7 @@ class MappedObject {
   /// Whether one of its segments is loaded at `at`.
   bool covers(Addr at) const noexcept;
   /// Precondition: covers(at). What it fills in refers to this object.
-  void describe(Addr at, Module& out) noexcept;
+  void read_module(Addr at, Module& out) noexcept;
 
   AddrRange range() const noexcept { return range_; }
   Addr load_bias() const noexcept { return bias_; }

@@ -16,7 +16,7 @@ enum class Counter : unsigned {
   kept_rule_used,    ///< a step of a walk of addresses by a kept rule
   last_walk_used,    ///< a frame that was found in the last walk of its thread
   cie_known,         ///< a CIE was the same as one that was read before
-  module_known,      ///< a module was as it was remembered
+  module_known,      ///< a module was as it was kept
   fde_known,         ///< an FDE that was made before answered an unwinder
   unknown_known,     ///< code without unwind information was known to have none
   files_known,       ///< files of a module were open

@@ -31,7 +31,7 @@ class AddressWalk {
   Stop run() noexcept;
   Stop go_on_by_rows(Stop stop) noexcept;
   void go_on_by_cursor() noexcept;
-  /// From where no rule was known. Needs room.
+  /// Goes on from a place that no rule is known of. Needs room on the stack (small_stack_p.h).
   [[gnu::noinline]] Stop find_new_places(Stop stop) noexcept {
     const Stop ended = stop == Stop::unknown ? go_on_by_rows(stop) : Stop::unknown;
     if (ended == Stop::unknown) go_on_by_cursor();
@@ -52,7 +52,7 @@ class AddressWalk {
       return bool(chain_.space().expect_code(CodeAddress::returned_to(chain_.position().at + 1), window, known));
     });
   }
-  /// By which call_with_room() knows the walk again: from the same place at the same depth.
+  /// A key of the walk: call_with_room() knows by it a walk from the same place at the same depth.
   const void* place() const noexcept {
     return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(hash_with(start_.sp, start_.address.value())));
   }
@@ -62,8 +62,8 @@ class AddressWalk {
   LastWalkLease last_{chain_};
 };
 
-/// By the last walk and by rules. Looks for the frame among those of the last walk: for each of the first ones, then
-/// after as many as were walked before.
+/// Walks by the last walk and by rules. It looks for its frame among those of the last walk: at each of the first
+/// frames, then after as many as were walked before.
 [[gnu::hot]] CallerChain::Stop AddressWalk::run() noexcept {
   constexpr std::size_t k_first = 16;
   const auto end_of = [&](std::size_t frames) {
@@ -85,14 +85,14 @@ class AddressWalk {
   }
 }
 
-/// From where run() has stopped, until it has no more room or no caller. Unknown: all registers are needed to go on, or
-/// to tell whether the last address is one of code.
+/// Goes on where run() has stopped, until there is no more room or no caller. Unknown: only all registers lead on, or
+/// tell whether the last address is one of code.
 CallerChain::Stop AddressWalk::go_on_by_rows(Stop stop) noexcept {
   while (stop == Stop::unknown && step_by_rows(chain_)) stop = chain_.is_full() ? Stop::full : run();
   return ends_well(stop) ? stop : Stop::unknown;
 }
 
-/// Steps that no rule tells, with all registers, which frames before them may have saved.
+/// A cursor makes the steps that no rule tells. It has all registers, some of which earlier frames may have saved.
 [[gnu::noinline]] void AddressWalk::go_on_by_cursor() noexcept {
   count_event(Counter::chain_left);
   if (logs(LogTopic::walk)) log_chain_left(chain_.position().at);
@@ -108,7 +108,7 @@ CallerChain::Stop AddressWalk::go_on_by_rows(Stop stop) noexcept {
     if (cursor.sp() <= sp_before) break;
     if (go_on_by_rows(run()) != Stop::unknown) return;
   }
-  // Walks that always go up end; of others only the cursor knows when they come round.
+  // A walk that always goes up ends. Only the cursor notices when another one comes round.
   while (!chain_.is_full() && step_by_cursor(chain_, cursor)) {
   }
 }

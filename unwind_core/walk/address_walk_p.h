@@ -9,7 +9,7 @@
 
 namespace jitunwind {
 
-/// Where such a walk begins.
+/// The frame where a walk of addresses begins.
 struct WalkStart {
   CodeAddress address;
   Addr sp = 0;
@@ -23,17 +23,18 @@ struct WalkStart {
 
 enum class WalkPart { whole, callers };
 
-/// The addresses of the frame where the walk begins, unless its callers only are wanted, and of these, as many as fit.
-/// Returns how many. The same as Cursor::step() finds. Precondition: `space` is of this process, and what begins there
-/// is on the calling thread's stacks. By a cursor where the space keeps no rows. Signal-safe, thread-safe.
+/// Writes the addresses of the frame where the walk begins (unless only its callers are wanted) and of its callers, as
+/// many as fit. Returns how many. They are those that Cursor::step() finds. A space without kept rows is walked by a
+/// cursor. Precondition: `space` is of this process, and the start is on a stack of the calling thread. Signal-safe,
+/// thread-safe.
 std::size_t walk_addresses(const AddressSpace& space, const WalkStart& start, WalkPart part,
                            std::span<void*> into) noexcept;
-/// The same from where the cursor is, which goes along, in any address space. libunwind's interface is in another
-/// library.
+/// Writes the same by a cursor, which goes along, in any address space. The function is exported: libunwind's interface
+/// is in another library.
 [[gnu::visibility("default")]] std::size_t list_addresses(Cursor& cursor, WalkPart part,
                                                           std::span<void*> into) noexcept;
-/// Where such a walk begins, with all registers: of the ucontext_t, or out of this library's own frames, which `space`
-/// must know. `proven`: of the stack, what is known to be readable.
+/// A cursor at the start of a walk, with all registers. They come from the ucontext_t, or from a walk out of this
+/// library's own frames, which `space` must know. `proven` is the part of the stack that is known to be readable.
 Cursor cursor_at_start(const AddressSpace& space, const WalkStart& start, AddrRange proven) noexcept;
 
 }  // namespace jitunwind

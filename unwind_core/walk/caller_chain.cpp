@@ -63,7 +63,8 @@ template <bool k_calls_push, bool k_until_met>
       highest = highest_lowest();
     }
     const Addr pc = raw_word(cfa - pc_below) & (k_calls_push ? ~Addr{0} : arch_.address_mask);
-    // Where the frame pointer is not saved another word is read, and not used: there is no jump to mispredict.
+    // A rule that does not save the frame pointer reads another word and does not use it: there is no jump to
+    // mispredict.
     const Addr saved_fp = raw_word(cfa - fp_below);
     fp = rule.saves_frame_pointer() ? saved_fp : fp;
     sp = cfa + (k_calls_push ? 0 : static_cast<Addr>(std::int64_t{arch_.caller_sp_bias}));
@@ -110,7 +111,7 @@ CallerChain::Table::Found CallerChain::find_behind(RulePlace callee, Addr at) no
   return find(at);
 }
 
-/// For a rule that reads outside of SP and the known end of the stack. Full: a probe has found that memory readable.
+/// Judges a rule that reads outside of SP and the known end of the stack. Full: a probe has found that memory readable.
 CallerChain::Stop CallerChain::out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept {
   // Frames are above those that they call; whatever is not is for the cursor to judge.
   return lowest >= sp && stack_.has(lowest, cfa) ? Stop::full : Stop::unknown;

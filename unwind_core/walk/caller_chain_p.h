@@ -36,12 +36,12 @@ class CallerChain {
 
   std::size_t found() const noexcept { return static_cast<std::size_t>(next_ - into_.data()); }
   bool is_full() const noexcept { return next_ == end_; }
-  /// Where the next addresses go.
+  /// The memory that the next addresses go to.
   std::span<void*> room() const noexcept { return {next_, end_}; }
   /// Steps made, and the addresses that they led to.
   std::size_t depth() const noexcept { return found() - start_found_; }
   std::span<void* const> callers() const noexcept { return {into_.data() + start_found_, depth()}; }
-  /// To as many steps as that.
+  /// Forgets all steps behind the first `depth`.
   void cut_to(std::size_t depth) noexcept { next_ = into_.data() + start_found_ + depth; }
 
   const AddressSpace& space() const noexcept { return space_; }
@@ -54,15 +54,15 @@ class CallerChain {
   ReadableStack& stack() noexcept { return stack_; }
   const ReadableStack& stack() const noexcept { return stack_; }
 
-  /// From frame to frame until `end`, which is not behind the room, or until there is no caller; or as far as a frame
-  /// whose SP is one of `last`, which may be null. Unknown: no rule, or one that does not help.
+  /// Goes from frame to frame until `end`, which is not behind the room, or until there is no caller. With `last`,
+  /// which may be null, it stops at a frame whose SP is in it. Unknown: no rule, or one that does not help.
   Stop run_to(void** end, const LastWalk* last) noexcept;
 
   /// Whoever finds an entry uses the rule that was read: the entry itself may be another address's by now.
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
     return rows_.rules.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }
-  /// The same, first by the link of the entry that the frame before was left by.
+  /// Finds the same, first by the link of the entry that led out of the frame before.
   Table::Found find_behind(RulePlace callee, Addr at) noexcept;
   /// The question to take before this frame's row is looked for. `known` is what the table had for its address.
   CodeQuestion question(Addr at, const Table::Found& known) const noexcept {
@@ -79,7 +79,7 @@ class CallerChain {
     callee_ = callee;
     arrive(caller.pc);
   }
-  /// The same behind `count` frames whose addresses are in the room already.
+  /// Goes on behind `count` frames whose addresses are in the room already.
   void pass(std::size_t count, const Position& caller) noexcept {
     next_ += count;
     at_ = caller.at;
@@ -93,7 +93,7 @@ class CallerChain {
   std::uint64_t cipher(KeptBy by, std::uint64_t registrations) const noexcept {
     return Table::cipher(RowCache::version_of(registrations, by, module_));
   }
-  /// Where nothing was ever registered, and modules stay, the version is the same for all of the walk.
+  /// Code of lasting modules has one version for all of the walk, where nothing was ever registered.
   std::uint64_t cipher(CallerRule rule, Addr at) noexcept {
     if (!rows_.changes.may_count(at) && !rule.is_of_module()) [[likely]]
       return cipher_of_everywhere_;
@@ -103,8 +103,8 @@ class CallerChain {
   void lead_on(RulePlace from, Table::Number to) noexcept;
   /// No stack is where addresses are so small that what a rule reads could be below 0.
   bool is_on_stack() const noexcept { return stack_.end() >= CallerRule::k_most_below_cfa; }
-  /// Where the lowest word that a rule reads is not above this, all of them are on the stack, as far as it is known.
-  /// Precondition: is_on_stack().
+  /// A rule whose lowest word is not above this reads nothing beyond the known end of the stack. Precondition:
+  /// is_on_stack().
   Addr highest_lowest() const noexcept { return stack_.end() - CallerRule::k_most_below_cfa; }
   Addr return_address_below_cfa(CallerRule rule) const noexcept;
   [[gnu::noinline]] Stop out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept;

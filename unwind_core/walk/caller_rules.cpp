@@ -18,7 +18,7 @@ void keep_rule(const CallerChain& chain, const CodeQuestion& question, CallerRul
   if (rule.kept_by() != KeptBy::nothing) (void)chain.rows().keep(question, rule, module);
 }
 
-/// Where the code itself says that it has no caller. `question`: from before the row was looked for.
+/// Keeps a rule of code that says itself that it has no caller. `question` is from before the row was looked for.
 void keep_end(const CallerChain& chain, const CodeQuestion& question, Cursor& cursor) noexcept {
   const Arch& arch = chain.arch();
   MemoryWindow window;

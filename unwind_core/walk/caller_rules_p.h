@@ -8,12 +8,12 @@ namespace jitunwind {
 /// The rule of a row that is not compact, in a word. Kind compact: there is none.
 CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept;
 
-/// By rows, if pc, SP and frame pointer are enough for them, until a rule is known of the place. False: none is, and
-/// nor does its row help. Needs room (small_stack_p.h).
+/// Steps by rows that need only pc, SP and frame pointer, until a rule is known of the place. False: no rule is known,
+/// and the place's row does not help. Needs room on the stack (small_stack_p.h).
 bool step_by_rows(CallerChain& chain) noexcept;
 
 /// Steps the cursor, has the chain go on where it is then, and keeps a rule of the place it left, if one says it.
-/// False: it has not moved. Precondition: it stands where the chain does. Needs room.
+/// False: the cursor has not moved. Precondition: it stands where the chain does. Needs room on the stack.
 bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept;
 
 }  // namespace jitunwind

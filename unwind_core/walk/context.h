@@ -19,7 +19,7 @@ namespace jitunwind {
 /// Size that holds a captured ucontext_t of any CPU that can capture.
 inline constexpr std::size_t k_context_size = 1024;
 
-/// Of pc, SP and frame pointer in a ucontext_t: bytes from its start.
+/// Where pc, SP and frame pointer are in a ucontext_t, in bytes from its start.
 struct UcontextOffsets {
   Addr pc, sp, fp;
 };
@@ -41,8 +41,8 @@ inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& ar
   return registers;
 }
 
-/// The same of an elf_gregset_t of the target, as NT_PRSTATUS has one and PTRACE_GETREGSET gives it, in the target's
-/// byte order. Error truncated: it is too short, as that of another CPU may be. Signal-safe.
+/// The registers of an elf_gregset_t of the target, in its byte order. NT_PRSTATUS has one and PTRACE_GETREGSET gives
+/// it. Error truncated: it is too short, as that of another CPU may be. Signal-safe.
 Result<RegisterFile> registers_from_prstatus(std::span<const std::byte> registers, const Arch& arch) noexcept;
 
 /// Adds the low 8 bytes of the vector registers that calls preserve, of an elf_fpregset_t as NT_PRFPREG has one. Error

@@ -142,7 +142,7 @@ Status Cursor::take(const Found& found, const FrameRow& row) noexcept {
   return code_.contains(CodeAddress::returned_to(pc).lookup()) || leads_to_other_code(pc);
 }
 
-/// What has a row is code. To look for a module comes first: there are more frames in it.
+/// Code that has a row is code. Modules are asked first: more frames are in them.
 bool Cursor::leads_to_other_code(Addr pc) noexcept {
   const Addr at = CodeAddress::returned_to(pc).lookup();
   if (const Module* const module = space_->modules.find_lasting(at); module && module->text.contains(at)) {

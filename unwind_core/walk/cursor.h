@@ -33,28 +33,29 @@ class Cursor : public StackPosition {
   enum class Top : std::uint8_t { returned_to, interrupted };
 
   /// `space` must outlive the cursor and its copies. `argument` is passed on to the space's memory. `context` is the
-  /// address in the target of the ucontext_t that the registers are from, where it outlives the cursor: what set()
-  /// changes is written there too. 0: to the cursor alone.
+  /// address in the target of the ucontext_t that the registers are from, if it outlives the cursor: set() writes there
+  /// too. 0: set() writes to the cursor alone.
   Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument = nullptr,
          Addr context = 0) noexcept;
-  /// With the registers of a ucontext_t of this machine, which are copied.
+  /// A cursor with the registers of a ucontext_t of this machine, which are copied.
   Cursor(const AddressSpace& space, const void* ucontext, Top top, void* argument = nullptr, Addr context = 0) noexcept
       : StackPosition(space, ucontext), context_(context) {
     begin(top, argument);
   }
 
-  /// Which guesses the walk goes on by from here, where nothing else tells a frame's caller. Confirmed ones, unless
-  /// bold ones are asked for; origin() says of each frame which it was left by.
+  /// Sets which guesses the walk goes on by from here, where nothing else tells a frame's caller. They are confirmed
+  /// ones, unless bold ones are asked for; origin() says of each frame which it was left by.
   void set_guesses(Guesses guesses) noexcept { guesses_ = guesses; }
 
-  /// To the caller. True: moved. False: this is the outermost frame, now and at every further call. Error: cannot tell
-  /// the caller; the cursor stays where it is, stop_reason() says why, and every further call gives the same error.
+  /// Moves to the caller. True: moved. False: this is the outermost frame, now and at every further call. Error: cannot
+  /// tell the caller; the cursor stays where it is, stop_reason() says why, and every further call gives the same
+  /// error.
   Result<bool> step() noexcept;
-  /// The same by a row that the caller answers for: nothing is looked up.
+  /// Moves by a row that the caller answers for: nothing is looked up.
   Result<bool> step_by(const FrameRow& row) noexcept;
 
-  /// By DWARF number. bad_register: no such register on this CPU; undefined_register: no value in this frame, as
-  /// scratch registers of calling frames.
+  /// The value of a register by its DWARF number. bad_register: no such register on this CPU; undefined_register: no
+  /// value in this frame, as scratch registers of calling frames.
   Result<std::uint64_t> get(RegNum reg) const noexcept;
   /// Writes to where the register of this frame is kept: a slot in memory, which counts when the frame is returned to,
   /// or the context the walk began with. What has no place of its own (SP, exception registers) is kept in the cursor;
@@ -62,20 +63,20 @@ class Cursor : public StackPosition {
   /// they have a value. A written pc is taken for the next instruction, not for a return address. Errors: bad_register;
   /// undefined_register; read_only_register: memory that cannot be written.
   Status set(RegNum reg, std::uint64_t value) noexcept;
-  /// For who reads the target's registers one by one: the value, known only now, of a register of the frame in which
-  /// the walk began, which no frame has saved since. Precondition: a register with a column.
+  /// Sets a register of the frame in which the walk began, whose value is known only now. It is for whoever reads the
+  /// target's registers one by one. No frame has saved the register since. Precondition: a register with a column.
   void know(RegNum reg, std::uint64_t value) noexcept {
     registers_.set_from_register(space_->arch.column(reg), value, reg);
   }
   /// Kind none for registers without a place of their own.
   SaveLocation location(RegNum reg) const noexcept;
 
-  // Where these are not const they keep what they find for the next question.
+  // Functions that are not const keep what they find for the next question.
 
   /// The row at this frame. Error no_info when there is none.
   Status find_row(FrameRow& out) noexcept;
   Status find_row(FrameRow& out) const noexcept;
-  /// Of the code at this frame. Error no_info when nothing knows it.
+  /// The procedure of the code at this frame. Error no_info when nothing knows it.
   Result<ProcedureInfo> procedure() noexcept;
   /// Precondition: !into.empty(). Error no_info when there is no name.
   Result<ProcedureName> name(std::span<char> into) const noexcept;
@@ -94,7 +95,7 @@ class Cursor : public StackPosition {
     std::uint32_t depth = 0;
   };
   const SignalContext& signal_context() const noexcept { return signal_; }
-  /// What a resume at a written pc adds to SP: bytes of arguments that were pushed for the call which stands there
+  /// The bytes that a resume at a written pc adds to SP: arguments that were pushed for the call there
   /// (DW_CFA_GNU_args_size). 0 where the pc was not written: code behind a call takes its arguments off itself.
   std::uint32_t pushed_arguments() const noexcept { return pushed_arguments_; }
   /// SP as the walk found it, whatever set() has made of it.
@@ -106,7 +107,7 @@ class Cursor : public StackPosition {
   /// Meaningful unless stop_reason() is none or outermost.
   const Error& stop_error() const noexcept { return error_; }
 
-  /// As given to the constructor.
+  /// The argument that the constructor was given.
   void* argument() const noexcept { return window_.argument; }
 
  private:
@@ -123,13 +124,13 @@ class Cursor : public StackPosition {
   /// Whether the caller that a row leads to is code. Precondition: no signal interrupted it; that may happen anywhere.
   bool leads_to_code(Addr pc) noexcept;
   bool leads_to_other_code(Addr pc) noexcept;
-  /// For either kind of caller. False, and nothing has changed: it was seen before.
+  /// Goes to either kind of caller. False, and nothing has changed: it was seen before.
   template <class C, class Row>
   bool go_on_to(const C& caller, const Row& row) noexcept;
-  /// False: the cache does not help here. `question` is by what to keep the row then.
+  /// False: the cache does not help here. `question` is then what keep() needs.
   bool step_by_cache(CodeQuestion& question) noexcept;
   bool step_by_copy(const CompactRow& row) noexcept;
-  /// What every further step gives. Nothing: there may be a caller.
+  /// The result of every further step. Nothing: there may be a caller.
   std::optional<Result<bool>> at_end() noexcept;
   Result<bool> apply(const FrameRow& row) noexcept;
   Result<bool> step_by_row(const CodeQuestion& question) noexcept;
@@ -137,20 +138,20 @@ class Cursor : public StackPosition {
   Status look_for_row(FrameRow& out) noexcept { return take(ask_for_row(window_, out), out); }
   /// The sources' answer.
   Found ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept;
-  /// What the sources have said, and what is kept of it for this frame.
+  /// Takes the answer of the sources, and keeps of it what this frame needs.
   Status take(const Found& found, const FrameRow& row) noexcept;
   /// Sets origin_ and signal_frame_.
   Status know_row() noexcept;
-  /// What is said of a frame's row.
+  /// Facts of a frame's row.
   struct RowKind {
     RowOrigin origin = RowOrigin::none;
     bool is_signal_frame = false;
   };
-  /// By what is kept. Nothing: it has to be found.
+  /// The facts by what is kept. Nothing: the row has to be found.
   std::optional<RowKind> known_row(ModuleVersion& module) const noexcept;
   Result<RowKind> row_kind() const noexcept;
 
-  // In one word: unw_cursor_t has room for a cursor of 1016 bytes.
+  // These are in one word: unw_cursor_t has room for a cursor of 1016 bytes.
   Guesses guesses_ = Guesses::confirmed;
   StopReason stop_ = StopReason::none;
   RowOrigin origin_ = RowOrigin::none;

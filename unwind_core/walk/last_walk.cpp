@@ -13,8 +13,8 @@ constinit thread_local LastWalk* last_walk_of_thread = nullptr;
 constinit thread_local unsigned char walks_without_memory = 0;
 
 /// Room for so many threads at a time; the others walk without. A thread gives its room back when it ends, by a key of
-/// thread-specific data: one of the first 32, for which the C library keeps room in the thread itself and allocates
-/// nothing (glibc, nptl/pthread_setspecific.c).
+/// thread-specific data. The key is one of the first 32: the C library keeps their values in the thread itself and
+/// allocates nothing (glibc, nptl/pthread_setspecific.c).
 class LastWalks {
  public:
   static LastWalk* take() noexcept {
@@ -64,7 +64,7 @@ LastWalk* LastWalk::acquire() noexcept {
   if (!last_walk_of_thread && walks_without_memory < k_walks_without) return ++walks_without_memory, nullptr;
   LastWalk* const memory = last_walk_of_thread ? last_walk_of_thread : LastWalks::take();
   // A handler that comes between the two is done before this goes on.
-  if (!memory || memory->busy_.load(std::memory_order_relaxed) || memory->policy_.rests()) return nullptr;
+  if (!memory || memory->busy_.load(std::memory_order_relaxed) || memory->policy_.skips_look()) return nullptr;
   memory->busy_.store(true, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   return memory;
@@ -87,7 +87,7 @@ bool RecordingPolicy::wants(std::size_t known, std::span<void* const> all, std::
   saved_ += saved;
   saved_in_trial_ += saved;
   if (++tried_ == k_trial) {
-    rests_ = saved_in_trial_ < 0 ? std::max(last_skip_, k_trial) : 0;
+    looks_to_skip_ = saved_in_trial_ < 0 ? std::max(last_skip_, k_trial) : 0;
     tried_ = 0;
     saved_in_trial_ = 0;
   }
@@ -111,7 +111,7 @@ bool RecordingPolicy::wants(std::size_t known, std::span<void* const> all, std::
 }
 
 bool LastWalk::wants(std::size_t known, std::span<void* const> all) noexcept {
-  // Of more frames than there is room for, the inner ones stay unknown.
+  // A walk of more frames than there is room for is recorded without its inner ones.
   const std::size_t beyond = all.size() - std::min(all.size(), k_capacity - 1);
   return all.size() >= k_few && policy_.wants(known, all.subspan(beyond), count_);
 }
@@ -198,7 +198,7 @@ void LastWalkLease::record(CallerChain& chain, const WalkStart& start) noexcept 
   CallerChain::Position position{start.address.lookup(), start.sp, start.fp, start.address.value()};
   RulePlace callee;
   std::size_t number = chain.depth();
-  // What is recorded are frames that were returned to, up to the first behind which the way is not by a compact rule.
+  // Frames are confirmed if they were returned to, and if compact rules lead from them to the last frame of the walk.
   std::size_t count = start.address.is_return_address() ? number + 1 : number;
   for (;; --number) {
     walk_->record(number, {position.sp, position.pc, position.fp, 0, chain.changes().stamp(position.at), false});

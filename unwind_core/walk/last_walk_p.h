@@ -26,16 +26,17 @@ struct PastFrame {
   bool saves_fp() const noexcept { return fp_at != reinterpret_cast<std::uintptr_t>(&fp); }
 };
 
-/// When to record a walk, and when not even to look at what is recorded. Costs and gains in steps.
+/// The policy says when a walk is recorded, and when a walk does not even look at what is recorded. It counts costs and
+/// gains in steps.
 class RecordingPolicy {
  public:
   /// After a walk that found `known` of its frames, the outer ones, among the `recorded` ones: whether it should be
   /// recorded in their place. Recording that did not pay for itself is done ever more rarely.
   bool wants(std::size_t known, std::span<void* const> all, std::size_t recorded) noexcept;
-  /// Walks differ so much that looking costs more than it saves: not before the next walk.
-  bool rests() noexcept {
-    if (rests_ == 0) return false;
-    --rests_;
+  /// True: walks differ so much that looking costs more than it saves. It counts this walk as one that did not look.
+  bool skips_look() noexcept {
+    if (looks_to_skip_ == 0) return false;
+    --looks_to_skip_;
     return true;
   }
   /// Code of a recorded frame has changed.
@@ -54,7 +55,7 @@ class RecordingPolicy {
 
   unsigned walks_to_skip_ = 0;
   unsigned last_skip_ = 0;
-  unsigned rests_ = 0;
+  unsigned looks_to_skip_ = 0;
   unsigned tried_ = 0;
   unsigned repetitions_ = 0;
   bool is_stale_ = false;
@@ -63,8 +64,8 @@ class RecordingPolicy {
   Unknown last_unknown_;
 };
 
-/// Written and read by its thread alone, and by handlers that interrupt it: those find it busy. Constant-initialised.
-/// What a walk of some seventy frames needs is on one page: a page fault costs as much as a walk.
+/// Written and read by its thread alone, and by handlers that interrupt it: those find it busy. Constant-initialised. A
+/// walk of some seventy frames needs one page of it: a page fault costs as much as a walk.
 class alignas(4096) LastWalk {
  public:
   static constexpr std::size_t k_capacity = 1000;
@@ -83,17 +84,18 @@ class alignas(4096) LastWalk {
     busy_.store(false, std::memory_order_relaxed);
   }
 
-  /// Number of the frame at this code, whose callers have lower numbers. `at`: CodeAddress::lookup(). It may have had
-  /// another frame pointer, if that decides nothing: code without frame pointers keeps there what it likes.
+  /// Number of the frame at this code; its callers have lower numbers. `at`: CodeAddress::lookup(). The frame may have
+  /// had another frame pointer, if that decides nothing: code without frame pointers keeps there what it likes.
   std::size_t find(Addr at, Addr sp, Addr fp) const noexcept;
   bool has_frame_at(Addr sp) const noexcept {
     const std::size_t number = numbers()[place_of(sp)];
     return number < count_ && frames_[number].sp == sp;
   }
-  // Of CodeChanges, when it was recorded.
+  // Numbers of CodeChanges at the time of the recording.
   std::uint64_t everywhere() const noexcept { return everywhere_; }
   std::uint64_t first_counts() const noexcept { return first_counts_; }
-  /// The stamps of all frames are what they were; false: not, or each has to be looked at. `first_counts`: of now.
+  /// True: the stamps of all frames are what they were. False: one is not, or each has to be looked at. `first_counts`
+  /// is that of now.
   bool nothing_changed(const CodeChanges& changes, std::uint64_t first_counts) const noexcept {
     bool same = first_counts == first_counts_ && counted_ <= counts_.size();
     for (std::size_t i = 0; same && i < counted_; ++i) same = changes.one_holds(counts_[i]);
@@ -108,11 +110,11 @@ class alignas(4096) LastWalk {
   bool wants(std::size_t known, std::span<void* const> all) noexcept;
   /// Code of a frame has changed since.
   void set_stale() noexcept { policy_.set_stale(); }
-  /// For the recording walk: records frames from the highest number down, then confirms how many of the low ones hold.
+  /// A walk records frames from the highest number down. Then confirm() says how many of the low ones hold.
   void begin_recording() noexcept { count_ = 0; }
-  /// Nothing where `number` is too high.
+  /// Does nothing where `number` is too high.
   void record(std::size_t number, const PastFrame& frame) noexcept;
-  /// How its caller is found. `fp_at`: where the caller's frame pointer is saved; none: it is the same.
+  /// Adds how the frame's caller is found. `fp_at`: where the caller's frame pointer is saved; none: it is the same.
   void record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept;
 
  private:
@@ -132,7 +134,7 @@ class alignas(4096) LastWalk {
   std::uint64_t everywhere_ = 0;
   std::uint64_t first_counts_ = 0;
   std::size_t counted_ = 0;
-  /// Of frames, at place_of() their SP; of two that meet, one.
+  /// Numbers of frames, each at place_of() its SP. Where two frames meet one of them is found.
   std::array<std::uint16_t, k_few_places> few_numbers_{};
   std::array<PastFrame, k_capacity> frames_{};
   std::array<std::uint16_t, k_places> numbers_{};
@@ -160,7 +162,7 @@ class LastWalkLease {
 
   /// Null: empty.
   const LastWalk* get() const noexcept { return walk_; }
-  /// Asks for it once: what was refused is refused to all of the walk. Null: it is.
+  /// Asks for the thread's last walk once: a refusal counts for all of this walk. Null: refused.
   const LastWalk* take(const CallerChain& chain) noexcept {
     if (!asked_ && chain.arch().calls_push() && chain.stack().is_known()) {
       asked_ = true;
@@ -171,11 +173,11 @@ class LastWalkLease {
 
   // Preconditions: not empty.
 
-  /// Where the chain stands at a frame of the last walk it goes on to its callers, as long as the stack holds what it
-  /// held then. The same frame, the same rules and the same words that they read lead to the same caller; no step waits
+  /// A chain that stands at a frame of the last walk goes on to its callers, as long as the stack holds what it held
+  /// then. The caller is the same if the frame, its rule and the words that the rule reads are the same. No step waits
   /// for the one before.
   void follow(CallerChain& chain) noexcept;
-  /// At the chain's end: records the walk in the place of the last one, where that pays.
+  /// Records the walk in the place of the last one, where that pays. Precondition: the chain is at its end.
   void record_if_wanted(CallerChain& chain, const WalkStart& start) noexcept;
 
  private:

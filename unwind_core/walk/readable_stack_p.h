@@ -1,4 +1,4 @@
-// What a walk of addresses may read of the stack that it is on.
+// The part of its stack that a walk of addresses may read.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class ReadableStack {
   explicit ReadableStack(Addr sp) noexcept : range_(known_stack(sp)), is_known_(!range_.empty()) {
     if (!is_known_) range_ = {page_of(sp), page_of(sp)};
   }
-  /// Perhaps after a look.
+  /// Whether the walk may read these bytes; perhaps after a probe.
   bool has(Addr first, Addr end) noexcept {
     return first < end && ((first >= range_.begin && end <= range_.end) || reach(first, end));
   }
@@ -34,7 +34,7 @@ class ReadableStack {
     if (!is_known_) range_ = all;
     cursor.set_proven(all);
   }
-  /// On other stacks page by page, for this walk alone.
+  /// Probes other stacks page by page, for this walk alone.
   [[gnu::noinline]] bool reach(Addr first, Addr end) noexcept {
     if (is_known_ || first < range_.begin || end < first || end - range_.end > k_farthest) return false;
     range_.end = first_unreadable_page(range_.end, page_of(end - 1) + k_page_size);

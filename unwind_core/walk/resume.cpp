@@ -29,7 +29,7 @@ Status check(const Cursor& cursor) noexcept {
   const auto sp = cursor.get(arch.sp);
   if (!sp) return sp.error();
   if (*sp == 0 || *sp % arch.sp_granularity != 0) return Error{ErrorCode::bad_frame, *sp, "SP to resume with"};
-  // Of an empty stack it is the end.
+  // This is the end of an empty stack.
   const auto is_mapped = [&](Addr at) { return cursor.space().memory.view(at, 1, window) != nullptr; };
   if (!is_mapped(*sp) && !is_mapped(*sp - 1)) return Error{ErrorCode::bad_frame, *sp, "SP to resume with: no memory"};
   return Done{};
@@ -54,8 +54,8 @@ Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcep
   return *entries + 1;  // the call that pops them
 }
 
-/// By a copy of the kernel's frame, from which the kernel then does the rest: floating-point state is where the copy
-/// says. The frame itself stays as it is, so that a handler which comes meanwhile walks through it.
+/// Goes on by a copy of the kernel's frame, and the kernel does the rest: floating-point state is where the copy says.
+/// The frame itself stays as it is, so that a handler which comes meanwhile walks through it.
 JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) noexcept {
   const AddressSpace& space = cursor.space();
   MemoryWindow window;
@@ -77,7 +77,7 @@ JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const Cur
   jitunwind_return_from_signal(frame, *entries, leaves_code);
 }
 
-/// What the kernel's frame says of the thread besides its registers.
+/// The state of the thread in the kernel's frame besides its registers.
 void restore_signal_state(const AddressSpace& space, Addr ucontext) noexcept {
   constexpr std::size_t k_kernel_sigset_size = 8;
   ucontext_t saved;

@@ -24,28 +24,28 @@ namespace jitunwind {
 
 /// Continues at the cursor's pc with the registers of its frame, those that Cursor::set() has written included. Does
 /// not return on success. The frames below are left without anything of them being run: no personality routine, no
-/// destructor. Preserved registers are those of the frame, exception registers what was written, other registers
-/// anything; below a signal frame all of them, the floating-point state, the signal mask and the alternate stack
-/// are as the kernel has saved them for the interrupted code.
+/// destructor. Preserved registers are those of the frame, exception registers are what was written, other registers
+/// are anything. Below a signal frame the kernel has saved all registers, the floating-point state, the signal mask and
+/// the alternate stack: they are those of the interrupted code.
 ///
-/// Precondition: the cursor walks the calling thread's stack in this process, and its frame has not returned.
-/// Errors, and nothing has changed: invalid_ip, the pc is not executable; bad_frame, SP unknown, not aligned or no
-/// memory, or the kernel's frame cannot be read; invalid_argument, a frame that was interrupted, but not by the kernel:
-/// its scratch registers cannot all be restored; any error of the walk. Signal-safe.
+/// Precondition: the cursor walks the calling thread's stack in this process, and its frame has not returned. Errors,
+/// and nothing has changed: invalid_ip, the pc is not executable; bad_frame, SP unknown, not aligned or no memory, or
+/// the kernel's frame cannot be read; invalid_argument, a frame that was interrupted, but not by the kernel: its
+/// scratch registers cannot all be restored; any error of the walk. Signal-safe.
 Status resume(const Cursor& cursor) noexcept;
 
-/// As resume(), with registers that the caller answers for, SP and pc among them, in a ucontext_t; nothing is checked.
-/// `frame_sp` is the SP that the frame has on a walk. Returns only when the shadow stack cannot be popped.
+/// Does as resume(), with registers that the caller answers for, SP and pc among them, in a ucontext_t. Nothing is
+/// checked. `frame_sp` is the SP that the frame has on a walk. Returns only when the shadow stack cannot be popped.
 Error go_on_with(const AddressSpace& space, const void* ucontext, Addr frame_sp) noexcept;
-/// Of a ucontext_t, what holds every register that go_on_with() restores.
+/// The part of a ucontext_t that holds every register that go_on_with() restores.
 inline constexpr std::size_t k_registers_size = 512;
 
-/// How many entries of the shadow stack lie between the frame `from` and the one whose SP is `sp`: calls and signal
+/// Counts the entries of the shadow stack between the frame `from` and the one whose SP is `sp`. Calls and signal
 /// frames leave one each, so that it is the number of steps. Error no_info when the walk does not come to `sp`.
 Result<std::uint64_t> shadow_stack_entries(Cursor from, Addr sp) noexcept;
 
-/// Intel SDM, volume 2, "INCSSP": the instruction looks at the low 8 bits of its operand only. How many of `entries`
-/// the next one takes.
+/// Intel SDM, volume 2, "INCSSP": the instruction looks at the low 8 bits of its operand only. Returns how many of
+/// `entries` the next instruction takes.
 constexpr std::uint64_t next_shadow_stack_pop(std::uint64_t entries) noexcept { return entries < 255 ? entries : 255; }
 
 }  // namespace jitunwind

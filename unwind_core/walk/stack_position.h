@@ -1,5 +1,5 @@
-// A position on a stack: the registers of one frame, its code, and the way to its caller. What walks and what throws
-// move alike; each remembers for itself what else it knows of a frame, and decides when a stack ends or repeats.
+// A position on a stack: the registers of one frame, its code, and the way to its caller. Walks and throws move alike.
+// Each has its own members for what else it knows of a frame, and decides when a stack ends or repeats.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class StackPosition {
   explicit StackPosition(const AddressSpace& space) noexcept : space_(&space) {}
   StackPosition(const AddressSpace& space, const RegisterFile& registers) noexcept
       : space_(&space), registers_(registers) {}
-  /// What a ucontext_t of this machine holds.
+  /// Takes the registers of a ucontext_t of this machine.
   StackPosition(const AddressSpace& space, const void* ucontext) noexcept
       : space_(&space), registers_(registers_from_ucontext(ucontext, space.arch)) {}
 
@@ -70,7 +70,7 @@ class StackPosition {
   bool find_caller(const CompactRow& row, CopiedCaller& out) noexcept;
   void go_to(const CopiedCaller& caller, const CompactRow& row) noexcept;
 
-  /// By the full evaluator, apply_row().
+  /// Finds the caller by the full evaluator, apply_row().
   Status find_caller(const FrameRow& row, Caller& out) noexcept {
     return apply_row(row, registers_, space_->arch, space_->memory, window_, out);
   }

@@ -71,8 +71,7 @@ void FrameAnalysis::refuse(Index i, std::string reason, RegNum lost) {
 std::optional<FrameAnalysis::Broken> FrameAnalysis::broken_promise(const FrameState& state) const {
   if (state.memory(state.sp(), 0, arch_.word_size).is_entry(arch_.ra)) return broken_register(state);
   const bool is_there = state.sp() == Value::address(k_cfa_base, arch_.entry_ra);
-  return Broken{"with SP = " + describe_value(state.sp()) + ", not at the return address",
-                is_there ? arch_.ra : arch_.sp};
+  return Broken{"with SP = " + value_text(state.sp()) + ", not at the return address", is_there ? arch_.ra : arch_.sp};
 }
 
 std::optional<FrameAnalysis::Broken> FrameAnalysis::broken_register(const FrameState& state) const {
@@ -280,7 +279,7 @@ void FrameAnalysis::leave_indirectly(Index i, const Effect& e, const FrameState&
   if (target.is_entry(arch_.ra)) {
     // pop rcx; jmp rcx
     if (!state.sp().is_cfa_address() || state.sp().offset < 0)
-      refuse(i, "returns with SP = " + describe_value(state.sp()) + ", below the caller's frame");
+      refuse(i, "returns with SP = " + value_text(state.sp()) + ", below the caller's frame");
     else if (const auto broken = broken_register(state))
       refuse(i, "returns ", *broken);
     return;
@@ -457,7 +456,7 @@ void FrameAnalysis::explain(Index i, RegNum lost, Refusal& refusal) {
   const std::optional<FrameState>& state = lost_values().state();
   if (!state) return;
   const bool is_held = how.lost == LostValue::k_nowhere && lost != arch_.ra && lost != arch_.sp;
-  if (is_held) refusal.reason += ", which is in " + describe_place(*state, arch_, lost);
+  if (is_held) refusal.reason += ", which is in " + place_text(*state, arch_, lost);
   refusal.causes = causes_of(how, lost, *state);
 }
 

@@ -99,11 +99,11 @@ RegSet abi_preserved(const Arch& arch) noexcept {
   return &arch == &arch::x86_64 ? of_x86_64 : of(arch);
 }
 
-std::string describe_place(const FrameState& state, const Arch& arch, RegNum reg) {
+std::string place_text(const FrameState& state, const Arch& arch, RegNum reg) {
   for (RegNum r = 0; r < k_tracked_registers; ++r)
     if (state.reg(r).is_entry(reg)) return name_of(arch, r);
   for (const Slot& s : state.slots())
-    if (s.value.is_entry(reg)) return "[" + describe_value(Value::address(s.base, s.offset)) + "]";
+    if (s.value.is_entry(reg)) return "[" + value_text(Value::address(s.base, s.offset)) + "]";
   return "no place";
 }
 

@@ -28,7 +28,7 @@ struct LostPlace {
 Result<FrameRow, LostPlace> plan_row(const FrameState& state, const Arch& arch, CfaBase preferred);
 
 /// "r12", "[cfa-16]": a place that holds what the register held at entry, if there is one.
-std::string describe_place(const FrameState& state, const Arch& arch, RegNum reg);
+std::string place_text(const FrameState& state, const Arch& arch, RegNum reg);
 
 /// True when applying the row in this state gives the CFA, the return address and every preserved register, and every
 /// other register that the row speaks of.

@@ -11,7 +11,7 @@ std::uint32_t size_of(RegNum reg) { return reg >= 17 ? 16 : k_word; }
 
 }  // namespace
 
-std::string describe_value(const Value& value) {
+std::string value_text(const Value& value) {
   if (!value.is_address()) return "an unknown value";
   if (value.base != k_cfa_base) return "an address of unknown distance to the cfa";
   return value.offset < 0 ? "cfa" + std::to_string(value.offset) : "cfa+" + std::to_string(value.offset);
@@ -316,7 +316,7 @@ bool FrameState::merge(const FrameState& other, BaseId join, bool& changed, std:
     drop_slots_of_base_below(there);
     put(sp_, Value::address(join, 0));
     if (!knows_cfa()) {
-      why = "is reached with SP = " + describe_value(here) + " and with SP = " + describe_value(there);
+      why = "is reached with SP = " + value_text(here) + " and with SP = " + value_text(there);
       return false;
     }
   }

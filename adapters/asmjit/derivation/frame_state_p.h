@@ -149,6 +149,6 @@ class FrameState {
 };
 
 /// "cfa-24", "an unknown address": for messages.
-std::string describe_value(const Value& value);
+std::string value_text(const Value& value);
 
 }  // namespace jitunwind::derivation

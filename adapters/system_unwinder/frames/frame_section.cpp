@@ -27,7 +27,7 @@ void grow_to(std::vector<T>& all, std::size_t size) {
 }  // namespace
 
 SectionMemory::Object* SectionMemory::take(Clock::time_point now) {
-  if (objects_.empty() || now - objects_.front().since < k_rest) return new Object{};
+  if (objects_.empty() || now - objects_.front().since < k_set_aside) return new Object{};
   Object* const object = objects_.front().what.release();
   objects_.pop_front();
   return object;
@@ -38,7 +38,7 @@ void SectionMemory::give_back(Object* object, Clock::time_point now) {
 }
 
 void SectionMemory::give_back(Bytes section, Clock::time_point now) {
-  while (!sections_.empty() && now - sections_.front().since >= k_rest) sections_.pop_front();
+  while (!sections_.empty() && now - sections_.front().since >= k_set_aside) sections_.pop_front();
   sections_.push_back({now, std::move(section)});
 }
 

@@ -21,14 +21,14 @@ namespace jitunwind {
 
 /// What libgcc may still be reading when it has given its lock back, though it was deregistered meanwhile: of a section
 /// what it keeps of it (libgcc 12, _Unwind_Find_FDE: the encoding of the function's address), and the section. So the
-/// memory rests, much longer than any thread takes for these instructions, before it is used again.
+/// memory is set aside, much longer than any thread takes for these instructions, before it is used again.
 class SectionMemory {
  public:
   using Clock = std::chrono::steady_clock;
   using Bytes = std::vector<std::byte>;
   /// `struct object` has 6 or 7 words.
   using Object = std::array<std::uintptr_t, 8>;
-  static constexpr std::chrono::seconds k_rest{10};
+  static constexpr std::chrono::seconds k_set_aside{10};
 
   Object* take(Clock::time_point now = Clock::now());
   void give_back(Object* object, Clock::time_point now = Clock::now());

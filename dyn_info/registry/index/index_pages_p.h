@@ -17,7 +17,7 @@ struct IndexPageNote {
   std::uint16_t used;     ///< entries that lead to something
   std::uint8_t tier;
   std::uint8_t level;
-  bool resting;
+  bool is_set_aside;
 };
 
 /// For the holder of the writers' lock.

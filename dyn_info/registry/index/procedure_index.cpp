@@ -182,9 +182,9 @@ void ProcedureIndex::unreserve_cell(std::uint64_t address, unsigned size_class) 
   const unsigned tier = size_class / k_tier_classes;
   const Region* const region = find_region(find_part(address), address, tier);
   if (region == nullptr) return;
-  rest_if_empty(IndexPages::note_of(region));
+  set_aside_if_empty(IndexPages::note_of(region));
   const Cell* const cell = cell_of(*region, scaled(address, tier), size_class % k_tier_classes);
-  if (cell != nullptr) rest_if_empty(IndexPages::note_of(cell));
+  if (cell != nullptr) set_aside_if_empty(IndexPages::note_of(cell));
 }
 
 ProcedureIndex::Cells ProcedureIndex::cells(const ProcedureNode& node) noexcept {
@@ -229,13 +229,13 @@ void ProcedureIndex::prefetch_removal(const ProcedureNode& node) const noexcept 
 
 /// One entry less leads to something.
 inline void ProcedureIndex::leave(IndexPageNote& note) noexcept {
-  if (--note.used == 0) rest_if_empty(note);
+  if (--note.used == 0) set_aside_if_empty(note);
 }
 
-void ProcedureIndex::rest_if_empty(IndexPageNote& note) noexcept {
-  if (note.used != 0 || note.resting || note.tier == 2) return;
-  note.resting = true;
-  resting_[(next_resting_ + resting_count_++) % k_resting] = &note;
+void ProcedureIndex::set_aside_if_empty(IndexPageNote& note) noexcept {
+  if (note.used != 0 || note.is_set_aside || note.tier == 2) return;
+  note.is_set_aside = true;
+  set_aside_[(next_set_aside_ + set_aside_count_++) % k_set_aside_room] = &note;
 }
 
 [[gnu::always_inline]] inline void ProcedureIndex::unlink(ProcedureNode& node, unsigned side, std::uint64_t address,
@@ -264,10 +264,10 @@ void ProcedureIndex::remove(ProcedureNode& node) noexcept {
 
 void ProcedureIndex::trim() noexcept {
   while (has_too_many_empty()) {
-    IndexPageNote& note = *resting_[next_resting_];
-    next_resting_ = (next_resting_ + 1) % k_resting;
-    --resting_count_;
-    note.resting = false;
+    IndexPageNote& note = *set_aside_[next_set_aside_];
+    next_set_aside_ = (next_set_aside_ + 1) % k_set_aside_room;
+    --set_aside_count_;
+    note.is_set_aside = false;
     if (note.used == 0) drop(note);
   }
   count_bytes();

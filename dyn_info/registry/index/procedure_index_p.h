@@ -45,7 +45,7 @@ class ProcedureIndex {
   /// O(1). The node keeps its links, on which lookups may stand.
   void remove(ProcedureNode& node) noexcept;
   /// There are so many pages of empty cells that trim() must be called before the next remove() or unreserve().
-  bool has_too_many_empty() const noexcept { return resting_count_ > k_most_resting; }
+  bool has_too_many_empty() const noexcept { return set_aside_count_ > k_most_set_aside; }
   /// Gives pages back that have been empty for longest; lookups of their neighbourhood start again. O(1).
   void trim() noexcept;
   std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
@@ -113,8 +113,8 @@ class ProcedureIndex {
   };
   /// Level of a page that is no block.
   static constexpr std::uint8_t k_whole_region = 2;
-  static constexpr unsigned k_most_resting = 256;
-  static constexpr unsigned k_resting = 2 * k_most_resting;
+  static constexpr unsigned k_most_set_aside = 256;
+  static constexpr unsigned k_set_aside_room = 2 * k_most_set_aside;
 
   static std::uint64_t scaled(std::uint64_t address, unsigned tier) noexcept {
     return (address & ((std::uint64_t{1} << k_address_bits) - 1)) >> (tier * k_tier_bits);
@@ -145,7 +145,7 @@ class ProcedureIndex {
 
   void unreserve_cell(std::uint64_t address, unsigned size_class) noexcept;
   void leave(IndexPageNote& note) noexcept;
-  void rest_if_empty(IndexPageNote& note) noexcept;
+  void set_aside_if_empty(IndexPageNote& note) noexcept;
   void drop(IndexPageNote& note) noexcept;
   void drop_block(const IndexPageNote& note) noexcept;
   void drop_region(const IndexPageNote& note, Part& part) noexcept;
@@ -161,9 +161,9 @@ class ProcedureIndex {
   alignas(64) IndexPages blocks_;
   IndexPages regions_;
   // Empty pages, from when they became so. Those that are in use again are found out when it is their turn.
-  std::array<IndexPageNote*, k_resting> resting_{};
-  unsigned next_resting_ = 0;
-  unsigned resting_count_ = 0;
+  std::array<IndexPageNote*, k_set_aside_room> set_aside_{};
+  unsigned next_set_aside_ = 0;
+  unsigned set_aside_count_ = 0;
   std::size_t mapped_bytes_ = 0;
   std::atomic<std::size_t> bytes_{0};
 };

@@ -102,14 +102,14 @@ NodeId NodePool::take_from(std::uint32_t number, unsigned node) noexcept {
 
 void NodePool::give_back(NodeId id) noexcept {
   --taken_;
-  __builtin_prefetch(&slabs_[(id - 1) / k_slab_size], 1);  // for when it has rested
-  const NodeId rested = std::exchange(resting_[next_resting_], id);
-  next_resting_ = (next_resting_ + 1) % k_rest;
-  if (rested == 0) return;
-  const std::uint32_t number = (rested - 1) / k_slab_size + 1;
+  __builtin_prefetch(&slabs_[(id - 1) / k_slab_size], 1);  // for when it is free again
+  const NodeId released = std::exchange(set_aside_[next_set_aside_], id);
+  next_set_aside_ = (next_set_aside_ + 1) % k_set_aside;
+  if (released == 0) return;
+  const std::uint32_t number = (released - 1) / k_slab_size + 1;
   Slab& slab = slabs_[number - 1];
   if (slab.free == 0) link(number);
-  slab.free |= std::uint64_t{1} << (rested - 1) % k_slab_size;
+  slab.free |= std::uint64_t{1} << (released - 1) % k_slab_size;
 }
 
 bool NodePool::open_slab() noexcept {

@@ -113,7 +113,7 @@ class NodePool {
   }
 
  private:
-  static constexpr unsigned k_rest = 32;
+  static constexpr unsigned k_set_aside = 32;
   static constexpr NodeId k_slab_size = 64;
   /// Fewer nodes are in the processor's caches anyway.
   static constexpr NodeId k_fewest_placed = 1u << 12;
@@ -158,9 +158,9 @@ class NodePool {
   std::uint32_t slabs_used_ = 0;
   std::uint32_t with_free_ = 0;  // first of those that have free nodes
   NodeId taken_ = 0;
-  // A node that is given back rests for a while: a lookup that stands on a node made anew has to start again.
-  std::array<NodeId, k_rest> resting_{};
-  unsigned next_resting_ = 0;
+  // A node that is given back is set aside for a while: a lookup that stands on a node made anew has to start again.
+  std::array<NodeId, k_set_aside> set_aside_{};
+  unsigned next_set_aside_ = 0;
 };
 
 }  // namespace jitunwind

@@ -295,7 +295,7 @@ extern unw_accessors_t* unw_get_accessors(unw_addr_space_t space);
    With unw_local_addr_space as unw_init_local. Signal-safe for that one. */
 extern int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t space, void* argument);
 
-/* What may be remembered between walks: by default of this process what is known of its code, of others nothing. GLOBAL
+/* What may be kept between walks: by default of this process what is known of its code, of others nothing. GLOBAL
    and PER_THREAD are the same here: the address of a target's list, until it is flushed. NONE flushes. No policy ever
    gives an answer that has become wrong. 0; -UNW_EINVAL: no such policy. Thread-safe, not signal-safe. */
 extern int unw_set_caching_policy(unw_addr_space_t space, unw_caching_policy_t policy);
@@ -319,7 +319,7 @@ extern int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip, un
                                       unw_word_t exidx_frame_table_len, unw_addr_space_t space, unw_word_t ip,
                                       unw_proc_info_t* info, int need_unwind_info, void* argument);
 
-/* Forgets what is remembered of code from lo to hi; 0, 0: everything, and what was found readable of threads' stacks.
+/* Forgets what is kept of code from lo to hi; 0, 0: everything, and what was found readable of threads' stacks.
    Thread-safe, signal-safe. */
 extern void unw_flush_cache(unw_addr_space_t space, unw_word_t lo, unw_word_t hi);
 

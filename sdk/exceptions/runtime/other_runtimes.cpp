@@ -24,7 +24,7 @@ void* find_before(const char* name) noexcept {
   return nullptr;
 }
 
-void remember(const char* name, const LoadedFunction& found) noexcept {
+void keep(const char* name, const LoadedFunction& found) noexcept {
   if (found_count.load(std::memory_order_relaxed) >= found_before.size()) return;
   const std::size_t number = found_count.fetch_add(1, std::memory_order_relaxed);
   if (number >= found_before.size()) return;
@@ -40,7 +40,7 @@ void* other_function(const char* name) noexcept {
   constinit static const char here = 0;
   if (void* const known = find_before(name)) return known;
   const LoadedFunction found = find_function_behind(reinterpret_cast<std::uintptr_t>(&here), "libgcc_s.so.1", name);
-  if (found.function) remember(name, found);
+  if (found.function) keep(name, found);
   return found.function;
 }
 

@@ -12,7 +12,7 @@ namespace jitunwind::eh {
 /// What another runtime calls `name`, a function of the exception ABI: libgcc_s, or else the next in search order after
 /// this library. Null: there is none. Takes no lock; signal-safe.
 void* other_function(const char* name) noexcept;
-/// The same of the runtime that made `context`.
+/// The function of that name in the runtime that made `context`.
 void* function_of_owner(const _Unwind_Context* context, const char* name) noexcept;
 
 struct ForeignFde {

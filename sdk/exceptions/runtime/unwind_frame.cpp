@@ -24,14 +24,14 @@ using Handler = CallerRule::Handler;
 constinit Facts known_procedures;
 [[gnu::constructor]] void touch_facts() { known_procedures.touch(); }
 
-/// Where a register of the host is. Words of 8 bytes.
+/// The places of a register of the host: in a ucontext_t, in a RegisterFile, in DWARF. It has 8 bytes.
 struct LiveRegister {
   std::int16_t ucontext = 0;
   std::int8_t column = 0;
   RegNum dwarf = 0;
 };
 
-/// SP and pc; what lives across calls; what exceptions are passed in. `all` is but for the former.
+/// SP and pc; registers that live across calls; registers that exceptions are passed in. all() has neither SP nor pc.
 class LiveRegisters {
  public:
   explicit LiveRegisters(const Arch& arch) noexcept {
@@ -89,7 +89,7 @@ UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : StackPosit
   const Addr sp = take(live.sp);
   window_.proven = expect_walk_from(sp);
   if (!window_.proven.empty()) return;
-  // The page that the caller of this very function has its frame in needs no probe.
+  // The page of the frame that called this very function needs no probe.
   const Addr page = page_of(sp - 1);
   window_.proven = {page, page + k_page_size};
 }
@@ -151,7 +151,7 @@ Status UnwindFrame::find_procedure(Lookup& asked) noexcept {
   return Done{};
 }
 
-/// Of code whose row was found without it.
+/// Finds the procedure of code whose row was kept without it.
 UnwindFrame::Known UnwindFrame::look_at_procedure(const CodeQuestion& question) noexcept {
   Lookup asked = lookup();
   if (const Status found = find_procedure(asked); !found) return fail(found.error());
@@ -177,7 +177,7 @@ Addr UnwindFrame::start() noexcept {
 
 Addr UnwindFrame::gp() noexcept { return is_outermost() ? 0 : find_procedure_anew().gp; }
 
-/// Where the address space keeps nothing: the row in full, at every frame.
+/// Makes the row in full at every frame, in an address space that keeps nothing.
 UnwindFrame::Known UnwindFrame::look_without_keeping() noexcept {
   is_compact_ = false;
   set_procedure({});
@@ -211,8 +211,8 @@ UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, const CodeQuesti
   return Known::found;
 }
 
-/// What programs tell libgcc by __register_frame(), it alone knows. Asked last, since that takes its lock; never kept,
-/// since nobody says when it ends.
+/// Programs tell libgcc of frames by __register_frame(), and it alone knows them. It is asked last, since that takes
+/// its lock. Its answers are never kept, since nobody says when they end.
 UnwindFrame::Known UnwindFrame::look_at_frames_of_others() noexcept {
   ForeignFde found;
   if (!find_fde_of_others(address_.lookup(), found)) return Known::end;
@@ -227,7 +227,7 @@ UnwindFrame::Known UnwindFrame::look_at_frames_of_others() noexcept {
   if (const Status row = row_at(fde, context, address_.lookup(), *row_); !row) return fail(row.error());
   row_->origin = RowOrigin::eh_frame;
   ProcedureInfo procedure;
-  const Status described = describe(fde, space_->arch, space_->memory, window_, procedure);
+  const Status described = read_procedure(fde, space_->arch, space_->memory, window_, procedure);
   if (!described) return fail(described.error());
   set_procedure(procedure);
   return Known::found;

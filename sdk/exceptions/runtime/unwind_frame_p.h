@@ -1,5 +1,5 @@
-// One frame as the exception runtime sees it, and what the ABI calls a context: a position on this thread's stack that
-// personality routines look at and change.
+// One frame as the exception runtime sees it: a position on this thread's stack. The ABI calls it a context;
+// personality routines look at it and change it.
 #pragma once
 
 #include <unwind.h>
@@ -13,7 +13,7 @@
 
 namespace jitunwind::eh {
 
-/// What is known of a frame's procedure, as it is kept by the address in it where there is a personality routine.
+/// Facts of a frame's procedure. They are kept by the address in it where there is a personality routine.
 struct ProcedureFacts {
   Addr personality = 0;
   Addr lsda = 0;
@@ -34,34 +34,34 @@ class UnwindFrame : public StackPosition {
   /// and its copies, of which one is in use at a time: rows that are not compact are made there.
   UnwindFrame(const void* entry, FrameRow& row) noexcept;
 
-  /// What is known of the code here. Guesses are none: what they would restore may be wrong.
+  /// Looks for the row and the facts of the code here. Guesses do not count: what they restore may be wrong.
   Known look() noexcept;
-  /// To the caller. Precondition: look() found something.
+  /// Moves to the caller. Precondition: look() found something.
   Known step() noexcept;
 
   bool was_interrupted() const noexcept { return pc() != 0 && !address_.is_return_address(); }
   bool is_outermost() const noexcept { return pc() == 0; }
   Addr sp() const noexcept { return registers_.get(sp_column_).value_or(0); }
-  /// Tells frames of one stack apart: SP, which is a multiple of 8 and different in all frames, but for a frame that
-  /// was interrupted before it had one.
+  /// Tells frames of one stack apart. It is SP, a multiple of 8 that differs in all frames. A frame that was
+  /// interrupted may have its callee's SP, so it counts as one less.
   Addr identity() const noexcept { return sp() - (was_interrupted() ? 1 : 0); }
 
-  // Of the code here, as look() found it. All 0 where it found nothing.
+  // Facts of the code here, as look() found them. All are 0 where it found nothing.
 
   _Unwind_Personality_Fn personality() const noexcept {
     return reinterpret_cast<_Unwind_Personality_Fn>(static_cast<std::uintptr_t>(facts_.personality));
   }
   Addr lsda() const noexcept { return facts_.lsda; }
-  /// Where there is no personality routine it is looked for when it is asked for.
+  /// The start of a procedure without a personality routine is looked for when it is asked for.
   Addr start() noexcept;
-  /// Looked for whenever it is asked for: hardly anybody asks, and rows do not depend on it.
+  /// The global pointer is looked for whenever it is asked for: hardly anybody asks, and rows do not depend on it.
   Addr gp() noexcept;
 
   const Error& error() const noexcept { return error_; }
 
   /// 0 for registers without a value.
   std::uint64_t get(int reg) const noexcept;
-  /// Into the register's slot where it has one. False: no such register, or the slot cannot be written.
+  /// Writes the register's slot where it has one. False: no such register, or the slot cannot be written.
   bool set(int reg, std::uint64_t value) noexcept;
   void set_pc(Addr pc) noexcept;
 
@@ -73,16 +73,16 @@ class UnwindFrame : public StackPosition {
   Known look_at_procedure(const CodeQuestion& question) noexcept;
   Known look_anew(const RowCache& rows, const CodeQuestion& question) noexcept;
   Known look_without_keeping() noexcept;
-  /// And takes what it is. Nothing is found where nothing knows the code.
+  /// Finds the procedure and sets its facts. Nothing is found where nothing knows the code.
   Status find_procedure(Lookup& asked) noexcept;
-  /// For an accessor: all 0 where nothing is found.
+  /// Finds the procedure for an accessor. All is 0 where nothing is found.
   ProcedureInfo find_procedure_anew() noexcept;
   bool find_facts(const CodeQuestion& question) noexcept;
   CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept;
   Known look_at_frames_of_others() noexcept;
   Known step_by_row() noexcept;
   void set_procedure(const ProcedureInfo& procedure) noexcept;
-  /// For either kind of caller; one whose pc is 0 is the end of the stack.
+  /// Goes to either kind of caller. One whose pc is 0 is the end of the stack.
   template <class C, class Row>
   Known go_on_to(const C& caller, const Row& row) noexcept;
 
@@ -97,9 +97,8 @@ class UnwindFrame : public StackPosition {
 
 }  // namespace jitunwind::eh
 
-/// The ABI's context. A mark comes first, which no other runtime has there: libgcc begins with a pointer into the
-/// stack, LLVM with one to a table of functions, nongnu with one to an address space, and no pointer has these upper
-/// bits.
+/// The ABI's context. A mark comes first, which no other runtime has there. libgcc begins with a pointer into the
+/// stack, LLVM with one to a table of functions, nongnu with one to an address space. No pointer has these upper bits.
 struct _Unwind_Context {
   static constexpr std::uint64_t k_mark = 0x6a69'7475'6e77'6e64;
 

@@ -26,7 +26,7 @@ namespace jitunwind {
 /// long wait. A procedure with a million rows has some 5 MiB.
 inline constexpr std::uint64_t k_max_cfi_entry = 1u << 24;
 
-/// Where the bytes behind target addresses can be looked at.
+/// A view of the bytes behind target addresses.
 class CfiBytes {
  public:
   /// `size` bytes at `at`, unchanged for as long as rows made from them are in use. Error truncated or
@@ -75,7 +75,7 @@ class MemoryView final : public CfiBytes {
   std::span<std::byte> buffer_;  // what is still free of it
 };
 
-/// What the bytes themselves do not say.
+/// Facts that the bytes themselves do not say.
 struct CfiContext {
   enum class Format : std::uint8_t { eh_frame, debug_frame };
 
@@ -132,7 +132,7 @@ struct Fde {
 /// The FDE at `at`, with its CIE. bad_structure when there is a CIE or a terminator instead.
 Result<Fde> read_fde(CfiBytes& bytes, const CfiContext& context, Addr at) noexcept;
 
-/// The same where `at` was found by a search for `pc`. False: it covers other code.
+/// The FDE at `at`, which a search for `pc` has found. False: it covers other code.
 Found read_fde_for(Addr pc, CfiBytes& bytes, const CfiContext& context, Addr at, Fde& out) noexcept;
 
 /// All FDEs of a range of entries, in the order of their addresses.
@@ -161,7 +161,7 @@ class CfiProgram {
   CfiProgram& operator=(const CfiProgram&) = delete;
 
   /// True: `row` is the next row that ends behind `at`, FrameRow::range included; it ends where the next begins, the
-  /// last one with the FDE. From FDE::range.begin, and then from each row's end, these are all rows. False: no more;
+  /// last one with the FDE. Calls with FDE::range.begin, and then with each row's end, give all rows. False: no more;
   /// `row` is undefined. Error::at is the address of the instruction; row_too_wide, too_deep (nested
   /// DW_CFA_remember_state), bad_opcode, bad_structure, bad_register, truncated.
   Result<bool> next_behind(Addr at) noexcept {
@@ -252,7 +252,7 @@ class CfiProgram {
   SavedStates saved_;
 };
 
-/// All rows of an FDE. `k_room` bytes are for remembered states. What is referred to must outlive this; `row` must not
+/// All rows of an FDE. `k_room` bytes are for remembered states. `fde` and `context` must outlive this; `row` must not
 /// be changed as long as next_behind() is called.
 template <std::size_t k_room>
 class FdeRowsIn : public CfiProgram {
@@ -263,9 +263,9 @@ class FdeRowsIn : public CfiProgram {
   alignas(8) std::byte room_[k_room];  // stays as it is
 };
 
-/// With as much room as any FDE gets: about 5 KiB.
+/// These have as much room as any FDE gets: about 5 KiB.
 using FdeRows = FdeRowsIn<4608>;
-/// With room that is enough for nearly all FDEs: pages of a stack that were never touched cost more than rows.
+/// These have room that is enough for nearly all FDEs. Pages of a stack that were never touched cost more than rows.
 using FdeRowsOfFewStates = FdeRowsIn<512>;
 
 /// The row that holds at `at`, which must be in the FDE's range; CodeAddress::lookup() of a frame's address. Everything
@@ -279,8 +279,8 @@ Found own_row_of_entry(Addr entry, const CfiContext& context, Addr at, const Mem
                        FrameRow& out, AddrRange& code) noexcept;
 
 /// Procedure information that an FDE holds; gp and origin are left alone.
-Status describe(const Fde& fde, const Arch& arch, const Memory& memory, MemoryWindow& window,
-                ProcedureInfo& out) noexcept;
+Status read_procedure(const Fde& fde, const Arch& arch, const Memory& memory, MemoryWindow& window,
+                      ProcedureInfo& out) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -105,13 +105,14 @@ Status read_entry(CfiBytes& bytes, const CfiContext& context, Addr at, Entry& ou
   return Done{};
 }
 
-/// Where the CIE of an FDE is: so many bytes before the field in .eh_frame, from the section's start in .debug_frame.
+/// The place of an FDE's CIE. The field counts bytes back from itself in .eh_frame, and from the section's start in
+/// .debug_frame.
 Addr cie_address(const Entry& fde, const CfiContext& context) noexcept {
   return context.format == Format::eh_frame ? fde.id_address - fde.id : context.section + fde.id;
 }
 
-/// Letters behind the "z". One that is not known ends what can be read, and its data is skipped by their length; but
-/// where "R", "L" or "P" stand behind it, FDEs could only be misread.
+/// Letters behind the "z". A letter that is not known ends what can be read, and the data is skipped by its length.
+/// Where "R", "L" or "P" stand behind it, FDEs could only be misread.
 void read_augmentation(std::string_view letters, ByteReader data, const CfiContext& context, Cie& cie,
                        ByteReader& reader) noexcept {
   for (std::size_t i = 0; i < letters.size() && data.ok(); ++i) {
@@ -333,8 +334,8 @@ Result<bool> FdeScan::next(Fde& out) noexcept {
   return false;
 }
 
-Status describe(const Fde& fde, const Arch& arch, const Memory& memory, MemoryWindow& window,
-                ProcedureInfo& out) noexcept {
+Status read_procedure(const Fde& fde, const Arch& arch, const Memory& memory, MemoryWindow& window,
+                      ProcedureInfo& out) noexcept {
   const auto handler = resolve(fde.cie.personality, arch, memory, window);
   if (!handler) return handler.error();
   const auto lsda = resolve(fde.lsda, arch, memory, window);

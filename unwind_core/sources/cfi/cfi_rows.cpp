@@ -121,7 +121,7 @@ RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
 
 // CfiProgram
 
-// What nearly every instruction does, inline.
+// Functions that nearly every instruction needs are inline.
 
 /// operand * data_alignment_factor, modulo 2^64.
 [[gnu::always_inline]] inline std::int64_t CfiProgram::factored(std::uint64_t operand) const noexcept {
@@ -161,7 +161,7 @@ RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
   if (!failed_) program_ = ByteReader(instructions_.bytes, context_.arch.big_endian, instructions_.address);
 }
 
-/// Of the CIE; they belong to no location.
+/// Runs the instructions of the CIE, which belong to no location.
 void CfiProgram::run_initial_instructions() noexcept {
   row_.cfa = {};
   row_.clear_rules();
@@ -199,13 +199,13 @@ void CfiProgram::fail(ErrorCode code, const char* what) noexcept {
   program_.fail(code);
 }
 
-/// At the end of a program.
+/// Ends a program.
 bool CfiProgram::has_failed() noexcept {
   if (!program_.ok()) fail(program_.error("").code, "operand of a call frame instruction");
   return failed_;
 }
 
-/// What functions of compilers consist of is here, everything else apart.
+/// Instructions that compilers use for all functions are here, all others in execute_extended().
 [[gnu::always_inline]] inline bool CfiProgram::execute() noexcept {
   instruction_at_ = program_.address();
   const std::uint8_t op = program_.u8();
@@ -304,8 +304,8 @@ void CfiProgram::set_cfa(RegNum reg, std::int64_t offset) noexcept {
 
 // The instructions that set one half of a CFA need the other (DWARF 5, 6.4.2.2).
 
-/// Behind an expression the register takes the offset from before it, as in libgcc: hand-written code of
-/// libgcrypt.so.20 of Debian 12 realigns its stack, says the CFA as an expression, and goes back to rsp so.
+/// Behind an expression the register takes the offset from before it, as in libgcc. Hand-written code of
+/// libgcrypt.so.20 of Debian 12 realigns its stack, says the CFA as an expression, and so goes back to rsp.
 void CfiProgram::set_cfa_register(RegNum reg) noexcept {
   if (row_.cfa.kind == CfaRule::Kind::none)
     return fail(ErrorCode::bad_structure, "register of a CFA that was never defined");

@@ -1,4 +1,4 @@
-// DWARF 5, 6.4.2, as far as a CompactRow can say what comes out.
+// Call frame instructions (DWARF 5, 6.4.2), as far as a CompactRow can say their result.
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 
 using namespace dwarf;
 
-/// What the instructions change. The words of a CompactRow, in registers: bytes that are stored and then loaded as
-/// words are waited for. Of its members the CFA's offset is apart, and the deepest slot is found at the end.
+/// The state that instructions change: the words of a CompactRow, in registers. A processor waits for bytes that are
+/// stored and then loaded as words. The CFA's offset is a member of its own, and finish() finds the deepest slot.
 struct State {
   std::array<std::uint64_t, 2> words;
   std::uint64_t cfa_offset;
@@ -44,7 +44,7 @@ struct State {
 };
 static_assert(std::endian::native == std::endian::little);
 
-/// How an instruction leaves the program.
+/// What follows an instruction.
 enum class Then { next, row_found, failed };
 
 class Program {
@@ -59,7 +59,7 @@ class Program {
         begin_(code.range.begin),
         state_(*code.initial) {}
 
-  /// As far as the row at `at`. What nearly all instructions are is here, in registers.
+  /// Runs as far as the row at `at`. The instructions that nearly all programs consist of are here, in registers.
   [[gnu::always_inline]] bool run(const std::byte* const first) noexcept {
     const std::byte* next = first;
     while (next != end_) {
@@ -98,9 +98,9 @@ class Program {
     out = std::bit_cast<CompactRow>(all);
     return true;
   }
-  /// Which a CIE's instructions must not.
+  /// The instructions of a CIE must do neither.
   bool has_advanced_or_remembered() const noexcept { return end_of_row_ != ~Addr{0} || remembered_ != 0; }
-  /// Of the row, but for the end of the FDE.
+  /// The range of the row; it may end behind the FDE.
   AddrRange range() const noexcept { return {begin_, end_of_row_}; }
 
  private:
@@ -135,7 +135,7 @@ class Program {
     return Then::next;
   }
 
-  // Operands. What is not there, or longer than need be, makes has_failed_ true.
+  // Operands. One that is cut off, or longer than need be, sets has_failed_.
 
   std::uint64_t fixed(std::size_t size) noexcept {
     std::uint64_t value = 0;
@@ -204,7 +204,7 @@ class Program {
 
   const CompactLayout& layout_;
   const CompactRow& initial_;
-  std::uint64_t deepest_;  // of all that were saved
+  std::uint64_t deepest_;  // slot of all that were saved
   const std::byte* end_;
   std::uint64_t alignment_;
   Addr at_;

@@ -14,7 +14,7 @@ namespace jitunwind {
 bool find_compact_row(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& out,
                       AddrRange& range) noexcept;
 
-/// Where the instructions of a CIE lead to. False: as above.
+/// The row that the instructions of a CIE lead to. False: as above.
 bool find_initial_row(const Cie& cie, const CompactLayout& layout, CompactRow& out) noexcept;
 
 }  // namespace jitunwind

@@ -14,7 +14,7 @@ namespace {
 
 /// .eh_frame is usually in the segment of .eh_frame_hdr. Elsewhere it is seen through the module's own view of it, or
 /// through memory. A broken entry leads anywhere, such as to files that this library maps and unmaps between the steps
-/// of a walk: what is there is proven anew for each question, whatever was proven of it in the walk.
+/// of a walk. So memory there is proven anew for each question, whatever was proven of it in the walk.
 class ModuleBytes final : public CfiBytes {
  public:
   ModuleBytes(const Module& module, const Memory& memory, const MemoryWindow& window) noexcept
@@ -34,7 +34,8 @@ class ModuleBytes final : public CfiBytes {
   MemoryWindow window_;
 };
 
-/// Memory of which each read costs a system call, block by block: near ones cost one. For one question.
+/// Reads memory block by block, where each read costs a system call: near ones cost one together. It serves one
+/// question.
 class BlockwiseMemory final : public Memory {
  public:
   explicit BlockwiseMemory(const Memory& memory) noexcept : memory_(memory) {}
@@ -58,7 +59,7 @@ class BlockwiseMemory final : public Memory {
   mutable std::array<std::byte, 1024> block_;  // a part of a page; stays as it is
 };
 
-/// From `at` to the end of the bytes it lies in; empty when it lies in none of them.
+/// The range from `at` to the end of the bytes around it; empty when no bytes are around it.
 AddrRange rest_of_bytes(const Module& module, Addr at) noexcept {
   for (const SectionBytes* section : {&module.eh_frame, &module.eh_segment, &module.eh_frame_hdr}) {
     const AddrRange range{section->address, section->address + section->bytes.size()};
@@ -83,7 +84,8 @@ class EhFrameSource final : public FdeSource {
   }
 
  private:
-  /// What linkers and compilers make of nearly everything. False: it has to be looked for in the general way.
+  /// Finds what linkers and compilers make of nearly everything. False: the row has to be looked for in the general
+  /// way.
   static bool find_compact(Lookup& lookup, const Module& module, CompactAnswer& answer, FrameRow& out) noexcept {
     const Addr pc = lookup.at.lookup();
     const Arch& arch = lookup.space.arch;
@@ -120,7 +122,7 @@ class EhFrameSource final : public FdeSource {
     return jitunwind::find_fde(FdeScan(bytes, context, rest_of_bytes(*module, eh_frame)), pc, out);
   }
 
-  /// In a module that may be gone any moment: no error is made of that.
+  /// Finds the FDE in a module that may be gone any moment: that is no error.
   static Found find_copied(Lookup& lookup, const Module& module, CfiContext& context, Fde& out) noexcept {
     std::optional<Found> found;
     if (!module.eh_frame_hdr.empty()) found = find_copied_by_table(lookup, module, context, out);
@@ -134,8 +136,7 @@ class EhFrameSource final : public FdeSource {
     return *found || lookup.space.modules.find(lookup.at.lookup(), now) ? *found : Found{false};
   }
 
-  /// All that describes a procedure; the instructions are not there any more when this has returned. Nothing: there is
-  /// no table.
+  /// Finds the FDE without its instructions, whose bytes are gone when this has returned. Nothing: there is no table.
   [[gnu::noinline]] static std::optional<Found> find_copied_by_table(Lookup& lookup, const Module& module,
                                                                      CfiContext& context, Fde& out) noexcept {
     const BlockwiseMemory memory(*module.memory);

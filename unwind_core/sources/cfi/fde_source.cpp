@@ -21,7 +21,7 @@ Found FdeSource::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexce
   Fde fde;
   const Found found = find_fde(lookup, context, fde);
   if (!found || !*found) return found;
-  const Status described = describe(fde, lookup.space.arch, lookup.space.memory, lookup.window, out);
+  const Status described = read_procedure(fde, lookup.space.arch, lookup.space.memory, lookup.window, out);
   if (!described) return described.error();
   out.gp = 0;
   out.origin = origin_;

@@ -1,4 +1,4 @@
-// What .eh_frame and .debug_frame have in common as sources: once the FDE is found, rows and procedures are alike.
+// The common part of .eh_frame and .debug_frame as sources: once the FDE is found, rows and procedures are alike.
 #pragma once
 
 #include "jitunwind/unwind_core/address_space.h"

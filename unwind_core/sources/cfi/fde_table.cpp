@@ -40,15 +40,14 @@ bool search_pairs(const FdeTable& table, Addr pc, FoundFde& out, bool& readable,
   return readable;
 }
 
-/// What every linker makes: signed words of 4 bytes, in the host's order, all of them there.
+/// Whether the table is as every linker makes it: signed words of 4 bytes, in the host's order, all of them there.
 bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::byte> bytes) noexcept {
   return table.width == 4 && table.sign_extend && !table.self_relative &&
          big_endian == (std::endian::native == std::endian::big) && table.count <= bytes.size() / 8;
 }
 
-/// The same in some 8 instructions a pair, where the general way takes 55, and 20 while what is ahead is fetched: where
-/// code is new its table is in no cache, and to wait for one pair after the other takes longer than all else that there
-/// is to do for a frame.
+/// Searches in some 8 instructions a pair, where the general way takes 55, and in 20 while pairs ahead are fetched. The
+/// table of new code is in no cache. To wait for one pair after the other takes longer than all other work for a frame.
 [[gnu::always_inline]] inline bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes,
                                                    FoundFde& out) noexcept {
   constexpr std::size_t k_pair = 8, k_pairs_of_two_lines = 16;
@@ -76,8 +75,8 @@ bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::by
   return true;
 }
 
-/// What every linker makes: version 1, .eh_frame relative to its place, a count of 4 bytes, an ordinary table behind
-/// it.
+/// Reads the header that every linker makes: version 1, .eh_frame relative to its place, a count of 4 bytes, an
+/// ordinary table behind it.
 [[gnu::always_inline]] inline bool parse_ordinary(const SectionBytes& hdr, std::uint64_t size, const Arch& arch,
                                                   EhFrameHdr& out) noexcept {
   constexpr std::array k_head{std::uint8_t{1}, std::uint8_t{pe_pcrel | pe_sdata4}, std::uint8_t{pe_udata4},

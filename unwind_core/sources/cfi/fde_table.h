@@ -1,5 +1,5 @@
-// Sorted tables of (start of code, FDE) pairs: .eh_frame_hdr (LSB 5.0 core, 10.6.2), and the table formats of
-// registered procedures, which are the same table found another way.
+// Sorted tables of (start of code, FDE) pairs: .eh_frame_hdr (LSB 5.0 core, 10.6.2), and the tables of registered
+// procedures, which have the same form and are found another way.
 #pragma once
 
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
@@ -28,7 +28,7 @@ struct FoundFde {
 /// can say. O(log count); reads each pair through `memory`.
 Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memory& memory, MemoryWindow& window,
                     FoundFde& out) noexcept;
-/// The same over a table in host memory: `bytes` begin at table.address and hold all pairs.
+/// The last pair of a table in host memory: `bytes` begin at table.address and hold all pairs.
 bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std::byte> bytes, FoundFde& out) noexcept;
 
 /// The greatest address of an FDE in a table that is in `bytes`, as far as it is; 0: there is none. O(count).
@@ -42,10 +42,10 @@ struct EhFrameHdr {
 
 /// Error unsupported_version, bad_encoding, truncated; truncated also when the table is longer than the bytes.
 Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch) noexcept;
-/// The same by its first bytes alone; `size` is that of all.
+/// Reads the header by its first bytes alone; `size` is that of all.
 Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, std::uint64_t size, const Arch& arch) noexcept;
-/// Both at once for what linkers make: .eh_frame_hdr with a table of signed words of 4 bytes, all of them in `hdr`.
-/// False: it is something else, or no pair is for `pc`.
+/// Parses and searches at once what linkers make: .eh_frame_hdr with a table of signed words of 4 bytes, all of them in
+/// `hdr`. False: it is something else, or no pair is for `pc`.
 bool search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch, FoundFde& out) noexcept;
 /// Bytes in front of the table, at most.
 inline constexpr std::size_t k_max_eh_frame_hdr = 4 + 2 * 10;

@@ -18,7 +18,7 @@ using namespace dwarf;
 constexpr std::uint8_t k_relative = pe_pcrel | pe_sdata4;
 
 /// A CIE as compilers write it (LSB 5.0 core, 10.6.1.1): version 1, "z" and some of "P", "L", "R" and "S", numbers of
-/// one byte. What it says, and where the personality routine's address is, which rows do not depend on.
+/// one byte. Members say what it says, and where the personality routine's address is: rows do not depend on that.
 struct UsualCie {
   Cie cie{};
   std::size_t personality_at = 0;  ///< 0: none
@@ -117,7 +117,7 @@ class UsualReader {
   known.cie = usual->cie;
   known.cie.instructions = {};
   known.data_size = usual->cie.lsda_encoding == pe_omit ? 0 : 4;
-  // What of the words has to be the same: all of the CIE, but for the personality routine's address.
+  // The mask has all of the CIE but for the personality routine's address.
   std::array<std::byte, sizeof(Words)> mask{};
   std::fill_n(mask.begin(), static_cast<std::size_t>(usual->cie.size), std::byte{0xff});
   if (usual->personality_at != 0)

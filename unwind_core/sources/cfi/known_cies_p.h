@@ -1,5 +1,5 @@
 // CIEs that were read before, by their bytes. Compilers make a handful of them, and linkers put those into every
-// module: what one says and where its initial instructions lead is the same wherever it stands, so that nothing of this
+// module. A CIE says the same wherever it stands, and its initial instructions lead to the same row. So nothing of this
 // depends on which modules are loaded.
 #pragma once
 
@@ -17,7 +17,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What rows need of a CIE.
+/// The parts of a CIE that rows need.
 struct KnownCie {
   const Arch* arch = nullptr;
   Cie cie{};                  ///< but for its place, its personality and its instructions
@@ -25,12 +25,13 @@ struct KnownCie {
   CompactRow initial{};       ///< where its initial instructions lead to
 };
 
-/// Eight of them, the first ones that were met of those whose rows depend on their bytes alone and are compact; others
-/// are read each time. Entries stay as they are. Thread-safe, signal-safe, nobody waits. Constant-initialised.
+/// The first eight CIEs that were met whose rows are compact and depend on their bytes alone. Others are read each
+/// time. Entries stay as they are. Thread-safe, signal-safe, nobody waits. Constant-initialised.
 class KnownCies {
  public:
-  /// `bytes` from a CIE's length on, and what is behind it. Null: it is none of them, or too few bytes are there.
-  [[gnu::always_inline]] const KnownCie* find(std::span<const std::byte> bytes, const Arch& arch) noexcept {
+  /// The CIE at the begin of `bytes`, which go on behind it. A new one is read and kept, if it can be. Null: it is not
+  /// kept, or too few bytes are there.
+  [[gnu::always_inline]] const KnownCie* find_or_learn(std::span<const std::byte> bytes, const Arch& arch) noexcept {
     if (bytes.size() < sizeof(Words)) return nullptr;
     const KnownCie* const known = find_words({word(bytes, 0), word(bytes, 1), word(bytes, 2), word(bytes, 3)}, arch);
     if (!known) return learn(bytes, arch);
@@ -38,7 +39,7 @@ class KnownCies {
     return known;
   }
 
-  /// Has the page where it begins, lest the first walk is the first to write there.
+  /// Writes to its first page, so that the first walk is not the first to write there.
   void touch() noexcept { entries_[0].head.fetch_or(0, std::memory_order_relaxed); }
 
  private:
@@ -73,17 +74,15 @@ class KnownCies {
   std::array<Entry, 8> entries_{};
 };
 
-/// Of FDEs as compilers make them: the call frame instructions, if its CIE is known and it covers `pc`. `segment` is
-/// what both lie in. False: it has to be read in the general way, whatever that comes to, and which takes 900
-/// instructions instead of 100.
+/// The parts of an FDE that rows need, as compilers make FDEs.
 struct CompactCode {
   const Cie* cie = nullptr;
   const CompactRow* initial = nullptr;  ///< where the CIE's own instructions lead to
   AddrRange range{};
   std::span<const std::byte> instructions{};
 };
-/// An FDE whose CIE is known, in a readable segment: the CIE and the instructions of its own. False: it must be read in
-/// full, or it covers other code.
+/// Reads an FDE whose CIE is known. The FDE and the CIE lie in `segment`, which is readable. It takes 100 instructions,
+/// and the general way 900. False: the FDE must be read in the general way, or it does not cover `pc`.
 [[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, Addr pc, KnownCies& cies,
                                                   const Arch& arch, CompactCode& out) noexcept {
   constexpr std::size_t k_id_at = 4, k_code_at = 8, k_data_size_at = 16, k_data_at = 17;
@@ -100,9 +99,9 @@ struct CompactCode {
   const std::size_t size = std::size_t{head.length} + k_id_at;
   const Addr cie_place = place + k_id_at - head.cie;
   if (head.length >= 0xfffffff0u || size > available - place || head.cie == 0 || cie_place >= available) return false;
-  const KnownCie* const known = cies.find(segment.bytes.subspan(static_cast<std::size_t>(cie_place)), arch);
+  const KnownCie* const known = cies.find_or_learn(segment.bytes.subspan(static_cast<std::size_t>(cie_place)), arch);
   if (!known || head.code == 0) return false;
-  // Whatever the augmentation data are, rows do not need them.
+  // Rows do not need the augmentation data, whatever they are.
   const std::size_t data_size = known->data_size;
   const std::size_t instructions_at = k_data_at + data_size;
   if (std::to_integer<std::size_t>(fde[k_data_size_at]) != data_size || size < instructions_at) return false;

@@ -43,7 +43,7 @@ class FollowedCode {
   }
 
  private:
-  /// Where the return address is. Remembered is only where to look; what is there is looked at in any case.
+  /// Where the return address is. Only the place is kept; what is there is looked at in any case.
   std::optional<Addr> find_way_out() noexcept {
     UnknownCode* const memory = lookup_.space.unknown_code;
     WayOut way;

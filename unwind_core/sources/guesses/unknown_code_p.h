@@ -1,5 +1,5 @@
-// Code that no source of rows covers, remembered. To find that out all of them were asked; and what a guess needs of
-// the code does not depend on the stack.
+// A table of code that no source of rows covers. All sources were asked to find that out. What a guess needs of the
+// code is kept as well: it does not depend on the stack.
 #pragma once
 
 #include <array>
