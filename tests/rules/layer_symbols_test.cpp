@@ -48,16 +48,28 @@ Names upward_calls(const std::vector<LayerSymbols>& layers) {
   return found;
 }
 
-/// Lines "layer object object ..." of the build.
+/// The layer of an object: the top folder of its source, where a target has sources of another layer.
+std::string layer_of(const std::string& object, const std::string& layer_of_target) {
+  static const std::regex elsewhere(R"(.*\.dir/(?:\./)?(?:__/)+(\w+)/.*)");
+  std::smatch match;
+  return std::regex_match(object, match, elsewhere) ? match.str(1) : layer_of_target;
+}
+
+/// Lines "layer object object ..." of the build, lowest layer first.
 std::vector<LayerSymbols> layers_of_the_build() {
   std::vector<LayerSymbols> layers;
+  std::map<std::string, std::string> objects;
   std::ifstream lines(JITUNWIND_LAYER_OBJECTS);
   for (std::string line; std::getline(lines, line);) {
-    const std::size_t end = line.find(' ');
-    LayerSymbols& layer = layers.emplace_back();
-    layer.layer = line.substr(0, end);
-    read_symbols(rules::output_of("nm -C --no-recurse-limit " + line.substr(end)), layer);
+    std::istringstream words(line);
+    words >> layers.emplace_back().layer;
+    for (std::string object; words >> object;) objects[layer_of(object, layers.back().layer)] += ' ' + object;
   }
+  for (LayerSymbols& layer : layers) {
+    read_symbols(rules::output_of("nm -C --no-recurse-limit" + objects[layer.layer]), layer);
+    objects.erase(layer.layer);
+  }
+  EXPECT_TRUE(objects.empty()) << "objects of no layer: " << objects.begin()->second;
   return layers;
 }
 
@@ -82,6 +94,13 @@ TEST(LayerSymbols, AnUpwardCallIsNoticed) {
   read_symbols("                 U over()\n0000000000000010 T under()\n", layers[0]);
   read_symbols("0000000000000000 T over()\n                 U under()\n                 U abort\n", layers[1]);
   EXPECT_EQ(upward_calls(layers), Names{"below calls over() of above"});
+}
+
+TEST(LayerSymbols, ObjectsAreOfTheLayerOfTheirSource) {
+  EXPECT_EQ(layer_of("sdk/CMakeFiles/jitunwind_sdk.dir/walk.cpp.o", "sdk"), "sdk");
+  EXPECT_EQ(layer_of("sdk/CMakeFiles/jitunwind_sdk.dir/__/unwind_core/arch/backtrace_x86_64.S.o", "sdk"),
+            "unwind_core");
+  EXPECT_EQ(layer_of("sdk/e/CMakeFiles/jitunwind_e.dir/./__/__/__/unwind_core/arch/e.S.o", "sdk"), "unwind_core");
 }
 
 TEST(LayerSymbols, OnlyWhatTheArchitectureNamesCallsUpwards) {

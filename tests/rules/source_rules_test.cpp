@@ -194,10 +194,11 @@ std::vector<std::string> library_files() {
   return paths;
 }
 
-/// A line of a function that evaluates rows: it reads words of memory in place, or computes the CFA of a kept row.
+/// A line of a function that evaluates rows: it reads words of memory in place, or asks a kept row for its CFA or for
+/// the place of a register.
 bool is_of_evaluator(const std::string& line) {
   static const std::regex evaluates(
-      R"(\braw_word\(|\bset_in_place\(|\bcfa_words \*|\bcfa_offset\(\)|\bcfa_below_frame_pointer\(\))");
+      R"(\braw_word\(|\bset_in_place\(|\bcfa_words \*|\bcfa_offset\(\)|\bcfa_below_frame_pointer\(\)|\w\.slots\[)");
   return line.starts_with(' ') && std::regex_search(line, evaluates);
 }
 
@@ -214,7 +215,10 @@ std::string defined_function(const std::string& line) {
 std::set<std::string> functions_that_evaluate(const std::vector<SourceFile>& files) {
   std::set<std::string> found;
   for (const SourceFile& file : files) {
-    if (layer_of(file.path) >= k_first_of_last_group) continue;
+    const auto speaks_of_rules = [](const std::string& line) {
+      return std::regex_search(line, std::regex("raw_word|set_in_place|CompactRow|CallerRule"));
+    };
+    if (layer_of(file.path) >= k_first_of_last_group || std::ranges::none_of(file.lines, speaks_of_rules)) continue;
     std::string function;
     for (const std::string& line : file.lines) {
       if (const std::string name = defined_function(line); !name.empty()) function = name;
@@ -341,14 +345,16 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
   std::set<std::string> expected = documented_short_forms();
   EXPECT_GE(expected.size(), 7u);
   // What reads in place and evaluates no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
-  // words, the functions themselves. What makes rows of other forms: a full one, the state of a decoder.
+  // words, the functions themselves. What turns rows into rows of another form, and the decoder of compact rows.
   for (const char* other :
        {"sdk/walk.cpp backtrace", "unwind_core/modules/local_modules.cpp version_of",
         "unwind_core/memory/raw_access_p.h raw_word", "unwind_core/memory/small_stack.cpp is_disarmed_stack",
         "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack", "unwind_core/rows/registers.cpp read_in_place",
         "unwind_core/rows/registers.h set_in_place", "unwind_core/kept/caller_rule_p.h cfa_below_frame_pointer",
-        "unwind_core/kept/caller_rule_p.h cfa_offset", "unwind_core/kept/compact_row.cpp expand",
-        "unwind_core/sources/cfi/compact_cfi.cpp State"})
+        "unwind_core/kept/caller_rule_p.h cfa_offset", "unwind_core/kept/caller_rule_p.h CallerRule",
+        "unwind_core/kept/compact_row.cpp compact", "unwind_core/kept/compact_row.cpp expand",
+        "unwind_core/kept/row_cache.cpp rule_of", "unwind_core/sources/cfi/compact_cfi.cpp State",
+        "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row", "unwind_core/sources/cfi/compact_cfi.cpp restore"})
     expected.insert(other);
   EXPECT_EQ(functions_that_evaluate(rules::source_files()), expected);
 }
