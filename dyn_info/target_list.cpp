@@ -150,7 +150,7 @@ Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list,
 
 /// `read` of the descriptor at an address, or of nothing, under one generation of the list. A target that was stopped
 /// within a change has an odd one for ever: its chain is whole at every moment, as each link is stored at once. One
-/// whose generation never rests costs no more than one whose list has no end: what is read is counted over all
+/// whose generation changes all the time costs no more than one whose list has no end: what is read is counted over all
 /// attempts. Of a target that runs again there is one attempt: what it was is not read again. Where the index knows
 /// that no procedure is there, nothing is read that may have changed.
 template <class T, class Read>

@@ -54,7 +54,7 @@ inline void restore(const CompactRow& row, const CompactLayout& layout, const Co
   frame.set(layout.sp_column(), caller.sp);
 }
 
-// The same of another target, whose bytes are copied.
+// Steps in another target, whose saved registers are copied.
 
 struct CopiedCaller : CompactCaller {
   std::array<std::uint64_t, CompactRow::k_slots> saved;  ///< by slots, of those that the row saves

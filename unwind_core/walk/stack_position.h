@@ -66,7 +66,7 @@ class StackPosition {
   /// False where apply_row() must decide.
   bool find_caller(const CompactRow& row, CompactCaller& out) noexcept;
   void go_to(const CompactCaller& caller, const CompactRow& row) noexcept;
-  /// The same where the saved registers cannot be seen in place: of other targets.
+  /// Finds the caller where the saved registers cannot be seen in place: in other targets.
   bool find_caller(const CompactRow& row, CopiedCaller& out) noexcept;
   void go_to(const CopiedCaller& caller, const CompactRow& row) noexcept;
 
