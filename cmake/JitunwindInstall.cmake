@@ -73,7 +73,7 @@ endif()
 cmake_path(RELATIVE_PATH gdb_script_dir BASE_DIRECTORY ${gdb_auto_load_dir} OUTPUT_VARIABLE JITUNWIND_GDB_SCRIPT_FOLDER)
 configure_file(${gdb_script}/load-jitunwind-gdb.py.in ${generated}/load-jitunwind-gdb.py @ONLY)
 install(FILES ${generated}/load-jitunwind-gdb.py DESTINATION ${gdb_auto_load_dir}
-        RENAME libjitunwind.so.${PROJECT_VERSION}-gdb.py)
+        RENAME libjitunwind.so.${JITUNWIND_ABI}.${PROJECT_VERSION}-gdb.py)
 install(CODE "set(libraries \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")")
 install(CODE [[
   if(NOT libraries MATCHES "^/usr/lib")

@@ -15,6 +15,8 @@ foreach(header IN LISTS umbrellas)
   file(CREATE_LINK ${header} ${jitunwind_headers}/jitunwind/${name} SYMBOLIC)
 endforeach()
 
+# Of all libraries, in their SONAMEs and the versions of their symbols: docs/stability.md.
+set(JITUNWIND_ABI 1)
 # The version's one place is project() in the main CMakeLists.txt.
 configure_file(${PROJECT_SOURCE_DIR}/sdk/version.h.in ${jitunwind_headers}/jitunwind/version.h @ONLY)
 
@@ -128,8 +130,9 @@ function(jitunwind_library name)
   endforeach()
   # C programs are linked without it otherwise.
   target_link_libraries(${name}_static INTERFACE "$<$<NOT:$<LINK_LANGUAGE:CXX>>:stdc++;m>")
-  set(map ${PROJECT_SOURCE_DIR}/cmake/exports/${arg_OUTPUT}.map)
-  set_target_properties(${name}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  set(map ${PROJECT_BINARY_DIR}/exports/${arg_OUTPUT}.map)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/exports/${arg_OUTPUT}.map ${map} @ONLY)
+  set_target_properties(${name}_shared PROPERTIES VERSION ${JITUNWIND_ABI}.${PROJECT_VERSION} SOVERSION ${JITUNWIND_ABI}
                         LINK_DEPENDS ${map})
   target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic-functions)
   # The dynamic linker looks for each library that one with a path needs in a dozen folders below that path first: only

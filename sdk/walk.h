@@ -62,6 +62,8 @@ class Frame {
   SaveLocation location(RegNum reg) const noexcept { return cursor_.location(reg); }
 
   const Cursor& cursor() const noexcept { return cursor_; }
+  /// To step it, or to set registers of it: this frame is then another one.
+  Cursor& cursor() noexcept { return cursor_; }
 
  private:
   friend class Walk;

@@ -39,19 +39,19 @@ std::string hex(std::uint64_t value) {
   return text.data();
 }
 
-bool is_kept(RegNum dwarf) noexcept {
-  const RegisterInfo* const info = local_space().arch.by_dwarf(dwarf);
-  return info != nullptr && info->preserved && dwarf != local_space().arch.sp && info->reg_class == RegClass::general;
-}
-
 }  // namespace
 
 // PassedFrame.
 
+bool PassedFrame::has_reg(RegNum dwarf) noexcept {
+  const RegisterInfo* const info = local_space().arch.by_dwarf(dwarf);
+  return info != nullptr && info->preserved && dwarf != local_space().arch.sp && info->reg_class == RegClass::general;
+}
+
 Addr PassedFrame::sp() const noexcept { return _Unwind_GetCFA(context_); }
 
 std::uint64_t PassedFrame::reg(RegNum dwarf) const {
-  if (!is_kept(dwarf)) give_up(*this, "asks for register " + std::to_string(dwarf) + ", which calls do not preserve");
+  if (!has_reg(dwarf)) give_up(*this, "asks for register " + std::to_string(dwarf) + ", which calls do not preserve");
   return _Unwind_GetGR(context_, dwarf);
 }
 
@@ -147,7 +147,7 @@ class FramePersonality {
     if (!range.contains(decision.pad_) || (decision.pad_ - range.begin) % arch.unit != 0)
       give_up(frame_, "goes on at " + hex(decision.pad_) + ", which is no instruction of the procedure");
     for (const FrameDecision::Value& value : decision.registers_)
-      if (!is_kept(value.reg) && std::ranges::count(arch.exception_registers, value.reg) == 0)
+      if (!PassedFrame::has_reg(value.reg) && std::ranges::count(arch.exception_registers, value.reg) == 0)
         give_up(frame_, "sets register " + std::to_string(value.reg) + ", which calls do not preserve");
     if (!decision.sp_) return;
     const Addr lowest = frame_.sp();
@@ -162,7 +162,7 @@ class FramePersonality {
     const Arch& arch = local_space().arch;
     RegisterFile out;
     for (const RegisterInfo& info : arch.registers)
-      if (is_kept(info.dwarf)) out.set(info.column, _Unwind_GetGR(context_, info.dwarf));
+      if (PassedFrame::has_reg(info.dwarf)) out.set(info.column, _Unwind_GetGR(context_, info.dwarf));
     out.set(arch.column(arch.sp), frame_.sp());
     return out;
   }

@@ -52,7 +52,7 @@ Frames places(const Frames& frames) {
 TEST(OtherProcesses, StraceShowsStacks) {
   const TemporaryFolder folder;
   const std::string loaded = output_of(k_ours + "ldd -r `command -v strace` 2>&1");
-  for (const char* library : {"libjitunwind-libunwind.so.0", "libjitunwind-ptrace.so.0"})
+  for (const char* library : {"libjitunwind-libunwind.so.1", "libjitunwind-ptrace.so.1"})
     EXPECT_TRUE(contains(loaded, library)) << loaded;
   EXPECT_FALSE(contains(loaded, "undefined symbol")) << loaded;
   const Frames ours = strace_frames(k_ours, folder / "ours");
@@ -89,7 +89,7 @@ TEST(OtherProcesses, GdbRunsPrograms) {
                "' 2>&1");
   EXPECT_EQ(frames_of(printed, "#\\d+ +0x[0-9a-f]+ in (\\w+) .*"), (Frames{"be_busy", "calls_directly", "main"}))
       << printed;
-  EXPECT_TRUE(contains(printed, "libjitunwind-libunwind.so.0")) << printed;
+  EXPECT_TRUE(contains(printed, "libjitunwind-libunwind.so.1")) << printed;
 }
 
 Frames eu_stack_frames(const std::string& environment) {

@@ -41,7 +41,7 @@ bool has_frame(const std::string& printed, const std::string& function) {
 TEST_F(Tools, HeaptrackRunsOnIt) {
   for (const char* arguments : {"", "made"}) {
     const std::string ours = allocations(k_ours, arguments);
-    EXPECT_TRUE(contains(loaded, "libjitunwind-libunwind.so.0"));
+    EXPECT_TRUE(contains(loaded, "libjitunwind-libunwind.so.1"));
     for (const char* function : {"allocate_deep", "middle", "main"})
       EXPECT_TRUE(has_frame(ours, function)) << function << "\n" << ours;
   }
@@ -102,7 +102,7 @@ TEST_F(Tools, PerfUnwindsOnIt) {
   const std::string script = "perf script -i '" + file() + "' 2>/dev/null";
   const std::string loaded =
       output_of("LD_DEBUG=files " + k_ours + "perf script -i '" + file() + "' 2>&1 | grep 'calling init'");
-  EXPECT_TRUE(contains(loaded, "libjitunwind-libunwind.so.0")) << loaded;
+  EXPECT_TRUE(contains(loaded, "libjitunwind-libunwind.so.1")) << loaded;
   const auto ours = samples_of(output_of(k_ours + script));
   const auto theirs = samples_of(output_of(k_theirs + script));
   ASSERT_EQ(ours.size(), theirs.size());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -16,7 +17,8 @@ namespace {
 // AddressSanitizer's, for each global object.
 const std::regex k_sanitizers(R"(__odr_asan\..*)");
 // Ours by its namespace or prefix, also as thunk, guard, vtable or type information.
-const std::regex k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_).*)");
+const std::regex k_own_name(
+    R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_|ju_).*)");
 // The two names that others look for in the process, and libunwind's interface.
 const std::regex k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE|__jit_debug_(descriptor|register_code))");
 // What `-Wl,--wrap=_Unwind_Find_FDE` makes a static libgcc call.
@@ -40,6 +42,8 @@ std::vector<std::string> foreign_names(const std::string& nm_output, const std::
     std::istringstream fields(line);
     std::string value, type, name;
     if (!(fields >> value >> type >> name)) continue;
+    if (type == "A") continue;  // a version's own symbol
+    name = name.substr(0, name.find('@'));
     if (weak_allowed && std::string("WVu").find(type) != std::string::npos) continue;
     bool known = false;
     for (const std::regex& pattern : allowed) known = known || std::regex_match(name, pattern);
@@ -91,17 +95,59 @@ TEST(LibraryRules, UnwindExpressExportsItsNames) {
 TEST(LibraryRules, EveryLibraryDefinesWhatTheUnwinderAsks) {
   for (const char* const file :
        {JITUNWIND_SHARED, JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED, JITUNWIND_UWX_SHARED})
-    EXPECT_NE(rules::output_of("nm -D --defined-only '" + std::string(file) + "'").find(" _Unwind_Find_FDE\n"),
+    EXPECT_NE(rules::output_of("nm -D --defined-only '" + std::string(file) + "'").find(" _Unwind_Find_FDE@@GCC_3.0\n"),
               std::string::npos)
         << file;
 }
 
-TEST(LibraryRules, SonamesAreTheMajorVersion) {
+TEST(LibraryRules, SonamesHaveTheVersionOfTheAbi) {
   const auto dynamic = [](const char* file) { return rules::output_of("readelf -dW '" + std::string(file) + "'"); };
-  EXPECT_NE(dynamic(JITUNWIND_SHARED).find("soname: [libjitunwind.so.0]"), std::string::npos);
-  EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("soname: [libjitunwind-libunwind.so.0]"), std::string::npos);
-  EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("library: [libjitunwind.so.0]"), std::string::npos)
+  EXPECT_NE(dynamic(JITUNWIND_SHARED).find("soname: [libjitunwind.so.1]"), std::string::npos);
+  EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("soname: [libjitunwind-libunwind.so.1]"), std::string::npos);
+  EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("library: [libjitunwind.so.1]"), std::string::npos)
       << "one engine and one registry: the compatibility library is thin";
+}
+
+/// Exported names without a version, and those whose version is another one than `version_of` says.
+std::vector<std::string> wrong_versions(const std::string& nm_output,
+                                        const std::function<std::string(const std::string&)>& version_of) {
+  std::vector<std::string> found;
+  std::istringstream in(nm_output);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string value, type, name;
+    if (!(fields >> value >> type >> name) || type == "A") continue;
+    const std::string::size_type at = name.find("@@");
+    const std::string version = at == std::string::npos ? "" : name.substr(at + 2);
+    if (version != version_of(name.substr(0, at))) found.push_back(line);
+  }
+  return found;
+}
+
+/// docs/stability.md: what programs in C were linked with never goes; what those in C++ were linked with is one
+/// release's.
+TEST(LibraryRules, SymbolsHaveTheVersionsThatArePromised) {
+  const std::string cxx = "JITUNWIND_CXX_" JITUNWIND_MINOR_RELEASE;
+  const auto version_of = [&](const std::string& name) -> std::string {
+    static const std::regex of_c(
+        R"(ju_.*|jitunwind_(backtrace|capture_context|version)|_U_dyn_info_list|__jit_debug_.*)");
+    if (name == "_Unwind_Find_FDE") return "GCC_3.0";
+    return std::regex_match(name, of_c) ? "JITUNWIND_1" : cxx;
+  };
+  EXPECT_EQ(wrong_versions("01 T ju_push\n02 T ju_pop@@JITUNWIND_2\n", version_of).size(), 2u);
+  const auto exported = [](const char* file) {
+    return rules::output_of("nm -D --defined-only '" + std::string(file) + "'");
+  };
+  const auto found = wrong_versions(exported(JITUNWIND_SHARED), version_of);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+  EXPECT_NE(exported(JITUNWIND_SHARED).find(" ju_register@@JITUNWIND_1\n"), std::string::npos);
+  for (const char* const sister :
+       {JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED, JITUNWIND_UWX_SHARED}) {
+    const auto of_sister = wrong_versions(exported(sister), [](const std::string& name) {
+      return name == "_Unwind_Find_FDE" ? "GCC_3.0" : "JITUNWIND_1";
+    });
+    EXPECT_TRUE(of_sister.empty()) << sister << "\n" << rules::joined(of_sister);
+  }
 }
 
 // What a library needs (DT_NEEDED), and where the names are that it uses.
@@ -156,7 +202,7 @@ Uses uses_of(const std::string& file) {
 
 /// Programs that name only the first of them find the second one's functions behind it.
 std::vector<std::string> found_behind(const std::string& file) {
-  if (file.find("/libunwind.so.8") != std::string::npos) return {"libjitunwind-libunwind.so.0"};
+  if (file.find("/libunwind.so.8") != std::string::npos) return {"libjitunwind-libunwind.so.1"};
   if (file.find("/libunwind-x86_64.so.8") != std::string::npos) return {"libunwind.so.8"};
   return {};
 }

@@ -90,8 +90,9 @@ Violations too_long(const SourceFile& file) {
 }
 
 bool is_public_cpp_header(const SourceFile& file) {
-  const bool c_header = file.path.rfind("sdk/compat/", 0) == 0 || file.path.rfind("sdk/uwx/", 0) == 0 ||
-                        file.path == "dyn_info/libunwind-dynamic.h";
+  const auto in = [&](const char* folder) { return file.path.rfind(folder, 0) == 0; };
+  const bool c_header = in("sdk/c/") || in("sdk/compat/") || in("sdk/uwx/") ||
+                        file.path == "sdk/include/jitunwind/c.h" || file.path == "dyn_info/libunwind-dynamic.h";
   return file.has_extension(".h") && !file.is_private() && !c_header && layer_of(file.path) < k_first_of_last_group;
 }
 

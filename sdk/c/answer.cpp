@@ -1,0 +1,72 @@
+#include "jitunwind/sdk/c/answer_p.h"
+
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/page_p.h"
+
+namespace jitunwind::c {
+namespace {
+
+constexpr std::size_t k_longest_string = 65536;
+
+template <std::size_t N>
+void copy_cut(std::string_view text, char (&into)[N]) noexcept {
+  (void)write_text(text, into, N, nullptr);
+}
+
+bool is_readable(const char* at) noexcept {
+  MemoryWindow window;
+  std::array<std::byte, 1> byte;
+  return local_space().memory.read(reinterpret_cast<std::uintptr_t>(at), byte, window) == byte.size();
+}
+
+}  // namespace
+
+ju_status tell(ju_error* into, ju_status status, std::uint64_t at, std::string_view place,
+               std::string_view text) noexcept {
+  if (into == nullptr || !has_size(*into)) return status;
+  into->code = status;
+  into->at = at;
+  into->remedy = ju_status_remedy(status);
+  copy_cut(place, into->place);
+  copy_cut(text, into->text);
+  return status;
+}
+
+ju_status write_text(std::string_view text, char* into, std::size_t room, std::size_t* length) noexcept {
+  if (length) *length = text.size();
+  if (room == 0) return JU_OK;
+  if (!into) return JU_NULL_POINTER;
+  const std::size_t size = std::min(text.size(), room - 1);
+  if (size != 0) std::memcpy(into, text.data(), size);
+  into[size] = '\0';
+  return JU_OK;
+}
+
+bool read_string(const char* of_caller, std::string_view& out) noexcept {
+  out = {};
+  if (!of_caller) return true;
+  std::size_t size = 0;
+  while (size < k_longest_string) {
+    // The end is in the same page, or the next one can be read: a look costs a system call.
+    const char* const at = of_caller + size;
+    if (size != 0 && !is_readable(at)) return false;
+    const std::size_t left_of_page = k_page_size - reinterpret_cast<std::uintptr_t>(at) % k_page_size;
+    const std::size_t most = std::min(left_of_page, k_longest_string - size);
+    if (const void* const end = std::memchr(at, '\0', most)) {
+      out = {of_caller, static_cast<std::size_t>(static_cast<const char*>(end) - of_caller)};
+      return true;
+    }
+    size += most;
+  }
+  return false;
+}
+
+}  // namespace jitunwind::c
+
+unsigned ju_version(void) { return jitunwind_version(); }
+
+ju_status ju_check_version(unsigned compiled_with, ju_error* error) {
+  constexpr unsigned k_major = 10000;
+  if (compiled_with / k_major == jitunwind_version() / k_major && compiled_with <= jitunwind_version()) return JU_OK;
+  return jitunwind::c::tell(error, JU_BAD_VERSION, "compiled_with", compiled_with);
+}

@@ -1,0 +1,93 @@
+// What the functions of the C interface have in common: nothing throws, errors go where the caller wants them,
+// structures of other releases are read and written as far as both know them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string_view>
+
+#include "jitunwind/sdk/c/base.h"
+#include "jitunwind/unwind_core/error.h"
+
+namespace jitunwind::c {
+
+ju_status status_of(ErrorCode code) noexcept;
+
+/// Bytes of the first release's structure: callers have at least these. A structure that grows has its number here.
+template <class T>
+inline constexpr std::size_t k_first_size = sizeof(T);
+/// No structure will ever be as large: what says so was never set.
+inline constexpr std::size_t k_most_size = std::size_t{1} << 16;
+
+template <class T>
+bool has_size(const T& of_caller) noexcept {
+  return of_caller.struct_size >= k_first_size<T> && of_caller.struct_size < k_most_size;
+}
+
+/// Tells the caller, if they want to know, and returns the status. Signal-safe.
+ju_status tell(ju_error* into, ju_status status, std::uint64_t at, std::string_view place,
+               std::string_view text) noexcept;
+/// With the general text of the status.
+inline ju_status tell(ju_error* into, ju_status status, std::string_view place, std::uint64_t at = 0) noexcept {
+  return tell(into, status, at, place, ju_status_text(status));
+}
+inline ju_status tell(ju_error* into, const Error& error, std::string_view place = {}) noexcept {
+  const char* const text = error.what[0] != '\0' ? error.what : error_text(error.code);
+  return tell(into, status_of(error.code), error.at, place, text);
+}
+template <class T>
+ju_status tell(ju_error* into, const Result<T>& result, std::string_view place = {}) noexcept {
+  return result ? JU_OK : tell(into, result.error(), place);
+}
+
+/// What `work` returns; or what it threw, as a status.
+template <class Work>
+ju_status answer(ju_error* error, Work work) {
+  if (error && !has_size(*error)) [[unlikely]]
+    return JU_BAD_STRUCT_SIZE;
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return tell(error, JU_OUT_OF_MEMORY, "");
+  } catch (const std::exception& thrown) {
+    return tell(error, JU_UNSPECIFIED, 0, "", thrown.what());
+  }
+}
+
+/// A structure of the caller's, of this release or of another one. What an older one does not have is 0; what a newer
+/// one has besides must be 0.
+template <class T>
+ju_status read_struct(const T* of_caller, T& out, std::string_view place, ju_error* error) noexcept {
+  if (!of_caller) return tell(error, JU_NULL_POINTER, place);
+  if (!has_size(*of_caller)) return tell(error, JU_BAD_STRUCT_SIZE, place, of_caller->struct_size);
+  out = T{};
+  const std::size_t size = of_caller->struct_size;
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(of_caller);
+  std::memcpy(static_cast<void*>(&out), bytes, std::min(size, sizeof(T)));
+  if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, [](unsigned char b) { return b != 0; }))
+    return tell(error, JU_BAD_VERSION, place);
+  return JU_OK;
+}
+
+/// Writes as much as the caller has room for; its size stays.
+template <class T>
+ju_status write_struct(T values, T* of_caller, std::string_view place, ju_error* error) noexcept {
+  if (!of_caller) return tell(error, JU_NULL_POINTER, place);
+  if (!has_size(*of_caller)) return tell(error, JU_BAD_STRUCT_SIZE, place, of_caller->struct_size);
+  values.struct_size = of_caller->struct_size;
+  std::memcpy(static_cast<void*>(of_caller), &values, std::min(values.struct_size, sizeof(T)));
+  return JU_OK;
+}
+
+/// As all texts that are written to memory of the caller's.
+ju_status write_text(std::string_view text, char* into, std::size_t room, std::size_t* length) noexcept;
+
+/// Finds the end of a string of the caller's; null is "". False: it has none, or none that can be read. Signal-safe.
+bool read_string(const char* of_caller, std::string_view& out) noexcept;
+
+}  // namespace jitunwind::c

@@ -1,0 +1,193 @@
+// The codes of the C interface: those of the library under stable numbers, and what C callers can do wrong.
+#include <iterator>
+
+#include "jitunwind/sdk/c/answer_p.h"
+
+namespace jitunwind::c {
+namespace {
+
+/// What the code means is said by the library, or here.
+struct Code {
+  ju_status status;
+  const char* name;
+  const char* text;
+};
+
+constexpr Code k_own[]{
+    {JU_OK, "ok", "no error"},
+    {JU_END, "end", "the outermost frame"},
+    {JU_NULL_POINTER, "null_pointer", "a pointer that must not be null is"},
+    {JU_BAD_HANDLE, "bad_handle", "handle of another kind, or none at all"},
+    {JU_FREED_HANDLE, "freed_handle",
+     "handle that was freed: always noticed by libraries built with JITUNWIND_CHECK_HANDLES"},
+    {JU_BAD_STRUCT_SIZE, "bad_struct_size", "struct_size is not that of a structure of this interface"},
+    {JU_BAD_VERSION, "bad_version", "the program was compiled with a newer header than this library has"},
+    {JU_BAD_STRING, "bad_string", "string without end: no NUL in 65536 bytes, or before memory that cannot be read"},
+    {JU_OTHER_CPU, "other_cpu", "register of another CPU than the one that is described"},
+    {JU_NO_SUCH_INSTRUCTION, "no_such_instruction", "instruction that this CPU does not have"},
+    {JU_BAD_VALUE, "bad_value", "value that the enumeration does not have"},
+    {JU_OUT_OF_RANGE, "out_of_range", "number behind the last one there is"},
+    {JU_NO_PROCESS, "no_process", "no process has that number"},
+    {JU_ZOMBIE, "zombie", "it has ended, and its parent has not asked for its status yet"},
+    {JU_KERNEL_THREAD, "kernel_thread", "a thread of the kernel's"},
+    {JU_THIS_PROCESS, "this_process", "the calling process: walk it as such"},
+    {JU_TRACED_BY_ANOTHER, "traced_by_another", "a process has one tracer"},
+    {JU_NO_PERMISSION, "no_permission", "the kernel does not let this user trace it"},
+    {JU_OTHER_ARCHITECTURE, "other_architecture", "its CPU, or its word size"},
+    {JU_NO_SUCH_FILE, "no_such_file", "it cannot be opened or read"},
+    {JU_NO_CORE, "no_core", "the file is no core file, or nothing of one is left"},
+    {JU_CORE_OF_OTHER_PROGRAM, "core_of_other_program",
+     "the program that was given is not the one that the core is of"},
+    {JU_NO_SAMPLES, "no_samples", "the file has no samples of stacks, or they cannot be read"},
+    {JU_THREAD_GONE, "thread_gone", "this process has no thread of that number"},
+    {JU_THREAD_BLOCKS, "thread_blocks", "it blocks all signals, or the one it is asked by"},
+    {JU_THREAD_SILENT, "thread_silent", "it does not run: stopped by a debugger, or in an uninterruptible wait"},
+    {JU_NO_SIGNAL, "no_signal", "all real-time signals are used for something else, or too many wait to be delivered"},
+    {JU_THREADS_BUSY, "threads_busy", "as many threads as there is room for are being asked"},
+};
+
+/// By the codes of the library. A code that is added to these and not here does not compile.
+constexpr ju_status number_of(ErrorCode code) noexcept {
+  switch (code) {
+#define JITUNWIND_CODE(name, number) \
+  case ErrorCode::name:              \
+    return number;
+    JITUNWIND_CODE(unspecified, JU_UNSPECIFIED)
+    JITUNWIND_CODE(out_of_memory, JU_OUT_OF_MEMORY)
+    JITUNWIND_CODE(bad_register, JU_BAD_REGISTER)
+    JITUNWIND_CODE(read_only_register, JU_READ_ONLY_REGISTER)
+    JITUNWIND_CODE(stop_unwind, JU_STOP_UNWIND)
+    JITUNWIND_CODE(invalid_ip, JU_INVALID_IP)
+    JITUNWIND_CODE(bad_frame, JU_BAD_FRAME)
+    JITUNWIND_CODE(invalid_argument, JU_INVALID_ARGUMENT)
+    JITUNWIND_CODE(unsupported_version, JU_UNSUPPORTED_VERSION)
+    JITUNWIND_CODE(no_info, JU_NO_INFO)
+    JITUNWIND_CODE(unreadable_memory, JU_UNREADABLE_MEMORY)
+    JITUNWIND_CODE(truncated, JU_TRUNCATED)
+    JITUNWIND_CODE(bad_encoding, JU_BAD_ENCODING)
+    JITUNWIND_CODE(bad_opcode, JU_BAD_OPCODE)
+    JITUNWIND_CODE(bad_augmentation, JU_BAD_AUGMENTATION)
+    JITUNWIND_CODE(bad_structure, JU_BAD_STRUCTURE)
+    JITUNWIND_CODE(too_deep, JU_TOO_DEEP)
+    JITUNWIND_CODE(row_too_wide, JU_ROW_TOO_WIDE)
+    JITUNWIND_CODE(bad_elf, JU_BAD_ELF)
+    JITUNWIND_CODE(io, JU_IO)
+    JITUNWIND_CODE(callback_failed, JU_CALLBACK_FAILED)
+    JITUNWIND_CODE(undefined_register, JU_UNDEFINED_REGISTER)
+    JITUNWIND_CODE(cyclic_frames, JU_CYCLIC_FRAMES)
+    JITUNWIND_CODE(frame_limit, JU_FRAME_LIMIT)
+    JITUNWIND_CODE(e_range, JU_E_RANGE)
+    JITUNWIND_CODE(e_format, JU_E_FORMAT)
+    JITUNWIND_CODE(e_flags, JU_E_FLAGS)
+    JITUNWIND_CODE(e_tag, JU_E_TAG)
+    JITUNWIND_CODE(e_qp, JU_E_QP)
+    JITUNWIND_CODE(e_neg, JU_E_NEG)
+    JITUNWIND_CODE(e_overlap, JU_E_OVERLAP)
+    JITUNWIND_CODE(e_when, JU_E_WHEN)
+    JITUNWIND_CODE(e_reg, JU_E_REG)
+    JITUNWIND_CODE(e_add_reg, JU_E_ADD_REG)
+    JITUNWIND_CODE(e_add_align, JU_E_ADD_ALIGN)
+    JITUNWIND_CODE(e_no_fp, JU_E_NO_FP)
+    JITUNWIND_CODE(e_fp_clobber, JU_E_FP_CLOBBER)
+    JITUNWIND_CODE(e_fp_unknown, JU_E_FP_UNKNOWN)
+    JITUNWIND_CODE(e_sp_lost, JU_E_SP_LOST)
+    JITUNWIND_CODE(e_sp_high, JU_E_SP_HIGH)
+    JITUNWIND_CODE(e_lr, JU_E_LR)
+    JITUNWIND_CODE(e_spill_low, JU_E_SPILL_LOW)
+    JITUNWIND_CODE(e_spill_ra, JU_E_SPILL_RA)
+    JITUNWIND_CODE(e_pop, JU_E_POP)
+    JITUNWIND_CODE(e_label, JU_E_LABEL)
+    JITUNWIND_CODE(e_alias, JU_E_ALIAS)
+    JITUNWIND_CODE(e_alias_depth, JU_E_ALIAS_DEPTH)
+    JITUNWIND_CODE(e_alias_state, JU_E_ALIAS_STATE)
+    JITUNWIND_CODE(e_cycle, JU_E_CYCLE)
+    JITUNWIND_CODE(e_same_bytes, JU_E_SAME_BYTES)
+    JITUNWIND_CODE(e_slot_twice, JU_E_SLOT_TWICE)
+    JITUNWIND_CODE(e_pop_reg, JU_E_POP_REG)
+    JITUNWIND_CODE(e_reg_lost, JU_E_REG_LOST)
+    JITUNWIND_CODE(e_ra_lost, JU_E_RA_LOST)
+    JITUNWIND_CODE(e_call_site, JU_E_CALL_SITE)
+    JITUNWIND_CODE(e_landing_pad, JU_E_LANDING_PAD)
+    JITUNWIND_CODE(e_catch_type, JU_E_CATCH_TYPE)
+    JITUNWIND_CODE(w_unbalanced, JU_W_UNBALANCED)
+    JITUNWIND_CODE(w_unsorted, JU_W_UNSORTED)
+    JITUNWIND_CODE(already_registered, JU_ALREADY_REGISTERED)
+    JITUNWIND_CODE(not_registered, JU_NOT_REGISTERED)
+    JITUNWIND_CODE(in_signal_handler, JU_IN_SIGNAL_HANDLER)
+#undef JITUNWIND_CODE
+  }
+  return JU_UNSPECIFIED;
+}
+
+struct Remedy {
+  ju_status status;
+  const char* text;
+};
+
+constexpr Remedy k_remedies[]{
+    {JU_NULL_POINTER, "Check what the function that made it returned."},
+    {JU_BAD_HANDLE, "Hand over what the function of that kind of handle made."},
+    {JU_FREED_HANDLE, "A handle is void once it was freed, cancelled, retired or handed over."},
+    {JU_BAD_STRUCT_SIZE, "Set struct_size to sizeof of the structure, or call its _init() function."},
+    {JU_BAD_VERSION, "Install the release of the library that the headers are of, or a newer one."},
+    {JU_BAD_STRING, "End strings with a NUL."},
+    {JU_OTHER_CPU, "Take the constants of the CPU that ju_describe() was given, or ju_register_number()."},
+    {JU_NO_SUCH_INSTRUCTION, "Describe what the instructions of this CPU do."},
+    {JU_BAD_VALUE, "Take one of the enumeration."},
+    {JU_OUT_OF_RANGE, "Ask for the number of elements first."},
+    {JU_OUT_OF_MEMORY, "Free something; nothing was changed."},
+    {JU_IN_SIGNAL_HANDLER, "Call it outside of signal handlers, and not from a callback of a walk."},
+    {JU_ALREADY_REGISTERED, "Cancel it first."},
+    {JU_NOT_REGISTERED, "A procedure is cancelled once."},
+    {JU_W_UNBALANCED, "Say the missing pop or deallocate, or ju_ends_without_return()."},
+    {JU_NO_PERMISSION, "Run as the same user, with CAP_SYS_PTRACE, or lower /proc/sys/kernel/yama/ptrace_scope."},
+    {JU_TRACED_BY_ANOTHER, "Detach the debugger or strace first."},
+    {JU_THIS_PROCESS, "Use ju_cursor_here() or ju_walk_thread()."},
+    {JU_THREAD_BLOCKS, "Walk it from another process, with ju_target_attach()."},
+    {JU_THREAD_SILENT, "Ask again, or wait longer."},
+    {JU_THREADS_BUSY, "Ask again."},
+    {JU_E_RANGE, "Give the size that the code has."},
+    {JU_E_LABEL, "Call ju_remember() before ju_restore()."},
+    {JU_NO_INFO, "Register the code, or build it with unwind information."},
+    {JU_BAD_REGISTER, "Take one of the CPU's constants."},
+};
+
+const Code* own_code(ju_status status) noexcept {
+  for (const Code& code : k_own)
+    if (code.status == status) return &code;
+  return nullptr;
+}
+
+constexpr ErrorCode k_codes[]{
+#define JITUNWIND_ERROR(name, unw_error, text) ErrorCode::name,
+#include "jitunwind/unwind_core/error_codes.def"
+#undef JITUNWIND_ERROR
+};
+
+ErrorCode library_code(ju_status status) noexcept {
+  for (const ErrorCode code : k_codes)
+    if (number_of(code) == status) return code;
+  return ErrorCode::unspecified;
+}
+
+}  // namespace
+
+ju_status status_of(ErrorCode code) noexcept { return number_of(code); }
+
+}  // namespace jitunwind::c
+
+const char* ju_status_name(ju_status status) {
+  const auto* const own = jitunwind::c::own_code(status);
+  return own ? own->name : jitunwind::error_name(jitunwind::c::library_code(status));
+}
+
+const char* ju_status_text(ju_status status) {
+  const auto* const own = jitunwind::c::own_code(status);
+  return own ? own->text : jitunwind::error_text(jitunwind::c::library_code(status));
+}
+
+const char* ju_status_remedy(ju_status status) {
+  for (const auto& remedy : jitunwind::c::k_remedies)
+    if (remedy.status == status) return remedy.text;
+  return "";
+}

@@ -1,0 +1,140 @@
+// What becomes of a builder, and what can be asked of it.
+#include "jitunwind/builders/shapes/frame_shape.h"
+#include "jitunwind/sdk/c/describing/builder_p.h"
+
+using jitunwind::c::answer;
+using jitunwind::c::check;
+using jitunwind::c::tell;
+using jitunwind::c::write_text;
+
+namespace jitunwind::c {
+namespace {
+
+template <class Made>
+ju_status write_made(const ju_description* description, char* into, size_t room, size_t* length, Made text_of) {
+  if (const ju_status bad = check(description, "description")) return bad;
+  return answer(nullptr, [&] { return write_text(text_of(description->description), into, room, length); });
+}
+
+ju_status first_code(const BuildError& error) noexcept {
+  for (const Finding& finding : error.findings)
+    if (!is_warning(finding.code) || error.findings.size() == 1) return status_of(finding.code);
+  return JU_UNSPECIFIED;
+}
+
+/// Where the first finding is: for people and programs that read one.
+std::uint64_t place_of(const BuildError& error) noexcept {
+  const std::int64_t offset = error.findings.empty() ? 0 : error.findings.front().offset;
+  return offset < 0 ? 0 : static_cast<std::uint64_t>(offset);
+}
+
+Result<Description, BuildError> build(const AnyBuilder& builder) {
+  return std::visit(
+      []<class B>(const B& of_cpu) -> Result<Description, BuildError> {
+        if constexpr (std::is_same_v<B, std::monostate>)
+          return BuildError{};
+        else
+          return of_cpu.build();
+      },
+      builder);
+}
+
+}  // namespace
+}  // namespace jitunwind::c
+
+ju_status ju_build(const ju_builder* builder, ju_description** description, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(builder, "builder", error)) return bad;
+    if (!description) return tell(error, JU_NULL_POINTER, "description");
+    const auto built = jitunwind::c::build(builder->builder);
+    builder->findings = builder->misuse + (built ? "" : built.error().text());
+    if (builder->first_misuse != JU_OK) return tell(error, builder->first_misuse, 0, "builder", builder->findings);
+    if (!built)
+      return tell(error, jitunwind::c::first_code(built.error()), jitunwind::c::place_of(built.error()), "builder",
+                  builder->findings);
+    return jitunwind::c::hand_out(std::unique_ptr<ju_description>(new ju_description{ju_description::k_kind, *built}),
+                                  description);
+  });
+}
+
+const char* ju_builder_findings(const ju_builder* builder) {
+  return check(builder, "builder") == JU_OK ? builder->findings.c_str() : nullptr;
+}
+
+ju_status ju_description_copy(const ju_description* description, ju_description** copy, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(description, "description", error)) return bad;
+    if (!copy) return tell(error, JU_NULL_POINTER, "copy");
+    return jitunwind::c::hand_out(std::make_unique<ju_description>(*description), copy);
+  });
+}
+
+ju_status ju_description_free(ju_description* description) {
+  return jitunwind::c::check_and_free(description, "description");
+}
+
+ju_status ju_description_get(const ju_description* description, ju_description_facts* facts, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(description, "description", error)) return bad;
+    const jitunwind::Description& of = description->description;
+    ju_description_facts out{};
+    out.size = of.size().value_or(0);
+    out.min_size = of.min_size();
+    out.personality = of.personality();
+    out.lsda = of.lsda();
+    out.gp = of.gp();
+    out.warnings = of.warnings().size();
+    out.format = of.format();
+    out.cpu = jitunwind::c::cpu_of(of.arch());
+    out.shape_users = of.shape().users();
+    out.shape_bytes = of.shape().bytes();
+    return jitunwind::c::write_struct(out, facts, "facts", error);
+  });
+}
+
+ju_status ju_description_check_size(const ju_description* description, uint64_t bytes, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(description, "description", error)) return bad;
+    return tell(error, description->description.check_size(bytes), "bytes");
+  });
+}
+
+ju_status ju_description_name(const ju_description* description, char* into, size_t room, size_t* length) {
+  return jitunwind::c::write_made(description, into, room, length,
+                                  [](const auto& of) -> std::string_view { return of.name(); });
+}
+
+ju_status ju_description_rows(const ju_description* description, uint64_t bytes, char* into, size_t room,
+                              size_t* length) {
+  return jitunwind::c::write_made(description, into, room, length,
+                                  [&](const auto& of) { return bytes == 0 ? of.to_text() : of.to_text(bytes); });
+}
+
+ju_status ju_description_row(const ju_description* description, uint64_t offset, uint64_t bytes, char* into,
+                             size_t room, size_t* length) {
+  if (const ju_status bad = check(description, "description")) return bad;
+  return answer(nullptr, [&] {
+    const auto row = description->description.row(offset, bytes);
+    if (!row) return jitunwind::c::status_of(row.error().code);
+    return write_text(jitunwind::to_text(*row, description->description.arch()), into, room, length);
+  });
+}
+
+ju_status ju_description_directives(const ju_description* description, char* into, size_t room, size_t* length) {
+  return jitunwind::c::write_made(description, into, room, length,
+                                  [](const auto& of) { return of.shape().directives_text(); });
+}
+
+ju_status ju_description_warnings(const ju_description* description, char* into, size_t room, size_t* length) {
+  return jitunwind::c::write_made(description, into, room, length, [](const auto& of) {
+    std::string text;
+    for (const jitunwind::Finding& finding : of.warnings()) text += finding.text() + "\n";
+    return text;
+  });
+}
+
+void ju_frame_shapes(size_t* shapes, size_t* bytes) {
+  const auto now = jitunwind::frame_shape_statistics();
+  if (shapes) *shapes = now.shapes;
+  if (bytes) *bytes = now.bytes;
+}

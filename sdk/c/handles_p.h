@@ -1,0 +1,79 @@
+// Handles of the C interface. Each begins with a word that says its kind. Where JITUNWIND_CHECK_HANDLES is defined, a
+// handle's memory is never given back, so that use after free is noticed however late it comes.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "jitunwind/sdk/c/answer_p.h"
+
+namespace jitunwind::c {
+
+/// Numbers that no pointer, size or text is.
+enum class Kind : std::uint64_t {
+  builder = 0x9a75'b01d'e500'0001,
+  description,
+  batch,
+  object,
+  target,
+  cursor,
+  freed,
+};
+
+inline bool is_kind(Kind kind) noexcept { return kind >= Kind::builder && kind <= Kind::freed; }
+
+/// The first word of any handle. Precondition: readable.
+inline Kind kind_of(const void* handle) noexcept {
+  Kind kind;
+  std::memcpy(&kind, handle, sizeof kind);
+  return kind;
+}
+
+inline ju_status check_kind(const void* handle, Kind kind, std::string_view place, ju_error* error) noexcept {
+  if (!handle) return tell(error, JU_NULL_POINTER, place);
+  if (reinterpret_cast<std::uintptr_t>(handle) % alignof(std::uint64_t) != 0) return tell(error, JU_BAD_HANDLE, place);
+  const Kind found = kind_of(handle);
+  if (found == kind) [[likely]]
+    return JU_OK;
+  return tell(error, found == Kind::freed ? JU_FREED_HANDLE : JU_BAD_HANDLE, place);
+}
+
+/// `T` has its kind as T::k_kind, and as its first member.
+template <class T>
+ju_status check(const T* handle, std::string_view place, ju_error* error = nullptr) noexcept {
+  return check_kind(handle, T::k_kind, place, error);
+}
+
+#ifdef JITUNWIND_CHECK_HANDLES
+inline constexpr bool k_checks_handles = true;
+#else
+inline constexpr bool k_checks_handles = false;
+#endif
+
+/// Precondition: the handle was made by new.
+template <class T>
+void free_handle(T* handle) noexcept {
+  std::destroy_at(handle);
+  const Kind freed = Kind::freed;
+  std::memcpy(static_cast<void*>(handle), &freed, sizeof freed);
+  asm volatile("" : : "r"(handle) : "memory");  // it is written though the memory is given back
+  if constexpr (!k_checks_handles) ::operator delete(static_cast<void*>(handle));
+}
+
+/// As all functions that free: null does nothing.
+template <class T>
+ju_status check_and_free(T* handle, std::string_view place) noexcept {
+  if (!handle) return JU_OK;
+  if (const ju_status bad = check(handle, place)) return bad;
+  free_handle(handle);
+  return JU_OK;
+}
+
+/// To the caller, or freed.
+template <class T>
+ju_status hand_out(std::unique_ptr<T> made, T** out) noexcept {
+  *out = made.release();
+  return JU_OK;
+}
+
+}  // namespace jitunwind::c

@@ -1,0 +1,305 @@
+#include "jitunwind/builders/registration.h"
+
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "jitunwind/builders/object_registration.h"
+#include "jitunwind/sdk/c/describing/builder_p.h"
+#include "jitunwind/sdk/c/register.h"
+
+using jitunwind::Registration;
+using jitunwind::c::answer;
+using jitunwind::c::check;
+using jitunwind::c::check_kind;
+using jitunwind::c::Kind;
+using jitunwind::c::tell;
+
+struct ju_batch {
+  static constexpr Kind k_kind = Kind::batch;
+  Kind kind = k_kind;
+  jitunwind::RegistrationBatch batch{};
+};
+
+struct ju_object {
+  static constexpr Kind k_kind = Kind::object;
+  Kind kind = k_kind;
+  jitunwind::ObjectRegistration object{};
+};
+
+namespace jitunwind::c {
+namespace {
+
+/// The handles of registrations are the descriptors themselves, for a second allocation would be a tenth of what
+/// registering costs. They have no word that says their kind: which of them live is known where handles are checked.
+class LiveRegistrations {
+ public:
+  static void add([[maybe_unused]] const void* handle) {
+    if constexpr (k_checks_handles) {
+      const std::lock_guard guard(lock_);
+      if (handles_ == nullptr) handles_ = new Handles;
+      handles_->insert(handle);
+    }
+  }
+  static void remove([[maybe_unused]] const void* handle) {
+    if constexpr (k_checks_handles) {
+      const std::lock_guard guard(lock_);
+      if (handles_ != nullptr) handles_->erase(handle);
+    }
+  }
+  static bool has([[maybe_unused]] const void* handle) {
+    if constexpr (k_checks_handles) {
+      const std::lock_guard guard(lock_);
+      return handles_ != nullptr && handles_->count(handle) != 0;
+    }
+    return true;
+  }
+
+ private:
+  using Handles = std::unordered_set<const void*>;
+  static constinit inline std::mutex lock_;
+  static constinit inline Handles* handles_ = nullptr;  // never destroyed, as the registry
+};
+
+ju_status check_registration(const ju_registration* registration, ju_error* error) {
+  constexpr std::string_view k_place = "registration";
+  if (!registration) return tell(error, JU_NULL_POINTER, k_place);
+  if (reinterpret_cast<std::uintptr_t>(registration) % alignof(unw_dyn_info_t) != 0)
+    return tell(error, JU_BAD_HANDLE, k_place);
+  if (!LiveRegistrations::has(registration)) return tell(error, JU_FREED_HANDLE, k_place);
+  if (is_kind(kind_of(registration))) return tell(error, JU_BAD_HANDLE, k_place);
+  return JU_OK;
+}
+
+unw_dyn_info_t* info_of(ju_registration* registration) noexcept {
+  return reinterpret_cast<unw_dyn_info_t*>(registration);
+}
+
+/// Looked at, not owned.
+template <class Ask>
+auto ask(const ju_registration* registration, Ask question) {
+  Registration looked_at = Registration::adopt(info_of(const_cast<ju_registration*>(registration)));
+  const auto answer = question(looked_at);
+  (void)looked_at.release();
+  return answer;
+}
+
+ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) {
+  ju_code code;
+  if (const ju_status bad = read_struct(of_caller, code, "code", error)) return bad;
+  out = {code.start, code.size, {}, code.lsda, code.landing_pad_base, code.user};
+  if (!read_string(code.name, out.name)) return tell(error, JU_BAD_STRING, "code.name");
+  return JU_OK;
+}
+
+ju_ticket ticket_of(const RetireTicket& ticket) noexcept { return {ticket.serial, ticket.batch, ticket.skipped}; }
+
+/// What can be taken out by `cancel` is taken out; the handle is the library's unless it is registered still.
+bool is_registered_still(const Status& cancelled) noexcept {
+  return !cancelled && cancelled.error().code == ErrorCode::in_signal_handler;
+}
+
+template <class Owner>
+ju_status retire(Owner& owner, ju_ticket* ticket, ju_error* error) noexcept {
+  const auto retired = owner.retire();
+  if (!retired) return tell(error, retired.error());
+  if (ticket) *ticket = ticket_of(*retired);
+  return JU_OK;
+}
+
+}  // namespace
+}  // namespace jitunwind::c
+
+ju_status ju_register(const ju_description* description, const ju_code* code, ju_registration** registration,
+                      ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(description, "description", error)) return bad;
+    if (!registration) return tell(error, JU_NULL_POINTER, "registration");
+    jitunwind::Code place;
+    if (const ju_status bad = jitunwind::c::read_code(code, place, error)) return bad;
+    auto registered = jitunwind::register_code(description->description, place);
+    if (!registered) return tell(error, registered.error(), "code");
+    *registration = reinterpret_cast<ju_registration*>(registered->release());
+    jitunwind::c::LiveRegistrations::add(*registration);
+    return JU_OK;
+  });
+}
+
+ju_status ju_cancel(ju_registration* registration, ju_error* error) {
+  if (!registration) return JU_OK;
+  return answer(error, [&] {
+    if (const ju_status bad = jitunwind::c::check_registration(registration, error)) return bad;
+    jitunwind::c::LiveRegistrations::remove(registration);
+    Registration one = Registration::adopt(jitunwind::c::info_of(registration));
+    const jitunwind::Status cancelled = one.cancel();
+    if (jitunwind::c::is_registered_still(cancelled)) jitunwind::c::LiveRegistrations::add(one.release());
+    return tell(error, cancelled);
+  });
+}
+
+ju_status ju_retire(ju_registration* registration, ju_ticket* ticket, ju_error* error) {
+  if (ticket) *ticket = {};
+  if (!registration) return JU_OK;
+  return answer(error, [&] {
+    if (const ju_status bad = jitunwind::c::check_registration(registration, error)) return bad;
+    jitunwind::c::LiveRegistrations::remove(registration);
+    Registration one = Registration::adopt(jitunwind::c::info_of(registration));
+    const ju_status retired = jitunwind::c::retire(one, ticket, error);
+    if (one) jitunwind::c::LiveRegistrations::add(one.release());
+    return retired;
+  });
+}
+
+int ju_reclaimed(const ju_ticket* ticket) {
+  if (!ticket) return 1;
+  return jitunwind::reclaimed({ticket->serial, ticket->batch, ticket->skipped}) ? 1 : 0;
+}
+
+ju_status ju_registration_range(const ju_registration* registration, uint64_t* begin, uint64_t* end) {
+  if (const ju_status bad = jitunwind::c::check_registration(registration, nullptr)) return bad;
+  const auto range = jitunwind::c::ask(registration, [](const Registration& one) { return one.range(); });
+  if (begin) *begin = range.begin;
+  if (end) *end = range.end;
+  return JU_OK;
+}
+
+size_t ju_registration_bytes(const ju_registration* registration) {
+  if (jitunwind::c::check_registration(registration, nullptr) != JU_OK) return 0;
+  return jitunwind::c::ask(registration, [](const Registration& one) { return one.bytes(); });
+}
+
+// Batches.
+
+ju_status ju_batch_new(ju_batch** batch, ju_error* error) {
+  return answer(error, [&] {
+    if (!batch) return tell(error, JU_NULL_POINTER, "batch");
+    return jitunwind::c::hand_out(std::make_unique<ju_batch>(), batch);
+  });
+}
+
+ju_status ju_batch_register(ju_batch* batch, const ju_description* const* descriptions, const ju_code* codes,
+                            size_t count, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(batch, "batch", error)) return bad;
+    if (count == 0) return JU_OK;
+    if (!descriptions || !codes) return tell(error, JU_NULL_POINTER, descriptions ? "codes" : "descriptions");
+    if (!jitunwind::c::has_size(*codes)) return tell(error, JU_BAD_STRUCT_SIZE, "codes", codes->struct_size);
+    std::vector<jitunwind::RegistrationBatch::Item> items(count);
+    for (size_t i = 0; i < count; ++i) {
+      // Elements are as far apart as the caller's are large.
+      const auto* const code =
+          reinterpret_cast<const ju_code*>(reinterpret_cast<const std::byte*>(codes) + i * codes->struct_size);
+      ju_status bad = check(descriptions[i], "descriptions", error);
+      if (bad == JU_OK) bad = jitunwind::c::read_code(code, items[i].code, error);
+      if (bad != JU_OK && error) error->at = i;
+      if (bad != JU_OK) return bad;
+      items[i].description = &descriptions[i]->description;
+    }
+    return tell(error, batch->batch.register_code(items), "codes");
+  });
+}
+
+ju_status ju_batch_add(ju_batch* batch, ju_registration* registration, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(batch, "batch", error)) return bad;
+    if (const ju_status bad = jitunwind::c::check_registration(registration, error)) return bad;
+    Registration one = Registration::adopt(jitunwind::c::info_of(registration));
+    const jitunwind::Status added = batch->batch.add(std::move(one));
+    if (added)
+      jitunwind::c::LiveRegistrations::remove(registration);
+    else
+      (void)one.release();
+    return tell(error, added);
+  });
+}
+
+size_t ju_batch_size(const ju_batch* batch) { return check(batch, "batch") == JU_OK ? batch->batch.size() : 0; }
+
+ju_status ju_batch_cancel(ju_batch* batch, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(batch, "batch", error)) return bad;
+    return tell(error, batch->batch.cancel());
+  });
+}
+
+ju_status ju_batch_retire(ju_batch* batch, ju_ticket* ticket, ju_error* error) {
+  if (ticket) *ticket = {};
+  return answer(error, [&] {
+    if (const ju_status bad = check(batch, "batch", error)) return bad;
+    return jitunwind::c::retire(batch->batch, ticket, error);
+  });
+}
+
+ju_status ju_batch_free(ju_batch* batch, ju_error* error) {
+  if (!batch) return JU_OK;
+  return answer(error, [&] {
+    if (const ju_status bad = check(batch, "batch", error)) return bad;
+    const jitunwind::Status cancelled = batch->batch.cancel();
+    if (!jitunwind::c::is_registered_still(cancelled)) jitunwind::c::free_handle(batch);
+    return tell(error, cancelled);
+  });
+}
+
+// Objects.
+
+ju_status ju_object_register(const ju_object_code* object, ju_object** registered, ju_error* error) {
+  return answer(error, [&] {
+    ju_object_code code;
+    if (const ju_status bad = jitunwind::c::read_struct(object, code, "object", error)) return bad;
+    if (!registered) return tell(error, JU_NULL_POINTER, "registered");
+    if (code.code_count != 0 && !code.code) return tell(error, JU_NULL_POINTER, "object.code");
+    if (code.function_count != 0 && !code.functions) return tell(error, JU_NULL_POINTER, "object.functions");
+    std::vector<jitunwind::AddrRange> ranges;
+    for (size_t i = 0; i < code.code_count; ++i) ranges.push_back({code.code[i].begin, code.code[i].end});
+    std::vector<jitunwind::ObjectFunction> functions;
+    for (size_t i = 0; i < code.function_count; ++i) {
+      const ju_function& function = code.functions[i];
+      std::string_view name;
+      if (!jitunwind::c::read_string(function.name, name)) return tell(error, JU_BAD_STRING, "object.functions", i);
+      functions.push_back({function.start, function.size, name});
+    }
+    auto done = jitunwind::register_object({ranges, {code.eh_frame.begin, code.eh_frame.end}, functions});
+    if (!done) return tell(error, done.error(), "object");
+    auto made = std::make_unique<ju_object>();
+    made->object = std::move(*done);
+    return jitunwind::c::hand_out(std::move(made), registered);
+  });
+}
+
+ju_status ju_object_count(const ju_object* object, size_t* procedures, size_t* undescribed) {
+  if (const ju_status bad = check(object, "object")) return bad;
+  if (procedures) *procedures = object->object.procedures().size();
+  if (undescribed) *undescribed = object->object.undescribed().size();
+  return JU_OK;
+}
+
+ju_status ju_object_range(const ju_object* object, size_t i, ju_range* range) {
+  if (const ju_status bad = check(object, "object")) return bad;
+  if (!range) return JU_NULL_POINTER;
+  const auto all = object->object.procedures();
+  if (i >= all.size()) return JU_OUT_OF_RANGE;
+  *range = {all[i].start_ip, all[i].end_ip};
+  return JU_OK;
+}
+
+ju_status ju_object_cancel(ju_object* object, ju_error* error) {
+  if (!object) return JU_OK;
+  return answer(error, [&] {
+    if (const ju_status bad = check(object, "object", error)) return bad;
+    const jitunwind::Status cancelled = object->object.cancel();
+    if (!jitunwind::c::is_registered_still(cancelled)) jitunwind::c::free_handle(object);
+    return tell(error, cancelled);
+  });
+}
+
+// The registry.
+
+void ju_registered(size_t* procedures, size_t* bytes) {
+  const auto now = jitunwind::registry_statistics();
+  if (procedures) *procedures = now.registered;
+  if (bytes) *bytes = now.library_bytes;
+}
+
+const void* ju_procedure_list(void) { return jitunwind::procedure_list(); }
+int ju_may_be_registered(uint64_t pc) { return jitunwind::may_be_registered(pc) ? 1 : 0; }
+void ju_forget_rows(uint64_t begin, uint64_t end) { jitunwind::forget_rows(begin, end); }

@@ -1,0 +1,101 @@
+/* Somebody else's stacks: those of another process, of a core file, or of a sample. docs/targets.md.
+
+   A target is used by one thread, which for a process is the one that attached. Not signal-safe, but for what
+   ju_frame_* says, names aside. Cursors of a target are void when it is freed, renewed or let go. */
+#ifndef JITUNWIND_SDK_C_TARGET_H
+#define JITUNWIND_SDK_C_TARGET_H
+
+#include "jitunwind/sdk/c/walk.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/** A target that is walked. */
+typedef struct ju_target ju_target;
+
+/** How long a process stands still: until it is let go, or as long as registers and stacks are copied. */
+typedef enum ju_hold { JU_WHILE_ATTACHED = 0, JU_TO_COPY = 1, JU_HOLD_ANY = 0x7fffffff } ju_hold;
+
+/** A file in which memory is that a core file leaves out. */
+typedef struct ju_mapped_file {
+  uint64_t address;
+  const char* path;
+} ju_mapped_file;
+/** Where the files of a core file or a sample are. */
+typedef struct ju_folders {
+  size_t struct_size;          /**< sizeof(ju_folders) */
+  const char* root;            /**< goes in front of the target's paths; null: they are this machine's */
+  const char* program;         /**< the file of its program, if that is somewhere else; null */
+  const ju_mapped_file* files; /**< null: none */
+  size_t file_count;
+} ju_folders;
+
+/** A register of a sample. */
+typedef struct ju_reg_value {
+  ju_reg reg;
+  uint64_t value;
+} ju_reg_value;
+/** What a profiler keeps of a moment of a thread. */
+typedef struct ju_sample {
+  size_t struct_size; /**< sizeof(ju_sample) */
+  ju_cpu cpu;
+  const ju_reg_value* registers;
+  size_t register_count;
+  uint64_t stack_address; /**< of the first byte of `stack` */
+  const void* stack;      /**< must outlive the target */
+  size_t stack_size;      /**< bytes */
+  const char* maps;       /**< text of /proc/PID/maps; any length */
+  int32_t process;
+  int32_t thread;
+} ju_sample;
+
+/** Stops all threads of a process, which goes on when the target ends. Errors: no_process and the like, with a remedy.
+ */
+ju_status ju_target_attach(int32_t process, ju_hold hold, ju_target** target, ju_error* error);
+/** A process that the calling thread traces already and has stopped. */
+ju_status ju_target_of_traced(int32_t process, ju_target** target, ju_error* error);
+/** A core file, whole or cut off anywhere. `folders` may be null. */
+ju_status ju_target_open_core(const char* path, const ju_folders* folders, ju_target** target, ju_error* error);
+/** The frames that can be told from a sample. `folders` may be null. */
+ju_status ju_target_of_sample(const ju_sample* sample, const ju_folders* folders, ju_target** target, ju_error* error);
+/** Of a process: it goes on. Null does nothing. Errors: bad_handle, freed_handle. */
+ju_status ju_target_free(ju_target* target);
+
+/** Number of the process; 0: of a sample, or of a bad handle. */
+int32_t ju_target_process(const ju_target* target);
+/** Its CPU; JU_CPU_HOST of a bad handle. */
+ju_cpu ju_target_cpu(const ju_target* target);
+/** How many threads there are; 0 of a bad handle. */
+size_t ju_target_threads(const ju_target* target);
+
+/** A thread of a target. */
+typedef struct ju_thread {
+  size_t struct_size; /**< sizeof(ju_thread) */
+  int32_t id;
+  int32_t signal;     /**< that it was ended by, or about to get; 0: none */
+  int32_t is_stopped; /**< 0: it does not stop, and cannot be walked */
+  char name[64];      /**< cut */
+} ju_thread;
+/** Thread number `i`, in the order of their ids; of a core file the one that it was made for first. Errors:
+   null_pointer, bad_handle, freed_handle, bad_struct_size, out_of_range. */
+ju_status ju_target_thread(const ju_target* target, size_t i, ju_thread* thread, ju_error* error);
+/** The innermost frame of thread number `i`. Errors: the same. */
+ju_status ju_target_cursor(const ju_target* target, size_t i, ju_cursor* cursor, ju_error* error);
+
+/** A process goes on; what was copied of it can still be walked. Errors: null_pointer, bad_handle, freed_handle. */
+ju_status ju_target_let_go(ju_target* target, ju_error* error);
+/** Of a process that has run meanwhile: it is stopped again, and looked at anew. */
+ju_status ju_target_renew(ju_target* target, ju_error* error);
+/** Of a sample: another sample of the same process. */
+ju_status ju_target_renew_sample(ju_target* target, const ju_sample* sample, ju_error* error);
+/** Where list number `i` of registered procedures begins in the target; 0: there are no more. */
+ju_status ju_target_list(const ju_target* target, size_t i, uint64_t* address, ju_error* error);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,153 @@
+// docs/c.md "Which C++ function is which C function" is complete: it has every function of the C++ headers that it is
+// about, every function of the C headers, and no others. Every C function has a comment, and is exported.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/rules/source_tree.h"
+
+namespace {
+
+using Names = std::set<std::string>;
+
+/// What a C++ header declares for others: functions, also of classes, by their indentation; not what is private.
+Names declared_in_cpp(const rules::SourceFile& header) {
+  static const std::regex opens(R"((?:class|struct|namespace|enum)\b.*)"), access(R"( (public|private):)");
+  static const std::regex function(
+      R"( {0,2}(?:\[\[[^\]]*\]\] ?|template ?<[^>]*> ?|static |inline |explicit |constexpr |extern "C" )*)"
+      R"([A-Za-z_][\w:<>,&* ]*?[ &*](\w+)\(.*)");
+  static const Names no_functions{"requires", "return", "operator", "static_assert", "visibility", "volatile"};
+  Names found;
+  bool is_private = false;
+  for (const std::string& whole : header.lines) {
+    const std::string line = whole.substr(0, whole.find("//"));
+    std::smatch match;
+    if (std::regex_match(line, opens) || line.rfind("};", 0) == 0) is_private = false;
+    if (std::regex_match(line, match, access)) is_private = match[1] == "private";
+    if (is_private || !std::regex_match(line, match, function)) continue;
+    if (no_functions.count(match[1]) == 0) found.insert(match[1]);
+  }
+  return found;
+}
+
+/// "ju_push" of "ju_status ju_push(...": name -> whether a comment stands in front of it.
+std::map<std::string, bool> declared_in_c() {
+  static const std::regex function(R"((?:static inline )?(?:const )?\w+\*? (ju_\w+|jitunwind_\w+)\(.*)");
+  std::map<std::string, bool> found;
+  for (const rules::SourceFile& file : rules::source_files()) {
+    if (file.path.rfind("sdk/c/", 0) != 0 || !file.has_extension(".h") || file.is_private()) continue;
+    for (std::size_t i = 1; i < file.lines.size(); ++i) {
+      std::smatch match;
+      if (!std::regex_match(file.lines[i], match, function)) continue;
+      const std::string& before = file.lines[i - 1];
+      const bool commented = before.ends_with("*/") || before.rfind("#ifdef __cplusplus", 0) == 0 || before == "#else";
+      found[match[1]] = commented;
+    }
+  }
+  return found;
+}
+
+/// The page: by header what stands quoted on the left, and all C functions that are named.
+struct Page {
+  std::map<std::string, Names> of_cpp;
+  Names of_c;
+};
+
+Page read_page(const std::vector<std::string>& lines) {
+  static const std::regex title(R"(### `([^`]+)`)"), quoted("`([^`]+)`"), c_name(R"(ju_\w+)");
+  Page page;
+  std::string header;
+  for (const std::string& line : lines) {
+    std::smatch match;
+    if (line.rfind("#", 0) == 0) header = std::regex_match(line, match, title) ? match[1].str() : "";
+    if (line.rfind("| ", 0) != 0) continue;
+    const std::string left = line.substr(0, line.find(" | ", 1));
+    for (std::sregex_iterator at(left.begin(), left.end(), quoted), end; at != end && !header.empty(); ++at)
+      page.of_cpp[header].insert((*at)[1]);
+    for (std::sregex_iterator at(line.begin(), line.end(), c_name), end; at != end; ++at) page.of_c.insert(at->str());
+  }
+  return page;
+}
+
+Names without(Names all, const Names& some) {
+  for (const std::string& name : some) all.erase(name);
+  return all;
+}
+
+TEST(CInterfacePage, OmissionsAreNoticed) {
+  const rules::SourceFile header{
+      "a.h",
+      {"class A {", " public:", "  int size() const;", "  A& push(int a) {", " private:", "  void hidden();", "};",
+       "/// comment f(x)", "Result<int> made(int a,", "    int b);"}};
+  EXPECT_EQ(declared_in_cpp(header), (Names{"size", "push", "made"}));
+  const Page page = read_page({"### `a.h`", "| `size`, `gone` | `ju_size` |", "## Other", "| `left` | `ju_other` |"});
+  EXPECT_EQ(page.of_cpp.at("a.h"), (Names{"size", "gone"}));
+  EXPECT_EQ(page.of_c, (Names{"ju_size", "ju_other"}));
+}
+
+TEST(CInterfacePage, HasEveryFunctionOfCpp) {
+  const Page page = read_page(rules::read_file("docs/c.md").lines);
+  ASSERT_GE(page.of_cpp.size(), 15u);
+  // Those that <jitunwind/jitunwind.h>, <jitunwind/target.h> and the adapters of the library have for users.
+  for (const char* const header :
+       {"builders/procedure_builder.h", "builders/description.h", "builders/shapes/frame_shape.h",
+        "builders/described_rows.h", "builders/frame_handler.h", "builders/registration.h",
+        "builders/object_registration.h", "dyn_info/registry/registry.h", "sdk/walk.h", "sdk/walk_thread.h",
+        "sdk/target.h", "sdk/local_space.h", "sdk/statistics.h", "sdk/dump.h", "unwind_core/walk/cursor.h",
+        "unwind_core/walk/resume.h", "unwind_core/trace/log.h", "adapters/gdb_jit/gdb_jit.h",
+        "adapters/system_unwinder/system_unwinder.h"}) {
+    ASSERT_EQ(page.of_cpp.count(header), 1u) << header;
+    const Names declared = declared_in_cpp(rules::read_file(header));
+    EXPECT_GE(declared.size(), 1u) << header;
+    EXPECT_EQ(without(declared, page.of_cpp.at(header)), Names{}) << header << ": not in docs/c.md";
+    // What the page has, the header has.
+    std::string text;
+    for (const std::string& line : rules::read_file(header).lines) text += line + "\n";
+    for (const std::string& name : page.of_cpp.at(header))
+      EXPECT_TRUE(std::regex_search(text, std::regex("\\b" + name + "\\b"))) << header << ": " << name;
+  }
+}
+
+TEST(CInterfacePage, HasEveryFunctionOfC) {
+  const Page page = read_page(rules::read_file("docs/c.md").lines);
+  const auto declared = declared_in_c();
+  ASSERT_GT(declared.size(), 140u);
+  std::string headers;
+  for (const rules::SourceFile& file : rules::source_files())
+    if (file.path.rfind("sdk/c/", 0) == 0 && file.has_extension(".h")) headers += rules::joined(file.lines);
+  for (const auto& [name, commented] : declared) {
+    EXPECT_TRUE(commented) << name << " has no comment";
+    if (name.rfind("ju_", 0) == 0) {
+      EXPECT_EQ(page.of_c.count(name), 1u) << name << " is not in docs/c.md";
+    }
+  }
+  for (const std::string& name : page.of_c) EXPECT_NE(headers.find(name), std::string::npos) << name << " is not there";
+}
+
+TEST(CInterface, ExportsWhatItDeclares) {
+  const std::string exported = rules::output_of("nm -D --defined-only '" JITUNWIND_SHARED "'");
+  for (const auto& [name, commented] : declared_in_c()) {
+    if (name == "ju_error_init" || name == "ju_code_init") continue;  // inline
+    EXPECT_NE(exported.find(" T " + name + "@@JITUNWIND_1\n"), std::string::npos) << name;
+  }
+  // And nothing else of that name.
+  static const std::regex c_name(R"( T (ju_\w+)@@)");
+  const auto declared = declared_in_c();
+  for (std::sregex_iterator at(exported.begin(), exported.end(), c_name), end; at != end; ++at)
+    EXPECT_EQ(declared.count((*at)[1]), 1u) << (*at)[1];
+}
+
+/// sdk/c/registers.h is what the CPUs' tables say.
+TEST(CInterface, RegistersAreThoseOfTheTables) {
+  std::ifstream file(std::string(JITUNWIND_SOURCE_DIR) + "/sdk/c/registers.h");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  EXPECT_EQ(text, rules::output_of(WRITE_REGISTERS)) << "run " WRITE_REGISTERS " > sdk/c/registers.h";
+}
+
+}  // namespace

@@ -1,0 +1,146 @@
+// A procedure that calls what it is told to, described and registered by the C interface, and what walks from below
+// see.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <jitunwind/c.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace c_interface {
+
+struct Error : ju_error {
+  Error() { ju_error_init(this); }
+};
+
+// void call(void (*f)(void*), void* argument), with rbx saved
+constexpr unsigned char k_call[] = {
+    0x53,              // 0  push rbx
+    0x48, 0x89, 0xf8,  // 1  mov rax,rdi
+    0x48, 0x89, 0xf7,  // 4  mov rdi,rsi
+    0xff, 0xd0,        // 7  call rax
+    0x5b,              // 9  pop rbx
+    0xc3,              // a  ret
+    0x31, 0xc0,        // b  xor eax,eax         the landing pad
+    0x5b,              // d  pop rbx
+    0xc3,              // e  ret
+};
+constexpr std::uint64_t k_landing_pad = 11;
+
+using Call = void (*)(void (*)(void*), void*);
+
+/// Executable memory with one copy of it for each of several procedures.
+class Code {
+ public:
+  explicit Code(std::size_t copies = 1) {
+    bytes_ = static_cast<unsigned char*>(
+        mmap(nullptr, k_size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    for (std::size_t i = 0; i < copies; ++i) std::memcpy(bytes_ + 16 * i, k_call, sizeof k_call);
+  }
+  ~Code() { munmap(bytes_, k_size); }
+  const unsigned char* at(std::size_t i = 0) const { return bytes_ + 16 * i; }
+  Call call(std::size_t i = 0) const { return reinterpret_cast<Call>(bytes_ + 16 * i); }
+
+ private:
+  static constexpr std::size_t k_size = 4096;
+  unsigned char* bytes_;
+};
+
+inline ju_builder* said(const char* name) {
+  ju_builder* builder = nullptr;
+  EXPECT_EQ(ju_describe(JU_CPU_X86_64, name, &builder, nullptr), JU_OK);
+  ju_push(builder, 0, 1, JU_X86_64_RBX);
+  ju_remember(builder);
+  ju_pop(builder, 9, 10, JU_X86_64_RBX);
+  ju_restore(builder, 10, 11);
+  ju_pop(builder, 13, 14, JU_X86_64_RBX);
+  ju_set_size(builder, sizeof k_call);
+  return builder;
+}
+
+inline ju_description* built(ju_builder* builder) {
+  Error error;
+  ju_description* description = nullptr;
+  EXPECT_EQ(ju_build(builder, &description, &error), JU_OK) << error.text;
+  EXPECT_EQ(ju_builder_free(builder), JU_OK);
+  return description;
+}
+
+inline ju_registration* registered(const ju_description* description, const Code& code, void* user = nullptr) {
+  Error error;
+  ju_code place;
+  ju_code_init(&place, code.at(), sizeof k_call);
+  place.user = user;
+  ju_registration* registration = nullptr;
+  EXPECT_EQ(ju_register(description, &place, &registration, &error), JU_OK) << error.text;
+  return registration;
+}
+
+/// `call` described and registered.
+struct Live {
+  explicit Live(void* user = nullptr) : description(built(said("jit_call"))) {
+    registration = registered(description, code, user);
+  }
+  ~Live() {
+    EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
+    EXPECT_EQ(ju_description_free(description), JU_OK);
+  }
+  Code code;
+  ju_description* description;
+  ju_registration* registration = nullptr;
+};
+
+struct Seen {
+  std::vector<std::string> names;
+  std::vector<ju_frame> frames;
+  void* user = nullptr;
+  ju_status status = JU_UNSPECIFIED;
+  std::string why;
+};
+
+inline void look_at(const ju_cursor* cursor, Seen& seen) {
+  std::array<char, 200> name{};
+  ju_frame frame;
+  frame.struct_size = sizeof frame;
+  EXPECT_EQ(ju_frame_get(cursor, &frame, nullptr), JU_OK);
+  EXPECT_EQ(frame.pc, ju_frame_pc(cursor));
+  EXPECT_EQ(frame.sp, ju_frame_sp(cursor));
+  (void)ju_frame_demangled_name(cursor, name.data(), name.size(), nullptr);
+  if (std::strcmp(name.data(), "jit_call") == 0) seen.user = ju_frame_user(cursor);
+  seen.names.emplace_back(name.data());
+  seen.frames.push_back(frame);
+}
+
+inline int on_frame(const ju_cursor* cursor, void* seen) {
+  look_at(cursor, *static_cast<Seen*>(seen));
+  return 0;
+}
+
+inline bool is_complete(const Seen& seen) {
+  for (std::size_t i = 0; i < seen.frames.size(); ++i)
+    if (seen.frames[i].depth != i) return false;
+  return !seen.names.empty() && seen.names.back().find("start") != std::string::npos;
+}
+
+[[gnu::noinline]] inline void walk_by_callback(void* seen) {
+  static_cast<Seen*>(seen)->status = ju_walk_here(on_frame, seen, nullptr);
+  asm volatile("");
+}
+
+[[gnu::noinline]] inline void walk_by_cursor(void* argument) {
+  Seen& seen = *static_cast<Seen*>(argument);
+  ju_cursor cursor;
+  ASSERT_EQ(ju_cursor_here(&cursor, nullptr), JU_OK);
+  do look_at(&cursor, seen);
+  while ((seen.status = ju_cursor_step(&cursor, nullptr)) == JU_OK);
+  EXPECT_EQ(ju_cursor_stop_reason(&cursor), JU_STOP_OUTERMOST);
+  std::array<char, 100> why;
+  EXPECT_EQ(ju_cursor_why(&cursor, why.data(), why.size(), nullptr), JU_OK);
+  seen.why = why.data();
+}
+
+}  // namespace c_interface

@@ -1,0 +1,229 @@
+// Code that is registered, thrown through, shown and taken back by the C interface.
+#include <gtest/gtest.h>
+#include <jitunwind/c.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <typeinfo>
+
+#include "tests/c_interface/live.h"
+#include "tests/support/cfi_assembler.h"
+
+using namespace c_interface;
+
+namespace {
+
+TEST(CRegistrations, ComeAndGo) {
+  const Code code;
+  ju_description* const description = built(said("jit_call"));
+  std::size_t before = 0, now = 0;
+  ju_registered(&before, nullptr);
+  ju_registration* registration = registered(description, code);
+  ju_registered(&now, nullptr);
+  EXPECT_EQ(now, before + 1);
+  EXPECT_EQ(ju_may_be_registered(reinterpret_cast<std::uintptr_t>(code.at())), 1);
+  std::uint64_t begin = 0, end = 0;
+  EXPECT_EQ(ju_registration_range(registration, &begin, &end), JU_OK);
+  EXPECT_EQ(begin, reinterpret_cast<std::uintptr_t>(code.at()));
+  EXPECT_EQ(end, begin + sizeof k_call);
+  EXPECT_GT(ju_registration_bytes(registration), 80u);
+  EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
+  registration = registered(description, code);
+  ju_ticket ticket;
+  EXPECT_EQ(ju_retire(registration, &ticket, nullptr), JU_OK);
+  EXPECT_EQ(ticket.skipped, 0u);
+  for (int i = 0; i < 1000 && ju_reclaimed(&ticket) == 0; ++i) usleep(1000);
+  EXPECT_EQ(ju_reclaimed(&ticket), 1);
+  ju_registered(&now, nullptr);
+  EXPECT_EQ(now, before);
+  EXPECT_EQ(ju_description_free(description), JU_OK);
+}
+
+TEST(CRegistrations, InBatches) {
+  const Code code(3);
+  ju_description* const description = built(said("jit_call"));
+  ju_batch* batch = nullptr;
+  ASSERT_EQ(ju_batch_new(&batch, nullptr), JU_OK);
+  const ju_description* descriptions[] = {description, description};
+  ju_code places[2];
+  for (std::size_t i = 0; i < 2; ++i) ju_code_init(&places[i], code.at(i), sizeof k_call);
+  places[1].name = "second";
+  ASSERT_EQ(ju_batch_register(batch, descriptions, places, 2, nullptr), JU_OK);
+  ju_code_init(&places[0], code.at(2), sizeof k_call);
+  ju_registration* third = nullptr;
+  ASSERT_EQ(ju_register(description, &places[0], &third, nullptr), JU_OK);
+  EXPECT_EQ(ju_batch_add(batch, third, nullptr), JU_OK);
+  EXPECT_EQ(ju_batch_size(batch), 3u);
+  char name[16];
+  EXPECT_EQ(ju_symbolise(reinterpret_cast<std::uintptr_t>(code.at(1)), 0, name, sizeof name, nullptr), JU_OK);
+  EXPECT_STREQ(name, "second");
+  EXPECT_EQ(ju_batch_cancel(batch, nullptr), JU_OK);
+  EXPECT_EQ(ju_batch_size(batch), 0u);
+  EXPECT_EQ(ju_symbolise(reinterpret_cast<std::uintptr_t>(code.at(1)), 0, name, sizeof name, nullptr), JU_NO_INFO);
+  ASSERT_EQ(ju_batch_register(batch, descriptions, places, 1, nullptr), JU_OK);
+  ju_ticket ticket;
+  EXPECT_EQ(ju_batch_retire(batch, &ticket, nullptr), JU_OK);
+  EXPECT_EQ(ju_batch_free(batch, nullptr), JU_OK);
+  EXPECT_EQ(ju_description_free(description), JU_OK);
+}
+
+TEST(CRegistrations, OfCodeWithCallFrameInformation) {
+  using namespace jitunwind::test;
+  const Code code;
+  const auto at = reinterpret_cast<std::uintptr_t>(code.at());
+  alignas(8) static std::byte memory[256];
+  CfiSection section(reinterpret_cast<std::uintptr_t>(memory));
+  const auto cie = section.cie({.augmentation = ""});
+  section.fde(cie, at, sizeof k_call, Bytes{0x41, 0x0e, 16, 0x83, 2});
+  const auto& bytes = section.section().bytes;
+  ASSERT_LE(bytes.size(), sizeof memory);
+  std::memcpy(memory, bytes.data(), bytes.size());
+  const ju_range range{at, at + 64};
+  const ju_function functions[] = {{at, sizeof k_call, "described"}, {at + 32, 16, "a_name_alone"}};
+  ju_object_code object{};
+  object.struct_size = sizeof object;
+  object.code = &range;
+  object.code_count = 1;
+  object.eh_frame = {reinterpret_cast<std::uintptr_t>(memory), reinterpret_cast<std::uintptr_t>(memory) + bytes.size()};
+  object.functions = functions;
+  object.function_count = 2;
+  Error error;
+  ju_object* handle = nullptr;
+  ASSERT_EQ(ju_object_register(&object, &handle, &error), JU_OK) << error.text;
+  std::size_t procedures = 0, undescribed = 0;
+  EXPECT_EQ(ju_object_count(handle, &procedures, &undescribed), JU_OK);
+  EXPECT_EQ(procedures, 2u);
+  EXPECT_EQ(undescribed, 1u);
+  ju_range of{};
+  EXPECT_EQ(ju_object_range(handle, 0, &of), JU_OK);
+  EXPECT_EQ(of.begin, at);
+  EXPECT_EQ(ju_object_range(handle, 2, &of), JU_OUT_OF_RANGE);
+  Seen seen;
+  code.call()(walk_by_callback, &seen);
+  ASSERT_GT(seen.names.size(), 2u);
+  EXPECT_EQ(seen.names[1], "described");
+  EXPECT_EQ(seen.frames[1].origin, JU_ORIGIN_TABLE);
+  EXPECT_EQ(ju_object_cancel(handle, &error), JU_OK);
+}
+
+// Handlers.
+
+struct Handled {
+  std::vector<std::string> said;
+  std::uint64_t rbx = 0;
+  int released = 0;
+};
+
+void decide(const ju_passed_frame* frame, ju_decision* decision, void* context) {
+  Handled& handled = *static_cast<Handled*>(context);
+  handled.said.emplace_back(frame->in_search ? "search" : "cleanup");
+  EXPECT_EQ(frame->struct_size, sizeof *frame);
+  EXPECT_EQ(frame->call_offset, 8u);
+  EXPECT_EQ(frame->forced, 0);
+  EXPECT_EQ(frame->thrown_type, &typeid(std::runtime_error));
+  EXPECT_NE(frame->thrown_object, nullptr);
+  EXPECT_EQ(ju_passed_frame_get(frame, JU_X86_64_RBX, &handled.rbx), JU_OK);
+  EXPECT_EQ(ju_passed_frame_get(frame, JU_X86_64_RCX, &handled.rbx), JU_BAD_REGISTER);
+  EXPECT_EQ(ju_passed_frame_get(frame, JU_AARCH64_X19, &handled.rbx), JU_OTHER_CPU);
+  EXPECT_EQ(ju_land_with(decision, JU_AARCH64_X19, 1), JU_OTHER_CPU);
+  ju_catch_at(decision, frame->start + k_landing_pad);
+}
+
+TEST(CHandlers, DecideWhereAnExceptionLands) {
+  const Code code;
+  Handled handled;
+  ju_builder* const builder = said("handled");
+  EXPECT_EQ(ju_handled_by(builder, decide, &handled, [](void* of) { ++static_cast<Handled*>(of)->released; }), JU_OK);
+  ju_description* const description = built(builder);
+  ju_registration* const registration = registered(description, code);
+  EXPECT_EQ(ju_description_free(description), JU_OK);
+  EXPECT_EQ(handled.released, 0) << "the procedure has it";
+  code.call()([](void*) { throw std::runtime_error("lands"); }, nullptr);
+  EXPECT_EQ(handled.said, (std::vector<std::string>{"search", "cleanup"}));
+  EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
+  EXPECT_EQ(handled.released, 1);
+}
+
+TEST(CHandlers, LetPassWhatTheySayNothingOf) {
+  const Code code;
+  ju_builder* const builder = said("passes");
+  EXPECT_EQ(ju_handled_by(
+                builder, [](const ju_passed_frame*, ju_decision*, void*) {}, nullptr, nullptr),
+            JU_OK);
+  ju_description* const description = built(builder);
+  ju_registration* const registration = registered(description, code);
+  EXPECT_THROW(code.call()([](void*) { throw 7; }, nullptr), int);
+  EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
+  EXPECT_EQ(ju_description_free(description), JU_OK);
+  // No function is a mistake.
+  ju_builder* const none = said("none");
+  EXPECT_EQ(ju_handled_by(none, nullptr, nullptr, nullptr), JU_NULL_POINTER);
+  ju_description* refused = nullptr;
+  EXPECT_EQ(ju_build(none, &refused, nullptr), JU_NULL_POINTER);
+  EXPECT_EQ(ju_builder_free(none), JU_OK);
+}
+
+// This process.
+
+TEST(CProcess, CountsAndConsumers) {
+  ju_statistics before, after;
+  before.struct_size = after.struct_size = sizeof before;
+  ASSERT_EQ(ju_statistics_get(&before, nullptr), JU_OK);
+  { const Live live; }
+  ASSERT_EQ(ju_statistics_get(&after, nullptr), JU_OK);
+  EXPECT_EQ(after.registrations, before.registrations + 1);
+  EXPECT_EQ(after.cancelled, before.cancelled + 1);
+  std::size_t length = 0;
+  EXPECT_EQ(ju_statistics_text(nullptr, 0, &length), JU_OK);
+  EXPECT_GT(length, 100u);
+
+  ju_unwinder_status status;
+  status.struct_size = sizeof status;
+  ASSERT_EQ(ju_unwinder_status_get(&status, nullptr), JU_OK);
+  EXPECT_NE(status.path, JU_PATH_NONE) << status.why;
+  EXPECT_STRNE(ju_unwinder_path_name(status.path), "");
+  std::array<char, 200> why;
+  EXPECT_EQ(ju_why_stopped(why.data(), why.size(), nullptr), JU_OK);
+
+  EXPECT_EQ(ju_attach_gdb(nullptr), JU_OK);
+  {
+    const Live live;
+    EXPECT_EQ(ju_flush_gdb(nullptr), JU_OK);
+    ju_gdb_statistics shown;
+    shown.struct_size = sizeof shown;
+    ASSERT_EQ(ju_gdb_statistics_get(&shown, nullptr), JU_OK);
+    EXPECT_NE(shown.attached, 0);
+    EXPECT_GE(shown.procedures, 1u);
+    EXPECT_EQ(shown.latest_refusal, JU_OK);
+  }
+  EXPECT_EQ(ju_detach_gdb(nullptr), JU_OK);
+  EXPECT_EQ(ju_keep_at_least(1000), JU_OK);
+  ju_forget_walked_stacks();
+  ju_forget_rows(0, 1);
+}
+
+TEST(CProcess, DumpsAndLog) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Live live;
+  EXPECT_EQ(ju_dump_registry(ends[1]), JU_OK);
+  ju_cursor cursor;
+  ASSERT_EQ(ju_cursor_here(&cursor, nullptr), JU_OK);
+  EXPECT_EQ(ju_dump_walk(&cursor, ends[1]), JU_OK);
+  const int fd = ju_log_fd();
+  ju_set_log(JU_LOG_REGISTRY, ends[1]);
+  EXPECT_EQ(ju_log_fd(), ends[1]);
+  { const Live logged; }
+  ju_set_log(0, fd);
+  close(ends[1]);
+  std::string text;
+  std::array<char, 4096> part;
+  for (ssize_t n; (n = read(ends[0], part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<std::size_t>(n));
+  close(ends[0]);
+  EXPECT_NE(text.find("directives jit_call"), std::string::npos) << text;
+  EXPECT_NE(text.find("ended: outermost"), std::string::npos) << text;
+  EXPECT_NE(text.find("regist"), std::string::npos) << text;
+}
+
+}  // namespace

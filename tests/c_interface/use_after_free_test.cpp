@@ -1,0 +1,121 @@
+// A library that checks handles notices every use of one that was freed, however late it comes.
+#include <gtest/gtest.h>
+#include <jitunwind/c.h>
+
+#include <vector>
+
+namespace {
+
+ju_builder* builder() {
+  ju_builder* made = nullptr;
+  EXPECT_EQ(ju_describe(JU_CPU_HOST, "freed", &made, nullptr), JU_OK);
+  return made;
+}
+
+ju_description* description() {
+  ju_builder* const from = builder();
+  ju_description* made = nullptr;
+  EXPECT_EQ(ju_build(from, &made, nullptr), JU_OK);
+  EXPECT_EQ(ju_builder_free(from), JU_OK);
+  return made;
+}
+
+const unsigned char code_bytes[64] = {};
+
+ju_registration* registration(const ju_description* of, std::size_t at = 0) {
+  ju_code code;
+  ju_code_init(&code, code_bytes + at, 16);
+  ju_registration* made = nullptr;
+  EXPECT_EQ(ju_register(of, &code, &made, nullptr), JU_OK);
+  return made;
+}
+
+/// What a heap gives out again.
+void use_the_heap() {
+  for (int i = 0; i < 100; ++i) {
+    ju_description* const one = description();
+    EXPECT_EQ(ju_description_free(one), JU_OK);
+  }
+}
+
+TEST(CUseAfterFree, OfBuilders) {
+  ju_builder* const freed = builder();
+  ASSERT_EQ(ju_builder_free(freed), JU_OK);
+  use_the_heap();
+  EXPECT_EQ(ju_call(freed, 0, 1), JU_FREED_HANDLE);
+  ju_description* out = nullptr;
+  ju_error error;
+  ju_error_init(&error);
+  EXPECT_EQ(ju_build(freed, &out, &error), JU_FREED_HANDLE);
+  EXPECT_STREQ(error.place, "builder");
+  EXPECT_STREQ(error.remedy, "A handle is void once it was freed, cancelled, retired or handed over.");
+  EXPECT_EQ(ju_builder_findings(freed), nullptr);
+  EXPECT_EQ(ju_builder_free(freed), JU_FREED_HANDLE);
+}
+
+TEST(CUseAfterFree, OfDescriptions) {
+  ju_description* const freed = description();
+  ASSERT_EQ(ju_description_free(freed), JU_OK);
+  use_the_heap();
+  EXPECT_EQ(ju_description_check_size(freed, 16, nullptr), JU_FREED_HANDLE);
+  ju_code code;
+  ju_code_init(&code, code_bytes, 16);
+  ju_registration* out = nullptr;
+  EXPECT_EQ(ju_register(freed, &code, &out, nullptr), JU_FREED_HANDLE);
+  EXPECT_EQ(ju_description_free(freed), JU_FREED_HANDLE);
+}
+
+TEST(CUseAfterFree, OfRegistrations) {
+  ju_description* const of = description();
+  ju_registration* const cancelled = registration(of);
+  ASSERT_EQ(ju_cancel(cancelled, nullptr), JU_OK);
+  EXPECT_EQ(ju_cancel(cancelled, nullptr), JU_FREED_HANDLE);
+  EXPECT_EQ(ju_registration_range(cancelled, nullptr, nullptr), JU_FREED_HANDLE);
+  EXPECT_EQ(ju_registration_bytes(cancelled), 0u);
+  ju_registration* const retired = registration(of);
+  ASSERT_EQ(ju_retire(retired, nullptr, nullptr), JU_OK);
+  EXPECT_EQ(ju_retire(retired, nullptr, nullptr), JU_FREED_HANDLE);
+  // Handed over.
+  ju_batch* batch = nullptr;
+  ASSERT_EQ(ju_batch_new(&batch, nullptr), JU_OK);
+  ju_registration* const added = registration(of, 16);
+  ASSERT_EQ(ju_batch_add(batch, added, nullptr), JU_OK);
+  EXPECT_EQ(ju_cancel(added, nullptr), JU_FREED_HANDLE);
+  EXPECT_EQ(ju_batch_add(batch, added, nullptr), JU_FREED_HANDLE);
+  EXPECT_EQ(ju_batch_size(batch), 1u);
+  ASSERT_EQ(ju_batch_free(batch, nullptr), JU_OK);
+  EXPECT_EQ(ju_batch_size(batch), 0u);
+  EXPECT_EQ(ju_batch_cancel(batch, nullptr), JU_FREED_HANDLE);
+  EXPECT_EQ(ju_batch_free(batch, nullptr), JU_FREED_HANDLE);
+  // Something that was never a handle.
+  std::vector<std::uint64_t> words(64);
+  EXPECT_EQ(ju_cancel(reinterpret_cast<ju_registration*>(words.data()), nullptr), JU_FREED_HANDLE);
+  EXPECT_EQ(ju_description_free(of), JU_OK);
+}
+
+TEST(CUseAfterFree, OfObjectsAndTargets) {
+  const ju_range range{reinterpret_cast<std::uintptr_t>(code_bytes), reinterpret_cast<std::uintptr_t>(code_bytes) + 64};
+  const ju_function function{range.begin, 16, "named"};
+  ju_object_code code{};
+  code.struct_size = sizeof code;
+  code.code = &range;
+  code.code_count = 1;
+  code.functions = &function;
+  code.function_count = 1;
+  ju_object* object = nullptr;
+  ASSERT_EQ(ju_object_register(&code, &object, nullptr), JU_OK);
+  ASSERT_EQ(ju_object_cancel(object, nullptr), JU_OK);
+  EXPECT_EQ(ju_object_cancel(object, nullptr), JU_FREED_HANDLE);
+  EXPECT_EQ(ju_object_count(object, nullptr, nullptr), JU_FREED_HANDLE);
+  ju_sample sample{};
+  sample.struct_size = sizeof sample;
+  ju_target* target = nullptr;
+  ASSERT_EQ(ju_target_of_sample(&sample, nullptr, &target, nullptr), JU_OK);
+  ASSERT_EQ(ju_target_free(target), JU_OK);
+  EXPECT_EQ(ju_target_threads(target), 0u);
+  ju_cursor cursor;
+  EXPECT_EQ(ju_target_cursor(target, 0, &cursor, nullptr), JU_FREED_HANDLE);
+  EXPECT_EQ(ju_target_free(target), JU_FREED_HANDLE);
+}
+
+}  // namespace

@@ -1,0 +1,80 @@
+// Prints sdk/c/registers.h as the CPUs' tables have it.
+#include <cctype>
+#include <cstdio>
+#include <string>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+
+namespace {
+
+/// "X86_64" of "x86-64".
+std::string upper(const std::string& name) {
+  std::string text;
+  for (const char c : name) text += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+constexpr const char* k_begin =
+    R"(/* Every register of every CPU, by its name in the CPU's table. Written from unwind_core/arch by
+   tests/c_interface/write_registers.cpp; a test compares. */
+#ifndef JITUNWIND_SDK_C_REGISTERS_H
+#define JITUNWIND_SDK_C_REGISTERS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/** A CPU, by its number in ELF files. */
+typedef enum ju_cpu {
+  JU_CPU_HOST = 0, /**< the one that this process runs on */
+)";
+constexpr const char* k_register = R"(  JU_CPU_ANY = 0x7fffffff
+} ju_cpu;
+
+/** A register: its CPU's number in the upper half, its DWARF number in the lower. A register of one CPU is refused
+    where code of another one is described. */
+typedef uint32_t ju_reg;
+
+enum {
+)";
+constexpr const char* k_end = R"(
+  JU_NO_REG = 0 /**< no register */
+};
+
+/** The CPU that this process runs on; JU_CPU_HOST where the library has no table for it. Thread-safe, signal-safe. */
+ju_cpu ju_host_cpu(void);
+/** A register that is chosen at run time, by its DWARF number; JU_NO_REG of an unknown CPU. ju_build() refuses numbers
+    that the CPU does not have. Thread-safe, signal-safe. */
+ju_reg ju_register_number(ju_cpu cpu, uint16_t dwarf);
+/** By its name, "rbp"; "ra" is the return address column. JU_NO_REG: there is none. Thread-safe, signal-safe. */
+ju_reg ju_register_by_name(ju_cpu cpu, const char* name);
+/** "rbp"; "" of what is no register. Never null. Thread-safe, signal-safe. */
+const char* ju_register_name(ju_reg reg);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+)";
+
+}  // namespace
+
+int main() {
+  std::fputs(k_begin, stdout);
+  for (const jitunwind::Arch* const arch : jitunwind::all_arches()) {
+    std::printf("  JU_CPU_%s = %u,\n", upper(arch->name).c_str(), unsigned{arch->elf_machine});
+  }
+  std::fputs(k_register, stdout);
+  for (const jitunwind::Arch* const arch : jitunwind::all_arches()) {
+    std::printf("  /* %s */\n", arch->name);
+    for (const jitunwind::RegisterInfo& reg : arch->registers)
+      std::printf("  JU_%s_%s = 0x%x,\n", upper(arch->name).c_str(), upper(reg.name).c_str(),
+                  unsigned{arch->elf_machine} << 16 | reg.dwarf);
+  }
+  std::fputs(k_end, stdout);
+}
