@@ -74,23 +74,24 @@ const Case k_cases[] = {
        a.sub(rsp, 24), a.test(rdi, rdi), a.jz(other), a.mov(ptr(rsp, 8), rbx), a.jmp(join), a.bind(other),
            a.mov(ptr(rsp, 16), rbx), a.bind(join), a.nop(), a.mov(rbx, rdi), a.add(rsp, 24), a.ret();
      },
-     "ret at +0x1d: returns without the caller's value in rbx: nop at +0x15 is reached from paths that saved it in "
-     "different places, mov at +0x16 overwrote it\n"},
+     "ret at +0x24: returns without the caller's value in rbx: nop at +0x1c is reached from paths that saved it in "
+     "different places, mov at +0x1d overwrote it\n"},
     {"RegisterSavedOnOneOfTwoPaths",
      [](auto& a) {
        const Label join = new_label(a);
        a.sub(rsp, 24), a.test(rdi, rdi), a.jz(join), a.mov(ptr(rsp, 8), rbx), a.bind(join), a.nop(), a.mov(rbx, rdi),
            a.add(rsp, 24), a.ret();
      },
-     "ret at +0x16: returns without the caller's value in rbx: nop at +0xe is reached from paths of which some had not "
-     "saved it, mov at +0xf overwrote it\n"},
+     "ret at +0x1a: returns without the caller's value in rbx: nop at +0x12 is reached from paths of which some had "
+     "not "
+     "saved it, mov at +0x13 overwrote it\n"},
     {"RegisterSavedInDifferentSlotsAndNeeded",
      [](auto& a) {
        const Label other = new_label(a), join = new_label(a);
        a.sub(rsp, 24), a.test(rdi, rdi), a.jz(other), a.mov(ptr(rsp, 8), rbx), a.jmp(join), a.bind(other),
            a.mov(ptr(rsp, 16), rbx), a.bind(join), a.nop(), a.mov(rbx, rdi), a.call(rax), a.ud2();
      },
-     "mov at +0x16: rbx was overwritten where no copy of it is at one place: nop at +0x15 is reached from paths "
+     "mov at +0x1d: rbx was overwritten where no copy of it is at one place: nop at +0x1c is reached from paths "
      "that saved it in different places\n"},
     {"RegisterNotRestored", [](auto& a) { a.push(rbx), a.mov(ebx, 1), a.add(rsp, 8), a.ret(); },
      "ret at +0xa: returns without the caller's value in rbx, which is in [cfa-16]: mov at +0x1 changed it\n"},
