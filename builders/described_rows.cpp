@@ -24,13 +24,22 @@ DescribedRows::DescribedRows(const Description& description, std::uint64_t bytes
 DescribedRows::~DescribedRows() = default;
 
 Result<FrameRow> DescribedRows::row(std::uint64_t offset) noexcept {
-  if (!run_) return description_.row(offset, bytes_);
+  FrameRow row;
+  if (const Status found = this->row(offset, row); !found) return found.error();
+  return row;
+}
+
+Status DescribedRows::row(std::uint64_t offset, FrameRow& out) noexcept {
+  if (!run_) {
+    const Result<FrameRow> row = description_.row(offset, bytes_);
+    if (!row) return row.error();
+    out = *row;
+    return Done{};
+  }
   if (const Status fits = description_.check_size(bytes_); !fits) return fits.error();
   if (offset >= bytes_) return Error{ErrorCode::e_range, offset, "code offset behind the procedure"};
   if (const Status ran = run_->directives.go_to(offset, run_->outcome); !ran) return ran.error();
-  FrameRow row;
-  if (const Status made = make_own_row(run_->outcome, row); !made) return made.error();
-  return row;
+  return make_own_row(run_->outcome, out);
 }
 
 }  // namespace jitunwind

@@ -21,6 +21,8 @@ class DescribedRows {
   /// Precondition: `offset` is not smaller than the one before. Errors as Description::row(); behind one of a
   /// description by directives all that follow have one, too.
   Result<FrameRow> row(std::uint64_t offset) noexcept;
+  /// The same in `out`, which is anything behind an error.
+  Status row(std::uint64_t offset, FrameRow& out) noexcept;
 
  private:
   struct Run;

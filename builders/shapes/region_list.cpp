@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "jitunwind/builders/shapes/region_list_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind {
 namespace {
@@ -10,15 +12,6 @@ namespace {
 std::span<const unw_dyn_op_t> ops_of(const unw_dyn_region_info_t& region) noexcept {
   return {region.op, region.op_count};
 }
-
-// FNV-1a, 64 bit.
-struct Hasher {
-  std::uint64_t value = 0xcbf29ce484222325u;
-  void add(const void* data, std::size_t size) noexcept {
-    for (const auto* p = static_cast<const unsigned char*>(data); size != 0; ++p, --size)
-      value = (value ^ *p) * 0x100000001b3u;
-  }
-};
 
 }  // namespace
 
@@ -41,13 +34,16 @@ RegionList::RegionList(std::span<const RegionSpec> regions) {
 }
 
 std::uint64_t RegionList::hash() const noexcept {
-  Hasher hasher;
+  std::uint64_t value = 0;
   for (const unw_dyn_region_info_t* r = first(); r; r = r->next) {
-    hasher.add(&r->insn_count, sizeof r->insn_count);
-    hasher.add(&r->op_count, sizeof r->op_count);
-    hasher.add(r->op, r->op_count * sizeof(unw_dyn_op_t));
+    value = hash_with(value, std::uint64_t{r->op_count} << 32 | static_cast<std::uint32_t>(r->insn_count));
+    for (std::uint32_t i = 0; i < r->op_count; ++i) {
+      std::array<std::uint64_t, sizeof(unw_dyn_op_t) / 8> words;
+      std::memcpy(words.data(), r->op + i, sizeof words);
+      for (const std::uint64_t word : words) value = hash_with(value, word);
+    }
   }
-  return hasher.value;
+  return value;
 }
 
 bool operator==(const RegionList& a, const RegionList& b) noexcept {

@@ -241,9 +241,12 @@ unsigned DirectiveMachine::step_of(const unw_dyn_op_t& op) const noexcept {
 }
 
 Status DirectiveMachine::run_group(RegionOps& ops) noexcept {
-  unsigned steps = 0;
+  unsigned steps = 0, count = 0;
+  const unw_dyn_op_t* last = nullptr;
   ops.rewind();
   while (const unw_dyn_op_t* op = ops.next_op()) {
+    last = op;
+    ++count;
     steps |= bit(step_of(*op));
     if (op->tag == UNW_DYN_ALIAS) {
       // Row of alias + (units behind the ALIAS) at every instruction.
@@ -259,22 +262,23 @@ Status DirectiveMachine::run_group(RegionOps& ops) noexcept {
     if (const Status copied = copy_label(ops); !copied) return copied;
   constexpr unsigned k_instruction = bit(copy) - 1;
   if (steps & k_instruction)
-    if (const Status ran = run_instruction(ops, steps); !ran) return ran;
+    if (const Status ran = run_instruction(ops, steps, count == 1 ? last : nullptr); !ran) return ran;
   if ((steps & bit(label)) && !rebuilding_) remember_labels(ops);
   return Done{};
 }
 
-Status DirectiveMachine::run_instruction(RegionOps& ops, unsigned steps) noexcept {
+/// `only`: all that the group has, since most have one.
+Status DirectiveMachine::run_instruction(RegionOps& ops, unsigned steps, const unw_dyn_op_t* only) noexcept {
   const std::optional<std::int64_t> old_sp_off = state_.sp_off();
   sp_directive_ = fp_directive_ = ops.index();
   for (unsigned step : {reload_sp, add_sp, set_fp, add})
     if (steps & bit(step))
-      if (const Status ran = run_step(ops, step); !ran) return ran;
+      if (const Status ran = run_step(ops, step, only); !ran) return ran;
   const RegNum fp_set = steps & bit(set_fp) ? state_.fp() : k_no_reg;
   state_.settle(old_sp_off);
   for (unsigned step : {save, pop_frames})
     if (steps & bit(step))
-      if (const Status ran = run_step(ops, step); !ran) return ran;
+      if (const Status ran = run_step(ops, step, only); !ran) return ran;
 
   if (observer_ && !rebuilding_ && (steps & bit(save))) show_spills(ops);
 
@@ -286,20 +290,25 @@ Status DirectiveMachine::run_instruction(RegionOps& ops, unsigned steps) noexcep
   return sp || was_high ? Status(Done{}) : complain(sp.error(), sp_directive_);
 }
 
-Status DirectiveMachine::run_step(RegionOps& ops, unsigned step) noexcept {
+Status DirectiveMachine::run_step(RegionOps& ops, unsigned step, const unw_dyn_op_t* only) noexcept {
   const FrameState::Anchor anchor = state_.anchor();
+  if (only) return run_one(*only, ops.index(), step, anchor);
   ops.rewind();
   while (const unw_dyn_op_t* op = ops.next_op()) {
     if (step_of(*op) != step) continue;
-    if (step == set_fp) fp_directive_ = ops.index();
-    if (step == add_sp || step == reload_sp) sp_directive_ = ops.index();
-    if (step == pop_frames && !rebuilding_) pop_directive_ = ops.index();
-    const Status ran = run_op(*op, step, anchor);
-    if (ran) continue;
-    if (const Status s = complain(ran.error(), ops.index()); !s) return s;
+    if (const Status ran = run_one(*op, ops.index(), step, anchor); !ran) return ran;
   }
   if (ops.failure()) return located(*ops.failure());
   return Done{};
+}
+
+Status DirectiveMachine::run_one(const unw_dyn_op_t& op, std::uint32_t index, unsigned step,
+                                 const FrameState::Anchor& anchor) noexcept {
+  if (step == set_fp) fp_directive_ = index;
+  if (step == add_sp || step == reload_sp) sp_directive_ = index;
+  if (step == pop_frames && !rebuilding_) pop_directive_ = index;
+  const Status ran = run_op(op, step, anchor);
+  return ran ? ran : complain(ran.error(), index);
 }
 
 Status DirectiveMachine::run_op(const unw_dyn_op_t& op, unsigned step, const FrameState::Anchor& anchor) noexcept {

@@ -104,8 +104,9 @@ class DirectiveMachine {
   Status pop_states() noexcept;
 
   Status run_group(RegionOps& ops) noexcept;
-  Status run_instruction(RegionOps& ops, unsigned steps) noexcept;
-  Status run_step(RegionOps& ops, unsigned step) noexcept;
+  Status run_instruction(RegionOps& ops, unsigned steps, const unw_dyn_op_t* only) noexcept;
+  Status run_step(RegionOps& ops, unsigned step, const unw_dyn_op_t* only) noexcept;
+  Status run_one(const unw_dyn_op_t& op, std::uint32_t index, unsigned step, const FrameState::Anchor& anchor) noexcept;
   Status run_op(const unw_dyn_op_t& op, unsigned step, const FrameState::Anchor& anchor) noexcept;
   unsigned step_of(const unw_dyn_op_t& op) const noexcept;
   Status copy_label(RegionOps& ops) noexcept;

@@ -14,7 +14,7 @@ RegRule normal(const RegRule& rule) { return rule.kind == Kind::unspecified ? Re
 
 DirectiveWriter::DirectiveWriter(const Arch& arch) : arch_(arch) {
   machine_.sp = arch.entry_cfa;
-  machine_.rules[arch.ra] = RegRule::at_cfa(arch.entry_ra);
+  machine_.put(arch.ra, RegRule::at_cfa(arch.entry_ra));
 }
 
 bool DirectiveWriter::balanced() const noexcept { return machine_.sp == arch_.entry_cfa; }
@@ -41,7 +41,8 @@ bool DirectiveWriter::add(const FrameStep& step) {
   }
   if (step.offset == 0 && !group_.empty()) return false;  // not entered like a procedure
   for (const DraftDirective& d : group_) placed_.push_back({d, step.offset, step.instruction, raises_sp_});
-  known_.try_emplace({step.row, step.sp}, Known{step.offset, step.instruction, machine_, std::nullopt});
+  const std::pair state{step.row, step.sp};
+  if (!known_.contains(state)) known_.emplace(state, Known{step.offset, step.instruction, machine_, std::nullopt});
   return true;
 }
 
@@ -64,12 +65,14 @@ bool DirectiveWriter::diff(const FrameStep& step) { return move_sp(step) && chan
 
 /// Deallocation rule: slots between the old and the new SP are released, their registers hold the caller's values.
 void DirectiveWriter::release(std::optional<std::int64_t> old) {
-  for (RegNum r = 0; r < machine_.rules.size(); ++r) {
+  for (RegSet left = machine_.ruled; left != 0; left &= left - 1) {
+    const RegNum r = first_of(left);
     const RegRule& rule = machine_.rules[r];
     const bool at_old_sp = rule.kind == Kind::at_reg;
     const bool released = rule.kind == Kind::at_cfa && rule.offset < -*machine_.sp && (!old || rule.offset >= -*old);
     if (r == arch_.ra || (!released && !at_old_sp)) continue;
     machine_.rules[r] = RegRule{};
+    machine_.ruled &= ~set_of(r);
     if (r == machine_.fp) machine_.fp = k_no_reg;
   }
 }
@@ -142,14 +145,16 @@ bool DirectiveWriter::change_cfa(const FrameStep& step) {
 }
 
 bool DirectiveWriter::change_rules(const FrameStep& step) {
-  decltype(machine_.rules) wanted{};
-  for (const FrameRow::Entry& e : step.row->entries()) {
-    if (e.reg >= wanted.size()) return false;
-    wanted[e.reg] = e.rule;
-  }
-  for (RegNum r = 0; r < wanted.size(); ++r) {
-    const bool neither = wanted[r].kind == Kind::unspecified && machine_.rules[r].kind == Kind::unspecified;
-    if (!neither && r != arch_.sp && !change_rule(r, wanted[r])) return false;
+  const auto entries = step.row->entries();
+  if (!entries.empty() && entries.back().reg >= machine_.rules.size()) return false;
+  RegSet concerned = machine_.ruled;
+  for (const FrameRow::Entry& e : entries) concerned |= set_of(e.reg);
+  auto entry = entries.begin();
+  for (RegSet left = concerned; left != 0; left &= left - 1) {
+    const RegNum r = first_of(left);
+    const bool mentioned = entry != entries.end() && entry->reg == r;
+    const RegRule wanted = mentioned ? (entry++)->rule : RegRule{};
+    if (r != arch_.sp && !change_rule(r, wanted)) return false;
   }
   return true;
 }
@@ -188,7 +193,7 @@ bool DirectiveWriter::change_rule(RegNum reg, const RegRule& wanted) {
     default:
       return false;
   }
-  have = kept;
+  m.put(reg, kept);
   return true;
 }
 

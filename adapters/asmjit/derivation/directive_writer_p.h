@@ -54,6 +54,12 @@ class DirectiveWriter {
     std::int64_t slot = 0;         ///< place of the copy of SP, from the base
     std::int64_t slot_offset = 0;  ///< CFA - that copy
     std::array<RegRule, 17> rules{};
+    RegSet ruled = 0;  ///< those of registers whose rule is specified, and may be of others
+
+    void put(RegNum reg, const RegRule& rule) noexcept {
+      rules[reg] = rule;
+      ruled |= set_of(reg);
+    }
   };
   /// A state that there was, where it was for the first time.
   struct Known {

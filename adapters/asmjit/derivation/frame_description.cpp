@@ -26,8 +26,11 @@ class Describer {
   std::uint32_t size() const { return procedure_.end - procedure_.begin; }
   std::uint32_t offset_of(std::size_t i) const { return trace_.instructions[i].begin - procedure_.begin; }
 
-  /// By register: its value - CFA, at a boundary; none: it holds no such address.
-  using CfaDistances = std::array<std::optional<std::int64_t>, 17>;
+  /// Of registers that hold such addresses at a boundary: value - CFA.
+  struct CfaDistances {
+    RegSet known = 0;
+    std::array<std::int64_t, 17> of;
+  };
   static CfaDistances distances_in(const FrameState& state);
 
   bool plan(CfaBase preferred, Refusal& why);
@@ -82,8 +85,8 @@ void say(x86_64::Builder& builder, std::int32_t when, const DraftDirective& d) {
 
 Describer::CfaDistances Describer::distances_in(const FrameState& state) {
   CfaDistances out;
-  for (RegNum r = 0; r < out.size(); ++r)
-    if (state.reg(r).is_cfa_address()) out[r] = state.reg(r).offset;
+  out.known = state.cfa_registers() & (set_of(out.of.size()) - 1);
+  for (RegSet left = out.known; left != 0; left &= left - 1) out.of[first_of(left)] = state.reg(first_of(left)).offset;
   return out;
 }
 
@@ -119,7 +122,7 @@ void Describer::add_step(std::size_t i, const Value& sp, const FrameRow& row, co
   if (last.row == kept && last.sp == sp) return;
   const bool lost_sp = last.sp.is_cfa_address() && !sp.is_cfa_address();
   if (lost_sp && row.cfa.kind == CfaRule::Kind::offset && row.cfa.reg != last.row->cfa.reg &&
-      row.cfa.reg < before.size() && before[row.cfa.reg] == -row.cfa.offset) {
+      has(before.known, row.cfa.reg) && before.of[row.cfa.reg] == -row.cfa.offset) {
     // SP gets out of reach by this instruction: rows go by the other register one boundary earlier, as directives need
     // a frame pointer that was set from an SP in reach.
     FrameStep earlier = last;
@@ -224,23 +227,21 @@ std::optional<Refusal> Describer::check_handlers() const {
 bool Describer::is_proved(const Description& description) {
   if (!description.check_size(size())) return false;
   std::size_t step = 0;
-  std::optional<FrameRow> row;
+  FrameRow row;
+  bool has_row = false;
   DescribedRows rows(description, size());
   return analysis_.visit(procedure_, [&](const Boundary& at) {
     const std::size_t i = at.instruction;
     const FrameState* state = at.state;
     if (!state) return true;
     // Directives and rows were placed at the steps alone: between two of them the row stays.
-    for (; step < steps_.size() && steps_[step].offset <= offset_of(i); ++step) row.reset();
-    const bool proved = row && !at.changed;
-    if (!row) {
-      const auto found = rows.row(offset_of(i));
-      if (!found) return false;
-      row = *found;
-    }
+    for (; step < steps_.size() && steps_[step].offset <= offset_of(i); ++step) has_row = false;
+    const bool proved = has_row && !at.changed;
+    if (!has_row && !rows.row(offset_of(i), row)) return false;
+    has_row = true;
     // What is known during a call is known in front of it.
-    if (analysis_.calls(i)) return proves(during_call(*state), arch_, *row);
-    return proved || proves(*state, arch_, *row);
+    if (analysis_.calls(i)) return proves(during_call(*state), arch_, row);
+    return proved || proves(*state, arch_, row);
   });
 }
 

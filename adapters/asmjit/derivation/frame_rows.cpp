@@ -29,8 +29,8 @@ std::optional<CfaRule> plan_cfa(const FrameState& state, const Arch& arch, CfaBa
   const RegNum second = preferred == CfaBase::frame_pointer ? arch.sp : arch.fp;
   if (const auto rule = cfa_from(state, first)) return rule;
   if (const auto rule = cfa_from(state, second)) return rule;
-  for (RegNum r = 0; r < k_first_vector; ++r)
-    if (const auto rule = cfa_from(state, r)) return rule;
+  for (RegSet left = state.cfa_registers(); left != 0; left &= left - 1)
+    if (first_of(left) < k_first_vector) return cfa_from(state, first_of(left));
   return std::nullopt;
 }
 
@@ -126,6 +126,8 @@ Result<FrameRow, LostPlace> plan_row(const FrameState& state, const Arch& arch, 
   const RegSet abi = abi_preserved(arch);
   for (RegSet left = (state.preserved() | abi | set_of(arch.ra)) & ~set_of(arch.sp); left != 0; left &= left - 1) {
     const RegNum r = first_of(left);
+    const bool may_be_silent = has(abi, r) || r >= k_first_vector;
+    if (may_be_silent && state.slots_of(r) == 0 && state.reg(r).is_entry(r)) continue;
     const bool promised = has(state.preserved(), r);
     auto rule = plan_register(state, arch, r);
     if (!rule && r == arch.ra) return LostPlace{r, "the return address is lost"};
@@ -133,7 +135,7 @@ Result<FrameRow, LostPlace> plan_row(const FrameState& state, const Arch& arch, 
     // The convention of this procedure lets it go.
     if (!rule) rule = RegRule::undefined();
     // What is not mentioned is the same, if the psABI preserves it; vector registers have no value to pass on.
-    if (rule->kind == RegRule::Kind::same && (has(abi, r) || r >= k_first_vector)) continue;
+    if (rule->kind == RegRule::Kind::same && may_be_silent) continue;
     if (!row.set(r, *rule)) return LostPlace{k_no_reg, "more registers than a row holds"};
   }
   return row;

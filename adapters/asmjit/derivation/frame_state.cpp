@@ -26,6 +26,7 @@ FrameState FrameState::at_entry(const Arch& arch, RegSet preserved) {
   state.registers_[arch.sp] = Value::address(k_cfa_base, -arch.entry_cfa);
   state.registers_[arch.ra] = {};
   state.known_ = ((RegSet{1} << k_tracked_registers) - 1) & ~set_of(arch.ra);
+  state.cfa_registers_ = set_of(arch.sp);
   state.slots_.push_back({k_cfa_base, arch.entry_ra, k_word, Value::entry(arch.ra)});
   state.count(state.slots_.back(), 1);
   return state;
@@ -40,11 +41,14 @@ Value FrameState::memory(const Value& address, std::int64_t displacement, std::u
   return fits ? found->value : Value{};
 }
 
-/// The first slot of the base that begins below `offset`, or what is behind its slots.
+/// The first slot of the base that begins below `offset`, or what is behind its slots. What is asked about is SP's most
+/// often: the last ones.
 FrameState::Slots::const_iterator FrameState::first_below(BaseId base, std::int64_t offset) const noexcept {
   Slot wanted;
   wanted.base = base;
   wanted.offset = offset;
+  if (slots_.empty() || !is_before(wanted, slots_.back())) return slots_.end();
+  if (slots_.size() == 1 || !is_before(wanted, slots_[slots_.size() - 2])) return slots_.end() - 1;
   return std::upper_bound(slots_.begin(), slots_.end(), wanted,
                           [](const Slot& a, const Slot& b) { return is_before(a, b); });
 }
@@ -58,11 +62,13 @@ void FrameState::put(RegNum reg, const Value& value) noexcept {
   if (registers_[reg] == value) return;
   registers_[reg] = value;
   known_ = value.kind == Value::Kind::unknown ? known_ & ~set_of(reg) : known_ | set_of(reg);
+  cfa_registers_ = value.is_cfa_address() ? cfa_registers_ | set_of(reg) : cfa_registers_ & ~set_of(reg);
   ++changes_;
 }
 
 template <class Predicate>
 bool FrameState::erase_slots(Slots::const_iterator begin, Slots::const_iterator end, Predicate predicate) {
+  if (begin == end) return false;
   const auto first = slots_.begin() + (begin - slots_.cbegin());
   const auto last = slots_.begin() + (end - slots_.cbegin());
   const auto gone = std::remove_if(first, last, [&](const Slot& slot) {
@@ -280,8 +286,8 @@ bool FrameState::apply(const Effect& effect, BaseId id, std::string& why) {
 }
 
 bool FrameState::knows_cfa() const noexcept {
-  for (RegNum r = 0; r < k_tracked_registers; ++r)
-    if (registers_[r].is_cfa_address() && size_of(r) == k_word) return true;
+  for (RegSet left = cfa_registers_; left != 0; left &= left - 1)
+    if (size_of(first_of(left)) == k_word) return true;
   return std::ranges::any_of(slots_, [this](const Slot& s) {
     return s.value.is_cfa_address() && s.base == sp().base && s.offset >= sp().offset;
   });

@@ -76,6 +76,8 @@ class FrameState {
   const Value& reg(RegNum reg) const noexcept { return registers_[reg]; }
   /// Always an address: what gives SP any other value is refused.
   const Value& sp() const noexcept { return registers_[sp_]; }
+  /// Registers that hold an address at a known distance to the CFA.
+  RegSet cfa_registers() const noexcept { return cfa_registers_; }
   const std::vector<Slot>& slots() const noexcept { return slots_; }
   /// Slots that hold what the register held at entry.
   std::uint32_t slots_of(RegNum reg) const noexcept { return slots_of_[reg]; }
@@ -135,6 +137,7 @@ class FrameState {
   std::int64_t red_zone_ = 0;
   RegSet preserved_ = 0;
   RegSet known_ = 0;  // registers whose value is
+  RegSet cfa_registers_ = 0;
   std::array<Value, k_tracked_registers> registers_{};
   Slots slots_;
   std::array<std::uint32_t, k_tracked_registers> slots_of_{};
