@@ -8,6 +8,7 @@
 
 #include "jitunwind/adapters/testing/instruction_p.h"
 #include "jitunwind/adapters/testing/stepped_child_p.h"
+#include "jitunwind/unwind_core/no_modules.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
@@ -23,11 +24,6 @@ std::string hex(std::uint64_t value) {
 namespace {
 
 constexpr Addr k_max_callee_cleanup = 0x1000;
-
-class NoModules final : public ModuleFinder {
- public:
-  bool find(Addr, Module&) const noexcept override { return false; }
-};
 
 /// What the judged procedure found when it was entered.
 struct Activation {

@@ -11,6 +11,7 @@
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/kept/sequenced_entry_p.h"
+#include "jitunwind/unwind_core/no_modules.h"
 
 #include <libunwind.h>
 
@@ -71,11 +72,6 @@ class CallbackListHead final : public ListHead {
   unw_addr_space& owner_;
   std::atomic<std::uint64_t> flushes_{1};
   mutable SequencedEntry<std::uint64_t, Addr> kept_;  // under the number of flushes before it was asked for
-};
-
-class NoModules final : public ModuleFinder {
- public:
-  bool find(Addr, Module&) const noexcept override { return false; }
 };
 
 /// What an AddressSpace refers to, made before it.

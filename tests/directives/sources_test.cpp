@@ -12,6 +12,7 @@
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/no_modules.h"
 #include "tests/rows/row_case.h"
 #include "tests/support/cfi_assembler.h"
 
@@ -23,10 +24,6 @@ using rows::CaseRegion;
 using rows::k_code;
 
 const Arch& k_arch = arch::x86_64;
-
-class NoModules final : public ModuleFinder {
-  bool find(Addr, Module&) const noexcept override { return false; }
-};
 
 struct Registered {
   explicit Registered(unw_dyn_info_t& i) : info(i) { EXPECT_TRUE(register_procedure(&info)); }

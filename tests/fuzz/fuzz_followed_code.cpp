@@ -4,6 +4,7 @@
 
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/no_modules.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/fuzz/fuzz_check.h"
@@ -14,11 +15,6 @@ namespace {
 
 constexpr Addr k_memory = 0x10000;
 const Arch& k_arch = arch::x86_64;
-
-class NoModules final : public ModuleFinder {
- public:
-  bool find(Addr, Module&) const noexcept override { return false; }
-};
 
 /// Each instruction is as long as what is left of the memory at most, whatever stands there.
 void read_instructions(std::span<const std::byte> code) {

@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const CountedMemory memory(input);
   const Head head;
   const TargetList list(head);
-  const test::NoModules modules;
+  const NoModules modules;
   const std::array<const RowSource*, 1> rows{&list};
   const std::array<const NameSource*, 1> names{&list};
   const AddressSpace space{arch, memory, modules, rows, names};

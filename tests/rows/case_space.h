@@ -5,6 +5,7 @@
 
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/no_modules.h"
 #include "tests/rows/row_case.h"
 
 namespace jitunwind::rows {
@@ -20,10 +21,6 @@ class CaseSpace final : public RowSource {
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
 
  private:
-  class NoModules final : public ModuleFinder {
-    bool find(Addr, Module&) const noexcept override { return false; }
-  };
-
   const CaseFile& file_;
   std::deque<CaseProcedure> procedures_;  // of the file's cases, in their order
   NoModules modules_;

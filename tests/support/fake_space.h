@@ -8,16 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "jitunwind/unwind_core/no_modules.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
 #include "tests/support/fake_memory.h"
 
 namespace jitunwind::test {
-
-class NoModules : public ModuleFinder {
- public:
-  bool find(Addr, Module&) const noexcept override { return false; }
-};
 
 class GivenRows : public RowSource {
  public:

@@ -9,6 +9,7 @@
 #include <uwx.h>
 #include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/no_modules.h"
 
 namespace jitunwind::uwx {
 
@@ -42,11 +43,6 @@ class CopyinMemory final : public Memory {
 
 /// UWX_COPYIN_REG: 8 bytes in the target's byte order.
 Result<std::uint64_t> copy_register(const Callbacks& callbacks, int regid, bool big_endian) noexcept;
-
-class NoModules final : public ModuleFinder {
- public:
-  bool find(Addr, Module&) const noexcept override { return false; }
-};
 
 /// What the engine says with a request: a few pairs, and their end.
 class Question {

@@ -35,7 +35,7 @@ struct uwx_accessor_info final : jitunwind::ListHead {
   jitunwind::uwx::Callbacks callbacks{&uwx_accessor_copyin, &uwx_accessor_lookupip,
                                       reinterpret_cast<std::intptr_t>(this)};
   jitunwind::uwx::CopyinMemory memory{callbacks, UWX_COPYIN_MSTACK, UWX_ERR_COPYIN_MSTK};
-  jitunwind::uwx::NoModules no_modules;
+  jitunwind::NoModules no_modules;
   jitunwind::TargetList list{*this};
   jitunwind::AddressSpace space{cpu, memory, no_modules, {}, {}};
 
