@@ -32,7 +32,7 @@ TEST(DropIn, TheProgramNeedsLibunwindAlone) {
 std::set<std::string> names_of(const std::string& libraries) {
   std::set<std::string> names;
   for (const std::string& line : lines_of(output_of("nm -D --defined-only --format=posix " + libraries)))
-    if (line.find(' ') != std::string::npos) names.insert(line.substr(0, line.find(' ')));
+    if (line.find(' ') != std::string::npos) names.insert(line.substr(0, line.find_first_of(" @")));
   return names;
 }
 

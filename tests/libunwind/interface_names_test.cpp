@@ -22,7 +22,7 @@ std::map<std::string, std::string> exported() {
   for (const std::string& line : lines_of(output_of("nm -D --defined-only --format=posix '" LIBUNWIND_SHARED "'"))) {
     std::istringstream in(line);
     std::string name, type, address;
-    if (in >> name >> type >> address) names[name] = address;
+    if (in >> name >> type >> address) names[name.substr(0, name.find('@'))] = address;
   }
   return names;
 }
