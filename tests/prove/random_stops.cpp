@@ -1,0 +1,315 @@
+// A program, stopped at random moments: what jitstack prints of its threads, what the program itself sees of the same
+// moment, what elfutils and what GDB see.
+//
+//   random_stops --stops N --gdb-every K PROGRAM [ARGUMENT...]
+//
+// jitstack and the program agree on all frames of the main thread; elfutils and GDB with jitstack on those of static
+// code: up to the first that was made at run time, and GDB, which is told of such code, on all. GDB takes as long as
+// twenty of the others, and looks at each K-th moment.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/prove/random_stops.h"
+
+namespace jitunwind::random_stops {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct SeenFrame {
+  Addr pc = 0;
+  std::string origin{};
+  bool is_static() const { return !origin.starts_with("dyn_") && origin.find("guess") == std::string::npos; }
+};
+struct Stack {
+  std::vector<SeenFrame> frames{};
+  bool is_cut = false;
+};
+using Stacks = std::map<pid_t, Stack>;
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  std::array<char, 4096> buffer;
+  for (std::size_t got; pipe && (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) != 0;)
+    text.append(buffer.data(), got);
+  if (pipe) ::pclose(pipe);
+  return text;
+}
+
+void for_each_line(const std::string& text, const std::function<void(const std::string&)>& visit) {
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) visit(line);
+}
+
+Addr number(const std::string& hex) { return std::stoull(hex, nullptr, 16); }
+
+Stacks by_jitstack(pid_t process) {
+  Stacks stacks;
+  Stack* stack = nullptr;
+  const std::regex head("thread (\\d+).*"), frame(" +#\\d+ +0x([0-9a-f]+) +(\\S+( guess)?) .*"), cut(".*cut short.*");
+  for_each_line(output_of(JITSTACK " --hold " + std::to_string(process)), [&](const std::string& line) {
+    std::smatch found;
+    if (std::regex_match(line, found, head)) stack = &stacks[std::stoi(found[1])];
+    if (stack && std::regex_match(line, found, frame)) stack->frames.push_back({number(found[1]), found[2]});
+    if (stack && std::regex_match(line, found, cut)) stack->is_cut = true;
+  });
+  return stacks;
+}
+
+Stacks by_eu_stack(pid_t process) {
+  Stacks stacks;
+  pid_t thread = 0;
+  const std::regex head("TID (\\d+):"), frame("#\\d+ +0x([0-9a-f]+).*");
+  for_each_line(output_of("eu-stack -n 0 -p " + std::to_string(process) + " 2>/dev/null"),
+                [&](const std::string& line) {
+                  std::smatch found;
+                  if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
+                  if (std::regex_match(line, found, frame)) stacks[thread].frames.push_back({number(found[1])});
+                });
+  return stacks;
+}
+
+Stacks by_gdb(pid_t process) {
+  Stacks stacks;
+  pid_t thread = 0;
+  const std::regex head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"),
+      frame("\\$\\d+ = 0x([0-9a-f]+)");
+  const std::string command = "gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(process) +
+                              " -ex 'set backtrace past-main on' -ex 'set backtrace past-entry on' -ex 'thread apply "
+                              "all frame apply all -q p/x $pc' 2>/dev/null";
+  for_each_line(output_of(command), [&](const std::string& line) {
+    std::smatch found;
+    if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
+    if (std::regex_match(line, found, only)) thread = std::stoi(found[2]);
+    if (!std::regex_match(line, found, frame)) return;
+    auto& frames = stacks[thread].frames;
+    // Functions that were inlined are frames of GDB's.
+    const Addr pc = number(found[1]);
+    if (frames.empty() || frames.back().pc != pc) frames.push_back({pc});
+  });
+  return stacks;
+}
+
+/// A file that both processes map.
+class SharedWalk {
+ public:
+  SharedWalk() {
+    const int file = ::mkstemp(path_.data());
+    void* const shared = file < 0 || ::ftruncate(file, sizeof(OwnWalk)) != 0
+                             ? MAP_FAILED
+                             : ::mmap(nullptr, sizeof(OwnWalk), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (shared == MAP_FAILED) std::abort();
+    ::close(file);
+    walk_ = static_cast<OwnWalk*>(shared);
+  }
+  ~SharedWalk() {
+    ::munmap(walk_, sizeof(OwnWalk));
+    ::unlink(path_.c_str());
+  }
+  SharedWalk(const SharedWalk&) = delete;
+  SharedWalk& operator=(const SharedWalk&) = delete;
+  OwnWalk& operator*() const { return *walk_; }
+  OwnWalk* operator->() const { return walk_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/random_stops_XXXXXX";
+  OwnWalk* walk_ = nullptr;
+};
+
+class Program {
+ public:
+  Program(char** argv, const SharedWalk& own) {
+    own->state.store(0);
+    process_ = ::fork();
+    if (process_ != 0) return;
+    ::setenv(k_file_variable, own.path().c_str(), 1);
+    ::setenv("JITUNWIND_ATTACH", "gdb", 1);
+    const int nowhere = ::open("/dev/null", O_RDWR);
+    for (int i = 0; i < 3; ++i) ::dup2(nowhere, i);
+    ::execv(argv[0], argv);
+    ::_exit(127);
+  }
+  ~Program() {
+    if (has_ended_) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  pid_t process() const { return process_; }
+  bool has_ended() { return has_ended_ || wait(WNOHANG); }
+  int status() const { return status_; }
+  /// False: it has ended.
+  bool wait_until(const std::function<bool()>& is_so) {
+    while (!is_so()) {
+      if (has_ended()) return false;
+      ::usleep(50);
+    }
+    return true;
+  }
+  bool stop() {
+    if (has_ended() || ::kill(process_, SIGSTOP) != 0) return false;
+    return !wait(WUNTRACED) && is_stopped_;
+  }
+
+ private:
+  /// True: it has ended.
+  bool wait(int how) {
+    int status = 0;
+    if (::waitpid(process_, &status, how) != process_) return false;
+    is_stopped_ = WIFSTOPPED(status);
+    if (is_stopped_) return false;
+    status_ = status;
+    return has_ended_ = true;
+  }
+
+  pid_t process_ = 0;
+  bool has_ended_ = false, is_stopped_ = false;
+  int status_ = 0;
+};
+
+class Observer {
+ public:
+  Observer(char** argv, std::size_t stops, std::size_t gdb_every)
+      : argv_(argv), wanted_(stops), gdb_every_(gdb_every) {}
+
+  bool run() {
+    if (!measure()) return false;
+    for (std::size_t programs = 0; stops_ < wanted_ && failures_ < 5; ++programs) {
+      if (programs > 100 * wanted_) return fail("the program ends before it can be stopped");
+      Program program(argv_, own_);
+      if (!program.wait_until([&] { return own_->state.load() == OwnWalk::k_ready; })) continue;
+      // The first stop of each is anywhere; those that follow come soon.
+      for (double most = seconds_; stops_ < wanted_ && stop_once(program, most); most = seconds_ / 8) {
+      }
+    }
+    std::printf(
+        "%zu stops, %zu frames of %zu stacks, %zu made at run time; %zu stacks compared with elfutils', %zu "
+        "with GDB's; %zu disagreements\n",
+        stops_, frames_, stacks_, at_run_time_, with_elfutils_, with_gdb_, failures_);
+    return failures_ == 0 && frames_ != 0;
+  }
+
+ private:
+  /// How long it runs.
+  bool measure() {
+    const auto begin = Clock::now();
+    Program program(argv_, own_);
+    (void)program.wait_until([] { return false; });
+    seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+    return own_->state.load() == OwnWalk::k_ready || fail("the program has not what walks in it");
+  }
+
+  bool stop_once(Program& program, double most_seconds) {
+    ::usleep(static_cast<useconds_t>(std::uniform_real_distribution(0.0, most_seconds * 1e6)(random_)));
+    if (!program.stop()) return false;
+    const pid_t process = program.process();
+    const Stacks ours = by_jitstack(process);
+    compare_with("elfutils", by_eu_stack(process), ours, with_elfutils_);
+    if (stops_ % gdb_every_ == 0) compare_with("GDB", by_gdb(process), ours, with_gdb_);
+    ++stops_;
+    for (const auto& [thread, stack] : ours) {
+      ++stacks_;
+      frames_ += stack.frames.size();
+      at_run_time_ += static_cast<std::size_t>(
+          std::ranges::count_if(stack.frames, [](const SeenFrame& frame) { return !frame.is_static(); }));
+      if (stack.is_cut) disagree("a stack is cut short", stack, {});
+    }
+    // It walks before it executes another instruction.
+    own_->state.store(OwnWalk::k_ready);
+    ::syscall(SYS_tgkill, process, process, signal_number());
+    ::kill(process, SIGCONT);
+    if (!program.wait_until([&] { return own_->state.load(std::memory_order_acquire) == OwnWalk::k_done; }))
+      return fail("the program has ended in place of walking");
+    const auto main_thread = ours.find(process);
+    if (main_thread == ours.end()) return fail("jitstack does not show the main thread");
+    compare_with_itself(main_thread->second);
+    return failures_ < 5;
+  }
+
+  void compare_with_itself(const Stack& ours) {
+    Stack own;
+    for (std::size_t i = 0; i < own_->count; ++i)
+      own.frames.push_back({own_->frames[i].pc, origin_name(own_->frames[i].origin)});
+    const bool is_same = std::ranges::equal(ours.frames, own.frames, [&](const SeenFrame& a, const SeenFrame& b) {
+      // A system call that is restarted begins again at its instruction of two bytes.
+      const bool is_first = &a == &ours.frames.front();
+      return (a.pc == b.pc || (is_first && a.pc == b.pc + 2)) && a.origin.starts_with(b.origin);
+    });
+    if (is_same) return;
+    disagree("the program itself", ours, own);
+    std::printf("its walk ended: %s, %s\n", stop_reason_name(own_->stop), own_->error.data());
+  }
+
+  void compare_with(const char* who, const Stacks& theirs, const Stacks& ours, std::size_t& count) {
+    for (const auto& [thread, stack] : theirs) {
+      const auto known = ours.find(thread);
+      if (known == ours.end()) {
+        disagree(who, {}, stack);
+        continue;
+      }
+      ++count;
+      const auto& frames = known->second.frames;
+      const auto made = std::ranges::find_if(frames, [](const SeenFrame& frame) { return !frame.is_static(); });
+      const auto static_frames = static_cast<std::size_t>(made - frames.begin());
+      const bool all = static_frames == frames.size();
+      const bool is_same = (all ? stack.frames.size() == frames.size() : stack.frames.size() >= static_frames) &&
+                           std::equal(frames.begin(), made, stack.frames.begin(),
+                                      [](const SeenFrame& a, const SeenFrame& b) { return a.pc == b.pc; });
+      if (!is_same) disagree(who, known->second, stack);
+    }
+  }
+
+  void disagree(const char* who, const Stack& ours, const Stack& theirs) {
+    ++failures_;
+    std::printf("%s, at stop %zu; jitstack:\n", who, stops_);
+    for (const SeenFrame& frame : ours.frames) std::printf("  %#lx %s\n", frame.pc, frame.origin.c_str());
+    std::printf("the other:\n");
+    for (const SeenFrame& frame : theirs.frames) std::printf("  %#lx %s\n", frame.pc, frame.origin.c_str());
+  }
+  bool fail(const char* what) {
+    std::printf("%s\n", what);
+    ++failures_;
+    return false;
+  }
+
+  char** argv_;
+  std::size_t wanted_, gdb_every_;
+  SharedWalk own_;
+  double seconds_ = 0;
+  std::mt19937 random_{4711};
+  std::size_t stops_ = 0, stacks_ = 0, frames_ = 0, at_run_time_ = 0, with_elfutils_ = 0, with_gdb_ = 0, failures_ = 0;
+};
+
+}  // namespace
+}  // namespace jitunwind::random_stops
+
+int main(int argc, char** argv) {
+  if (argc < 6 || std::strcmp(argv[1], "--stops") != 0 || std::strcmp(argv[3], "--gdb-every") != 0) {
+    std::fprintf(stderr, "usage: random_stops --stops N --gdb-every K PROGRAM [ARGUMENT...]\n");
+    return 2;
+  }
+  const auto stops = std::strtoul(argv[2], nullptr, 10), gdb_every = std::strtoul(argv[4], nullptr, 10);
+  jitunwind::random_stops::Observer observer(argv + 5, stops, std::max(gdb_every, 1ul));
+  return observer.run() ? 0 : 1;
+}

@@ -1,0 +1,31 @@
+// What a program that is stopped at random moments and its observer have in common.
+#pragma once
+
+#include <signal.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+
+#include "jitunwind/unwind_core/walk/cursor.h"
+
+namespace jitunwind::random_stops {
+
+inline constexpr const char* k_file_variable = "RANDOM_STOPS_FILE";
+inline int signal_number() { return SIGRTMAX - 3; }
+
+/// The stack of the main thread as it sees it itself. In a file that both map; zeros at first.
+struct OwnWalk {
+  struct Seen {
+    Addr pc;
+    RowOrigin origin;
+  };
+  static constexpr int k_ready = 1, k_done = 2;
+  std::atomic<int> state;
+  std::size_t count;
+  StopReason stop;
+  std::array<char, 128> error;  ///< what the walk ended with
+  std::array<Seen, 1024> frames;
+};
+
+}  // namespace jitunwind::random_stops
