@@ -1,6 +1,10 @@
 // Mistakes that people make, what they are told, and in whose words.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
+#include "jitunwind/builders/registers_aarch64.h"
 #include "jitunwind/builders/registration.h"
 #include "tests/builders/described.h"
 #include "tests/builders/mistake.h"
@@ -95,6 +99,41 @@ const Mistake k_mistakes[] = {
      "procedure: W_UNBALANCED: ends with the frame still allocated: is a pop or deallocate missing? If it ends in a "
      "jump "
      "or in a call that does not return, say ends_without_return()\n"},
+    {"MissingPopOfTheLatest", in_47_bytes().push({0, 1}, rbx).push({1, 3}, r12).pop({-2, -1}, rbx),
+     "pop({-2, -1}, rbx): E_POP_REG: what is there was saved by push({1, 3}, r12); if r12 has its value again, say so "
+     "by reload()\n"},
+    {"MissingPops", in_47_bytes().push({0, 1}, rbx),
+     "procedure: W_UNBALANCED: ends with the frame still allocated: is a pop or deallocate missing? If it ends in a "
+     "jump or in a call that does not return, say ends_without_return()\n"},
+    {"PopInPlaceOfTheReturn", in_47_bytes().push({0, 1}, rbx).pop({-1, 0}, rbx),
+     "procedure: W_UNBALANCED: ends with the frame still allocated: is a pop or deallocate missing? If it ends in a "
+     "jump or in a call that does not return, say ends_without_return()\n"},
+    {"PoppedTwice", in_47_bytes().push({0, 1}, rbx).pop({-3, -2}, rbx).pop({-2, -1}, rbx),
+     "pop({-2, -1}, rbx): E_POP_REG: rbx has its value again since pop({-3, -2}, rbx); behind an early return the "
+     "frame is there again: remember() in front of its epilogue, restore() with its ret\n"},
+    {"EarlyReturnOfASavedRegisterNotRemembered",
+     in_47_bytes()
+         .push({0, 1}, rbx)
+         .allocate({1, 5}, 16)
+         .deallocate({0x10, 0x14}, 16)
+         .pop({0x14, 0x15}, rbx)
+         .deallocate({-6, -2}, 16)
+         .pop({-2, -1}, rbx),
+     "pop({-2, -1}, rbx): E_POP_REG: rbx has its value again since pop({20, 21}, rbx); behind an early return the "
+     "frame is there again: remember() in front of its epilogue, restore() with its ret\n"},
+    {"FramePointerNotSavedAndLeave", in_47_bytes().set_frame_pointer({0, 3}, rbp).leave({-2, -1}),
+     "set_frame_pointer({0, 3}, rbp, 0): E_FP_CLOBBER: frame pointer register overwritten before it is saved\n"
+     "leave({-2, -1}): E_SP_HIGH: stack pointer raised above its value at entry; behind an early return the frame is "
+     "there again: remember() in front of its epilogue, restore() with its ret\n"
+     "region 1, offset +2f: W_UNBALANCED: the last region ends with the frame still allocated\n"},
+    {"ThreeInTheSameBytesAndOneRelease",
+     in_47_bytes().push({0, 1}, rbx).push({0, 1}, r12).push({0, 1}, r13).deallocate({-2, -1}, 24),
+     "push({0, 1}, r12): E_SAME_BYTES: these bytes are those of push({0, 1}, rbx)\n"
+     "push({0, 1}, r13): E_SAME_BYTES: these bytes are those of push({0, 1}, r12)\n"},
+    {"LabelNobodySetAndPopFrames", describe().region(5).add(0, rsp, -8).copy_state(7).region(-5).pop_frames(3, 1),
+     "region 0, directive 1 (COPY_STATE 7), offset +0: W_UNSORTED: directives are not in the order of their "
+     "instructions\n"
+     "region 0, directive 1 (COPY_STATE 7), offset +0: E_LABEL: COPY_STATE of an unknown or later label\n"},
     {"DataThatNobodyReads", in_47_bytes().push({0, 1}, rbx).lsda(0x1234).pop({-2, -1}, rbx),
      "procedure: INVALID_ARGUMENT: lsda() without personality(): nobody would read it\n"},
 };
@@ -102,6 +141,49 @@ const Mistake k_mistakes[] = {
 TEST_P(Mistakes, AreNamedInTheirWords) { EXPECT_EQ(what_is_said_of(GetParam()), GetParam().text); }
 
 INSTANTIATE_TEST_SUITE_P(Builders, Mistakes, testing::ValuesIn(k_mistakes), test_name);
+
+// What was tried as a mistake and is right for some code: what it says is what such code does.
+
+const Mistake k_accepted[] = {
+    {"ScratchRegisterPushed", in_47_bytes().push({0, 2}, r10).pop({-3, -1}, r10),
+     "built\n+0: cfa=rsp+8 ra=[cfa-8]\n+2: cfa=rsp+16 r10=[cfa-16] ra=[cfa-8]\n+2e: cfa=rsp+8 ra=[cfa-8]\n"},
+    {"SpPushedAndPopped", in_47_bytes().push({0, 1}, rsp).pop({-2, -1}, rsp),
+     "built\n+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 ra=[cfa-8]\n+2e: cfa=rsp+8 ra=[cfa-8]\n"},
+    {"SlotAtAnyByte", in_47_bytes().allocate({0, 4}, 16).save_at_sp({4, 9}, rbx, 3).deallocate({-5, -1}, 16),
+     "built\n+0: cfa=rsp+8 ra=[cfa-8]\n+4: cfa=rsp+24 ra=[cfa-8]\n+9: cfa=rsp+24 rbx=[cfa-21] ra=[cfa-8]\n"
+     "+2e: cfa=rsp+8 ra=[cfa-8]\n"},
+    {"RememberedForNothing", in_47_bytes().push({0, 1}, rbx).remember().pop({-2, -1}, rbx),
+     "built\n+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+2e: cfa=rsp+8 ra=[cfa-8]\n"},
+    {"SeveralInstructionsThatEndInAPush", in_47_bytes().push({0, 32}, rbx).pop({-2, -1}, rbx),
+     "built\n+0: cfa=rsp+8 ra=[cfa-8]\n+20: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+2e: cfa=rsp+8 ra=[cfa-8]\n"},
+    {"MovedToAScratchRegister", in_47_bytes().move_to({0, 3}, rbx, rax).reload({5, 8}, rbx),
+     "built\n+0: cfa=rsp+8 ra=[cfa-8]\n+3: cfa=rsp+8 rbx=rax ra=[cfa-8]\n+8: cfa=rsp+8 ra=[cfa-8]\n"},
+    {"ProbedBesideAFramePointer",
+     in_47_bytes()
+         .push({0, 1}, rbp)
+         .set_frame_pointer({1, 4}, rbp)
+         .probe_loop({{4, 8}, {8, 12}, {12, 14}, 8192}, r11)
+         .deallocate({-8, -4}, 8192)
+         .pop({-2, -1}, rbp),
+     "built\n+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]\n+4: cfa=rbp+16 rbp=[cfa-16] "
+     "ra=[cfa-8]\n+8: cfa=r11+8208 rbp=[cfa-16] ra=[cfa-8]\n+e: cfa=rsp+8208 rbp=[cfa-16] ra=[cfa-8]\n+2b: "
+     "cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]\n+2e: cfa=rsp+8 ra=[cfa-8]\n"},
+    {"IdiomsInGivenRegions", describe().region(10).push({0, 1}, rbx).region(-5).pop({-2, -1}, rbx),
+     "built\n+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+e: cfa=rsp+8 ra=[cfa-8]\n"},
+    {"InForceBeforeTheFirstInstruction", describe().region(0).add(5, rsp, -8).region(-5).add(3, rsp, 8),
+     "built\n+0: cfa=rsp+16 ra=[cfa-8]\n+4: cfa=rsp+8 ra=[cfa-8]\n"},
+    {"Nothing", describe(), "built\n"},
+};
+
+INSTANTIATE_TEST_SUITE_P(ThatAreNone, Mistakes, testing::ValuesIn(k_accepted), test_name);
+
+/// An epilogue that is counted from the start is where it is said to be, whatever the size.
+TEST(NoMistakes, EpilogueFromTheStartInCodeOfAnySize) {
+  const Description body = describe().push({0, 1}, rbx).pop({5, 6}, rbx).build().value();
+  for (const std::uint64_t size : {7u, 47u})
+    EXPECT_EQ(body.to_text(size),
+              "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+6: cfa=rsp+8 ra=[cfa-8]\n");
+}
 
 /// What looks like these and is right.
 TEST(NoMistakes, AreTakenForOne) {
@@ -131,6 +213,54 @@ TEST(Mistakes, OfSizesNameBoth) {
   const auto at_null = register_code(any, Code{0, 16});
   ASSERT_FALSE(at_null);
   EXPECT_EQ(at_null.error().text(), "code that starts at a null pointer (e_range)");
+}
+
+/// Nobody looks at the code, so it may be anywhere.
+TEST(Mistakes, OfRegistrations) {
+  const Description any = describe().push({0, 1}, rbx).pop({-2, -1}, rbx).build().value();
+  const Description fixed = in_47_bytes().push({0, 1}, rbx).pop({-2, -1}, rbx).build().value();
+  const Description other_cpu = aarch64::describe().build().value();
+  struct Case {
+    const Description& description;
+    Code code;
+    const char* text;
+  };
+  const Case cases[] = {
+      {any, {0x1000, 0}, "procedure without code (e_range)"},
+      {any, {0x1000, 1}, "what is described takes 3 bytes, more than 1 (e_overlap, at 0x1)"},
+      {any, {0x1000, ~std::uint64_t{0}}, "code range wraps around (e_range, at 0x1000)"},
+      {any, {~Addr{0} - 8, 47}, "code range wraps around (e_range, at 0xfffffffffffffff7)"},
+      {any, {0, 47}, "code that starts at a null pointer (e_range)"},
+      {fixed, {0x1000, 48}, "described for 47 bytes, registered with 48 (e_range, at 0x30)"},
+      {other_cpu, {0x1000, 48}, "described for another CPU than this process runs on (invalid_argument, at 0x1000)"},
+      {any, {0x1000, 47}, "registered"},                 // where nothing is mapped
+      {any, {0x1234'5678'1234'5678, 47}, "registered"},  // no canonical address
+      {any, {0x1000, std::uint64_t{1} << 63}, "registered"},
+  };
+  for (const Case& one : cases) {
+    const auto live = register_code(one.description, one.code);
+    EXPECT_EQ(live ? "registered" : live.error().text(), one.text);
+  }
+}
+
+/// A name ends with its first NUL; all else is the author's, who may mangle it.
+TEST(NoMistakes, OfNames) {
+  using namespace std::string_literals;
+  const std::pair<std::string, std::string> names[] = {
+      {"", ""},
+      {"a\x01\x1b[31mred\n\xff", "a\x01\x1b[31mred\n\xff"},
+      {"ab\0cd"s, "ab"},
+      {std::string(1 << 20, 'x'), std::string(1 << 20, 'x')},
+      {"_ZN3foo3barEv", "_ZN3foo3barEv"},
+      {"_Z", "_Z"},
+      {"\xce\xbb", "\xce\xbb"},
+  };
+  for (const auto& [given, kept] : names) {
+    const auto live = register_code(describe(given).build().value(), Code{0x1000, 16});
+    ASSERT_TRUE(live);
+    const auto* const name = reinterpret_cast<const char*>(live->info()->u.pi.name_ptr);
+    EXPECT_EQ(name == nullptr ? "" : std::string(name), kept);
+  }
 }
 
 TEST(Mistakes, EndWhoUsesAFailedBuild) {
