@@ -2,6 +2,7 @@
 // about, every function of the C headers, and no others. Every C function has a comment, and is exported.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -128,6 +129,19 @@ TEST(CInterfacePage, HasEveryFunctionOfC) {
     }
   }
   for (const std::string& name : page.of_c) EXPECT_NE(headers.find(name), std::string::npos) << name << " is not there";
+}
+
+/// A JIT compiler that is short enough to be read, and what it needs of the library shorter.
+TEST(CInterface, ExamplesAreShort) {
+  std::size_t examples = 0;
+  for (const rules::SourceFile& file : rules::source_files()) {
+    if (file.path.rfind("examples/c/", 0) != 0) continue;
+    ++examples;
+    EXPECT_LE(file.lines.size(), 150u) << file.path;
+    const auto integrates = [](const std::string& line) { return line.find("ju_") != std::string::npos; };
+    EXPECT_LE(std::count_if(file.lines.begin(), file.lines.end(), integrates), 40) << file.path;
+  }
+  EXPECT_GE(examples, 4u);
 }
 
 TEST(CInterface, ExportsWhatItDeclares) {
