@@ -40,8 +40,7 @@ class PassedFrame {
   std::uint64_t call_offset() const noexcept { return call_offset_; }
   /// During the call.
   Addr sp() const noexcept;
-  /// Whether reg() may be asked for it: a general register that calls preserve.
-  static bool has_reg(RegNum dwarf) noexcept;
+  static bool has_reg(RegNum dwarf) noexcept;  ///< whether reg() may be asked for it
   /// What a general register that calls preserve holds in the frame; others have no value any more: terminates.
   std::uint64_t reg(RegNum dwarf) const;
   template <class Cpu>

@@ -62,8 +62,7 @@ class Frame {
   SaveLocation location(RegNum reg) const noexcept { return cursor_.location(reg); }
 
   const Cursor& cursor() const noexcept { return cursor_; }
-  /// To step it, or to set registers of it: this frame is then another one.
-  Cursor& cursor() noexcept { return cursor_; }
+  Cursor& cursor() noexcept { return cursor_; }  ///< stepped, this is another frame
 
  private:
   friend class Walk;
