@@ -123,18 +123,18 @@ class GdbJit final : public RegistryObserver {
   }
 
   void publish() {
-    std::vector<std::unique_ptr<DebuggedProcedure>> described;
+    std::vector<std::unique_ptr<DebuggedProcedure>> made;
     std::unordered_set<const unw_dyn_info_t*> seen;
     for (const RegisteredProcedure& procedure : std::exchange(waiting_, {})) {
       if (!still_registered(procedure.key) || files_.contains(procedure.info) || !seen.insert(procedure.info).second)
         continue;
-      if (auto known = describe(procedure)) described.push_back(std::move(known));
+      if (auto known = make_debugged(procedure)) made.push_back(std::move(known));
     }
-    files_.add(std::move(described));
+    files_.add(std::move(made));
   }
 
   /// Null: it is not registered any more.
-  std::unique_ptr<DebuggedProcedure> describe(const RegisteredProcedure& procedure) {
+  std::unique_ptr<DebuggedProcedure> make_debugged(const RegisteredProcedure& procedure) {
     auto known = std::make_unique<DebuggedProcedure>();
     known->key = procedure.key;
     known->info = procedure.info;

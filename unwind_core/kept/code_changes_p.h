@@ -24,7 +24,7 @@ class CodeChangesTest;
 /// sizes that count are added and never taken away.
 class CodeChanges {
  public:
-  /// Counts a change. One writer at a time may call it, or anybody for a change that was counted before. Signal-safe.
+  /// Counts a change. One writer at a time may call it, or anybody for code that was counted before. Signal-safe.
   /// It touches at most three counters; a change of more than 2 MiB has one, which counts for all code.
   void count(std::uint64_t start, std::uint64_t end) noexcept {
     const unsigned size = size_of(end - start);
