@@ -15,7 +15,13 @@ extern "C" int jitunwind_test_uwx_from_c(std::uint64_t* frames);
 namespace jitunwind::test {
 namespace {
 
+/// Made where memory may be: signal handlers walk with them.
+struct Envs {
+  const SelfEnv direct, through_callbacks{true};
+};
+
 struct Seen {
+  Envs envs;
   ListedFrames cursor, direct, through_callbacks;
   int direct_status = 0, callbacks_status = 0;
 };
@@ -24,7 +30,7 @@ struct Seen {
 [[gnu::noinline]] void* see(void* into) {
   Seen& seen = *static_cast<Seen*>(into);
   list_by_cursor(seen.cursor);
-  const SelfEnv direct, through_callbacks(true);
+  const auto& [direct, through_callbacks] = seen.envs;
   EXPECT_EQ(uwx_self_init_context(direct.env), UWX_OK);
   seen.direct_status = direct.list(seen.direct);
   EXPECT_EQ(uwx_self_init_context(through_callbacks.env), UWX_OK);
@@ -64,13 +70,9 @@ TEST(UwxSelf, WalksThroughCodeMadeAtRunTime) {
   EXPECT_EQ(std::ranges::count_if(seen.direct.ips, is_outer), 1);
 }
 
-struct InHandler {
-  Seen seen;
-  std::uint64_t interrupted_rbx = 0, rbx_by_copyin = 0;
-  bool reads_scratch = false;
-} in_handler;
+Seen* seen_in_handler = nullptr;
 
-void handle(int, siginfo_t*, void*) { (void)see(&in_handler.seen); }
+void handle(int, siginfo_t*, void*) { (void)see(seen_in_handler); }
 
 struct Handled {
   explicit Handled(void (*handler)(int, siginfo_t*, void*)) {
@@ -89,9 +91,10 @@ struct Handled {
 TEST(UwxSelf, WalksThroughSignals) {
   const Handled handled(&handle);
   const JitFrame frame;
-  in_handler.seen = {};
+  Seen seen;
+  seen_in_handler = &seen;
   (void)frame([](void*) -> void* { return (void)::raise(SIGUSR1), nullptr; }, nullptr);
-  expect_all_the_same(in_handler.seen);
+  expect_all_the_same(seen);
 }
 
 /// rcx holds what is told apart, in the code that a fault interrupts; the handler takes the address from it.
@@ -109,6 +112,7 @@ jitunwind_test_fault_with_rcx:
 extern "C" void jitunwind_test_fault_with_rcx();
 
 struct AtFault {
+  const Envs* envs = nullptr;
   std::uint64_t direct = 0, through_callbacks = 0, by_copyin = 0, before = 1;
   int status_before = 0;
 } at_fault;
@@ -121,7 +125,7 @@ void read_rcx(int, siginfo_t*, void* context) {
     }
     return uwx_self_do_context_frame(self.env, self.info);
   };
-  const SelfEnv direct, wrapped(true);
+  const auto& [direct, wrapped] = *at_fault.envs;
   EXPECT_EQ(uwx_self_init_context(direct.env), UWX_OK);
   at_fault.status_before = uwx_get_reg(direct.env, k_rcx, &at_fault.before);
   EXPECT_EQ(to_interrupted(direct), UWX_OK);
@@ -142,6 +146,8 @@ TEST(UwxSelf, RegistersBehindASignalAreThoseOfTheInterruptedCode) {
   action.sa_sigaction = &read_rcx;
   action.sa_flags = SA_SIGINFO;
   ASSERT_EQ(::sigaction(SIGILL, &action, &before), 0);
+  const Envs envs;
+  at_fault.envs = &envs;
   jitunwind_test_fault_with_rcx();
   ASSERT_EQ(::sigaction(SIGILL, &before, nullptr), 0);
   EXPECT_EQ(at_fault.status_before, UWX_ERR_BADREGID) << "the handler's own is lost in its call";
@@ -151,11 +157,12 @@ TEST(UwxSelf, RegistersBehindASignalAreThoseOfTheInterruptedCode) {
 }
 
 struct Misuse {
+  const Envs* envs = nullptr;
   int early = 0, twice = 0, foreign = 0, unreadable = 0, null = 0;
 } misuse;
 
 void misuse_contexts(int, siginfo_t*, void*) {
-  const SelfEnv self, other;
+  const auto& [self, other] = *misuse.envs;
   EXPECT_EQ(uwx_self_init_context(self.env), UWX_OK);
   misuse.early = uwx_self_do_context_frame(self.env, self.info);
   while (uwx_step(self.env) == UWX_OK) {
@@ -175,6 +182,8 @@ void misuse_contexts(int, siginfo_t*, void*) {
 // covers: UX36 UX29
 TEST(UwxSelf, ContextFramesAreTakenWhereTheyAreMet) {
   const Handled handled(&misuse_contexts);
+  const Envs envs;
+  misuse.envs = &envs;
   (void)::raise(SIGUSR1);
   EXPECT_EQ(misuse.early, UWX_ERR_NOCONTEXT);
   EXPECT_EQ(misuse.foreign, UWX_ERR_NOCONTEXT);
