@@ -7,13 +7,13 @@ namespace jitunwind::c {
 namespace {
 
 /// What the code means is said by the library, or here.
-struct Code {
+struct NamedCode {
   ju_status status;
   const char* name;
   const char* text;
 };
 
-constexpr Code k_own[]{
+constexpr NamedCode k_own[]{
     {JU_OK, "ok", "no error"},
     {JU_END, "end", "the outermost frame"},
     {JU_NULL_POINTER, "null_pointer", "a pointer that must not be null is"},
@@ -152,8 +152,8 @@ constexpr Remedy k_remedies[]{
     {JU_BAD_REGISTER, "Take one of the CPU's constants."},
 };
 
-const Code* own_code(ju_status status) noexcept {
-  for (const Code& code : k_own)
+const NamedCode* own_code(ju_status status) noexcept {
+  for (const NamedCode& code : k_own)
     if (code.status == status) return &code;
   return nullptr;
 }

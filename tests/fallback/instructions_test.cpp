@@ -20,7 +20,7 @@ namespace jitunwind::test {
 using namespace stepping;
 namespace {
 
-using Effect = jitunwind::Instruction::Effect;
+using Effect = jitunwind::MachineInstruction::Effect;
 
 constexpr RegNum k_dwarf[] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};  // of Zydis's order
 constexpr RegNum k_sp = 7, k_fp = 6;
@@ -66,7 +66,7 @@ std::uint64_t written(const Decoded& d) {
   return all & k_kept;
 }
 
-std::uint64_t written(const jitunwind::Instruction& i) {
+std::uint64_t written(const jitunwind::MachineInstruction& i) {
   std::uint64_t all = i.written;
   if (i.effect == Effect::pop || i.effect == Effect::load || i.effect == Effect::set) all |= bit(i.reg);
   for (const Effect moves : {Effect::push, Effect::pop, Effect::leave, Effect::call, Effect::ret})
@@ -102,7 +102,7 @@ bool is_flow(Effect effect) {
 }
 
 /// Where it goes.
-std::string target_difference(const Decoded& d, const jitunwind::Instruction& i, Addr at) {
+std::string target_difference(const Decoded& d, const jitunwind::MachineInstruction& i, Addr at) {
   const ZydisDecodedOperand& to = d[0];
   if (to.type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
     ZyanU64 target = 0;
@@ -124,7 +124,7 @@ std::string target_difference(const Decoded& d, const jitunwind::Instruction& i,
 }
 
 /// What happens to SP, the frame pointer and words of the frame.
-bool is_right_frame_operation(const Decoded& d, const jitunwind::Instruction& i) {
+bool is_right_frame_operation(const Decoded& d, const jitunwind::MachineInstruction& i) {
   const auto is_slot = [&](const ZydisDecodedOperand& o) {
     return o.type == ZYDIS_OPERAND_TYPE_MEMORY && general(o.mem.base) == i.base && o.mem.disp.value == i.amount &&
            o.mem.index == ZYDIS_REGISTER_NONE;
@@ -157,7 +157,7 @@ bool moves_sp_by_a_number(const Decoded& d) {
 }
 
 /// Empty: both say the same, or ours nothing.
-std::string difference(const Decoded& d, const jitunwind::Instruction& i, Addr at) {
+std::string difference(const Decoded& d, const jitunwind::MachineInstruction& i, Addr at) {
   if (i.length == 0) return "";
   if (i.length != d.info.length) return "length";
   if (i.effect == Effect::unknown) return "";
@@ -183,7 +183,7 @@ struct Comparison {
     const auto theirs = decode(bytes);
     if (!theirs) return 1;
     ++instructions;
-    const jitunwind::Instruction ours = arch::read_x86_64_instruction(bytes, at);
+    const jitunwind::MachineInstruction ours = arch::read_x86_64_instruction(bytes, at);
     if (ours.effect == Effect::unknown) ++unknown;
     const std::string found = difference(*theirs, ours, at);
     if (!found.empty() && differences.size() < 20) differences.insert(found + ": " + instruction_text(bytes, at));

@@ -19,9 +19,9 @@ const Arch& k_arch = arch::x86_64;
 /// Each instruction is as long as what is left of the memory at most, whatever stands there.
 void read_instructions(std::span<const std::byte> code) {
   for (std::size_t at = 0; at < code.size(); ++at) {
-    const Instruction i = k_arch.read_instruction(code.subspan(at), k_memory + at);
+    const MachineInstruction i = k_arch.read_instruction(code.subspan(at), k_memory + at);
     fuzz::check(i.length <= 15 && i.length <= code.size() - at, "an instruction ends where its bytes do");
-    fuzz::check(i.length != 0 || i.effect == Instruction::Effect::unknown, "what has no length is unknown");
+    fuzz::check(i.length != 0 || i.effect == MachineInstruction::Effect::unknown, "what has no length is unknown");
     const auto again = k_arch.read_instruction(code.subspan(at, i.length), k_memory + at);
     fuzz::check(again.length == i.length && again.effect == i.effect, "no byte behind it counts");
   }

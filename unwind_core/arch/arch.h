@@ -54,7 +54,7 @@ struct FrameChain {
   std::int16_t cfa;
 };
 
-struct Instruction;
+struct MachineInstruction;
 /// Columns a RegisterFile has room for; the tables are checked against it.
 inline constexpr std::size_t k_max_columns = 44;
 static_assert(k_max_columns % 4 == 0);
@@ -113,7 +113,7 @@ struct Arch {
   std::span<const RegNum> exception_registers;  ///< in the order of UNW_REG_EH
   /// The instruction that begins with the first byte and stands at `at`. Bytes of any kind; what is cut off is unknown.
   /// Null: instructions of this CPU are not read. Signal-safe.
-  Instruction (*read_instruction)(std::span<const std::byte> bytes, Addr at) noexcept = nullptr;
+  MachineInstruction (*read_instruction)(std::span<const std::byte> bytes, Addr at) noexcept = nullptr;
 
   /// Null when the CPU has no such register. O(log n), signal-safe.
   const RegisterInfo* by_dwarf(unsigned number) const noexcept {

@@ -24,7 +24,7 @@ struct JumpOperand {
   std::int64_t offset = 0;
 };
 
-struct Instruction {
+struct MachineInstruction {
   enum class Effect : std::uint8_t {
     unknown,  ///< not an instruction that is known: nothing can be said of what follows
     none,     ///< the stack stays, control goes on
@@ -60,7 +60,7 @@ struct Instruction {
 };
 
 namespace arch {
-Instruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
+MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 }
 
 }  // namespace jitunwind

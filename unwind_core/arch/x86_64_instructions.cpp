@@ -9,7 +9,7 @@
 namespace jitunwind::arch {
 namespace {
 
-using Effect = Instruction::Effect;
+using Effect = MachineInstruction::Effect;
 using Kind = JumpOperand::Kind;
 using x86::Map;
 using x86::Opcodes;
@@ -159,8 +159,8 @@ std::uint64_t written_by(const Parts& p) {
   }
 }
 
-Instruction of(Effect effect, RegNum reg = k_no_reg, std::int64_t amount = 0, RegNum base = k_no_reg) {
-  Instruction i;
+MachineInstruction of(Effect effect, RegNum reg = k_no_reg, std::int64_t amount = 0, RegNum base = k_no_reg) {
+  MachineInstruction i;
   i.effect = effect;
   i.reg = reg;
   i.base = base;
@@ -168,14 +168,14 @@ Instruction of(Effect effect, RegNum reg = k_no_reg, std::int64_t amount = 0, Re
   return i;
 }
 
-Instruction writes(std::uint64_t registers) {
-  Instruction i = of(Effect::none);
+MachineInstruction writes(std::uint64_t registers) {
+  MachineInstruction i = of(Effect::none);
   i.written = registers;
   return i;
 }
 
-Instruction to(Effect effect, Addr target) {
-  Instruction i = of(effect);
+MachineInstruction to(Effect effect, Addr target) {
+  MachineInstruction i = of(effect);
   i.target = target;
   return i;
 }
@@ -183,17 +183,17 @@ Instruction to(Effect effect, Addr target) {
 bool is_frame_register(RegNum reg) { return reg == k_sp || reg == k_fp; }
 
 /// reg = base + amount, where it is of the two registers that frames are found by.
-Instruction set(const Parts& p, unsigned reg, unsigned base, std::int64_t amount) {
+MachineInstruction set(const Parts& p, unsigned reg, unsigned base, std::int64_t amount) {
   const bool known = p.w && is_frame_register(k_dwarf[reg]) && is_frame_register(k_dwarf[base]);
   return known ? of(Effect::set, k_dwarf[reg], amount, k_dwarf[base]) : writes(bit_of(reg));
 }
 
-Instruction move_between_registers(const Parts& p, unsigned reg, unsigned from) {
+MachineInstruction move_between_registers(const Parts& p, unsigned reg, unsigned from) {
   return (p.opcode & 1) != 0 ? set(p, reg, from, 0) : writes(written_by(p));
 }
 
 /// Words of the frame that registers are saved in.
-Instruction access(const Parts& p, Effect effect) {
+MachineInstruction access(const Parts& p, Effect effect) {
   if (p.w && is_frame_slot(p)) return of(effect, k_dwarf[p.reg], p.displacement, k_dwarf[p.base]);
   return writes(written_by(p));
 }
@@ -215,14 +215,14 @@ JumpOperand operand_of(const Parts& p, Addr next) {
 }
 
 /// ff: inc, dec, call, far call, jmp, far jmp, push.
-Instruction group_ff(const Parts& p, Addr next) {
+MachineInstruction group_ff(const Parts& p, Addr next) {
   switch (p.group()) {
     case 0:
     case 1:
       return writes(written_by(p));
     case 2:
     case 4: {
-      Instruction i = of(p.group() == 2 ? Effect::call : Effect::jump);
+      MachineInstruction i = of(p.group() == 2 ? Effect::call : Effect::jump);
       i.operand = operand_of(p, next);
       return i;
     }
@@ -235,18 +235,18 @@ Instruction group_ff(const Parts& p, Addr next) {
 }
 
 /// add, sub and others of an immediate: rsp by a known amount, or anything.
-Instruction arithmetic(const Parts& p) {
+MachineInstruction arithmetic(const Parts& p) {
   const bool of_sp = p.is_register() && k_dwarf[p.rm] == k_sp && p.w && p.opcode != 0x80;
   if (of_sp && p.group() == 0) return of(Effect::set, k_sp, p.immediate, k_sp);
   if (of_sp && p.group() == 5) return of(Effect::set, k_sp, -p.immediate, k_sp);
   return writes(written_by(p));
 }
 
-Instruction push_or_pop(const Parts& p, Effect effect, RegNum reg) {
+MachineInstruction push_or_pop(const Parts& p, Effect effect, RegNum reg) {
   return p.operand_size ? of(Effect::unknown) : of(effect, reg, k_word);
 }
 
-Instruction one_byte(const Parts& p, Addr next) {
+MachineInstruction one_byte(const Parts& p, Addr next) {
   const unsigned op = p.opcode;
   const Addr target = next + static_cast<Addr>(p.immediate);
   if (op >= 0x50 && op <= 0x5f)
@@ -306,7 +306,7 @@ bool is_of_enclaves(const Parts& p) {
   return p.is_register() && (code == 0x00 || code == 0x05 || code == 0x0f || code == 0x17);
 }
 
-Instruction two_byte(const Parts& p, Addr next) {
+MachineInstruction two_byte(const Parts& p, Addr next) {
   const unsigned op = p.opcode;
   if (p.is_long_branch()) {
     if (p.operand_size) return of(Effect::unknown);
@@ -334,17 +334,17 @@ Instruction two_byte(const Parts& p, Addr next) {
   }
 }
 
-Instruction effect_of(const Parts& p, Addr next) {
+MachineInstruction effect_of(const Parts& p, Addr next) {
   if (p.is_vector || p.map == Map::m38 || p.map == Map::m3a) return writes(written_by(p));
   return p.map == Map::one_byte ? one_byte(p, next) : two_byte(p, next);
 }
 
 }  // namespace
 
-Instruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept {
+MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept {
   Parts parts;
   if (!read_parts(bytes, parts)) return {};
-  Instruction i = effect_of(parts, at + parts.length);
+  MachineInstruction i = effect_of(parts, at + parts.length);
   i.length = parts.length;
   return i;
 }

@@ -31,8 +31,8 @@ CallTargets::CallTargets(const Lookup& lookup, Addr return_address, Addr sp_at_c
     // A prefix in front makes other registers of the same bytes.
     for (std::size_t length = pattern.bytes.size(); length <= pattern.bytes.size() + 1; ++length) {
       if (length > code.size()) break;
-      const Instruction call = space.arch.read_instruction(code.last(length), return_address - length);
-      if (call.effect != Instruction::Effect::call || call.length != length) continue;
+      const MachineInstruction call = space.arch.read_instruction(code.last(length), return_address - length);
+      if (call.effect != MachineInstruction::Effect::call || call.length != length) continue;
       const auto target = call.target != 0
                               ? std::optional(call.target)
                               : target_by(call.operand, *lookup.registers, sp_at_call, space, lookup.window);

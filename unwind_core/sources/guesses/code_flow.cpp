@@ -8,7 +8,7 @@
 namespace jitunwind {
 namespace {
 
-using Effect = Instruction::Effect;
+using Effect = MachineInstruction::Effect;
 using Base = StackPlace::Base;
 
 StackPlace plus(StackPlace place, std::int64_t amount) noexcept {
@@ -23,7 +23,7 @@ class Transfer {
  public:
   Transfer(const Arch& arch, CodeState& state) noexcept : arch_(arch), state_(state) {}
 
-  void apply(const Instruction& i) noexcept {
+  void apply(const MachineInstruction& i) noexcept {
     switch (i.effect) {
       case Effect::push:
         state_.sp = plus(state_.sp, -i.amount);
@@ -107,11 +107,11 @@ class Transfer {
 
 bool CodeFlow::reach(Addr goal, CodeState& out) noexcept {
   towards_ = goal;
-  return follow([&](const Instruction*) { return at_ == goal; }, k_most_to_goal, out);
+  return follow([&](const MachineInstruction*) { return at_ == goal; }, k_most_to_goal, out);
 }
 
 /// False: control does not go on, as far as that can be told.
-bool CodeFlow::pass(const Instruction& i, CodeState& state) noexcept {
+bool CodeFlow::pass(const MachineInstruction& i, CodeState& state) noexcept {
   Transfer(space_.arch, state).apply(i);
   at_ += i.length;
   if (i.effect == Effect::branch) add_branch(i.target, state);
@@ -136,7 +136,7 @@ bool CodeFlow::take_branch() noexcept {
   return true;
 }
 
-Instruction CodeFlow::read(Addr at) noexcept {
+MachineInstruction CodeFlow::read(Addr at) noexcept {
   constexpr std::size_t k_longest = 16;
   const Addr from = at - bytes_at_;
   if (from >= bytes_size_ || (bytes_size_ - from < k_longest && bytes_size_ == bytes_.size())) {
@@ -148,7 +148,7 @@ Instruction CodeFlow::read(Addr at) noexcept {
 }
 
 /// Stubs jump by a word that the dynamic linker fills in. Nothing: where to is not known.
-std::optional<Addr> CodeFlow::target_of(const Instruction& jump) noexcept {
+std::optional<Addr> CodeFlow::target_of(const MachineInstruction& jump) noexcept {
   if (jump.target != 0) return jump.target;
   const bool by_register = jump.operand.base != k_no_reg || jump.operand.index != k_no_reg;
   if (by_register && !live_) return std::nullopt;

@@ -54,7 +54,7 @@ class CodeFlow {
   /// that `accepts` takes for one.
   template <class Accepts>
   bool reach_return(Accepts accepts, CodeState& out) noexcept {
-    const auto returns = [&](const Instruction* i) {
+    const auto returns = [&](const MachineInstruction* i) {
       return i && i->leaves() && out.sp.base != StackPlace::Base::unknown && accepts(out.sp);
     };
     return follow(returns, k_most_to_return, out);
@@ -72,10 +72,10 @@ class CodeFlow {
 
   template <class IsGoal>
   bool follow(IsGoal is_goal, std::size_t most, CodeState& out) noexcept;
-  bool pass(const Instruction& i, CodeState& state) noexcept;
+  bool pass(const MachineInstruction& i, CodeState& state) noexcept;
   bool take_branch() noexcept;
-  Instruction read(Addr at) noexcept;
-  std::optional<Addr> target_of(const Instruction& jump) noexcept;
+  MachineInstruction read(Addr at) noexcept;
+  std::optional<Addr> target_of(const MachineInstruction& jump) noexcept;
   bool was_at(Addr at) const noexcept;
   bool is_waiting(Addr at) const noexcept;
   void add_branch(Addr target, const CodeState& state) noexcept;
@@ -106,7 +106,7 @@ bool CodeFlow::follow(IsGoal is_goal, std::size_t most, CodeState& out) noexcept
     while (!was_at(at_) && (at_ == begin_ || !is_waiting(at_))) {
       if (is_goal(nullptr)) return true;
       if (most-- == 0) return false;
-      const Instruction i = read(at_);
+      const MachineInstruction i = read(at_);
       if (is_goal(&i)) return true;
       if (!pass(i, out)) break;
     }
