@@ -79,6 +79,7 @@ void DraftLayout::add_automatic(const DraftRecord::Region& region) {
   const std::optional<std::int64_t> tail = tail_begin(region);
   std::vector<const Placed*> head_directives;
   std::vector<const Placed*> tail_directives;
+  head_directives.reserve(region.directives.size());
   std::int64_t head_end = next_start_;
   bool whens_given = false;
   for (const Placed& p : region.directives) {
@@ -92,11 +93,10 @@ void DraftLayout::add_automatic(const DraftRecord::Region& region) {
   }
   const auto in_order = [&](std::vector<const Placed*>& directives) {
     // Idioms may come in any order; directives keep theirs, which a label without `when` depends on.
-    if (!whens_given)
-      std::ranges::stable_sort(directives, {}, [](const Placed* p) { return p->at ? p->at->end : INT64_MIN; });
+    if (!whens_given) sort_by(directives, [](const Placed* p) { return p->at ? p->at->end : INT64_MIN; });
   };
   in_order(head_directives);
-  std::ranges::stable_sort(tail_directives, {}, [&](const Placed* p) { return from_end(p->at->end, *p->at); });
+  sort_by(tail_directives, [&](const Placed* p) { return from_end(p->at->end, *p->at); });
 
   if (!tail && size_ && *size_ / arch_.unit <= INT32_MAX) head_end = std::max(head_end, *size_ / arch_.unit);
   head_end = std::min(head_end, next_start_ + INT32_MAX);
@@ -107,6 +107,8 @@ void DraftLayout::add_automatic(const DraftRecord::Region& region) {
 void DraftLayout::add(const Extent& extent, std::vector<const Placed*> directives) {
   RegionSpec& spec = regions.emplace_back();
   spec.insn_count = static_cast<std::int32_t>(extent.count);
+  spec.ops.reserve(directives.size());
+  spec.said.reserve(directives.size());
   for (const Placed* p : directives) {
     placing_ = p;
     const std::int32_t when = place(*p, extent);

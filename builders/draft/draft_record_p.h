@@ -1,6 +1,7 @@
 // What a ProcedureDraft has been told: data, for those who build from it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -69,5 +70,11 @@ struct ProcedureDraft::Record {
 };
 
 using DraftRecord = ProcedureDraft::Record;
+
+/// Equal ones keep their order. Code is told from its beginning on, mostly.
+template <class Range, class Key>
+void sort_by(Range& range, Key key) {
+  if (!std::ranges::is_sorted(range, {}, key)) std::ranges::stable_sort(range, {}, key);
+}
 
 }  // namespace jitunwind

@@ -39,13 +39,14 @@ void IdiomCheck::check_bytes() {
     std::uint32_t said;
   };
   std::vector<Bytes> all;
+  all.reserve(draft_.said.size());
   for (const auto& region : draft_.regions) {
     if (region.insn_count == 0) continue;  // instructions elsewhere
     for (const Placed& p : region.directives)
       if (p.said != 0 && !p.automatic_label && (all.empty() || all.back().said != p.said))
         all.push_back({place(*p.at, p.at->begin), place(*p.at, p.at->end), p.said});
   }
-  std::ranges::stable_sort(all, {}, &Bytes::begin);
+  sort_by(all, &Bytes::begin);
   for (std::size_t i = 1; i < all.size(); ++i)
     if (all[i].begin < all[i - 1].end && all[i].begin < all[i].end)
       refuse(ErrorCode::e_same_bytes, all[i].said, "these bytes are those of " + text(all[i - 1].said));
@@ -53,11 +54,12 @@ void IdiomCheck::check_bytes() {
 
 void IdiomCheck::follow(const DraftRecord::Region& region) {
   std::vector<const Placed*> order;
+  order.reserve(region.directives.size());
   for (const Placed& p : region.directives) order.push_back(&p);
   // As DraftLayout places them: labels are behind the instruction that they were said behind.
-  std::ranges::stable_sort(order, {}, [this](const Placed* p) { return p->at ? place(*p->at, p->at->end) : 0; });
+  sort_by(order, [this](const Placed* p) { return p->at ? place(*p->at, p->at->end) : 0; });
   calls_ = draft_.calls;
-  std::ranges::stable_sort(calls_, {}, [this](const Instruction& call) { return place(call, call.end); });
+  sort_by(calls_, [this](const Instruction& call) { return place(call, call.end); });
   for (std::size_t i = 0, end = 0; i < order.size(); i = end) {
     end = i + 1;
     const Placed& p = *order[i];
@@ -93,9 +95,13 @@ void IdiomCheck::check_calls_up_to(std::int64_t end) {
 void IdiomCheck::follow_instruction(std::span<const Placed* const> directives) {
   const std::uint32_t said = directives.front()->said;
   const std::optional<std::int64_t> before = state_.depth;
-  check_pop(said);
-  check_reload(said);
-  check_return_address(said);
+  const std::string_view name = draft_.said[said - 1].idiom.name;
+  if (name == "pop")
+    check_pop(said);
+  else if (name.starts_with("reload"))
+    check_reload(said);
+  else if (name == "pop_return_address")
+    check_return_address(said);
   move_sp(directives);
   release(before, said);
   for (const Placed* p : directives) save(*p);
@@ -130,9 +136,8 @@ const IdiomCheck::Saved* IdiomCheck::saved_at(std::int64_t offset) const {
 }
 
 void IdiomCheck::check_pop(std::uint32_t said) {
-  const Idiom& idiom = draft_.said[said - 1].idiom;
-  const RegNum reg = idiom.regs[0];
-  if (std::string_view(idiom.name) != "pop" || reg == k_no_reg || !state_.depth) return;
+  const RegNum reg = draft_.said[said - 1].idiom.regs[0];
+  if (reg == k_no_reg || !state_.depth) return;
   const Saved* const there = saved_at(-*state_.depth);
   if (there && there->reg != reg)
     return refuse(ErrorCode::e_pop_reg, said,
@@ -154,15 +159,13 @@ std::string IdiomCheck::not_saved(RegNum reg) const {
 }
 
 void IdiomCheck::check_reload(std::uint32_t said) {
-  const Idiom& idiom = draft_.said[said - 1].idiom;
-  if (!std::string_view(idiom.name).starts_with("reload")) return;
-  for (const RegNum reg : idiom.regs)
+  for (const RegNum reg : draft_.said[said - 1].idiom.regs)
     if (reg != k_no_reg && std::ranges::count(state_.saved, reg, &Saved::reg) == 0)
       refuse(ErrorCode::e_pop_reg, said, not_saved(reg));
 }
 
 void IdiomCheck::check_return_address(std::uint32_t said) {
-  if (std::string_view(draft_.said[said - 1].idiom.name) != "pop_return_address" || !state_.depth) return;
+  if (!state_.depth) return;
   const Saved* const there = saved_at(-*state_.depth);
   if (*state_.depth != arch_.entry_cfa && (there == nullptr || there->reg != arch_.ra))
     refuse(ErrorCode::e_ra_lost, said,

@@ -123,12 +123,15 @@ std::string SaidInstruction::text(const Arch& arch) const {
 }
 
 void ProcedureDraft::instruction(const Idiom& idiom, Instruction at, std::initializer_list<DraftDirective> directives) {
+  constexpr std::size_t k_usual = 8;
+  if (record_->said.empty()) record_->said.reserve(k_usual);
   record_->said.push_back({idiom, at});
   if (too_far(at.begin) || too_far(at.end))
     return record_->refuse(ErrorCode::e_range, record_->said.back().text(*record_->arch), "code offset beyond 2 GiB");
   const auto said = static_cast<std::uint32_t>(record_->said.size());
-  for (const DraftDirective& d : directives)
-    record_->current().directives.push_back({.directive = d, .at = at, .raw = {}, .said = said});
+  auto& all = record_->current().directives;
+  if (all.empty()) all.reserve(k_usual);
+  for (const DraftDirective& d : directives) all.push_back({.directive = d, .at = at, .raw = {}, .said = said});
 }
 
 void ProcedureDraft::remember() {
