@@ -42,6 +42,7 @@ foreach(kind IN ITEMS static shared)
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 
+install(FILES ${PROJECT_SOURCE_DIR}/sdk/bindings/python/jitunwind.py DESTINATION ${CMAKE_INSTALL_DATADIR}/jitunwind/python)
 foreach(adapter IN ITEMS system_unwinder gdb_jit)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter} DESTINATION ${include_dir}/jitunwind/adapters
           ${headers} PATTERN include EXCLUDE)

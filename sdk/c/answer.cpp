@@ -1,5 +1,6 @@
 #include "jitunwind/sdk/c/answer_p.h"
 
+#include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/page_p.h"
 
@@ -32,6 +33,15 @@ ju_status tell(ju_error* into, ju_status status, std::uint64_t at, std::string_v
   return status;
 }
 
+ju_status tell(ju_error* into, ju_status status, const char* place, std::uint64_t at) noexcept {
+  return tell(into, status, at, place, ju_status_text(status));
+}
+
+ju_status tell(ju_error* into, const Error& error, const char* place) noexcept {
+  const char* const text = error.what[0] != '\0' ? error.what : error_text(error.code);
+  return tell(into, status_of(error.code), error.at, place, text);
+}
+
 ju_status write_text(std::string_view text, char* into, std::size_t room, std::size_t* length) noexcept {
   if (length) *length = text.size();
   if (room == 0) return JU_OK;
@@ -40,6 +50,12 @@ ju_status write_text(std::string_view text, char* into, std::size_t room, std::s
   if (size != 0) std::memcpy(into, text.data(), size);
   into[size] = '\0';
   return JU_OK;
+}
+
+ju_status refuse_handle(const void* handle, const char* place, ju_error* error) noexcept {
+  if (!handle) return tell(error, JU_NULL_POINTER, place);
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(handle) % alignof(std::uint64_t) == 0;
+  return tell(error, is_aligned && kind_of(handle) == Kind::freed ? JU_FREED_HANDLE : JU_BAD_HANDLE, place);
 }
 
 bool read_string(const char* of_caller, std::string_view& out) noexcept {

@@ -33,15 +33,10 @@ bool has_size(const T& of_caller) noexcept {
 ju_status tell(ju_error* into, ju_status status, std::uint64_t at, std::string_view place,
                std::string_view text) noexcept;
 /// With the general text of the status.
-inline ju_status tell(ju_error* into, ju_status status, std::string_view place, std::uint64_t at = 0) noexcept {
-  return tell(into, status, at, place, ju_status_text(status));
-}
-inline ju_status tell(ju_error* into, const Error& error, std::string_view place = {}) noexcept {
-  const char* const text = error.what[0] != '\0' ? error.what : error_text(error.code);
-  return tell(into, status_of(error.code), error.at, place, text);
-}
+ju_status tell(ju_error* into, ju_status status, const char* place, std::uint64_t at = 0) noexcept;
+ju_status tell(ju_error* into, const Error& error, const char* place = "") noexcept;
 template <class T>
-ju_status tell(ju_error* into, const Result<T>& result, std::string_view place = {}) noexcept {
+ju_status tell(ju_error* into, const Result<T>& result, const char* place = "") noexcept {
   return result ? JU_OK : tell(into, result.error(), place);
 }
 
@@ -62,11 +57,13 @@ ju_status answer(ju_error* error, Work work) {
 /// A structure of the caller's, of this release or of another one. What an older one does not have is 0; what a newer
 /// one has besides must be 0.
 template <class T>
-ju_status read_struct(const T* of_caller, T& out, std::string_view place, ju_error* error) noexcept {
+ju_status read_struct(const T* of_caller, T& out, const char* place, ju_error* error) noexcept {
   if (!of_caller) return tell(error, JU_NULL_POINTER, place);
   if (!has_size(*of_caller)) return tell(error, JU_BAD_STRUCT_SIZE, place, of_caller->struct_size);
-  out = T{};
   const std::size_t size = of_caller->struct_size;
+  if (size == sizeof(T)) [[likely]]
+    return out = *of_caller, JU_OK;
+  out = T{};
   const auto* const bytes = reinterpret_cast<const unsigned char*>(of_caller);
   std::memcpy(static_cast<void*>(&out), bytes, std::min(size, sizeof(T)));
   if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, [](unsigned char b) { return b != 0; }))
@@ -76,7 +73,7 @@ ju_status read_struct(const T* of_caller, T& out, std::string_view place, ju_err
 
 /// Writes as much as the caller has room for; its size stays.
 template <class T>
-ju_status write_struct(T values, T* of_caller, std::string_view place, ju_error* error) noexcept {
+ju_status write_struct(T values, T* of_caller, const char* place, ju_error* error) noexcept {
   if (!of_caller) return tell(error, JU_NULL_POINTER, place);
   if (!has_size(*of_caller)) return tell(error, JU_BAD_STRUCT_SIZE, place, of_caller->struct_size);
   values.struct_size = of_caller->struct_size;

@@ -29,18 +29,22 @@ inline Kind kind_of(const void* handle) noexcept {
   return kind;
 }
 
-inline ju_status check_kind(const void* handle, Kind kind, std::string_view place, ju_error* error) noexcept {
-  if (!handle) return tell(error, JU_NULL_POINTER, place);
-  if (reinterpret_cast<std::uintptr_t>(handle) % alignof(std::uint64_t) != 0) return tell(error, JU_BAD_HANDLE, place);
-  const Kind found = kind_of(handle);
-  if (found == kind) [[likely]]
+/// What is wrong with it. Precondition: something is.
+ju_status refuse_handle(const void* handle, const char* place, ju_error* error) noexcept;
+
+inline bool is_handle(const void* handle, Kind kind) noexcept {
+  return handle && reinterpret_cast<std::uintptr_t>(handle) % alignof(std::uint64_t) == 0 && kind_of(handle) == kind;
+}
+
+inline ju_status check_kind(const void* handle, Kind kind, const char* place, ju_error* error) noexcept {
+  if (is_handle(handle, kind)) [[likely]]
     return JU_OK;
-  return tell(error, found == Kind::freed ? JU_FREED_HANDLE : JU_BAD_HANDLE, place);
+  return refuse_handle(handle, place, error);
 }
 
 /// `T` has its kind as T::k_kind, and as its first member.
 template <class T>
-ju_status check(const T* handle, std::string_view place, ju_error* error = nullptr) noexcept {
+ju_status check(const T* handle, const char* place, ju_error* error = nullptr) noexcept {
   return check_kind(handle, T::k_kind, place, error);
 }
 
@@ -62,7 +66,7 @@ void free_handle(T* handle) noexcept {
 
 /// As all functions that free: null does nothing.
 template <class T>
-ju_status check_and_free(T* handle, std::string_view place) noexcept {
+ju_status check_and_free(T* handle, const char* place) noexcept {
   if (!handle) return JU_OK;
   if (const ju_status bad = check(handle, place)) return bad;
   free_handle(handle);

@@ -62,7 +62,7 @@ class LiveRegistrations {
 };
 
 ju_status check_registration(const ju_registration* registration, ju_error* error) {
-  constexpr std::string_view k_place = "registration";
+  constexpr const char* k_place = "registration";
   if (!registration) return tell(error, JU_NULL_POINTER, k_place);
   if (reinterpret_cast<std::uintptr_t>(registration) % alignof(unw_dyn_info_t) != 0)
     return tell(error, JU_BAD_HANDLE, k_place);

@@ -48,17 +48,16 @@ ju_status code_of(TargetError::Reason reason) noexcept {
 }
 
 /// What to do is in the text, too: it depends on more than the code.
-ju_status tell_reason(ju_error* error, const TargetError& why, std::string_view place) {
+ju_status tell_reason(ju_error* error, const TargetError& why, const char* place) {
   return tell(error, code_of(why.reason), 0, place, why.text());
 }
 
-ju_status hand_out_target(Result<Target, TargetError>&& made, ju_target** out, std::string_view place,
-                          ju_error* error) {
+ju_status hand_out_target(Result<Target, TargetError>&& made, ju_target** out, const char* place, ju_error* error) {
   if (!made) return tell_reason(error, made.error(), place);
   return hand_out(std::unique_ptr<ju_target>(new ju_target{ju_target::k_kind, std::move(*made)}), out);
 }
 
-ju_status read_text(const char* of_caller, std::string& out, std::string_view place, ju_error* error) {
+ju_status read_text(const char* of_caller, std::string& out, const char* place, ju_error* error) {
   std::string_view text;
   if (!read_string(of_caller, text)) return tell(error, JU_BAD_STRING, place);
   out = text;
