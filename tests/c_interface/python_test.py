@@ -37,6 +37,15 @@ class Binding(unittest.TestCase):
         for function in bound:
             self.assertEqual(len(function.argtypes), c[function.__name__], function.__name__)
 
+    def test_functions_of_rust_are_those_of_the_headers(self):
+        c = declared()
+        path = os.path.join(HEADERS, '../bindings/rust/jitunwind-sys/src/lib.rs')
+        with open(path, encoding='utf-8') as source:
+            of_rust = re.findall(r'pub fn (ju_\w+)\(([^)]*)\)', source.read())
+        self.assertGreater(len(of_rust), 25)
+        for function, parameters in of_rust:
+            self.assertEqual(parameters.count(',') + 1 if parameters else 0, c[function], function)
+
     def test_descriptions_and_their_mistakes(self):
         described = jitunwind.Description('f', ('push', 0, 1, 'rbx'), ('pop', -2, -1, 'rbx'), cpu=62)
         self.assertEqual(described.rows(8), ['+0: cfa=rsp+8 ra=[cfa-8]', '+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]',
