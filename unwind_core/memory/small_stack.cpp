@@ -200,10 +200,10 @@ JITUNWIND_RAW_ACCESS bool is_disarmed_stack(Addr at, Addr sp) noexcept {
 }
 
 /// Where a signal stack with SS_AUTODISARM begins that `sp` is on, by the words above, as many as a small one has. 0:
-/// it is on none. None is looked for on what is known of the thread's own stack. Elsewhere, as on fibers' stacks, this
-/// takes a probe of two pages.
+/// it is on none. None is looked for on the thread's own stack, which is learned for that: words that nobody has
+/// written would be read there. Elsewhere, as on fibers' stacks, this takes a probe of two pages.
 Addr begin_of_disarmed_stack(Addr sp) noexcept {
-  if (thread_stack.range().contains(sp)) return 0;
+  if (known_stack(sp).contains(sp)) return 0;
   constexpr Addr k_word = sizeof(Addr), k_searched = 2 * k_page_size;
   const Addr next_page = page_of(sp) + k_page_size;
   Addr readable = next_page;
