@@ -99,6 +99,18 @@ function(jitunwind_adapter name)
   add_library(jitunwind::${name} ALIAS ${target})
 endfunction()
 
+# jitunwind::c_static and ::c_shared, and jitunwind::c: libjitunwind for who includes <jitunwind/c.h> alone. It is linked, and
+# asks for no C++20.
+function(jitunwind_c_interface)
+  foreach(kind IN ITEMS static shared)
+    add_library(jitunwind_c_${kind} INTERFACE)
+    target_include_directories(jitunwind_c_${kind} INTERFACE $<BUILD_INTERFACE:${jitunwind_headers}>)
+    target_link_libraries(jitunwind_c_${kind} INTERFACE $<LINK_ONLY:jitunwind_${kind}>)
+    add_library(jitunwind::c_${kind} ALIAS jitunwind_c_${kind})
+  endforeach()
+  add_library(jitunwind::c ALIAS jitunwind_c_${jitunwind_default_kind})
+endfunction()
+
 # jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...]): the layers declared INTO name so far, as
 # name_static and name_shared, which are jitunwind::<name without jitunwind_>_static and _shared, as from find_package;
 # without either it is the one that BUILD_SHARED_LIBS asks for, and where nobody says, in projects of others, the shared one,
