@@ -20,6 +20,11 @@ void write_bytes(const std::string& path, std::span<const char> bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 /// A program that stood still, and its core by gcore.
 struct ByGcore {
   explicit ByGcore(const std::string& file = TARGET_PROGRAM) : program(file) {
@@ -83,6 +88,46 @@ TEST(CoreFile, OfTheKernelShowsTheStacksThatTheProgramSaw) {
   EXPECT_EQ(core->threads()[0].name, "target_program");
   const SeenStack crashed = seen(core->walk(core->threads()[0]));
   EXPECT_EQ(crashed.frames.at(0).name, "stand_still");
+}
+
+/// Of a core's notes that of files is said to be something else.
+void hide_files_note(const std::string& path) {
+  std::string bytes = text_of(path);
+  Elf64_Ehdr header;
+  ASSERT_GT(bytes.size(), sizeof header);
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::size_t hidden = 0;
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (segment.p_type != PT_NOTE) continue;
+    for (std::size_t at = segment.p_offset; at + sizeof(Elf64_Nhdr) < segment.p_offset + segment.p_filesz;) {
+      Elf64_Nhdr note;
+      std::memcpy(&note, bytes.data() + at, sizeof note);
+      const std::size_t next = at + sizeof note + (note.n_namesz + 3) / 4 * 4 + (note.n_descsz + 3) / 4 * 4;
+      if (note.n_type == NT_FILE) {
+        note.n_type = 0x4711;
+        std::memcpy(bytes.data() + at, &note, sizeof note);
+        ++hidden;
+      }
+      at = next;
+    }
+  }
+  ASSERT_EQ(hidden, 1u);
+  write_bytes(path, bytes);
+}
+
+/// Its files are those that the dynamic linker has written down.
+// covers: HL12
+TEST(CoreFile, WithoutANoteOfFilesShowsTheStacksThatTheProgramSaw) {
+  const ByKernel made;
+  hide_files_note(made.path);
+  const auto core = Target::open_core(made.path);
+  ASSERT_TRUE(core) << core.error().text();
+  expect_as_the_program_says(*core, made.program);
+  std::size_t files = 0;
+  for (const Mapping& mapping : core->mappings().all()) files += mapping.path.starts_with('/') && mapping.offset == 0;
+  EXPECT_GE(files, 5u) << "the program, libjitunwind, the C and C++ libraries, the dynamic linker";
 }
 
 /// Wherever it is cut off: frames of the whole one, as many as are left, or a reason.

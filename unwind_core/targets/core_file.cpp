@@ -5,6 +5,7 @@
 
 #include "jitunwind/unwind_core/image/decompress_p.h"
 #include "jitunwind/unwind_core/targets/core_file_p.h"
+#include "jitunwind/unwind_core/targets/link_map_p.h"
 
 namespace jitunwind {
 namespace {
@@ -67,7 +68,12 @@ Result<std::unique_ptr<CoreFile>> CoreFile::open(const char* path) {
   if (!image->is_64()) return core;  // of no CPU that is walked
   core->read_notes();
   if (core->threads_.empty()) return Error{ErrorCode::truncated, core->file_->size(), "registers in a core file"};
-  core->make_mappings(core->take_segments());
+  const std::vector<Loaded> loaded = core->take_segments();
+  if (core->files_.empty())
+    core->files_ =
+        mappings_by_link_map(core->memory_, image->big_endian(),
+                             {core->auxiliary(AT_PHDR), core->auxiliary(AT_PHNUM), core->auxiliary(AT_EXECFN)});
+  core->make_mappings(loaded);
   return core;
 }
 
@@ -192,8 +198,8 @@ std::vector<CoreFile::Loaded> CoreFile::take_segments() {
   return loaded;
 }
 
-/// What NT_FILE says, with the permissions of the segment that begins there or before; and of segments what it does not
-/// speak of.
+/// What NT_FILE or else the dynamic linker says, with the permissions of the segment that begins there or before; and
+/// of segments what it does not speak of.
 void CoreFile::make_mappings(const std::vector<Loaded>& loaded) {
   const Addr kernels_object = auxiliary(AT_SYSINFO_EHDR);
   std::vector<Mapping> segments;

@@ -90,7 +90,7 @@ class CoreFile {
   std::string arguments_;
   std::vector<CoreThread> threads_;
   std::vector<std::pair<std::uint64_t, Addr>> auxiliary_;
-  std::vector<Mapping> files_;  // of NT_FILE
+  std::vector<Mapping> files_;  // of NT_FILE, or else of link maps
   Mappings mappings_;
 };
 

@@ -1,0 +1,24 @@
+// What the dynamic linker of a target says of its objects, for targets whose mappings have no names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/targets/mappings.h"
+
+namespace jitunwind {
+
+/// What the auxiliary vector says of the program: getauxval(3). 0: it does not.
+struct ProgramStart {
+  Addr headers = 0;                ///< AT_PHDR
+  std::uint64_t header_count = 0;  ///< AT_PHNUM
+  Addr path = 0;                   ///< AT_EXECFN
+};
+
+/// The segments of all objects whose first page `memory` has, with their files' paths, by link maps (<link.h>) from the
+/// program's DT_DEBUG on. Of a static program its own. Readable; other permissions are for others to say. Bounded,
+/// whatever the memory holds. Of targets with words of 8 bytes.
+std::vector<Mapping> mappings_by_link_map(const Memory& memory, bool big_endian, const ProgramStart& program);
+
+}  // namespace jitunwind
