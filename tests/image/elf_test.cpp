@@ -3,8 +3,10 @@
 
 #include <random>
 
+#include "jitunwind/unwind_core/image/copied_parts_p.h"
 #include "jitunwind/unwind_core/image/elf_p.h"
 #include "tests/image/elf_builder.h"
+#include "tests/support/fake_memory.h"
 
 namespace jitunwind::test {
 namespace {
@@ -257,6 +259,34 @@ TEST_P(ElfImages, LoadedOnesAreReadOnlyWhereSegmentsAreReadable) {
   // Headers beyond what is readable at the start do not exist.
   EXPECT_EQ(ElfImage::parse_loaded(file, b.header_size())->segment_count(), 0u);
   EXPECT_FALSE(ElfImage::parse_loaded(file, b.header_size() - 1));
+}
+
+/// As BOLT leaves programs: the program headers are on a page of their own, in a segment that is loaded as far from the
+/// first one as it is in the file; or it is not, and what is there is something else.
+TEST_P(ElfImages, LoadedOnesMayHaveTheirProgramHeadersBehind) {
+  for (const Addr further : {0, 0x1000}) {
+    ElfBuilder b = builder();
+    const std::size_t size = GetParam().is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+    b.segments = {{PT_LOAD, PF_R, 0, 0x10000, 0x1000, 0x1000, 0x1000},
+                  {PT_LOAD, PF_R, 0x2000, 0x12000 + further, 2 * size, 2 * size, 0x1000}};
+    Bytes file = b.build();
+    const std::size_t headers = b.header_size();
+    file.resize(0x4000);
+    std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(headers), 2 * size, file.begin() + 0x2000);
+    std::fill_n(file.begin() + static_cast<std::ptrdiff_t>(headers), 2 * size, std::byte{0});
+    const bool is_64 = GetParam().is_64;
+    const std::size_t offset = is_64 ? offsetof(Elf64_Ehdr, e_phoff) : offsetof(Elf32_Ehdr, e_phoff);
+    std::fill_n(file.begin() + static_cast<std::ptrdiff_t>(offset), is_64 ? 8 : 4, std::byte{0});
+    file[offset + (!GetParam().big_endian ? 1 : is_64 ? 6 : 2)] = std::byte{0x20};  // 0x2000
+    FakeMemory memory;
+    memory.put_bytes(0x7000'0000, file);
+    const auto parts = make_mapped<MemoryParts>(memory, AddrRange{0x7000'0000, 0x7000'4000});
+    const auto image = ElfImage::parse_loaded(*parts);
+    ASSERT_TRUE(image);
+    EXPECT_EQ(image->segment_count(), further == 0 ? 2u : 0u);
+    EXPECT_EQ(ElfImage::parse_loaded(file, 0x1000)->segment_count(), 0u);
+    ask_everything(*image);
+  }
 }
 
 TEST_P(ElfImages, WithLyingHashTablesHaveNoSymbols) {

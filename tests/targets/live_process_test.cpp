@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 
+#include <algorithm>
 #include <fstream>
 #include <thread>
 
@@ -251,6 +252,24 @@ TEST(Attaching, ToAnotherUsers) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+/// Its files are in a mount namespace of its own, where nobody else has anything at these paths.
+// covers: HL07
+TEST(LiveProcess, InAnotherMountNamespace) {
+  const std::string users = ::geteuid() == 0 ? "" : " --user --map-root-user";
+  const TargetProgram program("/bin/sh", {"-c", "exec unshare" + users +
+                                                    " --mount sh -c 'mount -t tmpfs none /mnt && cp " TARGET_PROGRAM
+                                                    " /mnt/of_the_namespace && exec /mnt/of_the_namespace 2'"});
+  ASSERT_EQ(program.stacks().size(), 3u) << "unshare(1) or mount(8) failed";
+  ASSERT_NE(::access("/mnt/of_the_namespace", F_OK), 0);
+  const auto target = Target::attach(program.process());
+  ASSERT_TRUE(target) << target.error().text();
+  expect_as_the_program_says(*target, program);
+  const SeenStack stack = seen(target->walk(target->threads().at(0)));
+  std::vector<std::string> names;
+  for (const SeenFrame& frame : stack.frames) names.push_back(frame.name);
+  EXPECT_NE(std::ranges::find(names, "main"), names.end()) << "main is in no table but that of its file";
 }
 
 /// Two targets in two threads: nothing is shared.

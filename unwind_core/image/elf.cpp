@@ -37,7 +37,17 @@ Result<ElfImage> ElfImage::parse_loaded(CopiedParts& memory) noexcept {
   ElfImage image;
   image.parts_ = &memory;
   image.layout_ = Layout::memory;
-  if (const Status read = image.read_header(std::min(memory.size(), k_page_size)); !read) return read.error();
+  if (const Status read = image.read_header(memory.size()); !read) return read.error();
+  // Tools that rewrite programs, as BOLT, put the program headers behind everything else. In memory they are as far
+  // from the beginning as in the file only if a segment says so.
+  const std::uint64_t end = image.segments_at_ + image.segments_.size();
+  bool is_there = end <= k_page_size;
+  for (std::size_t i = 0; i < image.segment_count() && !is_there; ++i) {
+    const ElfSegment s = image.segment(i);
+    is_there = s.type == PT_LOAD && s.offset == s.address - image.lowest_ && s.offset <= image.segments_at_ &&
+               end <= s.offset + s.file_size;
+  }
+  if (!is_there) image.read_segment_table(0, 0, 0);
   return image;
 }
 

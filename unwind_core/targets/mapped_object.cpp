@@ -13,6 +13,7 @@ namespace {
 /// Of one object, together: the largest programs have some 30 MiB of .eh_frame.
 constexpr std::uint64_t k_most_frames = std::uint64_t{256} << 20;
 constexpr std::size_t k_most_loaded = 64;
+constexpr std::uint64_t k_longest_object = std::uint64_t{4} << 30;  // whose program headers are looked for in all of it
 
 /// Run-time address - address in the file: of the segment that begins with the file's first page.
 std::optional<Addr> bias_of(const ElfImage& image, Addr begin) noexcept {
@@ -43,7 +44,12 @@ bool MappedObject::read_headers() noexcept {
   const Addr begin = first_.range.begin;
   std::array<std::byte, k_page_size> page;
   MemoryWindow window;
-  const auto head = ElfImage::parse_loaded(page, memory_.read(begin, page, window));
+  auto head = ElfImage::parse_loaded(page, memory_.read(begin, page, window));
+  if (head && head->segment_count() == 0) {
+    parts_ = make_mapped<MemoryParts>(memory_, AddrRange{begin, begin + k_longest_object});
+    if (!parts_) return false;
+    head = ElfImage::parse_loaded(*parts_);
+  }
   if (!head || head->machine() != arch_.elf_machine || head->big_endian() != arch_.big_endian ||
       head->is_64() != (arch_.word_size == 8))
     return false;
