@@ -349,7 +349,8 @@ void run_program(const IdiomWish& wish, AsmjitRuntime& runtime, Figures& figures
   const IdiomProgram written = write_idioms(a, wish);
   if (written.description.format() != UNW_INFO_FORMAT_DYNAMIC) return;
   Program program{"idioms " + wish.text(), {}, written.description, {}};
-  program.trace = *AsmjitAccess::recorder(a)->trace(code);
+  const derivation::TraceRecorder* const recorder = AsmjitAccess::recorder(a);
+  program.trace = *derivation::TraceRecorder::trace({&recorder, 1}, code);
   std::uint8_t* start = nullptr;
   if (runtime.add(&start, &code) != asmjit::kErrorOk) throw std::runtime_error(program.name + ": add");
   const Addr at = reinterpret_cast<std::uintptr_t>(start);
