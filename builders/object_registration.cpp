@@ -129,6 +129,19 @@ void add_undescribed(std::vector<DescribedRange> described, const std::vector<Ob
 
 }  // namespace
 
+unw_dyn_info_t procedure_of_fde(AddrRange code, Addr fde, Addr name) noexcept {
+  unw_dyn_info_t info{};
+  info.start_ip = code.begin;
+  info.end_ip = code.end;
+  info.format = UNW_INFO_FORMAT_IP_OFFSET;
+  info.u.rti.name_ptr = name;
+  if (fde == 0) return info;
+  info.u.rti.segbase = fde;
+  info.u.rti.table_len = k_words;
+  info.u.rti.table_data = reinterpret_cast<std::uintptr_t>(&k_start_and_segbase);
+  return info;
+}
+
 struct ObjectRegistration::Procedures {
   std::vector<unw_dyn_info_t> infos;
   std::vector<unw_dyn_info_t*> pointers;
@@ -145,21 +158,13 @@ ObjectRegistration::Procedures::Procedures(const std::vector<NamedRange>& ranges
   infos.reserve(ranges.size());
   pointers.reserve(ranges.size());
   for (const NamedRange& range : ranges) {
-    unw_dyn_info_t info{};
-    info.start_ip = range.code.begin;
-    info.end_ip = range.code.end;
-    info.format = UNW_INFO_FORMAT_IP_OFFSET;
+    Addr name = 0;
     if (!range.name.empty()) {
-      info.u.rti.name_ptr = reinterpret_cast<std::uintptr_t>(names.data() + names.size());
+      name = reinterpret_cast<std::uintptr_t>(names.data() + names.size());
       names.append(range.name).push_back('\0');
     }
-    if (range.fde != 0) {
-      info.u.rti.segbase = range.fde;
-      info.u.rti.table_len = k_words;
-      info.u.rti.table_data = reinterpret_cast<std::uintptr_t>(&k_start_and_segbase);
-      ++described;
-    }
-    infos.push_back(info);
+    if (range.fde != 0) ++described;
+    infos.push_back(procedure_of_fde(range.code, range.fde, name));
     pointers.push_back(&infos.back());
   }
 }

@@ -26,7 +26,7 @@ list(PREPEND libunwind_libraries jitunwind_libunwind jitunwind_ptrace jitunwind_
 
 # One export set per kind of library; the package's configuration reads the one that is asked for.
 foreach(kind IN ITEMS static shared)
-  foreach(name IN ITEMS jitunwind jitunwind_uwx jitunwind_eh LISTS libunwind_libraries)
+  foreach(name IN ITEMS jitunwind jitunwind_uwx jitunwind_eh jitunwind_listen LISTS libunwind_libraries)
     string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
     set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind})
   endforeach()
@@ -34,7 +34,7 @@ foreach(kind IN ITEMS static shared)
   foreach(name IN ITEMS jitunwind jitunwind_c)
     target_include_directories(${name}_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}>)
   endforeach()
-  install(TARGETS jitunwind_${kind} jitunwind_c_${kind} jitunwind_eh_${kind} EXPORT jitunwind-${kind})
+  install(TARGETS jitunwind_${kind} jitunwind_c_${kind} jitunwind_eh_${kind} jitunwind_listen_${kind} EXPORT jitunwind-${kind})
   foreach(name IN LISTS libunwind_libraries)
     target_include_directories(${name}_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
     install(TARGETS ${name}_${kind} EXPORT jitunwind-${kind})
@@ -45,7 +45,7 @@ foreach(kind IN ITEMS static shared)
 endforeach()
 
 install(FILES ${PROJECT_SOURCE_DIR}/sdk/bindings/python/jitunwind.py DESTINATION ${CMAKE_INSTALL_DATADIR}/jitunwind/python)
-foreach(adapter IN ITEMS system_unwinder gdb_jit)
+foreach(adapter IN ITEMS system_unwinder gdb_jit listen)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter} DESTINATION ${include_dir}/jitunwind/adapters
           ${headers} PATTERN include EXCLUDE)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter}/include/ DESTINATION ${include_dir} ${headers})
@@ -109,7 +109,7 @@ install(FILES ${generated}/jitunwind-config.cmake ${generated}/jitunwind-config-
 
 file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_dir} /)
 string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
-foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-uwx jitunwind-eh jitunwind-asmjit jitunwind-llvm_orc jitunwind-testing)
+foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-uwx jitunwind-eh jitunwind-listen jitunwind-asmjit jitunwind-llvm_orc jitunwind-testing)
   string(REPLACE - _ target ${module})
   if(NOT TARGET ${target} AND NOT TARGET ${target}_static)
     continue()

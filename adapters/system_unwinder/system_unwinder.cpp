@@ -14,6 +14,7 @@
 #include "jitunwind/dyn_info/registry/observers_p.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
 #include "jitunwind/unwind_core/modules/object_list_p.h"
+#include "jitunwind/unwind_core/trace/log.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;
 
@@ -106,10 +107,22 @@ bool is_time_to_look() noexcept {
 
 }  // namespace
 
+namespace {
+
+SystemUnwinderStatus path_found() noexcept;
+
+[[gnu::cold, gnu::noinline]] void log_path() noexcept {
+  const SystemUnwinderStatus status = path_found();
+  LogLine(LogTopic::registry).text("C++ exceptions: ").text(path_name(status.path)).text(", ").text(status.why);
+}
+
+}  // namespace
+
 void attach_system_unwinder() noexcept {
   if (!attached.load(std::memory_order_acquire)) {
     look();
     attached.store(true, std::memory_order_release);
+    if (logs(LogTopic::registry)) log_path();
   } else if (!jump_slots.are_as_left() || is_time_to_look()) {
     look();
   }
@@ -123,7 +136,7 @@ SystemUnwinderStatus system_unwinder_status() noexcept {
     look();  // at whatever has come since
   }
   next_find_fde().resolve();
-  SystemUnwinderStatus status;
+  SystemUnwinderStatus status = path_found();
   status.has_next = next_find_fde().known();
   const JumpSlots::Seen seen = jump_slots.seen();
   status.slots = seen.taken;
@@ -132,6 +145,14 @@ SystemUnwinderStatus system_unwinder_status() noexcept {
   const Refusals all = refusals();
   status.refused = all.count;
   status.latest_refusal = all.latest;
+  return status;
+}
+
+namespace {
+
+/// The path, and why.
+SystemUnwinderStatus path_found() noexcept {
+  SystemUnwinderStatus status;
   const FrameContract told = contract.load(std::memory_order_acquire);
   if (&_Unwind_FindEnclosingFunction == nullptr) {
     status.why = "no unwinder is linked";
@@ -157,6 +178,8 @@ SystemUnwinderStatus system_unwinder_status() noexcept {
   }
   return status;
 }
+
+}  // namespace
 
 const char* path_name(SystemUnwinderPath path) noexcept {
   switch (path) {

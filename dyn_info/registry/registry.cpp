@@ -210,6 +210,8 @@ Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
 
 }  // namespace
 
+bool is_writing() noexcept { return WritingScope::active(); }
+
 Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   if (WritingScope::active()) return note_refused("register", refused_to_interrupter());
   log_to_be_registered(batch);

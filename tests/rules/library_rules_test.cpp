@@ -27,8 +27,8 @@ const std::regex k_libunwind_name(
     R"(_UL?x86_64_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
 const std::regex k_cross_name(R"(_Uaarch64_\w+)");
 constexpr const char* k_shared_libraries[] = {
-    JITUNWIND_SHARED,        JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_EH_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED,
-    JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED,   JITUNWIND_UWX_SHARED};
+    JITUNWIND_SHARED,        JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_EH_SHARED,  JITUNWIND_LIBUNWIND_AARCH64_SHARED,
+    JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED,   JITUNWIND_UWX_SHARED, JITUNWIND_LISTEN_SHARED};
 const std::regex k_asked_name(R"(_Unwind_Find_FDE)");
 const std::regex k_cross_local_name(R"(_ULaarch64_\w+)");
 
@@ -91,10 +91,17 @@ TEST(LibraryRules, UnwindExpressExportsItsNames) {
   expect_only("-g", JITUNWIND_UWX_STATIC, {names, k_own_name, k_sanitizers}, true);
 }
 
+TEST(LibraryRules, ListeningLibraryExportsWhatJitsCall) {
+  const std::regex names(R"(__(de)?register_frame(_info|_table|_info_table)?(_bases)?)");
+  const std::regex own(R"(_ZN9jitunwind(6listen|13listen_status)E.*)");
+  expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, k_asked_name}, false);
+  expect_only("-g", JITUNWIND_LISTEN_STATIC, {names, k_own_name, k_sanitizers}, true);
+}
+
 /// Whichever of them a program names, it comes before libgcc_s, which it names last.
 TEST(LibraryRules, EveryLibraryDefinesWhatTheUnwinderAsks) {
-  for (const char* const file :
-       {JITUNWIND_SHARED, JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED, JITUNWIND_UWX_SHARED})
+  for (const char* const file : {JITUNWIND_SHARED, JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_LIBUNWIND_AARCH64_SHARED,
+                                 JITUNWIND_UWX_SHARED, JITUNWIND_LISTEN_SHARED})
     EXPECT_NE(rules::output_of("nm -D --defined-only '" + std::string(file) + "'").find(" _Unwind_Find_FDE@@GCC_3.0\n"),
               std::string::npos)
         << file;

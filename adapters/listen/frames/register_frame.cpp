@@ -1,0 +1,115 @@
+// The functions by which JITs tell libgcc, or LLVM's libunwind, about call frame information, found where the program's
+// own calls go: a definition before libgcc_s's. Their meaning is libgcc's (unwind-dw2-fde.h), where it is not LLVM's:
+// frame_reader_p.h. Weak, so that a static libgcc's own definitions take precedence instead of colliding.
+#include <cstring>
+#include <utility>
+
+#include "jitunwind/adapters/listen/frames/next_functions_p.h"
+#include "jitunwind/adapters/listen/frames/told_frames_p.h"
+#include "jitunwind/adapters/listen/listening_p.h"
+
+namespace jitunwind {
+namespace {
+
+Addr address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
+
+/// Such a section is not told of and not taken back (libgcc, and crt files of which the section was dropped).
+bool is_empty(const void* begin) noexcept {
+  std::uint32_t length = 0;
+  if (begin != nullptr) std::memcpy(&length, begin, sizeof length);
+  return length == 0;
+}
+
+/// libgcc's functions call each other by their names, which lead here: each goes on to the one of its own name.
+constinit thread_local bool hands_on = false;
+
+Answer hear(const ToldSections& told) noexcept {
+  if (hands_on) return Answer::next;
+  const Answer answer = listens_to(Dialect::frames) ? note_told(told) : note_handed_on(told.begin);
+  if (answer == Answer::next) count_heard(Heard::handed_on);
+  return answer;
+}
+
+Answer hear_section(const void* begin, void* object, const FrameBases& bases = {}) noexcept {
+  return is_empty(begin) ? Answer::ours : hear({begin, nullptr, object, bases});
+}
+
+Answer hear_table(void* begin, void* object, const FrameBases& bases = {}) noexcept {
+  return begin == nullptr ? Answer::ours : hear({begin, static_cast<const void* const*>(begin), object, bases});
+}
+
+TakenBack hear_taken_back(const void* begin) noexcept {
+  if (hands_on) return {Answer::next, nullptr};
+  return is_empty(begin) ? TakenBack{} : take_back(begin);
+}
+
+template <class Result, class... Parameters>
+Result call_next(Result (*NextFrameFunctions::*which)(Parameters...), Parameters... arguments) noexcept {
+  auto* const next = next_frame_functions().*which;
+  if (next == nullptr) return Result();
+  const bool before = std::exchange(hands_on, true);
+  struct Restored {
+    bool before;
+    ~Restored() { hands_on = before; }
+  } const restored{before};
+  return next(arguments...);
+}
+
+}  // namespace
+}  // namespace jitunwind
+
+using jitunwind::address_of;
+using jitunwind::Answer;
+using Next = jitunwind::NextFrameFunctions;
+
+#define JITUNWIND_HEARD extern "C" [[gnu::visibility("default"), gnu::weak]]
+
+// The exported name may lead to another definition, also from here.
+extern "C" {
+[[gnu::visibility("hidden")]] void jitunwind_register_frame(const void* begin) noexcept {
+  if (jitunwind::hear_section(begin, nullptr) == Answer::next) jitunwind::call_next(&Next::register_frame, begin);
+}
+[[gnu::visibility("default"), gnu::weak, gnu::alias("jitunwind_register_frame")]] void __register_frame(
+    const void* begin) noexcept;
+}
+
+bool jitunwind::are_frames_told_here() noexcept {
+  return first_register_frame() == reinterpret_cast<void*>(&jitunwind_register_frame);
+}
+
+JITUNWIND_HEARD void __register_frame_info(const void* begin, void* object) {
+  if (jitunwind::hear_section(begin, object) == Answer::next) jitunwind::call_next(&Next::register_info, begin, object);
+}
+
+JITUNWIND_HEARD void __register_frame_info_bases(const void* begin, void* object, void* text, void* data) {
+  if (jitunwind::hear_section(begin, object, {address_of(text), address_of(data)}) == Answer::next)
+    jitunwind::call_next(&Next::register_info_bases, begin, object, text, data);
+}
+
+JITUNWIND_HEARD void __register_frame_table(void* begin) {
+  if (jitunwind::hear_table(begin, nullptr) == Answer::next) jitunwind::call_next(&Next::register_table, begin);
+}
+
+JITUNWIND_HEARD void __register_frame_info_table(void* begin, void* object) {
+  if (jitunwind::hear_table(begin, object) == Answer::next)
+    jitunwind::call_next(&Next::register_info_table, begin, object);
+}
+
+JITUNWIND_HEARD void __register_frame_info_table_bases(void* begin, void* object, void* text, void* data) {
+  if (jitunwind::hear_table(begin, object, {address_of(text), address_of(data)}) == Answer::next)
+    jitunwind::call_next(&Next::register_info_table_bases, begin, object, text, data);
+}
+
+JITUNWIND_HEARD void __deregister_frame(const void* begin) {
+  if (jitunwind::hear_taken_back(begin).answer == Answer::next) jitunwind::call_next(&Next::deregister_frame, begin);
+}
+
+JITUNWIND_HEARD void* __deregister_frame_info(const void* begin) {
+  const jitunwind::TakenBack back = jitunwind::hear_taken_back(begin);
+  return back.answer == Answer::next ? jitunwind::call_next(&Next::deregister_info, begin) : back.object;
+}
+
+JITUNWIND_HEARD void* __deregister_frame_info_bases(const void* begin) {
+  const jitunwind::TakenBack back = jitunwind::hear_taken_back(begin);
+  return back.answer == Answer::next ? jitunwind::call_next(&Next::deregister_info_bases, begin) : back.object;
+}

@@ -1,0 +1,196 @@
+#include "jitunwind/adapters/listen/frames/told_frames_p.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+
+#include "jitunwind/adapters/listen/frames/told_calls_p.h"
+#include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/builders/object_registration.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+
+namespace jitunwind {
+namespace {
+
+// Held for the few instructions of the table, never while anything is registered or cancelled: what that tells others
+// may come back here.
+constinit pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit ToldMemory memory;
+constinit ToldCalls calls;
+
+class TableScope {
+ public:
+  TableScope() noexcept { pthread_mutex_lock(&table_lock); }
+  ~TableScope() { pthread_mutex_unlock(&table_lock); }
+  TableScope(const TableScope&) = delete;
+  TableScope& operator=(const TableScope&) = delete;
+};
+
+/// Before the registry's handlers, so that its locks are taken before this one.
+[[gnu::constructor(101)]] void keep_whole_in_forks() {
+  (void)pthread_atfork([] { pthread_mutex_lock(&table_lock); }, [] { pthread_mutex_unlock(&table_lock); },
+                       [] { pthread_mutex_unlock(&table_lock); });
+}
+
+using Pointers = std::array<unw_dyn_info_t*, ToldMemory::k_most>;
+
+std::span<unw_dyn_info_t* const> pointers_to(ToldBlock& block, Pointers& into) noexcept {
+  for (std::uint32_t i = 0; i < block.count; ++i) into[i] = &block.infos()[i];
+  return {into.data(), block.count};
+}
+
+/// False: still registered, so that its memory must stay.
+bool cancel_all(ToldBlock& block) noexcept {
+  if (block.count == 0) return true;
+  Pointers pointers;
+  const Status cancelled =
+      block.count == 1 ? cancel_procedure(block.infos()) : cancel_procedures(pointers_to(block, pointers));
+  if (!cancelled && cancelled.error().code == ErrorCode::in_signal_handler) {
+    note_unheard(cancelled.error());
+    return false;
+  }
+  count_heard(Heard::procedures, -std::int64_t{block.count});
+  return true;
+}
+
+/// One call, as far as it was read.
+class Call {
+ public:
+  explicit Call(const ToldSections& told) noexcept : told_(told) {}
+
+  void read(const void* section) noexcept {
+    FrameReader reader(reinterpret_cast<std::uintptr_t>(section), told_.bases);
+    Fde fde;
+    while (!reader.at_end()) {
+      const Result<bool> next = reader.next(fde);
+      if (next && !*next) break;
+      if (!next)
+        refuse(next.error());
+      else if (const std::optional<Error> why = disbelief(fde))
+        disbelieve(*why);
+      else
+        add(fde);
+    }
+  }
+  Answer finish() noexcept {
+    register_pending();
+    if (first_ == nullptr) put_first(take(0));
+    if (first_ == nullptr) return Answer::next;  // and not heard of when it is taken back
+    first_->handed_on = handed_on_;
+    const TableScope scope;
+    if (calls.put(first_)) return handed_on_ ? Answer::next : Answer::ours;
+    note_unheard({ErrorCode::out_of_memory, reinterpret_cast<std::uintptr_t>(told_.begin), "no memory for the call"});
+    return Answer::ours;
+  }
+
+ private:
+  void refuse(const Error& why) noexcept {
+    // Somebody else may know what these pointers are relative to.
+    if (why.code == ErrorCode::bad_encoding || why.code == ErrorCode::bad_augmentation) handed_on_ = true;
+    note_unheard(why);
+  }
+  void disbelieve(const Error& why) noexcept {
+    handed_on_ = true;
+    note_unheard(why);
+  }
+  void add(const Fde& fde) noexcept {
+    unw_dyn_info_t& info = pending_[count_++];
+    info = procedure_of_fde(fde.range, fde.address);
+    info.gp = told_.bases.data;
+    if (count_ == pending_.size()) register_pending();
+  }
+  static ToldBlock* take(std::size_t count) noexcept {
+    const TableScope scope;
+    return memory.take(count);
+  }
+  /// The first one of the call stays the first.
+  void put_first(ToldBlock* block) noexcept {
+    if (block == nullptr) return disbelieve({ErrorCode::out_of_memory, 0, "no memory for what was told"});
+    if (first_ != nullptr) {
+      block->next = first_->next;
+      first_->next = block;
+      return;
+    }
+    first_ = block;
+    block->begin = told_.begin;
+    block->object = told_.object;
+  }
+  void register_pending() noexcept {
+    if (count_ == 0) return;
+    ToldBlock* const block = take(count_);
+    if (block != nullptr) {
+      std::copy_n(pending_.data(), count_, block->infos());
+      Pointers pointers;
+      const Status registered = register_procedures(pointers_to(*block, pointers));
+      if (registered) {
+        count_heard(Heard::procedures, static_cast<std::int64_t>(count_));
+      } else {
+        const TableScope scope;
+        memory.give_back(block);
+        disbelieve(registered.error());
+      }
+      if (registered) put_first(block);
+    } else {
+      put_first(nullptr);
+    }
+    count_ = 0;
+  }
+
+  const ToldSections& told_;
+  ToldBlock* first_ = nullptr;
+  std::size_t count_ = 0;
+  bool handed_on_ = false;
+  std::array<unw_dyn_info_t, ToldMemory::k_most> pending_;
+};
+
+}  // namespace
+
+Answer note_told(const ToldSections& told) noexcept {
+  // This library's own tables for an unwinder that does not ask, or a signal handler that interrupted the registry.
+  if (is_writing()) return Answer::next;
+  count_heard(Heard::told);
+  Call call(told);
+  if (told.list == nullptr) {
+    call.read(told.begin);
+  } else {
+    for (const void* const* section = told.list; *section != nullptr; ++section) call.read(*section);
+  }
+  return call.finish();
+}
+
+Answer note_handed_on(const void* begin) noexcept {
+  const TableScope scope;
+  ToldBlock* const block = memory.take(0);
+  if (block == nullptr) return Answer::next;
+  block->begin = begin;
+  block->handed_on = true;
+  if (!calls.put(block)) memory.give_back(block);
+  return Answer::next;
+}
+
+TakenBack take_back(const void* begin) noexcept {
+  ToldBlock* block = nullptr;
+  {
+    const TableScope scope;
+    block = calls.take(begin);
+  }
+  if (block == nullptr) {
+    if (is_writing()) return {Answer::next, nullptr};
+    count_heard(Heard::never_told);
+    return {};
+  }
+  count_heard(Heard::taken_back);
+  const TakenBack back{block->handed_on ? Answer::next : Answer::ours, block->object};
+  while (block != nullptr) {
+    ToldBlock* const next = block->next;
+    if (cancel_all(*block)) {
+      const TableScope scope;
+      memory.give_back(block);
+    }
+    block = next;
+  }
+  return back;
+}
+
+}  // namespace jitunwind

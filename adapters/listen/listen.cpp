@@ -1,0 +1,85 @@
+#include "jitunwind/adapters/listen/listen.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <string_view>
+
+#include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/unwind_core/environment.h"
+#include "jitunwind/unwind_core/trace/log.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::array<std::string_view, 2> k_words{"frames", "nothing"};
+constexpr std::uint32_t k_nothing = 1u << (k_words.size() - 1);
+static_assert(k_all_dialects == k_nothing - 1);
+
+// Calls come before constructors have run, those of this library among them.
+constinit std::atomic<std::uint32_t> listened_to{k_all_dialects};
+constinit std::array<std::atomic<std::int64_t>, static_cast<std::size_t>(Heard::count)> counts{};
+constinit std::atomic<std::uint64_t> unheard{0};
+constinit std::atomic<ErrorCode> latest_code{ErrorCode::unspecified};
+constinit std::atomic<Addr> latest_at{0};
+constinit std::atomic<const char*> latest_what{""};
+
+std::uint64_t count_of(Heard what) noexcept {
+  return static_cast<std::uint64_t>(counts[static_cast<std::size_t>(what)].load(std::memory_order_relaxed));
+}
+
+/// Before threads exist that might change the environment. Unknown words alone are no choice: all is listened to.
+[[gnu::constructor]] void listen_by_environment() {
+  const std::uint32_t words = environment_words("JITUNWIND_LISTEN", k_words);
+  if (words != 0) listen((words & k_nothing) != 0 ? 0 : words);
+  if (!logs(LogTopic::registry) || !listens_to(Dialect::frames)) return;
+  LogLine(LogTopic::registry)
+      .text(are_frames_told_here() ? "listens to __register_frame"
+                                   : "does not hear __register_frame: another definition comes first");
+}
+
+}  // namespace
+
+void count_heard(Heard what, std::int64_t by) noexcept {
+  counts[static_cast<std::size_t>(what)].fetch_add(by, std::memory_order_relaxed);
+}
+
+void note_unheard(const Error& why) noexcept {
+  unheard.fetch_add(1, std::memory_order_relaxed);
+  latest_at.store(why.at, std::memory_order_relaxed);
+  latest_what.store(why.what, std::memory_order_relaxed);
+  latest_code.store(why.code, std::memory_order_relaxed);
+  if (!logs(LogTopic::registry)) return;
+  LogLine(LogTopic::registry)
+      .text("not heard: ")
+      .text(error_name(why.code))
+      .text(", ")
+      .text(why.what)
+      .text(", at ")
+      .hex(why.at);
+}
+
+bool listens_to(Dialect dialect) noexcept {
+  return (listened_to.load(std::memory_order_relaxed) & static_cast<std::uint32_t>(dialect)) != 0;
+}
+
+void listen(std::uint32_t dialects) noexcept {
+  listened_to.store(dialects & k_all_dialects, std::memory_order_relaxed);
+}
+
+ListenStatus listen_status() noexcept {
+  ListenStatus status;
+  status.are_frames_told_here = are_frames_told_here();
+  status.dialects = listened_to.load(std::memory_order_relaxed);
+  status.told = count_of(Heard::told);
+  status.taken_back = count_of(Heard::taken_back);
+  status.never_told = count_of(Heard::never_told);
+  status.procedures = count_of(Heard::procedures);
+  status.handed_on = count_of(Heard::handed_on);
+  status.refused = unheard.load(std::memory_order_relaxed);
+  status.latest_refusal = {latest_code.load(std::memory_order_relaxed), latest_at.load(std::memory_order_relaxed),
+                           latest_what.load(std::memory_order_relaxed)};
+  return status;
+}
+
+}  // namespace jitunwind

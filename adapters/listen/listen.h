@@ -1,0 +1,43 @@
+// JITs that have never heard of this library tell others about their code: libgcc. Whoever loads or links
+// libjitunwind-listen hears it, too: what is told becomes procedures of the registry, which walks, names and throws
+// find as any other. docs/listen.md.
+#pragma once
+
+#include <cstdint>
+
+#include "jitunwind/unwind_core/error.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// What JITs speak: a word of JITUNWIND_LISTEN each, and a bit of listen().
+enum class Dialect : std::uint32_t {
+  frames = 1,  ///< "frames": __register_frame and its like, call frame information of libgcc's and LLVM's interface
+};
+inline constexpr std::uint32_t k_all_dialects = 1;
+
+/// Listens to these dialects from now on, and to no others: bits of Dialect. What was heard before stays known until
+/// its owner takes it back. Without a call: to those that JITUNWIND_LISTEN names, words separated by commas; to all
+/// where it is not set; to none where it is "nothing". Thread-safe. Signal-safe.
+void listen(std::uint32_t dialects = k_all_dialects) noexcept;
+
+/// What was heard so far.
+struct ListenStatus {
+  /// Calls of __register_frame by libraries that came with the program lead here. False: another definition comes first
+  /// in search order, as where this library was loaded late (dlopen), or is linked into a program that does not export
+  /// the name. Calls within one object, to a static libgcc, never do.
+  bool are_frames_told_here = false;
+  std::uint32_t dialects = 0;    ///< that are listened to
+  std::uint64_t told = 0;        ///< calls that told of call frame information
+  std::uint64_t taken_back = 0;  ///< calls that took it back
+  std::uint64_t never_told = 0;  ///< calls that took back what nobody had told of
+  std::uint64_t procedures = 0;  ///< registered of it just now
+  std::uint64_t handed_on = 0;   ///< calls that the next definition was left to answer
+  std::uint64_t refused = 0;     ///< entries that cannot be read or are not believed
+  Error latest_refusal{};        ///< of these; `at` is the entry; unspecified when there was none
+};
+/// Thread-safe; not signal-safe.
+ListenStatus listen_status() noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -1,0 +1,335 @@
+// What JITs tell by __register_frame and its like, in a program that is linked with the listening library.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "tests/builders/placed_eh_frame.h"
+#include "tests/builders/registered_code.h"
+#include "tests/exceptions/jit_frames.h"
+#include "tests/listen/frame_functions.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_code = 0x5'0000'0000;
+constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+
+const void* at(Addr address) { return reinterpret_cast<const void*>(address); }
+std::size_t registered() { return registry_statistics().registered; }
+
+/// A section of `count` procedures of 16 bytes, one behind the other from `code` on.
+std::unique_ptr<EhFrame> section_of(unsigned count, Addr code = k_code) {
+  auto frames = std::make_unique<EhFrame>(4096 + 64 * std::size_t{count});
+  for (unsigned i = 0; i < count; ++i) frames->fde(code + 16 * i, 16);
+  frames->section.terminator();
+  return frames;
+}
+
+TEST(RegisterFrame, TakesASection) {
+  const auto frames = section_of(200);
+  const void* const begin = at(frames->placed().begin);
+  const RegisteredCode code;
+  __register_frame(begin);
+  EXPECT_EQ(registered(), 200u);
+  EXPECT_EQ(listen_status().procedures, 200u);
+  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.row_at(k_code + 16 * 199 + 15), k_row);
+  EXPECT_EQ(code.row_at(k_code + 16 * 200), "no row");
+  __deregister_frame(begin);
+  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+  EXPECT_EQ(registered(), 0u);
+}
+
+/// LLVM's libunwind wants them so.
+TEST(RegisterFrame, TakesOneFdeWhereTheArgumentIsOne) {
+  EhFrame frames;
+  const Addr first = frames.fde(k_code, 16) - frames.section.section().address;
+  const Addr second = frames.fde(k_code + 16, 16) - frames.section.section().address;
+  frames.section.terminator();
+  const Addr begin = frames.placed().begin;
+  const RegisteredCode code;
+  __register_frame(at(begin + second));
+  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code.row_at(k_code + 18), k_row);
+  __register_frame(at(begin + first));
+  EXPECT_EQ(registered(), 2u);
+  __deregister_frame(at(begin + second));
+  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.row_at(k_code + 18), "no row");
+  __deregister_frame(at(begin + first));
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(RegisterFrame, GivesTheCallersMemoryBack) {
+  const auto frames = section_of(1);
+  const void* const begin = at(frames->placed().begin);
+  int object = 0;
+  __register_frame_info(begin, &object);
+  EXPECT_EQ(registered(), 1u);
+  EXPECT_EQ(__deregister_frame_info(begin), &object);
+  __register_frame_info_bases(begin, &object, nullptr, nullptr);
+  EXPECT_EQ(__deregister_frame_info_bases(begin), &object);
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(RegisterFrame, TakesATableOfSections) {
+  const auto first = section_of(2);
+  const auto second = section_of(3, k_code + 0x1000);
+  const void* table[]{at(first->placed().begin), at(second->placed().begin), nullptr};
+  __register_frame_table(table);
+  EXPECT_EQ(registered(), 5u);
+  __deregister_frame(table);
+  EXPECT_EQ(registered(), 0u);
+  int object = 0;
+  __register_frame_info_table(table, &object);
+  EXPECT_EQ(__deregister_frame_info(table), &object);
+  __register_frame_info_table_bases(table, &object, nullptr, nullptr);
+  EXPECT_EQ(registered(), 5u);
+  EXPECT_EQ(__deregister_frame_info(table), &object);
+}
+
+TEST(RegisterFrame, ReadsPointersThatAreRelativeToTheBases) {
+  EhFrame frames;
+  const CieSpec spec{.augmentation = "zR", .augmentation_data = Bytes{dwarf::pe_datarel | dwarf::pe_udata8}};
+  const Addr cie = frames.section.cie(spec);
+  frames.section.fde(cie, frames.section.bytes().u64(0x20).u64(0x10).u8(0).add(push_rbx()));
+  frames.section.terminator();
+  const void* const begin = at(frames.placed().begin);
+  int object = 0;
+  const RegisteredCode code;
+  __register_frame_info_bases(begin, &object, nullptr, reinterpret_cast<void*>(k_code));
+  EXPECT_EQ(code.row_at(k_code + 0x22), k_row);
+  EXPECT_EQ(__deregister_frame_info(begin), &object);
+}
+
+TEST(RegisterFrame, KnowsTheNewestOfTheSameCode) {
+  const auto older = section_of(1);
+  EhFrame newer;
+  newer.section.fde(newer.cie(), k_code, 16, Bytes{0x41, 0x0e, 24});
+  newer.section.terminator();
+  const void* const first = at(older->placed().begin);
+  const void* const second = at(newer.placed().begin);
+  const RegisteredCode code;
+  __register_frame(first);
+  __register_frame(second);
+  EXPECT_EQ(code.row_at(k_code + 2), "dyn_table: cfa=rsp+24 ra=[cfa-8]");
+  __deregister_frame(second);
+  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  __deregister_frame(first);
+  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+}
+
+/// Engines forget to take code back whose memory they use again.
+TEST(RegisterFrame, KnowsACallWithTheSameAddressTwice) {
+  const auto frames = section_of(3);
+  const void* const begin = at(frames->placed().begin);
+  __register_frame(begin);
+  __register_frame(begin);
+  EXPECT_EQ(registered(), 6u);
+  __deregister_frame(begin);
+  EXPECT_EQ(registered(), 3u);
+  EXPECT_EQ(RegisteredCode().row_at(k_code + 2), k_row);
+  __deregister_frame(begin);
+  EXPECT_EQ(registered(), 0u);
+}
+
+/// libgcc aborts.
+TEST(RegisterFrame, PassesByWhatWasNeverTold) {
+  const auto frames = section_of(1);
+  const void* const begin = at(frames->placed().begin);
+  const auto before = listen_status().never_told;
+  __deregister_frame(begin);
+  EXPECT_EQ(__deregister_frame_info(begin), nullptr);
+  EXPECT_EQ(listen_status().never_told, before + 2);
+  const std::uint32_t empty = 0;
+  __register_frame(&empty);
+  __deregister_frame(&empty);
+  __register_frame_info(nullptr, nullptr);
+  EXPECT_EQ(listen_status().never_told, before + 2) << "an empty section is told of and taken back by nobody";
+}
+
+TEST(RegisterFrame, LeavesOutWhatIsBroken) {
+  EhFrame frames;
+  frames.section.fde(frames.cie(), frames.section.bytes().u32(7));  // ends within its first pointer
+  frames.fde(k_code, 16);
+  frames.section.terminator();
+  const void* const begin = at(frames.placed().begin);
+  const auto before = listen_status();
+  __register_frame(begin);
+  EXPECT_EQ(registered(), 1u);
+  const auto status = listen_status();
+  EXPECT_EQ(status.refused, before.refused + 1);
+  EXPECT_EQ(status.latest_refusal.code, ErrorCode::truncated);
+  __deregister_frame(begin);
+}
+
+/// The memory ends where the next entry should be.
+TEST(RegisterFrame, ReadsASectionWithoutEndAsFarAsThereIsMemory) {
+  constexpr std::size_t k_page = 4096;
+  auto* const pages =
+      static_cast<std::byte*>(::mmap(nullptr, 2 * k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_EQ(::mprotect(pages + k_page, k_page, PROT_NONE), 0);
+  EhFrame frames;
+  frames.fde(k_code, 16);
+  const auto& bytes = frames.section.section().bytes;
+  std::byte* const begin = pages + k_page - bytes.size();
+  std::copy(bytes.begin(), bytes.end(), begin);
+  const auto before = listen_status();
+  __register_frame(begin);
+  EXPECT_EQ(registered(), 1u);
+  EXPECT_EQ(listen_status().refused, before.refused + 1);
+  EXPECT_EQ(listen_status().latest_refusal.code, ErrorCode::unreadable_memory);
+  EXPECT_EQ(RegisteredCode().row_at(k_code + 2), k_row);
+  __deregister_frame(begin);
+  ::munmap(pages, 2 * k_page);
+}
+
+/// LuaJIT's: one FDE for an area of code, whose personality routine catches all that comes.
+TEST(RegisterFrame, BelievesNoFdeThatCatchesEverythingInAnArea) {
+  EhFrame frames;
+  const CieSpec spec{.augmentation = "zPR",
+                     .augmentation_data = Bytes{dwarf::pe_absptr}.u64(0x1234).u8(dwarf::pe_absptr)};
+  const Addr cie = frames.section.cie(spec);
+  frames.section.fde(cie, frames.section.bytes().u64(k_code + 0x4c).u64(0x10000 - 0x4c).u8(0).add(push_rbx()));
+  frames.fde(k_code + 0x20000, 16);
+  frames.section.terminator();
+  const void* const begin = at(frames.placed().begin);
+  const auto before = listen_status();
+  __register_frame(begin);
+  EXPECT_EQ(registered(), 1u);
+  EXPECT_EQ(listen_status().refused, before.refused + 1);
+  EXPECT_EQ(listen_status().handed_on, before.handed_on + 1) << "libgcc has to find its personality routine";
+  EXPECT_NE(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x100)), nullptr);
+  EXPECT_EQ(RegisteredCode().row_at(k_code + 2), "no row");
+  __deregister_frame(begin);
+  EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x100)), nullptr);
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(RegisterFrame, LeavesCallsToTheNextDefinitionWhereItDoesNotListen) {
+  const auto frames = section_of(1);
+  const void* const begin = at(frames->placed().begin);
+  listen(0);
+  __register_frame(begin);
+  EXPECT_EQ(registered(), 0u);
+  EXPECT_NE(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 4)), nullptr);
+  listen();
+  __deregister_frame(begin);  // of what was told before it listened
+  EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 4)), nullptr);
+}
+
+TEST(RegisterFrame, TakesThousandsBackInAnyOrder) {
+  constexpr unsigned k_many = 20'000;
+  EhFrame all(k_many * 128);
+  std::vector<Addr> begins;
+  for (unsigned i = 0; i < k_many; ++i) {
+    begins.push_back(all.section.here() - all.section.section().address);
+    all.section.fde(all.section.cie({}), k_code + 16 * i, 16, push_rbx());
+    all.section.terminator();
+  }
+  const Addr begin = all.placed().begin;
+  for (const Addr offset : begins) __register_frame(at(begin + offset));
+  EXPECT_EQ(registered(), k_many);
+  std::shuffle(begins.begin(), begins.end(), std::mt19937(7));
+  for (unsigned i = 0; i < k_many; i += 2) __deregister_frame(at(begin + begins[i]));
+  EXPECT_EQ(registered(), k_many / 2);
+  const auto code_of = [&](Addr offset) {
+    std::uint64_t code = 0;
+    std::memcpy(&code, at(begin + offset + 4 + 4 + *static_cast<const std::uint32_t*>(at(begin + offset)) + 4), 8);
+    return code;
+  };
+  const RegisteredCode known;
+  for (unsigned i = 0; i < k_many; i += 1000) {
+    EXPECT_EQ(known.row_at(code_of(begins[i]) + 2), "no row");
+    EXPECT_EQ(known.row_at(code_of(begins[i + 1]) + 2), k_row);
+  }
+  for (unsigned i = 1; i < k_many; i += 2) __deregister_frame(at(begin + begins[i]));
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(RegisterFrame, TakesCallsOfManyThreadsAndForks) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t) {
+    threads.emplace_back([&stop, t] {
+      const auto frames = section_of(5, k_code + 0x10000 * t);
+      const void* const begin = at(frames->placed().begin);
+      while (!stop) {
+        __register_frame(begin);
+        __deregister_frame(begin);
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto frames = section_of(5, k_code + 0x100000);
+      const void* const begin = at(frames->placed().begin);
+      __register_frame(begin);
+      const bool known = RegisteredCode().row_at(k_code + 0x100002) == k_row;
+      __deregister_frame(begin);
+      _exit(known ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(registered(), 0u);
+}
+
+// Exceptions.
+
+/// A frame that nobody has registered but by __register_frame.
+class ToldFrame {
+ public:
+  ToldFrame() : code_({0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3}) {  // push rbp; mov rbp,rsp; call rdi; pop; ret
+    const auto begin = reinterpret_cast<std::uintptr_t>(code_.begin());
+    frames_.section.fde(frames_.cie(), begin, 8, Bytes{0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8});
+    frames_.section.terminator();
+    told_ = at(frames_.placed().begin);
+    __register_frame(told_);
+  }
+  ~ToldFrame() { __deregister_frame(told_); }
+  void operator()(void (*callee)()) const { reinterpret_cast<void (*)(void (*)())>(code_.begin())(callee); }
+
+ private:
+  ExecutableCopy code_;
+  EhFrame frames_;
+  const void* told_;
+};
+
+void throw_it() { throw std::runtime_error("through"); }
+
+TEST(RegisterFrame, LetsExceptionsPass) {
+  const ToldFrame frame;
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(frame(throw_it), std::runtime_error);
+}
+
+TEST(RegisterFrame, TellsTheUnwinderWhatIsGone) {
+  void* pc = nullptr;
+  {
+    const ToldFrame frame;
+    static void* seen;
+    frame([] { seen = __builtin_extract_return_addr(__builtin_return_address(0)); });
+    pc = seen;
+    EXPECT_NE(_Unwind_FindEnclosingFunction(pc), nullptr);
+  }
+  EXPECT_EQ(_Unwind_FindEnclosingFunction(pc), nullptr);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
