@@ -27,10 +27,6 @@ struct ObjectCode {
   std::span<const ObjectFunction> functions{};  ///< in any order; of several at one address the first names it
 };
 
-/// A procedure in format IP_OFFSET whose table refers to one FDE, which may lie any distance from anything and must
-/// stay in place, readable and unchanged until the procedure is cancelled; 0: none. `name`: as name_ptr. Signal-safe.
-unw_dyn_info_t procedure_of_fde(AddrRange code, Addr fde, Addr name = 0) noexcept;
-
 /// The procedures of one object. Cancels when it dies. Not signal-safe. One thread at a time per object; different
 /// objects are independent. May live in a static object.
 class [[nodiscard]] ObjectRegistration {

@@ -43,6 +43,8 @@ foreach(kind IN ITEMS static shared)
   install(TARGETS jitunwind_uwx_${kind} EXPORT jitunwind-${kind})
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
+# Loaded by its path, never linked.
+install(TARGETS jitunwind_itt_shared LIBRARY NAMELINK_SKIP)
 
 install(FILES ${PROJECT_SOURCE_DIR}/sdk/bindings/python/jitunwind.py DESTINATION ${CMAKE_INSTALL_DATADIR}/jitunwind/python)
 foreach(adapter IN ITEMS system_unwinder gdb_jit listen)

@@ -6,18 +6,20 @@
 #include <string_view>
 
 #include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/adapters/listen/maps/map_follower_p.h"
+#include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
 namespace {
 
-constexpr std::array<std::string_view, 2> k_words{"frames", "nothing"};
+constexpr std::array<std::string_view, 4> k_words{"frames", "itt", "maps", "nothing"};
 constexpr std::uint32_t k_nothing = 1u << (k_words.size() - 1);
-static_assert(k_all_dialects == k_nothing - 1);
+constexpr std::uint32_t k_all_dialects = k_nothing - 1;
 
 // Calls come before constructors have run, those of this library among them.
-constinit std::atomic<std::uint32_t> listened_to{k_all_dialects};
+constinit std::atomic<std::uint32_t> listened_to{k_silent_dialects};
 constinit std::array<std::atomic<std::int64_t>, static_cast<std::size_t>(Heard::count)> counts{};
 constinit std::atomic<std::uint64_t> unheard{0};
 constinit std::atomic<ErrorCode> latest_code{ErrorCode::unspecified};
@@ -28,7 +30,7 @@ std::uint64_t count_of(Heard what) noexcept {
   return static_cast<std::uint64_t>(counts[static_cast<std::size_t>(what)].load(std::memory_order_relaxed));
 }
 
-/// Before threads exist that might change the environment. Unknown words alone are no choice: all is listened to.
+/// Before threads exist that might change the environment. Unknown words alone are no choice.
 [[gnu::constructor]] void listen_by_environment() {
   const std::uint32_t words = environment_words("JITUNWIND_LISTEN", k_words);
   if (words != 0) listen((words & k_nothing) != 0 ? 0 : words);
@@ -65,6 +67,15 @@ bool listens_to(Dialect dialect) noexcept {
 
 void listen(std::uint32_t dialects) noexcept {
   listened_to.store(dialects & k_all_dialects, std::memory_order_relaxed);
+  if (listens_to(Dialect::maps)) follow_perf_map();
+}
+
+void say_name(Dialect dialect, const AddrRange& code, std::string_view name) noexcept {
+  if (listens_to(dialect)) name_code(code, name);
+}
+
+void say_gone(Dialect dialect, const AddrRange& code) noexcept {
+  if (listens_to(dialect)) forget_names(code);
 }
 
 ListenStatus listen_status() noexcept {
@@ -75,6 +86,7 @@ ListenStatus listen_status() noexcept {
   status.taken_back = count_of(Heard::taken_back);
   status.never_told = count_of(Heard::never_told);
   status.procedures = count_of(Heard::procedures);
+  status.names = count_of(Heard::names);
   status.handed_on = count_of(Heard::handed_on);
   status.refused = unheard.load(std::memory_order_relaxed);
   status.latest_refusal = {latest_code.load(std::memory_order_relaxed), latest_at.load(std::memory_order_relaxed),

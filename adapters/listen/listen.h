@@ -1,10 +1,12 @@
-// JITs that have never heard of this library tell others about their code: libgcc. Whoever loads or links
-// libjitunwind-listen hears it, too: what is told becomes procedures of the registry, which walks, names and throws
-// find as any other. docs/listen.md.
+// JITs that have never heard of this library tell others about their code: libgcc, Intel's profilers, perf. Whoever
+// loads or links libjitunwind-listen hears it, too. What is told becomes procedures of the registry, which walks, names
+// and throws find as any other. docs/listen.md.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
+#include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/error.h"
 
 #pragma GCC visibility push(default)
@@ -13,13 +15,23 @@ namespace jitunwind {
 /// What JITs speak: a word of JITUNWIND_LISTEN each, and a bit of listen().
 enum class Dialect : std::uint32_t {
   frames = 1,  ///< "frames": __register_frame and its like, call frame information of libgcc's and LLVM's interface
+  itt = 2,     ///< "itt": names that an agent of Intel's interface is told (libjitunwind-itt)
+  maps = 4,    ///< "maps": names of /tmp/perf-PID.map, which a thread of this library follows
 };
-inline constexpr std::uint32_t k_all_dialects = 1;
+/// Those that cost a program nothing which does not speak: all but maps.
+inline constexpr std::uint32_t k_silent_dialects = 3;
 
 /// Listens to these dialects from now on, and to no others: bits of Dialect. What was heard before stays known until
-/// its owner takes it back. Without a call: to those that JITUNWIND_LISTEN names, words separated by commas; to all
-/// where it is not set; to none where it is "nothing". Thread-safe. Signal-safe.
-void listen(std::uint32_t dialects = k_all_dialects) noexcept;
+/// its owner takes it back. Without a call: to those that JITUNWIND_LISTEN names, words separated by commas; to the
+/// silent ones where it is not set; to none where it is "nothing". Thread-safe. Signal-safe without `maps`.
+void listen(std::uint32_t dialects = k_silent_dialects) noexcept;
+
+/// For whoever is told by a dialect that gives names alone: code, and what it is called now. A name of code that this
+/// overlaps is forgotten. Where call frame information of the code is heard, both become one procedure, in any order.
+/// Nothing where the dialect is not listened to. Thread-safe; not signal-safe.
+void say_name(Dialect dialect, const AddrRange& code, std::string_view name) noexcept;
+/// Forgets names of all that begins in this code.
+void say_gone(Dialect dialect, const AddrRange& code) noexcept;
 
 /// What was heard so far.
 struct ListenStatus {
@@ -32,6 +44,7 @@ struct ListenStatus {
   std::uint64_t taken_back = 0;  ///< calls that took it back
   std::uint64_t never_told = 0;  ///< calls that took back what nobody had told of
   std::uint64_t procedures = 0;  ///< registered of it just now
+  std::uint64_t names = 0;       ///< that are known just now
   std::uint64_t handed_on = 0;   ///< calls that the next definition was left to answer
   std::uint64_t refused = 0;     ///< entries that cannot be read or are not believed
   Error latest_refusal{};        ///< of these; `at` is the entry; unspecified when there was none

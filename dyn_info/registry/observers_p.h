@@ -64,4 +64,8 @@ inline void tell_retired() noexcept { observers.some_retired.store(true, std::me
 /// attach_observer() inside of an ObserversScope.
 Status attach_in_scope(RegistryObserver& observer) noexcept;
 
+/// The calling thread is inside a writer: in an observer, or in a signal handler that interrupted it. Writers are
+/// refused with in_signal_handler as long as that is so. Signal-safe.
+[[gnu::visibility("default")]] bool is_writing() noexcept;
+
 }  // namespace jitunwind

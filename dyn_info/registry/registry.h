@@ -81,10 +81,6 @@ struct RegistrationKey {
 /// For caches of what a ProcedureHold led to: one load. Signal-safe.
 bool still_registered(RegistrationKey key) noexcept;
 
-/// The calling thread is inside a writer: in an observer, or in a signal handler that interrupted it. Writers are refused
-/// with in_signal_handler as long as that is so. Signal-safe.
-bool is_writing() noexcept;
-
 /// Counters of the registry's changes (unwind_core/kept/code_changes_p.h). The number() of a pc is another one after
 /// any procedure that covers the pc was registered, cancelled or retired, when that call has returned. For caches:
 /// taken before a lookup, it says later whether the answer still holds. Signal-safe.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "jitunwind/dyn_info/registry/index/mapped_memory_p.h"
+#include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind {
 
@@ -42,10 +43,8 @@ void ToldMemory::give_back(ToldBlock* block) noexcept {
   first = block;
 }
 
-/// Fibonacci hashing: sections that lie in regular distances are spread.
 std::size_t ToldCalls::home_of(const void* begin) const noexcept {
-  constexpr std::uint64_t k_golden = 0x9e3779b97f4a7c15u;
-  return static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(begin) * k_golden >> (64 - bits_));
+  return table_place(reinterpret_cast<std::uintptr_t>(begin), bits_);
 }
 
 /// Its slot, or the free one where it would be. There is always a free one.

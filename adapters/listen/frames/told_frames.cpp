@@ -1,37 +1,24 @@
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
+#include <mutex>
 
 #include "jitunwind/adapters/listen/frames/told_calls_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
-#include "jitunwind/builders/object_registration.h"
+#include "jitunwind/adapters/listen/locks_p.h"
+#include "jitunwind/adapters/listen/names/heard_names_p.h"
+#include "jitunwind/builders/procedure_of_fde_p.h"
+#include "jitunwind/dyn_info/registry/observers_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 
 namespace jitunwind {
 namespace {
 
-// Held for the few instructions of the table, never while anything is registered or cancelled: what that tells others
-// may come back here.
-constinit pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit ToldMemory memory;
 constinit ToldCalls calls;
 
-class TableScope {
- public:
-  TableScope() noexcept { pthread_mutex_lock(&table_lock); }
-  ~TableScope() { pthread_mutex_unlock(&table_lock); }
-  TableScope(const TableScope&) = delete;
-  TableScope& operator=(const TableScope&) = delete;
-};
-
-/// Before the registry's handlers, so that its locks are taken before this one.
-[[gnu::constructor(101)]] void keep_whole_in_forks() {
-  (void)pthread_atfork([] { pthread_mutex_lock(&table_lock); }, [] { pthread_mutex_unlock(&table_lock); },
-                       [] { pthread_mutex_unlock(&table_lock); });
-}
+using TableScope = std::lock_guard<ListenLock>;
 
 using Pointers = std::array<unw_dyn_info_t*, ToldMemory::k_most>;
 
@@ -44,12 +31,13 @@ std::span<unw_dyn_info_t* const> pointers_to(ToldBlock& block, Pointers& into) n
 bool cancel_all(ToldBlock& block) noexcept {
   if (block.count == 0) return true;
   Pointers pointers;
-  const Status cancelled =
-      block.count == 1 ? cancel_procedure(block.infos()) : cancel_procedures(pointers_to(block, pointers));
+  const auto infos = pointers_to(block, pointers);
+  const Status cancelled = block.count == 1 ? cancel_procedure(infos.front()) : cancel_procedures(infos);
   if (!cancelled && cancelled.error().code == ErrorCode::in_signal_handler) {
     note_unheard(cancelled.error());
     return false;
   }
+  part_from_names(infos);
   count_heard(Heard::procedures, -std::int64_t{block.count});
   return true;
 }
@@ -78,7 +66,7 @@ class Call {
     if (first_ == nullptr) put_first(take(0));
     if (first_ == nullptr) return Answer::next;  // and not heard of when it is taken back
     first_->handed_on = handed_on_;
-    const TableScope scope;
+    const TableScope scope(told_lock);
     if (calls.put(first_)) return handed_on_ ? Answer::next : Answer::ours;
     note_unheard({ErrorCode::out_of_memory, reinterpret_cast<std::uintptr_t>(told_.begin), "no memory for the call"});
     return Answer::ours;
@@ -98,10 +86,11 @@ class Call {
     unw_dyn_info_t& info = pending_[count_++];
     info = procedure_of_fde(fde.range, fde.address);
     info.gp = told_.bases.data;
+    info.u.rti.table_data = reinterpret_cast<std::uintptr_t>(&told_pair);
     if (count_ == pending_.size()) register_pending();
   }
   static ToldBlock* take(std::size_t count) noexcept {
-    const TableScope scope;
+    const TableScope scope(told_lock);
     return memory.take(count);
   }
   /// The first one of the call stays the first.
@@ -125,8 +114,9 @@ class Call {
       const Status registered = register_procedures(pointers_to(*block, pointers));
       if (registered) {
         count_heard(Heard::procedures, static_cast<std::int64_t>(count_));
+        join_names({pointers.data(), count_});
       } else {
-        const TableScope scope;
+        const TableScope scope(told_lock);
         memory.give_back(block);
         disbelieve(registered.error());
       }
@@ -160,7 +150,7 @@ Answer note_told(const ToldSections& told) noexcept {
 }
 
 Answer note_handed_on(const void* begin) noexcept {
-  const TableScope scope;
+  const TableScope scope(told_lock);
   ToldBlock* const block = memory.take(0);
   if (block == nullptr) return Answer::next;
   block->begin = begin;
@@ -172,7 +162,7 @@ Answer note_handed_on(const void* begin) noexcept {
 TakenBack take_back(const void* begin) noexcept {
   ToldBlock* block = nullptr;
   {
-    const TableScope scope;
+    const TableScope scope(told_lock);
     block = calls.take(begin);
   }
   if (block == nullptr) {
@@ -185,7 +175,7 @@ TakenBack take_back(const void* begin) noexcept {
   while (block != nullptr) {
     ToldBlock* const next = block->next;
     if (cancel_all(*block)) {
-      const TableScope scope;
+      const TableScope scope(told_lock);
       memory.give_back(block);
     }
     block = next;

@@ -1,0 +1,167 @@
+#include "jitunwind/adapters/listen/names/heard_names_p.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/adapters/listen/locks_p.h"
+#include "jitunwind/builders/procedure_of_fde_p.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/heap_p.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+
+namespace jitunwind {
+
+const unw_word_t told_pair = 0;
+
+namespace {
+
+constexpr std::uint64_t k_largest_code = std::uint64_t{1} << 30;
+constexpr std::size_t k_most_names = std::size_t{1} << 20;
+constexpr std::size_t k_longest_name = 4096;
+
+/// A registered procedure; its name stands behind it.
+struct Named {
+  unw_dyn_info_t info;
+  char* name() noexcept { return reinterpret_cast<char*>(this + 1); }
+};
+
+/// By the start of the code. What overlaps is not in it twice, but that a name which is joined is as long as its FDE.
+using Names = std::map<Addr, Named*>;
+
+alignas(Names) std::byte names_memory[sizeof(Names)];
+constinit Names* names_made = nullptr;
+constinit std::atomic<bool> any{false};  // has there ever been a name
+
+/// Never destroyed: engines speak until the end.
+Names& names() {
+  if (names_made == nullptr) names_made = new (names_memory) Names();
+  any.store(true, std::memory_order_seq_cst);
+  return *names_made;
+}
+
+void note(ErrorCode code, Addr at, const char* what) noexcept { note_unheard({code, at, what}); }
+
+Named* make(const unw_dyn_info_t& info, std::string_view name) noexcept {
+  name = name.substr(0, k_longest_name);
+  auto* const made = static_cast<Named*>(allocate(sizeof(Named) + name.size() + 1));
+  if (made == nullptr) return nullptr;
+  made->info = info;
+  std::memcpy(made->name(), name.data(), name.size());
+  made->name()[name.size()] = '\0';
+  made->info.u.rti.name_ptr = reinterpret_cast<std::uintptr_t>(made->name());
+  return made;
+}
+
+void forget(Named* named) noexcept {
+  const Status cancelled = cancel_procedure(&named->info);
+  if (!cancelled && cancelled.error().code == ErrorCode::in_signal_handler) return note_unheard(cancelled.error());
+  count_heard(Heard::names, -1);
+  give_back(named);
+}
+
+/// Registered before the one that it replaces is cancelled, so that the code is never unknown.
+void put(const unw_dyn_info_t& info, std::string_view name) {
+  Named*& place = names()[info.start_ip];
+  Named* const made = make(info, name);
+  const Status registered = made != nullptr
+                                ? register_procedure(&made->info)
+                                : Status(Error{ErrorCode::out_of_memory, info.start_ip, "no memory for a name"});
+  if (!registered) {
+    note_unheard(registered.error());
+    give_back(made);
+    if (place == nullptr) names().erase(info.start_ip);
+    return;
+  }
+  count_heard(Heard::names);
+  if (Named* const old = std::exchange(place, made)) forget(old);
+}
+
+/// What others have said of the code at `at`, if that is call frame information without a name.
+bool find_told(Addr at, unw_dyn_info_t& out) noexcept {
+  const ProcedureHold hold(at);
+  if (!hold.info()) return false;
+  out = *hold.info();
+  return out.format == UNW_INFO_FORMAT_IP_OFFSET && out.start_ip == at &&
+         out.u.rti.table_data == reinterpret_cast<std::uintptr_t>(&told_pair);
+}
+
+bool is_of_a_module(Addr at) noexcept {
+  Module module;
+  return local_modules().find(at, module);
+}
+
+/// All that begins in the code, and the one before it that reaches into it. `but`: a start that is left.
+void forget_overlapped(const AddrRange& code, Addr but) {
+  Names& all = names();
+  auto at = all.lower_bound(code.begin);
+  if (at != all.begin() && std::prev(at)->second->info.end_ip > code.begin) --at;
+  while (at != all.end() && at->first < code.end) {
+    if (at->first == but) {
+      ++at;
+      continue;
+    }
+    forget(at->second);
+    at = all.erase(at);
+  }
+}
+
+}  // namespace
+
+void name_code(const AddrRange& code, std::string_view name) noexcept {
+  constinit static std::atomic<bool> is_whole_in_forks{false};
+  if (!is_whole_in_forks.exchange(true)) keep_names_whole_in_forks();
+  if (code.end <= code.begin || code.end - code.begin > k_largest_code)
+    return note(ErrorCode::e_range, code.begin, "name for no code, or for more than a procedure can be");
+  if (is_of_a_module(code.begin)) return note(ErrorCode::e_range, code.begin, "name for code of a module");
+  try {
+    const std::lock_guard lock(names_lock);
+    if (names().size() >= k_most_names) return note(ErrorCode::out_of_memory, code.begin, "too many names");
+    unw_dyn_info_t info;
+    if (!find_told(code.begin, info)) info = procedure_of_fde(code, 0);
+    forget_overlapped({info.start_ip, info.end_ip}, info.start_ip);
+    put(info, name);
+  } catch (const std::bad_alloc&) {
+    note(ErrorCode::out_of_memory, code.begin, "no memory for a name");
+  }
+}
+
+void forget_names(const AddrRange& code) noexcept {
+  if (!any.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard lock(names_lock);
+  Names& all = names();
+  for (auto at = all.lower_bound(code.begin); at != all.end() && at->first < code.end; at = all.erase(at))
+    forget(at->second);
+}
+
+void join_names(std::span<unw_dyn_info_t* const> told) noexcept {
+  if (!any.load(std::memory_order_seq_cst)) return;
+  try {
+    const std::lock_guard lock(names_lock);
+    for (const unw_dyn_info_t* info : told) {
+      const auto at = names().find(info->start_ip);
+      if (at != names().end()) put(*info, at->second->name());
+    }
+  } catch (const std::bad_alloc&) {
+    note(ErrorCode::out_of_memory, 0, "no memory for a name");
+  }
+}
+
+void part_from_names(std::span<unw_dyn_info_t* const> cancelled) noexcept {
+  if (!any.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard lock(names_lock);
+  for (const unw_dyn_info_t* info : cancelled) {
+    const auto at = names().find(info->start_ip);
+    if (at == names().end() || at->second->info.u.rti.segbase != info->u.rti.segbase) continue;
+    forget(at->second);
+    names().erase(at);
+  }
+}
+
+}  // namespace jitunwind

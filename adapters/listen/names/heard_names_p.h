@@ -1,0 +1,28 @@
+// Names that JITs say of their code, joined with the call frame information that others say of the same code: one
+// procedure, of each voice what it has.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/unwind_core/address.h"
+
+namespace jitunwind {
+
+/// The pair of the table of every procedure that was told by call frame information: by its address these are known.
+extern const unw_word_t told_pair;
+
+/// The newest word counts: names of code that this overlaps are forgotten. Where the code is that of a told procedure
+/// this becomes its name, whatever its end. Code of loaded modules has names of its own, and none from here. Registers
+/// a procedure. Thread-safe; not signal-safe.
+void name_code(const AddrRange& code, std::string_view name) noexcept;
+/// Names of all that begins in this code.
+void forget_names(const AddrRange& code) noexcept;
+
+/// Call frame information was registered: what has a name already gets it.
+void join_names(std::span<unw_dyn_info_t* const> told) noexcept;
+/// It was cancelled: when this has returned nothing reads the entries.
+void part_from_names(std::span<unw_dyn_info_t* const> cancelled) noexcept;
+
+}  // namespace jitunwind

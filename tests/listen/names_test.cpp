@@ -1,0 +1,159 @@
+// Names that dialects give, and what becomes of them beside call frame information.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "tests/builders/placed_eh_frame.h"
+#include "tests/builders/registered_code.h"
+#include "tests/listen/frame_functions.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_code = 0x5'0000'0000;
+constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+
+std::size_t registered() { return registry_statistics().registered; }
+void say(Addr begin, std::uint64_t size, std::string_view name) { say_name(Dialect::itt, {begin, begin + size}, name); }
+void forget_all() { say_gone(Dialect::itt, {k_code, k_code + 0x10000}); }
+
+/// Call frame information of 16 bytes at k_code, told as a JIT does it.
+class Told {
+ public:
+  Told() {
+    frames_.fde(k_code, 16);
+    frames_.section.terminator();
+    begin_ = reinterpret_cast<const void*>(frames_.placed().begin);
+    __register_frame(begin_);
+  }
+  ~Told() { take_back(); }
+  void take_back() {
+    if (begin_ != nullptr) __deregister_frame(begin_);
+    begin_ = nullptr;
+  }
+
+ private:
+  EhFrame frames_;
+  const void* begin_ = nullptr;
+};
+
+TEST(HeardNames, NameCodeThatNobodyDescribes) {
+  const RegisteredCode code;
+  say(k_code, 16, "alone");
+  EXPECT_EQ(code.name_at(k_code), "alone");
+  EXPECT_EQ(code.name_at(k_code + 15), "alone");
+  EXPECT_EQ(code.name_at(k_code + 16), "");
+  EXPECT_EQ(code.row_at(k_code), "no row") << "a name is no way to the caller";
+  forget_all();
+  EXPECT_EQ(code.name_at(k_code), "");
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(HeardNames, JoinFramesThatAreThere) {
+  const RegisteredCode code;
+  Told told;
+  say(k_code, 64, "joined");  // some say the area
+  EXPECT_EQ(code.name_at(k_code + 2), "joined");
+  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.row_at(k_code + 17), "no row");
+  told.take_back();
+  EXPECT_EQ(code.name_at(k_code + 2), "");
+  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(HeardNames, JoinFramesThatComeLater) {
+  const RegisteredCode code;
+  say(k_code, 16, "first");
+  Told told;
+  EXPECT_EQ(code.name_at(k_code + 2), "first");
+  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  forget_all();
+  EXPECT_EQ(code.name_at(k_code + 2), "");
+  EXPECT_EQ(code.row_at(k_code + 2), k_row) << "the frames are still there";
+  told.take_back();
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(HeardNames, AreTheNewestOfTheSameCode) {
+  const RegisteredCode code;
+  say(k_code, 16, "old");
+  say(k_code + 0x20, 16, "beside");
+  say(k_code, 16, "new");
+  EXPECT_EQ(code.name_at(k_code + 2), "new");
+  say(k_code + 8, 0x20, "over both");
+  EXPECT_EQ(code.name_at(k_code + 2), "") << "its code is other code now";
+  EXPECT_EQ(code.name_at(k_code + 0x27), "over both");
+  EXPECT_EQ(code.name_at(k_code + 0x28), "");
+  EXPECT_EQ(listen_status().names, 1u);
+  forget_all();
+  EXPECT_EQ(listen_status().names, 0u);
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(HeardNames, RefuseWhatIsNoCodeOfAJit) {
+  const auto before = listen_status().refused;
+  say(k_code, 0, "empty");
+  say_name(Dialect::itt, {k_code, k_code - 1}, "inverted");
+  say(k_code, std::uint64_t{1} << 40, "all that there is");
+  say(reinterpret_cast<std::uintptr_t>(&std::fopen), 16, "not fopen");
+  EXPECT_EQ(listen_status().refused, before + 4);
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(HeardNames, AreNotHeardWhereNobodyListens) {
+  listen(static_cast<std::uint32_t>(Dialect::frames));
+  say(k_code, 16, "unheard");
+  EXPECT_EQ(registered(), 0u);
+  listen();
+}
+
+TEST(HeardNames, HaveAnyBytes) {
+  std::string name = "a\x01\xff b";
+  say(k_code, 16, name);
+  EXPECT_EQ(RegisteredCode().name_at(k_code), name);
+  say(k_code, 16, std::string(100'000, 'n'));
+  EXPECT_EQ(RegisteredCode().name_at(k_code), std::string(63, 'n'));
+  forget_all();
+}
+
+/// Waits for the thread that follows the map.
+bool comes_true(const std::function<bool()>& condition) {
+  for (int i = 0; i < 1000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
+  const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  const RegisteredCode code;
+  {
+    std::ofstream map(path);
+    listen(static_cast<std::uint32_t>(Dialect::maps));
+    map << std::hex << k_code << " 10 first line\n" << k_code + 0x100 << " 10 half" << std::flush;
+    EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "first line"; }));
+    EXPECT_EQ(code.name_at(k_code + 0x100), "");
+    map << " a line\nno line at all\n" << k_code << " 10 newer\n" << std::flush;
+    EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "newer"; }));
+    EXPECT_EQ(code.name_at(k_code + 0x100), "half a line");
+  }
+  std::ofstream(path) << std::hex << k_code << " 10 anew\n";  // cut, and written again
+  EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "anew"; }));
+  std::remove(path.c_str());
+  listen();
+  forget_all();
+  EXPECT_EQ(registered(), 0u);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
