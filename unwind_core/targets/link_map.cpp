@@ -12,9 +12,6 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::size_t k_most_objects = 4096, k_most_entries = 512, k_most_headers = 512, k_longest_path = 4096;
-constexpr std::size_t k_word = 8;
-
 class LinkMaps {
  public:
   LinkMaps(const Memory& memory, bool big_endian) noexcept : memory_(memory), big_endian_(big_endian) {}
@@ -22,6 +19,9 @@ class LinkMaps {
   std::vector<Mapping> take(const ProgramStart& program);
 
  private:
+  static constexpr std::size_t k_most_objects = 4096, k_most_entries = 512, k_most_headers = 512;
+  static constexpr std::size_t k_longest_path = 4096, k_word = 8;
+
   std::optional<std::uint64_t> word(Addr at) const noexcept {
     MemoryWindow window;
     const auto read = read_unsigned(memory_, window, at, k_word, big_endian_, "link map");
