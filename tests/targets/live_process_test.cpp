@@ -36,7 +36,9 @@ TEST(LiveProcess, WithTwoCopiesOfTheLibrary) {
   const SeenStack stack = seen(target->walk(target->threads().at(0)));
   EXPECT_EQ(stack.why, "complete");
   std::vector<std::string> names;
-  for (const SeenFrame& frame : callers_of_stand_still(stack)) names.push_back(frame.name);
+  // What calls the frame is a function of its own where nothing is inlined.
+  for (const SeenFrame& frame : callers_of_stand_still(stack))
+    if (frame.name.find("operator()") == std::string::npos) names.push_back(frame.name);
   names.resize(5);
   EXPECT_EQ(names, (std::vector<std::string>{"jit_frame", "plugin_call", "middle", "jit_frame", "main"}));
 }
