@@ -7,6 +7,8 @@
 
 #include "jitunwind/sdk/c/answer_p.h"
 
+extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
+
 namespace jitunwind::c {
 
 /// Numbers that no pointer, size or text is.
@@ -61,7 +63,10 @@ void free_handle(T* handle) noexcept {
   const Kind freed = Kind::freed;
   std::memcpy(static_cast<void*>(handle), &freed, sizeof freed);
   asm volatile("" : : "r"(handle) : "memory");  // it is written though the memory is given back
-  if constexpr (!k_checks_handles) ::operator delete(static_cast<void*>(handle));
+  if constexpr (!k_checks_handles)
+    ::operator delete(static_cast<void*>(handle));
+  else if (__lsan_ignore_object)
+    __lsan_ignore_object(handle);
 }
 
 /// As all functions that free: null does nothing.

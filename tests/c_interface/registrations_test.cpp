@@ -1,4 +1,5 @@
 // Code that is registered, thrown through, shown and taken back by the C interface.
+#include <cxxabi.h>
 #include <gtest/gtest.h>
 #include <jitunwind/c.h>
 #include <unistd.h>
@@ -112,12 +113,14 @@ struct Handled {
   std::vector<std::string> said;
   std::uint64_t rbx = 0;
   int released = 0;
+  void* exception = nullptr;
 };
 
 void decide(const ju_passed_frame* frame, ju_decision* decision, void* context) {
   Handled& handled = *static_cast<Handled*>(context);
   handled.said.emplace_back(frame->in_search ? "search" : "cleanup");
   EXPECT_EQ(frame->struct_size, sizeof *frame);
+  handled.exception = frame->exception;
   EXPECT_EQ(frame->call_offset, 8u);
   EXPECT_EQ(frame->forced, 0);
   EXPECT_EQ(frame->thrown_type, &typeid(std::runtime_error));
@@ -140,6 +143,9 @@ TEST(CHandlers, DecideWhereAnExceptionLands) {
   EXPECT_EQ(handled.released, 0) << "the procedure has it";
   code.call()([](void*) { throw std::runtime_error("lands"); }, nullptr);
   EXPECT_EQ(handled.said, (std::vector<std::string>{"search", "cleanup"}));
+  ASSERT_NE(handled.exception, nullptr);
+  abi::__cxa_begin_catch(handled.exception);  // what the landing pad owns
+  abi::__cxa_end_catch();
   EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
   EXPECT_EQ(handled.released, 1);
 }

@@ -62,7 +62,9 @@ TEST(CWalks, ByCallbackAndByCursor) {
          {JU_X86_64_RBX, JU_X86_64_RBP, JU_X86_64_R12, JU_X86_64_R13, JU_X86_64_R14, JU_X86_64_R15, JU_X86_64_RSP}) {
       std::uint64_t value = 0;
       ASSERT_EQ(ju_frame_get_reg(&cursor, reg, &value, nullptr), JU_OK);
-      EXPECT_EQ(value, *frame.get(static_cast<jitunwind::RegNum>(reg & 0xffff))) << ju_register_name(reg);
+      if (frame.depth() != 0) {  // of the function itself they change between the two calls
+        EXPECT_EQ(value, *frame.get(static_cast<jitunwind::RegNum>(reg & 0xffff))) << ju_register_name(reg);
+      }
     }
     std::array<char, 200> row;
     jitunwind::FrameRow expected;
@@ -84,34 +86,35 @@ TEST(CWalks, FindWhatCppFinds) {
   EXPECT_GT(count, 4);
 }
 
+[[gnu::noinline]] void check_procedure(void* argument) {
+  const Live& of = *static_cast<const Live*>(argument);
+  ju_cursor cursor;
+  ASSERT_EQ(ju_cursor_here(&cursor, nullptr), JU_OK);
+  ASSERT_EQ(ju_cursor_step(&cursor, nullptr), JU_OK);
+  ju_procedure procedure;
+  procedure.struct_size = sizeof procedure;
+  ASSERT_EQ(ju_frame_procedure(&cursor, &procedure, nullptr), JU_OK);
+  EXPECT_EQ(procedure.begin, reinterpret_cast<std::uintptr_t>(of.code.at()));
+  EXPECT_EQ(procedure.end, procedure.begin + sizeof k_call);
+  EXPECT_EQ(procedure.unwind_info, reinterpret_cast<std::uintptr_t>(of.registration)) << "the descriptor";
+  std::array<char, 100> row;
+  ASSERT_EQ(ju_frame_row(&cursor, row.data(), row.size(), nullptr), JU_OK);
+  EXPECT_STREQ(row.data(), "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]");
+  // The caller's rbx lies at this frame's SP.
+  const std::uint64_t sp = ju_frame_sp(&cursor);
+  ASSERT_EQ(ju_cursor_step(&cursor, nullptr), JU_OK);
+  std::uint64_t at = 0;
+  ASSERT_EQ(ju_frame_saved_at(&cursor, JU_X86_64_RBX, &at, nullptr), JU_OK);
+  EXPECT_EQ(at, sp);
+  std::uint64_t value = 0;
+  ASSERT_EQ(ju_frame_get_reg(&cursor, JU_X86_64_RBX, &value, nullptr), JU_OK);
+  EXPECT_EQ(ju_frame_set_reg(&cursor, JU_X86_64_RBX, value, nullptr), JU_OK);
+  EXPECT_EQ(ju_frame_get_reg(&cursor, JU_X86_64_RAX, &value, nullptr), JU_UNDEFINED_REGISTER);
+}
+
 TEST(CWalks, OfProceduresAndSavedRegisters) {
   const Live live;
-  const auto check = [](void* argument) {
-    const Live& of = *static_cast<const Live*>(argument);
-    ju_cursor cursor;
-    ASSERT_EQ(ju_cursor_here(&cursor, nullptr), JU_OK);
-    ASSERT_EQ(ju_cursor_step(&cursor, nullptr), JU_OK);
-    ju_procedure procedure;
-    procedure.struct_size = sizeof procedure;
-    ASSERT_EQ(ju_frame_procedure(&cursor, &procedure, nullptr), JU_OK);
-    EXPECT_EQ(procedure.begin, reinterpret_cast<std::uintptr_t>(of.code.at()));
-    EXPECT_EQ(procedure.end, procedure.begin + sizeof k_call);
-    EXPECT_EQ(procedure.unwind_info, reinterpret_cast<std::uintptr_t>(of.registration)) << "the descriptor";
-    std::array<char, 100> row;
-    ASSERT_EQ(ju_frame_row(&cursor, row.data(), row.size(), nullptr), JU_OK);
-    EXPECT_STREQ(row.data(), "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]");
-    // The caller's rbx lies at this frame's SP.
-    const std::uint64_t sp = ju_frame_sp(&cursor);
-    ASSERT_EQ(ju_cursor_step(&cursor, nullptr), JU_OK);
-    std::uint64_t at = 0;
-    ASSERT_EQ(ju_frame_saved_at(&cursor, JU_X86_64_RBX, &at, nullptr), JU_OK);
-    EXPECT_EQ(at, sp);
-    std::uint64_t value = 0;
-    ASSERT_EQ(ju_frame_get_reg(&cursor, JU_X86_64_RBX, &value, nullptr), JU_OK);
-    EXPECT_EQ(ju_frame_set_reg(&cursor, JU_X86_64_RBX, value, nullptr), JU_OK);
-    EXPECT_EQ(ju_frame_get_reg(&cursor, JU_X86_64_RAX, &value, nullptr), JU_UNDEFINED_REGISTER);
-  };
-  live.code.call()(check, const_cast<Live*>(&live));
+  live.code.call()(check_procedure, const_cast<Live*>(&live));
 }
 
 TEST(CWalks, EndWhereTheCallbackSays) {
@@ -160,8 +163,8 @@ TEST(CWalks, OfAddresses) {
   static int count;
   live.code.call()([](void*) { count = ju_backtrace(addresses, 64); }, nullptr);
   ASSERT_GT(count, 3);
-  const auto in_jit = reinterpret_cast<std::uintptr_t>(addresses[1]);
-  EXPECT_EQ(in_jit, reinterpret_cast<std::uintptr_t>(live.code.at()) + 9) << "behind the call";
+  const auto in_jit = reinterpret_cast<std::uintptr_t>(live.code.at()) + 9;  // behind the call
+  EXPECT_EQ(std::count(addresses, addresses + count, reinterpret_cast<void*>(in_jit)), 1);
   char name[32];
   std::uint64_t offset = 0;
   EXPECT_EQ(ju_symbolise(in_jit, 1, name, sizeof name, &offset), JU_OK);
