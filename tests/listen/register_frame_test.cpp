@@ -245,9 +245,11 @@ TEST(RegisterFrame, TakesThousandsBackInAnyOrder) {
   std::shuffle(begins.begin(), begins.end(), std::mt19937(7));
   for (unsigned i = 0; i < k_many; i += 2) __deregister_frame(at(begin + begins[i]));
   EXPECT_EQ(registered(), k_many / 2);
-  const auto code_of = [&](Addr offset) {
+  const auto code_of = [&](Addr offset) {  // behind the CIE and its length, the FDE's length and its distance
+    std::uint32_t cie_length = 0;
     std::uint64_t code = 0;
-    std::memcpy(&code, at(begin + offset + 4 + 4 + *static_cast<const std::uint32_t*>(at(begin + offset)) + 4), 8);
+    std::memcpy(&cie_length, at(begin + offset), sizeof cie_length);
+    std::memcpy(&code, at(begin + offset + 4 + cie_length + 8), sizeof code);
     return code;
   };
   const RegisteredCode known;
@@ -319,16 +321,16 @@ TEST(RegisterFrame, LetsExceptionsPass) {
   for (int i = 0; i < 3; ++i) EXPECT_THROW(frame(throw_it), std::runtime_error);
 }
 
+void* caller = nullptr;
+[[gnu::noinline]] void note_caller() { caller = __builtin_return_address(0); }
+
 TEST(RegisterFrame, TellsTheUnwinderWhatIsGone) {
-  void* pc = nullptr;
   {
     const ToldFrame frame;
-    static void* seen;
-    frame([] { seen = __builtin_extract_return_addr(__builtin_return_address(0)); });
-    pc = seen;
-    EXPECT_NE(_Unwind_FindEnclosingFunction(pc), nullptr);
+    frame(note_caller);
+    EXPECT_NE(_Unwind_FindEnclosingFunction(caller), nullptr);
   }
-  EXPECT_EQ(_Unwind_FindEnclosingFunction(pc), nullptr);
+  EXPECT_EQ(_Unwind_FindEnclosingFunction(caller), nullptr);
 }
 
 }  // namespace
