@@ -147,7 +147,10 @@ std::uint32_t Describer::tail_begin(const std::vector<Placed>& placed) const {
     return d.directive.tag == UNW_DYN_LABEL_STATE || d.directive.tag == UNW_DYN_COPY_STATE;
   });
   const bool overlaps = std::ranges::any_of(placed, [&](const Placed& d) { return !d.releases && d.offset > begin; });
-  return labelled || overlaps ? size() : begin;
+  // Nor is one that cannot be cut into regions.
+  constexpr std::size_t k_most_of_a_region = 65536;  // docs/directives.md
+  const bool too_many = placed.size() > k_most_of_a_region;
+  return labelled || overlaps || too_many ? size() : begin;
 }
 
 std::optional<Description> Describer::with_directives() {
