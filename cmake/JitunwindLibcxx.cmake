@@ -31,7 +31,7 @@ function(jitunwind_libcxx_objects variable)
       OUTPUT ${object}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/libcxx
       COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${libcxx_compiler} ${library_flags} -O2 -I${jitunwind_headers} -I${PROJECT_SOURCE_DIR}
-              -I${PROJECT_SOURCE_DIR}/dyn_info -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+              -I${PROJECT_SOURCE_DIR}/dyn_info -I${jitunwind_test_cpu} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
       DEPENDS ${source} DEPFILE ${object}.d
       COMMENT "Compiling ${name} with libc++" VERBATIM)
     list(APPEND objects ${object})

@@ -105,8 +105,8 @@ std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> ad
 
 }  // namespace jitunwind
 
-/// Where jitunwind_backtrace() and libunwind's unw_backtrace() go on (backtrace_x86_64.S), which may be in another
-/// library.
+/// Where jitunwind_backtrace() and libunwind's unw_backtrace() go on (unwind_core/arch/*/backtrace.S), which may be in
+/// another library.
 extern "C" [[gnu::visibility("default")]] int jitunwind_backtrace_from(void** addresses, int size, int callers_only,
                                                                        jitunwind::Addr fp, jitunwind::Addr sp,
                                                                        jitunwind::Addr pc) noexcept {

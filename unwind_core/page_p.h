@@ -9,6 +9,9 @@ namespace jitunwind {
 /// than needed, never less.
 inline constexpr Addr k_page_size = 4096;
 
+/// The largest of any CPU: what is protected differently is as far apart.
+inline constexpr Addr k_largest_page_size = 65536;
+
 /// The page that holds `at`, by its first address.
 constexpr Addr page_of(Addr at) noexcept { return at & ~(k_page_size - 1); }
 

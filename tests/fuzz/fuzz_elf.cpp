@@ -5,8 +5,8 @@
 #include <array>
 #include <memory>
 
+#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
-#include "jitunwind/unwind_core/image/decompress_p.h"
 #include "jitunwind/unwind_core/image/module_files_p.h"
 #include "jitunwind/unwind_core/image/symbol_index_p.h"
 #include "tests/fuzz/fuzz_check.h"

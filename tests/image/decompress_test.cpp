@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "jitunwind/unwind_core/image/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
 #include "tests/image/elf_builder.h"
 
 namespace jitunwind::test {

@@ -98,7 +98,7 @@ TEST(LayerSymbols, AnUpwardCallIsNoticed) {
 
 TEST(LayerSymbols, ObjectsAreOfTheLayerOfTheirSource) {
   EXPECT_EQ(layer_of("sdk/CMakeFiles/jitunwind_sdk.dir/walk.cpp.o", "sdk"), "sdk");
-  EXPECT_EQ(layer_of("sdk/CMakeFiles/jitunwind_sdk.dir/__/unwind_core/arch/backtrace_x86_64.S.o", "sdk"),
+  EXPECT_EQ(layer_of("sdk/CMakeFiles/jitunwind_sdk.dir/__/unwind_core/arch/x86_64/backtrace.S.o", "sdk"),
             "unwind_core");
   EXPECT_EQ(layer_of("sdk/e/CMakeFiles/jitunwind_e.dir/./__/__/__/unwind_core/arch/e.S.o", "sdk"), "unwind_core");
 }

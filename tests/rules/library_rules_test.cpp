@@ -323,8 +323,8 @@ TEST(LibraryRules, RelocatedDataAreReadOnly) {
 
 /// One object without the note takes it from the whole library (Linux ABI extensions, "Program Property").
 TEST(LibraryRules, AssemblyIsMarkedForIndirectBranchesAndShadowStacks) {
-  const std::string folder = std::string(JITUNWIND_SOURCE_DIR) + "/unwind_core/arch/";
-  std::istringstream sources(rules::output_of("ls '" + folder + "' | grep '_x86_64[.]S$'"));
+  const std::string folder = std::string(JITUNWIND_SOURCE_DIR) + "/unwind_core/arch/x86_64/";
+  std::istringstream sources(rules::output_of("ls '" + folder + "' | grep '[.]S$'"));
   unsigned count = 0;
   for (std::string source; std::getline(sources, source); ++count) {
     const std::string object = ::testing::TempDir() + "jitunwind_" + source + ".o";

@@ -1,5 +1,4 @@
-// A procedure made at run time that calls through: void* frame(void* (*f)(void*), void* argument). Saves rbx and rbp,
-// loses them for the call, and uses neither as a frame pointer. Registered as long as the object lives.
+// A procedure made at run time that calls through, FrameCode of this CPU. Registered as long as the object lives.
 #pragma once
 
 #include <sys/mman.h>
@@ -8,8 +7,8 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "frame_code.h"
 #include "jitunwind/builders/procedure_builder.h"
-#include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
 
 namespace jitunwind::test {
@@ -32,26 +31,19 @@ class JitFrame {
   explicit JitFrame(On place) { make(described(), place.page); }
   /// With one row for all of it, right or wrong.
   explicit JitFrame(const char* row) {
-    auto builder = x86_64::describe("jit_frame");
+    auto builder = host::describe("jit_frame");
     builder.row_at(0, row);
     make(builder);
   }
   /// Described with labels for many states of the frame.
   struct ManyStates {};
-  explicit JitFrame(ManyStates) {
-    using namespace x86_64;
-    auto builder = describe("jit_frame");
-    builder.region(18).add(0, rsp, -8).spill_sp_rel(0, rbx, 0).add(1, rsp, -8).spill_sp_rel(1, rbp, 0).add(5, rsp, -8);
-    for (unw_word_t label = 1; label <= 16; ++label) builder.label_state(6 + static_cast<int>(label) / 2, label);
-    builder.region(7).copy_state(9).add(3, rsp, 8).add(4, rsp, 8).add(5, rsp, 8);
-    make(builder);
-  }
+  explicit JitFrame(ManyStates) { make(FrameCode::with_many_states("jit_frame")); }
   /// Said to unwind like other code.
   struct AliasOf {
     Addr at;
   };
   explicit JitFrame(AliasOf other) {
-    auto builder = x86_64::describe("jit_frame");
+    auto builder = host::describe("jit_frame");
     builder.alias(other.at);
     make(builder);
   }
@@ -66,18 +58,12 @@ class JitFrame {
     return reinterpret_cast<void* (*)(Callee, void*)>(code_)(callee, argument);
   }
   Addr start() const { return reinterpret_cast<std::uintptr_t>(code_); }
-  Addr return_address() const { return start() + k_after_call; }
-  std::uint64_t size() const { return sizeof k_bytes; }
+  Addr return_address() const { return start() + FrameCode::k_after_call; }
+  std::uint64_t size() const { return sizeof FrameCode::k_bytes; }
   Registration& registration() { return registration_; }
 
   /// What its own registration says.
-  static decltype(x86_64::describe("")) described() {
-    using namespace x86_64;
-    auto builder = describe("jit_frame");
-    builder.push({0, 1}, rbx).push({1, 2}, rbp).allocate({2, 6}, 8);
-    builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
-    return builder;
-  }
+  static host::Builder described() { return FrameCode::described("jit_frame"); }
 
  private:
   template <class Builder>
@@ -86,33 +72,17 @@ class JitFrame {
     code_ = ::mmap(reinterpret_cast<void*>(static_cast<std::uintptr_t>(page)), k_page, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | on_that_page, -1, 0);
     if (code_ == MAP_FAILED) throw std::runtime_error("the page is not free");
-    std::memcpy(code_, k_bytes, sizeof k_bytes);
+    std::memcpy(code_, FrameCode::k_bytes, sizeof FrameCode::k_bytes);
+    __builtin___clear_cache(static_cast<char*>(code_), static_cast<char*>(code_) + k_page);
     ::mprotect(code_, k_page, PROT_READ | PROT_EXEC);
     const auto description = builder.build();
     if (!description) throw std::runtime_error(description.error().text());
-    auto registered = register_code(*description, code_, sizeof k_bytes);
+    auto registered = register_code(*description, code_, sizeof FrameCode::k_bytes);
     if (!registered) throw std::runtime_error(registered.error().what);
     registration_ = std::move(*registered);
   }
 
   static constexpr std::size_t k_page = 4096;
-  static constexpr std::size_t k_after_call = 18;
-  static constexpr unsigned char k_bytes[] = {
-      0x53,                    // push rbx
-      0x55,                    // push rbp
-      0x48, 0x83, 0xec, 0x08,  // sub rsp, 8
-      0x48, 0x89, 0xf8,        // mov rax, rdi
-      0x48, 0x89, 0xf7,        // mov rdi, rsi
-      0x31, 0xdb,              // xor ebx, ebx
-      0x31, 0xed,              // xor ebp, ebp
-      0xff, 0xd0,              // call rax
-      0x48, 0x83, 0xc4, 0x08,  // add rsp, 8
-      0x5d,                    // pop rbp
-      0x5b,                    // pop rbx
-      0xc3,                    // ret
-  };
-  static_assert(std::size(k_bytes) == 25);
-
   void* code_ = nullptr;
   Registration registration_;
 };

@@ -22,8 +22,8 @@
 #include <thread>
 #include <vector>
 
+#include "churn_code.h"
 #include "jitunwind/builders/procedure_builder.h"
-#include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
 #include "tests/support/handlers.h"
 
@@ -32,47 +32,15 @@ namespace {
 
 constexpr std::size_t k_slots = 48;
 constexpr std::size_t k_slot_size = 64;  // one and a half slots to a cell of the registry's index, many to a page
-constexpr std::size_t k_code_size = 19;
-constexpr std::size_t k_after_call = 13;
 constexpr std::size_t k_max_calls = 14;
 constexpr std::size_t k_walked_threads = 2;
 constexpr long k_period = 50'000;  // ns
 
-/// void* procedure(void* (*f)(void*), void* argument), whose frame is made with `room` bytes, or has a frame pointer
-/// where room is 0. Return addresses are at one place.
 struct Kind {
   std::uint8_t room;
-  std::array<std::uint8_t, k_code_size> code;
+  ChurnCode::Bytes code;
   Description description;
 };
-
-std::array<std::uint8_t, k_code_size> code_with(std::uint8_t room) {
-  if (room == 0)
-    return {0x55, 0x48, 0x89, 0xe5, 0x90, 0x48, 0x89, 0xf8, 0x48, 0x89,
-            0xf7, 0xff, 0xd0, 0x48, 0x89, 0xec, 0x90, 0x5d, 0xc3};
-  return {0x53, 0x48, 0x83, 0xec, room, 0x48, 0x89, 0xf8, 0x48, 0x89,
-          0xf7, 0xff, 0xd0, 0x48, 0x83, 0xc4, room, 0x5b, 0xc3};
-}
-
-Description description_with(std::uint8_t room) {
-  using namespace x86_64;
-  if (room == 0) {
-    return describe("by_frame_pointer")
-        .row_at(0, "cfa=rsp+8 ra=[cfa-8]")
-        .row_at(1, "cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]")
-        .row_at(4, "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]")
-        .row_at(18, "cfa=rsp+8 ra=[cfa-8]")
-        .build()
-        .value();
-  }
-  return describe("by_stack_pointer")
-      .push({0, 1}, rbx)
-      .allocate({1, 5}, room)
-      .deallocate({13, 17}, room)
-      .pop({17, 18}, rbx)
-      .build()
-      .value();
-}
 
 /// A place for code that has one procedure after the other. `users`: calls that run through it; -1: it is being
 /// replaced.
@@ -93,14 +61,14 @@ struct Slot {
     return users.compare_exchange_strong(nobody, -1, std::memory_order_acquire);
   }
   void end_replacing() { users.store(0, std::memory_order_release); }
-  Addr return_address() const { return reinterpret_cast<std::uintptr_t>(code) + k_after_call; }
+  Addr return_address() const { return reinterpret_cast<std::uintptr_t>(code) + ChurnCode::k_after_call; }
 };
 
 class Arena {
  public:
   Arena() {
     for (std::uint8_t room = 0; room < 128; room = static_cast<std::uint8_t>(room + 16))
-      kinds_.push_back({room, code_with(room), description_with(room)});
+      kinds_.push_back({room, ChurnCode::code_with(room), ChurnCode::description_with(room)});
     memory_ =
         ::mmap(nullptr, k_slots * k_slot_size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED) throw std::runtime_error("mmap");
@@ -133,8 +101,9 @@ class Arena {
 
  private:
   static void fill(Slot& slot, const Kind& kind) {
-    std::memcpy(slot.code, kind.code.data(), k_code_size);
-    slot.registration = register_code(kind.description, slot.code, k_code_size).value();
+    std::memcpy(slot.code, kind.code.data(), sizeof kind.code);
+    __builtin___clear_cache(reinterpret_cast<char*>(slot.code), reinterpret_cast<char*>(slot.code + k_slot_size));
+    slot.registration = register_code(kind.description, slot.code, sizeof kind.code).value();
   }
 
   std::vector<Kind> kinds_;
@@ -298,6 +267,7 @@ void* descend(void* argument) {
     Slot& slot = descent.arena->any(*descent.random);
     Descent next{descent.arena, descent.random, &slot, descent.left - 1};
     auto* const procedure = reinterpret_cast<void* (*)(void* (*)(void*), void*)>(slot.code);
+    ChurnCode::expect_new_code();
     (void)procedure(&descend, &next);
     slot.leave();
   } else {

@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/context_records_p.h"
 
 namespace jitunwind::arch {
 namespace {
@@ -14,6 +15,9 @@ using enum RegClass;
 // perf_event_arm_regs (asm/perf_regs.h). DWARF numbers: DWARF for the Arm 64-bit Architecture, table 1. Unwind Express
 // has no AArch64 ids: GR(n) = 0x100 + n, FR(n) = 0x200 + n.
 constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(176 + 8 + 8 * index); }
+// struct fpsimd_context, the first record behind those: head, fpsr, fpcr, vregs[32].
+constexpr std::int16_t k_fpsimd = 464;
+constexpr std::int16_t vreg(int index) { return static_cast<std::int16_t>(k_fpsimd + 16 + 16 * index); }
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(8 * index); }
 // struct user_fpsimd_state: vregs[32].
 constexpr std::int16_t fpreg(int index) { return static_cast<std::int16_t>(16 * index); }
@@ -62,14 +66,14 @@ constexpr RegisterInfo k_registers[] = {
     {69, "v5", "v5", vector, false, -1, 69, -1, fpreg(5), 0x205},
     {70, "v6", "v6", vector, false, -1, 70, -1, fpreg(6), 0x206},
     {71, "v7", "v7", vector, false, -1, 71, -1, fpreg(7), 0x207},
-    {72, "v8", "v8", vector, true, 34, 72, -1, fpreg(8), 0x208},
-    {73, "v9", "v9", vector, true, 35, 73, -1, fpreg(9), 0x209},
-    {74, "v10", "v10", vector, true, 36, 74, -1, fpreg(10), 0x20a},
-    {75, "v11", "v11", vector, true, 37, 75, -1, fpreg(11), 0x20b},
-    {76, "v12", "v12", vector, true, 38, 76, -1, fpreg(12), 0x20c},
-    {77, "v13", "v13", vector, true, 39, 77, -1, fpreg(13), 0x20d},
-    {78, "v14", "v14", vector, true, 40, 78, -1, fpreg(14), 0x20e},
-    {79, "v15", "v15", vector, true, 41, 79, -1, fpreg(15), 0x20f},
+    {72, "v8", "v8", vector, true, 34, 72, vreg(8), fpreg(8), 0x208},
+    {73, "v9", "v9", vector, true, 35, 73, vreg(9), fpreg(9), 0x209},
+    {74, "v10", "v10", vector, true, 36, 74, vreg(10), fpreg(10), 0x20a},
+    {75, "v11", "v11", vector, true, 37, 75, vreg(11), fpreg(11), 0x20b},
+    {76, "v12", "v12", vector, true, 38, 76, vreg(12), fpreg(12), 0x20c},
+    {77, "v13", "v13", vector, true, 39, 77, vreg(13), fpreg(13), 0x20d},
+    {78, "v14", "v14", vector, true, 40, 78, vreg(14), fpreg(14), 0x20e},
+    {79, "v15", "v15", vector, true, 41, 79, vreg(15), fpreg(15), 0x20f},
     {80, "v16", "v16", vector, false, -1, 80, -1, fpreg(16), 0x210},
     {81, "v17", "v17", vector, false, -1, 81, -1, fpreg(17), 0x211},
     {82, "v18", "v18", vector, false, -1, 82, -1, fpreg(18), 0x212},
@@ -173,6 +177,8 @@ constexpr CodePattern k_calls[] = {
     {k_blra, k_blra_mask, 4, 0},
 };
 
+constexpr ContextRecords k_records{.first = k_fpsimd, .room = 4096, .kind = 0x46508001, .size = 528};  // FPSIMD_MAGIC
+
 constexpr RegNum k_exception_registers[] = {0, 1, 2, 3};  // x0-x3
 
 }  // namespace
@@ -207,6 +213,7 @@ constinit const Arch aarch64 = {
     .plt_stubs = k_plt_stubs,
     .calls = k_calls,
     .exception_registers = k_exception_registers,
+    .records = &k_records,
 };
 
 }  // namespace jitunwind::arch

@@ -31,7 +31,7 @@ struct RegisterInfo {
   bool preserved;            ///< callee-saved by the psABI (vector: its low 8 bytes)
   std::int8_t column;
   std::int16_t libunwind;    ///< UNW_<ARCH>_* number
-  std::int16_t ucontext;     ///< offset in the target's ucontext_t
+  std::int16_t ucontext;     ///< offset in the target's ucontext_t; vector: by ContextRecords
   std::int16_t prstatus;     ///< offset in the NT_PRSTATUS register block (elf_gregset_t); vector: in NT_PRFPREG's
   std::int16_t uwx;          ///< Unwind Express register id
   std::int8_t perf = -1;     ///< bit in perf_event_attr::sample_regs_user (asm/perf_regs.h)
@@ -54,12 +54,13 @@ struct FrameChain {
   std::int16_t cfa;
 };
 
+struct ContextRecords;
 struct MachineInstruction;
 /// Columns a RegisterFile has room for; the tables are checked against it.
 inline constexpr std::size_t k_max_columns = 44;
 static_assert(k_max_columns % 4 == 0);
 
-/// The columns of what a ucontext_t holds: the first ones, each of which is the register's DWARF number, too.
+/// The columns of what a ucontext_t always holds: the first ones, each of which is the register's DWARF number, too.
 struct ContextColumns {
   std::uint8_t count = 0;
   std::array<std::int16_t, k_max_columns> offsets{};  ///< RegisterInfo::ucontext
@@ -70,7 +71,7 @@ void columns_differ_or_have_a_gap();
 consteval ContextColumns columns_in_context(std::span<const RegisterInfo> registers) {
   ContextColumns columns;
   for (const RegisterInfo& reg : registers) {
-    if (reg.ucontext < 0) continue;
+    if (reg.ucontext < 0 || reg.reg_class == RegClass::vector) continue;
     if (reg.column != columns.count || reg.dwarf != columns.count) columns_differ_or_have_a_gap();
     columns.offsets[columns.count++] = reg.ucontext;
   }
@@ -114,6 +115,7 @@ struct Arch {
   /// The instruction that begins with the first byte and stands at `at`. Bytes of any kind; what is cut off is unknown.
   /// Null: instructions of this CPU are not read. Signal-safe.
   MachineInstruction (*read_instruction)(std::span<const std::byte> bytes, Addr at) noexcept = nullptr;
+  const ContextRecords* records = nullptr;  ///< what a ucontext_t holds behind its registers, if anything
 
   /// Null when the CPU has no such register. O(log n), signal-safe.
   const RegisterInfo* by_dwarf(unsigned number) const noexcept {

@@ -1,12 +1,11 @@
 #include "jitunwind/unwind_core/image/module_files_p.h"
 
 #include <elf.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "jitunwind/unwind_core/image/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 
 namespace jitunwind {
@@ -55,11 +54,9 @@ std::optional<DebugLink> debug_link(const ElfImage& image) noexcept {
 }
 
 bool has_crc(FileParts& file, std::uint32_t crc) noexcept {
-  uLong of_file = 0;
-  const bool whole = file.read_all([&](std::span<const std::byte> piece) {
-    of_file = ::crc32_z(of_file, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
-  });
-  return whole && static_cast<std::uint32_t>(of_file) == crc;
+  std::uint32_t of_file = 0;
+  const bool whole = file.read_all([&](std::span<const std::byte> piece) { of_file = crc_of(piece, of_file); });
+  return whole && of_file == crc;
 }
 
 using SymbolTables = std::array<SymbolTable, SymbolIndex::k_most_tables>;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -74,12 +75,13 @@ class MapsParser {
 
 class MapsFile {
  public:
+  explicit MapsFile(const char* path) noexcept : file_(path) {}
   bool is_open() const noexcept { return file_.is_open(); }
   std::optional<bool> query(Addr at) const noexcept;
   std::optional<bool> search(Addr at) const noexcept;
 
  private:
-  ReadableFile file_{"/proc/thread-self/maps"};
+  ReadableFile file_;
 };
 
 /// ioctl PROCMAP_QUERY (Linux 6.11, include/uapi/linux/fs.h), which finds the mapping of an address among any number.
@@ -135,14 +137,40 @@ std::optional<bool> MapsFile::search(Addr at) const noexcept {
 
 constinit PageAnswers answers;
 
+/// Whose maps: those of the thread are there even when the main thread has ended. An emulator of another CPU
+/// (qemu-user) knows what a program asks about itself by the common name alone, and the kernel tells of the emulator:
+/// then this very code cannot be executed.
+enum class Maps : int { untried, of_thread, of_process };
+constinit std::atomic<Maps> maps_to_ask{Maps::untried};
+
+struct KernelAnswer {
+  PageAnswer answer;
+  bool is_query = false;
+};
+
+KernelAnswer ask_maps(Maps whose, Addr at) noexcept {
+  const MapsFile maps(whose == Maps::of_process ? "/proc/self/maps" : "/proc/thread-self/maps");
+  if (!maps.is_open()) return {};
+  if (const PageAnswer answer = maps.query(at)) return {answer, true};
+  return {maps.search(at)};
+}
+
+KernelAnswer ask_right_maps(Addr at) noexcept {
+  const Maps whose = maps_to_ask.load(std::memory_order_relaxed);
+  const KernelAnswer answer = ask_maps(whose, at);
+  if (whose != Maps::untried || answer.answer != false || answer.is_query) return answer;
+  const Addr here = reinterpret_cast<std::uintptr_t>(&ask_maps);
+  const bool is_right = ask_maps(whose, here).answer != false;
+  maps_to_ask.store(is_right ? Maps::of_thread : Maps::of_process, std::memory_order_relaxed);
+  return is_right ? answer : ask_maps(Maps::of_process, at);
+}
+
 /// What is learned by reading is kept, whatever it is. Of what a query tells only that a page may be executed: code
 /// made at run time is written first and made executable then, which must be seen at once.
 PageAnswer ask_kernel(Addr at, std::optional<Moment> moment) noexcept {
   const ErrnoKeeper keeper;
-  const MapsFile maps;
-  PageAnswer answer = maps.is_open() ? maps.query(at) : std::nullopt;
-  if (answer == false) return answer;
-  if (!answer && maps.is_open()) answer = maps.search(at);
+  const auto [answer, is_query] = ask_right_maps(at);
+  if (is_query && answer == false) return answer;
   if (moment) answers.keep(at, *moment, answer);
   return answer;
 }

@@ -22,13 +22,13 @@ extern "C" void jitunwind_call_on_stack(void (*work)(void*), void* argument, voi
 namespace jitunwind {
 namespace {
 
-/// One mapping: a page that cannot be accessed, a stack for work, such a page again, a stack for handlers of signals
+/// One mapping: pages that cannot be accessed, a stack for work, such pages again, a stack for handlers of signals
 /// that the work causes. What is in this is at the upper end of the latter.
 struct ScratchStack {
   // Sanitizers make frames larger. Only what is touched takes memory.
   static constexpr std::size_t k_work = std::size_t{256} << 10;
   static constexpr std::size_t k_signals = std::size_t{64} << 10;
-  static constexpr std::size_t k_whole = k_page_size + k_work + k_page_size + k_signals;
+  static constexpr std::size_t k_whole = k_largest_page_size + k_work + k_largest_page_size + k_signals;
   static constexpr std::size_t k_alignment = 64;
 
   /// At the upper end of the stack for work, which is 0 in a child that was forked: nobody is on it there.
@@ -41,9 +41,11 @@ struct ScratchStack {
 
   std::byte* whole() noexcept { return reinterpret_cast<std::byte*>(this) + k_alignment - k_whole; }
   Use& use() noexcept { return *reinterpret_cast<Use*>(end_of_work()); }
-  void* end_of_work() noexcept { return whole() + k_page_size + k_work - sizeof(Use); }
+  void* end_of_work() noexcept { return whole() + k_largest_page_size + k_work - sizeof(Use); }
   stack_t signals() noexcept {
-    return {.ss_sp = whole() + k_page_size + k_work + k_page_size, .ss_flags = 0, .ss_size = k_signals - k_alignment};
+    return {.ss_sp = whole() + k_largest_page_size + k_work + k_largest_page_size,
+            .ss_flags = 0,
+            .ss_size = k_signals - k_alignment};
   }
   bool take() noexcept {
     std::atomic<bool>& is_taken = use().is_taken;
@@ -63,8 +65,8 @@ ScratchStack* make_scratch_stack() noexcept {
   constexpr int k_kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* const memory = ::mmap(nullptr, Scratch::k_whole, PROT_NONE, k_kind, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  std::byte* const work = static_cast<std::byte*>(memory) + k_page_size;
-  std::byte* const signals = work + Scratch::k_work + k_page_size;
+  std::byte* const work = static_cast<std::byte*>(memory) + k_largest_page_size;
+  std::byte* const signals = work + Scratch::k_work + k_largest_page_size;
   constexpr int k_usable = PROT_READ | PROT_WRITE;
   if (::mprotect(work, Scratch::k_work, k_usable) != 0 || ::mprotect(signals, Scratch::k_signals, k_usable) != 0) {
     ::munmap(memory, Scratch::k_whole);

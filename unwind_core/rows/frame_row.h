@@ -138,10 +138,10 @@ enum class KeepsBy : std::uint8_t {
   code,     ///< until something is registered at the address, or cancelled
 };
 
-/// A value, 40 rules of fixed storage, no allocation. Registers not mentioned are unspecified.
+/// A value, 44 rules of fixed storage, no allocation. Registers not mentioned are unspecified.
 class FrameRow {
  public:
-  static constexpr std::size_t k_max_rules = 40;
+  static constexpr std::size_t k_max_rules = 44;
   static constexpr std::size_t k_max_owned_bytes = 256;
 
   /// A rule and its register.

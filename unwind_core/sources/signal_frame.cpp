@@ -2,6 +2,12 @@
 // holds a ucontext_t with every register of the interrupted code:
 //   caller.r = *(sp + sigframe_ucontext + RegisterInfo::ucontext of r), SP and pc included
 //   cfa      = caller.sp
+// Vector registers are in one of the records behind (ContextRecords), which all are skipped by their sizes.
+#include <array>
+#include <optional>
+
+#include "jitunwind/unwind_core/arch/context_records_p.h"
+#include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
@@ -15,6 +21,26 @@ const CodePattern* find_trampoline(const Lookup& lookup) noexcept {
   return find_pattern(space.arch.trampolines, lookup.at.value(), space.memory, lookup.window);
 }
 
+/// How much further than in a ucontext_t whose first record has the vector registers these are. None: they are not
+/// found. `frame` is SP at the trampoline.
+std::optional<std::int64_t> find_vectors(Addr frame, const Lookup& lookup) noexcept {
+  const Arch& arch = lookup.space.arch;
+  const ContextRecords& records = *arch.records;
+  constexpr std::uint32_t k_head = 8;
+  const Addr first = frame + static_cast<Addr>(std::int64_t{arch.sigframe_ucontext} + records.first);
+  for (std::uint32_t offset = 0; offset + records.size <= records.room;) {
+    std::array<std::byte, k_head> head;
+    if (lookup.space.memory.read(first + offset, head, lookup.window) != head.size()) break;
+    ByteReader reader(head, arch.big_endian);
+    const std::uint32_t kind = reader.u32();
+    const std::uint32_t size = reader.u32();
+    if (kind == records.kind && size == records.size) return offset;
+    if (kind == 0 || size < k_head || size > records.room) break;
+    offset += size;
+  }
+  return std::nullopt;
+}
+
 class SignalFrameSource final : public RowSource {
  public:
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
@@ -26,9 +52,13 @@ class SignalFrameSource final : public RowSource {
     out.origin = RowOrigin::signal_frame;
     out.signal_frame = true;
     out.ra = arch.ra;
+    std::optional<std::int64_t> vectors;
+    const auto sp = lookup.registers ? lookup.registers->get(arch.column(arch.sp)) : std::nullopt;
+    if (arch.records && sp) vectors = find_vectors(*sp, lookup);
     for (const RegisterInfo& r : arch.registers) {
-      if (r.ucontext < 0) continue;
-      const std::int64_t offset = std::int64_t{arch.sigframe_ucontext} + r.ucontext;
+      const bool is_vector = r.reg_class == RegClass::vector;
+      if (r.ucontext < 0 || (is_vector && !vectors)) continue;
+      const std::int64_t offset = std::int64_t{arch.sigframe_ucontext} + r.ucontext + (is_vector ? *vectors : 0);
       if (r.dwarf == arch.sp) out.cfa = CfaRule::deref(arch.sp, offset, 0);
       if (!out.set(r.dwarf, RegRule::at_reg(arch.sp, offset)))
         return Error{ErrorCode::row_too_wide, lookup.at.value(), "signal frame"};

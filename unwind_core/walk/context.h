@@ -29,6 +29,9 @@ inline UcontextOffsets ucontext_offsets(const Arch& arch) noexcept {
   return {of(arch.pc), of(arch.sp), of(arch.fp)};
 }
 
+/// The low 8 bytes of vector registers, still in themselves, if the first record has them. Signal-safe.
+void add_vectors_of_ucontext(const std::byte* ucontext, const Arch& arch, RegisterFile& registers) noexcept;
+
 /// Registers still in themselves: SaveLocation::Kind::reg. `ucontext` is readable host memory, the host's own, so in
 /// its byte order. Signal-safe.
 inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& arch) noexcept {
@@ -38,6 +41,7 @@ inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& ar
     registers.set_from_context<std::uint64_t>(arch.in_context, bytes);
   else
     registers.set_from_context<std::uint32_t>(arch.in_context, bytes);
+  if (arch.records) add_vectors_of_ucontext(bytes, arch, registers);
   return registers;
 }
 
@@ -49,7 +53,8 @@ Result<RegisterFile> registers_from_prstatus(std::span<const std::byte> register
 /// truncated: it is too short. Signal-safe.
 Status add_fp_registers(std::span<const std::byte> block, const Arch& arch, RegisterFile& registers) noexcept;
 
-/// Stores the registers that have a value; the others stay. `ucontext` is writable host memory. Signal-safe.
+/// Stores the registers that have a value; the others stay. `ucontext` is writable host memory. Vector registers are
+/// stored in the first record if it is theirs, or there is none yet: then it is made. Signal-safe.
 void registers_to_ucontext(const RegisterFile& registers, const Arch& arch, void* ucontext) noexcept;
 
 }  // namespace jitunwind

@@ -13,6 +13,7 @@
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/valgrind_p.h"
 #include "jitunwind/unwind_core/walk/context.h"
+#include "jitunwind/unwind_core/walk/context_p.h"
 #include "jitunwind/unwind_core/walk/left_by_jump_p.h"
 
 // AddressSanitizer keeps marks on the stack that only returns take back.
@@ -56,19 +57,24 @@ Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcep
 
 /// Goes on by a copy of the kernel's frame, and the kernel does the rest: floating-point state is where the copy says.
 /// The frame itself stays as it is, so that a handler which comes meanwhile walks through it.
+/// It goes on by the frame itself where more belongs to it than can be copied.
 JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) noexcept {
   const AddressSpace& space = cursor.space();
   MemoryWindow window;
-  alignas(16) std::array<std::byte, k_registers_size> copy;
+  constexpr std::size_t k_copied = 512;  // of a ucontext_t that holds registers and points to the rest
+  const bool is_whole = space.arch.records != nullptr;
+  alignas(16) std::array<std::byte, k_registers_size> room;
+  const std::span<std::byte> copy = std::span(room).first(is_whole ? room.size() : k_copied);
   if (space.memory.read(signal.ucontext, copy, window) != copy.size())
     return Error{ErrorCode::bad_frame, signal.ucontext, "ucontext_t of a signal frame"};
   registers_to_ucontext(cursor.registers(), space.arch, copy.data());
   // The kernel looks for its own entry on top of the shadow stack: one less than the interrupted code had.
   const bool leaves_code = cursor.depth() != signal.depth;
+  if (leaves_code) end_records_behind_vectors(space.arch, copy.data());
   const auto entries = entries_to_pop(space, signal.ucontext - static_cast<Addr>(space.arch.sigframe_ucontext));
   if (!entries) return entries.error();
   void* frame = copy.data();
-  if (under_valgrind()) {  // which has more in its frames than the kernel, and no use for a copy of this
+  if (is_whole || under_valgrind()) {  // which has more in its frames than the kernel, and no use for a copy of this
     if (!space.memory.write(signal.ucontext, copy, window))
       return Error{ErrorCode::bad_frame, signal.ucontext, "ucontext_t of a signal frame"};
     frame = reinterpret_cast<void*>(static_cast<std::uintptr_t>(signal.ucontext));

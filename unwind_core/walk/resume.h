@@ -38,7 +38,7 @@ Status resume(const Cursor& cursor) noexcept;
 /// checked. `frame_sp` is the SP that the frame has on a walk. Returns only when the shadow stack cannot be popped.
 Error go_on_with(const AddressSpace& space, const void* ucontext, Addr frame_sp) noexcept;
 /// The part of a ucontext_t that holds every register that go_on_with() restores.
-inline constexpr std::size_t k_registers_size = 512;
+inline constexpr std::size_t k_registers_size = k_context_size;
 
 /// Counts the entries of the shadow stack between the frame `from` and the one whose SP is `sp`. Calls and signal
 /// frames leave one each, so that it is the number of steps. Error no_info when the walk does not come to `sp`.

@@ -10,14 +10,16 @@
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/uncancelled_p.h"
 
-// What is copied: unwind_core/arch/forwarder_*.S.
+// What is copied: unwind_core/arch/*/forwarder.S.
 extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder[];
 extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder_end[];
+/// How far behind the code its data are: no smaller than any page of the CPU.
+extern "C" [[gnu::visibility("hidden")]] const std::uint64_t jitunwind_forwarder_data;
 
 namespace jitunwind {
 namespace {
 
-/// In the page behind the code.
+/// Behind the code, on another page.
 struct Data {
   std::atomic<FindFde*> target;
   struct alignas(64) Counter {
@@ -28,20 +30,22 @@ struct Data {
 static_assert(offsetof(Data, counters) == 64 && sizeof(Data) <= k_page_size);
 
 Data& data_of(FindFde* forwarder) noexcept {
-  return *reinterpret_cast<Data*>(reinterpret_cast<std::uintptr_t>(forwarder) + k_page_size);
+  return *reinterpret_cast<Data*>(reinterpret_cast<std::uintptr_t>(forwarder) + jitunwind_forwarder_data);
 }
 
 }  // namespace
 
 FindFde* make_forwarder(FindFde* target) noexcept {
   const auto size = static_cast<std::size_t>(jitunwind_forwarder_end - jitunwind_forwarder);
-  void* const memory = ::mmap(nullptr, 2 * k_page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::size_t whole = jitunwind_forwarder_data + k_page_size;
+  void* const memory = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   auto* const forwarder = reinterpret_cast<FindFde*>(memory);
   std::memcpy(memory, jitunwind_forwarder, size);
   new (&data_of(forwarder)) Data{target, {}};
-  if (::mprotect(memory, k_page_size, PROT_READ | PROT_EXEC) == 0) return forwarder;
-  ::munmap(memory, 2 * k_page_size);
+  __builtin___clear_cache(static_cast<char*>(memory), static_cast<char*>(memory) + size);
+  if (::mprotect(memory, jitunwind_forwarder_data, PROT_READ | PROT_EXEC) == 0) return forwarder;
+  ::munmap(memory, whole);
   return nullptr;
 }
 

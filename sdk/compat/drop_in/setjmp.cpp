@@ -88,7 +88,7 @@ struct NextJump {
 
 extern "C" {
 
-/// The end of setjmp(), from unwind_core/arch/setjmp_*: its return value.
+/// The end of setjmp(), from unwind_core/arch/*/setjmp.S: its return value.
 [[gnu::visibility("hidden")]] int jitunwind_save_mask(void* to, int wanted) {
   sigset_t mask;
   sigemptyset(&mask);

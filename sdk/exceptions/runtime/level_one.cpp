@@ -1,5 +1,5 @@
 // Level I of the Itanium C++ ABI's exception handling: the two phases. What libgcc adds to the ABI is as in libgcc, of
-// which personality routines know more than the ABI says. Entered from unwind_core/arch/exceptions_*.
+// which personality routines know more than the ABI says. Entered from unwind_core/arch/*/exceptions.S.
 #include <cstdlib>
 #include <optional>
 

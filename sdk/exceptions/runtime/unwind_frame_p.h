@@ -30,8 +30,8 @@ class UnwindFrame : public StackPosition {
     broken,  ///< see error()
   };
 
-  /// `entry` as unwind_core/arch/exceptions_* store it: the caller of the function of the ABI. `row` outlives the frame
-  /// and its copies, of which one is in use at a time: rows that are not compact are made there.
+  /// `entry` as unwind_core/arch/*/exceptions.S store it: the caller of the function of the ABI. `row` outlives the
+  /// frame and its copies, of which one is in use at a time: rows that are not compact are made there.
   UnwindFrame(const void* entry, FrameRow& row) noexcept;
 
   /// Looks for the row and the facts of the code here. Guesses do not count: what they restore may be wrong.

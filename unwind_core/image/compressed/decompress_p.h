@@ -1,4 +1,5 @@
-// Decompression into mappings of our own: zlib for debug sections, xz for .gnu_debugdata. Neither calls malloc.
+// What zlib and liblzma do for files of debug information. Decompression is into mappings of our own: zlib for debug
+// sections, xz for .gnu_debugdata. Neither calls malloc.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,15 @@ struct SectionData {
 /// reach, out_of_memory. Signal-safe.
 Result<SectionData> read_section(const ElfImage& image, const ElfSection& section) noexcept;
 
+/// A zlib stream of which `size` bytes come out. Errors as above; bad_encoding where this is built without zlib.
+Result<Block> decompress_zlib(std::span<const std::byte> stream, std::uint64_t size) noexcept;
+
 /// An .xz stream. At most 128 MiB come out, and the decoder gets at most 80 MiB, which is what xz -9 needs. Errors as
-/// above. Signal-safe.
+/// above; bad_encoding where this is built without liblzma. Signal-safe.
 Result<Block> decompress_xz(std::span<const std::byte> stream) noexcept;
+
+/// The CRC of GDB's .gnu_debuglink (GDB manual, "Debugging Information in Separate Files"), of bytes that follow those
+/// whose CRC is `before`; 0 for none. Signal-safe.
+std::uint32_t crc_of(std::span<const std::byte> bytes, std::uint32_t before) noexcept;
 
 }  // namespace jitunwind

@@ -2,7 +2,7 @@
 // Each stores what its caller will have when it returns, as a ucontext_t down to rip, and asks its C++ half:
 //   struct { void *go_on_at; long code; } half(first, second, third, const void *registers)
 // go_on_at 0: return code to the caller. Else: another runtime's function of this name takes the call over, as if this one
-// had never been called. Offsets as in context_x86_64.S.
+// had never been called. Offsets as in context.S.
 #if defined(__x86_64__) && defined(__LP64__)
 #include <cet.h>  // .note.gnu.property, where the compiler is asked for it
         .section .text.hot, "ax", %progbits

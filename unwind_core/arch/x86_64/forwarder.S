@@ -36,5 +36,10 @@ jitunwind_forwarder:
         popq    %rbp
         ret
 jitunwind_forwarder_end:
+        .globl  jitunwind_forwarder_data
+        .hidden jitunwind_forwarder_data
+        .p2align 3
+jitunwind_forwarder_data:
+        .quad   .Ltarget - .Lbegin
 #endif
         .section .note.GNU-stack, "", %progbits

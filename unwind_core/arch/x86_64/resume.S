@@ -1,4 +1,4 @@
-// Into a frame, with all of its registers at once: see unwind_core/walk/resume.h. Offsets as in context_x86_64.S; efl 176.
+// Into a frame, with all of its registers at once: see unwind_core/walk/resume.h. Offsets as in context.S; efl 176.
 // The instructions of shadow stacks (Intel SDM, volume 2) are written as bytes, for assemblers that lack them.
 #if defined(__x86_64__) && defined(__LP64__)
 #include <cet.h>  // .note.gnu.property, where the compiler is asked for it

@@ -1,0 +1,20 @@
+# Tests of another CPU, run by an emulator (CMAKE_CROSSCOMPILING_EMULATOR): which areas are built, and what of them is left
+# out, with the reason.
+
+# Debian has GoogleTest for the machine's own CPU alone, but its sources with it.
+set(googletest /usr/src/googletest CACHE PATH "GoogleTest's sources, where tests are for another CPU")
+set(INSTALL_GTEST OFF)
+set(BUILD_GMOCK OFF)
+add_subdirectory(${googletest} ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
+
+# tests/aarch64 builds programs of other areas, too.
+set(emulated_areas aarch64 arch support)
+jitunwind_not_tested("tests/{asmjit,orc,orc_versions,toy_vm}" "asmjit and LLVM are packages for the machine's own CPU")
+jitunwind_not_tested("tests/{debuggers,drop_in,jitstack,targets}"
+                     "ptrace is not emulated, and programs of Debian are for the machine's own CPU")
+jitunwind_not_tested("tests/{exceptions,fallback,large,prove,resume,signal_handlers,single_step,uwx}"
+                     "their frames are of x86-64 code; tests/aarch64 has its own")
+jitunwind_not_tested("tests/{bench,builders,cfi,dev,diagnostics,directives,examples,fuzz,image,install,rows,rules,world_cfi}"
+                     "nothing that they test depends on the CPU it runs on")
+jitunwind_not_tested("tests/{address_spaces,c_interface,kept,libunwind,memory,modules,registry,walk}"
+                     "they were not tried under the emulator yet, but for the programs that tests/aarch64 builds")

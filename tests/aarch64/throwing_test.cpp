@@ -1,0 +1,158 @@
+// C++ exceptions through described code of AArch64: built for libgcc_s and for the library's own runtime.
+#include <gtest/gtest.h>
+#include <unwind.h>
+
+#include <functional>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include "jitunwind/builders/frame_handler.h"
+#include "tests/aarch64/a64_assembler.h"
+#include "tests/aarch64/described_frames.h"
+#include "tests/aarch64/frames.h"
+
+namespace jitunwind::test {
+namespace {
+
+using namespace aarch64;
+using Helper = std::int64_t (*)(std::int64_t);
+using Function = std::int64_t (*)(Helper, std::int64_t);
+
+struct Counted {
+  explicit Counted(int& count) : count_(count) { ++count; }
+  ~Counted() { --count_; }
+  int& count_;
+};
+
+std::int64_t throw_number(std::int64_t number) { throw std::runtime_error(std::to_string(number)); }
+
+using Body = std::function<void()>;
+A64Arrival in_magic_frame(Body body) {
+  A64Arrival arrival{};
+  a64_magic([](void* argument) { (*static_cast<Body*>(argument))(); }, &body, &arrival);
+  return arrival;
+}
+
+// covers: EX14
+TEST(Aarch64Exceptions, PassDescribedFrames) {
+  std::mt19937_64 random(7);
+  CodePages pages(1 << 20);
+  int caught = 0;
+  int alive = 0;
+  for (int i = 0; i < 300; ++i) {
+    const RandomFrame frame = random_frame(random);
+    ASSERT_TRUE(frame.description) << frame.description.error().text();
+    void* const code = pages.add(frame.code);
+    const auto registered = register_code(*frame.description, code, frame.code.size() * sizeof frame.code[0]);
+    ASSERT_TRUE(registered);
+    const auto call = reinterpret_cast<Function>(code);
+    const A64Arrival arrival = in_magic_frame([&] {
+      try {
+        const Counted counted(alive);
+        // Behind the last early return; what never calls comes back.
+        EXPECT_EQ(call(&throw_number, frame.early_returns + 1), k_frame_result);
+      } catch (const std::runtime_error&) {
+        ++caught;
+      }
+    });
+    EXPECT_TRUE(preserved_are_magic(arrival)) << i;
+  }
+  EXPECT_GT(caught, 150);
+  EXPECT_EQ(alive, 0);
+}
+
+// covers: EX14
+TEST(Aarch64Exceptions, PassSignedFrames) {
+  int caught = 0;
+  const A64Arrival arrival = in_magic_frame([&] {
+    try {
+      (void)a64_signed([](void*) { throw std::runtime_error("signed"); }, nullptr);
+    } catch (const std::runtime_error& error) {
+      caught += error.what() == std::string("signed");
+    }
+  });
+  EXPECT_EQ(caught, 1);
+  EXPECT_TRUE(preserved_are_magic(arrival));
+}
+
+/// long f(long (*helper)(long)): stp; str x19; mov x19,#5; blr x0; L: add x0,x0,x19; ldr; ldp; ret; its landing pad
+/// returns the exception's address plus x19 instead.
+struct LandingCode {
+  A64Assembler a;
+  Instruction call{0, 0};
+  std::int64_t pad = 0;
+
+  LandingCode() {
+    a.push_pair(x29, x30, 32);
+    a.store(x19, 16);
+    a.move_to(19, 5);
+    call = a.call(0);
+    a.builder().remember();
+    leave();
+    pad = a.size();
+    leave();
+  }
+  void leave() {
+    a.emit(0x8b130000);  // add x0,x0,x19
+    a.load(x19, 16);
+    a.pop_pair(x29, x30, 32);
+    a.builder().restore(a.ret());
+  }
+};
+
+std::int64_t caught_text(std::int64_t exception_and_5) {
+  auto* const exception = reinterpret_cast<_Unwind_Exception*>(exception_and_5 - 5);
+  // What __cxa_begin_catch() returns is behind the header.
+  const auto* const error = reinterpret_cast<std::runtime_error*>(exception + 1);
+  const std::int64_t number = std::stol(error->what());
+  _Unwind_DeleteException(exception);
+  return number;
+}
+
+// covers: EX14
+TEST(Aarch64Exceptions, LandWhereTheDescriptionSays) {
+  LandingCode code;
+  code.a.builder().call_site(code.call, code.pad).catches(typeid(std::exception));
+  const auto description = code.a.description();
+  ASSERT_TRUE(description) << description.error().text();
+  CodePages pages(4096);
+  void* const at = pages.add(code.a.code());
+  const auto registered = register_code(*description, at, static_cast<std::size_t>(code.a.size()));
+  ASSERT_TRUE(registered);
+  const A64Arrival arrival = in_magic_frame([&] {
+    EXPECT_EQ(caught_text(reinterpret_cast<std::int64_t (*)(Helper)>(at)(
+                  [](std::int64_t) -> std::int64_t { return throw_number(1234); })),
+              1234);
+  });
+  EXPECT_TRUE(preserved_are_magic(arrival));
+}
+
+// covers: EX14
+TEST(Aarch64Exceptions, LandWhereAHandlerSays) {
+  LandingCode code;
+  Addr pad = 0;
+  int asked = 0;
+  code.a.builder().handled_by([&](const PassedFrame& frame) {
+    ++asked;
+    EXPECT_EQ(frame.reg(x19), 5u);
+    return FrameDecision::catch_at(pad).with(x19, 5);
+  });
+  const auto description = code.a.description();
+  ASSERT_TRUE(description) << description.error().text();
+  CodePages pages(4096);
+  void* const at = pages.add(code.a.code());
+  pad = reinterpret_cast<std::uintptr_t>(at) + static_cast<Addr>(code.pad);
+  const auto registered = register_code(*description, at, static_cast<std::size_t>(code.a.size()));
+  ASSERT_TRUE(registered);
+  const A64Arrival arrival = in_magic_frame([&] {
+    EXPECT_EQ(caught_text(reinterpret_cast<std::int64_t (*)(Helper)>(at)(
+                  [](std::int64_t) -> std::int64_t { return throw_number(4321); })),
+              4321);
+  });
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(preserved_are_magic(arrival));
+}
+
+}  // namespace
+}  // namespace jitunwind::test

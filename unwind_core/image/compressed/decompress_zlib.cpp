@@ -1,0 +1,44 @@
+#include <zlib.h>
+
+#include <limits>
+
+#include "jitunwind/unwind_core/image/compressed/decoder_memory_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::uint64_t k_most_inflated = std::uint64_t{1} << 30;
+// zlib technical details, "Maximum Compression Factor": 1032 to 1.
+constexpr std::uint64_t k_zlib_factor = 1032;
+
+}  // namespace
+
+Result<Block> decompress_zlib(std::span<const std::byte> in, std::uint64_t size) noexcept {
+  if (size > k_most_inflated || size / k_zlib_factor > in.size() || in.size() > std::numeric_limits<uInt>::max())
+    return Error{ErrorCode::too_deep, 0, "size of a compressed section"};
+  if (size == 0) return Error{ErrorCode::bad_encoding, 0, "empty compressed section"};
+  Block out(static_cast<std::size_t>(size));
+  if (out.empty()) return Error{ErrorCode::out_of_memory, 0, "decompressed section"};
+
+  DecoderMemory memory;
+  z_stream stream{};
+  stream.zalloc = &allocate_for_decoder<uInt>;
+  stream.zfree = &release_of_decoder;
+  stream.opaque = &memory;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in.data()));
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.bytes().data());
+  stream.avail_out = static_cast<uInt>(size);
+  if (::inflateInit(&stream) != Z_OK) return Error{ErrorCode::out_of_memory, 0, "zlib"};
+  const int end = ::inflate(&stream, Z_FINISH);
+  ::inflateEnd(&stream);
+  if (end != Z_STREAM_END || stream.avail_out != 0) return Error{ErrorCode::bad_encoding, 0, "compressed section"};
+  return out;
+}
+
+std::uint32_t crc_of(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
+  return static_cast<std::uint32_t>(::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+}  // namespace jitunwind

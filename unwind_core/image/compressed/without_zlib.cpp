@@ -1,0 +1,28 @@
+// In the place of decompress_zlib.cpp where the library is not there (JITUNWIND_ZLIB).
+#include <array>
+
+#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+
+namespace jitunwind {
+
+Result<Block> decompress_zlib(std::span<const std::byte>, std::uint64_t) noexcept {
+  return Error{ErrorCode::bad_encoding, 0, "compressed: built without zlib"};
+}
+
+/// The polynomial of IEEE 802.3, its bits reversed, by bytes.
+std::uint32_t crc_of(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
+  static constexpr auto k_of_byte = [] {
+    std::array<std::uint32_t, 256> table{};
+    for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
+      std::uint32_t crc = byte;
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0xedb88320u : 0);
+      table[byte] = crc;
+    }
+    return table;
+  }();
+  std::uint32_t crc = ~before;
+  for (const std::byte b : bytes) crc = (crc >> 8) ^ k_of_byte[(crc ^ std::to_integer<std::uint32_t>(b)) & 0xff];
+  return ~crc;
+}
+
+}  // namespace jitunwind
