@@ -7,7 +7,6 @@ set(INSTALL_GTEST OFF)
 set(BUILD_GMOCK OFF)
 add_subdirectory(${googletest} ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
 
-# tests/aarch64 builds programs of other areas, too.
 set(emulated_areas aarch64 arch support)
 jitunwind_not_tested("tests/{asmjit,orc,orc_versions,toy_vm}" "asmjit and LLVM are packages for the machine's own CPU")
 jitunwind_not_tested("tests/{debuggers,drop_in,jitstack,targets}"
@@ -17,4 +16,4 @@ jitunwind_not_tested("tests/{exceptions,fallback,large,prove,resume,signal_handl
 jitunwind_not_tested("tests/{bench,builders,cfi,dev,diagnostics,directives,examples,fuzz,image,install,rows,rules,world_cfi}"
                      "nothing that they test depends on the CPU it runs on")
 jitunwind_not_tested("tests/{address_spaces,c_interface,kept,libunwind,memory,modules,registry,walk}"
-                     "they were not tried under the emulator yet, but for the programs that tests/aarch64 builds")
+                     "they were not tried under the emulator yet")
