@@ -62,7 +62,7 @@ class Calls {
     if (was_called && count_ != calls_.size()) calls_[count_++] = next_;
     const auto* const code = reinterpret_cast<const std::byte*>(pc);
     const auto instruction = decode_instruction({code, k_max_instruction_bytes});
-    is_call_ = instruction && instruction->flow == MachineInstruction::Flow::call;
+    is_call_ = instruction && instruction->flow == stepping::MachineInstruction::Flow::call;
     next_ = is_call_ ? Call{pc + instruction->length, sp - sizeof(Addr)} : Call{};
   }
   bool empty() const { return count_ == 0; }
