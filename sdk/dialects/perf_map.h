@@ -25,6 +25,7 @@ class PerfMapReader {
   /// Longer lines are passed by.
   static constexpr std::size_t k_longest_line = 1u << 16;
 
+  /// The next piece of the file; `tell` is called for each line that ends in it.
   void read(std::string_view piece, const std::function<void(const NamedCode&)>& tell);
   /// The file begins anew.
   void restart() noexcept;
