@@ -211,14 +211,9 @@ void check_walk(HandlerContext from) {
   note_largest(counters.deepest, procedures);
 }
 
-void on_signal(int, siginfo_t*, void* context) {
-  const int saved = errno;
-  JITUNWIND_HANDLER_CONTEXT(from, context);
-  check_walk(from);
-  errno = saved;
-}
-
-/// CLOCK_MONOTONIC: what counts the processor's time ticks 250 times a second at most.
+/// CLOCK_MONOTONIC: what counts the processor's time ticks 250 times a second at most. Each tick is asked for when the
+/// handler of the last one is done: where that takes longer than a period, as under emulators, the thread would run
+/// nothing else.
 class Profiler {
  public:
   Profiler() {
@@ -227,16 +222,32 @@ class Profiler {
     event.sigev_signo = SIGUSR2;
     event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
     if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) throw std::runtime_error("timer_create");
-    const itimerspec period{{0, k_period}, {0, k_period}};
-    ::timer_settime(timer_, 0, &period, nullptr);
+    own_ = this;
+    go_on();
   }
-  ~Profiler() { ::timer_delete(timer_); }
+  ~Profiler() {
+    own_ = nullptr;
+    ::timer_delete(timer_);
+  }
+  static void go_on() {
+    const itimerspec once{{0, 0}, {0, k_period}};
+    if (own_) ::timer_settime(own_->timer_, 0, &once, nullptr);
+  }
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
  private:
+  static inline thread_local Profiler* own_ = nullptr;
   timer_t timer_{};
 };
+
+void on_signal(int, siginfo_t*, void* context) {
+  const int saved = errno;
+  JITUNWIND_HANDLER_CONTEXT(from, context);
+  check_walk(from);
+  Profiler::go_on();
+  errno = saved;
+}
 
 /// From where it stands, not from a handler.
 void check_own_walk() {
