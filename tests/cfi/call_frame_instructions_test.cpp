@@ -190,7 +190,7 @@ TEST(CallFrameInstructions, InitialInstructions) {
 
 TEST(CallFrameInstructions, StatesAndRulesAreBounded) {
   Bytes wide;
-  for (unsigned reg = 17; reg < 57; ++reg) wide.u8(0x80 | reg).uleb(reg);
+  for (unsigned reg = 17; reg < 17 + FrameRow::k_max_rules; ++reg) wide.u8(0x80 | reg).uleb(reg);
   EXPECT_EQ(rows(wide), "error row_too_wide: more rules than a row holds");
   Bytes deep;
   for (int i = 0; i < 300; ++i) deep.u8(0x0a);

@@ -136,8 +136,8 @@ std::vector<std::string> wrong_versions(const std::string& nm_output,
 TEST(LibraryRules, SymbolsHaveTheVersionsThatArePromised) {
   const std::string cxx = "JITUNWIND_CXX_" JITUNWIND_MINOR_RELEASE;
   const auto version_of = [&](const std::string& name) -> std::string {
-    static const std::regex of_c(
-        R"(ju_.*|jitunwind_(backtrace|capture_context|version)|_U_dyn_info_list|__jit_debug_.*)");
+    static const std::regex of_c(R"(ju_.*|jitunwind_(backtrace|capture_context|version)|_U_dyn_info_list)");
+    if (name.starts_with("__jit_debug_")) return "";  // one list with libLLVM, which has versions of its own
     if (name == "_Unwind_Find_FDE") return "GCC_3.0";
     return std::regex_match(name, of_c) ? "JITUNWIND_1" : cxx;
   };
