@@ -75,7 +75,7 @@ TEST(SortedDirectives, AreReadFaster) {
   RecordProperty("sorted_instructions", static_cast<int>(sorted));
   RecordProperty("shuffled_instructions", static_cast<int>(shuffled));
   EXPECT_GT(sorted, 1000u);
-  EXPECT_LT(sorted, shuffled);
+  EXPECT_LT(10 * sorted, 9 * shuffled) << "read in order, not by an index";
 }
 
 /// Twice the list costs twice the instructions; a look at each pair would cost four times as many.
