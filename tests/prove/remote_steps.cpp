@@ -23,18 +23,8 @@
 #include "jitunwind/sdk/target.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
 #include "tests/prove/storm_code.h"
-#include "tests/prove/storm_threads.h"
 
 namespace jitunwind::storm {
-
-namespace {
-constinit Counters all_counters;
-}
-Counters& counters() noexcept { return all_counters; }
-void count_wrong(const char* what) noexcept {
-  std::fprintf(stderr, "remote_steps: the target: %s\n", what);
-  std::abort();
-}
 
 namespace {
 

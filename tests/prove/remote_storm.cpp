@@ -25,18 +25,9 @@
 
 #include "jitunwind/sdk/target.h"
 #include "tests/prove/storm_code.h"
-#include "tests/prove/storm_threads.h"
+#include "tests/prove/storm_frames.h"
 
 namespace jitunwind::storm {
-
-namespace {
-constinit Counters all_counters;
-}
-Counters& counters() noexcept { return all_counters; }
-void count_wrong(const char* what) noexcept {
-  std::fprintf(stderr, "remote_storm: the target: %s\n", what);
-  std::abort();
-}
 
 namespace {
 
@@ -66,13 +57,6 @@ struct Descent {
 [[gnu::noinline]] void* arrive_from_procedure(void* descent);
 [[gnu::noinline]] void* arrive(void* descent);
 
-[[gnu::noinline]] void* through_realigned(Callee function, void* argument, Shadow* shadow) {
-  const Pushed pushed(*shadow);
-  alignas(64) char room[128];
-  asm volatile("" : : "r"(room) : "memory");
-  return function(argument);
-}
-
 /// Through a procedure, or where that is being replaced through other code, to where `next` begins.
 [[gnu::noinline]] void* call(Descent& next) {
   Walker& self = next.self;
@@ -80,12 +64,6 @@ struct Descent {
   Slot& slot = self.arena.any(self.random);
   if (const User user(slot.gate()); user) return slot.code()(&arrive_from_procedure, &next, &self.shadow);
   return through_realigned(&arrive, &next, &self.shadow);
-}
-
-/// `value`, which is not returned by who returned it.
-[[gnu::always_inline]] inline void* returned(void* value) {
-  asm volatile("" : "+r"(value));
-  return value;
 }
 
 [[gnu::noinline]] void* work(Descent& here) {

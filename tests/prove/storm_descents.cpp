@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tests/prove/storm_frames.h"
 #include "tests/prove/storm_library.h"
 #include "tests/prove/storm_threads.h"
 #include "tests/support/failing_memory.h"
@@ -46,12 +47,6 @@ struct Thrown {
   const Pushed pushed(*shadow);
   volatile char* const room = static_cast<char*>(alloca(16 + reinterpret_cast<std::uintptr_t>(shadow->top) % 512));
   room[0] = 0;
-  return function(argument);
-}
-[[gnu::noinline]] void* through_realigned(Callee function, void* argument, Shadow* shadow) {
-  const Pushed pushed(*shadow);
-  alignas(64) char room[128];
-  asm volatile("" : : "r"(room) : "memory");
   return function(argument);
 }
 [[gnu::noinline]] void* through_many_registers(Callee function, void* argument, Shadow* shadow) {
@@ -230,12 +225,6 @@ struct Thrown {
     judge_own_walk(self);
   }
   return &self;
-}
-
-/// `value`, which is not returned by who returned it.
-[[gnu::always_inline]] inline void* returned(void* value) {
-  asm volatile("" : "+r"(value));
-  return value;
 }
 
 [[gnu::always_inline]] inline void* go_on(void* descent) {
