@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <utility>
 
 #include "jitunwind/adapters/listen/frames/told_calls_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
@@ -106,25 +107,20 @@ class Call {
     block->object = told_.object;
   }
   void register_pending() noexcept {
-    if (count_ == 0) return;
-    ToldBlock* const block = take(count_);
-    if (block != nullptr) {
-      std::copy_n(pending_.data(), count_, block->infos());
-      Pointers pointers;
-      const Status registered = register_procedures(pointers_to(*block, pointers));
-      if (registered) {
-        count_heard(Heard::procedures, static_cast<std::int64_t>(count_));
-        join_names({pointers.data(), count_});
-      } else {
-        const TableScope scope(told_lock);
-        memory.give_back(block);
-        disbelieve(registered.error());
-      }
-      if (registered) put_first(block);
-    } else {
-      put_first(nullptr);
+    const std::size_t count = std::exchange(count_, 0);
+    if (count == 0) return;
+    ToldBlock* const block = take(count);
+    if (block == nullptr) return put_first(nullptr);
+    std::copy_n(pending_.data(), count, block->infos());
+    Pointers pointers;
+    if (const Status registered = register_procedures(pointers_to(*block, pointers)); !registered) {
+      const TableScope scope(told_lock);
+      memory.give_back(block);
+      return disbelieve(registered.error());
     }
-    count_ = 0;
+    count_heard(Heard::procedures, static_cast<std::int64_t>(count));
+    join_names({pointers.data(), count});
+    put_first(block);
   }
 
   const ToldSections& told_;
