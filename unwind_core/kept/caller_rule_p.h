@@ -72,6 +72,10 @@ class CallerRule {
   constexpr std::uint64_t frame_pointer_below_cfa() const noexcept {
     return (static_cast<std::uint32_t>(word_) >> k_fp_at) * CompactRow::k_word;
   }
+  /// Bytes, where calls push nothing: the frame pointer is saved in a frame record, below the return address.
+  constexpr std::uint64_t return_address_below_cfa() const noexcept {
+    return frame_pointer_below_cfa() - (saves_frame_pointer() ? CompactRow::k_word : 0);
+  }
   /// The shape of a compact rule. 0: other registers than pc, SP and frame pointer are not known.
   constexpr unsigned shape() const noexcept { return static_cast<unsigned>(word_ >> k_shape_at) & k_most_shape; }
   static constexpr unsigned k_most_shape = 1023;

@@ -93,7 +93,8 @@ void NewRow::complete() noexcept {
   if (!fp_slot || by == KeptBy::nothing) return {};
   const bool by_fp = row.base == layout.columns()[*fp_slot];
   if (!by_fp && row.base != layout.sp_column()) return {};
-  if (arch.calls_push() && row.slots[CompactLayout::k_return_address] != 1) return {};
+  const std::uint8_t ra = row.slots[CompactLayout::k_return_address], fp = row.slots[*fp_slot];
+  if (arch.calls_push() ? ra != 1 : fp != 0 && ra + 1 != fp) return {};
   return CallerRule(row, origin, by, by_fp, *fp_slot);
 }
 

@@ -52,11 +52,11 @@ template <bool k_calls_push, bool k_until_met>
       lead_on(callee, entry);
     }
     const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
-    const Addr pc_below = k_calls_push ? CompactRow::k_word : return_address_below_cfa(rule);
+    const Addr pc_below = k_calls_push ? CompactRow::k_word : rule.return_address_below_cfa();
     const Addr fp_below = rule.frame_pointer_below_cfa();
     // Frames are above those that they call.
-    const Addr lowest = cfa - (k_calls_push ? fp_below : std::max(pc_below, fp_below));
-    if (lowest < sp || lowest > highest || (!k_calls_push && pc_below == 0)) [[unlikely]] {
+    const Addr lowest = cfa - fp_below;
+    if (lowest < sp || lowest > highest) [[unlikely]] {
       stop = rule.kind() == CallerRule::Kind::compact ? out_of_frame(sp, lowest, cfa) : Stop::not_compact;
       not_compact_ = rule;
       if (stop != Stop::full) break;
@@ -134,10 +134,10 @@ bool CallerChain::leave(CallerRule rule, Position& position) noexcept {
 
 [[gnu::hot]] bool CallerChain::leave_compact(CallerRule rule, Position& position) noexcept {
   const Addr cfa = (rule.base_is_frame_pointer() ? position.fp : position.sp) + rule.cfa_offset();
-  const Addr pc_below = return_address_below_cfa(rule);
+  const Addr pc_below = arch_.calls_push() ? CompactRow::k_word : rule.return_address_below_cfa();
   const Addr fp_below = rule.frame_pointer_below_cfa();
-  const Addr lowest = cfa - std::max(pc_below, fp_below);
-  if (pc_below == 0 || lowest < position.sp || !stack_.has(lowest, cfa)) return false;
+  const Addr lowest = cfa - fp_below;
+  if (lowest < position.sp || !stack_.has(lowest, cfa)) return false;
   position.pc = raw_word(cfa - pc_below) & arch_.address_mask;
   position.at = CodeAddress::returned_to(position.pc).lookup();
   position.sp = cfa + static_cast<Addr>(std::int64_t{arch_.caller_sp_bias});
@@ -169,14 +169,6 @@ bool CallerChain::leave_signal_frame(Position& position) noexcept {
               raw_word(ucontext + offsets.pc) & arch_.address_mask};
   position.at = CodeAddress::interrupted(position.pc).lookup();
   return true;
-}
-
-/// Bytes. 0: the place of the return address is not known.
-[[gnu::hot]] Addr CallerChain::return_address_below_cfa(CallerRule rule) const noexcept {
-  if (arch_.calls_push() || rule.shape() == 0) return arch_.calls_push() ? CompactRow::k_word : 0;
-  CompactRow row;
-  rows_.rules.shapes.row(rule.shape(), 0, row);
-  return row.slots[CompactLayout::k_return_address] * CompactRow::k_word;
 }
 
 }  // namespace jitunwind

@@ -106,7 +106,6 @@ class CallerChain {
   /// A rule whose lowest word is not above this reads nothing beyond the known end of the stack. Precondition:
   /// is_on_stack().
   Addr highest_lowest() const noexcept { return stack_.end() - CallerRule::k_most_below_cfa; }
-  Addr return_address_below_cfa(CallerRule rule) const noexcept;
   [[gnu::noinline]] Stop out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept;
   bool leave(CallerRule rule, Position& position) noexcept;
   bool leave_compact(CallerRule rule, Position& position) noexcept;
