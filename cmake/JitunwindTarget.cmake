@@ -62,26 +62,38 @@ function(jitunwind_units target)
   endif()
 endfunction()
 
-# jitunwind_layer(name SOURCES... [LINK library...] [INTO library] [ALONE source...]): one OBJECT library a folder. Its objects and what they
-# link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace
-# below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one
-# allocates, which a walk in a signal handler must not. Other libraries' functions are bound when a program is loaded,
-# not at their first call, which would take a kilobyte of a handler's stack and microseconds of the first walk. Two words
-# that were just written are not read as one vector (gcc 12 does at -O2): processors cannot forward that from stores.
+# jitunwind_layer(name SOURCES... [SMALL source...] [LINK library...] [INTO library] [ALONE source...]): one OBJECT library a
+# folder. Its objects and what they link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public
+# headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access
+# to a dynamic one allocates, which a walk in a signal handler must not. Other libraries' functions are bound when a program
+# is loaded, not at their first call, which would take a kilobyte of a handler's stack and microseconds of the first walk. Two
+# words that were just written are not read as one vector (gcc 12 does at -O2): processors cannot forward that from stores.
+# SMALL are sources that are not worth memory, since no walk, registration or exception of this process runs them: texts, files
+# and rows of other processes, what debuggers are told. They are optimised for their size, and a library of their own, since
+# unity builds cannot mix that (docs/notes/start.md "Size").
 function(jitunwind_layer name)
-  cmake_parse_arguments(arg "" "INTO" "SOURCES;LINK;ALONE" ${ARGN})
+  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;LINK;ALONE" ${ARGN})
   if(NOT arg_INTO)
     set(arg_INTO jitunwind)
   endif()
-  set(target jitunwind_${name})
-  add_library(${target} OBJECT ${arg_SOURCES})
-  jitunwind_units(${target} ALONE ${arg_ALONE})
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
-                        CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  target_compile_options(${target} PRIVATE -ftls-model=initial-exec $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition;-fno-tree-slp-vectorize>)
-  target_compile_definitions(${target} PRIVATE $<$<BOOL:${JITUNWIND_COUNT}>:JITUNWIND_COUNT>)
-  target_link_libraries(${target} PRIVATE jitunwind_options Threads::Threads ${arg_LINK})
-  set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_layers $<TARGET_OBJECTS:${target}>)
+  set(targets jitunwind_${name})
+  add_library(jitunwind_${name} OBJECT ${arg_SOURCES})
+  if(arg_SMALL)
+    list(APPEND targets jitunwind_${name}_small)
+    add_library(jitunwind_${name}_small OBJECT ${arg_SMALL})
+    if(NOT JITUNWIND_SANITIZE)
+      target_compile_options(jitunwind_${name}_small PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
+    endif()
+  endif()
+  foreach(target IN LISTS targets)
+    jitunwind_units(${target} ALONE ${arg_ALONE})
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
+                          CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    target_compile_options(${target} PRIVATE -ftls-model=initial-exec $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition;-fno-tree-slp-vectorize>)
+    target_compile_definitions(${target} PRIVATE $<$<BOOL:${JITUNWIND_COUNT}>:JITUNWIND_COUNT>)
+    target_link_libraries(${target} PRIVATE jitunwind_options Threads::Threads ${arg_LINK})
+    set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_layers $<TARGET_OBJECTS:${target}>)
+  endforeach()
   set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_links ${arg_LINK})
 endfunction()
 

@@ -41,7 +41,7 @@ class DraftLayout {
   int number_of(RegNum reg);
   unw_word_t label_number(std::int64_t remembered);
   void split_last();
-  void refuse(ErrorCode code, std::int64_t offset, const std::string& reason);
+  [[gnu::cold]] void refuse(ErrorCode code, std::int64_t offset, const std::string& reason);
 
   const Arch& arch_;
   const std::vector<SaidInstruction>& said_;

@@ -19,7 +19,7 @@ namespace jitunwind {
 struct SaidInstruction {
   Idiom idiom;
   Instruction at;
-  std::string text(const Arch& arch) const;
+  [[gnu::cold]] std::string text(const Arch& arch) const;
 };
 
 struct ProcedureDraft::Record {
@@ -50,7 +50,7 @@ struct ProcedureDraft::Record {
 
   /// Where the next directive goes.
   Region& current();
-  void refuse(ErrorCode code, const std::string& place, const std::string& reason);
+  [[gnu::cold]] void refuse(ErrorCode code, const std::string& place, const std::string& reason);
 
   const Arch* arch;
   std::string name;

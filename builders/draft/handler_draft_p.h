@@ -72,7 +72,7 @@ class HandlerDraft {
   };
 
   void add_selector(const char* what, std::int64_t selector);
-  void refuse(const std::string& place, ErrorCode code, const std::string& reason);
+  [[gnu::cold]] void refuse(const std::string& place, ErrorCode code, const std::string& reason);
   std::vector<Finding> contradictions(const Procedure& procedure) const;
 
   std::vector<Site> sites_;

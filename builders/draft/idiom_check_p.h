@@ -62,7 +62,7 @@ class IdiomCheck {
   const Saved* saved_at(std::int64_t offset) const;
   std::string text(std::uint32_t said) const { return draft_.said[said - 1].text(arch_); }
   const char* name_of(RegNum reg) const;
-  void refuse(ErrorCode code, std::uint32_t said, const std::string& reason);
+  [[gnu::cold]] void refuse(ErrorCode code, std::uint32_t said, const std::string& reason);
 
   const DraftRecord& draft_;
   const Arch& arch_;

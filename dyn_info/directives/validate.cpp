@@ -57,7 +57,7 @@ class Validator final : public DirectiveObserver {
   void check_aliases();
   void check_alias(int region, std::int64_t unit);
 
-  void add(ErrorCode code, const Place& place, const std::string& reason);
+  [[gnu::cold]] void add(ErrorCode code, const Place& place, const std::string& reason);
   const unw_dyn_op_t* directive(const Place& place) const;
 
   const unw_dyn_info_t& info_;

@@ -1,5 +1,8 @@
 #include "jitunwind/sdk/c/answer_p.h"
 
+#include <exception>
+#include <new>
+
 #include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/page_p.h"
@@ -40,6 +43,16 @@ ju_status tell(ju_error* into, ju_status status, const char* place, std::uint64_
 ju_status tell(ju_error* into, const Error& error, const char* place) noexcept {
   const char* const text = error.what[0] != '\0' ? error.what : error_text(error.code);
   return tell(into, status_of(error.code), error.at, place, text);
+}
+
+ju_status tell_thrown(ju_error* into) {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return tell(into, JU_OUT_OF_MEMORY, "");
+  } catch (const std::exception& thrown) {
+    return tell(into, JU_UNSPECIFIED, 0, "", thrown.what());
+  }
 }
 
 ju_status write_text(std::string_view text, char* into, std::size_t room, std::size_t* length) noexcept {

@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <string_view>
 
 #include "jitunwind/sdk/c/base.h"
@@ -40,6 +38,9 @@ ju_status tell(ju_error* into, const Result<T>& result, const char* place = "") 
   return result ? JU_OK : tell(into, result.error(), place);
 }
 
+/// In a catch clause: what was thrown, as a status. What is no exception of C++, such as the end of a thread, goes on.
+ju_status tell_thrown(ju_error* into);
+
 /// What `work` returns; or what it threw, as a status.
 template <class Work>
 ju_status answer(ju_error* error, Work work) {
@@ -47,10 +48,8 @@ ju_status answer(ju_error* error, Work work) {
     return JU_BAD_STRUCT_SIZE;
   try {
     return work();
-  } catch (const std::bad_alloc&) {
-    return tell(error, JU_OUT_OF_MEMORY, "");
-  } catch (const std::exception& thrown) {
-    return tell(error, JU_UNSPECIFIED, 0, "", thrown.what());
+  } catch (...) {
+    return tell_thrown(error);
   }
 }
 

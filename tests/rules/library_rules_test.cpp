@@ -107,6 +107,16 @@ TEST(LibraryRules, EveryLibraryDefinesWhatTheUnwinderAsks) {
         << file;
 }
 
+#ifdef JITUNWIND_TEST_OPTIMISED
+/// docs/notes/start.md "Size".
+TEST(LibraryRules, CodeIsLessThanAMegabyte) {
+  const std::string sections = rules::output_of("readelf -SW '" JITUNWIND_SHARED "'");
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(sections, match, std::regex(R"( \.text +PROGBITS +\w+ \w+ (\w+) )")));
+  EXPECT_LT(std::stoul(match[1], nullptr, 16), 1'000'000u);
+}
+#endif
+
 TEST(LibraryRules, SonamesHaveTheVersionOfTheAbi) {
   const auto dynamic = [](const char* file) { return rules::output_of("readelf -dW '" + std::string(file) + "'"); };
   EXPECT_NE(dynamic(JITUNWIND_SHARED).find("soname: [libjitunwind.so.1]"), std::string::npos);
