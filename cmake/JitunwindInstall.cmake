@@ -1,7 +1,13 @@
 # An installed copy: headers below include/jitunwind/<folder>/, static and shared libraries, the CMake package and the
 # pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from jitunwind/ on. Nothing in it
 # names the prefix: it may be moved.
+#
+# Components, for `cmake --install --component`: jitunwind_runtime, jitunwind_drop_ins (libraries in place of others'),
+# jitunwind_tools, jitunwind_dev (headers, archives, packages, manual pages of functions), jitunwind_docs. What says none
+# is of jitunwind_dev.
 include(CMakePackageConfigHelpers)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME jitunwind_dev)
+set(as_library LIBRARY COMPONENT jitunwind_runtime NAMELINK_COMPONENT jitunwind_dev)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/jitunwind)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -34,17 +40,18 @@ foreach(kind IN ITEMS static shared)
   foreach(name IN ITEMS jitunwind jitunwind_c)
     target_include_directories(${name}_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}>)
   endforeach()
-  install(TARGETS jitunwind_${kind} jitunwind_c_${kind} jitunwind_eh_${kind} jitunwind_listen_${kind} EXPORT jitunwind-${kind})
+  install(TARGETS jitunwind_${kind} jitunwind_c_${kind} jitunwind_eh_${kind} jitunwind_listen_${kind} EXPORT jitunwind-${kind}
+          ${as_library})
   foreach(name IN LISTS libunwind_libraries)
     target_include_directories(${name}_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
-    install(TARGETS ${name}_${kind} EXPORT jitunwind-${kind})
+    install(TARGETS ${name}_${kind} EXPORT jitunwind-${kind} ${as_library})
   endforeach()
   target_include_directories(jitunwind_uwx_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}/jitunwind/uwx>)
-  install(TARGETS jitunwind_uwx_${kind} EXPORT jitunwind-${kind})
+  install(TARGETS jitunwind_uwx_${kind} EXPORT jitunwind-${kind} ${as_library})
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 # Loaded by its path, never linked.
-install(TARGETS jitunwind_itt_shared LIBRARY NAMELINK_SKIP)
+install(TARGETS jitunwind_itt_shared LIBRARY COMPONENT jitunwind_runtime NAMELINK_SKIP)
 
 install(FILES ${PROJECT_SOURCE_DIR}/sdk/bindings/python/jitunwind.py DESTINATION ${CMAKE_INSTALL_DATADIR}/jitunwind/python)
 foreach(adapter IN ITEMS system_unwinder gdb_jit listen)
@@ -64,26 +71,33 @@ foreach(adapter IN ITEMS asmjit llvm_orc testing)
   install(EXPORT jitunwind-${adapter} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 
+# Examples of the C interface go with the pages.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT jitunwind_docs
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT jitunwind_docs
+        FILES_MATCHING PATTERN "*.c")
+
 # The script by which GDB walks and names registered procedures. GDB looks for it beside the library, and in its own folder
 # for what is installed below /usr; the latter it trusts.
 set(generated ${PROJECT_BINARY_DIR}/package)
 set(gdb_script ${PROJECT_SOURCE_DIR}/adapters/gdb_jit/script)
 set(gdb_script_dir ${CMAKE_INSTALL_DATADIR}/jitunwind/gdb)
-install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_script_dir})
-install(DIRECTORY ${gdb_script}/jitunwind_gdb DESTINATION ${gdb_script_dir} FILES_MATCHING PATTERN "*.py")
+install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_script_dir} COMPONENT jitunwind_runtime)
+install(DIRECTORY ${gdb_script}/jitunwind_gdb DESTINATION ${gdb_script_dir} COMPONENT jitunwind_runtime
+        FILES_MATCHING PATTERN "*.py")
 set(gdb_auto_load_dir ${CMAKE_INSTALL_LIBDIR})
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   set(gdb_auto_load_dir ${CMAKE_INSTALL_DATADIR}/gdb/auto-load${CMAKE_INSTALL_FULL_LIBDIR})
 endif()
 cmake_path(RELATIVE_PATH gdb_script_dir BASE_DIRECTORY ${gdb_auto_load_dir} OUTPUT_VARIABLE JITUNWIND_GDB_SCRIPT_FOLDER)
 configure_file(${gdb_script}/load-jitunwind-gdb.py.in ${generated}/load-jitunwind-gdb.py @ONLY)
-install(FILES ${generated}/load-jitunwind-gdb.py DESTINATION ${gdb_auto_load_dir}
+install(FILES ${generated}/load-jitunwind-gdb.py DESTINATION ${gdb_auto_load_dir} COMPONENT jitunwind_runtime
         RENAME libjitunwind.so.${JITUNWIND_ABI}.${PROJECT_VERSION}-gdb.py)
-install(CODE "set(libraries \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")")
+install(CODE "set(libraries \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")" COMPONENT jitunwind_runtime)
 install(CODE [[
   if(NOT libraries MATCHES "^/usr/lib")
     message(STATUS "For GDB, once in ~/.gdbinit: add-auto-load-safe-path ${libraries}")
-  endif()]])
+  endif()]] COMPONENT jitunwind_runtime)
 
 # What the static libraries need besides ours, in the words of each packaging system.
 get_property(links GLOBAL PROPERTY jitunwind_links)

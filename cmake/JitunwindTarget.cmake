@@ -70,20 +70,22 @@ endfunction()
 # words that were just written are not read as one vector (gcc 12 does at -O2): processors cannot forward that from stores.
 # SMALL are sources that are not worth memory, since no walk, registration or exception of this process runs them: texts, files
 # and rows of other processes, what debuggers are told. They are optimised for their size, and a library of their own, since
-# unity builds cannot mix that (docs/notes/start.md "Size").
+# unity builds cannot mix that (docs/notes/start.md "Size"); under sanitizers they are as the others.
 function(jitunwind_layer name)
   cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;LINK;ALONE" ${ARGN})
   if(NOT arg_INTO)
     set(arg_INTO jitunwind)
+  endif()
+  if(JITUNWIND_SANITIZE)
+    list(APPEND arg_SOURCES ${arg_SMALL})
+    set(arg_SMALL "")
   endif()
   set(targets jitunwind_${name})
   add_library(jitunwind_${name} OBJECT ${arg_SOURCES})
   if(arg_SMALL)
     list(APPEND targets jitunwind_${name}_small)
     add_library(jitunwind_${name}_small OBJECT ${arg_SMALL})
-    if(NOT JITUNWIND_SANITIZE)
-      target_compile_options(jitunwind_${name}_small PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
-    endif()
+    target_compile_options(jitunwind_${name}_small PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
   endif()
   foreach(target IN LISTS targets)
     jitunwind_units(${target} ALONE ${arg_ALONE})

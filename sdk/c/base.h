@@ -154,7 +154,7 @@ typedef struct ju_error {
   char text[JU_TEXT_SIZE];   /**< one sentence; of ju_build() a line for each finding */
 } ju_error;
 
-/** Empty, with its size. Signal-safe. */
+/** Makes an error empty, and sets its size. Signal-safe. */
 static inline void ju_error_init(ju_error* error) {
   error->struct_size = sizeof *error;
   error->code = JU_OK;

@@ -35,17 +35,19 @@ typedef struct ju_description ju_description;
 
 /* Builders. */
 
-/** A builder for code of `cpu`. `name` is copied; null: none. Free it with ju_builder_free(). Thread-safe. Errors:
-    null_pointer, bad_value, bad_string, out_of_memory. */
+/** Makes a builder for code of `cpu`. `name` is copied; null: none. Free it with ju_builder_free(). Thread-safe.
+    Errors: null_pointer, bad_value, bad_string, out_of_memory. */
 ju_status ju_describe(ju_cpu cpu, const char* name, ju_builder** builder, ju_error* error);
-/** An independent builder that was told the same. Errors: null_pointer, bad_handle, freed_handle, out_of_memory. */
+/** Makes an independent builder that was told the same. Errors: null_pointer, bad_handle, freed_handle,
+    out_of_memory. */
 ju_status ju_builder_copy(const ju_builder* builder, ju_builder** copy, ju_error* error);
-/** Null does nothing. Descriptions that were built stay. Errors: bad_handle, freed_handle. */
+/** Frees a builder. Null does nothing. Descriptions that were built stay. Errors: bad_handle, freed_handle. */
 ju_status ju_builder_free(ju_builder* builder);
 
-/** Chooses the format, shares the frame shape, and checks everything that docs/directives.md "Validation" lists. The
-    builder stays usable. Free the description with ju_description_free(); what is registered with it stays. Errors: the
-    code of the first finding; `error->text` has a line for each, ju_builder_findings() all of them. */
+/** Makes a description of what was said: chooses the format, shares the frame shape, and checks everything that
+    docs/directives.md "Validation" lists. The builder stays usable. Free the description with ju_description_free();
+    what is registered with it stays. Errors: the code of the first finding; `error->text` has a line for each,
+    ju_builder_findings() all of them. */
 ju_status ju_build(const ju_builder* builder, ju_description** description, ju_error* error);
 /** Every finding of the last ju_build() of this builder that was refused, a line each, whole; "" where it was not.
    Valid until the next ju_build() of it, or its end. Null of a bad handle. */
@@ -165,7 +167,8 @@ ju_status ju_catches_all(ju_builder* builder);
 ju_status ju_allows(ju_builder* builder, const void* const* type_infos, size_t count);
 /** Lands with selector 0 for exceptions that a frame above catches, to run code and call _Unwind_Resume(). */
 ju_status ju_cleans_up(ju_builder* builder);
-/** As noexcept of C++: an exception that leaves a call in these bytes ends in std::terminate(). */
+/** A call that no exception leaves, as noexcept of C++: an exception that leaves a call in these bytes ends in
+    std::terminate(). */
 ju_status ju_terminates(ju_builder* builder, int64_t begin, int64_t end);
 /** What a landing pad finds in the second exception register for this type, null for ju_catches_all(): 1, 2, ... in the
     order in which types are first named, here included. 0 of a bad builder. */
@@ -209,9 +212,9 @@ ju_status ju_op(ju_builder* builder, int8_t tag, int8_t predicate, int32_t when,
 
 /* Descriptions. */
 
-/** Another handle of the same description. Errors: null_pointer, bad_handle, freed_handle, out_of_memory. */
+/** Makes another handle of the same description. Errors: null_pointer, bad_handle, freed_handle, out_of_memory. */
 ju_status ju_description_copy(const ju_description* description, ju_description** copy, ju_error* error);
-/** Null does nothing. Errors: bad_handle, freed_handle. */
+/** Frees a description. Null does nothing. Errors: bad_handle, freed_handle. */
 ju_status ju_description_free(ju_description* description);
 
 /** What is said of a description. */
@@ -228,7 +231,7 @@ typedef struct ju_description_facts {
   size_t shape_users; /**< descriptions and registered procedures that share its frame shape, at this moment */
   size_t shape_bytes; /**< memory that they share */
 } ju_description_facts;
-/** Errors: null_pointer, bad_handle, freed_handle, bad_struct_size. */
+/** What is known of a description. Errors: null_pointer, bad_handle, freed_handle, bad_struct_size. */
 ju_status ju_description_get(const ju_description* description, ju_description_facts* facts, ju_error* error);
 /** Whether a procedure of `bytes` can be described like this. Errors: e_range, e_overlap, e_landing_pad. */
 ju_status ju_description_check_size(const ju_description* description, uint64_t bytes, ju_error* error);
@@ -237,7 +240,7 @@ ju_status ju_description_check_size(const ju_description* description, uint64_t 
    bytes of the whole text without the NUL; it may be null. Errors: null_pointer, bad_handle, freed_handle,
    out_of_memory. */
 
-/** The name; "" where there is none. */
+/** The name of a description; "" where there is none. */
 ju_status ju_description_name(const ju_description* description, char* into, size_t room, size_t* length);
 /** Every row of a procedure of `bytes` with its offset, a line each. 0: of its own size. */
 ju_status ju_description_rows(const ju_description* description, uint64_t bytes, char* into, size_t room,

@@ -33,15 +33,16 @@ typedef struct ju_decision ju_decision;
     cannot be carried out ends in std::terminate(), after a line on standard error: docs/builders.md. */
 typedef void (*ju_frame_handler)(const ju_passed_frame* frame, ju_decision* decision, void* context);
 
-/** In place of call sites: `handler` decides what exceptions do to each frame of the procedure. `release`, if it is not
-    null, is called with `context` when neither builder, nor description, nor registered procedure needs it any more, by
-    whichever thread that is. Not signal-safe. Errors: as all that describes. */
+/** A function decides what exceptions do, in place of call sites: `handler` decides what exceptions do to each frame
+    of the procedure. `release`, if it is not null, is called with `context` when neither builder, nor description,
+    nor registered procedure needs it any more, by whichever thread that is. Not signal-safe. Errors: as all that
+    describes. */
 ju_status ju_handled_by(ju_builder* builder, ju_frame_handler handler, void* context, void (*release)(void* context));
 
 /** What a general register that calls preserve holds in the frame. Errors: null_pointer, other_cpu, bad_register. */
 ju_status ju_passed_frame_get(const ju_passed_frame* frame, ju_reg reg, uint64_t* value);
 
-/** It ends here: the code goes on at address `pad` in the procedure, and owns the exception. */
+/** The exception ends here: the code goes on at address `pad` in the procedure, and owns the exception. */
 void ju_catch_at(ju_decision* decision, uint64_t pad);
 /** The code at `pad` runs, which ends in _Unwind_Resume(); the handler is then asked again, at that call. */
 void ju_clean_up_at(ju_decision* decision, uint64_t pad);

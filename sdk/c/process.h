@@ -42,9 +42,10 @@ typedef struct ju_statistics {
   uint64_t index_bytes;    /**< now */
   uint64_t registry_bytes; /**< now */
 } ju_statistics;
-/** Thread-safe, signal-safe. Errors: null_pointer, bad_struct_size. */
+/** What this process has counted. Thread-safe, signal-safe. Errors: null_pointer, bad_struct_size. */
 ju_status ju_statistics_get(ju_statistics* statistics, ju_error* error);
-/** The same as text, a line for each number; cut to room - 1 bytes, `length` may be null. Thread-safe. */
+/** What this process has counted as text, a line for each number; cut to room - 1 bytes, `length` may be null.
+    Thread-safe. */
 ju_status ju_statistics_text(char* into, size_t room, size_t* length);
 
 /** A line for each registered procedure, to a file. Thread-safe. Errors: out_of_memory, in_signal_handler. */
@@ -54,7 +55,7 @@ ju_status ju_dump_registry(int fd);
 enum { JU_LOG_WALK = 1, JU_LOG_ROWS = 2, JU_LOG_REGISTRY = 4 };
 /** Lines about these topics go to `fd` from now on; 0: none. Thread-safe, signal-safe. */
 void ju_set_log(uint32_t topics, int fd);
-/** Where lines go. Thread-safe, signal-safe. */
+/** Where lines of the log go. Thread-safe, signal-safe. */
 int ju_log_fd(void);
 
 /* Debuggers: GDB, LLDB and whoever else reads GDB's interface for code made at run time. docs/debuggers.md. All are
@@ -79,7 +80,7 @@ typedef struct ju_gdb_statistics {
   uint64_t refused; /**< procedures that debuggers know by name only, or not at all */
   ju_status latest_refusal;
 } ju_gdb_statistics;
-/** Errors: null_pointer, bad_struct_size. */
+/** What debuggers are shown. Errors: null_pointer, bad_struct_size. */
 ju_status ju_gdb_statistics_get(ju_gdb_statistics* statistics, ju_error* error);
 
 /* C++ exceptions, pthread_cancel(), backtrace() of the C library. docs/exceptions.md. */
@@ -94,7 +95,7 @@ typedef enum ju_unwinder_path {
   JU_PATH_JUMP_SLOT = 5,           /**< its jump slot leads to ours */
   JU_UNWINDER_PATH_ANY = 0x7fffffff
 } ju_unwinder_path;
-/** "interposed". Never null. Thread-safe, signal-safe. */
+/** The name of a path, "interposed". Never null. Thread-safe, signal-safe. */
 const char* ju_unwinder_path_name(ju_unwinder_path path);
 /** What system_unwinder_status() of C++ says. */
 typedef struct ju_unwinder_status {

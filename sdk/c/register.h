@@ -32,7 +32,7 @@ typedef struct ju_code {
   void* user;                /**< yours: what ju_frame_user() gives back, never looked into */
 } ju_code;
 
-/** Nothing but the place. Signal-safe. */
+/** Fills in where code lies, and nothing else. Signal-safe. */
 static inline void ju_code_init(ju_code* code, const void* start, size_t bytes) {
   code->struct_size = sizeof *code;
   code->start = (uint64_t)(uintptr_t)start;
@@ -43,15 +43,17 @@ static inline void ju_code_init(ju_code* code, const void* start, size_t bytes) 
   code->user = NULL;
 }
 
-/** The description may be freed afterwards. Errors, and nothing is registered then: null_pointer, bad_handle,
-    freed_handle, bad_struct_size, bad_version, bad_string; e_range, e_overlap, e_landing_pad: the description does not
-    fit; invalid_argument: it is for another CPU than this process; out_of_memory; in_signal_handler. */
+/** Makes code known that a description fits. The description may be freed afterwards. Errors, and nothing is
+    registered then: null_pointer, bad_handle, freed_handle, bad_struct_size, bad_version, bad_string; e_range,
+    e_overlap, e_landing_pad: the description does not fit; invalid_argument: it is for another CPU than this
+    process; out_of_memory; in_signal_handler. */
 ju_status ju_register(const ju_description* description, const ju_code* code, ju_registration** registration,
                       ju_error* error);
 
-/** O(1), then waits for walks that are reading the description right now. On return nothing reads it, the code may be
-    reused, and the handle is void. Null does nothing. Errors: bad_handle, freed_handle, and void; in_signal_handler,
-    and it is still registered; not_registered: somebody else took it out, and void. */
+/** Code is not known any more. O(1), then waits for walks that are reading the description right now. On return
+    nothing reads it, the code may be reused, and the handle is void. Null does nothing. Errors: bad_handle,
+    freed_handle, and void; in_signal_handler, and it is still registered; not_registered: somebody else took it out,
+    and void. */
 ju_status ju_cancel(ju_registration* registration, ju_error* error);
 
 /** A batch that was retired; one of all zeros counts as reclaimed. */
@@ -60,33 +62,36 @@ typedef struct ju_ticket {
   uint32_t batch;
   uint32_t skipped; /**< how many were not registered */
 } ju_ticket;
-/** As ju_cancel(), and never waits: memory is freed by itself once no walk can be reading it. `ticket` may be null. */
+/** Code is not known any more. As ju_cancel(), and never waits: memory is freed by itself once no walk can be
+    reading it. `ticket` may be null. */
 ju_status ju_retire(ju_registration* registration, ju_ticket* ticket, ju_error* error);
-/** 1: nothing of what was retired is read any more. 0: it may be, or that cannot be told at once. Never waits. */
+/** Whether what was retired is read any more. 1: nothing of it is. 0: it may be, or that cannot be told at once.
+    Never waits. */
 int ju_reclaimed(const ju_ticket* ticket);
 
-/** First byte, and the one behind the last. Errors: null_pointer, bad_handle, freed_handle. Signal-safe. */
+/** Where registered code lies: first byte, and the one behind the last. Errors: null_pointer, bad_handle,
+    freed_handle. Signal-safe. */
 ju_status ju_registration_range(const ju_registration* registration, uint64_t* begin, uint64_t* end);
 /** Bytes of this procedure alone, the shared shape not included; 0 of a bad handle. Signal-safe. */
 size_t ju_registration_bytes(const ju_registration* registration);
 
 /* Batches. */
 
-/** An empty one. Errors: null_pointer, out_of_memory. */
+/** Makes an empty batch. Errors: null_pointer, out_of_memory. */
 ju_status ju_batch_new(ju_batch** batch, ju_error* error);
 /** Registers `count` codes, code i by description i, or none of them. Errors as ju_register(); `error->at` is the
    number of the item where an argument is wrong. */
 ju_status ju_batch_register(ju_batch* batch, const ju_description* const* descriptions, const ju_code* codes,
                             size_t count, ju_error* error);
-/** Takes one over: its handle is void then. Errors: out_of_memory, and it is still yours. */
+/** Takes a registration over into a batch: its handle is void then. Errors: out_of_memory, and it is still yours. */
 ju_status ju_batch_add(ju_batch* batch, ju_registration* registration, ju_error* error);
-/** How many there are; 0 of a bad handle. */
+/** How many registrations a batch has; 0 of a bad handle. */
 size_t ju_batch_size(const ju_batch* batch);
-/** As ju_cancel() of all, with one wait; the batch is empty afterwards, and stays. */
+/** Cancels all of a batch: as ju_cancel(), with one wait; the batch is empty afterwards, and stays. */
 ju_status ju_batch_cancel(ju_batch* batch, ju_error* error);
-/** As ju_retire() of all; the batch is empty afterwards, and stays. */
+/** Retires all of a batch: as ju_retire(); the batch is empty afterwards, and stays. */
 ju_status ju_batch_retire(ju_batch* batch, ju_ticket* ticket, ju_error* error);
-/** Cancels what is left, and frees the batch. Null does nothing. Errors as ju_cancel(). */
+/** Cancels what is left in a batch, and frees it. Null does nothing. Errors as ju_cancel(). */
 ju_status ju_batch_free(ju_batch* batch, ju_error* error);
 
 /* Code that comes with call frame information of its own, as a linker has placed it in memory. */
@@ -112,15 +117,15 @@ typedef struct ju_object_code {
   size_t function_count;
 } ju_object_code;
 
-/** All functions that `eh_frame` describes, and all functions that it does not. `eh_frame` must stay in place, readable
-    and unchanged until all is cancelled. Errors, with the address of the entry: e_range, truncated and what else is
-    wrong with call frame information, those of ju_register(). */
+/** Makes an object known: all functions that `eh_frame` describes, and all functions that it does not. `eh_frame`
+    must stay in place, readable and unchanged until all is cancelled. Errors, with the address of the entry:
+    e_range, truncated and what else is wrong with call frame information, those of ju_register(). */
 ju_status ju_object_register(const ju_object_code* object, ju_object** registered, ju_error* error);
 /** How many procedures there are, and how many of them have no call frame information. Either may be null. */
 ju_status ju_object_count(const ju_object* object, size_t* procedures, size_t* undescribed);
 /** Procedure number `i`, in the order of their entries, then those without one. Errors: out_of_range. */
 ju_status ju_object_range(const ju_object* object, size_t i, ju_range* range);
-/** As ju_cancel() of all, with one wait. The handle is void. */
+/** An object is not known any more: as ju_cancel() of all, with one wait. The handle is void. */
 ju_status ju_object_cancel(ju_object* object, ju_error* error);
 
 /* The registry. */
@@ -129,7 +134,7 @@ ju_status ju_object_cancel(ju_object* object, ju_error* error);
 void ju_registered(size_t* procedures, size_t* bytes);
 /** The list that other processes read, unw_dyn_info_list_t of libunwind. Signal-safe. */
 const void* ju_procedure_list(void);
-/** 0: no registered procedure covers `pc`. 1: perhaps one does. Signal-safe. */
+/** Whether a registered procedure covers `pc`. 0: none does. 1: perhaps one does. Signal-safe. */
 int ju_may_be_registered(uint64_t pc);
 /** What is kept of code from begin to end is looked up anew. Signal-safe. */
 void ju_forget_rows(uint64_t begin, uint64_t end);

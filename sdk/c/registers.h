@@ -133,9 +133,10 @@ ju_cpu ju_host_cpu(void);
 /** A register that is chosen at run time, by its DWARF number; JU_NO_REG of an unknown CPU. ju_build() refuses numbers
     that the CPU does not have. Thread-safe, signal-safe. */
 ju_reg ju_register_number(ju_cpu cpu, uint16_t dwarf);
-/** By its name, "rbp"; "ra" is the return address column. JU_NO_REG: there is none. Thread-safe, signal-safe. */
+/** A register by its name, "rbp"; "ra" is the return address column. JU_NO_REG: there is none. Thread-safe,
+    signal-safe. */
 ju_reg ju_register_by_name(ju_cpu cpu, const char* name);
-/** "rbp"; "" of what is no register. Never null. Thread-safe, signal-safe. */
+/** The name of a register, "rbp"; "" of what is no register. Never null. Thread-safe, signal-safe. */
 const char* ju_register_name(ju_reg reg);
 
 #pragma GCC visibility pop

@@ -51,16 +51,16 @@ typedef struct ju_sample {
   int32_t thread;
 } ju_sample;
 
-/** Stops all threads of a process, which goes on when the target ends. Errors: no_process and the like, with a remedy.
- */
+/** Looks at another process: stops all threads of it, which goes on when the target ends. Errors: no_process and the
+    like, with a remedy. */
 ju_status ju_target_attach(int32_t process, ju_hold hold, ju_target** target, ju_error* error);
-/** A process that the calling thread traces already and has stopped. */
+/** Looks at a process that the calling thread traces already and has stopped. */
 ju_status ju_target_of_traced(int32_t process, ju_target** target, ju_error* error);
-/** A core file, whole or cut off anywhere. `folders` may be null. */
+/** Looks at a core file, whole or cut off anywhere. `folders` may be null. */
 ju_status ju_target_open_core(const char* path, const ju_folders* folders, ju_target** target, ju_error* error);
-/** The frames that can be told from a sample. `folders` may be null. */
+/** Looks at the frames that can be told from a sample. `folders` may be null. */
 ju_status ju_target_of_sample(const ju_sample* sample, const ju_folders* folders, ju_target** target, ju_error* error);
-/** Of a process: it goes on. Null does nothing. Errors: bad_handle, freed_handle. */
+/** Frees a target. A process goes on then. Null does nothing. Errors: bad_handle, freed_handle. */
 ju_status ju_target_free(ju_target* target);
 
 /** Number of the process; 0: of a sample, or of a bad handle. */
@@ -86,9 +86,9 @@ ju_status ju_target_cursor(const ju_target* target, size_t i, ju_cursor* cursor,
 
 /** A process goes on; what was copied of it can still be walked. Errors: null_pointer, bad_handle, freed_handle. */
 ju_status ju_target_let_go(ju_target* target, ju_error* error);
-/** Of a process that has run meanwhile: it is stopped again, and looked at anew. */
+/** Stops a process again that has run meanwhile, and looks at it anew. */
 ju_status ju_target_renew(ju_target* target, ju_error* error);
-/** Of a sample: another sample of the same process. */
+/** Looks at another sample of the same process. */
 ju_status ju_target_renew_sample(ju_target* target, const ju_sample* sample, ju_error* error);
 /** Where list number `i` of registered procedures begins in the target; 0: there are no more. */
 ju_status ju_target_list(const ju_target* target, size_t i, uint64_t* address, ju_error* error);

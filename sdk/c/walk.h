@@ -58,15 +58,15 @@ typedef enum ju_origin {
   JU_ORIGIN_LEAF = 11,
   JU_ORIGIN_ANY = 0x7fffffff
 } ju_origin;
-/** "eh_frame". Never null. */
+/** The name of an origin, "eh_frame". Never null. */
 const char* ju_origin_name(ju_origin origin);
-/** "no_info". Never null. */
+/** The name of a reason, "no_info". Never null. */
 const char* ju_stop_reason_name(ju_stop_reason reason);
 
 /* Where walks begin. */
 
-/** The calling function's frame; one that does nothing behind the call may have none (a tail call). Errors:
- * null_pointer. */
+/** Begins at the calling function's frame; one that does nothing behind the call may have none (a tail call).
+    Errors: null_pointer. */
 ju_status ju_cursor_here(ju_cursor* cursor, ju_error* error);
 /** The frame that a ucontext_t was captured in: the third argument of a signal handler with JU_INTERRUPTED, what
     jitunwind_capture_context() has stored with JU_RETURNED_TO. The cursor must not outlive the handler. The context is
@@ -83,14 +83,14 @@ ju_status ju_cursor_set_guesses(ju_cursor* cursor, ju_guesses guesses);
 
 /* Steps. */
 
-/** To the caller. JU_OK: moved. JU_END: this is the outermost frame, now and at every further call. Errors: the caller
-    cannot be told; the cursor stays, ju_cursor_stop_reason() says why, and every further call gives the same error;
-    null_pointer, bad_handle. */
+/** Steps to the caller. JU_OK: moved. JU_END: this is the outermost frame, now and at every further call. Errors:
+    the caller cannot be told; the cursor stays, ju_cursor_stop_reason() says why, and every further call gives the
+    same error; null_pointer, bad_handle. */
 ju_status ju_cursor_step(ju_cursor* cursor, ju_error* error);
-/** JU_STOP_NONE while there may be more frames, and of a bad cursor. */
+/** Why a walk cannot go on; JU_STOP_NONE while there may be more frames, and of a bad cursor. */
 ju_stop_reason ju_cursor_stop_reason(const ju_cursor* cursor);
-/** "complete", or one sentence that names pc, reason and place. Cut to room - 1 bytes; `length` may be null. Allocates:
-    not signal-safe. */
+/** Why a walk ended, as text: "complete", or one sentence that names pc, reason and place. Cut to room - 1 bytes;
+    `length` may be null. Allocates: not signal-safe. */
 ju_status ju_cursor_why(const ju_cursor* cursor, char* into, size_t room, size_t* length);
 
 /* The frame at which a cursor stands. */
@@ -111,13 +111,14 @@ typedef struct ju_frame {
   int32_t is_signal_frame;   /**< not 0: the kernel's trampoline; the next frame was interrupted, not calling */
   int32_t is_return_address; /**< not 0: pc is behind a call; 0: it is the next instruction */
 } ju_frame;
-/** Errors: null_pointer, bad_handle, bad_struct_size. */
+/** What is known of the frame at which a cursor stands. Errors: null_pointer, bad_handle, bad_struct_size. */
 ju_status ju_frame_get(const ju_cursor* cursor, ju_frame* frame, ju_error* error);
 
 /** The name as it was registered, or is in the symbol table, NUL-terminated and cut to room - 1 bytes; nothing where
    room is 0. `offset` gets pc - start; it may be null. Errors: null_pointer, bad_handle; no_info: there is none. */
 ju_status ju_frame_name(const ju_cursor* cursor, char* into, size_t room, uint64_t* offset);
-/** The same demangled. Allocates: not signal-safe. Errors besides: out_of_memory. */
+/** The name of a frame, demangled, as ju_frame_name() has it. Allocates: not signal-safe. Errors besides:
+    out_of_memory. */
 ju_status ju_frame_demangled_name(const ju_cursor* cursor, char* into, size_t room, uint64_t* offset);
 /** The pointer that the code was registered with, ju_code::user; null where there is none. */
 void* ju_frame_user(const ju_cursor* cursor);
@@ -136,7 +137,8 @@ typedef struct ju_procedure {
   ju_origin origin;
   int32_t format; /**< UNW_INFO_FORMAT_* */
 } ju_procedure;
-/** Errors: null_pointer, bad_handle, bad_struct_size; no_info: nothing knows the code, or it is unloaded by now. */
+/** What describes the code of a frame. Errors: null_pointer, bad_handle, bad_struct_size; no_info: nothing knows the
+    code, or it is unloaded by now. */
 ju_status ju_frame_procedure(const ju_cursor* cursor, ju_procedure* procedure, ju_error* error);
 /** The row by which this frame is left, as text, cut to room - 1 bytes; `length` may be null. Errors: no_info. */
 ju_status ju_frame_row(const ju_cursor* cursor, char* into, size_t room, size_t* length);
@@ -158,12 +160,12 @@ ju_status ju_resume(const ju_cursor* cursor, ju_error* error);
 /** Called for each frame, the innermost first; `cursor` stands there, and must be left there. 0: go on; else the walk
     ends, and JU_STOP_UNWIND is returned. Called in the place of the caller: no lock is held. */
 typedef int (*ju_on_frame)(const ju_cursor* cursor, void* context);
-/** From the calling function on. JU_OK: to the outermost frame. Errors: null_pointer, stop_unwind; why the walk ended.
- */
+/** Calls for each frame from the calling function on. JU_OK: to the outermost frame. Errors: null_pointer,
+    stop_unwind; why the walk ended. */
 ju_status ju_walk_here(ju_on_frame on_frame, void* context, ju_error* error);
-/** From a ucontext_t on, as ju_cursor_at(). */
+/** Calls for each frame from a ucontext_t on, as ju_cursor_at(). */
 ju_status ju_walk_at(const void* ucontext, ju_top top, ju_on_frame on_frame, void* context, ju_error* error);
-/** From where `cursor` stands, which stays there. */
+/** Calls for each frame from where `cursor` stands, which stays there. */
 ju_status ju_walk(const ju_cursor* cursor, ju_on_frame on_frame, void* context, ju_error* error);
 
 /** Return addresses of the calling function and its callers, as many as fit. Returns how many: the fastest walk. */
