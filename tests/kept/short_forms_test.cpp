@@ -12,6 +12,7 @@
 #include "jitunwind/unwind_core/kept/row_cache_p.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/walk/caller_rules_p.h"
+#include "tests/support/host_row.h"
 
 namespace jitunwind::test {
 namespace {
@@ -25,13 +26,16 @@ std::vector<std::string> rows_of(Kind kind, const Arch& arch) {
   const std::string sp = name(arch.sp), fp = name(arch.fp);
   switch (kind) {
     case Kind::compact:
-      return {"cfa=" + sp + "+8 ra=[cfa-8]", "cfa=" + sp + "+64 ra=[cfa-8]",
-              "cfa=" + sp + "+48 " + fp + "=[cfa-24] ra=[cfa-8]", "cfa=" + fp + "+16 " + fp + "=[cfa-16] ra=[cfa-8]",
-              "cfa=" + fp + "+2040 " + fp + "=[cfa-2040] ra=[cfa-8]"};
+      if (!arch.calls_push())
+        return {host_row("cfa=SP+16 ra=[cfa-16]"), host_row("cfa=SP+64 ra=[cfa-8]"),
+                host_row("cfa=SP+48 FP=[cfa-48] ra=[cfa-40]"), host_row("cfa=FP+16 FP=[cfa-16] ra=[cfa-8]"),
+                host_row("cfa=FP+2040 FP=[cfa-2040] ra=[cfa-2032]")};
+      return {host_row("cfa=SP+8 ra=[cfa-8]"), host_row("cfa=SP+64 ra=[cfa-8]"),
+              host_row("cfa=SP+48 FP=[cfa-24] ra=[cfa-8]"), host_row("cfa=FP+16 FP=[cfa-16] ra=[cfa-8]"),
+              host_row("cfa=FP+2040 FP=[cfa-2040] ra=[cfa-8]")};
     case Kind::realigned:
       if (!arch.calls_push()) return {};
-      return {"cfa=[" + fp + "-8] " + fp + "=[" + fp + "+0] ra=[cfa-8]",
-              "cfa=[" + fp + "-80] " + fp + "=[" + fp + "+0] ra=[cfa-8]"};
+      return {host_row("cfa=[FP-8] FP=[FP+0] ra=[cfa-8]"), host_row("cfa=[FP-80] FP=[FP+0] ra=[cfa-8]")};
     case Kind::signal: {
       const UcontextOffsets at = ucontext_offsets(arch);
       const auto saved = [&](Addr offset) {
@@ -43,7 +47,7 @@ std::vector<std::string> rows_of(Kind kind, const Arch& arch) {
               " ra=" + saved(at.pc) + " signal"};
     }
     case Kind::outermost:
-      return {"cfa=" + sp + "+8 ra=undefined"};
+      return {host_row("cfa=SP+8 ra=undefined")};
   }
   return {};
 }
@@ -132,6 +136,21 @@ TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
   }
 }
 
+/// A rule says where the frame pointer is, and so where the return address is: of other rows there is none.
+TEST(ShortFormOfRules, IsOfFrameRecordsWhereCallsPushNothing) {
+  const RowCache& rows = *local_space().row_cache;
+  const Arch& arch = local_space().arch;
+  const auto is_kept = [&](const char* text) {
+    ExpressionPool pool;
+    CompactRow row;
+    EXPECT_TRUE(compact(parse_row(host_row(text), arch, pool)->row, rows.layout, row)) << text;
+    return rows.rule_of(row, RowOrigin::eh_frame, KeptBy::lasting).kept_by() != KeptBy::nothing;
+  };
+  EXPECT_TRUE(is_kept("cfa=SP+48 FP=[cfa-16] ra=[cfa-8]"));
+  EXPECT_EQ(is_kept("cfa=SP+48 FP=[cfa-24] ra=[cfa-8]"), arch.calls_push());
+  EXPECT_EQ(is_kept("cfa=SP+48 FP=[cfa-48] ra=[cfa-40]"), !arch.calls_push());
+}
+
 /// This process as if it were another: its bytes are copied, never seen in place.
 class OthersMemory final : public Memory {
  public:
@@ -189,7 +208,7 @@ TEST(ShortFormOfCopies, OfAStackThatCannotBeRead) {
   const CompactLayout layout(arch);
   ExpressionPool pool;
   CompactRow row;
-  ASSERT_TRUE(compact(parse_row("cfa=rsp+16 ra=[cfa-8] rbp=[cfa-16]", arch, pool)->row, layout, row));
+  ASSERT_TRUE(compact(parse_row(host_row("cfa=SP+16 ra=[cfa-8] FP=[cfa-16]"), arch, pool)->row, layout, row));
   RegisterFile frame;
   frame.set(arch.column(arch.sp), 0x1000);
   MemoryWindow window;

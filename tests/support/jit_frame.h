@@ -10,6 +10,7 @@
 #include "frame_code.h"
 #include "jitunwind/builders/procedure_builder.h"
 #include "jitunwind/builders/registration.h"
+#include "tests/support/host_row.h"
 
 namespace jitunwind::test {
 
@@ -29,10 +30,10 @@ class JitFrame {
     Addr page;
   };
   explicit JitFrame(On place) { make(described(), place.page); }
-  /// With one row for all of it, right or wrong.
+  /// With one row for all of it, right or wrong: host_row().
   explicit JitFrame(const char* row) {
     auto builder = host::describe("jit_frame");
-    builder.row_at(0, row);
+    builder.row_at(0, host_row(row));
     make(builder);
   }
   /// Described with labels for many states of the frame.

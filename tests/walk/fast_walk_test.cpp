@@ -153,17 +153,17 @@ TEST(FastWalks, ManyThreads) {
 /// Frames of all kinds of rows at addresses where no code is: rows in which SP, frame pointer or another register is
 /// the base, rows that read outside of their frames, and one that has no caller.
 constexpr const char* k_rows[]{
-    "cfa=rsp+8 ra=[cfa-8]",
-    "cfa=rsp+24 rbp=[cfa-16] ra=[cfa-8]",
-    "cfa=rsp+48 rbx=[cfa-24] ra=[cfa-8]",
-    "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]",
-    "cfa=rbp+32 rbp=[cfa-16] ra=[cfa-8]",
-    "cfa=rbx+16 rbp=[cfa-16] ra=[cfa-8]",
-    "cfa=rsp+16 ra=[cfa-16]",
-    "cfa=rsp+16 rbp=[cfa-96] ra=[cfa-8]",
-    "cfa=[rbp-8] rbp=[cfa-16] ra=[cfa-8]",
-    "cfa=rsp+0 ra=[cfa+8]",
-    "cfa=rsp+8 ra=undefined",
+    "cfa=SP+8 ra=[cfa-8]",
+    "cfa=SP+24 FP=[cfa-16] ra=[cfa-8]",
+    "cfa=SP+48 SAVED=[cfa-24] ra=[cfa-8]",
+    "cfa=FP+16 FP=[cfa-16] ra=[cfa-8]",
+    "cfa=FP+32 FP=[cfa-16] ra=[cfa-8]",
+    "cfa=SAVED+16 FP=[cfa-16] ra=[cfa-8]",
+    "cfa=SP+16 ra=[cfa-16]",
+    "cfa=SP+16 FP=[cfa-96] ra=[cfa-8]",
+    "cfa=[FP-8] FP=[cfa-16] ra=[cfa-8]",
+    "cfa=SP+0 ra=[cfa+8]",
+    "cfa=SP+8 ra=undefined",
 };
 constexpr std::size_t k_words = 96;
 
@@ -315,8 +315,8 @@ class MadeStack {
     found = slow.size();
   }
 
-  static constexpr const char* k_kinds[]{"cfa=rsp+32 ra=[cfa-8]", "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]",
-                                         "cfa=rsp+48 rbp=[cfa-16] ra=[cfa-8]", "cfa=rsp+8 ra=undefined"};
+  static constexpr const char* k_kinds[]{"cfa=SP+32 ra=[cfa-8]", "cfa=FP+16 FP=[cfa-16] ra=[cfa-8]",
+                                         "cfa=SP+48 FP=[cfa-16] ra=[cfa-8]", "cfa=SP+8 ra=undefined"};
   using Frames = std::array<JitFrame, 4>;
   static Frames make_frames() {
     return {JitFrame(k_kinds[0]), JitFrame(k_kinds[1]), JitFrame(k_kinds[2]), JitFrame(k_kinds[3])};

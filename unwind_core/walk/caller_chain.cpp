@@ -91,10 +91,10 @@ template <bool k_calls_push, bool k_until_met>
 [[gnu::hot]] CallerChain::Stop CallerChain::run_to(void** end, const LastWalk* last) noexcept {
   for (;;) {
     Stop stop = Stop::full;
-    if (last)
-      stop = run_on<true, true>(end, last);
+    if (arch_.calls_push())
+      stop = last ? run_on<true, true>(end, last) : run_on<true, false>(end, nullptr);
     else
-      stop = arch_.calls_push() ? run_on<true, false>(end, nullptr) : run_on<false, false>(end, nullptr);
+      stop = last ? run_on<false, true>(end, last) : run_on<false, false>(end, nullptr);
     if (stop != Stop::not_compact) return stop;
     Position position{at_, sp_, fp_};
     if (const Stop left = step_by(not_compact_, position); left != Stop::full) return left;

@@ -120,8 +120,10 @@ void LastWalk::record(std::size_t number, const PastFrame& frame) noexcept {
   if (number < k_capacity) frames_[number] = frame;
 }
 
-void LastWalk::record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept {
+void LastWalk::record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at,
+                           std::uint32_t pc_below) noexcept {
   if (number >= k_capacity) return;
+  frames_[number].pc_below = pc_below;
   frames_[number].fp_at = fp_at.value_or(reinterpret_cast<std::uintptr_t>(&frames_[number].fp));
   frames_[number].fp_decides = base_is_fp;
 }
@@ -156,9 +158,14 @@ void LastWalk::confirm(std::size_t count, std::uint64_t everywhere, std::uint64_
   if (last.everywhere() != chain.everywhere()) return;
   const auto [at, sp, fp, pc] = chain.position();
   const std::size_t known = last.find(at, sp, fp);
-  if (known != LastWalk::k_none && last[0].sp <= chain.stack().end()) follow_from(known, chain);
+  if (known == LastWalk::k_none || last[0].sp > chain.stack().end()) return;
+  if (chain.arch().calls_push())
+    follow_from<true>(known, chain);
+  else
+    follow_from<false>(known, chain);
 }
 
+template <bool k_calls_push>
 void LastWalkLease::follow_from(const std::size_t first, CallerChain& chain) noexcept {
   LastWalk& last = *walk_;
   const CodeChanges& changes = chain.changes();
@@ -172,7 +179,9 @@ void LastWalkLease::follow_from(const std::size_t first, CallerChain& chain) noe
       last.set_stale();
       break;
     }
-    if (raw_word(caller.sp - CompactRow::k_word) != caller.pc || raw_word(frame->fp_at) != caller.fp) break;
+    const Addr pc_at = caller.sp - (k_calls_push ? CompactRow::k_word : frame->pc_below);
+    const Addr pc = raw_word(pc_at) & (k_calls_push ? ~Addr{0} : chain.arch().address_mask);
+    if (pc != caller.pc || raw_word(frame->fp_at) != caller.fp) break;
     *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(caller.pc));
   }
   const std::size_t number = first - static_cast<std::size_t>(out - begin);
@@ -196,21 +205,24 @@ void LastWalkLease::record(CallerChain& chain, const WalkStart& start) noexcept 
   count_event(Counter::last_walk_stored);
   walk_->begin_recording();
   CallerChain::Position position{start.address.lookup(), start.sp, start.fp, start.address.value()};
+  const auto bias = static_cast<Addr>(std::int64_t{chain.arch().caller_sp_bias});
   RulePlace callee;
   std::size_t number = chain.depth();
   // Frames are confirmed if they were returned to, and if compact rules lead from them to the last frame of the walk.
   std::size_t count = start.address.is_return_address() ? number + 1 : number;
   for (;; --number) {
-    walk_->record(number, {position.sp, position.pc, position.fp, 0, chain.changes().stamp(position.at), false});
+    walk_->record(number, {position.sp, position.pc, position.fp, 0, chain.changes().stamp(position.at), false, 0});
     if (number == 0) break;
     const auto [entry, rule, holds] = chain.find_behind(callee, position.at);
     if (!holds) return;
     callee = RulePlace::at(entry, rule);
     if (rule.kind() != CallerRule::Kind::compact || rule.kept_by() != KeptBy::lasting) count = number;
     if (chain.step_by(rule, position) != CallerChain::Stop::full || !chain.stack().is_known()) return;
-    walk_->record_rule(
-        number, rule.base_is_frame_pointer(),
-        rule.saves_frame_pointer() ? std::optional(position.sp - rule.frame_pointer_below_cfa()) : std::nullopt);
+    const Addr cfa = position.sp - bias;
+    const auto pc_below = static_cast<std::uint32_t>(rule.return_address_below_cfa() + bias);
+    walk_->record_rule(number, rule.base_is_frame_pointer(),
+                       rule.saves_frame_pointer() ? std::optional(cfa - rule.frame_pointer_below_cfa()) : std::nullopt,
+                       pc_below);
   }
   walk_->confirm(std::min(count, LastWalk::k_capacity), chain.everywhere(), first_counts_);
 }

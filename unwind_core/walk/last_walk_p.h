@@ -19,9 +19,10 @@ struct PastFrame {
   Addr sp;
   Addr pc;  ///< return address
   Addr fp;
-  Addr fp_at;             ///< where its caller's frame pointer is: on the stack, or `fp` itself where it is the same
-  std::uint64_t changes;  ///< CodeChanges::stamp() of its code
-  bool fp_decides;        ///< a rule on the way uses its frame pointer before another one is read
+  Addr fp_at;              ///< where its caller's frame pointer is: on the stack, or `fp` itself where it is the same
+  std::uint64_t changes;   ///< CodeChanges::stamp() of its code
+  bool fp_decides;         ///< a rule on the way uses its frame pointer before another one is read
+  std::uint32_t pc_below;  ///< bytes from the return address to its caller's SP, where calls do not push it
 
   bool saves_fp() const noexcept { return fp_at != reinterpret_cast<std::uintptr_t>(&fp); }
 };
@@ -115,7 +116,8 @@ class alignas(4096) LastWalk {
   /// Does nothing where `number` is too high.
   void record(std::size_t number, const PastFrame& frame) noexcept;
   /// Adds how the frame's caller is found. `fp_at`: where the caller's frame pointer is saved; none: it is the same.
-  void record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at) noexcept;
+  /// `pc_below`: of PastFrame.
+  void record_rule(std::size_t number, bool base_is_fp, std::optional<Addr> fp_at, std::uint32_t pc_below) noexcept;
 
  private:
   static constexpr std::size_t k_few_places = 256, k_places = 2048;
@@ -164,7 +166,7 @@ class LastWalkLease {
   const LastWalk* get() const noexcept { return walk_; }
   /// Asks for the thread's last walk once: a refusal counts for all of this walk. Null: refused.
   const LastWalk* take(const CallerChain& chain) noexcept {
-    if (!asked_ && chain.arch().calls_push() && chain.stack().is_known()) {
+    if (!asked_ && chain.stack().is_known()) {
       asked_ = true;
       walk_ = LastWalk::acquire();
     }
@@ -181,6 +183,7 @@ class LastWalkLease {
   void record_if_wanted(CallerChain& chain, const WalkStart& start) noexcept;
 
  private:
+  template <bool k_calls_push>
   void follow_from(std::size_t number, CallerChain& chain) noexcept;
   void record(CallerChain& chain, const WalkStart& start) noexcept;
 

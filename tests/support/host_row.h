@@ -1,0 +1,28 @@
+// Rows of this CPU, written for any: SP and FP are its stack and frame pointer, SAVED is another register that calls
+// preserve.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+
+namespace jitunwind::test {
+
+inline std::string host_row(std::string_view text) {
+  const Arch& arch = *host_arch();
+  const auto saved = std::find_if(arch.registers.begin(), arch.registers.end(), [&](const RegisterInfo& reg) {
+    return reg.preserved && reg.dwarf != arch.sp && reg.dwarf != arch.fp && reg.dwarf != arch.ra;
+  });
+  const std::pair<std::string_view, std::string_view> names[]{
+      {"SAVED", saved->name}, {"SP", arch.by_dwarf(arch.sp)->name}, {"FP", arch.by_dwarf(arch.fp)->name}};
+  std::string row(text);
+  for (const auto& [name, means] : names)
+    for (std::size_t at = 0; (at = row.find(name, at)) != std::string::npos; at += means.size())
+      row.replace(at, name.size(), means);
+  return row;
+}
+
+}  // namespace jitunwind::test
