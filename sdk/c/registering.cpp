@@ -57,8 +57,8 @@ class LiveRegistrations {
 
  private:
   using Handles = std::unordered_set<const void*>;
-  static constinit inline std::mutex lock_;
-  static constinit inline Handles* handles_ = nullptr;  // never destroyed, as the registry
+  [[maybe_unused]] static constinit inline std::mutex lock_;
+  [[maybe_unused]] static constinit inline Handles* handles_ = nullptr;  // never destroyed, as the registry
 };
 
 ju_status check_registration(const ju_registration* registration, ju_error* error) {
