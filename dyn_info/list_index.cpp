@@ -25,8 +25,21 @@ Result<ListState> read_list_state(Addr head, const Memory& memory, const Arch& a
   return state;
 }
 
+/// Those that JITs make, one behind the other: each is a stretch, and so is what is between two.
+bool ListIndex::add_disjoint(std::span<const Procedure> ascending, std::vector<Stretch>& stretches) {
+  for (std::size_t i = 0; i + 1 < ascending.size(); ++i)
+    if (ascending[i].code.end > ascending[i + 1].code.begin) return false;
+  stretches.reserve(2 * ascending.size() + 1);
+  for (const Procedure& procedure : ascending) {
+    if (!stretches.empty() && stretches.back().begin == procedure.code.begin) stretches.pop_back();
+    stretches.push_back({procedure.code.begin, procedure.descriptor});
+    stretches.push_back({procedure.code.end, 0});
+  }
+  return true;
+}
+
 /// A sweep over all bounds: of the procedures that are open at one the first of the list has what follows.
-std::vector<ListIndex::Stretch> ListIndex::stretches_of(std::span<const Procedure> procedures) {
+void ListIndex::add_overlapping(std::span<const Procedure> procedures, std::vector<Stretch>& stretches) {
   std::vector<std::size_t> by_begin(procedures.size());
   std::vector<Addr> bounds;
   bounds.reserve(2 * procedures.size());
@@ -39,7 +52,6 @@ std::vector<ListIndex::Stretch> ListIndex::stretches_of(std::span<const Procedur
   std::ranges::sort(bounds);
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
 
-  std::vector<Stretch> stretches;
   std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> open;
   std::size_t next = 0;
   for (const Addr bound : bounds) {
@@ -48,12 +60,20 @@ std::vector<ListIndex::Stretch> ListIndex::stretches_of(std::span<const Procedur
     const Addr descriptor = open.empty() ? 0 : procedures[open.top()].descriptor;
     if (stretches.empty() || stretches.back().descriptor != descriptor) stretches.push_back({bound, descriptor});
   }
-  return stretches;
+}
+
+/// Code that is made from low to high addresses is from high to low in the list.
+void ListIndex::make_stretches(std::span<const Procedure> procedures) {
+  stretches_.clear();
+  std::vector<Procedure> ascending(procedures.rbegin(), procedures.rend());
+  const auto begin_of = [](const Procedure& procedure) { return procedure.code.begin; };
+  if (!std::ranges::is_sorted(ascending, {}, begin_of)) std::ranges::sort(ascending, {}, begin_of);
+  if (!add_disjoint(ascending, stretches_)) add_overlapping(procedures, stretches_);
 }
 
 bool ListIndex::make(Addr list, std::uint32_t generation, std::span<const Procedure> procedures) noexcept try {
   is_known_ = false;
-  stretches_ = stretches_of(procedures);
+  make_stretches(procedures);
   list_ = list;
   generation_ = generation;
   return is_known_ = true;

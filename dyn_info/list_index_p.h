@@ -23,7 +23,8 @@ class ListIndex {
     return is_known_ && list == list_ && generation == generation_;
   }
   bool is_known() const noexcept { return is_known_; }
-  /// `procedures` as in the list, the newest first. False: there is no memory, and nothing is known.
+  /// `procedures` as in the list, the newest first, none of them empty. False: there is no memory, and nothing is
+  /// known.
   bool make(Addr list, std::uint32_t generation, std::span<const Procedure> procedures) noexcept;
   void forget() noexcept { is_known_ = false; }
 
@@ -36,7 +37,10 @@ class ListIndex {
     Addr begin = 0;
     Addr descriptor = 0;
   };
-  static std::vector<Stretch> stretches_of(std::span<const Procedure> procedures);
+  void make_stretches(std::span<const Procedure> procedures);
+  /// False, and nothing is added: they overlap.
+  static bool add_disjoint(std::span<const Procedure> ascending, std::vector<Stretch>& stretches);
+  static void add_overlapping(std::span<const Procedure> procedures, std::vector<Stretch>& stretches);
 
   std::vector<Stretch> stretches_;  // ascending
   Addr list_ = 0;

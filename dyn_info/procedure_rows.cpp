@@ -93,8 +93,8 @@ constexpr std::size_t k_max_name = 1u << 20;
 
 }  // namespace
 
-bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept {
-  return info.start_ip >= info.end_ip || (info.end_ip - info.start_ip) % arch.unit != 0;
+bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept {
+  return code.empty() || code.size() % arch.unit != 0;
 }
 
 Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,

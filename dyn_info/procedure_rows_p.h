@@ -20,7 +20,10 @@ struct DescriptionParts {
 };
 
 /// "No match" in the table of codes: docs/directives.md "Validation".
-bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept;
+bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept;
+inline bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+  return matches_nothing(AddrRange{info.start_ip, info.end_ip}, arch);
+}
 
 enum class RowAnswer : std::uint8_t {
   none,

@@ -1,6 +1,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <array>
 #include <new>
 #include <string_view>
 
@@ -19,10 +20,9 @@ constexpr std::string_view k_symbol = "_U_dyn_info_list";
 
 /// Layout of the descriptors, size of a word, address of the head relative to the field that says so. 0: none.
 Addr head_by_note(const MappedObject& object, const Arch& arch) noexcept {
-  const auto description = object.image().find_note(k_owner, k_note_type);
-  if (description.empty() || !object.image().parts()) return 0;
-  const Addr at = object.range().begin + object.image().parts()->offset_of(description);
-  ByteReader reader(description, arch.big_endian, at);
+  std::array<std::byte, 4096> room;
+  const MappedObject::Note note = object.find_note(k_owner, k_note_type, room);
+  ByteReader reader(note.description, arch.big_endian, note.at);
   const bool is_ours = reader.u32() == k_layout && reader.u32() == arch.word_size;
   const Addr field = reader.address();
   const Addr head = field + reader.u64();
@@ -30,7 +30,7 @@ Addr head_by_note(const MappedObject& object, const Arch& arch) noexcept {
 }
 
 Addr exported_head(const MappedObject& object, const Memory& memory, const Arch& arch) noexcept {
-  const ElfImage& image = object.image();
+  const ElfImage& image = object.headers();
   for (std::size_t i = 0; i < image.segment_count(); ++i) {
     const ElfSegment segment = image.segment(i);
     if (segment.type != PT_DYNAMIC) continue;
@@ -47,7 +47,7 @@ bool is_program(const ElfImage& image) noexcept {
 }
 
 bool may_have_symbol(const MappedObject& object) noexcept {
-  return is_program(object.image()) || object.first().path.find("libunwind") != std::string::npos;
+  return is_program(object.headers()) || object.first().path.find("libunwind") != std::string::npos;
 }
 
 Addr head_by_symbols(MappedObject& object, const TargetFiles& files) noexcept {

@@ -81,7 +81,40 @@ Result<unw_dyn_info_t> descriptor_at(Addr at, const Lookup& lookup, const Memory
   return read_descriptor(reader, arch.word_size);
 }
 
-/// Calls `visit(where, info)` for the procedures of a list, the newest first, until it says false.
+/// The descriptor that was found for `at`; 0: none was.
+Result<std::optional<unw_dyn_info_t>> read_found(Addr where, Addr at, const Lookup& lookup,
+                                                 const Memory& memory) noexcept {
+  if (where == 0) return std::optional<unw_dyn_info_t>();
+  const Result<unw_dyn_info_t> info = descriptor_at(where, lookup, memory);
+  if (!info) return info.error();
+  // One that says something else by now is of another generation, which is seen afterwards.
+  if (at < info->start_ip || at >= info->end_ip) return std::optional<unw_dyn_info_t>();
+  return std::optional(*info);
+}
+
+/// What a list is walked by.
+struct ListMember {
+  Addr next = 0;
+  AddrRange code{};
+};
+
+/// The first four words of a descriptor.
+Result<ListMember> member_at(Addr at, const Lookup& lookup, const Memory& memory) noexcept {
+  const Arch& arch = lookup.space.arch;
+  std::array<std::byte, 4 * 8> bytes;
+  const auto used = std::span(bytes).first(4 * arch.word_size);
+  if (memory.read(at, used, lookup.window) != used.size())
+    return unreadable(lookup.window, at, "descriptor of a procedure");
+  ByteReader reader(used, arch.big_endian, at);
+  ListMember member;
+  member.next = reader.unsigned_of(arch.word_size);
+  reader.skip(arch.word_size);  // prev
+  member.code.begin = reader.unsigned_of(arch.word_size);
+  member.code.end = reader.unsigned_of(arch.word_size);
+  return member;
+}
+
+/// Calls `visit(where, code)` for the procedures of a list, the newest first, until it says false.
 template <class Visit>
 Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory& memory, Visit visit) noexcept {
   const Arch& arch = lookup.space.arch;
@@ -93,10 +126,10 @@ Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory&
       marked = first;
       next_mark *= 2;
     }
-    const Result<unw_dyn_info_t> info = descriptor_at(first, lookup, memory);
-    if (!info) return info.error();
-    if (!matches_nothing(*info, arch) && !visit(first, *info)) break;
-    first = reinterpret_cast<std::uintptr_t>(info->next);
+    const Result<ListMember> member = member_at(first, lookup, memory);
+    if (!member) return member.error();
+    if (!matches_nothing(member->code, arch) && !visit(first, member->code)) break;
+    first = member->next;
   }
   return Done{};
 }
@@ -104,26 +137,23 @@ Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory&
 /// The newest procedure that covers `at`, which is the first one of the list. Nothing: none does.
 Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lookup& lookup,
                                                    const CountedMemory& memory, Addr& where) noexcept {
-  std::optional<unw_dyn_info_t> found;
-  const Status walked = for_each_procedure(first, lookup, memory, [&](Addr descriptor, const unw_dyn_info_t& info) {
-    if (at < info.start_ip || at >= info.end_ip) return true;
-    where = descriptor;
-    found = info;
-    return false;
+  where = 0;
+  const Status walked = for_each_procedure(first, lookup, memory, [&](Addr descriptor, const AddrRange& code) {
+    if (code.contains(at)) where = descriptor;
+    return where == 0;
   });
   if (!walked) return walked.error();
-  return found;
+  return read_found(where, at, lookup, memory);
 }
 
 /// What the whole list says, by address. An index is of a list under a generation that was the same before and after.
 Status make_index(Addr list, const ListState& state, const Lookup& lookup, const CountedMemory& memory,
                   ListIndex& out) noexcept try {
   std::vector<ListIndex::Procedure> procedures;
-  const Status walked =
-      for_each_procedure(state.first, lookup, memory, [&](Addr descriptor, const unw_dyn_info_t& info) {
-        procedures.push_back({{info.start_ip, info.end_ip}, descriptor});
-        return true;
-      });
+  const Status walked = for_each_procedure(state.first, lookup, memory, [&](Addr descriptor, const AddrRange& code) {
+    procedures.push_back({code, descriptor});
+    return true;
+  });
   if (!walked) return walked.error();
   const Result<ListState> after = read_state(list, memory, lookup);
   if (!after) return after.error();
@@ -140,12 +170,7 @@ Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list,
   if (!index.is_of(list, state.generation))
     if (const Status made = make_index(list, state, lookup, memory, index); !made) return made.error();
   where = index.find(at);
-  if (where == 0) return std::optional<unw_dyn_info_t>();
-  const Result<unw_dyn_info_t> info = descriptor_at(where, lookup, memory);
-  if (!info) return info.error();
-  // One that says something else by now is of another generation, which is seen afterwards.
-  if (at < info->start_ip || at >= info->end_ip) return std::optional<unw_dyn_info_t>();
-  return std::optional(*info);
+  return read_found(where, at, lookup, memory);
 }
 
 /// `read` of the descriptor at an address, or of nothing, under one generation of the list. A target that was stopped

@@ -5,11 +5,13 @@
 //   target_walk/WAY/static|jit/DEPTH       a stopped thread that was walked before; an item is a frame
 //   target_first_walk/WAY/DEPTH            of a stopped process that nothing is known of; an item is such a walk
 //   target_registered/WAY/first|again/N    the same with N procedures registered, of 50 frames; an item is a walk
-//   target_stopped/WAY/THREADS             how long a process stands still to be copied; an item is a thread
+//   target_stopped/WAY/quiet|loaded/THREADS  how long a process stands still to be copied, alone and beside more
+//                                          programs that compute than there are processors; an item is a thread
 //   stacks_of_process/PROGRAM/LIBRARIES    a program that prints the stacks of 50 threads; an item is a run
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -117,9 +120,38 @@ void walk_first(benchmark::State& state, const Way& way, std::size_t depth, cons
   state.SetItemsProcessed(state.iterations());
 }
 
+/// Programs that compute, two for each processor, for as long as this lives.
+class Load {
+ public:
+  Load() {
+    for (long left = 2 * ::sysconf(_SC_NPROCESSORS_ONLN); left > 0; --left) {
+      const pid_t child = ::fork();
+      if (child < 0) std::abort();
+      if (child == 0) compute();
+      children_.push_back(child);
+    }
+  }
+  ~Load() {
+    for (const pid_t child : children_) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+  Load(const Load&) = delete;
+
+ private:
+  [[noreturn]] static void compute() {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (volatile unsigned long count = 0;;) count = count + 1;
+  }
+  std::vector<pid_t> children_;
+};
+
 /// A thread is stopped no longer than it takes to stop all, to copy their stacks, and to let them go.
-void stand_still(benchmark::State& state, std::size_t threads, const std::string& arguments) {
+void stand_still(benchmark::State& state, std::size_t threads, bool is_loaded, const std::string& arguments) {
   const Watched& target = watched(arguments);
+  std::optional<Load> load;
+  if (is_loaded) load.emplace();
   for (auto _ : state) {
     const auto attached = jitunwind::Target::attach(target.process(), jitunwind::Target::Hold::to_copy);
     if (!attached || attached->threads().size() != threads) return state.SkipWithError("not all threads");
@@ -185,10 +217,14 @@ void add_all() {
     add_walks(way);
     if (way.knows_registered) add_registered(way);
   }
-  for (const char* const threads : {"1", "50"})
-    benchmark::RegisterBenchmark(joined("target_stopped/jitunwind/", threads).c_str(), [=](auto& state) {
-      stand_still(state, static_cast<std::size_t>(std::atoi(threads)), joined("20 ", threads, " 0 0"));
-    })->UseRealTime();
+  for (const bool is_loaded : {false, true})
+    for (const char* const threads : {"1", "50"})
+      benchmark::RegisterBenchmark(
+          joined("target_stopped/jitunwind/", is_loaded ? "loaded/" : "quiet/", threads).c_str(),
+          [=](auto& state) {
+            stand_still(state, static_cast<std::size_t>(std::atoi(threads)), is_loaded, joined("20 ", threads, " 0 0"));
+          })
+          ->UseRealTime();
   add_programs();
 }
 

@@ -55,7 +55,7 @@ void Target::Process::take_threads() {
   registers_.clear();
   for (const TracedThread& traced : traced_.all()) {
     if (traced.is_gone) continue;
-    threads_.push_back({traced.id, folder_.name_of_thread(traced.id), traced.signal, traced.is_stopped});
+    threads_.push_back({traced.id, traced.name, traced.signal, traced.is_stopped});
     if (const auto registers = TracedThreads::registers(traced.id, space_->arch()))
       registers_.emplace_back(traced.id, *registers);
   }
@@ -74,27 +74,22 @@ void Target::Process::let_go() noexcept {
   traced_.let_go();
 }
 
-/// Reading is keeping: KeptPages.
 void Target::Process::keep_stacks() noexcept {
   constexpr std::uint64_t k_most = std::uint64_t{1} << 20;  // of one thread
+  constexpr Addr k_list_head = 16;                          // docs/registry.md "Finding the list"
   const AddressSpace& space = space_->space();
-  MemoryWindow window;
-  std::array<std::byte, 4096> piece;
-  const auto keep = [&](AddrRange range) {
-    for (Addr at = range.begin; at < range.end; at += piece.size())
-      if (space.memory.read(at, piece, window) == 0) break;
-  };
   for (const auto& [id, registers] : registers_) {
     const Addr sp = registers.get(space.arch.column(space.arch.sp)).value_or(0);
     const Mapping* const stack = space_->mappings().find(sp);
     if (!stack) continue;
     const Addr begin = page_of(std::max(sp - std::min<Addr>(space.arch.red_zone, sp), stack->range.begin));
-    keep({begin, std::min(stack->range.end, begin + k_most)});
+    space_->keep({begin, std::min(stack->range.end, begin + k_most)});
   }
+  MemoryWindow window;
   for (std::size_t number = 0; number < ListHead::k_most; ++number) {
     const auto head = space_->heads().list_head(number, window);
     if (!head || *head == 0) break;
-    keep({*head, *head + 1});
+    space_->keep({page_of(*head), page_of(*head + k_list_head - 1) + k_page_size});
   }
 }
 

@@ -53,6 +53,11 @@ class TargetSpace {
   }
   /// What is mapped, and what lists there are, is as before; other bytes are in this part of its memory.
   void forget_memory(AddrRange range) noexcept { pages_.forget(range); }
+  /// These pages are read now, as far as they can be.
+  void keep(AddrRange pages) noexcept {
+    MemoryWindow window;
+    pages_.keep(pages.begin, static_cast<std::size_t>(pages.size() / k_page_size), window);
+  }
   /// It runs from now on; what was read of it stays what it was.
   void let_run() noexcept { heads_.set_memory_now(&raw_); }
 

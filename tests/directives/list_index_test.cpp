@@ -2,6 +2,7 @@
 // costs a question the same whatever is registered.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <random>
@@ -38,6 +39,25 @@ TEST(ListIndex, AnswersAsTheListDoes) {
     EXPECT_FALSE(index.is_of(1, 4));
     EXPECT_FALSE(index.is_of(2, 2));
     for (Addr at = 0; at < 700; ++at) ASSERT_EQ(index.find(at), newest(procedures, at)) << round << " at " << at;
+  }
+}
+
+/// As a JIT makes code: one procedure behind the other, with gaps or without, from low to high addresses or not.
+TEST(ListIndex, AnswersAsTheListDoesWhereNothingOverlaps) {
+  std::mt19937_64 random(20261125);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<ListIndex::Procedure> procedures;
+    Addr end = random() % 3;
+    for (Addr i = 0; i < random() % 50; ++i) {
+      const Addr begin = end + (round % 2 == 0 ? random() % 3 : 0);
+      end = begin + 1 + random() % 5;
+      procedures.push_back({{begin, end}, 1000 + i});
+    }
+    if (round % 4 < 2) std::ranges::reverse(procedures);
+    if (round % 4 == 2) std::ranges::shuffle(procedures, random);
+    ListIndex index;
+    ASSERT_TRUE(index.make(1, 2, procedures));
+    for (Addr at = 0; at < end + 10; ++at) ASSERT_EQ(index.find(at), newest(procedures, at)) << round << " at " << at;
   }
 }
 

@@ -34,10 +34,10 @@ const KeptPages::Page* KeptPages::find(Addr page) const noexcept {
 }
 
 std::span<KeptPages::Page> KeptPages::room(std::size_t count) const {
-  static_assert(k_in_block % k_at_once == 0);
+  static_assert(k_in_block >= k_at_once);
   if (k_in_block - used_ % k_in_block < count) used_ += k_in_block - used_ % k_in_block;
   if (used_ == blocks_.size() * k_in_block) {
-    Block block(k_in_block * sizeof(Page));
+    Block block = Block::whole(k_in_block * sizeof(Page));
     if (block.empty()) throw std::bad_alloc();
     blocks_.push_back(std::move(block));
   }
@@ -45,20 +45,37 @@ std::span<KeptPages::Page> KeptPages::room(std::size_t count) const {
   return {pages + used_ % k_in_block, count};
 }
 
-const KeptPages::Page* KeptPages::fetch(Addr page, MemoryWindow& window) const noexcept try {
-  if (used_ + 2 * k_at_once > k_most) return nullptr;
-  const std::size_t most = pages_.contains(page - k_page_size) ? k_at_once : k_first;
+/// The page is read with others: with none where nothing is known beside it; with a few where reading has begun to go
+/// on, and with many where it goes on and on, as on stacks; or backwards, as in a list whose newest member is the
+/// first.
+const KeptPages::Page* KeptPages::fetch(Addr page, MemoryWindow& window) const noexcept {
+  const auto is_known = [&](std::size_t distance, bool is_before) {
+    const Addr by = distance * k_page_size;
+    return pages_.contains(is_before ? page - by : page + by);
+  };
+  const bool goes_back = !is_known(1, true) && is_known(1, false);
+  const std::size_t most = !is_known(1, !goes_back) ? 1 : !is_known(k_few, !goes_back) ? k_few : k_at_once;
+  const Addr room = goes_back ? page : Addr{0} - k_page_size - page;
   std::size_t count = 1;
-  while (count < most && page + count * k_page_size > page && !pages_.contains(page + count * k_page_size)) ++count;
-  const std::span<Page> pages = room(count);
-  const std::size_t whole = memory_.read(page, std::as_writable_bytes(pages), window) / k_page_size;
-  for (std::size_t i = 0; i < whole; ++i) {
-    pages_.emplace(page + i * k_page_size, &pages[i]);
-    ++used_;
+  while (count < most && count * k_page_size <= room && !is_known(count, goes_back)) ++count;
+  if (!goes_back) keep(page, count, window);
+  // Of what lies before it the first pages may be missing.
+  for (; goes_back && count != 0 && !pages_.contains(page); count /= 2)
+    keep(page - (count - 1) * k_page_size, count, window);
+  return find(page);
+}
+
+void KeptPages::keep(Addr page, std::size_t count, MemoryWindow& window) const noexcept try {
+  while (count != 0 && used_ + 2 * k_in_block <= k_most) {
+    const std::span<Page> pages = room(std::min(count, k_in_block));
+    const std::size_t whole = memory_.read(page, std::as_writable_bytes(pages), window) / k_page_size;
+    for (std::size_t i = 0; i < whole; ++i) pages_.emplace(page + i * k_page_size, &pages[i]);
+    used_ += whole;
+    if (whole < pages.size()) return;
+    page += whole * k_page_size;
+    count -= whole;
   }
-  return whole == 0 ? nullptr : find(page);
 } catch (const std::bad_alloc&) {
-  return nullptr;
 }
 
 bool KeptPages::write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept {

@@ -11,8 +11,8 @@
 
 namespace jitunwind {
 
-/// Another memory of which each read is dear, read in pieces of several pages, and each page once: 4 where nothing is
-/// known before them, 16 where reading goes on, as it does on stacks. Large reads go through: who makes them keeps what
+/// Another memory of which each read is dear, read by pages, and each page once: 1 where nothing is known beside it, 4
+/// and then 16 at once where reading goes on, as it does on stacks. Large reads go through: who makes them keeps what
 /// is read. forget() before the target runs, or whatever else changes it. Used by one thread at a time. Bounded: what
 /// is read beyond 64 MiB is not kept.
 class KeptPages final : public Memory {
@@ -26,6 +26,8 @@ class KeptPages final : public Memory {
   std::optional<bool> is_executable(Addr at, MemoryWindow& window) const noexcept override {
     return memory_.is_executable(at, window);
   }
+  /// Reads so many pages from there on, as far as they can be read, at once.
+  void keep(Addr page, std::size_t count, MemoryWindow& window) const noexcept;
   /// What is written is forgotten.
   bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
   void forget() const noexcept;
@@ -34,8 +36,8 @@ class KeptPages final : public Memory {
 
  private:
   using Page = std::array<std::byte, k_page_size>;
-  static constexpr std::size_t k_first = 4, k_at_once = 16, k_in_block = 64, k_most = 16384;
-  static constexpr std::size_t k_large = k_first * k_page_size;
+  static constexpr std::size_t k_few = 4, k_at_once = 16, k_in_block = 32, k_most = 16384;
+  static constexpr std::size_t k_large = k_few * k_page_size;
 
   const Page* find(Addr page) const noexcept;
   const Page* fetch(Addr page, MemoryWindow& window) const noexcept;

@@ -85,7 +85,7 @@ Result<bool> MappedModules::find_symbol(const Module& module, Addr at, NameReach
   MappedObject* const object = object_of(module);
   if (!object) return false;
   const ModuleFiles* const files = object->files(files_);
-  return name_of(files ? files->symbols() : nullptr, &object->image(), module, at, reach, into, out);
+  return name_of(files ? files->symbols() : nullptr, object->image(), module, at, reach, into, out);
 }
 
 void MappedModules::renew() noexcept {

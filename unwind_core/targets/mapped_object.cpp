@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
@@ -40,14 +41,15 @@ std::unique_ptr<MappedObject> MappedObject::make(const Memory& memory, const Arc
   return object->read_headers() ? std::move(object) : nullptr;
 }
 
-bool MappedObject::read_headers() noexcept {
+bool MappedObject::read_headers() {
   const Addr begin = first_.range.begin;
   std::array<std::byte, k_page_size> page;
   MemoryWindow window;
-  auto head = ElfImage::parse_loaded(page, memory_.read(begin, page, window));
-  if (head && head->segment_count() == 0) {
-    parts_ = make_mapped<MemoryParts>(memory_, AddrRange{begin, begin + k_longest_object});
-    if (!parts_) return false;
+  const std::size_t got = memory_.read(begin, page, window);
+  auto head = ElfImage::parse_loaded(page, got);
+  const bool is_elsewhere = head && head->segment_count() == 0;
+  if (is_elsewhere) {
+    parts_ = std::make_unique<MemoryParts>(memory_, AddrRange{begin, begin + k_longest_object});
     head = ElfImage::parse_loaded(*parts_);
   }
   if (!head || head->machine() != arch_.elf_machine || head->big_endian() != arch_.big_endian ||
@@ -60,18 +62,42 @@ bool MappedObject::read_headers() noexcept {
   bias_ = *bias;
   range_ = {begin, begin + extent.size()};
   if (range_.empty()) return false;
-  parts_ = make_mapped<MemoryParts>(memory_, range_);
-  if (!parts_) return false;
-  const auto image = ElfImage::parse_loaded(*parts_);
-  if (!image) return false;
-  image_ = *image;
-  for (std::size_t i = 0; i < image->segment_count() && segments_.size() < k_most_loaded; ++i) {
-    const ElfSegment s = image->segment(i);
+  for (std::size_t i = 0; i < head->segment_count() && segments_.size() < k_most_loaded; ++i) {
+    const ElfSegment s = head->segment(i);
     if (s.type == PT_GNU_EH_FRAME) eh_frame_hdr_at_ = bias_ + s.address;
     if (s.type == PT_LOAD && s.memory_size != 0)
       segments_.push_back({{bias_ + s.address, bias_ + s.range().end}, (s.flags & PF_X) != 0});
   }
+  if (is_elsewhere) return image() != nullptr;
+  const std::size_t size = head->header_bytes().size();
+  head_bytes_.assign(page.begin(), page.begin() + static_cast<std::ptrdiff_t>(size != 0 ? size : got));
+  head_ = *ElfImage::parse_loaded(head_bytes_, head_bytes_.size());
   return true;
+}
+
+const ElfImage* MappedObject::image() noexcept {
+  if (image_) return &*image_;
+  parts_.reset(new (std::nothrow) MemoryParts(memory_, range_));
+  const auto image = parts_ ? ElfImage::parse_loaded(*parts_) : Error{ErrorCode::out_of_memory, range_.begin, "module"};
+  if (!image) return nullptr;
+  image_ = *image;
+  return &*image_;
+}
+
+/// Notes that are read by programs are short; longer ones, as those of probes, are in no segment.
+MappedObject::Note MappedObject::find_note(std::string_view owner, std::uint32_t type,
+                                           std::span<std::byte> room) const noexcept {
+  const ElfImage& head = headers();
+  for (std::size_t i = 0; i < head.segment_count(); ++i) {
+    const ElfSegment s = head.segment(i);
+    if (s.type != PT_NOTE) continue;
+    const auto wanted = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(s.file_size, room.size())));
+    MemoryWindow window;
+    const auto notes = wanted.first(memory_.read(bias_ + s.address, wanted, window));
+    const auto found = jitunwind::find_note(notes, head.big_endian(), s.alignment, owner, type);
+    if (!found.empty()) return {found, bias_ + s.address + static_cast<Addr>(found.data() - notes.data())};
+  }
+  return {};
 }
 
 bool MappedObject::covers(Addr at) const noexcept {
@@ -81,7 +107,7 @@ bool MappedObject::covers(Addr at) const noexcept {
 }
 
 void MappedObject::read_module(Addr at, Module& out) noexcept {
-  copy_frames();
+  copy_table();
   out = {};
   out.range = range_;
   out.load_bias = bias_;
@@ -90,7 +116,7 @@ void MappedObject::read_module(Addr at, Module& out) noexcept {
   for (const Segment& s : segments_)
     if (s.executable && s.range.contains(at)) out.text = s.range;
   out.eh_frame_hdr = eh_frame_hdr_bytes_;
-  out.eh_segment = eh_frame_bytes_;
+  out.eh_segment = table_.count == 0 ? eh_frame_bytes_ : copy_entries_of(at) ? entries_.section() : SectionBytes{};
 }
 
 /// As much of it as can be read from its beginning on.
@@ -105,45 +131,57 @@ Block MappedObject::copy(AddrRange range) const noexcept {
   return {};
 }
 
-/// The header tells how long it is, and its table which FDE is the last: so no section table is needed, which is in the
-/// file alone. Without a table .eh_frame may be all of its segment.
-void MappedObject::copy_frames() noexcept {
-  if (has_frames_ || eh_frame_hdr_at_ == 0) return;
-  has_frames_ = true;
+/// The header tells how long its table is: so no section table is needed, which is in the file alone. .eh_frame may be
+/// all of its segment. Without a table all of it is looked through.
+void MappedObject::copy_table() noexcept {
+  if (has_table_ || eh_frame_hdr_at_ == 0) return;
+  has_table_ = true;
   AddrRange segment{};
   for (const Segment& s : segments_)
     if (s.range.contains(eh_frame_hdr_at_)) segment = s.range;
   if (segment.empty()) return;
   const Addr at = eh_frame_hdr_at_;
   const std::uint64_t size = segment.end - at;
-  const Block head = copy({at, at + std::min<std::uint64_t>(size, k_max_eh_frame_hdr)});
+  std::array<std::byte, k_max_eh_frame_hdr> bytes;
+  MemoryWindow window;
+  const auto wanted = std::span(bytes).first(static_cast<std::size_t>(std::min<std::uint64_t>(size, bytes.size())));
+  const auto head = wanted.first(memory_.read(at, wanted, window));
   if (head.empty()) return;
-  const auto parsed = parse_eh_frame_hdr({head.bytes(), at}, size, arch_);
+  const auto parsed = parse_eh_frame_hdr({head, at}, size, arch_);
   const FdeTable table = parsed ? parsed->table : FdeTable{};
-  const Addr table_end = table.count == 0 ? at + head.bytes().size() : table.address + table.count * 2 * table.width;
+  const Addr table_end = table.count == 0 ? at + head.size() : table.address + table.count * 2 * table.width;
   eh_frame_hdr_ = copy({at, table_end});
   eh_frame_hdr_bytes_ = {eh_frame_hdr_.bytes(), at};
   // What is broken is for whoever looks for a row to say.
   if (!parsed || parsed->eh_frame == 0) return;
-  const Addr begin = parsed->eh_frame;
-  AddrRange frames{begin, begin};
+  AddrRange frames{parsed->eh_frame, parsed->eh_frame};
   for (const Segment& s : segments_)
-    if (s.range.contains(begin)) frames.end = s.range.end;
-  const Addr last = last_fde(table, arch_.big_endian, eh_frame_hdr_bytes_);
-  MemoryWindow window;
-  const auto length = frames.contains(last)
-                          ? read_unsigned(memory_, window, last, 4, arch_.big_endian, "length of an FDE")
-                          : Error{ErrorCode::no_info, last, "FDE"};
-  // LSB 5.0 core, 10.6.1.1: what is longer says so by a length of all ones, and as long it may be.
-  if (length && *length < 0xffff'fff0) frames.end = std::min(frames.end, last + 4 + *length);
-  eh_frame_ = copy(frames);
-  eh_frame_bytes_ = {eh_frame_.bytes(), begin};
+    if (s.range.contains(frames.begin)) frames.end = std::min(s.range.end, frames.begin + k_most_frames);
+  if (table.count != 0 && !frames.empty() && entries_.make(memory_, frames)) {
+    table_ = table;
+  } else {
+    eh_frame_ = copy(frames);
+    eh_frame_bytes_ = {eh_frame_.bytes(), frames.begin};
+  }
+}
+
+/// False: they cannot be read.
+bool MappedObject::copy_entries_of(Addr at) noexcept {
+  const auto offset = static_cast<std::size_t>(table_.address - eh_frame_hdr_bytes_.address);
+  FoundFde found;
+  if (offset > eh_frame_hdr_bytes_.bytes.size() ||
+      !search(table_, at, arch_.big_endian, eh_frame_hdr_bytes_.bytes.subspan(offset), found))
+    return true;
+  return entries_.copy_fde(found.fde, arch_.big_endian);
 }
 
 const ModuleFiles* MappedObject::files(const TargetFiles& from) noexcept try {
   if (!has_looked_for_files_) {
     has_looked_for_files_ = true;
-    if (auto opened = from.open(first_, &*image_)) files_ = std::move(*opened);
+    const ElfImage* const loaded = image();
+    if (auto opened =
+            loaded ? from.open(first_, loaded) : Error{ErrorCode::out_of_memory, first_.range.begin, "module"})
+      files_ = std::move(*opened);
   }
   return files_.get();
 } catch (const std::bad_alloc&) {

@@ -4,11 +4,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
 #include "jitunwind/unwind_core/module.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
+#include "jitunwind/unwind_core/targets/copied_entries_p.h"
 #include "jitunwind/unwind_core/targets/target_files_p.h"
 
 namespace jitunwind {
@@ -30,7 +33,16 @@ class MappedObject {
   const Mapping& first() const noexcept { return first_; }
   /// Tells it from all others that its finder has found: ModuleVersion::version.
   std::uint64_t version() const noexcept { return version_; }
-  const ElfImage& image() const noexcept { return *image_; }
+  /// ELF header and program headers; of everything else nothing may be asked.
+  const ElfImage& headers() const noexcept { return head_ ? *head_ : *image_; }
+  /// All of it. What is looked at is copied, and stays. Null: there is no memory for that.
+  const ElfImage* image() noexcept;
+  struct Note {
+    std::span<const std::byte> description{};  ///< empty: there is no such note
+    Addr at = 0;
+  };
+  /// In the first bytes of a segment of notes, as many as `room` has, which they are copied to.
+  Note find_note(std::string_view owner, std::uint32_t type, std::span<std::byte> room) const noexcept;
   /// Null: there are none, or they are not of this object. Opened when they are first asked for.
   const ModuleFiles* files(const TargetFiles& from) noexcept;
 
@@ -42,23 +54,28 @@ class MappedObject {
 
   MappedObject(const Memory& memory, const Arch& arch, const Mapping& first, std::uint64_t version) noexcept
       : memory_(memory), arch_(arch), first_(first), version_(version) {}
-  bool read_headers() noexcept;
-  void copy_frames() noexcept;
+  bool read_headers();
+  void copy_table() noexcept;
+  bool copy_entries_of(Addr at) noexcept;
   Block copy(AddrRange range) const noexcept;
 
   const Memory& memory_;
   const Arch& arch_;
   Mapping first_;
   std::uint64_t version_;
-  Mapped<MemoryParts> parts_;
+  std::vector<std::byte> head_bytes_;
+  std::optional<ElfImage> head_;  // of these; without them the headers are not on the first page, and image_ has them
+  std::unique_ptr<MemoryParts> parts_;
   std::optional<ElfImage> image_;
   AddrRange range_{};
   Addr bias_ = 0;
   std::vector<Segment> segments_;
   Addr eh_frame_hdr_at_ = 0;
-  bool has_frames_ = false;  // copy_frames() was called
+  bool has_table_ = false;  // copy_table() was called
   Block eh_frame_hdr_;
   SectionBytes eh_frame_hdr_bytes_{};
+  FdeTable table_{};  // count 0: there is none, and all of .eh_frame is in eh_frame_
+  CopiedEntries entries_;
   Block eh_frame_;
   SectionBytes eh_frame_bytes_{};
   Mapped<ModuleFiles> files_;

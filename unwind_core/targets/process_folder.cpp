@@ -47,9 +47,12 @@ ProcessFolder::ProcessFolder(pid_t process) noexcept
 std::optional<std::string> ProcessFolder::read(const std::string& name, std::size_t most) const {
   const ReadableFile file(folder_.number(), name.c_str());
   if (!file.is_open()) return std::nullopt;
+  // The kernel writes no more than a page at once of most files.
+  constexpr std::size_t k_piece = 4096;
   std::string text;
   for (std::size_t size = 0; size < most; size = text.size()) {
-    text.resize(std::min(most, size + (std::size_t{64} << 10)));
+    if (text.capacity() - size < k_piece) text.reserve(4 * size + k_piece);
+    text.resize(std::min(most, size + k_piece));
     const long got = file.read(text.data() + size, text.size() - size);
     text.resize(size + static_cast<std::size_t>(std::max(got, 0l)));
     if (got < 0 && errno == EINTR) continue;

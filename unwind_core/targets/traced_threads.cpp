@@ -49,21 +49,22 @@ bool TracedThreads::is_known(pid_t thread) const noexcept {
   return std::ranges::any_of(threads_, [&](const TracedThread& known) { return known.id == thread; });
 }
 
-/// False: there was none that is not attached to. A thread that ends meanwhile is no failure.
+/// False: there was none that is not attached to. A thread that ends meanwhile is no failure. None is stopped before
+/// all are attached to and named: it would stand still for that long.
 bool TracedThreads::attach_new(int& failure) {
-  bool has_new = false;
+  const std::size_t known = threads_.size();
   for (const pid_t thread : folder_.threads()) {
     if (is_known(thread)) continue;
-    if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) != 0) {
-      if (errno == ESRCH && thread != folder_.process()) continue;
+    if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0) {
+      threads_.push_back({thread, folder_.name_of_thread(thread)});
+    } else if (errno != ESRCH || thread == folder_.process()) {
       failure = errno;
-      return false;
+      break;
     }
-    threads_.push_back({thread});
-    (void)::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
-    has_new = true;
   }
-  return has_new;
+  for (const TracedThread& thread : std::span(threads_).subspan(known))
+    (void)::ptrace(PTRACE_INTERRUPT, thread.id, nullptr, nullptr);
+  return failure == 0 && threads_.size() != known;
 }
 
 void TracedThreads::wait_for_stops() noexcept {
@@ -91,7 +92,7 @@ int TracedThreads::stop_all() {
 
 void TracedThreads::take_stopped() {
   threads_.clear();
-  for (const pid_t thread : folder_.threads()) threads_.push_back({thread, 0, true});
+  for (const pid_t thread : folder_.threads()) threads_.push_back({thread, folder_.name_of_thread(thread), 0, true});
 }
 
 void TracedThreads::let_go() noexcept {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "jitunwind/unwind_core/arch/arch.h"
@@ -16,7 +17,8 @@ namespace jitunwind {
 
 struct TracedThread {
   pid_t id = 0;
-  int signal = 0;  ///< it was about to get when it was stopped; 0: none
+  std::string name{};  ///< as the kernel has it
+  int signal = 0;      ///< it was about to get when it was stopped; 0: none
   bool is_stopped = false;
   bool is_gone = false;
 };

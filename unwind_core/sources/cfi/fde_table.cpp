@@ -150,22 +150,6 @@ bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std
   });
 }
 
-Addr last_fde(const FdeTable& table, bool big_endian, const SectionBytes& bytes) noexcept {
-  Addr last = 0;
-  const std::uint64_t offset = table.address - bytes.address;
-  if (offset > bytes.bytes.size()) return last;
-  ByteReader reader(bytes.bytes.subspan(static_cast<std::size_t>(offset)), big_endian, table.address);
-  for (std::uint64_t i = 0; i < table.count; ++i) {
-    reader.skip(table.width);
-    const Addr place = reader.address();
-    const Addr member =
-        table.sign_extend ? static_cast<Addr>(reader.signed_of(table.width)) : reader.unsigned_of(table.width);
-    if (!reader.ok()) break;
-    last = std::max(last, member + table.fde_base + (table.self_relative ? place : 0));
-  }
-  return last;
-}
-
 [[gnu::hot]] bool search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch, FoundFde& out) noexcept {
   EhFrameHdr parsed;
   return parse_ordinary(hdr, hdr.bytes.size(), arch, parsed) &&

@@ -31,9 +31,6 @@ Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memor
 /// The last pair of a table in host memory: `bytes` begin at table.address and hold all pairs.
 bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std::byte> bytes, FoundFde& out) noexcept;
 
-/// The greatest address of an FDE in a table that is in `bytes`, as far as it is; 0: there is none. O(count).
-Addr last_fde(const FdeTable& table, bool big_endian, const SectionBytes& bytes) noexcept;
-
 /// .eh_frame_hdr (LSB 5.0 core, 10.6.2).
 struct EhFrameHdr {
   Addr eh_frame = 0;  ///< 0: not given

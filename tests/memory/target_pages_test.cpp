@@ -1,0 +1,193 @@
+// What is copied of a target's memory: by pages, and by entries of .eh_frame. It is what the memory says, whatever of
+// it can be read, and takes few reads.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "jitunwind/unwind_core/memory/kept_pages_p.h"
+#include "jitunwind/unwind_core/targets/copied_entries_p.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_begin = 0x7000'0000;
+
+/// Pages with random bytes, some of which are missing; the last one that is there may be there in part.
+class PagedMemory final : public Memory {
+ public:
+  explicit PagedMemory(std::size_t pages) : bytes(pages * k_page_size), is_there(pages, true), end(bytes.size()) {
+    std::mt19937 random(20261124);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  }
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow&) const noexcept override {
+    ++reads;
+    std::size_t done = 0;
+    for (; done < into.size(); ++done) {
+      const Addr offset = at + done - k_begin;
+      if (offset >= end || !is_there[offset / k_page_size]) break;
+      into[done] = bytes[offset];
+    }
+    return done;
+  }
+
+  std::vector<std::byte> bytes;
+  std::vector<bool> is_there;
+  std::size_t end;
+  mutable std::size_t reads = 0;
+};
+
+/// Reads the same of both, and compares.
+void expect_same(const Memory& kept, const PagedMemory& memory, Addr at, std::size_t size) {
+  MemoryWindow window;
+  std::vector<std::byte> is(size), wanted(size);
+  const std::size_t got = kept.read(at, is, window);
+  ASSERT_EQ(got, memory.read(at, wanted, window)) << std::hex << at << " " << size;
+  ASSERT_TRUE(std::equal(is.begin(), is.begin() + static_cast<std::ptrdiff_t>(got), wanted.begin())) << std::hex << at;
+}
+
+TEST(KeptPages, SayWhatTheMemorySays) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    PagedMemory memory(80);
+    for (int i = 0; i < 6; ++i) memory.is_there[random() % 80] = false;
+    memory.end -= random() % (3 * k_page_size);
+    const KeptPages kept(memory);
+    for (int i = 0; i < 300; ++i)
+      expect_same(kept, memory, k_begin - k_page_size + random() % (82 * k_page_size), random() % (6 * k_page_size));
+    memory.bytes[5] = ~memory.bytes[5];
+    kept.forget();
+    expect_same(kept, memory, k_begin, 16);
+  }
+}
+
+TEST(KeptPages, SayWhatIsAtTheEndsOfTheAddressSpace) {
+  const PagedMemory memory(1);
+  const KeptPages kept(memory);
+  for (const Addr at : {Addr{0}, Addr{0} - k_page_size, Addr{0} - 1, k_page_size}) expect_same(kept, memory, at, 64);
+}
+
+std::size_t reads_of_walk(Addr from, std::ptrdiff_t step, std::size_t steps) {
+  const PagedMemory memory(200);
+  const KeptPages kept(memory);
+  MemoryWindow window;
+  std::array<std::byte, 80> piece;
+  for (std::size_t i = 0; i < steps; ++i) {
+    EXPECT_EQ(kept.read(from, piece, window), piece.size());
+    from += static_cast<Addr>(step);
+  }
+  return memory.reads;
+}
+
+/// A stack is read upwards, a list whose newest member is first mostly downwards: 200 pages each.
+TEST(KeptPages, TakeFewReadsInEitherDirection) {
+  EXPECT_LE(reads_of_walk(k_begin, 512, 1599), 16u);
+  EXPECT_LE(reads_of_walk(k_begin + 200 * k_page_size - 128, -512, 1599), 30u);
+  EXPECT_EQ(reads_of_walk(k_begin + 5 * k_page_size, 80, 40), 1u);
+}
+
+TEST(KeptPages, AreReadAtOnceWhereThatIsAskedFor) {
+  const PagedMemory memory(200);
+  const KeptPages kept(memory);
+  MemoryWindow window;
+  kept.keep(k_begin, 200, window);
+  const std::size_t reads = memory.reads;
+  EXPECT_LE(reads, 8u);
+  std::array<std::byte, 80> piece;
+  for (std::size_t page = 0; page < 200; ++page)
+    ASSERT_EQ(kept.read(k_begin + page * k_page_size, piece, window), piece.size());
+  EXPECT_EQ(memory.reads, reads);
+}
+
+/// .eh_frame: a CIE, then FDEs of 32 bytes that refer to it.
+struct Entries {
+  static constexpr Addr k_section = k_begin + 3000;
+  static constexpr std::size_t k_pages = 40;
+
+  Entries() {
+    put(k_section, 20, 0);
+    for (Addr at = k_section + 24; at + 32 <= k_section + size; at += 32)
+      put(at, 28, static_cast<std::uint32_t>(at + 4 - k_section));
+  }
+  void put(Addr at, std::uint32_t length, std::uint32_t second) {
+    std::memcpy(&memory.bytes[at - k_begin], &length, 4);
+    std::memcpy(&memory.bytes[at + 4 - k_begin], &second, 4);
+  }
+  Addr fde(std::size_t number) const { return k_section + 24 + 32 * number; }
+  std::size_t number_at(std::size_t page) const { return (page * k_page_size - 3000) / 32 + 2; }
+  /// Whether what was copied is what is there.
+  bool has(const CopiedEntries& entries, Addr at, std::size_t count) const {
+    const SectionBytes section = entries.section();
+    return std::memcmp(&section.bytes[at - section.address], &memory.bytes[at - k_begin], count) == 0;
+  }
+
+  PagedMemory memory{k_pages};
+  const std::size_t size = k_pages * k_page_size - 3000 - 100;
+  const AddrRange section{k_section, k_section + size};
+};
+
+TEST(CopiedEntries, HaveTheEntriesThatWereAskedFor) {
+  const Entries of;
+  CopiedEntries entries;
+  EXPECT_TRUE(entries.section().empty());
+  ASSERT_TRUE(entries.make(of.memory, of.section));
+  EXPECT_EQ(entries.section().address, of.section.begin);
+  EXPECT_EQ(entries.section().bytes.size(), of.size);
+  const std::size_t last = of.size / 32 - 2;
+  for (const std::size_t number : {of.number_at(20), of.number_at(20) + 1, std::size_t{0}, last}) {
+    ASSERT_TRUE(entries.copy_fde(of.fde(number), false));
+    EXPECT_TRUE(of.has(entries, of.fde(number), 32)) << number;
+    EXPECT_TRUE(of.has(entries, Entries::k_section, 24));
+  }
+  EXPECT_LE(of.memory.reads, 4u) << "the page of the CIE is that of the first FDE";
+}
+
+TEST(CopiedEntries, AreThoseThatCanBeRead) {
+  Entries of;
+  of.memory.is_there[20] = false;
+  CopiedEntries entries;
+  ASSERT_TRUE(entries.make(of.memory, of.section));
+  EXPECT_FALSE(entries.copy_fde(of.fde(of.number_at(20)), false));
+  // One that ends on the missing page.
+  EXPECT_FALSE(entries.copy_fde(of.fde(of.number_at(20) - 2), false));
+  for (const std::size_t page : {19, 21}) {
+    ASSERT_TRUE(entries.copy_fde(of.fde(of.number_at(page)), false)) << page;
+    EXPECT_TRUE(of.has(entries, of.fde(of.number_at(page)), 32));
+  }
+  // The memory ends in the middle of a page.
+  of.memory.end = of.fde(of.number_at(30)) + 32 - k_begin;
+  ASSERT_TRUE(entries.copy_fde(of.fde(of.number_at(30)), false));
+  EXPECT_TRUE(of.has(entries, of.fde(of.number_at(30)), 32));
+  EXPECT_FALSE(entries.copy_fde(of.fde(of.number_at(30) + 1), false));
+  // Without the CIE there is no row.
+  Entries without;
+  without.memory.is_there[0] = false;
+  CopiedEntries others;
+  ASSERT_TRUE(others.make(without.memory, without.section));
+  EXPECT_FALSE(others.copy_fde(without.fde(without.number_at(20)), false));
+}
+
+TEST(CopiedEntries, LieWithinTheSectionWhateverTheirLengthsSay) {
+  std::mt19937 random(2);
+  for (const std::uint32_t length : {0u, 1u, 31u, 5000u, 0x7fff'ffffu, 0xffff'ffefu, 0xffff'fff0u, 0xffff'ffffu}) {
+    for (const std::size_t page : {3u, 20u, 39u}) {
+      Entries of;
+      of.put(of.fde(of.number_at(page)), length, static_cast<std::uint32_t>(random()));
+      CopiedEntries entries;
+      ASSERT_TRUE(entries.make(of.memory, of.section));
+      EXPECT_TRUE(entries.copy_fde(of.fde(of.number_at(page)), false));
+      const Addr at = of.fde(of.number_at(page));
+      EXPECT_TRUE(of.has(entries, at, std::min<std::size_t>(4 + std::size_t{length}, of.section.end - at)));
+    }
+  }
+  const Entries of;
+  CopiedEntries entries;
+  ASSERT_TRUE(entries.make(of.memory, of.section));
+  for (Addr at = of.section.end - 12; at < of.section.end; ++at) EXPECT_TRUE(entries.copy_fde(at, false));
+  for (const Addr outside : {Addr{0}, of.section.begin - 1, of.section.end, ~Addr{0}})
+    EXPECT_TRUE(entries.copy_fde(outside, false)) << "is read elsewhere";
+}
+
+}  // namespace
+}  // namespace jitunwind::test

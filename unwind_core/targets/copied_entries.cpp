@@ -1,0 +1,86 @@
+#include "jitunwind/unwind_core/targets/copied_entries_p.h"
+
+#include <algorithm>
+#include <new>
+
+#include "jitunwind/unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/page_p.h"
+
+namespace jitunwind {
+
+bool CopiedEntries::make(const Memory& memory, AddrRange section) noexcept try {
+  begin_ = page_of(section.begin);
+  const std::uint64_t pages = (section.end - begin_ + k_page_size - 1) / k_page_size;
+  bytes_ = Block(static_cast<std::size_t>(pages * k_page_size));
+  if (bytes_.empty()) return false;
+  is_there_.assign(static_cast<std::size_t>(pages), false);
+  memory_ = &memory;
+  section_ = section;
+  return true;
+} catch (const std::bad_alloc&) {
+  bytes_ = Block();
+  return false;
+}
+
+SectionBytes CopiedEntries::section() const noexcept {
+  if (!memory_) return {};
+  return {bytes_.bytes().subspan(static_cast<std::size_t>(section_.begin - begin_),
+                                 static_cast<std::size_t>(section_.size())),
+          section_.begin};
+}
+
+/// How many bytes from the first on could be read.
+std::size_t CopiedEntries::read(AddrRange part) noexcept {
+  MemoryWindow window;
+  const auto into =
+      bytes_.bytes().subspan(static_cast<std::size_t>(part.begin - begin_), static_cast<std::size_t>(part.size()));
+  return memory_->read(part.begin, into, window);
+}
+
+/// With so many behind it as are missing. Of a page that cannot be read as a whole what is needed may be there.
+bool CopiedEntries::copy_page(std::size_t number, std::size_t most, AddrRange needed) noexcept {
+  std::size_t end = number + 1;
+  while (end < is_there_.size() && end < number + most && !is_there_[end]) ++end;
+  const Addr begin = begin_ + number * k_page_size;
+  const std::size_t whole = read({begin, begin_ + end * k_page_size}) / k_page_size;
+  for (std::size_t i = 0; i < whole; ++i) is_there_[number + i] = true;
+  if (whole != 0) return true;
+  const AddrRange wanted{std::max(needed.begin, begin), std::min(needed.end, begin + k_page_size)};
+  return read(wanted) == wanted.size();
+}
+
+/// Precondition: it is in the section, and not empty.
+bool CopiedEntries::copy(AddrRange part, std::size_t most) noexcept {
+  const auto first = static_cast<std::size_t>((part.begin - begin_) / k_page_size);
+  const auto last = static_cast<std::size_t>((part.end - 1 - begin_) / k_page_size);
+  for (std::size_t i = first; i <= last; ++i)
+    if (!is_there_[i] && !copy_page(i, std::max(most, last + 1 - i), part)) return false;
+  return true;
+}
+
+/// LSB 5.0 core, 10.6.1.1: length, and the CIE's id or the way to it. An entry whose length is all ones is longer than
+/// what can be said in 4 bytes: whatever follows may be its.
+bool CopiedEntries::copy_entry(Addr at, std::size_t pages, bool big_endian, std::uint32_t& second_word) noexcept {
+  constexpr std::uint64_t k_head = 8, k_compared = 32;  // of a CIE with known ones, however short it is
+  const std::uint64_t room = section_.end - at;
+  if (room < k_head) return copy({at, section_.end}, pages);
+  if (!copy({at, at + k_head}, pages)) return false;
+  const SectionBytes all = section();
+  ByteReader reader(all.bytes.subspan(static_cast<std::size_t>(at - all.address), k_head), big_endian, at);
+  const std::uint32_t length = reader.u32();
+  second_word = reader.u32();
+  const std::uint64_t size = length >= 0xffff'fff0 ? room : std::min(4 + std::uint64_t{length}, room);
+  if (!copy({at, at + size}, pages)) return false;
+  if (size < k_compared) (void)copy({at, at + std::min(k_compared, room)}, 1);
+  return true;
+}
+
+bool CopiedEntries::copy_fde(Addr fde, bool big_endian) noexcept {
+  if (!section_.contains(fde)) return true;
+  std::uint32_t distance = 0, id = 0;
+  if (!copy_entry(fde, k_at_once, big_endian, distance)) return false;
+  const Addr cie = fde + 4 - distance;
+  return !section_.contains(cie) || copy_entry(cie, 1, big_endian, id);
+}
+
+}  // namespace jitunwind
