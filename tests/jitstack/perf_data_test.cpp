@@ -218,7 +218,7 @@ Stacks by_perf(const std::string& file) {
 TEST(JitstackPerf, HasTheFramesThatPerfHas) {
   const test::TemporaryFolder folder;
   const std::string file = folder / "perf.data";
-  test::output_of(PERF_PROGRAM " record -e cpu-clock -F 499 --call-graph dwarf,4096 -o '" + file +
+  test::output_of(PERF_PROGRAM " record -e cpu-clock -F 499 --call-graph dwarf,16384 -o '" + file +
                   "' " BUSY_PROGRAM " 2>&1");
   const auto printed = jitstack("--json --perf '" + file + "'");
   EXPECT_EQ(printed.err, "");

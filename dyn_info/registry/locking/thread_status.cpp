@@ -46,7 +46,7 @@ std::string_view field(std::string_view text, unsigned n) noexcept {
   return text.substr(0, text.find_first_of(" \n"));
 }
 
-std::optional<std::uint64_t> number(std::string_view text, int base) noexcept {
+std::optional<std::uint64_t> parsed_number(std::string_view text, int base) noexcept {
   std::uint64_t value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return {};
@@ -79,7 +79,7 @@ std::optional<ThreadStatus> read_thread_status(std::uint32_t thread) noexcept {
   if (name_end == text.npos) return {};
   text.remove_prefix(name_end + 2);
   const std::string_view state = field(text, 0);
-  const auto start = number(field(text, 22 - 3), 10);
+  const auto start = parsed_number(field(text, 22 - 3), 10);
   if (state.size() != 1 || !start) return {};
   return ThreadStatus{state[0], *start};
 }
@@ -100,7 +100,7 @@ std::optional<std::uint64_t> read_blocked_stack_pointer(std::uint32_t thread) no
   // "running"; "-1 SP PC" where it is blocked outside a system call; "NUMBER ARGUMENT*6 SP PC".
   const std::string_view sp = field(text, text.substr(0, 3) == "-1 " ? 1 : 7);
   if (sp.substr(0, 2) != "0x") return {};
-  return number(sp.substr(2), 16);
+  return parsed_number(sp.substr(2), 16);
 }
 
 }  // namespace jitunwind
