@@ -20,6 +20,12 @@ set(JITUNWIND_ABI 1)
 # The version's one place is project() in the main CMakeLists.txt.
 configure_file(${PROJECT_SOURCE_DIR}/sdk/version.h.in ${jitunwind_headers}/jitunwind/version.h @ONLY)
 
+# The CPUs that the library knows, by the names that libunwind gives its targets.
+set(cpu_list ${PROJECT_SOURCE_DIR}/unwind_core/arch/arch_list.def)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${cpu_list})
+file(STRINGS ${cpu_list} JITUNWIND_CPUS REGEX "^JITUNWIND_ARCH")
+list(TRANSFORM JITUNWIND_CPUS REPLACE "^JITUNWIND_ARCH.([a-z0-9_]+).*" "\\1")
+
 add_library(jitunwind_options INTERFACE)
 target_compile_features(jitunwind_options INTERFACE cxx_std_20 c_std_11)
 target_compile_options(jitunwind_options INTERFACE -Wall -Wextra -Wconversion $<$<BOOL:${JITUNWIND_WERROR}>:-Werror>)
@@ -125,17 +131,17 @@ function(jitunwind_c_interface)
   add_library(jitunwind::c ALIAS jitunwind_c_${jitunwind_default_kind})
 endfunction()
 
-# jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...]): the layers declared INTO name so far, as
+# jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...] [EXPORTS map]): the layers declared INTO name so far, as
 # name_static and name_shared, which are jitunwind::<name without jitunwind_>_static and _shared, as from find_package;
 # without either it is the one that BUILD_SHARED_LIBS asks for, and where nobody says, in projects of others, the shared one,
 # as from find_package. USES names libraries declared here that users of this one get too. The shared one exports what
-# cmake/exports/<file>.map lists.
+# cmake/exports/<file>.map lists, or the map that is given.
 set(jitunwind_default_kind shared)
 if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS OR NOT DEFINED BUILD_SHARED_LIBS AND PROJECT_IS_TOP_LEVEL)
   set(jitunwind_default_kind static)
 endif()
 function(jitunwind_library name)
-  cmake_parse_arguments(arg "" "OUTPUT" "USES;INCLUDE" ${ARGN})
+  cmake_parse_arguments(arg "" "OUTPUT;EXPORTS" "USES;INCLUDE" ${ARGN})
   get_property(objects GLOBAL PROPERTY ${name}_layers)
   get_property(links GLOBAL PROPERTY ${name}_links)
   list(REMOVE_DUPLICATES links)
@@ -156,8 +162,12 @@ function(jitunwind_library name)
   endforeach()
   # C programs are linked without it otherwise.
   target_link_libraries(${name}_static INTERFACE "$<$<NOT:$<LINK_LANGUAGE:CXX>>:stdc++;m>")
+  set(exports ${PROJECT_SOURCE_DIR}/cmake/exports/${arg_OUTPUT}.map)
+  if(arg_EXPORTS)
+    set(exports ${arg_EXPORTS})
+  endif()
   set(map ${PROJECT_BINARY_DIR}/exports/${arg_OUTPUT}.map)
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/exports/${arg_OUTPUT}.map ${map} @ONLY)
+  configure_file(${exports} ${map} @ONLY)
   set_target_properties(${name}_shared PROPERTIES VERSION ${JITUNWIND_ABI}.${PROJECT_VERSION} SOVERSION ${JITUNWIND_ABI}
                         LINK_DEPENDS ${map})
   target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic-functions)

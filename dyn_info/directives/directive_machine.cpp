@@ -13,10 +13,8 @@ constexpr unsigned bit(unsigned step) noexcept { return 1u << step; }
 
 constexpr std::int64_t signed_value(const unw_dyn_op_t& op) noexcept { return static_cast<std::int64_t>(op.val); }
 
-/// UNW_DYN_ADD_UNKNOWN of the target's word, sign-extended.
-bool is_unknown(const unw_dyn_op_t& op, const Arch& arch) noexcept {
-  return signed_value(op) == std::numeric_limits<std::int64_t>::min() >> (64 - 8 * arch.word_size);
-}
+/// Whatever the target's word: who reads it from there makes it ours.
+bool is_unknown(const unw_dyn_op_t& op) noexcept { return op.val == UNW_DYN_ADD_UNKNOWN; }
 
 const RegisterInfo* by_word(const Arch& arch, unw_word_t number) noexcept {
   return number <= 0x7fff ? arch.by_libunwind(static_cast<int>(number)) : nullptr;
@@ -320,11 +318,11 @@ Status DirectiveMachine::run_op(const unw_dyn_op_t& op, unsigned step, const Fra
     case reload_sp:
       return state_.reload_sp(number(op.reg));
     case add_sp:
-      return is_unknown(op, arch_) ? state_.lose_sp() : state_.add_sp(signed_value(op));
+      return is_unknown(op) ? state_.lose_sp() : state_.add_sp(signed_value(op));
     case set_fp:
       return state_.set_fp(number(value()));
     case add:
-      return is_unknown(op, arch_) ? state_.lose(number(op.reg)) : state_.add(number(op.reg), signed_value(op));
+      return is_unknown(op) ? state_.lose(number(op.reg)) : state_.add(number(op.reg), signed_value(op));
     case save:
       if (op.tag == UNW_DYN_SPILL_SP_REL) return state_.spill_sp(anchor, number(op.reg), signed_value(op));
       if (op.tag == UNW_DYN_SPILL_FP_REL) return state_.spill_fp(anchor, number(op.reg), signed_value(op));

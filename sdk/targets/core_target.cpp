@@ -104,8 +104,10 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
   errno = 0;
   auto core = CoreFile::open(path.c_str());
   if (!core) return cannot_open(path, core.error(), errno);
-  const Arch* const arch = (*core)->is_64() ? find_arch((*core)->machine(), (*core)->big_endian()) : nullptr;
-  if (!arch) return other_architecture("The core file '" + path + "'", (*core)->machine(), (*core)->is_64());
+  const Arch* const arch = find_arch((*core)->machine(), (*core)->big_endian());
+  // What names a CPU and has another one's words is of neither.
+  if (!arch || (arch->word_size == 8) != (*core)->is_64())
+    return other_architecture("The core file '" + path + "'", (*core)->machine(), (*core)->is_64());
   TargetFiles files(folders.root);
   if (!folders.program.empty()) {
     const Mapping* const program = program_of(**core);

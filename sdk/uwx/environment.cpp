@@ -12,7 +12,7 @@ constexpr std::uint64_t bit(int column) noexcept { return std::uint64_t{1} << co
 std::uint64_t registers_of_context(const Arch& arch) noexcept {
   std::uint64_t columns = 0;
   for (const RegisterInfo& reg : arch.registers)
-    if (reg.uwx >= 0 && reg.column >= 0) columns |= bit(reg.column);
+    if (reg.uwx >= 0 && RegisterFile::has(reg.column)) columns |= bit(reg.column);
   return columns;
 }
 

@@ -60,6 +60,7 @@ TEST(Arch, TablesAreConsistent) {
   }
   EXPECT_EQ(find_arch("z80"), nullptr);
   EXPECT_EQ(find_arch(62, true), nullptr);
+  EXPECT_EQ(find_arch(4711, false), nullptr);
 }
 
 // covers: RG13

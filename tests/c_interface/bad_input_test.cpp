@@ -382,7 +382,7 @@ TEST(CBadInput, ValuesThatEnumerationsDoNotHave) {
   EXPECT_EQ(ju_cursor_set_guesses(&cursor, static_cast<ju_guesses>(5)), JU_BAD_VALUE);
   ju_target* target = nullptr;
   EXPECT_EQ(ju_target_attach(1, static_cast<ju_hold>(9), &target, &error), JU_BAD_VALUE);
-  EXPECT_EQ(ju_register_number(static_cast<ju_cpu>(3), 0), static_cast<ju_reg>(JU_NO_REG));
+  EXPECT_EQ(ju_register_number(static_cast<ju_cpu>(4), 0), static_cast<ju_reg>(JU_NO_REG));
   EXPECT_STREQ(ju_register_name(12345), "");
 }
 

@@ -183,14 +183,14 @@ TEST(CallFrameInstructions, InitialInstructions) {
   EXPECT_EQ(rows({}, {.instructions = {0x0b}}), "error bad_structure: no remembered state to restore");
   EXPECT_EQ(rows({}, {.instructions = {0x0c, 7, 8, 0x90, 1, 0xd0}}), "+0: cfa=rsp+8");
   EXPECT_EQ(rows({}, {.instructions = {}}), "+0: cfa=none");
-  EXPECT_EQ(rows({}, {.instructions = {0x0d, 7}}), "error bad_structure: register of a CFA that was never defined");
+  EXPECT_EQ(rows({}, {.instructions = {0x0d, 7}}), "+0: cfa=rsp") << "RISC-V's way";
   EXPECT_EQ(rows({}, {.instructions = {0x0e, 8}}),
             "error bad_structure: offset of a CFA that is not register and offset");
 }
 
 TEST(CallFrameInstructions, StatesAndRulesAreBounded) {
   Bytes wide;
-  for (unsigned reg = 17; reg < 17 + FrameRow::k_max_rules; ++reg) wide.u8(0x80 | reg).uleb(reg);
+  for (unsigned reg = 17; reg < 17 + FrameRow::k_max_rules; ++reg) wide.u8(0x05).uleb(reg).uleb(reg);
   EXPECT_EQ(rows(wide), "error row_too_wide: more rules than a row holds");
   Bytes deep;
   for (int i = 0; i < 300; ++i) deep.u8(0x0a);

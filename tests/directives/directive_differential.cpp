@@ -2,10 +2,10 @@
 // reference tool is given, by that tool. The tool's rules are not those of docs/directives.md in five points
 // (OtherRules): the plain reading with all of them must give the tool's answers, and without them the library's.
 //
-// usage: directive_differential [--count N] [--seed N] [--reference TOOL] [--write FOLDER]
+// usage: directive_differential [--count N] [--seed N] [--reference TOOL] [--write FOLDER] [--keep N]
 //   --count      descriptions a CPU (100000)
 //   --reference  prints a line an offset for JSON descriptions; also from JITUNWIND_DIRECTIVE_REFERENCE
-//   --write      keep some of the tool's answers as random_*.case there
+//   --write      keep some of the tool's answers as random_*.case there: of --keep descriptions a CPU (160)
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,13 +27,13 @@ namespace {
 
 constexpr Addr k_code = 0x40000;
 constexpr std::size_t k_batch = 500;
-constexpr std::size_t k_kept = 160;  // descriptions a CPU that --write keeps
 
 struct Options {
   long count = 100000;
   unsigned long seed = 1;
   std::string reference;
   std::string write;
+  unsigned long keep = 160;
 };
 
 struct Question {
@@ -204,7 +204,7 @@ const char* rule_that_matters(const Arch& arch, const RandomDescription& d, cons
 
 class Keeper {
  public:
-  Keeper(const Options& options, const Arch& arch) : arch_(arch) {
+  Keeper(const Options& options, const Arch& arch) : arch_(arch), most_(options.keep) {
     if (options.write.empty()) return;
     std::string name = arch.name;
     std::replace(name.begin(), name.end(), '-', '_');
@@ -217,7 +217,7 @@ class Keeper {
   void keep(const RandomDescription& d, const std::vector<std::string>& lines) {
     std::set<std::string> kinds;
     for (const std::string& line : lines) kinds.insert(line.substr(line.find(": ")));
-    if (!file_.is_open() || kept_ == k_kept || kinds.size() < 3 || d.size > 24 * arch_.unit) return;
+    if (!file_.is_open() || kept_ == most_ || kinds.size() < 3 || d.size > 24 * arch_.unit) return;
     file_ << "\ncase random" << kept_++ << "\narch " << arch_.name << "\nsize " << d.size << "\n";
     for (const rows::CaseRegion& r : d.regions) {
       file_ << "region " << r.insn_count << "\n";
@@ -251,6 +251,7 @@ class Keeper {
   const Arch& arch_;
   std::ofstream file_;
   std::size_t kept_ = 0;
+  std::size_t most_;
 };
 
 void compare_with_tool(const Arch& arch, const std::vector<RandomDescription>& batch, const Options& options,
@@ -324,6 +325,8 @@ Options parse(int argc, char** argv) {
       options.reference = argv[i + 1];
     else if (name == "--write")
       options.write = argv[i + 1];
+    else if (name == "--keep")
+      options.keep = std::stoul(argv[i + 1]);
     else
       throw std::runtime_error("unknown option " + name);
   }

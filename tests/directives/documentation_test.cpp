@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "jitunwind/dyn_info/directives/directives.h"
+#include "tests/directives/cpu_page.h"
+#include "tests/rows/row_case.h"
 
 namespace jitunwind::test {
 namespace {
@@ -36,32 +38,66 @@ std::map<std::string, Cells> table_of(const std::string& heading) {
   return rows;
 }
 
-std::string named(const Arch& arch, RegNum reg) {
-  const RegisterInfo& info = *arch.by_dwarf(reg);
-  return std::string(info.name) + ", " + std::to_string(info.libunwind);
-}
-
 // covers: DY54
 TEST(DirectivesPage, SaysOfEveryCpuWhatItsTableSays) {
   const auto table = table_of("Per CPU");
-  ASSERT_EQ(table.at("SP").size(), all_arches().size());
-  for (std::size_t i = 0; i < all_arches().size(); ++i) {
-    const Arch& arch = *all_arches()[i];
-    const auto cell = [&](const char* key) { return table.at(key)[i]; };
-    SCOPED_TRACE(arch.name);
-    EXPECT_EQ(cell("unit of `when` and `insn_count`"),
-              std::to_string(arch.unit) + (arch.unit == 1 ? " byte" : " bytes"));
-    EXPECT_EQ(cell("SP"), named(arch, arch.sp));
-    EXPECT_EQ(cell("CFA at entry"), arch.entry_cfa == 0 ? "SP" : "SP + " + std::to_string(arch.entry_cfa));
-    EXPECT_TRUE(cell("return address: register to save it as; where at entry").starts_with(named(arch, arch.ra) + ";"));
-    EXPECT_EQ(cell("usual frame pointer; any general register may be it"), named(arch, arch.fp));
-    EXPECT_EQ(cell("granularity of `ADD SP` (E_ADD_ALIGN)"), std::to_string(arch.sp_granularity));
-    EXPECT_EQ(cell("red zone: slots that far below SP (E_SPILL_LOW)"), std::to_string(arch.red_zone));
-    EXPECT_EQ(cell("caller's SP"), "CFA");
-    EXPECT_EQ(arch.caller_sp_bias, 0);
-    EXPECT_EQ(cell("`ADD` accepts").find("RA_SIGN_STATE") != std::string::npos, arch.sign_state != k_no_reg);
-    for (const RegisterInfo& r : arch.registers)  // "libunwind's numbers are DWARF's on both"
-      EXPECT_TRUE(r.libunwind < 0 || r.libunwind == r.dwarf) << r.name;
+  for (const Arch* arch : all_arches()) {
+    const std::string name = arch->name;
+    const std::string link = "[" + name + "](targets/" + name + ".md)";
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(table.contains(link));
+    const Cells expected{unit_cell(*arch),
+                         named_cell(*arch, arch->sp),
+                         entry_cell(*arch),
+                         return_address_cell(*arch),
+                         caller_sp_cell(*arch),
+                         std::to_string(arch->sp_granularity),
+                         std::to_string(arch->red_zone)};
+    EXPECT_EQ(table.at(link), expected);
+  }
+  EXPECT_EQ(table.size(), all_arches().size() + 1) << "and the heading";
+}
+
+/// `write_cpu_pages` makes them anew.
+// covers: DY54
+TEST(CpuPages, AreMadeFromTheTables) {
+  const auto expect_same = [](const Arch& arch, const char* identifier) {
+    std::ifstream file(cpu_page_path(arch));
+    std::ostringstream text;
+    text << file.rdbuf();
+    EXPECT_EQ(text.str(), cpu_page(arch, identifier)) << arch.name;
+  };
+#define JITUNWIND_ARCH(identifier) expect_same(arch::identifier, #identifier);
+#include "jitunwind/unwind_core/arch/arch_list.def"
+#undef JITUNWIND_ARCH
+}
+
+bool has_finding(const Arch& arch, const unw_dyn_op_t& op, ErrorCode wanted) {
+  constexpr Addr k_code = 0x40000;
+  const rows::CaseProcedure procedure({{4, {op}, 0, -1}}, {k_code, k_code + 4u * arch.unit});
+  for (const Finding& finding : validate(procedure.info(), arch))
+    if (finding.code == wanted) return true;
+  return false;
+}
+
+/// What the pages say of limits is what the check of descriptions says.
+// covers: DY54
+TEST(CpuPages, SayWhatTheCheckSays) {
+  for (const Arch* arch : all_arches()) {
+    SCOPED_TRACE(arch->name);
+    const int sp = arch->by_dwarf(arch->sp)->libunwind;
+    const int fp = arch->by_dwarf(arch->fp)->libunwind;
+    const auto add = [&](int reg, std::int64_t value) { return _U_dyn_op(UNW_DYN_ADD, 0, 0, reg, value); };
+    const auto spill = [&](int reg, std::int64_t at) { return _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, reg, at); };
+    EXPECT_FALSE(has_finding(*arch, add(sp, -arch->sp_granularity), ErrorCode::e_add_align));
+    EXPECT_TRUE(has_finding(*arch, add(sp, -arch->sp_granularity / 2), ErrorCode::e_add_align));
+    EXPECT_TRUE(has_finding(*arch, add(fp, 16), ErrorCode::e_add_reg)) << "it is not the frame pointer yet";
+    EXPECT_FALSE(has_finding(*arch, spill(fp, -arch->red_zone), ErrorCode::e_spill_low));
+    EXPECT_TRUE(has_finding(*arch, spill(fp, -arch->red_zone - arch->word_size), ErrorCode::e_spill_low));
+    for (const RegisterInfo& reg : arch->registers) {
+      if (reg.libunwind < 0 || reg.dwarf == arch->sp) continue;
+      EXPECT_EQ(has_finding(*arch, spill(reg.libunwind, 0), ErrorCode::e_reg), !can_be_saved(*arch, reg)) << reg.name;
+    }
   }
 }
 

@@ -36,8 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::check(*core.error().what != 0, "an error says what");
     return 0;
   }
-  const Arch* const arch = (*core)->is_64() ? find_arch((*core)->machine(), (*core)->big_endian()) : nullptr;
-  if (!arch) return 0;
+  const Arch* const arch = find_arch((*core)->machine(), (*core)->big_endian());
+  if (!arch || (arch->word_size == 8) != (*core)->is_64()) return 0;
   fuzz::check(!(*core)->threads().empty(), "a core has a thread");
   const TargetFiles files = TargetFiles::none();
   const FileBackedMemory backed((*core)->memory(), (*core)->mappings(), files);

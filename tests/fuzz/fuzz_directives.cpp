@@ -30,7 +30,7 @@ struct Input {
 Input decode(std::span<const std::byte> bytes) {
   ByteReader reader(bytes, false);
   Input input;
-  input.arch = all_arches()[reader.u8() & 1];
+  input.arch = all_arches()[reader.u8() % all_arches().size()];
   input.size = std::uint64_t{reader.u16()} * input.arch->unit;
   for (std::size_t n = 0; !reader.at_end() && n < k_max_list; ++n) {
     const auto tag = static_cast<std::int8_t>(reader.u8());

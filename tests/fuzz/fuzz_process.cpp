@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (mappings.all().size() > 64) return 0;
   ByteReader options = reader;
   options.skip(33 * 8);
-  const Arch& arch = *all_arches()[options.u8() & 1];
+  const Arch& arch = *all_arches()[options.u8() % all_arches().size()];
   const RegisterFile registers = take_registers(reader, arch);
   reader.skip(1);
   if (!reader.ok()) return 0;

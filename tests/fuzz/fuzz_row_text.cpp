@@ -8,7 +8,7 @@ using namespace jitunwind;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const Arch& arch = *all_arches()[data[0] & 1];
+  const Arch& arch = *all_arches()[data[0] % all_arches().size()];
   const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
   ExpressionPool pool;
   const auto row = parse_row(text, arch, pool);

@@ -39,7 +39,7 @@ struct Head final : ListHead {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 3) return 0;
-  Arch arch = *all_arches()[data[0] & 1];
+  Arch arch = *all_arches()[data[0] % all_arches().size()];
   if ((data[0] & 2) != 0) arch.word_size = 4;
   if ((data[0] & 4) != 0) arch.big_endian = true;
   const Addr at = k_code + data[1] + 256u * data[2];

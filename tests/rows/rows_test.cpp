@@ -7,7 +7,7 @@ namespace jitunwind::rows {
 namespace {
 
 // covers: DY28 DY34 DY55 DY56
-TEST(Rows, WorkedExamples) { expect_cases("worked_examples.case", 16); }
+TEST(Rows, WorkedExamples) { expect_cases("worked_examples.case", 21); }
 
 TEST(Rows, FurtherRows) { expect_cases("further_rows.case", 16); }
 
@@ -25,6 +25,8 @@ TEST(Rows, Validation) { expect_cases("validation.case", 59); }
 TEST(Rows, RandomDescriptions) {
   expect_cases("random_x86_64.case", 160);
   expect_cases("random_aarch64.case", 160);
+  for (const char* cpu : {"x86", "arm", "riscv64", "ppc64", "s390x"})
+    expect_cases("random_" + std::string(cpu) + ".case", 40);
 }
 
 }  // namespace

@@ -33,12 +33,15 @@ TEST(UwxRegisters, EveryRegisterHasItsId) {
   for (const Arch* arch : all_arches()) {
     UwxTarget target;
     ASSERT_EQ(uwx_set_target(target.env, arch->elf_machine), UWX_OK);
+    // In the target's byte order, as what is in its memory.
+    const auto in_order = [&](std::uint64_t value) { return arch->big_endian ? __builtin_bswap64(value) : value; };
     for (const RegisterInfo& reg : arch->registers)
-      if (reg.uwx >= 0) target.registers[static_cast<std::uint64_t>(reg.uwx)] = 0x1000u + reg.dwarf;
+      if (reg.uwx >= 0) target.registers[static_cast<std::uint64_t>(reg.uwx)] = in_order(0x1000u + reg.dwarf);
     ASSERT_EQ(uwx_init_context(target.env, 1, 2, 0, 0), UWX_OK);
     for (const RegisterInfo& reg : arch->registers) {
       EXPECT_TRUE(reg.reg_class != RegClass::general || reg.uwx == UWX_REG_GR(reg.dwarf)) << reg.name;
       if (reg.uwx < 0 || reg.column < 0 || reg.dwarf == arch->pc || reg.dwarf == arch->sp) continue;
+      if (!RegisterFile::has(reg.column)) continue;  // a frame has no value of them
       target.copies.clear();
       EXPECT_EQ(target.reg(reg.uwx), 0x1000u + reg.dwarf) << arch->name << " " << reg.name;
       ASSERT_EQ(target.copies.size(), 1u);

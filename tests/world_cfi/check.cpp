@@ -29,7 +29,7 @@ class Check {
  public:
   explicit Check(const std::string& path) : path_(path), elf_(path) {
     for (const RegisterInfo& r : elf_.arch ? elf_.arch->registers : std::span<const RegisterInfo>{})
-      if (r.column >= 0) registers_.set(r.column, 0x10000);
+      if (RegisterFile::has(r.column)) registers_.set(r.column, 0x10000);
   }
 
   Figures run() {

@@ -53,10 +53,10 @@ Cell cell_of(const RegRule& rule) {
 /// One file against one tool.
 class Comparison {
  public:
-  Comparison(const std::string& path, Tool tool) : path_(path), tool_(tool), elf_(path), reference_(tool, path) {}
+  Comparison(const std::string& path, Tool tool, const ElfCfi& elf)
+      : path_(path), tool_(tool), elf_(elf), reference_(tool, path, *elf.arch) {}
 
   Figures run() {
-    if (!elf_.arch) return {};
     figures_.files = 1;
     more_ = reference_.next(theirs_);
     while (more_) {  // sections in the order in which the tool shows them
@@ -221,7 +221,7 @@ class Comparison {
 
   std::string path_;
   Tool tool_;
-  ElfCfi elf_;
+  const ElfCfi& elf_;
   Reference reference_;
   ReferenceFde theirs_;
   Figures figures_;
@@ -257,6 +257,9 @@ void Figures::add_message(const std::string& message) {
   if (messages.size() < k_max_messages) messages.push_back(message);
 }
 
-Figures compare_file(const std::string& path, Tool tool) { return Comparison(path, tool).run(); }
+Figures compare_file(const std::string& path, Tool tool) {
+  const ElfCfi elf(path);
+  return elf.arch ? Comparison(path, tool, elf).run() : Figures{};
+}
 
 }  // namespace jitunwind::world

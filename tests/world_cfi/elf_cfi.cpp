@@ -5,44 +5,9 @@
 #include <libelf.h>
 #include <unistd.h>
 
-#include <array>
 #include <string_view>
 
 namespace jitunwind::world {
-namespace {
-
-// System V psABI for i386, table 2.14.
-std::array<RegisterInfo, 9> i386_registers() {
-  static constexpr const char* k_names[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip"};
-  std::array<RegisterInfo, 9> registers;
-  for (std::size_t i = 0; i < registers.size(); ++i) {
-    registers[i] = arch::x86_64.registers[i];
-    registers[i].dwarf = static_cast<RegNum>(i);
-    registers[i].name = k_names[i];
-    registers[i].column = static_cast<std::int8_t>(i);
-  }
-  return registers;
-}
-
-Arch make_i386() {
-  static const std::array<RegisterInfo, 9> registers = i386_registers();
-  Arch arch = arch::x86_64;
-  arch.name = "i386";
-  arch.elf_machine = EM_386;
-  arch.word_size = 4;
-  arch.sp = 4;
-  arch.fp = 5;
-  arch.ra = arch.pc = 8;
-  arch.entry_cfa = 4;
-  arch.entry_ra = -4;
-  arch.registers = registers;
-  return arch;
-}
-
-}  // namespace
-
-const Arch k_i386 = make_i386();
-
 ElfCfi::ElfCfi(const std::string& path) {
   ::elf_version(EV_CURRENT);
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -53,7 +18,7 @@ ElfCfi::ElfCfi(const std::string& path) {
   if (header.e_type == ET_REL && has_relocations()) return;
   const bool big_endian = header.e_ident[EI_DATA] == ELFDATA2MSB;
   const bool wide = header.e_ident[EI_CLASS] == ELFCLASS64;
-  const Arch* found = header.e_machine == EM_386 ? &k_i386 : find_arch(header.e_machine, big_endian);
+  const Arch* const found = find_arch(header.e_machine, big_endian);
   if (!found || found->word_size != (wide ? 8 : 4)) return;
   arch = found;
   read_sections();

@@ -11,9 +11,6 @@ struct Elf;
 
 namespace jitunwind::world {
 
-/// i386, which the engine has no table for: what reading CFI needs to know of it.
-extern const Arch k_i386;
-
 class ElfCfi {
  public:
   /// Sections are empty where the file has none, or is not an ELF file of a CPU known here. Objects that still have to

@@ -1,5 +1,6 @@
 #include "tests/world_cfi/reference.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -7,8 +8,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <optional>
+#include <span>
 #include <stdexcept>
 
 extern char** environ;
@@ -55,47 +56,6 @@ std::optional<NameAndOffset> name_and_offset(std::string_view text) {
   return NameAndOffset{text.substr(0, sign), *offset};
 }
 
-Cell reg_cell(std::string_view text) {
-  const auto parts = name_and_offset(text);
-  const RegNum reg = parts ? reg_by_name(parts->name) : k_no_reg;
-  if (reg == k_no_reg) return {Kind::not_understood, 0, 0};
-  return {Kind::reg, reg, parts->offset};
-}
-
-Cell readelf_cfa(std::string_view word) {
-  if (word == "exp") return {Kind::is_expression, 0, 0};
-  return reg_cell(word);
-}
-
-Cell readelf_cell(std::string_view word) {
-  if (word == "u") return {Kind::none, 0, 0};
-  if (word == "s") return {Kind::same, 0, 0};
-  if (word == "exp") return {Kind::at_expression, 0, 0};
-  if (word == "vexp") return {Kind::is_expression, 0, 0};
-  const auto parts = name_and_offset(word);
-  if (parts && parts->name == "c") return {Kind::at_cfa, 0, parts->offset};
-  if (parts && parts->name == "v") return {Kind::is_cfa, 0, parts->offset};
-  return reg_cell(word);
-}
-
-Cell dwarfdump_cfa(std::string_view text) {
-  if (text == "unspecified") return {Kind::none, 0, 0};
-  if (text.starts_with("DW_OP_")) return {Kind::is_expression, 0, 0};
-  return reg_cell(text);
-}
-
-Cell dwarfdump_cell(std::string_view text) {
-  if (text == "unspecified") return {Kind::none, 0, 0};
-  if (text == "undefined") return {Kind::lost, 0, 0};
-  if (text == "same") return {Kind::same, 0, 0};
-  const bool loads = text.starts_with('[');
-  if (loads) text = text.substr(1, text.find(']') - 1);
-  if (text.starts_with("DW_OP_")) return {loads ? Kind::at_expression : Kind::is_expression, 0, 0};
-  const auto parts = name_and_offset(text);
-  if (parts && parts->name == "CFA") return {loads ? Kind::at_cfa : Kind::is_cfa, 0, parts->offset};
-  return loads ? Cell{Kind::not_understood, 0, 0} : reg_cell(text);
-}
-
 }  // namespace
 
 const char* tool_name(Tool tool) { return tool == Tool::readelf ? "readelf" : "llvm-dwarfdump"; }
@@ -125,38 +85,101 @@ std::string to_text(const Cell& cell) {
   return "?";
 }
 
-RegNum reg_by_name(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  if (lower == "ra") return k_ra_column;
-  static constexpr std::string_view k_x86_64[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"};
-  static constexpr std::string_view k_i386[] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip"};
-  for (RegNum i = 0; i < std::size(k_x86_64); ++i)
-    if (lower == k_x86_64[i]) return i;
-  for (RegNum i = 0; i < std::size(k_i386); ++i)
-    if (lower == k_i386[i]) return i;
-  if (lower == "rip") return 16;
-  if (lower == "sp" || lower == "wsp") return 31;
-  if (lower == "ra_sign_state") return 34;
-  // AMD64 ABI, figure 3.36; DWARF for the Arm 64-bit Architecture, table 1, where LLVM names the narrowest view.
-  // "r8".."r15" are registers, "r" and another number is one without a name.
-  struct Bank {
-    std::string_view prefix;
-    unsigned first_index, last_index, first_number;
-  };
-  static constexpr Bank k_banks[] = {
-      {"x", 0, 30, 0},     {"w", 0, 30, 0},    {"v", 0, 31, 64},    {"b", 0, 31, 64}, {"reg", 0, 0xfffe, 0},
-      {"r", 0, 0xfffe, 0}, {"xmm", 0, 15, 17}, {"xmm", 16, 31, 67}, {"st", 0, 7, 33}, {"mm", 0, 7, 41}};
-  for (const Bank& bank : k_banks) {
-    if (!lower.starts_with(bank.prefix)) continue;
-    const auto index = decimal(std::string_view(lower).substr(bank.prefix.size()));
+namespace {
+
+struct Bank {
+  std::string_view prefix;
+  unsigned first_index, last_index, first_number;
+};
+
+/// "x7" of {"x", 0, 30, 0}.
+RegNum reg_in(std::span<const Bank> banks, std::string_view name) {
+  for (const Bank& bank : banks) {
+    if (!name.starts_with(bank.prefix)) continue;
+    const auto index = decimal(name.substr(bank.prefix.size()));
     if (index && *index >= bank.first_index && *index <= bank.last_index)
       return static_cast<RegNum>(bank.first_number + static_cast<unsigned>(*index) - bank.first_index);
   }
   return k_no_reg;
 }
 
-Reference::Reference(Tool tool, const std::string& file) : tool_(tool) {
+// Names that are not the tables'. AMD64 ABI, figure 3.36; DWARF for the Arm 64-bit Architecture, table 1, where LLVM
+// names the narrowest view; RISC-V calling convention, "Register Convention". "r" and a number is a register without a
+// name.
+constexpr Bank k_x86_64[] = {{"xmm", 0, 15, 17}, {"xmm", 16, 31, 67}, {"st", 0, 7, 33}, {"mm", 0, 7, 41}};
+constexpr Bank k_aarch64[] = {{"w", 0, 30, 0}, {"b", 0, 31, 64}};
+constexpr Bank k_riscv[] = {{"s", 0, 1, 8},   {"s", 2, 11, 18}, {"a", 0, 7, 10},  {"t", 0, 2, 5},    {"t", 3, 6, 28},
+                            {"ft", 0, 7, 32}, {"fs", 0, 1, 40}, {"fa", 0, 7, 42}, {"fs", 2, 11, 50}, {"ft", 8, 11, 60}};
+constexpr Bank k_others[] = {{"reg", 0, 0xfffe, 0}, {"r", 0, 0xfffe, 0}};
+
+std::span<const Bank> banks_of(const Arch& arch) {
+  switch (arch.elf_machine) {
+    case EM_X86_64:
+      return k_x86_64;
+    case EM_AARCH64:
+      return k_aarch64;
+    case EM_RISCV:
+      return k_riscv;
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+RegNum reg_by_name(std::string_view name, const Arch& arch) {
+  if (name.starts_with('%')) name.remove_prefix(1);  // s390x
+  std::string lower(name);
+  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  if (lower == "ra") return k_ra_column;
+  if (const RegisterInfo* const known = arch.by_name(lower)) return known->dwarf;
+  if (lower == "wsp") return arch.sp;
+  const RegNum named = reg_in(banks_of(arch), lower);
+  return named == k_no_reg ? reg_in(k_others, lower) : named;
+}
+
+Cell Reference::reg_cell(std::string_view text) const {
+  const auto parts = name_and_offset(text);
+  const RegNum reg = parts ? reg_by_name(parts->name, arch_) : k_no_reg;
+  if (reg == k_no_reg) return {Kind::not_understood, 0, 0};
+  return {Kind::reg, reg, parts->offset};
+}
+
+Cell Reference::readelf_cfa(std::string_view word) const {
+  if (word == "exp") return {Kind::is_expression, 0, 0};
+  return reg_cell(word);
+}
+
+Cell Reference::readelf_cell(std::string_view word) const {
+  if (word == "u") return {Kind::none, 0, 0};
+  if (word == "s") return {Kind::same, 0, 0};
+  if (word == "exp") return {Kind::at_expression, 0, 0};
+  if (word == "vexp") return {Kind::is_expression, 0, 0};
+  const auto parts = name_and_offset(word);
+  if (parts && parts->name == "c") return {Kind::at_cfa, 0, parts->offset};
+  if (parts && parts->name == "v") return {Kind::is_cfa, 0, parts->offset};
+  return reg_cell(word);
+}
+
+Cell Reference::dwarfdump_cfa(std::string_view text) const {
+  if (text == "unspecified") return {Kind::none, 0, 0};
+  if (text.starts_with("DW_OP_")) return {Kind::is_expression, 0, 0};
+  return reg_cell(text);
+}
+
+Cell Reference::dwarfdump_cell(std::string_view text) const {
+  if (text == "unspecified") return {Kind::none, 0, 0};
+  if (text == "undefined") return {Kind::lost, 0, 0};
+  if (text == "same") return {Kind::same, 0, 0};
+  const bool loads = text.starts_with('[');
+  if (loads) text = text.substr(1, text.find(']') - 1);
+  if (text.starts_with("DW_OP_")) return {loads ? Kind::at_expression : Kind::is_expression, 0, 0};
+  const auto parts = name_and_offset(text);
+  if (parts && parts->name == "CFA") return {loads ? Kind::at_cfa : Kind::is_cfa, 0, parts->offset};
+  return loads ? Cell{Kind::not_understood, 0, 0} : reg_cell(text);
+}
+
+Reference::Reference(Tool tool, const std::string& file, const Arch& arch) : tool_(tool), arch_(arch) {
   const char* const readelf[] = {"readelf", "--wide", "--debug-dump=frames-interp,no-follow-links", file.c_str(),
                                  nullptr};
   const char* const dwarfdump[] = {"llvm-dwarfdump-14", "--eh-frame", file.c_str(), nullptr};
@@ -223,7 +246,7 @@ void Reference::read_columns() {
   take_word(text);
   columns_.clear();
   for (std::string_view word = take_word(text); !word.empty(); word = take_word(text))
-    columns_.push_back(reg_by_name(word));
+    columns_.push_back(reg_by_name(word, arch_));
 }
 
 /// "0000000000026006 rsp+24   c-8"
@@ -258,7 +281,7 @@ ReferenceRow Reference::dwarfdump_row() const {
     const std::string_view rule = text.substr(0, end);
     text.remove_prefix(std::min(end + 2, text.size()));
     const std::size_t equals = std::min(rule.find('='), rule.size() - 1);
-    row.rules.push_back({reg_by_name(rule.substr(0, equals)), dwarfdump_cell(rule.substr(equals + 1))});
+    row.rules.push_back({reg_by_name(rule.substr(0, equals), arch_), dwarfdump_cell(rule.substr(equals + 1))});
   }
   return row;
 }

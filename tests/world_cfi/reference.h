@@ -62,7 +62,7 @@ struct ReferenceFde {
 /// Runs the tool over a file and hands over FDE after FDE. Throws std::runtime_error when the tool cannot be run.
 class Reference {
  public:
-  Reference(Tool tool, const std::string& file);
+  Reference(Tool tool, const std::string& file, const Arch& arch);
   ~Reference();
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
@@ -78,7 +78,14 @@ class Reference {
   ReferenceRow readelf_row() const;
   ReferenceRow dwarfdump_row() const;
 
+  Cell reg_cell(std::string_view text) const;
+  Cell readelf_cfa(std::string_view word) const;
+  Cell readelf_cell(std::string_view word) const;
+  Cell dwarfdump_cfa(std::string_view text) const;
+  Cell dwarfdump_cell(std::string_view text) const;
+
   Tool tool_;
+  const Arch& arch_;
   std::FILE* pipe_ = nullptr;
   int pid_ = -1;
   char* buffer_ = nullptr;
@@ -91,7 +98,7 @@ class Reference {
   std::map<std::uint64_t, Addr> personalities_;  // by CIE
 };
 
-/// DWARF number of a register as binutils and LLVM name them; k_no_reg when unknown. "eax" and "rax" are both 0.
-RegNum reg_by_name(std::string_view name);
+/// DWARF number of a register as binutils and LLVM name it on that CPU; k_no_reg when unknown.
+RegNum reg_by_name(std::string_view name, const Arch& arch);
 
 }  // namespace jitunwind::world

@@ -1,37 +1,24 @@
 #include "jitunwind/unwind_core/arch/arch.h"
 
 #include <algorithm>
-
-#if defined(__x86_64__) && defined(__LP64__)
-#define JITUNWIND_HOST_X86_64 true
-#else
-#define JITUNWIND_HOST_X86_64 false
-#endif
-#if defined(__aarch64__) && !defined(__AARCH64EB__)
-#define JITUNWIND_HOST_AARCH64 true
-#else
-#define JITUNWIND_HOST_AARCH64 false
-#endif
+#include <array>
+#include <iterator>
+#include <utility>
 
 namespace jitunwind {
 namespace {
 
-struct Listed {
-  const Arch* arch;
-  bool is_host;
-};
-
-constexpr Listed k_listed[] = {
-#define JITUNWIND_ARCH(identifier, host_condition) {&arch::identifier, host_condition},
-#include "jitunwind/unwind_core/arch/arch_list.def"
-#undef JITUNWIND_ARCH
-};
-
 constexpr const Arch* k_arches[] = {
-#define JITUNWIND_ARCH(identifier, host_condition) &arch::identifier,
+#define JITUNWIND_ARCH(identifier) &arch::identifier,
 #include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
 };
+
+/// The CPUs of k_arches with their memory in the order that is not the table's. Made when the library is loaded: at a
+/// first use it would take a lock.
+const std::array<Arch, std::size(k_arches)> k_other_orders = []<std::size_t... i>(std::index_sequence<i...>) {
+  return std::array<Arch, std::size(k_arches)>{with_byte_order(*k_arches[i], !k_arches[i]->big_endian)...};
+}(std::make_index_sequence<std::size(k_arches)>());
 
 }  // namespace
 
@@ -75,6 +62,7 @@ const RegisterInfo* Arch::by_name(std::string_view wanted) const noexcept {
 
 Arch with_byte_order(const Arch& arch, bool big_endian) noexcept {
   Arch other = arch;
+  other.is_host = arch.is_host && big_endian == arch.big_endian;
   other.big_endian = big_endian;
   return other;
 }
@@ -88,14 +76,18 @@ const Arch* find_arch(std::string_view name) noexcept {
 }
 
 const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept {
-  for (const Arch* a : k_arches)
-    if (a->elf_machine == elf_machine && a->big_endian == big_endian) return a;
+  for (std::size_t i = 0; i < std::size(k_arches); ++i) {
+    const Arch& arch = *k_arches[i];
+    if (arch.elf_machine != elf_machine) continue;
+    if (arch.big_endian == big_endian) return &arch;
+    return arch.bi_endian ? &k_other_orders[i] : nullptr;
+  }
   return nullptr;
 }
 
 const Arch* host_arch() noexcept {
-  for (const Listed& l : k_listed)
-    if (l.is_host) return l.arch;
+  for (const Arch* a : k_arches)
+    if (a->is_host) return a;
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-// What the engine must know of a CPU and its psABI, as data. One table file per CPU in this folder; arch_list.def is
+// What the engine must know of a CPU and its psABI, as data. One table file per CPU in tables/; arch_list.def is
 // the only list of CPUs in the tree.
 #pragma once
 
@@ -49,39 +49,29 @@ struct CodePattern {
 
 /// Saved frame pointer and return address relative to the frame pointer, for the fallback by frame pointers.
 struct FrameChain {
-  std::int16_t saved_fp;
-  std::int16_t return_address;
-  std::int16_t cfa;
+  std::int16_t saved_fp = 0;
+  std::int16_t return_address = 0;
+  std::int16_t cfa = 0;
+  /// False: frames of this CPU are not linked by a frame pointer, or not all in one way.
+  bool exists() const noexcept { return saved_fp != return_address; }
 };
 
 struct ContextRecords;
 struct MachineInstruction;
-/// Columns a RegisterFile has room for; the tables are checked against it.
-inline constexpr std::size_t k_max_columns = 44;
-static_assert(k_max_columns % 4 == 0);
-
-/// The columns of what a ucontext_t always holds: the first ones, each of which is the register's DWARF number, too.
+inline constexpr std::size_t k_max_columns = 56;  ///< that a CPU may have; the tables are checked against it
+/// The first of them, of which a RegisterFile has values: as many as fit into unw_cursor_t. Rows tell of all.
+inline constexpr std::size_t k_max_values = 44;
+/// The first columns, which a ucontext_t always holds, if they are the registers' DWARF numbers, too; else none.
 struct ContextColumns {
   std::uint8_t count = 0;
-  std::array<std::int16_t, k_max_columns> offsets{};  ///< RegisterInfo::ucontext
+  std::array<std::int16_t, k_max_values> offsets{};  ///< RegisterInfo::ucontext
 };
-/// Never defined: a constant expression cannot call it.
-void columns_differ_or_have_a_gap();
-/// Does not compile where the table is not so.
-consteval ContextColumns columns_in_context(std::span<const RegisterInfo> registers) {
-  ContextColumns columns;
-  for (const RegisterInfo& reg : registers) {
-    if (reg.ucontext < 0 || reg.reg_class == RegClass::vector) continue;
-    if (reg.column != columns.count || reg.dwarf != columns.count) columns_differ_or_have_a_gap();
-    columns.offsets[columns.count++] = reg.ucontext;
-  }
-  return columns;
-}
 
 /// A constant table. Everything has static storage duration; pointers to an Arch may be compared.
 struct Arch {
   const char* name;                    ///< "x86-64", "aarch64"
   std::uint16_t elf_machine;           ///< EM_*
+  bool is_host;                        ///< the library is compiled for it
   std::uint32_t jump_slot;             ///< relocation of a word that the procedure linkage table jumps by
   std::uint32_t glob_dat;              ///< relocation of any other word that holds a symbol's address
   std::uint8_t word_size;              ///< bytes
@@ -106,7 +96,7 @@ struct Arch {
   Addr address_mask;                   ///< significant bits of a code address (signed return addresses carry more)
   FrameChain chain;
   std::int16_t sigframe_ucontext;      ///< SP at the signal trampoline + this = ucontext_t; -1 unknown
-  ContextColumns in_context;           ///< of registers
+  ContextColumns in_context;           ///< of registers; empty: this CPU's own ucontext_t is not read
   std::span<const RegisterInfo> registers;   ///< sorted by DWARF number
   std::span<const CodePattern> trampolines;  ///< signal return
   std::span<const CodePattern> plt_stubs;
@@ -137,7 +127,8 @@ struct Arch {
     return r ? r->column : -1;
   }
 
-  /// Calls push the return address, to CFA - word, and SP is the CFA when it is off again.
+  Addr word_mask() const noexcept { return word_size == 8 ? ~Addr{0} : 0xffff'ffff; }  ///< every bit of a word
+  /// Calls push the return address, to CFA - 8, and SP is the CFA when it is off again.
   bool calls_push() const noexcept { return ra_in_memory && caller_sp_bias == 0 && address_mask == ~Addr{0}; }
 
   const RegisterInfo* search_by_dwarf(unsigned number) const noexcept;  // by_dwarf()
@@ -150,13 +141,13 @@ Arch with_byte_order(const Arch& arch, bool big_endian) noexcept;
 std::span<const Arch* const> all_arches() noexcept;
 /// By Arch::name; null when unknown.
 const Arch* find_arch(std::string_view name) noexcept;
-/// By ELF e_machine and byte order; null when unknown.
+/// By ELF e_machine and byte order, which may be the other one of a CPU that has both; null when unknown.
 const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept;
 /// The CPU this library was built for; null where the tree has no table for it.
 const Arch* host_arch() noexcept;
 
 namespace arch {
-#define JITUNWIND_ARCH(identifier, host_condition) extern const Arch identifier;
+#define JITUNWIND_ARCH(identifier) extern const Arch identifier;
 #include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
 }  // namespace arch

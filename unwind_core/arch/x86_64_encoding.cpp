@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace jitunwind::arch::x86 {
+namespace jitunwind::arch::x86_code {
 namespace {
 
 /// Reads parts from left to right.
@@ -224,4 +224,4 @@ bool read_parts(std::span<const std::byte> bytes, Parts& p) noexcept {
   return in.ok();
 }
 
-}  // namespace jitunwind::arch::x86
+}  // namespace jitunwind::arch::x86_code

@@ -11,7 +11,7 @@
 
 #include "jitunwind/unwind_core/arch/arch.h"
 
-namespace jitunwind::arch::x86 {
+namespace jitunwind::arch::x86_code {
 
 /// A set of opcodes.
 class Opcodes {
@@ -63,4 +63,4 @@ struct Parts {
 /// False: not a known instruction, or cut off.
 bool read_parts(std::span<const std::byte> bytes, Parts& parts) noexcept;
 
-}  // namespace jitunwind::arch::x86
+}  // namespace jitunwind::arch::x86_code

@@ -11,9 +11,9 @@ namespace {
 
 using Effect = MachineInstruction::Effect;
 using Kind = JumpOperand::Kind;
-using x86::Map;
-using x86::Opcodes;
-using x86::Parts;
+using x86_code::Map;
+using x86_code::Opcodes;
+using x86_code::Parts;
 
 /// In the order of their codes in instructions: AMD64 ABI, figure 3.36 has them in another.
 constexpr RegNum k_dwarf[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};

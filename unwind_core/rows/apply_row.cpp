@@ -12,6 +12,7 @@ struct Application {
   const Memory& memory;
   MemoryWindow& window;
   Addr cfa = 0;
+  Addr word_mask = arch.word_mask();
 
   Result<std::uint64_t> reg_value(RegNum reg) const noexcept {
     const int column = arch.column(reg);
@@ -21,7 +22,7 @@ struct Application {
 
   Result<std::uint64_t> reg_plus(RegNum reg, std::int64_t offset) const noexcept {
     Result<std::uint64_t> value = reg_value(reg);
-    if (value) *value += static_cast<std::uint64_t>(offset);
+    if (value) *value = (*value + static_cast<std::uint64_t>(offset)) & word_mask;
     return value;
   }
 
@@ -39,7 +40,7 @@ struct Application {
         const auto at = reg_plus(rule.reg, rule.offset);
         if (!at) return at;
         auto value = read_word(memory, window, *at, arch, "saved CFA");
-        if (value) *value += static_cast<std::uint64_t>(rule.add);
+        if (value) *value = (*value + static_cast<std::uint64_t>(rule.add)) & word_mask;
         return value;
       }
       case CfaRule::Kind::expression:
@@ -48,9 +49,16 @@ struct Application {
     return Error{ErrorCode::bad_frame, 0, "row without CFA"};
   }
 
+  /// A vector register's 8 bytes where words have 4; in general a word.
+  std::size_t size_of(int column) const noexcept {
+    if (arch.word_size == 8) return 8;
+    const RegisterInfo* const reg = arch.by_column(column);
+    return reg && reg->reg_class == RegClass::vector ? 8 : arch.word_size;
+  }
+
   Status load(int column, const Result<Addr>& at, RegisterFile& out) const noexcept {
     if (!at) return at.error();
-    const auto value = read_word(memory, window, *at, arch, "saved register");
+    const auto value = read_unsigned(memory, window, *at, size_of(column), arch.big_endian, "saved register");
     if (!value) return value.error();
     out.set_from_memory(column, *value, *at);
     return Done{};
@@ -65,7 +73,7 @@ struct Application {
   /// Leaves the column unknown on undefined and on errors.
   Status recover(int column, const RegRule& rule, RegisterFile& out) const noexcept {
     using Kind = RegRule::Kind;
-    const auto cfa_plus = [&] { return cfa + static_cast<std::uint64_t>(rule.offset); };
+    const auto cfa_plus = [&] { return (cfa + static_cast<std::uint64_t>(rule.offset)) & word_mask; };
     switch (rule.kind) {
       case Kind::unspecified:
       case Kind::undefined:
@@ -116,7 +124,7 @@ Status find_pc(const Application& application, const FrameRow& row, Caller& out)
     return Error{ErrorCode::bad_frame, application.cfa, "row does not say where the return address is"};
   RegisterFile scratch;
   const int ra_column = arch.column(ra);
-  if (ra_column < 0) return Error{ErrorCode::bad_register, ra, "return address column"};
+  if (!RegisterFile::has(ra_column)) return Error{ErrorCode::bad_register, ra, "return address column"};
   const Status recovered = application.recover(ra_column, rule, scratch);
   if (!recovered) {
     if (recovered.error().code == ErrorCode::undefined_register)
@@ -148,11 +156,12 @@ Status apply_row(const FrameRow& row, const RegisterFile& frame, const Arch& arc
   }
   // caller.sp = cfa + bias (psABI; DWARF 5, 6.4: the CFA is the SP at the call)
   const int sp_column = arch.column(arch.sp);
-  out.registers.set(sp_column, *cfa + static_cast<std::uint64_t>(std::int64_t{arch.caller_sp_bias}));
+  out.registers.set(sp_column,
+                    (*cfa + static_cast<std::uint64_t>(std::int64_t{arch.caller_sp_bias})) & application.word_mask);
 
   for (const FrameRow::Entry& e : row.entries()) {
     const int column = arch.column(e.reg);
-    if (column < 0) continue;
+    if (!RegisterFile::has(column)) continue;
     out.registers.forget(column);
     const Status recovered = application.recover(column, e.rule, out.registers);
     if (!recovered && e.reg == arch.sp) return recovered.error();

@@ -138,10 +138,10 @@ enum class KeepsBy : std::uint8_t {
   code,     ///< until something is registered at the address, or cancelled
 };
 
-/// A value, 44 rules of fixed storage, no allocation. Registers not mentioned are unspecified.
+/// A value, 56 rules of fixed storage, no allocation. Registers not mentioned are unspecified.
 class FrameRow {
  public:
-  static constexpr std::size_t k_max_rules = 44;
+  static constexpr std::size_t k_max_rules = 56;
   static constexpr std::size_t k_max_owned_bytes = 256;
 
   /// A rule and its register.
@@ -198,7 +198,7 @@ class FrameRow {
   template <class Place>
   void place_expressions(Place place) noexcept;
 
-  // Left uninitialised behind count_: constructing 40 rules would cost more than most rows do. An array of bytes begins
+  // Left uninitialised behind count_: constructing 56 rules would cost more than most rows do. An array of bytes begins
   // the lifetime of what is put into it (C++20, [intro.object]).
   alignas(Entry) std::array<std::byte, k_max_rules * sizeof(Entry)> entries_;
   std::uint16_t count_ = 0;

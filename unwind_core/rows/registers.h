@@ -31,6 +31,8 @@ class RegisterFile {
  public:
   RegisterFile() noexcept {}  // values of unknown columns stay as they are
 
+  /// Whether there is room for it: of -1 and of columns behind k_max_values there is no value, ever.
+  static constexpr bool has(int column) noexcept { return static_cast<unsigned>(column) < k_max_values; }
   bool known(int column) const noexcept { return column >= 0 && (known_ >> column & 1) != 0; }
   /// Precondition: known(column).
   std::uint64_t value(int column) const noexcept {
@@ -41,7 +43,7 @@ class RegisterFile {
   }
   SaveLocation location(int column) const noexcept;
 
-  /// A computed value without a place.
+  /// A computed value without a place. Precondition of the setters: has(column).
   void set(int column, std::uint64_t value) noexcept { put(column, value, Where::none, 0); }
   /// Read from memory.
   void set_from_memory(int column, std::uint64_t value, Addr at) noexcept { put(column, value, Where::memory, at); }
@@ -60,8 +62,10 @@ class RegisterFile {
     known_ |= saved;
     in_place_ |= saved;
   }
-  /// Still in register `reg` of the innermost frame.
-  void set_from_register(int column, std::uint64_t value, RegNum reg) noexcept { put(column, value, Where::reg, reg); }
+  /// Still in register `reg` of the innermost frame. Nothing for a column that has no value here.
+  void set_from_register(int column, std::uint64_t value, RegNum reg) noexcept {
+    if (has(column)) put(column, value, Where::reg, reg);
+  }
   /// The same of all that a ucontext_t holds, and nothing else.
   template <class Word>
   void set_from_context(const ContextColumns& columns, const std::byte* ucontext) noexcept {
@@ -110,11 +114,11 @@ class RegisterFile {
   // The same, unless it is in place: places_ and where_ have nothing, the value is still in the register of this
   // number.
   std::uint64_t in_itself_ = 0;
-  std::array<std::uint64_t, k_max_columns> values_;
-  std::array<std::uint64_t, k_max_columns> places_;
-  std::array<Where, k_max_columns> where_;
+  std::array<std::uint64_t, k_max_values> values_;
+  std::array<std::uint64_t, k_max_values> places_;
+  std::array<Where, k_max_values> where_;
 };
-static_assert(k_max_columns <= 64);
+static_assert(k_max_columns <= 64);  // a bit each
 
 inline SaveLocation RegisterFile::location(int column) const noexcept {
   if (!known(column)) return {};

@@ -65,7 +65,6 @@ Result<std::unique_ptr<CoreFile>> CoreFile::open(const char* path) {
   if (!image) return image.error();
   if (image->type() != ET_CORE) return Error{ErrorCode::bad_structure, image->type(), "type of an ELF file"};
   core->image_ = *image;
-  if (!image->is_64()) return core;  // of no CPU that is walked
   core->read_notes();
   if (core->threads_.empty()) return Error{ErrorCode::truncated, core->file_->size(), "registers in a core file"};
   const std::vector<Loaded> loaded = core->take_segments();
@@ -130,33 +129,36 @@ void CoreFile::take(const ElfNote& note) {
   }
 }
 
-/// struct elf_prstatus (linux/elfcore.h): si_signo, si_code, si_errno; pr_cursig; pr_sigpend, pr_sighold; pr_pid,
-/// pr_ppid, pr_pgrp, pr_sid; four times two words; the registers. Of 64 bits; other CPUs are not walked.
+/// struct elf_prstatus (linux/elfcore.h): si_signo, si_code, si_errno; pr_cursig; pr_sigpend, pr_sighold, words;
+/// pr_pid, pr_ppid, pr_pgrp, pr_sid; four times two words; the registers; pr_fpvalid.
 void CoreFile::take_thread(std::span<const std::byte> status) {
-  constexpr std::size_t k_signal = 12, k_process = 32, k_registers = 112, k_behind = 8;
-  if (threads_.size() == k_most_threads || status.size() <= k_registers) return;
+  constexpr std::size_t k_signal = 12;
+  const std::size_t word_size = image_->is_64() ? 8 : 4;
+  const std::size_t process = 16 + 2 * word_size, first = process + 16 + 8 * word_size, behind = word_size;
+  if (threads_.size() == k_most_threads || status.size() <= first) return;
   CoreThread thread;
   ByteReader reader(status, image_->big_endian());
   reader.skip(k_signal);
   thread.signal = reader.u16();
-  reader.seek(k_process);
+  reader.seek(process);
   thread.id = static_cast<pid_t>(reader.u32());
-  const auto registers =
-      status.subspan(k_registers, status.size() - k_registers - std::min(k_behind, status.size() - k_registers));
+  const auto registers = status.subspan(first, status.size() - first - std::min(behind, status.size() - first));
   thread.registers.assign(registers.begin(), registers.end());
   if (threads_.empty() && process_ == 0) process_ = thread.id;
   threads_.push_back(std::move(thread));
 }
 
-/// struct elf_prpsinfo: pr_state, pr_sname, pr_zomb, pr_nice; pr_flag; pr_uid, pr_gid; pr_pid, pr_ppid, pr_pgrp,
-/// pr_sid; pr_fname; pr_psargs.
+/// struct elf_prpsinfo: pr_state, pr_sname, pr_zomb, pr_nice; pr_flag, a word; pr_uid, pr_gid, of 2 bytes where words
+/// have 4; pr_pid, pr_ppid, pr_pgrp, pr_sid; pr_fname; pr_psargs.
 void CoreFile::take_process(std::span<const std::byte> info) {
-  constexpr std::size_t k_process = 24, k_name = 40, k_name_size = 16, k_arguments = 56, k_arguments_size = 80;
+  constexpr std::size_t k_name_size = 16, k_arguments_size = 80;
+  const std::size_t ids = image_->is_64() ? 24 : 12;
+  const std::size_t name = ids + 16;
   ByteReader reader(info, image_->big_endian());
-  reader.skip(k_process);
+  reader.skip(ids);
   if (const auto process = static_cast<pid_t>(reader.u32()); reader.ok() && process > 0) process_ = process;
-  program_ = text_in(part_of(info, k_name, k_name_size));
-  arguments_ = text_in(part_of(info, k_arguments, k_arguments_size));
+  program_ = text_in(part_of(info, name, k_name_size));
+  arguments_ = text_in(part_of(info, name + k_name_size, k_arguments_size));
 }
 
 /// fs/binfmt_elf.c, fill_files_note(): count, size of a page; begin, end and offset in pages of each; their paths.

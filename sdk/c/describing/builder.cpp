@@ -35,7 +35,7 @@ ju_status say_text(ju_builder* builder, const char* what, const char* text, Work
 const std::type_info* type_of(const void* type_info) noexcept { return static_cast<const std::type_info*>(type_info); }
 
 AnyBuilder builder_for(const Arch& arch, std::string_view name) {
-#define JITUNWIND_ARCH(identifier, host_condition) \
+#define JITUNWIND_ARCH(identifier) \
   if (&arch == &identifier::Cpu::arch()) return identifier::Builder(name);
 #include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH

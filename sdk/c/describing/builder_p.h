@@ -5,14 +5,13 @@
 #include <string>
 #include <variant>
 
-#include "jitunwind/builders/registers_aarch64.h"
-#include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/every_cpu.h"
 #include "jitunwind/sdk/c/describe.h"
 #include "jitunwind/sdk/c/handles_p.h"
 
 namespace jitunwind::c {
 
-#define JITUNWIND_ARCH(identifier, host_condition) , identifier::Builder
+#define JITUNWIND_ARCH(identifier) , identifier::Builder
 using AnyBuilder = std::variant<std::monostate
 #include "jitunwind/unwind_core/arch/arch_list.def"
                                 >;
@@ -82,8 +81,7 @@ ju_status say(ju_builder* builder, const char* what, Work work, Regs... regs) {
       if (const ju_status bad = check_register(reg, *builder->arch, &error))
         return builder->refuse(bad, what, error.text);
     ju_status status = JU_NO_SUCH_INSTRUCTION;
-#define JITUNWIND_ARCH(identifier, host_condition) \
-  (void)say_to<identifier::Builder>(builder->builder, status, work, regs...);
+#define JITUNWIND_ARCH(identifier) (void)say_to<identifier::Builder>(builder->builder, status, work, regs...);
 #include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
     if (status == JU_OK) return JU_OK;

@@ -374,4 +374,6 @@ extern int unw_backtrace2(void** addresses, int size, unw_context_t* context, in
 }
 #endif
 
+#else
+#error "a translation unit has one target: include one libunwind-<target>.h"
 #endif

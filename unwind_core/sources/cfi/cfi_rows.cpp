@@ -305,12 +305,9 @@ void CfiProgram::set_cfa(RegNum reg, std::int64_t offset) noexcept {
 // The instructions that set one half of a CFA need the other (DWARF 5, 6.4.2.2).
 
 /// Behind an expression the register takes the offset from before it, as in libgcc. Hand-written code of
-/// libgcrypt.so.20 of Debian 12 realigns its stack, says the CFA as an expression, and so goes back to rsp.
-void CfiProgram::set_cfa_register(RegNum reg) noexcept {
-  if (row_.cfa.kind == CfaRule::Kind::none)
-    return fail(ErrorCode::bad_structure, "register of a CFA that was never defined");
-  row_.cfa = CfaRule::at(reg, plain_offset_);
-}
+/// libgcrypt.so.20 of Debian 12 realigns its stack, says the CFA as an expression, and so goes back to rsp. Before any
+/// CFA the offset is 0: each CIE of RISC-V's assemblers begins so.
+void CfiProgram::set_cfa_register(RegNum reg) noexcept { row_.cfa = CfaRule::at(reg, plain_offset_); }
 
 void CfiProgram::set_rule(std::uint8_t op) noexcept {
   const bool big_endian = context_.arch.big_endian;

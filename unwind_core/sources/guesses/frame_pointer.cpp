@@ -19,7 +19,7 @@ struct FrameRecord {
 /// The record lies where records can be: aligned to a word, and not below SP, since what is below is nobody's frame.
 std::optional<FrameRecord> read_record(const Lookup& lookup) noexcept {
   const Arch& arch = lookup.space.arch;
-  if (!lookup.registers) return std::nullopt;
+  if (!lookup.registers || !arch.chain.exists()) return std::nullopt;
   const auto fp = lookup.registers->get(arch.column(arch.fp));
   const auto sp = lookup.registers->get(arch.column(arch.sp));
   if (!fp || !sp || *fp % arch.word_size != 0) return std::nullopt;

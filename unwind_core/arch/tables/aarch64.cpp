@@ -1,9 +1,15 @@
-// AArch64 with the AAPCS64 (2024Q3), little-endian, Linux: registers, entry row, frame chain, stubs. Data only: a
-// local walk on this CPU also needs a register capture of its own.
+// AArch64 with the AAPCS64 (2024Q3), little-endian, Linux: registers, entry row, frame chain, stubs. Data only.
 #include <elf.h>
 
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/arch/context_records_p.h"
+#include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
+
+#if defined(__aarch64__) && !defined(__AARCH64EB__)
+#define JITUNWIND_IS_HOST true
+#else
+#define JITUNWIND_IS_HOST false
+#endif
 
 namespace jitunwind::arch {
 namespace {
@@ -186,6 +192,7 @@ constexpr RegNum k_exception_registers[] = {0, 1, 2, 3};  // x0-x3
 constinit const Arch aarch64 = {
     .name = "aarch64",
     .elf_machine = EM_AARCH64,
+    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_AARCH64_JUMP_SLOT,
     .glob_dat = R_AARCH64_GLOB_DAT,
     .word_size = 8,

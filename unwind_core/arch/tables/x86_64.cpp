@@ -3,6 +3,14 @@
 
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
+#include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
+
+#if defined(__x86_64__) && defined(__LP64__)
+#define JITUNWIND_IS_HOST true
+#else
+#define JITUNWIND_IS_HOST false
+#endif
 
 namespace jitunwind::arch {
 namespace {
@@ -101,42 +109,6 @@ constexpr CodePattern k_plt_stubs[] = {
     {k_plt0_bnd, k_plt0_bnd_mask, 6, 24},
 };
 
-// Calls: e8 rel32 and ff /2 (Intel SDM, volume 2, "CALL"): ModRM with 2 in its middle field; prefixes do not matter to
-// what stands at the end. By form: register, [register]; [register+disp8]; SIB; SIB+disp8; disp32 or rip-relative;
-// SIB+disp32. A far call (ff /3, 9a) pushes another frame.
-constexpr std::uint8_t k_call_rel[] = {0xe8, 0, 0, 0, 0};
-constexpr std::uint8_t k_call_rel_mask[] = {0xff, 0, 0, 0, 0};
-constexpr std::uint8_t k_call_register[] = {0xff, 0xd0};
-constexpr std::uint8_t k_call_memory[] = {0xff, 0x10};
-constexpr std::uint8_t k_call_memory_mask[] = {0xff, 0xfc};
-constexpr std::uint8_t k_call_high_memory[] = {0xff, 0x16};
-constexpr std::uint8_t k_call_high_memory_mask[] = {0xff, 0xfe};
-constexpr std::uint8_t k_call_disp8[] = {0xff, 0x50, 0, 0};
-constexpr std::uint8_t k_call_disp32[] = {0xff, 0x90, 0, 0, 0, 0, 0};
-constexpr std::uint8_t k_call_sib[] = {0xff, 0x14, 0, 0, 0, 0, 0};
-constexpr std::uint8_t k_call_sib_disp8[] = {0xff, 0x54, 0, 0};
-constexpr std::uint8_t k_call_sib_disp32[] = {0xff, 0x94, 0, 0, 0, 0, 0};
-constexpr std::uint8_t k_call_rip[] = {0xff, 0x15, 0, 0, 0, 0};
-constexpr std::uint8_t k_call_group_mask[] = {0xff, 0xf8, 0, 0, 0, 0, 0};
-constexpr std::uint8_t k_call_exact_mask[] = {0xff, 0xff, 0, 0, 0, 0, 0};
-
-constexpr CodePattern call(std::span<const std::uint8_t> bytes, std::span<const std::uint8_t> mask, std::uint8_t length) {
-  return {bytes.first(length), mask.first(length), length, 0};
-}
-constexpr CodePattern k_calls[] = {
-    {k_call_rel, k_call_rel_mask, 5, 0, 4},
-    call(k_call_register, k_call_group_mask, 2),
-    call(k_call_rip, k_call_exact_mask, 6),
-    call(k_call_disp8, k_call_group_mask, 3),
-    call(k_call_memory, k_call_memory_mask, 2),
-    call(k_call_high_memory, k_call_high_memory_mask, 2),
-    call(k_call_disp32, k_call_group_mask, 6),
-    call(k_call_sib, k_call_exact_mask, 3),
-    call(k_call_sib_disp8, k_call_exact_mask, 4),
-    call(k_call_sib_disp32, k_call_exact_mask, 7),
-    call(k_call_sib, k_call_exact_mask, 7),  // SIB without base: disp32
-};
-
 constexpr RegNum k_exception_registers[] = {0, 1};  // rax, rdx: AMD64 ABI 6.2.5 / Itanium C++ ABI, level I
 
 }  // namespace
@@ -144,6 +116,7 @@ constexpr RegNum k_exception_registers[] = {0, 1};  // rax, rdx: AMD64 ABI 6.2.5
 constinit const Arch x86_64 = {
     .name = "x86-64",
     .elf_machine = EM_X86_64,
+    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_X86_64_JUMP_SLOT,
     .glob_dat = R_X86_64_GLOB_DAT,
     .word_size = 8,
@@ -169,7 +142,7 @@ constinit const Arch x86_64 = {
     .registers = k_registers,
     .trampolines = k_trampolines,
     .plt_stubs = k_plt_stubs,
-    .calls = k_calls,
+    .calls = k_x86_calls,
     .exception_registers = k_exception_registers,
     .read_instruction = &read_x86_64_instruction,
 };

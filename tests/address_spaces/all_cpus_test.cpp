@@ -1,0 +1,57 @@
+// The headers and libraries of all other CPUs in one program, beside this machine's.
+#include <gtest/gtest.h>
+#include <libunwind.h>
+
+#include <thread>
+#include <vector>
+
+#include "tests/address_spaces/one_cpu.h"
+
+namespace jitunwind::test {
+namespace {
+
+/// Those that the program is linked with: LINKED_CPUS is "one_cpu_arm(), one_cpu_riscv(), ".
+std::vector<OneCpu> others() { return {LINKED_CPUS}; }
+
+// covers: XP01 XP05 XP06 RG10
+TEST(AllCpus, HeadersSayWhatTheTablesSay) {
+  EXPECT_EQ(others().size() + 1, all_arches().size());
+  for (const OneCpu& cpu : others()) {
+    EXPECT_EQ(cpu.wrong_numbers, "") << cpu.target;
+    EXPECT_EQ(cpu.version, UNW_VERSION) << cpu.target;
+  }
+}
+
+// covers: XP03 LU06
+TEST(AllCpus, NoneOfThemIsThisProcess) {
+  for (const OneCpu& cpu : others()) {
+    EXPECT_EQ(cpu.init_local, -UNW_EINVAL) << cpu.target;
+    EXPECT_EQ(cpu.init_local2, -UNW_EINVAL) << cpu.target;
+  }
+}
+
+// covers: XP01 XP04 AS03 DY48
+TEST(AllCpus, AreWalkedInEachByteOrder) {
+  for (const OneCpu& cpu : others())
+    for (const bool big_endian : {false, true}) {
+      const bool exists = big_endian == cpu.arch->big_endian || cpu.arch->bi_endian;
+      EXPECT_EQ(cpu.walk(big_endian), exists ? "" : "no such space") << cpu.target << (big_endian ? " big" : " little");
+    }
+}
+
+/// Nothing that one target's walk knows is known of another's, whoever walks meanwhile.
+// covers: XP02
+TEST(AllCpus, AreWalkedAtTheSameTime) {
+  std::vector<std::thread> threads;
+  std::vector<std::string> wrong(4);
+  for (std::string& mine : wrong)
+    threads.emplace_back([&mine] {
+      for (int round = 0; round < 50; ++round)
+        for (const OneCpu& cpu : others()) mine += cpu.walk(cpu.arch->big_endian);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& mine : wrong) EXPECT_EQ(mine, "");
+}
+
+}  // namespace
+}  // namespace jitunwind::test

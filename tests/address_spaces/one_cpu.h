@@ -1,0 +1,23 @@
+// One CPU's libunwind-<target>.h and library, for a program that has them all: each in a translation unit of its own.
+#pragma once
+
+#include <string>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+
+namespace jitunwind::test {
+
+struct OneCpu {
+  const char* target;  ///< UNW_TARGET
+  const Arch* arch;
+  long version;                          ///< UNW_VERSION
+  int init_local, init_local2;           ///< what they return
+  std::string wrong_numbers;             ///< what differs between header and table; "": nothing
+  std::string (*walk)(bool big_endian);  ///< of a target with three frames; "": as it should be
+};
+
+#define JITUNWIND_ARCH(identifier) OneCpu one_cpu_##identifier();
+#include "jitunwind/unwind_core/arch/arch_list.def"
+#undef JITUNWIND_ARCH
+
+}  // namespace jitunwind::test

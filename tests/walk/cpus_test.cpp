@@ -1,0 +1,159 @@
+// One engine on every CPU of the tree, in each byte order that it has: the row of a procedure's entry, signal frames,
+// and words that are not this machine's.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "jitunwind/unwind_core/arch/context_records_p.h"
+#include "jitunwind/unwind_core/rows/apply_row.h"
+#include "jitunwind/unwind_core/sources/sources.h"
+#include "tests/support/fake_space.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_stack = 0x7000'0000;
+
+class Cpus : public testing::TestWithParam<Arch> {
+ protected:
+  const Arch& arch() const { return GetParam(); }
+  RegNum unused() const { return arch().ra_in_memory ? arch().exception_registers[0] : arch().ra; }
+};
+
+std::vector<Arch> all_targets() {
+  std::vector<Arch> targets;
+  for (const Arch* arch : all_arches()) {
+    targets.push_back(*arch);
+    if (arch->bi_endian) targets.push_back(with_byte_order(*arch, !arch->big_endian));
+  }
+  return targets;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Cpus, testing::ValuesIn(all_targets()), [](const auto& info) {
+  std::string name = info.param.name + std::string(info.param.big_endian ? "_big" : "_little");
+  for (char& c : name)
+    if (c == '-') c = '_';
+  return name;
+});
+
+/// A procedure that has done nothing yet, called by one with a frame of 64 bytes.
+// covers: XP04
+TEST_P(Cpus, StepFromTheEntryToTheCaller) {
+  FakeSpace fake(arch(), arch().big_endian);
+  GivenRows& rows = fake.rows;
+  const FrameRow entry = entry_row(arch());
+  rows.add({0x1000, 0x1100}, to_text(entry, arch()));
+  const std::string sp = arch().by_dwarf(arch().sp)->name;
+  const std::string size = std::to_string(64 + arch().entry_cfa);
+  rows.add({0x2000, 0x2100}, "cfa=" + sp + "+" + size + " ra=[cfa-64]");
+  const Addr caller_sp = k_stack + static_cast<Addr>(std::int64_t{arch().entry_cfa} + arch().caller_sp_bias);
+  const Addr caller_cfa = caller_sp + 64 + static_cast<Addr>(std::int64_t{arch().entry_cfa});
+  fake.memory.put(caller_cfa - 64, 0x3010, arch().word_size);
+  if (arch().ra_in_memory)
+    fake.memory.put(k_stack + static_cast<Addr>(std::int64_t{arch().entry_cfa} + arch().entry_ra), 0x2010,
+                    arch().word_size);
+  const char* const ra = arch().by_dwarf(unused())->name;
+  Cursor cursor = fake.cursor(0x1000, k_stack, {{ra, 0x2010}});
+  ASSERT_TRUE(*cursor.step());
+  EXPECT_EQ(cursor.pc(), 0x2010u);
+  EXPECT_EQ(cursor.sp(), caller_sp);
+  ASSERT_TRUE(*cursor.step());
+  EXPECT_EQ(cursor.pc(), 0x3010u);
+  EXPECT_EQ(cursor.sp(), caller_cfa + static_cast<Addr>(std::int64_t{arch().caller_sp_bias}));
+}
+
+/// The kernel's frame is known by the bytes that a handler returns to, in whatever order the CPU has its code.
+// covers: XP04 RG04
+TEST_P(Cpus, StepOutOfASignalFrame) {
+  unsigned known = 0;
+  for (const CodePattern& trampoline : arch().trampolines) {
+    FakeSpace fake(arch(), arch().big_endian);
+    fake.memory.put_bytes(0x5000, std::as_bytes(trampoline.bytes));
+    const Addr ucontext = k_stack + static_cast<Addr>(std::int64_t{arch().sigframe_ucontext});
+    for (const RegisterInfo& reg : arch().registers)
+      if (reg.ucontext >= 0)
+        fake.memory.put(ucontext + static_cast<Addr>(reg.ucontext), 0x100000u + 16 * reg.dwarf, arch().word_size);
+    if (const ContextRecords* const records = arch().records) {
+      const Addr head = ucontext + static_cast<Addr>(records->first);
+      fake.memory.put(head, records->kind, 4);
+      fake.memory.put(head + 4, records->size, 4);
+    }
+    const std::array<const RowSource*, 1> sources{&signal_frame_source()};
+    const AddressSpace space{arch(), fake.memory, fake.modules, sources, {}};
+    RegisterFile registers;
+    registers.set(arch().column(arch().pc), 0x5000u + trampoline.pc_offset);
+    registers.set(arch().column(arch().sp), k_stack);
+    Cursor cursor(space, registers, Cursor::Top::interrupted);
+    EXPECT_TRUE(*cursor.is_signal_frame());
+    ASSERT_TRUE(*cursor.step());
+    for (const RegisterInfo& reg : arch().registers) {
+      if (reg.ucontext < 0) continue;
+      const auto value = cursor.get(reg.dwarf);
+      ASSERT_TRUE(value) << reg.name;
+      EXPECT_EQ(*value, 0x100000u + 16 * reg.dwarf) << reg.name;
+    }
+    EXPECT_EQ(cursor.pc(), 0x100000u + 16u * arch().pc);
+    EXPECT_EQ(cursor.sp(), 0x100000u + 16u * arch().sp);
+    EXPECT_FALSE(cursor.address().is_return_address());
+    ++known;
+  }
+  EXPECT_GT(known, 0u);
+}
+
+/// Addresses have as many bits as a word.
+// covers: XP04
+TEST_P(Cpus, AddressesWrapAsWordsDo) {
+  FakeSpace fake(arch(), arch().big_endian);
+  const std::string sp = arch().by_dwarf(arch().sp)->name;
+  fake.rows.add({0x1000, 0x1100}, "cfa=" + sp + "+32 ra=[cfa-8]");
+  const Addr top = arch().word_mask() - 15;
+  fake.memory.put(8, 0x2010, arch().word_size);
+  Cursor cursor = fake.cursor(0x1000, top);
+  ASSERT_TRUE(*cursor.step());
+  EXPECT_EQ(cursor.pc(), 0x2010u);
+  EXPECT_EQ(cursor.sp(), (16 + static_cast<Addr>(std::int64_t{arch().caller_sp_bias})) & arch().word_mask());
+}
+
+/// A row of a hostile target may name any register as the one with the return address.
+TEST_P(Cpus, AnyReturnAddressColumnIsBounded) {
+  const std::string sp = arch().by_dwarf(arch().sp)->name;
+  for (const RegisterInfo& reg : arch().registers) {
+    FakeSpace fake(arch(), arch().big_endian);
+    fake.memory.put(k_stack + 48, 0x2010, 8);
+    ExpressionPool pool;
+    auto row = parse_row("cfa=" + sp + "+64 " + reg.name + "=[cfa-16]", arch(), pool);
+    ASSERT_TRUE(row);
+    row->row.ra = reg.dwarf;
+    Caller caller;
+    MemoryWindow window;
+    RegisterFile registers;
+    registers.set(arch().column(arch().sp), k_stack);
+    const Status applied = apply_row(row->row, registers, arch(), fake.memory, window, caller);
+    EXPECT_EQ(bool{applied}, RegisterFile::has(reg.column)) << reg.name;
+  }
+}
+
+/// Of preserved floating-point registers a caller has 8 bytes, whatever a word has.
+// covers: XP04
+TEST_P(Cpus, VectorRegistersHaveEightBytes) {
+  for (const RegisterInfo& reg : arch().registers) {
+    if (reg.reg_class != RegClass::vector || reg.column < 0) continue;
+    FakeSpace fake(arch(), arch().big_endian);
+    const std::string sp = arch().by_dwarf(arch().sp)->name;
+    fake.rows.add({0x1000, 0x1100}, "cfa=" + sp + "+64 ra=[cfa-16] " + reg.name + "=[cfa-32]");
+    fake.memory.put(k_stack + 48, 0x2010, arch().word_size);
+    fake.memory.put(k_stack + 32, 0x1122'3344'5566'7788);
+    Cursor cursor = fake.cursor(0x1000, k_stack);
+    ASSERT_TRUE(*cursor.step());
+    const auto value = cursor.get(reg.dwarf);
+    EXPECT_EQ(bool{value}, RegisterFile::has(reg.column)) << reg.name;
+    if (value) {
+      EXPECT_EQ(*value, 0x1122'3344'5566'7788u) << reg.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,102 @@
+// x86 with 32 bits and the System V psABI for i386 (version 1.1), Linux: registers, entry row, frame chain, calls.
+// Data only.
+#include <elf.h>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
+#include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
+
+#if defined(__i386__)
+#define JITUNWIND_IS_HOST true
+#else
+#define JITUNWIND_IS_HOST false
+#endif
+
+namespace jitunwind::arch {
+namespace {
+
+using enum RegClass;
+
+// ucontext: offsetof(ucontext_t, uc_mcontext.gregs) is 20; gregs order gs, fs, es, ds, edi, esi, ebp, esp, ebx, edx,
+// ecx, eax, trapno, err, eip (sys/ucontext.h). prstatus: struct user_regs_struct (sys/user.h). perf: enum
+// perf_event_x86_regs (asm/perf_regs.h). DWARF numbers: psABI, table 2.14; libunwind's are others, with both exception
+// registers in front. Unwind Express has no x86 ids: GR(n) = 0x100 + DWARF number.
+constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(20 + 4 * index); }
+constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(4 * index); }
+
+constexpr RegisterInfo k_registers[] = {
+    // dwarf name  libunwind name  class  preserved column unw ucontext  prstatus  uwx  perf
+    {0, "eax", "EAX", general, false, 0, 0, greg(11), user(6), 0x100, 0},
+    {1, "ecx", "ECX", general, false, 1, 2, greg(10), user(1), 0x101, 2},
+    {2, "edx", "EDX", general, false, 2, 1, greg(9), user(2), 0x102, 3},
+    {3, "ebx", "EBX", general, true, 3, 3, greg(8), user(0), 0x103, 1},
+    {4, "esp", "ESP", general, false, 4, 7, greg(7), user(15), 0x104, 7},
+    {5, "ebp", "EBP", general, true, 5, 6, greg(6), user(5), 0x105, 6},
+    {6, "esi", "ESI", general, true, 6, 4, greg(5), user(3), 0x106, 4},
+    {7, "edi", "EDI", general, true, 7, 5, greg(4), user(4), 0x107, 5},
+    {8, "eip", "EIP", general, false, 8, 8, greg(14), user(12), 0x108, 8},
+    // Scratch: of the innermost frame alone.
+    {11, "st0", "ST0", vector, false, -1, 11, -1, -1, -1},
+    {12, "st1", "ST1", vector, false, -1, 12, -1, -1, -1},
+    {13, "st2", "ST2", vector, false, -1, 13, -1, -1, -1},
+    {14, "st3", "ST3", vector, false, -1, 14, -1, -1, -1},
+    {15, "st4", "ST4", vector, false, -1, 15, -1, -1, -1},
+    {16, "st5", "ST5", vector, false, -1, 16, -1, -1, -1},
+    {17, "st6", "ST6", vector, false, -1, 17, -1, -1, -1},
+    {18, "st7", "ST7", vector, false, -1, 18, -1, -1, -1},
+    {21, "xmm0", "XMM0", vector, false, -1, 53, -1, -1, -1},
+    {22, "xmm1", "XMM1", vector, false, -1, 54, -1, -1, -1},
+    {23, "xmm2", "XMM2", vector, false, -1, 55, -1, -1, -1},
+    {24, "xmm3", "XMM3", vector, false, -1, 56, -1, -1, -1},
+    {25, "xmm4", "XMM4", vector, false, -1, 57, -1, -1, -1},
+    {26, "xmm5", "XMM5", vector, false, -1, 58, -1, -1, -1},
+    {27, "xmm6", "XMM6", vector, false, -1, 59, -1, -1, -1},
+    {28, "xmm7", "XMM7", vector, false, -1, 60, -1, -1, -1},
+};
+
+// __kernel_rt_sigreturn and __restore_rt: mov $173,%eax; int $0x80. The kernel returns to its first byte.
+constexpr std::uint8_t k_restore_rt[] = {0xb8, 0xad, 0x00, 0x00, 0x00, 0xcd, 0x80};
+constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+constexpr CodePattern k_trampolines[] = {
+    {k_restore_rt, k_exact, 0, 0},
+    {k_restore_rt, k_exact, 5, 0},
+};
+
+constexpr RegNum k_exception_registers[] = {0, 2};  // eax, edx
+
+}  // namespace
+
+constinit const Arch x86 = {
+    .name = "x86",
+    .elf_machine = EM_386,
+    .is_host = JITUNWIND_IS_HOST,
+    .jump_slot = R_386_JMP_SLOT,
+    .glob_dat = R_386_GLOB_DAT,
+    .word_size = 4,
+    .unit = 1,
+    .big_endian = false,
+    .bi_endian = false,
+    .stack_alignment = 16,
+    .sp_granularity = 4,
+    .red_zone = 0,
+    .caller_sp_bias = 0,
+    .sp = 4,
+    .fp = 5,
+    .ra = 8,
+    .pc = 8,
+    .sign_state = k_no_reg,
+    .entry_cfa = 4,
+    .ra_in_memory = true,
+    .entry_ra = -4,
+    .address_mask = 0xffff'ffff,
+    .chain = {.saved_fp = 0, .return_address = 4, .cfa = 8},
+    .sigframe_ucontext = 140,  // behind the handler's three arguments and siginfo
+    .in_context = columns_in_context(k_registers),
+    .registers = k_registers,
+    .trampolines = k_trampolines,
+    .plt_stubs = {},
+    .calls = k_x86_calls,
+    .exception_registers = k_exception_registers,
+};
+
+}  // namespace jitunwind::arch
