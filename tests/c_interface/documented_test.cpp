@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/c_interface/every_function.h"
 #include "tests/rules/source_tree.h"
 
 namespace {
@@ -129,6 +130,15 @@ TEST(CInterfacePage, HasEveryFunctionOfC) {
     }
   }
   for (const std::string& name : page.of_c) EXPECT_NE(headers.find(name), std::string::npos) << name << " is not there";
+}
+
+/// every_function.h has them all, but for those that only set what a caller declares.
+TEST(CInterfacePage, EveryFunctionIsHandedWhatIsWrong) {
+  Names declared, called;
+  for (const auto& function : declared_in_c())
+    if (function.first.rfind("ju_", 0) == 0) declared.insert(function.first);
+  for (const every::Function& function : every::functions) called.insert(function.name);
+  EXPECT_EQ(without(declared, {"ju_error_init", "ju_code_init"}), called);
 }
 
 /// A JIT compiler that is short enough to be read, and what it needs of the library shorter.

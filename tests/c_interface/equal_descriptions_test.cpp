@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "jitunwind/builders/draft/handler_draft_p.h"
@@ -106,6 +109,38 @@ TEST(CDescriptions, SayWhatCppSays) {
     EXPECT_EQ(facts.shape_bytes, expected->shape().bytes());
     EXPECT_EQ(ju_description_free(copy), JU_OK);
   }
+}
+
+/// What the crates of Rust compare theirs with: sdk/bindings/rust/jitunwind/tests/scenarios.rs.
+TEST(CDescriptions, AreThoseOfTheCrates) {
+  std::string said;
+  for (std::size_t i = 0; i < examples_in_c_count; ++i) {
+    ju_description* const handle = described(examples_in_c[i]);
+    ASSERT_NE(handle, nullptr);
+    ju_description_facts facts;
+    facts.struct_size = sizeof facts;
+    ASSERT_EQ(ju_description_get(handle, &facts, nullptr), JU_OK);
+    said += std::string("== ") + examples_in_c[i].name + "\n";
+    said += whole(
+        [&](char* into, size_t room, size_t* length) { return ju_description_rows(handle, 0, into, room, length); });
+    said += "-- " + std::to_string(facts.size != 0 ? facts.size : 200) + "\n";
+    said += whole(
+        [&](char* into, size_t room, size_t* length) { return ju_description_directives(handle, into, room, length); });
+    said += whole(
+        [&](char* into, size_t room, size_t* length) { return ju_description_warnings(handle, into, room, length); });
+    EXPECT_EQ(ju_description_free(handle), JU_OK);
+  }
+  const std::string crate = JITUNWIND_SOURCE_DIR "/sdk/bindings/rust/jitunwind/tests/";
+  std::ifstream file(crate + "scenarios.txt");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), said) << "written anew where descriptions have changed on purpose";
+  // The crate has all of them, by their names.
+  std::ifstream source(crate + "scenarios.rs");
+  std::stringstream scenarios;
+  scenarios << source.rdbuf();
+  for (std::size_t i = 0; i < examples_in_c_count; ++i)
+    EXPECT_NE(scenarios.str().find("\"" + std::string(examples_in_c[i].name) + "\""), std::string::npos);
 }
 
 TEST(CDescriptions, RowsOneByOne) {

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "tests/c_interface/every_function.h"
+
 namespace {
 
 ju_builder* builder() {
@@ -116,6 +118,60 @@ TEST(CUseAfterFree, OfObjectsAndTargets) {
   ju_cursor cursor;
   EXPECT_EQ(ju_target_cursor(target, 0, &cursor, nullptr), JU_FREED_HANDLE);
   EXPECT_EQ(ju_target_free(target), JU_FREED_HANDLE);
+}
+
+/// Each function, with a handle of its own kind that was freed.
+TEST(CUseAfterFree, ByEveryFunction) {
+  ju_builder* const freed_builder = builder();
+  ju_description* const freed_description = description();
+  ju_description* const of = description();
+  ju_registration* const cancelled = registration(of);
+  ju_batch* batch = nullptr;
+  ju_target* target = nullptr;
+  ju_sample sample{};
+  sample.struct_size = sizeof sample;
+  ASSERT_EQ(ju_batch_new(&batch, nullptr), JU_OK);
+  ASSERT_EQ(ju_target_of_sample(&sample, nullptr, &target, nullptr), JU_OK);
+  ASSERT_EQ(ju_builder_free(freed_builder), JU_OK);
+  ASSERT_EQ(ju_description_free(freed_description), JU_OK);
+  ASSERT_EQ(ju_cancel(cancelled, nullptr), JU_OK);
+  ASSERT_EQ(ju_batch_free(batch, nullptr), JU_OK);
+  ASSERT_EQ(ju_target_free(target), JU_OK);
+  use_the_heap();
+  std::vector<unsigned char> memory(std::size_t{1} << 16);
+  int refused = 0;
+  for (const every::Function& function : every::functions) {
+    every::Arguments arguments;
+    switch (function.kind) {
+      case every::Kind::builder:
+        arguments.handle = freed_builder;
+        break;
+      case every::Kind::description:
+        arguments.handle = freed_description;
+        break;
+      case every::Kind::registration:
+        arguments.handle = cancelled;
+        break;
+      case every::Kind::batch:
+        arguments.handle = batch;
+        break;
+      case every::Kind::target:
+        arguments.handle = target;
+        break;
+      case every::Kind::none:
+      case every::Kind::object:
+      case every::Kind::cursor:
+        continue;  // OfObjectsAndTargets; nothing frees a cursor
+    }
+    arguments.memory = memory.data();
+    arguments.text = "";
+    const ju_status status = function.call(arguments);
+    if (status == every::k_no_status) continue;
+    EXPECT_EQ(status, JU_FREED_HANDLE) << function.name;
+    ++refused;
+  }
+  EXPECT_GT(refused, 80);
+  EXPECT_EQ(ju_description_free(of), JU_OK);
 }
 
 }  // namespace

@@ -90,22 +90,96 @@ pub fn version() -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction<'a> {
     Push(&'a str),
+    /// Of anything else: an argument, a scratch register.
+    PushOther,
     Pop(&'a str),
+    PopOther,
+    Enter(i64),
     Allocate(i64),
     Deallocate(i64),
     /// Register, and how far above SP.
     SetFramePointer(&'a str, i64),
+    MoveFramePointer(&'a str, i64),
     SaveAtSp(&'a str, i64),
     SaveAtFp(&'a str, i64),
+    /// The caller's value of the first is in the second from now on.
+    MoveTo(&'a str, &'a str),
+    StorePair(&'a str, &'a str, i64),
+    StorePairPre(&'a str, &'a str, i64),
+    StorePre(&'a str, i64),
+    SignReturnAddress,
+    Realign,
+    AllocateVariable,
+    StoreSp(i64),
+    ReloadSp,
     RestoreSp(&'a str, i64),
     Leave,
+    Reload(&'a str),
+    ReloadPair(&'a str, &'a str),
+    LoadPairPost(&'a str, &'a str, i64),
+    LoadPost(&'a str, i64),
+    AuthenticateReturnAddress,
+    PopReturnAddress(&'a str),
     /// The instruction that leaves in the middle: code behind it has the state of the last [`Builder::remember`].
     Return,
+    Call,
+    /// Of a procedure that pops so many bytes of arguments.
+    CalleePops(i64),
+    /// A call that no exception leaves.
+    Terminates,
+}
+
+/// Whose code is described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cpu {
+    /// The one that this process runs on.
+    Host,
+    X86_64,
+    Aarch64,
+}
+
+impl Cpu {
+    fn number(self) -> sys::ju_cpu {
+        match self {
+            Cpu::Host => sys::JU_CPU_HOST,
+            Cpu::X86_64 => sys::JU_CPU_X86_64,
+            Cpu::Aarch64 => sys::JU_CPU_AARCH64,
+        }
+    }
+}
+
+/// A C++ type of exceptions: the address of its `std::type_info`, which the symbol `_ZTI...` has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExceptionType(*const c_void);
+
+impl ExceptionType {
+    /// # Safety
+    /// Whoever throws reads what is there: a `std::type_info`, for as long as the description or code made of it lives.
+    pub unsafe fn at(type_info: *const c_void) -> ExceptionType {
+        ExceptionType(type_info)
+    }
+}
+
+/// Directives, for who counts instruction units: docs/directives.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directive<'a> {
+    SaveReg(&'a str, &'a str),
+    SpillSpRel(&'a str, i64),
+    SpillFpRel(&'a str, i64),
+    Add(&'a str, i64),
+    PopFrames(i64),
+    LabelState(u64),
+    CopyState(u64),
+    Alias(u64),
+    Stop,
+    /// As it is in memory: tag, predicate, register by libunwind's number, value.
+    Op(i8, i8, i16, u64),
 }
 
 /// What is said of a procedure. Mistakes come out of [`Builder::build`], all at once.
 pub struct Builder {
     handle: *mut sys::ju_builder,
+    cpu: Cpu,
 }
 
 // A handle is used by one thread at a time, whichever it is.
@@ -114,31 +188,69 @@ unsafe impl Send for Builder {}
 impl Builder {
     /// For code of the CPU that this process runs on.
     pub fn new(name: &str) -> Builder {
+        Builder::for_cpu(Cpu::Host, name)
+    }
+    /// For code of another one, which is never registered here.
+    pub fn for_cpu(cpu: Cpu, name: &str) -> Builder {
         let mut handle = ptr::null_mut();
         let name = c_string(name);
-        call(|error| unsafe { sys::ju_describe(sys::JU_CPU_HOST, name.as_ptr(), &mut handle, error) })
+        call(|error| unsafe { sys::ju_describe(cpu.number(), name.as_ptr(), &mut handle, error) })
             .expect("a builder takes memory, and a CPU that the library knows");
-        Builder { handle }
+        Builder { handle, cpu }
+    }
+
+    fn reg(&self, name: &str) -> sys::ju_reg {
+        unsafe { sys::ju_register_by_name(self.cpu.number(), c_string(name).as_ptr()) }
     }
 
     /// The bytes of one instruction; negative offsets count from the procedure's end.
     pub fn say(self, at: Range<i64>, instruction: Instruction<'_>) -> Builder {
+        use Instruction::*;
         let (begin, end, b) = (at.start, at.end, self.handle);
-        let reg = |name: &str| unsafe { sys::ju_register_by_name(sys::JU_CPU_HOST, c_string(name).as_ptr()) };
+        let reg = |name: &str| self.reg(name);
         unsafe {
             match instruction {
-                Instruction::Push(r) => sys::ju_push(b, begin, end, reg(r)),
-                Instruction::Pop(r) => sys::ju_pop(b, begin, end, reg(r)),
-                Instruction::Allocate(n) => sys::ju_allocate(b, begin, end, n),
-                Instruction::Deallocate(n) => sys::ju_deallocate(b, begin, end, n),
-                Instruction::SetFramePointer(r, n) => sys::ju_set_frame_pointer(b, begin, end, reg(r), n),
-                Instruction::SaveAtSp(r, n) => sys::ju_save_at_sp(b, begin, end, reg(r), n),
-                Instruction::SaveAtFp(r, n) => sys::ju_save_at_fp(b, begin, end, reg(r), n),
-                Instruction::RestoreSp(r, n) => sys::ju_restore_sp(b, begin, end, reg(r), n),
-                Instruction::Leave => sys::ju_leave(b, begin, end),
-                Instruction::Return => sys::ju_restore(b, begin, end),
+                Push(r) => sys::ju_push(b, begin, end, reg(r)),
+                PushOther => sys::ju_push_other(b, begin, end),
+                Pop(r) => sys::ju_pop(b, begin, end, reg(r)),
+                PopOther => sys::ju_pop_other(b, begin, end),
+                Enter(n) => sys::ju_enter(b, begin, end, n),
+                Allocate(n) => sys::ju_allocate(b, begin, end, n),
+                Deallocate(n) => sys::ju_deallocate(b, begin, end, n),
+                SetFramePointer(r, n) => sys::ju_set_frame_pointer(b, begin, end, reg(r), n),
+                MoveFramePointer(r, n) => sys::ju_move_frame_pointer(b, begin, end, reg(r), n),
+                SaveAtSp(r, n) => sys::ju_save_at_sp(b, begin, end, reg(r), n),
+                SaveAtFp(r, n) => sys::ju_save_at_fp(b, begin, end, reg(r), n),
+                MoveTo(r, to) => sys::ju_move_to(b, begin, end, reg(r), reg(to)),
+                StorePair(r, s, n) => sys::ju_store_pair(b, begin, end, reg(r), reg(s), n),
+                StorePairPre(r, s, n) => sys::ju_store_pair_pre(b, begin, end, reg(r), reg(s), n),
+                StorePre(r, n) => sys::ju_store_pre(b, begin, end, reg(r), n),
+                SignReturnAddress => sys::ju_sign_return_address(b, begin, end),
+                Realign => sys::ju_realign(b, begin, end),
+                AllocateVariable => sys::ju_allocate_variable(b, begin, end),
+                StoreSp(n) => sys::ju_store_sp(b, begin, end, n),
+                ReloadSp => sys::ju_reload_sp(b, begin, end),
+                RestoreSp(r, n) => sys::ju_restore_sp(b, begin, end, reg(r), n),
+                Leave => sys::ju_leave(b, begin, end),
+                Reload(r) => sys::ju_reload(b, begin, end, reg(r)),
+                ReloadPair(r, s) => sys::ju_reload_pair(b, begin, end, reg(r), reg(s)),
+                LoadPairPost(r, s, n) => sys::ju_load_pair_post(b, begin, end, reg(r), reg(s), n),
+                LoadPost(r, n) => sys::ju_load_post(b, begin, end, reg(r), n),
+                AuthenticateReturnAddress => sys::ju_authenticate_return_address(b, begin, end),
+                PopReturnAddress(r) => sys::ju_pop_return_address(b, begin, end, reg(r)),
+                Return => sys::ju_restore(b, begin, end),
+                Call => sys::ju_call(b, begin, end),
+                CalleePops(n) => sys::ju_callee_pops(b, begin, end, n),
+                Terminates => sys::ju_terminates(b, begin, end),
             }
         };
+        self
+    }
+
+    /// A stack probe loop: what computes the final SP into `scratch`, what moves SP first, the jump that closes it.
+    pub fn probe_loop(self, bound: Range<i64>, first: Range<i64>, back: Range<i64>, bytes: i64, scratch: &str) -> Builder {
+        let at = |range: Range<i64>| sys::ju_instruction { begin: range.start, end: range.end };
+        unsafe { sys::ju_probe_loop(self.handle, at(bound), at(first), at(back), bytes, self.reg(scratch)) };
         self
     }
 
@@ -160,6 +272,88 @@ impl Builder {
     /// The row from this code offset on, as text.
     pub fn row_at(self, offset: i64, row: &str) -> Builder {
         unsafe { sys::ju_row_at(self.handle, offset, c_string(row).as_ptr()) };
+        self
+    }
+
+    /// The frame as it is when this code is entered, as text; CFA - SP where the row does not say it.
+    pub fn entry_state(self, row: &str, sp_distance: Option<i64>) -> Builder {
+        let row = c_string(row);
+        unsafe {
+            match sp_distance {
+                Some(distance) => sys::ju_entry_state_at(self.handle, row.as_ptr(), distance),
+                None => sys::ju_entry_state(self.handle, row.as_ptr()),
+            }
+        };
+        self
+    }
+    /// # Safety
+    /// Whoever throws calls what is there, an `_Unwind_Personality_Fn`.
+    pub unsafe fn personality(self, routine: u64) -> Builder {
+        sys::ju_set_personality(self.handle, routine);
+        self
+    }
+    /// # Safety
+    /// The personality routine reads what is there.
+    pub unsafe fn lsda(self, address: u64) -> Builder {
+        sys::ju_set_lsda(self.handle, address);
+        self
+    }
+    /// Value of the global pointer, on CPUs that have one.
+    pub fn gp(self, value: u64) -> Builder {
+        unsafe { sys::ju_set_gp(self.handle, value) };
+        self
+    }
+
+    /// An exception that leaves a call in these bytes goes on at this code offset, for the reasons given right behind.
+    pub fn call_site(self, at: Range<i64>, landing_pad: i64) -> Builder {
+        unsafe { sys::ju_call_site(self.handle, at.start, at.end, landing_pad) };
+        self
+    }
+    /// Lands for exceptions of this type.
+    pub fn catches(self, of: ExceptionType) -> Builder {
+        unsafe { sys::ju_catches(self.handle, of.0) };
+        self
+    }
+    /// Lands for everything, forced unwinding included, which must be thrown again.
+    pub fn catches_all(self) -> Builder {
+        unsafe { sys::ju_catches_all(self.handle) };
+        self
+    }
+    /// Lands for exceptions of other types than these.
+    pub fn allows(self, types: &[ExceptionType]) -> Builder {
+        let types: Vec<*const c_void> = types.iter().map(|of| of.0).collect();
+        unsafe { sys::ju_allows(self.handle, types.as_ptr(), types.len()) };
+        self
+    }
+    /// Lands for exceptions that a frame above catches.
+    pub fn cleans_up(self) -> Builder {
+        unsafe { sys::ju_cleans_up(self.handle) };
+        self
+    }
+
+    /// Begins the next region of directives: so many units; negative: the last ones of the procedure.
+    pub fn region(self, insn_count: i32) -> Builder {
+        unsafe { sys::ju_region(self.handle, insn_count) };
+        self
+    }
+    /// A directive of this region; `when` counts units from its start.
+    pub fn directive(self, when: i32, directive: Directive<'_>) -> Builder {
+        use Directive::*;
+        let b = self.handle;
+        unsafe {
+            match directive {
+                SaveReg(r, into) => sys::ju_save_reg(b, when, self.reg(r), self.reg(into)),
+                SpillSpRel(r, n) => sys::ju_spill_sp_rel(b, when, self.reg(r), n),
+                SpillFpRel(r, n) => sys::ju_spill_fp_rel(b, when, self.reg(r), n),
+                Add(r, n) => sys::ju_add(b, when, self.reg(r), n),
+                PopFrames(n) => sys::ju_pop_frames(b, when, n),
+                LabelState(n) => sys::ju_label_state(b, when, n),
+                CopyState(n) => sys::ju_copy_state(b, when, n),
+                Alias(address) => sys::ju_alias(b, when, address),
+                Stop => sys::ju_stop(b),
+                Op(tag, predicate, reg, value) => sys::ju_op(b, tag, predicate, when, reg, value),
+            }
+        };
         self
     }
 
@@ -187,17 +381,49 @@ unsafe impl Send for Description {}
 unsafe impl Sync for Description {}
 
 impl Description {
-    /// Every row of a procedure of that size, a line each.
-    pub fn rows(&self, bytes: usize) -> String {
+    fn text(&self, write: impl Fn(*mut c_char, usize, &mut usize) -> sys::ju_status) -> String {
         let mut length = 0;
-        let write = |into: *mut c_char, room, length: &mut usize| unsafe {
-            sys::ju_description_rows(self.handle, bytes as u64, into, room, length)
-        };
         write(ptr::null_mut(), 0, &mut length);
         let mut text = vec![0u8; length + 1];
         write(text.as_mut_ptr().cast(), text.len(), &mut length);
         text.truncate(length);
         String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Every row of a procedure of that size, a line each; 0: of its own size.
+    pub fn rows(&self, bytes: usize) -> String {
+        self.text(|into, room, length| unsafe {
+            sys::ju_description_rows(self.handle, bytes as u64, into, room, length)
+        })
+    }
+    /// The row at a code offset of a procedure of that size.
+    pub fn row(&self, offset: usize, bytes: usize) -> String {
+        self.text(|into, room, length| unsafe {
+            sys::ju_description_row(self.handle, offset as u64, bytes as u64, into, room, length)
+        })
+    }
+    /// The directives, a line each.
+    pub fn directives(&self) -> String {
+        self.text(|into, room, length| unsafe { sys::ju_description_directives(self.handle, into, room, length) })
+    }
+    /// What is legal but may be a mistake, a line each.
+    pub fn warnings(&self) -> String {
+        self.text(|into, room, length| unsafe { sys::ju_description_warnings(self.handle, into, room, length) })
+    }
+    /// The only size in bytes that it fits, if there is one.
+    pub fn size(&self) -> Option<usize> {
+        let size = self.facts().size as usize;
+        (size != 0).then_some(size)
+    }
+    /// The least size in bytes that it fits.
+    pub fn min_size(&self) -> usize {
+        self.facts().min_size as usize
+    }
+    fn facts(&self) -> sys::ju_description_facts {
+        let struct_size = std::mem::size_of::<sys::ju_description_facts>();
+        let mut facts = sys::ju_description_facts { struct_size, ..Default::default() };
+        unsafe { sys::ju_description_get(self.handle, &mut facts, ptr::null_mut()) };
+        facts
     }
 
     /// Makes code known to every walk of this process, for as long as the registration lives.
