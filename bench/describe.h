@@ -1,8 +1,10 @@
 // A function of the arena as this library's users describe it.
 #pragma once
 
+#include <jitunwind/c.h>
 #include <jitunwind/jitunwind.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "bench/peer.h"
@@ -20,6 +22,21 @@ inline jitunwind::Description describe(const JitFunction& function, const std::s
       .pop({-2, -1}, rbx)
       .build()
       .value();
+}
+
+/// The same in C.
+inline ju_description* describe_in_c(const JitFunction& function) {
+  const auto bytes = static_cast<std::int64_t>(function.locals);
+  ju_builder* builder = nullptr;
+  ju_description* description = nullptr;
+  if (ju_describe(JU_CPU_X86_64, "jit", &builder, nullptr) != JU_OK) std::abort();
+  ju_push(builder, 0, 1, JU_X86_64_RBX);
+  ju_allocate(builder, 1, 5, bytes);
+  ju_deallocate(builder, -6, -2, bytes);
+  ju_pop(builder, -2, -1, JU_X86_64_RBX);
+  if (ju_build(builder, &description, nullptr) != JU_OK) std::abort();
+  ju_builder_free(builder);
+  return description;
 }
 
 }  // namespace bench

@@ -6,12 +6,15 @@ std::vector<TableOptions> tables() {
   const Contender backtrace{k_reference, "backtrace"};
   const Contender step{k_reference, "step"};
   const Contender uwx_step{k_reference, "uwx_step"};
+  const Contender c_step{k_reference, "ju_cursor_step"};
   const Contender backtrace_quiet{k_reference, "backtrace, nothing changes"};
   const Contender step_quiet{k_reference, "step, nothing changes"};
   const Contender nongnu_backtrace{k_nongnu, "unw_backtrace"};
   const Contender libgcc_walk{k_libgcc, "_Unwind_Backtrace"};
   const Contender limit{k_limit, "frame pointers"};
   const Contender registry{k_reference, "register_procedure"};
+  const Contender register_code{k_reference, "register_code"};
+  const Contender c_register{k_reference, "ju_register"};
   const Contender bare_list{k_reference, "bare list"};
   const Contender own_throw{k_own_runtime, "jitunwind-eh"};
   const Contender our_throw{k_reference, "libgcc_s"};
@@ -22,6 +25,7 @@ std::vector<TableOptions> tables() {
     return std::vector<Target>{{registry, k_time, 50, ".*/sequential/10{0,4}"},
                                {registry, k_time, 90, ".*/random/10{0,4}"},
                                {registry, k_time, 70, ".*/sequential/1000000"},
+                               {c_register, register_code, 1.1},
                                one_more};
   };
   // However the library comes into a process, it costs what it does where it is linked.
@@ -37,6 +41,7 @@ std::vector<TableOptions> tables() {
   const Contender nothing_preloaded{k_preloaded, "nothing"};
   const Contender nongnu_preloaded{k_preloaded, "nongnu libunwind.so.8"};
   const Contender drop_in_preloaded{k_preloaded, "drop-in libunwind.so.8"};
+  const Contender library_preloaded{k_preloaded, "libjitunwind.so"};
   const Contender standard_headers{k_compiler, "standard headers alone"};
   const Contender umbrella{k_compiler, "jitunwind jitunwind.h"};
   const Contender onlooker{k_onlooker, "jitunwind"};
@@ -49,6 +54,7 @@ std::vector<TableOptions> tables() {
        {{backtrace, nongnu_backtrace, 0.6},
         {backtrace, limit, 5},
         {step, {k_nongnu, "unw_step"}, 0.05},
+        {c_step, step, 1.1},
         {uwx_step, step, 3}}},
       {"Walk while another thread registers and cancels (or only computes: nothing changes), ns a frame",
        "contention/",
@@ -146,6 +152,16 @@ std::vector<TableOptions> tables() {
        "",
        {{drop_in_preloaded, k_page_faults, 90}}},
       {"What that adds, page faults", "start_up_faults_added/", nongnu_preloaded, ""},
+      {"What libjitunwind.so adds to the libraries that it needs, elapsed time, ns",
+       "start_up_own/",
+       library_preloaded,
+       "",
+       {{library_preloaded, k_time, 300'000}}},
+      {"What it adds, page faults",
+       "start_up_own_faults/",
+       library_preloaded,
+       "",
+       {{library_preloaded, k_page_faults, 40}}},
       {"Compiling a file that includes <jitunwind/jitunwind.h>, ns of processor time",
        "compile/",
        standard_headers,

@@ -1,5 +1,6 @@
 // This library: the bare registry, the builders on top of it, and beside them the list that is the least a registration
 // can be.
+#include <jitunwind/c.h>
 #include <jitunwind/jitunwind.h>
 #include <uwx_self.h>
 
@@ -27,6 +28,16 @@ std::size_t step(std::span<void*> into) {
     if (!moved || !*moved) break;
     into[count++] = reinterpret_cast<void*>(cursor.pc());
   }
+  return count;
+}
+
+/// The cursor of C: at most 1.1 times `step`.
+std::size_t ju_steps(std::span<void*> into) {
+  std::size_t count = 0;
+  ju_cursor cursor;
+  if (ju_cursor_here(&cursor, nullptr) != JU_OK) return 0;
+  while (count < into.size() && ju_cursor_step(&cursor, nullptr) == JU_OK)
+    into[count++] = reinterpret_cast<void*>(ju_frame_pc(&cursor));
   return count;
 }
 
@@ -134,6 +145,39 @@ class BuilderRegistrar final : public Registrar {
   std::vector<jitunwind::Registration> live_;
 };
 
+/// ju_register(): the same from C.
+class CRegistrar final : public Registrar {
+ public:
+  const char* name() const override { return "ju_register"; }
+  std::size_t max_functions() const override { return 1'000'000; }
+  bool find(const void* pc) override { return find_procedure(pc); }
+
+  void prepare(std::span<const JitFunction> functions) override {
+    functions_ = functions;
+    live_.assign(functions.size(), nullptr);
+  }
+  void register_function(std::size_t index) override {
+    const JitFunction& function = functions_[index];
+    ju_code code;
+    ju_code_init(&code, function.code, function.size);
+    if (ju_register(description_of(function), &code, &live_[index], nullptr) != JU_OK) std::abort();
+  }
+  void cancel_function(std::size_t index) override { (void)ju_cancel(live_[index], nullptr); }
+
+ private:
+  const ju_description* description_of(const JitFunction& function) {
+    for (const auto& [locals, description] : known_) {
+      if (locals == function.locals) return description;
+    }
+    known_.emplace_back(function.locals, describe_in_c(function));
+    return known_.back().second;
+  }
+
+  std::deque<std::pair<std::size_t, ju_description*>> known_;  // for good, as the C++ ones
+  std::span<const JitFunction> functions_;
+  std::vector<ju_registration*> live_;
+};
+
 /// A doubly linked list of descriptors, unprotected, that nothing can be found in.
 class ListRegistrar final : public Registrar {
  public:
@@ -166,12 +210,16 @@ class ListRegistrar final : public Registrar {
   unw_dyn_info_t* first_ = nullptr;
 };
 
-constexpr Walker k_walkers[]{
-    {"backtrace", backtrace, true}, {"step", step, true}, {"range", range, true}, {"uwx_step", uwx_steps, true}};
+constexpr Walker k_walkers[]{{"backtrace", backtrace, true},
+                             {"step", step, true},
+                             {"ju_cursor_step", ju_steps, true},
+                             {"range", range, true},
+                             {"uwx_step", uwx_steps, true}};
 RegistryRegistrar registry_registrar;
 BuilderRegistrar builder_registrar;
+CRegistrar c_registrar;
 ListRegistrar list_registrar;
-Registrar* const k_registrars[]{&registry_registrar, &builder_registrar, &list_registrar};
+Registrar* const k_registrars[]{&registry_registrar, &builder_registrar, &c_registrar, &list_registrar};
 
 }  // namespace
 

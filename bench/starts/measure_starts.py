@@ -1,21 +1,33 @@
 #!/usr/bin/env python3
 """measure_starts GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: what it costs a program that does nothing to be started
 with an unwinder preloaded. Each is started in alternation with the others; a row is the median, and what is added to a start
-without any of them the median of differences within a turn. Prints what Google Benchmark would."""
+without any of them the median of differences within a turn. Of libjitunwind.so also what it adds to a start with the
+libraries that it needs, which other programs have anyway. Prints what Google Benchmark would."""
 import json
 import os
 import re
 import statistics
+import subprocess
 import sys
 import time
 
 PROGRAM, TURNS = '/bin/true', 60
 FILTER = ([arg.split('=', 1)[1] for arg in sys.argv if arg.startswith('--benchmark_filter=')] + ['.'])[0]
-NOTHING = 'nothing'
-PRELOADED = {NOTHING: '', 'nongnu libunwind.so.8': '@nongnu_library@', 'drop-in libunwind.so.8': '@drop_in@'}
+NOTHING, NEEDED, OWN = 'nothing', 'what libjitunwind.so needs', 'libjitunwind.so'
+PRELOADED = {NOTHING: '', 'nongnu libunwind.so.8': '@nongnu_library@', 'drop-in libunwind.so.8': '@drop_in@',
+             OWN: '@own_library@'}
 # Not by LD_LIBRARY_PATH, in which the dynamic linker would look for every library.
 ENVIRONMENT = {way: {'LD_PRELOAD': library} if library else {} for way, library in PRELOADED.items()
                if way == NOTHING or os.path.exists(library)}
+
+
+def needed_by(library):
+    """Paths of the libraries that it needs, as the dynamic linker finds them."""
+    listed = subprocess.run(['ldd', library], capture_output=True, text=True, check=True).stdout
+    return re.findall(r'=> (/\S+)', listed)
+
+
+ENVIRONMENT[NEEDED] = {'LD_PRELOAD': ':'.join(needed_by(PRELOADED[OWN]))}
 
 
 def start(environment):
@@ -37,9 +49,12 @@ def rows(turns):
             if way != NOTHING:
                 added = statistics.median(turn[way][which] - turn[NOTHING][which] for turn in turns)
                 yield '%s_added/%s/true' % (row, way), max(added, 1)
+    for which, row in (0, 'start_up_own'), (1, 'start_up_own_faults'):
+        own = statistics.median(turn[OWN][which] - turn[NEEDED][which] for turn in turns)
+        yield '%s/%s/true' % (row, OWN), max(own, 1)
 
 
-if re.search(FILTER, 'start_up start_up_added start_up_faults start_up_faults_added'):
+if re.search(FILTER, 'start_up start_up_added start_up_faults start_up_faults_added start_up_own start_up_own_faults'):
     measured = [{way: start(environment) for way, environment in ENVIRONMENT.items()} for _ in range(TURNS + 1)]
     found = [{'name': name, 'items_per_second': 1e9 / nanoseconds} for name, nanoseconds in rows(measured[1:])
              if re.search(FILTER, name)]
