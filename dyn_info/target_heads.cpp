@@ -1,5 +1,3 @@
-#include <elf.h>
-
 #include <algorithm>
 #include <array>
 #include <new>
@@ -8,7 +6,6 @@
 #include "jitunwind/dyn_info/list_state_p.h"
 #include "jitunwind/dyn_info/target_heads_p.h"
 #include "jitunwind/unwind_core/byte_reader.h"
-#include "jitunwind/unwind_core/image/dynamic_object_p.h"
 #include "jitunwind/unwind_core/targets/mapped_object_p.h"
 
 namespace jitunwind {
@@ -29,42 +26,8 @@ Addr head_by_note(const MappedObject& object, const Arch& arch) noexcept {
   return is_ours && reader.ok() ? head : 0;
 }
 
-Addr exported_head(const MappedObject& object, const Memory& memory, const Arch& arch) noexcept {
-  const ElfImage& image = object.headers();
-  for (std::size_t i = 0; i < image.segment_count(); ++i) {
-    const ElfSegment segment = image.segment(i);
-    if (segment.type != PT_DYNAMIC) continue;
-    DynamicObject dynamic(memory, arch, object.load_bias(), object.load_bias() + segment.address);
-    return dynamic.find_variable(k_symbol).value_or(0);
-  }
-  return 0;
-}
-
-bool is_program(const ElfImage& image) noexcept {
-  bool is = image.type() == ET_EXEC;
-  for (std::size_t i = 0; i < image.segment_count(); ++i) is = is || image.segment(i).type == PT_INTERP;
-  return is;
-}
-
 bool may_have_symbol(const MappedObject& object) noexcept {
-  return is_program(object.headers()) || object.first().path.find("libunwind") != std::string::npos;
-}
-
-Addr head_by_symbols(MappedObject& object, const TargetFiles& files) noexcept {
-  const ModuleFiles* const opened = object.files(files);
-  if (!opened) return 0;
-  const ModuleFiles::BothFiles both = opened->open_again();
-  for (const ModuleFiles::ElfFile* file : {&both.file, &both.debug}) {
-    if (!file->image) continue;
-    const ElfSymbols symbols = file->image->symbols(SHT_SYMTAB);
-    for (std::size_t i = 0; i < symbols.count(); ++i) {
-      const ElfSymbol symbol = symbols[i];
-      if (symbol.type != STT_OBJECT || symbol.section == SHN_UNDEF) continue;
-      if (symbols.beginning(symbol, k_symbol.size() + 1) == std::string_view(k_symbol.data(), k_symbol.size() + 1))
-        return symbol.value + object.load_bias();
-    }
-  }
-  return 0;
+  return object.is_program() || object.first().path.find("libunwind") != std::string::npos;
 }
 
 void add_head(std::vector<Addr>& heads, Addr head) {
@@ -79,12 +42,12 @@ void TargetHeads::find_notes(std::vector<Addr>& heads) const {
 }
 
 void TargetHeads::find_exported(std::vector<Addr>& heads) const {
-  modules_.for_each_object([&](MappedObject& object) { add_head(heads, exported_head(object, memory_, arch_)); });
+  modules_.for_each_object([&](MappedObject& object) { add_head(heads, object.find_exported(k_symbol)); });
 }
 
 void TargetHeads::find_symbols(std::vector<Addr>& heads) const {
   modules_.for_each_object([&](MappedObject& object) {
-    if (may_have_symbol(object)) add_head(heads, head_by_symbols(object, files_));
+    if (may_have_symbol(object)) add_head(heads, object.find_in_files(k_symbol, files_));
   });
 }
 

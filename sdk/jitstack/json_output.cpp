@@ -26,7 +26,7 @@ Json json_of(const SeenFrame& frame) {
   json["name"] = text_or_null(frame.name);
   json["offset"] = frame.name.empty() ? Json() : Json(hex(frame.offset));
   json["module"] = text_or_null(frame.module);
-  json["jit"] = frame.is_jit();
+  json["jit"] = frame.is_jit;
   json["origin"] = origin_name(frame.origin);
   json["guess"] = is_guess(frame.origin);
   json["signal_frame"] = frame.is_signal_frame;

@@ -5,12 +5,21 @@
 namespace jitunwind::jitstack {
 namespace {
 
+/// Call frame information of code in no module is its JIT's.
+bool is_jit(const Target& target, const Frame& frame) {
+  if (is_registered(frame.origin())) return true;
+  Module module;
+  return (frame.origin() == RowOrigin::eh_frame || frame.origin() == RowOrigin::debug_frame) &&
+         !target.space().modules.find(frame.address().lookup(), module);
+}
+
 SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
   SeenFrame seen{.number = frame.depth(), .pc = frame.pc(), .sp = frame.sp(), .origin = frame.origin()};
   seen.name = frame.name();
   if (!seen.name.empty()) seen.offset = frame.offset();
   if (const Mapping* const mapping = target.mappings().find(frame.address().lookup())) seen.module = mapping->path;
   seen.is_signal_frame = frame.is_signal_frame();
+  seen.is_jit = is_jit(target, frame);
   FrameRow row;
   if (rows == Rows::yes && frame.row(row)) seen.row = to_text(row, target.arch());
   return seen;
@@ -34,7 +43,7 @@ SeenStack see(const Target& target, const TargetThread& thread, Rows rows) {
 }
 
 std::string short_module(const SeenFrame& frame) {
-  if (frame.is_jit()) return "JIT";
+  if (frame.is_jit) return "JIT";
   if (frame.module.empty()) return "?";
   const std::size_t slash = frame.module.rfind('/');
   return frame.module.front() == '[' || slash == std::string::npos ? frame.module : frame.module.substr(slash + 1);

@@ -19,9 +19,8 @@ struct SeenFrame {
   std::string module{};      ///< path, or the kernel's name in brackets; "": none, as of code made at run time
   RowOrigin origin = RowOrigin::none;
   bool is_signal_frame = false;
-  std::string row{};  ///< empty where it was not asked for, or there is none
-
-  bool is_jit() const noexcept { return is_registered(origin); }
+  bool is_jit = false;  ///< registered, or told by its JIT
+  std::string row{};    ///< empty where it was not asked for, or there is none
 };
 
 struct SeenStack {
@@ -43,7 +42,7 @@ enum class Rows : bool { no, yes };
 /// Allocates.
 SeenStack see(const Target& target, const TargetThread& thread, Rows rows);
 
-/// "libc.so.6", "[vdso]", "JIT" of registered code, "?" where no file has the code.
+/// "libc.so.6", "[vdso]", "JIT" of code that is registered or that its JIT tells of, "?" where no file has the code.
 std::string short_module(const SeenFrame& frame);
 
 }  // namespace jitunwind::jitstack

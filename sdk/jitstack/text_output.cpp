@@ -84,9 +84,9 @@ class TextOutput final : public Output {
     text_ += "  " + padded("#" + std::to_string(frame.number), 4) + " " + colours_.dim +
              hex("0x%016" PRIx64, frame.pc) + colours_.off + "  " + (guessed ? colours_.guess : "") +
              padded(told_origin(frame), origins) + (guessed ? colours_.off : "") + "  " +
-             padded(escaped(short_module(frame)), modules) + "  " + (frame.is_jit() ? colours_.jit : "");
+             padded(escaped(short_module(frame)), modules) + "  " + (frame.is_jit ? colours_.jit : "");
     text_ += frame.name.empty() ? "?" : escaped(frame.name) + hex("+0x%" PRIx64, frame.offset);
-    text_ += std::string(frame.is_jit() ? colours_.off : "") + "\n";
+    text_ += std::string(frame.is_jit ? colours_.off : "") + "\n";
     if (options_.rows)
       text_ += std::string("       ") + colours_.dim + (frame.row.empty() ? "no row" : frame.row) + colours_.off + "\n";
   }

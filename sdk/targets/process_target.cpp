@@ -35,6 +35,9 @@ std::optional<TargetError> Target::Process::begin() {
   auto mappings = read_mappings();
   if (!mappings) return mappings.error();
   space_.emplace(*host_arch(), *memory_, std::move(*mappings), TargetFiles(folder_.root()));
+  const auto status = folder_.status();
+  const pid_t own_number = status && status->own_number != 0 ? status->own_number : folder_.process();
+  space_->set_perf_map(folder_.root() + "/tmp/perf-" + std::to_string(own_number) + ".map");
   take_threads();
   return std::nullopt;
 }

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "jitunwind/dyn_info/target_heads_p.h"
+#include "jitunwind/sdk/targets/jit_code_p.h"
+#include "jitunwind/sdk/targets/jit_names_p.h"
 #include "jitunwind/sdk/targets/target_rows_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/kept_pages_p.h"
@@ -25,9 +27,10 @@ class TargetSpace {
         raw_(memory),
         mappings_(std::move(mappings)),
         files_(std::move(files)),
-        rows_{&list_, &eh_frame_source(), &debug_frame_source(), &signal_frame_source(), &plt_stub_source()},
+        rows_{&list_,     &eh_frame_source(),     &debug_frame_source(),
+              &jit_code_, &signal_frame_source(), &plt_stub_source()},
         guesses_{&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source()},
-        names_{&list_, &elf_name_source()} {}
+        names_{&list_, &elf_name_source(), &jit_code_, &jit_names_} {}
   TargetSpace(const TargetSpace&) = delete;
   TargetSpace& operator=(const TargetSpace&) = delete;
 
@@ -38,18 +41,27 @@ class TargetSpace {
   const TargetFiles& files() const noexcept { return files_; }
   const TargetHeads& heads() const noexcept { return heads_; }
 
+  /// Where its perf map is: JitNames::set_map().
+  void set_perf_map(std::string path) { jit_names_.set_map(std::move(path)); }
+
   /// The target has run and stands still again. Rows stay known as far as its modules do, and as long as none of its
   /// lists has changed.
   void renew(Mappings mappings) {
     pages_.forget();
     if (mappings != mappings_) {
-      if (!is_same_program(mappings)) heads_.forget();
+      if (!is_same_program(mappings)) {
+        heads_.forget();
+        jit_code_.forget();
+        jit_names_.forget();
+      }
       mappings_ = std::move(mappings);
       modules_.renew();
     }
     heads_.look_again();
     heads_.set_memory_now(nullptr);
-    if (!heads_.are_as_known()) rows_kept_.forget();
+    jit_names_.look_again();
+    const bool is_same_jit_code = jit_code_.renew();
+    if (!is_same_jit_code || !heads_.are_as_known()) rows_kept_.forget();
   }
   /// What is mapped, and what lists there are, is as before; other bytes are in this part of its memory.
   void forget_memory(AddrRange range) noexcept { pages_.forget(range); }
@@ -59,7 +71,10 @@ class TargetSpace {
     pages_.keep(pages.begin, static_cast<std::size_t>(pages.size() / k_page_size), window);
   }
   /// It runs from now on; what was read of it stays what it was.
-  void let_run() noexcept { heads_.set_memory_now(&raw_); }
+  void let_run() noexcept {
+    jit_code_.look();
+    heads_.set_memory_now(&raw_);
+  }
 
  private:
   /// Whether no other program was executed meanwhile, and its lists are where they were: the kernel's object is
@@ -84,9 +99,11 @@ class TargetSpace {
   TargetHeads heads_{memory_, arch_, modules_, files_};
   TargetRows rows_kept_{arch_, modules_};
   TargetList list_{heads_};
-  std::array<const RowSource*, 5> rows_;
+  JitCode jit_code_{raw_, arch_, modules_, mappings_, files_};
+  JitNames jit_names_{mappings_, files_};
+  std::array<const RowSource*, 6> rows_;
   std::array<const RowSource*, 4> guesses_;
-  std::array<const NameSource*, 2> names_;
+  std::array<const NameSource*, 4> names_;
   AddressSpace space_{arch_, memory_, modules_, rows_, names_, rows_kept_.cache(), guesses_};
 };
 

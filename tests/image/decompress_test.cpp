@@ -14,7 +14,7 @@
 namespace jitunwind::test {
 namespace {
 
-Bytes bytes_of(const std::string& text) {
+RawBytes bytes_of(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -22,9 +22,9 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Bytes deflated(const std::string& text, int level = 9) {
+RawBytes deflated(const std::string& text, int level = 9) {
   uLongf size = ::compressBound(text.size());
-  Bytes out(size);
+  RawBytes out(size);
   EXPECT_EQ(::compress2(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
                         text.size(), level),
             Z_OK);
@@ -32,8 +32,8 @@ Bytes deflated(const std::string& text, int level = 9) {
   return out;
 }
 
-Bytes xz(const std::string& text, std::uint32_t preset = 6) {
-  Bytes out(::lzma_stream_buffer_bound(text.size()));
+RawBytes xz(const std::string& text, std::uint32_t preset = 6) {
+  RawBytes out(::lzma_stream_buffer_bound(text.size()));
   std::size_t size = 0;
   EXPECT_EQ(
       ::lzma_easy_buffer_encode(preset, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t*>(text.data()),
@@ -55,10 +55,10 @@ struct Section {
   std::uint64_t flags = SHF_COMPRESSED;
   std::uint32_t type = ELFCOMPRESS_ZLIB;
   std::uint64_t size = 0;
-  Bytes stream;
+  RawBytes stream;
 };
 
-Bytes image_with(const Section& s, bool is_64, bool big_endian) {
+RawBytes image_with(const Section& s, bool is_64, bool big_endian) {
   ElfBuilder b(is_64, big_endian);
   ElfBytes data = b.bytes();
   if (s.name.starts_with(".z")) {
@@ -71,14 +71,14 @@ Bytes image_with(const Section& s, bool is_64, bool big_endian) {
     if (is_64) data.u32(0);
     data.word(s.size).word(8);
   }
-  Bytes all = data.bytes();
+  RawBytes all = data.bytes();
   all.insert(all.end(), s.stream.begin(), s.stream.end());
   b.sections = {{s.name, SHT_PROGBITS, all, 0, s.flags}};
   return b.build();
 }
 
 Result<std::string> read(const Section& s, bool is_64 = true, bool big_endian = false) {
-  const Bytes file = image_with(s, is_64, big_endian);
+  const RawBytes file = image_with(s, is_64, big_endian);
   const auto image = ElfImage::parse(file);
   EXPECT_TRUE(image);
   const auto data = read_section(*image, *image->find_section(s.name));
@@ -104,7 +104,7 @@ TEST(CompressedSections, AreReadInEveryClassAndByteOrder) {
 
 TEST(CompressedSections, ThatLieAreRefused) {
   const std::string text = random_text(1000, 6);
-  const Bytes stream = deflated(text);
+  const RawBytes stream = deflated(text);
   const auto code = [](const Section& s) {
     const auto result = read(s);
     return result ? ErrorCode::unspecified : result.error().code;
@@ -121,16 +121,16 @@ TEST(CompressedSections, ThatLieAreRefused) {
   }
   for (std::size_t cut = 0; cut < stream.size(); ++cut)
     EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, zlib, 1000,
-                    Bytes(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(cut))}),
+                    RawBytes(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(cut))}),
               ErrorCode::bad_encoding);
 }
 
 TEST(CompressedSections, CutInTheirHeaderAreRefused) {
   ElfBuilder b(true, false);
-  b.sections = {{".debug_frame", SHT_PROGBITS, Bytes(23), 0, SHF_COMPRESSED},
+  b.sections = {{".debug_frame", SHT_PROGBITS, RawBytes(23), 0, SHF_COMPRESSED},
                 {".zdebug_frame", SHT_PROGBITS, bytes_of("ZLIB1234567")},
                 {".zdebug_other", SHT_PROGBITS, bytes_of("BLIZ12345678")}};
-  const Bytes file = b.build();
+  const RawBytes file = b.build();
   const auto image = ElfImage::parse(file);
   EXPECT_EQ(read_section(*image, *image->find_section(".debug_frame")).error().code, ErrorCode::truncated);
   EXPECT_EQ(read_section(*image, *image->find_section(".zdebug_frame")).error().code, ErrorCode::truncated);
@@ -149,7 +149,7 @@ TEST(Xz, ComesBackWhole) {
 
 TEST(Xz, ThatIsBrokenIsRefused) {
   const std::string text = random_text(3000, 8);
-  const Bytes stream = xz(text);
+  const RawBytes stream = xz(text);
   EXPECT_EQ(decompress_xz({}).error().code, ErrorCode::bad_encoding);
   EXPECT_EQ(decompress_xz(bytes_of("no xz stream at all")).error().code, ErrorCode::bad_encoding);
   EXPECT_EQ(decompress_xz(xz("")).error().code, ErrorCode::bad_encoding);
@@ -157,7 +157,7 @@ TEST(Xz, ThatIsBrokenIsRefused) {
     EXPECT_FALSE(decompress_xz(std::span(stream).first(cut))) << cut;
   std::mt19937 random(3);
   for (int i = 0; i < 2000; ++i) {
-    Bytes changed = stream;
+    RawBytes changed = stream;
     changed[random() % changed.size()] ^= static_cast<std::byte>(1 + random() % 255);
     const auto block = decompress_xz(changed);
     // Padding may change without harm; the contents are under a checksum.
@@ -173,8 +173,8 @@ TEST(Xz, IsBoundedInSizeAndMemory) {
 
   // The .xz file format, 3.1: behind the 12 bytes of the stream header the block header, its size / 4 - 1, flags,
   // perhaps sizes, filter 0x21 (LZMA2), 1, dictionary size; its CRC-32 in the last 4 bytes. 38: 2 GiB.
-  Bytes stream = xz("small");
-  const Bytes lzma2{std::byte{0x21}, std::byte{1}};
+  RawBytes stream = xz("small");
+  const RawBytes lzma2{std::byte{0x21}, std::byte{1}};
   const auto filter = std::search(stream.begin() + 14, stream.begin() + 24, lzma2.begin(), lzma2.end());
   ASSERT_NE(filter, stream.begin() + 24);
   filter[2] = std::byte{38};

@@ -12,7 +12,7 @@
 
 namespace jitunwind::test {
 
-using Bytes = std::vector<std::byte>;
+using RawBytes = std::vector<std::byte>;
 
 /// Numbers in the image's class and byte order, one behind the other.
 class ElfBytes {
@@ -49,19 +49,19 @@ class ElfBytes {
     return text(description).align(unit);
   }
 
-  const Bytes& bytes() const { return bytes_; }
+  const RawBytes& bytes() const { return bytes_; }
   std::size_t size() const { return bytes_.size(); }
 
  private:
   bool is_64_;
   bool big_endian_;
-  Bytes bytes_;
+  RawBytes bytes_;
 };
 
 struct BuiltSection {
   std::string name;
   std::uint32_t type = SHT_PROGBITS;
-  Bytes data{};
+  RawBytes data{};
   std::uint64_t address = 0;
   std::uint64_t flags = 0;
   std::uint32_t link = 0;
@@ -104,7 +104,7 @@ class ElfBuilder {
     return at;
   }
 
-  Bytes build() const {
+  RawBytes build() const {
     std::string names(1, '\0');
     ElfBytes headers = bytes();
     section_header(headers, 0, BuiltSection{"", SHT_NULL, {}, 0, 0, names_link(), 0, 0, count_in_0()}, 0,
@@ -119,7 +119,7 @@ class ElfBuilder {
     for (char c : names) own.data.push_back(static_cast<std::byte>(c));
     section_header(headers, own_name, own, offset_of(sections.size()), 0);
 
-    Bytes out = elf_header(rounded(offset_of(sections.size()) + own.data.size()));
+    RawBytes out = elf_header(rounded(offset_of(sections.size()) + own.data.size()));
     for (const BuiltSegment& s : segments) append(out, segment_header(s));
     for (std::size_t i = 0; i < sections.size(); ++i) {
       out.resize(offset_of(i));
@@ -134,7 +134,7 @@ class ElfBuilder {
 
  private:
   static std::size_t rounded(std::size_t size) { return (size + 15) / 16 * 16; }
-  static void append(Bytes& to, const Bytes& from) { to.insert(to.end(), from.begin(), from.end()); }
+  static void append(RawBytes& to, const RawBytes& from) { to.insert(to.end(), from.begin(), from.end()); }
 
   std::uint32_t names_link() const {
     return numbers_in_section_0 ? static_cast<std::uint32_t>(sections.size() + 1) : 0;
@@ -142,7 +142,7 @@ class ElfBuilder {
   std::uint64_t count_in_0() const { return numbers_in_section_0 ? sections.size() + 2 : 0; }
   std::uint32_t segments_in_0() const { return numbers_in_section_0 ? static_cast<std::uint32_t>(segments.size()) : 0; }
 
-  Bytes elf_header(std::size_t section_headers) const {
+  RawBytes elf_header(std::size_t section_headers) const {
     ElfBytes h = bytes();
     h.text(ELFMAG).u8(is_64 ? ELFCLASS64 : ELFCLASS32).u8(big_endian ? ELFDATA2MSB : ELFDATA2LSB).u8(EV_CURRENT);
     h.align(EI_NIDENT).u16(ET_DYN).u16(machine).u32(EV_CURRENT).word(0x1234);
@@ -153,7 +153,7 @@ class ElfBuilder {
     return h.bytes();
   }
 
-  Bytes segment_header(const BuiltSegment& s) const {
+  RawBytes segment_header(const BuiltSegment& s) const {
     ElfBytes h = bytes();
     h.u32(s.type);
     if (is_64) h.u32(s.flags);

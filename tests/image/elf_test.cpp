@@ -32,7 +32,7 @@ class ElfImages : public testing::TestWithParam<Kind> {
     symbols.symbol(0, 0, 0, 0, 0, 0).symbol(1, 0x10100, 16, STT_FUNC, STB_GLOBAL, 1);
     symbols.symbol(5, 0x10110, 0, STT_NOTYPE, STB_LOCAL, 1).symbol(5, 7, 0, STT_FUNC, STB_WEAK, SHN_UNDEF);
     b.sections = {
-        {".text", SHT_PROGBITS, Bytes(64, std::byte{0x90}), 0x10100, SHF_ALLOC | SHF_EXECINSTR},
+        {".text", SHT_PROGBITS, RawBytes(64, std::byte{0x90}), 0x10100, SHF_ALLOC | SHF_EXECINSTR},
         {".symtab", SHT_SYMTAB, symbols.bytes(), 0, 0, 3, symbol_size()},
         {".strtab", SHT_STRTAB, bytes().u8(0).text("one").u8(0).text("label").u8(0).bytes()},
         {".bss", SHT_NOBITS, {}, 0x20000, SHF_ALLOC | SHF_WRITE, 0, 0, 16, 0x1000},
@@ -46,7 +46,7 @@ class ElfImages : public testing::TestWithParam<Kind> {
 
 TEST_P(ElfImages, TellWhatWasPutIn) {
   const ElfBuilder built = usual();
-  const Bytes file = built.build();
+  const RawBytes file = built.build();
   const auto image = ElfImage::parse(file);
   ASSERT_TRUE(image) << image.error().what;
   EXPECT_EQ(image->is_64(), GetParam().is_64);
@@ -77,7 +77,7 @@ TEST_P(ElfImages, TellWhatWasPutIn) {
     EXPECT_EQ(found->link, expected.link);
     EXPECT_EQ(found->entry_size, expected.entry_size);
     const auto contents = image->contents(*found);
-    EXPECT_EQ(Bytes(contents.begin(), contents.end()), expected.data);
+    EXPECT_EQ(RawBytes(contents.begin(), contents.end()), expected.data);
   }
   EXPECT_FALSE(image->find_section(".tex"));
   EXPECT_FALSE(image->find_section(".text2"));
@@ -85,7 +85,7 @@ TEST_P(ElfImages, TellWhatWasPutIn) {
 }
 
 TEST_P(ElfImages, ReadSymbolsByTheirSection) {
-  const Bytes file = usual().build();
+  const RawBytes file = usual().build();
   const auto image = ElfImage::parse(file);
   const ElfSymbols symbols = image->symbols(SHT_SYMTAB);
   ASSERT_EQ(symbols.count(), 4u);
@@ -104,7 +104,7 @@ TEST_P(ElfImages, ReadSymbolsByTheirSection) {
 TEST_P(ElfImages, ReadNumbersTooLargeForTheHeader) {
   ElfBuilder built = usual();
   built.numbers_in_section_0 = true;
-  const Bytes file = built.build();
+  const RawBytes file = built.build();
   const auto image = ElfImage::parse(file);
   ASSERT_TRUE(image);
   EXPECT_EQ(image->section_count(), 7u);
@@ -113,7 +113,7 @@ TEST_P(ElfImages, ReadNumbersTooLargeForTheHeader) {
 }
 
 TEST_P(ElfImages, FindNotesByOwnerAndType) {
-  const Bytes file = usual().build();
+  const RawBytes file = usual().build();
   const auto id = ElfImage::parse(file)->build_id();
   ASSERT_EQ(id.size(), 20u);
   EXPECT_EQ(std::to_integer<char>(id[0]), '0');
@@ -122,7 +122,7 @@ TEST_P(ElfImages, FindNotesByOwnerAndType) {
   by_segment.sections = {{"x", SHT_PROGBITS, bytes().note("GNU", 1, "no").note("GNU", NT_GNU_BUILD_ID, "yes").bytes()}};
   by_segment.segments = {{PT_NOTE, PF_R, 0, 0, 0, 0, 4}};
   by_segment.segments[0] = {PT_NOTE, PF_R, by_segment.offset_of(0), 0, by_segment.sections[0].data.size(), 0, 4};
-  const Bytes segments_only = by_segment.build();
+  const RawBytes segments_only = by_segment.build();
   EXPECT_EQ(ElfImage::parse(segments_only)->build_id().size(), 3u);
 
   const bool big = GetParam().big_endian;
@@ -148,9 +148,9 @@ TEST_P(ElfImages, FindNotesByOwnerAndType) {
 }
 
 TEST_P(ElfImages, RefuseWhatIsNone) {
-  const Bytes file = usual().build();
+  const RawBytes file = usual().build();
   const auto code_with = [&file](std::size_t at, int value) {
-    Bytes changed = file;
+    RawBytes changed = file;
     changed[at] = static_cast<std::byte>(value);
     const auto image = ElfImage::parse(changed);
     return image ? ErrorCode::unspecified : image.error().code;
@@ -185,9 +185,9 @@ std::size_t ask_everything(const ElfImage& image) {
 }
 
 TEST_P(ElfImages, CutAnywhereGiveWhatIsLeft) {
-  const Bytes file = usual().build();
+  const RawBytes file = usual().build();
   for (std::size_t size = 0; size <= file.size(); ++size) {
-    const Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
+    const RawBytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
     const auto image = ElfImage::parse(cut);
     const std::size_t header = builder().header_size();
     ASSERT_EQ(image.has_value(), size >= header) << size;
@@ -200,9 +200,9 @@ TEST_P(ElfImages, CutAnywhereGiveWhatIsLeft) {
 
 TEST_P(ElfImages, WithRandomBytesChangedDoNoHarm) {
   std::mt19937 random(17);
-  const Bytes file = usual().build();
+  const RawBytes file = usual().build();
   for (int i = 0; i < 20000; ++i) {
-    Bytes changed = file;
+    RawBytes changed = file;
     for (unsigned n = 1 + random() % 4; n != 0; --n)
       changed[random() % changed.size()] = static_cast<std::byte>(random() % 3 == 0 ? 0xff : random());
     if (const auto image = ElfImage::parse(changed)) ask_everything(*image);
@@ -236,7 +236,7 @@ ElfBuilder with_dynamic_section(ElfBuilder b, bool gnu_hash, Addr bias) {
 TEST_P(ElfImages, ReadSymbolsByTheDynamicSegment) {
   for (const bool gnu_hash : {false, true})
     for (const Addr bias : {Addr{0}, Addr{0x7000000}}) {
-      const Bytes file = with_dynamic_section(builder(), gnu_hash, bias).build();
+      const RawBytes file = with_dynamic_section(builder(), gnu_hash, bias).build();
       for (const bool loaded : {false, true}) {
         const auto image = loaded ? ElfImage::parse_loaded(file, file.size()) : ElfImage::parse(file);
         ASSERT_TRUE(image);
@@ -253,7 +253,7 @@ TEST_P(ElfImages, ReadSymbolsByTheDynamicSegment) {
 TEST_P(ElfImages, LoadedOnesAreReadOnlyWhereSegmentsAreReadable) {
   ElfBuilder b = with_dynamic_section(builder(), true, 0);
   b.segments[0].flags = PF_X;
-  const Bytes file = b.build();
+  const RawBytes file = b.build();
   EXPECT_EQ(ElfImage::parse_loaded(file, file.size())->dynamic_symbols(0).count(), 0u);
   EXPECT_EQ(ElfImage::parse(file)->dynamic_symbols(0).count(), 4u);
   // Headers beyond what is readable at the start do not exist.
@@ -269,7 +269,7 @@ TEST_P(ElfImages, LoadedOnesMayHaveTheirProgramHeadersBehind) {
     const std::size_t size = GetParam().is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
     b.segments = {{PT_LOAD, PF_R, 0, 0x10000, 0x1000, 0x1000, 0x1000},
                   {PT_LOAD, PF_R, 0x2000, 0x12000 + further, 2 * size, 2 * size, 0x1000}};
-    Bytes file = b.build();
+    RawBytes file = b.build();
     const std::size_t headers = b.header_size();
     file.resize(0x4000);
     std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(headers), 2 * size, file.begin() + 0x2000);
@@ -294,10 +294,10 @@ TEST_P(ElfImages, WithLyingHashTablesHaveNoSymbols) {
     for (std::uint32_t lie : {0u, 0x10000u, 0x7fffffffu, 0xffffffffu})
       for (std::size_t field = 0; field < 4; ++field) {
         ElfBuilder b = with_dynamic_section(builder(), gnu_hash, 0);
-        Bytes& hash = b.sections[2].data;
+        RawBytes& hash = b.sections[2].data;
         const ElfBytes value = bytes().u32(lie);
         std::copy(value.bytes().begin(), value.bytes().end(), hash.begin() + static_cast<std::ptrdiff_t>(4 * field));
-        const Bytes file = b.build();
+        const RawBytes file = b.build();
         ask_everything(*ElfImage::parse(file));
       }
 }

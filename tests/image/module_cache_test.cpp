@@ -15,7 +15,7 @@ namespace jitunwind::test {
 namespace {
 
 /// A small object with one function, whose address tells objects apart.
-Bytes object(const std::string& build_id, Addr function) {
+RawBytes object(const std::string& build_id, Addr function) {
   ElfBuilder b(true, false);
   ElfBytes symbols = b.bytes();
   symbols.symbol(0, 0, 0, 0, 0, 0).symbol(1, function, 16, STT_FUNC, STB_GLOBAL, 1);
@@ -30,17 +30,17 @@ Bytes object(const std::string& build_id, Addr function) {
   return b.build();
 }
 
-void write(const std::string& path, const Bytes& bytes) {
+void write(const std::string& path, const RawBytes& bytes) {
   std::ofstream out(path, std::ios::binary);
   out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
 /// Where objects are "loaded".
-std::map<Addr, Bytes> g_loaded;
+std::map<Addr, RawBytes> g_loaded;
 
 class Object final : public WantedObject {
  public:
-  Object(std::string path, const Bytes& in_memory, Addr place = 0)
+  Object(std::string path, const RawBytes& in_memory, Addr place = 0)
       : path_(std::move(path)), image_(*ElfImage::parse_loaded(in_memory, in_memory.size())), place_(place) {}
   std::span<const std::byte> build_id() noexcept override { return image_.build_id(); }
   const ElfImage* image() noexcept override { return &image_; }
@@ -59,7 +59,7 @@ class Object final : public WantedObject {
   Addr place_;
 };
 
-ModuleFilesLease lookup(const std::string& path, const Bytes& in_memory, Addr place = 0) {
+ModuleFilesLease lookup(const std::string& path, const RawBytes& in_memory, Addr place = 0) {
   Object object(path, in_memory, place);
   return find_module_files(object);
 }
@@ -70,7 +70,7 @@ bool names(const ModuleFilesLease& lease, Addr function) {
 
 TEST(ModuleCache, KeepsFilesByBuildId) {
   const TemporaryFolder folder;
-  const Bytes one = object("identity one", 0x1000), two = object("identity two", 0x2000);
+  const RawBytes one = object("identity one", 0x1000), two = object("identity two", 0x2000);
   write(folder / "one", one);
   const ModuleFilesLease first = lookup(folder / "one", one);
   ASSERT_TRUE(names(first, 0x1000));
@@ -99,7 +99,7 @@ TEST(ModuleCache, RefusesFilesThatAreNotLoaded) {
 
 TEST(ModuleCache, KeepsFilesWithoutBuildIdByTheirIdentity) {
   const TemporaryFolder folder;
-  const Bytes one = object("", 0x1000), two = object("", 0x2000);
+  const RawBytes one = object("", 0x1000), two = object("", 0x2000);
   const std::string path = folder / "file";
   write(path, one);
   const ModuleFilesLease first = lookup(path, one);
@@ -114,7 +114,7 @@ TEST(ModuleCache, KeepsFilesWithoutBuildIdByTheirIdentity) {
 
 TEST(ModuleCache, GivesOneAnswerToManyThreads) {
   const TemporaryFolder folder;
-  const Bytes bytes = object("asked by many", 0x3000);
+  const RawBytes bytes = object("asked by many", 0x3000);
   write(folder / "file", bytes);
   std::vector<const ModuleFiles*> answers(8);
   std::vector<std::thread> threads;
@@ -130,7 +130,7 @@ TEST(ModuleCache, GivesOneAnswerToManyThreads) {
 
 /// As many look-ups of others as it takes.
 void look_up_others(const TemporaryFolder& folder) {
-  const Bytes other = object("some other", 0x1000);
+  const RawBytes other = object("some other", 0x1000);
   write(folder / "other", other);
   for (std::size_t i = 0; i <= k_lookups_to_forget; ++i) (void)lookup(folder / "other", other);
 }
@@ -182,7 +182,7 @@ TEST_F(UnloadedObjects, AreForgottenByLookupsThatOpenFiles) {
 
 TEST_F(UnloadedObjects, StayWhileTheyAreAtAnotherPlace) {
   (void)load("at two places", 0x1000);
-  const Bytes bytes = g_loaded[0x2000] = g_loaded[0x1000];
+  const RawBytes bytes = g_loaded[0x2000] = g_loaded[0x1000];
   ASSERT_TRUE(lookup(folder_ / "gone", bytes, 0x2000).files());
   g_loaded.erase(0x2000);
   look_up_others(folder_);
@@ -225,7 +225,7 @@ TEST(ModuleCacheWhenFull, OpensFilesForOneLookupEach) {
   std::size_t kept = 0, opened = 0;
   for (unsigned i = 0; i < 4800; ++i) {
     const Addr function = 0x1000 + 16 * i;
-    const Bytes bytes = object("number " + std::to_string(i), function);
+    const RawBytes bytes = object("number " + std::to_string(i), function);
     const std::string path = folder / "file";
     write(path + ".new", bytes);
     std::filesystem::rename(path + ".new", path);

@@ -43,7 +43,7 @@ class Image {
   SymbolTable table() const { return {&*image_, image_->symbols(SHT_SYMTAB)}; }
 
  private:
-  Bytes file_;
+  RawBytes file_;
   std::optional<ElfImage> image_;
 };
 

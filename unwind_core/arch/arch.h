@@ -57,6 +57,7 @@ struct FrameChain {
 };
 
 struct ContextRecords;
+struct DataRelocations;
 struct MachineInstruction;
 inline constexpr std::size_t k_max_columns = 56;  ///< that a CPU may have; the tables are checked against it
 /// The first of them, of which a RegisterFile has values: as many as fit into unw_cursor_t. Rows tell of all.
@@ -106,6 +107,7 @@ struct Arch {
   /// Null: instructions of this CPU are not read. Signal-safe.
   MachineInstruction (*read_instruction)(std::span<const std::byte> bytes, Addr at) noexcept = nullptr;
   const ContextRecords* records = nullptr;  ///< what a ucontext_t holds behind its registers, if anything
+  const DataRelocations* relocations = nullptr;  ///< of data in files that are not linked; null: they are not read
 
   /// Null when the CPU has no such register. O(log n), signal-safe.
   const RegisterInfo* by_dwarf(unsigned number) const noexcept {

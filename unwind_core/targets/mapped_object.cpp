@@ -4,6 +4,7 @@
 #include <array>
 #include <new>
 
+#include "jitunwind/unwind_core/image/dynamic_object_p.h"
 #include "jitunwind/unwind_core/page_p.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "jitunwind/unwind_core/targets/mapped_object_p.h"
@@ -186,6 +187,39 @@ const ModuleFiles* MappedObject::files(const TargetFiles& from) noexcept try {
   return files_.get();
 } catch (const std::bad_alloc&) {
   return nullptr;
+}
+
+bool MappedObject::is_program() const noexcept {
+  bool is = headers().type() == ET_EXEC;
+  for (std::size_t i = 0; i < headers().segment_count(); ++i) is = is || headers().segment(i).type == PT_INTERP;
+  return is;
+}
+
+Addr MappedObject::find_exported(std::string_view variable) const noexcept {
+  for (std::size_t i = 0; i < headers().segment_count(); ++i) {
+    const ElfSegment segment = headers().segment(i);
+    if (segment.type == PT_DYNAMIC)
+      return DynamicObject(memory_, arch_, bias_, bias_ + segment.address).find_variable(variable).value_or(0);
+  }
+  return 0;
+}
+
+Addr MappedObject::find_in_files(std::string_view variable, const TargetFiles& from) noexcept {
+  const ModuleFiles* const opened = files(from);
+  if (!opened) return 0;
+  const ModuleFiles::BothFiles both = opened->open_again();
+  for (const ModuleFiles::ElfFile* file : {&both.file, &both.debug}) {
+    if (!file->image) continue;
+    const ElfSymbols symbols = file->image->symbols(SHT_SYMTAB);
+    for (std::size_t i = 0; i < symbols.count(); ++i) {
+      const ElfSymbol symbol = symbols[i];
+      if (symbol.type != STT_OBJECT || symbol.section == SHN_UNDEF) continue;
+      const std::string_view name = symbols.beginning(symbol, variable.size() + 1);
+      if (name.size() > variable.size() && name.starts_with(variable) && name.back() == '\0')
+        return symbol.value + bias_;
+    }
+  }
+  return 0;
 }
 
 }  // namespace jitunwind

@@ -46,6 +46,13 @@ class MappedObject {
   /// Null: there are none, or they are not of this object. Opened when they are first asked for.
   const ModuleFiles* files(const TargetFiles& from) noexcept;
 
+  /// It is what the process was started with, not a library.
+  bool is_program() const noexcept;
+  /// Where a variable is that the object defines and exports; 0: it has none of that name.
+  Addr find_exported(std::string_view variable) const noexcept;
+  /// The same by the symbols of its files, which have those that are not exported. Reads all of them.
+  Addr find_in_files(std::string_view variable, const TargetFiles& from) noexcept;
+
  private:
   struct Segment {
     AddrRange range{};

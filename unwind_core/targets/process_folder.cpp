@@ -33,6 +33,7 @@ void take_line(std::string_view line, ProcessStatus& out) {
   if (name == "TracerPid") out.tracer = number_in<pid_t>(value);
   if (name == "Uid") out.user = number_in<uid_t>(value);
   if (name == "SigBlk") out.blocked = number_in<std::uint64_t>(value, 16);
+  if (name == "NSpid") out.own_number = number_in<pid_t>(value.substr(value.find_last_of(" \t") + 1));
   if (name == "VmSize") out.has_memory = true;
 }
 

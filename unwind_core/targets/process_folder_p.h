@@ -22,6 +22,7 @@ struct ProcessStatus {
   pid_t group = 0;            ///< the process that a thread belongs to
   pid_t tracer = 0;           ///< 0: none
   uid_t user = 0;             ///< the real one
+  pid_t own_number = 0;       ///< what it takes for its number itself, in its own namespace of processes; 0: not told
   std::uint64_t blocked = 0;  ///< signals, bit number - 1
   bool has_memory = false;    ///< false: a zombie, or a thread of the kernel's
 };

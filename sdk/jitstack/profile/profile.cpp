@@ -10,7 +10,7 @@ namespace {
 FrameLabel label_of(const SeenFrame& frame, const std::string& program) {
   FrameLabel label{.name = frame.name, .module = short_module(frame)};
   if (label.name.empty()) label.name = "[" + label.module + "]";
-  label.kind = frame.is_jit()            ? FrameKind::jit
+  label.kind = frame.is_jit              ? FrameKind::jit
                : is_guess(frame.origin)  ? FrameKind::guess
                : frame.module == program ? FrameKind::program
                                          : FrameKind::library;

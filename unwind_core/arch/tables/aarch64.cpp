@@ -2,6 +2,7 @@
 #include <elf.h>
 
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/data_relocations_p.h"
 #include "jitunwind/unwind_core/arch/context_records_p.h"
 #include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
 
@@ -187,6 +188,8 @@ constexpr ContextRecords k_records{.first = k_fpsimd, .room = 4096, .kind = 0x46
 
 constexpr RegNum k_exception_registers[] = {0, 1, 2, 3};  // x0-x3
 
+constexpr DataRelocations k_relocations = {R_AARCH64_ABS64, R_AARCH64_ABS32, R_AARCH64_PREL64, R_AARCH64_PREL32};
+
 }  // namespace
 
 constinit const Arch aarch64 = {
@@ -221,6 +224,7 @@ constinit const Arch aarch64 = {
     .calls = k_calls,
     .exception_registers = k_exception_registers,
     .records = &k_records,
+    .relocations = &k_relocations,
 };
 
 }  // namespace jitunwind::arch

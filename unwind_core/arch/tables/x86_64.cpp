@@ -2,6 +2,7 @@
 #include <elf.h>
 
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/data_relocations_p.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
@@ -111,6 +112,8 @@ constexpr CodePattern k_plt_stubs[] = {
 
 constexpr RegNum k_exception_registers[] = {0, 1};  // rax, rdx: AMD64 ABI 6.2.5 / Itanium C++ ABI, level I
 
+constexpr DataRelocations k_relocations = {R_X86_64_64, R_X86_64_32, R_X86_64_PC64, R_X86_64_PC32};
+
 }  // namespace
 
 constinit const Arch x86_64 = {
@@ -145,6 +148,7 @@ constinit const Arch x86_64 = {
     .calls = k_x86_calls,
     .exception_registers = k_exception_registers,
     .read_instruction = &read_x86_64_instruction,
+    .relocations = &k_relocations,
 };
 
 }  // namespace jitunwind::arch

@@ -85,6 +85,8 @@ struct CfiContext {
   Addr load_bias = 0;  ///< debug_frame: added to addresses of code, which there are those of the file
   Addr text_base = 0;  ///< what DW_EH_PE_textrel is relative to; 0: not known, and then it is refused
   Addr data_base = 0;  ///< what DW_EH_PE_datarel is relative to; 0: not known, and then it is refused
+  /// An FDE of which the code begins 0 bytes behind text_base is one, as GDB takes it. To libgcc it is one for no code.
+  bool text_begins_code = false;
 };
 
 /// A pointer as decoded: `value` is the pointer itself, or with `indirect` the address in memory where it is.

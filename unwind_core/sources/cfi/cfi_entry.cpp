@@ -197,7 +197,9 @@ Status parse_fde(const Entry& entry, const CfiContext& context, Fde& fde) noexce
   ByteReader reader(entry.body.bytes, context.arch.big_endian, entry.body.address);
   if (cie.pointer_encoding == pe_omit)
     return Error{ErrorCode::bad_encoding, entry.address, "FDE without address of its code"};
-  const EncodedPointer begin = read_encoded(reader, cie.pointer_encoding, context, 0);
+  EncodedPointer begin = read_encoded(reader, cie.pointer_encoding, context, 0);
+  if (begin.value == 0 && context.text_begins_code && (cie.pointer_encoding & pe_application_mask) == pe_textrel)
+    begin.value = context.text_base;
   const std::uint64_t size = read_range(reader, cie.pointer_encoding, context.arch);
   if (reader.ok() && begin.indirect)
     return Error{ErrorCode::bad_encoding, entry.address, "address of an FDE's code is indirect"};

@@ -1,0 +1,65 @@
+// Names that a target's JITs write for perf: its perf map, and the jitdumps that it has mapped.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/sdk/dialects/jitdump.h"
+#include "jitunwind/sdk/dialects/perf_map.h"
+#include "jitunwind/unwind_core/row_source.h"
+#include "jitunwind/unwind_core/targets/mappings.h"
+#include "jitunwind/unwind_core/targets/target_files_p.h"
+
+namespace jitunwind {
+
+/// Names of code of no module; what was written last counts. Files are read when such code is first asked for, and what
+/// has been appended since after look_again(). At most 256 MiB of files and 2^20 names. Used by one thread at a time.
+class JitNames final : public NameSource {
+ public:
+  /// Both must outlive this.
+  JitNames(const Mappings& mappings, const TargetFiles& files) noexcept : mappings_(mappings), files_(files) {}
+
+  Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
+
+  /// Where the perf map is, as this process can open it; "": nowhere.
+  void set_map(std::string path) { map_.path = std::move(path); }
+  void look_again() noexcept { has_looked_ = false; }
+  /// It may be another program by now.
+  void forget() noexcept;
+
+ private:
+  struct Named {
+    AddrRange code{};
+    std::string name{};
+  };
+  /// A file, as far as it was read.
+  struct Followed {
+    std::string path{};
+    std::uint64_t inode = 0;
+    std::uint64_t read = 0;
+  };
+  struct Dump : Followed {
+    JitDumpReader reader{};
+  };
+
+  void look() const noexcept;
+  void find_dumps() const;
+  template <class Take>
+  void read_more(Followed& file, Take take) const;
+  void add(const AddrRange& code, std::string_view name) const;
+  void take_record(const JitDumpRecord& record) const;
+
+  const Mappings& mappings_;
+  const TargetFiles& files_;
+  mutable Followed map_;
+  mutable PerfMapReader map_reader_;
+  mutable std::vector<std::unique_ptr<Dump>> dumps_;
+  mutable std::vector<Named> all_;  // as they were written
+  mutable ListIndex index_;
+  mutable std::uint64_t room_ = std::uint64_t{256} << 20;  // bytes that may still be read
+  mutable bool has_looked_ = false;
+};
+
+}  // namespace jitunwind
