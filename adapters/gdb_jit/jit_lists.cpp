@@ -35,7 +35,8 @@ struct Mark {
   JitSharedLists* self;
 };
 constexpr Addr k_file_at = offsetof(JitSharedLists, empty_file);
-static_assert(offsetof(JitSharedLists, mark) + sizeof(Mark) == k_file_at);
+static_assert(offsetof(JitSharedLists, mark) + sizeof(Mark) == k_file_at &&
+              sizeof(Mark) == k_own_gdb_list_mark_distance);
 
 /// Null: the entry is no guard.
 JitSharedLists* owner_of(const jit_code_entry& entry, MemoryWindow& window) noexcept {

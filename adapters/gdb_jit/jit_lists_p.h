@@ -9,6 +9,7 @@
 
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 #include "jitunwind/dyn_info/registry/locking/writer_lock_p.h"
+#include "jitunwind/sdk/dialects/gdb_list.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/modules/object_list_p.h"
 
@@ -44,7 +45,7 @@ struct JitList {
 /// In pages that stay, whichever copy of this library made them. The layout is k_mark's. Everything with the lock, but
 /// for make().
 struct JitSharedLists {
-  static constexpr std::array<char, 16> k_mark{"jitunwind list1"};
+  static constexpr std::array<char, 16> k_mark = k_own_gdb_list_mark;
 
   /// Null: no memory.
   static JitSharedLists* make() noexcept;

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "jitunwind/adapters/listen/following_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
-#include "jitunwind/adapters/listen/maps/map_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/trace/log.h"
@@ -14,7 +14,7 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::array<std::string_view, 4> k_words{"frames", "itt", "maps", "nothing"};
+constexpr std::array<std::string_view, 5> k_words{"frames", "itt", "maps", "gdb", "nothing"};
 constexpr std::uint32_t k_nothing = 1u << (k_words.size() - 1);
 constexpr std::uint32_t k_all_dialects = k_nothing - 1;
 
@@ -67,7 +67,7 @@ bool listens_to(Dialect dialect) noexcept {
 
 void listen(std::uint32_t dialects) noexcept {
   listened_to.store(dialects & k_all_dialects, std::memory_order_relaxed);
-  if (listens_to(Dialect::maps)) follow_perf_map();
+  if (listens_to(Dialect::maps) || listens_to(Dialect::gdb)) follow_what_is_written();
 }
 
 void say_name(Dialect dialect, const AddrRange& code, std::string_view name) noexcept {
@@ -87,6 +87,7 @@ ListenStatus listen_status() noexcept {
   status.never_told = count_of(Heard::never_told);
   status.procedures = count_of(Heard::procedures);
   status.names = count_of(Heard::names);
+  status.files = count_of(Heard::files);
   status.handed_on = count_of(Heard::handed_on);
   status.refused = unheard.load(std::memory_order_relaxed);
   status.latest_refusal = {latest_code.load(std::memory_order_relaxed), latest_at.load(std::memory_order_relaxed),

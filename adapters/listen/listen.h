@@ -17,13 +17,15 @@ enum class Dialect : std::uint32_t {
   frames = 1,  ///< "frames": __register_frame and its like, call frame information of libgcc's and LLVM's interface
   itt = 2,     ///< "itt": names that an agent of Intel's interface is told (libjitunwind-itt)
   maps = 4,    ///< "maps": names of /tmp/perf-PID.map, which a thread of this library follows
+  gdb = 8,     ///< "gdb": names and call frame information of GDB's lists, which the same thread follows
 };
-/// Those that cost a program nothing which does not speak: all but maps.
+/// Those that cost a program nothing which does not speak: they need no thread.
 inline constexpr std::uint32_t k_silent_dialects = 3;
 
 /// Listens to these dialects from now on, and to no others: bits of Dialect. What was heard before stays known until
 /// its owner takes it back. Without a call: to those that JITUNWIND_LISTEN names, words separated by commas; to the
-/// silent ones where it is not set; to none where it is "nothing". Thread-safe. Signal-safe without `maps`.
+/// silent ones where it is not set; to none where it is "nothing". Thread-safe. Signal-safe without `maps` and
+/// `gdb`.
 void listen(std::uint32_t dialects = k_silent_dialects) noexcept;
 
 /// For whoever is told by a dialect that gives names alone: code, and what it is called now. A name of code that this
@@ -45,6 +47,7 @@ struct ListenStatus {
   std::uint64_t never_told = 0;  ///< calls that took back what nobody had told of
   std::uint64_t procedures = 0;  ///< registered of it just now
   std::uint64_t names = 0;       ///< that are known just now
+  std::uint64_t files = 0;       ///< of GDB's lists, that are known just now
   std::uint64_t handed_on = 0;   ///< calls that the next definition was left to answer
   std::uint64_t refused = 0;     ///< entries that cannot be read or are not believed
   Error latest_refusal{};        ///< of these; `at` is the entry; unspecified when there was none

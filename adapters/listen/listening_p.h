@@ -8,7 +8,7 @@
 
 namespace jitunwind {
 
-enum class Heard : std::uint8_t { told, taken_back, never_told, procedures, names, handed_on, count };
+enum class Heard : std::uint8_t { told, taken_back, never_told, procedures, names, files, handed_on, count };
 
 void count_heard(Heard what, std::int64_t by = 1) noexcept;
 /// Counts what cannot be read or is not believed, and logs it where JITUNWIND_LOG asks for the registry. Signal-safe.

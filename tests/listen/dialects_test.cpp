@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "jitunwind/sdk/dialects/itt_event.h"
+#include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/sdk/dialects/perf_map.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "tests/support/cfi_assembler.h"
 
 namespace jitunwind::test {
 namespace {
@@ -110,6 +112,92 @@ TEST(IttEvent, IsRefusedWhereItLies) {
   load.name = endless.c_str();
   EXPECT_LE(read(13, &load)->name.size(), 4096u + 64u);
   EXPECT_EQ(read(13, &load)->name.find_first_not_of('n'), std::string::npos);
+}
+
+// Jitdumps.
+
+Bytes dump_header(std::uint32_t size = 40) {
+  return Bytes().u32(0x4a695444).u32(1).u32(size).u32(62).u32(0).u32(4711).u64(0).u64(0);
+}
+Bytes record(std::uint32_t kind, const Bytes& body) { return Bytes().u32(kind).u32(16 + body.size()).u64(0).add(body); }
+Bytes loaded(const char* name, Addr at, const Bytes& code) {
+  return record(0, Bytes().u32(4711).u32(4711).u64(at).u64(at).u64(code.size()).u64(0).text(name).add(code));
+}
+Bytes moved(Addr from, Addr to, std::uint64_t size) {
+  return record(1, Bytes().u32(4711).u32(4711).u64(to).u64(from).u64(to).u64(size).u64(0));
+}
+
+std::string text_of(const JitDumpRecord& record) {
+  std::string text = std::to_string(record.code.begin) + "+" + std::to_string(record.code.size());
+  if (record.kind == JitDumpRecord::Kind::move) return text + " from " + std::to_string(record.from);
+  for (const JitDumpRecord::Line& line : record.lines)
+    text += " " + std::to_string(line.at) + "=" + std::string(line.file) + ":" + std::to_string(line.line);
+  if (record.kind == JitDumpRecord::Kind::lines) return text;
+  text += " " + std::string(record.name) + " " + std::to_string(record.bytes.size());
+  return record.frames.empty() ? text : text + " frames " + std::to_string(record.frames.size());
+}
+
+struct ReadDump {
+  std::vector<std::string> records;
+  std::size_t passed_by = 0;
+  bool is_dump = true;
+};
+
+ReadDump read_dump(const Bytes& file, std::size_t size) {
+  ReadDump read;
+  JitDumpReader reader;
+  const std::span<const std::byte> all = file.vector();
+  for (std::size_t at = 0; at < all.size(); at += size) {
+    const auto piece = all.subspan(at, std::min(size, all.size() - at));
+    if (!reader.read(piece, [&](const JitDumpRecord& record) { read.records.push_back(text_of(record)); }))
+      read.is_dump = false;
+  }
+  read.passed_by = reader.passed_by();
+  return read;
+}
+
+TEST(JitDump, IsReadInPiecesOfAnySize) {
+  Bytes file = dump_header(48).u64(0);  // longer than it was
+  file.add(record(4, Bytes().u64(6).u64(2).u64(0).fill(6, 1)));
+  file.add(loaded("first", 0x1000, Bytes().fill(8, 0x90)));
+  file.add(record(
+      2, Bytes().u64(0x1000).u64(2).u64(0x1000).u32(7).u32(0).text("a.js").u64(0x1004).u32(8).u32(0).text("\xff")));
+  file.add(record(9, Bytes().fill(5, 0)));  // of a later version
+  file.add(moved(0x1000, 0x2000, 8)).add(record(3, {})).add(loaded("", 0x3000, Bytes().fill(1, 0xc3)));
+  const std::vector<std::string> expected{"4096+8 first 8 frames 6", "4096+0 4096=a.js:7 4100=a.js:8",
+                                          "8192+8 from 4096", "12288+1  1"};
+  for (std::size_t size = 1; size <= file.size(); ++size) {
+    const ReadDump read = read_dump(file, size);
+    EXPECT_EQ(read.records, expected) << size;
+    EXPECT_EQ(read.passed_by, 0u);
+  }
+  Bytes half = file;
+  half.vector().pop_back();
+  EXPECT_EQ(read_dump(half, 100).records.size(), expected.size() - 1) << "a record counts when all of it is there";
+}
+
+TEST(JitDump, PassesByWhatDoesNotAddUp) {
+  Bytes file = dump_header();
+  file.add(record(0, Bytes().fill(20, 0)));                                             // too short
+  file.add(record(0, Bytes().u64(0).u64(0).u64(0x1000).u64(100).u64(0).text("less")));  // without its code
+  file.add(record(4, Bytes().u64(1000).u64(0).u64(0)));
+  file.add(record(2, Bytes().u64(0x1000).u64(~std::uint64_t{0}).u64(1)));
+  file.add(moved(0x1000, ~std::uint64_t{0} - 4, 100));
+  file.add(Bytes().u32(0).u32(3).u64(0));  // shorter than its own prefix
+  file.add(Bytes().u32(0).u32(JitDumpReader::k_longest + 1).u64(0).fill(JitDumpReader::k_longest + 1 - 16, 0));
+  file.add(loaded("good", 0x1000, Bytes().fill(8, 0x90)));
+  for (const std::size_t size : {std::size_t{4096}, file.size()}) {
+    const ReadDump read = read_dump(file, size);
+    EXPECT_EQ(read.records, std::vector<std::string>{"4096+8 good 8"});
+    EXPECT_EQ(read.passed_by, 7u);
+  }
+}
+
+TEST(JitDump, IsRefusedWhereItIsNone) {
+  EXPECT_FALSE(read_dump(Bytes().fill(200, 0), 7).is_dump);
+  EXPECT_FALSE(read_dump(dump_header(39), 100).is_dump);
+  EXPECT_FALSE(read_dump(dump_header().put(4, 2, 4), 100).is_dump);
+  EXPECT_TRUE(read_dump(dump_header().add(loaded("f", 0x1000, {})), 100).records.empty());
 }
 
 }  // namespace

@@ -97,6 +97,12 @@ bool is_of_a_module(Addr at) noexcept {
   return local_modules().find(at, module);
 }
 
+/// Of the same code, as it was described before; 0: it was not.
+Addr known_fde(const AddrRange& code) {
+  const auto known = names().find(code.begin);
+  return known == names().end() || known->second->info.end_ip != code.end ? 0 : known->second->info.u.rti.segbase;
+}
+
 /// All that begins in the code, and the one before it that reaches into it. `but`: a start that is left.
 void forget_overlapped(const AddrRange& code, Addr but) {
   Names& all = names();
@@ -114,7 +120,9 @@ void forget_overlapped(const AddrRange& code, Addr but) {
 
 }  // namespace
 
-void name_code(const AddrRange& code, std::string_view name) noexcept {
+void name_code(const AddrRange& code, std::string_view name) noexcept { describe_code(code, name, 0); }
+
+void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexcept {
   constinit static std::atomic<bool> is_whole_in_forks{false};
   if (!is_whole_in_forks.exchange(true)) keep_names_whole_in_forks();
   if (code.end <= code.begin || code.end - code.begin > k_largest_code)
@@ -124,7 +132,11 @@ void name_code(const AddrRange& code, std::string_view name) noexcept {
     const std::lock_guard lock(names_lock);
     if (names().size() >= k_most_names) return note(ErrorCode::out_of_memory, code.begin, "too many names");
     unw_dyn_info_t info;
-    if (!find_told(code.begin, info)) info = procedure_of_fde(code, 0);
+    if (find_told(code.begin, info)) {
+      if (name.empty()) return;
+    } else {
+      info = procedure_of_fde(code, fde != 0 ? fde : known_fde(code));
+    }
     forget_overlapped({info.start_ip, info.end_ip}, info.start_ip);
     put(info, name);
   } catch (const std::bad_alloc&) {
@@ -138,6 +150,15 @@ void forget_names(const AddrRange& code) noexcept {
   Names& all = names();
   for (auto at = all.lower_bound(code.begin); at != all.end() && at->first < code.end; at = all.erase(at))
     forget(at->second);
+}
+
+void forget_description(Addr start, Addr fde) noexcept {
+  if (!any.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard lock(names_lock);
+  const auto known = names().find(start);
+  if (known == names().end() || known->second->info.u.rti.segbase != fde) return;
+  forget(known->second);
+  names().erase(known);
 }
 
 void join_names(std::span<unw_dyn_info_t* const> told) noexcept {

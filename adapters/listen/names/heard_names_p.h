@@ -17,6 +17,12 @@ extern const unw_word_t told_pair;
 /// this becomes its name, whatever its end. Code of loaded modules has names of its own, and none from here. Registers
 /// a procedure. Thread-safe; not signal-safe.
 void name_code(const AddrRange& code, std::string_view name) noexcept;
+/// The same by who also has call frame information of the code: an FDE, which must stay as it is until
+/// forget_description(); 0: none. It counts where the code is not that of a told procedure. `name` may be empty.
+void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexcept;
+/// What began at `start` and was described by that FDE, or by a name alone (0). Nothing where it is something else by
+/// now. When it has returned nothing reads the FDE.
+void forget_description(Addr start, Addr fde) noexcept;
 /// Names of all that begins in this code.
 void forget_names(const AddrRange& code) noexcept;
 

@@ -1,0 +1,58 @@
+#include "jitunwind/adapters/listen/following_p.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <exception>
+
+#include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/adapters/listen/lists/list_follower_p.h"
+#include "jitunwind/adapters/listen/maps/map_follower_p.h"
+#include "jitunwind/unwind_core/uncancelled_p.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr long k_period = 10'000'000;  // nanoseconds
+
+template <class Follower>
+void look(Dialect dialect, Follower& follower) {
+  if (!listens_to(dialect)) return;
+  try {
+    follower.look();
+  } catch (const std::exception&) {
+    note_unheard({ErrorCode::out_of_memory, 0, "no memory for what is written of code"});
+  }
+}
+
+void* follow(void*) {
+  MapFollower maps;
+  ListFollower lists;
+  for (;;) {
+    look(Dialect::maps, maps);
+    look(Dialect::gdb, lists);
+    sleep_for_nanoseconds(k_period);
+  }
+}
+
+}  // namespace
+
+void follow_what_is_written() noexcept {
+  constinit static std::atomic<bool> started{false};
+  if (started.exchange(true)) return;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  if (const int failed = pthread_create(&thread, &attributes, follow, nullptr); failed != 0)
+    note_unheard({ErrorCode::out_of_memory, 0, "no thread to follow what is written of code"});
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,190 @@
+#include "jitunwind/adapters/listen/lists/list_follower_p.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/adapters/listen/names/heard_names_p.h"
+#include "jitunwind/unwind_core/page_p.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::size_t k_compared_at_once = std::size_t{1} << 18;  // bytes
+constexpr std::size_t k_most_descriptors = 32;
+
+std::uint64_t hash_of(std::span<const std::byte> bytes) noexcept {
+  return std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+/// ENOMEM: it is not (mincore(2)).
+bool is_mapped(Addr at) noexcept {
+  unsigned char ignored = 0;
+  void* const page = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at & -static_cast<Addr>(::getpagesize())));
+  return ::mincore(page, 1, &ignored) == 0;
+}
+
+struct LoadedObjects {
+  std::uint64_t changes = 0;
+  std::vector<std::string> paths;
+};
+
+int visit(dl_phdr_info* info, std::size_t, void* into) {
+  auto& objects = *static_cast<LoadedObjects*>(into);
+  objects.changes = info->dlpi_adds + info->dlpi_subs;
+  objects.paths.emplace_back(info->dlpi_name != nullptr ? info->dlpi_name : "");
+  return 0;
+}
+
+int visit_first(dl_phdr_info* info, std::size_t, void* into) {
+  *static_cast<std::uint64_t*>(into) = info->dlpi_adds + info->dlpi_subs;
+  return 1;
+}
+
+/// As a debugger finds it: by the symbols that the object exports. The name of the program is "".
+Addr descriptor_of(const std::string& path) {
+  if (!path.empty() && path.find('/') == path.npos) return 0;  // the kernel's
+  void* const object = ::dlopen(path.empty() ? nullptr : path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (object == nullptr) return 0;
+  const void* const found = ::dlsym(object, k_gdb_descriptor.data());
+  ::dlclose(object);
+  return reinterpret_cast<std::uintptr_t>(found);
+}
+
+}  // namespace
+
+ListFollower::ListFollower() : memory_(::getpid()) {}
+
+void ListFollower::find_descriptors() {
+  std::uint64_t changes = 0;
+  ::dl_iterate_phdr(visit_first, &changes);
+  if (changes == objects_seen_) return;
+  LoadedObjects objects;
+  ::dl_iterate_phdr(visit, &objects);
+  objects_seen_ = objects.changes;
+  descriptors_.clear();
+  for (const std::string& path : objects.paths) {
+    const Addr found = descriptor_of(path);
+    if (found != 0 && std::ranges::find(descriptors_, found) == descriptors_.end() &&
+        descriptors_.size() < k_most_descriptors)
+      descriptors_.push_back(found);
+  }
+}
+
+/// What this library tells debuggers is what is registered already.
+bool ListFollower::is_own(const GdbListEntry& entry) const noexcept {
+  std::array<char, k_own_gdb_list_mark.size()> mark{};
+  MemoryWindow window;
+  const Addr at = entry.file - k_own_gdb_list_mark_distance;
+  return memory_.read(at, std::as_writable_bytes(std::span(mark)), window) == mark.size() &&
+         mark == k_own_gdb_list_mark;
+}
+
+void ListFollower::read_list(Addr descriptor, std::vector<GdbListEntry>& newest_first) {
+  const auto list = read_gdb_list(descriptor, memory_, *host_arch());
+  if (!list) return note_unheard(list.error());
+  for (const GdbListEntry& entry : list->entries) {
+    if (is_own(entry)) break;  // all behind it are
+    const auto known = told_.find(entry.entry);
+    if (known == told_.end() || known->second.where != entry)
+      newest_first.push_back(entry);
+    else
+      known->second.is_listed = true;
+  }
+}
+
+bool ListFollower::copy(const GdbListEntry& entry, std::vector<std::byte>& out) const {
+  MemoryWindow window;
+  std::byte last{};
+  if (entry.size > JitObject::k_largest || memory_.read(entry.file + entry.size - 1, {&last, 1}, window) != 1)
+    return false;
+  out.resize(static_cast<std::size_t>(entry.size));
+  return memory_.read(entry.file, out, window) == out.size();
+}
+
+void ListFollower::tell(const GdbListEntry& entry) {
+  Told told{.where = entry};
+  std::vector<std::byte> file;
+  if (copy(entry, file)) {
+    told.hash = hash_of(file);
+    const auto object = JitObject::read(std::move(file), *host_arch());
+    if (!object)
+      note_unheard({object.error().code, entry.file, object.error().what});
+    else
+      told.procedures = object->procedures();
+  } else {
+    note_unheard({ErrorCode::unreadable_memory, entry.file, "file in GDB's list"});
+  }
+  std::erase_if(told.procedures.all, [](const JitObject::Procedure& procedure) {
+    return !is_mapped(procedure.code.begin) || !is_mapped(procedure.code.end - 1);
+  });
+  const Told& kept = told_.insert_or_assign(entry.entry, std::move(told)).first->second;
+  const auto frames = reinterpret_cast<std::uintptr_t>(kept.procedures.frames.data());
+  for (const JitObject::Procedure& procedure : kept.procedures.all)
+    describe_code(procedure.code, procedure.name, procedure.fde ? frames + *procedure.fde : 0);
+  count_heard(Heard::files);
+}
+
+void ListFollower::forget(const Told& told) {
+  const auto frames = reinterpret_cast<std::uintptr_t>(told.procedures.frames.data());
+  for (const JitObject::Procedure& procedure : told.procedures.all)
+    forget_description(procedure.code.begin, procedure.fde ? frames + *procedure.fde : 0);
+}
+
+std::map<Addr, ListFollower::Told>::iterator ListFollower::erase(std::map<Addr, Told>::iterator told) {
+  count_heard(Heard::files, -1);
+  return told_.erase(told);
+}
+
+/// An engine may free one and make another at the same place between two looks.
+void ListFollower::compare_some() {
+  std::vector<std::byte> file;
+  std::size_t compared = 0;
+  for (std::size_t i = 0; i < told_.size() && compared < k_compared_at_once; ++i) {
+    auto next = told_.upper_bound(compared_);
+    if (next == told_.end()) next = told_.begin();
+    compared_ = next->first;
+    Told& told = next->second;
+    compared += 64 + static_cast<std::size_t>(std::min<std::uint64_t>(told.where.size, k_compared_at_once));
+    if (const auto& all = told.procedures.all; !all.empty() && !is_mapped(all.front().code.begin)) {
+      forget(told);
+      told.procedures = {};
+    }
+    const std::uint64_t hash = copy(told.where, file) ? hash_of(file) : k_unread;
+    if (hash == told.hash) continue;
+    const GdbListEntry where = told.where;
+    forget(told);
+    erase(next);
+    tell(where);
+  }
+}
+
+void ListFollower::look() {
+  find_descriptors();
+  for (auto& [entry, told] : told_) told.is_listed = false;
+  std::vector<GdbListEntry> newest_first;
+  for (const Addr descriptor : descriptors_) read_list(descriptor, newest_first);
+  for (auto told = told_.begin(); told != told_.end();) {
+    if (told->second.is_listed) {
+      ++told;
+      continue;
+    }
+    forget(told->second);
+    told = erase(told);
+  }
+  for (auto entry = newest_first.rbegin(); entry != newest_first.rend(); ++entry)
+    if (!told_.contains(entry->entry)) tell(*entry);
+  compare_some();
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,50 @@
+// GDB's lists of this process (sdk/dialects/gdb_list.h), followed while engines change them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "jitunwind/sdk/dialects/gdb_list.h"
+#include "jitunwind/sdk/dialects/jit_object.h"
+#include "jitunwind/unwind_core/memory/process.h"
+
+namespace jitunwind {
+
+/// Nobody tells this library when a list changes: engines call their own function. So it looks. Memory is copied by the
+/// kernel, since an engine may free it at any moment. One thread.
+class ListFollower {
+ public:
+  ListFollower();
+
+  /// What is new is told, and what is gone is forgotten: entries that are in no list any more, or say something else,
+  /// and those whose code is not mapped any more. Of an entry that is where it was the bytes are compared now and then,
+  /// some 256 KiB in each call. Throws std::bad_alloc.
+  void look();
+
+ private:
+  static constexpr std::uint64_t k_unread = 0;
+  struct Told {
+    GdbListEntry where;
+    std::uint64_t hash = k_unread;  // of the file
+    JitObject::Procedures procedures{};
+    bool is_listed = true;  // in the lists that were read last
+  };
+
+  void find_descriptors();
+  void read_list(Addr descriptor, std::vector<GdbListEntry>& newest_first);
+  bool is_own(const GdbListEntry& entry) const noexcept;
+  bool copy(const GdbListEntry& entry, std::vector<std::byte>& out) const;
+  void tell(const GdbListEntry& entry);
+  void compare_some();
+  static void forget(const Told& told);
+  std::map<Addr, Told>::iterator erase(std::map<Addr, Told>::iterator told);
+
+  ProcessMemory memory_;
+  std::uint64_t objects_seen_ = ~std::uint64_t{0};  // dlpi_adds + dlpi_subs
+  std::vector<Addr> descriptors_;
+  std::map<Addr, Told> told_;  // by the address of the entry
+  Addr compared_ = 0;          // the entry that was compared last
+};
+
+}  // namespace jitunwind

@@ -1,0 +1,205 @@
+// Engines that tell GDB of their code, walked from outside, live and in a core file: GDB reads the same lists.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jitunwind/sdk/target.h"
+#include "tests/support/command.h"
+
+namespace jitunwind::test {
+namespace {
+
+/// A process that works in code which it made at run time, until it ends with the object.
+class Engine {
+ public:
+  /// `command` is run by the shell, in place of it. It has said its first word when this returns.
+  explicit Engine(const std::string& command) {
+    int out[2];
+    if (::pipe(out) != 0) std::abort();
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::dup2(out[1], STDOUT_FILENO);
+      ::close(out[0]), ::close(out[1]);
+      ::execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::close(out[1]);
+    char letter = 0;
+    EXPECT_EQ(::read(out[0], &letter, 1), 1) << command;
+    out_ = out[0];
+  }
+  ~Engine() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    ::close(out_);
+  }
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  pid_t process() const { return process_; }
+  void stop() const {
+    ::kill(process_, SIGSTOP);
+    ::waitpid(process_, nullptr, WUNTRACED);
+  }
+  void run_on() const { ::kill(process_, SIGCONT); }
+
+ private:
+  pid_t process_ = 0;
+  int out_ = -1;
+};
+
+struct Seen {
+  std::vector<Addr> pcs{};
+  std::vector<std::string> names{};
+  std::string why{};
+};
+
+Seen walk_of(const Target& target) {
+  Seen seen;
+  Walk walk = target.walk(target.threads().front());
+  for (const Frame& frame : walk) {
+    EXPECT_FALSE(frame.is_guess()) << frame.name();
+    seen.pcs.push_back(frame.pc());
+    seen.names.push_back(frame.name());
+  }
+  seen.why = walk.why();
+  return seen;
+}
+
+bool has(const Seen& seen, const std::string& name) {
+  return std::ranges::any_of(seen.names, [&](const std::string& n) { return n.find(name) != n.npos; });
+}
+
+/// Its stack at a moment at which the function is on it.
+Seen stopped_in(const Engine& engine, const std::string& function, Target& target) {
+  for (int i = 0; i < 100; ++i) {
+    engine.stop();
+    EXPECT_TRUE(target.renew());
+    Seen seen = walk_of(target);
+    if (has(seen, function)) return seen;
+    target.let_go();
+    engine.run_on();
+    ::usleep(10'000);
+  }
+  ADD_FAILURE() << function << " is not found";
+  return {};
+}
+
+struct Case {
+  const char* name;
+  const char* command;
+  const char* function;
+};
+
+class FromOutside : public testing::TestWithParam<Case> {};
+
+TEST_P(FromOutside, IsSeenAsByGdbLiveAndInItsCore) {
+  const Engine engine(GetParam().command);
+  auto target = Target::attach(engine.process());
+  ASSERT_TRUE(target) << target.error().text();
+  target->let_go();
+  const Seen live = stopped_in(engine, GetParam().function, *target);
+  EXPECT_EQ(live.why, "complete");
+  target->let_go();
+  EXPECT_EQ(walk_of(*target).pcs, live.pcs) << "what was copied";
+
+  const TemporaryFolder folder;
+  const std::string core = folder / "core";
+  const std::string printed =
+      output_of("gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(engine.process()) +
+                " -ex 'set backtrace past-main on' -ex 'set backtrace past-entry on'"
+                " -ex 'frame apply all -q printf \"frame %lx %lx\\n\",$pc,$sp' -ex 'gcore " +
+                core + "' 2>/dev/null");
+  std::vector<Addr> by_gdb;
+  Addr last_sp = 0;
+  for (const std::string& line : lines_of(printed)) {
+    Addr pc = 0, sp = 0;
+    if (std::sscanf(line.c_str(), "frame %lx %lx", &pc, &sp) != 2) continue;
+    // Functions that were inlined are frames of GDB's.
+    if (std::exchange(last_sp, sp) != sp) by_gdb.push_back(pc);
+  }
+  EXPECT_EQ(live.pcs, by_gdb);
+
+  auto dead = Target::open_core(core);
+  ASSERT_TRUE(dead) << dead.error().text();
+  const Seen in_core = walk_of(*dead);
+  EXPECT_EQ(in_core.pcs, live.pcs);
+  EXPECT_EQ(in_core.names, live.names);
+  EXPECT_EQ(in_core.why, "complete");
+}
+
+/// Twice, whatever it has made and forgotten meanwhile.
+TEST_P(FromOutside, IsSeenWhileItRuns) {
+  const Engine engine(GetParam().command);
+  auto target = Target::attach(engine.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  int complete = 0;
+  for (int i = 0; i < 20; ++i) {
+    ::usleep(2'000);
+    ASSERT_TRUE(target->renew());
+    target->let_go();
+    if (walk_of(*target).why == "complete") ++complete;
+  }
+  EXPECT_GE(complete, 19);
+}
+
+#ifdef PHP
+std::string written_for_perf(const Engine& engine, const char* before, const char* behind) {
+  return before + std::to_string(engine.process()) + behind;
+}
+
+/// Names alone: the walk ends there, and the name of the code is known.
+TEST(FromOutsideNames, AreThoseThatAreWrittenForPerf) {
+  for (const bool is_dump : {false, true}) {
+    const Engine engine(std::string(PHP " -d opcache.jit_debug=") + (is_dump ? "0x20" : "0x10") +
+                        " -r 'echo 1; fflush(STDOUT); include \"" ENGINE_WORK_PHP "\";'");
+    const std::string map = written_for_perf(engine, "/tmp/perf-", ".map");
+    const std::string dump = written_for_perf(engine, "/tmp/jit-", ".dump");
+    auto target = Target::attach(engine.process());
+    ASSERT_TRUE(target) << target.error().text();
+    target->let_go();
+    bool is_named = false;
+    for (int i = 0; i < 100 && !is_named; ++i) {
+      engine.run_on();
+      ::usleep(10'000);
+      engine.stop();
+      if (is_dump) std::remove(map.c_str());  // PHP writes both
+      ASSERT_TRUE(target->renew());
+      Walk walk = target->walk(target->threads().front());
+      for (const Frame& frame : walk) is_named = is_named || frame.name().find("JIT$work") != std::string::npos;
+      target->let_go();
+    }
+    EXPECT_TRUE(is_named) << is_dump;
+    std::remove(map.c_str());
+    std::remove(dump.c_str());
+  }
+}
+#endif
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+#ifdef LLI_16
+  all.push_back({"lli16", LLI_16 " --jit-kind=mcjit " ENGINE_WORK, "work_below"});
+#endif
+#ifdef LLI_19
+  all.push_back({"lli19", LLI_19 " --jit-kind=orc " ENGINE_WORK, "work_below"});
+#endif
+#ifdef PHP
+  all.push_back({"php", PHP " -d opcache.jit_debug=0x100 -r 'echo 1; fflush(STDOUT); include \"" ENGINE_WORK_PHP "\";'",
+                 "JIT$work"});
+#endif
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, FromOutside, testing::ValuesIn(cases()),
+                         [](const auto& of) { return std::string(of.param.name); });
+
+}  // namespace
+}  // namespace jitunwind::test

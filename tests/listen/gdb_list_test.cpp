@@ -1,0 +1,244 @@
+// GDB's list and the files in it, as engines make them and as they should not.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "jitunwind/adapters/gdb_jit/symbol_file_p.h"
+#include "jitunwind/sdk/dialects/gdb_list.h"
+#include "jitunwind/sdk/dialects/jit_object.h"
+#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
+#include "tests/listen/jit_file.h"
+#include "tests/support/command.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_code = 0x7'0000'0000;
+
+Addr at(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+Result<GdbList> read(const void* descriptor) {
+  static const LocalMemory memory;
+  return read_gdb_list(at(descriptor), memory, *host_arch());
+}
+
+TEST(GdbList, IsReadAsItIsChained) {
+  const ListEntry last{nullptr, nullptr, 0x3000, 30};
+  const ListEntry without_file{&last, nullptr, 0, 20};
+  const ListEntry first{&without_file, nullptr, 0x1000, 10};
+  const ListDescriptor descriptor{.first = &first};
+  const auto list = read(&descriptor);
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->entries, (std::vector<GdbListEntry>{{at(&first), 0x1000, 10}, {at(&last), 0x3000, 30}}));
+  EXPECT_FALSE(list->broken);
+}
+
+TEST(GdbList, EndsWhereItIsBroken) {
+  std::vector<ListEntry> ring(5, ListEntry{nullptr, nullptr, 0x1000, 10});
+  for (std::size_t i = 0; i < ring.size(); ++i) ring[i].next = &ring[i + 1 == ring.size() ? 2 : i + 1];
+  const ListDescriptor descriptor{.first = &ring[0]};
+  auto list = read(&descriptor);
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->broken.value_or(Error{}).code, ErrorCode::e_cycle);
+  EXPECT_LE(list->entries.size(), 3 * ring.size());
+  ring[3].next = reinterpret_cast<const ListEntry*>(std::uintptr_t{0x18});
+  list = read(&descriptor);
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->broken.value_or(Error{}).code, ErrorCode::unreadable_memory);
+  EXPECT_EQ(list->entries.size(), 4u) << "what was read before stays";
+}
+
+TEST(GdbList, IsRefusedWithoutADescriptor) {
+  const ListDescriptor of_later{.version = 2};
+  EXPECT_EQ(read(&of_later).error().code, ErrorCode::unsupported_version);
+  EXPECT_EQ(read(reinterpret_cast<const void*>(std::uintptr_t{0x10})).error().code, ErrorCode::unreadable_memory);
+}
+
+std::string row_at(const JitObject& object, Addr at) {
+  FrameRow row;
+  const Found found = object.find_row(at, row);
+  if (!found) return std::string("error: ") + found.error().what;
+  return *found ? to_text(row, *host_arch()) : "no row";
+}
+
+std::string name_at(const JitObject& object, Addr at) {
+  std::array<char, 32> name{};
+  ProcedureName out;
+  const Found found = object.find_name(at, name, out);
+  return found && *found ? name.data() : "";
+}
+
+TEST(JitObject, HasNamesAndRowsWhereItsCodeIs) {
+  const auto object = JitFile(frames_like_phps(), k_code).read();
+  ASSERT_TRUE(object);
+  ASSERT_EQ(object->code().size(), 1u);
+  EXPECT_EQ(object->code()[0], (AddrRange{k_code, k_code + 0x100}));
+  EXPECT_EQ(row_at(*object, k_code + 2), "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]");
+  EXPECT_EQ(row_at(*object, k_code + 16), "no row");
+  EXPECT_EQ(name_at(*object, k_code + 15), "f");
+  EXPECT_EQ(name_at(*object, k_code + 0x41), "g");
+  EXPECT_EQ(name_at(*object, k_code + 0x30), "");
+  ProcedureInfo info;
+  ASSERT_TRUE(*object->find_procedure(k_code + 2, info));
+  EXPECT_EQ(info.range, (AddrRange{k_code, k_code + 16}));
+}
+
+/// Linked files have addresses where others have distances.
+TEST(JitObject, IsLinkedOrNot) {
+  JitFile file(frames_like_phps(), k_code, k_code);
+  file.type = ET_EXEC;
+  const auto object = file.read();
+  ASSERT_TRUE(object);
+  EXPECT_EQ(name_at(*object, k_code + 15), "f");
+  EXPECT_EQ(row_at(*object, k_code + 2), "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]");
+}
+
+TEST(JitObject, IsWrittenAnewForARegistry) {
+  const auto object = JitFile(frames_like_phps(), k_code).read();
+  ASSERT_TRUE(object);
+  const auto procedures = object->procedures();
+  ASSERT_EQ(procedures.all.size(), 2u);
+  EXPECT_EQ(procedures.all[0].name, "f");
+  EXPECT_EQ(procedures.all[1].name, "g");
+  EXPECT_FALSE(procedures.all[1].fde);
+  ASSERT_TRUE(procedures.all[0].fde);
+  SectionView bytes({procedures.frames, 0x1000});
+  const CfiContext context{.arch = *host_arch()};
+  const auto fde = read_fde(bytes, context, 0x1000 + *procedures.all[0].fde);
+  ASSERT_TRUE(fde);
+  EXPECT_EQ(fde->range, procedures.all[0].code);
+  FrameRow row;
+  ASSERT_TRUE(jitunwind::row_at(*fde, context, k_code + 2, row));
+  EXPECT_EQ(to_text(row, *host_arch()), "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]");
+}
+
+TEST(JitObject, IsWhatOurOwnAdapterTellsGdb) {
+  FrameRow entry = entry_row(*host_arch());
+  const std::vector<OffsetRow> rows{{0, entry}};
+  DebuggedProcedure procedure;
+  procedure.code = {k_code, k_code + 32};
+  procedure.name = "ours";
+  procedure.cfi = *emit_eh_frame({procedure.code, rows}, *host_arch());
+  procedure.cfi.resize(procedure.cfi.size() - 4);  // none ends the section
+  const FileProcedure of_file{&procedure};
+  const auto object = JitObject::read(make_symbol_file(*host_arch(), {&of_file, 1}), *host_arch());
+  ASSERT_TRUE(object);
+  EXPECT_EQ(name_at(*object, k_code + 31), "ours");
+  EXPECT_EQ(row_at(*object, k_code + 31), to_text(entry, *host_arch()));
+}
+
+TEST(JitObject, SaysNothingOfOthersCode) {
+  CfiSection section(0);
+  const Addr cie = section.cie({.augmentation = ""});
+  section.fde(cie, k_code + 0xf8, 16, {});  // reaches behind its section
+  section.fde(cie, 0x1000, 16, {});
+  section.fde(cie, k_code + 0x20, 16, {0x3f});  // no instruction
+  const auto object = JitFile(section.data().vector(), k_code).read();
+  ASSERT_TRUE(object);
+  EXPECT_EQ(row_at(*object, k_code + 0xf8), "no row");
+  EXPECT_EQ(row_at(*object, 0x1000), "no row");
+  EXPECT_EQ(row_at(*object, k_code + 0x20).substr(0, 5), "error");
+  EXPECT_TRUE(object->procedures().all.size() == 2 && !object->procedures().all[0].fde) << "no row to register";
+}
+
+TEST(JitObject, IsRefusedWhereItIsNone) {
+  const auto code_of = [](const RawBytes& file) { return JitObject::read(file, *host_arch()).error().code; };
+  EXPECT_EQ(code_of({}), ErrorCode::truncated);
+  EXPECT_EQ(code_of(RawBytes(100)), ErrorCode::bad_elf);
+  JitFile other(frames_like_phps(), k_code);
+  other.elf.machine = EM_386;
+  EXPECT_EQ(code_of(other.build()), ErrorCode::bad_structure);
+  JitFile without_code(frames_like_phps(), k_code);
+  without_code.elf.sections[0].flags = SHF_ALLOC;
+  EXPECT_EQ(code_of(without_code.build()), ErrorCode::bad_structure);
+  const RawBytes file = JitFile(frames_like_phps(), k_code).build();
+  for (std::size_t size = 0; size < file.size(); ++size) {
+    const auto cut =
+        JitObject::read(RawBytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)), *host_arch());
+    if (cut) (void)cut->procedures();
+  }
+}
+
+// An object file of a compiler, told to be somewhere, and the same linked to that place, as readelf reads it.
+
+constexpr Addr k_text = 0x10000000, k_eh_frame = 0x10100000;
+
+RawBytes contents_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// The addresses of its sections are what an engine fills in.
+void place(RawBytes& file, const std::map<std::string, Addr>& sections) {
+  Elf64_Ehdr head;
+  std::memcpy(&head, file.data(), sizeof head);
+  auto* const headers = reinterpret_cast<Elf64_Shdr*>(file.data() + head.e_shoff);
+  const auto* const names = reinterpret_cast<const char*>(file.data() + headers[head.e_shstrndx].sh_offset);
+  for (std::size_t i = 0; i < head.e_shnum; ++i)
+    if (const auto placed = sections.find(names + headers[i].sh_name); placed != sections.end())
+      headers[i].sh_addr = placed->second;
+}
+
+struct SeenRow {
+  Addr at;
+  std::string text;
+};
+
+/// "   LOC           CFA      rbx   ra", and below it an address, the CFA, and rules in the same order.
+std::vector<SeenRow> rows_by_readelf(const std::string& path) {
+  std::vector<SeenRow> rows;
+  std::vector<std::string> columns;
+  bool of_a_procedure = false;
+  for (const std::string& line : lines_of(output_of("readelf -wF '" + path + "' 2>/dev/null"))) {
+    std::istringstream in(line);
+    std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
+    if (!words.empty() && words[0] == "LOC") columns = {words.begin() + 1, words.end()};
+    if (line.find("CIE") != line.npos) of_a_procedure = false;
+    if (line.find("FDE") != line.npos) of_a_procedure = true;
+    if (!of_a_procedure || words.empty()) columns.clear();
+    if (words.size() != columns.size() + 1 || columns.empty() || words[0] == "LOC") continue;
+    std::string text = "cfa=" + words[1];
+    for (std::size_t i = 1; i < columns.size(); ++i)
+      if (words[i + 1] != "u") text += " " + columns[i] + "=[cfa" + words[i + 1].substr(1) + "]";
+    rows.push_back({std::stoull(words[0], nullptr, 16), text});
+  }
+  return rows;
+}
+
+TEST(JitObject, IsWhatReadelfSeesOfTheSameLinked) {
+  const TemporaryFolder folder;
+  const std::string linked = folder / "linked";
+  (void)output_of(
+      "ld --unresolved-symbols=ignore-all --no-eh-frame-hdr -e 0 -Ttext=0x10000000 "
+      "--section-start=.eh_frame=0x10100000 -o '" +
+      linked + "' " OBJECT_FILE);
+  RawBytes file = contents_of(OBJECT_FILE);
+  place(file, {{".text", k_text}, {".eh_frame", k_eh_frame}});
+  const auto object = JitObject::read(file, *host_arch());
+  ASSERT_TRUE(object);
+  const auto rows = rows_by_readelf(linked);
+  EXPECT_GE(rows.size(), 20u);
+  for (const SeenRow& row : rows) EXPECT_EQ(row_at(*object, row.at), row.text) << std::hex << row.at;
+  std::size_t functions = 0;
+  for (const std::string& line : lines_of(output_of("readelf -sW '" + linked + "'"))) {
+    std::istringstream in(line);
+    std::string number, value, size, type, binding, visibility, section, name;
+    in >> number >> value >> size >> type >> binding >> visibility >> section >> name;
+    if (type != "FUNC" || section == "UND") continue;
+    ++functions;
+    EXPECT_EQ(name_at(*object, std::stoull(value, nullptr, 16) + std::stoull(size) - 1), name.substr(0, 31));
+  }
+  EXPECT_GE(functions, 4u);
+  EXPECT_EQ(object->procedures().all.size(), functions);
+}
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,63 @@
+// Entries of GDB's list, and the files in it, as engines make them.
+#pragma once
+
+#include <elf.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "jitunwind/sdk/dialects/jit_object.h"
+#include "tests/image/elf_builder.h"
+#include "tests/support/cfi_assembler.h"
+
+namespace jitunwind::test {
+
+/// As GDB's manual has them.
+struct ListEntry {
+  const ListEntry* next = nullptr;
+  const ListEntry* previous = nullptr;
+  Addr file = 0;
+  std::uint64_t size = 0;
+};
+struct ListDescriptor {
+  std::uint32_t version = 1;
+  std::uint32_t action = 0;
+  const ListEntry* relevant = nullptr;
+  const ListEntry* first = nullptr;
+};
+
+/// A file with 256 bytes of code, of which two functions of 16 bytes have names: "f" at 0, "g" at 0x40.
+struct JitFile {
+  ElfBuilder elf{true, false};
+  std::uint16_t type = ET_REL;
+  JitFile(const RawBytes& eh_frame, Addr code, Addr symbol = 0) {
+    elf.machine = static_cast<std::uint16_t>(host_arch()->elf_machine);
+    elf.sections = {{".text", SHT_NOBITS, {}, code, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, 0x100},
+                    {".eh_frame", SHT_PROGBITS, eh_frame, 0, SHF_ALLOC},
+                    {".strtab", SHT_STRTAB, elf.bytes().text({"\0f\0g\0", 5}).bytes()},
+                    {".symtab", SHT_SYMTAB,
+                     elf.bytes()
+                         .symbol(0, 0, 0, 0, 0, 0)
+                         .symbol(1, symbol, 16, STT_FUNC, STB_GLOBAL, 1)
+                         .symbol(3, symbol + 0x40, 16, STT_FUNC, STB_GLOBAL, 1)
+                         .bytes(),
+                     0, 0, 3, sizeof(Elf64_Sym)}};
+  }
+  RawBytes build() const {
+    RawBytes file = elf.build();
+    file[16] = static_cast<std::byte>(type);  // e_type
+    return file;
+  }
+  Result<JitObject> read() const { return JitObject::read(build(), *host_arch()); }
+};
+
+/// What PHP writes: pointers relative to the code, of which the file does not say where it itself is.
+inline RawBytes frames_like_phps() {
+  CfiSection section(0);
+  const Addr cie = section.cie({.augmentation = "zR", .augmentation_data = Bytes{0x23}});
+  section.fde(cie, section.bytes().u32(0).u32(16).u8(0).add(Bytes{0x41, 0x0e, 16, 0x83, 2}));
+  section.terminator();
+  return section.data().vector();
+}
+
+}  // namespace jitunwind::test

@@ -1,0 +1,196 @@
+// GDB's list of this process, as it changes.
+#include "jitunwind/adapters/listen/lists/list_follower_p.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <vector>
+
+#include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "tests/builders/placed_eh_frame.h"
+#include "tests/builders/registered_code.h"
+#include "tests/listen/frame_functions.h"
+#include "tests/listen/jit_file.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+
+/// A page of code, until it is unmapped.
+class CodePage {
+ public:
+  CodePage() : at_(::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~CodePage() { unmap(); }
+  CodePage(const CodePage&) = delete;
+  CodePage& operator=(const CodePage&) = delete;
+  Addr at() const { return reinterpret_cast<std::uintptr_t>(at_); }
+  void unmap() { ::munmap(at_, 4096); }
+
+ private:
+  void* at_;
+};
+
+/// An entry, and its file, as an engine keeps them.
+class Entry {
+ public:
+  explicit Entry(RawBytes file) : file_(std::move(file)) {
+    entry_.file = reinterpret_cast<std::uintptr_t>(file_.data());
+    entry_.size = file_.size();
+  }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+  ListEntry& get() { return entry_; }
+  RawBytes& file() { return file_; }
+
+ private:
+  RawBytes file_;
+  ListEntry entry_;
+};
+
+class Lists : public testing::Test {
+ protected:
+  Lists() : module_(::dlopen(LIST_MODULE, RTLD_NOW | RTLD_LOCAL)) {
+    if (module_) descriptor_ = static_cast<ListDescriptor*>(::dlsym(module_, "__jit_debug_descriptor"));
+  }
+  ~Lists() override {
+    put({});
+    follower_.look();
+    EXPECT_EQ(listen_status().files, 0u);
+    EXPECT_EQ(registry_statistics().registered, 0u);
+    ::dlclose(module_);
+  }
+  void SetUp() override { ASSERT_NE(descriptor_, nullptr) << ::dlerror(); }
+  /// The list is these from now on, the newest first.
+  void put(const std::vector<Entry*>& entries) {
+    const ListEntry* next = nullptr;
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+      (*entry)->get().next = next;
+      next = &(*entry)->get();
+    }
+    descriptor_->first = next;
+  }
+  void look_at(const std::vector<Entry*>& entries) {
+    put(entries);
+    follower_.look();
+  }
+
+  void* module_;
+  ListDescriptor* descriptor_ = nullptr;
+  ListFollower follower_;
+  CodePage page_;
+  const RegisteredCode code_;
+};
+
+RawBytes file_at(Addr code, char name = 'f') {
+  JitFile file(frames_like_phps(), code);
+  file.elf.sections[2].data[1] = static_cast<std::byte>(name);
+  return file.build();
+}
+
+TEST_F(Lists, GiveNamesAndFramesAsLongAsTheyHaveThem) {
+  Entry entry(file_at(page_.at()));
+  look_at({&entry});
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
+  EXPECT_EQ(code_.name_at(page_.at() + 0x41), "g");
+  EXPECT_EQ(code_.row_at(page_.at() + 0x41), "no row");
+  EXPECT_EQ(listen_status().files, 1u);
+  look_at({});
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "");
+  EXPECT_EQ(code_.row_at(page_.at() + 2), "no row");
+}
+
+TEST_F(Lists, AreBelievedInTheirNewestEntry) {
+  Entry older(file_at(page_.at(), 'o'));
+  Entry newer(file_at(page_.at(), 'n'));
+  look_at({&newer, &older});
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "n");
+  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
+}
+
+/// malloc gives the same place for the next file of the same size.
+TEST_F(Lists, AreReadAnewWhereAFileIsAnother) {
+  Entry entry(file_at(page_.at(), 'a'));
+  look_at({&entry});
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "a");
+  const RawBytes other = file_at(page_.at(), 'b');
+  std::copy(other.begin(), other.end(), entry.file().begin());
+  follower_.look();
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "b");
+  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
+}
+
+TEST_F(Lists, SayNothingOfCodeThatIsNotMapped) {
+  Entry entry(file_at(page_.at()));
+  look_at({&entry});
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+  const Addr at = page_.at();
+  page_.unmap();
+  follower_.look();
+  EXPECT_EQ(code_.name_at(at + 2), "");
+  EXPECT_EQ(registry_statistics().registered, 0u);
+  follower_.look();
+  EXPECT_EQ(listen_status().files, 1u) << "the entry is still there";
+}
+
+TEST_F(Lists, AreHeardBesideCallFrameInformationThatIsTold) {
+  EhFrame frames;
+  frames.fde(page_.at(), 16);
+  frames.section.terminator();
+  const void* const told = reinterpret_cast<const void*>(frames.placed().begin);
+  __register_frame(told);
+  Entry entry(file_at(page_.at()));
+  look_at({&entry});
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
+  const auto with_both = registry_statistics().registered;
+  look_at({});
+  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row) << "what was told is taken back by who told it";
+  look_at({&entry});
+  EXPECT_EQ(registry_statistics().registered, with_both);
+  __deregister_frame(told);
+  EXPECT_EQ(code_.row_at(page_.at() + 2), "no row");
+}
+
+TEST_F(Lists, KeepTheirFramesWhenAnotherVoiceNamesTheCode) {
+  Entry entry(file_at(page_.at()));
+  look_at({&entry});
+  say_name(Dialect::itt, {page_.at(), page_.at() + 16}, "renamed");
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "renamed");
+  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
+}
+
+TEST_F(Lists, AreNotReadBeyondWhereThisLibrarysOwnPartBegins) {
+  RawBytes marked(k_own_gdb_list_mark_distance);
+  std::memcpy(marked.data(), k_own_gdb_list_mark.data(), k_own_gdb_list_mark.size());
+  const RawBytes file = file_at(page_.at());
+  marked.insert(marked.end(), file.begin(), file.end());
+  Entry own(marked);
+  own.get().file += k_own_gdb_list_mark_distance;
+  own.get().size = file.size();
+  Entry behind(file_at(page_.at() + 0x200));
+  look_at({&own, &behind});
+  EXPECT_EQ(listen_status().files, 0u);
+}
+
+TEST_F(Lists, MayHoldAnything) {
+  Entry entry(file_at(page_.at()));
+  Entry no_file(RawBytes(100));
+  Entry nowhere(RawBytes(8));
+  nowhere.get().file = 0x10;
+  Entry endless(RawBytes(8));
+  endless.get().size = ~std::uint64_t{0};
+  const auto before = listen_status().refused;
+  look_at({&no_file, &nowhere, &endless, &entry});
+  EXPECT_EQ(listen_status().refused, before + 3);
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+  entry.get().next = &no_file.get();  // a ring
+  follower_.look();
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+}
+
+}  // namespace
+}  // namespace jitunwind::test

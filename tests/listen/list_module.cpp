@@ -1,0 +1,9 @@
+// What an engine defines: GDB's descriptor of its own list.
+struct Descriptor {
+  unsigned version = 1;
+  unsigned action = 0;
+  const void* relevant = nullptr;
+  const void* first = nullptr;
+};
+extern "C" [[gnu::visibility("default")]] Descriptor __jit_debug_descriptor;
+Descriptor __jit_debug_descriptor;
