@@ -19,7 +19,7 @@ SECONDS = 10
 
 
 def answer(program, folder, preload):
-    """Exit status and output; None: it does not end."""
+    """Exit status and lines of output, in no order: several processes may write them. None: it does not end."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "LC_ALL": "C"}
     if preload:
         environment["LD_PRELOAD"] = preload
@@ -43,7 +43,7 @@ def answer(program, folder, preload):
         if status is None:
             return None
         output.seek(0)
-        return status, output.read(1 << 20)
+        return status, sorted(output.read(1 << 20).splitlines())
 
 
 def compare(program, folder, preload):
@@ -54,8 +54,8 @@ def compare(program, folder, preload):
     loaded = answer(program, folder, preload)
     if loaded == plain:
         return "same", ""
-    said = "does not end" if loaded is None else f"status {loaded[0]}, {loaded[1][:200]!r}"
-    return "different", f"{program}: {said}; without: {plain[1][:200]!r}"
+    said = "does not end" if loaded is None else f"status {loaded[0]}, {loaded[1][:5]!r}"
+    return "different", f"{program}: {said}; without: {plain[1][:5]!r}"
 
 
 def main():
