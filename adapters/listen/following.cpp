@@ -6,6 +6,7 @@
 #include <atomic>
 #include <exception>
 
+#include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
 #include "jitunwind/adapters/listen/maps/map_follower_p.h"
@@ -28,9 +29,11 @@ void look(Dialect dialect, Follower& follower) {
 
 void* follow(void*) {
   MapFollower maps;
+  DumpFollower dumps;
   ListFollower lists;
   for (;;) {
     look(Dialect::maps, maps);
+    look(Dialect::maps, dumps);
     look(Dialect::gdb, lists);
     sleep_for_nanoseconds(k_period);
   }

@@ -16,7 +16,7 @@ namespace jitunwind {
 enum class Dialect : std::uint32_t {
   frames = 1,  ///< "frames": __register_frame and its like, call frame information of libgcc's and LLVM's interface
   itt = 2,     ///< "itt": names that an agent of Intel's interface is told (libjitunwind-itt)
-  maps = 4,    ///< "maps": names of /tmp/perf-PID.map, which a thread of this library follows
+  maps = 4,    ///< "maps": names of /tmp/perf-PID.map and of jitdumps, which a thread of this library follows
   gdb = 8,     ///< "gdb": names and call frame information of GDB's lists, which the same thread follows
 };
 /// Those that cost a program nothing which does not speak: they need no thread.

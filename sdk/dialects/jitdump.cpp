@@ -63,6 +63,11 @@ bool read_lines(ByteReader& reader, JitDumpRecord& out, std::vector<JitDumpRecor
 
 }  // namespace
 
+bool is_jitdump(std::string_view path) noexcept {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("jit-") && name.ends_with(".dump");
+}
+
 /// Of what has begun: the header, the prefix of a record, or all of it, as that says.
 std::size_t JitDumpReader::wanted() const noexcept {
   if (!is_known_) return k_header;

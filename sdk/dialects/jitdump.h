@@ -39,6 +39,9 @@ struct JitDumpRecord {
   std::span<const Line> lines{};
 };
 
+/// "jit-PID.dump", at any place.
+bool is_jitdump(std::string_view path) noexcept;
+
 /// Reads a dump as it grows, piece by piece, wherever pieces begin and end. A record counts when all of it has come.
 /// Records of other kinds are passed by; so are those that do not add up and those of more than k_longest bytes, which
 /// are counted. Not thread-safe; allocates as much as one record takes.

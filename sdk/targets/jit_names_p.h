@@ -1,11 +1,13 @@
 // Names that a target's JITs write for perf: its perf map, and the jitdumps that it has mapped.
 #pragma once
 
-#include <memory>
+#include <list>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/sdk/dialects/growing_file_p.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/sdk/dialects/perf_map.h"
 #include "jitunwind/unwind_core/row_source.h"
@@ -24,7 +26,7 @@ class JitNames final : public NameSource {
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
 
   /// Where the perf map is, as this process can open it; "": nowhere.
-  void set_map(std::string path) { map_.path = std::move(path); }
+  void set_map(std::string path) { map_ = GrowingFile(std::move(path)); }
   void look_again() noexcept { has_looked_ = false; }
   /// It may be another program by now.
   void forget() noexcept;
@@ -34,29 +36,25 @@ class JitNames final : public NameSource {
     AddrRange code{};
     std::string name{};
   };
-  /// A file, as far as it was read.
-  struct Followed {
-    std::string path{};
-    std::uint64_t inode = 0;
-    std::uint64_t read = 0;
-  };
-  struct Dump : Followed {
+  struct Dump {
+    GrowingFile file;
     JitDumpReader reader{};
   };
 
   void look() const noexcept;
   void find_dumps() const;
-  template <class Take>
-  void read_more(Followed& file, Take take) const;
+  void read_map() const;
+  void read_dump(Dump& dump) const;
   void add(const AddrRange& code, std::string_view name) const;
   void take_record(const JitDumpRecord& record) const;
 
   const Mappings& mappings_;
   const TargetFiles& files_;
-  mutable Followed map_;
+  mutable GrowingFile map_;
   mutable PerfMapReader map_reader_;
-  mutable std::vector<std::unique_ptr<Dump>> dumps_;
-  mutable std::vector<Named> all_;  // as they were written
+  mutable std::list<Dump> dumps_;
+  mutable std::vector<Named> all_;                        // as they were written
+  mutable std::unordered_map<Addr, std::size_t> latest_;  // where in it, by the begin of the code
   mutable ListIndex index_;
   mutable std::uint64_t room_ = std::uint64_t{256} << 20;  // bytes that may still be read
   mutable bool has_looked_ = false;

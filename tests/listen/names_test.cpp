@@ -1,5 +1,7 @@
 // Names that dialects give, and what becomes of them beside call frame information.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,11 +11,13 @@
 #include <string>
 #include <thread>
 
+#include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
 #include "tests/listen/frame_functions.h"
+#include "tests/support/command.h"
 
 namespace jitunwind::test {
 namespace {
@@ -153,6 +157,35 @@ TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
   listen();
   forget_all();
   EXPECT_EQ(registered(), 0u);
+}
+
+/// The first page of a dump is mapped as code, so that others find it.
+TEST(HeardNames, AreReadFromAJitdumpWhileItGrows) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "jit-1.dump";
+  const auto record = [](std::uint32_t kind, const Bytes& body) {
+    return Bytes().u32(kind).u32(16 + body.size()).u64(0).add(body);
+  };
+  const auto append = [&](const Bytes& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::app)
+        .write(reinterpret_cast<const char*>(bytes.vector().data()), static_cast<std::streamsize>(bytes.size()));
+  };
+  append(Bytes().u32(0x4a695444).u32(1).u32(40).u32(62).u32(0).u32(1).u64(0).u64(0));
+  append(record(0, Bytes().u64(0).u64(k_code).u64(k_code).u64(4).u64(0).text("dumped").u32(0)));
+  const int file = ::open(path.c_str(), O_RDONLY);
+  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  DumpFollower follower;
+  const RegisteredCode code;
+  follower.look();
+  EXPECT_EQ(code.name_at(k_code + 3), "dumped");
+  append(record(1, Bytes().u64(0).u64(0).u64(k_code).u64(k_code + 0x100).u64(4).u64(0)));
+  follower.look();
+  EXPECT_EQ(code.name_at(k_code + 3), "");
+  EXPECT_EQ(code.name_at(k_code + 0x103), "dumped");
+  ::munmap(page, 4096);
+  ::close(file);
+  forget_all();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "jitunwind/adapters/listen/listening_p.h"
@@ -141,6 +142,23 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
     put(info, name);
   } catch (const std::bad_alloc&) {
     note(ErrorCode::out_of_memory, code.begin, "no memory for a name");
+  }
+}
+
+void move_name(Addr from, const AddrRange& to) noexcept {
+  try {
+    std::string name;
+    {
+      const std::lock_guard lock(names_lock);
+      const auto known = names().find(from);
+      if (known == names().end()) return;
+      name = known->second->name();
+      forget(known->second);
+      names().erase(known);
+    }
+    name_code(to, name);
+  } catch (const std::bad_alloc&) {
+    note(ErrorCode::out_of_memory, from, "no memory for a name");
   }
 }
 
