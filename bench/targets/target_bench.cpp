@@ -184,9 +184,8 @@ void add_walks(const Way& way) {
       benchmark::RegisterBenchmark(joined("target_walk/", way.name, "/", kind, "/", depth).c_str(),
                                    [=, &way](auto& state) { walk_again(state, way, frames, arguments); });
     }
-    benchmark::RegisterBenchmark(joined("target_first_walk/", way.name, "/", depth).c_str(), [=, &way](auto& state) {
-      walk_first(state, way, frames, joined(depth, " 1 0 0"));
-    })->UseRealTime();
+    benchmark::RegisterBenchmark(joined("target_first_walk/", way.name, "/", depth).c_str(),
+                                 [=, &way](auto& state) { walk_first(state, way, frames, joined(depth, " 1 0 0")); });
   }
 }
 
@@ -196,8 +195,7 @@ void add_registered(const Way& way) {
     benchmark::RegisterBenchmark(joined("target_registered/", way.name, "/again/", registered).c_str(),
                                  [=, &way](auto& state) { walk_again(state, way, 50, arguments); });
     benchmark::RegisterBenchmark(joined("target_registered/", way.name, "/first/", registered).c_str(),
-                                 [=, &way](auto& state) { walk_first(state, way, 50, arguments); })
-        ->UseRealTime();
+                                 [=, &way](auto& state) { walk_first(state, way, 50, arguments); });
   }
 }
 

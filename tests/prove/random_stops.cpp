@@ -95,19 +95,21 @@ Stacks by_gdb(pid_t process) {
   Stacks stacks;
   pid_t thread = 0;
   const std::regex head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"),
-      frame("\\$\\d+ = 0x([0-9a-f]+)");
+      frame("0x([0-9a-f]+) 0x([0-9a-f]+)");
   const std::string command = "gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(process) +
                               " -ex 'set backtrace past-main on' -ex 'set backtrace past-entry on' -ex 'thread apply "
-                              "all frame apply all -q p/x $pc' 2>/dev/null";
+                              "all frame apply all -q printf \"%#lx %#lx\\n\", (long)$pc, (long)$sp' 2>/dev/null";
+  Addr last_sp = 0;
   for_each_line(output_of(command), [&](const std::string& line) {
     std::smatch found;
     if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
     if (std::regex_match(line, found, only)) thread = std::stoi(found[2]);
     if (!std::regex_match(line, found, frame)) return;
     auto& frames = stacks[thread].frames;
-    // Functions that were inlined are frames of GDB's.
-    const Addr pc = number(found[1]);
-    if (frames.empty() || frames.back().pc != pc) frames.push_back({pc});
+    // Functions that were inlined are frames of GDB's; of one that calls itself each frame has its own place.
+    const Addr pc = number(found[1]), sp = number(found[2]);
+    if (frames.empty() || frames.back().pc != pc || sp != last_sp) frames.push_back({pc});
+    last_sp = sp;
   });
   return stacks;
 }

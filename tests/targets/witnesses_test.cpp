@@ -31,17 +31,19 @@ Stacks by_gdb(pid_t process) {
   const std::string printed =
       output_of("gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(process) +
                 " -ex 'set backtrace past-main on' -ex 'set backtrace past-entry on' -ex 'thread apply all frame apply "
-                "all -q p/x $pc' 2>/dev/null");
+                "all -q printf \"%#lx %#lx\\n\", (long)$pc, (long)$sp' 2>/dev/null");
   const std::regex head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"),
-      frame("\\$\\d+ = 0x([0-9a-f]+)");
+      frame("0x([0-9a-f]+) 0x([0-9a-f]+)");
+  Addr last_sp = 0;
   for (const std::string& line : lines_of(printed)) {
     std::smatch found;
     if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
     if (std::regex_match(line, found, only)) thread = std::stoi(found[2]);
     if (!std::regex_match(line, found, frame)) continue;
-    const Addr pc = std::stoull(found[1], nullptr, 16);
-    // Functions that were inlined are frames of GDB's.
-    if (stacks[thread].empty() || stacks[thread].back() != pc) stacks[thread].push_back(pc);
+    const Addr pc = std::stoull(found[1], nullptr, 16), sp = std::stoull(found[2], nullptr, 16);
+    // Functions that were inlined are frames of GDB's; of one that calls itself each frame has its own place.
+    if (stacks[thread].empty() || stacks[thread].back() != pc || sp != last_sp) stacks[thread].push_back(pc);
+    last_sp = sp;
   }
   return stacks;
 }
