@@ -1,4 +1,6 @@
 # What every target of the project is compiled with, and how layers and libraries are declared.
+include(CheckCXXCompilerFlag)
+include(CheckLinkerFlag)
 find_package(Threads REQUIRED)
 
 # Headers are named from jitunwind/ on, by each other and by their users, here as in an installed copy: a header of a
@@ -68,6 +70,32 @@ function(jitunwind_units target)
   endif()
 endfunction()
 
+# One object without shadow stacks and landing pads turns them off for all that it is linked with (x86-64 psABI, "Program
+# Property"; ELF for the Arm 64-bit Architecture). So whatever users link has them, asked for or not, and says so.
+check_cxx_compiler_flag(-fcf-protection JITUNWIND_HAS_CF_PROTECTION)
+check_cxx_compiler_flag(-mbranch-protection=standard JITUNWIND_HAS_BRANCH_PROTECTION)
+set(jitunwind_protection $<$<BOOL:${JITUNWIND_HAS_CF_PROTECTION}>:-fcf-protection>
+                         $<$<BOOL:${JITUNWIND_HAS_BRANCH_PROTECTION}>:-mbranch-protection=standard>)
+# x86-64: the C library's own crti.o may have no such note, and its _init no landing pad (Debian 12). A shared library needs
+# neither, since its constructors are in .init_array; where -init and -fini name no function there is none.
+set(jitunwind_shared_protection "")
+if(JITUNWIND_HAS_CF_PROTECTION)
+  check_linker_flag(CXX -Wl,-z,ibt,-z,shstk JITUNWIND_LINKS_PROTECTED)
+  if(JITUNWIND_LINKS_PROTECTED)
+    set(jitunwind_shared_protection -Wl,-z,ibt,-z,shstk,-init,jitunwind_no_init,-fini,jitunwind_no_fini)
+  endif()
+endif()
+# jitunwind_protect(target...): of libraries that users link.
+function(jitunwind_protect)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE ${jitunwind_protection})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "SHARED_LIBRARY")
+      target_link_options(${target} PRIVATE ${jitunwind_shared_protection})
+    endif()
+  endforeach()
+endfunction()
+
 # jitunwind_layer(name SOURCES... [SMALL source...] [LINK library...] [INTO library] [ALONE source...]): one OBJECT library a
 # folder. Its objects and what they link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public
 # headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access
@@ -95,6 +123,7 @@ function(jitunwind_layer name)
   endif()
   foreach(target IN LISTS targets)
     jitunwind_units(${target} ALONE ${arg_ALONE})
+    jitunwind_protect(${target})
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
                           CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     target_compile_options(${target} PRIVATE -ftls-model=initial-exec $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition;-fno-tree-slp-vectorize>)
@@ -111,6 +140,7 @@ function(jitunwind_adapter name)
   cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
   set(target jitunwind_${name})
   add_library(${target} STATIC ${arg_SOURCES})
+  jitunwind_protect(${target})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON)
   target_compile_features(${target} PUBLIC cxx_std_20)
@@ -149,6 +179,7 @@ function(jitunwind_library name)
     set(target ${name}_${kind})
     string(TOUPPER ${kind} library_type)
     add_library(${target} ${library_type} ${objects})
+    jitunwind_protect(${target})
     list(TRANSFORM arg_USES APPEND _${kind} OUTPUT_VARIABLE uses)
     target_link_libraries(${target} PUBLIC ${uses} PRIVATE Threads::Threads ${links})
     target_include_directories(${target} INTERFACE "$<BUILD_INTERFACE:${arg_INCLUDE}>")
