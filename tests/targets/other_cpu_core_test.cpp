@@ -1,0 +1,96 @@
+// A core file of AArch64: the registers of each thread, those of floating point among them.
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "jitunwind/sdk/target.h"
+#include "tests/support/command.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr RegNum k_x19 = 19, k_v0 = 64, k_v8 = 72, k_v15 = 79;
+
+/// Little-endian numbers of a size.
+class Writer {
+ public:
+  Writer& put(std::size_t size, std::uint64_t value) {
+    for (std::size_t i = 0; i < size; ++i) bytes_.push_back(static_cast<char>(value >> 8 * i));
+    return *this;
+  }
+  Writer& zeros(std::size_t size) { return bytes_.append(size, '\0'), *this; }
+  Writer& append(const std::string& bytes) { return bytes_ += bytes, *this; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+struct Thread {
+  std::uint32_t id;
+  std::uint64_t first_general, first_vector;  ///< of xN and of vN this plus N
+  std::size_t vector_bytes;                   ///< that are in the core; 528: all of struct user_fpsimd_state
+};
+
+void put_note(Writer& out, std::uint32_t type, const std::string& description) {
+  Writer head;
+  head.put(4, 5).put(4, description.size()).put(4, type);
+  out.append(head.bytes()).append(std::string("CORE\0\0\0\0", 8)).append(description);
+}
+
+/// struct elf_prstatus (linux/elfcore.h) with 31 registers, sp, pc and pstate; struct user_fpsimd_state (asm/ptrace.h):
+/// 32 registers of 16 bytes, fpsr, fpcr.
+std::string core_of(const std::vector<Thread>& threads) {
+  Writer notes;
+  for (const Thread& thread : threads) {
+    Writer status, vectors;
+    status.zeros(32).put(4, thread.id).zeros(76);
+    for (unsigned i = 0; i < 34; ++i) status.put(8, thread.first_general + i);
+    put_note(notes, NT_PRSTATUS, status.zeros(8).bytes());
+    for (unsigned i = 0; i < 32; ++i) vectors.put(8, thread.first_vector + i).put(8, 0xffff'0000 + i);
+    vectors.zeros(16);
+    put_note(notes, NT_PRFPREG, vectors.bytes().substr(0, thread.vector_bytes));
+  }
+  Writer file;
+  constexpr char k_magic[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64};
+  file.append(std::string(k_magic, sizeof k_magic)).put(1, ELFDATA2LSB).put(1, EV_CURRENT);
+  file.zeros(9).put(2, ET_CORE).put(2, EM_AARCH64).put(4, EV_CURRENT).put(8, 0).put(8, sizeof(Elf64_Ehdr)).put(8, 0);
+  file.put(4, 0).put(2, sizeof(Elf64_Ehdr)).put(2, sizeof(Elf64_Phdr)).put(2, 1).zeros(6);
+  file.put(4, PT_NOTE).put(4, 0).put(8, sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr)).zeros(16);
+  file.put(8, notes.bytes().size()).zeros(8).put(8, 4).append(notes.bytes());
+  return file.bytes();
+}
+
+// covers: HL10
+TEST(CoreOfAArch64, HasTheVectorRegistersOfEachThread) {
+  const TemporaryFolder folder;
+  const std::vector<Thread> threads{{.id = 7, .first_general = 0x1000, .first_vector = 0x7000, .vector_bytes = 528},
+                                    {.id = 8, .first_general = 0x2000, .first_vector = 0x8000, .vector_bytes = 528},
+                                    {.id = 9, .first_general = 0x3000, .first_vector = 0x9000, .vector_bytes = 136}};
+  std::ofstream(folder / "core", std::ios::binary) << core_of(threads);
+  const auto core = Target::open_core(folder / "core");
+  ASSERT_TRUE(core) << core.error().text();
+  EXPECT_STREQ(core->arch().name, "aarch64");
+  ASSERT_EQ(core->threads().size(), threads.size());
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    Walk walk = core->walk(core->threads()[i]);
+    const Frame& frame = *walk.begin();
+    EXPECT_EQ(core->threads()[i].id, static_cast<pid_t>(threads[i].id));
+    EXPECT_EQ(frame.pc(), threads[i].first_general + 32);
+    ASSERT_TRUE(frame.get(k_x19));
+    EXPECT_EQ(*frame.get(k_x19), threads[i].first_general + k_x19);
+    EXPECT_FALSE(frame.get(k_v0)) << "calls do not preserve it";
+    for (RegNum reg = k_v8; reg <= k_v15; ++reg) {
+      const auto value = frame.get(reg);
+      EXPECT_EQ(bool{value}, threads[i].vector_bytes >= 16u * (reg - k_v0) + 8) << reg;
+      if (value) {
+        EXPECT_EQ(*value, threads[i].first_vector + reg - k_v0) << reg;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test
