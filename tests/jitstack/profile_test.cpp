@@ -19,8 +19,7 @@ SeenStack stack_of(const std::string& thread, const std::vector<std::string>& na
   stack.stop = is_whole ? StopReason::outermost : StopReason::no_info;
   for (const std::string& name : names) {
     SeenFrame frame{.name = name, .module = "/bin/program", .origin = RowOrigin::eh_frame};
-    if (name.starts_with("jit:"))
-      frame.name = name.substr(4), frame.module = "", frame.origin = RowOrigin::dyn_directives;
+    if (name.starts_with("jit:")) frame.name = name.substr(4), frame.module = "", frame.is_jit = true;
     if (name.starts_with("guess:")) frame.name = "", frame.module = "", frame.origin = RowOrigin::followed_code;
     stack.frames.push_back(frame);
   }
