@@ -54,7 +54,7 @@ class LinkedObject {
 
 /// The object whose memory `at` is in; null for the stack and the heap, and where only a locked look would tell.
 const link_map* object_at(Addr at) noexcept {
-#ifdef DLFO_EH_SEGMENT_TYPE
+#ifdef JITUNWIND_HAS_DL_FIND_OBJECT
   dl_find_object found;
   if (has_dl_find_object() && ::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &found) == 0)
     return found.dlfo_link_map;

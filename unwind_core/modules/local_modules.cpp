@@ -33,21 +33,13 @@
 #include "jitunwind/unwind_core/row_source.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
-// glibc 2.35 declares it; a weak reference lets the library load where the C library is older than the headers.
-#ifdef DLFO_EH_SEGMENT_TYPE
+// A weak reference lets the library load where the C library is older than the headers.
+#ifdef JITUNWIND_HAS_DL_FIND_OBJECT
 #pragma weak _dl_find_object
 #endif
 
 namespace jitunwind {
 namespace {
-
-/// `count` program headers in memory, which the object's own code could have overwritten or unmapped; empty when they
-/// are not readable.
-[[gnu::hot]] std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow& window) noexcept {
-  const std::byte* const bytes = LocalMemory().view(at, count * sizeof(ElfW(Phdr)), window);
-  if (!bytes || at % alignof(ElfW(Phdr)) != 0) return {};
-  return {reinterpret_cast<const ElfW(Phdr)*>(bytes), count};
-}
 
 struct Search {
   Addr at;
@@ -80,7 +72,15 @@ int ask_one_for_path(dl_phdr_info* info, std::size_t, void* argument) noexcept {
   return 1;
 }
 
-#ifdef DLFO_EH_SEGMENT_TYPE
+#ifdef JITUNWIND_HAS_DL_FIND_OBJECT
+/// `count` program headers in memory, which the object's own code could have overwritten or unmapped; empty when they
+/// are not readable.
+[[gnu::hot]] std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow& window) noexcept {
+  const std::byte* const bytes = LocalMemory().view(at, count * sizeof(ElfW(Phdr)), window);
+  if (!bytes || at % alignof(ElfW(Phdr)) != 0) return {};
+  return {reinterpret_cast<const ElfW(Phdr)*>(bytes), count};
+}
+
 /// The program headers of an object. The kernel tells where those of the main program are. Any other has an ELF header,
 /// which linkers put at the start of the first segment. Empty when it is not there.
 [[gnu::hot]] std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept {
@@ -360,7 +360,7 @@ bool find_module_version(Addr at, ModuleVersion& out) noexcept {
 }
 
 bool has_dl_find_object() noexcept {
-#ifdef DLFO_EH_SEGMENT_TYPE
+#ifdef JITUNWIND_HAS_DL_FIND_OBJECT
   return &::_dl_find_object != nullptr;
 #else
   return false;

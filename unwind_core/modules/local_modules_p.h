@@ -1,9 +1,16 @@
 // The ways to the modules of this process.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <span>
 
 #include "jitunwind/unwind_core/modules/local_modules.h"
+
+// glibc declares _dl_find_object from 2.35 on, and this macro with it. JITUNWIND_NO_DL_FIND_OBJECT: not asked for.
+#if defined(DLFO_EH_SEGMENT_TYPE) && !defined(JITUNWIND_NO_DL_FIND_OBJECT)
+#define JITUNWIND_HAS_DL_FIND_OBJECT
+#endif
 
 namespace jitunwind {
 
