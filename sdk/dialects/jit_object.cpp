@@ -29,18 +29,6 @@ const T* last_not_behind(const std::vector<T>& sorted, Addr at, RangeOf range_of
   return behind == sorted.begin() ? nullptr : &*std::prev(behind);
 }
 
-struct FrameSection {
-  SectionBytes section{};
-  CfiContext::Format format = CfiContext::Format::eh_frame;
-};
-
-/// An FDE, and the code that it covers.
-struct Entry {
-  AddrRange code{};
-  Addr at = 0;
-  std::uint8_t section = 0;  // index of FrameSection
-};
-
 constexpr std::string_view k_frame_sections[] = {".eh_frame", ".debug_frame"};
 
 constexpr std::size_t k_first_room = 512, k_most_room = k_first_room << 15;  // of an entry that is written anew
@@ -70,6 +58,17 @@ std::optional<std::size_t> write_entry(const Fde& fde, const CfiContext& context
 }  // namespace
 
 struct JitObject::Parts {
+  struct FrameSection {
+    SectionBytes section{};
+    CfiContext::Format format = CfiContext::Format::eh_frame;
+  };
+  /// An FDE, and the code that it covers.
+  struct Entry {
+    AddrRange code{};
+    Addr at = 0;
+    std::uint8_t section = 0;  // index of FrameSection
+  };
+
   explicit Parts(std::vector<std::byte> taken, const Arch& its_arch) : file(std::move(taken)), arch(its_arch) {}
 
   std::vector<std::byte> file;
@@ -149,7 +148,7 @@ void JitObject::Parts::read_entries(std::uint8_t number) {
   }
 }
 
-const Entry* JitObject::Parts::entry_at(Addr at) const noexcept {
+const JitObject::Parts::Entry* JitObject::Parts::entry_at(Addr at) const noexcept {
   const Entry* const entry = last_not_behind(entries, at, [](const Entry& e) { return e.code; });
   return entry != nullptr && entry->code.contains(at) ? entry : nullptr;
 }
@@ -190,9 +189,9 @@ std::span<const AddrRange> JitObject::code() const noexcept { return parts_->cod
 std::span<const std::byte> JitObject::bytes() const noexcept { return parts_->file; }
 
 Found JitObject::find_row(Addr at, FrameRow& out) const noexcept {
-  const Entry* const entry = parts_->entry_at(at);
+  const Parts::Entry* const entry = parts_->entry_at(at);
   if (!entry) return false;
-  const FrameSection& frame = parts_->frames[entry->section];
+  const Parts::FrameSection& frame = parts_->frames[entry->section];
   const CfiContext context = parts_->context_of(frame);
   Fde fde;
   if (!parts_->read(*entry, context, fde)) return false;
@@ -203,7 +202,7 @@ Found JitObject::find_row(Addr at, FrameRow& out) const noexcept {
 }
 
 Found JitObject::find_procedure(Addr at, ProcedureInfo& out) const noexcept {
-  const Entry* const entry = parts_->entry_at(at);
+  const Parts::Entry* const entry = parts_->entry_at(at);
   if (!entry) return false;
   out = {};
   out.range = entry->code;
@@ -250,7 +249,7 @@ JitObject::Procedures JitObject::procedures() const {
     const auto symbol = index ? index->find(at) : std::nullopt;
     return std::string(symbol && symbol->start == at ? symbol->name : std::string_view());
   };
-  for (const Entry& entry : parts_->entries)
+  for (const Parts::Entry& entry : parts_->entries)
     if (const auto fde = parts_->write_frames(entry, out.frames))
       out.all.push_back({entry.code, name_of(entry.code.begin), *fde});
   std::vector<Procedure> named;
