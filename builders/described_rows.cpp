@@ -1,7 +1,7 @@
 #include "jitunwind/builders/described_rows.h"
 
 #include "jitunwind/builders/shapes/region_list_p.h"
-#include "jitunwind/dyn_info/directives/directive_run_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 
 namespace jitunwind {
 

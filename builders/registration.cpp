@@ -9,7 +9,7 @@
 #include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/heap_p.h"
+#include "jitunwind/unwind_core/heap_internal.h"
 
 extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 

@@ -12,7 +12,7 @@ set(as_library LIBRARY COMPONENT jitunwind_runtime NAMELINK_COMPONENT jitunwind_
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/jitunwind)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(include_dir ${CMAKE_INSTALL_INCLUDEDIR})
-set(headers FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*_p.h" EXCLUDE)
+set(headers FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*_p.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
 
 foreach(folder IN ITEMS unwind_core dyn_info builders sdk)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${include_dir}/jitunwind

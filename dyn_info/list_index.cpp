@@ -5,7 +5,7 @@
 #include <queue>
 #include <utility>
 
-#include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/dyn_info/list_index_internal.h"
 #include "jitunwind/dyn_info/list_state_p.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 

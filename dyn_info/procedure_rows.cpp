@@ -5,8 +5,8 @@
 #include <cstring>
 #include <optional>
 
-#include "jitunwind/dyn_info/directives/directive_run_p.h"
-#include "jitunwind/dyn_info/row_listener_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
+#include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "jitunwind/dyn_info/list_state_p.h"
-#include "jitunwind/dyn_info/target_heads_p.h"
+#include "jitunwind/dyn_info/target_heads_internal.h"
 #include "jitunwind/unwind_core/byte_reader.h"
-#include "jitunwind/unwind_core/targets/mapped_object_p.h"
+#include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/dyn_info/list_index_internal.h"
 #include "jitunwind/dyn_info/list_state_p.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
 #include "jitunwind/unwind_core/address_space.h"

@@ -9,13 +9,13 @@
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/environment.h"
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/copied.h"
-#include "jitunwind/unwind_core/memory/known_stack_p.h"
+#include "jitunwind/unwind_core/memory/known_stack_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
-#include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
+#include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {

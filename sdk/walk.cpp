@@ -9,10 +9,10 @@
 
 #include "jitunwind/sdk/demangled_p.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/memory/raw_access_p.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
-#include "jitunwind/unwind_core/walk/address_walk_p.h"
+#include "jitunwind/unwind_core/walk/address_walk_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/kept/row_notes_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
-#include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
+#include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 namespace {

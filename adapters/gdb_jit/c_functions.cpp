@@ -1,6 +1,6 @@
 // What the C interface says of debuggers; sdk/c/process.h.
 #include "jitunwind/adapters/gdb_jit/gdb_jit.h"
-#include "jitunwind/sdk/c/answer_p.h"
+#include "jitunwind/sdk/c/answer_internal.h"
 #include "jitunwind/sdk/c/process.h"
 
 using jitunwind::c::answer;

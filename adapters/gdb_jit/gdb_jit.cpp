@@ -13,9 +13,9 @@
 #include "jitunwind/adapters/gdb_jit/stop_budget_p.h"
 #include "jitunwind/adapters/gdb_jit/tracer_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
-#include "jitunwind/dyn_info/registry/environment_p.h"
-#include "jitunwind/dyn_info/registry/observers_p.h"
-#include "jitunwind/sdk/exceptions/fde_encoder_p.h"
+#include "jitunwind/dyn_info/registry/environment_internal.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
+#include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
 
 namespace jitunwind {

@@ -8,10 +8,10 @@
 #include <span>
 
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
-#include "jitunwind/dyn_info/registry/locking/writer_lock_p.h"
+#include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/sdk/dialects/gdb_list.h"
 #include "jitunwind/unwind_core/address.h"
-#include "jitunwind/unwind_core/modules/object_list_p.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 
 namespace jitunwind {
 

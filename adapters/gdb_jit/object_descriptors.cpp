@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/image/dynamic_object_p.h"
-#include "jitunwind/unwind_core/modules/loaded_object_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/image/dynamic_object_internal.h"
+#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -1,6 +1,6 @@
 // What the C interface says of C++ exceptions; sdk/c/process.h.
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
-#include "jitunwind/sdk/c/answer_p.h"
+#include "jitunwind/sdk/c/answer_internal.h"
 #include "jitunwind/sdk/c/process.h"
 
 namespace {

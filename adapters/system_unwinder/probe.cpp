@@ -1,6 +1,6 @@
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 
 namespace jitunwind {
 namespace {

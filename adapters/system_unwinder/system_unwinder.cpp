@@ -11,9 +11,9 @@
 #include "jitunwind/adapters/system_unwinder/frames/frame_tables_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
-#include "jitunwind/dyn_info/registry/observers_p.h"
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
-#include "jitunwind/unwind_core/modules/object_list_p.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;

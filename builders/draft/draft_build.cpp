@@ -10,7 +10,7 @@
 #include "jitunwind/builders/draft/idiom_check_p.h"
 #include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/builders/shapes/shape_pool_p.h"
-#include "jitunwind/dyn_info/directives/directive_run_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 
 namespace jitunwind {
 

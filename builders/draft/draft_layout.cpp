@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "jitunwind/builders/draft/finding_p.h"
-#include "jitunwind/dyn_info/directives/region_list_p.h"
+#include "jitunwind/dyn_info/directives/region_list_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/builders/draft/procedure_draft.h"
-#include "jitunwind/builders/draft/row_pool_p.h"
+#include "jitunwind/builders/draft/row_pool_internal.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "jitunwind/builders/draft/finding_p.h"
-#include "jitunwind/builders/frame_personality_p.h"
+#include "jitunwind/builders/frame_personality_internal.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 
 /// Of the C++ run-time library; Itanium C++ ABI, exception handling. Only its address is used.

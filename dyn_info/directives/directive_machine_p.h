@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "jitunwind/dyn_info/directives/frame_state_p.h"
-#include "jitunwind/dyn_info/directives/region_list_p.h"
+#include "jitunwind/dyn_info/directives/region_list_internal.h"
 
 namespace jitunwind {
 

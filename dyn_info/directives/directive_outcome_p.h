@@ -4,7 +4,7 @@
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/directives/frame_state_p.h"
-#include "jitunwind/dyn_info/directives/region_list_p.h"
+#include "jitunwind/dyn_info/directives/region_list_internal.h"
 
 namespace jitunwind {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "jitunwind/dyn_info/directives/directive_outcome_p.h"
-#include "jitunwind/dyn_info/directives/directive_run_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/directives/region_list_p.h"
+#include "jitunwind/dyn_info/directives/region_list_internal.h"
 
 #include <algorithm>
 

@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <span>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 

@@ -5,7 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "jitunwind/dyn_info/directives/directive_run_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/registry/derived_records_p.h"
+#include "jitunwind/dyn_info/registry/derived_records_internal.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/registry/environment_p.h"
+#include "jitunwind/dyn_info/registry/environment_internal.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/environment.h"
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 namespace {

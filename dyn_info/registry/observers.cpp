@@ -1,13 +1,13 @@
-#include "jitunwind/dyn_info/registry/observers_p.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "jitunwind/dyn_info/registry/take_out_p.h"
-#include "jitunwind/unwind_core/heap_p.h"
+#include "jitunwind/unwind_core/heap_internal.h"
 
 namespace jitunwind {
 

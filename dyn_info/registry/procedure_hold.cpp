@@ -1,7 +1,7 @@
 // The reader's side of the registry.
 #include <algorithm>
 
-#include "jitunwind/dyn_info/registry/index/registered_span_p.h"
+#include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 

@@ -7,15 +7,15 @@
 #include <array>
 #include <optional>
 
-#include "jitunwind/dyn_info/registry/environment_p.h"
-#include "jitunwind/dyn_info/registry/index/registered_span_p.h"
+#include "jitunwind/dyn_info/registry/environment_internal.h"
+#include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/locking/questions_p.h"
-#include "jitunwind/dyn_info/registry/observers_p.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry_log_p.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "jitunwind/dyn_info/registry/take_out_p.h"
-#include "jitunwind/unwind_core/modules/object_list_p.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {

@@ -81,9 +81,9 @@ struct RegistrationKey {
 /// For caches of what a ProcedureHold led to: one load. Signal-safe.
 bool still_registered(RegistrationKey key) noexcept;
 
-/// Counters of the registry's changes (unwind_core/kept/code_changes_p.h). The number() of a pc is another one after
-/// any procedure that covers the pc was registered, cancelled or retired, when that call has returned. For caches:
-/// taken before a lookup, it says later whether the answer still holds. Signal-safe.
+/// Counters of the registry's changes (unwind_core/kept/code_changes_internal.h). The number() of a pc is another one
+/// after any procedure that covers the pc was registered, cancelled or retired, when that call has returned. For
+/// caches: taken before a lookup, it says later whether the answer still holds. Signal-safe.
 const CodeChanges& registration_changes() noexcept;
 
 /// Gives all code from `begin` to `end` another such number, though nothing has been registered. Signal-safe.

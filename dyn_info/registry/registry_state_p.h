@@ -5,14 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/dyn_info/registry/derived_records_p.h"
+#include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "jitunwind/dyn_info/registry/index/procedure_index_p.h"
 #include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
 #include "jitunwind/dyn_info/registry/locking/reader_slots_p.h"
-#include "jitunwind/dyn_info/registry/locking/writer_lock_p.h"
+#include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
 #include "jitunwind/dyn_info/registry/retired_batches_p.h"
-#include "jitunwind/unwind_core/kept/code_changes_p.h"
+#include "jitunwind/unwind_core/kept/code_changes_internal.h"
 
 namespace jitunwind {
 

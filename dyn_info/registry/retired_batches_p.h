@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "jitunwind/dyn_info/registry/index/mapped_memory_p.h"
+#include "jitunwind/dyn_info/registry/index/mapped_memory_internal.h"
 #include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
 
 namespace jitunwind {

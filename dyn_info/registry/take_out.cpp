@@ -6,9 +6,9 @@
 
 #include "jitunwind/dyn_info/registry/locking/questions_p.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 

@@ -1,11 +1,11 @@
-#include "jitunwind/sdk/c/answer_p.h"
+#include "jitunwind/sdk/c/answer_internal.h"
 
 #include <exception>
 #include <new>
 
 #include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind::c {
 namespace {

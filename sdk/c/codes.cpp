@@ -1,7 +1,7 @@
 // The codes of the C interface: those of the library under stable numbers, and what C callers can do wrong.
 #include <iterator>
 
-#include "jitunwind/sdk/c/answer_p.h"
+#include "jitunwind/sdk/c/answer_internal.h"
 
 namespace jitunwind::c {
 namespace {

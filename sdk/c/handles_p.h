@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "jitunwind/sdk/c/answer_p.h"
+#include "jitunwind/sdk/c/answer_internal.h"
 
 extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 

@@ -1,6 +1,6 @@
 #include "jitunwind/sdk/c/process.h"
 
-#include "jitunwind/sdk/c/answer_p.h"
+#include "jitunwind/sdk/c/answer_internal.h"
 #include "jitunwind/sdk/dump.h"
 #include "jitunwind/sdk/statistics.h"
 

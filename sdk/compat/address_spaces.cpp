@@ -13,8 +13,8 @@
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/heap_p.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/heap_internal.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {

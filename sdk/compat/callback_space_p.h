@@ -10,7 +10,7 @@
 #include "jitunwind/sdk/compat/found_info_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/kept/sequenced_entry_p.h"
+#include "jitunwind/unwind_core/kept/sequenced_entry_internal.h"
 #include "jitunwind/unwind_core/no_modules.h"
 
 #include <libunwind.h>

@@ -7,8 +7,8 @@
 #include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
-#include "jitunwind/unwind_core/walk/address_walk_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
+#include "jitunwind/unwind_core/walk/address_walk_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace {

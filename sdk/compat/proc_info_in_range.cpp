@@ -6,8 +6,8 @@
 
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
-#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 

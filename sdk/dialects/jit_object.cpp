@@ -9,8 +9,8 @@
 
 #include "jitunwind/sdk/dialects/object_linker_p.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
-#include "jitunwind/unwind_core/image/elf_p.h"
-#include "jitunwind/unwind_core/image/symbol_index_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
+#include "jitunwind/unwind_core/image/symbol_index_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "jitunwind/unwind_core/arch/data_relocations_p.h"
+#include "jitunwind/unwind_core/arch/data_relocations_internal.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "jitunwind/sdk/exceptions/fde_encoder_p.h"
+#include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jitunwind/dyn_info/directives/directives.h"
-#include "jitunwind/dyn_info/row_listener_p.h"
+#include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/emit/row_state.h"

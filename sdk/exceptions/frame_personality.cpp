@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "jitunwind/builders/frame_handler.h"
-#include "jitunwind/builders/frame_personality_p.h"
+#include "jitunwind/builders/frame_personality_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 

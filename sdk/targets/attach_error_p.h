@@ -2,7 +2,7 @@
 #pragma once
 
 #include "jitunwind/sdk/target.h"
-#include "jitunwind/unwind_core/targets/process_folder_p.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
 
 namespace jitunwind {
 

@@ -7,7 +7,7 @@
 
 #include "jitunwind/sdk/targets/attach_error_p.h"
 #include "jitunwind/sdk/targets/core_target_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {

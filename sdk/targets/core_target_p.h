@@ -2,8 +2,8 @@
 #pragma once
 
 #include "jitunwind/sdk/targets/target_impl_p.h"
-#include "jitunwind/unwind_core/targets/core_file_p.h"
-#include "jitunwind/unwind_core/targets/file_backed_p.h"
+#include "jitunwind/unwind_core/targets/core_file_internal.h"
+#include "jitunwind/unwind_core/targets/file_backed_internal.h"
 
 namespace jitunwind {
 

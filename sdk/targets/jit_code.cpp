@@ -4,7 +4,7 @@
 #include <new>
 #include <string_view>
 
-#include "jitunwind/unwind_core/targets/mapped_object_p.h"
+#include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/dyn_info/list_index_internal.h"
 #include "jitunwind/sdk/dialects/gdb_list.h"
 #include "jitunwind/sdk/dialects/jit_object.h"
 #include "jitunwind/unwind_core/row_source.h"

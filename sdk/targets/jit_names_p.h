@@ -6,13 +6,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "jitunwind/dyn_info/list_index_p.h"
-#include "jitunwind/sdk/dialects/growing_file_p.h"
+#include "jitunwind/dyn_info/list_index_internal.h"
+#include "jitunwind/sdk/dialects/growing_file_internal.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/sdk/dialects/perf_map.h"
 #include "jitunwind/unwind_core/row_source.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
-#include "jitunwind/unwind_core/targets/target_files_p.h"
+#include "jitunwind/unwind_core/targets/target_files_internal.h"
 
 namespace jitunwind {
 

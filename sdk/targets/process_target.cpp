@@ -4,7 +4,7 @@
 
 #include "jitunwind/sdk/targets/attach_error_p.h"
 #include "jitunwind/sdk/targets/process_target_p.h"
-#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
 
 namespace jitunwind {
 

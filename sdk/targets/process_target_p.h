@@ -3,8 +3,8 @@
 
 #include "jitunwind/sdk/targets/target_impl_p.h"
 #include "jitunwind/unwind_core/memory/process.h"
-#include "jitunwind/unwind_core/targets/process_folder_p.h"
-#include "jitunwind/unwind_core/targets/traced_threads_p.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
+#include "jitunwind/unwind_core/targets/traced_threads_internal.h"
 
 namespace jitunwind {
 

@@ -3,7 +3,7 @@
 
 #include "jitunwind/sdk/targets/target_impl_p.h"
 #include "jitunwind/unwind_core/memory/bytes.h"
-#include "jitunwind/unwind_core/targets/file_backed_p.h"
+#include "jitunwind/unwind_core/targets/file_backed_internal.h"
 
 namespace jitunwind {
 

@@ -1,7 +1,7 @@
 #include "jitunwind/sdk/targets/target_rows_p.h"
 
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 

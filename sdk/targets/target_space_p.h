@@ -6,15 +6,15 @@
 #include <array>
 #include <utility>
 
-#include "jitunwind/dyn_info/target_heads_p.h"
+#include "jitunwind/dyn_info/target_heads_internal.h"
 #include "jitunwind/sdk/targets/jit_code_p.h"
 #include "jitunwind/sdk/targets/jit_names_p.h"
 #include "jitunwind/sdk/targets/target_rows_p.h"
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/memory/kept_pages_p.h"
+#include "jitunwind/unwind_core/memory/kept_pages_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "jitunwind/unwind_core/targets/mapped_modules.h"
-#include "jitunwind/unwind_core/targets/target_files_p.h"
+#include "jitunwind/unwind_core/targets/target_files_internal.h"
 
 namespace jitunwind {
 

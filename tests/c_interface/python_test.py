@@ -19,7 +19,7 @@ def declared():
     """name -> number of parameters."""
     found = {}
     for name in os.listdir(HEADERS):
-        if not name.endswith('.h') or name.endswith('_p.h'):
+        if not name.endswith('.h') or name.endswith(('_p.h', '_internal.h')):
             continue
         with open(os.path.join(HEADERS, name), encoding='utf-8') as header:
             text = re.sub(r'/\*.*?\*/', '', header.read(), flags=re.S)

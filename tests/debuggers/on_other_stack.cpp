@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 
 extern "C" {
 [[gnu::noinline]] void stopped_in_work() { asm volatile("int3"); }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "jitunwind/dyn_info/registry/observers_p.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace debuggers_test {

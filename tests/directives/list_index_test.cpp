@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/dyn_info/list_index_internal.h"
 #include "jitunwind/dyn_info/target_list.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "tests/support/fake_space.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "jitunwind/dyn_info/directives/directive_run_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "tests/directives/naive_directives.h"
 #include "tests/directives/random_description.h"
 

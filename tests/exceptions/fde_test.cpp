@@ -7,7 +7,7 @@
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/dyn_info/directives/directives.h"
-#include "jitunwind/dyn_info/registry/derived_records_p.h"
+#include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/memory/local.h"

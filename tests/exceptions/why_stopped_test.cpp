@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
-#include "jitunwind/dyn_info/registry/derived_records_p.h"
+#include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "tests/support/jit_frame.h"
 
 namespace jitunwind::test {

@@ -12,7 +12,7 @@
 #include <array>
 #include <cstring>
 
-#include "jitunwind/unwind_core/kept/code_changes_p.h"
+#include "jitunwind/unwind_core/kept/code_changes_internal.h"
 #include "tests/fuzz/fuzz_check.h"
 #include "tests/support/jit_frame.h"
 

@@ -1,7 +1,7 @@
 // Input: a byte of options, two of where the dynamic section is, then the memory of a loaded object from k_begin on.
 // Options: bit 0 AArch64, bit 1 big-endian (of AArch64), bit 2 relocated in place: addresses in the section are those
 // of run time.
-#include "jitunwind/unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 #include "tests/fuzz/fuzz_check.h"
 
 using namespace jitunwind;

@@ -7,8 +7,8 @@
 
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
-#include "jitunwind/unwind_core/image/module_files_p.h"
-#include "jitunwind/unwind_core/image/symbol_index_p.h"
+#include "jitunwind/unwind_core/image/module_files_internal.h"
+#include "jitunwind/unwind_core/image/symbol_index_internal.h"
 #include "tests/fuzz/fuzz_check.h"
 
 using namespace jitunwind;

@@ -1,6 +1,6 @@
 // Functions and jump slots of objects, as readelf finds them in the files: of this system's libgcc_s, and of objects
 // that are linked in every way that differs there, for both CPUs.
-#include "jitunwind/unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>

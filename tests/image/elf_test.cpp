@@ -4,7 +4,7 @@
 #include <random>
 
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
-#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
 #include "tests/image/elf_builder.h"
 #include "tests/support/fake_memory.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
-#include "jitunwind/unwind_core/image/module_files_p.h"
+#include "jitunwind/unwind_core/image/module_files_internal.h"
 #include "tests/support/command.h"
 
 namespace jitunwind::test {

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "jitunwind/unwind_core/image/symbol_index_p.h"
+#include "jitunwind/unwind_core/image/symbol_index_internal.h"
 #include "tests/image/elf_builder.h"
 
 namespace jitunwind::test {

@@ -1,5 +1,5 @@
 // Which addresses a change counts for.
-#include "jitunwind/unwind_core/kept/code_changes_p.h"
+#include "jitunwind/unwind_core/kept/code_changes_internal.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/walk/context.h"

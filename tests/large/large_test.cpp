@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
-#include "jitunwind/dyn_info/registry/derived_records_p.h"
+#include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/memory/local.h"

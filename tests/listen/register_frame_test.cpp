@@ -14,7 +14,7 @@
 
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
 #include "tests/exceptions/jit_frames.h"

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "jitunwind/unwind_core/memory/kept_pages_p.h"
+#include "jitunwind/unwind_core/memory/kept_pages_internal.h"
 #include "jitunwind/unwind_core/targets/copied_entries_p.h"
 
 namespace jitunwind::test {

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "tests/registry/threads.h"
 
 /// clone(), by a name of the C library's that sanitizers do not take for fork().

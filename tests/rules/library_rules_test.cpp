@@ -326,7 +326,7 @@ TEST(LibraryRules, NoStaticLocalIsMadeAtItsFirstUse) {
 }
 
 #ifndef JITUNWIND_TEST_SANITIZED  // where several sources are one object
-/// What a forked child registers by has memory of unwind_core/heap_p.h, which says why.
+/// What a forked child registers by has memory of unwind_core/heap_internal.h, which says why.
 TEST(LibraryRules, WritersNeitherThrowNorUseOperatorNew) {
   std::set<std::string> writers{"registration.cpp.o"};
   for (const auto& entry :

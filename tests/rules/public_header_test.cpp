@@ -62,15 +62,17 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   EXPECT_LE(lines, k_most_lines);
 }
 
-/// "layer includes header", for headers that are another layer's own.
-Names private_includes(const std::vector<rules::SourceFile>& files) {
+using IsSuch = bool (rules::SourceFile::*)() const;
+
+/// "layer includes header", for such headers of other layers.
+Names includes_of_others(const std::vector<rules::SourceFile>& files, IsSuch is_such) {
   static const Names layers{"unwind_core", "dyn_info", "builders", "sdk", "adapters"};
   Names found;
   for (const rules::SourceFile& file : files) {
     if (layers.count(file.folder()) == 0) continue;
     for (const std::string& line : file.lines) {
       const rules::SourceFile header{source_of(rules::included_file(line)), {}};
-      if (header.is_private() && header.folder() != file.folder())
+      if ((header.*is_such)() && header.folder() != file.folder())
         found.insert(file.folder() + " includes " + header.path);
     }
   }
@@ -79,7 +81,7 @@ Names private_includes(const std::vector<rules::SourceFile>& files) {
 
 /// The table in docs/architecture.md whose lines are "| `header` `header` | `layer`, `layer` | why |".
 Names documented_includes() {
-  static const std::regex row(R"(\| ((?:`[^`]+_p\.h` ?)+) \| ([^|]+) \| [^|]+ \|)"), quoted("`([^`]+)`");
+  static const std::regex row(R"(\| ((?:`[^`]+_internal\.h` ?)+) \| ([^|]+) \| [^|]+ \|)"), quoted("`([^`]+)`");
   Names found;
   for (const std::string& line : rules::read_file("docs/architecture.md").lines) {
     std::smatch match;
@@ -92,14 +94,30 @@ Names documented_includes() {
   return found;
 }
 
-TEST(PrivateHeaders, AreIncludedByOtherLayersWhereTheArchitectureSaysSo) {
+TEST(PrivateHeaders, AreIncludedByTheirOwnLayerOnly) {
   const std::string include = "#include ";
-  EXPECT_EQ(private_includes({{"sdk/a.cpp", {include + "\"jitunwind/unwind_core/b_p.h\""}}}),
+  constexpr IsSuch is_such = &rules::SourceFile::is_of_one_layer;
+  EXPECT_EQ(includes_of_others({{"sdk/a.cpp", {include + "\"jitunwind/unwind_core/b_p.h\""}}}, is_such),
             Names{"sdk includes unwind_core/b_p.h"});
-  EXPECT_EQ(private_includes({{"sdk/a.cpp", {include + "\"jitunwind/sdk/b_p.h\""}}}), Names{});
-  EXPECT_EQ(private_includes({{"sdk/a.cpp", {include + "\"jitunwind/unwind_core/b.h\""}}}), Names{});
-  const Names found = private_includes(rules::source_files());
+  EXPECT_EQ(includes_of_others({{"sdk/a.cpp", {include + "\"jitunwind/sdk/b_p.h\""}}}, is_such), Names{});
+  EXPECT_EQ(includes_of_others({{"sdk/a.cpp", {include + "\"jitunwind/unwind_core/b_internal.h\""}}}, is_such),
+            Names{});
+  EXPECT_EQ(includes_of_others({{"sdk/a.cpp", {include + "\"jitunwind/unwind_core/b.h\""}}}, is_such), Names{});
+  EXPECT_EQ(includes_of_others(rules::source_files(), is_such), Names{});
+}
+
+TEST(InternalHeaders, AreIncludedByOtherLayersWhereTheArchitectureSaysSo) {
+  const Names found = includes_of_others(rules::source_files(), &rules::SourceFile::is_internal);
   EXPECT_EQ(found, documented_includes()) << "found:\n" << rules::joined({found.begin(), found.end()});
+}
+
+/// Otherwise they are private to their layer.
+TEST(InternalHeaders, AreThoseThatAnotherLayerIncludes) {
+  const std::vector<rules::SourceFile> files = rules::source_files();
+  std::string included;
+  for (const std::string& name : includes_of_others(files, &rules::SourceFile::is_internal)) included += name + '\n';
+  for (const rules::SourceFile& file : files)
+    if (file.is_internal()) EXPECT_NE(included.find(' ' + file.path + '\n'), std::string::npos) << file.path;
 }
 
 }  // namespace

@@ -23,7 +23,9 @@ bool ends_with(const std::string& text, const std::string& end) {
 
 std::string SourceFile::folder() const { return path.substr(0, path.find('/')); }
 bool SourceFile::has_extension(const char* extension) const { return ends_with(path, extension); }
-bool SourceFile::is_private() const { return ends_with(path, "_p.h"); }
+bool SourceFile::is_private() const { return is_of_one_layer() || is_internal(); }
+bool SourceFile::is_of_one_layer() const { return ends_with(path, "_p.h"); }
+bool SourceFile::is_internal() const { return ends_with(path, "_internal.h"); }
 
 SourceFile read_file(const std::string& path) {
   std::ifstream in(k_root / path);

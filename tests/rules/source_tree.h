@@ -12,7 +12,9 @@ struct SourceFile {
 
   std::string folder() const;                       ///< first part of the path
   bool has_extension(const char* extension) const;  ///< ".h"
-  bool is_private() const;                          ///< ..._p.h
+  bool is_private() const;                          ///< not installed
+  bool is_of_one_layer() const;                     ///< ..._p.h
+  bool is_internal() const;                         ///< ..._internal.h
 };
 
 /// C, C++ and assembly files of the top-level folders.

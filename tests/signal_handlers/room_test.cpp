@@ -1,6 +1,6 @@
 // Work that a handler on a small signal stack has done elsewhere: what it finds there, and what is as it was
 // afterwards.
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "tests/signal_handlers/small_stack_scenes.h"
 #include "tests/support/painted_stack.h"
 

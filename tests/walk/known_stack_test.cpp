@@ -1,5 +1,5 @@
 // Which memory walks read without a probe, and which modules they need not ask about.
-#include "jitunwind/unwind_core/memory/known_stack_p.h"
+#include "jitunwind/unwind_core/memory/known_stack_internal.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@
 #include <thread>
 
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {

@@ -15,7 +15,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace {
 

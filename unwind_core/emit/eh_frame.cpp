@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 
 #include <elf.h>
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
 
 namespace jitunwind {
 

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
-#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/image/mapped_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {

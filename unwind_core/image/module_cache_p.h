@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "jitunwind/unwind_core/image/module_files_p.h"
+#include "jitunwind/unwind_core/image/module_files_internal.h"
 
 namespace jitunwind {
 

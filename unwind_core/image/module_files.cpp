@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/image/module_files_p.h"
+#include "jitunwind/unwind_core/image/module_files_internal.h"
 
 #include <elf.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {

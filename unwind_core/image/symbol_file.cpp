@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/image/module_files_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/image/module_files_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 

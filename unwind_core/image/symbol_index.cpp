@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/image/symbol_index_p.h"
+#include "jitunwind/unwind_core/image/symbol_index_internal.h"
 
 #include <elf.h>
 

@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 
 #include <sys/mman.h>
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/trace/log.h"

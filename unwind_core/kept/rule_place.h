@@ -1,4 +1,4 @@
-// A walk's place in the table of kept rules (row_cache_p.h), as positions on a stack carry it.
+// A walk's place in the table of kept rules (row_cache_internal.h), as positions on a stack carry it.
 #pragma once
 
 #include <cstdint>

@@ -10,9 +10,9 @@
 #include <atomic>
 #include <cstring>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {

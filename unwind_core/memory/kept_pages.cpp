@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/memory/kept_pages_p.h"
+#include "jitunwind/unwind_core/memory/kept_pages_internal.h"
 
 #include <algorithm>
 #include <new>

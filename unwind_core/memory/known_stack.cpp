@@ -4,7 +4,7 @@
 //
 // What was learned counts for as long as nobody has a reason to doubt it: under one number for all threads, which was
 // read before the first page was probed.
-#include "jitunwind/unwind_core/memory/known_stack_p.h"
+#include "jitunwind/unwind_core/memory/known_stack_internal.h"
 
 #include <pthread.h>
 #include <sys/auxv.h>
@@ -13,8 +13,8 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 

@@ -12,12 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/memory/copied.h"
-#include "jitunwind/unwind_core/memory/known_stack_p.h"
-#include "jitunwind/unwind_core/memory/raw_access_p.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/memory/known_stack_internal.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/valgrind_p.h"
 
 namespace jitunwind {

@@ -9,11 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/page_answers_p.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 namespace {

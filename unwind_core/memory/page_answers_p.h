@@ -9,7 +9,7 @@
 
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/memory/moment_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <limits>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 
 namespace jitunwind {
 namespace {

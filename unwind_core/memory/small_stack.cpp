@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -12,10 +12,10 @@
 #include <new>
 
 #include "jitunwind/unwind_core/address.h"
-#include "jitunwind/unwind_core/errno_keeper_p.h"
-#include "jitunwind/unwind_core/memory/known_stack_p.h"
-#include "jitunwind/unwind_core/memory/raw_access_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/memory/known_stack_internal.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 extern "C" void jitunwind_call_on_stack(void (*work)(void*), void* argument, void* stack) noexcept;
 

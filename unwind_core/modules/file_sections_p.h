@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "jitunwind/unwind_core/image/symbol_index_p.h"
+#include "jitunwind/unwind_core/image/symbol_index_internal.h"
 #include "jitunwind/unwind_core/module.h"
 #include "jitunwind/unwind_core/row_source.h"
 

@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/modules/loaded_functions_p.h"
+#include "jitunwind/unwind_core/modules/loaded_functions_internal.h"
 
 #include <link.h>
 
@@ -8,9 +8,9 @@
 #include <span>
 
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/image/dynamic_object_p.h"
+#include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
 #include "jitunwind/unwind_core/modules/linker_state_p.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
 

@@ -1,8 +1,8 @@
-#include "jitunwind/unwind_core/modules/loaded_object_p.h"
+#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -17,19 +17,19 @@
 #include <optional>
 #include <string_view>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/memory/raw_access_p.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
 #include "jitunwind/unwind_core/modules/linker_state_p.h"
-#include "jitunwind/unwind_core/modules/loaded_object_p.h"
+#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
 #include "jitunwind/unwind_core/modules/local_object_p.h"
 #include "jitunwind/unwind_core/modules/module_memo_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/row_source.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 

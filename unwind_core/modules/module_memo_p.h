@@ -8,9 +8,9 @@
 #include <cstdint>
 
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/kept/sequenced_entry_p.h"
+#include "jitunwind/unwind_core/kept/sequenced_entry_internal.h"
 #include "jitunwind/unwind_core/module.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 

@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/modules/object_list_p.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 
 #include <link.h>
 #include <pthread.h>

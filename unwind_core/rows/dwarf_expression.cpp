@@ -3,7 +3,7 @@
 #include <array>
 
 #include "jitunwind/unwind_core/byte_reader.h"
-#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_literal_p.h"
 
 namespace jitunwind {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "jitunwind/unwind_core/byte_reader.h"
-#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 
 namespace jitunwind::dwarf {
 

@@ -1,6 +1,6 @@
 #include "jitunwind/unwind_core/rows/registers.h"
 
-#include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 
 namespace jitunwind {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/module.h"
 

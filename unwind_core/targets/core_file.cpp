@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
-#include "jitunwind/unwind_core/targets/core_file_p.h"
+#include "jitunwind/unwind_core/targets/core_file_internal.h"
 #include "jitunwind/unwind_core/targets/link_map_p.h"
 
 namespace jitunwind {

@@ -2,9 +2,9 @@
 #include <array>
 #include <new>
 
-#include "jitunwind/unwind_core/image/elf_p.h"
-#include "jitunwind/unwind_core/page_p.h"
-#include "jitunwind/unwind_core/targets/file_backed_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/targets/file_backed_internal.h"
 
 namespace jitunwind {
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "jitunwind/unwind_core/byte_reader.h"
-#include "jitunwind/unwind_core/image/elf_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/targets/link_map_p.h"
 
 namespace jitunwind {

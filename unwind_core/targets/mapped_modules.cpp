@@ -4,7 +4,7 @@
 #include <new>
 
 #include "jitunwind/unwind_core/modules/file_sections_p.h"
-#include "jitunwind/unwind_core/targets/mapped_object_p.h"
+#include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 
 namespace jitunwind {
 namespace {

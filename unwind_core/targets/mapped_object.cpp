@@ -4,10 +4,10 @@
 #include <array>
 #include <new>
 
-#include "jitunwind/unwind_core/image/dynamic_object_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/image/dynamic_object_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
-#include "jitunwind/unwind_core/targets/mapped_object_p.h"
+#include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 
 namespace jitunwind {
 namespace {

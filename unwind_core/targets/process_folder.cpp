@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "jitunwind/unwind_core/targets/process_folder_p.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
 
 namespace jitunwind {
 namespace {

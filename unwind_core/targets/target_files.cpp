@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/targets/target_files_p.h"
+#include "jitunwind/unwind_core/targets/target_files_internal.h"
 
 namespace jitunwind {
 

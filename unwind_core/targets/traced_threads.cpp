@@ -10,9 +10,9 @@
 #include <array>
 #include <cerrno>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
-#include "jitunwind/unwind_core/targets/traced_threads_p.h"
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/targets/traced_threads_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {

@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "jitunwind/unwind_core/environment.h"
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 
 namespace jitunwind {
 

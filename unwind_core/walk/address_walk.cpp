@@ -1,9 +1,9 @@
-#include "jitunwind/unwind_core/walk/address_walk_p.h"
+#include "jitunwind/unwind_core/walk/address_walk_internal.h"
 
 #include <algorithm>
 
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/trace/log.h"
 #include "jitunwind/unwind_core/walk/caller_chain_p.h"
@@ -31,7 +31,7 @@ class AddressWalk {
   Stop run() noexcept;
   Stop go_on_by_rows(Stop stop) noexcept;
   void go_on_by_cursor() noexcept;
-  /// Goes on from a place that no rule is known of. Needs room on the stack (small_stack_p.h).
+  /// Goes on from a place that no rule is known of. Needs room on the stack (small_stack_internal.h).
   [[gnu::noinline]] Stop find_new_places(Stop stop) noexcept {
     const Stop ended = stop == Stop::unknown ? go_on_by_rows(stop) : Stop::unknown;
     if (ended == Stop::unknown) go_on_by_cursor();

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/memory/raw_access_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/last_walk_p.h"

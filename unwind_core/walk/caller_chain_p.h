@@ -6,8 +6,8 @@
 #include <span>
 
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
-#include "jitunwind/unwind_core/walk/address_walk_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
+#include "jitunwind/unwind_core/walk/address_walk_internal.h"
 #include "jitunwind/unwind_core/walk/readable_stack_p.h"
 
 namespace jitunwind {

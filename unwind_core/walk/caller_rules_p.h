@@ -9,7 +9,7 @@ namespace jitunwind {
 CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept;
 
 /// Steps by rows that need only pc, SP and frame pointer, until a rule is known of the place. False: no rule is known,
-/// and the place's row does not help. Needs room on the stack (small_stack_p.h).
+/// and the place's row does not help. Needs room on the stack (small_stack_internal.h).
 bool step_by_rows(CallerChain& chain) noexcept;
 
 /// Steps the cursor, has the chain go on where it is then, and keeps a rule of the place it left, if one says it.

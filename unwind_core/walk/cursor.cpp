@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
-#include "jitunwind/unwind_core/walk/stack_position_p.h"
+#include "jitunwind/unwind_core/walk/stack_position_internal.h"
 
 namespace jitunwind {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/memory/raw_access_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {

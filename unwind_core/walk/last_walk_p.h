@@ -9,7 +9,7 @@
 #include <span>
 
 #include "jitunwind/unwind_core/address.h"
-#include "jitunwind/unwind_core/kept/code_changes_p.h"
+#include "jitunwind/unwind_core/kept/code_changes_internal.h"
 #include "jitunwind/unwind_core/walk/caller_chain_p.h"
 
 namespace jitunwind {

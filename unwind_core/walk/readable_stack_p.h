@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/memory/known_stack_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/memory/known_stack_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
 
 namespace jitunwind {

@@ -10,7 +10,7 @@
 
 #include "jitunwind/adapters/asmjit/derivation/frame_state_p.h"
 #include "jitunwind/builders/draft/procedure_draft.h"
-#include "jitunwind/builders/draft/row_pool_p.h"
+#include "jitunwind/builders/draft/row_pool_internal.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/rows/frame_row.h"
 

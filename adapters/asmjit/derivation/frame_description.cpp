@@ -6,7 +6,7 @@
 #include "jitunwind/adapters/asmjit/derivation/directive_writer_p.h"
 #include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
 #include "jitunwind/builders/described_rows.h"
-#include "jitunwind/builders/draft/row_pool_p.h"
+#include "jitunwind/builders/draft/row_pool_internal.h"
 #include "jitunwind/builders/registers_x86_64.h"
 
 namespace jitunwind::derivation {

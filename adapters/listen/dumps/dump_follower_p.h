@@ -4,7 +4,7 @@
 #include <list>
 #include <string>
 
-#include "jitunwind/sdk/dialects/growing_file_p.h"
+#include "jitunwind/sdk/dialects/growing_file_internal.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
 
 namespace jitunwind {

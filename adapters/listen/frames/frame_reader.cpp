@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {

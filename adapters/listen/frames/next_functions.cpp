@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 
 // A static program has none of these, and no next functions.
 #pragma weak dlsym

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "jitunwind/dyn_info/registry/index/mapped_memory_p.h"
+#include "jitunwind/dyn_info/registry/index/mapped_memory_internal.h"
 #include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind {

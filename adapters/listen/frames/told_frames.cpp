@@ -9,8 +9,8 @@
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/locks_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
-#include "jitunwind/builders/procedure_of_fde_p.h"
-#include "jitunwind/dyn_info/registry/observers_p.h"
+#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 
 namespace jitunwind {

@@ -1,7 +1,7 @@
 // The perf map of this process, followed while the process appends to it.
 #pragma once
 
-#include "jitunwind/sdk/dialects/growing_file_p.h"
+#include "jitunwind/sdk/dialects/growing_file_internal.h"
 #include "jitunwind/sdk/dialects/perf_map.h"
 
 namespace jitunwind {

@@ -12,9 +12,9 @@
 
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/locks_p.h"
-#include "jitunwind/builders/procedure_of_fde_p.h"
+#include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/unwind_core/heap_p.h"
+#include "jitunwind/unwind_core/heap_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 
 namespace jitunwind {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <new>
 
-#include "jitunwind/unwind_core/page_p.h"
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 // What is copied: unwind_core/arch/*/forwarder.S.
 extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder[];

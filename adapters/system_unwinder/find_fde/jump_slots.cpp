@@ -9,11 +9,11 @@
 #include "jitunwind/adapters/system_unwinder/find_fde/find_fde_p.h"
 #include "jitunwind/adapters/system_unwinder/find_fde/forwarder_p.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/errno_keeper_p.h"
-#include "jitunwind/unwind_core/image/dynamic_object_p.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_p.h"
-#include "jitunwind/unwind_core/modules/object_list_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/image/dynamic_object_internal.h"
+#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {

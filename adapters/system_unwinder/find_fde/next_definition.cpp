@@ -4,7 +4,7 @@
 
 #include "jitunwind/adapters/system_unwinder/find_fde/loaded_handles_p.h"
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 // A static program has none, and no next definition.

@@ -7,7 +7,7 @@
 #include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
-#include "jitunwind/dyn_info/registry/index/registered_span_p.h"
+#include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 
 namespace jitunwind {
 

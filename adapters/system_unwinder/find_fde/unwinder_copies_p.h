@@ -8,7 +8,7 @@
 
 #include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
-#include "jitunwind/unwind_core/modules/object_list_p.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 
 namespace jitunwind {
 

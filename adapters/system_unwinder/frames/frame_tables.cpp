@@ -10,8 +10,8 @@
 #include "jitunwind/adapters/system_unwinder/frames/register_frame_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_p.h"
-#include "jitunwind/sdk/exceptions/fde_encoder_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+#include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 

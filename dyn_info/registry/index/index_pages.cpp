@@ -3,7 +3,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 
 namespace jitunwind {
 

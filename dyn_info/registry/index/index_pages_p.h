@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/dyn_info/registry/index/mapped_memory_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/dyn_info/registry/index/mapped_memory_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "jitunwind/dyn_info/registry/index/mapped_memory_p.h"
-#include "jitunwind/dyn_info/registry/index/registered_span_p.h"
+#include "jitunwind/dyn_info/registry/index/mapped_memory_internal.h"
+#include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 
 namespace jitunwind {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-#include "jitunwind/dyn_info/registry/index/mapped_memory_p.h"
+#include "jitunwind/dyn_info/registry/index/mapped_memory_internal.h"
 
 namespace jitunwind {
 

@@ -1,10 +1,10 @@
-#include "jitunwind/dyn_info/registry/locking/writer_lock_p.h"
+#include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "jitunwind/unwind_core/errno_keeper_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 
 namespace jitunwind {
 

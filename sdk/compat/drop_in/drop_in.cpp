@@ -7,7 +7,7 @@
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/heap_p.h"
+#include "jitunwind/unwind_core/heap_internal.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 
 #include <libunwind.h>

@@ -11,7 +11,7 @@
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "jitunwind/sdk/compat/targets/target_answers_p.h"
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 #include <libunwind-ptrace.h>
 

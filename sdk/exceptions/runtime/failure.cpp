@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind::eh {
 namespace {

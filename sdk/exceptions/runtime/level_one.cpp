@@ -6,7 +6,7 @@
 #include "jitunwind/sdk/exceptions/runtime/failure_p.h"
 #include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
-#include "jitunwind/unwind_core/walk/left_by_jump_p.h"
+#include "jitunwind/unwind_core/walk/left_by_jump_internal.h"
 
 namespace jitunwind::eh {
 namespace {

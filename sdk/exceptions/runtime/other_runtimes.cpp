@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "jitunwind/unwind_core/modules/loaded_functions_p.h"
+#include "jitunwind/unwind_core/modules/loaded_functions_internal.h"
 
 namespace jitunwind::eh {
 namespace {

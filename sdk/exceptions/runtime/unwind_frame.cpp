@@ -6,13 +6,13 @@
 #include <span>
 
 #include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
-#include "jitunwind/unwind_core/memory/small_stack_p.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/walk/context.h"
-#include "jitunwind/unwind_core/walk/left_by_jump_p.h"
+#include "jitunwind/unwind_core/walk/left_by_jump_internal.h"
 #include "jitunwind/unwind_core/walk/resume.h"
-#include "jitunwind/unwind_core/walk/stack_position_p.h"
+#include "jitunwind/unwind_core/walk/stack_position_internal.h"
 
 namespace jitunwind::eh {
 

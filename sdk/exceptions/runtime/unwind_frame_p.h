@@ -8,7 +8,7 @@
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/walk/stack_position.h"
 
 namespace jitunwind::eh {

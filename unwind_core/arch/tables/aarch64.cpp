@@ -2,7 +2,7 @@
 #include <elf.h>
 
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/arch/data_relocations_p.h"
+#include "jitunwind/unwind_core/arch/data_relocations_internal.h"
 #include "jitunwind/unwind_core/arch/context_records_p.h"
 #include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
 

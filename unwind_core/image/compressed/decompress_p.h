@@ -7,8 +7,8 @@
 #include <span>
 
 #include "jitunwind/unwind_core/error.h"
-#include "jitunwind/unwind_core/image/elf_p.h"
-#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
+#include "jitunwind/unwind_core/image/mapped_internal.h"
 
 namespace jitunwind {
 

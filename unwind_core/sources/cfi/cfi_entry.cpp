@@ -2,7 +2,7 @@
 #include <bit>
 #include <cstring>
 
-#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "jitunwind/unwind_core/rows/dwarf_constants_p.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {

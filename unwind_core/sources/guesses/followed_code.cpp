@@ -6,7 +6,7 @@
 // would have to be the same mistake twice.
 #include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
-#include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
+#include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/sources/guesses/unknown_code_p.h"
+#include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 
 #include "jitunwind/unwind_core/memory/moment_p.h"
 #include "jitunwind/unwind_core/trace/counters.h"

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
-#include "jitunwind/unwind_core/page_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 

@@ -7,7 +7,7 @@
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
-#include "jitunwind/unwind_core/targets/target_files_p.h"
+#include "jitunwind/unwind_core/targets/target_files_internal.h"
 
 namespace jitunwind {
 

@@ -18,8 +18,8 @@
 #include <span>
 #include <string_view>
 
-#include "jitunwind/unwind_core/image/elf_p.h"
-#include "jitunwind/unwind_core/image/mapped_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
+#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {

@@ -12,7 +12,7 @@
 #include "jitunwind/unwind_core/module.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "jitunwind/unwind_core/targets/copied_entries_p.h"
-#include "jitunwind/unwind_core/targets/target_files_p.h"
+#include "jitunwind/unwind_core/targets/target_files_internal.h"
 
 namespace jitunwind {
 

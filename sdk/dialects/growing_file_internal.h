@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "jitunwind/dyn_info/registry/derived_records_p.h"
+#include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/error.h"
 #include "jitunwind/unwind_core/row_source.h"

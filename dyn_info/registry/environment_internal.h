@@ -9,7 +9,7 @@ namespace jitunwind {
 /// names that are not known.
 void attach_by_environment() noexcept;
 
-// Defined in the layer of adapters, as with system_unwinder_seam_p.h. Inside of a WritingScope.
+// Defined in the layer of adapters, as with system_unwinder_seam_internal.h. Inside of a WritingScope.
 
 Status attach_gdb_in_writer() noexcept;
 /// What is said on standard error where the environment has attached it; null: nothing.

@@ -11,7 +11,7 @@
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/error.h"
 #include "jitunwind/unwind_core/rows/registers.h"
-#include "jitunwind/unwind_core/targets/process_folder_p.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
 
 namespace jitunwind {
 

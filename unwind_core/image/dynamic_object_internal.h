@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <span>
 
-#include "jitunwind/dyn_info/registry/locking/writer_lock_p.h"
+#include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/dyn_info/registry/locking/writing_scope_p.h"
 #include "jitunwind/dyn_info/registry/observers.h"
 

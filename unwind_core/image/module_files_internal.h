@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
-#include "jitunwind/unwind_core/image/elf_p.h"
-#include "jitunwind/unwind_core/image/mapped_p.h"
-#include "jitunwind/unwind_core/image/symbol_index_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
+#include "jitunwind/unwind_core/image/mapped_internal.h"
+#include "jitunwind/unwind_core/image/symbol_index_internal.h"
 
 namespace jitunwind {
 
@@ -77,9 +77,9 @@ class ModuleFiles {
   const FileIdentity& identity() const noexcept { return file_.identity; }
   bool has_debug_file() const noexcept { return !debug_.path.empty(); }
 
-  /// By the rule of symbol_index_p.h over .symtab, of the file or else of its debug file; where there is none, over the
-  /// .symtab in .gnu_debugdata together with .dynsym. Null: they cannot be read, the file is gone or there is no
-  /// memory.
+  /// By the rule of symbol_index_internal.h over .symtab, of the file or else of its debug file; where there is none,
+  /// over the .symtab in .gnu_debugdata together with .dynsym. Null: they cannot be read, the file is gone or there is
+  /// no memory.
   const SymbolIndex* symbols() const noexcept;
   /// The name of an address as in the file, by symbols().
   std::optional<FoundSymbol> find_symbol(Addr at, NameReach reach = NameReach::own) const noexcept {

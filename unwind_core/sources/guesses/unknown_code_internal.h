@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
-#include "jitunwind/unwind_core/kept/sequenced_entry_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
+#include "jitunwind/unwind_core/kept/sequenced_entry_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
 
 namespace jitunwind {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "jitunwind/unwind_core/kept/compact_step_p.h"
-#include "jitunwind/unwind_core/kept/row_cache_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/walk/stack_position.h"
 
 namespace jitunwind {

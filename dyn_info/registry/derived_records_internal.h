@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/dyn_info/registry/index/mapped_memory_p.h"
+#include "jitunwind/dyn_info/registry/index/mapped_memory_internal.h"
 #include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/address.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "jitunwind/dyn_info/list_index_p.h"
+#include "jitunwind/dyn_info/list_index_internal.h"
 #include "jitunwind/dyn_info/target_list.h"
 #include "jitunwind/unwind_core/targets/mapped_modules.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/unwind_core/uncancelled_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 

@@ -10,7 +10,7 @@
 
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
-#include "jitunwind/unwind_core/image/elf_p.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
 

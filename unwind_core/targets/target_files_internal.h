@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "jitunwind/unwind_core/image/module_files_p.h"
+#include "jitunwind/unwind_core/image/module_files_internal.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
 
 namespace jitunwind {

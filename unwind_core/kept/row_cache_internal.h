@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "jitunwind/unwind_core/kept/caller_rule_p.h"
-#include "jitunwind/unwind_core/kept/code_changes_p.h"
+#include "jitunwind/unwind_core/kept/code_changes_internal.h"
 #include "jitunwind/unwind_core/kept/code_table_p.h"
 #include "jitunwind/unwind_core/kept/compact_row_p.h"
 #include "jitunwind/unwind_core/kept/rule_place.h"
