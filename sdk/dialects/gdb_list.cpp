@@ -8,7 +8,7 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::uint32_t k_version = 1;
+constexpr std::uint32_t k_list_version = 1;
 
 /// Bytes of a structure in the target.
 template <std::size_t k_most>
@@ -60,7 +60,8 @@ Result<GdbList> read_gdb_list(Addr descriptor, const Memory& memory, const Arch&
   const Structure<24> head(memory, arch, descriptor, 8 + 2 * word);
   if (!head.is_there()) return head.missing("descriptor of GDB's list");
   ByteReader reader = head.reader();
-  if (reader.u32() != k_version) return Error{ErrorCode::unsupported_version, descriptor, "descriptor of GDB's list"};
+  if (reader.u32() != k_list_version)
+    return Error{ErrorCode::unsupported_version, descriptor, "descriptor of GDB's list"};
   reader.skip(4 + word);
   GdbList list;
   Addr marked = 0;  // Brent's cycle detection
