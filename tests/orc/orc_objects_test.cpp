@@ -12,6 +12,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "jitunwind/unwind_core/arch/arch.h"
 #include "tests/builders/registered_code.h"
 #include "tests/orc/orc_jit.h"
 #include "tests/support/command.h"
@@ -241,7 +242,7 @@ TEST_P(OrcObjects, HaveTheRowsThatDwarfdumpReads) {
   jit.add_object(std::move(object));
   // The object's only section of code; in the file it is at 0, and this is its first function.
   const auto base = reinterpret_cast<std::uintptr_t>(jit.find<void*>("many"));
-  world::Reference reference(world::Tool::dwarfdump, path);
+  world::Reference reference(world::Tool::dwarfdump, path, *host_arch());
   const RegisteredCode code;
   std::size_t rows = 0;
   std::size_t functions = 0;
