@@ -48,6 +48,7 @@ class JitObject {
     std::string name{};              ///< "": none
     std::optional<std::size_t> fde;  ///< where in Procedures::frames; none: it has a name alone
   };
+  /// What is registered of a file.
   struct Procedures {
     std::vector<Procedure> all{};     ///< those with call frame information first, each kind ascending
     std::vector<std::byte> frames{};  ///< their .eh_frame, whose pointers are absolute

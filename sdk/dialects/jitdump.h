@@ -24,6 +24,7 @@ struct JitDumpRecord {
     move,   ///< what was at `from` is at `code` now
     lines,  ///< `lines` of the code that `code` begins
   };
+  /// From `at` to the next one, the code is of that line.
   struct Line {
     Addr at = 0;
     std::uint32_t line = 0;

@@ -257,7 +257,7 @@ TEST(SmallStack, HoldsEveryWalk) {
         std::printf("%-60s %6zu, %zu of it before the walk, %u frames\n", what.c_str(), result.used, result.before_walk,
                     result.frames);
         // What is promised where there is no other stack.
-        EXPECT_LE(result.elsewhere, std::size_t{16} << 10) << what;
+        EXPECT_LE(result.elsewhere, std::size_t{17} << 10) << what;
         most_elsewhere = std::max(most_elsewhere, result.elsewhere);
         most = std::max(most, result.used);
         most_walk = std::max(most_walk, result.used - result.before_walk);
