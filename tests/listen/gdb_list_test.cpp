@@ -225,7 +225,6 @@ TEST(JitObject, IsWhatReadelfSeesOfTheSameLinked) {
   const auto object = JitObject::read(file, *host_arch());
   ASSERT_TRUE(object);
   const auto rows = rows_by_readelf(linked);
-  EXPECT_GE(rows.size(), 20u);
   for (const SeenRow& row : rows) EXPECT_EQ(row_at(*object, row.at), row.text) << std::hex << row.at;
   std::size_t functions = 0;
   for (const std::string& line : lines_of(output_of("readelf -sW '" + linked + "'"))) {
@@ -237,6 +236,7 @@ TEST(JitObject, IsWhatReadelfSeesOfTheSameLinked) {
     EXPECT_EQ(name_at(*object, std::stoull(value, nullptr, 16) + std::stoull(size) - 1), name.substr(0, 31));
   }
   EXPECT_GE(functions, 4u);
+  EXPECT_GT(rows.size(), 2 * functions) << "they have prologues and epilogues";
   EXPECT_EQ(object->procedures().all.size(), functions);
 }
 
