@@ -5,7 +5,7 @@
 #ifndef EXAMPLES_C_TOY_VM_EMITTER_H
 #define EXAMPLES_C_TOY_VM_EMITTER_H
 
-#include "toy.h"
+#include "examples/c/toy_vm/toy.h"
 
 /* Jumps to one place, which is not known yet: where their distances are. */
 typedef struct jumps {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unwind.h>
 
-#include "toy.h"
+#include "examples/c/toy_vm/toy.h"
 
 static const char class_of_ours[8] = {'T', 'O', 'Y', 'V', 'M', 'C', '9', '9'};
 
@@ -108,6 +108,13 @@ void toy_decide(const ju_passed_frame* frame, ju_decision* decision, void* of) {
   ju_land_with(decision, JU_X86_64_RDX, catching != NULL);
 }
 
+/* AddressSanitizer has names with a prefix. */
+static int is_throwing(const char* name) {
+  static const char end[] = "_Unwind_RaiseException";
+  const size_t size = strlen(name);
+  return size >= sizeof end - 1 && strcmp(name + size - (sizeof end - 1), end) == 0;
+}
+
 /* Script functions and natives, from where it was thrown on; not the machine's own, nor who called main(). */
 static int toy_trace_frame(const ju_cursor* cursor, void* context) {
   machine* const m = context;
@@ -116,10 +123,10 @@ static int toy_trace_frame(const ju_cursor* cursor, void* context) {
   ju_procedure procedure = {0};
   procedure.struct_size = sizeof procedure;
   ju_frame_name(cursor, frame.name, sizeof frame.name, NULL);
-  frame.name[strcspn(frame.name, ".")] = '\0'; /* of a compiler's "native_number.cold" */
-  if (strcmp(frame.name, "_Unwind_RaiseException") == 0) m->trace_count = 0;
-  if (strcmp(frame.name, "_Unwind_RaiseException") == 0 || strncmp(frame.name, "toy_", 4) == 0) return 0;
-  if (strcmp(frame.name, "<script>") == 0) return 0;
+  if (f == NULL) frame.name[strcspn(frame.name, ".")] = '\0'; /* of a compiler's "native_number.cold" */
+  if (is_throwing(frame.name)) m->trace_count = 0;
+  if (f == NULL && (is_throwing(frame.name) || strncmp(frame.name, "toy_", 4) == 0)) return 0;
+  if (f == NULL && strcmp(frame.name, "<script>") == 0) return 0;
   if (f != NULL && ju_frame_procedure(cursor, &procedure, NULL) == JU_OK)
     frame.line = toy_mark(&f->lines, (int64_t)(ju_frame_pc(cursor) - 1 - procedure.begin));
   m->trace = toy_grown(m, m->trace, m->trace_count, sizeof *m->trace);
@@ -127,7 +134,8 @@ static int toy_trace_frame(const ju_cursor* cursor, void* context) {
   return f == NULL && strcmp(frame.name, "main") == 0;
 }
 
-/* The search comes here only if nothing below catches, and the whole stack is still there. */
+/* A native catches values of scripts, not errors of natives. The outermost call catches both: the search comes there
+   only if nothing below catches, and the whole stack is still there. */
 void toy_decide_entry(const ju_passed_frame* frame, ju_decision* decision, void* context) {
   enum { offset_of_pad = 24 };
   machine* const m = context;
@@ -135,6 +143,7 @@ void toy_decide_entry(const ju_passed_frame* frame, ju_decision* decision, void*
   protected_call* call = NULL;
   if (!is_ours(frame) || ju_passed_frame_get(frame, JU_X86_64_RBX, &rbx) != JU_OK) return;
   memcpy(&call, &rbx, sizeof call);
+  if (!call->outermost && ((const thrown*)frame->exception)->value.kind == kind_error) return;
   if (frame->in_search && call->outermost) {
     m->trace_count = 0;
     ju_walk_here(toy_trace_frame, m, NULL);

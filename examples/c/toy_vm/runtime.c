@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unwind.h>
 
-#include "toy.h"
+#include "examples/c/toy_vm/toy.h"
 
 enum { longest_text = 1 << 20 };
 
@@ -157,7 +157,6 @@ static value native_attempt(machine* m, const value* arguments) {
   toy_run_protected(&call);
   if (call.exception == NULL) return call.result;
   const value thrown = toy_caught(call.exception);
-  if (thrown.kind == kind_error) toy_throw(&thrown);
   return toy_call(m, arguments[1], &thrown, 1);
 }
 

@@ -9,7 +9,7 @@
             F: the statements of finally; if they leave, the exception in kept is discarded
                if way = 1: resume the exception in kept
                if way = 2: return, break or continue, which may lead to the next finally outside */
-#include "emitter.h"
+#include "examples/c/toy_vm/emitter.h"
 
 enum { exit_end_reached, exit_thrown, exit_first };
 
@@ -130,9 +130,8 @@ static void catching_part(compiler* c) {
   toy_bind(c, &end);
 }
 
-/* lea rdi,[slot+8...]: what is at the number of the exit; to `other` if it is another one */
+/* cmp qword [exit],number; jne other */
 static void on_way(compiler* c, const surrounding* guarded, int number, jumps* other) {
-  /* cmp qword [exit],number; jne */
   toy_put(c, "48 81 bc 24 L L", content(guarded->slot + 2), number);
   toy_jump(c, "0f 85", other);
 }
