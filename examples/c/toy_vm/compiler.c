@@ -206,7 +206,7 @@ static void read_function(compiler* c) {
   const char* const name = toy_name(c, "name of a function");
   size_t number = 0;
   function* const f = toy_find_function(c, name, &number);
-  if (number < native_count) toy_refuse(c->m, toy_peek(c, 0)->line, "function '%s' is there already, in C", name);
+  if (number < c->m->native_count) toy_refuse(c->m, toy_peek(c, 0)->line, "function '%s' is there already, in C", name);
   if (f->line != 0) toy_refuse(c->m, toy_peek(c, 0)->line, "function '%s' is defined twice", name);
   f->line = line;
   f->begin = c->m->size;

@@ -60,7 +60,7 @@ static void place_code(machine* m, int64_t entry) {
   toy_check(m, ju_batch_new(&m->registered, &error) == JU_OK, &error);
   toy_check(m, make_known(m, NULL, entry, m->size, &error), &error);
   m->entry = (const unsigned char*)memory + entry;
-  for (size_t i = native_count; i < m->function_count; ++i) {
+  for (size_t i = m->native_count; i < m->function_count; ++i) {
     function* const f = m->functions[i];
     const unsigned char* const start = (const unsigned char*)memory + f->begin;
     toy_check(m, make_known(m, f, f->begin, f->end, &error), &error);
@@ -68,12 +68,22 @@ static void place_code(machine* m, int64_t entry) {
   }
 }
 
+static void add_native(machine* m, const native* added) {
+  function* const f = toy_keep(m, sizeof *f);
+  f->name = added->name;
+  f->arity = added->arity;
+  f->code = added->code;
+  m->functions = toy_grown(m, m->functions, m->function_count, sizeof *m->functions);
+  m->functions[m->function_count++] = f;
+}
+
 /* 0: message says why not. */
-int toy_load(machine* m, const char* script, size_t size) {
+int toy_load(machine* m, const native* natives, size_t count, const char* script, size_t size) {
   if (setjmp(m->refused) != 0) return 0;
   compiler c = {0};
   c.m = m;
-  toy_add_natives(m);
+  for (size_t i = 0; i < count; ++i) add_native(m, &natives[i]);
+  m->native_count = count;
   toy_compile(m, script, size);
   const int64_t entry = m->size;
   toy_put(&c, entry_code);

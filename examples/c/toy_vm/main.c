@@ -106,7 +106,7 @@ static int load_and_run(machine* m, int argc, char** argv) {
     return exit_cannot_run;
   }
   m->script_name = slash != NULL ? slash + 1 : argv[1];
-  if (!toy_load(m, script, size)) {
+  if (!toy_load(m, toy_natives, toy_native_count, script, size)) {
     if (m->refused_line != 0)
       fprintf(stderr, "%s:%d: %s\n", argv[1], m->refused_line, m->message);
     else

@@ -160,20 +160,7 @@ static value native_attempt(machine* m, const value* arguments) {
   return toy_call(m, arguments[1], &thrown, 1);
 }
 
-void toy_add_natives(machine* m) {
-  static const struct {
-    const char* name;
-    int arity;
-    code code;
-  } natives[native_count] = {{"print", 1, native_print},   {"text", 1, native_text},      {"number", 1, native_number},
-                             {"fail", 1, native_fail},     {"apply", 2, native_apply},    {"each", 2, native_each},
-                             {"scoped", 2, native_scoped}, {"attempt", 2, native_attempt}};
-  for (size_t i = 0; i < native_count; ++i) {
-    function* const f = toy_keep(m, sizeof *f);
-    f->name = natives[i].name;
-    f->arity = natives[i].arity;
-    f->code = natives[i].code;
-    m->functions = toy_grown(m, m->functions, m->function_count, sizeof *m->functions);
-    m->functions[m->function_count++] = f;
-  }
-}
+const native toy_natives[] = {{"print", 1, native_print},   {"text", 1, native_text},      {"number", 1, native_number},
+                              {"fail", 1, native_fail},     {"apply", 2, native_apply},    {"each", 2, native_each},
+                              {"scoped", 2, native_scoped}, {"attempt", 2, native_attempt}};
+const size_t toy_native_count = sizeof toy_natives / sizeof *toy_natives;

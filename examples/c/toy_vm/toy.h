@@ -24,15 +24,21 @@ enum kind { kind_number, kind_text, kind_function, kind_error };
 typedef struct value {
   union {
     int64_t number;
-    const text* text;
-    const function* function;
+    const struct text* text;
+    const struct function* function;
     struct _Unwind_Exception* exception; /* in the compiler's own slots */
   } as;
   uint64_t kind;
 } value;
 
 /* Natives and functions of scripts are called alike. */
-typedef value (*code)(machine* m, const value* arguments);
+typedef value (*callable)(machine* m, const value* arguments);
+
+typedef struct native {
+  const char* name;
+  int arity;
+  callable code;
+} native;
 
 /* From code offset `at` on, `what` holds: a line, or the innermost handler. */
 typedef struct mark {
@@ -54,7 +60,7 @@ typedef struct handler {
 } handler;
 
 struct function {
-  code code;
+  callable code;
   const char* name;
   int arity, line, slots; /* line 0: not defined yet; slots: the most that are in use */
   int64_t begin, end;     /* bytes in machine.bytes, end exclusive; none of a native */
@@ -68,14 +74,14 @@ typedef struct traced {
   int line; /* 0: no script */
 } traced;
 
-enum { text_buckets = 1024, native_count = 8 };
+enum { text_buckets = 1024 };
 
 struct machine {
   char* stack_limit; /* first: compiled code reads it */
   struct block* blocks;
   text* texts[text_buckets];
   function** functions; /* natives first */
-  size_t function_count;
+  size_t function_count, native_count;
   const char* script_name;
   unsigned char* bytes; /* compiled code, as long as it is written */
   int64_t size;
@@ -93,7 +99,7 @@ struct machine {
 /* What a stub calls, and what came of it. The stub knows the offsets. */
 typedef struct protected_call {
   machine* m;
-  code code;
+  callable code;
   const value* arguments;
   value result;
   struct _Unwind_Exception* exception; /* null: it returned */
@@ -153,10 +159,11 @@ int toy_mark(const marks* marks, int64_t at);
 const text* toy_to_text(machine* m, value of);
 value toy_compute(machine* m, const value* operands, enum op op);
 value toy_call(machine* m, value of, const value* arguments, int count);
-void toy_add_natives(machine* m);
+extern const native toy_natives[];
+extern const size_t toy_native_count;
 
 /* machine.c */
-int toy_load(machine* m, const char* script, size_t size);
+int toy_load(machine* m, const native* natives, size_t count, const char* script, size_t size);
 void toy_run_protected(protected_call* call);
 
 #endif
