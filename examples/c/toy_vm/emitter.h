@@ -2,8 +2,7 @@
    SP stays where the prologue put it, and the machine is in rbx.
 
      cfa-8 return address | cfa-16 rbx | ... slot 1 (16 bytes) | slot 0 (16 bytes) = [rsp] */
-#ifndef EXAMPLES_C_TOY_VM_EMITTER_H
-#define EXAMPLES_C_TOY_VM_EMITTER_H
+#pragma once
 
 #include "examples/c/toy_vm/toy.h"
 
@@ -88,5 +87,3 @@ const local* toy_find_local(const compiler* c, const char* name);
 function* toy_find_function(const compiler* c, const char* name, size_t* number);
 /* Scripts nest as deep as people write, not as deep as this program's stack is. */
 void toy_nest(compiler* c);
-
-#endif

@@ -1,6 +1,5 @@
 /* The toy VM of examples/toy_vm once more, in C: the same language, by <jitunwind/c.h> only. docs/c.md. */
-#ifndef EXAMPLES_C_TOY_VM_TOY_H
-#define EXAMPLES_C_TOY_VM_TOY_H
+#pragma once
 
 #include <jitunwind/c.h>
 #include <setjmp.h>
@@ -165,5 +164,3 @@ extern const size_t toy_native_count;
 /* machine.c */
 int toy_load(machine* m, const native* natives, size_t count, const char* script, size_t size);
 void toy_run_protected(protected_call* call);
-
-#endif
