@@ -7,7 +7,7 @@
 #include <string>
 
 extern "C" {
-#include "examples/c/toy_vm/toy.h"
+#include "examples/c_toy_vm/toy.h"
 }
 #include "tests/toy_vm/random_script.h"
 

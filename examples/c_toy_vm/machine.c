@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "examples/c/toy_vm/emitter.h"
+#include "examples/c_toy_vm/emitter.h"
 
 /* push rbx; mov rbx,rdi; mov rdi,[rbx]; mov rsi,[rbx+16]; call [rbx+8]; mov [rbx+24],rax; mov [rbx+32],rdx; jmp over
    the landing pad: mov [rbx+40],rax; pop rbx; ret */

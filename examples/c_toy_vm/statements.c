@@ -9,7 +9,7 @@
             F: the statements of finally; if they leave, the exception in kept is discarded
                if way = 1: resume the exception in kept
                if way = 2: return, break or continue, which may lead to the next finally outside */
-#include "examples/c/toy_vm/emitter.h"
+#include "examples/c_toy_vm/emitter.h"
 
 enum { exit_end_reached, exit_thrown, exit_first };
 

@@ -1,5 +1,5 @@
 /* What each operation becomes. Numbers are added, multiplied and compared here, everything else in toy_compute(). */
-#include "examples/c/toy_vm/emitter.h"
+#include "examples/c_toy_vm/emitter.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "examples/c/toy_vm/toy.h"
+#include "examples/c_toy_vm/toy.h"
 
 typedef struct block {
   struct block* next;

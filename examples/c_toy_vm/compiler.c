@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "examples/c/toy_vm/emitter.h"
+#include "examples/c_toy_vm/emitter.h"
 
 enum { most_slots = 1000, deepest = 200 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "examples/c/toy_vm/toy.h"
+#include "examples/c_toy_vm/toy.h"
 
 enum { exit_uncaught = 1, exit_cannot_run = 2 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unwind.h>
 
-#include "examples/c/toy_vm/toy.h"
+#include "examples/c_toy_vm/toy.h"
 
 enum { longest_text = 1 << 20 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "examples/c/toy_vm/toy.h"
+#include "examples/c_toy_vm/toy.h"
 
 static const char* const keywords[] = {"and", "break", "catch", "continue", "else",  "finally", "fn",   "if",
                                        "let", "not",   "or",    "return",   "throw", "try",     "while"};

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unwind.h>
 
-#include "examples/c/toy_vm/toy.h"
+#include "examples/c_toy_vm/toy.h"
 
 static const char class_of_ours[8] = {'T', 'O', 'Y', 'V', 'M', 'C', '9', '9'};
 
