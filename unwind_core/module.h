@@ -34,7 +34,7 @@ struct Module {
   AddrRange range{};      ///< from the first to the last mapped byte
   Addr load_bias = 0;     ///< run-time address - address in the file
   const char* path = "";  ///< as the loader names it; "" when unknown. Lives as long as the module. See copy_path()
-  AddrRange text{};       ///< the executable segment that holds the address the module was found by
+  AddrRange text{};       ///< executable, around the address that it was found by; each of these addresses finds it
   SectionBytes eh_frame_hdr{};  ///< PT_GNU_EH_FRAME; bytes reach to the end of its readable segment
   SectionBytes eh_segment{};    ///< that whole segment: GNU ld puts .eh_frame behind the header, gold before it
   SectionBytes eh_frame{};      ///< known only where there is no eh_frame_hdr; else found through it

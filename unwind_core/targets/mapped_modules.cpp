@@ -16,6 +16,8 @@ bool may_begin_object(const Mapping& mapping) noexcept {
   return mapping.readable && mapping.offset == 0 && (mapping.is_of_file() || mapping.path == k_kernels_object);
 }
 
+AddrRange common(AddrRange a, AddrRange b) noexcept { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
+
 }  // namespace
 
 MappedModules::MappedModules(const Memory& memory, const Arch& arch, const Mappings& mappings,
@@ -33,22 +35,24 @@ MappedObject* MappedModules::object_at(std::size_t index) const {
 }
 
 /// The nearest below that covers it. Its last segment may be anonymous, and so may code be that a program has moved to
-/// larger pages; of a file that is mapped from the first page on several times, one has the segment.
-MappedObject* MappedModules::object_of(Addr at) const noexcept try {
+/// larger pages; of a file that is mapped from the first page on several times, one has the segment. An object may say
+/// that it is longer than what is mapped, and that it is where others are.
+MappedModules::Place MappedModules::place_of(Addr at) const noexcept try {
   constexpr std::size_t k_most = 64;  // mappings of one object
   const std::size_t from = mappings_.index_of(at);
-  if (from == Mappings::k_none) return nullptr;
+  if (from == Mappings::k_none) return {};
   const Mapping& wanted = mappings_.all()[from];
-  if (!wanted.path.empty() && !wanted.is_of_file() && wanted.path != k_kernels_object) return nullptr;
+  if (!wanted.path.empty() && !wanted.is_of_file() && wanted.path != k_kernels_object) return {};
+  AddrRange around = wanted.range;
   for (std::size_t i = from + 1; i-- != 0 && from - i < k_most;) {
     const Mapping& mapping = mappings_.all()[i];
-    if (wanted.is_of_file() && mapping.is_of_file() && !mapping.same_file(wanted)) return nullptr;
+    if (wanted.is_of_file() && mapping.is_of_file() && !mapping.same_file(wanted)) return {};
     MappedObject* const object = object_at(i);
-    if (object && object->covers(at)) return object;
+    if (object && object->covers(at, around)) return {object, around};
   }
-  return nullptr;
+  return {};
 } catch (const std::bad_alloc&) {
-  return nullptr;
+  return {};
 }
 
 MappedObject* MappedModules::object_of(const Module& module) const noexcept {
@@ -57,16 +61,17 @@ MappedObject* MappedModules::object_of(const Module& module) const noexcept {
 }
 
 bool MappedModules::find(Addr at, Module& out) const noexcept {
-  MappedObject* const object = object_of(at);
-  if (!object) return false;
-  object->read_module(at, out);
+  const Place place = place_of(at);
+  if (!place.object) return false;
+  place.object->read_module(at, out);
+  out.text = common(out.text, place.around);
   return true;
 }
 
 bool MappedModules::find_version(Addr at, ModuleVersion& out) const noexcept {
-  const MappedObject* const object = object_of(at);
-  if (!object) return false;
-  out = {object->range(), object->version(), false};
+  const Place place = place_of(at);
+  if (!place.object) return false;
+  out = {place.around, place.object->version(), false};
   return true;
 }
 

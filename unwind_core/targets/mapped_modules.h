@@ -44,8 +44,14 @@ class MappedModules final : public ModuleFinder {
   }
 
  private:
+  /// Whose an address is, and as much as is mapped around it of which the answer is the same.
+  struct Place {
+    MappedObject* object = nullptr;  ///< null: nobody's
+    AddrRange around{};
+  };
+
   MappedObject* object_at(std::size_t mapping) const;
-  MappedObject* object_of(Addr at) const noexcept;
+  Place place_of(Addr at) const noexcept;
   MappedObject* object_of(const Module& module) const noexcept;
 
   const Memory& memory_;

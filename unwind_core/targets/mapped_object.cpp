@@ -101,10 +101,17 @@ MappedObject::Note MappedObject::find_note(std::string_view owner, std::uint32_t
   return {};
 }
 
-bool MappedObject::covers(Addr at) const noexcept {
-  return std::ranges::any_of(segments_, [&](const Segment& s) {
-    return at >= page_of(s.range.begin) && at < page_of(s.range.end + k_page_size - 1);
-  });
+bool MappedObject::covers(Addr at, AddrRange& around) const noexcept {
+  bool is_covered = false;
+  for (const Segment& s : segments_) {
+    const AddrRange pages{page_of(s.range.begin), page_of(s.range.end + k_page_size - 1)};
+    if (pages.empty()) continue;
+    const bool is_there = pages.contains(at);
+    is_covered = is_covered || is_there;
+    if (is_there || pages.end <= at) around.begin = std::max(around.begin, is_there ? pages.begin : pages.end);
+    if (is_there || pages.begin > at) around.end = std::min(around.end, is_there ? pages.end : pages.begin);
+  }
+  return is_covered;
 }
 
 void MappedObject::read_module(Addr at, Module& out) noexcept {

@@ -23,9 +23,10 @@ class MappedObject {
   static std::unique_ptr<MappedObject> make(const Memory& memory, const Arch& arch, const Mapping& first,
                                             std::uint64_t version);
 
-  /// Whether one of its segments is loaded at `at`.
-  bool covers(Addr at) const noexcept;
-  /// Precondition: covers(at). What it fills in refers to this object.
+  /// Whether one of its segments is loaded at `at`. Precondition: `around` contains `at`. It is cut to addresses of
+  /// which the answer is the same.
+  bool covers(Addr at, AddrRange& around) const noexcept;
+  /// Precondition: it covers `at`. What it fills in refers to this object.
   void read_module(Addr at, Module& out) noexcept;
 
   AddrRange range() const noexcept { return range_; }

@@ -1,0 +1,173 @@
+// Objects of a target that say of themselves what is not true: that they are longer than what is mapped, or where
+// others are. A walk does not depend on what was walked before.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/sdk/targets/target_space_p.h"
+#include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/memory/bytes.h"
+#include "tests/image/elf_builder.h"
+#include "tests/support/cfi_assembler.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_begin = 0x400000, k_stack = 0x7000'0000;
+constexpr std::uint64_t k_too_long = std::uint64_t{1} << 40;
+
+BuiltSegment loaded(std::uint32_t flags, Addr offset, std::uint64_t size) {
+  return {.type = PT_LOAD, .flags = flags, .offset = offset, .address = offset, .file_size = size, .memory_size = size};
+}
+
+/// The first page of an object at `begin`, whose procedures are at `code`: all frames of theirs are a return address.
+RawBytes object(Addr begin, std::vector<BuiltSegment> segments, std::initializer_list<AddrRange> code = {}) {
+  ElfBuilder elf(true, false);
+  elf.segments = std::move(segments);
+  elf.segments.push_back({.type = PT_GNU_EH_FRAME, .memory_size = 8});
+  elf.sections = {{".eh_frame_hdr", SHT_PROGBITS, RawBytes(8)}, {".eh_frame"}};
+  BuiltSegment& header = elf.segments.back();
+  header.offset = header.address = elf.offset_of(0);
+  CfiSection frames(begin + elf.offset_of(1));
+  const Addr cie = frames.cie({});
+  for (const AddrRange& range : code) frames.fde(cie, range.begin, range.size(), {});
+  frames.terminator();
+  // Version 1, .eh_frame at 4 bytes relative to their place, no table.
+  const Addr to_frames = elf.offset_of(1) - (elf.offset_of(0) + 4);
+  elf.sections[0].data = Bytes({1, 0x1b, 0xff, 0xff}).u32(to_frames).vector();
+  elf.sections[1].data = frames.data().vector();
+  return elf.build();
+}
+
+struct HostileTarget {
+  HostileTarget(const char* maps, std::vector<std::pair<Addr, RawBytes>> objects, std::vector<std::uint64_t> stack)
+      : contents(std::move(objects)), words(std::move(stack)), bytes(pieces()), space(k_arch, bytes, mappings(maps)) {}
+
+  static Mappings mappings(const char* maps) { return Mappings::parse(maps); }
+  std::vector<BytesMemory::Piece> pieces() const {
+    std::vector<BytesMemory::Piece> all{{k_stack, std::as_bytes(std::span(words))}};
+    for (const auto& [at, piece] : contents) all.push_back({at, piece});
+    return all;
+  }
+  /// Return addresses, and why there are no more.
+  std::vector<std::string> walk(Addr pc, const AddressSpace& by) const {
+    RegisterFile registers;
+    registers.set(k_arch.column(k_arch.pc), pc);
+    registers.set(k_arch.column(k_arch.sp), k_stack);
+    Walk walk(Cursor(by, registers, Cursor::Top::interrupted));
+    std::vector<std::string> seen;
+    for (const Frame& frame : walk) {
+      std::array<char, 20> text;
+      std::snprintf(text.data(), text.size(), "%#lx", static_cast<unsigned long>(frame.pc()));
+      seen.emplace_back(text.data());
+    }
+    seen.push_back(walk.why());
+    return seen;
+  }
+  std::vector<std::string> walk_without_kept_rows(Addr pc) const {
+    AddressSpace plain = space.space.space();
+    plain.row_cache = nullptr;
+    return walk(pc, plain);
+  }
+  void expect_the_same_again_and_again(Addr pc, std::size_t frames) {
+    const auto expected = walk_without_kept_rows(pc);
+    EXPECT_EQ(expected.size(), frames + 1) << testing::PrintToString(expected);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(walk(pc, space.space.space()), expected) << i;
+      space.space.renew(space.space.mappings());
+    }
+  }
+
+  static constexpr const Arch& k_arch = arch::x86_64;
+  struct Space {
+    Space(const Arch& arch, const Memory& memory, Mappings mappings)
+        : space(arch, memory, std::move(mappings), TargetFiles::none()) {}
+    TargetSpace space;
+  };
+  std::vector<std::pair<Addr, RawBytes>> contents;
+  std::vector<std::uint64_t> words;
+  BytesMemory bytes;
+  Space space;
+};
+
+/// What is known around `caller` is what each address of it says when it is asked for alone.
+AddrRange expect_known_code_to_be_code(const AddressSpace& space, Addr caller) {
+  MemoryWindow window;
+  AddrRange known;
+  const Status code = space.expect_code(CodeAddress::returned_to(caller), window, known);
+  EXPECT_TRUE(code) << code.error().what;
+  const std::uint64_t step = std::max<std::uint64_t>(known.size() / 4096, 256);
+  std::vector<Addr> asked;
+  for (Addr at = known.begin; at < known.end; at += step) asked.push_back(at);
+  if (!known.empty()) asked.push_back(known.end - 1);
+  const auto is_code = [&](Addr at) {
+    AddrRange ignored;
+    return bool(space.expect_code(CodeAddress::returned_to(at + 1), window, ignored));
+  };
+  const auto wrong = std::ranges::find_if_not(asked, is_code);
+  EXPECT_TRUE(wrong == asked.end()) << std::hex << *wrong << " of " << known.begin << "-" << known.end;
+  return known;
+}
+
+TEST(ModuleThatSaysTooMuch, EndsWhereItsMappingDoes) {
+  BuiltSegment code = loaded(PF_R | PF_X, 0, 0x1000);
+  code.memory_size = k_too_long;
+  HostileTarget target("400000-401000 r-xp 0 08:01 12 /a\n70000000-70001000 rw-p 0 00:00 0 [stack]\n",
+                       {{k_begin, object(k_begin, {code}, {{0x400800, 0x400900}})}}, {0x400811, 0x400821, 0x500000});
+  const AddrRange known = expect_known_code_to_be_code(target.space.space.space(), 0x400811);
+  EXPECT_EQ(known, (AddrRange{k_begin, 0x401000}));
+  target.expect_the_same_again_and_again(0x400801, 3);
+}
+
+TEST(ModuleThatSaysTooMuch, HasNothingOfAnotherOne) {
+  BuiltSegment code = loaded(PF_R | PF_X, 0, 0x1000);
+  code.memory_size = k_too_long;
+  HostileTarget target(
+      "400000-401000 r-xp 0 08:01 12 /a\n401000-402000 r--p 0 08:01 13 /b\n"
+      "70000000-70001000 rw-p 0 00:00 0 [stack]\n",
+      {{k_begin, object(k_begin, {code}, {{0x400800, 0x400900}})},
+       {0x401000, object(0x401000, {loaded(PF_R, 0, 0x1000)})}},
+      {0x400811, 0x400821, 0x401801});
+  expect_known_code_to_be_code(target.space.space.space(), 0x400811);
+  target.expect_the_same_again_and_again(0x400801, 3);
+  ModuleVersion first, second;
+  ASSERT_TRUE(target.space.space.modules().find_version(0x400800, first));
+  ASSERT_TRUE(target.space.space.modules().find_version(0x401800, second));
+  EXPECT_FALSE(first.range.contains(0x401800));
+  EXPECT_NE(first.version, second.version);
+}
+
+/// A file that is mapped from its first page on twice. The nearer one has less than its mapping.
+TEST(ModuleThatSaysTooMuch, HasNothingOfANearerOneInTheSameMapping) {
+  BuiltSegment code = loaded(PF_R | PF_X, 0, 0x1000);
+  code.memory_size = k_too_long;
+  const HostileTarget target(
+      "400000-401000 r-xp 0 08:01 12 /a\n402000-404000 r--p 0 08:01 12 /a\n",
+      {{k_begin, object(k_begin, {code})}, {0x402000, object(0x402000, {loaded(PF_R, 0, 0x1000)})}}, {});
+  EXPECT_EQ(expect_known_code_to_be_code(target.space.space.space(), 0x403801), (AddrRange{0x403000, 0x404000}));
+}
+
+/// The frame that was interrupted is where its registers say. That its code has a row does not make it code.
+TEST(RowOfWhatIsNoCode, DoesNotMakeItCode) {
+  HostileTarget target(
+      "400000-401000 r-xp 0 08:01 12 /a\n401000-402000 r--p 1000 08:01 12 /a\n"
+      "70000000-70001000 rw-p 0 00:00 0 [stack]\n",
+      {{k_begin, object(k_begin, {loaded(PF_R | PF_X, 0, 0x1000), loaded(PF_R, 0x1000, 0x1000)},
+                        {{0x400800, 0x400900}, {0x401000, 0x401100}})}},
+      {0x400811, 0x401011, 0x400811});
+  target.expect_the_same_again_and_again(0x401010, 2);
+}
+
+/// The modules of this process are found by all addresses of theirs.
+TEST(ModuleOfThisProcess, HasTextThatIsCode) {
+  for (const void* const code :
+       {reinterpret_cast<const void*>(&std::snprintf), reinterpret_cast<const void*>(&expect_known_code_to_be_code)}) {
+    const auto at = reinterpret_cast<std::uintptr_t>(code);
+    EXPECT_TRUE(expect_known_code_to_be_code(local_space(), at + 1).contains(at));
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test
