@@ -83,7 +83,7 @@ void NewRow::complete() noexcept {
   if (row.keeps_by == KeepsBy::nothing) return KeptBy::nothing;
   if (row.keeps_by == KeepsBy::code) return KeptBy::lasting;
   const Module* const module = lookup.module();
-  if (!module || module->version == 0) return KeptBy::nothing;
+  if (!module || module->version == 0 || !module->text.contains(lookup.at.lookup())) return KeptBy::nothing;
   return module->is_lasting ? KeptBy::lasting : KeptBy::module;
 }
 

@@ -105,7 +105,8 @@ struct RowCache {
   static std::uint64_t version_of(std::uint64_t registrations, KeptBy by, const ModuleVersion& module) noexcept {
     return by == KeptBy::module ? registrations + spread(module.version) : registrations;
   }
-  /// What a row that the sources found can be kept by.
+  /// What a row that the sources found can be kept by. Walks take an address whose row is kept for code, so it is kept
+  /// only where AddressSpace::expect_code() takes it as well: a frame that was interrupted may be anywhere.
   static KeptBy kept_by(const FrameRow& row, Lookup& lookup) noexcept;
   /// The module of the lookup, if there is one.
   static ModuleVersion module_of(Lookup& lookup) noexcept {
