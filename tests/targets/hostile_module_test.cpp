@@ -43,9 +43,11 @@ RawBytes object(Addr begin, std::vector<BuiltSegment> segments, std::initializer
 
 struct HostileTarget {
   HostileTarget(const char* maps, std::vector<std::pair<Addr, RawBytes>> objects, std::vector<std::uint64_t> stack)
-      : contents(std::move(objects)), words(std::move(stack)), bytes(pieces()), space(k_arch, bytes, mappings(maps)) {}
+      : contents(std::move(objects)),
+        words(std::move(stack)),
+        bytes(pieces()),
+        space(k_arch, bytes, Mappings::parse(maps), TargetFiles::none()) {}
 
-  static Mappings mappings(const char* maps) { return Mappings::parse(maps); }
   std::vector<BytesMemory::Piece> pieces() const {
     std::vector<BytesMemory::Piece> all{{k_stack, std::as_bytes(std::span(words))}};
     for (const auto& [at, piece] : contents) all.push_back({at, piece});
@@ -67,7 +69,7 @@ struct HostileTarget {
     return seen;
   }
   std::vector<std::string> walk_without_kept_rows(Addr pc) const {
-    AddressSpace plain = space.space.space();
+    AddressSpace plain = space.space();
     plain.row_cache = nullptr;
     return walk(pc, plain);
   }
@@ -75,21 +77,16 @@ struct HostileTarget {
     const auto expected = walk_without_kept_rows(pc);
     EXPECT_EQ(expected.size(), frames + 1) << testing::PrintToString(expected);
     for (int i = 0; i < 3; ++i) {
-      EXPECT_EQ(walk(pc, space.space.space()), expected) << i;
-      space.space.renew(space.space.mappings());
+      EXPECT_EQ(walk(pc, space.space()), expected) << i;
+      space.renew(space.mappings());
     }
   }
 
   static constexpr const Arch& k_arch = arch::x86_64;
-  struct Space {
-    Space(const Arch& arch, const Memory& memory, Mappings mappings)
-        : space(arch, memory, std::move(mappings), TargetFiles::none()) {}
-    TargetSpace space;
-  };
   std::vector<std::pair<Addr, RawBytes>> contents;
   std::vector<std::uint64_t> words;
   BytesMemory bytes;
-  Space space;
+  TargetSpace space;
 };
 
 /// What is known around `caller` is what each address of it says when it is asked for alone.
@@ -116,7 +113,7 @@ TEST(ModuleThatSaysTooMuch, EndsWhereItsMappingDoes) {
   code.memory_size = k_too_long;
   HostileTarget target("400000-401000 r-xp 0 08:01 12 /a\n70000000-70001000 rw-p 0 00:00 0 [stack]\n",
                        {{k_begin, object(k_begin, {code}, {{0x400800, 0x400900}})}}, {0x400811, 0x400821, 0x500000});
-  const AddrRange known = expect_known_code_to_be_code(target.space.space.space(), 0x400811);
+  const AddrRange known = expect_known_code_to_be_code(target.space.space(), 0x400811);
   EXPECT_EQ(known, (AddrRange{k_begin, 0x401000}));
   target.expect_the_same_again_and_again(0x400801, 3);
 }
@@ -130,11 +127,11 @@ TEST(ModuleThatSaysTooMuch, HasNothingOfAnotherOne) {
       {{k_begin, object(k_begin, {code}, {{0x400800, 0x400900}})},
        {0x401000, object(0x401000, {loaded(PF_R, 0, 0x1000)})}},
       {0x400811, 0x400821, 0x401801});
-  expect_known_code_to_be_code(target.space.space.space(), 0x400811);
+  expect_known_code_to_be_code(target.space.space(), 0x400811);
   target.expect_the_same_again_and_again(0x400801, 3);
   ModuleVersion first, second;
-  ASSERT_TRUE(target.space.space.modules().find_version(0x400800, first));
-  ASSERT_TRUE(target.space.space.modules().find_version(0x401800, second));
+  ASSERT_TRUE(target.space.modules().find_version(0x400800, first));
+  ASSERT_TRUE(target.space.modules().find_version(0x401800, second));
   EXPECT_FALSE(first.range.contains(0x401800));
   EXPECT_NE(first.version, second.version);
 }
@@ -146,7 +143,7 @@ TEST(ModuleThatSaysTooMuch, HasNothingOfANearerOneInTheSameMapping) {
   const HostileTarget target(
       "400000-401000 r-xp 0 08:01 12 /a\n402000-404000 r--p 0 08:01 12 /a\n",
       {{k_begin, object(k_begin, {code})}, {0x402000, object(0x402000, {loaded(PF_R, 0, 0x1000)})}}, {});
-  EXPECT_EQ(expect_known_code_to_be_code(target.space.space.space(), 0x403801), (AddrRange{0x403000, 0x404000}));
+  EXPECT_EQ(expect_known_code_to_be_code(target.space.space(), 0x403801), (AddrRange{0x403000, 0x404000}));
 }
 
 /// The frame that was interrupted is where its registers say. That its code has a row does not make it code.

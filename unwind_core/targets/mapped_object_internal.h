@@ -29,7 +29,6 @@ class MappedObject {
   /// Precondition: it covers `at`. What it fills in refers to this object.
   void read_module(Addr at, Module& out) noexcept;
 
-  AddrRange range() const noexcept { return range_; }
   Addr load_bias() const noexcept { return bias_; }
   const Mapping& first() const noexcept { return first_; }
   /// Tells it from all others that its finder has found: ModuleVersion::version.
