@@ -72,8 +72,11 @@ endfunction()
 
 # One object without shadow stacks and landing pads turns them off for all that it is linked with (x86-64 psABI, "Program
 # Property"; ELF for the Arm 64-bit Architecture). So whatever users link has them, asked for or not, and says so.
+# Clang takes the flag of the other CPU with a warning.
+set(CMAKE_REQUIRED_FLAGS -Werror)
 check_cxx_compiler_flag(-fcf-protection JITUNWIND_HAS_CF_PROTECTION)
 check_cxx_compiler_flag(-mbranch-protection=standard JITUNWIND_HAS_BRANCH_PROTECTION)
+unset(CMAKE_REQUIRED_FLAGS)
 set(jitunwind_protection $<$<BOOL:${JITUNWIND_HAS_CF_PROTECTION}>:-fcf-protection>
                          $<$<BOOL:${JITUNWIND_HAS_BRANCH_PROTECTION}>:-mbranch-protection=standard>)
 # x86-64: the C library's own crti.o may have no such note, and its _init no landing pad (Debian 12). A shared library needs
