@@ -81,7 +81,8 @@ std::string Walk::why() const {
   std::array<char, 256> text;
   std::snprintf(text.data(), text.size(), "stopped at pc 0x%" PRIx64 " (%s): %s: %s, at 0x%" PRIx64, frame_.pc(),
                 stop_reason_name(stop_reason()), error_text(error.code), error.what, error.at);
-  return text.data();
+  const std::string name = frame_.name();
+  return name.empty() ? text.data() : std::string(text.data()) + ", in " + name;
 }
 
 Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept {

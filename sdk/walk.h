@@ -108,7 +108,8 @@ class Walk {
   /// none while there may be more frames.
   StopReason stop_reason() const noexcept { return frame_.cursor_.stop_reason(); }
   const Error& stop_error() const noexcept { return frame_.cursor_.stop_error(); }
-  /// "complete", or one sentence that names the pc, the reason and the place. Allocates.
+  /// "complete", or one sentence that names the pc, the reason, the place, and the code there if that has a name.
+  /// Allocates.
   std::string why() const;
 
  private:

@@ -10,11 +10,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "jitunwind/adapters/testing/instruction_p.h"
+#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/walk.h"
 #include "tests/registry/every_instruction.h"
 
@@ -30,6 +34,8 @@ using Helper = std::int64_t (*)(std::int64_t);
 extern "C" std::int64_t unknown_all(Helper helper, std::int64_t n, void* end_of_other_stack);
 extern "C" const std::byte __start_unknown_code[];
 extern "C" const std::byte __stop_unknown_code[];
+extern "C" const std::uint32_t unknown_starts[];
+extern "C" const std::uint32_t unknown_starts_end[];
 
 namespace jitunwind::test {
 using namespace stepping;
@@ -273,22 +279,50 @@ TEST(UnknownCode, CalledByAPointerHasNoWrongCaller) {
                {0});
 }
 
+/// A copy of the code that is written by hand, in memory of its own.
+class CopiedCode {
+ public:
+  CopiedCode() : memory_(::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (memory_ == MAP_FAILED) std::abort();
+    std::memcpy(memory_, __start_unknown_code, k_size);
+    if (::mprotect(memory_, k_size, PROT_READ | PROT_EXEC) != 0) std::abort();
+  }
+  ~CopiedCode() { ::munmap(memory_, k_size); }
+  CopiedCode(const CopiedCode&) = delete;
+  CopiedCode& operator=(const CopiedCode&) = delete;
+
+  Addr begin() const { return addr_of(memory_); }
+  decltype(&unknown_all) all() const {
+    const Addr offset = addr_of(reinterpret_cast<const void*>(&unknown_all)) - addr_of(__start_unknown_code);
+    return reinterpret_cast<decltype(&unknown_all)>(begin() + offset);
+  }
+
+ private:
+  const std::size_t k_size = static_cast<std::size_t>(__stop_unknown_code - __start_unknown_code);
+  void* const memory_;
+};
+
+void expect_right_in(const char* name, const CopiedCode& code, Expected expected) {
+  const volatile auto call = code.all();  // by memory: no register tells later where the call went
+  const auto run = [&] {
+    for (std::int64_t n = 0; n < 4; ++n) g_sum = g_sum + call(&helper, n, end_of_other_stack());
+  };
+  expect_right(name, run, expected);
+}
+
 // covers: LU20
-TEST(UnknownCode, MadeAtRunTimeHasNoWrongCaller) {
-  const auto size = static_cast<std::size_t>(__stop_unknown_code - __start_unknown_code);
-  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  std::memcpy(memory, __start_unknown_code, size);
-  ASSERT_EQ(::mprotect(memory, size, PROT_READ | PROT_EXEC), 0);
-  const Addr entry =
-      addr_of(memory) + (addr_of(reinterpret_cast<const void*>(&unknown_all)) - addr_of(__start_unknown_code));
-  const auto call = reinterpret_cast<decltype(&unknown_all)>(entry);
-  expect_right("made at run time",
-               [call] {
-                 for (std::int64_t n = 0; n < 4; ++n) g_sum = g_sum + call(&helper, n, end_of_other_stack());
-               },
-               {0});
-  ::munmap(memory, size);
+TEST(UnknownCode, MadeAtRunTimeHasNoWrongCaller) { expect_right_in("made at run time", CopiedCode(), {0}); }
+
+/// Somebody told where each procedure begins and ends, and nothing else: those that are called by a pointer have
+/// callers, too. Pieces of an interpreter have names as well, and none.
+TEST(UnknownCode, WhoseNamesAreKnownHasNoWrongCaller) {
+  const CopiedCode code;
+  std::vector<unw_dyn_info_t> named;
+  for (const std::uint32_t* start = unknown_starts; start + 1 != unknown_starts_end; ++start)
+    named.push_back(procedure_of_fde({code.begin() + start[0], code.begin() + start[1]}, 0, addr_of("named")));
+  for (unw_dyn_info_t& info : named) ASSERT_TRUE(register_procedure(&info));
+  expect_right_in("names alone", code, {0.5});
+  for (unw_dyn_info_t& info : named) ASSERT_TRUE(cancel_procedure(&info));
 }
 
 struct Variant {

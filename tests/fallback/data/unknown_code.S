@@ -399,6 +399,31 @@ recursive:
 1:      add     $1, %rax
         ret
         .p2align 4
+# An interpreter: its pieces are jumped to and jump on. On top of the stack is an old return address, of a call by a
+# register.
+interpreter:
+        push    %rbx
+        sub     $48, %rsp
+        mov     %rdi, %rbx
+        lea     leaf(%rip), %rax
+        call    *%rax
+        sub     $8, %rsp
+        lea     piece(%rip), %rdx
+        jmp     *%rdx
+        .p2align 4
+piece:
+        sub     $24, %rsp
+        mov     %rsi, %rdi
+        call    *%rbx
+        add     $24, %rsp
+        lea     last_piece(%rip), %rdx
+        jmp     *%rdx
+        .p2align 4
+last_piece:
+        add     $56, %rsp
+        pop     %rbx
+        ret
+        .p2align 4
 
 unknown_all:
         push    %rbx
@@ -422,7 +447,7 @@ unknown_all:
         all_of  record, no_record, record_calls_no_record, rbp_is_zero, rbp_points_to_zeros, rbp_counts, over_traces
         all_of  leaves, jumps, jumps_by_register, jumps_by_memory, jumps_out_of_a_frame, calls_by_registers, may_end
         all_of  variable_frame, realigned, other_stack, other_stack_without_record, own_address
-        all_of  returns_in_place_of_a_jump, takes_arguments_off, spins, table, loop, recursive
+        all_of  returns_in_place_of_a_jump, takes_arguments_off, spins, table, loop, recursive, interpreter
         mov     %r13, %rax
         pop     %r15
         pop     %r14
@@ -431,4 +456,14 @@ unknown_all:
         pop     %rbx
         ret
         .size   unknown_all, . - unknown_all
+unknown_end:
+
+# Where each begins, in the order of their places; then where the last one ends.
+        .section .rodata
+        .globl  unknown_starts, unknown_starts_end
+unknown_starts:
+        .irp    start, record, no_record, record_calls_no_record, rbp_is_zero, rbp_points_to_zeros, rbp_counts, leaves_traces, trace, large_frame_over_traces, over_traces, leaf, leaf_with_stack, leaf_with_red_zone, leaves, jumps, jumps_by_register, jumps_by_memory, jumps_out_of_a_frame, calls_by_registers, may_end, behind_the_end, never_returns, by_way_of_another, variable_frame, realigned, other_stack, other_stack_without_record, own_address, returns_in_place_of_a_jump, takes_arguments_off, spins, table, loop, recursive, interpreter, piece, last_piece, unknown_all, unknown_end
+        .long   \start - record
+        .endr
+unknown_starts_end:
         .section .note.GNU-stack, "", @progbits

@@ -37,6 +37,10 @@ CallTargets::CallTargets(const Lookup& lookup, Addr return_address, Addr sp_at_c
                               ? std::optional(call.target)
                               : target_by(call.operand, *lookup.registers, sp_at_call, space, lookup.window);
       if (target) add(*target);
+      if (call.target == 0)
+        is_indirect_ = true;
+      else if (is_code(space, lookup.window, call.target))
+        is_direct_ = true;
     }
   }
 }

@@ -24,12 +24,16 @@ class CallTargets {
   CallTargets(const Lookup& lookup, Addr return_address, Addr sp_at_call) noexcept;
 
   std::span<const Addr> all() const noexcept { return {targets_.data(), count_}; }
+  /// The call is by a register or by memory, which may have had any value, and cannot be read as one of certain code.
+  bool may_be_others() const noexcept { return is_indirect_ && !is_direct_; }
 
  private:
   void add(Addr target) noexcept;
 
   std::array<Addr, 4> targets_{};
   std::size_t count_ = 0;
+  bool is_indirect_ = false;
+  bool is_direct_ = false;
 };
 
 }  // namespace jitunwind

@@ -55,10 +55,14 @@ class CodeFlow {
   template <class Accepts>
   bool reach_return(Accepts accepts, CodeState& out) noexcept {
     const auto returns = [&](const MachineInstruction* i) {
-      return i && i->leaves() && out.sp.base != StackPlace::Base::unknown && accepts(out.sp);
+      if (!i || !i->leaves() || out.sp.base == StackPlace::Base::unknown || !accepts(out.sp)) return false;
+      returned_ = i->effect == MachineInstruction::Effect::ret;
+      return true;
     };
     return follow(returns, k_most_to_return, out);
   }
+  /// Precondition: reach_return() found one. False: it is a jump.
+  bool returned() const noexcept { return returned_; }
 
  private:
   /// Instructions. Large functions have tens of thousands.
@@ -92,6 +96,7 @@ class CodeFlow {
   std::size_t stretches_count_ = 0;
   Addr bytes_at_ = 0;
   std::size_t bytes_size_ = 0;
+  bool returned_ = false;
   std::array<Branch, 24> branches_;
   std::array<AddrRange, 48> stretches_;  // that were followed to their end
   std::array<std::byte, 128> bytes_;

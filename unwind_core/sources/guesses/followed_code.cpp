@@ -2,6 +2,8 @@
 //   from the pc on, as far as a return:   where on the stack the return address is
 //   the call in front of that address:    which procedure was called
 //   from that procedure's entry to the pc: where on the stack the return address is, and where registers are saved
+// A call by a register that holds something else by now does not say which. Then it is the procedure by whose name the
+// code at the pc is known, if that returns: what jumps away in its place may have been jumped to, and have no caller.
 // Made only where both say the same: a frame that is left out, an old return address or a register that holds anything
 // would have to be the same mistake twice.
 #include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
@@ -36,17 +38,17 @@ class FollowedCode {
   FollowedCode(Lookup& lookup, Frame frame) noexcept : lookup_(lookup), arch_(lookup.space.arch), frame_(frame) {}
 
   Found find_row(FrameRow& out) noexcept {
-    if (const auto slot = find_way_out())
-      if (const Found found = find_entry(*slot, nullptr, out); !found || *found) return found;
+    WayOut way;
+    if (const auto slot = find_way_out(way))
+      if (const Found found = find_entry(*slot, nullptr, way.returns != 0, out); !found || *found) return found;
     if (lookup_.at.is_return_address()) return false;
     return find_new_frame(out);
   }
 
  private:
   /// Where the return address is. Only the place is kept; what is there is looked at in any case.
-  std::optional<Addr> find_way_out() noexcept {
+  std::optional<Addr> find_way_out(WayOut& way) noexcept {
     UnknownCode* const memory = lookup_.space.unknown_code;
-    WayOut way;
     if (memory && memory->find(lookup_.at, lookup_.unknown_version, way)) {
       if (way.known == WayOut::Known::nowhere) return std::nullopt;
       if (is_behind_call({way.base, way.offset})) return frame_.at({way.base, way.offset});
@@ -61,25 +63,38 @@ class FollowedCode {
     WayOut way;
     const bool found = flow.reach_return([this](StackPlace place) { return is_behind_call(place); }, state);
     way.known = found ? WayOut::Known::slot : WayOut::Known::nowhere;
-    if (found) way.base = state.sp.base, way.offset = state.sp.offset;
+    if (found) way.base = state.sp.base, way.offset = state.sp.offset, way.returns = flow.returned() ? 1 : 0;
     return way;
   }
-  /// From the procedure that was called by what returns to the word at `slot`. `live`: the pc may be new.
-  Found find_entry(Addr slot, const RegisterFile* live, FrameRow& out) noexcept {
+  /// From the procedure that was called by what returns to the word at `slot`. `live`: the pc may be new. `or_named`:
+  /// it may be the one whose name the code has.
+  Found find_entry(Addr slot, const RegisterFile* live, bool or_named, FrameRow& out) noexcept {
     const auto ra = word_at(slot);
     if (!ra || !is_code(lookup_.space, lookup_.window, CodeAddress::returned_to(*ra).lookup())) return false;
     const CallTargets called(lookup_, *ra, slot + static_cast<Addr>(arch_.entry_cfa));
-    for (const Addr entry : called.all()) {
-      CodeState state;
-      CodeFlow from_entry(lookup_.space, lookup_.window, entry, live);
-      if (from_entry.reach(lookup_.at.value(), state) && says(state, slot)) return put_row(state, out);
-    }
-    return false;
+    CodeState state;
+    for (const Addr entry : called.all())
+      if (leads_here(entry, live, slot, state)) return put_row(state, out);
+    if (!or_named || !called.may_be_others()) return false;
+    const auto named = named_entry();
+    return named && leads_here(*named, live, slot, state) ? put_row(state, out) : Found(false);
+  }
+  bool leads_here(Addr entry, const RegisterFile* live, Addr slot, CodeState& state) noexcept {
+    CodeFlow from_entry(lookup_.space, lookup_.window, entry, live);
+    return from_entry.reach(lookup_.at.value(), state) && says(state, slot);
+  }
+  /// Where the procedure begins that somebody told the name of. Symbols of modules are not asked: there are functions
+  /// with several, and parts of functions with their own.
+  std::optional<Addr> named_entry() noexcept {
+    if (lookup_.module()) return std::nullopt;
+    ProcedureName name;
+    const Found found = lookup_.space.find_name(lookup_, {}, name);
+    return found && *found && name.start != 0 ? std::optional(name.start) : std::nullopt;
   }
   /// Where nothing has been pushed yet, what comes behind the pc does not matter: it may be no code at all, after a
   /// call through a bad pointer.
   Found find_new_frame(FrameRow& out) noexcept {
-    const Found found = find_entry(frame_.sp, lookup_.registers, out);
+    const Found found = find_entry(frame_.sp, lookup_.registers, false, out);
     if (found && *found && !is_code(lookup_.space, lookup_.window, lookup_.at.value()))
       out.origin = RowOrigin::bad_call;
     return found;

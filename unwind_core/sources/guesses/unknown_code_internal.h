@@ -18,7 +18,7 @@ struct WayOut {
   enum class Known : std::uint16_t { not_followed, nowhere, slot };
   std::int32_t offset = 0;
   StackPlace::Base base = StackPlace::Base::unknown;
-  std::uint8_t rest_of_word = 0;  ///< tables copy words: padding has no value
+  std::uint8_t returns = 0;  ///< 1: by a return, 0: by a jump; no bool, since tables copy words of any values
   Known known = Known::not_followed;
 };
 
