@@ -108,8 +108,7 @@ class Walk {
   /// none while there may be more frames.
   StopReason stop_reason() const noexcept { return frame_.cursor_.stop_reason(); }
   const Error& stop_error() const noexcept { return frame_.cursor_.stop_error(); }
-  /// "complete", or one sentence that names the pc, the reason, the place, and the code there if that has a name.
-  /// Allocates.
+  /// "complete", or one sentence that names the pc, the reason, the place, and the code if it has a name. Allocates.
   std::string why() const;
 
  private:

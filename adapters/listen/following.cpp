@@ -7,9 +7,12 @@
 #include <exception>
 
 #include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
+#include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
+#include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/maps/map_follower_p.h"
+#include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
@@ -35,6 +38,8 @@ void* follow(void*) {
     look(Dialect::maps, maps);
     look(Dialect::maps, dumps);
     look(Dialect::gdb, lists);
+    forget_unmapped_names(k_looked_at_each_time);
+    forget_unmapped_frames(k_looked_at_each_time);
     sleep_for_nanoseconds(k_period);
   }
 }

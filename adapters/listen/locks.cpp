@@ -1,5 +1,6 @@
 #include "jitunwind/adapters/listen/locks_p.h"
 
+#include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 
 namespace jitunwind {
@@ -15,7 +16,11 @@ void keep_names_whole_in_forks() noexcept {
 namespace {
 
 [[gnu::constructor(101)]] void keep_told_whole_in_forks() {
-  (void)pthread_atfork([] { told_lock.lock(); }, [] { told_lock.unlock(); }, [] { told_lock.unlock(); });
+  const auto in_child = [] {
+    forget_nothing_in_child();
+    told_lock.unlock();
+  };
+  (void)pthread_atfork([] { told_lock.lock(); }, [] { told_lock.unlock(); }, in_child);
 }
 
 }  // namespace

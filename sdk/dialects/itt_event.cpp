@@ -5,6 +5,8 @@
 #include <cstring>
 #include <span>
 
+#include "jitunwind/sdk/dialects/told_name.h"
+
 namespace jitunwind {
 namespace {
 
@@ -27,12 +29,10 @@ struct MethodLoad {
   std::uint32_t size;
 };
 
-constexpr std::size_t k_longest_name = 4096;
-
 std::string read_text(Addr at, const Memory& memory, MemoryWindow& window) {
   std::string text;
   std::array<std::byte, 64> piece;
-  while (at != 0 && text.size() < k_longest_name) {
+  while (at != 0 && text.size() < k_longest_told_name) {
     // No piece reaches into another page than the one in which the text may end.
     const auto wanted = std::span(piece).first(piece.size() - at % piece.size());
     const std::size_t size = memory.read(at, wanted, window);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {
@@ -13,7 +14,6 @@ constexpr std::uint32_t k_magic = 0x4a695444;  // "JiTD"
 constexpr std::uint32_t k_dump_version = 1;
 constexpr std::size_t k_header = 40;  // of the file: magic, version, size, machine, padding, process, time, flags
 constexpr std::size_t k_prefix = 16;  // of a record: kind, size, time
-constexpr std::size_t k_longest_function_name = 4096;
 
 enum RecordKind : std::uint32_t { k_load = 0, k_move = 1, k_debug_info = 2, k_close = 3, k_unwinding_info = 4 };
 
@@ -25,7 +25,7 @@ bool read_load(ByteReader& reader, JitDumpRecord& out) noexcept {
   const Addr at = reader.u64();
   const std::uint64_t size = reader.u64();
   reader.skip(8);
-  out.name = reader.c_string().substr(0, k_longest_function_name);
+  out.name = reader.c_string().substr(0, k_longest_told_name);
   out.bytes = reader.bytes(size);
   out.code = range_of(at, size);
   return reader.ok() && out.code.end > out.code.begin;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
@@ -129,7 +130,7 @@ TEST_F(Lists, SayNothingOfCodeThatIsNotMapped) {
   EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
   const Addr at = page_.at();
   page_.unmap();
-  follower_.look();
+  forget_unmapped_names(10);
   EXPECT_EQ(code_.name_at(at + 2), "");
   EXPECT_EQ(registry_statistics().registered, 0u);
   follower_.look();

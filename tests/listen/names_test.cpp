@@ -129,6 +129,20 @@ TEST(HeardNames, HaveAnyBytes) {
   forget_all();
 }
 
+TEST(HeardNames, AreForgottenWhereTheCodeIsUnmapped) {
+  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const Addr begin = reinterpret_cast<std::uintptr_t>(page);
+  const RegisteredCode code;
+  say(begin, 16, "gone");
+  say(k_code, 16, "stays");
+  ::munmap(page, 4096);
+  for (int i = 0; i < 200 && listen_status().names != 1; ++i) say(k_code, 16, "stays");  // in the course of calls
+  EXPECT_EQ(code.name_at(begin + 2), "");
+  EXPECT_EQ(code.name_at(k_code + 2), "stays");
+  forget_all();
+  EXPECT_EQ(registered(), 0u);
+}
+
 /// Waits for the thread that follows the map.
 bool comes_true(const std::function<bool()>& condition) {
   for (int i = 0; i < 1000; ++i) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
@@ -259,6 +260,88 @@ TEST(RegisterFrame, TakesThousandsBackInAnyOrder) {
   }
   for (unsigned i = 1; i < k_many; i += 2) __deregister_frame(at(begin + begins[i]));
   EXPECT_EQ(registered(), 0u);
+}
+
+/// Memory for code, until it is unmapped.
+class CodeMemory {
+ public:
+  CodeMemory() : at_(::mmap(nullptr, k_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~CodeMemory() { unmap(); }
+  CodeMemory(const CodeMemory&) = delete;
+  CodeMemory& operator=(const CodeMemory&) = delete;
+  Addr at() const { return reinterpret_cast<std::uintptr_t>(at_); }
+  void unmap() const { ::munmap(at_, k_size); }
+
+ private:
+  static constexpr std::size_t k_size = 65536;
+  void* at_;
+};
+
+/// As many looks as find every call, in a table that had thousands.
+constexpr std::size_t k_all = 100'000;
+
+TEST(RegisterFrame, ForgetsCodeThatIsUnmapped) {
+  const CodeMemory memory;
+  const auto gone = section_of(200, memory.at());
+  const auto stays = section_of(3);
+  int object = 0;
+  const void* const begin = at(gone->placed().begin);
+  __register_frame_info(begin, &object);
+  __register_frame(at(stays->placed().begin));
+  say_name(Dialect::itt, {memory.at(), memory.at() + 16}, "named, too");
+  const RegisteredCode code;
+  forget_unmapped_frames(k_all);
+  EXPECT_EQ(registered(), 204u);
+  memory.unmap();
+  forget_unmapped_frames(k_all);
+  EXPECT_EQ(code.row_at(memory.at() + 2), "no row");
+  EXPECT_EQ(code.name_at(memory.at() + 2), "") << "nothing reads the entry any more";
+  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(registered(), 3u);
+  EXPECT_EQ(listen_status().procedures, 3u);
+  const auto never_told = listen_status().never_told;
+  EXPECT_EQ(__deregister_frame_info(begin), &object) << "its owner may still take it back";
+  __deregister_frame(at(stays->placed().begin));
+  EXPECT_EQ(listen_status().never_told, never_told);
+  EXPECT_EQ(listen_status().procedures, 0u);
+}
+
+/// Where no thread follows anything.
+TEST(RegisterFrame, ForgetsUnmappedCodeInTheCourseOfOtherCalls) {
+  const CodeMemory memory;
+  const auto gone = section_of(1, memory.at());
+  const auto other = section_of(1);
+  const void* const begin = at(gone->placed().begin);
+  __register_frame(begin);
+  memory.unmap();
+  int calls = 0;
+  for (; calls < 100'000 && listen_status().procedures != 0; ++calls) {
+    __register_frame(at(other->placed().begin));
+    __deregister_frame(at(other->placed().begin));
+  }
+  EXPECT_EQ(registered(), 0u);
+  EXPECT_LT(calls, 100'000);
+  __deregister_frame(begin);
+}
+
+TEST(RegisterFrame, IsTakenBackWhileAnotherThreadForgets) {
+  std::atomic<bool> stop{false};
+  std::thread forgetting([&] {
+    while (!stop) forget_unmapped_frames(64);
+  });
+  for (int i = 0; i < 300; ++i) {
+    const CodeMemory memory;
+    const auto frames = section_of(60, memory.at());
+    const void* const begin = at(frames->placed().begin);
+    int object = 0;
+    __register_frame_info(begin, &object);
+    memory.unmap();
+    EXPECT_EQ(__deregister_frame_info(begin), &object);
+    EXPECT_EQ(registered(), 0u);
+  }
+  stop = true;
+  forgetting.join();
+  EXPECT_EQ(listen_status().procedures, 0u);
 }
 
 TEST(RegisterFrame, TakesCallsOfManyThreadsAndForks) {

@@ -92,6 +92,18 @@ void ToldCalls::remove(std::size_t at) noexcept {
   }
 }
 
+ToldBlock* ToldCalls::find_block(const void* begin) const noexcept {
+  return slots_ == nullptr || begin == nullptr ? nullptr : slots_[find(begin)].block;
+}
+
+ToldBlock* ToldCalls::next(std::size_t& place) const noexcept {
+  constexpr int k_most = 64;
+  const std::size_t mask = (std::size_t{1} << bits_) - 1;
+  for (int i = 0; slots_ != nullptr && i < k_most; ++i)
+    if (ToldBlock* const block = slots_[++place & mask].block) return block;
+  return nullptr;
+}
+
 ToldBlock* ToldCalls::take(const void* begin) noexcept {
   if (slots_ == nullptr || begin == nullptr) return nullptr;
   const std::size_t at = find(begin);

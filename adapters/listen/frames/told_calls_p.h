@@ -17,6 +17,7 @@ struct ToldBlock {
   void* object = nullptr;
   std::uint32_t count = 0;  ///< what it was taken for
   bool handed_on = false;   ///< the next definition knows of the call, too
+  bool is_gone = false;     ///< of the first block: none of the call is registered any more, since it is not mapped
 
   unw_dyn_info_t* infos() noexcept { return reinterpret_cast<unw_dyn_info_t*>(this + 1); }
 };
@@ -52,6 +53,10 @@ class ToldCalls {
   bool put(ToldBlock* block) noexcept;
   /// The latest call with this address; null: none.
   ToldBlock* take(const void* begin) noexcept;
+  /// The same, which stays.
+  ToldBlock* find_block(const void* begin) const noexcept;
+  /// Goes round: the latest call of the next slot that is used, of a few that are looked at; null: none of these is.
+  ToldBlock* next(std::size_t& place) const noexcept;
 
  private:
   struct Slot {

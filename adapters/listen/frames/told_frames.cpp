@@ -2,22 +2,29 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
 #include "jitunwind/adapters/listen/frames/told_calls_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/locks_p.h"
+#include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 namespace {
 
 constinit ToldMemory memory;
 constinit ToldCalls calls;
+constinit std::size_t call_looked_at = 0;  // a place of the table
+constinit std::atomic<std::uint32_t> calls_since_look{0};
+/// A first block in the table whose procedures are being cancelled. Whoever takes it back waits.
+constinit const ToldBlock* being_forgotten = nullptr;
 
 using TableScope = std::lock_guard<ListenLock>;
 
@@ -41,6 +48,34 @@ bool cancel_all(ToldBlock& block) noexcept {
   part_from_names(infos);
   count_heard(Heard::procedures, -std::int64_t{block.count});
   return true;
+}
+
+/// Registered procedures of a call, which stays in the table: it is taken back by its address.
+void forget_call(ToldBlock& first) noexcept {
+  for (ToldBlock* block = &first; block != nullptr; block = block->next)
+    if (!cancel_all(*block)) return;
+  first.is_gone = true;
+}
+
+/// One that is not mapped any more, if that is the one that is looked at.
+ToldBlock* begin_to_forget_next() noexcept {
+  const TableScope scope(told_lock);
+  if (being_forgotten != nullptr) return nullptr;
+  ToldBlock* const block = calls.next(call_looked_at);
+  if (block == nullptr || block->count == 0 || block->is_gone || is_mapped(block->infos()->start_ip)) return nullptr;
+  being_forgotten = block;
+  return block;
+}
+
+/// The block that a call takes back.
+ToldBlock* take_call(const void* begin) noexcept {
+  for (;;) {
+    {
+      const TableScope scope(told_lock);
+      if (being_forgotten == nullptr || being_forgotten != calls.find_block(begin)) return calls.take(begin);
+    }
+    sleep_for_nanoseconds(100'000);
+  }
 }
 
 /// One call, as far as it was read.
@@ -136,6 +171,7 @@ Answer note_told(const ToldSections& told) noexcept {
   // This library's own tables for an unwinder that does not ask, or a signal handler that interrupted the registry.
   if (is_writing()) return Answer::next;
   count_heard(Heard::told);
+  if (calls_since_look.fetch_add(1, std::memory_order_relaxed) % k_calls_to_a_look == 0) forget_unmapped_frames(1);
   Call call(told);
   if (told.list == nullptr) {
     call.read(told.begin);
@@ -156,11 +192,7 @@ Answer note_handed_on(const void* begin) noexcept {
 }
 
 TakenBack take_back(const void* begin) noexcept {
-  ToldBlock* block = nullptr;
-  {
-    const TableScope scope(told_lock);
-    block = calls.take(begin);
-  }
+  ToldBlock* block = take_call(begin);
   if (block == nullptr) {
     if (is_writing()) return {Answer::next, nullptr};
     count_heard(Heard::never_told);
@@ -168,9 +200,10 @@ TakenBack take_back(const void* begin) noexcept {
   }
   count_heard(Heard::taken_back);
   const TakenBack back{block->handed_on ? Answer::next : Answer::ours, block->object};
+  const bool is_gone = block->is_gone;
   while (block != nullptr) {
     ToldBlock* const next = block->next;
-    if (cancel_all(*block)) {
+    if (is_gone || cancel_all(*block)) {
       const TableScope scope(told_lock);
       memory.give_back(block);
     }
@@ -178,5 +211,17 @@ TakenBack take_back(const void* begin) noexcept {
   }
   return back;
 }
+
+void forget_unmapped_frames(std::size_t most) noexcept {
+  for (std::size_t i = 0; i < most; ++i) {
+    ToldBlock* const block = begin_to_forget_next();
+    if (block == nullptr) continue;
+    forget_call(*block);
+    const TableScope scope(told_lock);
+    being_forgotten = nullptr;
+  }
+}
+
+void forget_nothing_in_child() noexcept { being_forgotten = nullptr; }
 
 }  // namespace jitunwind

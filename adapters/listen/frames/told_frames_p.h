@@ -40,4 +40,10 @@ struct TakenBack {
 /// Nothing where there was no such call. Thread-safe, not signal-safe; no malloc.
 TakenBack take_back(const void* begin) noexcept;
 
+/// Looks at the next few calls, and cancels what they told where the begin of it is not mapped any more. They can be
+/// taken back as before. Thread-safe, not signal-safe; no malloc.
+void forget_unmapped_frames(std::size_t most) noexcept;
+/// In a forked child: whoever was forgetting is not in it. The caller holds told_lock.
+void forget_nothing_in_child() noexcept;
+
 }  // namespace jitunwind

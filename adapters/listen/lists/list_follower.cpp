@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +13,8 @@
 #include <utility>
 
 #include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
-#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -25,13 +24,6 @@ constexpr std::size_t k_most_descriptors = 32;
 
 std::uint64_t hash_of(std::span<const std::byte> bytes) noexcept {
   return std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
-/// ENOMEM: it is not (mincore(2)).
-bool is_mapped(Addr at) noexcept {
-  unsigned char ignored = 0;
-  void* const page = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at & -static_cast<Addr>(::getpagesize())));
-  return ::mincore(page, 1, &ignored) == 0;
 }
 
 struct LoadedObjects {
@@ -156,10 +148,6 @@ void ListFollower::compare_some() {
     compared_ = next->first;
     Told& told = next->second;
     compared += 64 + static_cast<std::size_t>(std::min<std::uint64_t>(told.where.size, k_compared_at_once));
-    if (const auto& all = told.procedures.all; !all.empty() && !is_mapped(all.front().code.begin)) {
-      forget(told);
-      told.procedures = {};
-    }
     const std::uint64_t hash = copy(told.where, file) ? hash_of(file) : k_unread;
     if (hash == told.hash) continue;
     const GdbListEntry where = told.where;

@@ -17,9 +17,9 @@ class ListFollower {
  public:
   ListFollower();
 
-  /// What is new is told, and what is gone is forgotten: entries that are in no list any more, or say something else,
-  /// and those whose code is not mapped any more. Of an entry that is where it was the bytes are compared now and then,
-  /// some 256 KiB in each call. Throws std::bad_alloc.
+  /// What is new is told, and what is gone is forgotten: entries that are in no list any more, or say something else.
+  /// Of an entry that is where it was the bytes are compared now and then, some 256 KiB in each call. Throws
+  /// std::bad_alloc.
   void look();
 
  private:

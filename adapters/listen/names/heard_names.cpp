@@ -1,5 +1,6 @@
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -12,8 +13,10 @@
 
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/locks_p.h"
+#include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/heap_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 
@@ -25,7 +28,6 @@ namespace {
 
 constexpr std::uint64_t k_largest_code = std::uint64_t{1} << 30;
 constexpr std::size_t k_most_names = std::size_t{1} << 20;
-constexpr std::size_t k_longest_name = 4096;
 
 /// A registered procedure; its name stands behind it.
 struct Named {
@@ -39,6 +41,8 @@ using Names = std::map<Addr, Named*>;
 alignas(Names) std::byte names_memory[sizeof(Names)];
 constinit Names* names_made = nullptr;
 constinit std::atomic<bool> any{false};  // has there ever been a name
+constinit Addr name_looked_at = 0;       // the start of the one that was looked at last
+constinit std::uint32_t names_since_look = 0;
 
 /// Never destroyed: engines speak until the end.
 Names& names() {
@@ -50,7 +54,7 @@ Names& names() {
 void note(ErrorCode code, Addr at, const char* what) noexcept { note_unheard({code, at, what}); }
 
 Named* make(const unw_dyn_info_t& info, std::string_view name) noexcept {
-  name = name.substr(0, k_longest_name);
+  name = name.substr(0, k_longest_told_name);
   auto* const made = static_cast<Named*>(allocate(sizeof(Named) + name.size() + 1));
   if (made == nullptr) return nullptr;
   made->info = info;
@@ -119,6 +123,18 @@ void forget_overlapped(const AddrRange& code, Addr but) {
   }
 }
 
+/// Of the next one.
+void look_at_next() {
+  Names& all = names();
+  if (all.empty()) return;
+  auto next = all.upper_bound(name_looked_at);
+  if (next == all.end()) next = all.begin();
+  name_looked_at = next->first;
+  if (is_mapped(name_looked_at)) return;
+  forget(next->second);
+  all.erase(next);
+}
+
 }  // namespace
 
 void name_code(const AddrRange& code, std::string_view name) noexcept { describe_code(code, name, 0); }
@@ -131,6 +147,7 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
   if (is_of_a_module(code.begin)) return note(ErrorCode::e_range, code.begin, "name for code of a module");
   try {
     const std::lock_guard lock(names_lock);
+    if (++names_since_look % k_calls_to_a_look == 0) look_at_next();
     if (names().size() >= k_most_names) return note(ErrorCode::out_of_memory, code.begin, "too many names");
     unw_dyn_info_t info;
     if (find_told(code.begin, info)) {
@@ -177,6 +194,12 @@ void forget_description(Addr start, Addr fde) noexcept {
   if (known == names().end() || known->second->info.u.rti.segbase != fde) return;
   forget(known->second);
   names().erase(known);
+}
+
+void forget_unmapped_names(std::size_t most) noexcept {
+  if (!any.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard lock(names_lock);
+  for (std::size_t i = std::min(most, names().size()); i != 0; --i) look_at_next();
 }
 
 void join_names(std::span<unw_dyn_info_t* const> told) noexcept {

@@ -27,6 +27,8 @@ void forget_description(Addr start, Addr fde) noexcept;
 void move_name(Addr from, const AddrRange& to) noexcept;
 /// Names of all that begins in this code.
 void forget_names(const AddrRange& code) noexcept;
+/// Looks at the next few, and forgets those whose begin is not mapped any more.
+void forget_unmapped_names(std::size_t most) noexcept;
 
 /// Call frame information was registered: what has a name already gets it.
 void join_names(std::span<unw_dyn_info_t* const> told) noexcept;

@@ -1,0 +1,17 @@
+// Tests tell of code in an area that nothing is in. It is mapped, since code is forgotten that is not.
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace {
+
+/// Where a sanitizer's shadow is there already it is mapped as well.
+[[gnu::constructor]] void map_code_area() {
+  constexpr std::uintptr_t k_code = 0x5'0000'0000;
+  constexpr std::size_t k_size = std::size_t{4} << 20;
+  (void)::mmap(reinterpret_cast<void*>(k_code), k_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+               -1, 0);
+}
+
+}  // namespace
