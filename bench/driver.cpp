@@ -55,10 +55,11 @@ struct Peer {
   bool looks = false;      ///< at other processes
 };
 
-constexpr std::array<Peer, 14> k_peers{{
+constexpr std::array<Peer, 15> k_peers{{
     {bench::k_reference, "bench_jitunwind", "", true, true, true},
     {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
     {bench::k_libgcc, "bench_libgcc", "", true, true, true},
+    {bench::k_listening, "bench_listen", "", false, true, true},
     {bench::k_nongnu, "bench_nongnu", "libunwind8 or the headers of libunwind-dev", true, true, false},
     {bench::k_llvm, "bench_llvm", "libunwind-19 or the headers of libunwind-19-dev", true, true, false},
     {bench::k_limit, "bench_frame_pointer", "", true, false, false},

@@ -47,6 +47,8 @@ void add_registration_benchmarks(std::size_t max_functions);
 ///   other
 ///                                       functions are registered
 ///   first_throw/THROWER/N              through one function, with N others registered just before
+///   throw_beside/THROWER[, other computes]/DEPTH   of one of the first registrar's, in elapsed time, while another
+///                                       thread throws likewise
 void add_throw_benchmarks(std::size_t max_functions);
 
 /// Not Google Benchmark's: does one thing `times` times, for callgrind. An empty name lists what there is, a line each:

@@ -19,13 +19,16 @@ std::vector<TableOptions> tables() {
   const Contender own_throw{k_own_runtime, "jitunwind-eh"};
   const Contender our_throw{k_reference, "libgcc_s"};
   const Contender libgcc_throw{k_libgcc, "libgcc_s"};
+  const Contender told{k_listening, "__register_frame"};
+  const Contender listening_throw{k_listening, "libgcc_s"};
   const std::vector<Target> as_libgcc{{backtrace, libgcc_walk, 1}};
   // The same for registering and cancelling; each has one more.
-  const auto changes = [&](const Target& one_more) {
+  const auto changes = [&](const Target& one_more, double told_at_most) {
     return std::vector<Target>{{registry, k_time, 50, ".*/sequential/10{0,4}"},
                                {registry, k_time, 90, ".*/random/10{0,4}"},
                                {registry, k_time, 70, ".*/sequential/1000000"},
                                {c_register, register_code, 1.1},
+                               {told, k_time, told_at_most},
                                one_more};
   };
   // However the library comes into a process, it costs what it does where it is linked.
@@ -86,8 +89,9 @@ std::vector<TableOptions> tables() {
       {"The same while another thread loads and unloads one more", "walk_while_loading/", backtrace, k_again,
        as_libgcc},
       {"Register, ns a procedure", "register/", registry, k_again,
-       changes({registry, k_time, 400, ".*/random/1000000"})},
-      {"Cancel, ns a procedure", "cancel/", registry, k_again, changes({registry, bare_list, 1.4, ".*/alone/1000000"})},
+       changes({registry, k_time, 400, ".*/random/1000000"}, 300)},
+      {"Cancel, ns a procedure", "cancel/", registry, k_again,
+       changes({registry, bare_list, 1.4, ".*/alone/1000000"}, 250)},
       {"First lookup after N registrations, ns", "first_lookup/", registry, k_again},
       {"Lookup of registered procedures, N registered, ns",
        "lookup_jit/",
@@ -107,7 +111,17 @@ std::vector<TableOptions> tables() {
         {own_throw, libgcc_throw, 0.25, "throw/static/(10|50|200)/.*"},
         {own_throw, libgcc_throw, 0.4, "throw/destructors/(10|50|200)/.*"},
         {our_throw, libgcc_throw, 1.03}}},
-      {"First throw after N registrations, ns", "first_throw/", our_throw, k_again},
+      {"First throw after N registrations, ns",
+       "first_throw/",
+       our_throw,
+       k_again,
+       {{listening_throw, k_time, 100'000}}},
+      {"Throw through one function made at run time while another thread does the same (or only computes), elapsed "
+       "time, ns",
+       "throw_beside/",
+       our_throw,
+       k_again,
+       {{listening_throw, {k_listening, "libgcc_s, other computes"}, 1.3}}},
       {"In a debugger, command / procedures registered one by one, elapsed time, ns; how it knows them",
        "debugger/",
        {k_debugger, "GDB, nothing"},

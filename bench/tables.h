@@ -13,6 +13,7 @@ inline constexpr const char* k_reference = "jitunwind";
 inline constexpr const char* k_again = "jitunwind again";
 inline constexpr const char* k_own_runtime = "own runtime";
 inline constexpr const char* k_libgcc = "libgcc " JITUNWIND_GCC_VERSION;
+inline constexpr const char* k_listening = "listening";
 inline constexpr const char* k_nongnu = "nongnu 1.6.2";
 inline constexpr const char* k_llvm = "LLVM 19";
 inline constexpr const char* k_limit = "limit";

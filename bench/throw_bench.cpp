@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <string>
 
+#include "bench/busy.h"
 #include "bench/measurements.h"
 #include "bench/registered.h"
 #include "bench/stack.h"
@@ -19,6 +21,7 @@ constexpr std::array<std::size_t, 4> k_depths{1, 10, 50, 200};
 constexpr std::array<std::size_t, 4> k_others{0, 1000, 100'000, 1'000'000};
 constexpr std::size_t k_jit_every = 4;
 constexpr std::size_t k_on_stack = 64;
+constexpr int k_beside = 10'000;
 
 enum class Kind { plain, destructors, jit };
 constexpr const char* name_of(Kind kind) {
@@ -82,10 +85,39 @@ void first_throw(benchmark::State& state, std::size_t others) {
   state.SetItemsProcessed(state.iterations());
 }
 
+/// Elapsed time, since what waits for a lock takes no other.
+void throw_beside(benchmark::State& state, bool other_throws) {
+  const JitArena& made = arena(0);
+  const Registered registered(made, k_on_stack);
+  const std::vector<StackFunction> functions = stack(1, Kind::jit, made);
+  (void)throw_and_catch(functions);
+  const auto measure = [&] {
+    for (auto _ : state) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < k_beside; ++i) benchmark::DoNotOptimize(throw_and_catch(functions));
+      state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+  };
+  if (other_throws) {
+    const Busy throwing([&] { (void)throw_and_catch(functions); });
+    measure();
+  } else {
+    const Busy computing([value = 1u]() mutable { benchmark::DoNotOptimize(value = value * 1664525 + 1013904223); });
+    measure();
+  }
+  state.SetItemsProcessed(state.iterations() * k_beside);
+}
+
 }  // namespace
 
 void add_throw_benchmarks(std::size_t max_functions) {
   const Registrar& registrar = *registrars().front();
+  for (const bool other_throws : {true, false}) {
+    const std::string name = std::string("throw_beside/") + thrower() + (other_throws ? "" : ", other computes") + "/1";
+    benchmark::RegisterBenchmark(name.c_str(), [=](auto& state) { throw_beside(state, other_throws); })
+        ->UseManualTime()
+        ->Iterations(3);
+  }
   for (const std::size_t others : k_others) {
     if (others > std::min(max_functions, registrar.max_functions())) continue;
     for (const Kind kind : {Kind::plain, Kind::destructors, Kind::jit}) {
