@@ -324,6 +324,20 @@ TEST(RegisterFrame, ForgetsUnmappedCodeInTheCourseOfOtherCalls) {
   __deregister_frame(begin);
 }
 
+/// Its memory may be gone as well.
+TEST(RegisterFrame, IsTakenBackByItsAddressAlone) {
+  const auto frames = section_of(2);
+  const auto& bytes = frames->section.section().bytes;
+  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(page));
+  int object = 0;
+  __register_frame_info(page, &object);
+  EXPECT_EQ(registered(), 2u);
+  ::munmap(page, 4096);
+  EXPECT_EQ(__deregister_frame_info(page), &object);
+  EXPECT_EQ(registered(), 0u);
+}
+
 TEST(RegisterFrame, IsTakenBackWhileAnotherThreadForgets) {
   std::atomic<bool> stop{false};
   std::thread forgetting([&] {

@@ -33,6 +33,12 @@ bool begins_with_fde(Addr begin, CfiBytes& bytes) noexcept {
 
 }  // namespace
 
+bool is_empty_section(const void* begin) noexcept {
+  std::uint32_t length = 0;
+  if (begin != nullptr) std::memcpy(&length, begin, sizeof length);
+  return length == 0;
+}
+
 ToldBytes::ToldBytes(Addr begin) noexcept : CfiBytes(page_around(begin)) {}
 
 Result<std::span<const std::byte>> ToldBytes::view_elsewhere(Addr at, std::uint64_t size) noexcept {

@@ -16,6 +16,10 @@ struct FrameBases {
   Addr data = 0;
 };
 
+/// Such a section is not told of and not taken back (libgcc, and crt files of which the section was dropped). The
+/// caller vouches for its first word.
+bool is_empty_section(const void* begin) noexcept;
+
 /// Bytes that the caller vouches for as far as the page where they begin ends, as libgcc believes all of them; further
 /// pages are proven readable first.
 class ToldBytes final : public CfiBytes {

@@ -1,7 +1,6 @@
 // The functions by which JITs tell libgcc, or LLVM's libunwind, about call frame information, found where the program's
 // own calls go: a definition before libgcc_s's. Their meaning is libgcc's (unwind-dw2-fde.h), where it is not LLVM's:
 // frame_reader_p.h. Weak, so that a static libgcc's own definitions take precedence instead of colliding.
-#include <cstring>
 #include <utility>
 
 #include "jitunwind/adapters/listen/frames/next_functions_p.h"
@@ -12,13 +11,6 @@ namespace jitunwind {
 namespace {
 
 Addr address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
-
-/// Such a section is not told of and not taken back (libgcc, and crt files of which the section was dropped).
-bool is_empty(const void* begin) noexcept {
-  std::uint32_t length = 0;
-  if (begin != nullptr) std::memcpy(&length, begin, sizeof length);
-  return length == 0;
-}
 
 /// libgcc's functions call each other by their names, which lead here: each goes on to the one of its own name.
 constinit thread_local bool hands_on = false;
@@ -31,7 +23,7 @@ Answer hear(const ToldSections& told) noexcept {
 }
 
 Answer hear_section(const void* begin, void* object, const FrameBases& bases = {}) noexcept {
-  return is_empty(begin) ? Answer::ours : hear({begin, nullptr, object, bases});
+  return is_empty_section(begin) ? Answer::ours : hear({begin, nullptr, object, bases});
 }
 
 Answer hear_table(void* begin, void* object, const FrameBases& bases = {}) noexcept {
@@ -40,7 +32,7 @@ Answer hear_table(void* begin, void* object, const FrameBases& bases = {}) noexc
 
 TakenBack hear_taken_back(const void* begin) noexcept {
   if (hands_on) return {Answer::next, nullptr};
-  return is_empty(begin) ? TakenBack{} : take_back(begin);
+  return take_back(begin);
 }
 
 template <class Result, class... Parameters>

@@ -58,7 +58,7 @@ std::size_t ToldCalls::find(const void* begin) const noexcept {
 bool ToldCalls::grow() noexcept {
   constexpr unsigned k_first_bits = 8;
   const unsigned bits = slots_ == nullptr ? k_first_bits : bits_ + 1;
-  auto* const fresh = static_cast<Slot*>(map_zeroed(sizeof(Slot) << bits, Pages::small));
+  auto* const fresh = static_cast<Slot*>(map_zeroed(sizeof(Slot) << bits));
   if (fresh == nullptr) return false;
   Slot* const old = std::exchange(slots_, fresh);
   const std::size_t count = old == nullptr ? 0 : std::size_t{1} << bits_;
@@ -109,6 +109,7 @@ ToldBlock* ToldCalls::take(const void* begin) noexcept {
   const std::size_t at = find(begin);
   ToldBlock* const block = slots_[at].block;
   if (block == nullptr) return nullptr;
+  __builtin_prefetch(block->infos() + 1, 1);  // the end of the first one may be on another line
   if (block->older != nullptr)
     slots_[at].block = block->older;
   else

@@ -194,6 +194,7 @@ Answer note_handed_on(const void* begin) noexcept {
 TakenBack take_back(const void* begin) noexcept {
   ToldBlock* block = take_call(begin);
   if (block == nullptr) {
+    if (is_empty_section(begin)) return {};
     if (is_writing()) return {Answer::next, nullptr};
     count_heard(Heard::never_told);
     return {};
