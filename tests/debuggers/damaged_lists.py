@@ -7,6 +7,7 @@ import sys
 import time
 import tracemalloc
 
+sys.dont_write_bytecode = True  # into the source tree
 sys.path.insert(0, sys.argv[1])
 from jitunwind_gdb import cfi, process  # noqa: E402
 from jitunwind_gdb import directives as d  # noqa: E402

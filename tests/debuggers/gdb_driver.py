@@ -6,6 +6,7 @@ import tempfile
 
 import gdb
 
+sys.dont_write_bytecode = True  # into the source tree
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases  # noqa: E402
 from cases import NUMBER, expect  # noqa: E402

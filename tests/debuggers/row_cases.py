@@ -4,6 +4,7 @@ The format of the files is in tests/rows/README.md. Prints the number of rows co
 import re
 import sys
 
+sys.dont_write_bytecode = True  # into the source tree
 sys.path.insert(0, sys.argv[1])
 from jitunwind_gdb import directives as d  # noqa: E402
 from jitunwind_gdb.rows import BY_NAME, Row  # noqa: E402

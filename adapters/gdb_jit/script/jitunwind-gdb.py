@@ -24,8 +24,11 @@ def _find_package():
 if _find_package() not in sys.path:
     sys.path.insert(0, _find_package())
 
+# Nothing is written beside what a package has installed.
+_writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
 from jitunwind_gdb import cfi, printers, process  # noqa: E402
 from jitunwind_gdb.rows import BY_NAME  # noqa: E402
+sys.dont_write_bytecode = _writes
 
 _MASK = (1 << 64) - 1
 
