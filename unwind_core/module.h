@@ -65,8 +65,6 @@ enum class NameReach : std::uint8_t {
 /// Finds modules of one target.
 class ModuleFinder {
  public:
-  virtual ~ModuleFinder() = default;
-
   /// False when no module covers `at`. The local one is signal-safe where the C library has _dl_find_object.
   /// Fills everything but debug_frame and eh_frame, which cost file access.
   virtual bool find(Addr at, Module& out) const noexcept = 0;
@@ -95,6 +93,9 @@ class ModuleFinder {
     (void)module, (void)at, (void)reach, (void)into, (void)out;
     return false;
   }
+
+ protected:
+  ~ModuleFinder() = default;  // nobody owns one by it; those with static storage have nothing to do at exit
 };
 
 }  // namespace jitunwind

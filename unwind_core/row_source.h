@@ -93,8 +93,6 @@ using Found = Result<bool>;
 /// What knows how some code is unwound.
 class RowSource {
  public:
-  virtual ~RowSource() = default;
-
   /// On true `out` is complete, origin and keeps_by included. Else keeps_by is as it was.
   virtual Found find_row(Lookup& lookup, FrameRow& out) const noexcept = 0;
 
@@ -110,15 +108,19 @@ class RowSource {
     (void)at;
     return false;
   }
+
+ protected:
+  ~RowSource() = default;  // nobody owns one by it; those with static storage have nothing to do at exit
 };
 
 /// What knows names of some code.
 class NameSource {
  public:
-  virtual ~NameSource() = default;
-
   /// On true `into` holds the name, cut to into.size() - 1 bytes and NUL-terminated; nothing where it is empty.
   virtual Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept = 0;
+
+ protected:
+  ~NameSource() = default;  // nobody owns one by it; those with static storage have nothing to do at exit
 };
 
 }  // namespace jitunwind

@@ -25,8 +25,8 @@ enum class RegClass : std::uint8_t { general, vector, pseudo };
 /// in a cursor. Offsets are bytes; -1 where the register is not in that structure.
 struct RegisterInfo {
   RegNum dwarf;
-  const char* name;
-  const char* libunwind_name;  ///< what unw_regname says
+  char name[14];             ///< in the table itself, which so needs no relocation at start
+  char libunwind_name[14];   ///< what unw_regname says
   RegClass reg_class;
   bool preserved;            ///< callee-saved by the psABI (vector: its low 8 bytes)
   std::int8_t column;

@@ -28,8 +28,6 @@ struct MemoryWindow {
 /// The seam between the engine and the bytes of a target.
 class Memory {
  public:
-  virtual ~Memory() = default;
-
   /// Copies up to into.size() bytes at `at` and returns how many were readable from the start; 0: none. Never faults,
   /// whatever `at` is. The local implementation is signal-safe.
   virtual std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept = 0;
@@ -54,6 +52,9 @@ class Memory {
     (void)at, (void)from, (void)window;
     return false;
   }
+
+ protected:
+  ~Memory() = default;  // nobody owns one by it; those with static storage have nothing to do at exit
 };
 
 /// The error of a read that has just failed: callback_failed where a callback said why, else unreadable_memory.

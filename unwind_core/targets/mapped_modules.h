@@ -21,7 +21,7 @@ class MappedModules final : public ModuleFinder {
  public:
   /// All must outlive this.
   MappedModules(const Memory& memory, const Arch& arch, const Mappings& mappings, const TargetFiles& files) noexcept;
-  ~MappedModules() override;
+  ~MappedModules();
   MappedModules(const MappedModules&) = delete;
   MappedModules& operator=(const MappedModules&) = delete;
 
