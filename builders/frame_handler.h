@@ -76,7 +76,8 @@ class FrameDecision {
   /// (__cxa_begin_catch(), which returns thrown_object(), and __cxa_end_catch(); or _Unwind_DeleteException()).
   static FrameDecision catch_at(Addr pad) noexcept { return FrameDecision(Kind::catches, pad); }
   /// On the way to the frame that catches it the code at `pad` runs, which ends in _Unwind_Resume(exception). The
-  /// handler is then asked about the frame again, at that call: call_offset() tells. The same as pass() in the search.
+  /// handler is then asked about the frame again, at that call: call_offset() tells. The same as pass() in the search:
+  /// a frame that catches must not clean up so first, its code at catch_at()'s landing pad does.
   static FrameDecision clean_up_at(Addr pad) noexcept { return FrameDecision(Kind::cleans_up, pad); }
 
   /// At the landing pad SP is that of the call; or this one: not below, inside of the frame, aligned.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "jitunwind/builders/draft/handler_draft_p.h"
+#include "jitunwind/builders/released_registration_internal.h"
 #include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/heap_internal.h"
@@ -152,6 +153,12 @@ Status Registration::cancel() noexcept {
   const Status cancelled = cancel_procedure(procedure_);
   if (!cancelled && untouched(cancelled.error())) return cancelled;
   free_procedure(std::exchange(procedure_, nullptr));
+  return cancelled;
+}
+
+Status cancel_released(unw_dyn_info_t* released) noexcept {
+  const Status cancelled = cancel_procedure(released, Behind::user_word);
+  if (cancelled) free_procedure(released);
   return cancelled;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "jitunwind/dyn_info/registered_behind_internal.h"
 #include "jitunwind/dyn_info/registry/environment_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/locking/questions_p.h"
@@ -239,14 +240,18 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind
 
 Status register_procedure(unw_dyn_info_t* di, Behind behind) noexcept { return register_procedures({&di, 1}, behind); }
 
-Status cancel_procedure(unw_dyn_info_t* di) noexcept {
+namespace {
+
+/// `counts` says what is, of that which is registered.
+template <class Counts>
+[[gnu::always_inline]] inline Status cancel(unw_dyn_info_t* di, Counts counts) noexcept {
   if (WritingScope::active()) return note_refused("cancel", refused_to_interrupter());
   if (!NodePool::can_bind(di)) return note_refused("cancel", not_registered(di));
   log_to_be_taken_out("cancel", {&di, 1});
   r.nodes.prefetch(di);
   ProcedureList::prefetch_neighbours(di);
   const RegisteredNode found = r.nodes.find(di);
-  if (!found.state.live()) return note_refused("cancel", not_registered(di));
+  if (!found.state.live() || !counts(found.state)) return note_refused("cancel", not_registered(di));
   prefetch_neighbours(found.node);
   if (own_thread_holds(found.node)) return note_refused("cancel", read_by_caller(di));
   Due due;
@@ -266,6 +271,20 @@ Status cancel_procedure(unw_dyn_info_t* di) noexcept {
   count_event(Counter::procedure_cancelled);
   if (observers.any()) tell_cancelled({&di, 1});
   return Done{};
+}
+
+bool is_behind(NodeState state, Behind behind) noexcept {
+  return state.has_user_word() == (behind == Behind::user_word);
+}
+
+}  // namespace
+
+Status cancel_procedure(unw_dyn_info_t* di) noexcept {
+  return cancel(di, [](NodeState) { return true; });
+}
+
+Status cancel_procedure(unw_dyn_info_t* di, Behind behind) noexcept {
+  return cancel(di, [=](NodeState state) { return is_behind(state, behind); });
 }
 
 Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
@@ -334,6 +353,11 @@ bool reclaimed(RetireTicket ticket) noexcept {
 RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept {
   const RegisteredNode found = r.nodes.find(procedure);
   return found.state.live() ? RegistrationKey{found.state.registration(), found.node} : RegistrationKey{};
+}
+
+bool is_registered(const unw_dyn_info_t* di, Behind behind) noexcept {
+  const NodeState state = r.nodes.find(const_cast<unw_dyn_info_t*>(di)).state;  // which reads it
+  return state.live() && is_behind(state, behind);
 }
 
 const CodeChanges& registration_changes() noexcept { return r.changes; }

@@ -39,17 +39,20 @@ typedef void (*ju_frame_handler)(const ju_passed_frame* frame, ju_decision* deci
     describes. */
 ju_status ju_handled_by(ju_builder* builder, ju_frame_handler handler, void* context, void (*release)(void* context));
 
-/** What a general register that calls preserve holds in the frame. Errors: null_pointer, other_cpu, bad_register. */
+/** What a general register that calls preserve holds in the frame. Errors: null_pointer, bad_struct_size, bad_handle,
+    other_cpu, bad_register. */
 ju_status ju_passed_frame_get(const ju_passed_frame* frame, ju_reg reg, uint64_t* value);
 
 /** The exception ends here: the code goes on at address `pad` in the procedure, and owns the exception. */
 void ju_catch_at(ju_decision* decision, uint64_t pad);
-/** The code at `pad` runs, which ends in _Unwind_Resume(); the handler is then asked again, at that call. */
+/** On the way to the frame that catches it the code at `pad` runs, which ends in _Unwind_Resume(). The handler is then
+    asked again, at that call, and must not catch there: a frame that catches says so from the search on, and its code
+    at the landing pad cleans up first. The same as passing in the search. */
 void ju_clean_up_at(ju_decision* decision, uint64_t pad);
 /** At the landing pad SP is that of the call; or this one: not below, inside of the frame, aligned. */
 void ju_land_with_sp(ju_decision* decision, uint64_t sp);
 /** At the landing pad preserved registers are those of the frame, the first exception register has the exception, the
-    second 0; or this. Errors: other_cpu, out_of_memory. */
+    second 0; or this. Errors: null_pointer, bad_handle, other_cpu, out_of_memory. */
 ju_status ju_land_with(ju_decision* decision, ju_reg reg, uint64_t value);
 
 #pragma GCC visibility pop

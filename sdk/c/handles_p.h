@@ -1,4 +1,5 @@
-// Handles of the C interface. Each begins with a word that says its kind. Where JITUNWIND_CHECK_HANDLES is defined, a
+// Handles of the C interface. Each begins with a word that says its kind, but for registrations, which the registry
+// knows. Where JITUNWIND_CHECK_HANDLES is defined, a
 // handle's memory is never given back, so that use after free is noticed however late it comes.
 #pragma once
 
@@ -19,6 +20,8 @@ enum class Kind : std::uint64_t {
   object,
   target,
   cursor,
+  decision,
+  passed_frame,
   freed,
 };
 

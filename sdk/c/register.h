@@ -51,9 +51,8 @@ ju_status ju_register(const ju_description* description, const ju_code* code, ju
                       ju_error* error);
 
 /** Code is not known any more. O(1), then waits for walks that are reading the description right now. On return
-    nothing reads it, the code may be reused, and the handle is void. Null does nothing. Errors: bad_handle,
-    freed_handle, and void; in_signal_handler, and it is still registered; not_registered: somebody else took it out,
-    and void. */
+    nothing reads it, the code may be reused, and the handle is void. Null does nothing. Errors: bad_handle: nothing
+    that is registered, and its memory stays as it is; freed_handle; in_signal_handler, and it is still registered. */
 ju_status ju_cancel(ju_registration* registration, ju_error* error);
 
 /** A batch that was retired; one of all zeros counts as reclaimed. */

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "jitunwind/builders/object_registration.h"
+#include "jitunwind/builders/released_registration_internal.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
 #include "jitunwind/sdk/c/register.h"
 
@@ -31,8 +32,9 @@ namespace jitunwind::c {
 namespace {
 
 /// The handles of registrations are the descriptors themselves, for a second allocation would be a tenth of what
-/// registering costs. They have no word that says their kind: which of them live is known where handles are checked.
-class LiveRegistrations {
+/// registering costs. They have no word that says their kind: the registry is asked. Where handles are checked, those
+/// that are void are known besides.
+class VoidRegistrations {
  public:
   static void add([[maybe_unused]] const void* handle) {
     if constexpr (k_checks_handles) {
@@ -52,7 +54,7 @@ class LiveRegistrations {
       const std::lock_guard guard(lock_);
       return handles_ != nullptr && handles_->count(handle) != 0;
     }
-    return true;
+    return false;
   }
 
  private:
@@ -61,14 +63,22 @@ class LiveRegistrations {
   [[maybe_unused]] static constinit inline Handles* handles_ = nullptr;  // never destroyed, as the registry
 };
 
-ju_status check_registration(const ju_registration* registration, ju_error* error) {
+/// What is wrong with it. Precondition: something is.
+[[gnu::cold]] ju_status refuse_registration(const ju_registration* registration, ju_error* error) {
   constexpr const char* k_place = "registration";
   if (!registration) return tell(error, JU_NULL_POINTER, k_place);
-  if (reinterpret_cast<std::uintptr_t>(registration) % alignof(unw_dyn_info_t) != 0)
-    return tell(error, JU_BAD_HANDLE, k_place);
-  if (!LiveRegistrations::has(registration)) return tell(error, JU_FREED_HANDLE, k_place);
-  if (is_kind(kind_of(registration))) return tell(error, JU_BAD_HANDLE, k_place);
-  return JU_OK;
+  if (VoidRegistrations::has(registration)) return tell(error, JU_FREED_HANDLE, k_place);
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(registration) % alignof(unw_dyn_info_t) == 0;
+  if (!is_aligned || is_kind(kind_of(registration))) return refuse_handle(registration, k_place, error);
+  return tell(error, JU_BAD_HANDLE, reinterpret_cast<std::uintptr_t>(registration), k_place,
+              "nothing that is registered: never, or cancelled, retired or handed over before");
+}
+
+ju_status check_registration(const ju_registration* registration, ju_error* error) {
+  const bool is_registered = is_released_registration(reinterpret_cast<const unw_dyn_info_t*>(registration));
+  if (is_registered && !VoidRegistrations::has(registration)) [[likely]]
+    return JU_OK;
+  return refuse_registration(registration, error);
 }
 
 unw_dyn_info_t* info_of(ju_registration* registration) noexcept {
@@ -85,11 +95,16 @@ auto ask(const ju_registration* registration, Ask question) {
 }
 
 ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) {
-  ju_code code;
-  if (const ju_status bad = read_struct(of_caller, code, "code", error)) return bad;
-  out = {code.start, code.size, {}, code.lsda, code.landing_pad_base, code.user};
-  if (!read_string(code.name, out.name)) return tell(error, JU_BAD_STRING, "code.name");
-  return JU_OK;
+  ju_code other;  // of another release
+  const ju_code* code = of_caller;
+  if (!code || code->struct_size != sizeof other) [[unlikely]] {
+    if (const ju_status bad = read_struct(of_caller, other, "code", error)) return bad;
+    code = &other;
+  }
+  out = {code->start, code->size, {}, code->lsda, code->landing_pad_base, code->user};
+  if (!code->name || read_string(code->name, out.name)) [[likely]]
+    return JU_OK;
+  return tell(error, JU_BAD_STRING, "code.name");
 }
 
 ju_ticket ticket_of(const RetireTicket& ticket) noexcept { return {ticket.serial, ticket.batch, ticket.skipped}; }
@@ -120,7 +135,7 @@ ju_status ju_register(const ju_description* description, const ju_code* code, ju
     auto registered = jitunwind::register_code(description->description, place);
     if (!registered) return tell(error, registered.error(), "code");
     *registration = reinterpret_cast<ju_registration*>(registered->release());
-    jitunwind::c::LiveRegistrations::add(*registration);
+    jitunwind::c::VoidRegistrations::remove(*registration);
     return JU_OK;
   });
 }
@@ -128,11 +143,14 @@ ju_status ju_register(const ju_description* description, const ju_code* code, ju
 ju_status ju_cancel(ju_registration* registration, ju_error* error) {
   if (!registration) return JU_OK;
   return answer(error, [&] {
-    if (const ju_status bad = jitunwind::c::check_registration(registration, error)) return bad;
-    jitunwind::c::LiveRegistrations::remove(registration);
-    Registration one = Registration::adopt(jitunwind::c::info_of(registration));
-    const jitunwind::Status cancelled = one.cancel();
-    if (jitunwind::c::is_registered_still(cancelled)) jitunwind::c::LiveRegistrations::add(one.release());
+    using jitunwind::c::VoidRegistrations;
+    if (VoidRegistrations::has(registration)) return jitunwind::c::refuse_registration(registration, error);
+    VoidRegistrations::add(registration);
+    const jitunwind::Status cancelled = jitunwind::cancel_released(jitunwind::c::info_of(registration));
+    if (cancelled) [[likely]]
+      return JU_OK;
+    VoidRegistrations::remove(registration);
+    if (!jitunwind::c::is_registered_still(cancelled)) return jitunwind::c::refuse_registration(registration, error);
     return tell(error, cancelled);
   });
 }
@@ -142,10 +160,10 @@ ju_status ju_retire(ju_registration* registration, ju_ticket* ticket, ju_error* 
   if (!registration) return JU_OK;
   return answer(error, [&] {
     if (const ju_status bad = jitunwind::c::check_registration(registration, error)) return bad;
-    jitunwind::c::LiveRegistrations::remove(registration);
+    jitunwind::c::VoidRegistrations::add(registration);
     Registration one = Registration::adopt(jitunwind::c::info_of(registration));
     const ju_status retired = jitunwind::c::retire(one, ticket, error);
-    if (one) jitunwind::c::LiveRegistrations::add(one.release());
+    if (one) jitunwind::c::VoidRegistrations::remove(one.release());
     return retired;
   });
 }
@@ -206,7 +224,7 @@ ju_status ju_batch_add(ju_batch* batch, ju_registration* registration, ju_error*
     Registration one = Registration::adopt(jitunwind::c::info_of(registration));
     const jitunwind::Status added = batch->batch.add(std::move(one));
     if (added)
-      jitunwind::c::LiveRegistrations::remove(registration);
+      jitunwind::c::VoidRegistrations::add(registration);
     else
       (void)one.release();
     return tell(error, added);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/error.h"
 
 namespace {
@@ -210,6 +211,57 @@ TEST(CBadInput, HandlesOfAnotherKind) {
   EXPECT_EQ(ju_batch_free(batch, nullptr), JU_OK);
   EXPECT_EQ(ju_description_free(description), JU_OK);
   EXPECT_EQ(out, nullptr);
+}
+
+/// The descriptor of somebody else, which is registered, and one that was: neither has an owner here.
+TEST(CBadInput, RegistrationsThatAreNotOurs) {
+  const unsigned char code[16] = {};
+  unw_dyn_info_t info{};
+  info.start_ip = reinterpret_cast<std::uintptr_t>(code);
+  info.end_ip = info.start_ip + sizeof code;
+  auto* const foreign = reinterpret_cast<ju_registration*>(&info);
+  ju_batch* batch = nullptr;
+  ASSERT_EQ(ju_batch_new(&batch, nullptr), JU_OK);
+  const auto refused_by_all = [&] {
+    Error error;
+    EXPECT_EQ(ju_cancel(foreign, &error), JU_BAD_HANDLE);
+    EXPECT_STREQ(error.place, "registration");
+    EXPECT_STREQ(error.text, "nothing that is registered: never, or cancelled, retired or handed over before");
+    EXPECT_EQ(error.at, reinterpret_cast<std::uintptr_t>(&info));
+    EXPECT_EQ(ju_retire(foreign, nullptr, nullptr), JU_BAD_HANDLE);
+    EXPECT_EQ(ju_batch_add(batch, foreign, nullptr), JU_BAD_HANDLE);
+    EXPECT_EQ(ju_batch_size(batch), 0u);
+    EXPECT_EQ(ju_registration_range(foreign, nullptr, nullptr), JU_BAD_HANDLE);
+    EXPECT_EQ(ju_registration_bytes(foreign), 0u);
+  };
+  refused_by_all();
+  ASSERT_TRUE(jitunwind::register_procedure(&info));
+  refused_by_all();
+  EXPECT_EQ(ju_may_be_registered(info.start_ip), 1);
+  ASSERT_TRUE(jitunwind::cancel_procedure(&info)) << "it was left alone";
+  refused_by_all();
+  EXPECT_EQ(ju_batch_free(batch, nullptr), JU_OK);
+}
+
+/// What handlers are handed, mixed up.
+TEST(CBadInput, DecisionsAndFramesThatAreNone) {
+  const Builder builder;
+  std::uint64_t value = 0;
+  ju_passed_frame frame{};
+  const ju_reg reg = ju_register_number(JU_CPU_HOST, 19);
+  EXPECT_EQ(ju_passed_frame_get(&frame, reg, &value), JU_BAD_STRUCT_SIZE);
+  EXPECT_EQ(ju_passed_frame_get(as<ju_passed_frame>(builder.handle), reg, &value), JU_BAD_STRUCT_SIZE);
+  frame.struct_size = sizeof frame;
+  EXPECT_EQ(ju_passed_frame_get(&frame, reg, &value), JU_NULL_POINTER);
+  frame.frame = builder.handle;
+  EXPECT_EQ(ju_passed_frame_get(&frame, reg, &value), JU_BAD_HANDLE);
+  ju_catch_at(as<ju_decision>(builder.handle), 1);
+  ju_clean_up_at(as<ju_decision>(builder.handle), 1);
+  ju_land_with_sp(as<ju_decision>(builder.handle), 1);
+  EXPECT_EQ(ju_land_with(as<ju_decision>(builder.handle), reg, 1), JU_BAD_HANDLE);
+  ju_description* description = nullptr;
+  EXPECT_EQ(ju_build(builder, &description, nullptr), JU_OK) << "it is as it was";
+  EXPECT_EQ(ju_description_free(description), JU_OK);
 }
 
 TEST(CBadInput, CursorsThatWereNeverBegun) {

@@ -20,7 +20,7 @@ struct Arguments {
   ju_error* error = nullptr;
 };
 
-enum class Kind { none, builder, description, registration, batch, object, target, cursor };
+enum class Kind { none, builder, description, registration, batch, object, target, cursor, decision };
 
 template <class T>
 constexpr Kind kind_of() {
@@ -30,6 +30,7 @@ constexpr Kind kind_of() {
   if (std::is_same_v<T, ju_batch>) return Kind::batch;
   if (std::is_same_v<T, ju_object>) return Kind::object;
   if (std::is_same_v<T, ju_target>) return Kind::target;
+  if (std::is_same_v<T, ju_decision>) return Kind::decision;
   return std::is_same_v<T, ju_cursor> ? Kind::cursor : Kind::none;
 }
 

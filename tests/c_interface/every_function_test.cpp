@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+
 namespace {
 
 using every::Arguments;
@@ -89,22 +91,31 @@ TEST(CEveryFunction, TakesNull) {
   EXPECT_EQ(ju_detach_gdb(nullptr), JU_OK);
 }
 
-/// Registrations have no word that says their kind: what was never one is known where handles are checked.
+/// In libraries that check handles and in others: numbers, what looks like a registered one, zeros, ones.
 TEST(CEveryFunction, RefusesWhatIsNoHandle) {
   Handles handles;
   Memory memory;
-  for (const Function& function : every::functions) {
-    if (function.kind == every::Kind::none || function.kind == every::Kind::registration) continue;
-    Error error;
-    Arguments arguments;
-    arguments.handle = handles.no_handle.data();
-    arguments.memory = memory.bytes.data();
-    arguments.text = "";
-    if (function.has_error) arguments.error = &error;
-    const ju_status status = function.call(arguments);
-    if (status == every::k_no_status) continue;
-    EXPECT_EQ(status, JU_BAD_HANDLE) << function.name;
-    expect_said(function, status, error);
+  std::array<std::uint64_t, 160> like_a_registration{};
+  std::memcpy(like_a_registration.data(), handles.registration, sizeof(unw_dyn_info_t));
+  std::array<std::uint64_t, 160> ones;
+  ones.fill(~std::uint64_t{0});
+  for (std::array<std::uint64_t, 160> none :
+       {handles.no_handle, like_a_registration, std::array<std::uint64_t, 160>{}, ones}) {
+    const std::array<std::uint64_t, 160> before = none;
+    for (const Function& function : every::functions) {
+      if (function.kind == every::Kind::none) continue;
+      Error error;
+      Arguments arguments;
+      arguments.handle = none.data();
+      arguments.memory = memory.bytes.data();
+      arguments.text = "";
+      if (function.has_error) arguments.error = &error;
+      const ju_status status = function.call(arguments);
+      EXPECT_EQ(none, before) << function.name;
+      if (status == every::k_no_status) continue;
+      EXPECT_EQ(status, JU_BAD_HANDLE) << function.name;
+      expect_said(function, status, error);
+    }
   }
 }
 

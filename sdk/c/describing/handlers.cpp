@@ -4,15 +4,18 @@
 
 #include "jitunwind/sdk/c/describing/builder_p.h"
 
-using jitunwind::c::tell;
+using jitunwind::c::check;
+using jitunwind::c::Kind;
 
 struct ju_decision {
-  enum class Kind : std::uint8_t { pass, catches, cleans_up };
+  static constexpr Kind k_kind = Kind::decision;
+  enum class What : std::uint8_t { pass, catches, cleans_up };
   struct Value {
     jitunwind::RegNum reg;
     uint64_t value;
   };
-  Kind kind = Kind::pass;
+  Kind kind = k_kind;
+  What what = What::pass;
   uint64_t pad = 0;
   std::optional<uint64_t> sp{};
   std::vector<Value> registers{};
@@ -21,8 +24,18 @@ struct ju_decision {
 namespace jitunwind::c {
 namespace {
 
-const PassedFrame& frame_of(const ju_passed_frame& frame) noexcept {
-  return *static_cast<const PassedFrame*>(frame.frame);
+/// What ju_passed_frame::frame points to.
+struct PassedFrameHandle {
+  static constexpr Kind k_kind = Kind::passed_frame;
+  Kind kind = k_kind;
+  const PassedFrame& frame;
+};
+
+/// Memory that is no decision stays as it is.
+void decide(ju_decision* decision, ju_decision::What what, uint64_t pad) noexcept {
+  if (check(decision, "decision") != JU_OK) return;
+  decision->what = what;
+  decision->pad = pad;
 }
 
 /// A handler of the caller's and what it is called with.
@@ -31,6 +44,7 @@ struct Callback {
   std::shared_ptr<void> context;
 
   FrameDecision operator()(const PassedFrame& frame) const {
+    const PassedFrameHandle handle{.frame = frame};
     const ju_passed_frame passed{sizeof passed,
                                  frame.phase() == PassedFrame::Phase::search,
                                  frame.forced(),
@@ -41,7 +55,7 @@ struct Callback {
                                  frame.exception(),
                                  frame.thrown_type(),
                                  frame.thrown_object(),
-                                 &frame};
+                                 &handle};
     ju_decision said;
     handler(&passed, &said, context.get());
     FrameDecision decision = decision_of(said);
@@ -51,8 +65,8 @@ struct Callback {
   }
 
   static FrameDecision decision_of(const ju_decision& said) noexcept {
-    if (said.kind == ju_decision::Kind::catches) return FrameDecision::catch_at(said.pad);
-    if (said.kind == ju_decision::Kind::cleans_up) return FrameDecision::clean_up_at(said.pad);
+    if (said.what == ju_decision::What::catches) return FrameDecision::catch_at(said.pad);
+    if (said.what == ju_decision::What::cleans_up) return FrameDecision::clean_up_at(said.pad);
     return FrameDecision::pass();
   }
 };
@@ -61,7 +75,7 @@ struct Callback {
 }  // namespace jitunwind::c
 
 ju_status ju_handled_by(ju_builder* builder, ju_frame_handler handler, void* context, void (*release)(void* context)) {
-  if (const ju_status bad = jitunwind::c::check(builder, "builder")) return bad;
+  if (const ju_status bad = check(builder, "builder")) return bad;
   return jitunwind::c::answer(nullptr, [&] {
     if (!handler) return builder->refuse(JU_NULL_POINTER, "ju_handled_by", "no function");
     const auto nothing = [](void*) {};
@@ -72,34 +86,32 @@ ju_status ju_handled_by(ju_builder* builder, ju_frame_handler handler, void* con
 }
 
 ju_status ju_passed_frame_get(const ju_passed_frame* frame, ju_reg reg, uint64_t* value) {
-  if (!frame || !frame->frame || !value) return JU_NULL_POINTER;
+  if (!frame || !value) return JU_NULL_POINTER;
+  if (!jitunwind::c::has_size(*frame)) return JU_BAD_STRUCT_SIZE;
+  const auto* const handle = static_cast<const jitunwind::c::PassedFrameHandle*>(frame->frame);
+  if (const ju_status bad = check(handle, "frame")) return bad;
   const jitunwind::Arch* const arch = jitunwind::host_arch();
   if (const ju_status bad = jitunwind::c::check_register(reg, *arch, nullptr)) return bad;
-  const jitunwind::PassedFrame& passed = jitunwind::c::frame_of(*frame);
   const jitunwind::RegNum dwarf = jitunwind::c::dwarf_of(reg);
-  if (!passed.has_reg(dwarf)) return JU_BAD_REGISTER;
-  *value = passed.reg(dwarf);
+  if (!jitunwind::PassedFrame::has_reg(dwarf)) return JU_BAD_REGISTER;
+  *value = handle->frame.reg(dwarf);
   return JU_OK;
 }
 
 void ju_catch_at(ju_decision* decision, uint64_t pad) {
-  if (!decision) return;
-  decision->kind = ju_decision::Kind::catches;
-  decision->pad = pad;
+  jitunwind::c::decide(decision, ju_decision::What::catches, pad);
 }
 
 void ju_clean_up_at(ju_decision* decision, uint64_t pad) {
-  if (!decision) return;
-  decision->kind = ju_decision::Kind::cleans_up;
-  decision->pad = pad;
+  jitunwind::c::decide(decision, ju_decision::What::cleans_up, pad);
 }
 
 void ju_land_with_sp(ju_decision* decision, uint64_t sp) {
-  if (decision) decision->sp = sp;
+  if (check(decision, "decision") == JU_OK) decision->sp = sp;
 }
 
 ju_status ju_land_with(ju_decision* decision, ju_reg reg, uint64_t value) {
-  if (!decision) return JU_NULL_POINTER;
+  if (const ju_status bad = check(decision, "decision")) return bad;
   if (const ju_status bad = jitunwind::c::check_register(reg, *jitunwind::host_arch(), nullptr)) return bad;
   return jitunwind::c::answer(nullptr, [&] {
     decision->registers.push_back({jitunwind::c::dwarf_of(reg), value});
