@@ -12,11 +12,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
 
@@ -114,6 +116,9 @@ class Target {
   /// Frames of a thread, innermost first, while the Target lives. Where there are no registers it has one frame without
   /// pc, and stops there: why() says so.
   Walk walk(const TargetThread& thread, Guesses guesses = Guesses::confirmed) const noexcept;
+
+  /// The line of the source that a frame's code was made from, where its JIT tells (jitdumps). Allocates.
+  std::optional<SourceLine> source_line(const Frame& frame) const;
 
   /// Where a list of registered procedures begins (unw_dyn_info_list_t): each copy of the library in the target has
   /// one, numbered from 0 on. 0: there are no more.

@@ -63,6 +63,18 @@ bool read_lines(ByteReader& reader, JitDumpRecord& out, std::vector<JitDumpRecor
 
 }  // namespace
 
+SourceLines lines_of(const JitDumpRecord& record) {
+  if (record.lines.empty()) return {};
+  // LLVM and V8 count from the begin of the ELF file that perf makes of the code, which stands behind its header there.
+  constexpr Addr k_elf_header = 0x40;
+  const Addr first = std::ranges::min(record.lines, {}, &JitDumpRecord::Line::at).at;
+  const Addr begin = record.code.begin + (first - record.code.begin == k_elf_header ? k_elf_header : 0);
+  std::vector<ToldLine> told;
+  for (const JitDumpRecord::Line& line : record.lines)
+    if (line.at >= begin) told.push_back({line.at - begin, line.line, line.file});
+  return SourceLines(told);
+}
+
 bool is_jitdump(std::string_view path) noexcept {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   return name.starts_with("jit-") && name.ends_with(".dump");

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/error.h"
 
@@ -39,6 +40,10 @@ struct JitDumpRecord {
   std::uint64_t header_size = 0;        ///< of these bytes: of .eh_frame_hdr
   std::span<const Line> lines{};
 };
+
+/// Of a record of that kind. Lines in front of the code's begin are left out. Those that begin 64 bytes behind it are
+/// taken to be of an ELF file with that code behind its header.
+SourceLines lines_of(const JitDumpRecord& record);
 
 /// "jit-PID.dump", at any place.
 bool is_jitdump(std::string_view path) noexcept;

@@ -25,6 +25,7 @@ Json json_of(const SeenFrame& frame) {
   Json json{{"number", frame.number}, {"pc", hex(frame.pc)}, {"sp", hex(frame.sp)}};
   json["name"] = text_or_null(frame.name);
   json["offset"] = frame.name.empty() ? Json() : Json(hex(frame.offset));
+  json["source"] = text_or_null(frame.source);
   json["module"] = text_or_null(frame.module);
   json["jit"] = frame.is_jit;
   json["origin"] = origin_name(frame.origin);

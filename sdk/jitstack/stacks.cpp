@@ -17,6 +17,7 @@ SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
   SeenFrame seen{.number = frame.depth(), .pc = frame.pc(), .sp = frame.sp(), .origin = frame.origin()};
   seen.name = frame.name();
   if (!seen.name.empty()) seen.offset = frame.offset();
+  if (const auto source = target.source_line(frame)) seen.source = source->file + ":" + std::to_string(source->line);
   if (const Mapping* const mapping = target.mappings().find(frame.address().lookup())) seen.module = mapping->path;
   seen.is_signal_frame = frame.is_signal_frame();
   seen.is_jit = is_jit(target, frame);

@@ -16,6 +16,7 @@ struct SeenFrame {
   Addr sp = 0;
   std::string name{};        ///< demangled; "": none
   std::uint64_t offset = 0;  ///< of the pc in what has that name
+  std::string source{};      ///< file and line, "f.js:12"; "": not told
   std::string module{};      ///< path, or the kernel's name in brackets; "": none, as of code made at run time
   RowOrigin origin = RowOrigin::none;
   bool is_signal_frame = false;

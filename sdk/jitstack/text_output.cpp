@@ -86,6 +86,7 @@ class TextOutput final : public Output {
              padded(told_origin(frame), origins) + (guessed ? colours_.off : "") + "  " +
              padded(escaped(short_module(frame)), modules) + "  " + (frame.is_jit ? colours_.jit : "");
     text_ += frame.name.empty() ? "?" : escaped(frame.name) + hex("+0x%" PRIx64, frame.offset);
+    if (!frame.source.empty()) text_ += " at " + escaped(frame.source);
     text_ += std::string(frame.is_jit ? colours_.off : "") + "\n";
     if (options_.rows)
       text_ += std::string("       ") + colours_.dim + (frame.row.empty() ? "no row" : frame.row) + colours_.off + "\n";

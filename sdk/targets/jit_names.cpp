@@ -12,18 +12,30 @@ constexpr std::size_t k_most_dumps = 16;
 
 }  // namespace
 
-void JitNames::add(const AddrRange& code, std::string_view name) const {
+void JitNames::add(const AddrRange& code, std::string_view name, const SourceLines& lines) const {
   if (all_.size() == k_most_names) return;
   latest_[code.begin] = all_.size();
-  all_.push_back({code, std::string(name)});
+  all_.push_back({code, std::string(name), lines});
 }
 
-/// What was moved keeps the name that it had last.
+/// What was moved keeps the name that it had last. Lines come in front of the code that they are of.
 void JitNames::take_record(const JitDumpRecord& record) const {
-  if (record.kind == JitDumpRecord::Kind::load && !record.name.empty()) return add(record.code, record.name);
-  if (record.kind != JitDumpRecord::Kind::move) return;
-  if (const auto moved = latest_.find(record.from); moved != latest_.end())
-    add(record.code, std::string(all_[moved->second].name));
+  switch (record.kind) {
+    case JitDumpRecord::Kind::load: {
+      const auto lines = lines_.extract(record.code.begin);
+      if (!record.name.empty()) add(record.code, record.name, lines ? lines.mapped() : SourceLines());
+      break;
+    }
+    case JitDumpRecord::Kind::move:
+      if (const auto moved = latest_.find(record.from); moved != latest_.end()) {
+        const Named before = all_[moved->second];
+        add(record.code, before.name, before.lines);
+      }
+      break;
+    case JitDumpRecord::Kind::lines:
+      lines_[record.code.begin] = lines_of(record);
+      break;
+  }
 }
 
 void JitNames::read_map() const {
@@ -72,18 +84,28 @@ void JitNames::forget() noexcept {
   dumps_.clear();
   all_.clear();
   latest_.clear();
+  lines_.clear();
   index_.forget();
+}
+
+const JitNames::Named* JitNames::named_at(Addr at) const noexcept {
+  look();
+  const Addr number = index_.is_known() ? index_.find(at) : 0;
+  return number == 0 ? nullptr : &all_[static_cast<std::size_t>(number - 1)];
 }
 
 Found JitNames::find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept {
   if (lookup.module()) return false;
-  look();
-  const Addr number = index_.is_known() ? index_.find(lookup.at.lookup()) : 0;
-  if (number == 0) return false;
-  const Named& named = all_[static_cast<std::size_t>(number - 1)];
-  write_name(named.name, into, out);
-  out.start = named.code.begin;
+  const Named* const named = named_at(lookup.at.lookup());
+  if (named == nullptr) return false;
+  write_name(named->name, into, out);
+  out.start = named->code.begin;
   return true;
+}
+
+std::optional<SourceLine> JitNames::find_line(Addr at) const {
+  const Named* const named = named_at(at);
+  return named == nullptr ? std::nullopt : named->lines.find(at - named->code.begin);
 }
 
 }  // namespace jitunwind

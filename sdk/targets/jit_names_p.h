@@ -2,6 +2,7 @@
 #pragma once
 
 #include <list>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "jitunwind/sdk/dialects/growing_file_internal.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/sdk/dialects/perf_map.h"
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/row_source.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
 #include "jitunwind/unwind_core/targets/target_files_internal.h"
@@ -24,6 +26,8 @@ class JitNames final : public NameSource {
   JitNames(const Mappings& mappings, const TargetFiles& files) noexcept : mappings_(mappings), files_(files) {}
 
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
+  /// The line of its source, by what jitdumps say of code at that address.
+  std::optional<SourceLine> find_line(Addr at) const;
 
   /// Where the perf map is, as this process can open it; "": nowhere.
   void set_map(std::string path) { map_ = GrowingFile(std::move(path)); }
@@ -35,6 +39,7 @@ class JitNames final : public NameSource {
   struct Named {
     AddrRange code{};
     std::string name{};
+    SourceLines lines{};
   };
   struct Dump {
     GrowingFile file;
@@ -45,7 +50,8 @@ class JitNames final : public NameSource {
   void find_dumps() const;
   void read_map() const;
   void read_dump(Dump& dump) const;
-  void add(const AddrRange& code, std::string_view name) const;
+  const Named* named_at(Addr at) const noexcept;
+  void add(const AddrRange& code, std::string_view name, const SourceLines& lines = {}) const;
   void take_record(const JitDumpRecord& record) const;
 
   const Mappings& mappings_;
@@ -55,6 +61,7 @@ class JitNames final : public NameSource {
   mutable std::list<Dump> dumps_;
   mutable std::vector<Named> all_;                        // as they were written
   mutable std::unordered_map<Addr, std::size_t> latest_;  // where in it, by the begin of the code
+  mutable std::unordered_map<Addr, SourceLines> lines_;   // of code that is loaded next, by its begin
   mutable ListIndex index_;
   mutable std::uint64_t room_ = std::uint64_t{256} << 20;  // bytes that may still be read
   mutable bool has_looked_ = false;

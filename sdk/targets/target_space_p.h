@@ -41,6 +41,7 @@ class TargetSpace {
   const TargetFiles& files() const noexcept { return files_; }
   const TargetHeads& heads() const noexcept { return heads_; }
 
+  const JitNames& jit_names() const noexcept { return jit_names_; }
   /// Where its perf map is: JitNames::set_map().
   void set_perf_map(std::string path) { jit_names_.set_map(std::move(path)); }
 

@@ -100,8 +100,8 @@ TEST(Jitstack, JsonHasTheFramesThatTheProgramSaw) {
     EXPECT_EQ(thread["stop"], "outermost");
     std::size_t jit = 0;
     for (const Json& frame : thread["frames"]) {
-      expect_keys(frame,
-                  {"number", "pc", "sp", "name", "offset", "module", "jit", "origin", "guess", "signal_frame", "row"});
+      expect_keys(frame, {"number", "pc", "sp", "name", "offset", "source", "module", "jit", "origin", "guess",
+                          "signal_frame", "row"});
       jit += frame["jit"].get<bool>();
       EXPECT_EQ(frame["jit"].get<bool>(), frame["origin"] == "dyn_directives");
       EXPECT_EQ(frame["module"].is_null(), frame["jit"].get<bool>());

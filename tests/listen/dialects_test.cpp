@@ -8,6 +8,8 @@
 #include "jitunwind/sdk/dialects/itt_event.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/sdk/dialects/perf_map.h"
+#include "jitunwind/sdk/dialects/source_lines.h"
+#include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "tests/support/cfi_assembler.h"
 
@@ -174,6 +176,47 @@ TEST(JitDump, IsReadInPiecesOfAnySize) {
   Bytes half = file;
   half.vector().pop_back();
   EXPECT_EQ(read_dump(half, 100).records.size(), expected.size() - 1) << "a record counts when all of it is there";
+}
+
+std::string line_at(const SourceLines& lines, std::uint64_t offset) {
+  const auto found = lines.find(offset);
+  return found ? found->file + ":" + std::to_string(found->line) : "none";
+}
+
+TEST(SourceLines, HoldUpToTheNextOne) {
+  const ToldLine told[] = {{8, 3, "b.js"}, {4, 1, "a.js"}, {20, 9, "a.js"}, {8, 2, "a.js"}};
+  const SourceLines lines(told);
+  EXPECT_EQ(line_at(lines, 3), "none");
+  EXPECT_EQ(line_at(lines, 4), "a.js:1");
+  EXPECT_EQ(line_at(lines, 7), "a.js:1");
+  EXPECT_EQ(line_at(lines, 8), "a.js:2") << "what was told last";
+  EXPECT_EQ(line_at(lines, 1000), "a.js:9");
+  EXPECT_EQ(line_at(SourceLines(), 0), "none");
+}
+
+TEST(SourceLines, MayBeCountedFromAnElfHeader) {
+  const JitDumpRecord::Line behind[] = {{0x1044, 8, "a.js"}, {0x1040, 7, "a.js"}}, within[] = {{0x1048, 8, "a.js"}};
+  JitDumpRecord record{.kind = JitDumpRecord::Kind::lines, .code = {0x1000, 0x1000}, .lines = behind};
+  EXPECT_EQ(line_at(lines_of(record), 0), "a.js:7");
+  EXPECT_EQ(line_at(lines_of(record), 4), "a.js:8");
+  record.lines = within;
+  EXPECT_EQ(line_at(lines_of(record), 0x47), "none");
+  EXPECT_EQ(line_at(lines_of(record), 0x48), "a.js:8");
+  EXPECT_TRUE(lines_of({.kind = JitDumpRecord::Kind::lines}).empty());
+}
+
+TEST(SourceLines, AreCutWhereTheyAreTooMany) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i <= SourceLines::k_most_files; ++i)
+    names.push_back(std::string(100'000, 'n').append(1, 'a'));
+  for (std::size_t i = 0; i < names.size(); ++i) names[i].front() = static_cast<char>(i + 1);
+  std::vector<ToldLine> told;
+  for (const std::string& name : names) told.push_back({told.size(), 1, name});
+  EXPECT_EQ(SourceLines(told).find(1000)->file.front(), static_cast<char>(SourceLines::k_most_files));
+  EXPECT_EQ(SourceLines(told).find(0)->file.size(), k_longest_told_name);
+  told.assign(SourceLines::k_most + 1, {0, 1, "f"});
+  told.back().line = 2;
+  EXPECT_EQ(SourceLines(told).find(0)->line, 1u);
 }
 
 TEST(JitDump, PassesByWhatDoesNotAddUp) {

@@ -183,6 +183,32 @@ TEST(FromOutsideNames, AreThoseThatAreWrittenForPerf) {
 }
 #endif
 
+#ifdef LLI_16
+/// MCJIT writes jitdumps whether it is asked or not.
+TEST(FromOutsideLines, AreThoseOfJitdumps) {
+  const TemporaryFolder folder;
+  const Engine engine("env JITDUMPDIR=" + folder / "" + " " LLI_16 " --jit-kind=mcjit " ENGINE_WORK);
+  auto target = Target::attach(engine.process());
+  ASSERT_TRUE(target) << target.error().text();
+  target->let_go();
+  (void)stopped_in(engine, "work_below", *target);
+  unsigned seen = 0;
+  Walk walk = target->walk(target->threads().front());
+  for (const Frame& frame : walk) {
+    const auto source = target->source_line(frame);
+    const bool below = frame.name().find("work_below") != std::string::npos;
+    EXPECT_TRUE(source || !below) << frame.name();
+    if (!source) continue;
+    EXPECT_TRUE(source->file.ends_with("engine_work.cpp")) << source->file;
+    if (!below) continue;
+    ++seen;
+    EXPECT_GE(source->line, 23u);
+    EXPECT_LE(source->line, 28u);
+  }
+  EXPECT_GE(seen, 5u);
+}
+#endif
+
 std::vector<Case> cases() {
   std::vector<Case> all;
 #ifdef LLI_16
