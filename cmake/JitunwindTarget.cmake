@@ -164,6 +164,9 @@ function(jitunwind_c_interface)
   add_library(jitunwind::c ALIAS jitunwind_c_${jitunwind_default_kind})
 endfunction()
 
+set(jitunwind_large_last -Wl,-T,${PROJECT_SOURCE_DIR}/cmake/large_last.ld)
+check_linker_flag(CXX ${jitunwind_large_last} JITUNWIND_LINKS_LARGE_LAST)  # not every linker knows INSERT
+
 # jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...] [EXPORTS map]): the layers declared INTO name so far, as
 # name_static and name_shared, which are jitunwind::<name without jitunwind_>_static and _shared, as from find_package;
 # without either it is the one that BUILD_SHARED_LIBS asks for, and where nobody says, in projects of others, the shared one,
@@ -205,6 +208,10 @@ function(jitunwind_library name)
   set_target_properties(${name}_shared PROPERTIES VERSION ${JITUNWIND_ABI}.${PROJECT_VERSION} SOVERSION ${JITUNWIND_ABI}
                         LINK_DEPENDS ${map})
   target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic-functions)
+  if(name STREQUAL "jitunwind" AND JITUNWIND_LINKS_LARGE_LAST AND NOT JITUNWIND_SANITIZE)
+    target_link_options(${name}_shared PRIVATE ${jitunwind_large_last})
+    set_property(TARGET ${name}_shared APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/large_last.ld)
+  endif()
   # The dynamic linker looks for each library that one with a path needs in a dozen folders below that path first: only
   # who needs one of ours has one. The same here as when installed: CMake would pad another with empty folders, which
   # are whatever folder the program is started in.

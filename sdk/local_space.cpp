@@ -31,8 +31,8 @@ class LocalModuleVersions final : public ModuleVersions {
 };
 
 constinit const LocalModuleVersions k_versions;
-constinit KeptRules kept_rules;
-constinit UnknownCode::Table unknown_code_table;
+[[gnu::section(".bss.large")]] constinit KeptRules kept_rules;
+[[gnu::section(".bss.large")]] constinit UnknownCode::Table unknown_code_table;
 
 /// JITUNWIND_KEEP=nothing: every step makes its row, as the reference that whatever is kept is held against. Where
 /// several threads build the space at once, one of them names unknown words.
@@ -71,7 +71,7 @@ struct LocalSpace {
 // and handlers exist; other constructors may come here earlier: each builds a copy in a slot of its own, and the first
 // to finish publishes. Only a 65th at the same instant would wait for one of them.
 constexpr std::size_t k_slots = 64;
-alignas(LocalSpace) std::array<std::byte[sizeof(LocalSpace)], k_slots> slots;
+[[gnu::section(".bss.large")]] alignas(LocalSpace) std::array<std::byte[sizeof(LocalSpace)], k_slots> slots;
 constinit std::atomic<std::size_t> next_slot{0};
 constinit std::atomic<const LocalSpace*> published{nullptr};
 

@@ -115,7 +115,7 @@ namespace {
 using Answer = ThreadWalk::Answer;
 
 constexpr std::size_t k_questions = 16;
-constinit std::array<ThreadQuestion, k_questions> questions{};
+[[gnu::section(".bss.large")]] constinit std::array<ThreadQuestion, k_questions> questions{};
 
 /// Of a question: its number and its word, in what a signal carries.
 void* carried(std::size_t number, std::uint32_t word) noexcept {

@@ -19,7 +19,7 @@ namespace {
 constexpr int k_attempts = 4;  // objects come and go meanwhile, others change their lists
 
 // Used with the lock of the lists, by one thread of this copy.
-constinit ObjectSnapshot objects;
+[[gnu::section(".data.large")]] constinit ObjectSnapshot objects;
 
 Addr address_of(const void* at) noexcept { return Addr{std::bit_cast<std::uintptr_t>(at)}; }
 

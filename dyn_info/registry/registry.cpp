@@ -23,15 +23,15 @@ namespace jitunwind {
 
 namespace {
 
-constinit std::array<ReaderSlot, 1u << ReaderSlots::k_first_bits> first_slots;
-constinit std::array<RetiredBatch, 1u << RetiredBatches::k_first_bits> first_batches;
+[[gnu::section(".bss.large")]] constinit std::array<ReaderSlot, 1u << ReaderSlots::k_first_bits> first_slots;
+[[gnu::section(".data.large")]] constinit std::array<RetiredBatch, 1u << RetiredBatches::k_first_bits> first_batches;
 constinit thread_local bool fork_has_lock = false;
 
 }  // namespace
 
 constinit thread_local std::atomic<bool> thread_is_writing{false};
 constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()), batches(first_batches.data()) {}
-constinit RegistryState registry_state;
+[[gnu::section(".data.large")]] constinit RegistryState registry_state;
 constinit RegisteredSpan registered_span;
 
 namespace {

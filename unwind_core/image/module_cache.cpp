@@ -103,7 +103,7 @@ class Slot {
 
 // Open addressing: files are in one of so many places. Leaked at exit, since handlers may run then too.
 constexpr std::size_t k_probes = 32;
-constinit std::array<Slot, 4096> slots{};
+[[gnu::section(".bss.large")]] constinit std::array<Slot, 4096> slots{};
 
 // Of which it is seen whether their modules are still there.
 constexpr std::size_t k_looked_at_by_each = slots.size() / k_lookups_to_forget;

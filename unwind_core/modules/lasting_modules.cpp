@@ -118,7 +118,7 @@ class Collection {
 };
 
 // All zeros to begin with, so that what is not used is never touched.
-constinit Collection collection;
+[[gnu::section(".bss.large")]] constinit Collection collection;
 
 /// Members that each start of a program writes stand together.
 struct LastingModules {
@@ -127,7 +127,7 @@ struct LastingModules {
   std::array<AddrRange, k_most> ranges{};
   std::array<std::optional<Module>, k_most> modules{};
 };
-constinit LastingModules lasting;
+[[gnu::section(".bss.large")]] constinit LastingModules lasting;
 
 /// The version of a module that stays where it is.
 std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(range.begin), range.end) | 1; }

@@ -94,7 +94,7 @@ int ask_one_for_path(dl_phdr_info* info, std::size_t, void* argument) noexcept {
   return headers_at(map.begin + header.e_phoff, header.e_phnum, window);
 }
 
-constinit ModuleMemo memo;
+[[gnu::section(".bss.large")]] constinit ModuleMemo memo;
 
 [[gnu::constructor]] void touch_memo() { memo.touch(); }
 

@@ -56,7 +56,7 @@ class LastWalks {
   static constinit pthread_key_t key_;
 };
 
-constinit std::array<LastWalk, LastWalks::k_threads> LastWalks::all_{};
+[[gnu::section(".bss.large")]] constinit std::array<LastWalk, LastWalks::k_threads> LastWalks::all_{};
 constinit std::atomic<bool> LastWalks::has_key_{false};
 constinit pthread_key_t LastWalks::key_ = 0;
 
