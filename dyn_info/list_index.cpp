@@ -1,29 +1,12 @@
+#include "jitunwind/dyn_info/list_index_internal.h"
+
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <new>
 #include <queue>
 #include <utility>
 
-#include "jitunwind/dyn_info/list_index_internal.h"
-#include "jitunwind/dyn_info/list_state_p.h"
-#include "jitunwind/unwind_core/byte_reader.h"
-
 namespace jitunwind {
-
-/// version, generation, first: docs/registry.md "Finding the list".
-Result<ListState> read_list_state(Addr head, const Memory& memory, const Arch& arch, MemoryWindow& window) noexcept {
-  constexpr std::uint32_t k_newest_version = 1;  // nongnu's libunwind leaves 0
-  std::array<std::byte, 16> bytes;
-  const auto used = std::span(bytes).first(8u + arch.word_size);
-  if (memory.read(head, used, window) != used.size()) return unreadable(window, head, "list of procedures");
-  ByteReader reader(used, arch.big_endian, head);
-  if (reader.u32() > k_newest_version) return Error{ErrorCode::unsupported_version, head, "list of procedures"};
-  ListState state;
-  state.generation = reader.u32();
-  state.first = reader.unsigned_of(arch.word_size);
-  return state;
-}
 
 /// Those that JITs make, one behind the other: each is a stretch, and so is what is between two.
 bool ListIndex::add_disjoint(std::span<const Procedure> ascending, std::vector<Stretch>& stretches) {
@@ -65,25 +48,112 @@ void ListIndex::add_overlapping(std::span<const Procedure> procedures, std::vect
 /// Code that is made from low to high addresses is from high to low in the list.
 void ListIndex::make_stretches(std::span<const Procedure> procedures) {
   stretches_.clear();
+  changed_.clear();
   std::vector<Procedure> ascending(procedures.rbegin(), procedures.rend());
   const auto begin_of = [](const Procedure& procedure) { return procedure.code.begin; };
   if (!std::ranges::is_sorted(ascending, {}, begin_of)) std::ranges::sort(ascending, {}, begin_of);
-  if (!add_disjoint(ascending, stretches_)) add_overlapping(procedures, stretches_);
+  is_disjoint_ = add_disjoint(ascending, stretches_);
+  if (!is_disjoint_) add_overlapping(procedures, stretches_);
 }
 
-bool ListIndex::make(Addr list, std::uint32_t generation, std::span<const Procedure> procedures) noexcept try {
+bool ListIndex::make(Addr list, std::uint32_t generation, std::span<const Procedure> procedures,
+                     std::optional<std::uint64_t> changes) noexcept try {
   is_known_ = false;
   make_stretches(procedures);
   list_ = list;
   generation_ = generation;
+  changes_ = changes;
   return is_known_ = true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
+/// The one that has `at`, and where it ends; nobody's before the first.
+ListIndex::Stretch ListIndex::stretch_at(const std::vector<Stretch>& stretches, Addr at, Addr& end) noexcept {
+  const auto behind = std::ranges::upper_bound(stretches, at, {}, &Stretch::begin);
+  end = behind == stretches.end() ? ~Addr{0} : behind->begin;
+  return behind == stretches.begin() ? Stretch{} : *std::prev(behind);
+}
+
+/// The same of both vectors, as one would have it.
+ListIndex::Stretch ListIndex::known_at(Addr at, Addr& end) const noexcept {
+  if (changed_.empty()) return stretch_at(stretches_, at, end);
+  Addr end_before = 0;
+  const Stretch changed = stretch_at(changed_, at, end);
+  if (changed.descriptor != k_as_before) return changed;
+  const Stretch before = stretch_at(stretches_, at, end_before);
+  end = std::min(end, end_before);
+  return {std::max(changed.begin, before.begin), before.descriptor};
+}
+
 Addr ListIndex::find(Addr at) const noexcept {
-  const auto behind = std::ranges::upper_bound(stretches_, at, {}, &Stretch::begin);
-  return behind == stretches_.begin() ? 0 : std::prev(behind)->descriptor;
+  Addr end = 0;
+  return known_at(at, end).descriptor;
+}
+
+/// What is behind the range stays what it is.
+void ListIndex::assign(std::vector<Stretch>& stretches, AddrRange range, Addr descriptor) {
+  Addr end = 0;
+  const Stretch after = stretch_at(stretches, range.end, end);
+  const auto first = std::ranges::lower_bound(stretches, range.begin, {}, &Stretch::begin);
+  const auto behind = std::ranges::upper_bound(first, stretches.end(), range.end, {}, &Stretch::begin);
+  const Stretch made[] = {{range.begin, descriptor}, {range.end, after.descriptor}};
+  const auto place = stretches.erase(first, behind);
+  stretches.insert(place, std::begin(made), std::end(made));
+}
+
+/// A procedure comes where nobody's code is, and one that goes is there from its first to its last byte.
+bool ListIndex::change(const Change& change) {
+  const auto& [code, descriptor] = change.procedure;
+  const Addr before = change.is_registered ? 0 : descriptor;
+  if (code.empty()) return false;
+  for (Addr at = code.begin, end = 0; at < code.end; at = end)
+    if (known_at(at, end).descriptor != before) return false;
+  if (changed_.empty()) changed_.push_back({0, k_as_before});
+  assign(changed_, code, change.is_registered ? descriptor : 0);
+  return true;
+}
+
+/// Linear in both.
+void ListIndex::merge() {
+  std::vector<Stretch> merged;
+  merged.reserve(stretches_.size() + changed_.size());
+  const auto add = [&](const Stretch& stretch) {
+    if (merged.empty() ? stretch.descriptor != 0 : stretch.descriptor != merged.back().descriptor)
+      merged.push_back(stretch);
+  };
+  for (std::size_t i = 0; i < changed_.size(); ++i) {
+    const Stretch& changed = changed_[i];
+    if (changed.descriptor != k_as_before) {
+      add(changed);
+      continue;
+    }
+    Addr end = 0;
+    add({changed.begin, stretch_at(stretches_, changed.begin, end).descriptor});
+    const auto is_behind = [&](const Stretch& before) {
+      return i + 1 < changed_.size() && before.begin >= changed_[i + 1].begin;
+    };
+    for (auto before = std::ranges::upper_bound(stretches_, changed.begin, {}, &Stretch::begin);
+         before != stretches_.end() && !is_behind(*before); ++before)
+      add(*before);
+  }
+  stretches_ = std::move(merged);
+  changed_.clear();
+}
+
+bool ListIndex::change(std::uint32_t generation, std::span<const Change> changes) noexcept try {
+  constexpr std::size_t k_most_changed = 1024;  // two of each change
+  if (!is_known_ || !is_disjoint_ || !changes_) return is_known_ = false;
+  is_known_ = false;
+  for (const Change& one : changes) {
+    if (!change(one)) return false;
+    if (changed_.size() > k_most_changed) merge();
+  }
+  *changes_ += changes.size();
+  generation_ = generation;
+  return is_known_ = true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 }  // namespace jitunwind

@@ -12,42 +12,55 @@ namespace jitunwind {
 namespace {
 
 constexpr std::string_view k_owner = "UNWDYN";
-constexpr std::uint32_t k_note_type = 1, k_layout = 1;
+constexpr std::uint32_t k_head_note = 1, k_changes_note = 2, k_layout = 1;
 constexpr std::string_view k_symbol = "_U_dyn_info_list";
 
-/// Layout of the descriptors, size of a word, address of the head relative to the field that says so. 0: none.
-Addr head_by_note(const MappedObject& object, const Arch& arch) noexcept {
+/// A number, the size of a word, and an address relative to the field that says so.
+struct Pointing {
+  std::uint32_t number = 0;
+  Addr to = 0;  ///< 0: there is no such note
+};
+
+Pointing read_note(const MappedObject& object, std::uint32_t type, const Arch& arch) noexcept {
   std::array<std::byte, 4096> room;
-  const MappedObject::Note note = object.find_note(k_owner, k_note_type, room);
+  const MappedObject::Note note = object.find_note(k_owner, type, room);
   ByteReader reader(note.description, arch.big_endian, note.at);
-  const bool is_ours = reader.u32() == k_layout && reader.u32() == arch.word_size;
+  Pointing said{reader.u32(), 0};
+  const bool is_of_words = reader.u32() == arch.word_size;
   const Addr field = reader.address();
-  const Addr head = field + reader.u64();
-  return is_ours && reader.ok() ? head : 0;
+  said.to = field + reader.u64();
+  return is_of_words && reader.ok() ? said : Pointing{};
 }
 
 bool may_have_symbol(const MappedObject& object) noexcept {
   return object.is_program() || object.first().path.find("libunwind") != std::string::npos;
 }
 
-void add_head(std::vector<Addr>& heads, Addr head) {
-  if (head != 0 && std::ranges::find(heads, head) == heads.end() && heads.size() < ListHead::k_most)
-    heads.push_back(head);
+void add_list(std::vector<TargetHeads::List>& lists, const TargetHeads::List& list) {
+  if (list.head != 0 && std::ranges::find(lists, list.head, &TargetHeads::List::head) == lists.end() &&
+      lists.size() < ListHead::k_most)
+    lists.push_back(list);
 }
 
 }  // namespace
 
-void TargetHeads::find_notes(std::vector<Addr>& heads) const {
-  modules_.for_each_object([&](MappedObject& object) { add_head(heads, head_by_note(object, arch_)); });
-}
-
-void TargetHeads::find_exported(std::vector<Addr>& heads) const {
-  modules_.for_each_object([&](MappedObject& object) { add_head(heads, object.find_exported(k_symbol)); });
-}
-
-void TargetHeads::find_symbols(std::vector<Addr>& heads) const {
+/// What the first number of the head's note says is the layout of the descriptors.
+void TargetHeads::find_notes(std::vector<List>& lists) const {
   modules_.for_each_object([&](MappedObject& object) {
-    if (may_have_symbol(object)) add_head(heads, object.find_in_files(k_symbol, files_));
+    const Pointing head = read_note(object, k_head_note, arch_);
+    if (head.to == 0 || head.number != k_layout) return;
+    const Pointing changes = read_note(object, k_changes_note, arch_);
+    add_list(lists, {head.to, {changes.to, changes.number}});
+  });
+}
+
+void TargetHeads::find_exported(std::vector<List>& lists) const {
+  modules_.for_each_object([&](MappedObject& object) { add_list(lists, {object.find_exported(k_symbol)}); });
+}
+
+void TargetHeads::find_symbols(std::vector<List>& lists) const {
+  modules_.for_each_object([&](MappedObject& object) {
+    if (may_have_symbol(object)) add_list(lists, {object.find_in_files(k_symbol, files_)});
   });
 }
 
@@ -58,36 +71,46 @@ bool TargetHeads::can_be_read(Addr head) const noexcept {
   return memory_.read(head, wanted, window) == wanted.size();
 }
 
-std::vector<Addr> TargetHeads::find() const {
-  std::vector<Addr> heads;
-  find_notes(heads);
-  if (heads.empty()) find_exported(heads);
-  if (heads.empty()) find_symbols(heads);
-  std::erase_if(heads, [this](Addr head) { return !can_be_read(head); });
-  return heads;
+std::vector<TargetHeads::List> TargetHeads::find() const {
+  std::vector<List> lists;
+  find_notes(lists);
+  if (lists.empty()) find_exported(lists);
+  if (lists.empty()) find_symbols(lists);
+  std::erase_if(lists, [this](const List& list) { return !can_be_read(list.head); });
+  return lists;
 }
 
-bool TargetHeads::are_as_known() const noexcept {
+bool TargetHeads::learn_changes_of(std::size_t number, Addr head, std::vector<AddrRange>& changed) {
+  MemoryWindow window;
+  ListIndex& index = indexes_[number];
+  const Result<ListState> state = read_list_state(head, memory_, arch_, window);
+  if (!state || state->is_changing()) return false;
+  if (index.is_of(head, state->generation)) return true;
+  const auto known = index.is_of(head) ? index.changes() : std::nullopt;
+  const auto changes = known ? read_changes(lists_[number].changes, *known, memory_, arch_, window) : std::nullopt;
+  if (!changes || !index.change(state->generation, *changes)) return false;
+  for (const ListIndex::Change& change : *changes) changed.push_back(change.procedure.code);
+  return true;
+}
+
+bool TargetHeads::learn_changes(std::vector<AddrRange>& changed) noexcept try {
   for (std::size_t number = 0; number < k_most; ++number) {
     MemoryWindow window;
     const Result<Addr> head = list_head(number, window);
-    if (!head) return false;
-    if (*head == 0) {
-      if (indexes_[number].is_known()) return false;
-      continue;
-    }
-    const Result<ListState> state = read_list_state(*head, memory_, arch_, window);
-    if (!state || state->generation % 2 != 0 || !indexes_[number].is_of(*head, state->generation)) return false;
+    if (!head || (*head == 0 && indexes_[number].is_known())) return false;
+    if (*head != 0 && !learn_changes_of(number, *head, changed)) return false;
   }
   return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 Result<Addr> TargetHeads::list_head(std::size_t number, MemoryWindow&) const noexcept try {
   if (!has_looked_) {
-    heads_ = find();
+    lists_ = find();
     has_looked_ = true;
   }
-  return number < heads_.size() ? heads_[number] : Addr{0};
+  return number < lists_.size() ? lists_[number].head : Addr{0};
 } catch (const std::bad_alloc&) {
   return Error{ErrorCode::out_of_memory, 0, "heads of the lists of procedures"};
 }

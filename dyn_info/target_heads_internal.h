@@ -27,34 +27,44 @@ class TargetHeads final : public ListHead {
     return number < indexes_.size() ? &indexes_[number] : nullptr;
   }
 
+  Changes changes_of(std::size_t number) const noexcept override {
+    return number < lists_.size() ? lists_[number].changes : Changes{};
+  }
+
   /// What is known of the lists' procedures stays, as long as their generations do.
   void look_again() noexcept { has_looked_ = false; }
-  /// Whether every list is what it was when something was last asked of it, and there are no others. A list that was
-  /// never asked, or was about to change, is not.
-  bool are_as_known() const noexcept;
+  /// What is known of every list becomes what it is now; `changed` becomes the code of the procedures by which the
+  /// lists differ from what they were when something was last asked of them. False: that is not known. Of a list that
+  /// was never asked, or is about to change, it is not; nor where there are other lists than before.
+  bool learn_changes(std::vector<AddrRange>& changed) noexcept;
   /// It may be another program by now.
   void forget() noexcept {
     has_looked_ = false;
     for (ListIndex& index : indexes_) index.forget();
   }
+  struct List {
+    Addr head = 0;
+    Changes changes{};
+  };
   /// Those that were found.
-  std::span<const Addr> known() const noexcept { return heads_; }
+  std::span<const List> known() const noexcept { return lists_; }
   /// As memory_now() says; null: the target stands still.
   void set_memory_now(const Memory* memory) noexcept { memory_now_ = memory; }
 
  private:
-  std::vector<Addr> find() const;
+  std::vector<List> find() const;
   bool can_be_read(Addr head) const noexcept;
-  void find_notes(std::vector<Addr>& heads) const;
-  void find_exported(std::vector<Addr>& heads) const;
-  void find_symbols(std::vector<Addr>& heads) const;
+  void find_notes(std::vector<List>& lists) const;
+  void find_exported(std::vector<List>& lists) const;
+  void find_symbols(std::vector<List>& lists) const;
+  bool learn_changes_of(std::size_t number, Addr head, std::vector<AddrRange>& changed);
 
   const Memory& memory_;
   const Arch& arch_;
   const MappedModules& modules_;
   const TargetFiles& files_;
   const Memory* memory_now_ = nullptr;
-  mutable std::vector<Addr> heads_;
+  mutable std::vector<List> lists_;
   mutable std::array<ListIndex, k_most> indexes_;
   mutable bool has_looked_ = false;
 };

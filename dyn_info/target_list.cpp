@@ -146,29 +146,32 @@ Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lo
   return read_found(where, at, lookup, memory);
 }
 
-/// What the whole list says, by address. An index is of a list under a generation that was the same before and after.
-Status make_index(Addr list, const ListState& state, const Lookup& lookup, const CountedMemory& memory,
-                  ListIndex& out) noexcept try {
+/// What the whole list says, by address; `changes` are the list's. An index is of a list under a generation that was
+/// the same before and after.
+Status make_index(Addr list, const ListHead::Changes& changes, const ListState& state, const Lookup& lookup,
+                  const CountedMemory& memory, ListIndex& out) noexcept try {
   std::vector<ListIndex::Procedure> procedures;
   const Status walked = for_each_procedure(state.first, lookup, memory, [&](Addr descriptor, const AddrRange& code) {
     procedures.push_back({code, descriptor});
     return true;
   });
   if (!walked) return walked.error();
+  const auto count =
+      state.is_changing() ? std::nullopt : count_changes(changes, memory, lookup.space.arch, lookup.window);
   const Result<ListState> after = read_state(list, memory, lookup);
   if (!after) return after.error();
-  if (after->generation == state.generation && out.make(list, state.generation, procedures)) return Done{};
+  if (after->generation == state.generation && out.make(list, state.generation, procedures, count)) return Done{};
   return Error{ErrorCode::unspecified, list, "list of procedures keeps changing"};
 } catch (const std::bad_alloc&) {
   return Error{ErrorCode::out_of_memory, list, "list of procedures"};
 }
 
 /// The same as find_in_list(), by an index that is made where it is not of this generation.
-Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list, const ListState& state, Addr at,
-                                                    const Lookup& lookup, const CountedMemory& memory,
-                                                    Addr& where) noexcept {
+Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list, const ListHead::Changes& changes,
+                                                    const ListState& state, Addr at, const Lookup& lookup,
+                                                    const CountedMemory& memory, Addr& where) noexcept {
   if (!index.is_of(list, state.generation))
-    if (const Status made = make_index(list, state, lookup, memory, index); !made) return made.error();
+    if (const Status made = make_index(list, changes, state, lookup, memory, index); !made) return made.error();
   where = index.find(at);
   return read_found(where, at, lookup, memory);
 }
@@ -187,12 +190,12 @@ Result<T> read_one_list(const ListHead& head, std::size_t number, Addr list, Loo
   for (unsigned attempt = 1;; ++attempt) {
     const Result<ListState> before = read_state(list, lookup.space.memory, lookup);
     if (!before) return before.error();
-    const bool is_changing = before->generation % 2 != 0;
+    const bool is_changing = before->is_changing();
     if (is_changing && !now && attempt < k_attempts) continue;
     if (index && !(now && is_changing) && index->is_of(list, before->generation) && index->find(at) == 0) return none;
     const Result<T> answer = [&]() -> Result<T> {
       Addr where = 0;
-      const auto info = index ? find_by_index(*index, list, *before, at, lookup, memory, where)
+      const auto info = index ? find_by_index(*index, list, head.changes_of(number), *before, at, lookup, memory, where)
                               : find_in_list(before->first, at, lookup, memory, where);
       if (!info) return info.error();
       return *info ? read(**info, where, memory) : Result<T>(none);

@@ -19,6 +19,16 @@ class ListHead {
   /// is read counts as long as the list has not changed since.
   virtual const Memory* memory_now() const noexcept { return nullptr; }
 
+  /// Where the last changes of the list of that number are kept, and how many: docs/registry.md "Finding the list".
+  struct Changes {
+    Addr at = 0;  ///< 0: nowhere
+    std::uint32_t kept = 0;
+  };
+  virtual Changes changes_of(std::size_t number) const noexcept {
+    (void)number;
+    return {};
+  }
+
   /// Where the procedures of the list of that number are kept by address, between one question and the next; null: the
   /// list is walked for each question.
   virtual ListIndex* index_of(std::size_t number) const noexcept {

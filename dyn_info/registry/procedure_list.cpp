@@ -2,15 +2,19 @@
 
 #include <cstddef>
 
+#include "jitunwind/dyn_info/list_changes_p.h"
+
 // The head has two names: a hidden one, which the note can refer to without relocation and which no other library's
 // symbol comes before, and the exported one, by which readers find it where there is no note.
 extern "C" {
 __attribute__((visibility("hidden"))) constinit unw_dyn_info_list_t jitunwind_dyn_info_list = {1, 0, nullptr};
 extern __attribute__((visibility("default"), alias("jitunwind_dyn_info_list"))) unw_dyn_info_list_t _U_dyn_info_list;
+__attribute__((visibility("hidden"))) constinit jitunwind::ListChanges jitunwind_dyn_changes{};
 }
 
-// ELF note "UNWDYN", type 1 (docs/registry.md "Finding the list"): layout of the descriptors (1: 80 bytes), size of a
-// word, address of the head relative to the field that says so.
+// ELF notes "UNWDYN" (docs/registry.md "Finding the list"). Type 1: layout of the descriptors (1: 80 bytes), size of a
+// word, address of the head relative to the field that says so. Type 2: how many changes are kept, size of a word,
+// address of the changes relative to the field that says so.
 asm(R"(
   .pushsection .note.unwdyn, "a", %note
   .balign 4
@@ -22,6 +26,15 @@ asm(R"(
   .long 1
   .long 8
   .quad jitunwind_dyn_info_list - .
+  .balign 4
+  .long 7
+  .long 16
+  .long 2
+  .asciz "UNWDYN"
+  .balign 4
+  .long 256
+  .long 8
+  .quad jitunwind_dyn_changes - .
   .popsection
 )");
 
@@ -29,7 +42,8 @@ namespace jitunwind {
 
 namespace {
 
-static_assert(sizeof(unw_dyn_info_t) == 80 && sizeof(unw_word_t) == 8, "what the note says");
+static_assert(sizeof(unw_dyn_info_t) == 80 && sizeof(unw_word_t) == 8 && ListChanges::k_kept == 256,
+              "what the notes say");
 
 std::atomic_ref<unw_dyn_info_t*> atomic_next(unw_dyn_info_t* info) noexcept {
   return std::atomic_ref<unw_dyn_info_t*>(info->next);
@@ -37,6 +51,13 @@ std::atomic_ref<unw_dyn_info_t*> atomic_next(unw_dyn_info_t* info) noexcept {
 
 std::atomic_ref<unw_dyn_info_t*> atomic_first() noexcept {
   return std::atomic_ref<unw_dyn_info_t*>(jitunwind_dyn_info_list.first);
+}
+
+/// Of one that has its descriptor and its code still.
+void note_change(const ProcedureNode& node, bool is_registered) noexcept {
+  const auto descriptor = reinterpret_cast<std::uintptr_t>(node.info.load(std::memory_order_relaxed));
+  jitunwind_dyn_changes.note(descriptor, is_registered,
+                             {node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed)});
 }
 
 constexpr int k_longest_run = 1 << 20;  // of procedures retired by others that are suspended like the lock's holder
@@ -74,11 +95,13 @@ void ProcedureList::push_front(NodeId id) noexcept {
     NodePool::note_newer(older.info.load(std::memory_order_relaxed), info);
   }
   atomic_first().store(info, std::memory_order_release);
+  note_change(node, true);
   first_ = id;
   being_pushed_.store(0, std::memory_order_release);
 }
 
 void ProcedureList::unlink(const ProcedureNode& node) noexcept {
+  note_change(node, false);
   const NodeId next = node.list_next.load(std::memory_order_relaxed);
   const NodeId previous = node.list_previous.load(std::memory_order_relaxed);
   ProcedureNode* const older = next == 0 ? nullptr : &nodes_[next];

@@ -26,6 +26,7 @@ bool JitCode::may_have_code() const noexcept {
 
 /// Programs need not export theirs.
 void JitCode::find_descriptors() const {
+  descriptors_.clear();
   const auto add = [this](Addr descriptor) {
     if (descriptor != 0 && descriptors_.size() < k_most_descriptors) descriptors_.push_back(descriptor);
   };
@@ -35,29 +36,65 @@ void JitCode::find_descriptors() const {
   });
 }
 
-/// What is where it was, and is what it was, is taken from `old`.
-void JitCode::add_file(const GdbListEntry& where, std::vector<File>& old, std::uint64_t& room) const {
+/// Nothing: it cannot be read, which is seen at its end before there is room for it.
+std::vector<std::byte> JitCode::read_file(const GdbListEntry& where) const {
   MemoryWindow window;
   std::byte last{};
+  std::vector<std::byte> bytes;
+  if (memory_.read(where.file + where.size - 1, {&last, 1}, window) != 1) return bytes;
+  bytes.resize(static_cast<std::size_t>(where.size));
+  if (memory_.read(where.file, bytes, window) != bytes.size()) bytes.clear();
+  return bytes;
+}
+
+void JitCode::note_changed(const File& file) const {
+  if (file.object) changed_.insert(changed_.end(), file.object->code().begin(), file.object->code().end());
+}
+
+/// What is where it was is taken from `old`, and looked at when it is asked about. Memory of an entry may be that of
+/// another one now: what was asked about before is looked at here, since rows of it may be kept.
+void JitCode::add_file(const GdbListEntry& where, std::vector<File>& old, std::uint64_t& room) const {
   if (where.size > std::min<std::uint64_t>(room, JitObject::k_largest)) return;
-  if (memory_.read(where.file + where.size - 1, {&last, 1}, window) != 1) return;
-  room -= where.size;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(where.size));
-  if (memory_.read(where.file, bytes, window) != bytes.size()) return;
-  const std::uint64_t hash = hash_of(bytes);
   const auto by_entry = [](const File& file, Addr entry) { return file.where.entry < entry; };
   const auto known = std::lower_bound(old.begin(), old.end(), where.entry, by_entry);
-  if (known != old.end() && known->where == where && known->hash == hash) {
+  if (known != old.end() && known->where == where && !std::exchange(known->is_taken, true)) {
+    room -= where.size;
     all_.push_back(std::move(*known));
+    all_.back().is_taken = all_.back().is_checked = false;
+    if (all_.back().was_asked) (void)check(all_.back());
     return;
   }
-  is_as_known_ = false;
-  auto object = JitObject::read(std::move(bytes), arch_);
-  all_.push_back({where, hash, object ? std::optional(std::move(*object)) : std::nullopt});
+  std::vector<std::byte> bytes = read_file(where);
+  if (bytes.empty()) return;
+  room -= where.size;
+  all_.push_back({where, hash_of(bytes), {}, true});
+  if (auto object = JitObject::read(std::move(bytes), arch_)) all_.back().object.emplace(std::move(*object));
+  note_changed(all_.back());
+}
+
+/// False: the file was another one, and is what it is now; or, of a target that runs, it is none until the next look.
+bool JitCode::check(File& file) const {
+  if (file.is_checked) return true;
+  std::vector<std::byte> bytes = read_file(file.where);
+  const std::uint64_t hash = hash_of(bytes);
+  file.is_checked = true;
+  if (hash == file.hash) return true;
+  note_changed(file);
+  file.object.reset();
+  file.was_asked = false;
+  if (runs_) {
+    file.where.size = 0;  // of no entry
+    return false;
+  }
+  file.hash = hash;
+  if (auto object = JitObject::read(std::move(bytes), arch_)) file.object.emplace(std::move(*object));
+  note_changed(file);
+  return false;
 }
 
 void JitCode::read_lists() const {
   std::vector<File> old = std::exchange(all_, {});
+  const std::vector<Addr> order = entries_of(old);
   std::ranges::sort(old, {}, [](const File& file) { return file.where.entry; });
   std::uint64_t room = k_most_bytes;
   std::vector<Addr> seen;  // lists of several descriptors may end with the same entries
@@ -72,7 +109,16 @@ void JitCode::read_lists() const {
     }
     std::ranges::sort(seen);
   }
-  if (all_.size() != old.size()) is_as_known_ = false;
+  for (const File& file : old)
+    if (!file.is_taken) note_changed(file);
+  all_are_checked_ = std::ranges::all_of(all_, &File::is_checked);
+  if (!index_.is_known() || !changed_.empty() || entries_of(all_) != order) make_index();
+}
+
+std::vector<Addr> JitCode::entries_of(const std::vector<File>& files) {
+  std::vector<Addr> entries;
+  for (const File& file : files) entries.push_back(file.where.entry);
+  return entries;
 }
 
 void JitCode::make_index() const {
@@ -88,32 +134,64 @@ void JitCode::make_index() const {
 
 void JitCode::look() const noexcept try {
   if (std::exchange(has_looked_, true) || !may_have_code()) return;
-  if (descriptors_.empty()) find_descriptors();
+  if (!std::exchange(has_descriptors_, true)) find_descriptors();
   read_lists();
-  make_index();
 } catch (const std::bad_alloc&) {
-  index_.forget();
+  give_up();
 }
 
-bool JitCode::renew() noexcept {
-  if (!std::exchange(has_looked_, false)) return true;
-  is_as_known_ = true;
-  descriptors_.clear();
-  look();
-  return is_as_known_;
-}
-
-void JitCode::forget() noexcept {
-  has_looked_ = false;
-  descriptors_.clear();
+void JitCode::give_up() const noexcept {
+  has_given_up_ = true;
+  has_descriptors_ = false;
+  all_are_checked_ = true;
   all_.clear();
   index_.forget();
 }
 
-const JitObject* JitCode::object_at(Addr at) const noexcept {
+bool JitCode::renew(bool is_mapped_as_before, std::vector<AddrRange>& changed) noexcept try {
+  runs_ = false;
+  changed_.clear();
+  if (!is_mapped_as_before) {
+    has_descriptors_ = false;
+    index_.forget();  // of what is mapped
+  }
+  if (std::exchange(has_looked_, false)) look();
+  changed.insert(changed.end(), changed_.begin(), changed_.end());
+  return !std::exchange(has_given_up_, false);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void JitCode::let_run() noexcept {
   look();
-  const Addr number = index_.is_known() ? index_.find(at) : 0;
-  return number == 0 ? nullptr : &*all_[static_cast<std::size_t>(number - 1)].object;
+  runs_ = true;
+}
+
+void JitCode::forget() noexcept {
+  has_looked_ = false;
+  give_up();
+}
+
+/// Of a file alone that has not changed. Where no file is, any of them may be by now.
+const JitObject* JitCode::object_at(Addr at) const noexcept try {
+  look();
+  const auto file_at = [&]() -> File* {
+    const Addr number = index_.is_known() ? index_.find(at) : 0;
+    return number == 0 ? nullptr : &all_[static_cast<std::size_t>(number - 1)];
+  };
+  File* file = file_at();
+  if (!all_are_checked_ && (!file || !check(*file))) {
+    for (File& one : all_) (void)check(one);
+    all_are_checked_ = true;
+    make_index();
+    file = file_at();
+  }
+  if (!file) return nullptr;
+  file->was_asked = true;
+  return &*file->object;
+} catch (const std::bad_alloc&) {
+  give_up();
+  return nullptr;
 }
 
 const JitObject* JitCode::object_at(Lookup& lookup) const noexcept {

@@ -28,11 +28,12 @@ class JitCode final : public RowSource, public NameSource {
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
   bool was_told_of(Addr at) const noexcept override;
 
-  /// Looks now, for a target that is about to run: what it says afterwards is of another moment. Where no memory but
-  /// that of files is executable there is no such code, and nothing to look for.
-  void look() const noexcept;
-  /// The target has run and stands still again. False: what it says is not what it was.
-  bool renew() noexcept;
+  /// The target is about to run: what it says afterwards is of another moment. Files that are new are read now. Of
+  /// those that were known before one counts if it is still the same when it is asked about.
+  void let_run() noexcept;
+  /// The target has run and stands still again. `changed` gets the code of files that have come, gone or changed;
+  /// false: it is not known. Lists are read, and files that are new or were asked about. Others are when they are.
+  bool renew(bool is_mapped_as_before, std::vector<AddrRange>& changed) noexcept;
   /// It may be another program by now.
   void forget() noexcept;
 
@@ -41,14 +42,24 @@ class JitCode final : public RowSource, public NameSource {
     GdbListEntry where;
     std::uint64_t hash = 0;  // of the bytes as they were read
     std::optional<JitObject> object;
+    bool is_checked = false;  ///< it is what was read, since the last look
+    bool was_asked = false;   ///< there may be rows of it that are kept
+    bool is_taken = false;
   };
 
   const JitObject* object_at(Lookup& lookup) const noexcept;
   const JitObject* object_at(Addr at) const noexcept;
+  /// Where no memory but that of files is executable there is no such code, and nothing to look for.
   bool may_have_code() const noexcept;
+  void look() const noexcept;
+  void give_up() const noexcept;
   void read_lists() const;
   void find_descriptors() const;
   void add_file(const GdbListEntry& where, std::vector<File>& old, std::uint64_t& room) const;
+  std::vector<std::byte> read_file(const GdbListEntry& where) const;
+  bool check(File& file) const;
+  void note_changed(const File& file) const;
+  static std::vector<Addr> entries_of(const std::vector<File>& files);
   void make_index() const;
 
   const Memory& memory_;
@@ -59,8 +70,12 @@ class JitCode final : public RowSource, public NameSource {
   mutable std::vector<Addr> descriptors_;
   mutable std::vector<File> all_;
   mutable ListIndex index_;
+  mutable std::vector<AddrRange> changed_;  // code of files that were not there at the look before, or are no more
   mutable bool has_looked_ = false;
-  mutable bool is_as_known_ = true;  // what was read last is what was read before
+  mutable bool has_descriptors_ = false;
+  mutable bool all_are_checked_ = true;
+  mutable bool has_given_up_ = false;
+  bool runs_ = false;
 };
 
 }  // namespace jitunwind

@@ -21,4 +21,8 @@ void TargetRows::forget() noexcept {
   if (tables_) tables_->changes.count(0, k_all);
 }
 
+void TargetRows::forget(const AddrRange& code) noexcept {
+  if (tables_ && !code.empty()) tables_->changes.count(code.begin, code.end);
+}
+
 }  // namespace jitunwind

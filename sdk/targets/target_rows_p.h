@@ -23,6 +23,8 @@ class TargetRows {
   const RowCache* cache() const noexcept { return cache_ ? &*cache_ : nullptr; }
   /// Nothing that was kept holds any more.
   void forget() noexcept;
+  /// Nothing of this code does.
+  void forget(const AddrRange& code) noexcept;
 
  private:
   class Versions final : public ModuleVersions {

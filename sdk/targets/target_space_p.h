@@ -45,11 +45,12 @@ class TargetSpace {
   /// Where its perf map is: JitNames::set_map().
   void set_perf_map(std::string path) { jit_names_.set_map(std::move(path)); }
 
-  /// The target has run and stands still again. Rows stay known as far as its modules do, and as long as none of its
-  /// lists has changed.
+  /// The target has run and stands still again. Rows stay known as far as its modules do, and what is registered of
+  /// their code. Where it is not known what has changed of its lists none stays.
   void renew(Mappings mappings) {
     pages_.forget();
-    if (mappings != mappings_) {
+    const bool is_mapped_as_before = mappings == mappings_;
+    if (!is_mapped_as_before) {
       if (!is_same_program(mappings)) {
         heads_.forget();
         jit_code_.forget();
@@ -57,12 +58,15 @@ class TargetSpace {
       }
       mappings_ = std::move(mappings);
       modules_.renew();
+      heads_.look_again();
     }
-    heads_.look_again();
     heads_.set_memory_now(nullptr);
     jit_names_.look_again();
-    const bool is_same_jit_code = jit_code_.renew();
-    if (!is_same_jit_code || !heads_.are_as_known()) rows_kept_.forget();
+    std::vector<AddrRange> changed;
+    const bool knows_jit_code = jit_code_.renew(is_mapped_as_before, changed);
+    const bool knows_lists = heads_.learn_changes(changed);
+    if (!knows_jit_code || !knows_lists) rows_kept_.forget();
+    for (const AddrRange& code : changed) rows_kept_.forget(code);
   }
   /// What is mapped, and what lists there are, is as before; other bytes are in this part of its memory.
   void forget_memory(AddrRange range) noexcept { pages_.forget(range); }
@@ -73,7 +77,7 @@ class TargetSpace {
   }
   /// It runs from now on; what was read of it stays what it was.
   void let_run() noexcept {
-    jit_code_.look();
+    jit_code_.let_run();
     heads_.set_memory_now(&raw_);
   }
 
@@ -87,7 +91,7 @@ class TargetSpace {
     };
     const auto kernels = std::ranges::find(mappings_.all(), "[vdso]", &Mapping::path);
     return kernels != mappings_.all().end() && is_there(kernels->range.begin) &&
-           std::ranges::all_of(heads_.known(), is_there);
+           std::ranges::all_of(heads_.known(), is_there, &TargetHeads::List::head);
   }
 
   Arch arch_;

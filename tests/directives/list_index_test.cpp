@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
 
@@ -59,6 +60,64 @@ TEST(ListIndex, AnswersAsTheListDoesWhereNothingOverlaps) {
     ASSERT_TRUE(index.make(1, 2, procedures));
     for (Addr at = 0; at < end + 10; ++at) ASSERT_EQ(index.find(at), newest(procedures, at)) << round << " at " << at;
   }
+}
+
+/// A JIT's code of which some comes and some goes, in few changes at a time and in many.
+TEST(ListIndex, ChangesAsTheListDoes) {
+  std::mt19937_64 random(20261126);
+  constexpr Addr k_slots = 600, k_size = 4;
+  for (int round = 0; round < 20; ++round) {
+    std::map<Addr, ListIndex::Procedure> live;  // by slot; each may begin and end within it
+    const auto make = [&](Addr slot) {
+      const Addr begin = slot * k_size + random() % 2;
+      return live[slot] = {{begin, begin + 1 + random() % 3}, 2 * (1000 + random() % 100'000)};
+    };
+    std::vector<ListIndex::Procedure> first;
+    for (Addr slot = 0; slot < k_slots; ++slot)
+      if (random() % 3 != 0) first.push_back(make(slot));
+    ListIndex index;
+    ASSERT_TRUE(index.make(1, 2, first, 7));
+    std::uint64_t count = 7;
+    for (std::uint32_t generation = 4; generation < 24; generation += 2) {
+      std::vector<ListIndex::Change> changes(random() % (round % 2 == 0 ? 8 : 256));
+      for (ListIndex::Change& change : changes) {
+        const Addr slot = random() % k_slots;
+        const auto old = live.find(slot);
+        change = old == live.end() ? ListIndex::Change{make(slot), true} : ListIndex::Change{old->second, false};
+        if (!change.is_registered) live.erase(old);
+      }
+      ASSERT_TRUE(index.change(generation, changes));
+      EXPECT_TRUE(index.is_of(1, generation));
+      EXPECT_EQ(index.changes(), count += changes.size());
+      for (Addr at = 0; at < k_slots * k_size + 4; ++at) {
+        const auto slot = live.find(at / k_size);
+        const Addr expected = slot != live.end() && slot->second.code.contains(at) ? slot->second.descriptor : 0;
+        ASSERT_EQ(index.find(at), expected) << round << " at " << at;
+      }
+    }
+  }
+}
+
+/// Then the whole list is read.
+TEST(ListIndex, KnowsNothingAfterChangesThatDoNotFit) {
+  const std::vector<ListIndex::Procedure> procedures{{{10, 20}, 2}, {{30, 40}, 4}},
+      overlapping{{{10, 20}, 2}, {{15, 25}, 4}};
+  const auto is_known_after = [](const std::vector<ListIndex::Procedure>& before, const ListIndex::Change& change) {
+    ListIndex index;
+    EXPECT_TRUE(index.make(1, 2, before, 0));
+    return index.change(4, {&change, 1}) && index.is_known();
+  };
+  EXPECT_TRUE(is_known_after(procedures, {{{20, 30}, 6}, true}));
+  EXPECT_TRUE(is_known_after(procedures, {{{10, 20}, 2}, false}));
+  EXPECT_FALSE(is_known_after(procedures, {{{19, 30}, 6}, true})) << "over another one";
+  EXPECT_FALSE(is_known_after(procedures, {{{5, 50}, 6}, true})) << "around others";
+  EXPECT_FALSE(is_known_after(procedures, {{{10, 20}, 6}, false})) << "another one is there";
+  EXPECT_FALSE(is_known_after(procedures, {{{10, 21}, 2}, false})) << "it ends before";
+  EXPECT_FALSE(is_known_after(procedures, {{{20, 20}, 6}, true})) << "empty";
+  EXPECT_FALSE(is_known_after(overlapping, {{{50, 60}, 6}, true})) << "what is below another one is not known";
+  ListIndex uncounted;
+  ASSERT_TRUE(uncounted.make(1, 2, procedures));
+  EXPECT_FALSE(uncounted.change(4, {})) << "nobody knows the number of the first change";
 }
 
 TEST(ListIndex, KnowsTheEndsOfTheAddressSpace) {

@@ -102,8 +102,8 @@ class Child {
 
 std::size_t aligned(std::size_t size) { return (size + 3) & ~std::size_t{3}; }
 
-/// What the notes of the segment say: the address of a head, for each of ours.
-std::vector<std::uint64_t> heads_of_notes(const Child& child, std::uint64_t at, std::size_t size) {
+/// What the notes of one type say: the address of a head, for each of ours; or that of the list's changes.
+std::vector<std::uint64_t> read_notes(const Child& child, std::uint64_t at, std::size_t size, std::uint32_t type) {
   std::vector<std::uint64_t> found;
   std::vector<char> bytes(size);
   if (!child.read(at, bytes.data(), size)) return found;
@@ -114,14 +114,15 @@ std::vector<std::uint64_t> heads_of_notes(const Child& child, std::uint64_t at, 
     const std::size_t description = name + aligned(note.n_namesz);
     offset = description + aligned(note.n_descsz);
     if (offset > size || note.n_namesz != 7 || std::memcmp(&bytes[name], "UNWDYN", 7) != 0) continue;
-    EXPECT_EQ(note.n_type, 1u);
+    EXPECT_TRUE(note.n_type == 1 || note.n_type == 2) << note.n_type;
     EXPECT_EQ(note.n_descsz, 16u);
+    if (note.n_type != type) continue;
     std::uint32_t layout = 0, word = 0;
     std::int64_t distance = 0;
     std::memcpy(&layout, &bytes[description], 4);
     std::memcpy(&word, &bytes[description + 4], 4);
     std::memcpy(&distance, &bytes[description + 8], 8);
-    EXPECT_EQ(layout, 1u);
+    EXPECT_EQ(layout, type == 1 ? 1u : 256u);
     EXPECT_EQ(word, sizeof(unw_word_t));
     found.push_back(at + description + 8 + static_cast<std::uint64_t>(distance));
   }
@@ -129,7 +130,7 @@ std::vector<std::uint64_t> heads_of_notes(const Child& child, std::uint64_t at, 
 }
 
 /// Through the program headers of every mapped object, from memory only.
-std::vector<std::uint64_t> find_heads(const Child& child) {
+std::vector<std::uint64_t> find_by_notes(const Child& child, std::uint32_t type) {
   std::vector<std::uint64_t> found;
   std::ifstream maps(child.maps_path());
   for (std::string line; std::getline(maps, line);) {
@@ -145,8 +146,8 @@ std::vector<std::uint64_t> find_heads(const Child& child) {
         if (!segment) continue;
         if (segment->p_type == PT_LOAD && segment->p_offset == 0) bias = begin - segment->p_vaddr;
         if (pass == 0 || !bias || segment->p_type != PT_NOTE) continue;
-        const auto heads = heads_of_notes(child, *bias + segment->p_vaddr, segment->p_memsz);
-        found.insert(found.end(), heads.begin(), heads.end());
+        const auto said = read_notes(child, *bias + segment->p_vaddr, segment->p_memsz, type);
+        found.insert(found.end(), said.begin(), said.end());
       }
     }
   }
@@ -161,7 +162,7 @@ TEST(ListDiscovery, NoteLeadsToTheListInEveryKindOfProgram) {
     const std::uint64_t told = std::strtoull(child.read_line().c_str(), nullptr, 16);
     ASSERT_NE(told, 0u);
     child.open_memory();
-    EXPECT_EQ(find_heads(child), std::vector<std::uint64_t>{told});
+    EXPECT_EQ(find_by_notes(child, 1), std::vector<std::uint64_t>{told});
     const auto list = child.read<unw_dyn_info_list_t>(told);
     ASSERT_TRUE(list);
     EXPECT_EQ(list->version, 1u);
@@ -174,6 +175,21 @@ TEST(ListDiscovery, NoteLeadsToTheListInEveryKindOfProgram) {
       at = reinterpret_cast<std::uint64_t>(info->next);
     }
     EXPECT_EQ(starts, (std::vector<std::uint64_t>{0x30000, 0x20000, 0x10000, 0x9000}));
+    const auto changes = find_by_notes(child, 2);
+    ASSERT_EQ(changes.size(), 1u);
+    EXPECT_EQ(child.read<std::uint64_t>(changes[0]), 4u);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      struct Change {
+        std::uint64_t descriptor, begin, end;
+      };
+      const auto change = child.read<Change>(changes[0] + 8 + i * sizeof(Change));
+      ASSERT_TRUE(change);
+      EXPECT_EQ(change->begin, starts[3 - i]);
+      const auto info = child.read<unw_dyn_info_t>(change->descriptor);
+      ASSERT_TRUE(info) << "registered: even";
+      EXPECT_EQ(info->start_ip, change->begin);
+      EXPECT_EQ(info->end_ip, change->end);
+    }
     const int status = child.finish();
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     EXPECT_EQ(child.read_line(), "exit 1 1\n") << "cancelled by a static object while the process exited";

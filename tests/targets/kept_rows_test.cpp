@@ -3,10 +3,15 @@
 #include <dlfcn.h>
 
 #include <functional>
+#include <utility>
 
+#include "jitunwind/adapters/gdb_jit/gdb_jit.h"
+#include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "tests/support/jit_frame.h"
 #include "tests/targets/target_programs.h"
+
+extern "C" jit_descriptor __jit_debug_descriptor;
 
 namespace jitunwind::test {
 namespace {
@@ -226,6 +231,138 @@ TEST(KeptRowsOfATarget, AreOfTheMomentThatWasCopied) {
   }
   ASSERT_TRUE(target->renew());
   expect_the_walks_without_kept_rows(*target);
+}
+
+/// Procedures that come and go beside the frame of one.
+class ManyBeside {
+ public:
+  explicit ManyBeside(const Child& child) : child_(child) {}
+  void run() {
+    frame_(
+        [](void* self) -> void* {
+          static_cast<ManyBeside*>(self)->change_others();
+          return nullptr;
+        },
+        this);
+  }
+
+ private:
+  static constexpr Addr k_code = 0x6000'0000, k_size = 64;
+
+  void add(std::size_t procedures) {
+    for (; procedures != 0; --procedures) {
+      auto registered = register_code(*description_, reinterpret_cast<void*>(k_code + next_++ * k_size), k_size);
+      if (!registered) ::_exit(3);
+      others_.push_back(std::move(*registered));
+    }
+  }
+  void cancel(std::size_t first, std::size_t behind) {
+    for (; first != behind; ++first) (void)others_[first].cancel();
+  }
+  /// All stand at one place, so that no frame is new.
+  void change_others() {
+    for (int step = 0; step < 5; ++step) {
+      if (step == 0) add(3000);
+      if (step == 1) cancel(17, 18), add(100);
+      if (step == 2) cancel(1000, 1100);
+      if (step == 3) add(1000);
+      if (step == 4) (void)frame_.registration().cancel(), add(10);
+      child_.stand();
+    }
+  }
+
+  const Child& child_;
+  JitFrame frame_;
+  Result<Description, BuildError> description_ = JitFrame::described().build();
+  std::vector<Registration> others_;
+  Addr next_ = 0;
+};
+
+TEST(KeptRowsOfATarget, StayWhileOthersAreRegisteredAndCancelled) {
+  const Child child([](const Child& self) { ManyBeside(self).run(); });
+  auto target = Target::attach(child.process());
+  ASSERT_TRUE(target) << target.error().text();
+  expect_the_walks_without_kept_rows(*target);
+  const auto next = [&] {
+    target->let_go();
+    child.go_on();
+    const auto renewed = target->renew();
+    EXPECT_TRUE(renewed) << renewed.error().text();
+  };
+  for (int i = 0; i < 2; ++i) {
+    next();
+    expect_rows_to_be_known(*target);
+    expect_the_walks_without_kept_rows(*target);
+    EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "dyn_directives");
+  }
+  next();  // more changes than the target keeps: all is read again
+  expect_the_walks_without_kept_rows(*target);
+  EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "dyn_directives");
+  next();
+  expect_the_walks_without_kept_rows(*target);
+  EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "no such frame") << "it was cancelled";
+}
+
+/// Memory of a file of GDB's list that has another one of the same size by now, whether it was asked about before or
+/// not; of the entry nothing has changed.
+class FileInPlace {
+ public:
+  explicit FileInPlace(const Child& child) : child_(child) {}
+  void run() {
+    if (!attach_gdb()) ::_exit(3);
+    for (const jit_code_entry* made = __jit_debug_descriptor.first_entry; made; made = made->next_entry)
+      files_.emplace_back(reinterpret_cast<const char*>(made->symfile_addr), made->symfile_size);
+    (void)detach_gdb();
+    for (JitFrame* const frame : {&first_, &second_}) (void)frame->registration().cancel();
+    entries_.resize(files_.size());
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      entries_[i].symfile_addr = reinterpret_cast<const std::byte*>(files_[i].data());
+      entries_[i].symfile_size = files_[i].size();
+      entries_[i].next_entry = std::exchange(__jit_debug_descriptor.first_entry, &entries_[i]);
+    }
+    call(first_);
+    call(second_);
+  }
+
+ private:
+  void call(const JitFrame& frame) {
+    frame(
+        [](void* self) -> void* {
+          static_cast<FileInPlace*>(self)->stand_with_both_names();
+          return nullptr;
+        },
+        this);
+  }
+  void stand_with_both_names() {
+    for (const char* const name : {"jit_frame", "jit_other", "jit_third"}) {
+      for (std::string& file : files_)
+        for (std::size_t at; (at = file.find(name_)) != file.npos && name != name_;)
+          file.replace(at, name_.size(), name);
+      name_ = name;
+      child_.stand();
+    }
+  }
+
+  const Child& child_;
+  JitFrame first_, second_;
+  std::vector<std::string> files_;
+  std::vector<jit_code_entry> entries_;
+  std::string name_ = "jit_frame";
+};
+
+TEST(KeptRowsOfATarget, AreOfTheFileThatIsThereNow) {
+  for (const Target::Hold hold : {Target::Hold::while_attached, Target::Hold::to_copy}) {
+    const Child child([](const Child& self) { FileInPlace(self).run(); });
+    auto target = Target::attach(child.process(), hold);
+    ASSERT_TRUE(target) << target.error().text();
+    expect_the_walks_without_kept_rows(*target);
+    EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "eh_frame");
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(origin_of(next_stack(child, *target), "jit_other"), "eh_frame");
+      EXPECT_EQ(origin_of(next_stack(child, *target), "jit_third"), "eh_frame");
+      if (i == 0) (void)next_stack(child, *target);
+    }
+  }
 }
 
 /// A library that is loaded where another one was: of one layout, with frames of another size.
