@@ -39,6 +39,7 @@ struct Module {
   SectionBytes eh_segment{};    ///< that whole segment: GNU ld puts .eh_frame behind the header, gold before it
   SectionBytes eh_frame{};      ///< known only where there is no eh_frame_hdr; else found through it
   SectionBytes debug_frame{};   ///< decompressed, from the file or its separate debug file
+  SectionBytes exidx{};         ///< PT_ARM_EXIDX of a target of ARM
   std::uint64_t version = 0;    ///< as in ModuleVersion; a finder may leave it 0
   bool is_lasting = false;      ///< likewise
   /// Not null: it may go at any moment, so that eh_frame_hdr and eh_segment are read through this and never in place.

@@ -24,6 +24,7 @@ namespace {
 
 static_assert(static_cast<int>(StopReason::limit) == JU_STOP_LIMIT);
 static_assert(static_cast<int>(RowOrigin::leaf) == JU_ORIGIN_LEAF);
+static_assert(static_cast<int>(RowOrigin::arm_exidx) == JU_ORIGIN_ARM_EXIDX);
 static_assert(static_cast<int>(Guesses::bold) == JU_GUESSES_BOLD);
 
 ju_stop_reason reason_of(StopReason reason) noexcept { return static_cast<ju_stop_reason>(reason); }

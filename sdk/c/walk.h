@@ -52,10 +52,11 @@ typedef enum ju_origin {
   JU_ORIGIN_SIGNAL_FRAME = 5,
   JU_ORIGIN_PLT_STUB = 6,
   JU_ORIGIN_CALLBACK = 7,
-  JU_ORIGIN_FOLLOWED_CODE = 8, /**< this and all behind it: a guess */
+  JU_ORIGIN_FOLLOWED_CODE = 8, /**< this and all up to JU_ORIGIN_LEAF: a guess */
   JU_ORIGIN_BAD_CALL = 9,
   JU_ORIGIN_FRAME_POINTER = 10,
   JU_ORIGIN_LEAF = 11,
+  JU_ORIGIN_ARM_EXIDX = 12,
   JU_ORIGIN_ANY = 0x7fffffff
 } ju_origin;
 /** The name of an origin, "eh_frame". Never null. */

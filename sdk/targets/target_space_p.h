@@ -27,7 +27,7 @@ class TargetSpace {
         raw_(memory),
         mappings_(std::move(mappings)),
         files_(std::move(files)),
-        rows_{&list_,     &eh_frame_source(),     &debug_frame_source(),
+        rows_{&list_,     &eh_frame_source(),     &debug_frame_source(), &arm_exidx_source(),
               &jit_code_, &signal_frame_source(), &plt_stub_source()},
         guesses_{&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source()},
         names_{&list_, &elf_name_source(), &jit_code_, &jit_names_} {}
@@ -106,7 +106,7 @@ class TargetSpace {
   TargetList list_{heads_};
   JitCode jit_code_{raw_, arch_, modules_, mappings_, files_};
   JitNames jit_names_{mappings_, files_};
-  std::array<const RowSource*, 6> rows_;
+  std::array<const RowSource*, 7> rows_;
   std::array<const RowSource*, 4> guesses_;
   std::array<const NameSource*, 4> names_;
   AddressSpace space_{arch_, memory_, modules_, rows_, names_, rows_kept_.cache(), guesses_};

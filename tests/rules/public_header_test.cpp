@@ -46,7 +46,8 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // 7 lines for vector registers in a ucontext_t: cursors take it over inline.
   // 2 lines for relocations of data: what is to be known of a CPU is in its table.
   // 5 lines: interfaces of the engine say that nobody owns an object by them; a frame that catches cleans up so, too.
-  constexpr std::size_t k_most_files = 39, k_most_lines = 3514;
+  // 4 lines for .ARM.exidx: frames say that it told of them, and modules where it is.
+  constexpr std::size_t k_most_files = 39, k_most_lines = 3518;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
   std::size_t lines = 0;

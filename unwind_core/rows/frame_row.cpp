@@ -50,6 +50,8 @@ const char* origin_name(RowOrigin origin) noexcept {
       return "bad_call";
     case RowOrigin::leaf:
       return "leaf";
+    case RowOrigin::arm_exidx:
+      return "arm_exidx";
   }
   return "?";
 }

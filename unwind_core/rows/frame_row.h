@@ -108,7 +108,7 @@ static_assert(sizeof(RegRule) == 16);
 bool operator==(const CfaRule& a, const CfaRule& b) noexcept;
 bool operator==(const RegRule& a, const RegRule& b) noexcept;
 
-/// Where a row came from. The last four are guesses: they may be wrong, and the frame says so.
+/// Where a row came from. Guesses may be wrong, and the frame says so.
 enum class RowOrigin : std::uint8_t {
   none,
   dyn_directives,  ///< registered procedure, format DYNAMIC
@@ -122,11 +122,14 @@ enum class RowOrigin : std::uint8_t {
   bad_call,       ///< guess: pc is not code; the return address is taken to be where the call left it
   frame_pointer,  ///< bold guess: a frame record was found where the frame pointer points
   leaf,           ///< bold guess: code that nothing knows, taken for a procedure that touches no stack
+  arm_exidx,      ///< .ARM.exidx
 };
 
 /// "eh_frame". Never null. Signal-safe.
 const char* origin_name(RowOrigin origin) noexcept;
-constexpr bool is_guess(RowOrigin origin) noexcept { return origin >= RowOrigin::followed_code; }
+constexpr bool is_guess(RowOrigin origin) noexcept {
+  return origin >= RowOrigin::followed_code && origin <= RowOrigin::leaf;
+}
 constexpr bool is_registered(RowOrigin origin) noexcept {
   return origin == RowOrigin::dyn_directives || origin == RowOrigin::dyn_table;
 }

@@ -11,6 +11,8 @@ namespace jitunwind {
 const RowSource& eh_frame_source() noexcept;
 /// `.debug_frame` of the module's file or its separate debug file (DWARF 5, 6.4).
 const RowSource& debug_frame_source() noexcept;
+/// `.ARM.exidx` of a module (EHABI32, 6). What it says holds where a procedure calls.
+const RowSource& arm_exidx_source() noexcept;
 /// Signal trampolines recognised by their code bytes: all registers from the kernel's ucontext.
 const RowSource& signal_frame_source() noexcept;
 /// Procedure linkage stubs recognised by their code bytes.

@@ -66,6 +66,7 @@ bool MappedObject::read_headers() {
   for (std::size_t i = 0; i < head->segment_count() && segments_.size() < k_most_loaded; ++i) {
     const ElfSegment s = head->segment(i);
     if (s.type == PT_GNU_EH_FRAME) eh_frame_hdr_at_ = bias_ + s.address;
+    if (s.type == PT_ARM_EXIDX && arch_.elf_machine == EM_ARM) exidx_at_ = {bias_ + s.address, bias_ + s.range().end};
     if (s.type == PT_LOAD && s.memory_size != 0)
       segments_.push_back({{bias_ + s.address, bias_ + s.range().end}, (s.flags & PF_X) != 0});
   }
@@ -116,6 +117,7 @@ bool MappedObject::covers(Addr at, AddrRange& around) const noexcept {
 
 void MappedObject::read_module(Addr at, Module& out) noexcept {
   copy_table();
+  copy_exidx();
   out = {};
   out.range = range_;
   out.load_bias = bias_;
@@ -125,6 +127,7 @@ void MappedObject::read_module(Addr at, Module& out) noexcept {
     if (s.executable && s.range.contains(at)) out.text = s.range;
   out.eh_frame_hdr = eh_frame_hdr_bytes_;
   out.eh_segment = table_.count == 0 ? eh_frame_bytes_ : copy_entries_of(at) ? entries_.section() : SectionBytes{};
+  out.exidx = {exidx_.bytes(), exidx_at_.begin};
 }
 
 /// As much of it as can be read from its beginning on.
@@ -171,6 +174,14 @@ void MappedObject::copy_table() noexcept {
     eh_frame_ = copy(frames);
     eh_frame_bytes_ = {eh_frame_.bytes(), frames.begin};
   }
+}
+
+/// All of it, once: 8 bytes for each procedure. What is broken is for whoever looks for a row to say.
+void MappedObject::copy_exidx() noexcept {
+  if (has_exidx_) return;
+  has_exidx_ = true;
+  for (const Segment& s : segments_)
+    if (s.range.contains(exidx_at_.begin)) exidx_ = copy({exidx_at_.begin, std::min(exidx_at_.end, s.range.end)});
 }
 
 /// False: they cannot be read.

@@ -64,6 +64,7 @@ class MappedObject {
   bool read_headers();
   void copy_table() noexcept;
   bool copy_entries_of(Addr at) noexcept;
+  void copy_exidx() noexcept;
   Block copy(AddrRange range) const noexcept;
 
   const Memory& memory_;
@@ -85,6 +86,9 @@ class MappedObject {
   CopiedEntries entries_;
   Block eh_frame_;
   SectionBytes eh_frame_bytes_{};
+  AddrRange exidx_at_{};    // empty: there is none
+  bool has_exidx_ = false;  // copy_exidx() was called
+  Block exidx_;
   Mapped<ModuleFiles> files_;
   bool has_looked_for_files_ = false;
 };
