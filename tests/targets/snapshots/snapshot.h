@@ -1,0 +1,57 @@
+// A moment of a program of another CPU, as text: its registers, the bytes that a walk reads, and the stack that the
+// program's own unwinder has seen.
+//   cpu s390x big
+//   map 1000000-1012000 r-xp 0 01:01 1 /program
+//   ucontext 0000...            the kernel's ucontext_t of the signal
+//   memory 40007ff8a8 0000...
+//   zeros 40007ff8c8 1000      bytes whose values a walk does not depend on, though it reads them
+//   frame 101b662 40007ff7f8    ip and CFA of libgcc's _Unwind_Backtrace, innermost first; on ARM it tells no CFA
+//   sp 40007ff7f8               or, where that tells none, SP by the chain that the CPU's ABI demands
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "jitunwind/unwind_core/rows/registers.h"
+#include "jitunwind/unwind_core/targets/mappings.h"
+
+namespace jitunwind::test {
+
+struct SnapshotFrame {
+  Addr ip = 0;  ///< 0: only SP is known
+  Addr sp = 0;  ///< 0: only IP is known
+};
+
+struct Snapshot {
+  struct Part {
+    Addr at;
+    std::vector<std::byte> bytes;
+  };
+
+  /// Throws std::runtime_error where it is none.
+  static Snapshot parse(std::istream& text);
+
+  /// What the table's offsets find in the ucontext_t.
+  RegisterFile registers() const;
+
+  Arch arch = *host_arch();
+  std::string maps;
+  std::vector<std::byte> ucontext;
+  std::vector<Part> memory;
+  std::vector<SnapshotFrame> frames;
+};
+
+/// Its parts, and nothing else.
+class SnapshotMemory final : public Memory {
+ public:
+  explicit SnapshotMemory(const std::vector<Snapshot::Part>& parts) : parts_(parts) {}
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
+
+ private:
+  const std::vector<Snapshot::Part>& parts_;
+};
+
+/// Walks it to its end. What differs from what the snapshot expects, in words; "": nothing.
+std::string walk_of(const Snapshot& snapshot, const Memory& memory);
+
+}  // namespace jitunwind::test
