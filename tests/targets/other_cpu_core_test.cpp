@@ -1,4 +1,4 @@
-// A core file of AArch64: the registers of each thread, those of floating point among them.
+// Core files of AArch64, in both byte orders: the registers of each thread, those of floating point among them.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -13,18 +13,26 @@ namespace {
 
 constexpr RegNum k_x19 = 19, k_v0 = 64, k_v8 = 72, k_v15 = 79;
 
-/// Little-endian numbers of a size.
+/// Numbers of a size, in one byte order.
 class Writer {
  public:
+  explicit Writer(bool big_endian) : big_endian_(big_endian) {}
   Writer& put(std::size_t size, std::uint64_t value) {
-    for (std::size_t i = 0; i < size; ++i) bytes_.push_back(static_cast<char>(value >> 8 * i));
+    for (std::size_t i = 0; i < size; ++i)
+      bytes_.push_back(static_cast<char>(value >> 8 * (big_endian_ ? size - 1 - i : i)));
     return *this;
+  }
+  /// One of 16 bytes.
+  Writer& put_wide(std::uint64_t upper, std::uint64_t lower) {
+    return big_endian_ ? put(8, upper).put(8, lower) : put(8, lower).put(8, upper);
   }
   Writer& zeros(std::size_t size) { return bytes_.append(size, '\0'), *this; }
   Writer& append(const std::string& bytes) { return bytes_ += bytes, *this; }
   const std::string& bytes() const { return bytes_; }
+  bool big_endian() const { return big_endian_; }
 
  private:
+  bool big_endian_;
   std::string bytes_;
 };
 
@@ -35,27 +43,27 @@ struct Thread {
 };
 
 void put_note(Writer& out, std::uint32_t type, const std::string& description) {
-  Writer head;
+  Writer head(out.big_endian());
   head.put(4, 5).put(4, description.size()).put(4, type);
   out.append(head.bytes()).append(std::string("CORE\0\0\0\0", 8)).append(description);
 }
 
 /// struct elf_prstatus (linux/elfcore.h) with 31 registers, sp, pc and pstate; struct user_fpsimd_state (asm/ptrace.h):
 /// 32 registers of 16 bytes, fpsr, fpcr.
-std::string core_of(const std::vector<Thread>& threads) {
-  Writer notes;
+std::string core_of(const std::vector<Thread>& threads, bool big_endian) {
+  Writer notes(big_endian);
   for (const Thread& thread : threads) {
-    Writer status, vectors;
+    Writer status(big_endian), vectors(big_endian);
     status.zeros(32).put(4, thread.id).zeros(76);
     for (unsigned i = 0; i < 34; ++i) status.put(8, thread.first_general + i);
     put_note(notes, NT_PRSTATUS, status.zeros(8).bytes());
-    for (unsigned i = 0; i < 32; ++i) vectors.put(8, thread.first_vector + i).put(8, 0xffff'0000 + i);
+    for (unsigned i = 0; i < 32; ++i) vectors.put_wide(0xffff'0000 + i, thread.first_vector + i);
     vectors.zeros(16);
     put_note(notes, NT_PRFPREG, vectors.bytes().substr(0, thread.vector_bytes));
   }
-  Writer file;
+  Writer file(big_endian);
   constexpr char k_magic[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64};
-  file.append(std::string(k_magic, sizeof k_magic)).put(1, ELFDATA2LSB).put(1, EV_CURRENT);
+  file.append(std::string(k_magic, sizeof k_magic)).put(1, big_endian ? ELFDATA2MSB : ELFDATA2LSB).put(1, EV_CURRENT);
   file.zeros(9).put(2, ET_CORE).put(2, EM_AARCH64).put(4, EV_CURRENT).put(8, 0).put(8, sizeof(Elf64_Ehdr)).put(8, 0);
   file.put(4, 0).put(2, sizeof(Elf64_Ehdr)).put(2, sizeof(Elf64_Phdr)).put(2, 1).zeros(6);
   file.put(4, PT_NOTE).put(4, 0).put(8, sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr)).zeros(16);
@@ -63,13 +71,19 @@ std::string core_of(const std::vector<Thread>& threads) {
   return file.bytes();
 }
 
-// covers: HL10
-TEST(CoreOfAArch64, HasTheVectorRegistersOfEachThread) {
+class CoreOfAArch64 : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(ByteOrders, CoreOfAArch64, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Big" : "Little"; });
+
+// covers: HL10 XP04
+TEST_P(CoreOfAArch64, HasTheVectorRegistersOfEachThread) {
   const TemporaryFolder folder;
+  const bool big_endian = GetParam();
   const std::vector<Thread> threads{{.id = 7, .first_general = 0x1000, .first_vector = 0x7000, .vector_bytes = 528},
                                     {.id = 8, .first_general = 0x2000, .first_vector = 0x8000, .vector_bytes = 528},
                                     {.id = 9, .first_general = 0x3000, .first_vector = 0x9000, .vector_bytes = 136}};
-  std::ofstream(folder / "core", std::ios::binary) << core_of(threads);
+  std::ofstream(folder / "core", std::ios::binary) << core_of(threads, big_endian);
   const auto core = Target::open_core(folder / "core");
   ASSERT_TRUE(core) << core.error().text();
   EXPECT_STREQ(core->arch().name, "aarch64");
@@ -84,7 +98,7 @@ TEST(CoreOfAArch64, HasTheVectorRegistersOfEachThread) {
     EXPECT_FALSE(frame.get(k_v0)) << "calls do not preserve it";
     for (RegNum reg = k_v8; reg <= k_v15; ++reg) {
       const auto value = frame.get(reg);
-      EXPECT_EQ(bool{value}, threads[i].vector_bytes >= 16u * (reg - k_v0) + 8) << reg;
+      EXPECT_EQ(bool{value}, threads[i].vector_bytes >= 16u * (reg - k_v0) + (big_endian ? 16 : 8)) << reg;
       if (value) {
         EXPECT_EQ(*value, threads[i].first_vector + reg - k_v0) << reg;
       }

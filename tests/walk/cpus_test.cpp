@@ -71,10 +71,15 @@ TEST_P(Cpus, StepOutOfASignalFrame) {
   for (const CodePattern& trampoline : arch().trampolines) {
     FakeSpace fake(arch(), arch().big_endian);
     fake.memory.put_bytes(0x5000, std::as_bytes(trampoline.bytes));
-    const Addr ucontext = k_stack + static_cast<Addr>(std::int64_t{arch().sigframe_ucontext});
-    for (const RegisterInfo& reg : arch().registers)
-      if (reg.ucontext >= 0)
-        fake.memory.put(ucontext + static_cast<Addr>(reg.ucontext), 0x100000u + 16 * reg.dwarf, arch().word_size);
+    const Addr ucontext = k_stack + static_cast<Addr>(std::int64_t{arch().sigframe_ucontext} + trampoline.cfa_offset);
+    for (const RegisterInfo& reg : arch().registers) {
+      if (reg.ucontext < 0) continue;
+      const Addr at = ucontext + static_cast<Addr>(reg.ucontext);
+      // A vector register is one number there: its upper half comes first where bytes of numbers do so.
+      const Addr upper = reg.reg_class == RegClass::vector ? arch().vector_slot - 8u : 0;
+      if (upper != 0) fake.memory.put(arch().big_endian ? at : at + upper, 0xbad, 8);
+      fake.memory.put(arch().big_endian ? at + upper : at, 0x100000u + 16 * reg.dwarf, arch().word_size);
+    }
     if (const ContextRecords* const records = arch().records) {
       const Addr head = ucontext + static_cast<Addr>(records->first);
       fake.memory.put(head, records->kind, 4);

@@ -43,7 +43,9 @@ struct CodePattern {
   std::span<const std::uint8_t> bytes;
   std::span<const std::uint8_t> mask;
   std::uint8_t pc_offset;
-  std::int16_t cfa_offset;   ///< CFA - SP at that pc (procedure linkage stubs); unused for others
+  /// Procedure linkage stubs: CFA - SP at that pc. Signal return: what its ucontext_t is further from SP at that pc
+  /// than Arch::sigframe_ucontext says. Unused for calls.
+  std::int16_t cfa_offset;
   std::uint8_t displacement = 0;  ///< calls: 4 bytes that many before the pc hold target - pc; 0: not in the code
 };
 
@@ -96,7 +98,10 @@ struct Arch {
 
   Addr address_mask;                   ///< significant bits of a code address (signed return addresses carry more)
   FrameChain chain;
-  std::int16_t sigframe_ucontext;      ///< SP at the signal trampoline + this = ucontext_t; -1 unknown
+  /// SP at the signal trampoline + this = ucontext_t; -1 unknown. A frame of sigreturn, which has a struct sigcontext
+  /// alone, is that of a ucontext_t which would have it there.
+  std::int16_t sigframe_ucontext;
+  std::uint8_t vector_slot = 8;        ///< bytes of a vector register in a ucontext_t and in NT_PRFPREG's block
   ContextColumns in_context;           ///< of registers; empty: this CPU's own ucontext_t is not read
   std::span<const RegisterInfo> registers;   ///< sorted by DWARF number
   std::span<const CodePattern> trampolines;  ///< signal return
@@ -133,6 +138,9 @@ struct Arch {
   /// Calls push the return address, to CFA - 8, and SP is the CFA when it is off again.
   bool calls_push() const noexcept { return ra_in_memory && caller_sp_bias == 0 && address_mask == ~Addr{0}; }
 
+  /// Bytes from where RegisterInfo has a vector register in such a block to its low 8 bytes.
+  std::int16_t low_half() const noexcept { return static_cast<std::int16_t>(big_endian ? vector_slot - 8 : 0); }
+
   const RegisterInfo* search_by_dwarf(unsigned number) const noexcept;  // by_dwarf()
 };
 
@@ -148,6 +156,7 @@ const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept;
 /// The CPU this library was built for; null where the tree has no table for it.
 const Arch* host_arch() noexcept;
 
+#undef mips  // gcc defines it for that CPU
 namespace arch {
 #define JITUNWIND_ARCH(identifier) extern const Arch identifier;
 #include "jitunwind/unwind_core/arch/arch_list.def"

@@ -1,6 +1,6 @@
 // Signal trampolines by their code. The kernel returns a handler to one with SP at the frame that it pushed, which
 // holds a ucontext_t with every register of the interrupted code:
-//   caller.r = *(sp + sigframe_ucontext + RegisterInfo::ucontext of r), SP and pc included
+//   caller.r = *(sp + sigframe_ucontext + cfa_offset of the pattern + RegisterInfo::ucontext of r), SP and pc included
 //   cfa      = caller.sp
 // Vector registers are in one of the records behind (ContextRecords), which all are skipped by their sizes.
 #include <array>
@@ -21,13 +21,18 @@ const CodePattern* find_trampoline(const Lookup& lookup) noexcept {
   return find_pattern(space.arch.trampolines, lookup.at.value(), space.memory, lookup.window);
 }
 
+/// From SP at the trampoline to its ucontext_t.
+std::int64_t ucontext_of(const CodePattern& trampoline, const Arch& arch) noexcept {
+  return std::int64_t{arch.sigframe_ucontext} + trampoline.cfa_offset;
+}
+
 /// How much further than in a ucontext_t whose first record has the vector registers these are. None: they are not
-/// found. `frame` is SP at the trampoline.
-std::optional<std::int64_t> find_vectors(Addr frame, const Lookup& lookup) noexcept {
+/// found.
+std::optional<std::int64_t> find_vectors(Addr ucontext, const Lookup& lookup) noexcept {
   const Arch& arch = lookup.space.arch;
   const ContextRecords& records = *arch.records;
   constexpr std::uint32_t k_head = 8;
-  const Addr first = frame + static_cast<Addr>(std::int64_t{arch.sigframe_ucontext} + records.first);
+  const Addr first = ucontext + static_cast<Addr>(std::int64_t{records.first});
   for (std::uint32_t offset = 0; offset + records.size <= records.room;) {
     std::array<std::byte, k_head> head;
     if (lookup.space.memory.read(first + offset, head, lookup.window) != head.size()) break;
@@ -54,11 +59,12 @@ class SignalFrameSource final : public RowSource {
     out.ra = arch.ra;
     std::optional<std::int64_t> vectors;
     const auto sp = lookup.registers ? lookup.registers->get(arch.column(arch.sp)) : std::nullopt;
-    if (arch.records && sp) vectors = find_vectors(*sp, lookup);
+    const std::int64_t ucontext = ucontext_of(*trampoline, arch);
+    if (arch.records && sp) vectors = find_vectors(*sp + static_cast<Addr>(ucontext), lookup);
     for (const RegisterInfo& r : arch.registers) {
       const bool is_vector = r.reg_class == RegClass::vector;
       if (r.ucontext < 0 || (is_vector && !vectors)) continue;
-      const std::int64_t offset = std::int64_t{arch.sigframe_ucontext} + r.ucontext + (is_vector ? *vectors : 0);
+      const std::int64_t offset = ucontext + r.ucontext + (is_vector ? *vectors + arch.low_half() : 0);
       if (r.dwarf == arch.sp) out.cfa = CfaRule::deref(arch.sp, offset, 0);
       if (!out.set(r.dwarf, RegRule::at_reg(arch.sp, offset)))
         return Error{ErrorCode::row_too_wide, lookup.at.value(), "signal frame"};

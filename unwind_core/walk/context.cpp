@@ -17,7 +17,8 @@ Status take_registers(std::span<const std::byte> block, RegClass of_class, std::
   for (const RegisterInfo& reg : arch.registers) {
     if (reg.prstatus < 0 || reg.column < 0 || reg.reg_class != of_class) continue;
     ByteReader reader(block, arch.big_endian);
-    reader.skip(static_cast<std::uint64_t>(reg.prstatus));
+    const int low = of_class == RegClass::vector ? arch.low_half() : 0;
+    reader.skip(static_cast<std::uint64_t>(reg.prstatus + low));
     const std::uint64_t value = reader.unsigned_of(size);
     if (!reader.ok()) return Error{ErrorCode::truncated, reg.dwarf, "registers of a thread"};
     registers.set_from_register(reg.column, value, reg.dwarf);
@@ -41,7 +42,7 @@ void add_vectors_of_ucontext(const std::byte* ucontext, const Arch& arch, Regist
   for (const RegisterInfo& reg : arch.registers) {
     if (!is_stored(reg)) continue;
     std::uint64_t value = 0;
-    std::memcpy(&value, ucontext + reg.ucontext, sizeof value);
+    std::memcpy(&value, ucontext + reg.ucontext + arch.low_half(), sizeof value);
     registers.set_from_register(reg.column, value, reg.dwarf);
   }
 }
@@ -77,7 +78,7 @@ void registers_to_ucontext(const RegisterFile& registers, const Arch& arch, void
   for (const RegisterInfo& reg : arch.registers) {
     if (reg.ucontext < 0 || !registers.known(reg.column) || (is_stored(reg) && !has_vectors)) continue;
     const std::uint64_t value = registers.value(reg.column);
-    std::memcpy(bytes + reg.ucontext, &value, arch.word_size);
+    std::memcpy(bytes + reg.ucontext + (is_stored(reg) ? arch.low_half() : 0), &value, arch.word_size);
   }
 }
 

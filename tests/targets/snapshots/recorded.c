@@ -8,6 +8,8 @@
 #include <ucontext.h>
 #include <unwind.h>
 
+enum { k_trampolines = 32 }; /* bytes */
+
 static volatile int sink;
 static const char* top;        /* of the stack, as far as it is told */
 extern void* __libc_stack_end; /* SP when the program began */
@@ -24,9 +26,14 @@ static int frames;
 
 static _Unwind_Reason_Code print_frame(struct _Unwind_Context* context, void* handler_frames) {
   int before = 0;
-  const uintptr_t ip = (uintptr_t)_Unwind_GetIPInfo(context, &before);
+  uintptr_t ip = (uintptr_t)_Unwind_GetIPInfo(context, &before);
   uintptr_t cfa = (uintptr_t)_Unwind_GetCFA(context);
-#if defined __aarch64__ || defined __riscv /* CFA of the trampoline is not SP of what was interrupted */
+#ifdef __mips__ /* where a signal has interrupted it says so by 2 more than the address */
+  before = (ip & 2) != 0;
+  ip &= ~(uintptr_t)2;
+#endif
+#if defined __aarch64__ || defined __mips__ || \
+    defined __riscv /* CFA of the trampoline is not SP of what was interrupted */
   if (before) cfa = 0;
 #endif
   /* The frames of the handler, and the trampoline, are not told; nor what is behind the program's entry. */
@@ -42,8 +49,11 @@ static void tell(int signal, siginfo_t* info, void* context) {
   print_bytes("ucontext", interrupted, sizeof *interrupted);
   printf("stack %lx ", (unsigned long)(uintptr_t)here);
   print_bytes("", here, (size_t)(top - here));
-  printf("trampoline %lx ", (unsigned long)(uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)));
-  print_bytes("", __builtin_extract_return_addr(__builtin_return_address(0)), 16);
+  /* That of the other handler may stand beside this handler's. */
+  const uintptr_t trampoline =
+      (uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)) & ~(uintptr_t)(k_trampolines - 1);
+  printf("trampoline %lx ", (unsigned long)trampoline);
+  print_bytes("", (const void*)trampoline, k_trampolines);
 #ifdef __powerpc64__
   /* libgcc may know nothing of its signal frames. Each frame's first word leads to its caller's; the last is no
      procedure's. */
@@ -63,18 +73,13 @@ __attribute__((noinline)) void innermost(int n) {
   raise(SIGUSR2);
   sink = room[4];
 }
-__attribute__((noinline)) void in_handler(int signal, siginfo_t* info, void* context) {
-  (void)info, (void)context;
+__attribute__((noinline)) void in_handler(int signal) {
   innermost(signal);
   sink++;
 }
 __attribute__((noinline)) void interrupted(int n) {
   sink = n;
-#ifdef __powerpc64__ /* whose frames of signals qemu-user lays out otherwise than the kernel */
-  in_handler(SIGUSR1, 0, 0);
-#else
   raise(SIGUSR1);
-#endif
   sink++;
 }
 __attribute__((noinline)) void with_alloca(int n) {
@@ -99,9 +104,9 @@ int main(void) {
       (const char*)__libc_stack_end + 192; /* the first procedure's caller has room for registers there, on some CPUs */
   struct sigaction action;
   memset(&action, 0, sizeof action);
-  action.sa_flags = SA_SIGINFO;
-  action.sa_sigaction = in_handler;
+  action.sa_handler = in_handler; /* some CPUs have smaller frames for handlers without SA_SIGINFO */
   sigaction(SIGUSR1, &action, 0);
+  action.sa_flags = SA_SIGINFO;
   action.sa_sigaction = tell;
   sigaction(SIGUSR2, &action, 0);
   setvbuf(stdout, 0, _IOFBF, 1 << 16);

@@ -217,6 +217,7 @@ constinit const Arch aarch64 = {
     .address_mask = (Addr{1} << 48) - 1,
     .chain = {.saved_fp = 0, .return_address = 8, .cfa = 16},
     .sigframe_ucontext = 128,  // after struct siginfo
+    .vector_slot = 16,
     .in_context = columns_in_context(k_registers),
     .registers = k_registers,
     .trampolines = k_trampolines,

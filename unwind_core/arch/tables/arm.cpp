@@ -75,17 +75,29 @@ constexpr RegisterInfo k_registers[] = {
 };
 
 // mov r7,#173; svc 0 in A32 and in T32 (arch/arm/kernel/sigreturn_codes.S); the C library's __default_rt_sa_restorer.
-constexpr std::uint8_t k_sigreturn[] = {0xad, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef};
-constexpr std::uint8_t k_sigreturn_thumb[] = {0xad, 0x27, 0x00, 0xdf};
-constexpr std::uint8_t k_sigreturn_library[] = {0x4f, 0xf0, 0xad, 0x07, 0x00, 0xdf};
+// The same with 119, where handlers without SA_SIGINFO return to: their frame is a ucontext_t (struct sigframe,
+// arch/arm/kernel/signal.h).
+constexpr std::uint8_t k_rt_sigreturn[] = {0xad, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef};
+constexpr std::uint8_t k_rt_sigreturn_thumb[] = {0xad, 0x27, 0x00, 0xdf};
+constexpr std::uint8_t k_rt_sigreturn_library[] = {0x4f, 0xf0, 0xad, 0x07, 0x00, 0xdf};
+constexpr std::uint8_t k_sigreturn[] = {0x77, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef};
+constexpr std::uint8_t k_sigreturn_thumb[] = {0x77, 0x27, 0x00, 0xdf};
+constexpr std::uint8_t k_sigreturn_library[] = {0x4f, 0xf0, 0x77, 0x07, 0x00, 0xdf};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+constexpr std::int16_t k_ucontext = 128;  // after struct siginfo
 constexpr CodePattern k_trampolines[] = {
-    {k_sigreturn, k_exact, 0, 0},
-    {k_sigreturn, k_exact, 4, 0},
-    {k_sigreturn_thumb, std::span(k_exact).first(4), 0, 0},
-    {k_sigreturn_thumb, std::span(k_exact).first(4), 2, 0},
-    {k_sigreturn_library, std::span(k_exact).first(6), 0, 0},
-    {k_sigreturn_library, std::span(k_exact).first(6), 4, 0},
+    {k_rt_sigreturn, k_exact, 0, 0},
+    {k_rt_sigreturn, k_exact, 4, 0},
+    {k_rt_sigreturn_thumb, std::span(k_exact).first(4), 0, 0},
+    {k_rt_sigreturn_thumb, std::span(k_exact).first(4), 2, 0},
+    {k_rt_sigreturn_library, std::span(k_exact).first(6), 0, 0},
+    {k_rt_sigreturn_library, std::span(k_exact).first(6), 4, 0},
+    {k_sigreturn, k_exact, 0, -k_ucontext},
+    {k_sigreturn, k_exact, 4, -k_ucontext},
+    {k_sigreturn_thumb, std::span(k_exact).first(4), 0, -k_ucontext},
+    {k_sigreturn_thumb, std::span(k_exact).first(4), 2, -k_ucontext},
+    {k_sigreturn_library, std::span(k_exact).first(6), 0, -k_ucontext},
+    {k_sigreturn_library, std::span(k_exact).first(6), 4, -k_ucontext},
 };
 
 // A32: bl, blx to a label, blx to a register. T32: bl, blx to a label, blx to a register. (Arm ARM for A-profile, F5.)
@@ -135,7 +147,7 @@ constinit const Arch arm = {
     .entry_ra = 0,
     .address_mask = 0xffff'fffe,  // bit 0 says T32
     .chain = {},                  // compilers disagree about where in a frame the frame pointer points
-    .sigframe_ucontext = 128,     // after struct siginfo
+    .sigframe_ucontext = k_ucontext,
     .in_context = columns_in_context(k_registers),
     .registers = k_registers,
     .trampolines = k_trampolines,

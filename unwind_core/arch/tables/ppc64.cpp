@@ -132,13 +132,19 @@ constexpr RegisterInfo k_registers[] = {
     {108, "v31", "VR31", vector, false, -1, 108, -1, -1, -1},
 };
 
-// __kernel_sigtramp_rt64 where a handler returns to: addi r1,r1,128; li r0,172; sc. In both byte orders, as code is.
+// __kernel_sigtramp_rt64 where a handler returns to: addi r1,r1,128; li r0,172; sc. qemu-user's: li r0,172; sc, with a
+// frame that is 16 bytes larger. In both byte orders, as code is; the longer ones stand first.
 constexpr std::uint8_t k_sigreturn_big[] = {0x38, 0x21, 0x00, 0x80, 0x38, 0x00, 0x00, 0xac, 0x44, 0x00, 0x00, 0x02};
 constexpr std::uint8_t k_sigreturn_little[] = {0x80, 0x00, 0x21, 0x38, 0xac, 0x00, 0x00, 0x38, 0x02, 0x00, 0x00, 0x44};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+constexpr std::int16_t k_ucontext = 128;  // after the handler's own frame
 constexpr CodePattern k_trampolines[] = {
     {k_sigreturn_big, k_exact, 0, 0},
+    {k_sigreturn_big, k_exact, 4, -k_ucontext},
     {k_sigreturn_little, k_exact, 0, 0},
+    {k_sigreturn_little, k_exact, 4, -k_ucontext},
+    {std::span(k_sigreturn_big).last(8), std::span(k_exact).first(8), 0, 16},
+    {std::span(k_sigreturn_little).last(8), std::span(k_exact).first(8), 0, 16},
 };
 
 // bl; bctrl; blrl.
@@ -185,7 +191,7 @@ constinit const Arch ppc64 = {
     .entry_ra = 0,
     .address_mask = ~Addr{0},
     .chain = {},                // the back chain is SP's
-    .sigframe_ucontext = 128,   // after the handler's own frame
+    .sigframe_ucontext = k_ucontext,
     .in_context = {},           // lr and nip have no numbers among the others
     .registers = k_registers,
     .trampolines = k_trampolines,

@@ -60,10 +60,16 @@ constexpr RegisterInfo k_registers[] = {
     {65, "pswa", "PSWA", general, false, 16, 32, greg(-1), user(-1), 0x141, 33},
 };
 
-// svc 173, in the vdso or in the signal frame.
-constexpr std::uint8_t k_sigreturn[] = {0x0a, 0xad};
+// svc 173 and svc 119, in the vdso or in the signal frame. The latter is of handlers without SA_SIGINFO: behind a
+// register save area, a mask and a pointer the registers are at 176 (struct sigframe, arch/s390/kernel/signal.c).
+constexpr std::uint8_t k_rt_sigreturn[] = {0x0a, 0xad};
+constexpr std::uint8_t k_sigreturn[] = {0x0a, 0x77};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff};
-constexpr CodePattern k_trampolines[] = {{k_sigreturn, k_exact, 0, 0}};
+constexpr std::int16_t k_ucontext = 296;  // after a register save area, svc and siginfo
+constexpr CodePattern k_trampolines[] = {
+    {k_rt_sigreturn, k_exact, 0, 0},
+    {k_sigreturn, k_exact, 0, 176 - 40 - k_ucontext},
+};
 
 // brasl r14; bras r14; basr r14 with any register but r0, by which nothing is jumped to.
 constexpr std::uint8_t k_brasl[] = {0xc0, 0xe5, 0, 0, 0, 0};
@@ -106,7 +112,7 @@ constinit const Arch s390x = {
     .entry_ra = 0,
     .address_mask = ~Addr{0},
     .chain = {},               // the back chain is SP's
-    .sigframe_ucontext = 296,  // after a register save area, svc and siginfo
+    .sigframe_ucontext = k_ucontext,
     .in_context = {},          // the psw has no number among the others
     .registers = k_registers,
     .trampolines = k_trampolines,

@@ -54,12 +54,19 @@ constexpr RegisterInfo k_registers[] = {
     {28, "xmm7", "XMM7", vector, false, -1, 60, -1, -1, -1},
 };
 
-// __kernel_rt_sigreturn and __restore_rt: mov $173,%eax; int $0x80. The kernel returns to its first byte.
+// __kernel_rt_sigreturn and __restore_rt: mov $173,%eax; int $0x80. __kernel_sigreturn and __restore, where handlers
+// without SA_SIGINFO return to: pop %eax; mov $119,%eax; int $0x80; behind the popped number of the signal is the struct
+// sigcontext (struct sigframe_ia32, arch/x86/include/asm/sigframe.h). A handler returns to the first byte.
 constexpr std::uint8_t k_restore_rt[] = {0xb8, 0xad, 0x00, 0x00, 0x00, 0xcd, 0x80};
-constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+constexpr std::uint8_t k_restore[] = {0x58, 0xb8, 0x77, 0x00, 0x00, 0x00, 0xcd, 0x80};
+constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+constexpr std::int16_t k_ucontext = 140;  // behind the handler's three arguments and siginfo
 constexpr CodePattern k_trampolines[] = {
-    {k_restore_rt, k_exact, 0, 0},
-    {k_restore_rt, k_exact, 5, 0},
+    {k_restore_rt, std::span(k_exact).first(7), 0, 0},
+    {k_restore_rt, std::span(k_exact).first(7), 5, 0},
+    {k_restore, k_exact, 0, 4 - 20 - k_ucontext},
+    {k_restore, k_exact, 1, -20 - k_ucontext},
+    {k_restore, k_exact, 6, -20 - k_ucontext},
 };
 
 constexpr RegNum k_exception_registers[] = {0, 2};  // eax, edx
@@ -90,7 +97,7 @@ constinit const Arch x86 = {
     .entry_ra = -4,
     .address_mask = 0xffff'ffff,
     .chain = {.saved_fp = 0, .return_address = 4, .cfa = 8},
-    .sigframe_ucontext = 140,  // behind the handler's three arguments and siginfo
+    .sigframe_ucontext = k_ucontext,
     .in_context = columns_in_context(k_registers),
     .registers = k_registers,
     .trampolines = k_trampolines,
