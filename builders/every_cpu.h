@@ -2,6 +2,7 @@
 #pragma once
 
 #include "jitunwind/builders/other_cpus/registers_arm.h"
+#include "jitunwind/builders/other_cpus/registers_mips.h"
 #include "jitunwind/builders/other_cpus/registers_ppc64.h"
 #include "jitunwind/builders/other_cpus/registers_riscv.h"
 #include "jitunwind/builders/other_cpus/registers_s390x.h"

@@ -1,4 +1,3 @@
-#include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +6,7 @@
 #include <optional>
 
 #include "jitunwind/sdk/targets/attach_error_p.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind {
 namespace {
@@ -30,25 +30,15 @@ int ptrace_scope() {
   return file.is_open() && file.read(&digit, 1) == 1 && digit >= '0' && digit <= '3' ? digit - '0' : 0;
 }
 
+/// A CPU's name is its table's; ABIs with other pointers than the table's are of the same ELF machine.
 std::string machine_name(unsigned machine, bool is_64) {
-  switch (machine) {
-    case EM_386:
-      return "x86 with 32 bits";
-    case EM_X86_64:
-      return is_64 ? "x86-64" : "x86-64 with pointers of 32 bits";
-    case EM_ARM:
-      return "ARM with 32 bits";
-    case EM_AARCH64:
-      return "AArch64";
-    case EM_RISCV:
-      return "RISC-V";
-    case EM_PPC64:
-      return "PowerPC with 64 bits";
-    case EM_S390:
-      return "S/390";
-    default:
-      return "the machine with the ELF number " + std::to_string(machine);
-  }
+  const Arch* arch = find_arch(machine, false);
+  if (!arch) arch = find_arch(machine, true);
+  if (!arch) return "the machine with the ELF number " + std::to_string(machine);
+  const bool is_the_tables = (arch->word_size == 8) == is_64;
+  return arch->name + std::string(is_the_tables ? ""
+                                  : is_64       ? " with pointers of 64 bits"
+                                                : " with pointers of 32 bits");
 }
 
 }  // namespace
