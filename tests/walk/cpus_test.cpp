@@ -8,6 +8,7 @@
 
 #include "jitunwind/unwind_core/arch/context_records_p.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
+#include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/support/fake_space.h"
 
@@ -105,6 +106,29 @@ TEST_P(Cpus, StepOutOfASignalFrame) {
     ++known;
   }
   EXPECT_GT(known, 0u);
+}
+
+/// To name a frame of code made at run time, whose bytes are read by system calls, costs one of them, however many
+/// trampolines a CPU has.
+TEST_P(Cpus, CodeIsComparedWithAllTrampolinesByOneRead) {
+  class CountingMemory final : public FakeMemory {
+   public:
+    std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override {
+      ++reads;
+      return FakeMemory::read(at, into, window);
+    }
+    mutable unsigned reads = 0;
+  };
+  CountingMemory memory;
+  memory.put_bytes(0x5000, std::array<std::byte, 64>{});
+  MemoryWindow window;
+  EXPECT_EQ(find_pattern(arch().trampolines, 0x5020, memory, window), nullptr);
+  EXPECT_EQ(memory.reads, 1u);
+  for (const CodePattern& trampoline : arch().trampolines) {
+    memory.put_bytes(0x5020 - trampoline.pc_offset, std::as_bytes(trampoline.bytes));
+    EXPECT_NE(find_pattern(arch().trampolines, 0x5020, memory, window), nullptr);
+    memory.put_bytes(0x5000, std::array<std::byte, 64>{});
+  }
 }
 
 /// Addresses have as many bits as a word.

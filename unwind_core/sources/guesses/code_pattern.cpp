@@ -20,11 +20,28 @@ bool matches(const CodePattern& pattern, std::span<const std::byte> code) noexce
 
 const CodePattern* find_pattern(std::span<const CodePattern> patterns, Addr pc, const Memory& memory,
                                 MemoryWindow& window) noexcept {
+  // A read of code made at run time is a system call: one for all patterns, and one for each where their room crosses
+  // into a page that is not there.
+  std::size_t before = 0;
+  std::size_t behind = 0;
   for (const CodePattern& pattern : patterns) {
-    std::array<std::byte, k_longest_pattern> buffer;
+    const std::size_t offset = pattern.pc_offset;
+    before = std::max(before, offset);
+    behind = std::max(behind, std::max(pattern.bytes.size(), offset) - offset);
+  }
+  std::array<std::byte, k_longest_pattern> buffer;
+  const std::size_t whole = before + behind;
+  const bool at_once = whole <= buffer.size() && pc >= before &&
+                       memory.read(pc - before, std::span(buffer).first(whole), window) == whole;
+  for (const CodePattern& pattern : patterns) {
     if (pattern.bytes.size() > buffer.size() || pattern.pc_offset > pc) continue;
-    const auto code = std::span(buffer).first(pattern.bytes.size());
-    if (memory.read(pc - pattern.pc_offset, code, window) == code.size() && matches(pattern, code)) return &pattern;
+    auto code = std::span(buffer).first(pattern.bytes.size());
+    if (at_once) {
+      code = std::span(buffer).subspan(before - pattern.pc_offset, pattern.bytes.size());
+    } else if (memory.read(pc - pattern.pc_offset, code, window) != code.size()) {
+      continue;
+    }
+    if (matches(pattern, code)) return &pattern;
   }
   return nullptr;
 }
