@@ -26,8 +26,9 @@ void* operator new(std::size_t size) {
   void* const memory = operator new(size, std::nothrow);
   return memory ? memory : throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+// Not inlined: gcc takes free() for a delete of another kind than the new that it sees.
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
