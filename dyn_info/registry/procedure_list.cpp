@@ -9,7 +9,7 @@
 extern "C" {
 __attribute__((visibility("hidden"))) constinit unw_dyn_info_list_t jitunwind_dyn_info_list = {1, 0, nullptr};
 extern __attribute__((visibility("default"), alias("jitunwind_dyn_info_list"))) unw_dyn_info_list_t _U_dyn_info_list;
-__attribute__((visibility("hidden"))) constinit jitunwind::ListChanges jitunwind_dyn_changes{};
+__attribute__((visibility("hidden"), used)) constinit jitunwind::ListChanges jitunwind_dyn_changes{};
 }
 
 // ELF notes "UNWDYN" (docs/registry.md "Finding the list"). Type 1: layout of the descriptors (1: 80 bytes), size of a
