@@ -2,6 +2,8 @@
 #include "jitunwind/unwind_core/kept/code_table_p.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -287,6 +289,49 @@ TEST(CodeTable, GrowsWhileItIsUsed) {
   stop = true;
   a.join(), b.join();
   EXPECT_EQ(wrong, 0u);
+}
+
+FactsTable* g_interrupted_table = nullptr;
+std::atomic<bool> g_is_filled{false};
+
+/// Keeps more than there is room for.
+void fill(FactsTable& table, Addr from) {
+  for (Addr at = from; at < from + 3 * FactsTable::k_size; ++at) keep(table, at, 1, {at, 1, at});
+}
+
+/// Walks in signal handlers keep what they find. One that fills the table while the interrupted thread grows the index
+/// leaves it an index that has to grow once more, and more turns than entries.
+TEST(CodeTable, IsFilledByAHandlerWhileItsIndexGrows) {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    fill(*g_interrupted_table, 0x100000);
+    g_is_filled = true;
+  };
+  struct sigaction before {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  const pthread_t self = ::pthread_self();
+  for (int round = 0; round < 200; ++round) {
+    const auto table = std::make_unique<FactsTable>();
+    g_interrupted_table = table.get();
+    g_is_filled = false;
+    std::atomic<bool> has_begun{false};
+    std::thread interrupter([&] {
+      while (!has_begun.load()) continue;
+      for (std::atomic<int> spent{0}; spent < 100 * round;) ++spent;
+      ::pthread_kill(self, SIGUSR1);
+    });
+    has_begun = true;
+    fill(*table, 0x1000);
+    interrupter.join();
+    while (!g_is_filled) std::this_thread::yield();
+    fill(*table, 0x1000);
+    std::size_t wrong = 0;
+    for (const Addr from : {Addr{0x1000}, Addr{0x100000}})
+      for (Addr at = from; at < from + 3 * FactsTable::k_size; ++at)
+        if (const auto known = find(*table, at, 1); known.holds && !(known.value == Facts{at, 1, at})) ++wrong;
+    ASSERT_EQ(wrong, 0u);
+  }
+  ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 /// Writers that overwrite each other's words leave entries that no reader takes for anything: each address has a value

@@ -196,7 +196,7 @@ class CodeTable {
       if (turn >= capacity) [[unlikely]]
         index.forget(whole(hash_of(number)), number);
       if (index.is_crowded(turn)) [[unlikely]]
-        grow_index(turn);
+        grow_index(turn < capacity ? turn : capacity);  // whoever grew it stood still while others filled the table
       hash_at(number).store(upper(hash), std::memory_order_relaxed);
       return number;
     }
