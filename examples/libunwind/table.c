@@ -1,4 +1,5 @@
-/* A find_proc_info callback that leaves the search to the library, as profilers do: it says where a module's table is. */
+/* A find_proc_info callback that leaves the search to the library, as profilers do: it says where a module's table
+   is. */
 #define _GNU_SOURCE
 #include <libunwind.h>
 
@@ -62,7 +63,8 @@ int main(void) {
   space = unw_create_addr_space(&accessors, 0);
   if (!space) return 1;
   frames = show(space);
-  printf("%d frames by the program's own table\n", frames); /* show and main; then the C library, which has no table here */
+  /* show and main; then the C library, which has no table here */
+  printf("%d frames by the program's own table\n", frames);
   unw_destroy_addr_space(space);
   return frames >= 3 ? 0 : 1;
 }

@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 static int reads;
-static int counted_access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t* value, int write, void* argument) {
+static int counted_access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t* value, int write,
+                              void* argument) {
   (void)space;
   ++reads;
   return unw_get_accessors(unw_local_addr_space)->access_mem(unw_local_addr_space, address, value, write, argument);

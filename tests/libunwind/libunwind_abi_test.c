@@ -14,15 +14,10 @@ extern unw_addr_space_t (*const jitunwind_test_create_in_c)(unw_accessors_t*, in
 
 unw_addr_space_t (*const jitunwind_test_create_in_c)(unw_accessors_t*, int) = &unw_create_addr_space;
 
-const size_t jitunwind_test_sizes_in_c[9] = {sizeof(unw_cursor_t),
-                                             sizeof(unw_context_t),
-                                             sizeof(unw_fpreg_t),
-                                             _Alignof(unw_fpreg_t),
-                                             sizeof(unw_proc_info_t),
-                                             sizeof(unw_save_loc_t),
-                                             sizeof(unw_accessors_t),
-                                             sizeof(unw_dyn_info_t),
-                                             offsetof(unw_dyn_info_t, u)};
+const size_t jitunwind_test_sizes_in_c[9] = {
+    sizeof(unw_cursor_t),    sizeof(unw_context_t),   sizeof(unw_fpreg_t),
+    _Alignof(unw_fpreg_t),   sizeof(unw_proc_info_t), sizeof(unw_save_loc_t),
+    sizeof(unw_accessors_t), sizeof(unw_dyn_info_t),  offsetof(unw_dyn_info_t, u)};
 
 /* Prints "ip = ..., sp = ..." for every caller; returns their number. */
 int jitunwind_test_show_backtrace(char* out, size_t size) {

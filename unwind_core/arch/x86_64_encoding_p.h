@@ -1,6 +1,6 @@
-// The parts of x86-64 instructions, as they are encoded (Intel SDM, volume 2, chapter 2 "Instruction format" and appendix
-// A "Opcode map"; the encodings with VEX and EVEX prefixes there, too). Encodings that only 32-bit mode has and what
-// newer extensions have put in their place (APX) are unknown.
+// The parts of x86-64 instructions, as they are encoded (Intel SDM, volume 2, chapter 2 "Instruction format" and
+// appendix A "Opcode map"; the encodings with VEX and EVEX prefixes there, too). Encodings that only 32-bit mode has
+// and what newer extensions have put in their place (APX) are unknown.
 #pragma once
 
 #include <array>

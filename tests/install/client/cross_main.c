@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int name_of(unw_addr_space_t space, unw_word_t address, char* buffer, size_t size, unw_word_t* offset, void* names) {
+static int name_of(unw_addr_space_t space, unw_word_t address, char* buffer, size_t size, unw_word_t* offset,
+                   void* names) {
   (void)space;
   *offset = 0;
   snprintf(buffer, size, "%s", ((const char**)names)[address / 0x1000]);

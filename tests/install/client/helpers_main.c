@@ -12,8 +12,8 @@ static int frames_of(unw_accessors_t* accessors, void* target) {
   unw_addr_space_t space = unw_create_addr_space(accessors, 0);
   unw_cursor_t cursor;
   int frames = 0;
-  if (unw_init_remote(&cursor, space, target) == 0)
-    do ++frames;
+  if (unw_init_remote(&cursor, space, target) == 0) do
+      ++frames;
     while (unw_step(&cursor) > 0);
   unw_destroy_addr_space(space);
   return frames;

@@ -55,8 +55,8 @@ constexpr RegisterInfo k_registers[] = {
 };
 
 // __kernel_rt_sigreturn and __restore_rt: mov $173,%eax; int $0x80. __kernel_sigreturn and __restore, where handlers
-// without SA_SIGINFO return to: pop %eax; mov $119,%eax; int $0x80; behind the popped number of the signal is the struct
-// sigcontext (struct sigframe_ia32, arch/x86/include/asm/sigframe.h). A handler returns to the first byte.
+// without SA_SIGINFO return to: pop %eax; mov $119,%eax; int $0x80; behind the popped number of the signal is the
+// struct sigcontext (struct sigframe_ia32, arch/x86/include/asm/sigframe.h). A handler returns to the first byte.
 constexpr std::uint8_t k_restore_rt[] = {0xb8, 0xad, 0x00, 0x00, 0x00, 0xcd, 0x80};
 constexpr std::uint8_t k_restore[] = {0x58, 0xb8, 0x77, 0x00, 0x00, 0x00, 0xcd, 0x80};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
