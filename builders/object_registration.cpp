@@ -9,6 +9,7 @@
 
 #include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
@@ -35,7 +36,7 @@ bool starts_before(const AddrRange& a, const AddrRange& b) noexcept { return a.b
 class Sections {
  public:
   explicit Sections(std::span<const AddrRange> code) : sections_(code.begin(), code.end()) {
-    std::sort(sections_.begin(), sections_.end(), starts_before);
+    sort_by(sections_, &AddrRange::begin);
   }
   /// The section that holds `at`; an empty range where there is none.
   AddrRange around(Addr at) const noexcept {
@@ -85,7 +86,7 @@ Result<std::vector<DescribedRange>> read_eh_frame(const AddrRange& eh_frame, con
 /// Symbols by address, each address once.
 std::vector<ObjectFunction> by_address(std::span<const ObjectFunction> functions) {
   std::vector<ObjectFunction> sorted(functions.begin(), functions.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+  sort_by(sorted, &ObjectFunction::start);
   const auto same = [](const auto& a, const auto& b) { return a.start == b.start; };
   sorted.erase(std::unique(sorted.begin(), sorted.end(), same), sorted.end());
   return sorted;
@@ -110,8 +111,7 @@ void add_described(const std::vector<DescribedRange>& described, const std::vect
 /// Functions that start where no FDE reaches. One of unknown size ends where the next one or its section does.
 void add_undescribed(std::vector<DescribedRange> described, const std::vector<ObjectFunction>& functions,
                      const Sections& sections, std::vector<NamedRange>& out) {
-  std::sort(described.begin(), described.end(),
-            [](const auto& a, const auto& b) { return starts_before(a.code, b.code); });
+  sort_by(described, [](const DescribedRange& one) { return one.code.begin; });
   auto next_fde = described.begin();
   Addr described_until = 0;
   for (auto function = functions.begin(); function != functions.end(); ++function) {

@@ -55,6 +55,8 @@ class ProcedureBuilder {
   using Reg = CpuRegister<Cpu>;
 
   explicit ProcedureBuilder(std::string_view name = {}) : draft_(Cpu::arch(), name) {}
+  /// Where the CPU is chosen at run time: `Cpu` has no table then.
+  ProcedureBuilder(const Arch& arch, std::string_view name) requires(!requires { Cpu::arch(); }) : draft_(arch, name) {}
 
   // The procedure as a whole.
 
@@ -75,7 +77,7 @@ class ProcedureBuilder {
   /// push reg, saving the caller's value of reg. For the value of anything else (an argument, a scratch register, a
   /// register that was saved before) use push(at). Of SP it saves nothing: what is stored is SP in front of the push.
   ProcedureBuilder& push(Instruction at, Reg reg) requires(Cpu::k_has_push) {
-    if (reg.dwarf() == Cpu::arch().sp) return instruction(idiom("push", {reg.dwarf()}), at, {add_sp(-word())});
+    if (reg.dwarf() == arch().sp) return instruction(idiom("push", {reg.dwarf()}), at, {add_sp(-word())});
     return instruction(idiom("push", {reg.dwarf()}), at, {add_sp(-word()), Directive::spill_sp_rel(reg.dwarf(), 0)});
   }
   ProcedureBuilder& push(Instruction at) requires(Cpu::k_has_push) {
@@ -83,10 +85,10 @@ class ProcedureBuilder {
   }
   /// enter bytes,0
   ProcedureBuilder& enter(Instruction at, std::int64_t bytes) requires(Cpu::k_has_push) {
-    const RegNum fp = Cpu::arch().fp;
+    const RegNum fp = arch().fp;
     return instruction(idiom("enter", {}, bytes), at,
                        {add_sp(minus(-word(), bytes)), Directive::spill_sp_rel(fp, bytes),
-                        Directive::save_reg(Cpu::arch().sp, fp), Directive::add(fp, bytes)});
+                        Directive::save_reg(arch().sp, fp), Directive::add(fp, bytes)});
   }
   /// sub sp,bytes
   ProcedureBuilder& allocate(Instruction at, std::int64_t bytes) {
@@ -96,7 +98,7 @@ class ProcedureBuilder {
   /// reg := SP + above_sp, from where on the frame is found through reg: mov rbp,rsp; lea rbp,[rsp+n]; add x29,sp,#n.
   /// A preserved register must have been saved before.
   ProcedureBuilder& set_frame_pointer(Instruction at, Reg reg, std::int64_t above_sp = 0) {
-    const Directive set = Directive::save_reg(Cpu::arch().sp, reg.dwarf());
+    const Directive set = Directive::save_reg(arch().sp, reg.dwarf());
     if (above_sp == 0) return instruction(idiom("set_frame_pointer", {reg.dwarf()}, above_sp), at, {set});
     return instruction(idiom("set_frame_pointer", {reg.dwarf()}, above_sp), at,
                        {set, Directive::add(reg.dwarf(), above_sp)});
@@ -140,7 +142,7 @@ class ProcedureBuilder {
   }
   /// paciasp, pacibsp: the return address is signed from now on.
   ProcedureBuilder& sign_return_address(Instruction at) requires(Cpu::k_signs_return_address) {
-    return instruction(idiom("sign_return_address"), at, {Directive::add(Cpu::arch().sign_state, 1)});
+    return instruction(idiom("sign_return_address"), at, {Directive::add(arch().sign_state, 1)});
   }
 
   // Idioms: SP moved by an amount that the generator does not know.
@@ -154,15 +156,15 @@ class ProcedureBuilder {
   /// mov [sp+offset],reg, reg being the frame pointer: the frame is found through this slot from now on, and the
   /// register is free for other use.
   ProcedureBuilder& store_sp(Instruction at, std::int64_t offset) {
-    return instruction(idiom("store_sp", {}, offset), at, {Directive::spill_sp_rel(Cpu::arch().sp, offset)});
+    return instruction(idiom("store_sp", {}, offset), at, {Directive::spill_sp_rel(arch().sp, offset)});
   }
   /// mov sp,[sp+offset]: from the slot of store_sp().
   ProcedureBuilder& reload_sp(Instruction at) {
-    return instruction(idiom("reload_sp"), at, {Directive::save_reg(Cpu::arch().sp, Cpu::arch().sp)});
+    return instruction(idiom("reload_sp"), at, {Directive::save_reg(arch().sp, arch().sp)});
   }
   /// The loop moves SP in steps, `scratch` holds its final value meanwhile.
   ProcedureBuilder& probe_loop(const ProbeLoop& loop, Reg scratch) {
-    const RegNum sp = Cpu::arch().sp;
+    const RegNum sp = arch().sp;
     set_frame_pointer(loop.bound, scratch, minus(0, loop.bytes));
     instruction(idiom("probe_loop"), loop.first_step, {add_sp(k_unknown_distance)});
     return instruction(idiom("probe_loop"), loop.back, {Directive::save_reg(scratch.dwarf(), sp)});
@@ -183,13 +185,13 @@ class ProcedureBuilder {
   }
   /// SP := fp + offset, fp being the frame pointer: mov rsp,rbp; lea rsp,[rbp-8]; sub sp,x29,#16.
   ProcedureBuilder& restore_sp(Instruction at, Reg fp, std::int64_t offset = 0) {
-    const Directive restore = Directive::save_reg(fp.dwarf(), Cpu::arch().sp);
+    const Directive restore = Directive::save_reg(fp.dwarf(), arch().sp);
     if (offset == 0) return instruction(idiom("restore_sp", {fp.dwarf()}, offset), at, {restore});
     return instruction(idiom("restore_sp", {fp.dwarf()}, offset), at, {restore, add_sp(offset)});
   }
   /// leave
   ProcedureBuilder& leave(Instruction at) requires(Cpu::k_has_push) {
-    return instruction(idiom("leave"), at, {Directive::save_reg(Cpu::arch().fp, Cpu::arch().sp), add_sp(word())});
+    return instruction(idiom("leave"), at, {Directive::save_reg(arch().fp, arch().sp), add_sp(word())});
   }
   /// reg holds its caller's value again although its slot is not released yet: mov rbp,[rsp+n] in front of add rsp,m.
   ProcedureBuilder& reload(Instruction at, Reg reg) {
@@ -212,12 +214,12 @@ class ProcedureBuilder {
   }
   /// autiasp, autibsp: the return address is plain again.
   ProcedureBuilder& authenticate_return_address(Instruction at) requires(Cpu::k_signs_return_address) {
-    return instruction(idiom("authenticate_return_address"), at, {Directive::add(Cpu::arch().sign_state, 1)});
+    return instruction(idiom("authenticate_return_address"), at, {Directive::add(arch().sign_state, 1)});
   }
   /// pop to, of the return address: it is found in register `to` from now on.
   ProcedureBuilder& pop_return_address(Instruction at, Reg to) requires(Cpu::k_has_push) {
     return instruction(idiom("pop_return_address", {to.dwarf()}), at,
-                       {Directive::save_reg(Cpu::arch().ra, to.dwarf()), add_sp(word())});
+                       {Directive::save_reg(arch().ra, to.dwarf()), add_sp(word())});
   }
 
   /// An early return, in the middle of the procedure: remember() the state of the body, describe the epilogue, then
@@ -346,12 +348,18 @@ class ProcedureBuilder {
  private:
   using Directive = DraftDirective;
 
-  static std::int64_t word() noexcept { return Cpu::arch().word_size; }
+  const Arch& arch() const noexcept {
+    if constexpr (requires { Cpu::arch(); })
+      return Cpu::arch();
+    else
+      return draft_.arch();
+  }
+  std::int64_t word() const noexcept { return arch().word_size; }
   /// Wraps around: nonsense is for build() to find.
   static std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
   }
-  static Directive add_sp(std::int64_t value) noexcept { return Directive::add(Cpu::arch().sp, value); }
+  Directive add_sp(std::int64_t value) const noexcept { return Directive::add(arch().sp, value); }
 
   static Idiom idiom(const char* name, std::initializer_list<RegNum> regs = {},
                      std::optional<std::int64_t> number = {}) {

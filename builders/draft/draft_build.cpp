@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <tuple>
 
 #include "jitunwind/builders/draft/draft_layout_p.h"
 #include "jitunwind/builders/draft/draft_record_p.h"
@@ -11,6 +10,7 @@
 #include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/builders/shapes/shape_pool_p.h"
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"
+#include "jitunwind/unwind_core/sort_by_internal.h"
 
 namespace jitunwind {
 
@@ -211,8 +211,8 @@ class DraftBuild {
     std::ranges::copy_if(rendered, std::back_inserter(rows),
                          [&](const PlacedRow& r) { return !given_at.contains(r.offset); });
     anchor(rows);
-    // Places from the start first; each kind ascending.
-    std::ranges::sort(rows, {}, [](const PlacedRow& r) { return std::tuple(r.offset < 0, r.offset); });
+    // Places from the start first; each kind ascending: as numbers without a sign are.
+    sort_by(rows, [](const PlacedRow& r) { return static_cast<std::uint64_t>(r.offset); });
     std::int64_t last_from_start = 0;
     std::int64_t first_from_end = 0;
     for (const PlacedRow& r : rows) {
@@ -244,7 +244,7 @@ class DraftBuild {
     for (PlacedRow& r : rows)
       if (r.offset < 0) r.offset += size;
     // The same place given both ways: the given row, which comes first, stays.
-    std::ranges::stable_sort(rows, {}, &PlacedRow::offset);
+    sort_by(rows, &PlacedRow::offset);
     const auto same_place = [](const PlacedRow& a, const PlacedRow& b) { return a.offset == b.offset; };
     rows.erase(std::unique(rows.begin(), rows.end(), same_place), rows.end());
   }

@@ -12,6 +12,7 @@
 #include "jitunwind/builders/draft/procedure_draft.h"
 #include "jitunwind/builders/draft/row_pool_internal.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
+#include "jitunwind/unwind_core/sort_by_internal.h"
 
 namespace jitunwind {
 
@@ -70,11 +71,5 @@ struct ProcedureDraft::Record {
 };
 
 using DraftRecord = ProcedureDraft::Record;
-
-/// Equal ones keep their order. Code is told from its beginning on, mostly.
-template <class Range, class Key>
-void sort_by(Range& range, Key key) {
-  if (!std::ranges::is_sorted(range, {}, key)) std::ranges::stable_sort(range, {}, key);
-}
 
 }  // namespace jitunwind

@@ -17,6 +17,7 @@
 #include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
+#include "jitunwind/unwind_core/sort_by_internal.h"
 
 namespace jitunwind {
 
@@ -29,7 +30,7 @@ class HandlerTable {
 
   std::unique_ptr<ProcedureHandlers> build() {
     for (const HandlerDraft::Site& site : draft_.sites_) place(site);
-    std::ranges::stable_sort(sites_, {}, &PlacedSite::begin);
+    sort_by(sites_, &PlacedSite::begin);
     for (std::size_t i = 1; i < sites_.size(); ++i)
       if (sites_[i].begin < sites_[i - 1].end)
         refuse(*sites_[i].site, ErrorCode::e_call_site, "overlaps " + name_of(*sites_[i - 1].site));

@@ -66,6 +66,8 @@ ProcedureDraft::ProcedureDraft(const ProcedureDraft& other) : record_(new Record
 
 ProcedureDraft::~ProcedureDraft() { delete record_; }
 
+const Arch& ProcedureDraft::arch() const noexcept { return *record_->arch; }
+
 void ProcedureDraft::add_call(Instruction at) { record_->calls.push_back(at); }
 
 void ProcedureDraft::set_personality(Addr handler) { record_->personality = handler; }

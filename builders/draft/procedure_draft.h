@@ -85,6 +85,8 @@ class ProcedureDraft {
   }
   ~ProcedureDraft();
 
+  const Arch& arch() const noexcept;
+
   void open_region(std::int32_t insn_count);
   void directive(std::int32_t when, const DraftDirective& directive);
   void raw(const unw_dyn_op_t& op);

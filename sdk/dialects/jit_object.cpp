@@ -11,6 +11,7 @@
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/image/symbol_index_internal.h"
+#include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
@@ -18,8 +19,6 @@ namespace {
 
 /// Files with fewer symbols are searched as they are: an index takes mappings, of which a process may have 65,530.
 constexpr std::size_t k_many_symbols = 4096;
-
-bool starts_before(const AddrRange& a, const AddrRange& b) noexcept { return a.begin < b.begin; }
 
 /// Null: all begin behind `at`.
 template <class T, class RangeOf>
@@ -116,7 +115,7 @@ void JitObject::Parts::take_code(const ElfImage& image) {
     if ((section.flags & k_flags) == k_flags && section.address != 0 && section.range().end > section.address)
       code.push_back(section.range());
   }
-  std::sort(code.begin(), code.end(), starts_before);
+  sort_by(code, &AddrRange::begin);
 }
 
 void JitObject::Parts::take_frames(const ElfImage& image) {
@@ -129,8 +128,7 @@ void JitObject::Parts::take_frames(const ElfImage& image) {
                       name == k_frame_sections[0] ? CfiContext::Format::eh_frame : CfiContext::Format::debug_frame});
     read_entries(static_cast<std::uint8_t>(frames.size() - 1));
   }
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return starts_before(a.code, b.code); });
+  sort_by(entries, [](const Entry& entry) { return entry.code.begin; });
   const auto same = [](const Entry& a, const Entry& b) { return a.code.begin == b.code.begin; };
   entries.erase(std::unique(entries.begin(), entries.end(), same), entries.end());
 }
@@ -259,8 +257,7 @@ JitObject::Procedures JitObject::procedures() const {
     if (symbol.size == 0 || !parts_->is_of_code(range) || parts_->entry_at(range.begin) != nullptr) continue;
     if (auto name = name_of(range.begin); !name.empty()) named.push_back({range, std::move(name), std::nullopt});
   }
-  std::stable_sort(named.begin(), named.end(),
-                   [](const Procedure& a, const Procedure& b) { return starts_before(a.code, b.code); });
+  sort_by(named, [](const Procedure& one) { return one.code.begin; });
   std::move(named.begin(), named.end(), std::back_inserter(out.all));
   return out;
 }

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "jitunwind/sdk/dialects/told_name.h"
+#include "jitunwind/unwind_core/sort_by_internal.h"
 
 namespace jitunwind {
 
@@ -18,7 +19,7 @@ SourceLines::SourceLines(std::span<const ToldLine> told) {
     }
     lines_.push_back({line.offset, line.line, file});
   }
-  std::ranges::stable_sort(lines_, {}, &Line::offset);
+  sort_by(lines_, &Line::offset);
 }
 
 std::optional<SourceLine> SourceLines::find(std::uint64_t offset) const {

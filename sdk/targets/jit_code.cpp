@@ -4,6 +4,7 @@
 #include <new>
 #include <string_view>
 
+#include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 
 namespace jitunwind {
@@ -95,7 +96,7 @@ bool JitCode::check(File& file) const {
 void JitCode::read_lists() const {
   std::vector<File> old = std::exchange(all_, {});
   const std::vector<Addr> order = entries_of(old);
-  std::ranges::sort(old, {}, [](const File& file) { return file.where.entry; });
+  sort_by(old, [](const File& file) { return file.where.entry; });
   std::uint64_t room = k_most_bytes;
   std::vector<Addr> seen;  // lists of several descriptors may end with the same entries
   for (const Addr descriptor : descriptors_) {

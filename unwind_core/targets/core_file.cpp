@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/targets/core_file_internal.h"
 #include "jitunwind/unwind_core/targets/link_map_p.h"
 
@@ -190,7 +191,7 @@ std::vector<CoreFile::Loaded> CoreFile::take_segments() {
     const std::uint64_t size = std::min(s.file_size, s.memory_size);
     if (size != 0) memory_.parts_.push_back({{s.address, s.address + size}, s.offset});
   }
-  std::ranges::stable_sort(memory_.parts_, {}, [](const CoreMemory::Part& part) { return part.range.begin; });
+  sort_by(memory_.parts_, [](const CoreMemory::Part& part) { return part.range.begin; });
   Addr end = 0;
   std::erase_if(memory_.parts_, [&](const CoreMemory::Part& part) {
     if (part.range.begin < end) return true;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "jitunwind/unwind_core/sort_by_internal.h"
+
 namespace jitunwind {
 namespace {
 
@@ -58,7 +60,7 @@ void Mapping::set_shown_path(std::string_view shown) {
 
 Mappings::Mappings(std::vector<Mapping> mappings) : all_(std::move(mappings)) {
   std::erase_if(all_, [](const Mapping& mapping) { return mapping.range.empty(); });
-  std::ranges::stable_sort(all_, {}, [](const Mapping& mapping) { return mapping.range.begin; });
+  sort_by(all_, [](const Mapping& mapping) { return mapping.range.begin; });
   Addr end = 0;
   std::erase_if(all_, [&](const Mapping& mapping) {
     if (mapping.range.begin < end) return true;

@@ -1,4 +1,4 @@
-// Each function hands on to the C++ builder of its CPU.
+// Each function hands on to the C++ builder.
 #include <initializer_list>
 #include <span>
 #include <typeinfo>
@@ -13,8 +13,8 @@ using jitunwind::c::say;
 using jitunwind::c::tell;
 
 // A call of the C++ builder `b`, `r...` being the registers: where it compiles for a CPU, that CPU has the instruction.
-#define JITUNWIND_CALL(call)                                             \
-  [=](auto& b, [[maybe_unused]] auto... r) requires requires { b.call; } \
+#define JITUNWIND_CALL(call)                                                     \
+  [=](auto& b, [[maybe_unused]] auto... r) -> void requires requires { b.call; } \
   { b.call; }
 
 namespace jitunwind::c {
@@ -26,23 +26,48 @@ ju_status say_text(ju_builder* builder, const char* what, const char* text, Work
   if (const ju_status bad = check(builder, what)) return bad;
   std::string_view row;
   return answer(nullptr, [&] {
-    if (!text) return builder->refuse(JU_NULL_POINTER, what, "no row");
-    if (!read_string(text, row)) return builder->refuse(JU_BAD_STRING, what, ju_status_text(JU_BAD_STRING));
+    if (!text) return refuse(*builder, JU_NULL_POINTER, what, "no row");
+    if (!read_string(text, row)) return refuse(*builder, JU_BAD_STRING, what, ju_status_text(JU_BAD_STRING));
     return say(builder, what, [&](auto& b) { work(b, row); });
   });
 }
 
 const std::type_info* type_of(const void* type_info) noexcept { return static_cast<const std::type_info*>(type_info); }
 
-AnyBuilder builder_for(const Arch& arch, std::string_view name) {
-#define JITUNWIND_ARCH(identifier) \
-  if (&arch == &identifier::Cpu::arch()) return identifier::Builder(name);
+/// Its bit in cpus_with().
+std::uint32_t bit_of(const Arch& arch) noexcept {
+  unsigned cpu = 0;
+#define JITUNWIND_ARCH(identifier)                                \
+  if (&arch == &arch::identifier) return std::uint32_t{1} << cpu; \
+  ++cpu;
 #include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
-  return {};
+  return 0;
 }
 
 }  // namespace
+
+ju_status refuse(ju_builder& builder, ju_status status, const char* what, std::string_view why) {
+  builder.misuse.append(what).append(": ").append(ju_status_name(status)).append(": ").append(why).append("\n");
+  if (builder.first_misuse == JU_OK) builder.first_misuse = status;
+  return status;
+}
+
+ju_status say_it(ju_builder* builder, const Said& said) {
+  if (const ju_status bad = check(builder, said.what)) return bad;
+  return answer(nullptr, [&] {
+    ju_error error;
+    ju_error_init(&error);
+    for (const ju_reg reg : said.regs)
+      if (const ju_status bad = check_register(reg, *builder->arch, &error))
+        return refuse(*builder, bad, said.what, error.text);
+    if ((said.cpus & bit_of(*builder->arch)) == 0)
+      return refuse(*builder, JU_NO_SUCH_INSTRUCTION, said.what, std::string(builder->arch->name) + " has none");
+    said.tell(builder->builder, said.work);
+    return JU_OK;
+  });
+}
+
 }  // namespace jitunwind::c
 
 ju_status ju_describe(ju_cpu cpu, const char* name, ju_builder** builder, ju_error* error) {
@@ -52,10 +77,8 @@ ju_status ju_describe(ju_cpu cpu, const char* name, ju_builder** builder, ju_err
     if (!arch) return tell(error, JU_BAD_VALUE, "cpu", static_cast<unsigned>(cpu));
     std::string_view text;
     if (!jitunwind::c::read_string(name, text)) return tell(error, JU_BAD_STRING, "name");
-    auto made = std::make_unique<ju_builder>();
-    made->arch = arch;
-    made->builder = jitunwind::c::builder_for(*arch, text);
-    return jitunwind::c::hand_out(std::move(made), builder);
+    return jitunwind::c::hand_out(std::unique_ptr<ju_builder>(new ju_builder{.arch = arch, .builder = {*arch, text}}),
+                                  builder);
   });
 }
 
@@ -204,6 +227,7 @@ ju_status ju_catches(ju_builder* builder, const void* type_info) {
 }
 ju_status ju_catches_all(ju_builder* builder) { return say(builder, "ju_catches_all", JITUNWIND_CALL(catches_all())); }
 ju_status ju_allows(ju_builder* builder, const void* const* type_infos, size_t count) {
+  if (const ju_status bad = check(builder, "ju_allows")) return bad;
   if (count != 0 && !type_infos) return JU_NULL_POINTER;
   return answer(nullptr, [&] {
     std::vector<const std::type_info*> types(count);

@@ -1,9 +1,11 @@
-// What the handles of descriptions are. A builder is the C++ one of its CPU: there is no other.
+// What the handles of descriptions are. A builder is the C++ one, for a CPU that is chosen at run time.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
-#include <variant>
+#include <type_traits>
 
 #include "jitunwind/builders/every_cpu.h"
 #include "jitunwind/sdk/c/describe.h"
@@ -11,11 +13,13 @@
 
 namespace jitunwind::c {
 
-#define JITUNWIND_ARCH(identifier) , identifier::Builder
-using AnyBuilder = std::variant<std::monostate
-#include "jitunwind/unwind_core/arch/arch_list.def"
-                                >;
-#undef JITUNWIND_ARCH
+/// Any CPU. It has all instructions at compile time; cpus_with() says which have them.
+struct AnyCpu {
+  static constexpr bool k_has_push = true;
+  static constexpr bool k_has_pairs = true;
+  static constexpr bool k_signs_return_address = true;
+};
+using AnyBuilder = ProcedureBuilder<AnyCpu>;
 
 /// A register is the CPU's number in ELF files, and below it that of the register in DWARF.
 inline constexpr unsigned k_cpu_shift = 16;
@@ -32,16 +36,10 @@ ju_status check_register(ju_reg reg, const Arch& arch, ju_error* error) noexcept
 struct ju_builder {
   static constexpr jitunwind::c::Kind k_kind = jitunwind::c::Kind::builder;
 
-  /// What C callers can do wrong and the C++ builder cannot be told; ju_build() says it first.
-  ju_status refuse(ju_status status, const char* what, const std::string& why) {
-    misuse += std::string(what) + ": " + ju_status_name(status) + ": " + why + "\n";
-    if (first_misuse == JU_OK) first_misuse = status;
-    return status;
-  }
-
   jitunwind::c::Kind kind = k_kind;
-  const jitunwind::Arch* arch = nullptr;
-  jitunwind::c::AnyBuilder builder{};
+  const jitunwind::Arch* arch;
+  jitunwind::c::AnyBuilder builder;
+  // What C callers can do wrong and the C++ builder cannot be told; ju_build() says it first.
   ju_status first_misuse = JU_OK;
   std::string misuse{};
   mutable std::string findings{};
@@ -56,37 +54,40 @@ struct ju_description {
 
 namespace jitunwind::c {
 
-/// False: the builder is another CPU's. `status` says whether this CPU has what `work` calls: whether it compiles.
-template <class B, class Work, class... Regs>
-bool say_to(AnyBuilder& any, ju_status& status, Work& work, Regs... regs) {
-  B* const builder = std::get_if<B>(&any);
-  if (!builder) return false;
-  status = JU_NO_SUCH_INSTRUCTION;
-  if constexpr (std::is_invocable_v<Work&, B&, decltype(typename B::Reg(dwarf_of(regs)))...>) {
-    work(*builder, typename B::Reg(dwarf_of(regs))...);
-    status = JU_OK;
-  }
-  return true;
-}
+/// Notes what was done wrong, and returns the status.
+ju_status refuse(ju_builder& builder, ju_status status, const char* what, std::string_view why);
 
-/// Tells the builder something by `work`, which is called with the builder of its CPU and the registers as that one has
-/// them.
+/// The CPUs that have what `work` calls, a bit each in the order of the list: for whose C++ builder it compiles.
 template <class Work, class... Regs>
-ju_status say(ju_builder* builder, const char* what, Work work, Regs... regs) {
-  if (const ju_status bad = check(builder, what)) return bad;
-  return answer(nullptr, [&] {
-    ju_error error;
-    ju_error_init(&error);
-    for (const ju_reg reg : std::initializer_list<ju_reg>{regs...})
-      if (const ju_status bad = check_register(reg, *builder->arch, &error))
-        return builder->refuse(bad, what, error.text);
-    ju_status status = JU_NO_SUCH_INSTRUCTION;
-#define JITUNWIND_ARCH(identifier) (void)say_to<identifier::Builder>(builder->builder, status, work, regs...);
+consteval std::uint32_t cpus_with() {
+  std::uint32_t all = 0;
+  unsigned cpu = 0;
+#define JITUNWIND_ARCH(identifier)                                                                            \
+  if (std::is_invocable_v<Work&, identifier::Builder&, decltype((void)Regs{}, identifier::Reg(RegNum{}))...>) \
+    all |= std::uint32_t{1} << cpu;                                                                           \
+  ++cpu;
 #include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
-    if (status == JU_OK) return JU_OK;
-    return builder->refuse(status, what, std::string(builder->arch->name) + " has none");
-  });
+  return all;
+}
+
+/// What a builder is told, as say_it() takes it: one function for all that is told.
+struct Said {
+  const char* what;    ///< the function of the C interface
+  std::uint32_t cpus;  ///< cpus_with() it
+  std::span<const ju_reg> regs;
+  void (*tell)(AnyBuilder& builder, const void* work);
+  const void* work;
+};
+ju_status say_it(ju_builder* builder, const Said& said);
+
+/// Tells the builder something by `work`, which is called with the C++ builder and the registers as that one has them.
+template <class Work, class... Regs>
+ju_status say(ju_builder* builder, const char* what, Work work, Regs... regs) {
+  const std::array<ju_reg, sizeof...(regs)> all{regs...};
+  const auto call = [&](AnyBuilder& b) { work(b, AnyBuilder::Reg(dwarf_of(regs))...); };
+  const auto tell = [](AnyBuilder& b, const void* w) { (*static_cast<decltype(&call)>(w))(b); };
+  return say_it(builder, {what, cpus_with<const Work, Regs...>(), all, tell, &call});
 }
 
 }  // namespace jitunwind::c

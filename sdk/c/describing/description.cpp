@@ -28,17 +28,6 @@ std::uint64_t place_of(const BuildError& error) noexcept {
   return offset < 0 ? 0 : static_cast<std::uint64_t>(offset);
 }
 
-Result<Description, BuildError> build(const AnyBuilder& builder) {
-  return std::visit(
-      []<class B>(const B& of_cpu) -> Result<Description, BuildError> {
-        if constexpr (std::is_same_v<B, std::monostate>)
-          return BuildError{};
-        else
-          return of_cpu.build();
-      },
-      builder);
-}
-
 }  // namespace
 }  // namespace jitunwind::c
 
@@ -46,7 +35,7 @@ ju_status ju_build(const ju_builder* builder, ju_description** description, ju_e
   return answer(error, [&] {
     if (const ju_status bad = check(builder, "builder", error)) return bad;
     if (!description) return tell(error, JU_NULL_POINTER, "description");
-    const auto built = jitunwind::c::build(builder->builder);
+    const auto built = builder->builder.build();
     builder->findings = builder->misuse + (built ? "" : built.error().text());
     if (builder->first_misuse != JU_OK) return tell(error, builder->first_misuse, 0, "builder", builder->findings);
     if (!built)

@@ -77,7 +77,7 @@ struct Callback {
 ju_status ju_handled_by(ju_builder* builder, ju_frame_handler handler, void* context, void (*release)(void* context)) {
   if (const ju_status bad = check(builder, "builder")) return bad;
   return jitunwind::c::answer(nullptr, [&] {
-    if (!handler) return builder->refuse(JU_NULL_POINTER, "ju_handled_by", "no function");
+    if (!handler) return jitunwind::c::refuse(*builder, JU_NULL_POINTER, "ju_handled_by", "no function");
     const auto nothing = [](void*) {};
     const jitunwind::FrameHandler called = jitunwind::c::Callback{
         handler, std::shared_ptr<void>(context, release ? release : static_cast<void (*)(void*)>(nothing))};
