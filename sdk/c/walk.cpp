@@ -7,6 +7,7 @@
 #include "jitunwind/sdk/dump.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk_thread.h"
+#include "jitunwind/unwind_core/kept/cursor_step_internal.h"
 #include "jitunwind/unwind_core/walk/address_walk_internal.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 
@@ -53,6 +54,12 @@ ju_status begin_at_caller(Cursor inner, ju_cursor& out, ju_error* error) noexcep
   expect_walk_by(caller);
   begin(out, Frame(caller));
   return JU_OK;
+}
+
+[[gnu::noinline]] ju_status step_otherwise(Cursor& at, const CodeQuestion& question, ju_error* error) noexcept {
+  const auto moved = CursorStep::otherwise(at, question);
+  if (!moved) return tell(error, moved.error(), "step");
+  return *moved ? JU_OK : JU_END;
 }
 
 ju_status walk_on(ju_cursor& at, ju_on_frame on_frame, void* context, ju_error* error) {
@@ -164,11 +171,13 @@ ju_status ju_cursor_set_guesses(ju_cursor* cursor, ju_guesses guesses) {
 }
 
 ju_status ju_cursor_step(ju_cursor* cursor, ju_error* error) {
-  if (const ju_status bad = check_cursor(cursor, error)) return bad;
-  const auto moved = frame_of(*cursor).cursor().step();
-  if (!moved) [[unlikely]]
-    return tell(error, moved.error(), "step");
-  return *moved ? JU_OK : JU_END;
+  if (const ju_status bad = check_cursor(cursor, error)) [[unlikely]]
+    return bad;
+  Cursor& at = frame_of(*cursor).cursor();
+  jitunwind::CodeQuestion question;
+  if (jitunwind::CursorStep::is_made(at, question)) [[likely]]
+    return JU_OK;
+  return jitunwind::c::step_otherwise(at, question, error);
 }
 
 ju_stop_reason ju_cursor_stop_reason(const ju_cursor* cursor) {

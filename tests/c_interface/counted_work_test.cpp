@@ -1,5 +1,5 @@
-// What the C interface costs beside the C++ one, in instructions: a registration at most a tenth, a step next to
-// nothing.
+// What the C interface costs beside the C++ one, in instructions: a registration at most a tenth, a step nothing
+// (a hundredth is room for another compiler).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -39,7 +39,7 @@ TEST(CCosts, OfAStep) {
   const double in_cpp = of_one("step in_cpp") / 20, in_c = of_one("step in_c") / 20;
   std::printf("step: %.1f instructions in C++, %.1f in C\n", in_cpp, in_c);
   EXPECT_GT(in_cpp, 10);
-  EXPECT_LE(in_c, 1.1 * in_cpp);
+  EXPECT_LE(in_c, 1.01 * in_cpp);
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "jitunwind/unwind_core/kept/cursor_step_internal.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
-#include "jitunwind/unwind_core/walk/stack_position_internal.h"
 
 namespace jitunwind {
 
@@ -126,22 +126,6 @@ Status Cursor::take(const Found& found, const FrameRow& row) noexcept {
   return Done{};
 }
 
-/// Brent, "An improved Monte Carlo factorization algorithm", 1980: one marked frame, moved at every power of two, is
-/// met again by any cycle. Equal neighbours are found at once. The CFA may move either way: stacks switch.
-[[gnu::always_inline]] inline bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
-  if (depth_ != 0 && pc == mark_pc_ && cfa == mark_cfa_) return true;
-  if (depth_ + 1 == next_mark_) {
-    mark_pc_ = pc;
-    mark_cfa_ = cfa;
-    next_mark_ *= 2;
-  }
-  return false;
-}
-
-[[gnu::always_inline]] inline bool Cursor::leads_to_code(Addr pc) noexcept {
-  return code_.contains(CodeAddress::returned_to(pc).lookup()) || leads_to_other_code(pc);
-}
-
 /// Code that has a row is code. Modules are asked first: more frames are in them.
 bool Cursor::leads_to_other_code(Addr pc) noexcept {
   const Addr at = CodeAddress::returned_to(pc).lookup();
@@ -161,27 +145,6 @@ bool Cursor::leads_to_other_code(Addr pc) noexcept {
   });
 }
 
-template <class C, class Row>
-[[gnu::always_inline]] inline bool Cursor::go_on_to(const C& caller, const Row& row) noexcept {
-  if (is_itself(caller) || repeats(caller.pc, caller.cfa)) return false;
-  go_to(caller, row);
-  row_known_ = false;
-  pc_written_ = false;
-  sp_written_ = false;
-  pushed_arguments_ = 0;
-  return true;
-}
-
-[[gnu::always_inline]] inline bool Cursor::step_by_cache(CodeQuestion& question) noexcept {
-  const RowCache* const rows = space_->row_cache;
-  KeptRow known;
-  if (!rows || !rows->find(address_.lookup(), module_, rule_place_, question, known)) return false;
-  CompactCaller caller;
-  if (!find_caller(known.row, caller)) [[unlikely]]
-    return step_by_copy(known.row);
-  return leads_to_code(caller.pc) && go_on_to(caller, known.row);
-}
-
 bool Cursor::step_by_copy(const CompactRow& row) noexcept {
   CopiedCaller caller;
   return find_caller(row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row);
@@ -196,7 +159,11 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
 
 [[gnu::hot]] Result<bool> Cursor::step() noexcept {
   CodeQuestion question;
-  if (stop_ == StopReason::none && depth_ != k_max_frames && step_by_cache(question)) return true;
+  if (step_by_cache(question)) return true;
+  return step_otherwise(question);
+}
+
+[[gnu::hot]] Result<bool> Cursor::step_otherwise(const CodeQuestion& question) noexcept {
   if (const auto ended = at_end()) return *ended;
   return step_by_row(question);
 }

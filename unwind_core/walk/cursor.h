@@ -111,6 +111,8 @@ class Cursor : public StackPosition {
   void* argument() const noexcept { return window_.argument; }
 
  private:
+  friend struct CursorStep;
+
   void begin(Top top, void* argument) noexcept {
     if (top == Top::interrupted) signal_.ucontext = context_;
     window_.argument = argument;
@@ -127,12 +129,14 @@ class Cursor : public StackPosition {
   /// Goes to either kind of caller. False, and nothing has changed: it was seen before.
   template <class C, class Row>
   bool go_on_to(const C& caller, const Row& row) noexcept;
-  /// False: the cache does not help here. `question` is then what keep() needs.
+  // Inline in cursor_step_internal.h, as are repeats(), leads_to_code() and go_on_to().
+  /// False: the cache does not help here. `question` is then what keep() needs, unless the walk is at its end.
   bool step_by_cache(CodeQuestion& question) noexcept;
   bool step_by_copy(const CompactRow& row) noexcept;
   /// The result of every further step. Nothing: there may be a caller.
   std::optional<Result<bool>> at_end() noexcept;
   Result<bool> apply(const FrameRow& row) noexcept;
+  Result<bool> step_otherwise(const CodeQuestion& question) noexcept;
   Result<bool> step_by_row(const CodeQuestion& question) noexcept;
   Result<bool> step_by_new_row(const CodeQuestion& question) noexcept;
   Status look_for_row(FrameRow& out) noexcept { return take(ask_for_row(window_, out), out); }

@@ -1,0 +1,59 @@
+// The step of a cursor where its row is kept, inline: what nearly every step is.
+#pragma once
+
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
+#include "jitunwind/unwind_core/walk/stack_position_internal.h"
+
+namespace jitunwind {
+
+/// Brent, "An improved Monte Carlo factorization algorithm", 1980: one marked frame, moved at every power of two, is
+/// met again by any cycle. Equal neighbours are found at once. The CFA may move either way: stacks switch.
+[[gnu::always_inline]] inline bool Cursor::repeats(Addr pc, Addr cfa) noexcept {
+  if (depth_ != 0 && pc == mark_pc_ && cfa == mark_cfa_) return true;
+  if (depth_ + 1 == next_mark_) {
+    mark_pc_ = pc;
+    mark_cfa_ = cfa;
+    next_mark_ *= 2;
+  }
+  return false;
+}
+
+[[gnu::always_inline]] inline bool Cursor::leads_to_code(Addr pc) noexcept {
+  return code_.contains(CodeAddress::returned_to(pc).lookup()) || leads_to_other_code(pc);
+}
+
+template <class C, class Row>
+[[gnu::always_inline]] inline bool Cursor::go_on_to(const C& caller, const Row& row) noexcept {
+  if (is_itself(caller) || repeats(caller.pc, caller.cfa)) return false;
+  go_to(caller, row);
+  row_known_ = false;
+  pc_written_ = false;
+  sp_written_ = false;
+  pushed_arguments_ = 0;
+  return true;
+}
+
+[[gnu::always_inline]] inline bool Cursor::step_by_cache(CodeQuestion& question) noexcept {
+  if (stop_ != StopReason::none || depth_ == k_max_frames) return false;
+  const RowCache* const rows = space_->row_cache;
+  KeptRow known;
+  if (!rows || !rows->find(address_.lookup(), module_, rule_place_, question, known)) return false;
+  CompactCaller caller;
+  if (!find_caller(known.row, caller)) [[unlikely]]
+    return step_by_copy(known.row);
+  return leads_to_code(caller.pc) && go_on_to(caller, known.row);
+}
+
+/// Cursor::step(), for who answers by other words than a Result. False: `question` is what otherwise() needs, which is
+/// asked then.
+struct CursorStep {
+  [[gnu::always_inline]] static bool is_made(Cursor& cursor, CodeQuestion& question) noexcept {
+    return cursor.step_by_cache(question);
+  }
+  static Result<bool> otherwise(Cursor& cursor, const CodeQuestion& question) noexcept {
+    return cursor.step_otherwise(question);
+  }
+};
+
+}  // namespace jitunwind
