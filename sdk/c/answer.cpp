@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 
 #include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/local_space.h"
@@ -9,8 +10,6 @@
 
 namespace jitunwind::c {
 namespace {
-
-constexpr std::size_t k_longest_string = 65536;
 
 template <std::size_t N>
 void copy_cut(std::string_view text, char (&into)[N]) noexcept {
@@ -50,6 +49,8 @@ ju_status tell_thrown(ju_error* into) {
     throw;
   } catch (const std::bad_alloc&) {
     return tell(into, JU_OUT_OF_MEMORY, "");
+  } catch (const std::length_error&) {  // of an array that no memory has room for
+    return tell(into, JU_OUT_OF_MEMORY, "");
   } catch (const std::exception& thrown) {
     return tell(into, JU_UNSPECIFIED, 0, "", thrown.what());
   }
@@ -71,16 +72,16 @@ ju_status refuse_handle(const void* handle, const char* place, ju_error* error) 
   return tell(error, is_aligned && kind_of(handle) == Kind::freed ? JU_FREED_HANDLE : JU_BAD_HANDLE, place);
 }
 
-bool read_string(const char* of_caller, std::string_view& out) noexcept {
+bool read_string(const char* of_caller, std::string_view& out, std::size_t longest) noexcept {
   out = {};
   if (!of_caller) return true;
   std::size_t size = 0;
-  while (size < k_longest_string) {
+  while (size < longest) {
     // The end is in the same page, or the next one can be read: a look costs a system call.
     const char* const at = of_caller + size;
     if (size != 0 && !is_readable(at)) return false;
     const std::size_t left_of_page = k_page_size - reinterpret_cast<std::uintptr_t>(at) % k_page_size;
-    const std::size_t most = std::min(left_of_page, k_longest_string - size);
+    const std::size_t most = std::min(left_of_page, longest - size);
     if (const void* const end = std::memchr(at, '\0', most)) {
       out = {of_caller, static_cast<std::size_t>(static_cast<const char*>(end) - of_caller)};
       return true;

@@ -22,9 +22,11 @@ inline constexpr std::size_t k_first_size = sizeof(T);
 /// No structure will ever be as large: what says so was never set.
 inline constexpr std::size_t k_most_size = std::size_t{1} << 16;
 
+/// No structure's size is less aligned than the structure, and so arrays of it are aligned.
 template <class T>
 bool has_size(const T& of_caller) noexcept {
-  return of_caller.struct_size >= k_first_size<T> && of_caller.struct_size < k_most_size;
+  const std::size_t size = of_caller.struct_size;
+  return size >= k_first_size<T> && size < k_most_size && size % alignof(T) == 0;
 }
 
 /// Tells the caller, if they want to know, and returns the status. Signal-safe.
@@ -83,7 +85,8 @@ ju_status write_struct(T values, T* of_caller, const char* place, ju_error* erro
 /// As all texts that are written to memory of the caller's.
 ju_status write_text(std::string_view text, char* into, std::size_t room, std::size_t* length) noexcept;
 
+inline constexpr std::size_t k_longest_string = 65536;
 /// Finds the end of a string of the caller's; null is "". False: it has none, or none that can be read. Signal-safe.
-bool read_string(const char* of_caller, std::string_view& out) noexcept;
+bool read_string(const char* of_caller, std::string_view& out, std::size_t longest = k_longest_string) noexcept;
 
 }  // namespace jitunwind::c

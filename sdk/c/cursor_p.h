@@ -1,4 +1,4 @@
-// What a ju_cursor holds: its kind, and a frame of the C++ walk.
+// What a ju_cursor holds: its kind, a frame of the C++ walk, and of which target.
 #pragma once
 
 #include "jitunwind/sdk/c/handles_p.h"
@@ -7,22 +7,45 @@
 
 namespace jitunwind::c {
 
+/// What a ju_target begins with.
+struct TargetHead {
+  Kind kind = Kind::target;
+  std::uint64_t renewals = 0;  ///< what was found of it before the last one is void
+};
+
 struct CursorInPlace {
   Kind kind;
   Frame frame;
+  const TargetHead* target = nullptr;  ///< null: this process
+  std::uint64_t renewals = 0;
 };
 // Programs that are compiled already have no more room.
 static_assert(sizeof(CursorInPlace) <= sizeof(ju_cursor) && alignof(CursorInPlace) <= alignof(ju_cursor));
 static_assert(std::is_trivially_copyable_v<CursorInPlace>);
 
-inline void begin(ju_cursor& cursor, const Frame& frame) noexcept { new (&cursor) CursorInPlace{Kind::cursor, frame}; }
+inline void begin(ju_cursor& cursor, const Frame& frame, const TargetHead* target = nullptr) noexcept {
+  new (&cursor) CursorInPlace{Kind::cursor, frame, target, target ? target->renewals : 0};
+}
 inline Frame& frame_of(ju_cursor& cursor) noexcept { return reinterpret_cast<CursorInPlace*>(&cursor)->frame; }
 inline const Frame& frame_of(const ju_cursor& cursor) noexcept {
   return reinterpret_cast<const CursorInPlace*>(&cursor)->frame;
 }
 
+/// Where handles are checked, the memory of a target's outlives it. Precondition: a cursor.
+inline bool is_of_void_target(const ju_cursor& cursor) noexcept {
+  const auto& at = reinterpret_cast<const CursorInPlace&>(cursor);
+  return at.target && (at.target->kind != Kind::target || at.target->renewals != at.renewals);
+}
+inline bool is_cursor(const ju_cursor* cursor) noexcept {
+  return is_handle(cursor, Kind::cursor) && !(k_checks_handles && is_of_void_target(*cursor));
+}
+/// What is wrong with it. Precondition: something is.
+[[gnu::cold]] inline ju_status refuse_cursor(const ju_cursor* cursor, ju_error* error) noexcept {
+  if (is_handle(cursor, Kind::cursor)) return tell(error, JU_FREED_HANDLE, "cursor");
+  return refuse_handle(cursor, "cursor", error);
+}
 inline ju_status check_cursor(const ju_cursor* cursor, ju_error* error) noexcept {
-  return check_kind(cursor, Kind::cursor, "cursor", error);
+  return is_cursor(cursor) ? JU_OK : refuse_cursor(cursor, error);
 }
 
 }  // namespace jitunwind::c

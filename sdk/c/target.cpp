@@ -11,7 +11,7 @@ using jitunwind::c::tell;
 
 struct ju_target {
   static constexpr jitunwind::c::Kind k_kind = jitunwind::c::Kind::target;
-  jitunwind::c::Kind kind = k_kind;
+  jitunwind::c::TargetHead head{};
   Target target;
 };
 
@@ -54,7 +54,7 @@ ju_status tell_reason(ju_error* error, const TargetError& why, const char* place
 
 ju_status hand_out_target(Result<Target, TargetError>&& made, ju_target** out, const char* place, ju_error* error) {
   if (!made) return tell_reason(error, made.error(), place);
-  return hand_out(std::unique_ptr<ju_target>(new ju_target{ju_target::k_kind, std::move(*made)}), out);
+  return hand_out(std::unique_ptr<ju_target>(new ju_target{.target = std::move(*made)}), out);
 }
 
 ju_status read_text(const char* of_caller, std::string& out, const char* place, ju_error* error) {
@@ -94,7 +94,9 @@ ju_status read_sample(const ju_sample* of_caller, Sample& out, ju_error* error) 
   }
   out.stack_address = sample.stack_address;
   out.stack = {static_cast<const std::byte*>(sample.stack), sample.stack_size};
-  if (sample.maps) out.mappings = Mappings::parse(sample.maps).all();
+  std::string_view maps;
+  if (!read_string(sample.maps, maps, SIZE_MAX)) return tell(error, JU_BAD_STRING, "sample.maps");
+  out.mappings = Mappings::parse(maps).all();
   out.process = sample.process;
   out.thread = sample.thread;
   return JU_OK;
@@ -179,8 +181,23 @@ ju_status ju_target_cursor(const ju_target* target, size_t i, ju_cursor* cursor,
     if (const ju_status bad = jitunwind::c::check_thread(target, i, error)) return bad;
     if (!cursor) return tell(error, JU_NULL_POINTER, "cursor");
     jitunwind::Walk walk = target->target.walk(target->target.threads()[i]);
-    jitunwind::c::begin(*cursor, *walk.begin());
+    jitunwind::c::begin(*cursor, *walk.begin(), &target->head);
     return JU_OK;
+  });
+}
+
+ju_status ju_target_source_line(const ju_target* target, const ju_cursor* cursor, char* file, size_t room,
+                                uint32_t* line, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(target, "target", error)) return bad;
+    if (const ju_status bad = jitunwind::c::check_cursor(cursor, error)) return bad;
+    if (!file && room != 0) return tell(error, JU_NULL_POINTER, "file");
+    const jitunwind::Frame& frame = jitunwind::c::frame_of(*cursor);
+    if (&frame.cursor().space() != &target->target.space()) return tell(error, JU_INVALID_ARGUMENT, "cursor");
+    const auto source = target->target.source_line(frame);
+    if (!source) return tell(error, JU_NO_INFO, "cursor", frame.pc());
+    if (line) *line = source->line;
+    return jitunwind::c::write_text(source->file, file, room, nullptr);
   });
 }
 
@@ -195,6 +212,7 @@ ju_status ju_target_let_go(ju_target* target, ju_error* error) {
 ju_status ju_target_renew(ju_target* target, ju_error* error) {
   return answer(error, [&] {
     if (const ju_status bad = check(target, "target", error)) return bad;
+    ++target->head.renewals;
     const auto renewed = target->target.renew();
     return renewed ? JU_OK : jitunwind::c::tell_reason(error, renewed.error(), "target");
   });
@@ -205,6 +223,7 @@ ju_status ju_target_renew_sample(ju_target* target, const ju_sample* sample, ju_
     if (const ju_status bad = check(target, "target", error)) return bad;
     jitunwind::Sample read;
     if (const ju_status bad = jitunwind::c::read_sample(sample, read, error)) return bad;
+    ++target->head.renewals;
     const auto renewed = target->target.renew(std::move(read));
     return renewed ? JU_OK : jitunwind::c::tell_reason(error, renewed.error(), "target");
   });

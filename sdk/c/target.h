@@ -84,6 +84,13 @@ ju_status ju_target_thread(const ju_target* target, size_t i, ju_thread* thread,
 /** The innermost frame of thread number `i`. Errors: the same. */
 ju_status ju_target_cursor(const ju_target* target, size_t i, ju_cursor* cursor, ju_error* error);
 
+/** The line of the source that a frame's code was made from, where its JIT compiler tells (jitdumps). `cursor` stands
+   at a frame of the target. Writes the file, "" where none is told, cut to room - 1 bytes, and the line if `line` is
+   not null. Errors: null_pointer, bad_handle, freed_handle; invalid_argument: the cursor is another target's; no_info:
+    nobody has told. */
+ju_status ju_target_source_line(const ju_target* target, const ju_cursor* cursor, char* file, size_t room,
+                                uint32_t* line, ju_error* error);
+
 /** A process goes on; what was copied of it can still be walked. Errors: null_pointer, bad_handle, freed_handle. */
 ju_status ju_target_let_go(ju_target* target, ju_error* error);
 /** Stops a process again that has run meanwhile, and looks at it anew. */

@@ -284,7 +284,8 @@ TEST(CBadInput, SizesOfStructures) {
   const unsigned char bytes[16] = {};
   ju_code code;
   ju_code_init(&code, bytes, sizeof bytes);
-  for (const std::size_t size : {std::size_t{0}, std::size_t{8}, sizeof code - 8, std::size_t{1} << 20, SIZE_MAX}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{8}, sizeof code - 8, sizeof code + 4, std::size_t{1} << 20, SIZE_MAX}) {
     code.struct_size = size;
     EXPECT_EQ(ju_register(description, &code, &registration, &error), JU_BAD_STRUCT_SIZE) << size;
     EXPECT_EQ(error.at, size);
@@ -422,6 +423,78 @@ TEST(CBadInput, StringsWithoutEnd) {
   EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
   EXPECT_EQ(ju_description_free(description), JU_OK);
   munmap(pages, 2 * page);
+}
+
+/// Those that are handed over in structures: 5 bytes in front of memory that cannot be read.
+TEST(CBadInput, StringsInStructuresWithoutEnd) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  auto* const pages =
+      static_cast<char*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(mprotect(pages + page, page, PROT_NONE), 0);
+  std::memset(pages, 'y', page);
+  const char* const endless = pages + page - 5;
+  Error error;
+  ju_target* target = nullptr;
+  ju_sample sample{};
+  sample.struct_size = sizeof sample;
+  const ju_mapped_file file{0x1000, endless};
+  for (const int which : {0, 1, 2}) {
+    ju_folders folders{};
+    folders.struct_size = sizeof folders;
+    (which == 0 ? folders.root : folders.program) = which == 2 ? nullptr : endless;
+    folders.files = &file;
+    folders.file_count = which == 2 ? 1 : 0;
+    EXPECT_EQ(ju_target_of_sample(&sample, &folders, &target, &error), JU_BAD_STRING) << which;
+    EXPECT_STREQ(error.place, which == 0 ? "folders.root" : which == 1 ? "folders.program" : "folders.files");
+    EXPECT_EQ(ju_target_open_core("/nonexistent", &folders, &target, &error), JU_BAD_STRING) << which;
+  }
+  sample.maps = endless;
+  EXPECT_EQ(ju_target_of_sample(&sample, nullptr, &target, &error), JU_BAD_STRING);
+  EXPECT_STREQ(error.place, "sample.maps");
+  EXPECT_EQ(target, nullptr);
+  sample.maps = "";
+  ASSERT_EQ(ju_target_of_sample(&sample, nullptr, &target, &error), JU_OK);
+  sample.maps = endless;
+  EXPECT_EQ(ju_target_renew_sample(target, &sample, &error), JU_BAD_STRING);
+  // Any length is good that has an end.
+  std::string many;
+  for (int i = 0; i < 2000; ++i) many += "1000-2000 r-xp 00000000 00:00 0        /a/file/of/some/length\n";
+  ASSERT_GT(many.size(), 65536u);
+  sample.maps = many.c_str();
+  EXPECT_EQ(ju_target_renew_sample(target, &sample, &error), JU_OK) << error.text;
+  EXPECT_EQ(ju_target_free(target), JU_OK);
+  const ju_range range{0x1000, 0x2000};
+  const ju_function function{0x1000, 16, endless};
+  ju_object_code code{};
+  code.struct_size = sizeof code;
+  code.code = &range;
+  code.code_count = 1;
+  code.functions = &function;
+  code.function_count = 1;
+  ju_object* object = nullptr;
+  EXPECT_EQ(ju_object_register(&code, &object, &error), JU_BAD_STRING);
+  EXPECT_STREQ(error.place, "object.functions");
+  munmap(pages, 2 * page);
+}
+
+/// Counts of arrays that no memory has room for. What is smaller and wrong is read beyond the array: nobody sees that.
+TEST(CBadInput, CountsOfArrays) {
+  const Builder builder;
+  const void* const type = nullptr;
+  EXPECT_EQ(ju_allows(builder, &type, SIZE_MAX), JU_OUT_OF_MEMORY);
+  EXPECT_EQ(ju_allows(builder, nullptr, 1), JU_NULL_POINTER);
+  Error error;
+  ju_batch* batch = nullptr;
+  ASSERT_EQ(ju_batch_new(&batch, nullptr), JU_OK);
+  ju_description* const description = leaf();
+  const ju_description* const descriptions = description;
+  ju_code code;
+  ju_code_init(&code, &code, sizeof code);
+  EXPECT_EQ(ju_batch_register(batch, &descriptions, &code, SIZE_MAX, &error), JU_OUT_OF_MEMORY);
+  EXPECT_STREQ(error.text, ju_status_text(JU_OUT_OF_MEMORY));
+  EXPECT_EQ(ju_batch_free(batch, nullptr), JU_OK);
+  EXPECT_EQ(ju_description_free(description), JU_OK);
 }
 
 TEST(CBadInput, ValuesThatEnumerationsDoNotHave) {

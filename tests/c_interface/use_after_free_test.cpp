@@ -120,6 +120,40 @@ TEST(CUseAfterFree, OfObjectsAndTargets) {
   EXPECT_EQ(ju_target_free(target), JU_FREED_HANDLE);
 }
 
+/// A cursor is void with the target that it walks, and with what was known of that target before it was renewed.
+TEST(CUseAfterFree, OfTargetsByTheirCursors) {
+  const std::uint64_t stack[4] = {};
+  const ju_reg_value registers[] = {{ju_register_number(JU_CPU_HOST, 7), reinterpret_cast<std::uintptr_t>(stack)}};
+  ju_sample sample{};
+  sample.struct_size = sizeof sample;
+  sample.registers = registers;
+  sample.register_count = 1;
+  sample.stack_address = registers[0].value;
+  sample.stack = stack;
+  sample.stack_size = sizeof stack;
+  ju_target* target = nullptr;
+  ASSERT_EQ(ju_target_of_sample(&sample, nullptr, &target, nullptr), JU_OK);
+  ju_cursor before, cursor;
+  ASSERT_EQ(ju_target_cursor(target, 0, &before, nullptr), JU_OK);
+  EXPECT_EQ(ju_frame_sp(&before), registers[0].value);
+  ASSERT_EQ(ju_target_renew_sample(target, &sample, nullptr), JU_OK);
+  ASSERT_EQ(ju_target_cursor(target, 0, &cursor, nullptr), JU_OK);
+  const auto expect_void = [](ju_cursor of) {
+    ju_error error;
+    ju_error_init(&error);
+    EXPECT_EQ(ju_cursor_step(&of, &error), JU_FREED_HANDLE);
+    EXPECT_STREQ(error.place, "cursor");
+    EXPECT_EQ(ju_frame_sp(&of), 0u);
+    EXPECT_EQ(ju_frame_demangled_name(&of, nullptr, 0, nullptr), JU_FREED_HANDLE);
+  };
+  expect_void(before);
+  EXPECT_EQ(ju_frame_sp(&cursor), registers[0].value);
+  ASSERT_EQ(ju_target_free(target), JU_OK);
+  use_the_heap();
+  expect_void(cursor);
+  expect_void(before);
+}
+
 /// Each function, with a handle of its own kind that was freed.
 TEST(CUseAfterFree, ByEveryFunction) {
   ju_builder* const freed_builder = builder();

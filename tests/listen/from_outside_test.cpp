@@ -1,10 +1,12 @@
 // Engines that tell GDB of their code, walked from outside, live and in a core file: GDB reads the same lists.
 #include <gtest/gtest.h>
+#include <jitunwind/c.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -184,6 +186,39 @@ TEST(FromOutsideNames, AreThoseThatAreWrittenForPerf) {
 #endif
 
 #ifdef LLI_16
+/// The same by the C interface, of a process that stands still in work_below().
+void expect_lines_in_c(pid_t process) {
+  ju_target* target = nullptr;
+  ju_target* other = nullptr;
+  ju_cursor cursor;
+  ju_sample sample{};
+  sample.struct_size = sizeof sample;
+  ASSERT_EQ(ju_target_of_sample(&sample, nullptr, &other, nullptr), JU_OK);
+  ASSERT_EQ(ju_target_attach(process, JU_WHILE_ATTACHED, &target, nullptr), JU_OK);
+  ASSERT_EQ(ju_target_cursor(target, 0, &cursor, nullptr), JU_OK);
+  unsigned seen = 0, untold = 0;
+  do {
+    std::array<char, 200> name{}, file{};
+    std::uint32_t line = 0;
+    const ju_status told = ju_target_source_line(target, &cursor, file.data(), file.size(), &line, nullptr);
+    (void)ju_frame_name(&cursor, name.data(), name.size(), nullptr);
+    if (told == JU_NO_INFO) ++untold;
+    if (std::string(name.data()).find("work_below") == std::string::npos) continue;
+    ++seen;
+    EXPECT_EQ(told, JU_OK);
+    EXPECT_TRUE(std::string(file.data()).ends_with("engine_work.cpp")) << file.data();
+    EXPECT_GE(line, 23u);
+    EXPECT_LE(line, 28u);
+    EXPECT_EQ(ju_target_source_line(target, &cursor, nullptr, 0, nullptr, nullptr), JU_OK);
+    EXPECT_EQ(ju_target_source_line(target, &cursor, nullptr, 1, nullptr, nullptr), JU_NULL_POINTER);
+    EXPECT_EQ(ju_target_source_line(other, &cursor, nullptr, 0, nullptr, nullptr), JU_INVALID_ARGUMENT);
+  } while (ju_cursor_step(&cursor, nullptr) == JU_OK);
+  EXPECT_GE(seen, 5u);
+  EXPECT_GE(untold, 1u) << "main() of the compiler";
+  EXPECT_EQ(ju_target_free(target), JU_OK);
+  EXPECT_EQ(ju_target_free(other), JU_OK);
+}
+
 /// MCJIT writes jitdumps whether it is asked or not.
 TEST(FromOutsideLines, AreThoseOfJitdumps) {
   const TemporaryFolder folder;
@@ -192,6 +227,9 @@ TEST(FromOutsideLines, AreThoseOfJitdumps) {
   ASSERT_TRUE(target) << target.error().text();
   target->let_go();
   (void)stopped_in(engine, "work_below", *target);
+  target->let_go();
+  expect_lines_in_c(engine.process());
+  ASSERT_TRUE(target->renew());
   unsigned seen = 0;
   Walk walk = target->walk(target->threads().front());
   for (const Frame& frame : walk) {
