@@ -6,6 +6,25 @@ function(jitunwind_not_tested what reason)
   set_property(GLOBAL APPEND_STRING PROPERTY jitunwind_not_tested "${what}: ${reason}\n")
 endfunction()
 
+# jitunwind_find_perf(event what): jitunwind_perf is perf, where this machine lets it record the event; else it is empty, and
+# `what` is not tested.
+function(jitunwind_find_perf event what)
+  find_program(JITUNWIND_PERF_PROGRAM perf)
+  set(jitunwind_perf "")
+  if(JITUNWIND_PERF_PROGRAM)
+    execute_process(COMMAND ${JITUNWIND_PERF_PROGRAM} record -e ${event} --call-graph dwarf
+                            -o ${CMAKE_CURRENT_BINARY_DIR}/perf.data true
+                    RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(status EQUAL 0)
+      set(jitunwind_perf ${JITUNWIND_PERF_PROGRAM})
+    endif()
+  endif()
+  if(NOT jitunwind_perf)
+    jitunwind_not_tested("${what}" "perf was not found or may not record (Debian: linux-perf)")
+  endif()
+  set(jitunwind_perf "${jitunwind_perf}" PARENT_SCOPE)
+endfunction()
+
 # jitunwind_precompiled(name HEADERS header... [LINK lib...] [OPTIONS option...]): headers that many translation units read,
 # compiled once for all of them. They must be compiled with the same options: gcc says so where they are not, but not of
 # another -O, at which it crashes.
