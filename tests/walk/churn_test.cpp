@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/support/emulated.h"
 #include "tests/walk/churn.h"
 
 namespace jitunwind::test {
@@ -8,7 +9,7 @@ namespace {
 #ifdef __SANITIZE_THREAD__
 constexpr std::size_t k_walks = 2'000;
 #else
-constexpr std::size_t k_walks = 20'000;
+constexpr std::size_t k_walks = repetitions(20'000);
 #endif
 
 // covers: CA08 SF06

@@ -14,6 +14,7 @@
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
+#include "tests/support/emulated.h"
 #include "tests/support/jit_frame.h"
 
 namespace jitunwind::test {
@@ -135,7 +136,7 @@ TEST(FastWalks, ManyThreads) {
   std::atomic<int> wrong{0};
   std::atomic<int> waiting{0};
   constexpr int k_threads = 100;
-  for (int round = 0; round < 3; ++round) {
+  for (std::size_t round = 0; round <= repetitions(2); ++round) {
     waiting = 0;
     std::vector<std::thread> threads;
     for (int i = 0; i < k_threads; ++i) {
@@ -226,7 +227,8 @@ TEST(FastWalks, StopWhereSlowOnesDo) {
   RandomStack stack;
   std::mt19937 random(41);
   std::size_t frames = 0;
-  for (int i = 0; i < 40'000; ++i) {
+  constexpr std::size_t k_stacks = repetitions(40'000);
+  for (std::size_t i = 0; i < k_stacks; ++i) {
     stack.fill(random);
     const RegisterFile registers = stack.registers(random);
     alignas(16) std::byte context[k_context_size]{};
@@ -241,7 +243,7 @@ TEST(FastWalks, StopWhereSlowOnesDo) {
         << to_text(row, local_space().arch);
     frames += slow.size();
   }
-  EXPECT_GT(frames, 60'000u);
+  EXPECT_GT(frames, k_stacks * 3 / 2);
 }
 
 /// A stack in an array on the calling thread's, where walks are remembered: frames of three kinds, each of which has
@@ -356,7 +358,7 @@ TEST(FastWalks, RememberOnlyWhatHolds) {
   std::mt19937_64 random(43);
   MadeStack::Words words;
   std::size_t whole = 0, all = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (std::size_t round = 0; round < repetitions(1500); ++round) {
     words.fill(0);
     MadeStack stack(words, frames, random, [&](std::size_t) { return random() % MadeStack::k_outermost; });
     for (int change = 0; change < 8; ++change) {
