@@ -61,8 +61,9 @@ bool CodeBefore::ends_with(const CodePattern& pattern) const noexcept {
   return pattern.bytes.size() <= size_ && matches(pattern, last(pattern.bytes.size()));
 }
 
-bool CodeBefore::is_call(const Arch& arch) const noexcept {
-  return std::ranges::any_of(arch.calls, [this](const CodePattern& call) { return ends_with(call); });
+const CodePattern* CodeBefore::find_call(const Arch& arch) const noexcept {
+  const auto call = std::ranges::find_if(arch.calls, [this](const CodePattern& one) { return ends_with(one); });
+  return call == std::ranges::end(arch.calls) ? nullptr : &*call;
 }
 
 bool is_code(const AddressSpace& space, MemoryWindow& window, Addr at) noexcept {

@@ -40,8 +40,9 @@ class CodeBefore {
   /// Precondition: count <= size().
   std::span<const std::byte> last(std::size_t count) const noexcept { return std::span(bytes_).last(count); }
   bool ends_with(const CodePattern& pattern) const noexcept;
-  /// Whether they end with a call.
-  bool is_call(const Arch& arch) const noexcept;
+  /// The call that they end with; null: with none.
+  const CodePattern* find_call(const Arch& arch) const noexcept;
+  bool is_call(const Arch& arch) const noexcept { return find_call(arch) != nullptr; }
 
  private:
   std::array<std::byte, k_size> bytes_;

@@ -2,6 +2,7 @@
 // the row is that of a procedure's first instruction. The return address it gives must follow a call.
 //   bad_call: the pc is no code; a call through a bad pointer was made an instant ago.
 //   leaf: the pc is code; procedures that call nothing need no unwind information, and most of them touch no stack.
+#include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
@@ -30,16 +31,15 @@ Found guess(const Lookup& lookup, std::optional<Addr> ra, RowOrigin origin, Fram
   return true;
 }
 
-/// Whether the call before `ra` says where it goes, and the pc is not far behind.
+/// Whether the call before `ra` says where it goes, and the pc is not far behind. Precondition: ra != 0.
 bool calls_into(const Lookup& lookup, Addr ra) noexcept {
   constexpr Addr k_leaf_size = 4096;
-  const AddressSpace& space = lookup.space;
-  const CodePattern* call = find_pattern(space.arch.calls, ra, space.memory, lookup.window);
+  const Arch& arch = lookup.space.arch;
+  const CodeBefore code(ra, lookup.space.memory, lookup.window);
+  const CodePattern* const call = code.find_call(arch);
   if (!call || call->displacement == 0) return false;
-  const auto field =
-      read_unsigned(space.memory, lookup.window, ra - call->displacement, 4, space.arch.big_endian, "call target");
-  if (!field) return false;
-  const Addr target = ra + static_cast<Addr>(std::int64_t{static_cast<std::int32_t>(*field)});
+  const std::uint32_t field = ByteReader(code.last(call->displacement), arch.big_endian).u32();
+  const Addr target = ra + static_cast<Addr>(std::int64_t{static_cast<std::int32_t>(field)});
   return lookup.at.value() - target < k_leaf_size;
 }
 
@@ -57,7 +57,7 @@ class LeafSource final : public RowSource {
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
     if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
     const auto ra = return_address(lookup);
-    if (!ra) return false;
+    if (!ra || *ra == 0) return false;
     // What is on top of the stack may be an old return address in a slot not written yet. A call to just above the pc
     // is evidence enough; any other is believed only where no frame record contradicts it.
     if (!calls_into(lookup, *ra)) {
