@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,12 +14,12 @@
 
 namespace jitunwind {
 
-/// ENOMEM: it is not (mincore(2)).
+/// ENOMEM: it is not (mincore(2)). Any other error is the kernel's, which says nothing of it.
 inline bool is_mapped(Addr at) noexcept {
   const ErrnoKeeper keep_errno;
   unsigned char ignored = 0;
   const Addr page = at & -static_cast<Addr>(::getpagesize());
-  return ::mincore(reinterpret_cast<void*>(static_cast<std::uintptr_t>(page)), 1, &ignored) == 0;
+  return ::mincore(reinterpret_cast<void*>(static_cast<std::uintptr_t>(page)), 1, &ignored) == 0 || errno != ENOMEM;
 }
 
 /// How many pieces the thread that follows what is written looks at each time; calls look where there is none, at one
