@@ -34,7 +34,7 @@ Result<Addr> Target::registered_list(std::size_t number) const noexcept {
 std::optional<SourceLine> Target::source_line(const Frame& frame) const {
   Module module;
   const Addr at = frame.address().lookup();
-  return space().modules.find(at, module) ? std::nullopt : impl_->space().jit_names().find_line(at);
+  return space().modules.find(at, module) ? std::nullopt : impl_->space().find_line(at);
 }
 const Arch& Target::arch() const noexcept { return impl_->space().arch(); }
 const AddressSpace& Target::space() const noexcept { return impl_->space().space(); }

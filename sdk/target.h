@@ -117,7 +117,8 @@ class Target {
   /// pc, and stops there: why() says so.
   Walk walk(const TargetThread& thread, Guesses guesses = Guesses::confirmed) const noexcept;
 
-  /// The line of the source that a frame's code was made from, where its JIT tells (jitdumps). Allocates.
+  /// The line of the source that a frame's code was made from, where its JIT tells: in jitdumps, in files of
+  /// GDB's list. Allocates.
   std::optional<SourceLine> source_line(const Frame& frame) const;
 
   /// Where a list of registered procedures begins (unw_dyn_info_list_t): each copy of the library in the target has

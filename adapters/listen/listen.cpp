@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 #include "jitunwind/adapters/listen/following_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
@@ -72,6 +73,10 @@ void listen(std::uint32_t dialects) noexcept {
 
 void say_name(Dialect dialect, const AddrRange& code, std::string_view name) noexcept {
   if (listens_to(dialect)) name_code(code, name);
+}
+
+void say_lines(Dialect dialect, Addr begin, SourceLines lines) noexcept {
+  if (listens_to(dialect)) add_lines(begin, std::move(lines));
 }
 
 void say_gone(Dialect dialect, const AddrRange& code) noexcept {

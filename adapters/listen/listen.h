@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/error.h"
 
@@ -32,8 +34,15 @@ void listen(std::uint32_t dialects = k_silent_dialects) noexcept;
 /// overlaps is forgotten. Where call frame information of the code is heard, both become one procedure, in any order.
 /// Nothing where the dialect is not listened to. Thread-safe; not signal-safe.
 void say_name(Dialect dialect, const AddrRange& code, std::string_view name) noexcept;
-/// Forgets names of all that begins in this code.
+/// Lines of the sources of code that has a name and begins there; of other code nothing. They are forgotten with the
+/// name, and stay where the same code is only named anew. Thread-safe; not signal-safe.
+void say_lines(Dialect dialect, Addr begin, SourceLines lines) noexcept;
+/// Forgets names and lines of all that begins in this code.
 void say_gone(Dialect dialect, const AddrRange& code) noexcept;
+
+/// The line of its source that code at `at` was made from. Nothing: no dialect has told of it. Thread-safe; not
+/// signal-safe; throws std::bad_alloc.
+std::optional<SourceLine> heard_line(Addr at);
 
 /// What was heard so far.
 struct ListenStatus {

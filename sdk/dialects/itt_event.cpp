@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "jitunwind/sdk/dialects/told_name.h"
 
@@ -27,6 +29,16 @@ struct MethodLoad {
   Addr name;
   Addr address;
   std::uint32_t size;
+  std::uint32_t line_count;
+  Addr line_table;
+};
+/// Behind it: a number of the class, which inlined methods do not have, its file, and the source's.
+constexpr Addr k_source_file = 56, k_source_file_of_inlined = 48;
+
+/// LineNumberInfo. Code up to the offset is of the line.
+struct LineNumber {
+  std::uint32_t offset;
+  std::uint32_t line;
 };
 
 std::string read_text(Addr at, const Memory& memory, MemoryWindow& window) {
@@ -43,6 +55,22 @@ std::string read_text(Addr at, const Memory& memory, MemoryWindow& window) {
     at += size;
   }
   return text;
+}
+
+/// jitprofiling.h: an entry says where its line ends.
+SourceLines read_lines(const MethodLoad& load, Addr source_file, const Memory& memory, MemoryWindow& window) {
+  if (load.line_count == 0 || load.line_count > SourceLines::k_most) return {};
+  std::vector<LineNumber> table(load.line_count);
+  const auto bytes = std::as_writable_bytes(std::span(table));
+  Addr file_at = 0;
+  if (memory.read(load.line_table, bytes, window) != bytes.size() ||
+      memory.read(source_file, std::as_writable_bytes(std::span(&file_at, 1)), window) != sizeof file_at)
+    return {};
+  const std::string file = read_text(file_at, memory, window);
+  std::vector<ToldLine> told;
+  std::uint32_t begin = 0;
+  for (const LineNumber& entry : table) told.push_back({std::exchange(begin, entry.offset), entry.line, file});
+  return SourceLines(told);
 }
 
 }  // namespace
@@ -63,6 +91,8 @@ Result<IttEvent> read_itt_event(std::int32_t event, Addr data, const Memory& mem
   out.code = {load.address, load.address + load.size};
   if (out.code.end <= out.code.begin) return Error{ErrorCode::e_range, load.address, "method of ITT without code"};
   out.name = read_text(load.name, memory, window);
+  const Addr source_file = event == e_inline_load_finished ? k_source_file_of_inlined : k_source_file;
+  out.lines = read_lines(load, data + source_file, memory, window);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/error.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 
@@ -14,13 +15,14 @@ namespace jitunwind {
 struct IttEvent {
   enum class Kind : std::uint8_t {
     other,     ///< nothing of code
-    loaded,    ///< `method`, `code` and `name`
+    loaded,    ///< `method`, `code` and `name`, and `lines` if there are any
     unloaded,  ///< `method`
   };
   Kind kind = Kind::other;
   std::uint32_t method = 0;  ///< the engine's number of it
   AddrRange code{};
   std::string name;
+  SourceLines lines{};  ///< only where the whole table can be read
 };
 
 /// `event` and `data` are the arguments of NotifyEvent(). Names are cut at 4 KiB. Error unreadable_memory, e_range (no

@@ -7,8 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "jitunwind/sdk/dialects/frames/frame_copy_p.h"
+#include "jitunwind/sdk/dialects/jit_files/debug_lines.h"
+#include "jitunwind/sdk/dialects/jit_files/erlang_entry.h"
 #include "jitunwind/sdk/dialects/object_linker_p.h"
-#include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/image/symbol_index_internal.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"
@@ -29,30 +31,7 @@ const T* last_not_behind(const std::vector<T>& sorted, Addr at, RangeOf range_of
 }
 
 constexpr std::string_view k_frame_sections[] = {".eh_frame", ".debug_frame"};
-
-constexpr std::size_t k_first_room = 512, k_most_room = k_first_room << 15;  // of an entry that is written anew
-
-/// A CIE and an FDE, of which the offset is returned. Nothing: a row is broken, or cannot be written.
-std::optional<std::size_t> write_entry(const Fde& fde, const CfiContext& context, std::int64_t data_alignment,
-                                       EhFrameWriter& writer) noexcept {
-  writer.begin_cie({.signal_frame = fde.cie.signal_frame,
-                    .return_address = fde.cie.return_address,
-                    .data_alignment = data_alignment});
-  FrameRow row;
-  FdeRows rows(fde, context, row);
-  std::size_t fde_at = 0;
-  for (Addr at = fde.range.begin; at < fde.range.end; at = row.range.end) {
-    const Result<bool> next = rows.next_behind(at);
-    if (!next || !*next || !row.range.contains(at)) return std::nullopt;
-    if (at == fde.range.begin) {
-      fde_at = writer.size();
-      writer.begin_fde(fde.range, 0);
-    }
-    if (!writer.row(at - fde.range.begin, row)) return std::nullopt;
-  }
-  writer.end_fde();
-  return fde_at;
-}
+constexpr std::string_view k_linked_sections[] = {".eh_frame", ".debug_frame", ".debug_line"};
 
 }  // namespace
 
@@ -76,6 +55,8 @@ struct JitObject::Parts {
   std::vector<FrameSection> frames;
   std::vector<Entry> entries;  // ascending; of those at one address the first counts
   std::optional<SymbolIndex> index;
+  std::optional<DebugLines> lines;         // read when a line is first asked for
+  std::vector<ErlangEntry::Range> ranges;  // of a file that is none: what it has in place of symbols
 
   std::optional<ElfImage> image() const noexcept {
     const auto parsed = ElfImage::parse(file);
@@ -104,6 +85,9 @@ struct JitObject::Parts {
     if (fde) out = *fde;
     return bool(fde);
   }
+  void take_entry(ErlangEntry&& entry);
+  const ErlangEntry::Range* range_at(Addr at) const noexcept;
+  const DebugLines& debug_lines();
   std::optional<FoundSymbol> symbol_at(Addr at) const noexcept;
   std::optional<std::size_t> write_frames(const Entry& entry, std::vector<std::byte>& into) const;
 };
@@ -151,7 +135,18 @@ const JitObject::Parts::Entry* JitObject::Parts::entry_at(Addr at) const noexcep
   return entry != nullptr && entry->code.contains(at) ? entry : nullptr;
 }
 
+void JitObject::Parts::take_entry(ErlangEntry&& entry) {
+  if (!entry.code.empty()) code.push_back(entry.code);
+  ranges = std::move(entry.ranges);
+}
+
+const ErlangEntry::Range* JitObject::Parts::range_at(Addr at) const noexcept {
+  const auto* const range = last_not_behind(ranges, at, [](const ErlangEntry::Range& r) { return r.code; });
+  return range != nullptr && range->code.contains(at) ? range : nullptr;
+}
+
 std::optional<FoundSymbol> JitObject::Parts::symbol_at(Addr at) const noexcept {
+  if (const auto* const range = range_at(at)) return FoundSymbol{range->name, range->code.begin};
   if (index) return index->find(at);
   const auto parsed = image();
   if (!parsed) return std::nullopt;
@@ -161,12 +156,19 @@ std::optional<FoundSymbol> JitObject::Parts::symbol_at(Addr at) const noexcept {
 
 Result<JitObject> JitObject::read(std::vector<std::byte> file, const Arch& arch) {
   if (file.size() > k_largest) return Error{ErrorCode::too_deep, file.size(), "file in GDB's list"};
+  if (is_erlang_entry(file, arch)) {
+    Result<ErlangEntry> entry = read_erlang_entry(file, arch);
+    if (!entry) return entry.error();
+    auto parts = std::make_unique<Parts>(std::move(file), arch);
+    parts->take_entry(std::move(*entry));
+    return JitObject(std::move(parts));
+  }
   const auto head = ElfImage::parse(file);
   if (!head) return head.error();
   if (head->machine() != arch.elf_machine || head->big_endian() != arch.big_endian ||
       head->is_64() != (arch.word_size == 8))
     return Error{ErrorCode::bad_structure, head->machine(), "file in GDB's list is of another CPU"};
-  if (head->type() == ET_REL) link_object(*head, file, k_frame_sections, arch);
+  if (head->type() == ET_REL) link_object(*head, file, k_linked_sections, arch);
   auto parts = std::make_unique<Parts>(std::move(file), arch);
   const auto image = parts->image();
   if (image) parts->take_code(*image);
@@ -221,41 +223,53 @@ Found JitObject::find_name(Addr at, std::span<char> into, ProcedureName& out) co
 std::optional<std::size_t> JitObject::Parts::write_frames(const Entry& entry, std::vector<std::byte>& into) const {
   const CfiContext context = context_of(frames[entry.section]);
   Fde fde;
-  if (!read(entry, context, fde)) return std::nullopt;
-  const std::size_t begin = into.size();
-  for (const std::int64_t alignment : {-std::int64_t{arch.word_size}, std::int64_t{-1}}) {
-    for (std::size_t room = k_first_room; room <= k_most_room; room *= 8) {
-      into.resize(begin + room);
-      EhFrameWriter writer(arch, std::span(into).subspan(begin));
-      const auto fde_at = write_entry(fde, context, alignment, writer);
-      if (!fde_at) break;
-      if (!writer.fits()) continue;
-      into.resize(begin + writer.size());
-      return begin + *fde_at;
-    }
+  return read(entry, context, fde) ? copy_frames(fde, context, into) : std::nullopt;
+}
+
+const DebugLines& JitObject::Parts::debug_lines() {
+  if (lines) return *lines;
+  DebugLineSections sections{.big_endian = arch.big_endian};
+  if (const auto elf = image()) {
+    const auto contents = [&](std::string_view name) {
+      const auto section = elf->find_section(name);
+      const bool is_plain = section && (section->flags & SHF_COMPRESSED) == 0;
+      return is_plain ? elf->contents(*section) : std::span<const std::byte>();
+    };
+    sections.lines = contents(".debug_line");
+    sections.line_strings = contents(".debug_line_str");
+    sections.strings = contents(".debug_str");
   }
-  into.resize(begin);
-  return std::nullopt;
+  return lines.emplace(sections);
+}
+
+std::optional<SourceLine> JitObject::find_line(Addr at) const {
+  if (const auto* const range = parts_->range_at(at)) return range->lines.find(at - range->code.begin);
+  return parts_->debug_lines().find(at);
 }
 
 JitObject::Procedures JitObject::procedures() const {
   Procedures out;
+  for (const ErlangEntry::Range& range : parts_->ranges)
+    if (!range.name.empty()) out.all.push_back({range.code, range.name, std::nullopt, range.lines});
   const auto image = parts_->image();
+  if (!image) return out;
   const SymbolTable table{&*image, image->symbols(SHT_SYMTAB)};
   const auto index = SymbolIndex::make({&table, 1});
   const auto name_of = [&](Addr at) {
     const auto symbol = index ? index->find(at) : std::nullopt;
     return std::string(symbol && symbol->start == at ? symbol->name : std::string_view());
   };
+  const DebugLines& lines = parts_->debug_lines();
   for (const Parts::Entry& entry : parts_->entries)
     if (const auto fde = parts_->write_frames(entry, out.frames))
-      out.all.push_back({entry.code, name_of(entry.code.begin), *fde});
+      out.all.push_back({entry.code, name_of(entry.code.begin), *fde, lines.within(entry.code)});
   std::vector<Procedure> named;
   for (std::size_t i = 0; i < table.symbols.count(); ++i) {
     const ElfSymbol symbol = table.symbols[i];
     const AddrRange range{symbol.value, symbol.value + symbol.size};
     if (symbol.size == 0 || !parts_->is_of_code(range) || parts_->entry_at(range.begin) != nullptr) continue;
-    if (auto name = name_of(range.begin); !name.empty()) named.push_back({range, std::move(name), std::nullopt});
+    if (auto name = name_of(range.begin); !name.empty())
+      named.push_back({range, std::move(name), std::nullopt, lines.within(range)});
   }
   sort_by(named, [](const Procedure& one) { return one.code.begin; });
   std::move(named.begin(), named.end(), std::back_inserter(out.all));

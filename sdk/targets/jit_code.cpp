@@ -214,6 +214,11 @@ Found JitCode::find_name(Lookup& lookup, std::span<char> into, ProcedureName& ou
   return object ? object->find_name(lookup.at.lookup(), into, out) : false;
 }
 
+std::optional<SourceLine> JitCode::find_line(Addr at) const {
+  const JitObject* const object = object_at(at);
+  return object ? object->find_line(at) : std::nullopt;
+}
+
 bool JitCode::was_told_of(Addr at) const noexcept { return object_at(at) != nullptr; }
 
 }  // namespace jitunwind

@@ -27,6 +27,8 @@ class JitCode final : public RowSource, public NameSource {
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override;
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
   bool was_told_of(Addr at) const noexcept override;
+  /// The line of its source, as far as files tell.
+  std::optional<SourceLine> find_line(Addr at) const;
 
   /// The target is about to run: what it says afterwards is of another moment. Files that are new are read now. Of
   /// those that were known before one counts if it is still the same when it is asked about.

@@ -12,10 +12,10 @@ constexpr std::size_t k_most_dumps = 16;
 
 }  // namespace
 
-void JitNames::add(const AddrRange& code, std::string_view name, const SourceLines& lines) const {
+void JitNames::add(Named&& named) const {
   if (all_.size() == k_most_names) return;
-  latest_[code.begin] = all_.size();
-  all_.push_back({code, std::string(name), lines});
+  latest_[named.code.begin] = all_.size();
+  all_.push_back(std::move(named));
 }
 
 /// What was moved keeps the name that it had last. Lines come in front of the code that they are of.
@@ -23,13 +23,15 @@ void JitNames::take_record(const JitDumpRecord& record) const {
   switch (record.kind) {
     case JitDumpRecord::Kind::load: {
       const auto lines = lines_.extract(record.code.begin);
-      if (!record.name.empty()) add(record.code, record.name, lines ? lines.mapped() : SourceLines());
+      if (!record.name.empty() || !record.frames.empty())
+        add({record.code, std::string(record.name), lines ? lines.mapped() : SourceLines(), DumpedFrames(record)});
       break;
     }
     case JitDumpRecord::Kind::move:
       if (const auto moved = latest_.find(record.from); moved != latest_.end()) {
-        const Named before = all_[moved->second];
-        add(record.code, before.name, before.lines);
+        Named named = all_[moved->second];
+        named.code = record.code;
+        add(std::move(named));
       }
       break;
     case JitDumpRecord::Kind::lines:
@@ -40,8 +42,9 @@ void JitNames::take_record(const JitDumpRecord& record) const {
 
 void JitNames::read_map() const {
   const auto take = [this](std::span<const std::byte> piece) {
-    map_reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()},
-                     [this](const NamedCode& said) { add(said.code, said.name); });
+    map_reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()}, [this](const NamedCode& said) {
+      add({said.code, std::string(said.name)});
+    });
   };
   room_ -= map_.read(room_, std::nullopt, take, [this] { map_reader_.restart(); });
 }
@@ -94,10 +97,23 @@ const JitNames::Named* JitNames::named_at(Addr at) const noexcept {
   return number == 0 ? nullptr : &all_[static_cast<std::size_t>(number - 1)];
 }
 
+const JitNames::Named* JitNames::named_at(Lookup& lookup) const noexcept {
+  return lookup.module() ? nullptr : named_at(lookup.at.lookup());
+}
+
+Found JitNames::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+  const Named* const named = named_at(lookup);
+  return named != nullptr ? named->frames.find_row(named->code, lookup.at.lookup(), arch_, out) : Found(false);
+}
+
+Found JitNames::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
+  const Named* const named = named_at(lookup);
+  return named != nullptr ? named->frames.find_procedure(named->code, lookup.at.lookup(), arch_, out) : Found(false);
+}
+
 Found JitNames::find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept {
-  if (lookup.module()) return false;
-  const Named* const named = named_at(lookup.at.lookup());
-  if (named == nullptr) return false;
+  const Named* const named = named_at(lookup);
+  if (named == nullptr || named->name.empty()) return false;
   write_name(named->name, into, out);
   out.start = named->code.begin;
   return true;

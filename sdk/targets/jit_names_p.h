@@ -1,4 +1,5 @@
-// Names that a target's JITs write for perf: its perf map, and the jitdumps that it has mapped.
+// What a target's JITs write for perf, in its perf map and in the jitdumps that it has mapped: names, and in dumps call
+// frame information as well.
 #pragma once
 
 #include <list>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "jitunwind/dyn_info/list_index_internal.h"
+#include "jitunwind/sdk/dialects/frames/dumped_frames.h"
 #include "jitunwind/sdk/dialects/growing_file_internal.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/sdk/dialects/perf_map.h"
@@ -18,13 +20,17 @@
 
 namespace jitunwind {
 
-/// Names of code of no module; what was written last counts. Files are read when such code is first asked for, and what
-/// has been appended since after look_again(). At most 256 MiB of files and 2^20 names. Used by one thread at a time.
-class JitNames final : public NameSource {
+/// Names and rows of code of no module; what was written last counts. Files are read when such code is first asked for,
+/// and what has been appended since after look_again(). At most 256 MiB of files and 2^20 names. Used by one thread at
+/// a time.
+class JitNames final : public RowSource, public NameSource {
  public:
-  /// Both must outlive this.
-  JitNames(const Mappings& mappings, const TargetFiles& files) noexcept : mappings_(mappings), files_(files) {}
+  /// All must outlive this.
+  JitNames(const Arch& arch, const Mappings& mappings, const TargetFiles& files) noexcept
+      : arch_(arch), mappings_(mappings), files_(files) {}
 
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
+  Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override;
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
   /// The line of its source, by what jitdumps say of code at that address.
   std::optional<SourceLine> find_line(Addr at) const;
@@ -40,6 +46,7 @@ class JitNames final : public NameSource {
     AddrRange code{};
     std::string name{};
     SourceLines lines{};
+    DumpedFrames frames{};
   };
   struct Dump {
     GrowingFile file;
@@ -51,9 +58,12 @@ class JitNames final : public NameSource {
   void read_map() const;
   void read_dump(Dump& dump) const;
   const Named* named_at(Addr at) const noexcept;
-  void add(const AddrRange& code, std::string_view name, const SourceLines& lines = {}) const;
+  /// Null also where the code is a module's.
+  const Named* named_at(Lookup& lookup) const noexcept;
+  void add(Named&& named) const;
   void take_record(const JitDumpRecord& record) const;
 
+  const Arch& arch_;
   const Mappings& mappings_;
   const TargetFiles& files_;
   mutable GrowingFile map_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "jitunwind/dyn_info/target_heads_internal.h"
@@ -27,8 +28,8 @@ class TargetSpace {
         raw_(memory),
         mappings_(std::move(mappings)),
         files_(std::move(files)),
-        rows_{&list_,     &eh_frame_source(),     &debug_frame_source(), &arm_exidx_source(),
-              &jit_code_, &signal_frame_source(), &plt_stub_source()},
+        rows_{&list_,     &eh_frame_source(), &debug_frame_source(),  &arm_exidx_source(),
+              &jit_code_, &jit_names_,        &signal_frame_source(), &plt_stub_source()},
         guesses_{&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source()},
         names_{&list_, &elf_name_source(), &jit_code_, &jit_names_} {}
   TargetSpace(const TargetSpace&) = delete;
@@ -41,7 +42,11 @@ class TargetSpace {
   const TargetFiles& files() const noexcept { return files_; }
   const TargetHeads& heads() const noexcept { return heads_; }
 
-  const JitNames& jit_names() const noexcept { return jit_names_; }
+  /// The line of the source of code that is in no module.
+  std::optional<SourceLine> find_line(Addr at) const {
+    auto line = jit_code_.find_line(at);
+    return line ? line : jit_names_.find_line(at);
+  }
   /// Where its perf map is: JitNames::set_map().
   void set_perf_map(std::string path) { jit_names_.set_map(std::move(path)); }
 
@@ -105,8 +110,8 @@ class TargetSpace {
   TargetRows rows_kept_{arch_, modules_};
   TargetList list_{heads_};
   JitCode jit_code_{raw_, arch_, modules_, mappings_, files_};
-  JitNames jit_names_{mappings_, files_};
-  std::array<const RowSource*, 7> rows_;
+  JitNames jit_names_{arch_, mappings_, files_};
+  std::array<const RowSource*, 8> rows_;
   std::array<const RowSource*, 4> guesses_;
   std::array<const NameSource*, 4> names_;
   AddressSpace space_{arch_, memory_, modules_, rows_, names_, rows_kept_.cache(), guesses_};

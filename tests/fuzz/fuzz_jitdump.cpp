@@ -1,4 +1,5 @@
 // Input: a byte, the size of the pieces that the file comes in; then a jitdump.
+#include "jitunwind/sdk/dialects/frames/dumped_frames.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "tests/fuzz/fuzz_check.h"
 
@@ -13,6 +14,21 @@ struct Seen {
   friend bool operator==(const Seen&, const Seen&) = default;
 };
 
+/// Call frame information of code that a record loads.
+void ask(const JitDumpRecord& record) {
+  const Arch& arch = *all_arches()[0];
+  const DumpedFrames frames(record);
+  FrameRow row;
+  const Addr at = record.code.begin;
+  if (const Found found = frames.find_row(record.code, at, arch, row); found && *found)
+    fuzz::check(row.range.contains(at), "a row is of the address");
+  std::vector<std::byte> written;
+  for (const DumpedFrames::Entry& entry : frames.write(record.code, arch, written))
+    fuzz::check(
+        entry.fde < written.size() && entry.code.begin >= record.code.begin && entry.code.end <= record.code.end,
+        "an entry is of the code");
+}
+
 Seen read(std::span<const std::byte> file, std::size_t size) {
   Seen seen;
   JitDumpReader reader;
@@ -23,6 +39,7 @@ Seen read(std::span<const std::byte> file, std::size_t size) {
           record.code.begin + record.name.size() + record.bytes.size() + record.frames.size() + record.lines.size();
       fuzz::check(record.code.end >= record.code.begin && record.header_size <= record.frames.size(),
                   "code does not wrap");
+      if (!record.frames.empty()) ask(record);
       fuzz::check(record.bytes.empty() || record.bytes.size() == record.code.size(), "the code is all there");
     });
     fuzz::check(read || *read.error().what != 0, "an error says what");

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jitunwind/sdk/dialects/itt_event.h"
@@ -11,7 +12,7 @@
 #include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "tests/support/cfi_assembler.h"
+#include "tests/listen/dump_writer.h"
 
 namespace jitunwind::test {
 namespace {
@@ -64,6 +65,10 @@ struct MethodLoad {
   std::uint64_t address = 0x1000;
   std::uint32_t size = 0x20;
   std::uint32_t line_count = 0;
+  const std::uint32_t* lines = nullptr;  // pairs of an offset and a line
+  std::uint32_t class_number = 0;
+  const char* class_file = nullptr;
+  const char* source_file = "a.cc";
 };
 
 Result<IttEvent> read(std::int32_t event, const void* data) {
@@ -81,6 +86,33 @@ TEST(IttEvent, SaysWhatWasLoaded) {
     EXPECT_EQ(said->code, (AddrRange{0x1000, 0x1020}));
     EXPECT_EQ(said->name, "jitted");
   }
+}
+
+std::string line_at(const SourceLines& lines, std::uint64_t offset) {
+  const auto found = lines.find(offset);
+  return found ? found->file + ":" + std::to_string(found->line) : "none";
+}
+
+/// The table in Intel's header, and what it says there of it: an entry is of what is in front of its offset.
+// covers: LS06
+TEST(IttEvent, SaysWhereLinesEnd) {
+  const std::uint32_t table[] = {1, 2, 12, 4, 15, 2, 18, 1, 21, 30};
+  MethodLoad load;
+  load.line_count = 5;
+  load.lines = table;
+  const auto said = read(13, &load);
+  ASSERT_TRUE(said);
+  const std::pair<unsigned, const char*> expected[] = {{0, "a.cc:2"},  {1, "a.cc:4"},  {11, "a.cc:4"},
+                                                       {12, "a.cc:2"}, {15, "a.cc:1"}, {18, "a.cc:30"}};
+  for (const auto& [offset, line] : expected) EXPECT_EQ(line_at(said->lines, offset), line) << offset;
+  load.class_file = "inlined.cc";  // where such an event has the source's file
+  EXPECT_EQ(line_at(read(16, &load)->lines, 0), "inlined.cc:2");
+  load.line_count = 1'000'000;
+  EXPECT_TRUE(read(13, &load)->lines.empty()) << "more than there can be";
+  load.line_count = 5;
+  load.lines = reinterpret_cast<const std::uint32_t*>(0x10);
+  EXPECT_TRUE(read(13, &load)->lines.empty());
+  EXPECT_EQ(read(13, &load)->name, "jitted");
 }
 
 TEST(IttEvent, SaysWhatIsUnloaded) {
@@ -118,17 +150,6 @@ TEST(IttEvent, IsRefusedWhereItLies) {
 
 // Jitdumps.
 
-Bytes dump_header(std::uint32_t size = 40) {
-  return Bytes().u32(0x4a695444).u32(1).u32(size).u32(62).u32(0).u32(4711).u64(0).u64(0);
-}
-Bytes record(std::uint32_t kind, const Bytes& body) { return Bytes().u32(kind).u32(16 + body.size()).u64(0).add(body); }
-Bytes loaded(const char* name, Addr at, const Bytes& code) {
-  return record(0, Bytes().u32(4711).u32(4711).u64(at).u64(at).u64(code.size()).u64(0).text(name).add(code));
-}
-Bytes moved(Addr from, Addr to, std::uint64_t size) {
-  return record(1, Bytes().u32(4711).u32(4711).u64(to).u64(from).u64(to).u64(size).u64(0));
-}
-
 std::string text_of(const JitDumpRecord& record) {
   std::string text = std::to_string(record.code.begin) + "+" + std::to_string(record.code.size());
   if (record.kind == JitDumpRecord::Kind::move) return text + " from " + std::to_string(record.from);
@@ -160,12 +181,12 @@ ReadDump read_dump(const Bytes& file, std::size_t size) {
 
 TEST(JitDump, IsReadInPiecesOfAnySize) {
   Bytes file = dump_header(48).u64(0);  // longer than it was
-  file.add(record(4, Bytes().u64(6).u64(2).u64(0).fill(6, 1)));
-  file.add(loaded("first", 0x1000, Bytes().fill(8, 0x90)));
-  file.add(record(
+  file.add(dump_record(4, Bytes().u64(6).u64(2).u64(0).fill(6, 1)));
+  file.add(dump_loaded("first", 0x1000, Bytes().fill(8, 0x90)));
+  file.add(dump_record(
       2, Bytes().u64(0x1000).u64(2).u64(0x1000).u32(7).u32(0).text("a.js").u64(0x1004).u32(8).u32(0).text("\xff")));
-  file.add(record(9, Bytes().fill(5, 0)));  // of a later version
-  file.add(moved(0x1000, 0x2000, 8)).add(record(3, {})).add(loaded("", 0x3000, Bytes().fill(1, 0xc3)));
+  file.add(dump_record(9, Bytes().fill(5, 0)));  // of a later version
+  file.add(dump_moved(0x1000, 0x2000, 8)).add(dump_record(3, {})).add(dump_loaded("", 0x3000, Bytes().fill(1, 0xc3)));
   const std::vector<std::string> expected{"4096+8 first 8 frames 6", "4096+0 4096=a.js:7 4100=a.js:8",
                                           "8192+8 from 4096", "12288+1  1"};
   for (std::size_t size = 1; size <= file.size(); ++size) {
@@ -176,11 +197,6 @@ TEST(JitDump, IsReadInPiecesOfAnySize) {
   Bytes half = file;
   half.vector().pop_back();
   EXPECT_EQ(read_dump(half, 100).records.size(), expected.size() - 1) << "a record counts when all of it is there";
-}
-
-std::string line_at(const SourceLines& lines, std::uint64_t offset) {
-  const auto found = lines.find(offset);
-  return found ? found->file + ":" + std::to_string(found->line) : "none";
 }
 
 TEST(SourceLines, HoldUpToTheNextOne) {
@@ -221,14 +237,14 @@ TEST(SourceLines, AreCutWhereTheyAreTooMany) {
 
 TEST(JitDump, PassesByWhatDoesNotAddUp) {
   Bytes file = dump_header();
-  file.add(record(0, Bytes().fill(20, 0)));                                             // too short
-  file.add(record(0, Bytes().u64(0).u64(0).u64(0x1000).u64(100).u64(0).text("less")));  // without its code
-  file.add(record(4, Bytes().u64(1000).u64(0).u64(0)));
-  file.add(record(2, Bytes().u64(0x1000).u64(~std::uint64_t{0}).u64(1)));
-  file.add(moved(0x1000, ~std::uint64_t{0} - 4, 100));
+  file.add(dump_record(0, Bytes().fill(20, 0)));                                             // too short
+  file.add(dump_record(0, Bytes().u64(0).u64(0).u64(0x1000).u64(100).u64(0).text("less")));  // without its code
+  file.add(dump_record(4, Bytes().u64(1000).u64(0).u64(0)));
+  file.add(dump_record(2, Bytes().u64(0x1000).u64(~std::uint64_t{0}).u64(1)));
+  file.add(dump_moved(0x1000, ~std::uint64_t{0} - 4, 100));
   file.add(Bytes().u32(0).u32(3).u64(0));  // shorter than its own prefix
   file.add(Bytes().u32(0).u32(JitDumpReader::k_longest + 1).u64(0).fill(JitDumpReader::k_longest + 1 - 16, 0));
-  file.add(loaded("good", 0x1000, Bytes().fill(8, 0x90)));
+  file.add(dump_loaded("good", 0x1000, Bytes().fill(8, 0x90)));
   for (const std::size_t size : {std::size_t{4096}, file.size()}) {
     const ReadDump read = read_dump(file, size);
     EXPECT_EQ(read.records, std::vector<std::string>{"4096+8 good 8"});
@@ -240,7 +256,7 @@ TEST(JitDump, IsRefusedWhereItIsNone) {
   EXPECT_FALSE(read_dump(Bytes().fill(200, 0), 7).is_dump);
   EXPECT_FALSE(read_dump(dump_header(39), 100).is_dump);
   EXPECT_FALSE(read_dump(dump_header().put(4, 2, 4), 100).is_dump);
-  EXPECT_TRUE(read_dump(dump_header().add(loaded("f", 0x1000, {})), 100).records.empty());
+  EXPECT_TRUE(read_dump(dump_header().add(dump_loaded("f", 0x1000, {})), 100).records.empty());
 }
 
 }  // namespace

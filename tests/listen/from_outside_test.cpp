@@ -60,6 +60,7 @@ class Engine {
 struct Seen {
   std::vector<Addr> pcs{};
   std::vector<std::string> names{};
+  std::vector<std::uint32_t> lines{};  ///< 0: not known
   std::string why{};
 };
 
@@ -70,6 +71,8 @@ Seen walk_of(const Target& target) {
     EXPECT_FALSE(frame.is_guess()) << frame.name();
     seen.pcs.push_back(frame.pc());
     seen.names.push_back(frame.name());
+    const auto line = target.source_line(frame);
+    seen.lines.push_back(line ? line->line : 0);
   }
   seen.why = walk.why();
   return seen;
@@ -98,10 +101,12 @@ struct Case {
   const char* name;
   const char* command;
   const char* function;
+  int lines;  ///< so many frames at least have one
 };
 
 class FromOutside : public testing::TestWithParam<Case> {};
 
+// covers: LS08 LS09
 TEST_P(FromOutside, IsSeenAsByGdbLiveAndInItsCore) {
   const Engine engine(GetParam().command);
   auto target = Target::attach(engine.process());
@@ -117,17 +122,28 @@ TEST_P(FromOutside, IsSeenAsByGdbLiveAndInItsCore) {
   const std::string printed =
       output_of("gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(engine.process()) +
                 " -ex 'set backtrace past-main on' -ex 'set backtrace past-entry on'"
-                " -ex 'frame apply all -q printf \"frame %lx %lx\\n\",$pc,$sp' -ex 'gcore " +
+                " -ex 'frame apply all -q python f = gdb.selected_frame(); print(\"frame %x %x %d\" % (f.pc(), "
+                "f.read_register(\"rsp\"), f.find_sal().line))' -ex 'gcore " +
                 core + "' 2>/dev/null");
   std::vector<Addr> by_gdb;
+  std::vector<std::uint32_t> lines_by_gdb;
   Addr last_sp = 0;
   for (const std::string& line : lines_of(printed)) {
     Addr pc = 0, sp = 0;
-    if (std::sscanf(line.c_str(), "frame %lx %lx", &pc, &sp) != 2) continue;
+    std::uint32_t number = 0;
+    if (std::sscanf(line.c_str(), "frame %lx %lx %u", &pc, &sp, &number) != 3) continue;
     // Functions that were inlined are frames of GDB's.
-    if (std::exchange(last_sp, sp) != sp) by_gdb.push_back(pc);
+    if (std::exchange(last_sp, sp) == sp) continue;
+    by_gdb.push_back(pc);
+    lines_by_gdb.push_back(number);
   }
-  EXPECT_EQ(live.pcs, by_gdb);
+  EXPECT_EQ(live.pcs, by_gdb) << printed;
+  ASSERT_EQ(live.lines.size(), lines_by_gdb.size());
+  for (std::size_t i = 0; i < live.lines.size(); ++i)
+    if (live.lines[i] != 0) {
+      EXPECT_EQ(live.lines[i], lines_by_gdb[i]) << live.names[i];
+    }
+  EXPECT_GE(std::ranges::count_if(live.lines, [](std::uint32_t line) { return line != 0; }), GetParam().lines);
 
   auto dead = Target::open_core(core);
   ASSERT_TRUE(dead) << dead.error().text();
@@ -182,6 +198,34 @@ TEST(FromOutsideNames, AreThoseThatAreWrittenForPerf) {
     std::remove(map.c_str());
     std::remove(dump.c_str());
   }
+}
+#endif
+
+#ifdef ERL
+/// Names and lines of entries that are no ELF files. Walks end in code whose caller nothing confirms.
+// covers: LS07
+TEST(FromOutsideNames, AreThoseThatErlangTellsGdb) {
+  const Engine engine("sh -c \"(sleep 0.5; echo) & exec " ERL " 30\"");  // says nothing while it works
+  auto target = Target::attach(engine.process());
+  ASSERT_TRUE(target) << target.error().text();
+  target->let_go();
+  bool is_named = false, has_line = false;
+  for (int i = 0; i < 300 && !has_line; ++i) {
+    ::usleep(10'000);
+    ASSERT_TRUE(target->renew());
+    for (const TargetThread& thread : target->threads()) {
+      Walk walk = target->walk(thread);
+      for (const Frame& frame : walk) {
+        if (frame.name().find("engine_work:work_below/1") == std::string::npos) continue;
+        is_named = true;
+        const auto line = target->source_line(frame);
+        has_line = has_line || (line && line->file.ends_with("engine_work.erl") && line->line == 22);
+      }
+    }
+    target->let_go();
+  }
+  EXPECT_TRUE(is_named);
+  EXPECT_TRUE(has_line);
 }
 #endif
 
@@ -250,14 +294,14 @@ TEST(FromOutsideLines, AreThoseOfJitdumps) {
 std::vector<Case> cases() {
   std::vector<Case> all;
 #ifdef LLI_16
-  all.push_back({"lli16", LLI_16 " --jit-kind=mcjit " ENGINE_WORK, "work_below"});
+  all.push_back({"lli16", LLI_16 " --jit-kind=mcjit " ENGINE_WORK, "work_below", 12});
 #endif
 #ifdef LLI_19
-  all.push_back({"lli19", LLI_19 " --jit-kind=orc " ENGINE_WORK, "work_below"});
+  all.push_back({"lli19", LLI_19 " --jit-kind=orc " ENGINE_WORK, "work_below", 12});
 #endif
 #ifdef PHP
   all.push_back({"php", PHP " -d opcache.jit_debug=0x100 -r 'echo 1; fflush(STDOUT); include \"" ENGINE_WORK_PHP "\";'",
-                 "JIT$work"});
+                 "JIT$work", 1});
 #endif
   return all;
 }

@@ -91,6 +91,7 @@ RawBytes file_at(Addr code, char name = 'f') {
   return file.build();
 }
 
+// covers: LS05
 TEST_F(Lists, GiveNamesAndFramesAsLongAsTheyHaveThem) {
   Entry entry(file_at(page_.at()));
   look_at({&entry});
@@ -124,6 +125,7 @@ TEST_F(Lists, AreReadAnewWhereAFileIsAnother) {
   EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
 }
 
+// covers: LS10
 TEST_F(Lists, SayNothingOfCodeThatIsNotMapped) {
   Entry entry(file_at(page_.at()));
   look_at({&entry});

@@ -1,5 +1,4 @@
 // Names that dialects give, and what becomes of them beside call frame information.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,13 +10,11 @@
 #include <string>
 #include <thread>
 
-#include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
 #include "tests/listen/frame_functions.h"
-#include "tests/support/command.h"
 
 namespace jitunwind::test {
 namespace {
@@ -61,6 +58,7 @@ TEST(HeardNames, NameCodeThatNobodyDescribes) {
   EXPECT_EQ(registered(), 0u);
 }
 
+// covers: LS02
 TEST(HeardNames, JoinFramesThatAreThere) {
   const RegisteredCode code;
   Told told;
@@ -129,6 +127,7 @@ TEST(HeardNames, HaveAnyBytes) {
   forget_all();
 }
 
+// covers: LS10
 TEST(HeardNames, AreForgottenWhereTheCodeIsUnmapped) {
   void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const Addr begin = reinterpret_cast<std::uintptr_t>(page);
@@ -152,6 +151,7 @@ bool comes_true(const std::function<bool()>& condition) {
   return false;
 }
 
+// covers: LS03
 TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
   const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
   const RegisteredCode code;
@@ -173,33 +173,26 @@ TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// The first page of a dump is mapped as code, so that others find it.
-TEST(HeardNames, AreReadFromAJitdumpWhileItGrows) {
-  const TemporaryFolder folder;
-  const std::string path = folder / "jit-1.dump";
-  const auto record = [](std::uint32_t kind, const Bytes& body) {
-    return Bytes().u32(kind).u32(16 + body.size()).u64(0).add(body);
+TEST(HeardNames, HaveLinesAsLongAsTheCodeIsTheSame) {
+  const auto line = [](Addr at) {
+    const auto found = heard_line(at);
+    return found ? found->file + ":" + std::to_string(found->line) : "none";
   };
-  const auto append = [&](const Bytes& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::app)
-        .write(reinterpret_cast<const char*>(bytes.vector().data()), static_cast<std::streamsize>(bytes.size()));
-  };
-  append(Bytes().u32(0x4a695444).u32(1).u32(40).u32(62).u32(0).u32(1).u64(0).u64(0));
-  append(record(0, Bytes().u64(0).u64(k_code).u64(k_code).u64(4).u64(0).text("dumped").u32(0)));
-  const int file = ::open(path.c_str(), O_RDONLY);
-  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
-  ASSERT_NE(page, MAP_FAILED);
-  DumpFollower follower;
-  const RegisteredCode code;
-  follower.look();
-  EXPECT_EQ(code.name_at(k_code + 3), "dumped");
-  append(record(1, Bytes().u64(0).u64(0).u64(k_code).u64(k_code + 0x100).u64(4).u64(0)));
-  follower.look();
-  EXPECT_EQ(code.name_at(k_code + 3), "");
-  EXPECT_EQ(code.name_at(k_code + 0x103), "dumped");
-  ::munmap(page, 4096);
-  ::close(file);
+  const ToldLine told[] = {{0, 7, "a.js"}, {4, 8, "a.js"}};
+  say_lines(Dialect::itt, k_code, SourceLines(told));
+  EXPECT_EQ(line(k_code), "none") << "of no name";
+  say(k_code, 16, "function");
+  say_lines(Dialect::itt, k_code, SourceLines(told));
+  EXPECT_EQ(line(k_code + 3), "a.js:7");
+  EXPECT_EQ(line(k_code + 15), "a.js:8");
+  EXPECT_EQ(line(k_code + 16), "none");
+  say(k_code, 16, "renamed");
+  EXPECT_EQ(line(k_code + 4), "a.js:8");
+  say(k_code, 8, "other code");
+  EXPECT_EQ(line(k_code + 4), "none");
+  say_lines(Dialect::itt, k_code, SourceLines(told));
   forget_all();
+  EXPECT_EQ(line(k_code + 4), "none");
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ std::unique_ptr<EhFrame> section_of(unsigned count, Addr code = k_code) {
   return frames;
 }
 
+// covers: LS01
 TEST(RegisterFrame, TakesASection) {
   const auto frames = section_of(200);
   const void* const begin = at(frames->placed().begin);

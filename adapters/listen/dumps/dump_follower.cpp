@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
 
@@ -14,6 +17,8 @@ namespace jitunwind {
 namespace {
 
 constexpr std::size_t k_most_dumps = 16;
+constexpr std::size_t k_most_waiting = std::size_t{1} << 16;
+constexpr std::size_t k_most_described = std::size_t{1} << 20;
 
 std::string read_own_maps() {
   const ReadableFile file("/proc/self/maps");
@@ -22,11 +27,6 @@ std::string read_own_maps() {
   for (long size; file.is_open() && (size = file.read(piece.data(), piece.size())) > 0;)
     text.append(piece.data(), static_cast<std::size_t>(size));
   return text;
-}
-
-void hear(const JitDumpRecord& record) {
-  if (record.kind == JitDumpRecord::Kind::load) name_code(record.code, record.name);
-  if (record.kind == JitDumpRecord::Kind::move) move_name(record.from, record.code);
 }
 
 }  // namespace
@@ -40,14 +40,76 @@ void DumpFollower::find_dumps() {
   }
 }
 
+/// Of code whose frames are told the name counts for all that they describe.
+void DumpFollower::tell(const AddrRange& code, std::string_view name, DumpedFrames&& frames, SourceLines&& lines) {
+  forget_overlapped(code);
+  bool is_described = false;
+  if (!frames.empty() && described_.size() != k_most_described) {
+    Described& described = described_[code.begin];
+    described = {code, std::string(name), std::move(frames), lines};
+    described.entries = described.frames.write(code, *host_arch(), described.written);
+    for (const DumpedFrames::Entry& entry : described.entries)
+      describe_code(entry.code, name, described.address_of(entry));
+    is_described = !described.entries.empty();
+    if (!is_described) described_.erase(code.begin);
+  }
+  if (!is_described) name_code(code, name);
+  add_lines(code.begin, std::move(lines));
+}
+
+std::map<Addr, DumpFollower::Described>::iterator DumpFollower::forget(std::map<Addr, Described>::iterator described) {
+  for (const DumpedFrames::Entry& entry : described->second.entries)
+    forget_description(entry.code.begin, described->second.address_of(entry));
+  return described_.erase(described);
+}
+
+void DumpFollower::forget_overlapped(const AddrRange& code) {
+  auto at = described_.lower_bound(code.begin);
+  if (at != described_.begin() && std::prev(at)->second.code.end > code.begin) --at;
+  while (at != described_.end() && at->first < code.end) at = forget(at);
+}
+
+void DumpFollower::forget_unmapped() {
+  for (std::size_t i = std::min(k_looked_at_each_time, described_.size()); i != 0; --i) {
+    auto next = described_.upper_bound(looked_at_);
+    if (next == described_.end()) next = described_.begin();
+    looked_at_ = next->first;
+    if (!is_mapped(looked_at_)) forget(next);
+    if (described_.empty()) return;
+  }
+}
+
+/// Lines come in front of the code that they are of.
+void DumpFollower::hear(const JitDumpRecord& record) {
+  switch (record.kind) {
+    case JitDumpRecord::Kind::load: {
+      auto lines = lines_.extract(record.code.begin);
+      return tell(record.code, record.name, DumpedFrames(record), lines ? std::move(lines.mapped()) : SourceLines());
+    }
+    case JitDumpRecord::Kind::lines:
+      if (lines_.size() != k_most_waiting) lines_[record.code.begin] = lines_of(record);
+      return;
+    case JitDumpRecord::Kind::move:
+      const auto known = described_.find(record.from);
+      if (known == described_.end()) return move_name(record.from, record.code);
+      Described moved = std::move(known->second);
+      for (const DumpedFrames::Entry& entry : moved.entries)
+        forget_description(entry.code.begin, moved.address_of(entry));
+      described_.erase(known);
+      return tell(record.code, moved.name, std::move(moved.frames), std::move(moved.lines));
+  }
+}
+
 void DumpFollower::look() {
   if (looks_++ % k_looks_in_a_second == 0) find_dumps();
   for (Dump& dump : dumps_) {
     const auto take = [&](std::span<const std::byte> piece) {
-      if (const Status read = dump.reader.read(piece, hear); !read) note_unheard(read.error());
+      if (const Status read = dump.reader.read(piece, [this](const JitDumpRecord& record) { hear(record); }); !read)
+        note_unheard(read.error());
     };
     (void)dump.file.read(~std::uint64_t{0}, ::geteuid(), take, [&] { dump.reader.restart(); });
   }
+  forget_unmapped();
 }
 
 }  // namespace jitunwind

@@ -1,11 +1,18 @@
 // The jitdumps of this process, followed while its engines append to them.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <list>
+#include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "jitunwind/sdk/dialects/frames/dumped_frames.h"
 #include "jitunwind/sdk/dialects/growing_file_internal.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
+#include "jitunwind/sdk/dialects/source_lines.h"
 
 namespace jitunwind {
 
@@ -22,9 +29,31 @@ class DumpFollower {
     JitDumpReader reader{};
   };
 
+  /// Code that is described by its dump's call frame information, which stays until the code is forgotten.
+  struct Described {
+    AddrRange code{};
+    std::string name{};
+    DumpedFrames frames{};
+    SourceLines lines{};
+    std::vector<std::byte> written{};
+    std::vector<DumpedFrames::Entry> entries{};
+
+    Addr address_of(const DumpedFrames::Entry& entry) const noexcept {
+      return reinterpret_cast<std::uintptr_t>(written.data()) + entry.fde;
+    }
+  };
+
   void find_dumps();
+  void hear(const JitDumpRecord& record);
+  void tell(const AddrRange& code, std::string_view name, DumpedFrames&& frames, SourceLines&& lines);
+  std::map<Addr, Described>::iterator forget(std::map<Addr, Described>::iterator described);
+  void forget_overlapped(const AddrRange& code);
+  void forget_unmapped();
 
   std::list<Dump> dumps_;
+  std::map<Addr, Described> described_;  // by the begin of the code
+  std::map<Addr, SourceLines> lines_;    // of code that is loaded next, by its begin
+  Addr looked_at_ = 0;                   // the begin of the one that was looked at last
   unsigned looks_ = 0;
 };
 

@@ -2,6 +2,7 @@
 // calls these two functions (jitprofiling.c of ittapi).
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/sdk/dialects/itt_event.h"
@@ -18,11 +19,12 @@ std::map<std::uint32_t, AddrRange>& methods() {
   return *all;
 }
 
-void hear(const IttEvent& event) {
+void hear(IttEvent&& event) {
   const std::lock_guard lock(methods_lock);
   if (event.kind == IttEvent::Kind::loaded) {
     methods()[event.method] = event.code;
     say_name(Dialect::itt, event.code, event.name);
+    say_lines(Dialect::itt, event.code.begin, std::move(event.lines));
   } else if (event.kind == IttEvent::Kind::unloaded) {
     const auto gone = methods().find(event.method);
     if (gone == methods().end()) return;
@@ -39,7 +41,7 @@ extern "C" [[gnu::visibility("default")]] unsigned Initialize() { return 1; }
 /// 1: go on telling.
 extern "C" [[gnu::visibility("default")]] int NotifyEvent(int event, void* data) {
   using namespace jitunwind;
-  const auto read = read_itt_event(event, reinterpret_cast<std::uintptr_t>(data), k_memory);
-  if (read && read->kind != IttEvent::Kind::other) hear(*read);
+  auto read = read_itt_event(event, reinterpret_cast<std::uintptr_t>(data), k_memory);
+  if (read && read->kind != IttEvent::Kind::other) hear(std::move(*read));
   return 1;
 }

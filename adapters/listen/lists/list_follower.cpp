@@ -122,8 +122,10 @@ void ListFollower::tell(const GdbListEntry& entry) {
   });
   const Told& kept = told_.insert_or_assign(entry.entry, std::move(told)).first->second;
   const auto frames = reinterpret_cast<std::uintptr_t>(kept.procedures.frames.data());
-  for (const JitObject::Procedure& procedure : kept.procedures.all)
+  for (const JitObject::Procedure& procedure : kept.procedures.all) {
     describe_code(procedure.code, procedure.name, procedure.fde ? frames + *procedure.fde : 0);
+    add_lines(procedure.code.begin, SourceLines(procedure.lines));
+  }
   count_heard(Heard::files);
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/locks_p.h"
 #include "jitunwind/adapters/listen/mapped_code_p.h"
@@ -32,6 +33,7 @@ constexpr std::size_t k_most_names = std::size_t{1} << 20;
 /// A registered procedure; its name stands behind it.
 struct Named {
   unw_dyn_info_t info;
+  SourceLines* lines;  // of make_on_heap(); null: none
   char* name() noexcept { return reinterpret_cast<char*>(this + 1); }
 };
 
@@ -58,6 +60,7 @@ Named* make(const unw_dyn_info_t& info, std::string_view name) noexcept {
   auto* const made = static_cast<Named*>(allocate(sizeof(Named) + name.size() + 1));
   if (made == nullptr) return nullptr;
   made->info = info;
+  made->lines = nullptr;
   std::memcpy(made->name(), name.data(), name.size());
   made->name()[name.size()] = '\0';
   made->info.u.rti.name_ptr = reinterpret_cast<std::uintptr_t>(made->name());
@@ -68,10 +71,12 @@ void forget(Named* named) noexcept {
   const Status cancelled = cancel_procedure(&named->info);
   if (!cancelled && cancelled.error().code == ErrorCode::in_signal_handler) return note_unheard(cancelled.error());
   count_heard(Heard::names, -1);
+  destroy_on_heap(named->lines);
   give_back(named);
 }
 
-/// Registered before the one that it replaces is cancelled, so that the code is never unknown.
+/// Registered before the one that it replaces is cancelled, so that the code is never unknown. Lines of the same code
+/// stay.
 void put(const unw_dyn_info_t& info, std::string_view name) {
   Named*& place = names()[info.start_ip];
   Named* const made = make(info, name);
@@ -85,7 +90,10 @@ void put(const unw_dyn_info_t& info, std::string_view name) {
     return;
   }
   count_heard(Heard::names);
-  if (Named* const old = std::exchange(place, made)) forget(old);
+  Named* const old = std::exchange(place, made);
+  if (old == nullptr) return;
+  if (old->info.end_ip == info.end_ip) made->lines = std::exchange(old->lines, nullptr);
+  forget(old);
 }
 
 /// What others have said of the code at `at`, if that is call frame information without a name.
@@ -162,18 +170,38 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
   }
 }
 
+void add_lines(Addr begin, SourceLines&& lines) noexcept {
+  if (lines.empty()) return;
+  const std::lock_guard lock(names_lock);
+  const auto known = names().find(begin);
+  if (known == names().end()) return;
+  destroy_on_heap(std::exchange(known->second->lines, make_on_heap<SourceLines>(std::move(lines))));
+}
+
+std::optional<SourceLine> heard_line(Addr at) {
+  if (!any.load(std::memory_order_seq_cst)) return std::nullopt;
+  const std::lock_guard lock(names_lock);
+  const auto behind = names().upper_bound(at);
+  if (behind == names().begin()) return std::nullopt;
+  const Named& named = *std::prev(behind)->second;
+  return named.lines == nullptr || at >= named.info.end_ip ? std::nullopt : named.lines->find(at - named.info.start_ip);
+}
+
 void move_name(Addr from, const AddrRange& to) noexcept {
   try {
     std::string name;
+    SourceLines lines;
     {
       const std::lock_guard lock(names_lock);
       const auto known = names().find(from);
       if (known == names().end()) return;
       name = known->second->name();
+      if (known->second->lines != nullptr) lines = std::move(*known->second->lines);
       forget(known->second);
       names().erase(known);
     }
     name_code(to, name);
+    add_lines(to.begin, std::move(lines));
   } catch (const std::bad_alloc&) {
     note(ErrorCode::out_of_memory, from, "no memory for a name");
   }

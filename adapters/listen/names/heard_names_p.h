@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/address.h"
 
 namespace jitunwind {
@@ -23,7 +24,9 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
 /// What began at `start` and was described by that FDE, or by a name alone (0). Nothing where it is something else by
 /// now. When it has returned nothing reads the FDE.
 void forget_description(Addr start, Addr fde) noexcept;
-/// What was named at `from` is at `to` now; nothing where nothing was.
+/// Lines of the code that begins there; nothing where it has no name.
+void add_lines(Addr begin, SourceLines&& lines) noexcept;
+/// What was named at `from` is at `to` now, with its lines; nothing where nothing was.
 void move_name(Addr from, const AddrRange& to) noexcept;
 /// Names of all that begins in this code.
 void forget_names(const AddrRange& code) noexcept;

@@ -1,0 +1,128 @@
+// Jitdumps of this process, as they grow: names, lines, and call frame information of code.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
+#include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "tests/builders/registered_code.h"
+#include "tests/listen/dump_writer.h"
+#include "tests/support/command.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_code = 0x5'0000'0000;
+constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+
+/// A dump whose first page is mapped as code, so that others find it.
+class Dumps : public testing::Test {
+ protected:
+  Dumps() {
+    append(dump_header());
+    const int file = ::open(path_.c_str(), O_RDONLY);
+    page_ = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+    ::close(file);
+  }
+  ~Dumps() override {
+    say_gone(Dialect::itt, {k_code, k_code + 0x10000});
+    EXPECT_EQ(registry_statistics().registered, 0u);
+    ::munmap(page_, 4096);
+  }
+  void append(const Bytes& bytes) {
+    std::ofstream(path_, std::ios::binary | std::ios::app)
+        .write(reinterpret_cast<const char*>(bytes.vector().data()), static_cast<std::streamsize>(bytes.size()));
+  }
+  void hear(const Bytes& bytes) {
+    append(bytes);
+    follower_.look();
+  }
+  static std::string line_at(Addr at) {
+    const auto line = heard_line(at);
+    return line ? line->file + ":" + std::to_string(line->line) : "none";
+  }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_ / "jit-1.dump";
+  void* page_ = nullptr;
+  DumpFollower follower_;
+  const RegisteredCode code_;
+};
+
+Bytes code_of(std::size_t size) { return Bytes().fill(size, 0x90); }
+
+TEST_F(Dumps, NameCodeWhileTheyGrow) {
+  hear(dump_line(k_code, 7, "a.js").add(dump_loaded("dumped", k_code, code_of(4))));
+  EXPECT_EQ(code_.name_at(k_code + 3), "dumped");
+  EXPECT_EQ(line_at(k_code + 3), "a.js:7");
+  EXPECT_EQ(code_.row_at(k_code + 2), "no row");
+  hear(dump_moved(k_code, k_code + 0x100, 4));
+  EXPECT_EQ(code_.name_at(k_code + 3), "");
+  EXPECT_EQ(code_.name_at(k_code + 0x103), "dumped");
+  EXPECT_EQ(line_at(k_code + 3), "none");
+  EXPECT_EQ(line_at(k_code + 0x103), "a.js:7");
+}
+
+// covers: LS04
+TEST_F(Dumps, DescribeCodeWhereverItIs) {
+  hear(dump_line(k_code, 7, "a.js").add(dump_frames(k_code, 13)).add(dump_loaded("f", k_code, code_of(13))));
+  EXPECT_EQ(code_.name_at(k_code + 2), "f");
+  EXPECT_EQ(code_.row_at(k_code), "dyn_table: cfa=rsp+8 ra=[cfa-8]");
+  EXPECT_EQ(code_.row_at(k_code + 12), k_row);
+  EXPECT_EQ(code_.row_at(k_code + 13), "no row");
+  hear(dump_moved(k_code, k_code + 0x103, 13));
+  EXPECT_EQ(code_.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code_.name_at(k_code + 0x103), "f");
+  EXPECT_EQ(code_.row_at(k_code + 0x103 + 2), k_row);
+  EXPECT_EQ(line_at(k_code + 0x103), "a.js:7");
+  EXPECT_EQ(registry_statistics().registered, 1u);
+}
+
+TEST_F(Dumps, DescribeCodeUntilItIsOther) {
+  hear(dump_frames(k_code, 16).add(dump_loaded("old", k_code, code_of(16))));
+  EXPECT_EQ(code_.row_at(k_code + 2), k_row);
+  hear(dump_loaded("new", k_code + 8, code_of(16)));
+  EXPECT_EQ(code_.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code_.name_at(k_code + 2), "");
+  EXPECT_EQ(code_.name_at(k_code + 8), "new");
+}
+
+/// The frames that follow the code stay those of the dump.
+TEST_F(Dumps, KeepTheirFramesWhenAnotherVoiceNamesTheCode) {
+  hear(dump_frames(k_code, 16).add(dump_loaded("f", k_code, code_of(16))));
+  say_name(Dialect::itt, {k_code, k_code + 16}, "renamed");
+  EXPECT_EQ(code_.name_at(k_code + 2), "renamed");
+  EXPECT_EQ(code_.row_at(k_code + 2), k_row);
+  hear(dump_loaded("g", k_code, code_of(16)));
+  EXPECT_EQ(code_.name_at(k_code + 2), "g");
+  EXPECT_EQ(code_.row_at(k_code + 2), "no row");
+}
+
+TEST_F(Dumps, AreNotBelievedOfOtherCodeThanTheirOwn) {
+  hear(dump_frames(k_code + 0x100, 64).add(dump_loaded("g", k_code + 0x100, code_of(16))));  // of more than there is
+  EXPECT_EQ(code_.name_at(k_code + 0x102), "g");
+  EXPECT_EQ(code_.row_at(k_code + 0x102), "no row");
+  hear(dump_record(4, Bytes().u64(30).u64(20).u64(30).fill(30, 0xff))
+           .add(dump_loaded("h", k_code + 0x200, code_of(16))));
+  EXPECT_EQ(code_.name_at(k_code + 0x202), "h");
+}
+
+// covers: LS10
+TEST_F(Dumps, AreForgottenWhereTheCodeIsUnmapped) {
+  void* const code = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const Addr begin = reinterpret_cast<std::uintptr_t>(code);
+  hear(dump_frames(begin, 16).add(dump_loaded("gone", begin, code_of(16))));
+  EXPECT_EQ(code_.row_at(begin + 2), k_row);
+  ::munmap(code, 4096);
+  follower_.look();
+  EXPECT_EQ(code_.row_at(begin + 2), "no row");
+  EXPECT_EQ(code_.name_at(begin + 2), "");
+}
+
+}  // namespace
+}  // namespace jitunwind::test
