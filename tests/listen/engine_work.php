@@ -1,4 +1,5 @@
 <?php
+// As engine_work.cpp: so many seconds of processor time, or, behind an "x", so many times.
 function work($rounds) {
   $sum = 0;
   for ($i = 0; $i < $rounds; $i++) $sum += $i * 3 % 7;
@@ -8,6 +9,9 @@ function seconds() {
   $usage = getrusage();
   return $usage["ru_utime.tv_sec"] + $usage["ru_utime.tv_usec"] / 1e6;
 }
-$begin = seconds();
-while (seconds() - $begin < 1) work(300000);
+$argument = $argv[1] ?? "1";
+$counts = $argument[0] == "x";
+$times = $counts ? (int)substr($argument, 1) : 0;
+$end = seconds() + ($counts ? 0 : (int)$argument);
+while ($counts ? $times-- > 0 : seconds() < $end) work(300000);
 echo "worked\n";

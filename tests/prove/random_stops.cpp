@@ -1,11 +1,12 @@
 // A program, stopped at random moments: what jitstack prints of its threads, what the program itself sees of the same
 // moment, what elfutils and what GDB see.
 //
-//   random_stops --stops N --gdb-every K PROGRAM [ARGUMENT...]
+//   random_stops --stops N --gdb-every K [--engine] PROGRAM [ARGUMENT...]
 //
 // jitstack and the program agree on all frames of the main thread; elfutils and GDB with jitstack on those of static
-// code: up to the first that was made at run time, and GDB, which is told of such code, on all. GDB takes as long as
-// twenty of the others, and looks at each K-th moment.
+// code, up to the first that was made at run time. GDB takes as long as twenty of the others, and looks at each K-th
+// moment. --engine: the program is a JIT that tells GDB itself, and is listened to. GDB is not told by this library
+// then, and agrees on all frames.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -143,12 +144,12 @@ class SharedWalk {
 
 class Program {
  public:
-  Program(char** argv, const SharedWalk& own) {
+  Program(char** argv, const SharedWalk& own, bool tells_gdb) {
     own->state.store(0);
     process_ = ::fork();
     if (process_ != 0) return;
     ::setenv(k_file_variable, own.path().c_str(), 1);
-    ::setenv("JITUNWIND_ATTACH", "gdb", 1);
+    if (tells_gdb) ::setenv("JITUNWIND_ATTACH", "gdb", 1);
     const int nowhere = ::open("/dev/null", O_RDWR);
     for (int i = 0; i < 3; ++i) ::dup2(nowhere, i);
     ::execv(argv[0], argv);
@@ -196,14 +197,14 @@ class Program {
 
 class Observer {
  public:
-  Observer(char** argv, std::size_t stops, std::size_t gdb_every)
-      : argv_(argv), wanted_(stops), gdb_every_(gdb_every) {}
+  Observer(char** argv, std::size_t stops, std::size_t gdb_every, bool is_engine)
+      : argv_(argv), wanted_(stops), gdb_every_(gdb_every), is_engine_(is_engine) {}
 
   bool run() {
     if (!measure()) return false;
     for (std::size_t programs = 0; stops_ < wanted_ && failures_ < 5; ++programs) {
       if (programs > 100 * wanted_) return fail("the program ends before it can be stopped");
-      Program program(argv_, own_);
+      Program program(argv_, own_, !is_engine_);
       if (!program.wait_until([&] { return own_->state.load() == OwnWalk::k_ready; })) continue;
       // The first stop of each is anywhere; those that follow come soon.
       for (double most = seconds_; stops_ < wanted_ && stop_once(program, most); most = seconds_ / 8) {
@@ -220,7 +221,7 @@ class Observer {
   /// How long it runs.
   bool measure() {
     const auto begin = Clock::now();
-    Program program(argv_, own_);
+    Program program(argv_, own_, !is_engine_);
     (void)program.wait_until([] { return false; });
     seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
     return own_->state.load() == OwnWalk::k_ready || fail("the program has not what walks in it");
@@ -232,7 +233,7 @@ class Observer {
     const pid_t process = program.process();
     const Stacks ours = by_jitstack(process);
     compare_with("elfutils", by_eu_stack(process), ours, with_elfutils_);
-    if (stops_ % gdb_every_ == 0) compare_with("GDB", by_gdb(process), ours, with_gdb_);
+    if (stops_ % gdb_every_ == 0) compare_with("GDB", by_gdb(process), ours, with_gdb_, is_engine_);
     ++stops_;
     for (const auto& [thread, stack] : ours) {
       ++stacks_;
@@ -273,7 +274,9 @@ class Observer {
     std::printf("its walk ended: %s, %s\n", stop_reason_name(own_->stop), own_->error.data());
   }
 
-  void compare_with(const char* who, const Stacks& theirs, const Stacks& ours, std::size_t& count) {
+  /// `knows_all`: also of code that was made at run time.
+  void compare_with(const char* who, const Stacks& theirs, const Stacks& ours, std::size_t& count,
+                    bool knows_all = false) {
     for (const auto& [thread, stack] : theirs) {
       const auto known = ours.find(thread);
       if (known == ours.end()) {
@@ -282,7 +285,8 @@ class Observer {
       }
       ++count;
       const auto& frames = known->second.frames;
-      const auto made = std::ranges::find_if(frames, [](const SeenFrame& frame) { return !frame.is_static(); });
+      const auto made = std::ranges::find_if(
+          frames, [knows_all](const SeenFrame& frame) { return !knows_all && !frame.is_static(); });
       const auto static_frames = static_cast<std::size_t>(made - frames.begin());
       const bool all = static_frames == frames.size();
       const bool is_same = (all ? stack.frames.size() == frames.size() : stack.frames.size() >= static_frames) &&
@@ -310,6 +314,7 @@ class Observer {
 
   char** argv_;
   std::size_t wanted_, gdb_every_;
+  bool is_engine_;
   SharedWalk own_;
   double seconds_ = 0;
   std::mt19937 random_{4711};
@@ -321,11 +326,13 @@ class Observer {
 }  // namespace jitunwind::random_stops
 
 int main(int argc, char** argv) {
+  const bool is_engine = argc > 6 && std::strcmp(argv[5], "--engine") == 0;
+  char** const program = argv + (is_engine ? 6 : 5);
   if (argc < 6 || std::strcmp(argv[1], "--stops") != 0 || std::strcmp(argv[3], "--gdb-every") != 0) {
-    std::fprintf(stderr, "usage: random_stops --stops N --gdb-every K PROGRAM [ARGUMENT...]\n");
+    std::fprintf(stderr, "usage: random_stops --stops N --gdb-every K [--engine] PROGRAM [ARGUMENT...]\n");
     return 2;
   }
   const auto stops = std::strtoul(argv[2], nullptr, 10), gdb_every = std::strtoul(argv[4], nullptr, 10);
-  jitunwind::random_stops::Observer observer(argv + 5, stops, std::max(gdb_every, 1ul));
+  jitunwind::random_stops::Observer observer(program, stops, std::max(gdb_every, 1ul), is_engine);
   return observer.run() ? 0 : 1;
 }
