@@ -18,7 +18,7 @@ work_until(End) ->
         false -> ok
     end.
 
-work_below(0) -> sum(lists:seq(1, 2000), 0);
+work_below(0) -> sum(lists:seq(1, 50), 0);
 work_below(Depth) -> 1 + work_below(Depth - 1).
 
 sum([Head | Tail], Sum) -> sum(Tail, Sum + Head * 3 rem 7);
