@@ -12,6 +12,6 @@ local function goes_on()
   times = times - 1
   return times >= 0
 end
-while goes_on() do work(3000000) end
+while goes_on() do work(30000000) end
 io.write("worked\n")
 io.flush()  -- before what is said at exit

@@ -13,5 +13,5 @@ $argument = $argv[1] ?? "1";
 $counts = $argument[0] == "x";
 $times = $counts ? (int)substr($argument, 1) : 0;
 $end = seconds() + ($counts ? 0 : (int)$argument);
-while ($counts ? $times-- > 0 : seconds() < $end) work(300000);
+while ($counts ? $times-- > 0 : seconds() < $end) work(6000000);
 echo "worked\n";
