@@ -22,7 +22,7 @@ struct ProcedureBlock {
   unw_dyn_info_t info;  // first: the registry knows a block by it
   void* user;           // Behind::user_word
   FrameShape shape;
-  std::size_t bytes : 63;
+  std::size_t bytes : 8 * sizeof(std::size_t) - 1;
   std::size_t keeps_handlers : 1;
 
   HandlersRef* handlers() noexcept { return reinterpret_cast<HandlersRef*>(this + 1); }

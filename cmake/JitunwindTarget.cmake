@@ -27,6 +27,15 @@ set(cpu_list ${PROJECT_SOURCE_DIR}/unwind_core/arch/arch_list.def)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${cpu_list})
 file(STRINGS ${cpu_list} JITUNWIND_CPUS REGEX "^JITUNWIND_ARCH")
 list(TRANSFORM JITUNWIND_CPUS REPLACE "^JITUNWIND_ARCH.([a-z0-9_]+).*" "\\1")
+# The one of them that the library is built for. A compiler of x86-64 may have been told -m32.
+set(JITUNWIND_CPU ${CMAKE_SYSTEM_PROCESSOR})
+if(JITUNWIND_CPU MATCHES "^(i[3-6]86|x86_64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 4)
+  set(JITUNWIND_CPU x86)
+endif()
+if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/unwind_core/arch/${JITUNWIND_CPU})
+  message(FATAL_ERROR "jitunwind does not run on ${CMAKE_SYSTEM_PROCESSOR}: there is no folder of assembly for it in "
+                      "unwind_core/arch. Targets of these CPUs can be walked from others: ${JITUNWIND_CPUS}.")
+endif()
 
 add_library(jitunwind_options INTERFACE)
 target_compile_features(jitunwind_options INTERFACE cxx_std_20 c_std_11)
@@ -34,6 +43,9 @@ target_compile_options(jitunwind_options INTERFACE -Wall -Wextra -Wconversion $<
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # Warns of "text" + std::string when it inlines much (GCC bug 105651, fixed in 13).
   target_compile_options(jitunwind_options INTERFACE -Wno-restrict)
+endif()
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  target_compile_definitions(jitunwind_options INTERFACE _FILE_OFFSET_BITS=64)
 endif()
 # Tests, examples and the bench name their own headers from the root on.
 target_include_directories(jitunwind_options INTERFACE ${jitunwind_headers} ${PROJECT_SOURCE_DIR})

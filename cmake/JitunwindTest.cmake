@@ -82,7 +82,7 @@ function(jitunwind_test name)
   endif()
   # One test a program: to begin one takes an emulator longer than most tests do.
   set(left_out "")
-  if(arg_NOT_EMULATED)
+  if(arg_NOT_EMULATED AND CMAKE_CROSSCOMPILING_EMULATOR)
     list(GET arg_NOT_EMULATED 0 left_out)
     list(GET arg_NOT_EMULATED 1 reason)
     jitunwind_not_tested("${left_out}" "${reason}")

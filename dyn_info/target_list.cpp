@@ -51,7 +51,7 @@ unw_dyn_info_t read_descriptor(ByteReader& reader, std::size_t word) noexcept {
 }
 
 constexpr std::size_t descriptor_size(std::size_t word) noexcept { return 8 * word + 16; }
-static_assert(descriptor_size(8) == sizeof(unw_dyn_info_t));
+static_assert(sizeof(void*) != 8 || descriptor_size(8) == sizeof(unw_dyn_info_t));
 
 /// The target's memory, and how often it was read for one question.
 class CountedMemory final : public Memory {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace jitunwind {
@@ -20,7 +21,7 @@ class ReadableFile {
   explicit ReadableFile(const char* path, int flags = 0) noexcept : ReadableFile(AT_FDCWD, path, flags) {}
   /// `folder` is open, too.
   ReadableFile(int folder, const char* path, int flags = 0) noexcept
-      : number_(static_cast<int>(::syscall(SYS_openat, folder, path, O_RDONLY | O_CLOEXEC | flags, 0))) {}
+      : number_(static_cast<int>(::syscall(SYS_openat, folder, path, O_RDONLY | O_CLOEXEC | O_LARGEFILE | flags, 0))) {}
   ~ReadableFile() {
     if (is_open()) ::syscall(SYS_close, number_);
   }
@@ -73,6 +74,19 @@ class LineReader {
   std::size_t end_ = 0;
   bool is_at_end_ = false;
 };
+
+// pread(2) and pwrite(2). With 32 bits an offset is two arguments, the lower half first (little-endian CPUs).
+
+/// `call`: SYS_pread64 or SYS_pwrite64. Signal-safe.
+inline long transfer_at(long call, int file, const void* bytes, std::size_t size, std::uint64_t offset) noexcept {
+  if constexpr (sizeof(long) == sizeof offset)
+    return ::syscall(call, file, bytes, size, static_cast<long>(offset));
+  else
+    return ::syscall(call, file, bytes, size, static_cast<long>(offset & 0xffff'ffff), static_cast<long>(offset >> 32));
+}
+inline long read_at(int file, void* into, std::size_t size, std::uint64_t offset) noexcept {
+  return transfer_at(SYS_pread64, file, into, size, offset);
+}
 
 /// In one system call. Nobody can be told where it fails. Signal-safe.
 inline void write_to_standard_error(std::string_view text) noexcept {

@@ -21,7 +21,7 @@ struct jit_descriptor {
   jit_code_entry* relevant_entry;
   jit_code_entry* first_entry;
 };
-static_assert(sizeof(jit_descriptor) == 24 && sizeof(jit_code_entry) == 32);
+static_assert(sizeof(jit_descriptor) == 8 + 2 * sizeof(void*) && sizeof(jit_code_entry) == 3 * sizeof(void*) + 8);
 
 namespace jitunwind {
 

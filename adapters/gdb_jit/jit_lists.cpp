@@ -30,7 +30,7 @@ bool read(Addr at, T& into, MemoryWindow& window) noexcept {
 }
 
 /// What stands in front of the guards' file.
-struct Mark {
+struct alignas(8) Mark {
   std::array<char, 16> text;
   JitSharedLists* self;
 };

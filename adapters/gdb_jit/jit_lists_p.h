@@ -70,9 +70,9 @@ struct JitSharedLists {
   std::size_t seen_count = 0;
   std::array<JitList, 32> lists{};
   // In front of the file that the guards have: by these other copies tell guards from others' entries.
-  std::array<char, 16> mark{};
+  alignas(8) std::array<char, 16> mark{};
   JitSharedLists* self = nullptr;
-  std::array<std::byte, 1024> empty_file{};
+  alignas(8) std::array<std::byte, 1024> empty_file{};
 };
 
 }  // namespace jitunwind

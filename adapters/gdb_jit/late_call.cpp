@@ -13,7 +13,7 @@ namespace jitunwind {
 void* LateCall::run(void* self) noexcept {
   LateCall& late = *static_cast<LateCall*>(self);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(late.delay_);
-  const timespec time{seconds.count(), (late.delay_ - seconds).count()};
+  const timespec time{static_cast<time_t>(seconds.count()), static_cast<long>((late.delay_ - seconds).count())};
   ::syscall(SYS_futex, &late.stopped_, FUTEX_WAIT_PRIVATE, 0, &time, nullptr, 0);
   if (late.stopped_.load(std::memory_order_acquire) == 0) late.call_();
   return nullptr;

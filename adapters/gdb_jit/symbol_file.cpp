@@ -38,8 +38,18 @@ struct Place {
   std::size_t end() const noexcept { return offset + size; }
 };
 
+/// The sizes of a class of ELF files.
+struct ElfSizes {
+  std::size_t header, symbol, section_header;
+};
+constexpr ElfSizes sizes_for(const Arch& arch) noexcept {
+  if (arch.word_size == 8) return {sizeof(Elf64_Ehdr), sizeof(Elf64_Sym), sizeof(Elf64_Shdr)};
+  return {sizeof(Elf32_Ehdr), sizeof(Elf32_Sym), sizeof(Elf32_Shdr)};
+}
+
 /// Where everything lies: header, sections with contents, section headers.
 struct Layout {
+  ElfSizes sizes{};
   std::vector<Run> runs;
   Place frames, symbols, strings, section_names, headers;
   std::size_t sections() const noexcept { return 1 + runs.size() + 4; }
@@ -47,22 +57,23 @@ struct Layout {
 
 constexpr std::size_t aligned(std::size_t offset) noexcept { return (offset + 7) & ~std::size_t{7}; }
 
-Layout lay_out(Procedures sorted) {
+Layout lay_out(const Arch& arch, Procedures sorted) {
   Layout layout;
+  layout.sizes = sizes_for(arch);
   layout.runs = find_runs(sorted);
-  layout.frames = {sizeof(Elf64_Ehdr), 4};  // the end mark
-  layout.symbols.size = sizeof(Elf64_Sym);
+  layout.frames = {layout.sizes.header, 4};  // the end mark
+  layout.symbols.size = layout.sizes.symbol;
   layout.strings.size = 1;
   for (const auto& [procedure, joined] : sorted) {
     layout.frames.size += procedure->cfi.size();
     if (procedure->name.empty()) continue;
-    layout.symbols.size += sizeof(Elf64_Sym);
+    layout.symbols.size += layout.sizes.symbol;
     layout.strings.size += procedure->name.size() + 1;
   }
   layout.symbols.offset = aligned(layout.frames.end());
   layout.strings.offset = layout.symbols.end();
   layout.section_names = {layout.strings.end(), k_section_names.size()};
-  layout.headers = {aligned(layout.section_names.end()), layout.sections() * sizeof(Elf64_Shdr)};
+  layout.headers = {aligned(layout.section_names.end()), layout.sections() * layout.sizes.section_header};
   return layout;
 }
 
@@ -89,36 +100,39 @@ class FileWriter {
   }
 
  private:
+  bool has_wide_words() const noexcept { return arch_.word_size == 8; }
+  void word(std::uint64_t value) noexcept { out_.unsigned_of(value, arch_.word_size); }
   void text(std::string_view t) noexcept { out_.bytes(std::as_bytes(std::span(t))); }
 
   void header() noexcept {
     text({ELFMAG, SELFMAG});
-    out_.u8(ELFCLASS64);
+    out_.u8(has_wide_words() ? ELFCLASS64 : ELFCLASS32);
     out_.u8(arch_.big_endian ? ELFDATA2MSB : ELFDATA2LSB);
     out_.u8(EV_CURRENT);
     out_.pad(EI_NIDENT, 0);
     out_.u16(ET_EXEC);
     out_.u16(arch_.elf_machine);
     out_.u32(EV_CURRENT);
-    out_.u64(0);  // entry
-    out_.u64(0);  // program headers
-    out_.u64(layout_.headers.offset);
+    word(0);  // entry
+    word(0);  // program headers
+    word(layout_.headers.offset);
     out_.u32(0);
-    out_.u16(sizeof(Elf64_Ehdr));
+    out_.u16(layout_.sizes.header);
     out_.u16(0);
     out_.u16(0);
-    out_.u16(sizeof(Elf64_Shdr));
+    out_.u16(layout_.sizes.section_header);
     out_.u16(layout_.sections());
     out_.u16(layout_.sections() - 1);
   }
 
   void symbol(std::size_t name, unsigned info, std::size_t section, AddrRange code) noexcept {
+    const auto place = [&] { word(code.begin), word(code.size()); };
     out_.u32(name);
+    if (!has_wide_words()) place();
     out_.u8(info);
     out_.u8(STV_DEFAULT);
     out_.u16(section);
-    out_.u64(code.begin);
-    out_.u64(code.size());
+    if (has_wide_words()) place();
   }
 
   void symbols(Procedures sorted) noexcept {
@@ -138,25 +152,26 @@ class FileWriter {
                unsigned link = 0, unsigned first_global = 0, std::size_t entry_size = 0) noexcept {
     out_.u32(name.empty() ? 0 : name_at(name));
     out_.u32(type);
-    out_.u64(flags);
-    out_.u64(address);
-    out_.u64(place.offset);
-    out_.u64(place.size);
+    word(flags);
+    word(address);
+    word(place.offset);
+    word(place.size);
     out_.u32(link);
     out_.u32(first_global);
-    out_.u64(1);
-    out_.u64(entry_size);
+    word(1);
+    word(entry_size);
   }
 
   void section_headers() noexcept {
     section({}, SHT_NULL, 0, 0, {});
     for (const Run& run : layout_.runs)
-      section(".text", SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, run.code.begin, {sizeof(Elf64_Ehdr), run.code.size()});
+      section(".text", SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, run.code.begin,
+              {layout_.sizes.header, static_cast<std::size_t>(run.code.size())});
     // Not SHF_ALLOC, as its address would be that of every other file's: GDB's time for sorting sections by address
     // would grow with the square of their number. Its pointers are absolute, so that it needs none.
     section(".eh_frame", SHT_PROGBITS, 0, 0, layout_.frames);
     const auto strings = static_cast<unsigned>(layout_.sections() - 2);
-    section(".symtab", SHT_SYMTAB, 0, 0, layout_.symbols, strings, 1, sizeof(Elf64_Sym));
+    section(".symtab", SHT_SYMTAB, 0, 0, layout_.symbols, strings, 1, layout_.sizes.symbol);
     section(".strtab", SHT_STRTAB, 0, 0, layout_.strings);
     section(".shstrtab", SHT_STRTAB, 0, 0, layout_.section_names);
   }
@@ -169,7 +184,7 @@ class FileWriter {
 }  // namespace
 
 std::vector<std::byte> make_symbol_file(const Arch& arch, std::span<const FileProcedure> procedures) {
-  const Layout layout = lay_out(procedures);
+  const Layout layout = lay_out(arch, procedures);
   std::vector<std::byte> file(layout.headers.end());
   FileWriter(arch, layout, file).write(procedures);
   return file;

@@ -30,8 +30,8 @@ struct FileProcedure {
   bool joined = false;
 };
 
-/// The file of these procedures, in ascending order. Linux/ELF64 (System V ABI, "Object Files"); what debuggers need of
-/// it: docs/debuggers.md "What is in the files". Throws std::bad_alloc.
+/// The file of these procedures, in ascending order. Linux/ELF, of 64 or 32 bits as the CPU has (System V ABI, "Object
+/// Files"); what debuggers need of it: docs/debuggers.md "What is in the files". Throws std::bad_alloc.
 std::vector<std::byte> make_symbol_file(const Arch& arch, std::span<const FileProcedure> procedures);
 
 }  // namespace jitunwind

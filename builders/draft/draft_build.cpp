@@ -141,7 +141,8 @@ class DraftBuild {
     rows.arch = &arch_;
     if (!merge(content, rows)) return {};
     if (const Status encoded = RowTable::measure(rows); !encoded) {
-      (void)refuse(encoded.error().code, rows.rows.offset(encoded.error().at), encoded.error().what);
+      (void)refuse(encoded.error().code, rows.rows.offset(static_cast<std::size_t>(encoded.error().at)),
+                   encoded.error().what);
       return {};
     }
     return ShapePool::intern(std::move(rows), std::move(findings_));

@@ -20,18 +20,18 @@ namespace {
 constexpr std::uint64_t k_most = std::uint64_t{64} << 20;    // no stack that is searched is larger
 constexpr std::uint64_t k_deepest = std::uint64_t{8} << 20;  // frames of handlers below the frame
 
-using Words = std::span<std::uint64_t>;
+using Words = std::span<std::uintptr_t>;
 
 /// Bytes read, 0 at unreadable memory, -1 where looking is not permitted. Never faults.
 ssize_t read_words(std::uint64_t at, Words words) noexcept {
   const iovec into{words.data(), words.size_bytes()};
-  const iovec from{reinterpret_cast<void*>(at), words.size_bytes()};
+  const iovec from{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), words.size_bytes()};
   const ssize_t got = process_vm_readv(getpid(), &into, 1, &from, 1, 0);
   return got < 0 && errno == EFAULT ? 0 : got;
 }
 
 bool is_unreadable(std::uint64_t at) noexcept {
-  std::uint64_t word = 0;
+  std::uintptr_t word = 0;
   return read_words(at, {&word, 1}) == 0;
 }
 
@@ -43,13 +43,13 @@ bool may_be_below(FramePosition frame, std::uint64_t word) noexcept {
 }
 
 bool search(FramePosition frame, std::uint64_t sp, std::uint64_t thread_locals) noexcept {
-  const std::uint64_t begin = sp & ~std::uint64_t{7};
+  const std::uint64_t begin = sp & -std::uint64_t{sizeof(std::uintptr_t)};
   const std::uint64_t end = thread_locals > begin ? std::min(thread_locals, begin + k_most) : begin + k_most;
-  std::array<std::uint64_t, 128> words;
+  std::array<std::uintptr_t, 128> words;
   for (std::uint64_t at = begin; at < end;) {
     // Not across a page, whose other side may be unreadable.
     const std::uint64_t size = std::min({k_page_size - at % k_page_size, std::uint64_t{sizeof words}, end - at});
-    const Words part(words.data(), size / sizeof words[0]);
+    const Words part(words.data(), static_cast<std::size_t>(size) / sizeof words[0]);
     const ssize_t got = part.empty() ? 0 : read_words(at, part);
     if (got <= 0) return got < 0 || at == begin;
     if (std::any_of(part.begin(), part.end(), [&](std::uint64_t word) { return may_be_below(frame, word); }))

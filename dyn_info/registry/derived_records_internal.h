@@ -67,7 +67,9 @@ class DerivedRecords {
   }
 
   /// Handed out so far, and free again or not.
-  std::size_t bytes() const noexcept { return frontier_.load(std::memory_order_relaxed) * sizeof(Cell); }
+  std::size_t bytes() const noexcept {
+    return static_cast<std::size_t>(frontier_.load(std::memory_order_relaxed)) * sizeof(Cell);
+  }
 
   static constexpr unsigned k_classes = 10;
   static constexpr std::size_t k_max_bytes = (std::size_t{64} << (k_classes - 1)) - sizeof(DerivedRecord);

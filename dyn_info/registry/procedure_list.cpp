@@ -4,18 +4,33 @@
 
 #include "jitunwind/dyn_info/list_changes_p.h"
 
+// Layout 1 is libunwind's: words and pointers of 8 bytes, or of 4. Layout 2 has words of 8 bytes beside pointers of 4:
+// what a program with 32 bits has, since its descriptors may be of code of any CPU. It is the version of the head, too,
+// so that readers which do not know it say so. Linkers have no relocation of 8 bytes for such programs; data are behind
+// notes.
+#define JITUNWIND_TEXT_OF(x) #x
+#define JITUNWIND_TEXT(x) JITUNWIND_TEXT_OF(x)
+#if UINTPTR_MAX == UINT64_MAX
+#define JITUNWIND_LAYOUT 1
+#define JITUNWIND_DISTANCE_TO(symbol) ".quad " #symbol " - ."
+#else
+#define JITUNWIND_LAYOUT 2
+#define JITUNWIND_DISTANCE_TO(symbol) ".long " #symbol " - ., 0"
+#endif
+
 // The head has two names: a hidden one, which the note can refer to without relocation and which no other library's
 // symbol comes before, and the exported one, by which readers find it where there is no note.
 extern "C" {
-__attribute__((visibility("hidden"))) constinit unw_dyn_info_list_t jitunwind_dyn_info_list = {1, 0, nullptr};
+__attribute__((visibility("hidden"))) constinit unw_dyn_info_list_t jitunwind_dyn_info_list = {JITUNWIND_LAYOUT, 0,
+                                                                                               nullptr};
 extern __attribute__((visibility("default"), alias("jitunwind_dyn_info_list"))) unw_dyn_info_list_t _U_dyn_info_list;
 __attribute__((visibility("hidden"), used)) constinit jitunwind::ListChanges jitunwind_dyn_changes{};
 }
 
-// ELF notes "UNWDYN" (docs/registry.md "Finding the list"). Type 1: layout of the descriptors (1: 80 bytes), size of a
-// word, address of the head relative to the field that says so. Type 2: how many changes are kept, size of a word,
-// address of the changes relative to the field that says so.
-asm(R"(
+// ELF notes "UNWDYN" (docs/registry.md "Finding the list"). Type 1: layout of the descriptors, size of a word, address
+// of the head relative to the field that says so. Type 2: how many changes are kept, size of a word, address of the
+// changes relative to the field that says so.
+asm(".set .Ljitunwind_layout, " JITUNWIND_TEXT(JITUNWIND_LAYOUT) R"(
   .pushsection .note.unwdyn, "a", %note
   .balign 4
   .long 7
@@ -23,9 +38,9 @@ asm(R"(
   .long 1
   .asciz "UNWDYN"
   .balign 4
-  .long 1
+  .long .Ljitunwind_layout
   .long 8
-  .quad jitunwind_dyn_info_list - .
+  )" JITUNWIND_DISTANCE_TO(jitunwind_dyn_info_list) R"(
   .balign 4
   .long 7
   .long 16
@@ -34,7 +49,7 @@ asm(R"(
   .balign 4
   .long 256
   .long 8
-  .quad jitunwind_dyn_changes - .
+  )" JITUNWIND_DISTANCE_TO(jitunwind_dyn_changes) R"(
   .popsection
 )");
 
@@ -42,7 +57,8 @@ namespace jitunwind {
 
 namespace {
 
-static_assert(sizeof(unw_dyn_info_t) == 80 && sizeof(unw_word_t) == 8 && ListChanges::k_kept == 256,
+static_assert(sizeof(unw_dyn_info_t) == (JITUNWIND_LAYOUT == 1 ? 80 : 72) && sizeof(unw_word_t) == 8 &&
+                  ListChanges::k_kept == 256,
               "what the notes say");
 
 std::atomic_ref<unw_dyn_info_t*> atomic_next(unw_dyn_info_t* info) noexcept {

@@ -2,6 +2,7 @@
 // and for Unwind Express over the same accessors.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -128,9 +129,9 @@ class FoundInfo {
 
   /// Whether `size` bytes of this process that a callback speaks of are there.
   static bool is_there(const void* at, std::uint64_t size, MemoryWindow& window) noexcept {
-    constexpr std::uint64_t k_most = std::uint64_t{1} << 32;
-    return size == 0 ||
-           (size <= k_most && LocalMemory().view(reinterpret_cast<std::uintptr_t>(at), size, window) != nullptr);
+    constexpr std::uint64_t k_most = std::min(std::uint64_t{1} << 32, std::uint64_t{SIZE_MAX});
+    return size == 0 || (size <= k_most && LocalMemory().view(reinterpret_cast<std::uintptr_t>(at),
+                                                              static_cast<std::size_t>(size), window) != nullptr);
   }
 
   /// What is registered answers for its own regions and tables; what a callback says may be wrong.

@@ -40,8 +40,9 @@ class GrowingFile {
     const off_t begin = offset_;
     std::array<std::byte, 16384> piece;
     while (offset_ < now.st_size && static_cast<std::uint64_t>(offset_ - begin) < most) {
-      const auto wanted = std::min<std::uint64_t>(piece.size(), most - static_cast<std::uint64_t>(offset_ - begin));
-      const long size = ::syscall(SYS_pread64, file.number(), piece.data(), wanted, offset_);
+      const std::uint64_t left = most - static_cast<std::uint64_t>(offset_ - begin);
+      const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), left));
+      const long size = read_at(file.number(), piece.data(), wanted, static_cast<std::uint64_t>(offset_));
       if (size <= 0) break;
       offset_ += size;
       take(std::span<const std::byte>(piece).first(static_cast<std::size_t>(size)));

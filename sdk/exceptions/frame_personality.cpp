@@ -212,8 +212,9 @@ class FramePersonality {
     if (!decision.sp_) {
       _Unwind_SetGR(context_, arch.exception_registers[0], exception);
       _Unwind_SetGR(context_, arch.exception_registers[1], 0);
-      for (const FrameDecision::Value& value : decision.registers_) _Unwind_SetGR(context_, value.reg, value.value);
-      _Unwind_SetIP(context_, decision.pad_);
+      for (const FrameDecision::Value& value : decision.registers_)
+        _Unwind_SetGR(context_, value.reg, static_cast<_Unwind_Word>(value.value));
+      _Unwind_SetIP(context_, static_cast<_Unwind_Ptr>(decision.pad_));
       return _URC_INSTALL_CONTEXT;
     }
     // Unwinders give a frame the SP that it had.

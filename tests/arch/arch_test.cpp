@@ -2,7 +2,7 @@
 // structures.
 #include "jitunwind/unwind_core/arch/arch.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
 #include <asm/perf_regs.h>
 #endif
 #include <gtest/gtest.h>
@@ -50,6 +50,9 @@ TEST(Arch, TablesAreConsistent) {
       }
     }
     EXPECT_EQ(columns.size(), static_cast<std::size_t>(*columns.rbegin()) + 1) << "columns without holes";
+    if (a->calls_push()) {
+      EXPECT_EQ(a->address_mask, a->word_mask()) << "walks take what a call has pushed as it is";
+    }
     for (RegNum role : {a->sp, a->fp, a->ra, a->pc}) EXPECT_GE(a->column(role), 0);
     for (const CodePattern& p : a->trampolines) EXPECT_EQ(p.bytes.size(), p.mask.size());
     for (const CodePattern& p : a->plt_stubs) EXPECT_EQ(p.bytes.size(), p.mask.size());
@@ -120,6 +123,32 @@ TEST(Arch, X86_64NumbersAndOffsets) {
   SAME(r15, REG_R15, r15);
   SAME(rip, REG_RIP, rip);
 #undef SAME
+#endif
+}
+
+TEST(Arch, X86NumbersAndOffsets) {
+  std::set<std::string> preserved;
+  for (const RegisterInfo& r : arch::x86.registers)
+    if (r.preserved) preserved.insert(r.name);
+  EXPECT_EQ(preserved, (std::set<std::string>{"ebx", "ebp", "esi", "edi"}));
+#if defined(__i386__)
+  EXPECT_EQ(host_arch(), &arch::x86);
+  const auto expect_same = [](const char* name, int index, std::size_t user, int perf) {
+    const RegisterInfo& reg = *arch::x86.by_name(name);
+    const std::size_t gregs = offsetof(ucontext_t, uc_mcontext.gregs);
+    EXPECT_EQ(static_cast<std::size_t>(reg.ucontext), gregs + 4 * static_cast<std::size_t>(index)) << name;
+    EXPECT_EQ(static_cast<std::size_t>(reg.prstatus), user) << name;
+    EXPECT_EQ(int{reg.perf}, perf) << name;
+  };
+  expect_same("eax", REG_EAX, offsetof(user_regs_struct, eax), PERF_REG_X86_AX);
+  expect_same("ecx", REG_ECX, offsetof(user_regs_struct, ecx), PERF_REG_X86_CX);
+  expect_same("edx", REG_EDX, offsetof(user_regs_struct, edx), PERF_REG_X86_DX);
+  expect_same("ebx", REG_EBX, offsetof(user_regs_struct, ebx), PERF_REG_X86_BX);
+  expect_same("esp", REG_ESP, offsetof(user_regs_struct, esp), PERF_REG_X86_SP);
+  expect_same("ebp", REG_EBP, offsetof(user_regs_struct, ebp), PERF_REG_X86_BP);
+  expect_same("esi", REG_ESI, offsetof(user_regs_struct, esi), PERF_REG_X86_SI);
+  expect_same("edi", REG_EDI, offsetof(user_regs_struct, edi), PERF_REG_X86_DI);
+  expect_same("eip", REG_EIP, offsetof(user_regs_struct, eip), PERF_REG_X86_IP);
 #endif
 }
 

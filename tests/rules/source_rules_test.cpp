@@ -348,8 +348,8 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
   // What reads in place and evaluates no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
   // words, the functions themselves. What turns rows into rows of another form, and the decoder of compact rows.
   for (const char* other :
-       {"sdk/walk.cpp backtrace", "unwind_core/modules/local_modules.cpp version_of",
-        "unwind_core/memory/raw_access_internal.h raw_word", "unwind_core/memory/small_stack.cpp is_disarmed_stack",
+       {"sdk/walk.cpp backtrace", "unwind_core/memory/raw_access_internal.h raw_word",
+        "unwind_core/memory/small_stack.cpp is_disarmed_stack",
         "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack", "unwind_core/rows/registers.cpp read_in_place",
         "unwind_core/rows/registers.h set_in_place", "unwind_core/kept/caller_rule_p.h cfa_below_frame_pointer",
         "unwind_core/kept/caller_rule_p.h cfa_offset", "unwind_core/kept/caller_rule_p.h CallerRule",

@@ -58,6 +58,14 @@ struct FrameChain {
   bool exists() const noexcept { return saved_fp != return_address; }
 };
 
+/// The frames that sigreturn returns by, of handlers without SA_SIGINFO: instead of a ucontext_t a struct sigcontext,
+/// and the two words of the signal mask, at these offsets from where a ucontext_t would begin that has it.
+struct SigreturnFrame {
+  std::int16_t mask = 0;
+  std::int16_t mask_upper = 0;
+  bool exists() const noexcept { return mask != 0; }
+};
+
 struct ContextRecords;
 struct DataRelocations;
 struct MachineInstruction;
@@ -101,6 +109,7 @@ struct Arch {
   /// SP at the signal trampoline + this = ucontext_t; -1 unknown. A frame of sigreturn, which has a struct sigcontext
   /// alone, is that of a ucontext_t which would have it there.
   std::int16_t sigframe_ucontext;
+  SigreturnFrame sigreturn = {};       ///< those whose trampoline has a cfa_offset
   std::uint8_t vector_slot = 8;        ///< bytes of a vector register in a ucontext_t and in NT_PRFPREG's block
   ContextColumns in_context;           ///< of registers; empty: this CPU's own ucontext_t is not read
   std::span<const RegisterInfo> registers;   ///< sorted by DWARF number
@@ -135,8 +144,8 @@ struct Arch {
   }
 
   Addr word_mask() const noexcept { return word_size == 8 ? ~Addr{0} : 0xffff'ffff; }  ///< every bit of a word
-  /// Calls push the return address, to CFA - 8, and SP is the CFA when it is off again.
-  bool calls_push() const noexcept { return ra_in_memory && caller_sp_bias == 0 && address_mask == ~Addr{0}; }
+  /// Calls push the return address, to CFA - word, and SP is the CFA when it is off again. Every bit of it counts.
+  bool calls_push() const noexcept { return ra_in_memory && caller_sp_bias == 0; }
 
   /// Bytes from where RegisterInfo has a vector register in such a block to its low 8 bytes.
   std::int16_t low_half() const noexcept { return static_cast<std::int16_t>(big_endian ? vector_slot - 8 : 0); }

@@ -65,8 +65,7 @@ std::size_t FileParts::read(std::uint64_t offset, std::span<std::byte> into) noe
   const ErrnoKeeper keeper;
   std::size_t done = 0;
   while (done < into.size()) {
-    const long got = ::syscall(SYS_pread64, file_.number(), into.data() + done, into.size() - done,
-                               static_cast<long>(offset + done));
+    const long got = read_at(file_.number(), into.data() + done, into.size() - done, offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     done += static_cast<std::size_t>(got);

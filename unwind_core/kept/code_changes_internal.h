@@ -94,7 +94,8 @@ class CodeChanges {
   static constexpr bool counts_several(std::uint64_t stamp) noexcept { return stamp >> k_counter_at == k_several; }
   /// Whether the stamp's address still has it, as long as first_counts() is what it was. Precondition: it counts one.
   bool one_holds(std::uint64_t stamp) const noexcept {
-    const std::uint64_t count = counters_[stamp >> k_counter_at].load(std::memory_order_acquire);
+    const std::uint64_t count =
+        counters_[static_cast<std::size_t>(stamp >> k_counter_at)].load(std::memory_order_acquire);
     return ((count ^ stamp) & k_count_mask) == 0;
   }
   /// Another number when something was counted where nothing of its size ever was.

@@ -11,10 +11,11 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// CFA = base + 8 * cfa_words; the register of slot i is saved at CFA - 8 * slots[i], or unchanged where that is 0.
+/// CFA = base + cfa_words words; the register of slot i is saved slots[i] words below the CFA, or unchanged where that
+/// is 0. Words are this machine's: rows of CPUs with others are not compact.
 struct CompactRow {
   static constexpr std::size_t k_slots = 12;
-  static constexpr std::uint64_t k_word = 8;
+  static constexpr std::uintptr_t k_word = sizeof(std::uintptr_t);
 
   std::uint16_t cfa_words = 0;
   std::uint8_t base = 0;     ///< column in a RegisterFile
@@ -30,8 +31,8 @@ class CompactLayout {
  public:
   static constexpr std::size_t k_return_address = 0;  ///< slot
 
-  /// The layout has slots if the CPU has little-endian words of 8 bytes and no more such registers than fit. Otherwise
-  /// it has none, and no row is compact.
+  /// The layout has slots if the CPU has little-endian words of this machine's size and no more such registers than
+  /// fit. Otherwise it has none, and no row is compact.
   explicit CompactLayout(const Arch& arch) noexcept;
 
   const Arch& arch() const noexcept { return *arch_; }
@@ -43,7 +44,9 @@ class CompactLayout {
     return slot == k_no_slot ? std::nullopt : std::optional<std::size_t>(slot);
   }
   /// The slot of a register; size() or more: no row saves it.
-  std::size_t slot_or_size(std::uint64_t reg) const noexcept { return reg < slots_.size() ? slots_[reg] : k_no_slot; }
+  std::size_t slot_or_size(std::uint64_t reg) const noexcept {
+    return reg < slots_.size() ? slots_[static_cast<std::size_t>(reg)] : k_no_slot;
+  }
   const std::array<std::int8_t, CompactRow::k_slots>& columns() const noexcept { return columns_; }
   int sp_column() const noexcept { return sp_column_; }
   int pc_column() const noexcept { return pc_column_; }

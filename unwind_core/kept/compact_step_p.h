@@ -21,7 +21,7 @@ struct CompactCaller {
 };
 
 /// Whether [at, at + size) is memory of this process that can be read at the same address.
-inline bool can_read_in_place(Addr at, std::uint64_t size, const Memory& memory, MemoryWindow& window) noexcept {
+inline bool can_read_in_place(Addr at, std::size_t size, const Memory& memory, MemoryWindow& window) noexcept {
   if (at >= window.proven.begin && at + size <= window.proven.end && at < at + size) [[likely]]
     return true;
   const std::byte* const seen = memory.view(at, size, window);
@@ -35,7 +35,7 @@ inline bool find_caller(const CompactRow& row, const CompactLayout& layout, cons
   if (!frame.known(row.base)) return false;
   out.cfa = frame.value(row.base) + row.cfa_words * CompactRow::k_word;
   out.sp = out.cfa + static_cast<std::uint64_t>(std::int64_t{layout.arch().caller_sp_bias});
-  const std::uint64_t size = row.deepest * CompactRow::k_word;
+  const std::size_t size = row.deepest * CompactRow::k_word;
   if (!can_read_in_place(out.cfa - size, size, memory, window)) return false;
   const Addr at = out.cfa - row.slots[CompactLayout::k_return_address] * CompactRow::k_word;
   out.signed_pc = raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at)));

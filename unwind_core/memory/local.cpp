@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/memory/copied.h"
@@ -76,10 +77,11 @@ constinit std::atomic<bool> is_under_valgrind{false};
   masks_tell.store(false, std::memory_order_relaxed);
 }
 
-/// A sandbox may answer in the kernel's place, and the same whatever is asked (seccomp(2), SECCOMP_RET_ERRNO). So the
-/// kernel's half of the addresses, which nobody can read, is asked for before an answer is believed.
+/// A sandbox may answer in the kernel's place, and the same whatever is asked (seccomp(2), SECCOMP_RET_ERRNO). So one
+/// of the kernel's addresses, which nobody can read, is asked for before an answer is believed: the lowest of those
+/// that x86-64 has; with 32 bits the last page.
 void try_mask() noexcept {
-  constexpr Addr k_of_kernel = ~Addr{0} << 47;
+  constexpr Addr k_of_kernel = sizeof(void*) == 8 ? ~Addr{0} << 47 : Addr{0xffff'f000};
   const ErrnoKeeper keeper;
   if (masks_tell.load(std::memory_order_relaxed) && errno_of_mask(k_of_kernel) != EFAULT)
     masks_tell.store(false, std::memory_order_relaxed);
@@ -152,9 +154,12 @@ void remember(MemoryWindow& window, Addr page) noexcept {
   return false;
 }
 
+constexpr Addr k_last_address = std::numeric_limits<std::uintptr_t>::max();
+
 /// Bytes from `at` to the end of the address space, at most `size`: nothing wraps around.
 std::size_t clamp_to_address_space(Addr at, std::size_t size) noexcept {
-  return at == 0 ? size : static_cast<std::size_t>(std::min<Addr>(size, -at));
+  if (at > k_last_address) return 0;
+  return at == 0 ? size : static_cast<std::size_t>(std::min<Addr>(size, k_last_address - at + 1));
 }
 
 /// How many of `size` bytes at `at` can be read, from the first on.

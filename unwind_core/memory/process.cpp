@@ -8,11 +8,15 @@
 #include <limits>
 
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 namespace {
 
 void* pointer_of(Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
+
+/// Whether a pointer of this program can have that value: a target may have more bits.
+bool is_pointer(Addr at) noexcept { return at <= std::numeric_limits<std::uintptr_t>::max(); }
 
 /// Offsets of files are signed.
 bool is_offset(Addr at) noexcept { return at <= static_cast<Addr>(std::numeric_limits<std::int64_t>::max()); }
@@ -23,7 +27,7 @@ std::size_t ProcessMemory::read(Addr at, std::span<std::byte> into, MemoryWindow
   if (into.empty()) return 0;
   const ErrnoKeeper keeper;
   if (at != 0 && into.size() > -at) into = into.first(static_cast<std::size_t>(-at));
-  if (!is_refused_.load(std::memory_order_relaxed)) {
+  if (is_pointer(at) && !is_refused_.load(std::memory_order_relaxed)) {
     const iovec to{into.data(), into.size()}, from{pointer_of(at), into.size()};
     const long got = ::syscall(SYS_process_vm_readv, process_, &to, 1, &from, 1, 0);
     if (got > 0) return static_cast<std::size_t>(got);
@@ -32,16 +36,15 @@ std::size_t ProcessMemory::read(Addr at, std::span<std::byte> into, MemoryWindow
     if (errno == ENOSYS || errno == EPERM) is_refused_.store(true, std::memory_order_relaxed);
   }
   if (mem_ < 0 || !is_offset(at)) return 0;
-  const long got = ::syscall(SYS_pread64, mem_, into.data(), into.size(), static_cast<long>(at));
+  const long got = read_at(mem_, into.data(), into.size(), at);
   return got > 0 ? static_cast<std::size_t>(got) : 0;
 }
 
 bool ProcessMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow&) const noexcept {
   const ErrnoKeeper keeper;
   const auto size = static_cast<long>(from.size());
-  if (mem_ >= 0 && is_offset(at) &&
-      ::syscall(SYS_pwrite64, mem_, from.data(), from.size(), static_cast<long>(at)) == size)
-    return true;
+  if (mem_ >= 0 && is_offset(at) && transfer_at(SYS_pwrite64, mem_, from.data(), from.size(), at) == size) return true;
+  if (!is_pointer(at)) return false;
   const iovec bytes{const_cast<std::byte*>(from.data()), from.size()}, to{pointer_of(at), from.size()};
   return ::syscall(SYS_process_vm_writev, process_, &bytes, 1, &to, 1, 0) == size;
 }

@@ -13,11 +13,15 @@
 
 namespace jitunwind {
 
-using UnalignedWord __attribute__((may_alias, aligned(1))) = std::uint64_t;
+using UnalignedWord __attribute__((may_alias, aligned(1))) = std::uintptr_t;
+using UnalignedEightBytes __attribute__((may_alias, aligned(1))) = std::uint64_t;
 
-/// Of the host's byte order, at any alignment.
+/// A word of this machine, in its byte order, at any alignment.
 JITUNWIND_RAW_ACCESS inline std::uint64_t raw_word(const std::byte* at) noexcept {
   return *reinterpret_cast<const volatile UnalignedWord*>(at);
+}
+JITUNWIND_RAW_ACCESS inline std::uint64_t raw_eight_bytes(const std::byte* at) noexcept {
+  return *reinterpret_cast<const volatile UnalignedEightBytes*>(at);
 }
 JITUNWIND_RAW_ACCESS inline Addr raw_word(Addr at) noexcept {
   return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at)));

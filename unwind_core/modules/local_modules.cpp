@@ -108,7 +108,8 @@ LoadedObjectKey key_of(const dl_find_object& found) noexcept {
 /// syscall(2), as the C library's function is a cancellation point.
 bool is_mapped(AddrRange range) noexcept {
   const ErrnoKeeper keeper;
-  return ::syscall(SYS_msync, range.begin, range.size(), MS_ASYNC) == 0;
+  return ::syscall(SYS_msync, static_cast<std::uintptr_t>(range.begin), static_cast<std::size_t>(range.size()),
+                   MS_ASYNC) == 0;
 }
 
 /// A copy of the link map, which the linker may have freed. Only its public beginning is copied.
@@ -200,13 +201,13 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
 /// 0: the object has other contents where one that was laid out alike had its build id. All of the id counts. An id
 /// that is not a hash of the contents may share any part with those of other objects.
 [[gnu::hot]] std::uint64_t version_of(const LoadedObjectKey& key, AddrRange identity) noexcept {
-  constexpr std::size_t k_word = sizeof(std::uint64_t);
+  constexpr std::size_t k_part = sizeof(std::uint64_t);
   if (identity.empty()) return 0;
   const auto* const id = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity.begin));
-  if (raw_word(id - sizeof k_build_id_note) != k_build_id_note) return 0;
+  if (raw_eight_bytes(id - sizeof k_build_id_note) != k_build_id_note) return 0;
   const auto size = static_cast<std::size_t>(identity.size());
-  std::uint64_t version = raw_word(id + size - k_word);
-  for (std::size_t at = 0; at + k_word < size; at += k_word) version = hash_with(version, raw_word(id + at));
+  std::uint64_t version = raw_eight_bytes(id + size - k_part);
+  for (std::size_t at = 0; at + k_part < size; at += k_part) version = hash_with(version, raw_eight_bytes(id + at));
   for (const Addr part : {key.map_begin, key.map_end, key.link_map, key.load_bias, key.dynamic, key.eh_frame_hdr})
     version = hash_with(version, part);
   return version == 0 ? 1 : version;
@@ -265,7 +266,8 @@ struct CopiedPath {
   std::uint64_t hash = 0;
 
   bool copy(const link_map& map) noexcept {
-    length = hash = 0;
+    length = 0;
+    hash = 0;
     return read_string(reinterpret_cast<std::uintptr_t>(map.l_name), [&](std::string_view text) {
       for (const char c : text) {
         hash = hash_with(hash, static_cast<unsigned char>(c));

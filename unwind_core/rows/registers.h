@@ -48,7 +48,7 @@ class RegisterFile {
   /// Read from memory.
   void set_from_memory(int column, std::uint64_t value, Addr at) noexcept { put(column, value, Where::memory, at); }
   /// What set_from_memory() would make of words of this process's own memory, which are read when they are asked for:
-  /// column is columns[i], at is CFA - 8 * words_below[i], for each i from `first` on where that is not 0.
+  /// column is columns[i], at is CFA - words_below[i] words, for each i from `first` on where that is not 0.
   template <std::size_t N>
   void set_in_place(const std::array<std::int8_t, N>& columns, const std::array<std::uint8_t, N>& words_below,
                     std::size_t first, std::size_t end, Addr cfa) noexcept {
@@ -56,7 +56,7 @@ class RegisterFile {
     for (std::size_t i = first; i < end; ++i) {
       if (words_below[i] == 0) continue;
       const auto column = static_cast<std::size_t>(columns[i]);
-      places_[column] = cfa - 8 * std::uint64_t{words_below[i]};
+      places_[column] = cfa - sizeof(std::uintptr_t) * std::uint64_t{words_below[i]};
       saved |= std::uint64_t{1} << column;
     }
     known_ |= saved;

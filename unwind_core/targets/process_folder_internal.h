@@ -32,7 +32,7 @@ class MemoryFile {
  public:
   MemoryFile() noexcept = default;
   MemoryFile(int folder, const char* name, int flags) noexcept
-      : number_(static_cast<int>(::syscall(SYS_openat, folder, name, flags | O_CLOEXEC, 0))) {}
+      : number_(static_cast<int>(::syscall(SYS_openat, folder, name, flags | O_CLOEXEC | O_LARGEFILE, 0))) {}
   ~MemoryFile() {
     if (is_open()) ::syscall(SYS_close, number_);
   }

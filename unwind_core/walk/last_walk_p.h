@@ -123,7 +123,7 @@ class alignas(4096) LastWalk {
   static constexpr std::size_t k_few_places = 256, k_places = 2048;
   static constexpr std::size_t k_most_in_few_places = 64;
   /// Stacks are aligned to 16 bytes where functions are called; neighbours on one get different places.
-  std::size_t place_of(Addr sp) const noexcept { return sp / 16 % numbers().size(); }
+  std::size_t place_of(Addr sp) const noexcept { return static_cast<std::size_t>(sp / 16) % numbers().size(); }
   bool has_few_places() const noexcept { return count_ <= k_most_in_few_places; }
   std::span<const std::uint16_t> numbers() const noexcept {
     return has_few_places() ? std::span<const std::uint16_t>(few_numbers_) : numbers_;

@@ -36,12 +36,42 @@ Status check(const Cursor& cursor) noexcept {
   return Done{};
 }
 
-bool is_from_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) noexcept {
-  if (signal.ucontext == 0) return false;
-  if (signal.pc == 0) return true;
+/// What the kernel has saved of interrupted code.
+struct KernelFrame {
+  Addr ucontext = 0;  ///< 0: it has saved nothing
+  bool is_of_sigreturn = false;
+};
+
+KernelFrame kernel_frame(const AddressSpace& space, const Cursor::SignalContext& signal) noexcept {
+  if (signal.ucontext == 0 || signal.pc == 0) return {signal.ucontext};
   MemoryWindow window;
-  const AddressSpace& space = cursor.space();
-  return find_pattern(space.arch.trampolines, signal.pc, space.memory, window) != nullptr;
+  const CodePattern* const trampoline = find_pattern(space.arch.trampolines, signal.pc, space.memory, window);
+  if (!trampoline) return {};
+  const auto further = static_cast<Addr>(std::int64_t{trampoline->cfa_offset});
+  return {signal.ucontext + further, further != 0 && space.arch.sigreturn.exists()};
+}
+
+constexpr std::size_t k_mask_size = 8;  // of the kernel's
+constexpr std::size_t k_upto_mask = offsetof(ucontext_t, uc_sigmask) + k_mask_size;
+static_assert(offsetof(ucontext_t, uc_stack) + sizeof(stack_t) <= k_upto_mask);
+
+/// The beginning of the kernel's ucontext_t, at least as far as its mask. Of a frame of sigreturn one is made that
+/// leaves the signal stack as it is.
+bool read_ucontext(const AddressSpace& space, const KernelFrame& frame, std::span<std::byte> into) noexcept {
+  MemoryWindow window;
+  if (space.memory.read(frame.ucontext, into, window) != into.size()) return false;
+  if (!frame.is_of_sigreturn) return true;
+  ucontext_t made{};
+  (void)::sigaltstack(nullptr, &made.uc_stack);
+  const auto mask = std::as_writable_bytes(std::span(&made.uc_sigmask, 1)).first(k_mask_size);
+  const auto half_at = [&](std::int16_t offset, std::span<std::byte> half) {
+    return space.memory.read(frame.ucontext + static_cast<Addr>(std::int64_t{offset}), half, window) == half.size();
+  };
+  const SigreturnFrame& offsets = space.arch.sigreturn;
+  if (!half_at(offsets.mask, mask.first(4)) || !half_at(offsets.mask_upper, mask.subspan(4))) return false;
+  std::memcpy(into.data(), &made, offsetof(ucontext_t, uc_mcontext));
+  std::memcpy(into.data() + offsetof(ucontext_t, uc_sigmask), mask.data(), mask.size());
+  return true;
 }
 
 /// 0 without a shadow stack. `sp` is that of the frame to end in.
@@ -58,15 +88,15 @@ Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcep
 /// Goes on by a copy of the kernel's frame, and the kernel does the rest: floating-point state is where the copy says.
 /// The frame itself stays as it is, so that a handler which comes meanwhile walks through it.
 /// It goes on by the frame itself where more belongs to it than can be copied.
-JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const Cursor::SignalContext& signal) noexcept {
+JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const KernelFrame& from) noexcept {
   const AddressSpace& space = cursor.space();
-  MemoryWindow window;
+  const Cursor::SignalContext& signal = cursor.signal_context();
   constexpr std::size_t k_copied = 512;  // of a ucontext_t that holds registers and points to the rest
   const bool is_whole = space.arch.records != nullptr;
   alignas(16) std::array<std::byte, k_registers_size> room;
   const std::span<std::byte> copy = std::span(room).first(is_whole ? room.size() : k_copied);
-  if (space.memory.read(signal.ucontext, copy, window) != copy.size())
-    return Error{ErrorCode::bad_frame, signal.ucontext, "ucontext_t of a signal frame"};
+  if (!read_ucontext(space, from, copy))
+    return Error{ErrorCode::bad_frame, from.ucontext, "ucontext_t of a signal frame"};
   registers_to_ucontext(cursor.registers(), space.arch, copy.data());
   // The kernel looks for its own entry on top of the shadow stack: one less than the interrupted code had.
   const bool leaves_code = cursor.depth() != signal.depth;
@@ -75,34 +105,30 @@ JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const Cur
   if (!entries) return entries.error();
   void* frame = copy.data();
   if (is_whole || under_valgrind()) {  // which has more in its frames than the kernel, and no use for a copy of this
-    if (!space.memory.write(signal.ucontext, copy, window))
-      return Error{ErrorCode::bad_frame, signal.ucontext, "ucontext_t of a signal frame"};
-    frame = reinterpret_cast<void*>(static_cast<std::uintptr_t>(signal.ucontext));
+    MemoryWindow window;
+    if (!space.memory.write(from.ucontext, copy, window))
+      return Error{ErrorCode::bad_frame, from.ucontext, "ucontext_t of a signal frame"};
+    frame = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.ucontext));
   }
   if (__asan_handle_no_return) __asan_handle_no_return();
   jitunwind_return_from_signal(frame, *entries, leaves_code);
 }
 
 /// The state of the thread in the kernel's frame besides its registers.
-void restore_signal_state(const AddressSpace& space, Addr ucontext) noexcept {
-  constexpr std::size_t k_kernel_sigset_size = 8;
+void restore_signal_state(const AddressSpace& space, const KernelFrame& frame) noexcept {
   ucontext_t saved;
-  MemoryWindow window;
-  const auto mask = std::as_writable_bytes(std::span(&saved.uc_sigmask, 1)).first(k_kernel_sigset_size);
-  const auto stack = std::as_writable_bytes(std::span(&saved.uc_stack, 1));
-  if (space.memory.read(ucontext + offsetof(ucontext_t, uc_stack), stack, window) == stack.size())
-    (void)::sigaltstack(&saved.uc_stack, nullptr);
-  if (space.memory.read(ucontext + offsetof(ucontext_t, uc_sigmask), mask, window) == mask.size())
-    (void)::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved.uc_sigmask, nullptr, k_kernel_sigset_size);
+  if (!read_ucontext(space, frame, std::as_writable_bytes(std::span(&saved, 1)).first(k_upto_mask))) return;
+  (void)::sigaltstack(&saved.uc_stack, nullptr);
+  (void)::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved.uc_sigmask, nullptr, k_mask_size);
 }
 
-JITUNWIND_LEFT_BY_A_JUMP Status resume_here(const Cursor& cursor, const Cursor::SignalContext* signal) noexcept {
+JITUNWIND_LEFT_BY_A_JUMP Status resume_here(const Cursor& cursor, const KernelFrame& from) noexcept {
   const AddressSpace& space = cursor.space();
   const Arch& arch = space.arch;
   RegisterFile registers = cursor.registers();
   registers.change(arch.column(arch.sp), cursor.sp() + cursor.pushed_arguments());
   registers.change(arch.column(arch.pc), cursor.pc());
-  if (signal) restore_signal_state(space, signal->ucontext);
+  if (from.ucontext != 0) restore_signal_state(space, from);
   alignas(16) std::byte context[k_registers_size]{};
   registers_to_ucontext(registers, arch, context);
   return go_on_with(space, context, cursor.frame_sp());
@@ -129,13 +155,13 @@ Result<std::uint64_t> shadow_stack_entries(Cursor from, Addr sp) noexcept {
 JITUNWIND_LEFT_BY_A_JUMP Status resume(const Cursor& cursor) noexcept {
   if (const Status good = check(cursor); !good) return good;
   const Cursor::SignalContext& signal = cursor.signal_context();
-  const bool from_kernel = is_from_kernel(cursor, signal);
+  const KernelFrame from = kernel_frame(cursor.space(), signal);
   // The kernel takes its own entry off the shadow stack and no more: frames above are left here.
   const bool above_shadow = cursor.depth() != signal.depth && jitunwind_shadow_stack_pointer() != 0;
-  if (from_kernel && !above_shadow) return resume_by_kernel(cursor, signal);
+  if (from.ucontext != 0 && !above_shadow) return resume_by_kernel(cursor, from);
   if (!cursor.address().is_return_address() && !cursor.pc_written())
     return Error{ErrorCode::invalid_argument, cursor.pc(), "interrupted frame without the kernel's ucontext_t"};
-  return resume_here(cursor, from_kernel ? &signal : nullptr);
+  return resume_here(cursor, from);
 }
 
 }  // namespace jitunwind

@@ -14,7 +14,7 @@
 extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder[];
 extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder_end[];
 /// How far behind the code its data are: no smaller than any page of the CPU.
-extern "C" [[gnu::visibility("hidden")]] const std::uint64_t jitunwind_forwarder_data;
+extern "C" [[gnu::visibility("hidden")]] const std::uintptr_t jitunwind_forwarder_data;
 
 namespace jitunwind {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 struct Data {
   std::atomic<FindFde*> target;
   struct alignas(64) Counter {
-    std::atomic<std::int64_t> calls;
+    std::atomic<std::intptr_t> calls;
   };
   std::array<Counter, 4> counters;
 };
@@ -37,7 +37,7 @@ Data& data_of(FindFde* forwarder) noexcept {
 
 FindFde* make_forwarder(FindFde* target) noexcept {
   const auto size = static_cast<std::size_t>(jitunwind_forwarder_end - jitunwind_forwarder);
-  const std::size_t whole = jitunwind_forwarder_data + k_page_size;
+  const std::size_t whole = jitunwind_forwarder_data + std::size_t{k_page_size};
   void* const memory = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   auto* const forwarder = reinterpret_cast<FindFde*>(memory);

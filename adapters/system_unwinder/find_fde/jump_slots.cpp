@@ -44,8 +44,8 @@ struct Exchange {
   void write_to_page() noexcept {
     const Addr at = address_of(word);
     if (is_writable(at)) return write();
-    const Addr size = ::getauxval(AT_PAGESZ);
-    void* const page = pointer_to(at & ~(size - 1));
+    const std::size_t size = ::getauxval(AT_PAGESZ);
+    void* const page = pointer_to(at & -Addr{size});
     if (::mprotect(page, size, PROT_READ | PROT_WRITE) != 0) return;
     write();
     ::mprotect(page, size, PROT_READ);

@@ -11,7 +11,7 @@
 namespace jitunwind {
 
 /// What the writers know of a page. Beside it, in a page that lookups do not read.
-struct IndexPageNote {
+struct alignas(8) IndexPageNote {
   std::uint64_t address;  ///< of code; one that the page serves
   IndexPageNote* next;    ///< free ones
   std::uint16_t used;     ///< entries that lead to something
@@ -37,7 +37,7 @@ class IndexPages {
   static void* page_of(IndexPageNote& note) noexcept;
 
   /// Taken ones, and such as wait to be, of which there are few.
-  std::size_t bytes() const noexcept { return (taken_ + spare_) * k_page_size + chunks_ * k_notes * k_page_size; }
+  std::size_t bytes() const noexcept { return (taken_ + spare_ + chunks_ * k_notes) * std::size_t{k_page_size}; }
 
  private:
   static constexpr std::size_t k_pages = k_huge_page / k_page_size;  ///< of a chunk

@@ -75,7 +75,9 @@ class GrowingArray {
   bool make_block(unsigned block) noexcept {
     std::atomic<T*>& place = blocks_[block];
     if (place.load(std::memory_order_acquire) != nullptr) return true;
-    const std::size_t bytes = (k_first_size << block) * sizeof(T);
+    const std::uint64_t needed = (k_first_size << block) * sizeof(T);
+    const auto bytes = static_cast<std::size_t>(needed);
+    if (bytes != needed) return false;
     auto* fresh = static_cast<T*>(map_zeroed(bytes, k_pages));
     if (fresh == nullptr) return place.load(std::memory_order_acquire) != nullptr;
     T* expected = nullptr;

@@ -70,11 +70,11 @@ void ProcedureIndex::count_bytes() noexcept {
                                                                                   unsigned level) noexcept {
   if (level >= 2) {
     constexpr std::array<unsigned, 3> first{0, 256, 256 + 32};
-    const std::uint64_t in_region = scaled_address & ((std::uint64_t{1} << k_region_bits) - 1);
+    const auto in_region = static_cast<std::size_t>(scaled_address & ((std::uint64_t{1} << k_region_bits) - 1));
     return &region.cells[first[level - 2] + (in_region >> cell_bits(level))];
   }
   const Block* found = region.blocks[block_number(scaled_address, level)].load(std::memory_order_acquire);
-  return found == nullptr ? nullptr : &found->cells[(scaled_address >> cell_bits(level)) & 511];
+  return found == nullptr ? nullptr : &found->cells[static_cast<std::size_t>(scaled_address >> cell_bits(level)) & 511];
 }
 
 std::atomic<ProcedureIndex::Region*>* ProcedureIndex::make_region_place(std::uint64_t address, unsigned tier) noexcept {
@@ -296,11 +296,11 @@ void ProcedureIndex::drop_block(const IndexPageNote& note) noexcept {
 void ProcedureIndex::drop_region(const IndexPageNote& note, Part& part) noexcept {
   if (note.tier == 1) return part.region.store(nullptr, std::memory_order_release);
   Table* const table = part.table.load(std::memory_order_relaxed);
-  const std::uint64_t number = region_number(note.address);
+  const std::size_t number = region_number(note.address);
   std::atomic<Region*>& place = table->regions[number % table->regions.size()];
   place.store(nullptr, std::memory_order_release);
   if (--directory_.load(std::memory_order_relaxed)->regions[number / k_page_entries] != 0) return;
-  mapped_bytes_ -= k_page_size;
+  mapped_bytes_ -= std::size_t{k_page_size};
   strip_page(&table->regions[number % table->regions.size() / k_page_entries * k_page_entries]);
 }
 

@@ -123,8 +123,12 @@ class ProcedureIndex {
   /// Whether both addresses fall into one cell.
   static bool same_cell(std::uint64_t a, std::uint64_t b, unsigned size_class) noexcept;
 
-  static std::uint64_t part_number(std::uint64_t address) noexcept { return scaled(address, 0) >> k_part_bits; }
-  static std::uint64_t region_number(std::uint64_t address) noexcept { return scaled(address, 0) >> k_region_bits; }
+  static std::size_t part_number(std::uint64_t address) noexcept {
+    return static_cast<std::size_t>(scaled(address, 0) >> k_part_bits);
+  }
+  static std::size_t region_number(std::uint64_t address) noexcept {
+    return static_cast<std::size_t>(scaled(address, 0) >> k_region_bits);
+  }
   static unsigned block_number(std::uint64_t scaled_address, unsigned level) noexcept;
 
   const Part* find_part(std::uint64_t address) const noexcept;

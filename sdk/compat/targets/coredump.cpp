@@ -1,6 +1,5 @@
 // libunwind-coredump.h: a core file as a Target.
-#include <elf.h>
-#include <unistd.h>
+#include <link.h>
 
 #include <new>
 #include <optional>
@@ -33,23 +32,16 @@ UCD_info* open_core(const char* filename) {
   return new UCD_info(filename, std::move(*target));
 }
 
-/// pread(2), which is a cancellation point in the C library.
-ssize_t pread_uncancelled(int file, void* into, std::size_t size, off_t at) noexcept {
-  return ::syscall(SYS_pread64, file, into, size, at);
-}
-
-/// Where the segment of a program header is loaded. The core was opened before: it is of 64 bits and this byte order.
+/// Where the segment of a program header is loaded. The core was opened before: it is of this CPU.
 std::optional<Addr> address_of_segment(const std::string& core, int number) noexcept {
   const ReadableFile file(core.c_str());
-  Elf64_Ehdr head;
-  Elf64_Phdr segment;
-  if (number < 0 || pread_uncancelled(file.number(), &head, sizeof head, 0) != ssize_t{sizeof head})
-    return std::nullopt;
-  const auto at = static_cast<off_t>(head.e_phoff) + off_t{number} * off_t{sizeof segment};
+  ElfW(Ehdr) head;
+  ElfW(Phdr) segment;
+  if (number < 0 || read_at(file.number(), &head, sizeof head, 0) != long{sizeof head}) return std::nullopt;
+  const std::uint64_t at = head.e_phoff + static_cast<std::uint64_t>(number) * sizeof segment;
   // With more than PN_XNUM - 1 headers their count is elsewhere; a header that is none has no such type.
   if (head.e_phnum != PN_XNUM && number >= head.e_phnum) return std::nullopt;
-  if (pread_uncancelled(file.number(), &segment, sizeof segment, at) != ssize_t{sizeof segment} ||
-      segment.p_type != PT_LOAD)
+  if (read_at(file.number(), &segment, sizeof segment, at) != long{sizeof segment} || segment.p_type != PT_LOAD)
     return std::nullopt;
   return segment.p_vaddr;
 }
@@ -109,7 +101,7 @@ int _UCD_add_backing_file_at_vaddr(UCD_info* core, unsigned long address, const 
 
 int _UCD_add_backing_file_at_segment(UCD_info* core, int segment, const char* filename) {
   const auto at = core ? jitunwind::address_of_segment(core->path, segment) : std::nullopt;
-  return at ? _UCD_add_backing_file_at_vaddr(core, *at, filename) : -1;
+  return at ? _UCD_add_backing_file_at_vaddr(core, static_cast<unsigned long>(*at), filename) : -1;
 }
 
 int _UCD_find_proc_info(unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int need_unwind_info, void* core) {

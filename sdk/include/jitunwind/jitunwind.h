@@ -6,6 +6,7 @@
 #include "jitunwind/version.h"
 
 #if __cplusplus >= 202002L
+#include "jitunwind/builders/other_cpus/registers_x86.h"
 #include "jitunwind/builders/procedure_builder.h"
 #include "jitunwind/builders/registers_aarch64.h"
 #include "jitunwind/builders/registers_x86_64.h"

@@ -125,7 +125,7 @@ void take_call_site(const Libdw& dw, Dwarf_Die* unit, Dwarf_Die* call, SourcePos
   out.line = static_cast<int>(number_of(dw, call, DW_AT_call_line));
   if (dw.dwarf_getsrcfiles(unit, &files, &count) != 0) return;
   if (const Dwarf_Word file = number_of(dw, call, DW_AT_call_file); file < count)
-    out.file = dw.dwarf_filesrc(files, file, nullptr, nullptr);
+    out.file = dw.dwarf_filesrc(files, static_cast<std::size_t>(file), nullptr, nullptr);
 }
 
 }  // namespace

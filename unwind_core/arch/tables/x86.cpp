@@ -19,8 +19,8 @@ using enum RegClass;
 
 // ucontext: offsetof(ucontext_t, uc_mcontext.gregs) is 20; gregs order gs, fs, es, ds, edi, esi, ebp, esp, ebx, edx,
 // ecx, eax, trapno, err, eip (sys/ucontext.h). prstatus: struct user_regs_struct (sys/user.h). perf: enum
-// perf_event_x86_regs (asm/perf_regs.h). DWARF numbers: psABI, table 2.14; libunwind's are others, with both exception
-// registers in front. Unwind Express has no x86 ids: GR(n) = 0x100 + DWARF number.
+// perf_event_x86_regs (asm/perf_regs.h). DWARF numbers: psABI, table 2.14; libunwind's are others, with both
+// exception registers in front. Unwind Express has no x86 ids: GR(n) = 0x100 + DWARF number.
 constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(20 + 4 * index); }
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(4 * index); }
 
@@ -56,11 +56,13 @@ constexpr RegisterInfo k_registers[] = {
 
 // __kernel_rt_sigreturn and __restore_rt: mov $173,%eax; int $0x80. __kernel_sigreturn and __restore, where handlers
 // without SA_SIGINFO return to: pop %eax; mov $119,%eax; int $0x80; behind the popped number of the signal is the
-// struct sigcontext (struct sigframe_ia32, arch/x86/include/asm/sigframe.h). A handler returns to the first byte.
+// struct sigcontext (struct sigframe_ia32, arch/x86/include/asm/sigframe.h). A handler returns to the first byte. The
+// mask is in oldmask, and behind the 88 bytes of that structure and 624 of a struct _fpstate_32 that nobody uses.
 constexpr std::uint8_t k_restore_rt[] = {0xb8, 0xad, 0x00, 0x00, 0x00, 0xcd, 0x80};
 constexpr std::uint8_t k_restore[] = {0x58, 0xb8, 0x77, 0x00, 0x00, 0x00, 0xcd, 0x80};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr std::int16_t k_ucontext = 140;  // behind the handler's three arguments and siginfo
+constexpr SigreturnFrame k_sigreturn = {.mask = 20 + 80, .mask_upper = 20 + 88 + 624};
 constexpr CodePattern k_trampolines[] = {
     {k_restore_rt, std::span(k_exact).first(7), 0, 0},
     {k_restore_rt, std::span(k_exact).first(7), 5, 0},
@@ -98,6 +100,7 @@ constinit const Arch x86 = {
     .address_mask = 0xffff'ffff,
     .chain = {.saved_fp = 0, .return_address = 4, .cfa = 8},
     .sigframe_ucontext = k_ucontext,
+    .sigreturn = k_sigreturn,
     .in_context = columns_in_context(k_registers),
     .registers = k_registers,
     .trampolines = k_trampolines,

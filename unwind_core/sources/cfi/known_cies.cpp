@@ -104,7 +104,8 @@ class UsualReader {
 
 [[gnu::hot]] const KnownCie* KnownCies::learn(std::span<const std::byte> bytes, const Arch& arch) noexcept {
   count_event(Counter::cie_read);
-  if (arch.word_size != 8 || arch.big_endian != (std::endian::native == std::endian::big)) return nullptr;
+  if (arch.word_size != CompactRow::k_word || arch.big_endian != (std::endian::native == std::endian::big))
+    return nullptr;
   Words padded{};
   const std::size_t available = std::min(bytes.size(), sizeof padded);
   std::memcpy(padded.data(), bytes.data(), available);

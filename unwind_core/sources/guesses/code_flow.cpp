@@ -144,7 +144,8 @@ MachineInstruction CodeFlow::read(Addr at) noexcept {
     bytes_size_ = space_.memory.read(at, bytes_, window_);
   }
   const std::span<const std::byte> bytes(bytes_.data(), bytes_size_);
-  return space_.arch.read_instruction(bytes.subspan(std::min<Addr>(at - bytes_at_, bytes_size_)), at);
+  return space_.arch.read_instruction(
+      bytes.subspan(static_cast<std::size_t>(std::min<Addr>(at - bytes_at_, bytes_size_))), at);
 }
 
 /// Stubs jump by a word that the dynamic linker fills in. Nothing: where to is not known.
