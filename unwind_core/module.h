@@ -25,6 +25,7 @@ struct ModuleVersion {
   AddrRange range{};
   std::uint64_t version = 0;  ///< 0: cannot be told
   bool is_lasting = false;    ///< it stays loaded until the process ends
+  bool is_code = false;       ///< all of `range` is known to be executable
 };
 
 class Memory;

@@ -48,7 +48,7 @@ MappedModules::Place MappedModules::place_of(Addr at) const noexcept try {
     const Mapping& mapping = mappings_.all()[i];
     if (wanted.is_of_file() && mapping.is_of_file() && !mapping.same_file(wanted)) return {};
     MappedObject* const object = object_at(i);
-    if (object && object->covers(at, around)) return {object, around};
+    if (object && object->covers(at, around)) return {object, around, wanted.executable};
   }
   return {};
 } catch (const std::bad_alloc&) {
@@ -71,7 +71,7 @@ bool MappedModules::find(Addr at, Module& out) const noexcept {
 bool MappedModules::find_version(Addr at, ModuleVersion& out) const noexcept {
   const Place place = place_of(at);
   if (!place.object) return false;
-  out = {place.around, place.object->version(), false};
+  out = {place.around, place.object->version(), false, place.is_executable && place.object->has_code(at)};
   return true;
 }
 

@@ -48,6 +48,7 @@ class MappedModules final : public ModuleFinder {
   struct Place {
     MappedObject* object = nullptr;  ///< null: nobody's
     AddrRange around{};
+    bool is_executable = false;  ///< `around`, as it is mapped
   };
 
   MappedObject* object_at(std::size_t mapping) const;

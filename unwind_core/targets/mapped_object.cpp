@@ -102,10 +102,18 @@ MappedObject::Note MappedObject::find_note(std::string_view owner, std::uint32_t
   return {};
 }
 
+AddrRange MappedObject::pages_of(const Segment& s) noexcept {
+  return {page_of(s.range.begin), page_of(s.range.end + k_page_size - 1)};
+}
+
+bool MappedObject::has_code(Addr at) const noexcept {
+  return std::ranges::any_of(segments_, [&](const Segment& s) { return s.executable && pages_of(s).contains(at); });
+}
+
 bool MappedObject::covers(Addr at, AddrRange& around) const noexcept {
   bool is_covered = false;
   for (const Segment& s : segments_) {
-    const AddrRange pages{page_of(s.range.begin), page_of(s.range.end + k_page_size - 1)};
+    const AddrRange pages = pages_of(s);
     if (pages.empty()) continue;
     const bool is_there = pages.contains(at);
     is_covered = is_covered || is_there;

@@ -26,6 +26,8 @@ class MappedObject {
   /// Whether one of its segments is loaded at `at`. Precondition: `around` contains `at`. It is cut to addresses of
   /// which the answer is the same.
   bool covers(Addr at, AddrRange& around) const noexcept;
+  /// Whether a segment that is loaded at `at` may be executed.
+  bool has_code(Addr at) const noexcept;
   /// Precondition: it covers `at`. What it fills in refers to this object.
   void read_module(Addr at, Module& out) noexcept;
 
@@ -58,6 +60,7 @@ class MappedObject {
     AddrRange range{};
     bool executable = false;
   };
+  static AddrRange pages_of(const Segment& s) noexcept;
 
   MappedObject(const Memory& memory, const Arch& arch, const Mapping& first, std::uint64_t version) noexcept
       : memory_(memory), arch_(arch), first_(first), version_(version) {}

@@ -137,7 +137,10 @@ bool Cursor::leads_to_other_code(Addr pc) noexcept {
   CodeQuestion question;
   RulePlace place = rule_place_;
   KeptRow known;
-  if (rows && rows->find(at, module_, place, question, known)) return true;
+  if (rows && rows->find(at, module_, place, question, known)) {
+    if (module_.is_code && module_.range.contains(at)) code_ = module_.range;
+    return true;
+  }
   return with_room(this, [&] {
     const Status code = space_->expect_code(CodeAddress::returned_to(pc), window_, code_);
     if (!code) error_ = code.error();
