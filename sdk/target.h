@@ -29,7 +29,7 @@ namespace jitunwind {
 struct TargetError {
   enum class Reason : std::uint8_t {
     no_process,             ///< no process has that number
-    zombie,                 ///< it has ended, and its parent has not asked for its status yet
+    zombie,                 ///< it has ended, or is about to: the kernel has taken its memory
     kernel_thread,          ///< a thread of the kernel's
     this_process,           ///< walk_here(), walk_thread()
     traced_by_another,      ///< a process has one tracer

@@ -113,7 +113,7 @@ typedef enum ju_status {
 
   /* Why there is no target. */
   JU_NO_PROCESS = 160,            /**< no process has that number */
-  JU_ZOMBIE = 161,                /**< it has ended, and its parent has not asked for its status yet */
+  JU_ZOMBIE = 161,                /**< it has ended, or is about to: the kernel has taken its memory */
   JU_KERNEL_THREAD = 162,         /**< a thread of the kernel's */
   JU_THIS_PROCESS = 163,          /**< the calling process: walk it as such */
   JU_TRACED_BY_ANOTHER = 164,     /**< a process has one tracer */

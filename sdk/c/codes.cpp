@@ -28,7 +28,7 @@ constexpr NamedCode k_own[]{
     {JU_BAD_VALUE, "bad_value", "value that the enumeration does not have"},
     {JU_OUT_OF_RANGE, "out_of_range", "number behind the last one there is"},
     {JU_NO_PROCESS, "no_process", "no process has that number"},
-    {JU_ZOMBIE, "zombie", "it has ended, and its parent has not asked for its status yet"},
+    {JU_ZOMBIE, "zombie", "it has ended, or is about to: the kernel has taken its memory"},
     {JU_KERNEL_THREAD, "kernel_thread", "a thread of the kernel's"},
     {JU_THIS_PROCESS, "this_process", "the calling process: walk it as such"},
     {JU_TRACED_BY_ANOTHER, "traced_by_another", "a process has one tracer"},

@@ -50,10 +50,13 @@ TargetError no_such_process(pid_t process) {
 
 std::optional<TargetError> why_not_attached(const ProcessFolder& folder, const ProcessStatus& status) {
   const std::string process = process_text(folder, status);
-  if (status.state == 'Z' || status.state == 'X')
-    return TargetError{Reason::zombie, process + " has ended and waits for its parent to ask for its status.",
+  const bool has_ended = status.state == 'Z' || status.state == 'X';
+  if (has_ended || (!status.has_memory && !status.is_of_kernel))
+    return TargetError{Reason::zombie,
+                       process + (has_ended ? " has ended and waits for its parent to ask for its status."
+                                            : " is about to end: the kernel has taken its memory."),
                        "Its stacks are gone; a core file has those of the next time (ulimit -c unlimited)."};
-  if (!status.has_memory)
+  if (status.is_of_kernel)
     return TargetError{Reason::kernel_thread, process + " is a thread of the kernel's.",
                        "The kernel shows its stack in /proc/" + std::to_string(folder.process()) + "/stack, to root."};
   if (status.group == ::getpid())
@@ -69,6 +72,9 @@ std::optional<TargetError> why_not_attached(const ProcessFolder& folder, const P
 
 TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& status, int failure) {
   if (failure == ESRCH) return no_such_process(folder.process());
+  // It may have begun to end since it was looked at.
+  if (const auto now = folder.status(); now && !now->has_memory)
+    if (auto reason = why_not_attached(folder, *now)) return std::move(*reason);
   const std::string process = process_text(folder, status);
   TargetError error{Reason::no_permission, process + " may not be traced by this one: " + std::strerror(failure) + ".",
                     ""};

@@ -8,9 +8,26 @@
 
 namespace jitunwind {
 
+namespace {
+
+/// A thread that goes on in a process whose first one has ended: of that one the kernel shows no memory. Else itself.
+pid_t thread_that_lives(pid_t process) {
+  const ProcessFolder folder(process);
+  for (const pid_t thread : folder.threads())
+    if (!folder.has_ended(thread)) return thread;
+  return process;
+}
+
+}  // namespace
+
 Result<Target, TargetError> Target::Process::make(pid_t process, bool attach, Hold hold) {
   auto made = std::make_unique<Process>(process, attach);
-  if (auto failed = made->begin()) return std::move(*failed);
+  auto failed = made->begin();
+  if (failed && failed->reason == TargetError::Reason::zombie) {
+    made = std::make_unique<Process>(thread_that_lives(process), attach);
+    failed = made->begin();
+  }
+  if (failed) return std::move(*failed);
   if (attach && hold == Hold::to_copy) made->let_go();
   return Target(std::move(made));
 }
@@ -18,6 +35,8 @@ Result<Target, TargetError> Target::Process::make(pid_t process, bool attach, Ho
 std::optional<TargetError> Target::Process::stop() {
   const auto status = folder_.is_open() ? folder_.status() : std::nullopt;
   if (!status) return no_such_process(folder_.process());
+  process_ = status->group;
+  own_number_ = status->own_number != 0 ? status->own_number : process_;
   if (!attaches_) {
     traced_.take_stopped();
     return std::nullopt;
@@ -34,10 +53,9 @@ std::optional<TargetError> Target::Process::begin() {
   memory_.emplace(folder_.process(), mem_.number());
   auto mappings = read_mappings();
   if (!mappings) return mappings.error();
-  space_.emplace(*host_arch(), *memory_, std::move(*mappings), TargetFiles(folder_.root()));
-  const auto status = folder_.status();
-  const pid_t own_number = status && status->own_number != 0 ? status->own_number : folder_.process();
-  space_->set_perf_map(folder_.root() + "/tmp/perf-" + std::to_string(own_number) + ".map");
+  const std::string root = folder_.root();
+  space_.emplace(*host_arch(), *memory_, std::move(*mappings), TargetFiles(root));
+  space_->set_perf_map(root + "/tmp/perf-" + std::to_string(own_number_) + ".map");
   take_threads();
   return std::nullopt;
 }
@@ -45,7 +63,7 @@ std::optional<TargetError> Target::Process::begin() {
 /// What it runs is of this machine's CPU, or there are no registers that could be read.
 Result<Mappings, TargetError> Target::Process::read_mappings() const {
   const auto text = folder_.read("maps");
-  if (!text) return refused_attach(folder_, folder_.status().value_or(ProcessStatus{}), EACCES);
+  if (!text || text->empty()) return refused_attach(folder_, folder_.status().value_or(ProcessStatus{}), EACCES);
   if (const auto head = folder_.read("exe", sizeof(Elf64_Ehdr)))
     if (const auto image = ElfImage::parse(std::as_bytes(std::span(*head)));
         image && (image->machine() != host_arch()->elf_machine || !image->is_64()))

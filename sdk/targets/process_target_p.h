@@ -14,7 +14,7 @@ class Target::Process final : public Target::Impl {
   Process(pid_t process, bool attaches) : attaches_(attaches), folder_(process) {}
   ~Process() override { traced_.let_go(); }
 
-  pid_t process() const noexcept override { return folder_.process(); }
+  pid_t process() const noexcept override { return process_; }
   Result<RegisterFile> registers(const TargetThread& thread) const noexcept override;
   void let_go() noexcept override;
   std::optional<TargetError> renew() override;
@@ -27,6 +27,8 @@ class Target::Process final : public Target::Impl {
   void keep_stacks() noexcept;
 
   bool attaches_;
+  pid_t process_ = 0;
+  pid_t own_number_ = 0;  // of the process, as ProcessStatus has it
   ProcessFolder folder_;
   MemoryFile mem_;
   std::optional<ProcessMemory> memory_;

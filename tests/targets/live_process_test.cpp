@@ -2,8 +2,10 @@
 // and it goes on as if nothing had been.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <fstream>
@@ -203,6 +205,65 @@ TEST(Attaching, ToAZombie) {
   ASSERT_FALSE(target);
   EXPECT_EQ(target.error().reason, TargetError::Reason::zombie) << target.error().text();
   ::waitpid(child, nullptr, 0);
+}
+
+/// Of the first thread the kernel shows no memory then, and it is a zombie.
+TEST(Attaching, ToOneWhoseFirstThreadHasEnded) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    die_with_the_test();
+    std::thread([&] {
+      (void)!::write(ready[1], "r", 1);
+      for (;;) ::pause();
+    }).detach();
+    ::syscall(SYS_exit, 0);
+  }
+  char is_ready = 0;
+  ASSERT_EQ(::read(ready[0], &is_ready, 1), 1);
+  ASSERT_EQ(state_soon(child, 'Z'), 'Z');
+  auto target = Target::attach(child);
+  ASSERT_TRUE(target) << target.error().text();
+  EXPECT_EQ(target->process(), child);
+  ASSERT_EQ(target->threads().size(), 1u);
+  EXPECT_NE(target->threads()[0].id, child);
+  const SeenStack stack = seen(target->walk(target->threads()[0]));
+  EXPECT_EQ(stack.why, "complete");
+  EXPECT_GE(stack.frames.size(), 4u);
+  target->let_go();
+  ASSERT_TRUE(target->renew());
+  EXPECT_EQ(seen(target->walk(target->threads().at(0))).frames, stack.frames);
+  target->let_go();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ready[0]), ::close(ready[1]);
+}
+
+/// The kernel takes a process's memory, however long that takes, before it is a zombie.
+TEST(Attaching, ToOneThatIsAboutToEnd) {
+  constexpr std::size_t k_size = std::size_t{256} << 20;
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    die_with_the_test();
+    void* const much =
+        ::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    (void)!::write(ready[1], much == MAP_FAILED ? "n" : "y", 1);
+    for (;;) ::pause();
+  }
+  char has_much = 0;
+  ASSERT_EQ(::read(ready[0], &has_much, 1), 1);
+  ASSERT_EQ(has_much, 'y');
+  ::kill(child, SIGKILL);
+  do {
+    const auto target = Target::attach(child);
+    ASSERT_FALSE(target);
+    ASSERT_EQ(target.error().reason, TargetError::Reason::zombie) << target.error().text();
+  } while (state_of(child) != 'Z');
+  ::waitpid(child, nullptr, 0);
+  ::close(ready[0]), ::close(ready[1]);
 }
 
 TEST(Attaching, ToItself) {

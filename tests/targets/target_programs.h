@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -35,6 +36,11 @@ struct SeenStack {
   std::string why{};
 };
 
+/// Of a child: it stands still for ever, and ends however the test ends that forked it.
+inline void die_with_the_test() {
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) ::_exit(126);
+}
+
 /// A program in a process of its own, which has said of its threads what it sees of their stacks.
 class TargetProgram {
  public:
@@ -45,6 +51,7 @@ class TargetProgram {
     if (::pipe(out) != 0) std::abort();
     process_ = ::fork();
     if (process_ == 0) {
+      die_with_the_test();
       const rlimit any_size{RLIM_INFINITY, RLIM_INFINITY};
       if (::chdir(folder.c_str()) != 0 || (folder != "." && ::setrlimit(RLIMIT_CORE, &any_size) != 0)) ::_exit(126);
       ::dup2(out[1], STDOUT_FILENO);

@@ -30,11 +30,26 @@ void take_line(std::string_view line, ProcessStatus& out) {
   if (name == "Name") out.name = value;
   if (name == "State" && !value.empty()) out.state = value.front();
   if (name == "Tgid") out.group = number_in<pid_t>(value);
+  if (name == "PPid") out.parent = number_in<pid_t>(value);
   if (name == "TracerPid") out.tracer = number_in<pid_t>(value);
   if (name == "Uid") out.user = number_in<uid_t>(value);
   if (name == "SigBlk") out.blocked = number_in<std::uint64_t>(value, 16);
-  if (name == "NSpid") out.own_number = number_in<pid_t>(value.substr(value.find_last_of(" \t") + 1));
+  if (name == "NStgid") out.own_number = number_in<pid_t>(value.substr(value.find_last_of(" \t") + 1));
   if (name == "VmSize") out.has_memory = true;
+}
+
+/// A field of proc_pid_stat(5) and what follows it, from the third one on: the second is a name in parentheses, which
+/// may be anything.
+std::string_view fields_from(std::string_view stat, int wanted) {
+  stat.remove_prefix(std::min(stat.rfind(')'), stat.size()));
+  for (int field = 2; field < wanted; ++field) stat.remove_prefix(std::min(stat.find(' '), stat.size() - 1) + 1);
+  return stat;
+}
+
+/// By its flags: older kernels have no line for it in the status.
+bool is_of_kernel(std::string_view stat) {
+  constexpr unsigned long k_kernel_thread = 0x0020'0000;  // PF_KTHREAD of include/linux/sched.h
+  return (number_in<unsigned long>(fields_from(stat, 9)) & k_kernel_thread) != 0;
 }
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
@@ -72,6 +87,7 @@ std::optional<ProcessStatus> ProcessFolder::status() const {
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     take_line(line, status);
   }
+  if (!status.has_memory) status.is_of_kernel = is_of_kernel(read("stat").value_or(""));
   return status;
 }
 
@@ -90,6 +106,12 @@ std::vector<pid_t> ProcessFolder::threads() const {
   }
   std::ranges::sort(threads);
   return threads;
+}
+
+bool ProcessFolder::has_ended(pid_t thread) const {
+  const auto stat = read("task/" + std::to_string(thread) + "/stat");
+  const std::string_view state = fields_from(stat ? std::string_view(*stat) : ") X", 3);
+  return state.starts_with('Z') || state.starts_with('X');
 }
 
 std::string ProcessFolder::name_of_thread(pid_t thread) const {

@@ -18,13 +18,15 @@ namespace jitunwind {
 
 struct ProcessStatus {
   std::string name{};
-  char state = '?';           ///< proc_pid_stat(5)
-  pid_t group = 0;            ///< the process that a thread belongs to
+  char state = '?';  ///< proc_pid_stat(5)
+  pid_t group = 0;   ///< the process that a thread belongs to
+  pid_t parent = 0;
   pid_t tracer = 0;           ///< 0: none
   uid_t user = 0;             ///< the real one
   pid_t own_number = 0;       ///< what it takes for its number itself, in its own namespace of processes; 0: not told
   std::uint64_t blocked = 0;  ///< signals, bit number - 1
-  bool has_memory = false;    ///< false: a zombie, or a thread of the kernel's
+  bool has_memory = false;    ///< false: a zombie, one that is about to be one, or a thread of the kernel's
+  bool is_of_kernel = false;  ///< a thread of the kernel's
 };
 
 /// A file that is open in one way or another while this lives.
@@ -60,6 +62,8 @@ class ProcessFolder {
   std::optional<ProcessStatus> status() const;
   /// Ascending. Empty where the process is gone.
   std::vector<pid_t> threads() const;
+  /// Whether it will execute nothing any more. The first thread of a process may have ended while others go on.
+  bool has_ended(pid_t thread) const;
   std::string name_of_thread(pid_t thread) const;
   /// /proc/PID/mem for reading and writing, or else for reading.
   MemoryFile open_memory() const noexcept;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/targets/traced_threads_internal.h"
@@ -29,18 +30,37 @@ std::int64_t now_ns() noexcept {
 
 void* number(std::uintptr_t value) noexcept { return reinterpret_cast<void*>(value); }
 
+/// Of a child, or a thread that is traced: it will not stop any more. Of the latter the kernel tells stops, too, which
+/// nobody has asked for.
+bool has_ended(pid_t thread) noexcept {
+  siginfo_t info{};
+  const int how = WEXITED | WNOHANG | WNOWAIT | __WALL;
+  return ::syscall(SYS_waitid, P_PID, thread, &info, how, nullptr) == 0 && info.si_pid != 0 &&
+         (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED);
+}
+
 /// Whether the thread has stopped, or is gone. Never takes the status of one that has ended, which is its parent's to
 /// have, as this process may be.
 bool has_stopped(TracedThread& thread) noexcept {
   siginfo_t info{};
   const long waited = ::syscall(SYS_waitid, P_PID, thread.id, &info, WSTOPPED | WNOHANG | __WALL, nullptr);
   if (waited != 0) return thread.is_gone = errno != EINTR;
-  if (info.si_pid == 0) return false;
+  if (info.si_pid == 0) return thread.is_gone = has_ended(thread.id);
   thread.is_stopped = true;
   // A stop of its own comes before ours where a signal is about to be delivered: it is handed on when it is let go.
   const int event = info.si_status >> 8, signal = info.si_status & 0x7f;
   if (event != k_stop_event) thread.signal = signal;
   return true;
+}
+
+/// A thread that has ended while it was traced is its tracer's to wait for, before its process can end for its parent.
+/// Where this process is that parent, the status of the process is left for it.
+void bury(pid_t thread) noexcept try {
+  const auto status = ProcessFolder(thread).status();
+  if (!status || (thread == status->group && status->parent == ::getpid())) return;
+  siginfo_t info{};
+  (void)::syscall(SYS_waitid, P_PID, thread, &info, WEXITED | WNOHANG | __WALL, nullptr);
+} catch (const std::bad_alloc&) {
 }
 
 }  // namespace
@@ -57,8 +77,8 @@ bool TracedThreads::attach_new(int& failure) {
     if (is_known(thread)) continue;
     if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0) {
       threads_.push_back({thread, folder_.name_of_thread(thread)});
-    } else if (errno != ESRCH || thread == folder_.process()) {
-      failure = errno;
+    } else if (const int refused = errno; thread == folder_.process() || !folder_.has_ended(thread)) {
+      failure = refused;
       break;
     }
   }
@@ -102,7 +122,8 @@ void TracedThreads::let_go() noexcept {
   // Only a thread that stands still can be let go: one that did not stop in time gets as long again.
   wait_for_stops();
   for (TracedThread& thread : threads_) {
-    (void)::ptrace(PTRACE_DETACH, thread.id, nullptr, number(static_cast<std::uintptr_t>(thread.signal)));
+    const auto signal = number(static_cast<std::uintptr_t>(thread.signal));
+    if (::ptrace(PTRACE_DETACH, thread.id, nullptr, signal) != 0 && errno == ESRCH) bury(thread.id);
     thread.is_stopped = false;
   }
 }

@@ -1,0 +1,189 @@
+// A process that ends, executes another program or unmaps its code while it is a target: frames that were found stay,
+// an error says what is missing, and what is there now is what is shown next.
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/jit_frame.h"
+#include "tests/targets/target_programs.h"
+
+namespace jitunwind::test {
+namespace {
+
+/// As a walk that keeps nothing shows them, from the first to the last that can be had.
+void expect_beginning_of(const SeenStack& whole, const SeenStack& part) {
+  ASSERT_FALSE(part.frames.empty());
+  ASSERT_LE(part.frames.size(), whole.frames.size());
+  for (std::size_t i = 0; i < part.frames.size(); ++i) {
+    EXPECT_EQ(part.frames[i].pc, whole.frames[i].pc) << i;
+    EXPECT_EQ(part.frames[i].sp, whole.frames[i].sp) << i;
+  }
+  if (part.frames.size() < whole.frames.size()) {
+    EXPECT_NE(part.why, "complete");
+  }
+}
+
+SeenStack whole_stack_of(pid_t process) {
+  const auto target = Target::attach(process);
+  EXPECT_TRUE(target) << target.error().text();
+  return target ? seen(target->walk(target->threads().at(0))) : SeenStack{};
+}
+
+/// Until it has called itself so, and has come to stand.
+void wait_for_name(pid_t process, const std::string& wanted) {
+  std::string name;
+  for (int i = 0; i < 5000 && name != wanted; ++i) {
+    ::usleep(1000);
+    std::getline(std::ifstream("/proc/" + std::to_string(process) + "/comm"), name);
+  }
+  EXPECT_EQ(name, wanted);
+  ::usleep(50'000);
+}
+
+TEST(VanishingProcess, ThatEndsWhileItIsHeld) {
+  for (const bool has_walked : {false, true}) {
+    TargetProgram program(TARGET_PROGRAM, {"2"});
+    const SeenStack whole = whole_stack_of(program.process());
+    auto target = Target::attach(program.process());
+    ASSERT_TRUE(target) << target.error().text();
+    if (has_walked) {
+      EXPECT_EQ(seen(target->walk(target->threads().at(0))).frames, whole.frames);
+    }
+    const pid_t process = program.process();
+    ::kill(process, SIGKILL);
+    ::usleep(20'000);
+    expect_beginning_of(whole, seen(target->walk(target->threads().at(0))));
+    // The kernel tells its parent when all of its threads are nobody's any more.
+    target->let_go();
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT), 0);
+    const auto zombie = target->renew();
+    ASSERT_FALSE(zombie);
+    EXPECT_EQ(zombie.error().reason, TargetError::Reason::zombie) << zombie.error().text();
+    (void)program.end();
+    const auto gone = target->renew();
+    ASSERT_FALSE(gone);
+    EXPECT_EQ(gone.error().reason, TargetError::Reason::no_process) << gone.error().text();
+    EXPECT_NE(gone.error().what.find(std::to_string(process)), std::string::npos) << gone.error().text();
+  }
+}
+
+TEST(VanishingProcess, ThatEndsAfterItWasCopied) {
+  TargetProgram program(TARGET_PROGRAM, {"0"});
+  const SeenStack whole = whole_stack_of(program.process());
+  auto target = Target::attach(program.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  (void)program.end();
+  expect_beginning_of(whole, seen(target->walk(target->threads().at(0))));
+}
+
+/// What is known of modules and lists is of the program that was there before.
+TEST(VanishingProcess, ThatExecutesAnotherProgram) {
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    die_with_the_test();
+    ::prctl(PR_SET_NAME, "waits");
+    JitFrame frame;
+    frame(
+        [](void* from) -> void* {
+          char byte = 0;
+          (void)!::read(*static_cast<int*>(from), &byte, 1);
+          ::execl("/bin/sleep", "sleep", "1000", nullptr);
+          return nullptr;
+        },
+        &go[0]);
+    ::_exit(1);
+  }
+  wait_for_name(child, "waits");
+  auto target = Target::attach(child);
+  ASSERT_TRUE(target) << target.error().text();
+  const auto has_jit_frame = [&] {
+    for (const SeenFrame& frame : seen(target->walk(target->threads().at(0))).frames)
+      if (frame.origin == "dyn_directives") return true;
+    return false;
+  };
+  EXPECT_TRUE(has_jit_frame());
+  target->let_go();
+  ASSERT_EQ(::write(go[1], "g", 1), 1);
+  wait_for_name(child, "sleep");
+  ASSERT_TRUE(target->renew());
+  const SeenStack stack = seen(target->walk(target->threads().at(0)));
+  EXPECT_EQ(stack.why, "complete");
+  EXPECT_FALSE(has_jit_frame());
+  target->let_go();
+  EXPECT_EQ(stack.frames, whole_stack_of(child).frames);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(go[0]), ::close(go[1]);
+}
+
+/// Takes a library's memory from under a thread that has called it, and does not return.
+class TakesItsLibrary {
+ public:
+  void run(int go) {
+    void* const library = ::dlopen(ROOM_SMALL, RTLD_NOW);
+    const auto call = reinterpret_cast<void (*)(void (*)())>(library ? ::dlsym(library, "room_call") : nullptr);
+    Dl_info info{};
+    link_map* map = nullptr;
+    if (!call || ::dladdr1(reinterpret_cast<void*>(call), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0)
+      ::_exit(1);
+    static std::atomic<bool> is_in_it{false};
+    std::thread([call] {
+      call([] {
+        is_in_it = true;
+        for (;;) ::pause();
+      });
+    }).detach();
+    while (!is_in_it) ::usleep(100);
+    ::prctl(PR_SET_NAME, "waits");
+    char byte = 0;
+    (void)!::read(go, &byte, 1);
+    if (::munmap(info.dli_fbase, 5 * k_page) != 0) ::_exit(1);
+    ::prctl(PR_SET_NAME, "taken");
+    for (;;) ::pause();
+  }
+
+ private:
+  static constexpr std::size_t k_page = 4096;
+};
+
+TEST(VanishingProcess, ThatUnmapsItsCodeAfterItWasCopied) {
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    die_with_the_test();
+    TakesItsLibrary().run(go[0]);
+  }
+  wait_for_name(child, "waits");
+  auto before = Target::attach(child);
+  ASSERT_TRUE(before) << before.error().text();
+  ASSERT_EQ(before->threads().size(), 2u);
+  const SeenStack whole = seen(before->walk(before->threads()[1]));
+  EXPECT_EQ(whole.why, "complete");
+  before->let_go();
+  auto target = Target::attach(child, Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  ASSERT_EQ(::write(go[1], "g", 1), 1);
+  wait_for_name(child, "taken");
+  expect_beginning_of(whole, seen(target->walk(target->threads()[1])));
+  // What was known of the library before is kept; what is there now is nothing.
+  EXPECT_EQ(seen(before->walk(before->threads()[1])).frames, whole.frames);
+  ASSERT_TRUE(target->renew());
+  const SeenStack now = seen(target->walk(target->threads()[1]));
+  expect_beginning_of(whole, now);
+  EXPECT_LT(now.frames.size(), whole.frames.size()) << "its library is gone";
+  target->let_go();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(go[0]), ::close(go[1]);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
