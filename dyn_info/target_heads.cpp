@@ -94,6 +94,7 @@ bool TargetHeads::learn_changes_of(std::size_t number, Addr head, std::vector<Ad
 }
 
 bool TargetHeads::learn_changes(std::vector<AddrRange>& changed) noexcept try {
+  forget_changing();
   for (std::size_t number = 0; number < k_most; ++number) {
     MemoryWindow window;
     const Result<Addr> head = list_head(number, window);

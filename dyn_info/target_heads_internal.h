@@ -23,8 +23,8 @@ class TargetHeads final : public ListHead {
 
   Result<Addr> list_head(std::size_t number, MemoryWindow& window) const noexcept override;
   const Memory* memory_now() const noexcept override { return memory_now_; }
-  ListIndex* index_of(std::size_t number) const noexcept override {
-    return number < indexes_.size() ? &indexes_[number] : nullptr;
+  ListIndex* index_of(std::size_t number, bool is_changing) const noexcept override {
+    return number < k_most ? &(is_changing ? changing_ : indexes_)[number] : nullptr;
   }
 
   Changes changes_of(std::size_t number) const noexcept override {
@@ -41,6 +41,7 @@ class TargetHeads final : public ListHead {
   void forget() noexcept {
     has_looked_ = false;
     for (ListIndex& index : indexes_) index.forget();
+    forget_changing();
   }
   struct List {
     Addr head = 0;
@@ -53,6 +54,9 @@ class TargetHeads final : public ListHead {
 
  private:
   std::vector<List> find() const;
+  void forget_changing() noexcept {
+    for (ListIndex& index : changing_) index.forget();
+  }
   bool can_be_read(Addr head) const noexcept;
   void find_notes(std::vector<List>& lists) const;
   void find_exported(std::vector<List>& lists) const;
@@ -66,6 +70,9 @@ class TargetHeads final : public ListHead {
   const Memory* memory_now_ = nullptr;
   mutable std::vector<List> lists_;
   mutable std::array<ListIndex, k_most> indexes_;
+  // Of lists that the target was stopped in the middle of changing: as they are in this moment alone. What was known of
+  // them before stays in indexes_, and becomes what they are by the changes since.
+  mutable std::array<ListIndex, k_most> changing_;
   mutable bool has_looked_ = false;
 };
 

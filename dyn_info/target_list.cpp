@@ -180,19 +180,21 @@ Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list,
 /// within a change has an odd one for ever: its chain is whole at every moment, as each link is stored at once. One
 /// whose generation changes all the time costs no more than one whose list has no end: what is read is counted over all
 /// attempts. Of a target that runs again there is one attempt: what it was is not read again. Where the index knows
-/// that no procedure is there, nothing is read that may have changed.
+/// that no procedure is there, nothing is read that may have changed. An index stays what it was found to be when the
+/// target stood still, whatever the list is now: changes that come after it are learned when it stands still again.
 template <class T, class Read>
 Result<T> read_one_list(const ListHead& head, std::size_t number, Addr list, Lookup& lookup, Addr at, T none,
                         Read read) noexcept {
   const CountedMemory memory(lookup.space.memory);
   const Memory* const now = head.memory_now();
-  ListIndex* const index = head.index_of(number);
   for (unsigned attempt = 1;; ++attempt) {
     const Result<ListState> before = read_state(list, lookup.space.memory, lookup);
     if (!before) return before.error();
     const bool is_changing = before->is_changing();
     if (is_changing && !now && attempt < k_attempts) continue;
-    if (index && !(now && is_changing) && index->is_of(list, before->generation) && index->find(at) == 0) return none;
+    ListIndex* const index = head.index_of(number, is_changing);
+    const bool was_known = index && !(now && is_changing) && index->is_of(list, before->generation);
+    if (was_known && index->find(at) == 0) return none;
     const Result<T> answer = [&]() -> Result<T> {
       Addr where = 0;
       const auto info = index ? find_by_index(*index, list, head.changes_of(number), *before, at, lookup, memory, where)
@@ -203,7 +205,7 @@ Result<T> read_one_list(const ListHead& head, std::size_t number, Addr list, Loo
     const Result<ListState> after = read_state(list, now ? *now : lookup.space.memory, lookup);
     if (!after) return after.error();
     if (after->generation == before->generation && !(now && is_changing)) return answer;
-    if (index) index->forget();
+    if (index && !was_known) index->forget();
     if (now) return Error{ErrorCode::unspecified, list, "list of procedures has changed since the target was let go"};
     if (attempt == k_attempts || memory.too_many())
       return Error{ErrorCode::unspecified, list, "list of procedures keeps changing"};

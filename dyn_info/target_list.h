@@ -30,9 +30,9 @@ class ListHead {
   }
 
   /// Where the procedures of the list of that number are kept by address, between one question and the next; null: the
-  /// list is walked for each question.
-  virtual ListIndex* index_of(std::size_t number) const noexcept {
-    (void)number;
+  /// list is walked for each question. `is_changing`: its generation is odd.
+  virtual ListIndex* index_of(std::size_t number, bool is_changing) const noexcept {
+    (void)number, (void)is_changing;
     return nullptr;
   }
 

@@ -7,6 +7,7 @@
 
 #include "jitunwind/adapters/gdb_jit/gdb_jit.h"
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
+#include "jitunwind/dyn_info/registry/procedure_list_p.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "tests/support/jit_frame.h"
 #include "tests/targets/target_programs.h"
@@ -105,6 +106,7 @@ class Child {
     if (::pipe(go_) != 0 || ::pipe(stands_) != 0) std::abort();
     process_ = ::fork();
     if (process_ == 0) {
+      die_with_the_test();
       run(*this);
       ::_exit(0);
     }
@@ -261,12 +263,14 @@ class ManyBeside {
   }
   /// All stand at one place, so that no frame is new.
   void change_others() {
-    for (int step = 0; step < 5; ++step) {
+    for (int step = 0; step < 7; ++step) {
       if (step == 0) add(3000);
       if (step == 1) cancel(17, 18), add(100);
       if (step == 2) cancel(1000, 1100);
-      if (step == 3) add(1000);
-      if (step == 4) (void)frame_.registration().cancel(), add(10);
+      if (step == 3) procedure_list_head().generation += 1;  // as it is in the middle of a change
+      if (step == 4) procedure_list_head().generation -= 1, add(10);
+      if (step == 5) add(1000);
+      if (step == 6) (void)frame_.registration().cancel(), add(10);
       child_.stand();
     }
   }
@@ -295,12 +299,34 @@ TEST(KeptRowsOfATarget, StayWhileOthersAreRegisteredAndCancelled) {
     expect_the_walks_without_kept_rows(*target);
     EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "dyn_directives");
   }
+  next();  // in the middle of a change: nothing is known of this moment, and what was known before is not forgotten
+  expect_the_walks_without_kept_rows(*target);
+  next();
+  expect_rows_to_be_known(*target);
+  expect_the_walks_without_kept_rows(*target);
   next();  // more changes than the target keeps: all is read again
   expect_the_walks_without_kept_rows(*target);
   EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "dyn_directives");
   next();
   expect_the_walks_without_kept_rows(*target);
   EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "no such frame") << "it was cancelled";
+}
+
+/// What is registered after a process was let go is learned when it stands still again, whatever was asked meanwhile.
+TEST(KeptRowsOfATarget, StayWhenTheListHasChangedUnderAWalk) {
+  const Child child([](const Child& self) { ManyBeside(self).run(); });
+  auto target = Target::attach(child.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  child.go_on();
+  ASSERT_TRUE(target->renew());
+  expect_the_walks_without_kept_rows(*target);
+  target->let_go();
+  child.go_on();
+  const SeenStack stack = stacks_without_kept_rows(*target).at(0);
+  EXPECT_NE(stack.why.find("has changed since the target was let go"), stack.why.npos) << stack.why;
+  ASSERT_TRUE(target->renew());
+  expect_rows_to_be_known(*target);
+  expect_the_walks_without_kept_rows(*target);
 }
 
 /// Memory of a file of GDB's list that has another one of the same size by now, whether it was asked about before or
