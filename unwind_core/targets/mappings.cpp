@@ -60,7 +60,9 @@ void Mapping::set_shown_path(std::string_view shown) {
 
 Mappings::Mappings(std::vector<Mapping> mappings) : all_(std::move(mappings)) {
   std::erase_if(all_, [](const Mapping& mapping) { return mapping.range.empty(); });
-  sort_by(all_, [](const Mapping& mapping) { return mapping.range.begin; });
+  // The kernel has them in order.
+  const auto begin_of = [](const Mapping& mapping) { return mapping.range.begin; };
+  if (!std::ranges::is_sorted(all_, {}, begin_of)) sort_by(all_, begin_of);
   Addr end = 0;
   std::erase_if(all_, [&](const Mapping& mapping) {
     if (mapping.range.begin < end) return true;
@@ -71,11 +73,13 @@ Mappings::Mappings(std::vector<Mapping> mappings) : all_(std::move(mappings)) {
 }
 
 Mappings Mappings::parse(std::string_view maps) {
+  constexpr std::size_t k_line = 64;  // some
   std::vector<Mapping> found;
+  found.reserve(std::min(maps.size() / k_line + 1, k_most));
   while (!maps.empty() && found.size() < k_most) {
     const std::string_view line = maps.substr(0, maps.find('\n'));
     maps.remove_prefix(std::min(line.size() + 1, maps.size()));
-    if (Mapping mapping; parse_line(line, mapping)) found.push_back(std::move(mapping));
+    if (!parse_line(line, found.emplace_back())) found.pop_back();
   }
   return Mappings(std::move(found));
 }

@@ -64,16 +64,14 @@ std::optional<std::string> ProcessFolder::read(const std::string& name, std::siz
   const ReadableFile file(folder_.number(), name.c_str());
   if (!file.is_open()) return std::nullopt;
   // The kernel writes no more than a page at once of most files.
-  constexpr std::size_t k_piece = 4096;
+  std::array<char, 4096> piece;
   std::string text;
-  for (std::size_t size = 0; size < most; size = text.size()) {
-    if (text.capacity() - size < k_piece) text.reserve(4 * size + k_piece);
-    text.resize(std::min(most, size + k_piece));
-    const long got = file.read(text.data() + size, text.size() - size);
-    text.resize(size + static_cast<std::size_t>(std::max(got, 0l)));
+  while (text.size() < most) {
+    const long got = file.read(piece.data(), std::min(most - text.size(), piece.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
     if (got == 0) break;
+    text.append(piece.data(), static_cast<std::size_t>(got));
   }
   return text;
 }
