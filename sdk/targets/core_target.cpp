@@ -41,7 +41,14 @@ TargetError not_elf(const std::string& path) {
           "The kernel says in /proc/sys/kernel/core_pattern where it puts them; gcore makes one of a process."};
 }
 
-TargetError cannot_open(const std::string& path, const Error& error, int failure) {
+/// "No such file or directory": whoever has tried to read it has left errno alone.
+std::string why_unreadable(const std::string& path) {
+  const ReadableFile file(path.c_str(), O_NONBLOCK);
+  char byte = 0;
+  return !file.is_open() || file.read(&byte, 1) < 0 ? std::strerror(errno) : "it is no file with contents";
+}
+
+TargetError cannot_open(const std::string& path, const Error& error) {
   switch (error.code) {
     case ErrorCode::bad_structure:
       return {
@@ -56,10 +63,7 @@ TargetError cannot_open(const std::string& path, const Error& error, int failure
               "'" + path + "' is cut off before the first registers: it has " + std::to_string(error.at) + " bytes.",
               "The disk may have been full, or ulimit -c too small."};
     default:
-      return {Reason::no_such_file,
-              "'" + path +
-                  "' cannot be read: " + (failure != 0 ? std::strerror(failure) : "it is no file with contents") + ".",
-              ""};
+      return {Reason::no_such_file, "'" + path + "' cannot be read: " + why_unreadable(path) + ".", ""};
   }
 }
 
@@ -76,7 +80,8 @@ const Mapping* program_of(const CoreFile& core) {
 std::optional<TargetError> why_not_program(const CoreFile& core, const Mapping* mapping, const std::string& path) {
   const auto file = make_mapped<FileParts>(path.c_str());
   if (!file || !file->is_open())
-    return TargetError{Reason::no_such_file, "The program '" + path + "' cannot be read.", ""};
+    return TargetError{Reason::no_such_file, "The program '" + path + "' cannot be read: " + why_unreadable(path) + ".",
+                       ""};
   if (!mapping) return std::nullopt;
   std::array<std::byte, k_page_size> head;
   std::size_t got = 0;
@@ -101,9 +106,8 @@ TargetError nothing_mapped(const std::string& path, Addr at) {
 }  // namespace
 
 Result<Target, TargetError> Target::Core::make(const std::string& path, const TargetFolders& folders) {
-  errno = 0;
   auto core = CoreFile::open(path.c_str());
-  if (!core) return cannot_open(path, core.error(), errno);
+  if (!core) return cannot_open(path, core.error());
   const Arch* const arch = find_arch((*core)->machine(), (*core)->big_endian());
   // What names a CPU and has another one's words is of neither.
   if (!arch || (arch->word_size == 8) != (*core)->is_64())
@@ -118,7 +122,7 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
     const Mapping* const mapping = (*core)->mappings().find(at);
     if (!mapping) return nothing_mapped(path, at);
     if (!make_mapped<FileParts>(file.c_str())->is_open())
-      return TargetError{Reason::no_such_file, "'" + file + "' cannot be read.", ""};
+      return TargetError{Reason::no_such_file, "'" + file + "' cannot be read: " + why_unreadable(file) + ".", ""};
     if (mapping->is_of_file())
       files.replace(mapping->path, file);
     else

@@ -138,7 +138,7 @@ TEST(Jitstack, SaysWhatIsNoTarget) {
   } cases[] = {
       {"4194304", "no_process", "jitstack: No process has the number 4194304.*"},
       {std::to_string(zombie), "zombie", "jitstack: .*" + std::to_string(zombie) + ".* ended.*"},
-      {"--core '" + (folder / "none") + "'", "no_such_file", "jitstack: .*/none' cannot be read.*"},
+      {"--core '" + (folder / "none") + "'", "no_such_file", "jitstack: .*/none' cannot be read: No such file.*"},
       {"--core '" + (folder / "text") + "'", "no_core", "jitstack: .*/text' is no ELF file.*"},
   };
   for (const auto& each : cases) {
