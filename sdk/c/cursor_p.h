@@ -48,4 +48,10 @@ inline ju_status check_cursor(const ju_cursor* cursor, ju_error* error) noexcept
   return is_cursor(cursor) ? JU_OK : refuse_cursor(cursor, error);
 }
 
+/// Where a cursor is to begin.
+inline ju_status check_room(const ju_cursor* cursor, ju_error* error) noexcept {
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(cursor) % alignof(ju_cursor) == 0;
+  return cursor && is_aligned ? JU_OK : refuse_handle(cursor, "cursor", error);
+}
+
 }  // namespace jitunwind::c

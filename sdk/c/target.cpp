@@ -179,7 +179,7 @@ ju_status ju_target_thread(const ju_target* target, size_t i, ju_thread* thread,
 ju_status ju_target_cursor(const ju_target* target, size_t i, ju_cursor* cursor, ju_error* error) {
   return answer(error, [&] {
     if (const ju_status bad = jitunwind::c::check_thread(target, i, error)) return bad;
-    if (!cursor) return tell(error, JU_NULL_POINTER, "cursor");
+    if (const ju_status bad = jitunwind::c::check_room(cursor, error)) return bad;
     jitunwind::Walk walk = target->target.walk(target->target.threads()[i]);
     jitunwind::c::begin(*cursor, *walk.begin(), &target->head);
     return JU_OK;

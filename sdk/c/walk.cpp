@@ -118,7 +118,7 @@ const char* ju_stop_reason_name(ju_stop_reason reason) {
 // The functions that begin at their caller store their own registers, and step once.
 
 ju_status ju_cursor_here(ju_cursor* cursor, ju_error* error) {
-  if (!cursor) return tell(error, JU_NULL_POINTER, "cursor");
+  if (const ju_status bad = jitunwind::c::check_room(cursor, error)) return bad;
   alignas(16) std::byte context[jitunwind::k_context_size];
   jitunwind_capture_context(context);
   return jitunwind::c::begin_at_caller(jitunwind::cursor_at(context, Cursor::Top::returned_to), *cursor, error);
@@ -140,7 +140,8 @@ int ju_backtrace(void** addresses, int size) {
 }
 
 ju_status ju_cursor_at(ju_cursor* cursor, const void* ucontext, ju_top top, ju_error* error) {
-  if (!cursor || !ucontext) return tell(error, JU_NULL_POINTER, cursor ? "ucontext" : "cursor");
+  if (const ju_status bad = jitunwind::c::check_room(cursor, error)) return bad;
+  if (!ucontext) return tell(error, JU_NULL_POINTER, "ucontext");
   if (!jitunwind::c::is_top(top)) return tell(error, JU_BAD_VALUE, "top", static_cast<unsigned>(top));
   jitunwind::c::begin(*cursor, Frame(ucontext, jitunwind::c::top_of(top), jitunwind::Guesses::confirmed));
   return JU_OK;

@@ -67,11 +67,11 @@ const char* ju_stop_reason_name(ju_stop_reason reason);
 /* Where walks begin. */
 
 /** Begins at the calling function's frame; one that does nothing behind the call may have none (a tail call).
-    Errors: null_pointer. */
+    Errors: null_pointer; bad_handle: memory that is not aligned as a ju_cursor is. */
 ju_status ju_cursor_here(ju_cursor* cursor, ju_error* error);
 /** The frame that a ucontext_t was captured in: the third argument of a signal handler with JU_INTERRUPTED, what
     jitunwind_capture_context() has stored with JU_RETURNED_TO. The cursor must not outlive the handler. The context is
-   one of the calling thread, or of one that does not run meanwhile. Errors: null_pointer, bad_value. */
+   one of the calling thread, or of one that does not run meanwhile. Errors: null_pointer, bad_handle, bad_value. */
 ju_status ju_cursor_at(ju_cursor* cursor, const void* ucontext, ju_top top, ju_error* error);
 /** Stores the calling function's registers in a ucontext_t, as they are behind the call. Returns 0. */
 #ifdef __cplusplus

@@ -277,6 +277,23 @@ TEST(CBadInput, CursorsThatWereNeverBegun) {
   EXPECT_EQ(ju_resume(&cursor, nullptr), JU_BAD_HANDLE);
 }
 
+TEST(CBadInput, CursorsThatAreNotAligned) {
+  ju_cursor two[2];
+  auto* const odd = as<ju_cursor>(reinterpret_cast<char*>(two) + 1);
+  Error error;
+  alignas(16) char context[1024];
+  jitunwind_capture_context(context);
+  EXPECT_EQ(ju_cursor_here(odd, &error), JU_BAD_HANDLE);
+  EXPECT_STREQ(error.place, "cursor");
+  EXPECT_EQ(ju_cursor_at(odd, context, JU_RETURNED_TO, &error), JU_BAD_HANDLE);
+  ju_sample sample{};
+  sample.struct_size = sizeof sample;
+  ju_target* target = nullptr;
+  ASSERT_EQ(ju_target_of_sample(&sample, nullptr, &target, &error), JU_OK);
+  EXPECT_EQ(ju_target_cursor(target, 0, odd, &error), JU_BAD_HANDLE);
+  EXPECT_EQ(ju_target_free(target), JU_OK);
+}
+
 TEST(CBadInput, SizesOfStructures) {
   ju_description* const description = leaf();
   ju_registration* registration = nullptr;
