@@ -219,6 +219,11 @@ std::optional<SourceLine> JitCode::find_line(Addr at) const {
   return object ? object->find_line(at) : std::nullopt;
 }
 
-bool JitCode::was_told_of(Addr at) const noexcept { return object_at(at) != nullptr; }
+/// Memory that may be executed is code without anybody's word: for a caller in it no lists are looked for, which takes
+/// as long as a walk of all other frames (AddressSpace::expect_code()).
+bool JitCode::was_told_of(Addr at) const noexcept {
+  const Mapping* const mapping = mappings_.find(at);
+  return !(mapping && mapping->executable) && object_at(at) != nullptr;
+}
 
 }  // namespace jitunwind
