@@ -5,6 +5,9 @@
 //   target_walk/WAY/static|jit/DEPTH       a stopped thread that was walked before; an item is a frame
 //   target_first_walk/WAY/DEPTH            of a stopped process that nothing is known of; an item is such a walk
 //   target_registered/WAY/first|again/N    the same with N procedures registered, of 50 frames; an item is a walk
+//   target_renewed/WAY/N                   the same of a process that has changed one of them and stands still again;
+//   an
+//                                          item is both
 //   target_stopped/WAY/quiet|loaded/THREADS  how long a process stands still to be copied, alone and beside more
 //                                          programs that compute than there are processors; an item is a thread
 //   stacks_of_process/PROGRAM/LIBRARIES    a program that prints the stacks of 50 threads; an item is a run
@@ -39,31 +42,36 @@ namespace {
 class Watched {
  public:
   explicit Watched(const std::string& arguments) {
-    int out[2];
-    if (::pipe(out) != 0) std::abort();
+    int in[2], out[2];
+    if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0) std::abort();
     const std::string command = "exec '" WATCHED_PROGRAM "' " + arguments;
     std::array<char*, 4> argv{const_cast<char*>("sh"), const_cast<char*>("-c"), const_cast<char*>(command.c_str()),
                               nullptr};
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    ::posix_spawn_file_actions_addclose(&actions, out[0]);
-    ::posix_spawn_file_actions_addclose(&actions, out[1]);
     if (::posix_spawn(&process_, "/bin/sh", &actions, nullptr, argv.data(), environ) != 0) std::abort();
     ::posix_spawn_file_actions_destroy(&actions);
-    ::close(out[1]);
+    ::close(in[0]), ::close(out[1]);
+    in_ = in[1], out_ = out[0];
     char said = 0;
-    if (::read(out[0], &said, 1) != 1) std::abort();
-    ::close(out[0]);
+    if (::read(out_, &said, 1) != 1) std::abort();
     ::usleep(50'000);  // until what has said so has come to stand
   }
   ~Watched() {
+    ::close(in_), ::close(out_);
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
   }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
   pid_t process() const { return process_; }
+  /// A procedure is cancelled and registered. Precondition: the process runs.
+  void change() const {
+    char said = 0;
+    if (::write(in_, "c", 1) != 1 || ::read(out_, &said, 1) != 1) std::abort();
+  }
   void stop() {
     if (is_stopped_) return;
     if (::ptrace(PTRACE_SEIZE, process_, nullptr, nullptr) != 0) std::abort();
@@ -74,6 +82,7 @@ class Watched {
 
  private:
   pid_t process_ = 0;
+  int in_ = -1, out_ = -1;
   bool is_stopped_ = false;
 };
 
@@ -116,6 +125,25 @@ void walk_first(benchmark::State& state, const Way& way, std::size_t depth, cons
     const auto onlooker = way.look_at(target.process());
     const std::size_t frames = onlooker ? onlooker->walk(target.process()) : 0;
     if (frames < depth) return state.SkipWithError(few_frames(frames).c_str());
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void renew(benchmark::State& state, const std::string& arguments) {
+  const Watched target(arguments);  // not one that is traced already
+  auto attached = jitunwind::Target::attach(target.process());
+  const auto frames = [&] {
+    std::size_t count = 0;
+    for (const auto& frame : attached->walk(attached->threads().at(0))) count += frame.pc() != 0;
+    return count;
+  };
+  if (!attached || frames() < 50) return state.SkipWithError("no target");
+  for (auto _ : state) {
+    state.PauseTiming();
+    attached->let_go();
+    target.change();
+    state.ResumeTiming();
+    if (!attached->renew() || frames() < 50) return state.SkipWithError("not renewed");
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -196,6 +224,8 @@ void add_registered(const Way& way) {
                                  [=, &way](auto& state) { walk_again(state, way, 50, arguments); });
     benchmark::RegisterBenchmark(joined("target_registered/", way.name, "/first/", registered).c_str(),
                                  [=, &way](auto& state) { walk_first(state, way, 50, arguments); });
+    benchmark::RegisterBenchmark(joined("target_renewed/", way.name, "/", registered).c_str(),
+                                 [=](auto& state) { renew(state, arguments); });
   }
 }
 

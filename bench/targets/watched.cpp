@@ -1,7 +1,8 @@
 // A process that others look at: stacks of C++ functions that stand still.
 //   watched DEPTH THREADS LIBRARIES REGISTERED [JIT_EVERY]
 // So many frames on each thread's stack, main's among the threads; libraries that are loaded; procedures that are
-// registered; each so many-th frame one of these. Says "ready" when all threads stand.
+// registered; each so many-th frame one of these. Says a byte when all threads stand. For each byte that it reads it
+// cancels a procedure that is on no stack, and registers it again, and says a byte.
 #include <unistd.h>
 
 #include <atomic>
@@ -20,9 +21,16 @@ namespace {
 
 std::atomic<std::size_t> standing{0};
 std::size_t threads = 1;
+Registrar* registrar = nullptr;
+std::size_t changed = 0;  // a procedure
 
 [[noreturn]] void stand_still(Context*) {
-  if (standing.fetch_add(1) + 1 == threads) (void)!::write(STDOUT_FILENO, "ready\n", 6);
+  if (standing.fetch_add(1) + 1 == threads) (void)!::write(STDOUT_FILENO, "r", 1);
+  for (char told; ::read(STDIN_FILENO, &told, 1) == 1;) {
+    registrar->cancel_function(changed);
+    registrar->register_function(changed);
+    (void)!::write(STDOUT_FILENO, "c", 1);
+  }
   for (;;) ::pause();
 }
 
@@ -41,9 +49,10 @@ int stand(const std::vector<std::size_t>& numbers) {
   threads = numbers[1];
   const std::vector<LoadedLibrary> libraries = load_libraries(numbers[2]);
   const JitArena arena(registered + 1);
-  Registrar& registrar = *registrars().front();
-  registrar.prepare(arena.functions());
-  for (std::size_t i = 0; i < registered; ++i) registrar.register_function(i);
+  registrar = registrars().front();
+  registrar->prepare(arena.functions());
+  for (std::size_t i = 0; i < registered; ++i) registrar->register_function(i);
+  changed = registered - 1;
   const auto stack = functions(depth, jit_every, arena);
   const auto run = [&] {
     Context context{};
