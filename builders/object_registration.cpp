@@ -22,8 +22,7 @@ struct Pair {
   std::int32_t fde;
 };
 constexpr Pair k_start_and_segbase{0, 0};
-constexpr unw_word_t k_words = sizeof(Pair) / sizeof(unw_word_t);
-static_assert(k_words == 1);
+constexpr unw_word_t k_words = sizeof(Pair) / sizeof(std::uintptr_t);  // of this CPU
 
 struct DescribedRange {
   AddrRange code;

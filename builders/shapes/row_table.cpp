@@ -11,7 +11,7 @@ struct Pair {
   std::int32_t start;  // relative to start_ip
   std::int32_t fde;    // relative to the table
 };
-static_assert(sizeof(Pair) == sizeof(unw_word_t), "table_len counts words");
+static_assert(sizeof(Pair) == 8);
 
 /// -word, or -1 where a slot lies elsewhere.
 std::int64_t data_alignment(const ShapeContent& content) noexcept {
@@ -72,7 +72,7 @@ Status RowTable::write(const FrameShape& shape, const Procedure& procedure, std:
   const Pair pair{0, static_cast<std::int32_t>(sizeof(Pair) + fde_at)};
   std::memcpy(into, &pair, sizeof pair);
   out.segbase = reinterpret_cast<std::uintptr_t>(into);
-  out.table_len = sizeof(Pair) / sizeof(unw_word_t);
+  out.table_len = sizeof(Pair) / content.arch->word_size;  // in words of the CPU
   out.table_data = reinterpret_cast<std::uintptr_t>(into);
   return Done{};
 }

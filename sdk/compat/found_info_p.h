@@ -140,8 +140,9 @@ class FoundInfo {
     const Error bad{ErrorCode::unreadable_memory, info.start_ip, k_unwind_info};
     MemoryWindow window;
     if (info.format == UNW_INFO_FORMAT_TABLE) {
-      const bool fits = info.u.ti.table_len <= UNW_WORD_MAX / sizeof(unw_word_t);
-      if (!fits || !is_there(info.u.ti.table_data, info.u.ti.table_len * sizeof(unw_word_t), window)) return bad;
+      const std::uint64_t word = target_arch().word_size;
+      const bool fits = info.u.ti.table_len <= UNW_WORD_MAX / word;
+      if (!fits || !is_there(info.u.ti.table_data, info.u.ti.table_len * word, window)) return bad;
     }
     if (info.format != UNW_INFO_FORMAT_DYNAMIC) return Done{};
     const unw_dyn_region_info_t* region = info.u.pi.regions;

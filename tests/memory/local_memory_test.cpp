@@ -77,7 +77,8 @@ std::size_t read_by_kernel(Addr at, std::span<std::byte> into) {
   while (done < into.size() && at + done >= at) {
     const std::size_t size = std::min<std::size_t>(into.size() - done, k_page - ((at + done) & (k_page - 1)));
     // Not pwrite(): the sanitizers' version of it looks at its shadow of `at`, which there may be none of.
-    if (::syscall(SYS_pwrite64, file, at + done, size, 0) != static_cast<long>(size)) break;
+    if (::syscall(SYS_pwrite64, file, static_cast<std::uintptr_t>(at + done), size, 0L, 0L) != static_cast<long>(size))
+      break;
     EXPECT_EQ(::pread(file, into.data() + done, size, 0), static_cast<ssize_t>(size));
     done += size;
   }
@@ -98,7 +99,8 @@ TEST(LocalMemory, ReadsEverySizeAtEveryAlignment) {
 TEST(LocalMemory, StopsAtTheFirstUnreadablePage) {
   for (const char* letters : {"w-w", "wuw", "ruw", "x-r", "rrr", "www", "-ww", "uww", "ww-", "wow", "oow"}) {
     const Pages pages(letters);
-    for (std::size_t from : {0ul, 1ul, k_page - 8, k_page - 1, k_page, k_page + 1, 2 * k_page - 3}) {
+    for (std::size_t from :
+         {std::size_t{0}, std::size_t{1}, k_page - 8, k_page - 1, k_page, k_page + 1, 2 * k_page - 3}) {
       std::vector<std::byte> ours(3 * k_page - from);
       std::vector<std::byte> kernels(ours.size());
       const std::size_t expected = read_by_kernel(pages.at(from), kernels);
@@ -111,8 +113,10 @@ TEST(LocalMemory, StopsAtTheFirstUnreadablePage) {
 TEST(LocalMemory, ViewsAllOrNothing) {
   const Pages pages("ww-w");
   const LocalMemory memory;
-  for (std::size_t from : {0ul, 1ul, k_page - 8, k_page, 2 * k_page - 3, 2 * k_page, 3 * k_page}) {
-    for (std::size_t size : {0ul, 1ul, 3ul, 4ul, 8ul, k_page, 2 * k_page}) {
+  for (std::size_t from :
+       {std::size_t{0}, std::size_t{1}, k_page - 8, k_page, 2 * k_page - 3, 2 * k_page, 3 * k_page}) {
+    for (std::size_t size :
+         {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4}, std::size_t{8}, k_page, 2 * k_page}) {
       MemoryWindow window;
       std::vector<std::byte> bytes(size);
       const bool readable = read_by_kernel(pages.at(from), bytes) == size;
@@ -171,13 +175,17 @@ TEST(LocalMemory, RandomAddressesAgreeWithTheKernel) {
   for (int i = 0; i < 20000; ++i) {
     // Around mapped places, in strides that leave them, and anywhere.
     const Addr anchor = anchors[random() % std::size(anchors)];
-    const Addr at = anchor + ((random() & 0xffffffff) >> (random() % 32)) - (1u << 16);
+    const Addr anywhere = anchor + ((random() & 0xffffffff) >> (random() % 32)) - (1u << 16);
+    const Addr at = static_cast<std::uintptr_t>(anywhere);
     const std::size_t size = random() % ours.size();
     const std::size_t got = read(at, std::span(ours).first(size));
     ASSERT_EQ(got, read_by_kernel(at, std::span(kernels).first(size))) << std::hex << at;
     readable += got != 0;
   }
   EXPECT_GT(readable, 1000);
+  if (sizeof(void*) == 4) {
+    EXPECT_EQ(read(anchors[0] + (Addr{1} << 32), ours), 0u) << "no pointer is there";
+  }
 }
 
 TEST(LocalMemory, ProvenPagesAreNotProbedAgain) {

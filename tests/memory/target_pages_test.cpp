@@ -17,7 +17,8 @@ constexpr Addr k_begin = 0x7000'0000;
 /// Pages with random bytes, some of which are missing; the last one that is there may be there in part.
 class PagedMemory final : public Memory {
  public:
-  explicit PagedMemory(std::size_t pages) : bytes(pages * k_page_size), is_there(pages, true), end(bytes.size()) {
+  explicit PagedMemory(std::size_t pages)
+      : bytes(pages * std::size_t{k_page_size}), is_there(pages, true), end(bytes.size()) {
     std::mt19937 random(20261124);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   }
@@ -25,7 +26,7 @@ class PagedMemory final : public Memory {
     ++reads;
     std::size_t done = 0;
     for (; done < into.size(); ++done) {
-      const Addr offset = at + done - k_begin;
+      const auto offset = static_cast<std::size_t>(at + done - k_begin);
       if (offset >= end || !is_there[offset / k_page_size]) break;
       into[done] = bytes[offset];
     }
@@ -52,10 +53,11 @@ TEST(KeptPages, SayWhatTheMemorySays) {
   for (int round = 0; round < 20; ++round) {
     PagedMemory memory(80);
     for (int i = 0; i < 6; ++i) memory.is_there[random() % 80] = false;
-    memory.end -= random() % (3 * k_page_size);
+    memory.end -= static_cast<std::size_t>(random() % (3 * k_page_size));
     const KeptPages kept(memory);
     for (int i = 0; i < 300; ++i)
-      expect_same(kept, memory, k_begin - k_page_size + random() % (82 * k_page_size), random() % (6 * k_page_size));
+      expect_same(kept, memory, k_begin - k_page_size + random() % (82 * k_page_size),
+                  static_cast<std::size_t>(random() % (6 * k_page_size)));
     memory.bytes[5] = ~memory.bytes[5];
     kept.forget();
     expect_same(kept, memory, k_begin, 16);
@@ -111,19 +113,21 @@ struct Entries {
       put(at, 28, static_cast<std::uint32_t>(at + 4 - k_section));
   }
   void put(Addr at, std::uint32_t length, std::uint32_t second) {
-    std::memcpy(&memory.bytes[at - k_begin], &length, 4);
-    std::memcpy(&memory.bytes[at + 4 - k_begin], &second, 4);
+    std::memcpy(&memory.bytes[place_of(at)], &length, 4);
+    std::memcpy(&memory.bytes[place_of(at + 4)], &second, 4);
   }
+  static std::size_t place_of(Addr at) { return static_cast<std::size_t>(at - k_begin); }
   Addr fde(std::size_t number) const { return k_section + 24 + 32 * number; }
-  std::size_t number_at(std::size_t page) const { return (page * k_page_size - 3000) / 32 + 2; }
+  std::size_t number_at(std::size_t page) const { return (page * std::size_t{k_page_size} - 3000) / 32 + 2; }
   /// Whether what was copied is what is there.
   bool has(const CopiedEntries& entries, Addr at, std::size_t count) const {
     const SectionBytes section = entries.section();
-    return std::memcmp(&section.bytes[at - section.address], &memory.bytes[at - k_begin], count) == 0;
+    return std::memcmp(&section.bytes[static_cast<std::size_t>(at - section.address)], &memory.bytes[place_of(at)],
+                       count) == 0;
   }
 
   PagedMemory memory{k_pages};
-  const std::size_t size = k_pages * k_page_size - 3000 - 100;
+  const std::size_t size = k_pages * std::size_t{k_page_size} - 3000 - 100;
   const AddrRange section{k_section, k_section + size};
 };
 
@@ -156,7 +160,7 @@ TEST(CopiedEntries, AreThoseThatCanBeRead) {
     EXPECT_TRUE(of.has(entries, of.fde(of.number_at(page)), 32));
   }
   // The memory ends in the middle of a page.
-  of.memory.end = of.fde(of.number_at(30)) + 32 - k_begin;
+  of.memory.end = Entries::place_of(of.fde(of.number_at(30)) + 32);
   ASSERT_TRUE(entries.copy_fde(of.fde(of.number_at(30)), false));
   EXPECT_TRUE(of.has(entries, of.fde(of.number_at(30)), 32));
   EXPECT_FALSE(entries.copy_fde(of.fde(of.number_at(30) + 1), false));
@@ -178,7 +182,8 @@ TEST(CopiedEntries, LieWithinTheSectionWhateverTheirLengthsSay) {
       ASSERT_TRUE(entries.make(of.memory, of.section));
       EXPECT_TRUE(entries.copy_fde(of.fde(of.number_at(page)), false));
       const Addr at = of.fde(of.number_at(page));
-      EXPECT_TRUE(of.has(entries, at, std::min<std::size_t>(4 + std::size_t{length}, of.section.end - at)));
+      EXPECT_TRUE(
+          of.has(entries, at, static_cast<std::size_t>(std::min(4 + std::uint64_t{length}, of.section.end - at))));
     }
   }
   const Entries of;

@@ -103,7 +103,7 @@ TEST_P(LocalModules, DescribesEverySegmentOfEveryObject) {
     for (const ElfW(Phdr) & header : object.headers) {
       if (header.p_type != PT_LOAD) continue;
       ++segments;
-      for (Addr offset : {Addr{0}, header.p_memsz / 2, header.p_memsz - 1}) {
+      for (Addr offset : {Addr{0}, Addr{header.p_memsz / 2}, Addr{header.p_memsz - 1}}) {
         Module module;
         ASSERT_TRUE(finder().find(object.bias + header.p_vaddr + offset, module)) << object.name << " +" << offset;
         expect_described(module, object, header);
@@ -129,7 +129,7 @@ TEST_P(LocalModules, FindsTheKernelsObject) {
   Module module;
   ASSERT_TRUE(finder().find(vdso + 0x800, module));
   EXPECT_EQ(module.range.begin, vdso);
-  EXPECT_STREQ(module.path, "linux-vdso.so.1");
+  EXPECT_STREQ(module.path, sizeof(void*) == 8 ? "linux-vdso.so.1" : "linux-gate.so.1");
   EXPECT_FALSE(module.eh_frame_hdr.empty());
 }
 
@@ -205,7 +205,7 @@ TEST_P(LocalModules, AreFoundByManyThreadsWhileOthersComeAndGo) {
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> wrong{0}, finds{0};
   const auto look = [&] {
-    std::uint64_t n = 0;
+    std::size_t n = 0;
     for (; !stop.load(std::memory_order_relaxed); ++n) {
       const Known& known = stay[n % stay.size()];
       Module module;

@@ -92,7 +92,7 @@ TEST(Fork, ChildReclaimsWhatOthersHeld) {
 // Forks at random moments of threads that register, cancel, retire and look up.
 TEST(Fork, Stress) {
   static std::array<unw_dyn_info_t, 32> stay;
-  for (std::uint64_t i = 0; i < stay.size(); ++i) {
+  for (std::size_t i = 0; i < stay.size(); ++i) {
     stay[i] = procedure(k_code + 128 * i, 64);
     ASSERT_TRUE(register_procedure(&stay[i]));
   }

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <random>
@@ -141,7 +142,7 @@ TEST(RegistryMemory, LookupsAreRightWhileMemoryIsGivenBack) {
   ASSERT_TRUE(cancel_procedure(stays.get()) && cancel_procedure(moves.get()));
   EXPECT_EQ(wrong, 0u);
   EXPECT_GT(lookups, 100u);
-  std::printf("%lu moves, %lu lookups\n", number, lookups.load());
+  std::printf("%" PRIu64 " moves, %" PRIu64 " lookups\n", number, lookups.load());
 }
 
 constinit NodePool nodes;

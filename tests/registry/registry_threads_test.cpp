@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cinttypes>
 #include <memory>
 #include <random>
 #include <thread>
@@ -65,7 +66,7 @@ TEST(RegistryThreads, ReplacedProcedureIsNeverMissingAndNeverOld) {
   for (const auto end = std::chrono::steady_clock::now() + k_churn_time; std::chrono::steady_clock::now() < end;) {
     for (int i = 0; i < 20; ++i) {
       ++number;
-      auto next = make(k_code, k_sizes[number % k_sizes.size()], number);
+      auto next = make(k_code, k_sizes[static_cast<std::size_t>(number % k_sizes.size())], number);
       ASSERT_TRUE(register_procedure(next.get()));
       published.store(number);
       ASSERT_TRUE(cancel_procedure(current.get()));
@@ -77,7 +78,8 @@ TEST(RegistryThreads, ReplacedProcedureIsNeverMissingAndNeverOld) {
   ASSERT_TRUE(cancel_procedure(current.get()));
   EXPECT_EQ(wrong, 0u);
   EXPECT_GT(lookups, 1000u);
-  std::printf("%lu replacements, %lu lookups, %lu wrong\n", number, lookups.load(), wrong.load());
+  std::printf("%" PRIu64 " replacements, %" PRIu64 " lookups, %" PRIu64 " wrong\n", number, lookups.load(),
+              wrong.load());
 }
 
 // Procedures that stay are always found while neighbours in the same cells, and procedures over them, come and go.
@@ -112,7 +114,7 @@ TEST(RegistryThreads, WhatStaysIsAlwaysFound) {
     std::mt19937_64 random(99);
     std::uint64_t n = 0;
     for (; !stop.load(std::memory_order_relaxed); ++n) {
-      const std::uint64_t i = random() % 64;
+      const auto i = static_cast<std::size_t>(random() % 64);
       if (lookup(k_code + 256 * i + random() % 64) != &stay[i]) ++wrong;
       const ProcedureHold other(k_code + 256 * i + 64 + random() % 192);
       if (other.info() != nullptr && other.info()->gp != ~0ull) ++wrong;
@@ -126,7 +128,8 @@ TEST(RegistryThreads, WhatStaysIsAlwaysFound) {
   for (auto& info : stay) ASSERT_TRUE(cancel_procedure(&info));
   EXPECT_EQ(wrong, 0u);
   EXPECT_TRUE(listed().empty());
-  std::printf("%lu changes, %lu lookups, %lu wrong\n", changes.load(), lookups.load(), wrong.load());
+  std::printf("%" PRIu64 " changes, %" PRIu64 " lookups, %" PRIu64 " wrong\n", changes.load(), lookups.load(),
+              wrong.load());
 }
 
 TEST(RegistryThreads, CancelWaitsForHoldersOfItsProcedureAndForNobodyElse) {
@@ -240,7 +243,7 @@ TEST(RegistryThreads, RetireOfTenThousandBesideStoppedReaders) {
         std::mt19937_64 random(seed);
         ++running;
         while (!quit) {
-          const std::size_t i = random() % k_count;
+          const auto i = static_cast<std::size_t>(random() % k_count);
           const ProcedureHold hold(base + i * k_size + random() % k_size);
           if (hold.info() == nullptr) continue;
           if (hold.info()->gp != i || hold.info()->end_ip != base + (i + 1) * k_size) ++wrong;
@@ -338,7 +341,7 @@ TEST(RegistryThreads, HandlersLookUpInTheMidstOfEverything) {
   EXPECT_EQ(handler_wrong, 0u);
   EXPECT_GT(handler_lookups, 1000u);
   ASSERT_TRUE(cancel_procedure(&profiled));
-  std::printf("%lu lookups in handlers, %lu wrong\n", handler_lookups.load(), handler_wrong.load());
+  std::printf("%" PRIu64 " lookups in handlers, %" PRIu64 " wrong\n", handler_lookups.load(), handler_wrong.load());
 }
 
 }  // namespace

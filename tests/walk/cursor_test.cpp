@@ -187,7 +187,7 @@ TEST(Cursor, CopiesAreIndependent) {
     ASSERT_TRUE(*next.step());
     frames.push_back(next);
   }
-  for (Addr i = 20; i-- > 0;) {
+  for (std::size_t i = 20; i-- > 0;) {
     EXPECT_EQ(frames[i].pc(), 0x1010 + i);
     EXPECT_EQ(frames[i].sp(), 0x8000 + 16 * i);
     EXPECT_EQ(value(frames[i], "rbx"), i == 0 ? 99 : i - 1);

@@ -171,6 +171,24 @@ TEST(X86, WalksThroughDescribedCode) {
 }
 
 // covers: XP04
+TEST(X86, WalksByRowsOfATable) {
+  const JitFrame jit("cfa=SP+32 ebx=[cfa-8] ebp=[cfa-12] ra=[cfa-4]");
+  int walks = 0;
+  const X86Arrival arrival = in_magic_frame([&] {
+    Body body = [&] {
+      const std::vector<Addr> callers = callers_by_cursor();
+      EXPECT_NE(std::ranges::find(callers, jit.return_address()), callers.end());
+      EXPECT_NE(std::ranges::find(callers, address_of(x86_magic_behind_call)), callers.end());
+      expect_same_callers(callers, &whole_backtrace);
+      ++walks;
+    };
+    jit([](void* argument) -> void* { return call_body(argument), nullptr; }, &body);
+  });
+  EXPECT_EQ(walks, 1);
+  EXPECT_TRUE(preserved_are_magic(arrival));
+}
+
+// covers: XP04
 TEST(X86, WalksByTheInterfaceOfLibunwind) {
   const JitFrame jit;
   int walks = 0;

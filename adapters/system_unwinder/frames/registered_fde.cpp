@@ -46,7 +46,8 @@ Kind refuse(const Error& error, Addr pc) noexcept {
 /// A table with more than one entry has FDEs of its own for many procedures.
 bool has_many_entries(const unw_dyn_info_t& info) noexcept {
   if (info.format == UNW_INFO_FORMAT_DYNAMIC) return false;
-  return info.u.rti.table_len > (info.format == UNW_INFO_FORMAT_REMOTE_TABLE_64 ? 2u : 1u);
+  const std::size_t entry = info.format == UNW_INFO_FORMAT_REMOTE_TABLE_64 ? 16 : 8;
+  return info.u.rti.table_len > entry / local_space().arch.word_size;
 }
 
 /// Whether the FDE is one that every reader of .eh_frame understands where it is: the 64-bit form of LSB 5.0, 10.6, is
