@@ -3,12 +3,15 @@
 //
 //   random_stops --stops N --gdb-every K [--engine] PROGRAM [ARGUMENT...]
 //
+// The program is run again and again until it was stopped N times. Prints how far it is.
+//
 // jitstack and the program agree on all frames of the main thread; elfutils and GDB with jitstack on those of static
 // code, up to the first that was made at run time. GDB takes as long as twenty of the others, and looks at each K-th
 // moment. --engine: the program is a JIT that tells GDB itself, and is listened to. GDB is not told by this library
 // then, and agrees on all frames.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -148,6 +151,7 @@ class Program {
     own->state.store(0);
     process_ = ::fork();
     if (process_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::setenv(k_file_variable, own.path().c_str(), 1);
     if (tells_gdb) ::setenv("JITUNWIND_ATTACH", "gdb", 1);
     const int nowhere = ::open("/dev/null", O_RDWR);
@@ -166,12 +170,10 @@ class Program {
   pid_t process() const { return process_; }
   bool has_ended() { return has_ended_ || wait(WNOHANG); }
   int status() const { return status_; }
-  /// False: it has ended.
+  /// False: it has ended, or does not do it in a minute.
   bool wait_until(const std::function<bool()>& is_so) {
-    while (!is_so()) {
-      if (has_ended()) return false;
-      ::usleep(50);
-    }
+    for (const auto end = Clock::now() + std::chrono::minutes(1); !is_so(); ::usleep(50))
+      if (has_ended() || Clock::now() > end) return false;
     return true;
   }
   bool stop() {
@@ -205,10 +207,11 @@ class Observer {
     for (std::size_t programs = 0; stops_ < wanted_ && failures_ < 5; ++programs) {
       if (programs > 100 * wanted_) return fail("the program ends before it can be stopped");
       Program program(argv_, own_, !is_engine_);
-      if (!program.wait_until([&] { return own_->state.load() == OwnWalk::k_ready; })) continue;
+      if (!go(program)) continue;
       // The first stop of each is anywhere; those that follow come soon.
       for (double most = seconds_; stops_ < wanted_ && stop_once(program, most); most = seconds_ / 8) {
       }
+      show_progress(programs + 1);
     }
     std::printf(
         "%zu stops, %zu frames of %zu stacks, %zu made at run time; %zu stacks compared with elfutils', %zu "
@@ -218,17 +221,42 @@ class Observer {
   }
 
  private:
+  /// It runs from here on, of which programs that end at once are stopped as well.
+  bool go(Program& program) {
+    if (!program.wait_until([&] { return own_->state.load() == OwnWalk::k_ready; })) return false;
+    own_->state.store(OwnWalk::k_go, std::memory_order_release);
+    return true;
+  }
   /// How long it runs.
   bool measure() {
-    const auto begin = Clock::now();
     Program program(argv_, own_, !is_engine_);
+    if (!go(program)) return fail("the program has not what walks in it");
+    const auto begin = Clock::now();
     (void)program.wait_until([] { return false; });
     seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
-    return own_->state.load() == OwnWalk::k_ready || fail("the program has not what walks in it");
+    return program.has_ended() || fail("the program does not end");
+  }
+  /// One line for so many stops, however many programs that takes.
+  void show_progress(std::size_t programs) {
+    constexpr std::size_t k_stops = 20;
+    if (stops_ / k_stops == shown_ / k_stops) return;
+    shown_ = stops_;
+    std::printf("%zu of %zu stops, in %zu runs of %.3g s\n", stops_, wanted_, programs, seconds_);
+    std::fflush(stdout);
+  }
+
+  /// More finely than sleeping does it.
+  void wait_at_random(double most_seconds) {
+    constexpr double k_fine = 1e-3;
+    const double wanted = std::uniform_real_distribution(0.0, most_seconds)(random_);
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(wanted));
+    if (wanted > k_fine) ::usleep(static_cast<useconds_t>((wanted - k_fine) * 1e6));
+    while (Clock::now() < end) {
+    }
   }
 
   bool stop_once(Program& program, double most_seconds) {
-    ::usleep(static_cast<useconds_t>(std::uniform_real_distribution(0.0, most_seconds * 1e6)(random_)));
+    wait_at_random(most_seconds);
     if (!program.stop()) return false;
     const pid_t process = program.process();
     const Stacks ours = by_jitstack(process);
@@ -246,11 +274,11 @@ class Observer {
       if (!stack.cut.empty() && !is_undescribed) disagree(stack.cut.c_str(), stack, {});
     }
     // It walks before it executes another instruction.
-    own_->state.store(OwnWalk::k_ready);
+    own_->state.store(OwnWalk::k_go);
     ::syscall(SYS_tgkill, process, process, signal_number());
     ::kill(process, SIGCONT);
     if (!program.wait_until([&] { return own_->state.load(std::memory_order_acquire) == OwnWalk::k_done; }))
-      return fail("the program has ended in place of walking");
+      return fail(program.has_ended() ? "the program has ended in place of walking" : "the program does not walk");
     const auto main_thread = ours.find(process);
     if (main_thread == ours.end()) return fail("jitstack does not show the main thread");
     compare_with_itself(main_thread->second);
@@ -318,7 +346,7 @@ class Observer {
   SharedWalk own_;
   double seconds_ = 0;
   std::mt19937 random_{4711};
-  std::size_t stops_ = 0, stacks_ = 0, frames_ = 0, at_run_time_ = 0, undescribed_ = 0, with_elfutils_ = 0,
+  std::size_t stops_ = 0, shown_ = 0, stacks_ = 0, frames_ = 0, at_run_time_ = 0, undescribed_ = 0, with_elfutils_ = 0,
               with_gdb_ = 0, failures_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // Linked into a program, which does not call it: walks the stack of the thread that gets a signal, from where it was
 // interrupted.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -47,6 +48,7 @@ void walk(int, siginfo_t*, void* ucontext) {
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   ::sigaction(signal_number(), &action, nullptr);
   own_walk->state.store(OwnWalk::k_ready, std::memory_order_release);
+  while (own_walk->state.load(std::memory_order_acquire) == OwnWalk::k_ready) ::sched_yield();
 }
 
 }  // namespace
