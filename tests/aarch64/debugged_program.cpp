@@ -6,8 +6,12 @@
 #include "frame_code.h"
 #include "jitunwind/builders/registration.h"
 
+#ifndef BREAKPOINT
+#define BREAKPOINT "brk #0"
+#endif
+
 extern "C" [[gnu::noinline]] void* stop_here(void* argument) {
-  asm volatile("brk #0");
+  asm volatile(BREAKPOINT);
   return argument;
 }
 

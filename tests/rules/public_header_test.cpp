@@ -49,7 +49,8 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // 4 lines for .ARM.exidx: frames say that it told of them, and modules where it is.
   // 10 lines for kinds of signal frames and the halves of vector registers: what is to be known of a CPU, likewise.
   // One file more, the registers of x86, which is a machine by itself; of its table, frames of sigreturn.
-  constexpr std::size_t k_most_files = 40, k_most_lines = 3586;
+  // One line: of some modules all is known to be code.
+  constexpr std::size_t k_most_files = 40, k_most_lines = 3587;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
   std::size_t lines = 0;
