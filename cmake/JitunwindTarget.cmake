@@ -44,6 +44,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # Warns of "text" + std::string when it inlines much (GCC bug 105651, fixed in 13).
   target_compile_options(jitunwind_options INTERFACE -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 15)
+  # Warns of what std::stable_sort() of libstdc++ 12 is made of. What of ours is deprecated gcc and older ones say.
+  target_compile_options(jitunwind_options INTERFACE -Wno-deprecated-declarations)
+endif()
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
   target_compile_definitions(jitunwind_options INTERFACE _FILE_OFFSET_BITS=64)
 endif()
