@@ -50,12 +50,12 @@ struct Peer {
   bool debugs = false;
   bool links = false;      ///< modules, into an LLJIT
   bool is_linked = false;  ///< in several ways
-  bool starts = false;     ///< other programs: one that does nothing, a compiler
+  bool starts = false;     ///< other programs: one that does nothing, a compiler, engines
   bool is_large = false;   ///< procedures of many instructions
   bool looks = false;      ///< at other processes
 };
 
-constexpr std::array<Peer, 15> k_peers{{
+constexpr std::array<Peer, 16> k_peers{{
     {bench::k_reference, "bench_jitunwind", "", true, true, true},
     {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
     {bench::k_libgcc, "bench_libgcc", "", true, true, true},
@@ -69,6 +69,7 @@ constexpr std::array<Peer, 15> k_peers{{
     {bench::k_link_form, "measure_links", "", false, false, false, false, false, true},
     {bench::k_preloaded, "measure_starts", "", false, false, false, false, false, false, true},
     {bench::k_compiler, "measure_headers", "", false, false, false, false, false, false, true},
+    {bench::k_engine, "measure_engines", "", false, false, false, false, false, false, true},
     {bench::k_large, "bench_large", "", false, false, false, false, false, false, false, true},
     {bench::k_onlooker, "bench_targets", "libdw-dev", false, false, false, false, false, false, false, false, true},
 }};

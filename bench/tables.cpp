@@ -31,6 +31,10 @@ std::vector<TableOptions> tables() {
                                {told, k_time, told_at_most},
                                one_more};
   };
+  const auto with = [](std::vector<Target> targets, const std::vector<Target>& more) {
+    targets.insert(targets.end(), more.begin(), more.end());
+    return targets;
+  };
   // However the library comes into a process, it costs what it does where it is linked.
   const Contender linked{k_link_form, "linked"};
   const auto as_linked = [&](double at_most) {
@@ -45,6 +49,7 @@ std::vector<TableOptions> tables() {
   const Contender nongnu_preloaded{k_preloaded, "nongnu libunwind.so.8"};
   const Contender drop_in_preloaded{k_preloaded, "drop-in libunwind.so.8"};
   const Contender library_preloaded{k_preloaded, "libjitunwind.so"};
+  const Contender engine_alone{k_engine, "alone"};
   const Contender standard_headers{k_compiler, "standard headers alone"};
   const Contender umbrella{k_compiler, "jitunwind jitunwind.h"};
   const Contender onlooker{k_onlooker, "jitunwind"};
@@ -91,7 +96,9 @@ std::vector<TableOptions> tables() {
       {"Register, ns a procedure", "register/", registry, k_again,
        changes({registry, k_time, 400, ".*/random/1000000"}, 300)},
       {"Cancel, ns a procedure", "cancel/", registry, k_again,
-       changes({registry, bare_list, 1.4, ".*/alone/1000000"}, 250)},
+       with(changes({registry, bare_list, 1.4, ".*/alone/1000000"}, 250),
+            {{told, {k_libgcc, "__register_frame"}, 0.1, ".*/10000"},
+             {told, {k_llvm, "__register_frame"}, 0.5, ".*/10000"}})},
       {"First lookup after N registrations, ns", "first_lookup/", registry, k_again},
       {"Lookup of registered procedures, N registered, ns",
        "lookup_jit/",
@@ -176,6 +183,11 @@ std::vector<TableOptions> tables() {
        library_preloaded,
        "",
        {{library_preloaded, k_page_faults, 40}}},
+      {"Processor time of an engine's work, ns; what is listened to",
+       "engine_time/",
+       engine_alone,
+       "",
+       {{{k_engine, "silent dialects"}, engine_alone, 1.02}, {{k_engine, "every dialect"}, engine_alone, 1.02}}},
       {"Compiling a file that includes <jitunwind/jitunwind.h>, ns of processor time",
        "compile/",
        standard_headers,

@@ -22,6 +22,7 @@ inline constexpr const char* k_lljit = "LLJIT";
 inline constexpr const char* k_link_form = "link form";
 inline constexpr const char* k_preloaded = "preloaded";
 inline constexpr const char* k_compiler = "compiler";
+inline constexpr const char* k_engine = "engine";
 inline constexpr const char* k_large = "large";
 inline constexpr const char* k_onlooker = "other processes";
 

@@ -66,7 +66,12 @@ bool listens_to(Dialect dialect) noexcept {
   return (listened_to.load(std::memory_order_relaxed) & static_cast<std::uint32_t>(dialect)) != 0;
 }
 
+/// Call frame information that is not told by calls has no personality routines. Where libgcc is told of the same code,
+/// and not this library, exceptions would pass what catches them.
 void listen(std::uint32_t dialects) noexcept {
+  constexpr auto k_without_personality =
+      static_cast<std::uint32_t>(Dialect::maps) | static_cast<std::uint32_t>(Dialect::gdb);
+  if ((dialects & k_without_personality) != 0) dialects |= static_cast<std::uint32_t>(Dialect::frames);
   listened_to.store(dialects & k_all_dialects, std::memory_order_relaxed);
   if (listens_to(Dialect::maps) || listens_to(Dialect::gdb)) follow_what_is_written();
 }

@@ -26,8 +26,8 @@ inline constexpr std::uint32_t k_silent_dialects = 3;
 
 /// Listens to these dialects from now on, and to no others: bits of Dialect. What was heard before stays known until
 /// its owner takes it back. Without a call: to those that JITUNWIND_LISTEN names, words separated by commas; to the
-/// silent ones where it is not set; to none where it is "nothing". Thread-safe. Signal-safe without `maps` and
-/// `gdb`.
+/// silent ones where it is not set; to none where it is "nothing". Whoever listens to `maps` or `gdb` listens to
+/// `frames`, too. Thread-safe. Signal-safe without `maps` and `gdb`.
 void listen(std::uint32_t dialects = k_silent_dialects) noexcept;
 
 /// For whoever is told by a dialect that gives names alone: code, and what it is called now. A name of code that this

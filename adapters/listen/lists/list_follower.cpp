@@ -19,7 +19,7 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::size_t k_compared_at_once = std::size_t{1} << 18;  // bytes
+constexpr std::int64_t k_compared_at_once = std::int64_t{1} << 15;  // bytes
 constexpr std::size_t k_most_descriptors = 32;
 
 std::uint64_t hash_of(std::span<const std::byte> bytes) noexcept {
@@ -140,16 +140,17 @@ std::map<Addr, ListFollower::Told>::iterator ListFollower::erase(std::map<Addr, 
   return told_.erase(told);
 }
 
-/// An engine may free one and make another at the same place between two looks.
+/// An engine may free one and make another at the same place between two looks. After a large one the next looks wait:
+/// this goes on as long as the process.
 void ListFollower::compare_some() {
   std::vector<std::byte> file;
-  std::size_t compared = 0;
-  for (std::size_t i = 0; i < told_.size() && compared < k_compared_at_once; ++i) {
+  room_ = std::min(room_ + k_compared_at_once, k_compared_at_once);
+  for (std::size_t i = 0; i < told_.size() && room_ > 0; ++i) {
     auto next = told_.upper_bound(compared_);
     if (next == told_.end()) next = told_.begin();
     compared_ = next->first;
     Told& told = next->second;
-    compared += 64 + static_cast<std::size_t>(std::min<std::uint64_t>(told.where.size, k_compared_at_once));
+    room_ -= 64 + static_cast<std::int64_t>(std::min<std::uint64_t>(told.where.size, JitObject::k_largest));
     const std::uint64_t hash = copy(told.where, file) ? hash_of(file) : k_unread;
     if (hash == told.hash) continue;
     const GdbListEntry where = told.where;

@@ -18,7 +18,7 @@ class ListFollower {
   ListFollower();
 
   /// What is new is told, and what is gone is forgotten: entries that are in no list any more, or say something else.
-  /// Of an entry that is where it was the bytes are compared now and then, some 256 KiB in each call. Throws
+  /// Of an entry that is where it was the bytes are compared now and then, some 32 KiB for each call. Throws
   /// std::bad_alloc.
   void look();
 
@@ -45,6 +45,7 @@ class ListFollower {
   std::vector<Addr> descriptors_;
   std::map<Addr, Told> told_;  // by the address of the entry
   Addr compared_ = 0;          // the entry that was compared last
+  std::int64_t room_ = 0;      // bytes that may be compared
 };
 
 }  // namespace jitunwind

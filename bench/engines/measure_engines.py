@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""measure_engines GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: the processor time that an engine takes for its
+work alone, and while the silent dialects are listened to, or every dialect. The ways take turns; of each the least time
+counts, since nothing makes a program faster than it is. What it prints and how it ends has to be the same. Prints what
+Google Benchmark would."""
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+TURNS = 9
+FILTER = ([arg.split('=', 1)[1] for arg in sys.argv if arg.startswith('--benchmark_filter=')] + ['.'])[0]
+FOLDER = '@CMAKE_CURRENT_SOURCE_DIR@/engines/'
+LISTENING = {'LD_PRELOAD': '@listen_library@', 'INTEL_JIT_PROFILER64': '@itt_library@'}
+WAYS = {'alone': {}, 'silent dialects': LISTENING,
+        'every dialect': LISTENING | {'JITUNWIND_LISTEN': 'frames,itt,maps,gdb'}}
+PHP = ['php8.2', '-d', 'opcache.enable_cli=1', '-d', 'opcache.jit_buffer_size=64M', '-d', 'opcache.jit=1205', '-d',
+       'opcache.file_update_protection=0']
+ENGINES = {'lli-%s %s' % (version, kind): ['lli-%s' % version, '--jit-kind=' + kind, FOLDER + 'work.ll']
+           for version, kind in (('16', 'mcjit'), ('19', 'orc'), ('19', 'orc-lazy'))}
+ENGINES |= {'luajit': ['luajit', FOLDER + 'work.lua'], 'php8.2': PHP + [FOLDER + 'work.php']}
+
+
+def run(command, environment):
+    """Nanoseconds of processor time; what it printed, and how it ended."""
+    with tempfile.TemporaryFile() as output:
+        child = os.posix_spawn(command[0], command, {'PATH': os.environ['PATH'], 'JITDUMPDIR': '/tmp'} | environment,
+                               file_actions=[(os.POSIX_SPAWN_DUP2, output.fileno(), 1)])
+        _, status, usage = os.wait4(child, 0)
+        output.seek(0)
+        return int((usage.ru_utime + usage.ru_stime) * 1e9), (output.read(), status)
+
+
+def measure(command):
+    """The least time of each way."""
+    turns = [{way: run(command, environment) for way, environment in WAYS.items()} for _ in range(TURNS + 1)][1:]
+    ends = {end for turn in turns for _, end in turn.values()}
+    if len(ends) != 1:
+        raise RuntimeError('%s ends in different ways: %s' % (command[0], ends))
+    return {way: min(turn[way][0] for turn in turns) for way in WAYS}
+
+
+found = []
+for engine, command in ENGINES.items():
+    path = shutil.which(command[0])
+    names = {way: 'engine_time/%s/%s' % (way, engine) for way in WAYS}
+    if not path or not any(re.search(FILTER, name) for name in names.values()):
+        continue
+    for way, nanoseconds in measure([path] + command[1:]).items():
+        found.append({'name': names[way], 'items_per_second': 1e9 / nanoseconds})
+if found:
+    print(json.dumps({'benchmarks': found}))
