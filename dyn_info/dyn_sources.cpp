@@ -77,7 +77,7 @@ Result<Addr> tell_registered_rows(AddrRange code, Lookup& lookup, RowListener& l
   return tell_rows(*hold.info(), k_parts, code, lookup, listener);
 }
 
-const RowSource& dyn_row_source() noexcept { return k_rows; }
+[[gnu::hot]] const RowSource& dyn_row_source() noexcept { return k_rows; }
 const NameSource& dyn_name_source() noexcept { return k_names; }
 
 }  // namespace jitunwind

@@ -89,7 +89,7 @@ const LocalSpace* build() noexcept {
   return published.load(std::memory_order_acquire);
 }
 
-const LocalSpace& published_or_built() noexcept {
+[[gnu::hot]] const LocalSpace& published_or_built() noexcept {
   const LocalSpace* ready = published.load(std::memory_order_acquire);
   return *(ready ? ready : build());
 }

@@ -370,7 +370,7 @@ bool is_registered(const unw_dyn_info_t* di, Behind behind) noexcept {
   return state.live() && is_behind(state, behind);
 }
 
-const CodeChanges& registration_changes() noexcept { return r.changes; }
+[[gnu::hot]] const CodeChanges& registration_changes() noexcept { return r.changes; }
 
 void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept {
   if (begin < end) r.changes.count_beside_writers(begin, end);

@@ -132,7 +132,7 @@ struct LastingModules {
 /// The version of a module that stays where it is.
 std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(range.begin), range.end) | 1; }
 
-int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
+[[gnu::hot]] int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
   collection.add(*info);
   return 0;
 }

@@ -35,7 +35,7 @@ FindFde* NextDefinition::search() const noexcept {
   return run_time ? usable(dlsym(run_time, k_name)) : nullptr;
 }
 
-void NextDefinition::resolve() noexcept {
+[[gnu::hot]] void NextDefinition::resolve() noexcept {
   if (known()) return;
   const ErrnoKeeper keep_errno;
   next_.store(search(), std::memory_order_release);

@@ -176,6 +176,6 @@ constinit const EhFrameSource k_eh_frame;
 
 }  // namespace
 
-const RowSource& eh_frame_source() noexcept { return k_eh_frame; }
+[[gnu::hot]] const RowSource& eh_frame_source() noexcept { return k_eh_frame; }
 
 }  // namespace jitunwind
