@@ -11,6 +11,10 @@
 #include <fstream>
 #include <thread>
 
+#include "jitunwind/unwind_core/memory/process.h"
+#include "jitunwind/unwind_core/targets/mapped_modules.h"
+#include "jitunwind/unwind_core/targets/mapped_object_internal.h"
+#include "jitunwind/unwind_core/targets/target_files_internal.h"
 #include "tests/support/jit_frame.h"
 #include "tests/targets/target_programs.h"
 
@@ -82,6 +86,23 @@ char state_of(pid_t process) {
 char state_soon(pid_t process, char wanted) {
   for (int i = 0; i < 5000 && state_of(process) != wanted; ++i) ::usleep(1000);
   return state_of(process);
+}
+
+/// Of each process lists are looked for in the symbols of its program, while it stands still: libc can be run, too.
+TEST(LiveProcess, HasOneProgram) {
+  std::ifstream maps("/proc/self/maps");
+  const Mappings mappings = Mappings::parse(std::string(std::istreambuf_iterator<char>(maps), {}));
+  const ProcessMemory memory(::getpid());
+  const TargetFiles files;
+  const MappedModules modules(memory, *host_arch(), mappings, files);
+  std::vector<std::string> programs;
+  std::size_t objects = 0;
+  modules.for_each_object([&](MappedObject& object) {
+    ++objects;
+    if (object.is_program()) programs.push_back(object.first().path.substr(object.first().path.rfind('/') + 1));
+  });
+  EXPECT_EQ(programs, std::vector<std::string>{"live_process_test"});
+  EXPECT_GE(objects, 4u);
 }
 
 TEST(LiveProcess, GoesOnWhenItIsLetGo) {

@@ -215,10 +215,28 @@ const ModuleFiles* MappedObject::files(const TargetFiles& from) noexcept try {
   return nullptr;
 }
 
+/// Libraries have names of their own, those that can be run as well: libc, whose symbols take long to look through.
 bool MappedObject::is_program() const noexcept {
   bool is = headers().type() == ET_EXEC;
-  for (std::size_t i = 0; i < headers().segment_count(); ++i) is = is || headers().segment(i).type == PT_INTERP;
-  return is;
+  Addr dynamic = 0;
+  for (std::size_t i = 0; i < headers().segment_count(); ++i) {
+    const ElfSegment segment = headers().segment(i);
+    is = is || segment.type == PT_INTERP;
+    if (segment.type == PT_DYNAMIC) dynamic = bias_ + segment.address;
+  }
+  return is && (dynamic == 0 || !has_own_name(dynamic));
+}
+
+/// gABI, chapter 5 "Dynamic Section".
+bool MappedObject::has_own_name(Addr dynamic) const noexcept {
+  constexpr std::size_t k_most_entries = 256;
+  MemoryWindow window;
+  for (std::size_t i = 0; i < k_most_entries; ++i) {
+    const auto tag = read_word(memory_, window, dynamic + 2 * i * arch_.word_size, arch_, "dynamic section");
+    if (!tag || *tag == DT_NULL) return false;
+    if (*tag == DT_SONAME) return true;
+  }
+  return false;
 }
 
 Addr MappedObject::find_exported(std::string_view variable) const noexcept {
