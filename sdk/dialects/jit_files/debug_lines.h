@@ -1,5 +1,6 @@
 // Lines of sources by DWARF's line number programs, .debug_line (DWARF 5, 6.2), as files have them that JITs make for
-// debuggers.
+// debuggers. Not by libdw, which reads those of files on disk (sdk/uwx/names): a library that listens is preloaded into
+// programs which would load libdw and the four libraries that it needs for the first piece of code with lines.
 #pragma once
 
 #include <cstddef>
