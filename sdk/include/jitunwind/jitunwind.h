@@ -6,7 +6,6 @@
 #include "jitunwind/version.h"
 
 #if __cplusplus >= 202002L
-#include "jitunwind/builders/other_cpus/registers_x86.h"
 #include "jitunwind/builders/procedure_builder.h"
 #include "jitunwind/builders/registers_aarch64.h"
 #include "jitunwind/builders/registers_x86_64.h"
@@ -16,4 +15,8 @@
 #include "jitunwind/sdk/statistics.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/walk/resume.h"
+// Elsewhere programs say `x86` of asmjit's namespace, beside `using namespace jitunwind`.
+#ifdef __i386__
+#include "jitunwind/builders/other_cpus/registers_x86.h"
+#endif
 #endif
