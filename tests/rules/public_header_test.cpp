@@ -48,9 +48,9 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // 5 lines: interfaces of the engine say that nobody owns an object by them; a frame that catches cleans up so, too.
   // 4 lines for .ARM.exidx: frames say that it told of them, and modules where it is.
   // 10 lines for kinds of signal frames and the halves of vector registers: what is to be known of a CPU, likewise.
-  // One file more, the registers of x86, which only programs of x86 see; of its table, frames of sigreturn.
+  // Of the table of x86, which is a machine by itself: frames of sigreturn.
   // One line: of some modules all is known to be code.
-  constexpr std::size_t k_most_files = 40, k_most_lines = 3590;
+  constexpr std::size_t k_most_files = 39, k_most_lines = 3554;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
   std::size_t lines = 0;

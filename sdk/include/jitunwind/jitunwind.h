@@ -15,8 +15,4 @@
 #include "jitunwind/sdk/statistics.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/walk/resume.h"
-// Elsewhere programs say `x86` of asmjit's namespace, beside `using namespace jitunwind`.
-#ifdef __i386__
-#include "jitunwind/builders/other_cpus/registers_x86.h"
-#endif
 #endif
