@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -149,11 +150,16 @@ bool prove(std::size_t stops, const std::string& name, char** program) {
     ::execvp(program[0], program);
     ::_exit(127);
   }
-  ::sleep(1);  // until it works
-  const pid_t thread = find_thread(process, name);
+  // A loaded machine takes seconds to begin with the work, and a stop before that is none in code made at run time.
+  using Clock = std::chrono::steady_clock;
+  const auto last_begin = Clock::now() + std::chrono::minutes(2);
+  pid_t thread = 0;
+  while ((thread = find_thread(process, name)) == 0 && Clock::now() < last_begin) ::usleep(10'000);
+  ::sleep(1);
   Steps steps(process, thread);
   std::mt19937 random(4711);
-  for (std::size_t tries = 0; steps.stops() < stops && tries < 20 * stops + 100; ++tries) {
+  for (std::size_t tries = 0; steps.stops() < stops; ++tries) {
+    if (tries > 20 * stops && Clock::now() > last_begin) break;
     ::usleep(std::uniform_int_distribution<useconds_t>(1'000, 10'000)(random));
     if (!steps.stop()) break;
   }
