@@ -12,12 +12,10 @@
 #include "jitunwind/unwind_core/walk/resume.h"
 #include "tests/aarch64/frames.h"
 #include "tests/support/jit_frame.h"
+#include "tests/support/own_stack.h"
 
 namespace jitunwind::test {
 namespace {
-
-using Body = std::function<void()>;
-void call_body(void* body) { (*static_cast<Body*>(body))(); }
 
 /// Saves and loses all that calls preserve.
 [[gnu::noinline]] void lose_registers(const Body& body) {
@@ -96,18 +94,6 @@ TEST(Aarch64, ResumesWithAllThatCallsPreserve) {
   EXPECT_EQ(arrival.x0, 7u);
   EXPECT_EQ(arrival.x1, 8u);
   EXPECT_TRUE(preserved_are_magic(arrival));
-}
-
-/// What begins an interrupted stack.
-std::vector<std::string> names_at(const void* ucontext, std::size_t count) {
-  std::vector<std::string> names;
-  Walk walk = walk_interrupted(ucontext);
-  for (const Frame& frame : walk) {
-    names.push_back(frame.name());
-    if (names.size() == count) return names;
-  }
-  names.push_back(walk.why());
-  return names;
 }
 
 /// To the next instruction.

@@ -16,13 +16,11 @@
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 #include "tests/support/jit_frame.h"
+#include "tests/support/own_stack.h"
 #include "tests/x86/frames.h"
 
 namespace jitunwind::test {
 namespace {
-
-using Body = std::function<void()>;
-void call_body(void* body) { (*static_cast<Body*>(body))(); }
 
 /// Saves and loses all that calls preserve.
 [[gnu::noinline]] void lose_registers(const Body& body) {
@@ -243,18 +241,6 @@ TEST(X86, ResumesWithAllThatCallsPreserve) {
   EXPECT_EQ(arrival.eax, 7u);
   EXPECT_EQ(arrival.edx, 8u);
   EXPECT_TRUE(preserved_are_magic(arrival));
-}
-
-/// What begins an interrupted stack.
-std::vector<std::string> names_at(const void* ucontext, std::size_t count) {
-  std::vector<std::string> names;
-  Walk walk = walk_interrupted(ucontext);
-  for (const Frame& frame : walk) {
-    names.push_back(frame.name());
-    if (names.size() == count) return names;
-  }
-  names.push_back(walk.why());
-  return names;
 }
 
 // covers: RG04
