@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 #include "tests/support/jit_frame.h"
 #include "tests/support/own_stack.h"
@@ -114,6 +115,23 @@ void skip_trap(const char* trap) {
 
 // covers: XP04
 TEST(X86, IsTheCpuOfThisLibrary) { EXPECT_EQ(host_arch(), &arch::x86); }
+
+/// In the frame that has them. Frames between may have saved them, so that walks do not tell.
+// covers: XP04
+TEST(X86, CapturesRegistersThatCallsPreserve) {
+  ucontext_t context{};
+  const auto capture = reinterpret_cast<void (*)(void*)>(reinterpret_cast<void (*)()>(&jitunwind_capture_context));
+  X86Arrival arrival{};
+  x86_magic(capture, &context, &arrival);
+  const auto held = [&](int reg) { return static_cast<std::uint32_t>(context.uc_mcontext.gregs[reg]); };
+  EXPECT_EQ(held(REG_EBX), k_x86_magic + 3);
+  EXPECT_EQ(held(REG_EBP), k_x86_magic + 5);
+  EXPECT_EQ(held(REG_ESI), k_x86_magic + 6);
+  EXPECT_EQ(held(REG_EDI), k_x86_magic + 7);
+  EXPECT_EQ(held(REG_EAX), 0u);
+  EXPECT_EQ(held(REG_EIP), address_of(x86_magic_behind_call));
+  EXPECT_TRUE(preserved_are_magic(arrival));
+}
 
 // covers: XP04
 TEST(X86, WalksBackToRegistersThatCallsPreserve) {
