@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 #include "tests/aarch64/frames.h"
 #include "tests/support/jit_frame.h"
@@ -57,6 +58,18 @@ class OnSignal {
   int signal_;
   struct sigaction before_;
 };
+
+/// In the frame that has them. Frames between may have saved them, so that walks do not tell.
+TEST(Aarch64, CapturesRegistersThatCallsPreserve) {
+  alignas(16) ucontext_t context{};
+  const auto capture = reinterpret_cast<void (*)(void*)>(reinterpret_cast<void (*)()>(&jitunwind_capture_context));
+  A64Arrival arrival{};
+  a64_magic(capture, &context, &arrival);
+  for (unsigned n = 19; n <= 29; ++n) EXPECT_EQ(context.uc_mcontext.regs[n], k_a64_magic + n) << "x" << n;
+  EXPECT_EQ(context.uc_mcontext.regs[0], 0u);
+  EXPECT_EQ(context.uc_mcontext.pc, address_of(a64_magic_behind_call));
+  EXPECT_TRUE(preserved_are_magic(arrival));
+}
 
 // covers: RG14
 TEST(Aarch64, WalksBackToRegistersThatCallsPreserve) {
