@@ -69,6 +69,16 @@ void cancel_one(Thread& cancelled, Thread& self) {
   ++counters().cancelled;
 }
 
+void* end_at_once(void* /*nothing*/) { ::pthread_exit(nullptr); }
+
+/// The C library does it for the first thread that is cancelled or ends itself, and ends the program where memory fails
+/// meanwhile, as it does in descents.
+void let_libgcc_be_loaded() {
+  pthread_t thread;
+  if (::pthread_create(&thread, nullptr, &end_at_once, nullptr) != 0) std::abort();
+  ::pthread_join(thread, nullptr);
+}
+
 void cancel_again_and_again(Thread& cancelled, Thread& self) {
   while (!self.world->is_over) {
     self.begin("cancelling a thread");
@@ -157,7 +167,7 @@ int storm(unsigned seconds, unsigned seed) {
   std::vector<std::thread> running;
   Thread& canceller = add("canceller");
   Thread& cancelled = add("cancelled");
-  cancel_one(cancelled, canceller);  // loads libgcc_s, which ends the program where memory fails
+  let_libgcc_be_loaded();
   if (k_signals_are_at_once) find_where_libgcc_lands();
   running.emplace_back([&] { cancel_again_and_again(cancelled, canceller); });
   for (const Role& role : k_roles) {
