@@ -55,6 +55,14 @@ class StaleRows : public testing::TestWithParam<unw_caching_policy_t> {
       seen_.listed.push_back(reinterpret_cast<unw_word_t>(listed[static_cast<std::size_t>(i)]));
   }
 
+  /// A frame in this code called walk(), and is the last one.
+  void expect_end_in(AddrRange code) {
+    for (const Pcs& pcs : {seen_.stepped, seen_.wrapped, seen_.listed}) {
+      ASSERT_EQ(pcs.size(), 1u);
+      EXPECT_TRUE(code.contains(pcs[0]));
+    }
+  }
+
   /// A frame in this code called walk(), and behind the test's own, which may call from several places, everything is
   /// as it always is.
   void expect_called_from(AddrRange code, const std::string& what) {
@@ -92,14 +100,18 @@ class ReplacedCode {
   ReplacedCode(const ReplacedCode&) = delete;
   ReplacedCode& operator=(const ReplacedCode&) = delete;
 
-  Registration replace(std::uint32_t frame) {
+  /// `row`: another row than that of the frame, for all of it.
+  Registration replace(std::uint32_t frame, const char* row = nullptr) {
     // sub rsp, frame; call rdi; add rsp, frame; ret
     std::array<unsigned char, 17> code{0x48, 0x81, 0xec, 0, 0, 0, 0, 0xff, 0xd7, 0x48, 0x81, 0xc4, 0, 0, 0, 0, 0xc3};
     std::memcpy(&code[3], &frame, sizeof frame);
     std::memcpy(&code[12], &frame, sizeof frame);
     std::memcpy(at_, code.data(), code.size());
     auto builder = x86_64::describe("replaced");
-    builder.allocate({0, 7}, frame).deallocate({9, 16}, frame);
+    if (row)
+      builder.row_at(0, row);
+    else
+      builder.allocate({0, 7}, frame).deallocate({9, 16}, frame);
     const auto description = builder.build();
     EXPECT_TRUE(description);
     auto registered = register_code(*description, at_, code.size());
@@ -128,6 +140,26 @@ TEST_P(StaleRows, OfCodeReplacedWhereItLiesAreNotUsed) {
       EXPECT_TRUE(registration.cancel());
     else
       (void)registration.retire();
+  }
+}
+
+/// That there is no caller is kept as a row of its own kind.
+// covers: CA02 CA08
+TEST_P(StaleRows, OfCodeThatHadNoCallerAreNotUsed) {
+  ReplacedCode code;
+  for (int round = 0; round < 8; ++round) {
+    {
+      const Registration ends = code.replace(24, "cfa=rsp+32 ra=undefined");
+      for (int time = 0; time < 3; ++time) {
+        code.call(walk);
+        expect_end_in(code.range());
+      }
+    }
+    const Registration goes_on = code.replace(24);
+    for (int time = 0; time < 3; ++time) {
+      code.call(walk);
+      expect_called_from(code.range(), "round " + std::to_string(round));
+    }
   }
 }
 

@@ -91,6 +91,10 @@ class CallerRule {
     return CallerRule((word_ & ~(std::uint64_t{3} << k_handler_at)) | std::uint64_t{static_cast<unsigned>(handler)}
                                                                           << k_handler_at);
   }
+  /// Precondition: it is of another kind than compact, and has none.
+  constexpr CallerRule with(RowOrigin origin) const noexcept {
+    return CallerRule(word_ | std::uint64_t{static_cast<unsigned>(origin)} << k_origin_at);
+  }
 
   /// The entry that this rule, which stands in `of_entry`, links to. Entries of one stack are mostly neighbours, so the
   /// lower half of the number is enough.

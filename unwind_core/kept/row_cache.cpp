@@ -55,6 +55,29 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
   return true;
 }
 
+CallerRule RowCache::find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept {
+  using Table = KeptRules::Table;
+  const Table::Entries entries = rules.table.entries();
+  const Table::Number number = question.before.number;
+  if (entries.in_bounds(number) != number) return {};
+  const CallerRule rule = entries.value(number);
+  if (rule.kind() != CallerRule::Kind::outermost) return {};
+  const ModuleVersion module = rule.is_of_module() ? module_of(question.at, walked) : ModuleVersion{};
+  const std::uint64_t version = version_of(question.registrations, rule.kept_by(), module);
+  return entries.holds(number, rule, question.at, Table::cipher(version)) ? rule : CallerRule{};
+}
+
+bool RowCache::says_end(const FrameRow& row) const noexcept {
+  const RegNum return_address = row.ra == k_no_reg ? layout.arch().ra : row.ra;
+  return !row.signal_frame && row.rule(return_address).kind == RegRule::Kind::undefined;
+}
+
+void RowCache::keep_end(const CodeQuestion& question, Lookup& lookup, const FrameRow& row) const noexcept {
+  const KeptBy by = kept_by(row, lookup);
+  if (by == KeptBy::nothing || !says_end(row)) return;
+  (void)keep(question, CallerRule(by, CallerRule::Kind::outermost).with(row.origin), module_of(lookup));
+}
+
 bool RowCache::wants(const CodeQuestion& question) const noexcept {
   const bool wanted = rules.table.wants(question.at, question.before.number);
   if (!wanted) note_met_once(question.at);
@@ -75,7 +98,7 @@ void NewRow::complete() noexcept {
   const Found found = lookup.space.find_row(lookup, out.full);
   lookup.compact = nullptr;
   if (found && *found) out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
-  note_new_row(lookup, found, out);
+  note_new_row(*this, lookup, found, out);
   return found;
 }
 

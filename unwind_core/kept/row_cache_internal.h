@@ -76,11 +76,18 @@ struct RowCache {
   /// row is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
   /// stay loaded while the stack is walked. Signal-safe.
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
+  /// Where find() was false: the rule of code that says that it has no caller, if that is what is kept there, or none.
+  CallerRule find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept;
   /// Asks the sources of the lookup's address space for the row.
   Found find_new(Lookup& lookup, NewRow& out) const noexcept;
   /// Keeps what find_new() found after find() had not. Returns the rule that is kept; none: it is not.
   CallerRule keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row, RulePlace& place,
                   CallerRule::Handler handler = CallerRule::Handler::unknown) const noexcept;
+
+  /// Whether a row says that there is no caller, whatever the registers are. No compact row does.
+  bool says_end(const FrameRow& row) const noexcept;
+  /// Keeps such a row; of others it does nothing.
+  void keep_end(const CodeQuestion& question, Lookup& lookup, const FrameRow& row) const noexcept;
 
   // The next three are for walks that keep rules by themselves.
 

@@ -13,9 +13,9 @@ namespace {
 
 enum class Verdict { can_be_kept, depends_on_more, not_compact };
 
-Verdict verdict_on(Lookup& lookup, const NewRow& row) noexcept {
+Verdict verdict_on(const RowCache& rows, Lookup& lookup, const NewRow& row) noexcept {
   if (RowCache::kept_by(row.full, lookup) == KeptBy::nothing) return Verdict::depends_on_more;
-  return row.is_compact ? Verdict::can_be_kept : Verdict::not_compact;
+  return row.is_compact || rows.says_end(row.full) ? Verdict::can_be_kept : Verdict::not_compact;
 }
 
 const char* text_of(Verdict verdict) noexcept {
@@ -76,12 +76,12 @@ const char* text_of(Verdict verdict) noexcept {
 
 }  // namespace
 
-void note_new_row(Lookup& lookup, const Found& found, const NewRow& row) noexcept {
+void note_new_row(const RowCache& rows, Lookup& lookup, const Found& found, const NewRow& row) noexcept {
   if (!found || !*found) {
     if (logs(LogTopic::rows)) log_no_row(lookup, found);
     return;
   }
-  const Verdict verdict = verdict_on(lookup, row);
+  const Verdict verdict = verdict_on(rows, lookup, row);
   count_event(Counter::row_made);
   if (verdict == Verdict::depends_on_more) count_event(Counter::row_of_more);
   if (verdict == Verdict::not_compact) count_event(Counter::row_not_compact);

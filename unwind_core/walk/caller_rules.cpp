@@ -18,18 +18,6 @@ void keep_rule(const CallerChain& chain, const CodeQuestion& question, CallerRul
   if (rule.kept_by() != KeptBy::nothing) (void)chain.rows().keep(question, rule, module);
 }
 
-/// Keeps a rule of code that says itself that it has no caller. `question` is from before the row was looked for.
-void keep_end(const CallerChain& chain, const CodeQuestion& question, Cursor& cursor) noexcept {
-  const Arch& arch = chain.arch();
-  MemoryWindow window;
-  Lookup lookup = lookup_at(chain, question.at, window);
-  const ModuleVersion module = RowCache::module_of(lookup);
-  FrameRow row;
-  if (cursor.stop_reason() != StopReason::outermost || !cursor.find_row(row)) return;
-  if (row.rule(row.ra == k_no_reg ? arch.ra : row.ra).kind != RegRule::Kind::undefined) return;
-  keep_rule(chain, question, {RowCache::kept_by(row, lookup), CallerRule::Kind::outermost}, module);
-}
-
 }  // namespace
 
 CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept {
@@ -103,10 +91,8 @@ bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept {
   std::optional<Cursor> before;
   if (is_new) before = cursor;
   const auto moved = cursor.step();
-  if (!moved || !*moved) {
-    if (is_new) keep_end(chain, question, cursor);
-    return false;
-  }
+  // The rule of code without a caller is kept by the cursor.
+  if (!moved || !*moved) return false;
   // A row that the cursor keeps is compact. If that were of any use here, it would have been used.
   if (is_new && !chain.find(at).holds) keep_otherwise(chain, question, *before, cursor);
   const Position there = position_of(cursor, chain.arch(), cursor.address().lookup());

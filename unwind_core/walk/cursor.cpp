@@ -182,6 +182,10 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
     if (const Status found = look_for_row(row); !found) return stop_without_row(found.error());
     return apply(row);
   }
+  if (const CallerRule end = rows->find_end(question, module_); end.kept_by() != KeptBy::nothing) {
+    count_warm_event(Counter::kept_row_used);
+    return stop(StopReason::outermost, {});
+  }
   NewRow row(rows->layout);
   Lookup asked = lookup(guesses_);
   Found found = rows->find_new(asked, row);
@@ -193,7 +197,9 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
       is_kept && find_caller(row.compact.row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row.compact.row);
   if (moved) return true;
   row.complete();
-  return apply(row.full);
+  auto applied = apply(row.full);
+  if (applied && !*applied) rows->keep_end(question, asked, row.full);
+  return applied;
 }
 
 Result<bool> Cursor::stop_without_row(const Error& error) noexcept {
@@ -255,8 +261,10 @@ std::optional<Cursor::RowKind> Cursor::known_row(ModuleVersion& module) const no
   CodeQuestion question;
   RulePlace place;
   KeptRow known;
-  if (rows && rows->find(address_.lookup(), module, place, question, known)) return RowKind{known.rule.origin()};
-  return std::nullopt;
+  if (!rows) return std::nullopt;
+  if (rows->find(address_.lookup(), module, place, question, known)) return RowKind{known.rule.origin()};
+  const CallerRule end = rows->find_end(question, module);
+  return end.kept_by() == KeptBy::nothing ? std::nullopt : std::optional(RowKind{end.origin()});
 }
 
 Status Cursor::know_row() noexcept {
