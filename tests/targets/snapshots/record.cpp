@@ -100,7 +100,9 @@ AddrRange add_program(const std::string& path, Snapshot& snapshot, Maps& maps) {
     GElf_Phdr segment;
     if (!::gelf_getphdr(elf, static_cast<int>(i), &segment) || segment.p_type != PT_LOAD) continue;
     const auto* const from = reinterpret_cast<const std::byte*>(bytes) + segment.p_offset;
-    snapshot.memory.push_back({segment.p_vaddr, {from, from + segment.p_filesz}});
+    std::vector<std::byte> loaded_bytes(from, from + segment.p_filesz);
+    loaded_bytes.resize(segment.p_memsz);
+    snapshot.memory.push_back({segment.p_vaddr, std::move(loaded_bytes)});
     std::ostringstream file;
     file << std::hex << page_of(segment.p_offset) << " 01:01 1 /program";
     const AddrRange range{segment.p_vaddr, segment.p_vaddr + segment.p_memsz};
@@ -109,6 +111,17 @@ AddrRange add_program(const std::string& path, Snapshot& snapshot, Maps& maps) {
     all = {std::min(all.begin, range.begin), std::max(all.end, range.end)};
   }
   return all;
+}
+
+/// What the program had written to a part of itself.
+bool write_over(const Snapshot::Part& written, std::vector<Snapshot::Part>& loaded) {
+  for (Snapshot::Part& part : loaded) {
+    const Addr end = part.at + part.bytes.size();
+    if (written.at < part.at || written.at > end || written.bytes.size() > end - written.at) continue;
+    std::ranges::copy(written.bytes, part.bytes.begin() + static_cast<std::ptrdiff_t>(written.at - part.at));
+    return true;
+  }
+  return false;
 }
 
 int run(char** arguments) {
@@ -123,11 +136,12 @@ int run(char** arguments) {
     std::istringstream words(line);
     std::string key, at, bytes;
     words >> key >> at >> bytes;
-    if (key == "stack" || key == "trampoline") {
+    if (key == "stack" || key == "written" || key == "trampoline" || key == "code") {
       text << "memory " << at << " " << bytes << "\n";
       const Addr begin = std::stoull(at, nullptr, 16);
       const AddrRange range{begin, begin + bytes.size() / 2};
-      if (!program.contains(begin)) add_map(range, key == "stack" ? "rw-p" : "r-xp", "0 00:00 0", maps);
+      const bool is_data = key == "stack" || key == "written";
+      if (!program.contains(begin)) add_map(range, is_data ? "rw-p" : "r-xp", "0 00:00 0", maps);
     } else if (!key.empty()) {
       text << line << "\n";
       kept << line << "\n";
@@ -135,6 +149,7 @@ int run(char** arguments) {
   }
   std::istringstream all(text.str());
   Snapshot snapshot = Snapshot::parse(all);
+  std::erase_if(snapshot.memory, [&](const Snapshot::Part& part) { return write_over(part, loaded.memory); });
   std::ranges::move(loaded.memory, std::back_inserter(snapshot.memory));
   for (const auto& [begin, line] : maps) snapshot.maps += line;
   const SnapshotMemory memory(snapshot.memory);

@@ -3,6 +3,9 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
 #include <istream>
 #include <sstream>
 #include <stdexcept>
@@ -43,6 +46,27 @@ bool is_undescribed_entry(const Error& error, const Arch& arch) {
 
 std::string pair(Addr ip, Addr sp) { return hex(ip) + " " + hex(sp); }
 
+std::string name_at(const Cursor& cursor) {
+  std::array<char, 64> name;
+  const auto found = cursor.name(name);
+  return found ? std::string(name.data()) : "no name (" + std::string(found.error().what) + ")";
+}
+
+/// What the frame is called, and has kept, beside what is expected.
+std::string differences(const Cursor& cursor, const SnapshotFrame& frame) {
+  std::string wrong;
+  const std::string where = "frame " + std::to_string(cursor.depth()) + ": ";
+  if (!frame.name.empty() && name_at(cursor) != frame.name)
+    wrong += where + name_at(cursor) + ", not " + frame.name + "\n";
+  for (const auto& [reg, value] : frame.kept) {
+    const auto now = cursor.get(reg);
+    if (!now || *now != value)
+      wrong += where + "register " + std::to_string(reg) + ": " + (now ? hex(*now) : now.error().what) + ", not " +
+               hex(value) + "\n";
+  }
+  return wrong;
+}
+
 }  // namespace
 
 Snapshot Snapshot::parse(std::istream& text) {
@@ -73,14 +97,31 @@ Snapshot Snapshot::parse(std::istream& text) {
       words >> first >> second;
       // Of libgcc the CFA of the frame that was called is what SP is here, but for the CPU's bias.
       const Addr bias = static_cast<Addr>(std::int64_t{snapshot.arch.caller_sp_bias});
-      snapshot.frames.push_back({first, second == 0 ? 0 : second + bias});
+      if (!words.fail() && !(words >> name)) words.clear();  // most have none
+      snapshot.frames.push_back({first, second == 0 ? 0 : second + bias, name, {}});
+    } else if (key == "kept" && !snapshot.frames.empty()) {
+      words >> first >> second;
+      snapshot.frames.back().kept.emplace_back(static_cast<RegNum>(first), second);
     } else if (key == "sp") {
       words >> first;
-      snapshot.frames.push_back({0, first});
+      snapshot.frames.push_back({0, first, "", {}});
     }
     if (words.fail()) throw std::runtime_error("snapshot: " + line.substr(0, 60));
   }
   return snapshot;
+}
+
+std::vector<std::string> snapshot_names() {
+  std::vector<std::string> all;
+  for (const auto& entry : std::filesystem::directory_iterator(SNAPSHOTS))
+    if (entry.path().extension() == ".snapshot") all.push_back(entry.path().stem().string());
+  std::ranges::sort(all);
+  return all;
+}
+
+Snapshot load_snapshot(const std::string& name) {
+  std::ifstream text(SNAPSHOTS "/" + name + ".snapshot");
+  return Snapshot::parse(text);
 }
 
 RegisterFile Snapshot::registers() const {
@@ -121,6 +162,7 @@ std::string walk_of(const Snapshot& snapshot, const Memory& memory) {
     if (ip != frame.ip || sp != frame.sp)
       wrong +=
           "frame " + std::to_string(cursor.depth()) + ": " + pair(ip, sp) + ", not " + pair(frame.ip, frame.sp) + "\n";
+    wrong += differences(cursor, frame);
     const auto moved = cursor.step();
     if (!moved && &frame == &snapshot.frames.back() && is_undescribed_entry(moved.error(), snapshot.arch)) break;
     if (!moved) return wrong + "behind " + hex(cursor.pc()) + ": " + moved.error().what + "\n";

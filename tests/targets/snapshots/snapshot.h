@@ -6,10 +6,13 @@
 //   memory 40007ff8a8 0000...
 //   zeros 40007ff8c8 1000      bytes whose values a walk does not depend on, though it reads them
 //   frame 101b662 40007ff7f8    ip and CFA of libgcc's _Unwind_Backtrace, innermost first; on ARM it tells no CFA
+//   frame 40008011e 0 framed    the same of code that was made at run time, and its name
 //   sp 40007ff7f8               or, where that tells none, SP by the chain that the CPU's ABI demands
+//   kept b 3333                 what a register that calls preserve held in that frame, by libgcc
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jitunwind/unwind_core/rows/registers.h"
@@ -18,8 +21,10 @@
 namespace jitunwind::test {
 
 struct SnapshotFrame {
-  Addr ip = 0;  ///< 0: only SP is known
-  Addr sp = 0;  ///< 0: only IP is known
+  Addr ip = 0;         ///< 0: only SP is known
+  Addr sp = 0;         ///< 0: only IP is known
+  std::string name{};  ///< "": nobody has told
+  std::vector<std::pair<RegNum, Addr>> kept{};
 };
 
 struct Snapshot {
@@ -40,6 +45,10 @@ struct Snapshot {
   std::vector<Part> memory;
   std::vector<SnapshotFrame> frames;
 };
+
+/// Those of this folder, sorted.
+std::vector<std::string> snapshot_names();
+Snapshot load_snapshot(const std::string& name);
 
 /// Its parts, and nothing else.
 class SnapshotMemory final : public Memory {
