@@ -125,6 +125,22 @@ TEST_F(Lists, AreReadAnewWhereAFileIsAnother) {
   EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
 }
 
+/// Engines that change an entry in the middle say so in the descriptor; those that do not are noticed later.
+TEST_F(Lists, AreFollowedWhereTheirDescriptorSaysNothingNew) {
+  Entry first(file_at(page_.at())), second(file_at(page_.at() + 0x200));
+  look_at({&first, &second});
+  EXPECT_EQ(listen_status().files, 2u);
+  first.get().next = nullptr;
+  for (int i = 0; i < 16; ++i) follower_.look();
+  EXPECT_EQ(listen_status().files, 1u);
+  EXPECT_EQ(code_.name_at(page_.at() + 0x202), "");
+  first.get().next = &second.get();
+  descriptor_->relevant = &second.get();
+  follower_.look();
+  EXPECT_EQ(code_.name_at(page_.at() + 0x202), "f") << "at once";
+  descriptor_->relevant = nullptr;
+}
+
 // covers: LS10
 TEST_F(Lists, SayNothingOfCodeThatIsNotMapped) {
   Entry entry(file_at(page_.at()));

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
@@ -139,6 +140,27 @@ TEST(HeardNames, AreForgottenWhereTheCodeIsUnmapped) {
   EXPECT_EQ(code.name_at(begin + 2), "");
   EXPECT_EQ(code.name_at(k_code + 2), "stays");
   forget_all();
+  EXPECT_EQ(registered(), 0u);
+}
+
+/// Pieces that are near each other are looked at together.
+TEST(HeardNames, AreForgottenInTheMiddleOfOthers) {
+  constexpr std::size_t k_page = 65536;  // the largest of any CPU
+  void* const pages = ::mmap(nullptr, 3 * k_page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const Addr begin = reinterpret_cast<std::uintptr_t>(pages);
+  const RegisteredCode code;
+  for (Addr at = begin; at != begin + 3 * k_page; at += k_page / 4) say(at, 16, "near");
+  ::munmap(static_cast<std::byte*>(pages) + k_page, k_page);
+  forget_unmapped_names(12);
+  EXPECT_EQ(listen_status().names, 8u);
+  EXPECT_EQ(code.name_at(begin + k_page - k_page / 4), "near");
+  EXPECT_EQ(code.name_at(begin + k_page), "");
+  EXPECT_EQ(code.name_at(begin + 2 * k_page), "near");
+  ::munmap(pages, k_page);
+  forget_unmapped_names(12);
+  EXPECT_EQ(listen_status().names, 4u);
+  ::munmap(static_cast<std::byte*>(pages) + 2 * k_page, k_page);
+  forget_unmapped_names(12);
   EXPECT_EQ(registered(), 0u);
 }
 

@@ -97,11 +97,14 @@ ToldBlock* ToldCalls::find_block(const void* begin) const noexcept {
 }
 
 ToldBlock* ToldCalls::next(std::size_t& place) const noexcept {
-  constexpr int k_most = 64;
   const std::size_t mask = (std::size_t{1} << bits_) - 1;
-  for (int i = 0; slots_ != nullptr && i < k_most; ++i)
+  for (std::size_t i = 0; slots_ != nullptr && i < k_slots_at_once; ++i)
     if (ToldBlock* const block = slots_[++place & mask].block) return block;
   return nullptr;
+}
+
+std::size_t ToldCalls::round() const noexcept {
+  return slots_ == nullptr ? 0 : used_ + (std::size_t{1} << bits_) / k_slots_at_once;
 }
 
 ToldBlock* ToldCalls::take(const void* begin) noexcept {

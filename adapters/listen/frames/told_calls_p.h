@@ -57,8 +57,11 @@ class ToldCalls {
   ToldBlock* find_block(const void* begin) const noexcept;
   /// Goes round: the latest call of the next slot that is used, of a few that are looked at; null: none of these is.
   ToldBlock* next(std::size_t& place) const noexcept;
+  /// So many calls of next() go round once.
+  std::size_t round() const noexcept;
 
  private:
+  static constexpr std::size_t k_slots_at_once = 64;
   struct Slot {
     const void* begin;  // null: free
     ToldBlock* block;

@@ -57,9 +57,13 @@ void forget_call(ToldBlock& first) noexcept {
   first.is_gone = true;
 }
 
-/// One that is not mapped any more, if that is the one that is looked at.
-ToldBlock* begin_to_forget_next() noexcept {
+/// One that is not mapped any more, if that is the one that is looked at. `left`: how many more are to be looked at,
+/// which are no more than all.
+ToldBlock* begin_to_forget_next(std::size_t& left) noexcept {
   const TableScope scope(told_lock);
+  left = std::min(left, calls.round());
+  if (left == 0) return nullptr;
+  --left;
   if (being_forgotten != nullptr) return nullptr;
   ToldBlock* const block = calls.next(call_looked_at);
   if (block == nullptr || block->count == 0 || block->is_gone || is_mapped(block->infos()->start_ip)) return nullptr;
@@ -214,8 +218,8 @@ TakenBack take_back(const void* begin) noexcept {
 }
 
 void forget_unmapped_frames(std::size_t most) noexcept {
-  for (std::size_t i = 0; i < most; ++i) {
-    ToldBlock* const block = begin_to_forget_next();
+  for (std::size_t left = most; left != 0;) {
+    ToldBlock* const block = begin_to_forget_next(left);
     if (block == nullptr) continue;
     forget_call(*block);
     const TableScope scope(told_lock);

@@ -19,8 +19,11 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::int64_t k_compared_at_once = std::int64_t{1} << 15;  // bytes
+constexpr std::int64_t k_compared_at_once = std::int64_t{1} << 13;  // bytes
+constexpr std::uint64_t k_small = std::uint64_t{1} << 16;           // bytes
 constexpr std::size_t k_most_descriptors = 32;
+/// Lists of which no descriptor has changed are followed at one in so many looks.
+constexpr unsigned k_looks_to_a_walk = 16;
 
 std::uint64_t hash_of(std::span<const std::byte> bytes) noexcept {
   return std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -61,16 +64,29 @@ void ListFollower::find_descriptors() {
   std::uint64_t changes = 0;
   ::dl_iterate_phdr(visit_first, &changes);
   if (changes == objects_seen_) return;
+  looks_ = 0;
   LoadedObjects objects;
   ::dl_iterate_phdr(visit, &objects);
   objects_seen_ = objects.changes;
   descriptors_.clear();
   for (const std::string& path : objects.paths) {
     const Addr found = descriptor_of(path);
-    if (found != 0 && std::ranges::find(descriptors_, found) == descriptors_.end() &&
+    if (found != 0 && std::ranges::find(descriptors_, found, &Descriptor::at) == descriptors_.end() &&
         descriptors_.size() < k_most_descriptors)
-      descriptors_.push_back(found);
+      descriptors_.push_back({found});
   }
+}
+
+/// Engines write the entry that they have added or taken out, and the new first one, into the descriptor.
+bool ListFollower::have_changed() {
+  bool changed = false;
+  for (Descriptor& descriptor : descriptors_) {
+    std::array<std::byte, sizeof descriptor.seen> now{};
+    MemoryWindow window;
+    (void)memory_.read(descriptor.at, now, window);
+    changed |= std::exchange(descriptor.seen, now) != now;
+  }
+  return changed;
 }
 
 /// What this library tells debuggers is what is registered already.
@@ -86,20 +102,22 @@ void ListFollower::read_list(Addr descriptor, std::vector<GdbListEntry>& newest_
   const auto list = read_gdb_list(descriptor, memory_, *host_arch());
   if (!list) return note_unheard(list.error());
   for (const GdbListEntry& entry : list->entries) {
-    if (is_own(entry)) break;  // all behind it are
     const auto known = told_.find(entry.entry);
-    if (known == told_.end() || known->second.where != entry)
-      newest_first.push_back(entry);
-    else
+    if (known != told_.end() && known->second.where == entry) {
       known->second.is_listed = true;
+      continue;
+    }
+    if (is_own(entry)) break;  // all behind it are
+    newest_first.push_back(entry);
   }
 }
 
+/// Memory for a large one is taken when all of it may be there.
 bool ListFollower::copy(const GdbListEntry& entry, std::vector<std::byte>& out) const {
   MemoryWindow window;
   std::byte last{};
-  if (entry.size > JitObject::k_largest || memory_.read(entry.file + entry.size - 1, {&last, 1}, window) != 1)
-    return false;
+  if (entry.size > JitObject::k_largest) return false;
+  if (entry.size > k_small && memory_.read(entry.file + entry.size - 1, {&last, 1}, window) != 1) return false;
   out.resize(static_cast<std::size_t>(entry.size));
   return memory_.read(entry.file, out, window) == out.size();
 }
@@ -160,11 +178,10 @@ void ListFollower::compare_some() {
   }
 }
 
-void ListFollower::look() {
-  find_descriptors();
+void ListFollower::walk_lists() {
   for (auto& [entry, told] : told_) told.is_listed = false;
   std::vector<GdbListEntry> newest_first;
-  for (const Addr descriptor : descriptors_) read_list(descriptor, newest_first);
+  for (const Descriptor& descriptor : descriptors_) read_list(descriptor.at, newest_first);
   for (auto told = told_.begin(); told != told_.end();) {
     if (told->second.is_listed) {
       ++told;
@@ -175,6 +192,12 @@ void ListFollower::look() {
   }
   for (auto entry = newest_first.rbegin(); entry != newest_first.rend(); ++entry)
     if (!told_.contains(entry->entry)) tell(*entry);
+}
+
+void ListFollower::look() {
+  find_descriptors();
+  const bool changed = have_changed();  // before they are followed
+  if (looks_++ % k_looks_to_a_walk == 0 || changed) walk_lists();
   compare_some();
 }
 

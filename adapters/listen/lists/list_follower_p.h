@@ -1,6 +1,8 @@
 // GDB's lists of this process (sdk/dialects/gdb_list.h), followed while engines change them.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -18,12 +20,17 @@ class ListFollower {
   ListFollower();
 
   /// What is new is told, and what is gone is forgotten: entries that are in no list any more, or say something else.
-  /// Of an entry that is where it was the bytes are compared now and then, some 32 KiB for each call. Throws
+  /// Lists are followed where a descriptor says something else than the last time, and now and then where none does.
+  /// Of an entry that is where it was the bytes are compared now and then, some 8 KiB for each call. Throws
   /// std::bad_alloc.
   void look();
 
  private:
   static constexpr std::uint64_t k_unread = 0;
+  struct Descriptor {
+    Addr at = 0;
+    std::array<std::byte, 24> seen{};  // what it was when the lists were followed last
+  };
   struct Told {
     GdbListEntry where;
     std::uint64_t hash = k_unread;  // of the file
@@ -32,6 +39,8 @@ class ListFollower {
   };
 
   void find_descriptors();
+  bool have_changed();
+  void walk_lists();
   void read_list(Addr descriptor, std::vector<GdbListEntry>& newest_first);
   bool is_own(const GdbListEntry& entry) const noexcept;
   bool copy(const GdbListEntry& entry, std::vector<std::byte>& out) const;
@@ -42,7 +51,8 @@ class ListFollower {
 
   ProcessMemory memory_;
   std::uint64_t objects_seen_ = ~std::uint64_t{0};  // dlpi_adds + dlpi_subs
-  std::vector<Addr> descriptors_;
+  std::vector<Descriptor> descriptors_;
+  unsigned looks_ = 0;
   std::map<Addr, Told> told_;  // by the address of the entry
   Addr compared_ = 0;          // the entry that was compared last
   std::int64_t room_ = 0;      // bytes that may be compared

@@ -131,16 +131,26 @@ void forget_overlapped(const AddrRange& code, Addr but) {
   }
 }
 
-/// Of the next one.
-void look_at_next() {
+/// Of the next ones, at most `most`, as far as they are near each other. Returns how many.
+std::size_t look_at_next(std::size_t most) {
   Names& all = names();
-  if (all.empty()) return;
-  auto next = all.upper_bound(name_looked_at);
-  if (next == all.end()) next = all.begin();
-  name_looked_at = next->first;
-  if (is_mapped(name_looked_at)) return;
-  forget(next->second);
-  all.erase(next);
+  if (all.empty() || most == 0) return 0;
+  auto first = all.upper_bound(name_looked_at);
+  if (first == all.end()) first = all.begin();
+  auto end = first;
+  std::size_t count = 0;
+  for (; end != all.end() && count < most && end->first - first->first < k_near; ++end) ++count;
+  name_looked_at = std::prev(end)->first;
+  if (are_mapped(first->first, name_looked_at)) return count;
+  while (first != end) {
+    if (!is_mapped(first->first)) {
+      forget(first->second);
+      first = all.erase(first);
+    } else {
+      ++first;
+    }
+  }
+  return count;
 }
 
 }  // namespace
@@ -155,7 +165,7 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
   if (is_of_a_module(code.begin)) return note(ErrorCode::e_range, code.begin, "name for code of a module");
   try {
     const std::lock_guard lock(names_lock);
-    if (++names_since_look % k_calls_to_a_look == 0) look_at_next();
+    if (++names_since_look % k_calls_to_a_look == 0) look_at_next(1);
     if (names().size() >= k_most_names) return note(ErrorCode::out_of_memory, code.begin, "too many names");
     unw_dyn_info_t info;
     if (find_told(code.begin, info)) {
@@ -227,7 +237,11 @@ void forget_description(Addr start, Addr fde) noexcept {
 void forget_unmapped_names(std::size_t most) noexcept {
   if (!any.load(std::memory_order_seq_cst)) return;
   const std::lock_guard lock(names_lock);
-  for (std::size_t i = std::min(most, names().size()); i != 0; --i) look_at_next();
+  for (std::size_t left = std::min(most, names().size()); left != 0;) {
+    const std::size_t looked_at = look_at_next(left);
+    if (looked_at == 0) return;
+    left -= looked_at;
+  }
 }
 
 void join_names(std::span<unw_dyn_info_t* const> told) noexcept {
