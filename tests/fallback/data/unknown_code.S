@@ -411,6 +411,17 @@ interpreter:
         lea     piece(%rip), %rdx
         jmp     *%rdx
         .p2align 4
+# The same, where that call was by the register by which pieces are jumped to: where one begins the register has it.
+interpreter_by_one_register:
+        push    %rbx
+        sub     $48, %rsp
+        mov     %rdi, %rbx
+        lea     leaf(%rip), %rdx
+        call    *%rdx
+        sub     $8, %rsp
+        lea     piece(%rip), %rdx
+        jmp     *%rdx
+        .p2align 4
 piece:
         sub     $24, %rsp
         mov     %rsi, %rdi
@@ -448,6 +459,7 @@ unknown_all:
         all_of  leaves, jumps, jumps_by_register, jumps_by_memory, jumps_out_of_a_frame, calls_by_registers, may_end
         all_of  variable_frame, realigned, other_stack, other_stack_without_record, own_address
         all_of  returns_in_place_of_a_jump, takes_arguments_off, spins, table, loop, recursive, interpreter
+        all_of  interpreter_by_one_register
         mov     %r13, %rax
         pop     %r15
         pop     %r14
@@ -462,7 +474,7 @@ unknown_end:
         .section .rodata
         .globl  unknown_starts, unknown_starts_end
 unknown_starts:
-        .irp    start, record, no_record, record_calls_no_record, rbp_is_zero, rbp_points_to_zeros, rbp_counts, leaves_traces, trace, large_frame_over_traces, over_traces, leaf, leaf_with_stack, leaf_with_red_zone, leaves, jumps, jumps_by_register, jumps_by_memory, jumps_out_of_a_frame, calls_by_registers, may_end, behind_the_end, never_returns, by_way_of_another, variable_frame, realigned, other_stack, other_stack_without_record, own_address, returns_in_place_of_a_jump, takes_arguments_off, spins, table, loop, recursive, interpreter, piece, last_piece, unknown_all, unknown_end
+        .irp    start, record, no_record, record_calls_no_record, rbp_is_zero, rbp_points_to_zeros, rbp_counts, leaves_traces, trace, large_frame_over_traces, over_traces, leaf, leaf_with_stack, leaf_with_red_zone, leaves, jumps, jumps_by_register, jumps_by_memory, jumps_out_of_a_frame, calls_by_registers, may_end, behind_the_end, never_returns, by_way_of_another, variable_frame, realigned, other_stack, other_stack_without_record, own_address, returns_in_place_of_a_jump, takes_arguments_off, spins, table, loop, recursive, interpreter, interpreter_by_one_register, piece, last_piece, unknown_all, unknown_end
         .long   \start - record
         .endr
 unknown_starts_end:

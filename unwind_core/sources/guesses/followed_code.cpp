@@ -2,8 +2,10 @@
 //   from the pc on, as far as a return:   where on the stack the return address is
 //   the call in front of that address:    which procedure was called
 //   from that procedure's entry to the pc: where on the stack the return address is, and where registers are saved
-// A call by a register that holds something else by now does not say which. Then it is the procedure by whose name the
-// code at the pc is known, if that returns: what jumps away in its place may have been jumped to, and have no caller.
+// A call by a register or by memory says which by what that holds now. It is believed where the way out ends in a
+// return: interpreters jump from piece to piece by a register, which leads to the one at the pc from an old return
+// address on top of the stack, too. Where it holds something else by now it is the procedure by whose name the code at
+// the pc is known, if that returns: what jumps away in its place may have been jumped to, and have no caller.
 // Made only where both say the same: a frame that is left out, an old return address or a register that holds anything
 // would have to be the same mistake twice.
 #include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
@@ -66,16 +68,18 @@ class FollowedCode {
     if (found) way.base = state.sp.base, way.offset = state.sp.offset, way.returns = flow.returned() ? 1 : 0;
     return way;
   }
-  /// From the procedure that was called by what returns to the word at `slot`. `live`: the pc may be new. `or_named`:
-  /// it may be the one whose name the code has.
-  Found find_entry(Addr slot, const RegisterFile* live, bool or_named, FrameRow& out) noexcept {
+  /// From the procedure that was called by what returns to the word at `slot`. `live`: the pc may be new. `returns`:
+  /// the code at the pc returns to there, so that the call may also be by a register, and its procedure the one whose
+  /// name the code has.
+  Found find_entry(Addr slot, const RegisterFile* live, bool returns, FrameRow& out) noexcept {
     const auto ra = word_at(slot);
     if (!ra || !is_code(lookup_.space, lookup_.window, CodeAddress::returned_to(*ra).lookup())) return false;
     const CallTargets called(lookup_, *ra, slot + static_cast<Addr>(arch_.entry_cfa));
+    if (!returns && called.may_be_others()) return false;
     CodeState state;
     for (const Addr entry : called.all())
       if (leads_here(entry, live, slot, state)) return put_row(state, out);
-    if (!or_named || !called.may_be_others()) return false;
+    if (!returns || !called.may_be_others()) return false;
     const auto named = named_entry();
     return named && leads_here(*named, live, slot, state) ? put_row(state, out) : Found(false);
   }
@@ -94,9 +98,9 @@ class FollowedCode {
   /// Where nothing has been pushed yet, what comes behind the pc does not matter: it may be no code at all, after a
   /// call through a bad pointer.
   Found find_new_frame(FrameRow& out) noexcept {
-    const Found found = find_entry(frame_.sp, lookup_.registers, false, out);
-    if (found && *found && !is_code(lookup_.space, lookup_.window, lookup_.at.value()))
-      out.origin = RowOrigin::bad_call;
+    const bool is_bad = !is_code(lookup_.space, lookup_.window, lookup_.at.value());
+    const Found found = find_entry(frame_.sp, lookup_.registers, is_bad, out);
+    if (found && *found && is_bad) out.origin = RowOrigin::bad_call;
     return found;
   }
   std::optional<Addr> word_at(Addr at) noexcept {
