@@ -40,6 +40,7 @@ const Arch& Target::arch() const noexcept { return impl_->space().arch(); }
 const AddressSpace& Target::space() const noexcept { return impl_->space().space(); }
 const Mappings& Target::mappings() const noexcept { return impl_->space().mappings(); }
 void Target::let_go() noexcept { impl_->let_go(); }
+std::uint64_t Target::stopped_nanoseconds() const noexcept { return impl_->stopped_nanoseconds(); }
 Result<Done, TargetError> Target::renew() {
   if (auto failed = impl_->renew()) return std::move(*failed);
   return Done{};

@@ -132,6 +132,10 @@ class Target {
 
   /// A process goes on. What was copied of it can still be walked, as Hold::to_copy says.
   void let_go() noexcept;
+  /// How long the process stood still the last time that it was attached to and let go: from before the first of its
+  /// threads was told to stop until all were told to go on. 0: it was never let go, or is no process that was attached
+  /// to.
+  std::uint64_t stopped_nanoseconds() const noexcept;
   /// Of a process that has run meanwhile: one that was let go is stopped again; its threads, mappings and lists are
   /// looked at anew. Frames of before are void.
   Result<Done, TargetError> renew();

@@ -6,8 +6,7 @@
 //   target_first_walk/WAY/DEPTH            of a stopped process that nothing is known of; an item is such a walk
 //   target_registered/WAY/first|again/N    the same with N procedures registered, of 50 frames; an item is a walk
 //   target_renewed/WAY/N                   the same of a process that has changed one of them and stands still again;
-//   an
-//                                          item is both
+//                                          an item is both
 //   target_stopped/WAY/quiet|loaded/THREADS  how long a process stands still to be copied, alone and beside more
 //                                          programs that compute than there are processors; an item is a thread
 //   stacks_of_process/PROGRAM/LIBRARIES    a program that prints the stacks of 50 threads; an item is a run
@@ -175,7 +174,7 @@ class Load {
   std::vector<pid_t> children_;
 };
 
-/// A thread is stopped no longer than it takes to stop all, to copy their stacks, and to let them go.
+/// From before the first thread is told to stop until all are told to go on.
 void stand_still(benchmark::State& state, std::size_t threads, bool is_loaded, const std::string& arguments) {
   const Watched& target = watched(arguments);
   std::optional<Load> load;
@@ -183,6 +182,7 @@ void stand_still(benchmark::State& state, std::size_t threads, bool is_loaded, c
   for (auto _ : state) {
     const auto attached = jitunwind::Target::attach(target.process(), jitunwind::Target::Hold::to_copy);
     if (!attached || attached->threads().size() != threads) return state.SkipWithError("not all threads");
+    state.SetIterationTime(static_cast<double>(attached->stopped_nanoseconds()) * 1e-9);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(threads));
 }
@@ -252,7 +252,7 @@ void add_all() {
           [=](auto& state) {
             stand_still(state, static_cast<std::size_t>(std::atoi(threads)), is_loaded, joined("20 ", threads, " 0 0"));
           })
-          ->UseRealTime();
+          ->UseManualTime();
   add_programs();
 }
 

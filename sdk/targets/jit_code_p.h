@@ -30,6 +30,8 @@ class JitCode final : public RowSource, public NameSource {
   /// The line of its source, as far as files tell.
   std::optional<SourceLine> find_line(Addr at) const;
 
+  /// The target runs, and renew() follows when it stands still: what is read now need not be read then.
+  void look_ahead() noexcept { look(); }
   /// The target is about to run: what it says afterwards is of another moment. Files that are new are read now. Of
   /// those that were known before one counts if it is still the same when it is asked about.
   void let_run() noexcept;

@@ -32,43 +32,79 @@ Result<Target, TargetError> Target::Process::make(pid_t process, bool attach, Ho
   return Target(std::move(made));
 }
 
-std::optional<TargetError> Target::Process::stop() {
+std::optional<TargetError> Target::Process::look() {
   const auto status = folder_.is_open() ? folder_.status() : std::nullopt;
   if (!status) return no_such_process(folder_.process());
+  status_ = *status;
   process_ = status->group;
   own_number_ = status->own_number != 0 ? status->own_number : process_;
+  return attaches_ && !traced_.is_attached() ? why_not_attached(folder_, *status) : std::nullopt;
+}
+
+std::optional<TargetError> Target::Process::stop() {
   if (!attaches_) {
     traced_.take_stopped();
     return std::nullopt;
   }
   if (traced_.is_attached()) return std::nullopt;
-  if (auto refused = why_not_attached(folder_, *status)) return refused;
   const int failure = traced_.stop_all();
-  return failure == 0 ? std::nullopt : std::optional(refused_attach(folder_, *status, failure));
+  return failure == 0 ? std::nullopt : std::optional(refused_attach(folder_, status_, failure));
 }
 
 std::optional<TargetError> Target::Process::begin() {
+  if (auto failed = look()) return failed;
+  if (attaches_)
+    if (auto failed = look_ahead()) return failed;
   if (auto failed = stop()) return failed;
-  mem_ = folder_.open_memory();
-  memory_.emplace(folder_.process(), mem_.number());
-  auto mappings = read_mappings();
-  if (!mappings) return mappings.error();
-  const std::string root = folder_.root();
-  space_.emplace(*host_arch(), *memory_, std::move(*mappings), TargetFiles(root));
-  space_->set_perf_map(root + "/tmp/perf-" + std::to_string(own_number_) + ".map");
+  if (auto failed = take_mappings()) return failed;
   take_threads();
   return std::nullopt;
 }
 
+/// What cannot be read is for stop() and take_mappings() to say.
+std::optional<TargetError> Target::Process::look_ahead() {
+  auto text = folder_.read("maps");
+  if (!text || text->empty()) return std::nullopt;
+  auto mappings = parse_mappings(*text);
+  if (!mappings) return mappings.error();
+  maps_ = std::move(*text);
+  make_space(std::move(*mappings));
+  space_->look_ahead();
+  return std::nullopt;
+}
+
+void Target::Process::make_space(Mappings mappings) {
+  mem_ = folder_.open_memory();
+  memory_.emplace(folder_.process(), mem_.number());
+  const std::string root = folder_.root();
+  space_.emplace(*host_arch(), *memory_, std::move(mappings), TargetFiles(root));
+  space_->set_perf_map(root + "/tmp/perf-" + std::to_string(own_number_) + ".map");
+}
+
+std::optional<TargetError> Target::Process::take_mappings() {
+  auto text = folder_.read("maps");
+  if (!text || text->empty()) return refused_attach(folder_, status_, EACCES);
+  if (space_ && *text == maps_) {
+    space_->renew();
+    return std::nullopt;
+  }
+  auto mappings = parse_mappings(*text);
+  if (!mappings) return mappings.error();
+  maps_ = std::move(*text);
+  if (space_)
+    space_->renew(std::move(*mappings));
+  else
+    make_space(std::move(*mappings));
+  return std::nullopt;
+}
+
 /// What it runs is of this machine's CPU, or there are no registers that could be read.
-Result<Mappings, TargetError> Target::Process::read_mappings() const {
-  const auto text = folder_.read("maps");
-  if (!text || text->empty()) return refused_attach(folder_, folder_.status().value_or(ProcessStatus{}), EACCES);
+Result<Mappings, TargetError> Target::Process::parse_mappings(const std::string& text) const {
   if (const auto head = folder_.read("exe", sizeof(Elf64_Ehdr)))
     if (const auto image = ElfImage::parse(std::as_bytes(std::span(*head)));
         image && (image->machine() != host_arch()->elf_machine || !image->is_64()))
       return other_architecture("Process " + std::to_string(folder_.process()), image->machine(), image->is_64());
-  return Mappings::parse(*text);
+  return Mappings::parse(text);
 }
 
 void Target::Process::take_threads() {
@@ -115,10 +151,9 @@ void Target::Process::keep_stacks() noexcept {
 }
 
 std::optional<TargetError> Target::Process::renew() {
+  if (auto failed = look()) return failed;
   if (auto failed = stop()) return failed;
-  auto mappings = read_mappings();
-  if (!mappings) return mappings.error();
-  space_->renew(std::move(*mappings));
+  if (auto failed = take_mappings()) return failed;
   take_threads();
   return std::nullopt;
 }

@@ -18,17 +18,27 @@ class Target::Process final : public Target::Impl {
   Result<RegisterFile> registers(const TargetThread& thread) const noexcept override;
   void let_go() noexcept override;
   std::optional<TargetError> renew() override;
+  std::uint64_t stopped_nanoseconds() const noexcept override { return traced_.stopped_nanoseconds(); }
 
  private:
   std::optional<TargetError> begin();
+  /// Whose number it is, and whether it can be a target; while it runs.
+  std::optional<TargetError> look();
+  /// What takes long to find, while it runs: docs/targets.md "How long it stands still".
+  std::optional<TargetError> look_ahead();
   std::optional<TargetError> stop();
-  Result<Mappings, TargetError> read_mappings() const;
+  /// What is mapped now that it stands still.
+  std::optional<TargetError> take_mappings();
+  Result<Mappings, TargetError> parse_mappings(const std::string& text) const;
+  void make_space(Mappings mappings);
   void take_threads();
   void keep_stacks() noexcept;
 
   bool attaches_;
   pid_t process_ = 0;
   pid_t own_number_ = 0;  // of the process, as ProcessStatus has it
+  ProcessStatus status_;
+  std::string maps_;  // the text that the space's mappings were read of
   ProcessFolder folder_;
   MemoryFile mem_;
   std::optional<ProcessMemory> memory_;

@@ -18,6 +18,7 @@ class Target::Impl {
   virtual pid_t process() const noexcept { return 0; }
   virtual Result<RegisterFile> registers(const TargetThread& thread) const noexcept = 0;
   virtual void let_go() noexcept {}
+  virtual std::uint64_t stopped_nanoseconds() const noexcept { return 0; }
   virtual std::optional<TargetError> renew() { return std::nullopt; }
   virtual std::optional<TargetError> take_sample(Sample) {
     return TargetError{TargetError::Reason::no_samples, "The target is none of a sample."};

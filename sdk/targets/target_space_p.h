@@ -50,28 +50,33 @@ class TargetSpace {
   /// Where its perf map is: JitNames::set_map().
   void set_perf_map(std::string path) { jit_names_.set_map(std::move(path)); }
 
+  /// While the target runs: its lists of procedures and of JITs' files are found, and the latter read. renew() when it
+  /// stands still: whatever is not as it was is looked for again.
+  void look_ahead() noexcept {
+    MemoryWindow window;
+    (void)heads_.list_head(0, window);
+    jit_code_.look_ahead();
+    pages_.forget();
+  }
   /// The target has run and stands still again. Rows stay known as far as its modules do, and what is registered of
   /// their code. Where it is not known what has changed of its lists none stays.
   void renew(Mappings mappings) {
+    if (mappings == mappings_) return renew();
     pages_.forget();
-    const bool is_mapped_as_before = mappings == mappings_;
-    if (!is_mapped_as_before) {
-      if (!is_same_program(mappings)) {
-        heads_.forget();
-        jit_code_.forget();
-        jit_names_.forget();
-      }
-      mappings_ = std::move(mappings);
-      modules_.renew();
-      heads_.look_again();
+    if (!is_same_program(mappings)) {
+      heads_.forget();
+      jit_code_.forget();
+      jit_names_.forget();
     }
-    heads_.set_memory_now(nullptr);
-    jit_names_.look_again();
-    std::vector<AddrRange> changed;
-    const bool knows_jit_code = jit_code_.renew(is_mapped_as_before, changed);
-    const bool knows_lists = heads_.learn_changes(changed);
-    if (!knows_jit_code || !knows_lists) rows_kept_.forget();
-    for (const AddrRange& code : changed) rows_kept_.forget(code);
+    mappings_ = std::move(mappings);
+    modules_.renew();
+    heads_.look_again();
+    learn_changes(false);
+  }
+  /// The same where what is mapped has not changed.
+  void renew() {
+    pages_.forget();
+    learn_changes(true);
   }
   /// What is mapped, and what lists there are, is as before; other bytes are in this part of its memory.
   void forget_memory(AddrRange range) noexcept { pages_.forget(range); }
@@ -87,6 +92,15 @@ class TargetSpace {
   }
 
  private:
+  void learn_changes(bool is_mapped_as_before) {
+    heads_.set_memory_now(nullptr);
+    jit_names_.look_again();
+    std::vector<AddrRange> changed;
+    const bool knows_jit_code = jit_code_.renew(is_mapped_as_before, changed);
+    const bool knows_lists = heads_.learn_changes(changed);
+    if (!knows_jit_code || !knows_lists) rows_kept_.forget();
+    for (const AddrRange& code : changed) rows_kept_.forget(code);
+  }
   /// Whether no other program was executed meanwhile, and its lists are where they were: the kernel's object is
   /// somewhere else after execve().
   bool is_same_program(const Mappings& now) const noexcept {

@@ -1,4 +1,5 @@
 #include <elf.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -82,19 +83,27 @@ bool TracedThreads::attach_new(int& failure) {
       break;
     }
   }
+  if (stopped_since_ns_ == 0 && threads_.size() != known) stopped_since_ns_ = now_ns();
   for (const TracedThread& thread : std::span(threads_).subspan(known))
     (void)::ptrace(PTRACE_INTERRUPT, thread.id, nullptr, nullptr);
   return failure == 0 && threads_.size() != known;
 }
 
 void TracedThreads::wait_for_stops() noexcept {
-  const std::int64_t end = now_ns() + k_longest_wait_ns;
+  constexpr std::int64_t k_short_wait_ns = 200'000;
+  const std::int64_t begin = now_ns();
   long pause_ns = 10'000;
   for (;;) {
     std::size_t left = 0;
     for (TracedThread& thread : threads_)
       if (!thread.is_stopped && !thread.is_gone && !has_stopped(thread)) ++left;
-    if (left == 0 || now_ns() > end) break;
+    const std::int64_t waited = now_ns() - begin;
+    if (left == 0 || waited > k_longest_wait_ns) break;
+    // What has a processor stops in microseconds, and the shortest sleep takes many more. What waits for one gets this.
+    if (waited < k_short_wait_ns) {
+      ::sched_yield();
+      continue;
+    }
     sleep_for_nanoseconds(pause_ns);
     pause_ns = std::min(2 * pause_ns, 1'000'000l);
   }
@@ -103,6 +112,7 @@ void TracedThreads::wait_for_stops() noexcept {
 int TracedThreads::stop_all() {
   constexpr int k_most_rounds = 1000;  // of a process that makes threads faster than they are stopped
   is_attached_ = true;
+  stopped_since_ns_ = 0;
   threads_.clear();
   int failure = 0;
   for (int round = 0; round < k_most_rounds && attach_new(failure); ++round) wait_for_stops();
@@ -126,6 +136,7 @@ void TracedThreads::let_go() noexcept {
     if (::ptrace(PTRACE_DETACH, thread.id, nullptr, signal) != 0 && errno == ESRCH) bury(thread.id);
     thread.is_stopped = false;
   }
+  if (stopped_since_ns_ != 0) stopped_ns_ = static_cast<std::uint64_t>(now_ns() - stopped_since_ns_);
 }
 
 Result<RegisterFile> TracedThreads::registers(pid_t thread, const Arch& arch) noexcept {

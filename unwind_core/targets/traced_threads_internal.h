@@ -43,6 +43,8 @@ class TracedThreads {
 
   /// By stop_all(), and not let go.
   bool is_attached() const noexcept { return is_attached_; }
+  /// Between stop_all() and let_go(), the last time; 0: there was none.
+  std::uint64_t stopped_nanoseconds() const noexcept { return stopped_ns_; }
   std::span<const TracedThread> all() const noexcept { return threads_; }
   /// By PTRACE_GETREGSET. Error io: it is not stopped, or gone; truncated: its registers are those of another CPU.
   static Result<RegisterFile> registers(pid_t thread, const Arch& arch) noexcept;
@@ -55,6 +57,8 @@ class TracedThreads {
   const ProcessFolder& folder_;
   std::vector<TracedThread> threads_;
   bool is_attached_ = false;
+  std::int64_t stopped_since_ns_ = 0;  // 0: no thread was told to stop
+  std::uint64_t stopped_ns_ = 0;
 };
 
 }  // namespace jitunwind

@@ -1,0 +1,58 @@
+// What is done while a process stands still to be copied: strace says which system calls are made between the first
+// thread's being told to stop and the first one's being let go.
+#include <algorithm>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+#include "tests/targets/target_programs.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Calls = std::vector<std::string>;
+
+Calls calls_while_it_stands(pid_t process) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "calls";
+  (void)output_of("strace -o '" + file + "' '" JITSTACK "' " + std::to_string(process));
+  Calls calls;
+  bool stands = false;
+  for (const std::string& line : lines_of(output_of("cat '" + file + "'"))) {
+    stands = stands || line.starts_with("ptrace(PTRACE_INTERRUPT");
+    if (line.starts_with("ptrace(PTRACE_DETACH")) break;
+    if (stands) calls.push_back(line);
+  }
+  return calls;
+}
+
+std::size_t count(const Calls& calls, const char* pattern) {
+  const std::regex wanted(pattern);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(calls, [&](const std::string& call) { return std::regex_search(call, wanted); }));
+}
+
+class Standstill : public testing::TestWithParam<const char*> {};
+
+/// Objects, their notes and symbols, and the files of GDB's list are looked for before. In the stop it is asked which
+/// threads there are and what is mapped; read are registers, a stack a thread, and of the list of procedures the state
+/// and, as it is found and as it is kept, the head's page.
+TEST_P(Standstill, IsForRegistersAndStacks) {
+  const TargetProgram program(GetParam());
+  const std::size_t threads = program.stacks().size();
+  ASSERT_GE(threads, 2u);
+  const Calls calls = calls_while_it_stands(program.process());
+  std::string text;
+  for (const std::string& call : calls) text += call + "\n";
+  EXPECT_EQ(count(calls, "^openat\\(\\d+, \"task\""), 1u) << text;
+  EXPECT_EQ(count(calls, "^openat\\(\\d+, \"maps\""), 1u) << text;
+  EXPECT_EQ(count(calls, "^(open|openat|newfstatat|readlink|mmap)\\("), 2u) << text;
+  EXPECT_EQ(count(calls, "^ptrace\\(PTRACE_GETREGSET"), threads) << text;
+  EXPECT_LE(count(calls, "^(process_vm_readv|pread64)\\("), threads + 3) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Standstill, testing::Values(TARGET_PROGRAMS));
+
+}  // namespace
+}  // namespace jitunwind::test
