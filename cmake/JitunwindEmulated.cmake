@@ -19,7 +19,8 @@ if(JITUNWIND_CPU STREQUAL "x86")
   jitunwind_not_tested("tests/{debuggers,drop_in,jitstack,targets}" "they start programs of x86-64")
   jitunwind_not_tested("tests/kept" "its frames and rows have words of 8 bytes")
 else()
-  set(emulated_areas ${JITUNWIND_CPU} arch kept memory modules registry support walk)
-  jitunwind_not_tested("tests/{debuggers,drop_in,jitstack,targets}"
+  set(emulated_areas ${JITUNWIND_CPU} arch drop_in kept memory modules registry support walk)
+  jitunwind_not_tested("tests/{debuggers,jitstack,targets}" "ptrace is not emulated")
+  jitunwind_not_tested("tests/drop_in/{other_processes,tools}_test.cpp"
                        "ptrace is not emulated, and programs of Debian are for the machine's own CPU")
 endif()

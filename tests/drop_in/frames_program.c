@@ -19,17 +19,18 @@ void faults(void);
 __asm__(
     "        .text\n"
     "        .globl in_front_of_it\n"
-    "        .type in_front_of_it, @function\n"
+    "        .type in_front_of_it, %function\n"
     "in_front_of_it:\n"
     "        .cfi_startproc\n"
     "        nop\n"
     "        .cfi_endproc\n"
     "        .size in_front_of_it, . - in_front_of_it\n"
     "        .globl faults\n"
-    "        .type faults, @function\n"
+    "        .type faults, %function\n"
     "faults:\n"
     "        .cfi_startproc\n"
-    "        ud2\n"
+    "        " TRAP
+    "\n"
     "        .cfi_endproc\n"
     "        .size faults, . - faults\n");
 
@@ -37,8 +38,8 @@ static int print_frame(cursor_t* cursor) {
   Dl_info place;
   char name[64] = "?";
   uint64_t ip = 0, offset = 0;
-  const int is_signal_frame = _ULx86_64_is_signal_frame(cursor);
-  _ULx86_64_get_reg(cursor, 16, &ip);
+  const int is_signal_frame = LOCAL(is_signal_frame)(cursor);
+  LOCAL(get_reg)(cursor, k_ip, &ip);
   if (!is_signal_frame) --ip;
   memset(&place, 0, sizeof place);
   dladdr((void*)(uintptr_t)ip, &place);
@@ -46,7 +47,7 @@ static int print_frame(cursor_t* cursor) {
     printf("C library, signal frame %d\n", is_signal_frame);
     return 1;
   }
-  _ULx86_64_get_proc_name(cursor, name, sizeof name, &offset);
+  LOCAL(get_proc_name)(cursor, name, sizeof name, &offset);
   printf("%s+%lu, signal frame %d, in %s\n", name, (unsigned long)offset, is_signal_frame,
          place.dli_sname ? place.dli_sname : "?");
   return strcmp(name, "main") != 0;
@@ -56,11 +57,11 @@ static void handler(int number, siginfo_t* info, void* interrupted) {
   ucontext_t here;
   cursor_t cursor;
   (void)number, (void)info;
-  _Ux86_64_getcontext(&here);
-  _ULx86_64_init_local(&cursor, &here);
-  while (print_frame(&cursor) && _ULx86_64_step(&cursor) > 0) continue;
+  REMOTE(getcontext)(&here);
+  LOCAL(init_local)(&cursor, &here);
+  while (print_frame(&cursor) && LOCAL(step)(&cursor) > 0) continue;
   printf("from the context\n");
-  _ULx86_64_init_local2(&cursor, interrupted, 1);
+  LOCAL(init_local2)(&cursor, interrupted, 1);
   print_frame(&cursor);
   fflush(stdout);
   _exit(0);

@@ -16,10 +16,17 @@ static void (*made)(function_t);
 static dyn_info_t made_info;
 
 static void make_frame(void) {
+#ifdef __aarch64__
+  /* stp x30,x19,[sp,#-16]!; mov x19,#0; blr x0; ldp x30,x19,[sp],#16; ret */
+  static const uint32_t code[] = {0xa9bf4ffe, 0xd2800013, 0xd63f0000, 0xa8c14ffe, 0xd65f03c0};
+  static region_t region = {
+      0, 5, 4, {{4, 0, 31, 0, (uint64_t)-16}, {3, 0, 30, 0, 0}, {3, 0, 19, 0, 8}, {4, 0, 31, 3, 16}}};
+#else
   /* push rbx; xor ebx,ebx; call rdi; pop rbx; ret */
   static const unsigned char code[] = {0x53, 0x31, 0xdb, 0xff, 0xd7, 0x5b, 0xc3};
   static region_t region = {
       0, sizeof code, 4, {{4, 0, 7, 0, (uint64_t)-8}, {3, 0, 3, 0, 0}, {5, 0, 7, 5, 1}, {0, 0, 0, 0, 0}}};
+#endif
   /* In a file of a name: some tools show no frame whose code is in none. */
   const int file = (int)syscall(SYS_memfd_create, "made_code", 0);
   void* at;

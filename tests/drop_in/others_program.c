@@ -5,7 +5,7 @@
 
 uint64_t _ReadULEB(unsigned char** at);
 uint64_t _ReadSLEB(unsigned char** at);
-int _Ux86_64_setcontext(const ucontext_t* context);
+int REMOTE(setcontext)(const ucontext_t* context);
 
 /* Numbers of one to ten bytes, with and without a sign, and one that is longer than it need be. */
 static unsigned char numbers[][11] = {{0x00},
@@ -32,9 +32,9 @@ int main(int argc, char** argv) {
     printf("%d %d: %lx %ld\n", (int)(behind - numbers[i]), (int)(same - numbers[i]), without_sign, with_sign);
   }
   if (argc < 2) return 0;
-  _Ux86_64_getcontext(&context);
+  REMOTE(getcontext)(&context);
   printf("here %d\n", ++times);
   fflush(stdout);
-  if (times < 3) _Ux86_64_setcontext(&context);
+  if (times < 3) REMOTE(setcontext)(&context);
   return 0;
 }

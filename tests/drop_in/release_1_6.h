@@ -6,18 +6,31 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+/* Names of functions for any target, and for this process; UNW_REG_IP; words of unw_cursor_t. */
+#ifdef __aarch64__
+#define REMOTE(name) _Uaarch64_##name
+#define LOCAL(name) _ULaarch64_##name
+#define TRAP "udf #0"
+enum { k_ip = 30, k_cursor_words = 250 };
+#else
+#define REMOTE(name) _Ux86_64_##name
+#define LOCAL(name) _ULx86_64_##name
+#define TRAP "ud2"
+enum { k_ip = 16, k_cursor_words = 127 };
+#endif
+
 typedef struct {
-  uint64_t opaque[127];
+  uint64_t opaque[k_cursor_words];
 } cursor_t;
-int _Ux86_64_getcontext(ucontext_t* context);
-int _ULx86_64_init_local(cursor_t* cursor, ucontext_t* context);
-int _ULx86_64_init_local2(cursor_t* cursor, ucontext_t* context, int flag);
-int _ULx86_64_step(cursor_t* cursor);
-int _ULx86_64_get_reg(cursor_t* cursor, int reg, uint64_t* value);
-int _ULx86_64_get_proc_name(cursor_t* cursor, char* buffer, size_t size, uint64_t* offset);
-int _ULx86_64_is_signal_frame(cursor_t* cursor);
-int _ULx86_64_set_caching_policy(void* space, int policy);
-extern void* _ULx86_64_local_addr_space;
+int REMOTE(getcontext)(ucontext_t* context);
+int LOCAL(init_local)(cursor_t* cursor, ucontext_t* context);
+int LOCAL(init_local2)(cursor_t* cursor, ucontext_t* context, int flag);
+int LOCAL(step)(cursor_t* cursor);
+int LOCAL(get_reg)(cursor_t* cursor, int reg, uint64_t* value);
+int LOCAL(get_proc_name)(cursor_t* cursor, char* buffer, size_t size, uint64_t* offset);
+int LOCAL(is_signal_frame)(cursor_t* cursor);
+int LOCAL(set_caching_policy)(void* space, int policy);
+extern void* LOCAL(local_addr_space);
 int unw_backtrace(void** addresses, int size);
 
 typedef struct region {

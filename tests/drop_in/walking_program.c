@@ -16,15 +16,15 @@ static void walk(void) {
   ucontext_t context;
   cursor_t cursor;
   int moved;
-  _Ux86_64_getcontext(&context);
-  _ULx86_64_init_local(&cursor, &context);
+  REMOTE(getcontext)(&context);
+  LOCAL(init_local)(&cursor, &context);
   do {
     char name[64] = "?";
     uint64_t ip = 0, offset = 0;
-    _ULx86_64_get_reg(&cursor, 16, &ip);
-    _ULx86_64_get_proc_name(&cursor, name, sizeof name, &offset);
+    LOCAL(get_reg)(&cursor, k_ip, &ip);
+    LOCAL(get_proc_name)(&cursor, name, sizeof name, &offset);
     printf("%s\n", name);
-    moved = _ULx86_64_step(&cursor);
+    moved = LOCAL(step)(&cursor);
     if (strcmp(name, "main") == 0) break;
   } while (moved > 0);
   lengths[0] = unw_backtrace(listed[0], 64);
@@ -47,7 +47,7 @@ static const char* library_of_backtrace(void) {
 
 int main(int argc, char** argv) {
   (void)argv;
-  if (_ULx86_64_set_caching_policy(_ULx86_64_local_addr_space, 1) != 0) return 2;
+  if (LOCAL(set_caching_policy)(LOCAL(local_addr_space), 1) != 0) return 2;
   make_frame();
   if (argc > 1) _U_dyn_register(&made_info); /* makes a ring of libunwind 1.6's list */
   made(walk);
