@@ -1,5 +1,5 @@
-// The adapter on another version of LLVM than the rest was built with: a program of its own, since versions of LLVM do
-// not share a process well. Walks, throws, and leaves nothing, with JITLink and with RuntimeDyld.
+// The adapter on another version of LLVM than the rest was built with: in a program of its own, since versions of LLVM
+// do not share a process well. Walks, throws, and leaves nothing, with JITLink and with RuntimeDyld.
 #include <jitunwind/jitunwind.h>
 #include <jitunwind/llvm_orc.h>
 #include <llvm/AsmParser/Parser.h>
@@ -94,4 +94,5 @@ int main() {
   const auto jit = or_exit(orc::LLJITBuilder().setObjectLinkingLayerCreator(jitunwind::orc_rtdyld_layer()).create());
   run(*jit);
   std::printf("LLVM %d: all right\n", LLVM_VERSION_MAJOR);
+  return 0;
 }
