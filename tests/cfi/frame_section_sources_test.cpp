@@ -160,6 +160,19 @@ TEST(FrameSectionSources, BrokenIsNotNone) {
   EXPECT_EQ(scanned.eh_row(k_base + 0x2000), "error unsupported_version: version of a CIE");
 }
 
+// What is below the red zone is nobody's.
+// covers: LU11
+TEST(FrameSectionSources, NoReturnAddressIsBelowTheStack) {
+  CfiSection section(k_base + 0x10000);
+  const Addr cie = section.cie({});
+  section.fde(cie, k_base + 0x2000, 16, {0x13, 15});  // DW_CFA_def_cfa_offset_sf: -120
+  section.fde(cie, k_base + 0x3000, 16, {0x13, 16});
+  Space space;
+  space.modules.file_sections.eh_frame = section.section();
+  EXPECT_EQ(space.eh_row(k_base + 0x2000), "eh_frame cfa=rsp-120 ra=[cfa-8]");
+  EXPECT_EQ(space.eh_row(k_base + 0x3000), "error bad_frame: return address below the stack");
+}
+
 TEST(FrameSectionSources, Procedures) {
   TwoProcedures code;
   Space space;

@@ -1,5 +1,5 @@
-// What instructions of x86-64 do to stack, registers and control, against Zydis: of everything that is loaded into this
-// program, and of random bytes.
+// What instructions of x86-64 and of x86 with 32 bits do to stack, registers and control, against Zydis: of everything
+// that is loaded into this program, of libraries of 32 bits, and of random bytes.
 #include <Zydis/Zydis.h>
 #include <gtest/gtest.h>
 #include <link.h>
@@ -7,33 +7,60 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <set>
 #include <sstream>
 #include <string>
 
-#include "jitunwind/adapters/testing/instruction_p.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
 
 namespace jitunwind::test {
-using namespace stepping;
 namespace {
 
-using Effect = jitunwind::MachineInstruction::Effect;
+using Effect = MachineInstruction::Effect;
 
-constexpr RegNum k_dwarf[] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};  // of Zydis's order
-constexpr RegNum k_sp = 7, k_fp = 6;
-/// rbx, rbp, rsp, r12 to r15: of others it does not matter who writes them.
-constexpr std::uint64_t k_kept = 1u << 3 | 1u << k_fp | 1u << k_sp | 0xfu << 12;
+/// A mode of the processor.
+struct Mode {
+  const char* name;
+  const Arch& arch;
+  ZydisMachineMode machine;
+  ZydisStackWidth stack;
+  ZydisRegister first, last;  ///< general registers
+  std::array<RegNum, 16> dwarf;
+  std::uint64_t kept;  ///< by calls, and SP: of others it does not matter who writes them
 
-RegNum general(ZydisRegister reg) {
-  const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-  const bool is_general = whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15;
-  return is_general ? k_dwarf[whole - ZYDIS_REGISTER_RAX] : k_no_reg;
-}
+  unsigned bits() const { return 8u * arch.word_size; }
+  MachineInstruction read(std::span<const std::byte> bytes, Addr at) const { return arch.read_instruction(bytes, at); }
+  RegNum general(ZydisRegister reg) const {
+    const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(machine, reg);
+    return whole >= first && whole <= last ? dwarf[static_cast<std::size_t>(whole - first)] : k_no_reg;
+  }
+};
+/// rbx, rbp, rsp, r12 to r15; in the order of Zydis.
+const Mode k_64{"x86-64",
+                arch::x86_64,
+                ZYDIS_MACHINE_MODE_LONG_64,
+                ZYDIS_STACK_WIDTH_64,
+                ZYDIS_REGISTER_RAX,
+                ZYDIS_REGISTER_R15,
+                {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15},
+                1u << 3 | 1u << 6 | 1u << 7 | 0xfu << 12};
+/// ebx, esp, ebp, esi, edi.
+const Mode k_32{"x86",
+                arch::x86,
+                ZYDIS_MACHINE_MODE_LEGACY_32,
+                ZYDIS_STACK_WIDTH_32,
+                ZYDIS_REGISTER_EAX,
+                ZYDIS_REGISTER_EDI,
+                {0, 1, 2, 3, 4, 5, 6, 7},
+                0xf8};
+void PrintTo(const Mode* mode, std::ostream* out) { *out << mode->name; }
 
 struct Decoded {
+  const Mode& mode;
   ZydisDecodedInstruction info;
   std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
 
@@ -43,15 +70,13 @@ struct Decoded {
                        [byte](const auto& prefix) { return prefix.value == byte; });
   }
   const ZydisDecodedOperand& operator[](std::size_t i) const { return operands[i]; }
+  RegNum general(ZydisRegister reg) const { return mode.general(reg); }
 };
 
-std::optional<Decoded> decode(std::span<const std::byte> bytes) {
-  static const ZydisDecoder decoder = [] {
-    ZydisDecoder d;
-    ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    return d;
-  }();
-  Decoded d;
+std::optional<Decoded> decode(const Mode& mode, std::span<const std::byte> bytes) {
+  ZydisDecoder decoder;
+  ZydisDecoderInit(&decoder, mode.machine, mode.stack);
+  Decoded d{mode, {}, {}};
   const auto status = ZydisDecoderDecodeFull(&decoder, bytes.data(), bytes.size(), &d.info, d.operands.data());
   return ZYAN_SUCCESS(status) ? std::optional(d) : std::nullopt;
 }
@@ -62,17 +87,17 @@ std::uint64_t written(const Decoded& d) {
   std::uint64_t all = 0;
   for (std::size_t i = 0; i < d.info.operand_count; ++i)
     if ((d[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0 && d[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
-      all |= bit(general(d[i].reg.value));
-  return all & k_kept;
+      all |= bit(d.general(d[i].reg.value));
+  return all & d.mode.kept;
 }
 
-std::uint64_t written(const jitunwind::MachineInstruction& i) {
+std::uint64_t written(const Mode& mode, const MachineInstruction& i) {
   std::uint64_t all = i.written;
   if (i.effect == Effect::pop || i.effect == Effect::load || i.effect == Effect::set) all |= bit(i.reg);
   for (const Effect moves : {Effect::push, Effect::pop, Effect::leave, Effect::call, Effect::ret})
-    if (i.effect == moves) all |= bit(k_sp);
-  if (i.effect == Effect::leave) all |= bit(k_fp);
-  return all & k_kept;
+    if (i.effect == moves) all |= bit(mode.arch.sp);
+  if (i.effect == Effect::leave) all |= bit(mode.arch.fp);
+  return all & mode.kept;
 }
 
 /// Of the kinds that Zydis tells by category.
@@ -102,35 +127,35 @@ bool is_flow(Effect effect) {
 }
 
 /// Where it goes.
-std::string target_difference(const Decoded& d, const jitunwind::MachineInstruction& i, Addr at) {
+std::string target_difference(const Decoded& d, const MachineInstruction& i, Addr at) {
   const ZydisDecodedOperand& to = d[0];
   if (to.type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
     ZyanU64 target = 0;
     ZydisCalcAbsoluteAddress(&d.info, &to, at, &target);
-    return i.target == target ? "" : "target";
+    return i.target == (target & d.mode.arch.word_mask()) ? "" : "target";
   }
-  if (d.info.address_width != 64 || d.has_prefix(0x67))
+  if (d.info.address_width != d.mode.bits() || d.has_prefix(0x67))
     return i.operand.kind == JumpOperand::Kind::none ? "" : "operand";
   if (to.type == ZYDIS_OPERAND_TYPE_REGISTER) {
-    const bool same = i.operand.kind == JumpOperand::Kind::value && i.operand.base == general(to.reg.value);
+    const bool same = i.operand.kind == JumpOperand::Kind::value && i.operand.base == d.general(to.reg.value);
     return same ? "" : "register of a target";
   }
   const bool by_pc = to.mem.base == ZYDIS_REGISTER_RIP;
   const bool same =
-      i.operand.kind == JumpOperand::Kind::memory && i.operand.base == (by_pc ? k_no_reg : general(to.mem.base)) &&
-      i.operand.index == general(to.mem.index) && (i.operand.index == k_no_reg || i.operand.scale == to.mem.scale) &&
+      i.operand.kind == JumpOperand::Kind::memory && i.operand.base == (by_pc ? k_no_reg : d.general(to.mem.base)) &&
+      i.operand.index == d.general(to.mem.index) && (i.operand.index == k_no_reg || i.operand.scale == to.mem.scale) &&
       i.operand.offset == to.mem.disp.value + (by_pc ? static_cast<std::int64_t>(at + d.info.length) : 0);
   return same ? "" : "memory of a target";
 }
 
 /// What happens to SP, the frame pointer and words of the frame.
-bool is_right_frame_operation(const Decoded& d, const jitunwind::MachineInstruction& i) {
+bool is_right_frame_operation(const Decoded& d, const MachineInstruction& i) {
   const auto is_slot = [&](const ZydisDecodedOperand& o) {
-    return o.type == ZYDIS_OPERAND_TYPE_MEMORY && general(o.mem.base) == i.base && o.mem.disp.value == i.amount &&
+    return o.type == ZYDIS_OPERAND_TYPE_MEMORY && d.general(o.mem.base) == i.base && o.mem.disp.value == i.amount &&
            o.mem.index == ZYDIS_REGISTER_NONE;
   };
   const auto is_reg = [&](const ZydisDecodedOperand& o, RegNum reg) {
-    return o.type == ZYDIS_OPERAND_TYPE_REGISTER && general(o.reg.value) == reg && o.size == 64;
+    return o.type == ZYDIS_OPERAND_TYPE_REGISTER && d.general(o.reg.value) == reg && o.size == d.mode.bits();
   };
   const bool is_move = d.is(ZYDIS_MNEMONIC_MOV);
   switch (i.effect) {
@@ -153,15 +178,16 @@ bool is_right_frame_operation(const Decoded& d, const jitunwind::MachineInstruct
 
 bool moves_sp_by_a_number(const Decoded& d) {
   return (d.is(ZYDIS_MNEMONIC_ADD) || d.is(ZYDIS_MNEMONIC_SUB)) && d[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-         d[0].reg.value == ZYDIS_REGISTER_RSP && d[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+         d[0].size == d.mode.bits() && d.general(d[0].reg.value) == d.mode.arch.sp &&
+         d[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 }
 
 /// Empty: both say the same, or ours nothing.
-std::string difference(const Decoded& d, const jitunwind::MachineInstruction& i, Addr at) {
+std::string difference(const Decoded& d, const MachineInstruction& i, Addr at) {
   if (i.length == 0) return "";
   if (i.length != d.info.length) return "length";
   if (i.effect == Effect::unknown) return "";
-  if ((written(d) & ~written(i)) != 0) return "register written";
+  if ((written(d) & ~written(d.mode, i)) != 0) return "register written";
   const Effect flow = flow_of(d);
   const bool is_thunk = flow == Effect::call && i.effect == Effect::push && i.target == 0;  // a call of what comes next
   if ((is_flow(flow) || is_flow(i.effect)) && flow != i.effect && !is_thunk) return "flow";
@@ -173,20 +199,30 @@ std::string difference(const Decoded& d, const jitunwind::MachineInstruction& i,
   return moves_sp_by_a_number(d) && i.effect != Effect::set ? "SP" : "";
 }
 
+std::string text_of(const Decoded& d, std::span<const std::byte> bytes, Addr at) {
+  std::ostringstream out;
+  for (const std::byte byte : bytes.first(d.info.length)) out << std::hex << std::to_integer<unsigned>(byte) << " ";
+  ZydisDisassembledInstruction text;
+  return ZYAN_SUCCESS(ZydisDisassembleIntel(d.mode.machine, at, bytes.data(), bytes.size(), &text))
+             ? out.str() + text.text
+             : out.str();
+}
+
 struct Comparison {
+  const Mode& mode;
   std::size_t instructions = 0;
   std::size_t unknown = 0;  ///< to us
-  std::set<std::string> differences;
+  std::set<std::string> differences{};
 
   /// Bytes to go on behind.
   std::size_t compare(std::span<const std::byte> bytes, Addr at) {
-    const auto theirs = decode(bytes);
+    const auto theirs = decode(mode, bytes);
     if (!theirs) return 1;
     ++instructions;
-    const jitunwind::MachineInstruction ours = arch::read_x86_64_instruction(bytes, at);
+    const MachineInstruction ours = mode.read(bytes, at);
     if (ours.effect == Effect::unknown) ++unknown;
     const std::string found = difference(*theirs, ours, at);
-    if (!found.empty() && differences.size() < 20) differences.insert(found + ": " + instruction_text(bytes, at));
+    if (!found.empty() && differences.size() < 20) differences.insert(found + ": " + text_of(*theirs, bytes, at));
     return theirs->info.length;
   }
   std::string text() const {
@@ -196,33 +232,64 @@ struct Comparison {
   }
 };
 
+/// Of code that stands at `begin` when it runs.
+void compare_code(std::span<const std::byte> code, Addr begin, Comparison& into) {
+  for (std::size_t at = 0; at < code.size();)
+    at += into.compare(code.subspan(at, std::min<std::size_t>(15, code.size() - at)), begin + at);
+}
+
 int compare_segments(dl_phdr_info* info, std::size_t, void* into) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& header = info->dlpi_phdr[i];
     if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
     const Addr begin = info->dlpi_addr + header.p_vaddr;
-    const std::span code(reinterpret_cast<const std::byte*>(begin), header.p_memsz);
-    for (std::size_t at = 0; at < code.size();)
-      at += static_cast<Comparison*>(into)->compare(code.subspan(at, std::min<std::size_t>(15, code.size() - at)),
-                                                    begin + at);
+    compare_code({reinterpret_cast<const std::byte*>(begin), header.p_memsz}, begin, *static_cast<Comparison*>(into));
   }
   return 0;
 }
 
-TEST(Instructions, OfLoadedCodeAreWhatZydisSays) {
-  Comparison comparison;
-  ::dl_iterate_phdr(&compare_segments, &comparison);
+void expect_all_the_same(const Comparison& comparison) {
   EXPECT_GT(comparison.instructions, 500'000u);
   EXPECT_TRUE(comparison.differences.empty()) << comparison.text();
   // Data between functions, and what is for transactions.
   EXPECT_LT(comparison.unknown, comparison.instructions / 1000);
 }
 
-TEST(Instructions, OfRandomBytesAreWhatZydisSays) {
+TEST(Instructions, OfLoadedCodeAreWhatZydisSays) {
+  Comparison comparison{k_64};
+  ::dl_iterate_phdr(&compare_segments, &comparison);
+  expect_all_the_same(comparison);
+}
+
+#ifdef LIBRARIES_OF_X86
+TEST(Instructions, OfLibrariesOf32BitsAreWhatZydisSays) {
+  Comparison comparison{k_32};
+  std::istringstream paths(LIBRARIES_OF_X86);
+  for (std::string path; std::getline(paths, path, ',');) {
+    std::ifstream in(path, std::ios::binary);
+    const std::string file{std::istreambuf_iterator<char>(in), {}};
+    Elf32_Ehdr head;
+    ASSERT_GT(file.size(), sizeof head) << path;
+    std::memcpy(&head, file.data(), sizeof head);
+    for (std::size_t i = 0; i < head.e_phnum; ++i) {
+      Elf32_Phdr segment;
+      std::memcpy(&segment, file.data() + head.e_phoff + i * sizeof segment, sizeof segment);
+      if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+      compare_code(std::as_bytes(std::span(file).subspan(segment.p_offset, segment.p_filesz)), segment.p_vaddr,
+                   comparison);
+    }
+  }
+  expect_all_the_same(comparison);
+}
+#endif
+
+class RandomInstructions : public testing::TestWithParam<const Mode*> {};
+
+TEST_P(RandomInstructions, AreWhatZydisSays) {
   constexpr std::array<std::uint8_t, 12> k_first{0x0f, 0x62, 0xc4, 0xc5, 0x48, 0x66,
                                                  0xf2, 0xf3, 0x41, 0x4c, 0xff, 0x67};
   std::mt19937_64 random(17);
-  Comparison comparison;
+  Comparison comparison{*GetParam()};
   for (int i = 0; i < 3'000'000; ++i) {
     std::array<std::byte, 16> bytes;
     for (std::size_t at = 0; at < bytes.size(); at += 8) {
@@ -245,13 +312,41 @@ TEST(Instructions, OfRandomBytesAreWhatZydisSays) {
   EXPECT_LT(comparison.unknown, comparison.instructions / 10);
 }
 
+INSTANTIATE_TEST_SUITE_P(Modes, RandomInstructions, testing::Values(&k_64, &k_32),
+                         [](const auto& info) { return info.param == &k_64 ? "Of64Bits" : "Of32Bits"; });
+
 TEST(Instructions, ThatAreCutOffAreUnknown) {
-  // sub rsp,0x12345678
+  // sub rsp,0x12345678; without its first byte of esp.
   constexpr std::array<std::uint8_t, 7> k_code{0x48, 0x81, 0xec, 0x78, 0x56, 0x34, 0x12};
-  const auto bytes = std::as_bytes(std::span(k_code));
-  for (std::size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_EQ(arch::read_x86_64_instruction(bytes.first(size), 0).effect, Effect::unknown) << size;
-  EXPECT_EQ(arch::read_x86_64_instruction(bytes, 0).amount, -0x12345678);
+  for (const Mode* const mode : {&k_64, &k_32}) {
+    const auto bytes = std::as_bytes(std::span(k_code)).subspan(mode == &k_64 ? 0 : 1);
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+      EXPECT_EQ(mode->read(bytes.first(size), 0).effect, Effect::unknown) << mode->name << " " << size;
+    EXPECT_EQ(mode->read(bytes, 0).amount, -0x12345678) << mode->name;
+  }
+}
+
+// What only one of the two modes has, and what an operand of 16 bits cuts off.
+TEST(Instructions, OfOneModeAreNotThoseOfTheOther) {
+  struct Case {
+    std::vector<std::uint8_t> bytes;
+    Effect in_64, in_32;
+  };
+  const Case cases[] = {
+      {{0x40, 0x55}, Effect::push, Effect::none},        // push rbp; inc eax
+      {{0x60}, Effect::unknown, Effect::push},           // pusha
+      {{0x1f}, Effect::unknown, Effect::pop},            // pop ds
+      {{0x82, 0xc4, 4}, Effect::unknown, Effect::none},  // add ah,4
+      {{0x66, 0xeb, 4}, Effect::jump, Effect::unknown},
+      {{0x66, 0xc3}, Effect::ret, Effect::unknown},
+      {{0xc5, 0x04, 0x24}, Effect::unknown, Effect::none},  // lds eax,[esp]
+      {{0x67, 0x8b, 0x44, 0x24, 0x08}, Effect::none, Effect::none},
+  };
+  for (const Case& one : cases) {
+    const auto bytes = std::as_bytes(std::span(one.bytes));
+    EXPECT_EQ(k_64.read(bytes, 0).effect, one.in_64) << one.bytes[0];
+    EXPECT_EQ(k_32.read(bytes, 0).effect, one.in_32) << one.bytes[0];
+  }
 }
 
 }  // namespace

@@ -134,7 +134,16 @@ TEST(PltStubPatterns, MatchAtEveryInstruction) {
   a64_bti.insert(a64_bti.end(), a64.begin(), a64.end());
   std::vector<std::uint8_t> a64_pac(a64.begin(), a64.end() - 4);
   for (int b : {0x9f, 0x21, 0x03, 0xd5, 0x20, 0x02, 0x1f, 0xd6}) a64_pac.push_back(static_cast<std::uint8_t>(b));
+  // Of x86 with 32 bits: push 4(%ebx); jmp *8(%ebx). jmp *12(%ebx); push $8; jmp plt0. endbr32; push $8; jmp plt0.
+  const std::vector<std::uint8_t> x86_first{0xff, 0xb3, 4, 0, 0, 0, 0xff, 0xa3, 8, 0, 0, 0};
+  const std::vector<std::uint8_t> x86_pic{0xff, 0xa3, 12, 0, 0, 0, 0x68, 8, 0, 0, 0, 0xe9, 0xd0, 0xff, 0xff, 0xff};
+  const std::vector<std::uint8_t> x86_ibt{0xf3, 0x0f, 0x1e, 0xfb, 0x68, 8, 0, 0, 0, 0xe9, 0xd0, 0xff, 0xff, 0xff};
+  const std::vector<std::uint8_t> x86_sec{0xf3, 0x0f, 0x1e, 0xfb, 0xff, 0x25, 1, 2, 3, 4};
   const std::vector<Stub> stubs{
+      {arch::x86, x86_first, 0, 8},       {arch::x86, x86_first, 6, 12},      {arch::x86, x86_first, 2, -1},
+      {arch::x86, x86_pic, 0, 4},         {arch::x86, x86_pic, 6, 4},         {arch::x86, x86_pic, 11, 8},
+      {arch::x86, x86_ibt, 0, 4},         {arch::x86, x86_ibt, 4, 4},         {arch::x86, x86_ibt, 9, 8},
+      {arch::x86, x86_sec, 0, 4},         {arch::x86, x86_sec, 4, 4},         {arch::x86, x86_sec, 5, -1},
       {arch::x86_64, bnd_first, 0, 16},   {arch::x86_64, bnd_first, 6, 24},   {arch::x86_64, bnd_first, 5, -1},
       {arch::x86_64, bnd, 0, 8},          {arch::x86_64, bnd, 4, 8},          {arch::x86_64, bnd, 2, -1},
       {arch::x86_64, ibt, 4, 8},          {arch::x86_64, ibt, 9, 16},         {arch::x86_64, ibt, 11, -1},

@@ -1,4 +1,4 @@
-// Runs code of this thread with a signal handler behind every single instruction (x86-64: the trap flag). What the
+// Runs code of this thread with a signal handler behind every single instruction (x86: the trap flag). What the
 // handler does is what a handler may do that interrupts the code there.
 #pragma once
 
@@ -6,6 +6,8 @@
 #include <ucontext.h>
 
 #include <cstddef>
+
+#include "trap_flag.h"
 
 namespace registry_test {
 
@@ -33,9 +35,9 @@ class EveryInstruction {
     first_ = first;
     last_ = last;
     count_ = 0;
-    trap_on();
+    set_trap_flag();
     code();
-    trap_off();
+    clear_trap_flag();
     return count_;
   }
 
@@ -54,14 +56,6 @@ class EveryInstruction {
     if (n >= first_) visit_(argument_);
     auto& flags = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL];
     if (n >= last_) flags &= ~static_cast<greg_t>(k_trap_flag);
-  }
-  static void trap_on() noexcept {
-    asm volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
-                     : "cc", "memory");
-  }
-  static void trap_off() noexcept {
-    asm volatile("lea -128(%%rsp), %%rsp; pushfq; andq $-257, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
-                     : "cc", "memory");
   }
 
   struct sigaction before_ {};

@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
 
@@ -71,6 +72,48 @@ constexpr CodePattern k_trampolines[] = {
     {k_restore, k_exact, 6, -20 - k_ucontext},
 };
 
+// Procedure linkage table, psABI for i386, figures 5.4 and 5.5: jmp *name or, position-independent, jmp *name@GOT(%ebx);
+// push $offset; jmp plt0.
+constexpr std::uint8_t k_plt[] = {0xff, 0x25, 0, 0, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0};
+constexpr std::uint8_t k_plt_pic[] = {0xff, 0xa3, 0, 0, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0};
+constexpr std::uint8_t k_plt_mask[] = {0xff, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 0, 0};
+// plt0: push GOT+4; jmp *GOT+8, or push 4(%ebx); jmp *8(%ebx); entered with the offset pushed on top of the return address.
+constexpr std::uint8_t k_plt0[] = {0xff, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0};
+constexpr std::uint8_t k_plt0_pic[] = {0xff, 0xb3, 0x04, 0, 0, 0, 0xff, 0xa3, 0x08, 0, 0, 0};
+constexpr std::uint8_t k_plt0_pic_mask[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+constexpr std::uint8_t k_plt0_mask[] = {0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0};
+// .plt.got: jmp *name or jmp *name@GOT(%ebx); xchg %ax,%ax. .plt.sec of -z ibtplt: endbr32 in front of it.
+constexpr std::uint8_t k_plt_got[] = {0xff, 0x25, 0, 0, 0, 0, 0x66, 0x90};
+constexpr std::uint8_t k_plt_got_pic[] = {0xff, 0xa3, 0, 0, 0, 0, 0x66, 0x90};
+constexpr std::uint8_t k_plt_got_mask[] = {0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff};
+constexpr std::uint8_t k_plt_sec[] = {0xf3, 0x0f, 0x1e, 0xfb, 0xff, 0x25, 0, 0, 0, 0};
+constexpr std::uint8_t k_plt_sec_pic[] = {0xf3, 0x0f, 0x1e, 0xfb, 0xff, 0xa3, 0, 0, 0, 0};
+constexpr std::uint8_t k_plt_sec_mask[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0};
+// .plt of -z ibtplt: endbr32; push $offset; jmp plt0.
+constexpr std::uint8_t k_plt_ibt[] = {0xf3, 0x0f, 0x1e, 0xfb, 0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0};
+constexpr std::uint8_t k_plt_ibt_mask[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 0, 0};
+constexpr CodePattern k_plt_stubs[] = {
+    {k_plt, k_plt_mask, 0, 4},
+    {k_plt, k_plt_mask, 6, 4},
+    {k_plt, k_plt_mask, 11, 8},
+    {k_plt_pic, k_plt_mask, 0, 4},
+    {k_plt_pic, k_plt_mask, 6, 4},
+    {k_plt_pic, k_plt_mask, 11, 8},
+    {k_plt_sec, k_plt_sec_mask, 0, 4},
+    {k_plt_sec, k_plt_sec_mask, 4, 4},
+    {k_plt_sec_pic, k_plt_sec_mask, 0, 4},
+    {k_plt_sec_pic, k_plt_sec_mask, 4, 4},
+    {k_plt_got, k_plt_got_mask, 0, 4},
+    {k_plt_got_pic, k_plt_got_mask, 0, 4},
+    {k_plt_ibt, k_plt_ibt_mask, 0, 4},
+    {k_plt_ibt, k_plt_ibt_mask, 4, 4},
+    {k_plt_ibt, k_plt_ibt_mask, 9, 8},
+    {k_plt0, k_plt0_mask, 0, 8},
+    {k_plt0, k_plt0_mask, 6, 12},
+    {k_plt0_pic, k_plt0_pic_mask, 0, 8},
+    {k_plt0_pic, k_plt0_pic_mask, 6, 12},
+};
+
 constexpr RegNum k_exception_registers[] = {0, 2};  // eax, edx
 
 }  // namespace
@@ -104,9 +147,10 @@ constinit const Arch x86 = {
     .in_context = columns_in_context(k_registers),
     .registers = k_registers,
     .trampolines = k_trampolines,
-    .plt_stubs = {},
+    .plt_stubs = k_plt_stubs,
     .calls = k_x86_calls,
     .exception_registers = k_exception_registers,
+    .read_instruction = &read_x86_instruction,
 };
 
 }  // namespace jitunwind::arch

@@ -3,6 +3,18 @@
 #include <optional>
 
 namespace jitunwind {
+namespace {
+
+/// Such a row is wrong whatever wrote it: what is below SP and its red zone is nobody's, as psABIs say, and a signal
+/// handler has written over it. glibc's memcpy for i386 (sysdeps/i386/i686/multiarch/memcpy-ssse3.S) has some behind
+/// its returns; what a call has left there is an address of code, too.
+bool returns_by_nobodys_memory(const FrameRow& row, const Arch& arch) noexcept {
+  if (!arch.calls_push() || row.cfa.kind != CfaRule::Kind::offset || row.cfa.reg != arch.sp) return false;
+  const RegRule ra = row.rule(row.ra == k_no_reg ? arch.ra : row.ra);
+  return ra.kind == RegRule::Kind::at_cfa && row.cfa.offset + ra.offset < -std::int64_t{arch.red_zone};
+}
+
+}  // namespace
 
 Found FdeSource::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   CfiContext context{lookup.space.arch};
@@ -11,6 +23,8 @@ Found FdeSource::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   if (!found || !*found) return found;
   const Status row = row_at(fde, context, lookup.at.lookup(), out);
   if (!row) return row.error();
+  if (returns_by_nobodys_memory(out, context.arch))
+    return Error{ErrorCode::bad_frame, lookup.at.lookup(), "return address below the stack"};
   out.origin = origin_;
   out.keeps_by = KeepsBy::module;
   return true;

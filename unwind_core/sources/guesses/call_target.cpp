@@ -16,7 +16,7 @@ std::optional<Addr> target_by(const JumpOperand& operand, const RegisterFile& re
   if (operand.kind == JumpOperand::Kind::none) return std::nullopt;
   const auto base = value_of(operand.base), index = value_of(operand.index);
   if (!base || !index) return std::nullopt;
-  const Addr value = *base + *index * operand.scale + static_cast<Addr>(operand.offset);
+  const Addr value = (*base + *index * operand.scale + static_cast<Addr>(operand.offset)) & arch.word_mask();
   if (operand.kind == JumpOperand::Kind::value) return value & arch.address_mask;
   const auto word = read_word(space.memory, window, value, arch, "target of a call");
   return word ? std::optional(*word & arch.address_mask) : std::nullopt;

@@ -63,9 +63,9 @@ class Transfer {
   }
   static std::uint32_t bit(RegNum reg) noexcept { return std::uint32_t{1} << reg; }
   /// Words below SP at the start; 0: elsewhere.
-  static std::uint8_t words_below(StackPlace place) noexcept {
-    const std::int32_t words = -place.offset / 8;
-    return place.base == Base::sp && place.offset % 8 == 0 && words > 0 && words < 256
+  std::uint8_t words_below(StackPlace place) const noexcept {
+    const std::int32_t words = -place.offset / arch_.word_size;
+    return place.base == Base::sp && place.offset % arch_.word_size == 0 && words > 0 && words < 256
                ? static_cast<std::uint8_t>(words)
                : std::uint8_t{0};
   }

@@ -129,8 +129,9 @@ class FollowedCode {
     out.origin = RowOrigin::followed_code;
     bool fits = out.set(arch_.ra, RegRule::at_cfa(arch_.entry_ra));
     for (RegNum reg = 0; reg < CodeState::k_registers; ++reg) {
-      if (state.saved[reg] != 0)
-        fits = fits && out.set(reg, RegRule::at_cfa(-8 * std::int64_t{state.saved[reg]} - arch_.entry_cfa));
+      const std::int64_t below = std::int64_t{arch_.word_size} * state.saved[reg];
+      if (below != 0)
+        fits = fits && out.set(reg, RegRule::at_cfa(-below - arch_.entry_cfa));
       else if ((state.lost >> reg & 1) != 0)
         fits = fits && out.set(reg, RegRule::undefined());
     }

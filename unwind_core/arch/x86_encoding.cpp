@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/arch/x86_64_encoding_p.h"
+#include "jitunwind/unwind_core/arch/x86_encoding_p.h"
 
 #include <algorithm>
 
@@ -55,7 +55,7 @@ bool read_vector_prefix(std::uint8_t first, Reader& in, Parts& parts) {
   unsigned map = 1;
   if (first != 0xc5) {
     parts.x = inverted(p0, 6);
-    parts.b = inverted(p0, 5);
+    parts.b = parts.is_64 ? inverted(p0, 5) : 0;
     map = first == 0xc4 ? p0 & 0x1f : p0 & 7;
     if (first == 0x62 && (p0 & 8) != 0) return false;  // APX
     p1 = in.u8();
@@ -65,7 +65,7 @@ bool read_vector_prefix(std::uint8_t first, Reader& in, Parts& parts) {
       in.u8();
     }
   }
-  parts.vvvv = static_cast<std::uint8_t>(~p1 >> 3 & 15);
+  parts.vvvv = static_cast<std::uint8_t>(~p1 >> 3 & (parts.is_64 ? 15 : 7));
   put_vector_prefix(p1 & 3, parts);
   parts.map = map < 8 ? k_vex_maps[map] : Map::vector_other;
   parts.opcode = in.u8();
@@ -83,8 +83,9 @@ bool read_opcode(Reader& in, Parts& parts) {
     if (byte == 0x67) parts.address_size = true;
     if (byte >= 0xf2) parts.repeat = byte;
   }
-  if (k_vector_prefixes.has(byte)) return read_vector_prefix(byte, in, parts);
-  if ((byte & 0xf0) == 0x40) {
+  // In 32-bit mode these are les, lds and bound, whose operand is never a register.
+  if (k_vector_prefixes.has(byte) && (parts.is_64 || in.peek() >= 0xc0)) return read_vector_prefix(byte, in, parts);
+  if (parts.is_64 && (byte & 0xf0) == 0x40) {
     parts.has_rex = true;
     parts.w = (byte & 8) != 0;
     parts.r = (byte & 4u) << 1;
@@ -108,6 +109,10 @@ bool read_opcode(Reader& in, Parts& parts) {
 constexpr Opcodes k_invalid_one_byte{{0x06, 0x07}, {0x0e, 0x0e}, {0x16, 0x17}, {0x1e, 0x1f}, {0x27, 0x27},
                                      {0x2f, 0x2f}, {0x37, 0x37}, {0x3f, 0x3f}, {0x60, 0x61}, {0x82, 0x82},
                                      {0x9a, 0x9a}, {0xce, 0xce}, {0xd4, 0xd6}, {0xea, 0xea}};
+constexpr Opcodes k_far_one_byte{{0x9a, 0x9a}, {0xea, 0xea}};
+/// What 32-bit mode has besides.
+constexpr Opcodes k_modrm_32{{0x62, 0x62}, {0xc4, 0xc5}};
+constexpr Opcodes k_imm8_32{{0x82, 0x82}, {0xd4, 0xd5}};
 constexpr Opcodes k_modrm_one_byte{{0x00, 0x03}, {0x08, 0x0b}, {0x10, 0x13}, {0x18, 0x1b}, {0x20, 0x23}, {0x28, 0x2b},
                                    {0x30, 0x33}, {0x38, 0x3b}, {0x63, 0x63}, {0x69, 0x69}, {0x6b, 0x6b}, {0x80, 0x8f},
                                    {0xc0, 0xc1}, {0xc6, 0xc7}, {0xd0, 0xd3}, {0xd8, 0xdf}, {0xf6, 0xf7}, {0xfe, 0xff}};
@@ -130,12 +135,12 @@ constexpr Opcodes k_imm8_two_byte{{0x0f, 0x0f}, {0x70, 0x73}, {0xa4, 0xa4}, {0xa
                                   {0xba, 0xba}, {0xc2, 0xc2}, {0xc4, 0xc6}};
 
 bool is_known(const Parts& p) {
-  if (p.map == Map::one_byte) return !k_invalid_one_byte.has(p.opcode);
+  if (p.map == Map::one_byte) return !(p.is_64 ? k_invalid_one_byte : k_far_one_byte).has(p.opcode);
   return p.map != Map::two_byte || !(p.is_vector ? k_invalid_vector : k_invalid_two_byte).has(p.opcode);
 }
 
 bool has_modrm(const Parts& p) {
-  if (p.map == Map::one_byte) return k_modrm_one_byte.has(p.opcode);
+  if (p.map == Map::one_byte) return k_modrm_one_byte.has(p.opcode) || (!p.is_64 && k_modrm_32.has(p.opcode));
   if (p.map != Map::two_byte) return true;
   return p.is_vector ? p.opcode != 0x77 : !k_no_modrm_two_byte.has(p.opcode);
 }
@@ -147,7 +152,7 @@ std::size_t immediate_size_one_byte(const Parts& p) {
     case 0xa1:
     case 0xa2:
     case 0xa3:  // an address
-      return p.address_size ? 4 : 8;
+      return (p.is_64 ? 8 : 4) / (p.address_size ? 2 : 1);
     case 0xb8:
     case 0xb9:
     case 0xba:
@@ -164,12 +169,13 @@ std::size_t immediate_size_one_byte(const Parts& p) {
       return 3;
     case 0xe8:
     case 0xe9:
-      return 4;
+      return p.is_64 ? 4 : full;
     case 0xf6:
       return p.group() <= 1 ? 1 : 0;
     case 0xf7:
       return p.group() <= 1 ? full : 0;
     default:
+      if (!p.is_64 && k_imm8_32.has(p.opcode)) return 1;
       return k_imm8_one_byte.has(p.opcode) ? 1 : k_imm32_one_byte.has(p.opcode) ? full : 0;
   }
 }
@@ -179,7 +185,7 @@ std::size_t immediate_size(const Parts& p) {
   if (p.map == Map::m3a) return 1;
   if (p.map != Map::two_byte) return 0;
   if (p.is_vector) return k_imm8_vector.has(p.opcode) ? 1 : 0;
-  if (p.is_long_branch()) return 4;
+  if (p.is_long_branch()) return p.operand_size && !p.is_64 ? 2 : 4;
   return k_imm8_two_byte.has(p.opcode) ? 1 : 0;
 }
 
@@ -189,6 +195,11 @@ void read_modrm(Reader& in, Parts& p) {
   p.reg = (byte >> 3 & 7) | p.r;
   p.rm = (byte & 7) | p.b;
   if (p.mod == 3) return;
+  if (p.address_size && !p.is_64) {
+    const bool has_no_register = p.mod == 0 && p.rm == 6;
+    p.displacement = in.number(p.mod == 1 ? 1 : p.mod == 2 || has_no_register ? 2 : 0);
+    return;
+  }
   std::size_t size = p.mod == 1 ? 1 : p.mod == 2 ? 4 : 0;
   if ((byte & 7) == 4) {
     const unsigned sib = in.u8();
@@ -199,7 +210,7 @@ void read_modrm(Reader& in, Parts& p) {
     p.has_base = (sib & 7) != 5 || p.mod != 0;
     if (!p.has_base) size = 4;
   } else if ((byte & 7) == 5 && p.mod == 0) {
-    p.is_rip = true;
+    p.is_rip = p.is_64;
     size = 4;
   } else {
     p.base = p.rm;

@@ -1,6 +1,6 @@
-// The parts of x86-64 instructions, as they are encoded (Intel SDM, volume 2, chapter 2 "Instruction format" and
-// appendix A "Opcode map"; the encodings with VEX and EVEX prefixes there, too). Encodings that only 32-bit mode has
-// and what newer extensions have put in their place (APX) are unknown.
+// The parts of instructions of x86, in 64-bit and in 32-bit mode, as they are encoded (Intel SDM, volume 2, chapter 2
+// "Instruction format" and appendix A "Opcode map"; the encodings with VEX and EVEX prefixes there, too). Far transfers
+// with an address in the code and what newer extensions have put in the place of others (APX) are unknown.
 #pragma once
 
 #include <array>
@@ -33,6 +33,7 @@ enum class Map : std::uint8_t { one_byte, two_byte, m38, m3a, fp16_5, fp16_6, ve
 
 /// Registers by their codes.
 struct Parts {
+  bool is_64 = true;          // the mode
   bool operand_size = false;  // 66
   bool address_size = false;  // 67
   std::uint8_t repeat = 0;    // f2, f3, or 0
@@ -48,7 +49,7 @@ struct Parts {
   unsigned mod = 0;
   unsigned reg = 0;  // with r
   unsigned rm = 0;   // with b; of memory without SIB the base
-  bool has_base = false, has_index = false, is_rip = false;
+  bool has_base = false, has_index = false, is_rip = false;  // with addresses of 16 bits neither is told
   unsigned base = 0, index = 0, scale = 1;
   std::int64_t displacement = 0;
   std::int64_t immediate = 0;
@@ -57,10 +58,11 @@ struct Parts {
   bool is_memory() const { return has_modrm && mod != 3; }
   bool is_register() const { return has_modrm && mod == 3; }
   unsigned group() const { return reg & 7; }
+  bool is_whole() const { return is_64 ? w : !operand_size; }  // operands are words of the machine
   bool is_long_branch() const { return map == Map::two_byte && !is_vector && opcode >= 0x80 && opcode <= 0x8f; }
 };
 
-/// False: not a known instruction, or cut off.
+/// False: not a known instruction, or cut off. `parts` says the mode.
 bool read_parts(std::span<const std::byte> bytes, Parts& parts) noexcept;
 
 }  // namespace jitunwind::arch::x86_code

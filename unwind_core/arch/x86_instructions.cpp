@@ -1,10 +1,11 @@
-// Instructions of x86-64 in 64-bit mode: what they do to rsp, rbp, saved registers and the flow of control. Of far
-// transfers, and of those that come back with other registers, nothing is known: who follows the code stops there.
+// Instructions of x86 in 64-bit and in 32-bit mode: what they do to SP, the frame pointer, saved registers and the flow
+// of control. Of far transfers, and of those that come back with other registers, nothing is known: who follows the code
+// stops there.
 #include <cstddef>
 #include <cstdint>
 
 #include "jitunwind/unwind_core/arch/instruction_p.h"
-#include "jitunwind/unwind_core/arch/x86_64_encoding_p.h"
+#include "jitunwind/unwind_core/arch/x86_encoding_p.h"
 
 namespace jitunwind::arch {
 namespace {
@@ -15,46 +16,55 @@ using x86_code::Map;
 using x86_code::Opcodes;
 using x86_code::Parts;
 
-/// In the order of their codes in instructions: AMD64 ABI, figure 3.36 has them in another.
-constexpr RegNum k_dwarf[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
-constexpr RegNum k_sp = 7, k_fp = 6;
-constexpr unsigned k_rax = 0, k_rbx = 3;
-constexpr std::int64_t k_word = 8;
+/// Codes of registers in instructions, in either mode.
+constexpr unsigned k_ax = 0, k_bx = 3, k_sp = 4, k_fp = 5, k_si = 6, k_di = 7;
 
-constexpr std::uint64_t bit_of(unsigned code) { return std::uint64_t{1} << k_dwarf[code & 15]; }
+/// In the order of their codes: AMD64 ABI, figure 3.36 has them in another. The psABI for i386, table 2.14, has not.
+RegNum dwarf(const Parts& p, unsigned code) {
+  constexpr RegNum k_numbers[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
+  return p.is_64 ? k_numbers[code & 15] : static_cast<RegNum>(code & 7);
+}
+std::uint64_t bit_of(const Parts& p, unsigned code) { return std::uint64_t{1} << dwarf(p, code); }
+std::int64_t word(const Parts& p) { return p.is_64 ? 8 : 4; }
+bool is_frame_register(unsigned code) { return code == k_sp || code == k_fp; }
 
-/// Memory relative to rsp or rbp and nothing else.
+/// Memory relative to SP or the frame pointer and nothing else.
 bool is_frame_slot(const Parts& p) {
-  return p.is_memory() && p.has_base && !p.has_index && !p.address_size &&
-         (k_dwarf[p.base] == k_sp || k_dwarf[p.base] == k_fp);
+  return p.is_memory() && p.has_base && !p.has_index && !p.address_size && is_frame_register(p.base);
 }
 
 /// A register of 8 bits: without REX the upper four are the second bytes of the first four.
 unsigned byte_register(const Parts& p, unsigned code) { return !p.has_rex && code >= 4 && code < 8 ? code - 4 : code; }
 
 std::uint64_t written_rm(const Parts& p, bool is_byte) {
-  return p.is_register() ? bit_of(is_byte ? byte_register(p, p.rm) : p.rm) : 0;
+  return p.is_register() ? bit_of(p, is_byte ? byte_register(p, p.rm) : p.rm) : 0;
 }
-std::uint64_t written_reg(const Parts& p, bool is_byte) { return bit_of(is_byte ? byte_register(p, p.reg) : p.reg); }
+std::uint64_t written_reg(const Parts& p, bool is_byte) { return bit_of(p, is_byte ? byte_register(p, p.reg) : p.reg); }
 
-/// Registers that calls do not preserve are left out where an instruction writes them without naming them.
+constexpr Opcodes k_moves_si{{0x6e, 0x6f}, {0xa4, 0xa7}, {0xac, 0xad}};
+constexpr Opcodes k_moves_di{{0x6c, 0x6d}, {0xa4, 0xa7}, {0xaa, 0xab}, {0xae, 0xaf}};
+
+/// Registers that calls preserve in neither mode are left out where an instruction writes them without naming them.
 std::uint64_t written_one_byte(const Parts& p) {
   const unsigned op = p.opcode;
   const bool is_byte = (op & 1) == 0;
   if (op < 0x40) {
-    if (op >= 0x38 || (op & 7) > 3) return (op & 7) <= 5 && op < 0x38 ? bit_of(k_rax) : 0;
+    if (op >= 0x38 || (op & 7) > 3) return (op & 7) <= 5 && op < 0x38 ? bit_of(p, k_ax) : 0;
     return (op & 2) != 0 ? written_reg(p, is_byte) : written_rm(p, is_byte);
   }
+  if (!p.is_64 && op >= 0x40 && op <= 0x4f) return bit_of(p, op & 7);
   switch (op) {
-    case 0x63:
+    case 0x63:  // in 32-bit mode arpl
+      return p.is_64 ? written_reg(p, false) : written_rm(p, false);
     case 0x69:
     case 0x6b:
     case 0x8d:
       return written_reg(p, false);
     case 0x80:
     case 0x81:
+    case 0x82:
     case 0x83:
-      return p.group() == 7 ? 0 : written_rm(p, op == 0x80);
+      return p.group() == 7 ? 0 : written_rm(p, is_byte);
     case 0x86:
     case 0x87:
       return written_rm(p, is_byte) | written_reg(p, is_byte);
@@ -74,6 +84,9 @@ std::uint64_t written_one_byte(const Parts& p) {
       return written_reg(p, is_byte);
     case 0x8c:
       return written_rm(p, false);
+    case 0xc4:  // les, lds
+    case 0xc5:
+      return written_reg(p, false);
     case 0xf6:
     case 0xf7:
       return p.group() == 2 || p.group() == 3 ? written_rm(p, is_byte) : 0;
@@ -83,10 +96,10 @@ std::uint64_t written_one_byte(const Parts& p) {
     default:
       break;
   }
-  if (op >= 0x90 && op <= 0x97) return op == 0x90 && p.b == 0 ? 0 : bit_of((op & 7) | p.b);
-  if (op >= 0xb0 && op <= 0xb7) return bit_of(byte_register(p, (op & 7) | p.b));
-  if (op >= 0xb8 && op <= 0xbf) return bit_of((op & 7) | p.b);
-  return 0;
+  if (op >= 0x90 && op <= 0x97) return op == 0x90 && p.b == 0 ? 0 : bit_of(p, (op & 7) | p.b);
+  if (op >= 0xb0 && op <= 0xb7) return bit_of(p, byte_register(p, (op & 7) | p.b));
+  if (op >= 0xb8 && op <= 0xbf) return bit_of(p, (op & 7) | p.b);
+  return (k_moves_si.has(op) ? bit_of(p, k_si) : 0) | (k_moves_di.has(op) ? bit_of(p, k_di) : 0);
 }
 
 /// Where `reg` names a general register that is written; where the other operand does.
@@ -107,13 +120,13 @@ std::uint64_t written_two_byte(const Parts& p) {
     case 0x7e:
       return p.repeat == 0 ? written_rm(p, false) : 0;
     case 0xa2:  // cpuid
-      return bit_of(k_rbx);
+      return bit_of(p, k_bx);
     case 0xba:
       return p.group() == 4 ? 0 : written_rm(p, false);
     default:
       break;
   }
-  if (op >= 0xc8 && op <= 0xcf) return bit_of((op & 7) | p.b);
+  if (op >= 0xc8 && op <= 0xcf) return bit_of(p, (op & 7) | p.b);
   const bool is_byte = (op >= 0x90 && op <= 0x9f) || op == 0xb0 || op == 0xc0;
   std::uint64_t written = 0;
   if (k_writes_reg.has(op) || op == 0xc0 || op == 0xc1) written |= written_reg(p, is_byte);
@@ -123,15 +136,15 @@ std::uint64_t written_two_byte(const Parts& p) {
 
 std::uint64_t written_vector(const Parts& p) {
   const unsigned op = p.opcode;
-  const std::uint64_t reg = bit_of(p.reg);
+  const std::uint64_t reg = bit_of(p, p.reg);
   switch (p.map) {
     case Map::two_byte:
       if (op == 0x50 || op == 0xc5 || op == 0xd7 || op == 0x93) return reg;
       if (op == 0x2c || op == 0x2d || op == 0x78 || op == 0x79) return p.repeat != 0 ? reg : 0;
       return op == 0x7e && p.repeat == 0 ? written_rm(p, false) : 0;
     case Map::m38:
-      if (op == 0xf3) return bit_of(p.vvvv);
-      if (op == 0xf6) return reg | bit_of(p.vvvv);
+      if (op == 0xf3) return bit_of(p, p.vvvv);
+      if (op == 0xf6) return reg | bit_of(p, p.vvvv);
       return op == 0xf2 || op == 0xf5 || op == 0xf7 || (op & 0xf0) == 0xe0 ? reg : 0;
     case Map::m3a:
       return op == 0xf0 ? reg : op >= 0x14 && op <= 0x17 ? written_rm(p, false) : 0;
@@ -174,18 +187,18 @@ MachineInstruction writes(std::uint64_t registers) {
   return i;
 }
 
-MachineInstruction to(Effect effect, Addr target) {
+/// In 32-bit mode an operand of 16 bits cuts the address off.
+MachineInstruction to(const Parts& p, Effect effect, Addr next) {
+  if (!p.is_64 && p.operand_size) return of(Effect::unknown);
   MachineInstruction i = of(effect);
-  i.target = target;
+  i.target = (next + static_cast<Addr>(p.immediate)) & (p.is_64 ? ~Addr{0} : 0xffff'ffff);
   return i;
 }
 
-bool is_frame_register(RegNum reg) { return reg == k_sp || reg == k_fp; }
-
 /// reg = base + amount, where it is of the two registers that frames are found by.
 MachineInstruction set(const Parts& p, unsigned reg, unsigned base, std::int64_t amount) {
-  const bool known = p.w && is_frame_register(k_dwarf[reg]) && is_frame_register(k_dwarf[base]);
-  return known ? of(Effect::set, k_dwarf[reg], amount, k_dwarf[base]) : writes(bit_of(reg));
+  const bool known = p.is_whole() && is_frame_register(reg) && is_frame_register(base);
+  return known ? of(Effect::set, dwarf(p, reg), amount, dwarf(p, base)) : writes(bit_of(p, reg));
 }
 
 MachineInstruction move_between_registers(const Parts& p, unsigned reg, unsigned from) {
@@ -194,7 +207,7 @@ MachineInstruction move_between_registers(const Parts& p, unsigned reg, unsigned
 
 /// Words of the frame that registers are saved in.
 MachineInstruction access(const Parts& p, Effect effect) {
-  if (p.w && is_frame_slot(p)) return of(effect, k_dwarf[p.reg], p.displacement, k_dwarf[p.base]);
+  if (p.is_whole() && is_frame_slot(p)) return of(effect, dwarf(p, p.reg), p.displacement, dwarf(p, p.base));
   return writes(written_by(p));
 }
 
@@ -203,13 +216,13 @@ JumpOperand operand_of(const Parts& p, Addr next) {
   if (p.address_size) return operand;
   if (p.is_register()) {
     operand.kind = Kind::value;
-    operand.base = k_dwarf[p.rm];
+    operand.base = dwarf(p, p.rm);
     return operand;
   }
   operand.kind = Kind::memory;
   operand.offset = p.displacement + (p.is_rip ? static_cast<std::int64_t>(next) : 0);
-  if (p.has_base) operand.base = k_dwarf[p.base];
-  if (p.has_index) operand.index = k_dwarf[p.index];
+  if (p.has_base) operand.base = dwarf(p, p.base);
+  if (p.has_index) operand.index = dwarf(p, p.index);
   operand.scale = static_cast<std::uint8_t>(p.scale);
   return operand;
 }
@@ -222,43 +235,75 @@ MachineInstruction group_ff(const Parts& p, Addr next) {
       return writes(written_by(p));
     case 2:
     case 4: {
+      if (!p.is_64 && p.operand_size) return of(Effect::unknown);
       MachineInstruction i = of(p.group() == 2 ? Effect::call : Effect::jump);
       i.operand = operand_of(p, next);
       return i;
     }
     case 6:
       return p.operand_size ? of(Effect::unknown)
-                            : of(Effect::push, p.is_register() ? k_dwarf[p.rm] : k_no_reg, k_word);
+                            : of(Effect::push, p.is_register() ? dwarf(p, p.rm) : k_no_reg, word(p));
     default:
       return of(Effect::unknown);
   }
 }
 
-/// add, sub and others of an immediate: rsp by a known amount, or anything.
+/// add, sub and others of an immediate: SP by a known amount, or anything.
 MachineInstruction arithmetic(const Parts& p) {
-  const bool of_sp = p.is_register() && k_dwarf[p.rm] == k_sp && p.w && p.opcode != 0x80;
-  if (of_sp && p.group() == 0) return of(Effect::set, k_sp, p.immediate, k_sp);
-  if (of_sp && p.group() == 5) return of(Effect::set, k_sp, -p.immediate, k_sp);
+  const RegNum sp = dwarf(p, k_sp);
+  const bool of_sp = p.is_register() && p.rm == k_sp && p.is_whole();
+  if (of_sp && p.group() == 0) return of(Effect::set, sp, p.immediate, sp);
+  if (of_sp && p.group() == 5) return of(Effect::set, sp, -p.immediate, sp);
   return writes(written_by(p));
 }
 
 MachineInstruction push_or_pop(const Parts& p, Effect effect, RegNum reg) {
-  return p.operand_size ? of(Effect::unknown) : of(effect, reg, k_word);
+  return p.operand_size ? of(Effect::unknown) : of(effect, reg, word(p));
 }
+
+/// pusha and popa of 32-bit mode: eight registers, whose places nobody asks for, and of which SP is not popped.
+MachineInstruction push_or_pop_all(const Parts& p, Effect effect) {
+  if (p.operand_size) return of(Effect::unknown);
+  MachineInstruction i = of(effect, k_no_reg, 8 * word(p));
+  if (effect == Effect::pop) i.written = 0xff & ~bit_of(p, k_sp);
+  return i;
+}
+
+/// Those that only 32-bit mode has; unknown: none of them.
+MachineInstruction one_byte_32(const Parts& p) {
+  switch (p.opcode) {
+    case 0x06:
+    case 0x0e:
+    case 0x16:
+    case 0x1e:
+      return push_or_pop(p, Effect::push, k_no_reg);
+    case 0x07:
+    case 0x17:
+    case 0x1f:
+      return push_or_pop(p, Effect::pop, k_no_reg);
+    case 0x60:
+      return push_or_pop_all(p, Effect::push);
+    case 0x61:
+      return push_or_pop_all(p, Effect::pop);
+    default:
+      return of(Effect::unknown);
+  }
+}
+constexpr Opcodes k_only_32{{0x06, 0x07}, {0x0e, 0x0e}, {0x16, 0x17}, {0x1e, 0x1f}, {0x60, 0x61}};
 
 MachineInstruction one_byte(const Parts& p, Addr next) {
   const unsigned op = p.opcode;
-  const Addr target = next + static_cast<Addr>(p.immediate);
+  if (!p.is_64 && k_only_32.has(op)) return one_byte_32(p);
   if (op >= 0x50 && op <= 0x5f)
-    return push_or_pop(p, op < 0x58 ? Effect::push : Effect::pop, k_dwarf[(op & 7) | p.b]);
-  if ((op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3)) return to(Effect::branch, target);
+    return push_or_pop(p, op < 0x58 ? Effect::push : Effect::pop, dwarf(p, (op & 7) | p.b));
+  if ((op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3)) return to(p, Effect::branch, next);
   switch (op) {
     case 0x68:
     case 0x6a:
     case 0x9c:
       return push_or_pop(p, Effect::push, k_no_reg);
     case 0x8f:
-      return push_or_pop(p, Effect::pop, p.is_register() ? k_dwarf[p.rm] : k_no_reg);
+      return push_or_pop(p, Effect::pop, p.is_register() ? dwarf(p, p.rm) : k_no_reg);
     case 0x9d:
       return push_or_pop(p, Effect::pop, k_no_reg);
     case 0x81:
@@ -272,7 +317,7 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
       return is_frame_slot(p) ? set(p, p.reg, p.base, p.displacement) : writes(written_by(p));
     case 0xc2:
     case 0xc3:
-      return of(Effect::ret);
+      return of(!p.is_64 && p.operand_size ? Effect::unknown : Effect::ret);
     case 0xc6:
     case 0xc7:  // mov; others are of transactions
       return p.group() == 0 ? writes(written_by(p)) : of(Effect::unknown);
@@ -282,17 +327,17 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
     case 0xcf:
       return of(Effect::unknown);
     case 0xc9:
-      return p.operand_size ? of(Effect::unknown) : of(Effect::leave, k_fp, k_word);
+      return p.operand_size ? of(Effect::unknown) : of(Effect::leave, dwarf(p, k_fp), word(p));
     case 0xcc:
     case 0xf4:
       return of(Effect::stop);
     case 0xe8:
       if (p.operand_size) return of(Effect::unknown);
-      return p.immediate == 0 ? of(Effect::push, k_no_reg, k_word) : to(Effect::call, target);
+      return p.immediate == 0 ? of(Effect::push, k_no_reg, word(p)) : to(p, Effect::call, next);
     case 0xe9:
-      return p.operand_size ? of(Effect::unknown) : to(Effect::jump, target);
+      return p.operand_size ? of(Effect::unknown) : to(p, Effect::jump, next);
     case 0xeb:
-      return to(Effect::jump, target);
+      return to(p, Effect::jump, next);
     case 0xff:
       return group_ff(p, next);
     default:
@@ -310,7 +355,7 @@ MachineInstruction two_byte(const Parts& p, Addr next) {
   const unsigned op = p.opcode;
   if (p.is_long_branch()) {
     if (p.operand_size) return of(Effect::unknown);
-    return to(Effect::branch, next + static_cast<Addr>(p.immediate));
+    return to(p, Effect::branch, next);
   }
   switch (op) {
     case 0x01:
@@ -339,14 +384,23 @@ MachineInstruction effect_of(const Parts& p, Addr next) {
   return p.map == Map::one_byte ? one_byte(p, next) : two_byte(p, next);
 }
 
-}  // namespace
-
-MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept {
+MachineInstruction read_instruction(std::span<const std::byte> bytes, Addr at, bool is_64) {
   Parts parts;
+  parts.is_64 = is_64;
   if (!read_parts(bytes, parts)) return {};
   MachineInstruction i = effect_of(parts, at + parts.length);
   i.length = parts.length;
   return i;
+}
+
+}  // namespace
+
+MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept {
+  return read_instruction(bytes, at, true);
+}
+
+MachineInstruction read_x86_instruction(std::span<const std::byte> bytes, Addr at) noexcept {
+  return read_instruction(bytes, at, false);
 }
 
 }  // namespace jitunwind::arch

@@ -1,0 +1,105 @@
+// Walks from every instruction of compiled code, with and without call frame information, of the linkage between
+// objects and of the C library, against the calls that the instructions have made.
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/fallback/stepped_walks.h"
+
+using Helper = std::int64_t (*)(std::int64_t);
+#define RUN(variant) extern "C" std::int64_t run_##variant(Helper);
+#include "compiled_variants.def"
+#undef RUN
+
+namespace jitunwind::test {
+namespace {
+
+std::int64_t helper(std::int64_t x) { return x / 2 + 1; }
+
+/// Keeps calls from becoming jumps.
+volatile std::int64_t g_sum = 0;
+
+struct Variant {
+  const char* name;
+  void (*run)();
+  bool is_described() const { return std::strncmp(name, "bare", 4) != 0; }
+};
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+class X86Stepped : public testing::TestWithParam<Variant> {};
+
+// covers: LU20 XP04
+TEST_P(X86Stepped, CompiledCodeHasNoWrongCaller) {
+  const Variant& variant = GetParam();
+  // Without call frame information at the places that no way leads to, as behind a jump table, there is no caller.
+  expect_right(variant.name, variant.run, {variant.is_described() ? 1.0 : 0.8});
+}
+
+/// Called where the call says what it calls.
+constexpr Variant k_variants[] = {
+#define RUN(variant) {#variant, [] { g_sum = g_sum + run_##variant(&helper); }},
+#include "compiled_variants.def"
+#undef RUN
+};
+INSTANTIATE_TEST_SUITE_P(Options, X86Stepped, testing::ValuesIn(k_variants),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+class X86Linkage : public testing::TestWithParam<const char*> {};
+
+/// The first call of each goes through the resolver, and every one through a thunk that says where the code is.
+// covers: LU20 XP04
+TEST_P(X86Linkage, StubsAndTheResolverHaveNoWrongCaller) {
+  const std::string path = std::string(LIBRARY_FOLDER "/x86_plt_") + GetParam() + ".so";
+  void* const handle = ::dlopen(path.c_str(), RTLD_LAZY);
+  ASSERT_NE(handle, nullptr) << ::dlerror();
+  const auto call_all = reinterpret_cast<long (*)(long)>(::dlsym(handle, "plt_call_all"));
+  expect_right(GetParam(),
+               [&] {
+                 for (long n = 0; n < 20; ++n) g_sum = g_sum + call_all(n);
+               },
+               {1});
+  ::dlclose(handle);
+}
+INSTANTIATE_TEST_SUITE_P(Libraries, X86Linkage, testing::Values("lazy", "now", "ibt", "undescribed", "undescribed_ibt"),
+                         [](const auto& info) { return std::string(info.param); });
+
+int by_value(const void* a, const void* b) { return *static_cast<const int*>(a) - *static_cast<const int*>(b); }
+
+// covers: LU20 XP04
+TEST(X86Stepped, TheCLibraryHasNoWrongCaller) {
+  const auto code = [] {
+    std::array<char, 100> text;
+    g_sum = g_sum + std::snprintf(text.data(), text.size(), "%d %s %g", 42, "walks", 2.5);
+    std::array<int, 9> numbers{3, 1, 4, 1, 5, 9, 2, 6, 5};
+    std::qsort(numbers.data(), numbers.size(), sizeof numbers[0], &by_value);
+    g_sum = g_sum + ::syscall(SYS_gettid) + ::getppid() + numbers[0];
+    const std::string copied(static_cast<std::size_t>(200 + numbers[0]), 'x');
+    g_sum = g_sum + static_cast<std::int64_t>(std::strlen(copied.c_str()));
+  };
+  expect_right("the C library", code, {0.9});
+}
+
+/// Its copying functions say the wrong thing of some of their instructions, and which of them a processor runs is its
+/// own affair: a walk ends there.
+// covers: LU20 XP04
+TEST(X86Stepped, WrongCallFrameInformationEndsAWalk) {
+  std::array<char, 300> from{}, to{};
+  const auto code = [&] {
+    for (std::size_t size = 3; size < 256; size = 2 * size + 1) {
+      std::memcpy(to.data(), from.data(), size);
+      std::memmove(to.data() + 1, to.data(), size);
+      std::memmove(to.data(), to.data() + 5, size);
+      asm volatile("" ::"r"(to.data()) : "memory");
+    }
+  };
+  expect_right("copying", code, {0});
+}
+
+}  // namespace
+}  // namespace jitunwind::test
