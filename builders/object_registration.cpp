@@ -15,15 +15,6 @@
 namespace jitunwind {
 namespace {
 
-/// The table of every procedure here: in format IP_OFFSET its only pair says "start_ip, segbase", and segbase is the
-/// FDE. So nothing needs to be near anything.
-struct Pair {
-  std::int32_t start;
-  std::int32_t fde;
-};
-constexpr Pair k_start_and_segbase{0, 0};
-constexpr unw_word_t k_words = sizeof(Pair) / sizeof(std::uintptr_t);  // of this CPU
-
 struct DescribedRange {
   AddrRange code;
   Addr fde;
@@ -128,19 +119,6 @@ void add_undescribed(std::vector<DescribedRange> described, const std::vector<Ob
 }
 
 }  // namespace
-
-unw_dyn_info_t procedure_of_fde(AddrRange code, Addr fde, Addr name) noexcept {
-  unw_dyn_info_t info{};
-  info.start_ip = code.begin;
-  info.end_ip = code.end;
-  info.format = UNW_INFO_FORMAT_IP_OFFSET;
-  info.u.rti.name_ptr = name;
-  if (fde == 0) return info;
-  info.u.rti.segbase = fde;
-  info.u.rti.table_len = k_words;
-  info.u.rti.table_data = reinterpret_cast<std::uintptr_t>(&k_start_and_segbase);
-  return info;
-}
 
 struct ObjectRegistration::Procedures {
   std::vector<unw_dyn_info_t> infos;

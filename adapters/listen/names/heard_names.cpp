@@ -171,7 +171,7 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
     if (find_told(code.begin, info)) {
       if (name.empty()) return;
     } else {
-      info = procedure_of_fde(code, fde != 0 ? fde : known_fde(code));
+      info = procedure_without_personality(code, fde != 0 ? fde : known_fde(code));
     }
     forget_overlapped({info.start_ip, info.end_ip}, info.start_ip);
     put(info, name);

@@ -59,7 +59,12 @@ class NextDefinition {
 template <class Next>
 const void* find_ours_or(void* pc, EhBases* bases, Next next) noexcept {
   RegisteredFde registered;
-  const RegisteredFde::Kind kind = find_registered_fde(pc, registered);
+  RegisteredFde::Kind kind = find_registered_fde(pc, registered);
+  if (kind == RegisteredFde::Kind::others_first) {
+    if (const void* const known = next()) return known;
+    kind = find_registered_fde(pc, registered, true);
+    if (kind == RegisteredFde::Kind::not_registered) return nullptr;
+  }
   if (kind == RegisteredFde::Kind::not_registered) return next();
   if (kind == RegisteredFde::Kind::none) return nullptr;
   *bases = registered.bases;

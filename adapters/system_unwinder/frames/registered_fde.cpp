@@ -6,6 +6,7 @@
 
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
@@ -83,7 +84,7 @@ bool make_stretches(Addr pc, const RegistrationKey& key, const ProcedureInfo& pr
 }
 
 /// The procedure's FDE, made now and published. None: it was cancelled meanwhile, ask again.
-std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
+std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcept {
   RegistrationKey key;
   bool many = false, asked_once = false;
   {
@@ -91,6 +92,7 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
     if (hold.failed()) return refuse({ErrorCode::too_deep, pc, "look-ups of procedures nested too deeply"}, pc);
     if (!hold.info()) return Kind::not_registered;
     if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record, out);
+    if (!others_asked && may_have_other_personality(*hold.info())) return Kind::others_first;
     key = hold.key();
     many = has_many_entries(*hold.info());
     asked_once = has_one_derived(hold);
@@ -119,7 +121,7 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
 }
 
 /// Out of the way of those who ask about other code.
-[[gnu::noinline]] Kind find_or_make(Addr pc, RegisteredFde& out) noexcept {
+[[gnu::noinline]] Kind find_or_make(Addr pc, bool others_asked, RegisteredFde& out) noexcept {
   const DerivedAnswer known = find_derived(pc);
   if (known.kind == DerivedAnswer::Kind::found) {
     count_warm_event(Counter::fde_known);
@@ -130,17 +132,17 @@ std::optional<Kind> make(Addr pc, RegisteredFde& out) noexcept {
   return with_room([&] {
     constexpr int k_attempts = 8;  // each fails only because the code was cancelled under the unwinder
     std::optional<Kind> made;
-    for (int i = 0; i < k_attempts && !made; ++i) made = make(pc, out);
+    for (int i = 0; i < k_attempts && !made; ++i) made = make(pc, others_asked, out);
     return made.value_or(Kind::not_registered);
   });
 }
 
 }  // namespace
 
-RegisteredFde::Kind find_registered_fde(const void* at, RegisteredFde& out) noexcept {
+RegisteredFde::Kind find_registered_fde(const void* at, RegisteredFde& out, bool others_asked) noexcept {
   const Addr pc = address_of(at);
   if (registered_span.may_cover(at)) {
-    if (const Kind kind = find_or_make(pc, out); kind != Kind::not_registered) return kind;
+    if (const Kind kind = find_or_make(pc, others_asked, out); kind != Kind::not_registered) return kind;
   }
   if (!is_probe(at)) return Kind::not_registered;
   note_probe();

@@ -12,6 +12,7 @@ struct RegisteredFde {
     not_registered,  ///< none of ours: whoever is next knows
     none,            ///< ours, but what is known cannot be said in an FDE, or there is no memory for it; or the probe's
     found,
+    others_first,  ///< ours, but others may know of a personality routine: where these do not know it, ask again
   };
   const void* fde;  ///< valid until the procedure is cancelled
   EhBases bases;
@@ -19,7 +20,8 @@ struct RegisteredFde {
 
 /// `out` is set where it is found. No lock, no malloc, no waiting. The first question about a procedure, or a
 /// stretch of a large one, encodes its rows; any later one is a look into the index. Signal-safe. Thread-safe.
-RegisteredFde::Kind find_registered_fde(const void* pc, RegisteredFde& out) noexcept;
+/// `others_asked`: none of them knows the code.
+RegisteredFde::Kind find_registered_fde(const void* pc, RegisteredFde& out, bool others_asked = false) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

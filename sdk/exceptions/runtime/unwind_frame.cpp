@@ -5,6 +5,8 @@
 #include <cstring>
 #include <span>
 
+#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
@@ -23,6 +25,11 @@ using Handler = CallerRule::Handler;
 
 constinit Facts known_procedures;
 [[gnu::constructor]] void touch_facts() { known_procedures.touch(); }
+
+bool others_may_have_personality(Addr at) noexcept {
+  const ProcedureHold hold(at);
+  return hold.info() && may_have_other_personality(*hold.info());
+}
 
 /// The places of a register of the host: in a ucontext_t, in a RegisterFile, in DWARF. It has 8 bytes.
 struct LiveRegister {
@@ -197,6 +204,9 @@ UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, const CodeQuesti
   const Found has_row = rows.find_new(asked, row);
   if (!has_row) return fail(has_row.error());
   if (!*has_row || is_guess(row.full.origin)) return look_at_frames_of_others();
+  if (row.full.origin == RowOrigin::dyn_table && others_may_have_personality(address_.lookup()) &&
+      look_at_frames_of_others() == Known::found)
+    return Known::found;
   if (const Status found = find_procedure(asked); !found) return fail(found.error());
   const KeptBy by = row.is_compact ? RowCache::kept_by(row.full, asked) : KeptBy::nothing;
   const Handler handler = keep_facts(question, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{});

@@ -1,0 +1,142 @@
+// A JIT that says of the same code two things: to libgcc call frame information with a personality routine, and to GDB,
+// in its list, call frame information without one. Exceptions through the code ask the personality routine, whoever
+// heard which. x86-64.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "jitunwind/adapters/listen/listen.h"
+#include "tests/image/elf_builder.h"
+
+extern "C" {
+void __register_frame(const void* begin);
+void __deregister_frame(const void* begin);
+int run_through(int argc, char** argv);
+
+struct Entry {
+  const Entry* next = nullptr;
+  const Entry* previous = nullptr;
+  const void* file = nullptr;
+  std::uint64_t size = 0;
+};
+/// As GDB's manual has it.
+struct Descriptor {
+  std::uint32_t version = 1;
+  std::uint32_t action = 0;
+  const Entry* relevant = nullptr;
+  const Entry* first = nullptr;
+};
+[[gnu::visibility("default")]] Descriptor __jit_debug_descriptor;
+}
+
+namespace {
+
+void throw_it() { throw std::runtime_error("through"); }
+volatile int times = 0;
+int asked = 0;
+
+/// A frame that catches nothing, and says so each time that it is asked.
+_Unwind_Reason_Code personality(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception*, _Unwind_Context*) {
+  ++asked;
+  return _URC_CONTINUE_UNWIND;
+}
+
+/// push rbp; mov rbp,rsp; call rdi; pop rbp; ret
+constexpr std::array<std::uint8_t, 8> k_code{0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+constexpr std::array<std::uint8_t, 16> k_rows{0, 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8, 0, 0, 0};
+
+/// .eh_frame of it: a CIE, "zPR" with absolute addresses, an FDE, an end (LSB 5.0 core, 10.6.1).
+struct [[gnu::packed]] ToldFrames {
+  std::uint32_t cie_length = 28;
+  std::uint32_t cie_id = 0;
+  std::array<std::uint8_t, 10> cie{1, 'z', 'P', 'R', 0, 1, 0x78, 16, 10, 0};
+  std::uint64_t personality = 0;
+  std::array<std::uint8_t, 6> cie_rows{0, 0x0c, 7, 8, 0x90, 1};
+  std::uint32_t fde_length = 36;
+  std::uint32_t cie_distance = 36;
+  std::uint64_t begin = 0;
+  std::uint64_t size = k_code.size();
+  std::array<std::uint8_t, 16> fde = k_rows;
+  std::uint32_t end = 0;
+};
+
+/// As PHP writes it for GDB: "zR", relative to the code.
+struct [[gnu::packed]] ListedFrames {
+  std::uint32_t cie_length = 20;
+  std::uint32_t cie_id = 0;
+  std::array<std::uint8_t, 16> cie{1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x23, 0x0c, 7, 8, 0x90, 1, 0, 0};
+  std::uint32_t fde_length = 32;
+  std::uint32_t cie_distance = 28;
+  std::uint32_t begin = 0;
+  std::uint32_t size = k_code.size();
+  std::array<std::uint8_t, 20> fde{0, 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8, 0, 0, 0, 0, 0, 0, 0};
+  std::uint32_t end = 0;
+};
+
+std::vector<std::byte> listed_file(std::uint64_t code) {
+  using jitunwind::test::ElfBuilder;
+  ElfBuilder elf(true, false);
+  elf.machine = EM_X86_64;
+  const ListedFrames frames;
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&frames);
+  elf.sections = {{".text", SHT_NOBITS, {}, code, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, k_code.size()},
+                  {".eh_frame", SHT_PROGBITS, {bytes, bytes + sizeof frames}, 0, SHF_ALLOC}};
+  std::vector<std::byte> file = elf.build();
+  file[16] = static_cast<std::byte>(ET_REL);  // e_type
+  return file;
+}
+
+bool is_thrown_through(void (*code)(void (*)())) {
+  try {
+    code(throw_it);
+    times = times + 1;  // no jump in place of the call
+  } catch (const std::runtime_error&) {
+    return true;
+  }
+  return false;
+}
+
+/// What is preloaded, or linked, has heard of the list's file; in a minute at most.
+bool is_list_heard() {
+  auto* const status =
+      reinterpret_cast<decltype(&jitunwind::listen_status)>(::dlsym(RTLD_DEFAULT, "_ZN9jitunwind13listen_statusEv"));
+  for (int i = 0; status != nullptr && i < 6000; ++i) {
+    if (status().files == 1) return true;
+    ::usleep(10'000);
+  }
+  return false;
+}
+
+}  // namespace
+
+int run_through(int, char**) {
+  auto* const memory = static_cast<std::byte*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (memory == MAP_FAILED) return 2;
+  std::memcpy(memory, k_code.data(), k_code.size());
+  const auto code = reinterpret_cast<std::uintptr_t>(memory);
+  ToldFrames frames;
+  frames.personality = reinterpret_cast<std::uintptr_t>(&personality);
+  frames.begin = code;
+  std::byte* const section = memory + 64;
+  std::memcpy(section, &frames, sizeof frames);
+  __register_frame(section);
+  const std::vector<std::byte> file = listed_file(code);
+  const Entry entry{nullptr, nullptr, file.data(), file.size()};
+  __jit_debug_descriptor.relevant = __jit_debug_descriptor.first = &entry;
+  std::printf("list %s\n", is_list_heard() ? "heard" : "not heard");
+  int caught = 0;
+  for (int i = 0; i < 3; ++i) caught += is_thrown_through(reinterpret_cast<void (*)(void (*)())>(memory)) ? 1 : 0;
+  std::printf("caught %d, asked %d\n", caught, asked);
+  std::fflush(stdout);
+  __jit_debug_descriptor.first = nullptr;
+  __deregister_frame(section);
+  return caught == 3 ? 0 : 1;
+}
