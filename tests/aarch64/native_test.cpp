@@ -34,12 +34,7 @@ A64Arrival in_magic_frame(Body body) {
 }
 
 /// The frame behind the call of a64_magic().
-Cursor magic_cursor() {
-  for (const Frame& frame : walk_here())
-    if (frame.pc() == address_of(a64_magic_behind_call)) return frame.cursor();
-  ADD_FAILURE() << "no way to the frame";
-  return walk_here().begin()->cursor();
-}
+Cursor magic_cursor() { return cursor_at_pc(address_of(a64_magic_behind_call)); }
 
 class OnSignal {
  public:

@@ -108,6 +108,96 @@ TEST_P(Cpus, StepOutOfASignalFrame) {
   EXPECT_GT(known, 0u);
 }
 
+/// A space in which frames of signals are all that is known.
+struct SignalFrames {
+  explicit SignalFrames(const Arch& a) : arch(a), memory(a.big_endian) {}
+
+  void put_trampoline(Addr at, std::span<const std::uint8_t> bytes) { memory.put_bytes(at, std::as_bytes(bytes)); }
+  /// What the frame at `sp` goes back to.
+  void put_frame(const CodePattern& trampoline, Addr sp, Addr to_pc, Addr to_sp) {
+    const Addr ucontext = sp + static_cast<Addr>(std::int64_t{arch.sigframe_ucontext} + trampoline.cfa_offset);
+    const auto put = [&](RegNum reg, Addr value) {
+      memory.put(ucontext + static_cast<Addr>(arch.by_dwarf(reg)->ucontext), value, arch.word_size);
+    };
+    put(arch.pc, to_pc);
+    put(arch.sp, to_sp);
+  }
+  Cursor cursor(Addr pc, Addr sp) const {
+    RegisterFile registers;
+    registers.set(arch.column(arch.pc), pc);
+    registers.set(arch.column(arch.sp), sp);
+    return {space, registers, Cursor::Top::interrupted};
+  }
+
+  const Arch& arch;
+  FakeMemory memory;
+  NoModules modules;
+  std::array<const RowSource*, 1> sources{&signal_frame_source()};
+  std::array<const RowSource*, 4> guesses{&followed_code_source(), &bad_call_source(), &leaf_source(),
+                                          &frame_pointer_source()};
+  AddressSpace space{arch, memory, modules, sources, {}, nullptr, guesses};
+};
+
+/// Its bytes are all that tells what it is, and memory may end among them, or be others.
+// covers: RG04
+TEST_P(Cpus, ATruncatedTrampolineIsNone) {
+  for (const CodePattern& trampoline : arch().trampolines) {
+    for (std::size_t size = 0; size < trampoline.bytes.size(); ++size) {
+      for (const bool other : {false, true}) {
+        SignalFrames frames(arch());
+        frames.put_trampoline(0x5000, trampoline.bytes.first(size));
+        std::uint8_t wrong = trampoline.bytes[size];
+        wrong = static_cast<std::uint8_t>(wrong ^ (trampoline.mask[size] & 0x11));
+        if (other) frames.put_trampoline(0x5000 + size, {&wrong, 1});
+        frames.put_frame(trampoline, k_stack, 0x2000, k_stack + 0x1000);
+        Cursor cursor = frames.cursor(0x5000u + trampoline.pc_offset, k_stack);
+        const auto moved = cursor.step();
+        ASSERT_FALSE(moved) << size;
+        EXPECT_EQ(cursor.stop_reason(), StopReason::no_info);
+        EXPECT_EQ(moved.error().code, ErrorCode::no_info);
+      }
+    }
+  }
+}
+
+/// A frame that memory ends in, before its pc or its SP.
+// covers: RG04
+TEST_P(Cpus, ATruncatedSignalFrameEndsTheWalk) {
+  for (const CodePattern& trampoline : arch().trampolines) {
+    for (const RegNum missing : {arch().pc, arch().sp}) {
+      SignalFrames frames(arch());
+      frames.put_trampoline(0x5000, trampoline.bytes);
+      frames.put_frame(trampoline, k_stack, 0x2000, k_stack + 0x1000);
+      const Addr ucontext = k_stack + static_cast<Addr>(std::int64_t{arch().sigframe_ucontext} + trampoline.cfa_offset);
+      const Addr slot = ucontext + static_cast<Addr>(arch().by_dwarf(missing)->ucontext);
+      frames.memory.forget(slot + arch().word_size - 1u, 1);
+      Cursor cursor = frames.cursor(0x5000u + trampoline.pc_offset, k_stack);
+      const auto moved = cursor.step();
+      ASSERT_FALSE(moved);
+      EXPECT_EQ(cursor.stop_reason(), StopReason::broken);
+      EXPECT_EQ(moved.error().code, ErrorCode::unreadable_memory);
+      EXPECT_EQ(moved.error().at, slot);
+    }
+  }
+}
+
+/// Frames that go back to each other.
+// covers: RG04 LU13
+TEST_P(Cpus, SignalFramesInACircleEnd) {
+  const CodePattern& trampoline = arch().trampolines[0];
+  const Addr pc = 0x5000u + trampoline.pc_offset;
+  for (const std::size_t count : {1u, 2u, 5u}) {
+    SignalFrames frames(arch());
+    frames.put_trampoline(0x5000, trampoline.bytes);
+    for (std::size_t i = 0; i < count; ++i)
+      frames.put_frame(trampoline, k_stack + 0x2000 * i, pc, k_stack + 0x2000 * ((i + 1) % count));
+    Cursor cursor = frames.cursor(pc, k_stack);
+    std::size_t steps = 0;
+    while (steps < 100 && cursor.step()) ++steps;
+    EXPECT_EQ(cursor.stop_reason(), StopReason::cyclic) << count;
+  }
+}
+
 /// To name a frame of code made at run time, whose bytes are read by system calls, costs one of them, however many
 /// trampolines a CPU has.
 TEST_P(Cpus, CodeIsComparedWithAllTrampolinesByOneRead) {

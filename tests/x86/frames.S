@@ -121,7 +121,7 @@ x86_all_trap:
         end     x86_all
 
 // No call frame information, for whom their bytes are all there is.
-        .globl  x86_restore_rt, x86_restore
+        .globl  x86_restore_rt, x86_restore, x86_restore_otherwise
         .type   x86_restore_rt, @function
         .type   x86_restore, @function
         nop
@@ -135,4 +135,11 @@ x86_restore:
         movl    $119, %eax
         int     $0x80
         .size   x86_restore, . - x86_restore
+        .type   x86_restore_otherwise, @function
+x86_restore_otherwise:
+        xorl    %eax, %eax
+        movb    $173, %al
+        int     $0x80
+        ud2
+        .size   x86_restore_otherwise, . - x86_restore_otherwise
         .section .note.GNU-stack, "", %progbits

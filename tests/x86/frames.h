@@ -35,6 +35,8 @@ extern const char x86_all_trap[];
 /// What handlers with and without SA_SIGINFO may return to, without call frame information.
 void x86_restore_rt();
 void x86_restore();
+/// Another that does what the first does.
+void x86_restore_otherwise();
 }
 
 namespace jitunwind::test {

@@ -42,12 +42,6 @@ void expect_magic(const Cursor& cursor) {
   for (const RegNum reg : k_preserved) EXPECT_EQ(*cursor.get(reg), k_x86_magic + reg) << reg;
 }
 
-Cursor cursor_at_pc(Addr pc) {
-  for (const Frame& frame : walk_here())
-    if (frame.pc() == pc) return frame.cursor();
-  ADD_FAILURE() << "no way to the frame";
-  return walk_here().begin()->cursor();
-}
 Cursor magic_cursor() { return cursor_at_pc(address_of(x86_magic_behind_call)); }
 
 /// How a handler is called, and what it returns to.
@@ -284,6 +278,25 @@ TEST(X86, WalksOutOfHandlers) {
     EXPECT_EQ(walks, 1);
     EXPECT_TRUE(preserved_are_magic(arrival));
   }
+}
+
+/// What a handler returns to is known by its bytes alone, and these are not those of a trampoline.
+// covers: RG04
+TEST(X86, AWalkEndsAtATrampolineThatIsNotKnown) {
+  const Kind kind{"to another trampoline", true, &x86_restore_otherwise};
+  Addr last = 0, last_listed = 0;
+  StopReason stop = StopReason::none;
+  const OnSignal on(SIGUSR1, kind, [&](const void*) {
+    Walk walk = walk_here();
+    for (const Frame& frame : walk) last = frame.pc();
+    stop = walk.stop_reason();
+    std::array<void*, 64> list;
+    last_listed = reinterpret_cast<std::uintptr_t>(list[backtrace(list) - 1]);
+  });
+  ::raise(SIGUSR1);
+  EXPECT_EQ(last, reinterpret_cast<std::uintptr_t>(&x86_restore_otherwise));
+  EXPECT_EQ(stop, StopReason::no_info);
+  EXPECT_EQ(last_listed, last);
 }
 
 [[gnu::noinline]] void call_what_traps(void (*function)()) {
