@@ -12,14 +12,15 @@ jitunwind_not_tested("tests/{exceptions,fallback,large,prove,resume,signal_handl
                      "their frames are of x86-64 code; tests/${JITUNWIND_CPU} has its own")
 jitunwind_not_tested("tests/{bench,builders,cfi,dev,diagnostics,directives,examples,fuzz,image,install,rows,rules,world_cfi}"
                      "nothing that they test depends on the CPU it runs on")
-jitunwind_not_tested("tests/{address_spaces,c_interface,libunwind,listen}"
+jitunwind_not_tested("tests/{address_spaces,c_interface,listen}"
                      "they name registers of x86-64, and run its code")
 if(JITUNWIND_CPU STREQUAL "x86")
   set(emulated_areas x86 arch memory modules registry support walk)
   jitunwind_not_tested("tests/{debuggers,drop_in,jitstack,targets}" "they start programs of x86-64")
+  jitunwind_not_tested("tests/libunwind" "it names registers of CPUs with words of 8 bytes, and runs their code")
   jitunwind_not_tested("tests/kept" "its frames and rows have words of 8 bytes")
 else()
-  set(emulated_areas ${JITUNWIND_CPU} arch drop_in kept memory modules registry support walk)
+  set(emulated_areas ${JITUNWIND_CPU} arch drop_in kept libunwind memory modules registry support walk)
   jitunwind_not_tested("tests/{debuggers,jitstack,targets}" "ptrace is not emulated")
   jitunwind_not_tested("tests/drop_in/{other_processes,tools}_test.cpp"
                        "ptrace is not emulated, and programs of Debian are for the machine's own CPU")

@@ -69,9 +69,24 @@ TEST_P(CapturedFrames, AreTheCallersOwn) {
 asm(R"(
         .text
         .globl jitunwind_test_calls_backtrace
-        .type jitunwind_test_calls_backtrace, @function
+        .type jitunwind_test_calls_backtrace, %function
 jitunwind_test_calls_backtrace:
         .cfi_startproc
+)"
+#if defined(__aarch64__)
+    R"(
+        stp x29, x30, [sp, #-16]!
+        .cfi_adjust_cfa_offset 16
+        .cfi_rel_offset x30, 8
+        bl unw_backtrace
+        .globl jitunwind_test_behind_backtrace
+jitunwind_test_behind_backtrace:
+        ldp x29, x30, [sp], #16
+        .cfi_adjust_cfa_offset -16
+        .cfi_restore x30
+)"
+#else
+    R"(
         sub $8, %rsp
         .cfi_adjust_cfa_offset 8
         call unw_backtrace@PLT
@@ -79,6 +94,9 @@ jitunwind_test_calls_backtrace:
 jitunwind_test_behind_backtrace:
         add $8, %rsp
         .cfi_adjust_cfa_offset -8
+)"
+#endif
+    R"(
         ret
         .cfi_endproc
         .size jitunwind_test_calls_backtrace, . - jitunwind_test_calls_backtrace

@@ -11,6 +11,10 @@
 
 #include "tests/support/command.h"
 
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+#define CPU TEXT(UNW_TARGET)
+
 extern "C" const char* const jitunwind_test_local_only_names[2];
 
 namespace jitunwind::test {
@@ -31,7 +35,7 @@ std::map<std::string, std::string> exported() {
 std::vector<std::string> mapped_by(const char* macro) {
   std::vector<std::string> names;
   const std::regex mapped("#define unw_\\w+ " + std::string(macro) + "\\((\\w+)\\)");
-  for (const char* header : {"/sdk/compat/include/libunwind-common.h", "/sdk/compat/include/libunwind-x86_64.h"}) {
+  for (const char* header : {"/sdk/compat/include/libunwind-common.h", "/sdk/compat/include/libunwind-" CPU ".h"}) {
     std::ifstream in(std::string(JITUNWIND_SOURCE_DIR) + header);
     for (std::string line; std::getline(in, line);)
       if (std::smatch found; std::regex_match(line, found, mapped)) names.push_back(found[1]);
@@ -47,25 +51,22 @@ TEST(InterfaceNames, AreThoseOfTheHeaders) {
   EXPECT_GE(of_both.size(), 28u);
   EXPECT_GE(of_one.size(), 6u);
   for (const std::string& name : of_both) {
-    ASSERT_TRUE(names.contains("_Ux86_64_" + name)) << name;
-    ASSERT_TRUE(names.contains("_ULx86_64_" + name)) << name;
-    EXPECT_EQ(names.at("_Ux86_64_" + name), names.at("_ULx86_64_" + name)) << name;
+    ASSERT_TRUE(names.contains("_U" CPU "_" + name)) << name;
+    ASSERT_TRUE(names.contains("_UL" CPU "_" + name)) << name;
+    EXPECT_EQ(names.at("_U" CPU "_" + name), names.at("_UL" CPU "_" + name)) << name;
   }
-  for (const std::string& name : of_one) EXPECT_TRUE(names.contains("_Ux86_64_" + name)) << name;
+  for (const std::string& name : of_one) EXPECT_TRUE(names.contains("_U" CPU "_" + name)) << name;
   for (const char* name : {"unw_backtrace", "unw_backtrace2", "_U_dyn_register", "_U_dyn_cancel",
                            "_U_dyn_info_list_addr", "_U_dyn_region_size"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
-#define TEXT2(x) #x
-#define TEXT(x) TEXT2(x)
-
 // covers: LU16 LU17
 TEST(InterfaceNames, AreChosenByTranslationUnit) {
-  EXPECT_STREQ(TEXT(unw_step), "_Ux86_64_step");
-  EXPECT_STREQ(TEXT(unw_flush_cache), "_Ux86_64_flush_cache");
-  EXPECT_STREQ(jitunwind_test_local_only_names[0], "_ULx86_64_step");
-  EXPECT_STREQ(jitunwind_test_local_only_names[1], "_Ux86_64_flush_cache");
+  EXPECT_STREQ(TEXT(unw_step), "_U" CPU "_step");
+  EXPECT_STREQ(TEXT(unw_flush_cache), "_U" CPU "_flush_cache");
+  EXPECT_STREQ(jitunwind_test_local_only_names[0], "_UL" CPU "_step");
+  EXPECT_STREQ(jitunwind_test_local_only_names[1], "_U" CPU "_flush_cache");
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+// Registers of a context by libunwind's numbers, and which ones tests of this CPU speak of.
+#pragma once
+
+#include <libunwind.h>
+#include <ucontext.h>
+
+#include <cstring>
+#include <vector>
+
+namespace jitunwind::test {
+
+#if defined(__aarch64__)
+inline constexpr int k_kept = UNW_AARCH64_X19, k_other_kept = UNW_AARCH64_X20, k_fp = UNW_AARCH64_X29;
+inline constexpr int k_pc = UNW_AARCH64_PC, k_trap_bytes = 4;
+#define JITUNWIND_TEST_KEPT "x19"
+/// The libunwind number x30 is that of the place where a frame goes on.
+inline std::vector<int> words_of_context() {
+  std::vector<int> all;
+  for (int reg = UNW_AARCH64_X0; reg <= UNW_AARCH64_SP; ++reg)
+    if (reg != UNW_AARCH64_X30) all.push_back(reg);
+  return all;
+}
+/// struct sigcontext (asm/sigcontext.h): x0-x30, SP and pc side by side.
+inline void* word_at(void* context, int reg) {
+  return &static_cast<unw_context_t*>(context)->uc_mcontext.regs[0] + reg;
+}
+#else
+inline constexpr int k_kept = UNW_X86_64_RBX, k_other_kept = UNW_X86_64_R12, k_fp = UNW_X86_64_RBP;
+inline constexpr int k_pc = UNW_X86_64_RIP, k_trap_bytes = 2;
+#define JITUNWIND_TEST_KEPT "rbx"
+inline std::vector<int> words_of_context() {
+  std::vector<int> all;
+  for (int reg = 0; reg <= UNW_REG_LAST; ++reg) all.push_back(reg);
+  return all;
+}
+inline void* word_at(void* context, int reg) {
+  constexpr int k_in_context[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+                                  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+  return &static_cast<ucontext_t*>(context)->uc_mcontext.gregs[k_in_context[reg]];
+}
+#endif
+
+/// `context`: an unw_context_t, or the ucontext_t of a signal.
+inline unw_word_t word(void* context, int reg) {
+  unw_word_t value;
+  std::memcpy(&value, word_at(context, reg), sizeof value);
+  return value;
+}
+inline void set_word(void* context, int reg, unw_word_t value) {
+  std::memcpy(word_at(context, reg), &value, sizeof value);
+}
+
+}  // namespace jitunwind::test
