@@ -24,9 +24,9 @@ ENGINES |= {'luajit': ['luajit', FOLDER + 'work.lua'], 'php8.2': PHP + [FOLDER +
 
 
 def run(command, environment):
-    """Nanoseconds of processor time; what it printed, and how it ended."""
-    with tempfile.TemporaryFile() as output:
-        child = os.posix_spawn(command[0], command, {'PATH': os.environ['PATH'], 'JITDUMPDIR': '/tmp'} | environment,
+    """Nanoseconds of processor time; what it printed, and how it ended. LLVM writes jitdumps unasked."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as dumps:
+        child = os.posix_spawn(command[0], command, {'PATH': os.environ['PATH'], 'JITDUMPDIR': dumps} | environment,
                                file_actions=[(os.POSIX_SPAWN_DUP2, output.fileno(), 1)])
         _, status, usage = os.wait4(child, 0)
         output.seek(0)

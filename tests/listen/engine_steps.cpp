@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "jitunwind/sdk/target.h"
+#include "tests/listen/written_for_perf.h"
 
 namespace {
 
@@ -165,6 +166,7 @@ bool prove(std::size_t stops, const std::string& name, char** program) {
   }
   ::kill(process, SIGKILL);
   ::waitpid(process, nullptr, 0);
+  test::remove_written_for_perf(process);
   return steps.print() && steps.stops() >= stops;
 }
 

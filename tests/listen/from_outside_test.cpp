@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "jitunwind/sdk/target.h"
+#include "tests/listen/written_for_perf.h"
 #include "tests/support/command.h"
 
 namespace jitunwind::test {
@@ -41,6 +42,7 @@ class Engine {
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
     ::close(out_);
+    remove_written_for_perf(process_);
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -169,17 +171,12 @@ TEST_P(FromOutside, IsSeenWhileItRuns) {
 }
 
 #ifdef PHP
-std::string written_for_perf(const Engine& engine, const char* before, const char* behind) {
-  return before + std::to_string(engine.process()) + behind;
-}
-
 /// Names alone: the walk ends there, and the name of the code is known.
 TEST(FromOutsideNames, AreThoseThatAreWrittenForPerf) {
   for (const bool is_dump : {false, true}) {
     const Engine engine(std::string(PHP " -d opcache.jit_debug=") + (is_dump ? "0x20" : "0x10") +
                         " -r 'echo 1; fflush(STDOUT); include \"" ENGINE_WORK_PHP "\";'");
-    const std::string map = written_for_perf(engine, "/tmp/perf-", ".map");
-    const std::string dump = written_for_perf(engine, "/tmp/jit-", ".dump");
+    const std::string map = "/tmp/perf-" + std::to_string(engine.process()) + ".map";
     auto target = Target::attach(engine.process());
     ASSERT_TRUE(target) << target.error().text();
     target->let_go();
@@ -188,15 +185,13 @@ TEST(FromOutsideNames, AreThoseThatAreWrittenForPerf) {
       engine.run_on();
       ::usleep(10'000);
       engine.stop();
-      if (is_dump) std::remove(map.c_str());  // PHP writes both
+      if (is_dump) std::remove(map.c_str());  // PHP writes both, and the dump is what is asked for here
       ASSERT_TRUE(target->renew());
       Walk walk = target->walk(target->threads().front());
       for (const Frame& frame : walk) is_named = is_named || frame.name().find("JIT$work") != std::string::npos;
       target->let_go();
     }
     EXPECT_TRUE(is_named) << is_dump;
-    std::remove(map.c_str());
-    std::remove(dump.c_str());
   }
 }
 #endif

@@ -19,6 +19,7 @@
 
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/sdk/walk.h"
+#include "tests/listen/written_for_perf.h"
 
 namespace {
 
@@ -158,6 +159,7 @@ void report() {
 [[gnu::destructor]] void report_at_end() {
   if (has_timer) timer_delete(timer);
   if (!is_early) report();
+  test::remove_written_for_perf(getpid());
 }
 
 }  // namespace
