@@ -78,6 +78,7 @@ void Target::Process::make_space(Mappings mappings) {
   memory_.emplace(folder_.process(), mem_.number());
   const std::string root = folder_.root();
   space_.emplace(*host_arch(), *memory_, std::move(mappings), TargetFiles(root));
+  space_->keep_first_pages(*memory_);
   space_->set_perf_map(root + "/tmp/perf-" + std::to_string(own_number_) + ".map");
 }
 

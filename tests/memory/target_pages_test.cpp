@@ -1,6 +1,7 @@
 // What is copied of a target's memory: by pages, and by entries of .eh_frame. It is what the memory says, whatever of
 // it can be read, and takes few reads.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstring>
 #include <random>
@@ -100,6 +101,45 @@ TEST(KeptPages, AreReadAtOnceWhereThatIsAskedFor) {
   for (std::size_t page = 0; page < 200; ++page)
     ASSERT_EQ(kept.read(k_begin + page * k_page_size, piece, window), piece.size());
   EXPECT_EQ(memory.reads, reads);
+}
+
+/// As ProcessMemory::read_pages(), of which some cannot be read.
+TEST(KeptPages, AreReadAtOnceWhereverTheyAre) {
+  PagedMemory memory(200);
+  memory.is_there[90] = false;
+  const KeptPages kept(memory);
+  std::vector<Addr> pages;
+  for (std::size_t page = 0; page < 200; page += 2) pages.push_back(k_begin + page * k_page_size);
+  std::size_t calls = 0;
+  kept.keep_each(pages, [&](std::span<const Addr> some, std::span<std::byte> into) {
+    ++calls;
+    MemoryWindow window;
+    for (std::size_t i = 0; i < some.size(); ++i)
+      if (memory.read(some[i], into.subspan(i * k_page_size, k_page_size), window) != k_page_size) return i;
+    return some.size();
+  });
+  EXPECT_EQ(calls, 2u) << "32 at once, and then up to the one that is missing";
+  const std::size_t reads = memory.reads;
+  for (const std::size_t page : {0u, 44u, 62u, 88u}) expect_same(kept, memory, k_begin + page * k_page_size, 100);
+  EXPECT_EQ(memory.reads, reads + 4) << "by the comparison";
+  for (const std::size_t page : {1u, 90u, 92u, 198u}) expect_same(kept, memory, k_begin + page * k_page_size, 5000);
+}
+
+/// New memory is a page fault a page.
+TEST(KeptPages, BeginInTheMemoryOfThoseThatWereThereBefore) {
+  const PagedMemory memory(32);
+  const auto faults_of = [&](int targets) {
+    rusage before{}, after{};
+    ::getrusage(RUSAGE_THREAD, &before);
+    for (int i = 0; i < targets; ++i) {
+      const KeptPages kept(memory);
+      expect_same(kept, memory, k_begin + 8 * k_page_size, 200);
+    }
+    ::getrusage(RUSAGE_THREAD, &after);
+    return after.ru_minflt - before.ru_minflt;
+  };
+  (void)faults_of(1);
+  EXPECT_LT(faults_of(20), 20 * 16);
 }
 
 /// .eh_frame: a CIE, then FDEs of 32 bytes that refer to it.

@@ -1,4 +1,6 @@
 // A sample as a target: registers, the top of the stack and what was mapped where, of a moment of a live process.
+#include <sys/sysmacros.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -101,6 +103,27 @@ TEST(SampleOfAProcess, IsNotReadFromAFileOfAnotherBuild) {
   const SeenStack stack = seen(target->walk(target->threads()[0]));
   EXPECT_EQ(stack.frames.size(), 1u);
   EXPECT_EQ(stack.frames[0].name, "");
+}
+
+TEST(MapsText, HasLinesOfTheKernelsForm) {
+  const auto is_one = [](const std::string& line) { return Mappings::parse(line + "\n").all().size() == 1; };
+  EXPECT_TRUE(is_one("0-1000 r--p 0 0:0 0"));
+  EXPECT_FALSE(is_one("00000000000000000-00000000000001000 r--p 0 0:0 0")) << "17 digits";
+  EXPECT_FALSE(is_one("fffffffffffff000-10000000000000000 r--p 0 0:0 0"));
+  EXPECT_FALSE(is_one("-1000 r--p 0 0:0 0"));
+  EXPECT_FALSE(is_one("0:1000 r--p 0 0:0 0"));
+  EXPECT_FALSE(is_one("0-100g r--p 0 0:0 0"));
+  EXPECT_FALSE(is_one("0-1000"));
+  const Mappings mappings =
+      Mappings::parse("7f00a0b0c0d0e000-ffffffffffffffff r-xp 9abcdef0 fd:1b 4711   /a b (deleted)\n");
+  ASSERT_EQ(mappings.all().size(), 1u);
+  const Mapping& only = mappings.all()[0];
+  EXPECT_EQ(only.range, (AddrRange{0x7f00a0b0c0d0e000, 0xffffffffffffffff}));
+  EXPECT_EQ(only.offset, 0x9abcdef0u);
+  EXPECT_EQ(only.device, gnu_dev_makedev(0xfd, 0x1b));
+  EXPECT_EQ(only.inode, 4711u);
+  EXPECT_EQ(only.path, "/a b");
+  EXPECT_TRUE(only.deleted);
 }
 
 }  // namespace

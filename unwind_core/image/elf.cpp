@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
@@ -137,6 +138,11 @@ void ElfImage::read_segment_table(std::uint64_t head_size, std::uint64_t offset,
 }
 
 ElfSegment ElfImage::segment(std::size_t index) const noexcept {
+  if (is_64_ && big_endian_ == (std::endian::native == std::endian::big)) {
+    Elf64_Phdr s;
+    std::memcpy(&s, &segments_[index * segment_size_], sizeof s);
+    return {s.p_type, s.p_flags, s.p_offset, s.p_vaddr, s.p_filesz, s.p_memsz, s.p_align};
+  }
   ByteReader r = reader(segments_.subspan(index * segment_size_, segment_size_));
   ElfSegment s;
   s.type = r.u32();

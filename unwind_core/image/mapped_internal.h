@@ -28,6 +28,8 @@ class Block {
   explicit Block(std::size_t size) noexcept : Block(map_memory(size), size) {}
   /// By map_memory_at_once().
   static Block whole(std::size_t size) noexcept { return {map_memory_at_once(size), size}; }
+  /// What release() has returned.
+  static Block of(void* memory, std::size_t size) noexcept { return {memory, size}; }
   ~Block() {
     if (memory_) unmap_memory(memory_, size_);
   }
@@ -41,6 +43,13 @@ class Block {
 
   bool empty() const noexcept { return size_ == 0; }
   std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(memory_), size_}; }
+  /// Nobody's from now on.
+  std::span<std::byte> release() noexcept {
+    const std::span<std::byte> all = bytes();
+    memory_ = nullptr;
+    size_ = 0;
+    return all;
+  }
   /// False, and nothing changes, when mremap refuses. May move.
   bool resize(std::size_t size) noexcept;
 

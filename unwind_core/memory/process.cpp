@@ -4,10 +4,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <limits>
 
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
@@ -38,6 +41,21 @@ std::size_t ProcessMemory::read(Addr at, std::span<std::byte> into, MemoryWindow
   if (mem_ < 0 || !is_offset(at)) return 0;
   const long got = read_at(mem_, into.data(), into.size(), at);
   return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
+std::size_t ProcessMemory::read_pages(std::span<const Addr> pages, std::span<std::byte> into) const noexcept {
+  constexpr std::size_t k_most = 64;
+  const ErrnoKeeper keeper;
+  if (pages.empty() || is_refused_.load(std::memory_order_relaxed)) return 0;
+  pages = pages.first(std::min(pages.size(), k_most));
+  std::array<iovec, k_most> from;
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    if (!is_pointer(pages[i])) return 0;
+    from[i] = {pointer_of(pages[i]), k_page_size};
+  }
+  const iovec to{into.data(), pages.size() * k_page_size};
+  const long got = ::syscall(SYS_process_vm_readv, process_, &to, 1, from.data(), pages.size(), 0);
+  return got > 0 ? static_cast<std::size_t>(got) / k_page_size : 0;
 }
 
 bool ProcessMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow&) const noexcept {

@@ -18,6 +18,9 @@ class ProcessMemory final : public Memory {
   /// `mem`: /proc/PID/mem, open for as long as this lives; -1: not open.
   explicit ProcessMemory(pid_t process, int mem = -1) noexcept : process_(process), mem_(mem) {}
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
+  /// Reads pages of this machine, one behind the other into `into`, which has room for all: one process_vm_readv(2) of
+  /// as many as that takes. Returns how many, from the first on.
+  std::size_t read_pages(std::span<const Addr> pages, std::span<std::byte> into) const noexcept;
   /// As ptrace writes: to memory that the process itself may only read, too, where `mem` is open for writing.
   bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
 

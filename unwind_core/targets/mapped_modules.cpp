@@ -4,6 +4,7 @@
 #include <new>
 
 #include "jitunwind/unwind_core/modules/file_sections_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 
 namespace jitunwind {
@@ -24,6 +25,13 @@ MappedModules::MappedModules(const Memory& memory, const Arch& arch, const Mappi
                              const TargetFiles& files) noexcept
     : memory_(memory), arch_(arch), mappings_(mappings), files_(files) {}
 MappedModules::~MappedModules() = default;
+
+std::vector<Addr> MappedModules::first_pages() const {
+  std::vector<Addr> pages;
+  for (const Mapping& mapping : mappings_.all())
+    if (may_begin_object(mapping)) pages.push_back(page_of(mapping.range.begin));
+  return pages;
+}
 
 MappedObject* MappedModules::object_at(std::size_t index) const {
   const Mapping& mapping = mappings_.all()[index];

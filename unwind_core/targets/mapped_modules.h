@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/module.h"
@@ -35,6 +36,9 @@ class MappedModules final : public ModuleFinder {
 
   /// After the mappings have changed: objects that are where they were stay known.
   void renew() noexcept;
+
+  /// The first pages of all files that are mapped from there on, of which for_each_object() makes objects.
+  std::vector<Addr> first_pages() const;
 
   /// Calls `visit(object)` for every object of the target. Reads the first page of every file that is mapped.
   template <class Visit>

@@ -65,7 +65,7 @@ bool MappedObject::read_headers() {
   if (range_.empty()) return false;
   for (std::size_t i = 0; i < head->segment_count() && segments_.size() < k_most_loaded; ++i) {
     const ElfSegment s = head->segment(i);
-    if (s.type == PT_GNU_EH_FRAME) eh_frame_hdr_at_ = bias_ + s.address;
+    if (s.type == PT_GNU_EH_FRAME) eh_frame_hdr_at_ = {bias_ + s.address, bias_ + s.range().end};
     if (s.type == PT_ARM_EXIDX && arch_.elf_machine == EM_ARM) exidx_at_ = {bias_ + s.address, bias_ + s.range().end};
     if (s.type == PT_LOAD && s.memory_size != 0)
       segments_.push_back({{bias_ + s.address, bias_ + s.range().end}, (s.flags & PF_X) != 0});
@@ -150,27 +150,29 @@ Block MappedObject::copy(AddrRange range) const noexcept {
   return {};
 }
 
-/// The header tells how long its table is: so no section table is needed, which is in the file alone. .eh_frame may be
-/// all of its segment. Without a table all of it is looked through.
+/// The header tells how long its table is: so no section table is needed, which is in the file alone. Its segment tells
+/// the same, and is believed if that is not much. .eh_frame may be all of its segment. Without a table all of it is
+/// looked through.
 void MappedObject::copy_table() noexcept {
-  if (has_table_ || eh_frame_hdr_at_ == 0) return;
+  constexpr std::uint64_t k_much = std::uint64_t{1} << 20;
+  const Addr at = eh_frame_hdr_at_.begin;
+  if (has_table_ || at == 0) return;
   has_table_ = true;
   AddrRange segment{};
   for (const Segment& s : segments_)
-    if (s.range.contains(eh_frame_hdr_at_)) segment = s.range;
+    if (s.range.contains(at)) segment = s.range;
   if (segment.empty()) return;
-  const Addr at = eh_frame_hdr_at_;
-  const std::uint64_t size = segment.end - at;
-  std::array<std::byte, k_max_eh_frame_hdr> bytes;
-  MemoryWindow window;
-  const auto wanted = std::span(bytes).first(static_cast<std::size_t>(std::min<std::uint64_t>(size, bytes.size())));
-  const auto head = wanted.first(memory_.read(at, wanted, window));
+  const std::uint64_t size = segment.end - at, told = eh_frame_hdr_at_.size();
+  const std::uint64_t first = told < k_max_eh_frame_hdr || told > k_much ? k_max_eh_frame_hdr : told;
+  eh_frame_hdr_ = copy({at, at + std::min(size, first)});
+  const auto head = eh_frame_hdr_.bytes().first(std::min(eh_frame_hdr_.bytes().size(), k_max_eh_frame_hdr));
   if (head.empty()) return;
   const auto parsed = parse_eh_frame_hdr({head, at}, size, arch_);
   const FdeTable table = parsed ? parsed->table : FdeTable{};
   const Addr table_end = table.count == 0 ? at + head.size() : table.address + table.count * 2 * table.width;
-  eh_frame_hdr_ = copy({at, table_end});
-  eh_frame_hdr_bytes_ = {eh_frame_hdr_.bytes(), at};
+  if (table_end - at > eh_frame_hdr_.bytes().size()) eh_frame_hdr_ = copy({at, table_end});
+  const auto copied = static_cast<std::size_t>(std::min<std::uint64_t>(table_end - at, eh_frame_hdr_.bytes().size()));
+  eh_frame_hdr_bytes_ = {eh_frame_hdr_.bytes().first(copied), at};
   // What is broken is for whoever looks for a row to say.
   if (!parsed || parsed->eh_frame == 0) return;
   AddrRange frames{parsed->eh_frame, parsed->eh_frame};

@@ -82,7 +82,7 @@ class MappedObject {
   AddrRange range_{};
   Addr bias_ = 0;
   std::vector<Segment> segments_;
-  Addr eh_frame_hdr_at_ = 0;
+  AddrRange eh_frame_hdr_at_{};  // as its segment says; begin 0: there is none
   bool has_table_ = false;  // copy_table() was called
   Block eh_frame_hdr_;
   SectionBytes eh_frame_hdr_bytes_{};

@@ -3,6 +3,7 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "jitunwind/unwind_core/sort_by_internal.h"
@@ -10,17 +11,35 @@
 namespace jitunwind {
 namespace {
 
-/// Takes a number and what must follow it off the front.
-bool take_number(std::string_view& text, int base, char behind, std::uint64_t& out) {
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), out, base);
-  if (failure != std::errc() || end == text.data() + text.size() || *end != behind) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+/// Values of hexadecimal digits as the kernel writes them; of all other characters more than 15.
+constexpr auto k_digits = [] {
+  std::array<std::uint8_t, 256> values{};
+  values.fill(16);
+  for (std::uint8_t i = 0; i < 10; ++i) values[static_cast<std::size_t>('0' + i)] = i;
+  for (std::uint8_t i = 10; i < 16; ++i) values[static_cast<std::size_t>('a' + i - 10)] = i;
+  return values;
+}();
+
+/// Takes a hexadecimal number and what must follow it off the front. By hand: a process with many libraries has some
+/// thousand of them, which std::from_chars() takes twice as long to read.
+bool take_number(std::string_view& text, char behind, std::uint64_t& out) {
+  constexpr std::size_t k_most_digits = 16;
+  std::uint64_t number = 0;
+  std::size_t at = 0;
+  for (; at < text.size() && at <= k_most_digits; ++at) {
+    const std::uint8_t digit = k_digits[static_cast<unsigned char>(text[at])];
+    if (digit > 15) break;
+    number = number << 4 | digit;
+  }
+  if (at == 0 || at > k_most_digits || at == text.size() || text[at] != behind) return false;
+  out = number;
+  text.remove_prefix(at + 1);
   return true;
 }
 
 /// proc_pid_maps(5): a newline in a path is "\012".
+constexpr std::string_view k_newline = "\\012";
 std::string unescaped(std::string_view path) {
-  constexpr std::string_view k_newline = "\\012";
   std::string text;
   for (std::size_t at; (at = path.find(k_newline)) != path.npos; path.remove_prefix(at + k_newline.size()))
     text.append(path.substr(0, at)).push_back('\n');
@@ -29,15 +48,14 @@ std::string unescaped(std::string_view path) {
 
 /// "begin-end rwxp offset major:minor inode   path", all but the inode in hex.
 bool parse_line(std::string_view line, Mapping& out) {
-  if (!take_number(line, 16, '-', out.range.begin) || !take_number(line, 16, ' ', out.range.end)) return false;
+  if (!take_number(line, '-', out.range.begin) || !take_number(line, ' ', out.range.end)) return false;
   if (line.size() < 5 || line[4] != ' ') return false;
   out.readable = line[0] == 'r';
   out.writable = line[1] == 'w';
   out.executable = line[2] == 'x';
   line.remove_prefix(5);
   std::uint64_t major = 0, minor = 0;
-  if (!take_number(line, 16, ' ', out.offset) || !take_number(line, 16, ':', major) ||
-      !take_number(line, 16, ' ', minor))
+  if (!take_number(line, ' ', out.offset) || !take_number(line, ':', major) || !take_number(line, ' ', minor))
     return false;
   out.device = gnu_dev_makedev(static_cast<unsigned>(major), static_cast<unsigned>(minor));
   const std::string_view inode = line.substr(0, line.find(' '));
@@ -45,7 +63,10 @@ bool parse_line(std::string_view line, Mapping& out) {
   if (failure != std::errc() || end != inode.data() + inode.size()) return false;
   line.remove_prefix(inode.size());
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  out.set_shown_path(unescaped(line));
+  if (line.find('\\') == line.npos)
+    out.set_shown_path(line);
+  else
+    out.set_shown_path(unescaped(line));
   return true;
 }
 
