@@ -83,7 +83,7 @@ class MappedObject {
   Addr bias_ = 0;
   std::vector<Segment> segments_;
   AddrRange eh_frame_hdr_at_{};  // as its segment says; begin 0: there is none
-  bool has_table_ = false;  // copy_table() was called
+  bool has_table_ = false;       // copy_table() was called
   Block eh_frame_hdr_;
   SectionBytes eh_frame_hdr_bytes_{};
   FdeTable table_{};  // count 0: there is none, and all of .eh_frame is in eh_frame_
