@@ -103,15 +103,38 @@ TargetError nothing_mapped(const std::string& path, Addr at) {
           "readelf -l shows its segments."};
 }
 
+/// Addresses of code have the bits below those that sign them, which end with bit 54; bit 55 tells the kernel's from
+/// programs' (Arm Architecture Reference Manual, "Address generation when pointer authentication is implemented").
+/// False: there are no such bits.
+bool set_signing_bits(std::uint64_t bits, Arch& arch) noexcept {
+  constexpr std::uint64_t k_below_55 = (std::uint64_t{1} << 55) - 1, k_least = 0xffff'ffff;
+  const std::uint64_t address = k_below_55 & ~bits;
+  if (bits > k_below_55 || (address & (address + 1)) != 0 || address < k_least || bits == 0) return false;
+  arch.address_mask = address;
+  return true;
+}
+
+TargetError impossible_bits(const std::string& path, const Arch& arch, std::uint64_t bits) {
+  std::array<char, 32> mask;
+  std::snprintf(mask.data(), mask.size(), "%#llx", static_cast<unsigned long long>(bits));
+  return {Reason::no_core,
+          "The core file '" + path + "' says that " + mask.data() +
+              " are the bits by which addresses of code are signed, " + "which is impossible on " + arch.name + ".",
+          "readelf -n shows the note, NT_ARM_PAC_MASK."};
+}
+
 }  // namespace
 
 Result<Target, TargetError> Target::Core::make(const std::string& path, const TargetFolders& folders) {
   auto core = CoreFile::open(path.c_str());
   if (!core) return cannot_open(path, core.error());
-  const Arch* const arch = find_arch((*core)->machine(), (*core)->big_endian());
+  const Arch* const known = find_arch((*core)->machine(), (*core)->big_endian());
   // What names a CPU and has another one's words is of neither.
-  if (!arch || (arch->word_size == 8) != (*core)->is_64())
+  if (!known || (known->word_size == 8) != (*core)->is_64())
     return other_architecture("The core file '" + path + "'", (*core)->machine(), (*core)->is_64());
+  Arch arch = *known;
+  if (const auto bits = (*core)->signing_bits(); bits && !set_signing_bits(*bits, arch))
+    return impossible_bits(path, arch, *bits);
   TargetFiles files(folders.root);
   if (!folders.program.empty()) {
     const Mapping* const program = program_of(**core);
@@ -128,7 +151,7 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
     else
       (*core)->name_mapping(at, file);
   }
-  return Target(std::make_unique<Core>(std::move(*core), *arch, std::move(files)));
+  return Target(std::make_unique<Core>(std::move(*core), arch, std::move(files)));
 }
 
 Target::Core::Core(std::unique_ptr<CoreFile> core, const Arch& arch, TargetFiles files)

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "jitunwind/sdk/target.h"
 #include "tests/support/command.h"
@@ -42,10 +44,11 @@ struct Thread {
   std::size_t vector_bytes;                   ///< that are in the core; 528: all of struct user_fpsimd_state
 };
 
-void put_note(Writer& out, std::uint32_t type, const std::string& description) {
+/// `owner`: of at most 7 bytes.
+void put_note(Writer& out, std::uint32_t type, const std::string& description, const std::string& owner = "CORE") {
   Writer head(out.big_endian());
-  head.put(4, 5).put(4, description.size()).put(4, type);
-  out.append(head.bytes()).append(std::string("CORE\0\0\0\0", 8)).append(description);
+  head.put(4, owner.size() + 1).put(4, description.size()).put(4, type);
+  out.append(head.bytes()).append(owner + std::string(8 - owner.size(), '\0')).append(description);
 }
 
 /// struct elf_prstatus (linux/elfcore.h) with 31 registers, sp, pc and pstate; struct user_fpsimd_state (asm/ptrace.h):
@@ -103,6 +106,88 @@ TEST_P(CoreOfAArch64, HasTheVectorRegistersOfEachThread) {
         EXPECT_EQ(*value, threads[i].first_vector + reg - k_v0) << reg;
       }
     }
+  }
+}
+
+constexpr std::uint64_t k_code = 0x10'0000, k_stack = 0x20'0000, k_caller = k_code + 0x104;
+constexpr std::uint64_t k_signature = std::uint64_t{0x5a5a} << 39 & ((std::uint64_t{1} << 55) - 1);
+
+std::uint64_t bits_from(unsigned lowest) {
+  return ((std::uint64_t{1} << 55) - 1) & ~((std::uint64_t{1} << lowest) - 1);
+}
+
+/// A thread in code at whose call the frame pointer leads to a record with a signed return address: what the kernel
+/// writes that gives addresses of 39 bits, with its note of the bits that sign them, or without.
+std::string core_with_signed_address(std::optional<std::uint64_t> signing_bits, bool big_endian) {
+  Writer notes(big_endian), status(big_endian);
+  status.zeros(32).put(4, 7).zeros(76);
+  for (unsigned i = 0; i < 34; ++i) status.put(8, i == 29 || i == 31 ? k_stack + 16 : i == 32 ? k_code + 0x40 : 0);
+  put_note(notes, NT_PRSTATUS, status.zeros(8).bytes());
+  if (signing_bits) {
+    Writer masks(big_endian);
+    put_note(notes, NT_ARM_PAC_MASK, masks.put(8, *signing_bits).put(8, *signing_bits).bytes(), "LINUX");
+  }
+  Writer stack(big_endian), code(false);  // instructions are little-endian
+  stack.zeros(16).put(8, 0).put(8, k_caller | k_signature).zeros(32);
+  code.zeros(0x100).put(4, 0x94000000).zeros(0x40);  // bl
+  const std::size_t first = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Phdr);
+  Writer file(big_endian);
+  constexpr char k_magic[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64};
+  file.append(std::string(k_magic, sizeof k_magic)).put(1, big_endian ? ELFDATA2MSB : ELFDATA2LSB).put(1, EV_CURRENT);
+  file.zeros(9).put(2, ET_CORE).put(2, EM_AARCH64).put(4, EV_CURRENT).put(8, 0).put(8, sizeof(Elf64_Ehdr)).put(8, 0);
+  file.put(4, 0).put(2, sizeof(Elf64_Ehdr)).put(2, sizeof(Elf64_Phdr)).put(2, 3).zeros(6);
+  std::size_t offset = first;
+  const auto put_segment = [&](std::uint32_t type, std::uint32_t flags, std::uint64_t at, const Writer& bytes) {
+    const std::size_t size = bytes.bytes().size();
+    file.put(4, type)
+        .put(4, flags)
+        .put(8, offset)
+        .put(8, at)
+        .put(8, 0)
+        .put(8, size)
+        .put(8, at == 0 ? 0 : 4096)
+        .put(8, 4);
+    offset += size;
+  };
+  put_segment(PT_NOTE, 0, 0, notes);
+  put_segment(PT_LOAD, PF_R | PF_X, k_code, code);
+  put_segment(PT_LOAD, PF_R | PF_W, k_stack, stack);
+  return file.append(notes.bytes()).append(code.bytes()).append(stack.bytes()).bytes();
+}
+
+std::vector<Addr> pcs_of(const Target& core) {
+  std::vector<Addr> pcs;
+  for (const Frame& frame : core.walk(core.threads()[0], Guesses::bold)) pcs.push_back(frame.pc());
+  return pcs;
+}
+
+// covers: HL10
+TEST_P(CoreOfAArch64, SaysByWhichBitsReturnAddressesAreSigned) {
+  const TemporaryFolder folder;
+  const auto open = [&](std::optional<std::uint64_t> bits) {
+    std::ofstream(folder / "core", std::ios::binary) << core_with_signed_address(bits, GetParam());
+    return Target::open_core(folder / "core");
+  };
+  const auto told = open(bits_from(39));
+  ASSERT_TRUE(told) << told.error().text();
+  EXPECT_EQ(pcs_of(*told), (std::vector<Addr>{k_code + 0x40, k_caller}));
+  // Those from bit 48 on are none of the address; the rest leads nowhere.
+  for (const auto bits : {std::optional<std::uint64_t>(), std::optional(bits_from(48))}) {
+    const auto core = open(bits);
+    ASSERT_TRUE(core) << core.error().text();
+    EXPECT_EQ(pcs_of(*core), std::vector<Addr>{k_code + 0x40});
+  }
+}
+
+TEST_P(CoreOfAArch64, IsRefusedWhereSigningBitsAreImpossible) {
+  const TemporaryFolder folder;
+  const auto bit = [](unsigned number) { return std::uint64_t{1} << number; };
+  for (const std::uint64_t bits : {std::uint64_t{0}, ~std::uint64_t{0}, bits_from(39) & ~bit(54),
+                                   bits_from(39) & ~bit(47), bits_from(39) | bit(55), bits_from(12), bit(40)}) {
+    std::ofstream(folder / "core", std::ios::binary) << core_with_signed_address(bits, GetParam());
+    const auto core = Target::open_core(folder / "core");
+    ASSERT_FALSE(core) << std::hex << bits;
+    EXPECT_NE(core.error().text().find("aarch64"), std::string::npos) << core.error().text();
   }
 }
 

@@ -103,7 +103,18 @@ void CoreFile::read_notes() {
 void CoreFile::take_notes(std::span<const std::byte> bytes, std::uint64_t alignment) {
   ElfNotes notes(bytes, image_->big_endian(), alignment);
   for (ElfNote note; notes.next(note);)
-    if (note.owner == "CORE") take(note);
+    if (note.owner == "CORE")
+      take(note);
+    else if (note.owner == "LINUX" && note.type == NT_ARM_PAC_MASK && machine() == EM_AARCH64)
+      take_signing_bits(note.description);
+}
+
+/// struct user_pac_mask (asm/ptrace.h), which is the same for all threads: bits of data's addresses, of code's.
+void CoreFile::take_signing_bits(std::span<const std::byte> masks) {
+  ByteReader reader(masks, image_->big_endian());
+  reader.skip(8);
+  const std::uint64_t bits = reader.u64();
+  if (reader.ok() && !signing_bits_) signing_bits_ = bits;
 }
 
 void CoreFile::take(const ElfNote& note) {

@@ -62,6 +62,8 @@ class CoreFile {
   const Memory& memory() const noexcept { return memory_; }
   /// What is mapped at an address, of which the core does not say the file, is that one from its first byte on.
   void name_mapping(Addr at, const std::string& path);
+  /// Bits by which addresses of code are signed, where the kernel has said so (AArch64).
+  std::optional<std::uint64_t> signing_bits() const noexcept { return signing_bits_; }
   /// Of the auxiliary vector, by AT_*; 0: it does not say.
   Addr auxiliary(std::uint64_t tag) const noexcept;
 
@@ -76,6 +78,7 @@ class CoreFile {
   void take_notes(std::span<const std::byte> notes, std::uint64_t alignment);
   void take(const ElfNote& note);
   void take_thread(std::span<const std::byte> status);
+  void take_signing_bits(std::span<const std::byte> masks);
   void take_process(std::span<const std::byte> info);
   void take_files(std::span<const std::byte> files);
   std::vector<Loaded> take_segments();
@@ -90,6 +93,7 @@ class CoreFile {
   std::string arguments_;
   std::vector<CoreThread> threads_;
   std::vector<std::pair<std::uint64_t, Addr>> auxiliary_;
+  std::optional<std::uint64_t> signing_bits_;
   std::vector<Mapping> files_;  // of NT_FILE, or else of link maps
   Mappings mappings_;
 };

@@ -163,8 +163,9 @@ int _UCD_get_proc_ip_range(unw_addr_space_t, unw_word_t ip, unw_word_t* start, u
 
 int _UCD_resume(unw_addr_space_t, unw_cursor_t*, void*) { return -UNW_EINVAL; }
 
-unw_word_t _UCD_ptrauth_insn_mask(unw_addr_space_t, void*) {
-  return ~unw_word_t{jitunwind::target_arch().address_mask};
+unw_word_t _UCD_ptrauth_insn_mask(unw_addr_space_t, void* core) {
+  const jitunwind::Arch& arch = core ? static_cast<UCD_info*>(core)->target.arch() : jitunwind::target_arch();
+  return ~unw_word_t{arch.address_mask};
 }
 
 unw_accessors_t _UCD_accessors = {
