@@ -85,7 +85,15 @@ TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& sta
     error.remedy = "Run this as that user, or as root (sudo).";
     return error;
   }
-  switch (ptrace_scope()) {
+  const int scope = ptrace_scope();
+  if (user == 0 && scope < 3) {
+    error.remedy =
+        "This one is root's already, and has no CAP_SYS_PTRACE over it: a container may have taken that (docker run "
+        "--cap-add=SYS_PTRACE), the process may be outside of this one's user namespace, or a security module forbids "
+        "it.";
+    return error;
+  }
+  switch (scope) {
     case 0:
       error.remedy =
           "Root may trace it, unless a container or a security module forbids ptrace (docker run "

@@ -1,13 +1,16 @@
 // A live process as a target: what it says of its own stacks is what is seen from outside, of every kind of program;
 // and it goes on as if nothing had been.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <thread>
 
@@ -336,6 +339,52 @@ TEST(Attaching, ToAnotherUsers) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+/// Becomes root that may trace nothing: without its capabilities, or in a user namespace of its own.
+bool become_powerless_root() {
+  const uid_t user = ::geteuid();
+  if (user == 0) {
+    __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+    const std::array<__user_cap_data_struct, 2> none{};
+    return ::syscall(SYS_capset, &head, none.data()) == 0;
+  }
+  if (::unshare(CLONE_NEWUSER) != 0) return false;
+  std::ofstream("/proc/self/uid_map") << "0 " << user << " 1" << std::flush;
+  return ::geteuid() == 0;
+}
+
+/// It is not told to become what it is.
+TEST(Attaching, ByRootThatMayNot) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t hidden = ::fork();
+  if (hidden == 0) {
+    die_with_the_test();
+    ::prctl(PR_SET_DUMPABLE, 0);
+    (void)!::write(ready[1], "r", 1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!become_powerless_root()) ::_exit(2);
+    const auto target = Target::attach(hidden);
+    const std::string text = target ? "attached" : target.error().text();
+    std::fprintf(stderr, "%s\n", text.c_str());
+    const bool is_right = !target && target.error().reason == TargetError::Reason::no_permission &&
+                          text.find("CAP_SYS_PTRACE") != std::string::npos &&
+                          text.find("oot may trace it") == std::string::npos &&
+                          text.find("as root") == std::string::npos;
+    ::_exit(is_right ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  ::kill(hidden, SIGKILL);
+  ::waitpid(hidden, nullptr, 0);
+  ::close(ready[0]), ::close(ready[1]);
 }
 
 /// Its files are in a mount namespace of its own, where nobody else has anything at these paths.
