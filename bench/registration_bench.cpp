@@ -22,6 +22,8 @@ namespace {
 
 constexpr std::array<std::size_t, 4> k_counts{1000, 10'000, 100'000, 1'000'000};
 constexpr std::size_t k_hot = 64;
+/// What a JIT with many functions takes back at its end, in any order.
+constexpr std::size_t k_many_taken_back = 40'000;
 // Fixed, because peers that register fast may cancel a thousand times slower, outside of what is measured.
 constexpr std::size_t k_changes = 50'000;
 
@@ -131,6 +133,11 @@ void add(const std::string& what, const Registrar& registrar, const std::string&
 
 void add_registration_benchmarks(std::size_t max_functions) {
   for (Registrar* const registrar : registrars()) {
+    if (k_many_taken_back <= std::min(max_functions, registrar->max_functions()))
+      add(
+          "cancel", *registrar, name_of(Order::random), k_many_taken_back,
+          [=](benchmark::State& s) { change(s, *registrar, k_many_taken_back, Order::random, Measured::cancelling); },
+          1);
     for (const std::size_t count : k_counts) {
       if (count > std::min(max_functions, registrar->max_functions())) continue;
       for (const Order order : {Order::sequential, Order::random, Order::alone}) {

@@ -9,7 +9,7 @@ namespace bench {
 namespace {
 
 constexpr Walker k_walkers[]{{"unw_step", unw_step_walk, true}};
-FrameRegistrar registrar(FrameRegistrar::Argument::fde, 10'000);
+FrameRegistrar registrar(FrameRegistrar::Argument::fde, 40'000);
 Registrar* const k_registrars[]{&registrar};
 
 }  // namespace
