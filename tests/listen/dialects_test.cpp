@@ -13,6 +13,7 @@
 #include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "tests/listen/dump_writer.h"
+#include "tests/listen/method_load.h"
 
 namespace jitunwind::test {
 namespace {
@@ -57,19 +58,6 @@ TEST(PerfMap, PassesByALineWithoutEnd) {
     EXPECT_EQ(passed_by, 1u);
   }
 }
-
-/// The beginning of iJIT_Method_Load.
-struct MethodLoad {
-  std::uint32_t method = 7;
-  const char* name = "jitted";
-  std::uint64_t address = 0x1000;
-  std::uint32_t size = 0x20;
-  std::uint32_t line_count = 0;
-  const std::uint32_t* lines = nullptr;  // pairs of an offset and a line
-  std::uint32_t class_number = 0;
-  const char* class_file = nullptr;
-  const char* source_file = "a.cc";
-};
 
 Result<IttEvent> read(std::int32_t event, const void* data) {
   static const LocalMemory memory;

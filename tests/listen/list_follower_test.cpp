@@ -105,6 +105,26 @@ TEST_F(Lists, GiveNamesAndFramesAsLongAsTheyHaveThem) {
   EXPECT_EQ(code_.row_at(page_.at() + 2), "no row");
 }
 
+/// By the line number program of a compiler, in a file that is linked to where the code is.
+TEST_F(Lists, GiveLines) {
+  JitFile file(frames_like_phps(), page_.at());
+  const Bytes program = Bytes().u8(0).u8(9).u8(2).u64(page_.at()).u8(3).u8(6).u8(1).u8(2).u8(16).u8(0).u8(1).u8(1);
+  const Bytes header = Bytes()
+                           .add({1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1})  // to the standard opcodes
+                           .u8(0)
+                           .text("a.c")
+                           .add({0, 0, 0, 0});
+  const Bytes unit = Bytes().u16(2).u32(header.size()).add(header).add(program);
+  const Bytes lines = Bytes().u32(unit.size()).add(unit);
+  file.elf.sections.push_back({".debug_line", SHT_PROGBITS, lines.vector()});
+  Entry entry(file.build());
+  look_at({&entry});
+  const auto line = heard_line(page_.at() + 2);
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->file, "a.c");
+  EXPECT_EQ(line->line, 7u);
+}
+
 TEST_F(Lists, AreBelievedInTheirNewestEntry) {
   Entry older(file_at(page_.at(), 'o'));
   Entry newer(file_at(page_.at(), 'n'));

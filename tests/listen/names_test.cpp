@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 
 #include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/adapters/listen/maps/map_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/builders/placed_eh_frame.h"
@@ -186,6 +188,9 @@ TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
     map << " a line\nno line at all\n" << k_code << " 10 newer\n" << std::flush;
     EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "newer"; }));
     EXPECT_EQ(code.name_at(k_code + 0x100), "half a line");
+    map << k_code + 0x200 << " 10 never finished" << std::flush;
+    map << std::string(8, '.') << std::flush;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // as read; it counts nowhere
   }
   std::ofstream(path) << std::hex << k_code << " 10 anew\n";  // cut, and written again
   EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "anew"; }));
@@ -193,6 +198,38 @@ TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
   listen();
   forget_all();
   EXPECT_EQ(registered(), 0u);
+}
+
+/// Others may put one there that leads to a file of this process's owner.
+TEST(HeardNames, AreNotReadThroughALink) {
+  const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map", elsewhere = path + ".elsewhere";
+  std::ofstream(elsewhere) << std::hex << k_code << " 10 elsewhere\n";
+  ASSERT_EQ(::symlink(elsewhere.c_str(), path.c_str()), 0);
+  const RegisteredCode code;
+  MapFollower follower;
+  follower.look();
+  EXPECT_EQ(code.name_at(k_code + 2), "");
+  ASSERT_EQ(std::rename(elsewhere.c_str(), path.c_str()), 0);
+  follower.look();
+  EXPECT_EQ(code.name_at(k_code + 2), "elsewhere") << "and no link";
+  std::remove(path.c_str());
+  forget_all();
+}
+
+TEST(HeardNames, AreNotReadOfFilesOfOthers) {
+  const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  std::ofstream(path) << "text\n";
+  std::size_t bytes = 0;
+  const auto read = [&](uid_t owner) {
+    GrowingFile file(path);
+    (void)file.read(
+        ~std::uint64_t{0}, owner, [&](std::span<const std::byte> piece) { bytes += piece.size(); }, [] {});
+  };
+  read(::geteuid() + 1);
+  EXPECT_EQ(bytes, 0u);
+  read(::geteuid());
+  EXPECT_EQ(bytes, 5u);
+  std::remove(path.c_str());
 }
 
 TEST(HeardNames, HaveLinesAsLongAsTheCodeIsTheSame) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <random>
@@ -114,6 +115,41 @@ TEST(RegisterFrame, ReadsPointersThatAreRelativeToTheBases) {
   __register_frame_info_bases(begin, &object, nullptr, reinterpret_cast<void*>(k_code));
   EXPECT_EQ(code.row_at(k_code + 0x22), k_row);
   EXPECT_EQ(__deregister_frame_info(begin), &object);
+}
+
+/// A registered procedure does not say where text begins; libgcc keeps it.
+TEST(RegisterFrame, LeavesPointersThatAreRelativeToTextToTheNextDefinition) {
+  EhFrame frames;
+  const CieSpec spec{.augmentation = "zR", .augmentation_data = Bytes{dwarf::pe_textrel | dwarf::pe_udata8}};
+  const Addr cie = frames.section.cie(spec);
+  frames.section.fde(cie, frames.section.bytes().u64(0x20).u64(0x10).u8(0).add(push_rbx()));
+  frames.section.terminator();
+  const void* table[] = {at(frames.placed().begin), nullptr};
+  const RegisteredCode code;
+  std::array<std::byte, 64> object{};  // libgcc's own
+  const auto refused = listen_status().refused;
+  __register_frame_info_table_bases(table, &object, reinterpret_cast<void*>(k_code), nullptr);
+  EXPECT_EQ(code.row_at(k_code + 0x22), "no row");
+  EXPECT_EQ(listen_status().refused, refused + 1);
+  const auto function = reinterpret_cast<void*>(k_code + 0x20);
+  EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x22)), function);
+  EXPECT_EQ(__deregister_frame_info(table), &object);
+  EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x22)), nullptr);
+}
+
+/// Text is told, and not used.
+TEST(RegisterFrame, ReadsPointersOfATableThatAreRelativeToData) {
+  EhFrame frames;
+  const CieSpec spec{.augmentation = "zR", .augmentation_data = Bytes{dwarf::pe_datarel | dwarf::pe_udata8}};
+  const Addr cie = frames.section.cie(spec);
+  frames.section.fde(cie, frames.section.bytes().u64(0x20).u64(0x10).u8(0).add(push_rbx()));
+  frames.section.terminator();
+  const void* table[] = {at(frames.placed().begin), nullptr};
+  int object = 0;
+  const RegisteredCode code;
+  __register_frame_info_table_bases(table, &object, reinterpret_cast<void*>(0x1000), reinterpret_cast<void*>(k_code));
+  EXPECT_EQ(code.row_at(k_code + 0x22), k_row);
+  EXPECT_EQ(__deregister_frame_info(table), &object);
 }
 
 TEST(RegisterFrame, KnowsTheNewestOfTheSameCode) {

@@ -73,6 +73,13 @@ Result<bool> FrameReader::next(Fde& out) noexcept {
   }
 }
 
+std::optional<Error> FrameReader::forbids_reading_again(const Fde& fde) noexcept {
+  if (context_.text_base == 0) return std::nullopt;
+  const CfiContext without_text{.arch = context_.arch, .data_base = context_.data_base};
+  if (read_fde(bytes_, without_text, fde.address)) return std::nullopt;
+  return Error{ErrorCode::bad_encoding, fde.address, "FDE with pointers relative to text, of which only the call says"};
+}
+
 std::optional<Error> disbelief(const Fde& fde) noexcept {
   const AddrRange& code = fde.range;
   if (code.end < code.begin || code.size() > k_longest_procedure)

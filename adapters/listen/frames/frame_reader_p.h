@@ -41,6 +41,9 @@ class FrameReader {
 
   /// As FdeScan::next(). FDEs for no code, which linkers leave behind, are passed over.
   Result<bool> next(Fde& out) noexcept;
+  /// Why the FDE that was read last cannot be read again by who does not know the bases; nothing: it can. A registered
+  /// procedure has the base of its data, and none of text.
+  std::optional<Error> forbids_reading_again(const Fde& fde) noexcept;
   bool at_end() const noexcept { return ended_ || scan_.at_end(); }
 
  private:

@@ -97,6 +97,8 @@ class Call {
         refuse(next.error());
       else if (const std::optional<Error> why = disbelief(fde))
         disbelieve(*why);
+      else if (const std::optional<Error> unreadable = reader.forbids_reading_again(fde))
+        refuse(*unreadable);
       else
         add(fde);
     }
