@@ -101,14 +101,16 @@ Stacks by_eu_stack(pid_t process) {
   return stacks;
 }
 
-Stacks by_gdb(pid_t process) {
+/// `frames`: how many of each thread it is asked for, "all" or a number.
+Stacks by_gdb(pid_t process, const std::string& frames_wanted) {
   Stacks stacks;
   pid_t thread = 0;
   const std::regex head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"),
       frame("0x([0-9a-f]+) 0x([0-9a-f]+)");
   const std::string command = "gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(process) +
                               " -ex 'set backtrace past-main on' -ex 'set backtrace past-entry on' -ex 'thread apply "
-                              "all frame apply all -q printf \"%#lx %#lx\\n\", (long)$pc, (long)$sp' 2>/dev/null";
+                              "all frame apply " +
+                              frames_wanted + " -q printf \"%#lx %#lx\\n\", (long)$pc, (long)$sp' 2>/dev/null";
   Addr last_sp = 0;
   for_each_line(output_of(command), [&](const std::string& line) {
     std::smatch found;
@@ -288,7 +290,8 @@ class Observer {
     }
     const Stacks& ours = *seen;
     compare_with("elfutils", by_eu_stack(process), ours, with_elfutils_);
-    if (stops_ % gdb_every_ == 0) compare_with("GDB", by_gdb(process), ours, with_gdb_, is_engine_);
+    if (stops_ % gdb_every_ == 0)
+      compare_with("GDB", by_gdb(process, frames_for_gdb(ours)), ours, with_gdb_, is_engine_);
     ++stops_;
     for (const auto& [thread, stack] : ours) {
       ++stacks_;
@@ -314,6 +317,21 @@ class Observer {
     else
       compare_with_itself(main_thread->second);
     return failures_ < 5;
+  }
+
+  /// Of a script that calls itself for ever there are 26,000 frames, for which GDB takes minutes. Where it is compared
+  /// up to the first frame that was made at run time alone, it is asked for no more than may be before that one;
+  /// functions that were inlined are frames of GDB's.
+  std::string frames_for_gdb(const Stacks& ours) const {
+    constexpr std::size_t k_many = 1000, k_inlined = 20;
+    std::size_t most = 0, most_compared = 0;
+    for (const auto& [thread, stack] : ours) {
+      const auto made = std::ranges::find_if_not(stack.frames, &SeenFrame::is_static);
+      most = std::max(most, stack.frames.size());
+      most_compared = std::max(most_compared, static_cast<std::size_t>(made - stack.frames.begin()));
+    }
+    const std::size_t wanted = k_inlined * (most_compared + 1);
+    return is_engine_ || most < k_many || wanted > most ? "all" : std::to_string(wanted);
   }
 
   void compare_with_itself(const Stack& ours) {
