@@ -5,6 +5,7 @@
 #include "jitunwind/sdk/targets/attach_error_p.h"
 #include "jitunwind/sdk/targets/process_target_p.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 
@@ -82,17 +83,28 @@ void Target::Process::make_space(Mappings mappings) {
   space_->set_perf_map(root + "/tmp/perf-" + std::to_string(own_number_) + ".map");
 }
 
+/// An open /proc/PID/mem is of the memory that the process had then, and empty once that is gone: proc_pid_mem(5).
+/// Addresses do not tell where the kernel does not choose them at random.
+bool Target::Process::runs_what_it_ran() const noexcept {
+  const auto& all = space_->mappings().all();
+  const auto kernels = std::ranges::find(all, "[vdso]", &Mapping::path);
+  if (!mem_.is_open() || kernels == all.end()) return true;
+  std::byte byte{};
+  return read_at(mem_.number(), &byte, 1, kernels->range.begin) == 1;
+}
+
 std::optional<TargetError> Target::Process::take_mappings() {
   auto text = folder_.read("maps");
   if (!text || text->empty()) return refused_attach(folder_, status_, EACCES);
-  if (space_ && *text == maps_) {
+  const bool is_known = space_ && runs_what_it_ran();
+  if (is_known && *text == maps_) {
     space_->renew();
     return std::nullopt;
   }
   auto mappings = parse_mappings(*text);
   if (!mappings) return mappings.error();
   maps_ = std::move(*text);
-  if (space_)
+  if (is_known)
     space_->renew(std::move(*mappings));
   else
     make_space(std::move(*mappings));

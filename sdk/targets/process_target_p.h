@@ -27,6 +27,8 @@ class Target::Process final : public Target::Impl {
   /// What takes long to find, while it runs: docs/targets.md "How long it stands still".
   std::optional<TargetError> look_ahead();
   std::optional<TargetError> stop();
+  /// Whether it has executed no other program since its memory was opened.
+  bool runs_what_it_ran() const noexcept;
   /// What is mapped now that it stands still.
   std::optional<TargetError> take_mappings();
   Result<Mappings, TargetError> parse_mappings(const std::string& text) const;

@@ -1,8 +1,12 @@
 // What is looked at from outside: threads that stand in C++ -> JIT -> C++ -> JIT -> C++ and have said how they came
-// there. target_program THREADS [crash | PLUGIN]: main and so many others; main crashes when all stand; it goes through
-// the plugin on its way.
+// there. target_program THREADS [crash | exec | PLUGIN]: main and so many others; main crashes when all stand; it
+// executes the same program again when it gets SIGUSR1, whose procedures lie elsewhere; it goes through the plugin on
+// its way.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -60,10 +64,19 @@ void* (*plugin_call)(test::JitFrame::Callee, void*) = nullptr;
 
 int main(int argc, char** argv) {
   const int others = argc > 1 ? std::atoi(argv[1]) : 0;
-  crashes = argc > 2 && std::strcmp(argv[2], "crash") == 0;
+  const auto is_told = [&](const char* what) { return argc > 2 && std::strcmp(argv[2], what) == 0; };
+  crashes = is_told("crash");
+  if (is_told("exec")) {
+    ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGUSR1, [](int) { ::execl("/proc/self/exe", "target_program", "0", "elsewhere", nullptr); });
+  }
+  if (is_told("elsewhere")) {
+    ::prctl(PR_SET_NAME, "elsewhere");
+    ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
   expected = others + 1;
 #ifdef TARGET_WITH_PLUGIN
-  if (argc > 2 && !crashes) {
+  if (argc > 2 && argv[2][0] == '/') {
     void* const plugin = ::dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
     plugin_call = reinterpret_cast<decltype(plugin_call)>(plugin ? ::dlsym(plugin, "plugin_call") : nullptr);
     if (!plugin_call) return 1;

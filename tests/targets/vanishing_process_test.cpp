@@ -44,6 +44,13 @@ void wait_for_name(pid_t process, const std::string& wanted) {
   ::usleep(50'000);
 }
 
+/// The first address of a file.
+std::string mapped_at(const Target& target, const std::string& file) {
+  for (const Mapping& mapping : target.mappings().all())
+    if (mapping.path.ends_with(file)) return std::to_string(mapping.range.begin);
+  return "";
+}
+
 TEST(VanishingProcess, ThatEndsWhileItIsHeld) {
   for (const bool has_walked : {false, true}) {
     TargetProgram program(TARGET_PROGRAM, {"2"});
@@ -121,6 +128,27 @@ TEST(VanishingProcess, ThatExecutesAnotherProgram) {
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   ::close(go[0]), ::close(go[1]);
+}
+
+/// At the same addresses, with as many procedures registered: what was read of its list is of the program before.
+// covers: HL07
+TEST(VanishingProcess, ThatExecutesTheSameProgram) {
+  const bool has_fixed_addresses = std::system("setarch -R true 2>/dev/null") == 0;  // some containers forbid it
+  std::vector<std::string> arguments{"-R", TARGET_PROGRAM, "0", "exec"};
+  if (!has_fixed_addresses) arguments.erase(arguments.begin(), arguments.begin() + 2);
+  const TargetProgram program(has_fixed_addresses ? "/usr/bin/setarch" : TARGET_PROGRAM, arguments);
+  auto target = Target::attach(program.process());
+  ASSERT_TRUE(target) << target.error().text();
+  expect_as_the_program_says(*target, program);
+  const std::string before = mapped_at(*target, "target_program");
+  target->let_go();
+  ::kill(program.process(), SIGUSR1);
+  wait_for_name(program.process(), "elsewhere");
+  const SeenStack now = whole_stack_of(program.process());
+  ASSERT_TRUE(target->renew());
+  EXPECT_EQ(seen(target->walk(target->threads().at(0))).frames, now.frames);
+  EXPECT_EQ(now.why, "complete");
+  EXPECT_EQ(mapped_at(*target, "target_program") == before, has_fixed_addresses);
 }
 
 /// Takes a library's memory from under a thread that has called it, and does not return.
