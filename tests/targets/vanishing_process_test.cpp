@@ -151,6 +151,41 @@ TEST(VanishingProcess, ThatExecutesTheSameProgram) {
   EXPECT_EQ(mapped_at(*target, "target_program") == before, has_fixed_addresses);
 }
 
+/// What was found while it ran is not what is there when it stands still.
+TEST(VanishingProcess, ThatLoadsAndUnloadsLibrariesAllTheTime) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    die_with_the_test();
+    std::thread([] {
+      for (;;)
+        for (const char* library : {ROOM_SMALL, ROOM_LARGE})
+          if (void* const loaded = ::dlopen(library, RTLD_NOW)) ::dlclose(loaded);
+    }).detach();
+    ::prctl(PR_SET_NAME, "waits");
+    JitFrame frame;
+    frame(
+        [](void*) -> void* {
+          for (;;) ::pause();
+        },
+        nullptr);
+    ::_exit(1);
+  }
+  wait_for_name(child, "waits");
+  const SeenStack whole = whole_stack_of(child);
+  EXPECT_EQ(whole.why, "complete");
+  bool has_jit_frame = false;
+  for (const SeenFrame& frame : whole.frames) has_jit_frame = has_jit_frame || frame.origin == "dyn_directives";
+  EXPECT_TRUE(has_jit_frame);
+  for (int round = 0; round < 50; ++round) {
+    const auto hold = round % 2 == 0 ? Target::Hold::while_attached : Target::Hold::to_copy;
+    const auto target = Target::attach(child, hold);
+    ASSERT_TRUE(target) << target.error().text();
+    ASSERT_EQ(seen(target->walk(target->threads().at(0))).frames, whole.frames) << round;
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 /// Takes a library's memory from under a thread that has called it, and does not return.
 class TakesItsLibrary {
  public:
