@@ -380,10 +380,12 @@ struct Scenario {
   void (*operation)(unw_dyn_info_t* busy);
 };
 
+/// Less than there are neighbours on a side. To come to a window takes a trap for each instruction before it.
+constexpr std::size_t k_window = 100;
+
 /// The writer runs to the instruction `first`; there and at the next k_window ones the world stops for a collection.
 /// Number of stops.
 std::size_t collect_from(const Scenario& scenario, std::size_t first, std::size_t& without_lock) {
-  constexpr std::size_t k_window = 50;
   EveryInstruction every;
   World world;
   Collection collection;
@@ -430,7 +432,7 @@ TEST(SuspendedWriter, RetireWorksWhereverItStands) {
   std::size_t total = 0;
   for (const Scenario& scenario : scenarios) {
     std::size_t stops = 0, without_lock = 0;
-    for (std::size_t first = 0;; first += 25) {
+    for (std::size_t first = 0;; first += k_window / 2) {
       const std::size_t here = collect_from(scenario, first, without_lock);
       if (here == 0 || HasFailure()) break;
       stops += here;
