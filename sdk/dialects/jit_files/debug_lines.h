@@ -1,6 +1,12 @@
 // Lines of sources by DWARF's line number programs, .debug_line (DWARF 5, 6.2), as files have them that JITs make for
-// debuggers. Not by libdw, which reads those of files on disk (sdk/uwx/names): a library that listens is preloaded into
-// programs which would load libdw and the four libraries that it needs for the first piece of code with lines.
+// debuggers. libdw reads those of files on disk (sdk/uwx/names), and could read these, without a compilation unit
+// (dwarf_next_lines). Why it does not:
+//   - An engine may free its file at any moment, so lines are read when the file is heard, and never at a question: any
+//     program with a preloaded library and a JIT that tells lines would load libdw, asked or not. dlopen() of it and of
+//     the four libraries that it needs takes the dynamic linker's lock in a thread that the program does not know, and
+//     leaves 25 mappings and 40 page faults (elfutils 0.188, 0.4 ms).
+//   - Machines where the library is preloaded, or jitstack copied to, need not have libdw: they would have no lines.
+//   - Files that are not linked must be linked first in any case: libdw leaves that to libdwfl, and gives wrong names.
 #pragma once
 
 #include <cstddef>
