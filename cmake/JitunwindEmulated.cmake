@@ -15,10 +15,9 @@ jitunwind_not_tested("tests/{bench,builders,cfi,dev,diagnostics,directives,examp
 jitunwind_not_tested("tests/{address_spaces,c_interface,listen}"
                      "they name registers of x86-64, and run its code")
 if(JITUNWIND_CPU STREQUAL "x86")
-  set(emulated_areas x86 arch memory modules registry support walk)
+  set(emulated_areas x86 arch kept memory modules registry support walk)
   jitunwind_not_tested("tests/{debuggers,drop_in,jitstack,targets}" "they start programs of x86-64")
   jitunwind_not_tested("tests/libunwind" "it names registers of CPUs with words of 8 bytes, and runs their code")
-  jitunwind_not_tested("tests/kept" "its frames and rows have words of 8 bytes")
 else()
   set(emulated_areas ${JITUNWIND_CPU} arch drop_in kept libunwind memory modules registry support walk)
   jitunwind_not_tested("tests/{debuggers,jitstack,targets}" "ptrace is not emulated")

@@ -59,14 +59,14 @@ TEST(CallerRule, SaysWhatTheRowSays) {
   for (const bool by_fp : {false, true}) {
     const CallerRule rule =
         CallerRule(row_of(0xfedc, 1, 17), RowOrigin::debug_frame, KeptBy::module, by_fp, 1).with_shape(1023);
-    EXPECT_EQ(rule.cfa_offset(), 8u * 0xfedc);
+    EXPECT_EQ(rule.cfa_offset(), CompactRow::k_word * 0xfedc);
     EXPECT_TRUE(rule.saves_frame_pointer());
-    EXPECT_EQ(rule.frame_pointer_below_cfa(), 8u * 17);
+    EXPECT_EQ(rule.frame_pointer_below_cfa(), CompactRow::k_word * 17);
     EXPECT_EQ(rule.shape(), 1023u);
     EXPECT_EQ(rule.origin(), RowOrigin::debug_frame);
     const CallerRule same_fp(row_of(2, 1, 0), RowOrigin::dyn_table, KeptBy::lasting, by_fp, 1);
     EXPECT_FALSE(same_fp.saves_frame_pointer());
-    EXPECT_EQ(same_fp.frame_pointer_below_cfa(), 8u) << "where the return address is";
+    EXPECT_EQ(same_fp.frame_pointer_below_cfa(), CompactRow::k_word) << "where the return address is";
     EXPECT_EQ(same_fp.kept_by(), KeptBy::lasting);
     EXPECT_EQ(rule.base_is_frame_pointer(), by_fp);
     EXPECT_EQ(rule.kept_by(), KeptBy::module);
@@ -84,7 +84,7 @@ TEST(CallerRule, SaysWhatTheRowSays) {
   const CallerRule realigned(KeptBy::lasting, CallerRule::Kind::realigned, 255);
   EXPECT_EQ(realigned.kind(), CallerRule::Kind::realigned);
   EXPECT_EQ(realigned.kept_by(), KeptBy::lasting);
-  EXPECT_EQ(realigned.cfa_below_frame_pointer(), 8u * 255);
+  EXPECT_EQ(realigned.cfa_below_frame_pointer(), CompactRow::k_word * 255);
   EXPECT_EQ(realigned.cfa_offset(), 0u);
   EXPECT_EQ(CallerRule().kept_by(), KeptBy::nothing);
 }
@@ -256,7 +256,8 @@ TEST(CodeTable, GrowsToWhatIsAskedFor) {
   keep_all();
   EXPECT_GT(found(), k_rows * 97 / 100);
   EXPECT_TRUE(table->reserve(k_rows / 2)) << "it is larger";
-  for (const std::size_t size : {~std::size_t{0}, ~std::size_t{0} / 64, std::size_t{1} << 57, Rules::k_most + 1})
+  for (const std::size_t size :
+       {~std::size_t{0}, ~std::size_t{0} / 8, (~std::size_t{0} / 8 + 1) | Rules::k_most, Rules::k_most + 1})
     EXPECT_FALSE(table->reserve(size)) << size;
   EXPECT_GT(found(), k_rows * 97 / 100);
   EXPECT_TRUE(table->reserve(1'000'000));

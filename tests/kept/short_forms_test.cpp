@@ -18,7 +18,7 @@ namespace jitunwind::test {
 namespace {
 
 using Kind = CallerRule::Kind;
-constexpr Addr k_pc = 0x7b00'0000'0001;  // no code is there
+constexpr Addr k_pc = 0x7001;  // no code is there
 
 /// Rows that have a rule of this kind. A kind that is not here does not compile.
 std::vector<std::string> rows_of(Kind kind, const Arch& arch) {
@@ -59,21 +59,25 @@ class ShortForms : public testing::TestWithParam<Kind> {
   static constexpr std::size_t k_words = 2048;
 
   void fill() {
-    for (std::size_t i = 0; i < k_words; ++i) stack_[i] = address_of(std::min(i + 16 + random_() % 64, k_words - 1));
+    for (std::size_t i = 0; i < k_words; ++i)
+      stack_[i] = static_cast<std::uintptr_t>(address_of(std::min(i + 16 + below_64(), k_words - 1)));
   }
   Addr address_of(std::size_t word) const { return reinterpret_cast<std::uintptr_t>(&stack_[word]); }
   RegisterFile registers(const Arch& arch) {
     RegisterFile frame;
     for (const RegisterInfo& reg : arch.registers)
-      if (reg.column >= 0 && reg.preserved) frame.set_from_register(reg.column, random_(), reg.dwarf);
-    frame.set(arch.column(arch.sp), address_of(random_() % 64));
-    frame.set(arch.column(arch.fp), address_of(300 + random_() % 64));
+      if (reg.column >= 0 && reg.preserved)
+        frame.set_from_register(reg.column, random_() & arch.word_mask(), reg.dwarf);
+    frame.set(arch.column(arch.sp), address_of(below_64()));
+    frame.set(arch.column(arch.fp), address_of(300 + below_64()));
     frame.set(arch.column(arch.pc), k_pc);
     return frame;
   }
 
+  std::size_t below_64() { return static_cast<std::size_t>(random_() % 64); }
+
   std::mt19937_64 random_{7};
-  alignas(16) std::array<std::uint64_t, k_words> stack_;
+  alignas(16) std::array<std::uintptr_t, k_words> stack_;
 };
 
 std::uint64_t value(const RegisterFile& registers, const Arch& arch, RegNum reg) {
@@ -168,7 +172,7 @@ void expect_same_registers(const RegisterFile& found, const RegisterFile& expect
   }
 }
 
-// What cursors and throws do with compact rows: compact_step_p.h. More of it: compact_row_test.cpp.
+// What cursors and throws do with compact rows: compact_step_p.h. More of it: compact_caller_test.cpp.
 TEST_P(ShortForms, OfCompactRowsLeadWhereTheRowLeads) {
   const AddressSpace& space = local_space();
   const OthersMemory others;

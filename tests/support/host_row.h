@@ -1,5 +1,5 @@
 // Rows of this CPU, written for any: SP and FP are its stack and frame pointer, SAVED is another register that calls
-// preserve.
+// preserve, and words have 8 bytes: where they have 4, every offset is half of what is written.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,12 @@ inline std::string host_row(std::string_view text) {
   for (const auto& [name, means] : names)
     for (std::size_t at = 0; (at = row.find(name, at)) != std::string::npos; at += means.size())
       row.replace(at, name.size(), means);
+  if (arch.word_size == 8) return row;
+  for (std::size_t at = 0; (at = row.find_first_of("+-", at)) != std::string::npos; ++at) {
+    const std::size_t digits = row.find_first_not_of("0123456789", at + 1);
+    const std::size_t length = std::min(digits, row.size()) - (at + 1);
+    row.replace(at + 1, length, std::to_string(std::stol(row.substr(at + 1, length)) * arch.word_size / 8));
+  }
   return row;
 }
 

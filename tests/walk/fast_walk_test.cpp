@@ -20,6 +20,9 @@
 namespace jitunwind::test {
 namespace {
 
+using Word = std::uintptr_t;  ///< of a stack
+constexpr Addr k_word = sizeof(Word);
+
 std::vector<Addr> addresses_by(const void* context, Cursor::Top top) {
   std::array<void*, 512> listed;
   std::vector<Addr> pcs;
@@ -176,7 +179,7 @@ class RandomStack {
     memory_ = static_cast<std::byte*>(
         ::mmap(nullptr, 3 * k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     EXPECT_EQ(::mprotect(memory_ + 2 * k_page, k_page, PROT_NONE), 0);
-    words_ = reinterpret_cast<Addr*>(memory_ + 2 * k_page) - k_words;
+    words_ = reinterpret_cast<Word*>(memory_ + 2 * k_page) - k_words;
     for (const char* row : k_rows) frames_.push_back(std::make_unique<JitFrame>(row));
   }
   ~RandomStack() { ::munmap(memory_, 3 * 4096); }
@@ -184,15 +187,15 @@ class RandomStack {
   RandomStack& operator=(const RandomStack&) = delete;
 
   void fill(std::mt19937& random) {
-    for (std::size_t i = 0; i < k_words; ++i) words_[i] = word(random);
+    for (std::size_t i = 0; i < k_words; ++i) words_[i] = static_cast<Word>(word(random));
   }
   RegisterFile registers(std::mt19937& random) const {
     const Arch& arch = local_space().arch;
     RegisterFile all;
     for (const RegisterInfo& reg : arch.registers)
-      if (reg.column >= 0) all.set(reg.column, word(random));
+      if (reg.column >= 0) all.set(reg.column, word(random) & arch.word_mask());
     // Contexts of broken stacks have any SP.
-    all.set(arch.column(arch.sp), random() % 8 == 0 ? word(random) : at(random));
+    all.set(arch.column(arch.sp), random() % 8 == 0 ? word(random) & arch.word_mask() : at(random));
     all.set(arch.column(arch.pc), code(random));
     return all;
   }
@@ -218,7 +221,7 @@ class RandomStack {
   }
 
   std::byte* memory_ = nullptr;
-  Addr* words_ = nullptr;
+  Word* words_ = nullptr;
   std::vector<std::unique_ptr<JitFrame>> frames_;
 };
 
@@ -254,22 +257,22 @@ class MadeStack {
   static constexpr std::size_t k_frames = 24;
   static constexpr std::size_t k_words = 8 * k_frames;
   /// What leaves the stack finds zeros, not what the callers of this have there at the moment.
-  using Words = std::array<Addr, k_words + 64>;
+  using Words = std::array<Word, k_words + 64>;
 
   /// `words` are zeros. `kind_of` the frame of each number, from 1 on, as all numbers here from the outermost one.
   template <class KindOf>
   MadeStack(Words& words, std::span<const JitFrame> frames, std::mt19937_64& random, KindOf kind_of)
       : words_(std::span(words).first(k_words)), frames_(frames), random_(random) {
     Addr cfa = reinterpret_cast<std::uintptr_t>(words_.data() + words_.size());
-    Addr fp = random();
+    Addr fp = any_word();
     // From the outermost one, which has no caller, inwards.
     for (std::size_t i = 0; i < k_frames; ++i) {
       const std::size_t kind = i == 0 ? k_outermost : kind_of(i);
-      if (kind == k_by_fp || kind == k_saving) word(cfa - 16) = fp;
+      if (kind == k_by_fp || kind == k_saving) word(cfa - 2 * k_word) = static_cast<Word>(fp);
       cfas_[i] = cfa;
-      word(cfa - 8) = code_;
-      if (kind == k_by_fp) fp = cfa - 16;
-      if (kind == k_saving) fp = random();
+      word(cfa - k_word) = static_cast<Word>(code_);
+      if (kind == k_by_fp) fp = cfa - 2 * k_word;
+      if (kind == k_saving) fp = any_word();
       code_ = code_of(kind);
       cfa -= k_sizes[kind];
     }
@@ -280,12 +283,15 @@ class MadeStack {
   /// Something is another thing now: the frame pointer that the walk begins with, a word, or a return address; in every
   /// second case near the inner end.
   void change() {
-    const auto below = [&](std::size_t count) { return random_() % (random_() % 2 == 0 ? std::size_t{4} : count); };
-    const auto innermost = static_cast<std::size_t>(reinterpret_cast<Addr*>(sp_) - words_.data());
-    Addr& any = words_[innermost + below(words_.size() - innermost)];
+    const auto below = [&](std::size_t count) {
+      return static_cast<std::size_t>(random_() % (random_() % 2 == 0 ? std::size_t{4} : count));
+    };
+    const auto innermost =
+        static_cast<std::size_t>(reinterpret_cast<Word*>(static_cast<std::uintptr_t>(sp_)) - words_.data());
+    Word& any = words_[innermost + below(words_.size() - innermost)];
     switch (random_() % 8) {
       case 0:
-        fp_ = random_();
+        fp_ = any_word();
         break;
       case 1:
       case 2:
@@ -293,18 +299,21 @@ class MadeStack {
         fp_ = reinterpret_cast<std::uintptr_t>(&any);
         break;
       case 4:
-        any = random_() % 2 == 0 ? random_() : reinterpret_cast<std::uintptr_t>(&any) + random_() % 16 * 8;
+        any = static_cast<Word>(random_() % 2 == 0 ? random_()
+                                                   : reinterpret_cast<std::uintptr_t>(&any) + random_() % 16 * k_word);
         break;
       default:
-        set_caller(k_frames - 1 - below(k_frames - 1), random_() % (k_outermost + 1));
+        set_caller(k_frames - 1 - below(k_frames - 1), static_cast<std::size_t>(random_() % (k_outermost + 1)));
     }
   }
 
-  void set_caller(std::size_t frame, std::size_t kind) { word(cfas_[frame] - 8) = code_of(kind); }
-  void set_saved_fp(std::size_t frame, Addr fp) { word(cfas_[frame] - 16) = fp; }
+  void set_caller(std::size_t frame, std::size_t kind) {
+    word(cfas_[frame] - k_word) = static_cast<Word>(code_of(kind));
+  }
+  void set_saved_fp(std::size_t frame, Addr fp) { word(cfas_[frame] - 2 * k_word) = static_cast<Word>(fp); }
   void set_fp(Addr fp) { fp_ = fp; }
   /// Of a frame that is found by it.
-  Addr fp_of(std::size_t frame) const { return cfas_[frame] - 16; }
+  Addr fp_of(std::size_t frame) const { return cfas_[frame] - 2 * k_word; }
 
   /// The fast walk, again and again, finds what the slow one does. `found`: how many frames.
   void expect_the_same(std::size_t& found) const {
@@ -337,12 +346,13 @@ class MadeStack {
     registers_to_ucontext(all, arch, context);
   }
 
-  static constexpr Addr k_sizes[]{32, 64, 48, 8};
+  static constexpr Addr k_sizes[]{4 * k_word, 8 * k_word, 6 * k_word, k_word};
 
-  static Addr& word(Addr at) { return *reinterpret_cast<Addr*>(static_cast<std::uintptr_t>(at)); }
+  static Word& word(Addr at) { return *reinterpret_cast<Word*>(static_cast<std::uintptr_t>(at)); }
+  Addr any_word() { return static_cast<Word>(random_()); }
   Addr code_of(std::size_t kind) const { return frames_[kind].start() + 4; }
 
-  std::span<Addr> words_;
+  std::span<Word> words_;
   std::span<const JitFrame> frames_;
   std::mt19937_64& random_;
   std::array<Addr, k_frames> cfas_{};
@@ -360,7 +370,8 @@ TEST(FastWalks, RememberOnlyWhatHolds) {
   std::size_t whole = 0, all = 0;
   for (std::size_t round = 0; round < repetitions(1500); ++round) {
     words.fill(0);
-    MadeStack stack(words, frames, random, [&](std::size_t) { return random() % MadeStack::k_outermost; });
+    MadeStack stack(words, frames, random,
+                    [&](std::size_t) { return static_cast<std::size_t>(random() % MadeStack::k_outermost); });
     for (int change = 0; change < 8; ++change) {
       std::size_t found = 0;
       ASSERT_NO_FATAL_FAILURE(stack.expect_the_same(found)) << round << ", " << change;

@@ -15,9 +15,13 @@ bool copy_caller(const CompactRow& row, const CompactLayout& layout, const Memor
   out.cfa = frame.value(row.base) + row.cfa_words * CompactRow::k_word;
   out.sp = out.cfa + static_cast<std::uint64_t>(std::int64_t{layout.arch().caller_sp_bias});
   if (memory.read(out.cfa - size, std::span(bytes).first(size), window) != size) return false;
-  for (std::size_t slot = 0; slot < layout.size(); ++slot)
-    if (row.slots[slot] != 0)
-      std::memcpy(&out.saved[slot], &bytes[size - row.slots[slot] * CompactRow::k_word], CompactRow::k_word);
+  for (std::size_t slot = 0; slot < layout.size(); ++slot) {
+    std::uintptr_t word = 0;
+    static_assert(sizeof word == CompactRow::k_word);
+    if (row.slots[slot] == 0) continue;
+    std::memcpy(&word, &bytes[size - row.slots[slot] * sizeof word], sizeof word);
+    out.saved[slot] = word;
+  }
   out.signed_pc = out.saved[CompactLayout::k_return_address];
   out.pc = out.signed_pc & layout.arch().address_mask;
   return true;

@@ -232,7 +232,11 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
   Program program(code, layout, at);
   if (!program.run(code.instructions.data()) || !program.finish(out)) return false;
   range = {program.range().begin, std::min(program.range().end, code.range.end)};
-  return out.slots[CompactLayout::k_return_address] != 0;
+  const unsigned return_address = out.slots[CompactLayout::k_return_address];
+  // One below SP and its red zone is for the full row to judge (fde_source.cpp).
+  if (return_address > out.cfa_words && out.base == layout.sp_column())
+    return (return_address - out.cfa_words) * CompactRow::k_word <= layout.arch().red_zone;
+  return return_address != 0;
 }
 
 [[gnu::hot]] bool find_initial_row(const Cie& cie, const CompactLayout& layout, CompactRow& out) noexcept {
