@@ -2,6 +2,7 @@
 // objects and of the C library, against the calls that the instructions have made.
 #include <dlfcn.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -83,6 +84,21 @@ TEST(X86Stepped, TheCLibraryHasNoWrongCaller) {
     g_sum = g_sum + static_cast<std::int64_t>(std::strlen(copied.c_str()));
   };
   expect_right("the C library", code, {0.9});
+}
+
+/// The kernel's functions have no call frame information on this CPU, and C libraries call them by pointers.
+// covers: LU20 XP04
+TEST(X86Stepped, TheKernelsObjectHasNoWrongCaller) {
+  void* const object = ::dlopen("linux-gate.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  ASSERT_NE(object, nullptr) << ::dlerror();
+  int (*volatile call)(clockid_t, timespec*) =
+      reinterpret_cast<int (*)(clockid_t, timespec*)>(::dlsym(object, "__vdso_clock_getres"));
+  ASSERT_NE(call, nullptr) << ::dlerror();
+  const auto code = [&] {
+    timespec resolution{};
+    for (int i = 0; i < 40; ++i) g_sum = g_sum + call(CLOCK_MONOTONIC, &resolution);
+  };
+  expect_right("the kernel's object", code, {1});
 }
 
 /// Its copying functions say the wrong thing of some of their instructions, and which of them a processor runs is its

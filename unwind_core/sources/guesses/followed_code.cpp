@@ -8,6 +8,8 @@
 // the pc is known, if that returns: what jumps away in its place may have been jumped to, and have no caller.
 // Made only where both say the same: a frame that is left out, an old return address or a register that holds anything
 // would have to be the same mistake twice.
+#include <string_view>
+
 #include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
@@ -17,6 +19,12 @@ namespace jitunwind {
 namespace {
 
 using Base = StackPlace::Base;
+
+/// As dynamic linkers and /proc/PID/maps call it.
+bool is_kernels_object(const Module& module) noexcept {
+  const std::string_view path = module.path;
+  return path.starts_with("linux-gate.so") || path.starts_with("linux-vdso.so") || path == "[vdso]";
+}
 
 /// The frame that a lookup is about.
 struct Frame {
@@ -88,9 +96,11 @@ class FollowedCode {
     return from_entry.reach(lookup_.at.value(), state) && says(state, slot);
   }
   /// Where the procedure begins that somebody told the name of. Symbols of modules are not asked: there are functions
-  /// with several, and parts of functions with their own.
+  /// with several, and parts of functions with their own. The kernel's object has those of its functions alone, which C
+  /// libraries call by pointers, and its code for i386 has call frame information for system calls only.
   std::optional<Addr> named_entry() noexcept {
-    if (lookup_.module()) return std::nullopt;
+    const Module* const module = lookup_.module();
+    if (module && !is_kernels_object(*module)) return std::nullopt;
     ProcedureName name;
     const Found found = lookup_.space.find_name(lookup_, {}, name);
     return found && *found && name.start != 0 ? std::optional(name.start) : std::nullopt;
