@@ -53,7 +53,7 @@ std::size_t ProcessMemory::read_pages(std::span<const Addr> pages, std::span<std
     if (!is_pointer(pages[i])) return 0;
     from[i] = {pointer_of(pages[i]), k_page_size};
   }
-  const iovec to{into.data(), pages.size() * k_page_size};
+  const iovec to{into.data(), static_cast<std::size_t>(pages.size() * k_page_size)};
   const long got = ::syscall(SYS_process_vm_readv, process_, &to, 1, from.data(), pages.size(), 0);
   return got > 0 ? static_cast<std::size_t>(got) / k_page_size : 0;
 }
