@@ -222,7 +222,10 @@ TEST(Aarch64, WalksThroughSignedReturnAddresses) {
   } seen;
   const auto walk = [](void* argument) {
     auto* const out = static_cast<Seen*>(argument);
-    for (const Frame& frame : walk_here()) out->by_cursor.push_back(frame.pc());
+    for (const Frame& frame : walk_here()) {
+      out->by_cursor.push_back(frame.pc());
+      EXPECT_EQ(*frame.get(frame.cursor().space().arch.pc), frame.pc());
+    }
     std::array<void*, 64> all;
     const int count = jitunwind_backtrace(all.data(), all.size(), 0);
     for (int i = 0; i < count; ++i)

@@ -212,6 +212,7 @@ TEST_P(CrossTarget, BitsThatSignReturnAddressesAreTheOwners) {
     ASSERT_EQ(start(cursor), 0);
     ASSERT_GT(unw_step(&cursor), 0);
     EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x1020);
+    EXPECT_EQ(reg(cursor, UNW_AARCH64_PC), k_code + 0x1020) << "by the other number, too";
     ASSERT_GT(unw_step(&cursor), 0);
     EXPECT_EQ(reg(cursor, UNW_REG_IP), k_code + 0x2020);
   }

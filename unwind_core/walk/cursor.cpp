@@ -43,7 +43,8 @@ Result<std::uint64_t> Cursor::get(RegNum reg) const noexcept {
   const RegisterInfo* info = space_->arch.by_dwarf(reg);
   if (!info || info->column < 0) return Error{ErrorCode::bad_register, reg, "register number"};
   if (!registers_.known(info->column)) return Error{ErrorCode::undefined_register, reg, "register"};
-  return registers_.value(info->column);
+  const std::uint64_t value = registers_.value(info->column);
+  return reg == space_->arch.pc ? value & space_->arch.address_mask : value;  // where it was saved it may be signed
 }
 
 Status Cursor::set(RegNum reg, std::uint64_t value) noexcept {
