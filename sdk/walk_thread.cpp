@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -22,6 +23,11 @@
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
+namespace {
+
+bool is_thread(pid_t thread) noexcept { return ::syscall(SYS_tgkill, ::getpid(), thread, 0) == 0; }
+
+}  // namespace
 
 /// Where a question and its answer are, which outlive who asked: the thread may answer when nobody waits any more. The
 /// word says whose turn it is, and of which question: an answer to an old one finds another number there.
@@ -51,12 +57,13 @@ class ThreadQuestion {
     (void)::syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// Whether there is an answer before the time is over; twice as long where it has begun. The question is over then.
-  bool wait(std::uint32_t asked, std::chrono::nanoseconds time, ThreadWalk& out) noexcept {
-    wait_while(asked, time);
+  /// Whether there is an answer before the time is over or the thread has ended; twice as long where it has begun. The
+  /// question is over then.
+  bool wait(std::uint32_t asked, pid_t thread, std::chrono::nanoseconds time, ThreadWalk& out) noexcept {
+    wait_while(asked, thread, time);
     Word word = asked;
     if (word_.compare_exchange_strong(word, with(asked, Turn::nobody), std::memory_order_acq_rel)) return false;
-    wait_while(with(asked, Turn::answers), time);
+    wait_while(with(asked, Turn::answers), thread, time);
     word = with(asked, Turn::answers);
     if (word_.compare_exchange_strong(word, with(asked, Turn::given_up), std::memory_order_acq_rel)) return false;
     out = *reinterpret_cast<const ThreadWalk*>(&answer_);
@@ -91,11 +98,15 @@ class ThreadQuestion {
     answer.error_ = walk.stop_reason() == StopReason::outermost ? Error{} : walk.stop_error();
   }
 
-  void wait_while(Word expected, std::chrono::nanoseconds time) noexcept {
+  /// A thread that is ending takes signals (the kernel queues them) and answers none: whether it is still there is
+  /// looked at again and again.
+  void wait_while(Word expected, pid_t thread, std::chrono::nanoseconds time) noexcept {
+    constexpr std::int64_t k_look_again = k_second / 500;
     const std::int64_t end = now() + time.count();
     for (std::int64_t left; word_.load(std::memory_order_acquire) == expected && (left = end - now()) > 0;) {
-      const timespec until{static_cast<time_t>(left / k_second), static_cast<long>(left % k_second)};
+      const timespec until{0, static_cast<long>(std::min(left, k_look_again))};
       (void)::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, expected, &until, nullptr, 0);
+      if (!is_thread(thread)) return;
     }
   }
   static constexpr std::int64_t k_second = 1'000'000'000;
@@ -253,7 +264,8 @@ ThreadWalk walk_thread(pid_t thread, std::chrono::nanoseconds wait) noexcept {
     question.drop(asked);
     return without(why);
   }
-  if (question.wait(asked, wait, walk)) return walk;
+  if (question.wait(asked, thread, wait, walk)) return walk;
+  if (!is_thread(thread)) return without(Answer::no_thread);
   return without(blocks(thread, signal) ? Answer::blocked : Answer::none);
 }
 

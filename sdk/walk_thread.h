@@ -48,7 +48,7 @@ class ThreadWalk {
   /// Whether the thread has answered, or why not.
   enum class Answer : std::uint8_t {
     given,
-    no_thread,  ///< this process has no thread of that number
+    no_thread,  ///< this process has no thread of that number, or has none any more
     blocked,    ///< it blocks all signals, or this one
     none,       ///< it does not run: stopped by a debugger, or in an uninterruptible wait of the kernel's
     no_signal,  ///< all real-time signals are used for something else, or too many wait to be delivered

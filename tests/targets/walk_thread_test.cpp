@@ -119,6 +119,24 @@ TEST(WalkThread, ThatIsNotThere) {
   }
 }
 
+/// One that is ending has a number still, takes no signal, and is nobody to wait for.
+// covers: HL14
+TEST(WalkThread, ThatIsEnding) {
+  std::atomic<pid_t> ending{0};
+  std::atomic<bool> is_over{false};
+  std::thread ends([&] {
+    while (!is_over) std::thread([&] { ending = own_thread(); }).join();
+  });
+  for (int i = 0; i < 300; ++i) {
+    pid_t thread;
+    while ((thread = ending.exchange(0)) == 0) std::this_thread::yield();
+    const ThreadWalk walk = walk_thread(thread, std::chrono::hours(1));
+    EXPECT_TRUE(walk.answer() == Answer::given || walk.answer() == Answer::no_thread) << walk.why();
+  }
+  is_over = true;
+  ends.join();
+}
+
 // covers: HL14
 TEST(WalkThread, ThatBlocksSignals) {
   std::binary_semaphore blocked{0}, goes_on{0}, unblocked{0}, ends{0};
