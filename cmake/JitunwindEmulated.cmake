@@ -20,7 +20,33 @@ if(JITUNWIND_CPU STREQUAL "x86")
   jitunwind_not_tested("tests/libunwind" "it names registers of CPUs with words of 8 bytes, and runs their code")
 else()
   set(emulated_areas ${JITUNWIND_CPU} arch drop_in kept libunwind memory modules registry support walk)
-  jitunwind_not_tested("tests/{debuggers,jitstack,targets}" "ptrace is not emulated")
+  set(machine_areas ${JITUNWIND_CPU} kept memory modules registry targets walk)
+  jitunwind_not_tested("tests/targets" "qemu-user emulates no ptrace: ./dev machine runs them")
+  jitunwind_not_tested("tests/{debuggers,jitstack}" "ptrace is not emulated")
   jitunwind_not_tested("tests/drop_in/{other_processes,tools}_test.cpp"
                        "ptrace is not emulated, and programs of Debian are for the machine's own CPU")
 endif()
+
+# A machine of that CPU, emulated whole: Debian's kernel, that of its installer, which is a package for every CPU. Each
+# program is a test of the label machine, built by the target jitunwind_machine; ./dev machine runs them.
+set(jitunwind_installer /usr/lib/debian-installer/images/12/arm64/text/debian-installer/arm64
+    CACHE PATH "The folder of the installer's kernel and initrd.gz (debian-installer-12-netboot-arm64)")
+add_custom_target(jitunwind_machine)
+if(machine_areas)
+  add_executable(machine_init EXCLUDE_FROM_ALL support/machine/init.c)
+  target_link_options(machine_init PRIVATE -static)
+  add_dependencies(jitunwind_machine machine_init)
+endif()
+
+# jitunwind_machine_test(name [LEFT_OUT filter]): the GoogleTest program of that name, on the machine. It finds the files
+# that the folder's variable jitunwind_machine_files names.
+function(jitunwind_machine_test name)
+  cmake_parse_arguments(arg "" "LEFT_OUT" "" ${ARGN})
+  add_dependencies(jitunwind_machine ${name})
+  list(TRANSFORM jitunwind_machine_files PREPEND "--file=" OUTPUT_VARIABLE files)
+  add_test(NAME machine.${name}
+           COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/support/machine/run.py --init=$<TARGET_FILE:machine_init>
+                   --installer=${jitunwind_installer} --root=${CMAKE_FIND_ROOT_PATH} ${files} $<TARGET_FILE:${name}>
+                   --gtest_filter=-${arg_LEFT_OUT})
+  set_tests_properties(machine.${name} PROPERTIES LABELS machine TIMEOUT 600)
+endfunction()

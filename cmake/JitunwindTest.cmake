@@ -67,11 +67,12 @@ function(jitunwind_test_settings name)
                              JITUNWIND_SOURCE_DIR="${PROJECT_SOURCE_DIR}" JITUNWIND_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endfunction()
 
-# jitunwind_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] [NOT_EMULATED filter reason]): a GoogleTest program
-# against the static library, a test of ctest for each of its own. What the filter names (--gtest_filter) does not run
-# under an emulator.
+# jitunwind_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] [NOT_EMULATED filter reason]
+#                [NEEDS_A_MACHINE filter reason]): a GoogleTest program against the static library, a test of ctest for each
+# of its own. What the first filter names (--gtest_filter) does not run where a CPU is emulated; what the second names does
+# where that is a whole machine with a kernel (machine_areas, JitunwindEmulated.cmake).
 function(jitunwind_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS;NOT_EMULATED" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS;NOT_EMULATED;NEEDS_A_MACHINE" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   jitunwind_test_settings(${name} LINK ${arg_LINK} DEFINITIONS ${arg_DEFINITIONS})
   jitunwind_use_precompiled(${name})
@@ -82,13 +83,26 @@ function(jitunwind_test name)
   endif()
   # One test a program: to begin one takes an emulator longer than most tests do.
   set(left_out "")
-  if(arg_NOT_EMULATED AND CMAKE_CROSSCOMPILING_EMULATOR)
-    list(GET arg_NOT_EMULATED 0 left_out)
-    list(GET arg_NOT_EMULATED 1 reason)
-    jitunwind_not_tested("${left_out}" "${reason}")
+  set(left_out_of_machine "")
+  foreach(why IN ITEMS NOT_EMULATED NEEDS_A_MACHINE)
+    if(arg_${why} AND CMAKE_CROSSCOMPILING_EMULATOR)
+      list(GET arg_${why} 0 filter)
+      list(GET arg_${why} 1 reason)
+      list(APPEND left_out ${filter})
+      if(why STREQUAL "NOT_EMULATED")
+        set(left_out_of_machine "${filter}")
+      endif()
+      jitunwind_not_tested("${filter}" "${reason}")
+    endif()
+  endforeach()
+  list(JOIN left_out ":" left_out)
+  if(NOT jitunwind_needs_a_machine)
+    add_test(NAME ${name} COMMAND ${name} --gtest_filter=-${left_out})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
   endif()
-  add_test(NAME ${name} COMMAND ${name} --gtest_filter=-${left_out})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  if(jitunwind_runs_on_a_machine)
+    jitunwind_machine_test(${name} LEFT_OUT "${left_out_of_machine}")
+  endif()
 endfunction()
 
 # jitunwind_counts_allocations(name): tests/support/counted_allocations.h, for a program against static libraries.

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -45,6 +46,19 @@ std::vector<Loaded> loaded_objects() {
       },
       &result);
   return result;
+}
+
+Addr begin_of(const Loaded& object) {
+  const auto first = std::ranges::find(object.headers, ElfW(Word){PT_LOAD}, &ElfW(Phdr)::p_type);
+  return object.bias + first->p_vaddr;
+}
+
+/// Kernels for AArch64 put their object between the loader's segments of code and data, which lie 64 KiB apart. glibc's
+/// index takes the object that begins last before an address for the one it may be of: the loader's data is nobody's.
+bool is_behind_another(const Loaded& object, Addr at) {
+  return std::ranges::any_of(loaded_objects(), [&](const Loaded& other) {
+    return begin_of(object) < begin_of(other) && begin_of(other) <= at;
+  });
 }
 
 /// The permissions that /proc/self/maps gives for [begin, end): those of its worst page; "" where a hole is.
@@ -105,7 +119,9 @@ TEST_P(LocalModules, DescribesEverySegmentOfEveryObject) {
       ++segments;
       for (Addr offset : {Addr{0}, Addr{header.p_memsz / 2}, Addr{header.p_memsz - 1}}) {
         Module module;
-        ASSERT_TRUE(finder().find(object.bias + header.p_vaddr + offset, module)) << object.name << " +" << offset;
+        const Addr at = object.bias + header.p_vaddr + offset;
+        if (&finder() == &local_modules() && (header.p_flags & PF_X) == 0 && is_behind_another(object, at)) continue;
+        ASSERT_TRUE(finder().find(at, module)) << object.name << " +" << offset;
         expect_described(module, object, header);
       }
     }
@@ -130,7 +146,12 @@ TEST_P(LocalModules, FindsTheKernelsObject) {
   ASSERT_TRUE(finder().find(vdso + 0x800, module));
   EXPECT_EQ(module.range.begin, vdso);
   EXPECT_STREQ(module.path, sizeof(void*) == 8 ? "linux-vdso.so.1" : "linux-gate.so.1");
-  EXPECT_FALSE(module.eh_frame_hdr.empty());
+  // Some kernels' objects have no call frame information.
+  const std::span headers(
+      reinterpret_cast<const ElfW(Phdr)*>(vdso + reinterpret_cast<const ElfW(Ehdr)*>(vdso)->e_phoff),
+      reinterpret_cast<const ElfW(Ehdr)*>(vdso)->e_phnum);
+  const bool has_a_table = std::ranges::any_of(headers, [](auto& header) { return header.p_type == PT_GNU_EH_FRAME; });
+  EXPECT_EQ(module.eh_frame_hdr.empty(), !has_a_table);
 }
 
 TEST_P(LocalModules, FindsNothingElsewhere) {

@@ -1,7 +1,6 @@
 // libunwind-ptrace.h: a process that is traced in each of the ways there are shows the stack that it sees itself, and
 // every callback answers alone as it does in a walk.
 #include <sys/ptrace.h>
-#include <sys/user.h>
 
 #include <algorithm>
 #include <regex>
@@ -11,8 +10,12 @@
 #include "tests/support/command.h"
 #include "tests/support/jit_frame.h"
 #include "tests/targets/libunwind_helpers.h"
+#include "traced_registers.h"
 
 #include <libunwind-ptrace.h>
+
+#define JITUNWIND_TEXT_OF(name) #name
+#define JITUNWIND_NAME_OF(macro) JITUNWIND_TEXT_OF(macro)
 
 namespace jitunwind::test {
 namespace {
@@ -145,29 +148,33 @@ TEST_F(Callbacks, ReadAndWriteMemory) {
 
 // covers: HL02
 TEST_F(Callbacks, ReadAndWriteRegisters) {
-  user_regs_struct registers;
-  ASSERT_EQ(::ptrace(PTRACE_GETREGS, child.process, nullptr, &registers), 0);
-  const std::pair<int, unw_word_t> expected[] = {
-      {UNW_X86_64_RAX, registers.rax}, {UNW_X86_64_RDX, registers.rdx}, {UNW_X86_64_RCX, registers.rcx},
-      {UNW_X86_64_RBX, registers.rbx}, {UNW_X86_64_RSI, registers.rsi}, {UNW_X86_64_RDI, registers.rdi},
-      {UNW_X86_64_RBP, registers.rbp}, {UNW_X86_64_RSP, registers.rsp}, {UNW_X86_64_R8, registers.r8},
-      {UNW_X86_64_R9, registers.r9},   {UNW_X86_64_R10, registers.r10}, {UNW_X86_64_R11, registers.r11},
-      {UNW_X86_64_R12, registers.r12}, {UNW_X86_64_R13, registers.r13}, {UNW_X86_64_R14, registers.r14},
-      {UNW_X86_64_R15, registers.r15}, {UNW_X86_64_RIP, registers.rip}};
-  for (const auto& [number, value] : expected) {
+  for (const auto& [number, value] : TracedRegisters(child.process).words) {
     unw_word_t read = 0;
     EXPECT_EQ(_UPT_access_reg(space.get(), number, &read, 0, target.get()), 0) << number;
     EXPECT_EQ(read, value) << unw_regname(number);
   }
   unw_word_t value = 0x1234567890abcdef;
-  EXPECT_EQ(_UPT_access_reg(space.get(), UNW_X86_64_R15, &value, 1, target.get()), 0);
-  ASSERT_EQ(::ptrace(PTRACE_GETREGS, child.process, nullptr, &registers), 0);
-  EXPECT_EQ(registers.r15, 0x1234567890abcdefu);
-  for (const int number : {-1, int{UNW_X86_64_CFA}, 1000})
+  EXPECT_EQ(_UPT_access_reg(space.get(), TracedRegisters::k_any, &value, 1, target.get()), 0);
+  const auto written = TracedRegisters(child.process).words;
+  EXPECT_EQ(std::ranges::find(written, int{TracedRegisters::k_any}, &std::pair<int, unw_word_t>::first)->second, value);
+  for (const int number : {-1, int{UNW_TDEP_LAST_REG} + 1, 1000})
     EXPECT_EQ(_UPT_access_reg(space.get(), number, &value, 0, target.get()), -UNW_EBADREG) << number;
-  // Calls preserve no floating-point register of this CPU, so that none has a number.
-  unw_fpreg_t fp_value;
-  EXPECT_EQ(_UPT_access_fpreg(space.get(), 17, &fp_value, 0, target.get()), -UNW_EBADREG);
+}
+
+// covers: HL02 HL06
+TEST_F(Callbacks, ReadAndWriteVectorRegisters) {
+  unw_fpreg_t value;
+  for (const auto& [number, bytes] : TracedRegisters(child.process).vectors) {
+    EXPECT_EQ(_UPT_access_fpreg(space.get(), number, &value, 0, target.get()), 0) << number;
+    EXPECT_EQ(std::memcmp(&value, bytes.data(), bytes.size()), 0) << unw_regname(number);
+    auto changed = bytes;
+    changed[15] ^= std::byte{0x55};
+    changed[0] ^= std::byte{0xaa};
+    std::memcpy(&value, changed.data(), changed.size());
+    EXPECT_EQ(_UPT_access_fpreg(space.get(), number, &value, 1, target.get()), 0) << number;
+    EXPECT_TRUE(std::ranges::count(TracedRegisters(child.process).vectors, std::pair(number, changed)) == 1) << number;
+  }
+  EXPECT_EQ(_UPT_access_fpreg(space.get(), TracedRegisters::k_no_vector, &value, 0, target.get()), -UNW_EBADREG);
 }
 
 // covers: HL02
@@ -189,10 +196,10 @@ TEST_F(Callbacks, FindProceduresNamesAndFiles) {
   std::array<char, 256> text{};
   unw_word_t offset = 0;
   EXPECT_EQ(_UPT_get_proc_name(space.get(), inside, text.data(), text.size(), &offset, target.get()), 0);
-  EXPECT_STREQ(text.data(), "_Ux86_64_strerror");
+  EXPECT_STREQ(text.data(), JITUNWIND_NAME_OF(unw_strerror));
   EXPECT_EQ(offset, 1u);
   EXPECT_EQ(_UPT_get_proc_name(space.get(), inside, text.data(), 4, nullptr, target.get()), -UNW_ENOMEM);
-  EXPECT_STREQ(text.data(), "_Ux");
+  EXPECT_EQ(std::string(text.data()), std::string(JITUNWIND_NAME_OF(unw_strerror)).substr(0, 3));
   EXPECT_EQ(_UPT_get_proc_name(space.get(), 8, text.data(), text.size(), &offset, target.get()), -UNW_ENOINFO);
 
   EXPECT_EQ(_UPT_get_elf_filename(space.get(), inside, text.data(), text.size(), &offset, target.get()), 0);
@@ -205,7 +212,11 @@ TEST_F(Callbacks, FindTheListOfRegisteredProcedures) {
   unw_word_t head = 0;
   ASSERT_EQ(_UPT_get_dyn_info_list_addr(space.get(), &head, target.get()), 0);
   EXPECT_EQ(head, _U_dyn_info_list_addr()) << "the child is of this program";
-  EXPECT_EQ(_UPT_ptrauth_insn_mask(space.get(), target.get()), 0u);
+  // Of addresses of code, what the CPU signs, and what no address of a process has besides.
+  const unw_word_t mask = _UPT_ptrauth_insn_mask(space.get(), target.get());
+  const unw_word_t is_signed = TracedRegisters::signature_of_code(child.process);
+  EXPECT_EQ(mask & is_signed, is_signed);
+  EXPECT_EQ(mask == 0, is_signed == 0);
 }
 
 TEST_F(Callbacks, SayWhatIsWrong) {

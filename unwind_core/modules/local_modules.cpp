@@ -104,12 +104,12 @@ LoadedObjectKey key_of(const dl_find_object& found) noexcept {
           found.dlfo_link_map->l_addr,   address(found.dlfo_link_map->l_ld), address(found.dlfo_eh_frame)};
 }
 
-/// msync(2) says ENOMEM where any of the range is not mapped; with MS_ASYNC alone it writes nothing. It is called by
+/// msync(2) says ENOMEM where the page is not mapped; with MS_ASYNC alone it writes nothing. It is called by
 /// syscall(2), as the C library's function is a cancellation point.
-bool is_mapped(AddrRange range) noexcept {
+bool is_mapped(Addr at) noexcept {
   const ErrnoKeeper keeper;
-  return ::syscall(SYS_msync, static_cast<std::uintptr_t>(range.begin), static_cast<std::size_t>(range.size()),
-                   MS_ASYNC) == 0;
+  const Addr page = at & ~(Addr{::getauxval(AT_PAGESZ)} - 1);
+  return ::syscall(SYS_msync, static_cast<std::uintptr_t>(page), std::size_t{1}, MS_ASYNC) == 0;
 }
 
 /// A copy of the link map, which the linker may have freed. Only its public beginning is copied.
@@ -122,16 +122,16 @@ std::optional<link_map> copied_link_map(const dl_find_object& found) noexcept {
 
 /// An object that is gone, but still known, is not found: the linker forgets objects after it has unmapped them (glibc,
 /// elf/dl-close.c). The linker's state is asked for first. If it was consistent then, no object that is known and gone
-/// lies where there was code by then.
+/// lies where there was code by then. Of its range what is asked about must be there, and the beginning: between
+/// segments there may be nothing, as in the loader on AArch64, which the kernel maps, and whose segments lie 64 KiB
+/// apart.
 bool find_object(Addr at, dl_find_object& out) noexcept {
   const bool may_be_gone = !is_linker_consistent();
   if (::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) != 0) return false;
   if (!may_be_gone) return true;
   const auto begin = reinterpret_cast<std::uintptr_t>(out.dlfo_map_start);
-  const auto end = reinterpret_cast<std::uintptr_t>(out.dlfo_map_end);
   std::array<std::byte, SELFMAG> magic;
-  return is_mapped({begin, end}) && copy_memory(begin, magic) == magic.size() &&
-         std::memcmp(magic.data(), ELFMAG, SELFMAG) == 0;
+  return is_mapped(at) && copy_memory(begin, magic) == magic.size() && std::memcmp(magic.data(), ELFMAG, SELFMAG) == 0;
 }
 
 /// The build id of an object. One that cannot be looked at without a probe counts as none.
