@@ -182,7 +182,7 @@ TEST(X86, WalksThroughDescribedCode) {
 
 // covers: XP04
 TEST(X86, WalksByRowsOfATable) {
-  const JitFrame jit("cfa=SP+32 ebx=[cfa-8] ebp=[cfa-12] ra=[cfa-4]");
+  const JitFrame jit("cfa=SP+64 ebx=[cfa-16] ebp=[cfa-24] ra=[cfa-8]");  // host_row(): half of it
   int walks = 0;
   const X86Arrival arrival = in_magic_frame([&] {
     Body body = [&] {
