@@ -1,6 +1,7 @@
 // What is done while a process stands still to be copied: strace says which system calls are made between the first
 // thread's being told to stop and the first one's being let go.
 #include <algorithm>
+#include <cstdlib>
 #include <regex>
 #include <string>
 #include <vector>
@@ -50,6 +51,22 @@ TEST_P(Standstill, IsForRegistersAndStacks) {
   EXPECT_EQ(count(calls, "^(open|openat|newfstatat|readlink|mmap)\\("), 2u) << text;
   EXPECT_EQ(count(calls, "^ptrace\\(PTRACE_GETREGSET"), threads) << text;
   EXPECT_LE(count(calls, "^(process_vm_readv|pread64)\\("), threads + 4) << text;
+}
+
+/// In the stop its entries are read, of 32 bytes each, and files that are new; files have another size.
+TEST_P(Standstill, IsNotForFilesOfGdbsList) {
+  ::setenv("JITUNWIND_ATTACH", "gdb", 1);
+  const TargetProgram program(GetParam());
+  ::unsetenv("JITUNWIND_ATTACH");
+  std::size_t entries = 0;
+  for (const std::string& call : calls_while_it_stands(program.process())) {
+    std::smatch found;
+    if (!std::regex_search(call, found, std::regex("^process_vm_readv.* = (\\d+)$"))) continue;
+    const std::size_t size = std::stoul(found[1]);
+    entries += size == 32;
+    EXPECT_TRUE(size == 24 || size == 32 || size % 4096 == 0) << call;
+  }
+  EXPECT_GE(entries, 2u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Standstill, testing::Values(TARGET_PROGRAMS));

@@ -217,7 +217,8 @@ const ModuleFiles* MappedObject::files(const TargetFiles& from) noexcept try {
   return nullptr;
 }
 
-/// Libraries have names of their own, those that can be run as well: libc, whose symbols take long to look through.
+/// Libraries have names of their own, those that can be run as well: libc, whose symbols take long to look through. A
+/// program that is loaded anywhere and needs no interpreter needs no libraries either.
 bool MappedObject::is_program() const noexcept {
   bool is = headers().type() == ET_EXEC;
   Addr dynamic = 0;
@@ -226,19 +227,23 @@ bool MappedObject::is_program() const noexcept {
     is = is || segment.type == PT_INTERP;
     if (segment.type == PT_DYNAMIC) dynamic = bias_ + segment.address;
   }
-  return is && (dynamic == 0 || !has_own_name(dynamic));
+  if (dynamic == 0) return is;
+  const Names names = names_in(dynamic);
+  return !names.has_own && (is || !names.has_needed);
 }
 
 /// gABI, chapter 5 "Dynamic Section".
-bool MappedObject::has_own_name(Addr dynamic) const noexcept {
+MappedObject::Names MappedObject::names_in(Addr dynamic) const noexcept {
   constexpr std::size_t k_most_entries = 256;
   MemoryWindow window;
-  for (std::size_t i = 0; i < k_most_entries; ++i) {
+  Names names;
+  for (std::size_t i = 0; i < k_most_entries && !names.has_own; ++i) {
     const auto tag = read_word(memory_, window, dynamic + 2 * i * arch_.word_size, arch_, "dynamic section");
-    if (!tag || *tag == DT_NULL) return false;
-    if (*tag == DT_SONAME) return true;
+    if (!tag || *tag == DT_NULL) break;
+    names.has_own = *tag == DT_SONAME;
+    names.has_needed = names.has_needed || *tag == DT_NEEDED;
   }
-  return false;
+  return names;
 }
 
 Addr MappedObject::find_exported(std::string_view variable) const noexcept {

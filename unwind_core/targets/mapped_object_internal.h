@@ -65,7 +65,10 @@ class MappedObject {
   MappedObject(const Memory& memory, const Arch& arch, const Mapping& first, std::uint64_t version) noexcept
       : memory_(memory), arch_(arch), first_(first), version_(version) {}
   bool read_headers();
-  bool has_own_name(Addr dynamic) const noexcept;
+  struct Names {
+    bool has_own = false, has_needed = false;
+  };
+  Names names_in(Addr dynamic) const noexcept;
   void copy_table() noexcept;
   bool copy_entries_of(Addr at) noexcept;
   void copy_exidx() noexcept;
