@@ -126,7 +126,7 @@ TEST(RegisterFrame, LeavesPointersThatAreRelativeToTextToTheNextDefinition) {
   frames.section.terminator();
   const void* table[] = {at(frames.placed().begin), nullptr};
   const RegisteredCode code;
-  std::array<std::byte, 64> object{};  // libgcc's own
+  alignas(16) std::array<std::byte, 64> object{};  // libgcc's own
   const auto refused = listen_status().refused;
   __register_frame_info_table_bases(table, &object, reinterpret_cast<void*>(k_code), nullptr);
   EXPECT_EQ(code.row_at(k_code + 0x22), "no row");
