@@ -29,6 +29,7 @@ extern "C" {
 std::atomic<int> standing{0};
 int expected = 1;
 bool crashes = false;
+bool is_elsewhere = false;
 
 /// "frame THREAD PC SP ORIGIN NAME" of each frame from the caller of stand_still() on; then it stands there.
 [[gnu::noinline]] void* stand_still(void*) {
@@ -50,6 +51,7 @@ bool crashes = false;
     ::usleep(20'000);
     *static_cast<volatile int*>(nullptr) = 0;
   }
+  if (is_elsewhere) ::prctl(PR_SET_NAME, "elsewhere");
   for (;;) ::pause();
 }
 
@@ -70,10 +72,8 @@ int main(int argc, char** argv) {
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGUSR1, [](int) { ::execl("/proc/self/exe", "target_program", "0", "elsewhere", nullptr); });
   }
-  if (is_told("elsewhere")) {
-    ::prctl(PR_SET_NAME, "elsewhere");
-    ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  }
+  is_elsewhere = is_told("elsewhere");
+  if (is_elsewhere) ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   expected = others + 1;
 #ifdef TARGET_WITH_PLUGIN
   if (argc > 2 && argv[2][0] == '/') {

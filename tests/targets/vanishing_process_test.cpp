@@ -36,11 +36,16 @@ SeenStack whole_stack_of(pid_t process) {
 /// Until it has called itself so, and has come to stand.
 void wait_for_name(pid_t process, const std::string& wanted) {
   std::string name;
-  for (int i = 0; i < 5000 && name != wanted; ++i) {
+  for (int i = 0; i < 60'000 && name != wanted; ++i) {
     ::usleep(1000);
     std::getline(std::ifstream("/proc/" + std::to_string(process) + "/comm"), name);
   }
   EXPECT_EQ(name, wanted);
+  std::string stat;
+  for (int i = 0; i < 60'000 && stat.find(") S ") == std::string::npos; ++i) {
+    ::usleep(1000);
+    std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), stat);
+  }
   ::usleep(50'000);
 }
 
@@ -95,10 +100,10 @@ TEST(VanishingProcess, ThatExecutesAnotherProgram) {
   const pid_t child = ::fork();
   if (child == 0) {
     die_with_the_test();
-    ::prctl(PR_SET_NAME, "waits");
     JitFrame frame;
     frame(
         [](void* from) -> void* {
+          ::prctl(PR_SET_NAME, "waits");
           char byte = 0;
           (void)!::read(*static_cast<int*>(from), &byte, 1);
           ::execl("/bin/sleep", "sleep", "1000", nullptr);
@@ -161,10 +166,10 @@ TEST(VanishingProcess, ThatLoadsAndUnloadsLibrariesAllTheTime) {
         for (const char* library : {ROOM_SMALL, ROOM_LARGE})
           if (void* const loaded = ::dlopen(library, RTLD_NOW)) ::dlclose(loaded);
     }).detach();
-    ::prctl(PR_SET_NAME, "waits");
     JitFrame frame;
     frame(
         [](void*) -> void* {
+          ::prctl(PR_SET_NAME, "waits");
           for (;;) ::pause();
         },
         nullptr);
