@@ -62,6 +62,7 @@ struct MachineInstruction {
 namespace arch {
 MachineInstruction read_x86_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
+MachineInstruction read_a64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 }
 
 }  // namespace jitunwind

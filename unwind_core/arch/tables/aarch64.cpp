@@ -3,6 +3,7 @@
 
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/arch/data_relocations_internal.h"
+#include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/context_records_p.h"
 #include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
 
@@ -224,6 +225,7 @@ constinit const Arch aarch64 = {
     .plt_stubs = k_plt_stubs,
     .calls = k_calls,
     .exception_registers = k_exception_registers,
+    .read_instruction = &read_a64_instruction,
     .records = &k_records,
     .relocations = &k_relocations,
 };

@@ -115,6 +115,7 @@ bool CodeFlow::pass(const MachineInstruction& i, CodeState& state) noexcept {
   Transfer(space_.arch, state).apply(i);
   at_ += i.length;
   if (i.effect == Effect::branch) add_branch(i.target, state);
+  if (i.effect == Effect::call && !space_.arch.ra_in_memory) return false;  // the link register is another one's then
   if (i.effect != Effect::jump) return i.goes_on();
   const auto target = target_of(i);
   return target && go_to(*target);

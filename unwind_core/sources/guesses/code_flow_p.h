@@ -61,6 +61,14 @@ class CodeFlow {
     };
     return follow(returns, k_most_to_return, out);
   }
+  /// To where the code returns by the link register, with both that and SP as they were at the start.
+  bool reach_link_return() noexcept {
+    CodeState state;
+    const auto returns = [&](const MachineInstruction* i) {
+      return i && i->effect == MachineInstruction::Effect::ret && state.sp.is(StackPlace::Base::sp, 0);
+    };
+    return follow(returns, k_most_to_return, state);
+  }
   /// Precondition: reach_return() found one. False: it is a jump.
   bool returned() const noexcept { return returned_; }
 

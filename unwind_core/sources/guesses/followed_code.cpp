@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
+#include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
@@ -154,11 +155,33 @@ class FollowedCode {
   Frame frame_;
 };
 
+/// Where calls leave the return address in a register: of an interrupted procedure that has no frame, which it still is
+/// if the code returns by it with SP as it is now, without another call. Such procedures of the kernel's object have no
+/// call frame information on AArch64.
+Found find_frameless(Lookup& lookup, FrameRow& out) noexcept {
+  const AddressSpace& space = lookup.space;
+  if (lookup.at.is_return_address()) return false;
+  const auto link = lookup.registers->get(space.arch.column(space.arch.ra));
+  if (!link) return false;
+  const Addr ra = *link & space.arch.address_mask;
+  if (!is_after_call(space, lookup.window, ra)) return false;
+  // Control that comes from there is behind a call of its own.
+  constexpr Addr k_near = 4096;
+  CodeState ignored;
+  if (lookup.at.value() - ra < k_near && CodeFlow(space, lookup.window, ra).reach(lookup.at.value(), ignored))
+    return false;
+  if (!CodeFlow(space, lookup.window, lookup.at.value()).reach_link_return()) return false;
+  out = entry_row(space.arch);
+  out.origin = RowOrigin::followed_code;
+  return true;
+}
+
 class FollowedCodeSource final : public RowSource {
  public:
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
     const Arch& arch = lookup.space.arch;
-    if (!lookup.registers || !arch.read_instruction || !arch.ra_in_memory) return false;
+    if (!lookup.registers || !arch.read_instruction) return false;
+    if (!arch.ra_in_memory) return find_frameless(lookup, out);
     const auto sp = lookup.registers->get(arch.column(arch.sp));
     if (!sp) return false;
     return FollowedCode(lookup, {*sp, lookup.registers->get(arch.column(arch.fp))}).find_row(out);
