@@ -97,9 +97,10 @@ JITUNWIND_LEFT_BY_A_JUMP Status resume_by_kernel(const Cursor& cursor, const Ker
   const std::span<std::byte> copy = std::span(room).first(is_whole ? room.size() : k_copied);
   if (!read_ucontext(space, from, copy))
     return Error{ErrorCode::bad_frame, from.ucontext, "ucontext_t of a signal frame"};
-  RegisterFile registers = cursor.registers();
-  registers.change(space.arch.column(space.arch.pc), cursor.pc());  // of a caller it may be signed there
-  registers_to_ucontext(registers, space.arch, copy.data());
+  registers_to_ucontext(cursor.registers(), space.arch, copy.data());
+  RegisterFile address;  // of a caller it may be signed there
+  address.set(space.arch.column(space.arch.pc), cursor.pc());
+  registers_to_ucontext(address, space.arch, copy.data());
   // The kernel looks for its own entry on top of the shadow stack: one less than the interrupted code had.
   const bool leaves_code = cursor.depth() != signal.depth;
   if (leaves_code) end_records_behind_vectors(space.arch, copy.data());
