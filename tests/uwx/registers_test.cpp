@@ -37,7 +37,7 @@ TEST(UwxRegisters, EveryRegisterHasItsId) {
     const auto in_order = [&](std::uint64_t value) { return arch->big_endian ? __builtin_bswap64(value) : value; };
     for (const RegisterInfo& reg : arch->registers)
       if (reg.uwx >= 0) target.registers[static_cast<std::uint64_t>(reg.uwx)] = in_order(0x1000u + reg.dwarf);
-    ASSERT_EQ(uwx_init_context(target.env, 1, 2, 0, 0), UWX_OK);
+    ASSERT_EQ(uwx_init_context(target.env, 4, 2, 0, 0), UWX_OK);
     for (const RegisterInfo& reg : arch->registers) {
       EXPECT_TRUE(reg.reg_class != RegClass::general || reg.uwx == UWX_REG_GR(reg.dwarf)) << reg.name;
       if (reg.uwx < 0 || reg.column < 0 || reg.dwarf == arch->pc || reg.dwarf == arch->sp) continue;
@@ -48,7 +48,7 @@ TEST(UwxRegisters, EveryRegisterHasItsId) {
       EXPECT_EQ(target.copies[0].rem, static_cast<std::uint64_t>(reg.uwx));
       EXPECT_EQ(target.copies[0].len, 8);
     }
-    EXPECT_EQ(target.reg(UWX_REG_GR(arch->pc)), 1u);
+    EXPECT_EQ(target.reg(UWX_REG_GR(arch->pc)), 4u);
     EXPECT_EQ(target.reg(UWX_REG_GR(arch->sp)), 2u);
   }
   static_assert(UWX_REG_PREDS == 7 && UWX_REG_AR_RNAT == 10 && UWX_REG_AR_UNAT == 11 && UWX_REG_AR_FPSR == 12 &&
