@@ -1,5 +1,6 @@
 // Input: places of pc, SP and frame pointer in what follows (2 bytes each), a byte of options, then memory: code and
-// stack. Options: bit 0 the pc is a return address.
+// stack. Options: bit 0 the pc is a return address; bits 1 and 2 the CPU. A link register has the frame pointer's
+// place.
 #include <array>
 
 #include "jitunwind/unwind_core/address_space.h"
@@ -14,27 +15,28 @@ using namespace jitunwind;
 namespace {
 
 constexpr Addr k_memory = 0x10000;
-const Arch& k_arch = arch::x86_64;
+const std::array<const Arch*, 4> k_arches{&arch::x86_64, &arch::aarch64, &arch::x86, &arch::aarch64};
 
 /// Each instruction is as long as what is left of the memory at most, whatever stands there.
-void read_instructions(std::span<const std::byte> code) {
+void read_instructions(const Arch& arch, std::span<const std::byte> code) {
   for (std::size_t at = 0; at < code.size(); ++at) {
-    const MachineInstruction i = k_arch.read_instruction(code.subspan(at), k_memory + at);
+    const MachineInstruction i = arch.read_instruction(code.subspan(at), k_memory + at);
     fuzz::check(i.length <= 15 && i.length <= code.size() - at, "an instruction ends where its bytes do");
     fuzz::check(i.length != 0 || i.effect == MachineInstruction::Effect::unknown, "what has no length is unknown");
-    const auto again = k_arch.read_instruction(code.subspan(at, i.length), k_memory + at);
+    const auto again = arch.read_instruction(code.subspan(at, i.length), k_memory + at);
     fuzz::check(again.length == i.length && again.effect == i.effect, "no byte behind it counts");
   }
 }
 
 /// The caller that a guess leads to is above the frame, and its address is the word that was confirmed.
-void expect_sound(const FrameRow& row, const RegisterFile& registers, const Memory& memory) {
+void expect_sound(const Arch& arch, const FrameRow& row, const RegisterFile& registers, const Memory& memory) {
   fuzz::check(is_guess(row.origin), "a guess says that it is one");
   MemoryWindow window;
   Caller caller;
-  fuzz::check(bool(apply_row(row, registers, k_arch, memory, window, caller)), "a guess can be applied");
+  fuzz::check(bool(apply_row(row, registers, arch, memory, window, caller)), "a guess can be applied");
   fuzz::check(!caller.outermost && caller.pc != 0, "a guess is no end of a stack");
-  fuzz::check(caller.cfa > *registers.get(k_arch.column(k_arch.sp)), "callers are above");
+  const Addr sp = *registers.get(arch.column(arch.sp));
+  fuzz::check(caller.cfa > sp || (caller.cfa == sp && !arch.ra_in_memory), "callers are above");
 }
 
 }  // namespace
@@ -44,16 +46,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < k_head) return 0;
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(k_head);
   const auto place = [&](std::size_t at) { return k_memory + (static_cast<unsigned>(data[at]) | data[at + 1] << 8u); };
-  read_instructions(bytes);
+  const Arch& arch = *k_arches[data[6] >> 1 & 3];
+  read_instructions(arch, bytes);
 
   const fuzz::InputMemory memory(bytes, k_memory);
   const NoModules modules;
-  const AddressSpace space{k_arch, memory, modules, {}, {}};
+  const AddressSpace space{arch, memory, modules, {}, {}};
   RegisterFile registers;
-  for (const RegisterInfo& reg : k_arch.registers)
-    if (reg.column >= 0) registers.set(reg.column, place(0));
-  registers.set(k_arch.column(k_arch.sp), place(2));
-  registers.set(k_arch.column(k_arch.fp), place(4));
+  for (const RegisterInfo& reg : arch.registers)
+    if (RegisterFile::has(reg.column)) registers.set(reg.column, place(0));
+  registers.set(arch.column(arch.sp), place(2));
+  registers.set(arch.column(arch.fp), place(4));
+  if (!arch.ra_in_memory) registers.set(arch.column(arch.ra), place(4));
   const bool returned = (data[6] & 1) != 0;
   for (const Guesses guesses : {Guesses::confirmed, Guesses::bold}) {
     MemoryWindow window;
@@ -62,7 +66,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FrameRow row;
     for (const RowSource* source :
          {&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source()})
-      if (const Found found = source->find_row(lookup, row); found && *found) expect_sound(row, registers, memory);
+      if (const Found found = source->find_row(lookup, row); found && *found)
+        expect_sound(arch, row, registers, memory);
   }
   return 0;
 }
