@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr std::size_t k_head = 7;
   if (size < k_head) return 0;
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(k_head);
-  const auto place = [&](std::size_t at) { return k_memory + (static_cast<unsigned>(data[at]) | data[at + 1] << 8u); };
+  const auto place = [&](std::size_t at) { return k_memory + (unsigned{data[at]} | unsigned{data[at + 1]} << 8u); };
   const Arch& arch = *k_arches[data[6] >> 1 & 3];
   read_instructions(arch, bytes);
 
