@@ -106,7 +106,7 @@ class ThreadQuestion {
     for (std::int64_t left; word_.load(std::memory_order_acquire) == expected && (left = end - now()) > 0;) {
       const timespec until{0, static_cast<long>(std::min(left, k_look_again))};
       (void)::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, expected, &until, nullptr, 0);
-      if (!is_thread(thread)) return;
+      if (word_.load(std::memory_order_acquire) == expected && !is_thread(thread)) return;
     }
   }
   static constexpr std::int64_t k_second = 1'000'000'000;
