@@ -2,15 +2,15 @@
 // the row is that of a procedure's first instruction. The return address it gives must follow a call.
 //   bad_call: the pc is no code; a call through a bad pointer was made an instant ago.
 //   leaf: the pc is code; procedures that call nothing need no unwind information, and most of them touch no stack.
+#include "jitunwind/unwind_core/sources/guesses/entry_guess_p.h"
+
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
-namespace {
 
-/// *(cfa + entry_ra) where the CPU's calls push it, else the link register.
-std::optional<Addr> return_address(const Lookup& lookup) noexcept {
+std::optional<Addr> return_address_at_entry(const Lookup& lookup) noexcept {
   const Arch& arch = lookup.space.arch;
   if (!lookup.registers) return std::nullopt;
   if (!arch.ra_in_memory) {
@@ -24,12 +24,14 @@ std::optional<Addr> return_address(const Lookup& lookup) noexcept {
   return word ? std::optional(*word & arch.address_mask) : std::nullopt;
 }
 
-Found guess(const Lookup& lookup, std::optional<Addr> ra, RowOrigin origin, FrameRow& out) noexcept {
+Found guess_entry_row(const Lookup& lookup, std::optional<Addr> ra, RowOrigin origin, FrameRow& out) noexcept {
   if (!ra || !is_after_call(lookup.space, lookup.window, *ra)) return false;
   out = entry_row(lookup.space.arch);
   out.origin = origin;
   return true;
 }
+
+namespace {
 
 /// Whether the call before `ra` says where it goes, and the pc is not far behind. Precondition: ra != 0.
 bool calls_into(const Lookup& lookup, Addr ra) noexcept {
@@ -48,7 +50,7 @@ class BadCallSource final : public RowSource {
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
     if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
     if (is_code(lookup.space, lookup.window, lookup.at.value())) return false;
-    return guess(lookup, return_address(lookup), RowOrigin::bad_call, out);
+    return guess_entry_row(lookup, return_address_at_entry(lookup), RowOrigin::bad_call, out);
   }
 };
 
@@ -56,7 +58,7 @@ class LeafSource final : public RowSource {
  public:
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
     if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
-    const auto ra = return_address(lookup);
+    const auto ra = return_address_at_entry(lookup);
     if (!ra || *ra == 0) return false;
     // What is on top of the stack may be an old return address in a slot not written yet. A call to just above the pc
     // is evidence enough; any other is believed only where no frame record contradicts it.
@@ -64,7 +66,7 @@ class LeafSource final : public RowSource {
       const Found record = frame_pointer_source().find_row(lookup, out);
       if (!record || *record) return record;
     }
-    return guess(lookup, ra, RowOrigin::leaf, out);
+    return guess_entry_row(lookup, ra, RowOrigin::leaf, out);
   }
 };
 

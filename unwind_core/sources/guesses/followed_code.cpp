@@ -13,6 +13,7 @@
 #include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/guesses/entry_guess_p.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
@@ -159,21 +160,15 @@ class FollowedCode {
 /// if the code returns by it with SP as it is now, without another call. Such procedures of the kernel's object have no
 /// call frame information on AArch64.
 Found find_frameless(Lookup& lookup, FrameRow& out) noexcept {
-  const AddressSpace& space = lookup.space;
   if (lookup.at.is_return_address()) return false;
-  const auto link = lookup.registers->get(space.arch.column(space.arch.ra));
-  if (!link) return false;
-  const Addr ra = *link & space.arch.address_mask;
-  if (!is_after_call(space, lookup.window, ra)) return false;
+  const auto ra = return_address_at_entry(lookup);
+  if (const Found found = guess_entry_row(lookup, ra, RowOrigin::followed_code, out); !found || !*found) return found;
   // Control that comes from there is behind a call of its own.
   constexpr Addr k_near = 4096;
+  const Addr pc = lookup.at.value();
   CodeState ignored;
-  if (lookup.at.value() - ra < k_near && CodeFlow(space, lookup.window, ra).reach(lookup.at.value(), ignored))
-    return false;
-  if (!CodeFlow(space, lookup.window, lookup.at.value()).reach_link_return()) return false;
-  out = entry_row(space.arch);
-  out.origin = RowOrigin::followed_code;
-  return true;
+  if (pc - *ra < k_near && CodeFlow(lookup.space, lookup.window, *ra).reach(pc, ignored)) return false;
+  return CodeFlow(lookup.space, lookup.window, pc).reach_link_return();
 }
 
 class FollowedCodeSource final : public RowSource {
