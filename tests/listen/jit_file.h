@@ -1,4 +1,4 @@
-// Entries of GDB's list, and the files in it, as engines make them.
+// Files in GDB's list, as engines make them.
 #pragma once
 
 #include <elf.h>
@@ -8,23 +8,10 @@
 
 #include "jitunwind/sdk/dialects/jit_object.h"
 #include "tests/image/elf_builder.h"
+#include "tests/listen/gdb_list.h"
 #include "tests/support/cfi_assembler.h"
 
 namespace jitunwind::test {
-
-/// As GDB's manual has them.
-struct ListEntry {
-  const ListEntry* next = nullptr;
-  const ListEntry* previous = nullptr;
-  Addr file = 0;
-  std::uint64_t size = 0;
-};
-struct ListDescriptor {
-  std::uint32_t version = 1;
-  std::uint32_t action = 0;
-  const ListEntry* relevant = nullptr;
-  const ListEntry* first = nullptr;
-};
 
 /// A file with 256 bytes of code, of which two functions of 16 bytes have names: "f" at 0, "g" at 0x40.
 struct JitFile {

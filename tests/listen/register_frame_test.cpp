@@ -103,12 +103,18 @@ TEST(RegisterFrame, TakesATableOfSections) {
   EXPECT_EQ(__deregister_frame_info(table), &object);
 }
 
-TEST(RegisterFrame, ReadsPointersThatAreRelativeToTheBases) {
-  EhFrame frames;
-  const CieSpec spec{.augmentation = "zR", .augmentation_data = Bytes{dwarf::pe_datarel | dwarf::pe_udata8}};
+/// A section with one procedure of 16 bytes, 0x20 from the base on that `relative_to` (DW_EH_PE_*) names.
+void put_relative_fde(EhFrame& frames, std::uint8_t relative_to) {
+  const auto encoding = static_cast<std::uint8_t>(relative_to | dwarf::pe_udata8);
+  const CieSpec spec{.augmentation = "zR", .augmentation_data = Bytes{encoding}};
   const Addr cie = frames.section.cie(spec);
   frames.section.fde(cie, frames.section.bytes().u64(0x20).u64(0x10).u8(0).add(push_rbx()));
   frames.section.terminator();
+}
+
+TEST(RegisterFrame, ReadsPointersThatAreRelativeToTheBases) {
+  EhFrame frames;
+  put_relative_fde(frames, dwarf::pe_datarel);
   const void* const begin = at(frames.placed().begin);
   int object = 0;
   const RegisteredCode code;
@@ -120,10 +126,7 @@ TEST(RegisterFrame, ReadsPointersThatAreRelativeToTheBases) {
 /// A registered procedure does not say where text begins; libgcc keeps it.
 TEST(RegisterFrame, LeavesPointersThatAreRelativeToTextToTheNextDefinition) {
   EhFrame frames;
-  const CieSpec spec{.augmentation = "zR", .augmentation_data = Bytes{dwarf::pe_textrel | dwarf::pe_udata8}};
-  const Addr cie = frames.section.cie(spec);
-  frames.section.fde(cie, frames.section.bytes().u64(0x20).u64(0x10).u8(0).add(push_rbx()));
-  frames.section.terminator();
+  put_relative_fde(frames, dwarf::pe_textrel);
   const void* table[] = {at(frames.placed().begin), nullptr};
   const RegisteredCode code;
   alignas(16) std::array<std::byte, 64> object{};  // libgcc's own
@@ -140,10 +143,7 @@ TEST(RegisterFrame, LeavesPointersThatAreRelativeToTextToTheNextDefinition) {
 /// Text is told, and not used.
 TEST(RegisterFrame, ReadsPointersOfATableThatAreRelativeToData) {
   EhFrame frames;
-  const CieSpec spec{.augmentation = "zR", .augmentation_data = Bytes{dwarf::pe_datarel | dwarf::pe_udata8}};
-  const Addr cie = frames.section.cie(spec);
-  frames.section.fde(cie, frames.section.bytes().u64(0x20).u64(0x10).u8(0).add(push_rbx()));
-  frames.section.terminator();
+  put_relative_fde(frames, dwarf::pe_datarel);
   const void* table[] = {at(frames.placed().begin), nullptr};
   int object = 0;
   const RegisteredCode code;

@@ -15,39 +15,28 @@
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
+#include "tests/support/bytes_memory.h"
 #include "tests/world_cfi/elf_cfi.h"
 
 namespace jitunwind::world {
 namespace {
 
-/// The first segment of a shared library, which begins with the file and has its code.
-class FirstSegment final : public Memory {
- public:
-  explicit FirstSegment(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::vector<char> text((std::istreambuf_iterator<char>(file)), {});
-    Elf64_Ehdr header;
-    std::memcpy(&header, text.data(), sizeof header);
-    for (std::size_t i = 0; i < header.e_phnum; ++i) {
-      Elf64_Phdr segment;
-      std::memcpy(&segment, text.data() + header.e_phoff + i * sizeof segment, sizeof segment);
-      if (segment.p_type != PT_LOAD || segment.p_offset != 0) continue;
-      const auto bytes = std::as_bytes(std::span(text)).first(segment.p_filesz);
-      bytes_.assign(bytes.begin(), bytes.end());
-    }
+/// The first segment of a shared library, which begins with the file, at address 0, and has its code.
+std::vector<std::byte> first_segment(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> text((std::istreambuf_iterator<char>(file)), {});
+  const auto bytes = std::as_bytes(std::span(text));
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, &bytes[header.e_phoff + i * sizeof segment], sizeof segment);
+    if (segment.p_type != PT_LOAD || segment.p_offset != 0) continue;
+    const auto of_segment = bytes.first(segment.p_filesz);
+    return {of_segment.begin(), of_segment.end()};
   }
-  std::size_t size() const { return bytes_.size(); }
-
-  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow&) const noexcept override {
-    if (at >= bytes_.size()) return 0;
-    const std::size_t count = std::min<std::size_t>(into.size(), bytes_.size() - static_cast<std::size_t>(at));
-    std::memcpy(into.data(), bytes_.data() + at, count);
-    return count;
-  }
-
- private:
-  std::vector<std::byte> bytes_;
-};
+  return {};
+}
 
 struct Counts {
   std::size_t frameless = 0;  ///< instructions, by call frame information
@@ -58,7 +47,7 @@ struct Counts {
 
 class Library {
  public:
-  explicit Library(const std::string& path) : path_(path), elf_(path), memory_(path) {
+  explicit Library(const std::string& path) : path_(path), elf_(path), bytes_(first_segment(path)) {
     registers_.set(elf_.arch->column(elf_.arch->sp), 0x7fff'0000);
     registers_.set(elf_.arch->column(elf_.arch->ra), return_address());
   }
@@ -83,7 +72,7 @@ class Library {
   /// Behind a call, whichever.
   Addr return_address() const {
     MemoryWindow window;
-    for (Addr at = 0x1000; at < memory_.size(); at += 4)
+    for (Addr at = 0x1000; at < bytes_.size(); at += 4)
       if (CodeBefore(at, memory_, window).is_call(*elf_.arch)) return at;
     ADD_FAILURE() << path_ << " calls nothing";
     return 0;
@@ -120,7 +109,8 @@ class Library {
 
   std::string path_;
   ElfCfi elf_;
-  FirstSegment memory_;
+  std::vector<std::byte> bytes_;
+  test::BytesMemory memory_{bytes_, 0};
   NoModules modules_;
   AddressSpace space_{*elf_.arch, memory_, modules_, {}, {}};
   RegisterFile registers_;

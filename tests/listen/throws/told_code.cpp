@@ -6,26 +6,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <stdexcept>
+
+#include "tests/listen/throws/thrown_through.h"
 
 #ifdef TELLS_STATUS
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #endif
 
-extern "C" {
-void __register_frame(const void* begin);
-void __deregister_frame(const void* begin);
-int run_through(int argc, char** argv);
-}
-
 namespace {
-
-void throw_it() { throw std::runtime_error("through"); }
-volatile int times = 0;
-
-/// push rbp; mov rbp,rsp; call rdi; pop rbp; ret
-constexpr std::array<std::uint8_t, 8> k_code{0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
 
 /// .eh_frame of it: a CIE, "zR" with absolute addresses, an FDE, an end (LSB 5.0 core, 10.6.1).
 struct [[gnu::packed]] Frames {
@@ -36,19 +25,9 @@ struct [[gnu::packed]] Frames {
   std::uint32_t cie_distance = 28;
   std::uint64_t begin = 0;
   std::uint64_t size = k_code.size();
-  std::array<std::uint8_t, 16> fde{0, 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8, 0, 0, 0};
+  std::array<std::uint8_t, 16> fde = k_rows;
   std::uint32_t end = 0;
 };
-
-bool is_thrown_through(void (*code)(void (*)())) {
-  try {
-    code(throw_it);
-    times = times + 1;  // no jump in place of the call
-  } catch (const std::runtime_error&) {
-    return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -62,8 +41,7 @@ int run_through(int, char**) {
   std::byte* const section = memory + 64;
   std::memcpy(section, &frames, sizeof frames);
   __register_frame(section);
-  int caught = 0;
-  for (int i = 0; i < 3; ++i) caught += is_thrown_through(reinterpret_cast<void (*)(void (*)())>(memory)) ? 1 : 0;
+  const int caught = count_thrown_through(memory);
   std::printf("caught %d\n", caught);
 #ifdef TELLS_STATUS
   std::printf("heard %lu; path: %s\n", jitunwind::listen_status().told,

@@ -10,36 +10,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <stdexcept>
+#include <vector>
 
 #include "jitunwind/adapters/listen/listen.h"
 #include "tests/image/elf_builder.h"
+#include "tests/listen/gdb_list.h"
+#include "tests/listen/throws/thrown_through.h"
 
-extern "C" {
-void __register_frame(const void* begin);
-void __deregister_frame(const void* begin);
-int run_through(int argc, char** argv);
-
-struct Entry {
-  const Entry* next = nullptr;
-  const Entry* previous = nullptr;
-  const void* file = nullptr;
-  std::uint64_t size = 0;
-};
-/// As GDB's manual has it.
-struct Descriptor {
-  std::uint32_t version = 1;
-  std::uint32_t action = 0;
-  const Entry* relevant = nullptr;
-  const Entry* first = nullptr;
-};
-[[gnu::visibility("default")]] Descriptor __jit_debug_descriptor;
-}
+extern "C" [[gnu::visibility("default")]] jitunwind::test::ListDescriptor __jit_debug_descriptor;
+jitunwind::test::ListDescriptor __jit_debug_descriptor;
 
 namespace {
 
-void throw_it() { throw std::runtime_error("through"); }
-volatile int times = 0;
 int asked = 0;
 
 /// A frame that catches nothing, and says so each time that it is asked.
@@ -47,10 +29,6 @@ _Unwind_Reason_Code personality(int, _Unwind_Action, _Unwind_Exception_Class, _U
   ++asked;
   return _URC_CONTINUE_UNWIND;
 }
-
-/// push rbp; mov rbp,rsp; call rdi; pop rbp; ret
-constexpr std::array<std::uint8_t, 8> k_code{0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
-constexpr std::array<std::uint8_t, 16> k_rows{0, 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8, 0, 0, 0};
 
 /// .eh_frame of it: a CIE, "zPR" with absolute addresses, an FDE, an end (LSB 5.0 core, 10.6.1).
 struct [[gnu::packed]] ToldFrames {
@@ -93,16 +71,6 @@ std::vector<std::byte> listed_file(std::uint64_t code) {
   return file;
 }
 
-bool is_thrown_through(void (*code)(void (*)())) {
-  try {
-    code(throw_it);
-    times = times + 1;  // no jump in place of the call
-  } catch (const std::runtime_error&) {
-    return true;
-  }
-  return false;
-}
-
 /// What is preloaded, or linked, has heard of the list's file; in a minute at most.
 bool is_list_heard() {
   auto* const status =
@@ -129,11 +97,10 @@ int run_through(int, char**) {
   std::memcpy(section, &frames, sizeof frames);
   __register_frame(section);
   const std::vector<std::byte> file = listed_file(code);
-  const Entry entry{nullptr, nullptr, file.data(), file.size()};
+  const jitunwind::test::ListEntry entry{nullptr, nullptr, reinterpret_cast<std::uintptr_t>(file.data()), file.size()};
   __jit_debug_descriptor.relevant = __jit_debug_descriptor.first = &entry;
   std::printf("list %s\n", is_list_heard() ? "heard" : "not heard");
-  int caught = 0;
-  for (int i = 0; i < 3; ++i) caught += is_thrown_through(reinterpret_cast<void (*)(void (*)())>(memory)) ? 1 : 0;
+  const int caught = count_thrown_through(memory);
   std::printf("caught %d, asked %d\n", caught, asked);
   std::fflush(stdout);
   __jit_debug_descriptor.first = nullptr;
