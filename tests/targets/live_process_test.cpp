@@ -239,14 +239,16 @@ TEST(Attaching, ToOneWhoseFirstThreadHasEnded) {
   if (child == 0) {
     die_with_the_test();
     std::thread([&] {
-      (void)!::write(ready[1], "r", 1);
+      const pid_t self = static_cast<pid_t>(::syscall(SYS_gettid));
+      (void)!::write(ready[1], &self, sizeof self);
       for (;;) ::pause();
     }).detach();
     ::syscall(SYS_exit, 0);
   }
-  char is_ready = 0;
-  ASSERT_EQ(::read(ready[0], &is_ready, 1), 1);
+  pid_t other = 0;
+  ASSERT_EQ(::read(ready[0], &other, sizeof other), static_cast<ssize_t>(sizeof other));
   ASSERT_EQ(state_soon(child, 'Z'), 'Z');
+  ASSERT_EQ(state_soon(other, 'S'), 'S') << "it stands in pause()";
   auto target = Target::attach(child);
   ASSERT_TRUE(target) << target.error().text();
   EXPECT_EQ(target->process(), child);
