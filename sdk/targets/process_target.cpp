@@ -77,10 +77,9 @@ std::optional<TargetError> Target::Process::look_ahead() {
 void Target::Process::make_space(Mappings mappings) {
   mem_ = folder_.open_memory();
   memory_.emplace(folder_.process(), mem_.number());
-  const std::string root = folder_.root();
-  space_.emplace(*host_arch(), *memory_, std::move(mappings), TargetFiles(root));
+  space_.emplace(*host_arch(), *memory_, std::move(mappings), TargetFiles::of_process(folder_));
   space_->keep_first_pages(*memory_);
-  space_->set_perf_map(root + "/tmp/perf-" + std::to_string(own_number_) + ".map");
+  space_->set_perf_map(folder_.root() + "/tmp/perf-" + std::to_string(own_number_) + ".map");
 }
 
 /// An open /proc/PID/mem is of the memory that the process had then, and empty once that is gone: proc_pid_mem(5).

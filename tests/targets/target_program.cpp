@@ -1,7 +1,7 @@
 // What is looked at from outside: threads that stand in C++ -> JIT -> C++ -> JIT -> C++ and have said how they came
 // there. target_program THREADS [crash | exec | PLUGIN]: main and so many others; main crashes when all stand; it
 // executes the same program again when it gets SIGUSR1, whose procedures lie elsewhere; it goes through the plugin on
-// its way.
+// its way. Its root folder is TARGET_ROOT from then on, where there is such a variable.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
     if (!plugin_call) return 1;
   }
 #endif
+  if (const char* const root = std::getenv("TARGET_ROOT"); root && ::chroot(root) != 0) return 1;
   test::JitFrame inner, outer;
   inner_frame = &inner;
   std::vector<std::thread> threads;

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -55,6 +56,14 @@ bool is_of_kernel(std::string_view stat) {
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 }  // namespace
+
+std::string link_target(const std::string& path) {
+  std::array<char, PATH_MAX + 1> target;
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  return length > 0 && static_cast<std::size_t>(length) < target.size()
+             ? std::string(target.data(), static_cast<std::size_t>(length))
+             : std::string();
+}
 
 ProcessFolder::ProcessFolder(pid_t process) noexcept
     // "/proc/-1" is none.
@@ -129,7 +138,7 @@ std::string ProcessFolder::root() const {
                         ::stat("/proc/self/ns/mnt", &own_mounts) == 0 &&
                         ::fstatat(folder_.number(), "ns/mnt", &mounts, 0) == 0 && same_file(own_root, root) &&
                         same_file(own_mounts, mounts);
-  return are_ours ? std::string() : "/proc/self/fd/" + std::to_string(folder_.number()) + "/root";
+  return are_ours ? std::string() : path() + "/root";
 }
 
 }  // namespace jitunwind

@@ -29,6 +29,9 @@ struct ProcessStatus {
   bool is_of_kernel = false;  ///< a thread of the kernel's
 };
 
+/// Where a link leads to; "": it is none, cannot be read, or leads to where no path does.
+std::string link_target(const std::string& path);
+
 /// A file that is open in one way or another while this lives.
 class MemoryFile {
  public:
@@ -70,6 +73,10 @@ class ProcessFolder {
   /// What goes in front of its paths so that they are of its root folder and mount namespace; "" where these are ours.
   /// For as long as this lives.
   std::string root() const;
+  /// Where one of its files is that is a link; "": it cannot be read.
+  std::string link(const std::string& name) const { return link_target(path() + "/" + name); }
+  /// Of the folder itself. For as long as this lives.
+  std::string path() const { return "/proc/self/fd/" + std::to_string(folder_.number()); }
 
   static constexpr std::size_t k_most = std::size_t{256} << 20;
 

@@ -1,6 +1,17 @@
 #include "jitunwind/unwind_core/targets/target_files_internal.h"
 
+#include <array>
+#include <cstdio>
+
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
+
 namespace jitunwind {
+namespace {
+
+/// To open a device may do something.
+std::string if_file(std::string path) { return identify_file(path.c_str()) ? std::move(path) : std::string(); }
+
+}  // namespace
 
 TargetFiles TargetFiles::none() {
   TargetFiles files;
@@ -8,25 +19,73 @@ TargetFiles TargetFiles::none() {
   return files;
 }
 
+TargetFiles TargetFiles::of_process(const ProcessFolder& process) {
+  TargetFiles files(process.root());
+  if (!files.root_.empty()) files.shown_root_ = process.link("root");
+  if (files.shown_root_ == "/") files.shown_root_.clear();
+  files.process_ = process.path();
+  return files;
+}
+
 void TargetFiles::replace(std::string target_path, std::string host_path) {
   replaced_.insert_or_assign(std::move(target_path), std::move(host_path));
 }
 
-std::string TargetFiles::host_path(const Mapping& mapping) const {
-  if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) return replaced->second;
+/// By its name, below the target's root. The kernel tells names as the reader sees them, or else from the root of the
+/// mount namespace on, those of files as that of the process's root folder: d_path() of fs/d_path.c.
+std::string TargetFiles::named_path(const Mapping& mapping) const {
   // A relative path, or one of another mount namespace ("(unreachable)..."), is none that can be opened from here.
-  if (!has_files_ || mapping.deleted || mapping.path.empty() || mapping.path.front() != '/') return {};
-  std::string path = root_ + mapping.path;
-  // To open a device may do something.
-  return identify_file(path.c_str()) ? path : std::string();
+  if (mapping.deleted || mapping.path.empty() || mapping.path.front() != '/') return {};
+  if (!mapping.path.starts_with(shown_root_) || mapping.path[shown_root_.size()] != '/') return {};
+  return if_file(root_ + mapping.path.substr(shown_root_.size()));
 }
 
-Result<Mapped<ModuleFiles>> TargetFiles::open(const Mapping& mapping, const ElfImage* loaded) const {
-  const std::string path = host_path(mapping);
-  if (path.empty()) return Error{ErrorCode::io, mapping.range.begin, "file of a mapping"};
+/// By the kernel, whatever its name, to those who are allowed to: proc_pid_map_files(5).
+std::string TargetFiles::mapped_path(const Mapping& mapping) const {
+  if (process_.empty() || !mapping.is_of_file()) return {};
+  std::array<char, 64> name{};
+  std::snprintf(name.data(), name.size(), "/map_files/%lx-%lx", static_cast<unsigned long>(mapping.range.begin),
+                static_cast<unsigned long>(mapping.range.end));
+  return if_file(process_ + name.data());
+}
+
+/// As the names say, which are of the same kind.
+bool TargetFiles::is_program(const Mapping& mapping) const {
+  if (process_.empty() || !mapping.is_of_file()) return false;
+  Mapping program;
+  program.set_shown_path(link_target(process_ + "/exe"));
+  return program.path == mapping.path && program.deleted == mapping.deleted;
+}
+
+std::string TargetFiles::host_path(const Mapping& mapping) const {
+  if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) return replaced->second;
+  if (!has_files_) return {};
+  std::string path = named_path(mapping);
+  return path.empty() ? mapped_path(mapping) : path;
+}
+
+Result<Mapped<ModuleFiles>> TargetFiles::open_at(const std::string& path, const ElfImage* loaded) const {
   if (root_.empty()) return ModuleFiles::open(path.c_str(), loaded);
   auto files = ModuleFiles::open(path.c_str(), loaded, (root_ + k_debug_root).c_str());
   return !files || (*files)->has_debug_file() ? std::move(files) : ModuleFiles::open(path.c_str(), loaded);
+}
+
+/// A program that has changed its root since it was loaded has its files outside of it, where this process may have
+/// them by the same names.
+Result<Mapped<ModuleFiles>> TargetFiles::open(const Mapping& mapping, const ElfImage* loaded) const {
+  Result<Mapped<ModuleFiles>> files = Error{ErrorCode::io, mapping.range.begin, "file of a mapping"};
+  const auto opens = [&](const std::string& path) {
+    if (!path.empty()) files = open_at(path, loaded);
+    return files.has_value();
+  };
+  if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) {
+    (void)opens(replaced->second);
+  } else if (has_files_ && !opens(named_path(mapping)) && !process_.empty()) {
+    const bool has_name_here = !root_.empty() && !mapping.deleted && mapping.path.starts_with('/');
+    (void)((is_program(mapping) && opens(if_file(process_ + "/exe"))) || opens(mapped_path(mapping)) ||
+           (has_name_here && opens(if_file(mapping.path))));
+  }
+  return files;
 }
 
 }  // namespace jitunwind

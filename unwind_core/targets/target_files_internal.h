@@ -9,12 +9,16 @@
 
 namespace jitunwind {
 
+class ProcessFolder;
+
 /// Where files are. Immutable while anything uses it.
 class TargetFiles {
  public:
-  /// `root` goes in front of the target's paths: "/proc/PID/root" for another process, a folder with a copy of another
-  /// machine's files, "" for this process's own.
+  /// `root` goes in front of the target's paths: a folder with a copy of another machine's files, "" for this process's
+  /// own.
   explicit TargetFiles(std::string root = {}) : root_(std::move(root)) {}
+  /// Those of another process, or its mappings' own. `process` must outlive this.
+  static TargetFiles of_process(const ProcessFolder& process);
   /// No file of the target can be opened: everything is to be had from its memory.
   static TargetFiles none();
 
@@ -23,13 +27,20 @@ class TargetFiles {
 
   /// "": it cannot be opened. A deleted file has no name; the one which has it now is another.
   std::string host_path(const Mapping& mapping) const;
-  const std::string& root() const noexcept { return root_; }
 
-  /// Error as of ModuleFiles::open(). Debug files are looked for below the root, then where this machine has them.
+  /// Error as of ModuleFiles::open(), of the last place where the file may be: the first counts that has what is
+  /// loaded. Debug files are looked for below the root, then where this machine has them.
   Result<Mapped<ModuleFiles>> open(const Mapping& mapping, const ElfImage* loaded) const;
 
  private:
+  std::string named_path(const Mapping& mapping) const;
+  std::string mapped_path(const Mapping& mapping) const;
+  bool is_program(const Mapping& mapping) const;
+  Result<Mapped<ModuleFiles>> open_at(const std::string& path, const ElfImage* loaded) const;
+
   std::string root_;
+  std::string shown_root_;  // what the kernel writes in front of paths below the root; "": nothing
+  std::string process_;     // the folder of a live process; "": there is none
   std::map<std::string, std::string> replaced_;
   bool has_files_ = true;
 };
