@@ -18,4 +18,11 @@ constexpr Addr page_of(Addr at) noexcept { return at & ~(k_page_size - 1); }
 /// Whether this process may write to the page that holds `at`. Signal-safe.
 bool is_writable(Addr at) noexcept;
 
+#pragma GCC visibility push(default)
+/// Whether all pages from that of `first` to that of `last` are mapped, readable or not. One system call, which looks
+/// at what is mapped and not at pages. Signal-safe, no cancellation point.
+bool are_mapped(Addr first, Addr last) noexcept;
+inline bool is_mapped(Addr at) noexcept { return are_mapped(at, at); }
+#pragma GCC visibility pop
+
 }  // namespace jitunwind

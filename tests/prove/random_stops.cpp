@@ -238,9 +238,11 @@ class Observer {
       show_progress(programs + 1);
     }
     std::printf(
-        "%zu stops, %zu frames of %zu stacks, %zu made at run time; %zu stacks compared with elfutils', %zu "
-        "with GDB's; %zu while it blocked signals, %zu others while it was traced; %zu disagreements\n",
-        stops_, frames_, stacks_, at_run_time_, with_elfutils_, with_gdb_, blocked_, traced_, failures_);
+        "%zu stops, %zu frames of %zu stacks, %zu made at run time, %zu stacks that end in code that nothing "
+        "describes; "
+        "%zu stacks compared with elfutils', %zu with GDB's; %zu while it blocked signals, %zu others while it was "
+        "traced; %zu disagreements\n",
+        stops_, frames_, stacks_, at_run_time_, undescribed_, with_elfutils_, with_gdb_, blocked_, traced_, failures_);
     return failures_ == 0 && frames_ != 0;
   }
 

@@ -3,12 +3,15 @@
 #include "jitunwind/unwind_core/memory/local.h"
 
 #include <linux/futex.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -187,6 +190,15 @@ bool is_writable(Addr at) noexcept {
   std::uint32_t nobody = 0;
   return ::syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, nullptr,
                    host_pointer<void>(at & ~Addr{3}), k_add_nothing) != -1;
+}
+
+/// msync(2) says ENOMEM where a page is not mapped; with MS_ASYNC alone it writes nothing. Any other error says nothing
+/// of pages. It is called by syscall(2), as the C library's function is a cancellation point.
+bool are_mapped(Addr first, Addr last) noexcept {
+  const ErrnoKeeper keeper;
+  const Addr begin = first & ~(Addr{::getauxval(AT_PAGESZ)} - 1);
+  const auto size = static_cast<std::size_t>(last - begin) + 1;
+  return ::syscall(SYS_msync, host_pointer<void>(begin), size, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
 [[gnu::hot]] Addr first_unreadable_page(Addr page, Addr end) noexcept {

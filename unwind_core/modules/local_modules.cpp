@@ -6,9 +6,6 @@
 #include <limits.h>
 #include <link.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -102,14 +99,6 @@ LoadedObjectKey key_of(const dl_find_object& found) noexcept {
   const auto address = [](const void* p) { return static_cast<Addr>(reinterpret_cast<std::uintptr_t>(p)); };
   return {address(found.dlfo_map_start), address(found.dlfo_map_end),        address(found.dlfo_link_map),
           found.dlfo_link_map->l_addr,   address(found.dlfo_link_map->l_ld), address(found.dlfo_eh_frame)};
-}
-
-/// msync(2) says ENOMEM where the page is not mapped; with MS_ASYNC alone it writes nothing. It is called by
-/// syscall(2), as the C library's function is a cancellation point.
-bool is_mapped(Addr at) noexcept {
-  const ErrnoKeeper keeper;
-  const Addr page = at & ~(Addr{::getauxval(AT_PAGESZ)} - 1);
-  return ::syscall(SYS_msync, static_cast<std::uintptr_t>(page), std::size_t{1}, MS_ASYNC) == 0;
 }
 
 /// A copy of the link map, which the linker may have freed. Only its public beginning is copied.

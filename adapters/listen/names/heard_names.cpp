@@ -131,6 +131,9 @@ void forget_overlapped(const AddrRange& code, Addr but) {
   }
 }
 
+/// What is asked about at once is no further apart.
+constexpr Addr k_near = Addr{1} << 20;
+
 /// Of the next ones, at most `most`, as far as they are near each other. Returns how many.
 std::size_t look_at_next(std::size_t most) {
   Names& all = names();
