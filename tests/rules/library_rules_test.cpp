@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -210,13 +211,15 @@ std::vector<std::string> matches(const std::string& text, const char* pattern) {
   return found;
 }
 
-/// Names of nm's lines, without their versions.
-std::set<std::string> names_of(const std::string& options, const std::string& file) {
-  std::set<std::string> found;
-  for (const std::string& name :
-       matches(rules::output_of("nm -D " + options + " '" + file + "'"), R"([A-TV-Za-z] ([^\s@]+)(@+\S+)?\n)"))
-    found.insert(name);
-  return found;
+/// Names of nm's lines, without their versions. Most libraries need the same few, which are read once.
+const std::set<std::string>& names_defined_in(const std::string& file) {
+  static std::map<std::string, std::set<std::string>> known;
+  const auto [at, is_new] = known.try_emplace(file);
+  if (is_new) {
+    const std::string listed = rules::output_of("nm -D --defined-only '" + file + "'");
+    for (const std::string& name : matches(listed, R"([A-TV-Za-z] ([^\s@]+)(@+\S+)?\n)")) at->second.insert(name);
+  }
+  return at->second;
 }
 
 struct Uses {
@@ -227,12 +230,11 @@ struct Uses {
 /// By the names alone: a library that others are found behind is needed for none.
 Uses uses_of(const std::string& file) {
   Uses uses;
+  const std::string undefined = rules::output_of("nm -D --undefined-only '" + file + "'");
   std::set<std::string> left;
-  for (const std::string& name : matches(rules::output_of("nm -D --undefined-only '" + file + "'"), R"( U ([^\s@]+))"))
-    left.insert(name);
+  for (const std::string& name : matches(undefined, R"( U ([^\s@]+))")) left.insert(name);
   std::set<std::string> all = left;
-  for (const std::string& name : matches(rules::output_of("nm -D --undefined-only '" + file + "'"), R"( w ([^\s@]+))"))
-    all.insert(name);
+  for (const std::string& name : matches(undefined, R"( w ([^\s@]+))")) all.insert(name);
   const std::string paths = rules::output_of("ldd '" + file + "'");
   for (const std::string& needed : matches(rules::output_of("readelf -dW '" + file + "'"), R"(NEEDED.*\[(.*)\])")) {
     const std::string::size_type line = paths.find(needed + " => ");
@@ -240,7 +242,7 @@ Uses uses_of(const std::string& file) {
         line == std::string::npos
             ? needed
             : paths.substr(line + needed.size() + 4, paths.find(" (", line) - line - needed.size() - 4);
-    const std::set<std::string> defined = names_of("--defined-only", path);
+    const std::set<std::string>& defined = names_defined_in(path);
     EXPECT_GT(defined.size(), 1u) << path;
     const bool is_used =
         std::any_of(all.begin(), all.end(), [&](const auto& name) { return defined.count(name) != 0; });
