@@ -86,6 +86,18 @@ bool is_eligible(const SymbolTable& table, const ElfSymbol& symbol) noexcept {
          !is_mapping_symbol(table.symbols.beginning(symbol, 3));
 }
 
+/// Where its code begins. Functions of PPC64 with the first ABI are descriptors in data, whose first word that is
+/// (64-bit PowerPC ELF ABI 1.9, 3.2.2 "Function Descriptors"); one that is relocated when it is loaded has 0 there.
+Addr code_of(const SymbolTable& table, const ElfSymbol& symbol) noexcept {
+  constexpr std::size_t k_word = 8;
+  if (table.image->machine() != EM_PPC64 || symbol.type == STT_NOTYPE) return symbol.value;
+  const Places places(*table.image);
+  if (places.is_executable(places.of(symbol))) return symbol.value;
+  ByteReader descriptor(table.image->at_address(symbol.value, k_word), table.image->big_endian());
+  const Addr code = descriptor.u64();
+  return descriptor.ok() && code != 0 ? code : symbol.value;
+}
+
 /// Calls `use(candidate)` for every eligible symbol.
 template <class Use>
 void for_each_candidate(std::span<const SymbolTable> tables, Use use) noexcept {
@@ -94,8 +106,9 @@ void for_each_candidate(std::span<const SymbolTable> tables, Use use) noexcept {
     for (std::size_t i = 0; i < symbols.count(); ++i) {
       const ElfSymbol symbol = symbols[i];
       if (!is_eligible(tables[t], symbol)) continue;
-      const Addr end = symbol.value + std::min<std::uint64_t>(symbol.size, ~Addr{0} - symbol.value);
-      use(Candidate{symbol.value, end, static_cast<std::uint32_t>(i), static_cast<std::uint8_t>(t), rank_of(symbol)});
+      const Addr start = code_of(tables[t], symbol);
+      const Addr end = start + std::min<std::uint64_t>(symbol.size, ~Addr{0} - start);
+      use(Candidate{start, end, static_cast<std::uint32_t>(i), static_cast<std::uint8_t>(t), rank_of(symbol)});
     }
   }
 }
