@@ -74,7 +74,8 @@ constexpr RegisterInfo k_registers[] = {
     {287, "d31", "d31", vector, false, -1, 287, -1, -1, 0x21f},
 };
 
-// mov r7,#173; svc 0 in A32 and in T32 (arch/arm/kernel/sigreturn_codes.S); the C library's __default_rt_sa_restorer.
+// mov r7,#173; svc in A32 and in T32 (arch/arm/kernel/sigreturn_codes.S, whose svc has the number of the old ABI, or 0);
+// the C library's __default_rt_sa_restorer.
 // The same with 119, where handlers without SA_SIGINFO return to: their frame is a ucontext_t (struct sigframe,
 // arch/arm/kernel/signal.h).
 constexpr std::uint8_t k_rt_sigreturn[] = {0xad, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef};
@@ -84,16 +85,25 @@ constexpr std::uint8_t k_sigreturn[] = {0x77, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00
 constexpr std::uint8_t k_sigreturn_thumb[] = {0x77, 0x27, 0x00, 0xdf};
 constexpr std::uint8_t k_sigreturn_library[] = {0x4f, 0xf0, 0x77, 0x07, 0x00, 0xdf};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+// The same where code has the other byte order, too: it is little-endian on all CPUs from ARMv6 on (BE8).
+constexpr std::uint8_t k_rt_sigreturn_big[] = {0xe3, 0xa0, 0x70, 0xad, 0xef, 0x90, 0x00, 0xad};
+constexpr std::uint8_t k_sigreturn_big[] = {0xe3, 0xa0, 0x70, 0x77, 0xef, 0x90, 0x00, 0x77};
+constexpr std::uint8_t k_rt_svc_mask[] = {0xff, 0xff, 0xff, 0xff, 0x52, 0xff, 0x6f, 0xff};  // 0 or 0x9000ad
+constexpr std::uint8_t k_svc_mask[] = {0xff, 0xff, 0xff, 0xff, 0x88, 0xff, 0x6f, 0xff};     // 0 or 0x900077
 constexpr std::int16_t k_ucontext = 128;  // after struct siginfo
 constexpr CodePattern k_trampolines[] = {
-    {k_rt_sigreturn, k_exact, 0, 0},
-    {k_rt_sigreturn, k_exact, 4, 0},
+    {k_rt_sigreturn, k_rt_svc_mask, 0, 0},
+    {k_rt_sigreturn, k_rt_svc_mask, 4, 0},
     {k_rt_sigreturn_thumb, std::span(k_exact).first(4), 0, 0},
     {k_rt_sigreturn_thumb, std::span(k_exact).first(4), 2, 0},
     {k_rt_sigreturn_library, std::span(k_exact).first(6), 0, 0},
     {k_rt_sigreturn_library, std::span(k_exact).first(6), 4, 0},
-    {k_sigreturn, k_exact, 0, -k_ucontext},
-    {k_sigreturn, k_exact, 4, -k_ucontext},
+    {k_rt_sigreturn_big, k_exact, 0, 0},
+    {k_rt_sigreturn_big, k_exact, 4, 0},
+    {k_sigreturn_big, k_exact, 0, -k_ucontext},
+    {k_sigreturn_big, k_exact, 4, -k_ucontext},
+    {k_sigreturn, k_svc_mask, 0, -k_ucontext},
+    {k_sigreturn, k_svc_mask, 4, -k_ucontext},
     {k_sigreturn_thumb, std::span(k_exact).first(4), 0, -k_ucontext},
     {k_sigreturn_thumb, std::span(k_exact).first(4), 2, -k_ucontext},
     {k_sigreturn_library, std::span(k_exact).first(6), 0, -k_ucontext},
