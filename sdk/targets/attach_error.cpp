@@ -41,6 +41,8 @@ std::string machine_name(unsigned machine, bool is_64) {
                                                 : " with pointers of 32 bits");
 }
 
+std::string bits_text(const Arch& arch) { return std::to_string(8 * arch.word_size) + " bits"; }
+
 }  // namespace
 
 TargetError no_such_process(pid_t process) {
@@ -115,8 +117,19 @@ TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& sta
 }
 
 TargetError other_architecture(const std::string& whose, unsigned machine, bool is_64) {
-  return {Reason::other_architecture, whose + " is of another architecture: " + machine_name(machine, is_64) + ".",
-          "Programs of x86-64 and AArch64, with 64 bits, are walked; live ones on a machine of theirs."};
+  return {
+      Reason::other_architecture, whose + " is of another architecture: " + machine_name(machine, is_64) + ".",
+      "A live process is walked by a program of its own architecture; gcore makes a core file of it, which is walked "
+      "anywhere."};
+}
+
+TargetError no_table(const std::string& whose, unsigned machine, bool is_64) {
+  TargetError error = other_architecture(whose, machine, is_64);
+  error.remedy = "Known are";
+  for (const Arch* arch : all_arches())
+    error.remedy += std::string(arch == all_arches().front() ? " " : ", ") + arch->name + " (" + bits_text(*arch) + ")";
+  error.remedy += ".";
+  return error;
 }
 
 }  // namespace jitunwind

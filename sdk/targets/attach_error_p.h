@@ -13,5 +13,7 @@ std::optional<TargetError> why_not_attached(const ProcessFolder& folder, const P
 TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& status, int failure);
 /// Of the file that a process runs, or of a core file: `machine` is its ELF e_machine.
 TargetError other_architecture(const std::string& whose, unsigned machine, bool is_64);
+/// Of that architecture there is no table, or the table's words have another size.
+TargetError no_table(const std::string& whose, unsigned machine, bool is_64);
 
 }  // namespace jitunwind

@@ -76,24 +76,37 @@ const Mapping* program_of(const CoreFile& core) {
   return nullptr;
 }
 
-/// Whether a file is the program of the core: as far as that can be told.
-std::optional<TargetError> why_not_program(const CoreFile& core, const Mapping* mapping, const std::string& path) {
-  const auto file = make_mapped<FileParts>(path.c_str());
-  if (!file || !file->is_open())
-    return TargetError{Reason::no_such_file, "The program '" + path + "' cannot be read: " + why_unreadable(path) + ".",
-                       ""};
-  if (!mapping) return std::nullopt;
+TargetError other_program(const CoreFile& core, const std::string& of, const std::string& path) {
+  return {Reason::core_of_other_program,
+          "The core file is of '" + of + "' (" + core.arguments() + "), and '" + path +
+              "' is another program, or another build of it.",
+          "Leave the program out, or give the file that has the same build id (readelf -n)."};
+}
+
+/// Whether a file is the program that the core has mapped: as far as that can be told.
+bool is_program(const CoreFile& core, const Mapping& mapping, FileParts& file) {
   std::array<std::byte, k_page_size> head;
   std::size_t got = 0;
   MemoryWindow window;
   for (const Mapping& first : core.mappings().all())
-    if (first.same_file(*mapping) && first.offset == 0 && got == 0)
+    if (first.same_file(mapping) && first.offset == 0 && got == 0)
       got = core.memory().read(first.range.begin, head, window);
-  if (may_be_loaded_from(*file, std::span(head).first(got), "")) return std::nullopt;
-  return TargetError{Reason::core_of_other_program,
-                     "The core file is of '" + mapping->path + "' (" + core.arguments() + "), and '" + path +
-                         "' is another program, or another build of it.",
-                     "Leave the program out, or give the file that has the same build id (readelf -n)."};
+  return may_be_loaded_from(file, std::span(head).first(got), "");
+}
+
+/// Has the target's program read from that file.
+std::optional<TargetError> take_program(CoreFile& core, const std::string& path, TargetFiles& files) {
+  const auto file = make_mapped<FileParts>(path.c_str());
+  if (!file || !file->is_open())
+    return TargetError{Reason::no_such_file, "The program '" + path + "' cannot be read: " + why_unreadable(path) + ".",
+                       ""};
+  if (const Mapping* const mapping = program_of(core)) {
+    if (!is_program(core, *mapping, *file)) return other_program(core, mapping->path, path);
+  } else if (const auto image = ElfImage::parse(*file); core.auxiliary(AT_PHDR) != 0 && image) {
+    if (!core.add_program(*image, path)) return other_program(core, core.program(), path);
+  }
+  if (const Mapping* const mapping = program_of(core)) files.replace(mapping->path, path);
+  return std::nullopt;
 }
 
 TargetError nothing_mapped(const std::string& path, Addr at) {
@@ -131,16 +144,13 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
   const Arch* const known = find_arch((*core)->machine(), (*core)->big_endian());
   // What names a CPU and has another one's words is of neither.
   if (!known || (known->word_size == 8) != (*core)->is_64())
-    return other_architecture("The core file '" + path + "'", (*core)->machine(), (*core)->is_64());
+    return no_table("The core file '" + path + "'", (*core)->machine(), (*core)->is_64());
   Arch arch = *known;
   if (const auto bits = (*core)->signing_bits(); bits && !set_signing_bits(*bits, arch))
     return impossible_bits(path, arch, *bits);
   TargetFiles files(folders.root);
-  if (!folders.program.empty()) {
-    const Mapping* const program = program_of(**core);
-    if (auto other = why_not_program(**core, program, folders.program)) return std::move(*other);
-    if (program) files.replace(program->path, folders.program);
-  }
+  if (!folders.program.empty())
+    if (auto other = take_program(**core, folders.program, files)) return std::move(*other);
   for (const auto& [at, file] : folders.files) {
     const Mapping* const mapping = (*core)->mappings().find(at);
     if (!mapping) return nothing_mapped(path, at);

@@ -16,7 +16,7 @@ AddrRange range_of(const Sample& sample) noexcept {
 
 Result<Target, TargetError> Target::OfSample::make(Sample sample, const TargetFolders& folders) {
   const Arch* const arch = sample.arch ? sample.arch : host_arch();
-  if (!arch) return other_architecture("The sample", 0, true);
+  if (!arch) return no_table("The sample", 0, true);
   return Target(std::make_unique<OfSample>(std::move(sample), *arch, TargetFiles(folders.root)));
 }
 

@@ -6,7 +6,6 @@
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/targets/core_file_internal.h"
-#include "jitunwind/unwind_core/targets/link_map_p.h"
 
 namespace jitunwind {
 namespace {
@@ -68,13 +67,26 @@ Result<std::unique_ptr<CoreFile>> CoreFile::open(const char* path) {
   core->image_ = *image;
   core->read_notes();
   if (core->threads_.empty()) return Error{ErrorCode::truncated, core->file_->size(), "registers in a core file"};
-  const std::vector<Loaded> loaded = core->take_segments();
-  if (core->files_.empty())
-    core->files_ =
-        mappings_by_link_map(core->memory_, image->big_endian(),
-                             {core->auxiliary(AT_PHDR), core->auxiliary(AT_PHNUM), core->auxiliary(AT_EXECFN)});
-  core->make_mappings(loaded);
+  core->take_segments();
+  if (core->files_.empty()) core->files_ = mappings_by_link_map(core->memory_, *image, core->start_of_program());
+  core->make_mappings();
   return core;
+}
+
+ProgramStart CoreFile::start_of_program() const {
+  return {auxiliary(AT_PHDR), auxiliary(AT_PHNUM), auxiliary(AT_EXECFN), nullptr, {}};
+}
+
+bool CoreFile::add_program(const ElfImage& program, const std::string& path) {
+  ProgramStart start = start_of_program();
+  if (program.machine() != machine() || program.is_64() != is_64() || program.big_endian() != big_endian() ||
+      program.segment_count() != start.header_count)
+    return false;
+  start.file = &program;
+  start.file_path = path;
+  files_ = mappings_by_link_map(memory_, *image_, start);
+  make_mappings();
+  return true;
 }
 
 Addr CoreFile::auxiliary(std::uint64_t tag) const noexcept {
@@ -193,12 +205,11 @@ void CoreFile::take_files(std::span<const std::byte> files) {
   }
 }
 
-std::vector<CoreFile::Loaded> CoreFile::take_segments() {
-  std::vector<Loaded> loaded;
-  for (std::size_t i = 0; i < image_->segment_count() && loaded.size() < k_most_segments; ++i) {
+void CoreFile::take_segments() {
+  for (std::size_t i = 0; i < image_->segment_count() && loaded_.size() < k_most_segments; ++i) {
     const ElfSegment s = image_->segment(i);
     if (s.type != PT_LOAD || s.range().empty()) continue;
-    loaded.push_back({s.range(), s.flags});
+    loaded_.push_back({s.range(), s.flags});
     const std::uint64_t size = std::min(s.file_size, s.memory_size);
     if (size != 0) memory_.parts_.push_back({{s.address, s.address + size}, s.offset});
   }
@@ -209,15 +220,14 @@ std::vector<CoreFile::Loaded> CoreFile::take_segments() {
     end = part.range.end;
     return false;
   });
-  return loaded;
 }
 
 /// What NT_FILE or else the dynamic linker says, with the permissions of the segment that begins there or before; and
 /// of segments what it does not speak of.
-void CoreFile::make_mappings(const std::vector<Loaded>& loaded) {
+void CoreFile::make_mappings() {
   const Addr kernels_object = auxiliary(AT_SYSINFO_EHDR);
   std::vector<Mapping> segments;
-  for (const Loaded& segment : loaded) {
+  for (const Loaded& segment : loaded_) {
     Mapping mapping;
     mapping.range = segment.range;
     mapping.readable = (segment.flags & PF_R) != 0;

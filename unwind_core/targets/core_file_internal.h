@@ -12,6 +12,7 @@
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/targets/link_map_p.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
 
 namespace jitunwind {
@@ -60,6 +61,10 @@ class CoreFile {
   const std::vector<CoreThread>& threads() const noexcept { return threads_; }
   const Mappings& mappings() const noexcept { return mappings_; }
   const Memory& memory() const noexcept { return memory_; }
+  /// Where the core does not say what is mapped of its program, this file says it: of qemu-user's cores, which leave
+  /// out the first page of code and name no files. False: it is not the core's program. `path`: what the program is
+  /// called if the core does not say that either.
+  bool add_program(const ElfImage& program, const std::string& path);
   /// What is mapped at an address, of which the core does not say the file, is that one from its first byte on.
   void name_mapping(Addr at, const std::string& path);
   /// Bits by which addresses of code are signed, where the kernel has said so (AArch64).
@@ -81,8 +86,9 @@ class CoreFile {
   void take_signing_bits(std::span<const std::byte> masks);
   void take_process(std::span<const std::byte> info);
   void take_files(std::span<const std::byte> files);
-  std::vector<Loaded> take_segments();
-  void make_mappings(const std::vector<Loaded>& loaded);
+  ProgramStart start_of_program() const;
+  void take_segments();
+  void make_mappings();
   std::uint64_t word(ByteReader& from) const noexcept { return from.unsigned_of(image_->is_64() ? 8 : 4); }
 
   Mapped<FileParts> file_;
@@ -94,6 +100,7 @@ class CoreFile {
   std::vector<CoreThread> threads_;
   std::vector<std::pair<std::uint64_t, Addr>> auxiliary_;
   std::optional<std::uint64_t> signing_bits_;
+  std::vector<Loaded> loaded_;
   std::vector<Mapping> files_;  // of NT_FILE, or else of link maps
   Mappings mappings_;
 };

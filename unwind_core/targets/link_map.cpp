@@ -12,27 +12,39 @@
 namespace jitunwind {
 namespace {
 
+/// Run-time address - address in the file, whose headers are there.
+std::optional<Addr> bias_of(const ElfImage& image, Addr headers) noexcept {
+  for (std::size_t i = 0; i < image.segment_count(); ++i)
+    if (const ElfSegment s = image.segment(i); s.type == PT_LOAD && page_of(s.offset) == 0)
+      return page_of(headers) - page_of(s.address);
+  return std::nullopt;
+}
+
 class LinkMaps {
  public:
-  LinkMaps(const Memory& memory, bool big_endian) noexcept : memory_(memory), big_endian_(big_endian) {}
+  LinkMaps(const Memory& memory, bool is_64, bool big_endian) noexcept
+      : memory_(memory), word_size_(is_64 ? 8 : 4), big_endian_(big_endian) {}
 
   std::vector<Mapping> take(const ProgramStart& program);
 
  private:
   static constexpr std::size_t k_most_objects = 4096, k_most_entries = 512, k_most_headers = 512;
-  static constexpr std::size_t k_longest_path = 4096, k_word = 8;
+  static constexpr std::size_t k_longest_path = 4096;
 
   std::optional<std::uint64_t> word(Addr at) const noexcept {
     MemoryWindow window;
-    const auto read = read_unsigned(memory_, window, at, k_word, big_endian_, "link map");
+    const auto read = read_unsigned(memory_, window, at, word_size_, big_endian_, "link map");
     return read ? std::optional(*read) : std::nullopt;
   }
   std::string text(Addr at) const;
   Addr dynamic_section(const ProgramStart& program) const noexcept;
   Addr first_map(Addr dynamic) const noexcept;
+  void add_program(const ProgramStart& program);
   void add(Addr begin, const std::string& path);
+  void add_segments(const ElfImage& image, Addr begin, const std::string& path);
 
   const Memory& memory_;
+  std::size_t word_size_;
   bool big_endian_;
   std::vector<Mapping> found_;
 };
@@ -51,46 +63,58 @@ std::string LinkMaps::text(Addr at) const {
   return {};
 }
 
-/// gABI, chapter 5, "Program Header"; of 64 bits: type and flags, offset, address, ...
+Addr dynamic_section_of(const ElfImage& file, Addr headers) noexcept {
+  const std::optional<Addr> bias = bias_of(file, headers);
+  for (std::size_t i = 0; bias && i < file.segment_count(); ++i)
+    if (const ElfSegment s = file.segment(i); s.type == PT_DYNAMIC) return *bias + s.address;
+  return 0;
+}
+
+/// gABI, chapter 5, "Program Header".
 Addr LinkMaps::dynamic_section(const ProgramStart& program) const noexcept {
+  if (program.file) return dynamic_section_of(*program.file, program.headers);
   std::optional<Addr> bias;
   Addr dynamic = 0;
+  const bool is_64 = word_size_ == 8;
   for (std::size_t i = 0; i < std::min<std::uint64_t>(program.header_count, k_most_headers); ++i) {
-    std::array<std::byte, sizeof(Elf64_Phdr)> bytes;
+    std::array<std::byte, sizeof(Elf64_Phdr)> room;
+    const auto bytes = std::span(room).first(is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr));
     MemoryWindow window;
     if (memory_.read(program.headers + i * bytes.size(), bytes, window) != bytes.size()) break;
     ByteReader reader(bytes, big_endian_);
     const std::uint32_t type = reader.u32();
-    reader.seek(offsetof(Elf64_Phdr, p_vaddr));
-    const Addr address = reader.u64();
+    reader.seek(is_64 ? offsetof(Elf64_Phdr, p_vaddr) : offsetof(Elf32_Phdr, p_vaddr));
+    const Addr address = reader.unsigned_of(word_size_);
     if (type == PT_PHDR) bias = program.headers - address;
     if (type == PT_DYNAMIC) dynamic = address;
   }
   return bias && dynamic != 0 ? *bias + dynamic : 0;
 }
 
-/// struct r_debug: a version of 4 bytes, the first link map.
+/// struct r_debug: a version of 4 bytes, the first link map, each where a word may begin.
 Addr LinkMaps::first_map(Addr dynamic) const noexcept {
-  for (std::size_t i = 0; dynamic != 0 && i < k_most_entries; ++i, dynamic += 2 * k_word) {
-    const auto tag = word(dynamic), value = word(dynamic + k_word);
+  for (std::size_t i = 0; dynamic != 0 && i < k_most_entries; ++i, dynamic += 2 * word_size_) {
+    const auto tag = word(dynamic), value = word(dynamic + word_size_);
     if (!tag || !value || *tag == DT_NULL) break;
-    if (*tag == DT_DEBUG && *value != 0) return word(*value + k_word).value_or(0);
+    if (*tag == DT_DEBUG && *value != 0) return word(*value + word_size_).value_or(0);
   }
   return 0;
 }
 
-/// The segments of the object whose first page is there. A page belongs to the segment that begins on it.
 void LinkMaps::add(Addr begin, const std::string& path) {
   std::array<std::byte, k_page_size> page;
   MemoryWindow window;
-  const auto image = ElfImage::parse_loaded(page, memory_.read(page_of(begin), page, window));
-  if (!image || path.empty()) return;
-  std::optional<Addr> bias;
-  for (std::size_t i = 0; i < std::min(image->segment_count(), k_most_headers); ++i) {
-    const ElfSegment s = image->segment(i);
-    if (s.type != PT_LOAD) continue;
-    if (!bias && page_of(s.offset) == 0) bias = page_of(begin) - page_of(s.address);
-    if (!bias || s.file_size == 0) continue;
+  if (const auto image = ElfImage::parse_loaded(page, memory_.read(page_of(begin), page, window)))
+    add_segments(*image, page_of(begin), path);
+}
+
+/// The segments of the object whose first page is there. A page belongs to the segment that begins on it.
+void LinkMaps::add_segments(const ElfImage& image, Addr begin, const std::string& path) {
+  if (path.empty()) return;
+  const std::optional<Addr> bias = bias_of(image, begin);
+  for (std::size_t i = 0; bias && i < std::min(image.segment_count(), k_most_headers); ++i) {
+    const ElfSegment s = image.segment(i);
+    if (s.type != PT_LOAD || s.file_size == 0) continue;
     Mapping mapping;
     mapping.range.begin = page_of(*bias + s.address);
     mapping.range.end = page_of(*bias + s.address + s.file_size + k_page_size - 1);
@@ -101,12 +125,20 @@ void LinkMaps::add(Addr begin, const std::string& path) {
   }
 }
 
+/// By its own first page, or else by that of its file, which the headers follow at once.
+void LinkMaps::add_program(const ProgramStart& program) {
+  const std::string path = text(program.path);
+  add(program.headers, path);
+  if (found_.empty() && program.file)
+    add_segments(*program.file, page_of(program.headers), path.empty() ? program.file_path : path);
+}
+
 std::vector<Mapping> LinkMaps::take(const ProgramStart& program) {
-  add(program.headers, text(program.path));
+  add_program(program);
   // l_addr, l_name, l_ld, l_next. The first one is the program itself, without a name.
   Addr map = first_map(dynamic_section(program));
   for (std::size_t count = 0; map != 0 && count < k_most_objects && found_.size() < Mappings::k_most; ++count) {
-    const auto bias = word(map), name = word(map + k_word), next = word(map + 3 * k_word);
+    const auto bias = word(map), name = word(map + word_size_), next = word(map + 3 * word_size_);
     if (!bias || !name || !next) break;
     if (count != 0) add(*bias, text(*name));
     map = *next;
@@ -116,8 +148,9 @@ std::vector<Mapping> LinkMaps::take(const ProgramStart& program) {
 
 }  // namespace
 
-std::vector<Mapping> mappings_by_link_map(const Memory& memory, bool big_endian, const ProgramStart& program) {
-  return program.headers == 0 ? std::vector<Mapping>{} : LinkMaps(memory, big_endian).take(program);
+std::vector<Mapping> mappings_by_link_map(const Memory& memory, const ElfImage& core, const ProgramStart& program) {
+  return program.headers == 0 ? std::vector<Mapping>{}
+                              : LinkMaps(memory, core.is_64(), core.big_endian()).take(program);
 }
 
 }  // namespace jitunwind

@@ -81,7 +81,11 @@ static void* descriptors[k_procedures][3]; /* of functions: code, global pointer
 #endif
 #define WORD "8"
 #else
+#ifdef __ARMEB__
+#define DISTANCE_TO(symbol) ".long 0, " symbol " - . + 4\n"
+#else
 #define DISTANCE_TO(symbol) ".long " symbol " - ., 0\n"
+#endif
 #define WORD "4"
 #endif
 #ifdef __MIPSEB__

@@ -1,0 +1,2 @@
+400678 give_up
+4006a8 handle_fault

@@ -1,0 +1,3 @@
+1064c give_up
+10678 handle_fault
+3ffff000 ??
