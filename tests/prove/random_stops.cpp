@@ -8,7 +8,7 @@
 // jitstack and the program agree on all frames of the main thread; elfutils and GDB with jitstack on those of static
 // code, up to the first that was made at run time. GDB takes as long as twenty of the others, and looks at each K-th
 // moment. --engine: the program is a JIT that tells GDB itself, and is listened to. GDB is not told by this library
-// then, and agrees on all frames.
+// then, and agrees on all frames up to the first guess in code of a module, where GDB guesses as well.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -46,6 +46,10 @@ struct SeenFrame {
   std::string line{};  ///< as it was printed
   bool is_static() const {
     return origin != "none" && !origin.starts_with("dyn_") && origin.find("guess") == std::string::npos;
+  }
+  /// In code of a module, where GDB guesses, too: by frame pointers, and by words that happen to lie on the stack.
+  bool is_guess_in_module() const {
+    return origin.find("guess") != std::string::npos && line.find(" JIT ") == std::string::npos;
   }
 };
 struct Stack {
@@ -353,7 +357,7 @@ class Observer {
     std::printf("its walk ended: %s, %s\n", stop_reason_name(own_->stop), own_->error.data());
   }
 
-  /// `knows_all`: also of code that was made at run time.
+  /// `knows_all`: also of code that was made at run time, up to the first guess in a module.
   void compare_with(const char* who, const Stacks& theirs, const Stacks& ours, std::size_t& count,
                     bool knows_all = false) {
     for (const auto& [thread, stack] : theirs) {
@@ -365,7 +369,7 @@ class Observer {
       ++count;
       const auto& frames = known->second.frames;
       const auto made = std::ranges::find_if(
-          frames, [knows_all](const SeenFrame& frame) { return !knows_all && !frame.is_static(); });
+          frames, [=](const SeenFrame& f) { return knows_all ? f.is_guess_in_module() : !f.is_static(); });
       const auto static_frames = static_cast<std::size_t>(made - frames.begin());
       const bool all = static_frames == frames.size();
       const bool is_same = (all ? stack.frames.size() == frames.size() : stack.frames.size() >= static_frames) &&
