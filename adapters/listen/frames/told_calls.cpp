@@ -23,6 +23,10 @@ ToldBlock* ToldMemory::take(std::size_t count) noexcept {
   const ToldBlock fresh{.count = static_cast<std::uint32_t>(count)};
   if (ToldBlock* const block = free_[size_class]) {
     free_[size_class] = block->next;
+    if (block->next != nullptr) {  // the next call's
+      __builtin_prefetch(block->next, 1);
+      __builtin_prefetch(block->next->infos() + 1, 1);
+    }
     return new (block) ToldBlock(fresh);
   }
   const std::size_t bytes = std::size_t{1} << (k_first_bits + size_class);
@@ -90,6 +94,10 @@ void ToldCalls::remove(std::size_t at) noexcept {
     slots_[at] = slots_[next];
     at = next;
   }
+}
+
+void ToldCalls::prefetch(const void* begin) const noexcept {
+  if (slots_ != nullptr) __builtin_prefetch(&slots_[home_of(begin)], 1);
 }
 
 ToldBlock* ToldCalls::find_block(const void* begin) const noexcept {

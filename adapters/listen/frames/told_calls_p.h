@@ -51,6 +51,8 @@ class ToldCalls {
   constexpr ToldCalls() noexcept = default;
   /// False: out of memory. Earlier calls with the same address stay behind it.
   bool put(ToldBlock* block) noexcept;
+  /// Has the memory fetched that put() would look at.
+  void prefetch(const void* begin) const noexcept;
   /// The latest call with this address; null: none.
   ToldBlock* take(const void* begin) noexcept;
   /// The same, which stays.

@@ -131,8 +131,9 @@ class Call {
     info.u.rti.table_data = reinterpret_cast<std::uintptr_t>(&told_pair);
     if (count_ == pending_.size()) register_pending();
   }
-  static ToldBlock* take(std::size_t count) noexcept {
+  ToldBlock* take(std::size_t count) const noexcept {
     const TableScope scope(told_lock);
+    calls.prefetch(told_.begin);
     return memory.take(count);
   }
   /// The first one of the call stays the first.

@@ -153,7 +153,7 @@ class FdeScan {
   CfiBytes& bytes_;
   const CfiContext& context_;
   AddrRange entries_;
-  Cie cie_{};  // of the previous FDE; most FDEs share a few
+  Cie cie_{};  // of the previous entry; most FDEs share a few
 };
 
 /// The interpreter of call frame instructions, which computes rows in the caller's row. FdeRows makes it.

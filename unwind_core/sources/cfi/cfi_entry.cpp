@@ -319,14 +319,15 @@ Result<bool> FdeScan::next(Fde& out) noexcept {
     }
     entries_.begin += entry.size;
     if (entry.is_terminator && context_.format == Format::eh_frame) break;
+    if (entry.is_cie && !parse_cie(entry, context_, cie_)) cie_ = {};  // an FDE that names it says so
     if (entry.is_cie || entry.is_terminator) continue;
 
     const Addr at = cie_address(entry, context_);
     if (cie_.size == 0 || cie_.address != at) {
-      cie_ = {};
-      Cie cie;
-      if (const Status read = read_cie(bytes_, context_, at, cie); !read) return read.error();
-      cie_ = cie;
+      if (const Status read = read_cie(bytes_, context_, at, cie_); !read) {
+        cie_ = {};
+        return read.error();
+      }
     }
     out.cie = cie_;
     if (const Status parsed = parse_fde(entry, context_, out); !parsed) return parsed.error();
