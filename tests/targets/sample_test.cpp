@@ -4,6 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/listen/dump_writer.h"
+#include "tests/support/command.h"
 #include "tests/targets/target_programs.h"
 
 namespace jitunwind::test {
@@ -90,6 +92,38 @@ TEST(SampleOfAProcess, IsRenewedWithAnother) {
   const auto refused = live->renew(one.sample);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().reason, TargetError::Reason::no_samples);
+}
+
+/// What a JIT has written of its code is of the program that wrote it. Where the kernel's object is somewhere else, or
+/// no more there, another one was executed since, whose code may be at the same addresses.
+TEST(SampleOfAProcess, KeepsNamesOfJitsUntilAnotherProgramIsExecuted) {
+  constexpr Addr k_code = 0x500000;
+  const TemporaryFolder folder;
+  const std::string path = folder / "jit-4711.dump";
+  const Bytes dump =
+      Bytes().add(dump_header()).add(dump_loaded("of_the_first_program", k_code, Bytes().fill(64, 0x90)));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(dump.vector().data()), static_cast<std::streamsize>(dump.size()));
+  const std::string code = "500000-501000 r-xp 0 0:0 0\n", mapped = "400000-401000 r-xp 0 0:1 4711 " + path + "\n",
+                    kernels = "600000-601000 r-xp 0 0:0 0 [vdso]\n", others = "700000-701000 r-xp 0 0:0 0 [vdso]\n";
+  const auto sample_of = [&](const std::string& maps) {
+    Sample sample;
+    const Arch& arch = *host_arch();
+    (void)sample.registers.set(arch.column(arch.pc), k_code + 1);
+    (void)sample.registers.set(arch.column(arch.sp), 0x900000);
+    sample.mappings = Mappings::parse(maps).all();
+    return sample;
+  };
+  for (const std::string& executed : {others, std::string()}) {
+    auto target = Target::from_sample(sample_of(mapped + code + kernels));
+    ASSERT_TRUE(target) << target.error().text();
+    const auto name = [&] { return seen(target->walk(target->threads()[0])).frames.at(0).name; };
+    EXPECT_EQ(name(), "of_the_first_program");
+    ASSERT_TRUE(target->renew(sample_of(code + kernels)));
+    EXPECT_EQ(name(), "of_the_first_program") << "it has closed its file";
+    ASSERT_TRUE(target->renew(sample_of(code + executed)));
+    EXPECT_EQ(name(), "");
+  }
 }
 
 /// A mapping that says of which build its file was is not read from another.
