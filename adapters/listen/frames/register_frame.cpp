@@ -36,15 +36,26 @@ TakenBack hear_taken_back(const void* begin) noexcept {
 }
 
 template <class Result, class... Parameters>
-Result call_next(Result (*NextFrameFunctions::*which)(Parameters...), Parameters... arguments) noexcept {
-  auto* const next = next_frame_functions().*which;
-  if (next == nullptr) return Result();
+Result call(Result (*next)(Parameters...), Parameters... arguments) noexcept {
   const bool before = std::exchange(hands_on, true);
   struct Restored {
     bool before;
     ~Restored() { hands_on = before; }
   } const restored{before};
   return next(arguments...);
+}
+
+/// There may be a next definition by the time when the call is taken back, and libgcc aborts where it was never told.
+template <class Begin, class... Others>
+void tell_next(void (*NextFrameFunctions::*which)(Begin, Others...), Begin begin, Others... others) noexcept {
+  auto* const next = next_frame_functions().*which;
+  return next == nullptr ? note_nobody_told(begin) : call(next, begin, others...);
+}
+
+template <class Result>
+Result take_back_from_next(Result (*NextFrameFunctions::*which)(const void*), const void* begin) noexcept {
+  auto* const next = next_frame_functions().*which;
+  return next == nullptr ? Result() : call(next, begin);
 }
 
 }  // namespace
@@ -59,7 +70,7 @@ using Next = jitunwind::NextFrameFunctions;
 // The exported name may lead to another definition, also from here.
 extern "C" {
 [[gnu::visibility("hidden")]] void jitunwind_register_frame(const void* begin) noexcept {
-  if (jitunwind::hear_section(begin, nullptr) == Answer::next) jitunwind::call_next(&Next::register_frame, begin);
+  if (jitunwind::hear_section(begin, nullptr) == Answer::next) jitunwind::tell_next(&Next::register_frame, begin);
 }
 [[gnu::visibility("default"), gnu::weak, gnu::alias("jitunwind_register_frame")]] void __register_frame(
     const void* begin) noexcept;
@@ -70,38 +81,40 @@ bool jitunwind::are_frames_told_here() noexcept {
 }
 
 JITUNWIND_HEARD void __register_frame_info(const void* begin, void* object) {
-  if (jitunwind::hear_section(begin, object) == Answer::next) jitunwind::call_next(&Next::register_info, begin, object);
+  if (jitunwind::hear_section(begin, object) == Answer::next) jitunwind::tell_next(&Next::register_info, begin, object);
 }
 
 JITUNWIND_HEARD void __register_frame_info_bases(const void* begin, void* object, void* text, void* data) {
   if (jitunwind::hear_section(begin, object, {address_of(text), address_of(data)}) == Answer::next)
-    jitunwind::call_next(&Next::register_info_bases, begin, object, text, data);
+    jitunwind::tell_next(&Next::register_info_bases, begin, object, text, data);
 }
 
 JITUNWIND_HEARD void __register_frame_table(void* begin) {
-  if (jitunwind::hear_table(begin, nullptr) == Answer::next) jitunwind::call_next(&Next::register_table, begin);
+  if (jitunwind::hear_table(begin, nullptr) == Answer::next) jitunwind::tell_next(&Next::register_table, begin);
 }
 
 JITUNWIND_HEARD void __register_frame_info_table(void* begin, void* object) {
   if (jitunwind::hear_table(begin, object) == Answer::next)
-    jitunwind::call_next(&Next::register_info_table, begin, object);
+    jitunwind::tell_next(&Next::register_info_table, begin, object);
 }
 
 JITUNWIND_HEARD void __register_frame_info_table_bases(void* begin, void* object, void* text, void* data) {
   if (jitunwind::hear_table(begin, object, {address_of(text), address_of(data)}) == Answer::next)
-    jitunwind::call_next(&Next::register_info_table_bases, begin, object, text, data);
+    jitunwind::tell_next(&Next::register_info_table_bases, begin, object, text, data);
 }
 
 JITUNWIND_HEARD void __deregister_frame(const void* begin) {
-  if (jitunwind::hear_taken_back(begin).answer == Answer::next) jitunwind::call_next(&Next::deregister_frame, begin);
+  if (jitunwind::hear_taken_back(begin).answer == Answer::next)
+    jitunwind::take_back_from_next(&Next::deregister_frame, begin);
 }
 
 JITUNWIND_HEARD void* __deregister_frame_info(const void* begin) {
   const jitunwind::TakenBack back = jitunwind::hear_taken_back(begin);
-  return back.answer == Answer::next ? jitunwind::call_next(&Next::deregister_info, begin) : back.object;
+  return back.answer == Answer::next ? jitunwind::take_back_from_next(&Next::deregister_info, begin) : back.object;
 }
 
 JITUNWIND_HEARD void* __deregister_frame_info_bases(const void* begin) {
   const jitunwind::TakenBack back = jitunwind::hear_taken_back(begin);
-  return back.answer == Answer::next ? jitunwind::call_next(&Next::deregister_info_bases, begin) : back.object;
+  return back.answer == Answer::next ? jitunwind::take_back_from_next(&Next::deregister_info_bases, begin)
+                                     : back.object;
 }

@@ -198,6 +198,11 @@ Answer note_handed_on(const void* begin) noexcept {
   return Answer::next;
 }
 
+void note_nobody_told(const void* begin) noexcept {
+  const TableScope scope(told_lock);
+  if (ToldBlock* const block = calls.find_block(begin)) block->handed_on = false;
+}
+
 TakenBack take_back(const void* begin) noexcept {
   ToldBlock* block = take_call(begin);
   if (block == nullptr) {

@@ -31,6 +31,8 @@ Answer note_told(const ToldSections& sections) noexcept;
 
 /// Leaves the call to the next definition, and the call that takes it back as well.
 Answer note_handed_on(const void* begin) noexcept;
+/// There is no next definition: nobody but this library knows of the latest call with `begin`.
+void note_nobody_told(const void* begin) noexcept;
 
 struct TakenBack {
   Answer answer = Answer::ours;

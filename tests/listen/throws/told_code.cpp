@@ -1,6 +1,7 @@
 // A JIT that has never heard of this library: code that it tells the unwinder about, and exceptions through that.
 // Compiled for whoever links the listening library (TELLS_STATUS) it also says what was heard. x86-64.
 #include <sys/mman.h>
+#include <unwind.h>
 
 #include <array>
 #include <cstdint>
@@ -48,5 +49,8 @@ int run_through(int, char**) {
               jitunwind::path_name(jitunwind::system_unwinder_status().path));
 #endif
   __deregister_frame(section);
+#ifdef TELLS_STATUS
+  std::printf("then %s\n", _Unwind_FindEnclosingFunction(memory + 2) == nullptr ? "gone" : "known");
+#endif
   return caught == 3 ? 0 : 1;
 }
