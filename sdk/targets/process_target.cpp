@@ -4,6 +4,7 @@
 
 #include "jitunwind/sdk/targets/attach_error_p.h"
 #include "jitunwind/sdk/targets/process_target_p.h"
+#include "jitunwind/unwind_core/arch/also_runs_internal.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
@@ -77,7 +78,7 @@ std::optional<TargetError> Target::Process::look_ahead() {
 void Target::Process::make_space(Mappings mappings) {
   mem_ = folder_.open_memory();
   memory_.emplace(folder_.process(), mem_.number());
-  space_.emplace(*host_arch(), *memory_, std::move(mappings), TargetFiles::of_process(folder_));
+  space_.emplace(*arch_, *memory_, std::move(mappings), TargetFiles::of_process(folder_));
   space_->keep_first_pages(*memory_);
   space_->set_perf_map(folder_.root() + "/tmp/perf-" + std::to_string(own_number_) + ".map");
 }
@@ -100,22 +101,30 @@ std::optional<TargetError> Target::Process::take_mappings() {
     space_->renew();
     return std::nullopt;
   }
+  const Arch* const arch_before = arch_;
   auto mappings = parse_mappings(*text);
   if (!mappings) return mappings.error();
   maps_ = std::move(*text);
-  if (is_known)
+  if (is_known && arch_ == arch_before)
     space_->renew(std::move(*mappings));
   else
     make_space(std::move(*mappings));
   return std::nullopt;
 }
 
-/// What it runs is of this machine's CPU, or there are no registers that could be read.
-Result<Mappings, TargetError> Target::Process::parse_mappings(const std::string& text) const {
+/// What it runs is of a CPU that this machine's kernel has, or there are no registers that could be read.
+Result<Mappings, TargetError> Target::Process::parse_mappings(const std::string& text) {
   if (const auto head = folder_.read("exe", sizeof(Elf64_Ehdr)))
-    if (const auto image = ElfImage::parse(std::as_bytes(std::span(*head)));
-        image && (image->machine() != host_arch()->elf_machine || !image->is_64()))
-      return other_architecture("Process " + std::to_string(folder_.process()), image->machine(), image->is_64());
+    if (const auto image = ElfImage::parse(std::as_bytes(std::span(*head)))) {
+      const auto is_of = [&](const Arch* arch) {
+        return arch && image->machine() == arch->elf_machine && image->big_endian() == arch->big_endian &&
+               image->is_64() == (arch->word_size == 8);
+      };
+      const Arch *const host = host_arch(), *const other = also_runs(*host);
+      if (!is_of(host) && !is_of(other))
+        return other_architecture("Process " + std::to_string(folder_.process()), image->machine(), image->is_64());
+      arch_ = is_of(host) ? host : other;
+    }
   return Mappings::parse(text);
 }
 

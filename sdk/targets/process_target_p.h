@@ -31,7 +31,8 @@ class Target::Process final : public Target::Impl {
   bool runs_what_it_ran() const noexcept;
   /// What is mapped now that it stands still.
   std::optional<TargetError> take_mappings();
-  Result<Mappings, TargetError> parse_mappings(const std::string& text) const;
+  /// Of the program that it runs now, whose CPU is learned.
+  Result<Mappings, TargetError> parse_mappings(const std::string& text);
   void make_space(Mappings mappings);
   void take_threads();
   void keep_stacks() noexcept;
@@ -39,6 +40,7 @@ class Target::Process final : public Target::Impl {
   bool attaches_;
   pid_t process_ = 0;
   pid_t own_number_ = 0;  // of the process, as ProcessStatus has it
+  const Arch* arch_ = host_arch();
   ProcessStatus status_;
   std::string maps_;  // the text that the space's mappings were read of
   ProcessFolder folder_;

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "jitunwind/unwind_core/arch/also_runs_internal.h"
+
 namespace jitunwind {
 namespace {
 
@@ -84,6 +86,8 @@ const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept {
   }
   return nullptr;
 }
+
+const Arch* also_runs(const Arch& arch) noexcept { return &arch == &arch::x86_64 ? &arch::x86 : nullptr; }
 
 const Arch* host_arch() noexcept {
   for (const Arch* a : k_arches)

@@ -145,7 +145,12 @@ Result<RegisterFile> TracedThreads::registers(pid_t thread, const Arch& arch) no
   iovec into{block.data(), block.size()};
   if (::ptrace(PTRACE_GETREGSET, thread, number(NT_PRSTATUS), &into) != 0)
     return Error{ErrorCode::io, static_cast<Addr>(thread), "registers of a thread"};
-  return registers_from_prstatus(std::span(block).first(into.iov_len), arch);
+  const auto registers = std::span<const std::byte>(block).first(into.iov_len);
+  // The kernel gives those of the code that it stands in, which programs can change.
+  const Arch& host = *host_arch();
+  if (arch.word_size < host.word_size && registers_from_prstatus(registers, host))
+    return Error{ErrorCode::truncated, static_cast<Addr>(thread), "registers of another CPU"};
+  return registers_from_prstatus(registers, arch);
 }
 
 }  // namespace jitunwind

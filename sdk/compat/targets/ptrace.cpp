@@ -73,12 +73,14 @@ class TracedProcess {
 
 TracedProcess& process_of(void* target) noexcept { return *static_cast<TracedProcess*>(target); }
 
-/// Asks what is known of the target.
+/// Asks what is known of the target. Of a process with other registers than this library's UNW_* numbers nothing is
+/// told.
 template <class Ask>
 int ask(void* target, Ask ask_target) noexcept {
   if (!target) return -UNW_EINVAL;
   const Target* const known = process_of(target).now();
-  return known ? ask_target(*known) : -UNW_EUNSPEC;
+  if (!known) return -UNW_EUNSPEC;
+  return known->arch().elf_machine == target_arch().elf_machine ? ask_target(*known) : -UNW_EINVAL;
 }
 
 /// The registers of one kind (NT_*), as ptrace(2) gives and takes them.
@@ -87,6 +89,12 @@ class RegisterBlock {
   RegisterBlock(pid_t thread, int kind) noexcept : thread_(thread), kind_(kind) {}
 
   bool read() noexcept { return transfer(PTRACE_GETREGSET); }
+  /// It is as long as that of this library's CPU.
+  bool is_of(const Arch& arch) const noexcept {
+    return std::ranges::all_of(arch.registers, [&](const RegisterInfo& reg) {
+      return reg.reg_class == RegClass::vector || reg.prstatus + arch.word_size <= static_cast<std::ptrdiff_t>(size_);
+    });
+  }
   bool write() noexcept { return transfer(PTRACE_SETREGSET); }
   /// Empty: there is no such part.
   std::span<std::byte> part(std::int16_t offset, std::size_t size) noexcept {
@@ -114,6 +122,7 @@ int access_part(void* target, int kind, const RegisterInfo* reg, std::span<std::
   if (!reg) return -UNW_EBADREG;
   RegisterBlock block(process_of(target).id(), kind);
   if (!block.read()) return errno == ESRCH ? -UNW_EUNSPEC : -UNW_EBADREG;
+  if (kind == NT_PRSTATUS && !block.is_of(target_arch())) return -UNW_EINVAL;
   const std::span<std::byte> part = block.part(reg->prstatus, value.size());
   if (part.empty()) return -UNW_EBADREG;
   if (!write) {

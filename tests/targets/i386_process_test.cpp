@@ -1,0 +1,205 @@
+// Live processes with words of 4 bytes on a machine with 8, and their core files: i386_program.c, of which elfutils and
+// GDB say what they see.
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <sys/ptrace.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "tests/support/command.h"
+#include "tests/targets/target_programs.h"
+
+#include <libunwind-ptrace.h>
+
+namespace jitunwind::test {
+namespace {
+
+using Names = std::vector<std::string>;
+using Pcs = std::vector<Addr>;
+using Stacks = std::map<pid_t, Pcs>;
+
+/// Its main thread stands in a handler with SA_SIGINFO, the other one in one without.
+void expect_both_stacks(const Target& target) {
+  EXPECT_STREQ(target.arch().name, "x86");
+  ASSERT_EQ(target.threads().size(), 2u);
+  const Names k_asked = {"stand_still",     "handle",  "handle_with_information", "middle",
+                         "described_plain", "between", "described_framed",        "outermost",
+                         "start",           "_start"};
+  for (const TargetThread& thread : target.threads()) {
+    Names seen;
+    std::size_t signals = 0, listed = 0;
+    Walk walk = target.walk(thread);
+    for (const Frame& frame : walk) {
+      EXPECT_FALSE(frame.is_guess()) << frame.depth();
+      EXPECT_LE(frame.sp(), 0xffff'ffffu);
+      signals += frame.is_signal_frame();
+      listed += frame.origin() == RowOrigin::dyn_directives;
+      if (std::ranges::find(k_asked, frame.name()) != k_asked.end()) seen.push_back(frame.name());
+    }
+    const bool is_main = thread.id == target.process();
+    Names expected = {"stand_still", is_main ? "handle_with_information" : "handle",
+                      "middle",      "described_plain",
+                      "between",     "described_framed",
+                      "outermost"};
+    if (is_main) expected.insert(expected.end(), {"start", "_start"});
+    EXPECT_EQ(seen, expected);
+    EXPECT_EQ(signals, 1u);
+    EXPECT_EQ(listed, 2u);
+    EXPECT_EQ(walk.why(), "complete");
+  }
+}
+
+Stacks by_eu_stack(pid_t process) {
+  Stacks stacks;
+  pid_t thread = 0;
+  const std::regex head("TID (\\d+):"), frame("#\\d+ +0x([0-9a-f]+).*");
+  for (const std::string& line : lines_of(output_of("eu-stack -p " + std::to_string(process) + " 2>/dev/null; true"))) {
+    std::smatch found;
+    if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
+    if (std::regex_match(line, found, frame)) stacks[thread].push_back(std::stoull(found[1], nullptr, 16));
+  }
+  return stacks;
+}
+
+Stacks by_gdb(pid_t process) {
+  Stacks stacks;
+  pid_t thread = 0;
+  const std::regex head("Thread .*LWP (\\d+).*"), frame("#\\d+ +0x([0-9a-f]+) in .*");
+  const std::string asked = "gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(process) +
+                            " -ex 'thread apply all bt' 2>/dev/null";
+  for (const std::string& line : lines_of(output_of(asked))) {
+    std::smatch found;
+    if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
+    if (std::regex_match(line, found, frame) && thread != 0)
+      stacks[thread].push_back(std::stoull(found[1], nullptr, 16));
+    if (line.find("<signal handler called>") != line.npos) stacks[thread].push_back(0);
+  }
+  return stacks;
+}
+
+/// Up to the first frame of code that was made at run time, which they know nothing of.
+void expect_beginnings(const Stacks& theirs, const Target& target) {
+  for (const TargetThread& thread : target.threads()) {
+    const auto known = theirs.find(thread.id);
+    ASSERT_NE(known, theirs.end()) << thread.id;
+    std::size_t number = 0;
+    for (const Frame& frame : target.walk(thread)) {
+      ASSERT_LT(number, known->second.size());
+      const Addr pc = known->second[number++];
+      EXPECT_EQ(pc == 0 && frame.is_signal_frame() ? frame.pc() : pc, frame.pc()) << number;
+      if (frame.origin() == RowOrigin::dyn_directives) break;
+    }
+    EXPECT_EQ(number, 10u);
+  }
+}
+
+// covers: XP04 HL07 DY48
+TEST(I386Process, ShowsTheStacksOfItsThreads) {
+  const TargetProgram program(I386_PROGRAM, {});
+  auto target = Target::attach(program.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  expect_both_stacks(*target);
+  expect_beginnings(by_eu_stack(program.process()), *target);
+  expect_beginnings(by_gdb(program.process()), *target);
+  EXPECT_TRUE(target->renew());
+  expect_both_stacks(*target);
+}
+
+TEST(I386Process, IsShownByJitstack) {
+  const TargetProgram program(I386_PROGRAM, {});
+  const std::string shown = output_of("'" JITSTACK "' " + std::to_string(program.process()));
+  for (const char* name : {"__kernel_rt_sigreturn", "__kernel_sigreturn", "described_plain", "_start+"})
+    EXPECT_NE(shown.find(name), shown.npos) << name << "\n" << shown;
+}
+
+/// A program of 4 bytes becomes one of 8, at the same number.
+TEST(I386Process, IsAnotherTargetAfterItExecutesAProgramOfThisMachines) {
+  const TargetProgram program(I386_PROGRAM, {"exec"});
+  auto target = Target::attach(program.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  EXPECT_STREQ(target->arch().name, "x86");
+  target->let_go();
+  ::kill(program.process(), SIGALRM);
+  for (int i = 0; i < 6000 && std::string(target->arch().name) == "x86"; ++i) {
+    ::usleep(10'000);
+    EXPECT_TRUE(target->renew());
+    target->let_go();
+  }
+  EXPECT_STREQ(target->arch().name, "x86-64");
+}
+
+/// libunwind's numbers of x86-64's registers are none of this process's.
+TEST(I386Process, IsRefusedByLibunwindsInterface) {
+  const TargetProgram program(I386_PROGRAM, {});
+  ASSERT_EQ(::ptrace(PTRACE_ATTACH, program.process(), nullptr, nullptr), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(program.process(), &status, __WALL), program.process());
+  void* const traced = _UPT_create(program.process());
+  const unw_addr_space_t space = unw_create_addr_space(&_UPT_accessors, 0);
+  unw_word_t value = 0;
+  EXPECT_EQ(_UPT_access_reg(space, UNW_X86_64_RBX, &value, 0, traced), -UNW_EINVAL);
+  EXPECT_EQ(_UPT_access_reg(space, UNW_X86_64_RIP, &value, 0, traced), -UNW_EINVAL);
+  unw_cursor_t cursor;
+  EXPECT_LT(unw_init_remote(&cursor, space, traced), 0);
+  unw_destroy_addr_space(space);
+  _UPT_destroy(traced);
+  ::ptrace(PTRACE_DETACH, program.process(), nullptr, nullptr);
+}
+
+#ifdef KERNEL_WRITES_CORES
+class KernelsCore {
+ public:
+  KernelsCore() {
+    TargetProgram program(I386_PROGRAM, {"crash"}, folder_.path());
+    const int status = program.wait();
+    EXPECT_TRUE(WIFSIGNALED(status) && WCOREDUMP(status));
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) path = entry.path();
+  }
+  std::string path;
+
+ private:
+  TemporaryFolder folder_;
+};
+
+// covers: HL12 XP04
+TEST(I386Core, OfTheKernelShowsTheStacksOfItsThreads) {
+  const KernelsCore made;
+  const auto core = Target::open_core(made.path);
+  ASSERT_TRUE(core) << core.error().text();
+  EXPECT_EQ(core->threads()[0].signal, SIGSEGV);
+  expect_both_stacks(*core);
+}
+
+/// Its files are those of link maps with words of 4 bytes.
+// covers: HL12 XP04
+TEST(I386Core, WithoutANoteOfFilesShowsTheSame) {
+  const KernelsCore made;
+  std::ifstream in(made.path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const std::string note("ELIFCORE");  // NT_FILE and its owner
+  const std::size_t at = bytes.find(note);
+  ASSERT_NE(at, bytes.npos);
+  bytes[at] = 'X';
+  std::ofstream(made.path, std::ios::binary) << bytes;
+  const auto core = Target::open_core(made.path);
+  ASSERT_TRUE(core) << core.error().text();
+  expect_both_stacks(*core);
+}
+#endif
+
+// covers: HL12 XP04
+TEST(I386Core, OfGcoreShowsTheStacksOfItsThreads) {
+  const TargetProgram program(I386_PROGRAM, {});
+  const TemporaryFolder folder;
+  const std::string number = std::to_string(program.process());
+  output_of("gcore -o '" + (folder / "core") + "' " + number + " >/dev/null 2>&1");
+  const auto core = Target::open_core(folder / ("core." + number));
+  ASSERT_TRUE(core) << core.error().text();
+  expect_both_stacks(*core);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
