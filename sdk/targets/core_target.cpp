@@ -146,8 +146,9 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
   if (!known || (known->word_size == 8) != (*core)->is_64())
     return no_table("The core file '" + path + "'", (*core)->machine(), (*core)->is_64());
   Arch arch = *known;
-  if (const auto bits = (*core)->signing_bits(); bits && !set_signing_bits(*bits, arch))
-    return impossible_bits(path, arch, *bits);
+  const auto bits = (*core)->signing_bits();
+  if (bits && !set_signing_bits(*bits, arch)) return impossible_bits(path, arch, *bits);
+  if (!bits && arch.sign_state != k_no_reg) arch.address_mask = ~Addr{0};  // SignedAddresses
   TargetFiles files(folders.root);
   if (!folders.program.empty())
     if (auto other = take_program(**core, folders.program, files)) return std::move(*other);

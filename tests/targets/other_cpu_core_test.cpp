@@ -116,9 +116,29 @@ std::uint64_t bits_from(unsigned lowest) {
   return ((std::uint64_t{1} << 55) - 1) & ~((std::uint64_t{1} << lowest) - 1);
 }
 
-/// A thread in code at whose call the frame pointer leads to a record with a signed return address: what the kernel
-/// writes that gives addresses of 39 bits, with its note of the bits that sign them, or without.
-std::string core_with_signed_address(std::optional<std::uint64_t> signing_bits, bool big_endian) {
+/// Where a thread stands, and what is on its stack.
+struct Stand {
+  std::string code, stack;
+};
+
+/// In code at whose call the frame pointer leads to a record with a signed return address.
+Stand at_a_call(bool big_endian) {
+  Writer code(false), stack(big_endian);             // instructions are little-endian
+  code.zeros(0x100).put(4, 0x94000000).zeros(0x40);  // bl
+  stack.zeros(16).put(8, 0).put(8, k_caller | k_signature).zeros(32);
+  return {code.bytes(), stack.bytes()};
+}
+
+/// In the kernel's trampoline: the ucontext_t 128 bytes above SP has the pc behind 440 others.
+Stand at_a_trampoline(bool big_endian) {
+  Writer code(false), stack(big_endian);
+  code.zeros(0x40).put(4, 0xd2801168).put(4, 0xd4000001).zeros(0x100);
+  stack.zeros(16 + 128 + 440).put(8, k_caller | k_signature).zeros(4096);
+  return {code.bytes(), stack.bytes()};
+}
+
+/// What the kernel writes that gives addresses of 39 bits, with its note of the bits that sign them, or without.
+std::string core_with_signed_address(std::optional<std::uint64_t> signing_bits, bool big_endian, const Stand& stand) {
   Writer notes(big_endian), status(big_endian);
   status.zeros(32).put(4, 7).zeros(76);
   for (unsigned i = 0; i < 34; ++i) status.put(8, i == 29 || i == 31 ? k_stack + 16 : i == 32 ? k_code + 0x40 : 0);
@@ -127,9 +147,6 @@ std::string core_with_signed_address(std::optional<std::uint64_t> signing_bits, 
     Writer masks(big_endian);
     put_note(notes, NT_ARM_PAC_MASK, masks.put(8, *signing_bits).put(8, *signing_bits).bytes(), "LINUX");
   }
-  Writer stack(big_endian), code(false);  // instructions are little-endian
-  stack.zeros(16).put(8, 0).put(8, k_caller | k_signature).zeros(32);
-  code.zeros(0x100).put(4, 0x94000000).zeros(0x40);  // bl
   const std::size_t first = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Phdr);
   Writer file(big_endian);
   constexpr char k_magic[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64};
@@ -137,8 +154,8 @@ std::string core_with_signed_address(std::optional<std::uint64_t> signing_bits, 
   file.zeros(9).put(2, ET_CORE).put(2, EM_AARCH64).put(4, EV_CURRENT).put(8, 0).put(8, sizeof(Elf64_Ehdr)).put(8, 0);
   file.put(4, 0).put(2, sizeof(Elf64_Ehdr)).put(2, sizeof(Elf64_Phdr)).put(2, 3).zeros(6);
   std::size_t offset = first;
-  const auto put_segment = [&](std::uint32_t type, std::uint32_t flags, std::uint64_t at, const Writer& bytes) {
-    const std::size_t size = bytes.bytes().size();
+  const auto put_segment = [&](std::uint32_t type, std::uint32_t flags, std::uint64_t at, const std::string& bytes) {
+    const std::size_t size = bytes.size();
     file.put(4, type)
         .put(4, flags)
         .put(8, offset)
@@ -149,10 +166,10 @@ std::string core_with_signed_address(std::optional<std::uint64_t> signing_bits, 
         .put(8, 4);
     offset += size;
   };
-  put_segment(PT_NOTE, 0, 0, notes);
-  put_segment(PT_LOAD, PF_R | PF_X, k_code, code);
-  put_segment(PT_LOAD, PF_R | PF_W, k_stack, stack);
-  return file.append(notes.bytes()).append(code.bytes()).append(stack.bytes()).bytes();
+  put_segment(PT_NOTE, 0, 0, notes.bytes());
+  put_segment(PT_LOAD, PF_R | PF_X, k_code, stand.code);
+  put_segment(PT_LOAD, PF_R | PF_W, k_stack, stand.stack);
+  return file.append(notes.bytes()).append(stand.code).append(stand.stack).bytes();
 }
 
 std::vector<Addr> pcs_of(const Target& core) {
@@ -165,17 +182,34 @@ std::vector<Addr> pcs_of(const Target& core) {
 TEST_P(CoreOfAArch64, SaysByWhichBitsReturnAddressesAreSigned) {
   const TemporaryFolder folder;
   const auto open = [&](std::optional<std::uint64_t> bits) {
-    std::ofstream(folder / "core", std::ios::binary) << core_with_signed_address(bits, GetParam());
+    std::ofstream(folder / "core", std::ios::binary)
+        << core_with_signed_address(bits, GetParam(), at_a_call(GetParam()));
     return Target::open_core(folder / "core");
   };
   const auto told = open(bits_from(39));
   ASSERT_TRUE(told) << told.error().text();
   EXPECT_EQ(pcs_of(*told), (std::vector<Addr>{k_code + 0x40, k_caller}));
-  // Those from bit 48 on are none of the address; the rest leads nowhere.
+  // Those from bit 48 on are none of the address; the rest leads nowhere. Where nobody says it, nothing is guessed.
   for (const auto bits : {std::optional<std::uint64_t>(), std::optional(bits_from(48))}) {
     const auto core = open(bits);
     ASSERT_TRUE(core) << core.error().text();
     EXPECT_EQ(pcs_of(*core), std::vector<Addr>{k_code + 0x40});
+  }
+}
+
+// covers: HL10
+TEST_P(CoreOfAArch64, EndsAtASignedAddressWhereNobodySaysByWhichBits) {
+  const TemporaryFolder folder;
+  for (const bool is_told : {false, true}) {
+    std::ofstream(folder / "core", std::ios::binary) << core_with_signed_address(
+        is_told ? std::optional(bits_from(39)) : std::nullopt, GetParam(), at_a_trampoline(GetParam()));
+    const auto core = Target::open_core(folder / "core");
+    ASSERT_TRUE(core) << core.error().text();
+    Walk walk = core->walk(core->threads()[0]);
+    std::vector<Addr> pcs;
+    for (const Frame& frame : walk) pcs.push_back(frame.pc());
+    EXPECT_EQ(pcs, (std::vector<Addr>{k_code + 0x40, is_told ? k_caller : k_caller | k_signature}));
+    EXPECT_EQ(walk.why().find("aarch64 that is signed") != std::string::npos, !is_told) << walk.why();
   }
 }
 
@@ -184,7 +218,8 @@ TEST_P(CoreOfAArch64, IsRefusedWhereSigningBitsAreImpossible) {
   const auto bit = [](unsigned number) { return std::uint64_t{1} << number; };
   for (const std::uint64_t bits : {std::uint64_t{0}, ~std::uint64_t{0}, bits_from(39) & ~bit(54),
                                    bits_from(39) & ~bit(47), bits_from(39) | bit(55), bits_from(12), bit(40)}) {
-    std::ofstream(folder / "core", std::ios::binary) << core_with_signed_address(bits, GetParam());
+    std::ofstream(folder / "core", std::ios::binary)
+        << core_with_signed_address(bits, GetParam(), at_a_call(GetParam()));
     const auto core = Target::open_core(folder / "core");
     ASSERT_FALSE(core) << std::hex << bits;
     EXPECT_NE(core.error().text().find("aarch64"), std::string::npos) << core.error().text();
