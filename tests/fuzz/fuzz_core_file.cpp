@@ -1,4 +1,4 @@
-// Input: a core file.
+// Input: a core file, which then is its own program, too.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,6 +27,22 @@ class InputFile {
   int number_;
 };
 
+void walk_threads(const CoreFile& core, const Arch& arch) {
+  const TargetFiles files = TargetFiles::none();
+  const FileBackedMemory backed(core.memory(), core.mappings(), files);
+  const fuzz::MeteredMemory memory(backed);
+  const TargetSpace target(arch, memory, core.mappings(), files);
+  std::size_t walked = 0;
+  for (const CoreThread& thread : core.threads()) {
+    if (++walked > 4) break;
+    auto registers = registers_from_prstatus(thread.registers, arch);
+    if (!registers) continue;
+    (void)add_fp_registers(thread.fp_registers, arch, *registers);
+    (void)fuzz::walk_target(target, *registers, walked % 2 != 0 ? Guesses::confirmed : Guesses::bold);
+  }
+  fuzz::check(memory.reads < (std::size_t{1} << 24), "the work is bounded");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -39,17 +55,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Arch* const arch = find_arch((*core)->machine(), (*core)->big_endian());
   if (!arch || (arch->word_size == 8) != (*core)->is_64()) return 0;
   fuzz::check(!(*core)->threads().empty(), "a core has a thread");
-  const TargetFiles files = TargetFiles::none();
-  const FileBackedMemory backed((*core)->memory(), (*core)->mappings(), files);
-  const fuzz::MeteredMemory memory(backed);
-  const TargetSpace target(*arch, memory, (*core)->mappings(), files);
-  std::size_t walked = 0;
-  for (const CoreThread& thread : (*core)->threads()) {
-    if (++walked > 4) break;
-    const auto registers = registers_from_prstatus(thread.registers, *arch);
-    if (!registers) continue;
-    (void)fuzz::walk_target(target, *registers, walked % 2 != 0 ? Guesses::confirmed : Guesses::bold);
-  }
-  fuzz::check(memory.reads < (std::size_t{1} << 24), "the work is bounded");
+  walk_threads(**core, *arch);
+  const auto parts = make_mapped<FileParts>(file.path().c_str());
+  const auto image = ElfImage::parse(*parts);
+  if (image && (*core)->add_program(*image, "/program")) walk_threads(**core, *arch);
   return 0;
 }
