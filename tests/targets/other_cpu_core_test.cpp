@@ -1,4 +1,4 @@
-// Core files of AArch64, in both byte orders: the registers of each thread, those of floating point among them.
+// Core files of AArch64 and ARM, in both byte orders: the registers of each thread, those of floating point among them.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -223,6 +223,46 @@ TEST_P(CoreOfAArch64, IsRefusedWhereSigningBitsAreImpossible) {
     const auto core = Target::open_core(folder / "core");
     ASSERT_FALSE(core) << std::hex << bits;
     EXPECT_NE(core.error().text().find("aarch64"), std::string::npos) << core.error().text();
+  }
+}
+
+/// What the kernel writes of a thread of ARM: struct elf_prstatus with words of 4 bytes and 18 registers; NT_PRFPREG,
+/// of a coprocessor that there is no more; d0-d31 and fpscr.
+std::string core_of_arm(bool big_endian) {
+  Writer notes(big_endian), status(big_endian), vectors(big_endian);
+  status.zeros(24).put(4, 7).zeros(44);
+  for (unsigned i = 0; i < 18; ++i) status.put(4, 0x1000 + i);
+  put_note(notes, NT_PRSTATUS, status.zeros(4).bytes());
+  put_note(notes, NT_PRFPREG, std::string(116, '\x77'));
+  for (unsigned i = 0; i < 32; ++i) vectors.put(8, 0x7'0000'0000 + i);
+  put_note(notes, NT_ARM_VFP, vectors.put(4, 0).bytes(), "LINUX");
+  Writer file(big_endian);
+  constexpr char k_magic[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32};
+  file.append(std::string(k_magic, sizeof k_magic)).put(1, big_endian ? ELFDATA2MSB : ELFDATA2LSB).put(1, EV_CURRENT);
+  file.zeros(9).put(2, ET_CORE).put(2, EM_ARM).put(4, EV_CURRENT).put(4, 0).put(4, sizeof(Elf32_Ehdr)).put(4, 0);
+  file.put(4, 0).put(2, sizeof(Elf32_Ehdr)).put(2, sizeof(Elf32_Phdr)).put(2, 1).zeros(6);
+  file.put(4, PT_NOTE).put(4, sizeof(Elf32_Ehdr) + sizeof(Elf32_Phdr)).zeros(8).put(4, notes.bytes().size()).zeros(8);
+  return file.put(4, 4).append(notes.bytes()).bytes();
+}
+
+// covers: HL10 XP04
+TEST(CoreOfArm, HasTheFloatingPointRegistersOfItsThread) {
+  constexpr RegNum k_d7 = 263, k_d8 = 264, k_d15 = 271;
+  for (const bool big_endian : {false, true}) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "core", std::ios::binary) << core_of_arm(big_endian);
+    const auto core = Target::open_core(folder / "core");
+    ASSERT_TRUE(core) << core.error().text();
+    ASSERT_EQ(core->threads().size(), 1u);
+    Walk walk = core->walk(core->threads()[0]);
+    const Frame& frame = *walk.begin();
+    EXPECT_EQ(frame.pc(), 0x100eu) << "bit 0 of 0x100f says T32";
+    EXPECT_EQ(frame.sp(), 0x100du);
+    EXPECT_FALSE(frame.get(k_d7));
+    for (RegNum reg = k_d8; reg <= k_d15; ++reg) {
+      ASSERT_TRUE(frame.get(reg)) << reg;
+      EXPECT_EQ(*frame.get(reg), 0x7'0000'0000u + reg - 256);
+    }
   }
 }
 

@@ -119,6 +119,8 @@ void CoreFile::take_notes(std::span<const std::byte> bytes, std::uint64_t alignm
       take(note);
     else if (note.owner == "LINUX" && note.type == NT_ARM_PAC_MASK && machine() == EM_AARCH64)
       take_signing_bits(note.description);
+    else if (note.owner == "LINUX" && note.type == NT_ARM_VFP && machine() == EM_ARM)
+      take_fp_registers(note.description);
 }
 
 /// struct user_pac_mask (asm/ptrace.h), which is the same for all threads: bits of data's addresses, of code's.
@@ -134,7 +136,7 @@ void CoreFile::take(const ElfNote& note) {
     case NT_PRSTATUS:
       return take_thread(note.description);
     case NT_PRFPREG:
-      if (!threads_.empty()) threads_.back().fp_registers.assign(note.description.begin(), note.description.end());
+      if (machine() != EM_ARM) take_fp_registers(note.description);
       return;
     case NT_PRPSINFO:
       return take_process(note.description);
@@ -151,6 +153,10 @@ void CoreFile::take(const ElfNote& note) {
     default:
       return;
   }
+}
+
+void CoreFile::take_fp_registers(std::span<const std::byte> block) {
+  if (!threads_.empty()) threads_.back().fp_registers.assign(block.begin(), block.end());
 }
 
 /// struct elf_prstatus (linux/elfcore.h): si_signo, si_code, si_errno; pr_cursig; pr_sigpend, pr_sighold, words;

@@ -21,7 +21,7 @@ struct CoreThread {
   pid_t id = 0;
   int signal = 0;                         ///< pr_cursig
   std::vector<std::byte> registers{};     ///< elf_gregset_t, as far as it is there
-  std::vector<std::byte> fp_registers{};  ///< elf_fpregset_t; empty: there are none
+  std::vector<std::byte> fp_registers{};  ///< elf_fpregset_t, of ARM struct user_vfp; empty: none
 };
 
 /// What of the memory of a process is in its core file.
@@ -83,6 +83,7 @@ class CoreFile {
   void take_notes(std::span<const std::byte> notes, std::uint64_t alignment);
   void take(const ElfNote& note);
   void take_thread(std::span<const std::byte> status);
+  void take_fp_registers(std::span<const std::byte> block);
   void take_signing_bits(std::span<const std::byte> masks);
   void take_process(std::span<const std::byte> info);
   void take_files(std::span<const std::byte> files);
