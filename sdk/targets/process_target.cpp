@@ -80,7 +80,7 @@ void Target::Process::make_space(Mappings mappings) {
   memory_.emplace(folder_.process(), mem_.number());
   space_.emplace(*arch_, *memory_, std::move(mappings), TargetFiles::of_process(folder_));
   space_->keep_first_pages(*memory_);
-  space_->set_perf_map(folder_.root() + "/tmp/perf-" + std::to_string(own_number_) + ".map");
+  space_->set_perf_map(space_->files().root() + "/tmp/perf-" + std::to_string(own_number_) + ".map");
 }
 
 /// An open /proc/PID/mem is of the memory that the process had then, and empty once that is gone: proc_pid_mem(5).

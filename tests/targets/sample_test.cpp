@@ -124,6 +124,11 @@ TEST(SampleOfAProcess, KeepsNamesOfJitsUntilAnotherProgramIsExecuted) {
     ASSERT_TRUE(target->renew(sample_of(code + executed)));
     EXPECT_EQ(name(), "");
   }
+  // What has the name of a deleted file is another one.
+  const std::string deleted = mapped.substr(0, mapped.size() - 1) + " (deleted)\n";
+  const auto target = Target::from_sample(sample_of(deleted + code + kernels));
+  ASSERT_TRUE(target) << target.error().text();
+  EXPECT_EQ(seen(target->walk(target->threads()[0])).frames.at(0).name, "");
 }
 
 /// A mapping that says of which build its file was is not read from another.

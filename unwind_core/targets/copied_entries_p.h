@@ -1,13 +1,48 @@
-// The .eh_frame of an object of a target, copied entry by entry.
+// What is copied of an object of a target: tables as a whole, .eh_frame entry by entry.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
+#include "jitunwind/unwind_core/heap_internal.h"
 #include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {
+
+/// Bytes of a target that stay. Few of them are on the heap, whose pages the next target uses again; many have a
+/// mapping of their own, which is given back.
+class CopiedBytes {
+ public:
+  CopiedBytes() noexcept = default;
+  /// Not initialised. Empty: there is no memory.
+  static CopiedBytes room_for(std::size_t size) noexcept {
+    constexpr std::size_t k_few = std::size_t{64} << 10;
+    CopiedBytes room;
+    if (size > k_few) {
+      room.many_ = Block::whole(size);
+    } else if (size != 0) {
+      room.few_.reset(static_cast<std::byte*>(allocate(size)));
+      room.count_ = room.few_ ? size : 0;
+    }
+    return room;
+  }
+
+  std::span<std::byte> bytes() const noexcept { return few_ ? std::span(few_.get(), count_) : many_.bytes(); }
+  /// Precondition: there are as many. False, and nothing changes: the rest cannot be given back.
+  bool keep_first(std::size_t count) noexcept {
+    if (!few_) return count != 0 && many_.resize(count);
+    count_ = count;
+    return true;
+  }
+
+ private:
+  HeapArray<std::byte> few_;
+  std::size_t count_ = 0;  // on the heap
+  Block many_;
+};
 
 /// Has room for all of a section, and copies what is asked for, in pieces of several pages: a walk needs some entries
 /// of the thousands that an object has. Used by one thread at a time.

@@ -139,14 +139,12 @@ void MappedObject::read_module(Addr at, Module& out) noexcept {
 }
 
 /// As much of it as can be read from its beginning on.
-Block MappedObject::copy(AddrRange range) const noexcept {
-  const std::uint64_t size = std::min(range.size(), k_most_frames);
-  if (size == 0) return {};
-  Block block = Block::whole(static_cast<std::size_t>(size));
-  if (block.empty()) return {};
+CopiedBytes MappedObject::copy(AddrRange range) const noexcept {
+  CopiedBytes copied = CopiedBytes::room_for(static_cast<std::size_t>(std::min(range.size(), k_most_frames)));
+  if (copied.bytes().empty()) return {};
   MemoryWindow window;
-  const std::size_t got = memory_.read(range.begin, block.bytes(), window);
-  if (got == block.bytes().size() || (got != 0 && block.resize(got))) return block;
+  const std::size_t got = memory_.read(range.begin, copied.bytes(), window);
+  if (got == copied.bytes().size() || (got != 0 && copied.keep_first(got))) return copied;
   return {};
 }
 

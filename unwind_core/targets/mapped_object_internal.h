@@ -72,7 +72,7 @@ class MappedObject {
   void copy_table() noexcept;
   bool copy_entries_of(Addr at) noexcept;
   void copy_exidx() noexcept;
-  Block copy(AddrRange range) const noexcept;
+  CopiedBytes copy(AddrRange range) const noexcept;
 
   const Memory& memory_;
   const Arch& arch_;
@@ -87,15 +87,15 @@ class MappedObject {
   std::vector<Segment> segments_;
   AddrRange eh_frame_hdr_at_{};  // as its segment says; begin 0: there is none
   bool has_table_ = false;       // copy_table() was called
-  Block eh_frame_hdr_;
+  CopiedBytes eh_frame_hdr_;
   SectionBytes eh_frame_hdr_bytes_{};
   FdeTable table_{};  // count 0: there is none, and all of .eh_frame is in eh_frame_
   CopiedEntries entries_;
-  Block eh_frame_;
+  CopiedBytes eh_frame_;
   SectionBytes eh_frame_bytes_{};
   AddrRange exidx_at_{};    // empty: there is none
   bool has_exidx_ = false;  // copy_exidx() was called
-  Block exidx_;
+  CopiedBytes exidx_;
   Mapped<ModuleFiles> files_;
   bool has_looked_for_files_ = false;
 };

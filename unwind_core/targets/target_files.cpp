@@ -1,6 +1,7 @@
 #include "jitunwind/unwind_core/targets/target_files_internal.h"
 
 #include <array>
+#include <cinttypes>
 #include <cstdio>
 
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
@@ -44,8 +45,7 @@ std::string TargetFiles::named_path(const Mapping& mapping) const {
 std::string TargetFiles::mapped_path(const Mapping& mapping) const {
   if (process_.empty() || !mapping.is_of_file()) return {};
   std::array<char, 64> name{};
-  std::snprintf(name.data(), name.size(), "/map_files/%lx-%lx", static_cast<unsigned long>(mapping.range.begin),
-                static_cast<unsigned long>(mapping.range.end));
+  std::snprintf(name.data(), name.size(), "/map_files/%" PRIx64 "-%" PRIx64, mapping.range.begin, mapping.range.end);
   return if_file(process_ + name.data());
 }
 

@@ -27,6 +27,8 @@ class TargetFiles {
 
   /// "": it cannot be opened. A deleted file has no name; the one which has it now is another.
   std::string host_path(const Mapping& mapping) const;
+  /// Goes in front of paths of the target that nothing is mapped of.
+  const std::string& root() const noexcept { return root_; }
 
   /// Error as of ModuleFiles::open(), of the last place where the file may be: the first counts that has what is
   /// loaded. Debug files are looked for below the root, then where this machine has them.
