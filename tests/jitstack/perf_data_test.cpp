@@ -50,6 +50,60 @@ TEST(PerfData, RegistersAndStackOfASampleAreThoseThatPerfKept) {
   EXPECT_EQ(std::to_integer<int>(sample.stack[16]), 3);
 }
 
+/// The file's own machine says what its registers are: perf's numbers of SP and of the pc (asm/perf_regs.h).
+// covers: XP04
+TEST(PerfData, RegistersAreThoseOfTheMachineThatItWasRecordedOn) {
+  struct Machine {
+    const char *called, *cpu;
+    unsigned sp, pc;
+  };
+  constexpr Machine k_machines[] = {{"x86_64", "x86-64", 7, 8},   {"aarch64", "aarch64", 31, 32},
+                                    {"i686", "x86", 7, 8},        {"armv7l", "arm", 13, 15},
+                                    {"riscv64", "riscv64", 2, 0}, {"ppc64le", "ppc64", 1, 32},
+                                    {"mips64", "mips64", 29, 0}};
+  for (const Machine& machine : k_machines) {
+    test::PerfFile made;
+    made.event(7);
+    made.machine(machine.called);
+    made.registers(std::uint64_t{1} << machine.sp | std::uint64_t{1} << machine.pc);
+    const bool is_sp_first = machine.sp < machine.pc;
+    const bool is_32 = std::string(machine.cpu) == "x86" || std::string(machine.cpu) == "arm";
+    made.sample(7, 10, 11, 5, {is_sp_first ? 0x7000u : 0x4000u, is_sp_first ? 0x4000u : 0x7000u}, {1}, {},
+                is_32 ? PERF_SAMPLE_REGS_ABI_32 : PERF_SAMPLE_REGS_ABI_64);
+    const std::string file = made.bytes();
+    const auto data = parsed(file);
+    ASSERT_TRUE(data) << machine.called << ": " << data.error().text();
+    const Arch& arch = data->arch();
+    EXPECT_STREQ(arch.name, machine.cpu);
+    EXPECT_FALSE(arch.big_endian);
+    const auto event = data->event(0);
+    ASSERT_TRUE(event) << event.error().text();
+    const auto& sample = std::get<PerfSample>(*event);
+    ASSERT_TRUE(sample.has_registers) << machine.called;
+    EXPECT_EQ(sample.registers.get(arch.column(arch.sp)), 0x7000u) << machine.called;
+    EXPECT_EQ(sample.registers.get(arch.column(arch.pc)), 0x4000u) << machine.called;
+  }
+}
+
+TEST(PerfData, OfAMachineThatIsNotKnownSaysWhich) {
+  for (const char* machine : {"loongarch64", "s390x", "sparc64"}) {  // of s390x there is no such byte order
+    test::PerfFile made;
+    made.event(1);
+    made.machine(machine);
+    const std::string file = made.bytes();
+    const auto data = parsed(file);
+    ASSERT_FALSE(data) << machine;
+    EXPECT_EQ(data.error().what, "'FILE' is of a CPU that is not known here: " + std::string(machine) + ".");
+  }
+  test::PerfFile made;
+  made.event(1);
+  made.machine("\x1b[2J");
+  const std::string file = made.bytes();
+  const auto data = parsed(file);
+  ASSERT_FALSE(data);
+  EXPECT_EQ(data.error().what.find('\x1b'), std::string::npos);
+}
+
 TEST(PerfData, RecordsAreInTheOrderOfTheirTimes) {
   test::PerfFile made;
   made.event(1);

@@ -16,6 +16,9 @@ class PerfFile {
       PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
   static constexpr std::uint64_t k_registers = 0xff0fff;  // as perf asks for on x86-64
 
+  /// What uname(2) says of the machine that it was recorded on; "": the file does not say.
+  void machine(const std::string& name) { machine_ = name; }
+  void registers(std::uint64_t wanted) { registers_ = wanted; }
   /// An event; the same fields for all of its samples.
   void event(std::uint64_t id, std::uint64_t more_fields = 0) { events_.push_back({id, k_sample_type | more_fields}); }
 
@@ -60,7 +63,7 @@ class PerfFile {
   }
 
   std::string bytes() const {
-    constexpr std::uint64_t k_header = 104, k_attribute = 128;
+    constexpr std::uint64_t k_header = 104, k_attribute = 128, k_features = 72;
     const std::uint64_t attributes = k_header + 8 * events_.size();
     const std::uint64_t data = attributes + (k_attribute + 16) * events_.size();
     Bytes file;
@@ -73,11 +76,17 @@ class PerfFile {
     for (std::size_t i = 0; i < events_.size(); ++i) {
       std::string attribute(k_attribute, '\0');
       const auto put = [&](std::size_t at, std::uint64_t word) { std::memcpy(&attribute[at], &word, sizeof word); };
-      put(24, events_[i].sample_type), put(40, std::uint64_t{1} << 18), put(80, k_registers);
+      put(24, events_[i].sample_type), put(40, std::uint64_t{1} << 18), put(80, registers_);
       file.all += attribute;
       file.u64(k_header + 8 * i), file.u64(8);
     }
-    return file.all + data_.all;
+    file.all += data_.all;
+    if (machine_.empty()) return file.all;
+    file.all[k_features] = 1 << 6;
+    file.u64(file.all.size() + 16), file.u64(4 + machine_.size() + 1);
+    file.u32(static_cast<std::uint32_t>(machine_.size() + 1));
+    file.all += machine_ + '\0';
+    return file.all;
   }
 
  private:
@@ -101,6 +110,8 @@ class PerfFile {
     data_.all += body.all;
   }
 
+  std::string machine_;
+  std::uint64_t registers_ = k_registers;
   std::vector<Event> events_;
   Bytes data_;
 };

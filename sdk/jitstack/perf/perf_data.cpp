@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <map>
 #include <optional>
 
@@ -97,9 +98,16 @@ void skip_array(ByteReader& in, std::uint64_t count, std::uint64_t each) {
   in.skip(count * each);
 }
 
+/// By what uname(2) calls the machine. Files of the other byte order are refused before: ppc64 and mips64 may be
+/// either.
 const Arch* arch_called(std::string name) {
+  const auto is_number = [](char c) { return c >= '0' && c <= '9'; };
+  if (name.size() == 4 && name[0] == 'i' && is_number(name[1]) && name.ends_with("86")) name = "x86";
+  if (name.starts_with("armv")) name = "arm";
+  if (name == "ppc64le") name = "ppc64";
   std::ranges::replace(name, '_', '-');
-  return find_arch(name);
+  const Arch* const known = find_arch(name);
+  return known ? find_arch(known->elf_machine, false) : nullptr;
 }
 
 }  // namespace
@@ -131,7 +139,8 @@ class PerfData::Parser {
       return wrong("has several events whose samples cannot be told apart.", "Record one event: perf record -e NAME.");
     data_.arch_ = host_arch();
     take_arch(data, features);
-    if (!data_.arch_) return wrong("is of a CPU that is not known here.", "");
+    if (!data_.arch_)
+      return wrong("is of a CPU that is not known here: " + (machine_.empty() ? "this machine's" : machine_) + ".", "");
     if (auto failed = take_records(data)) return std::move(*failed);
     std::ranges::stable_sort(data_.records_, {}, &Record::time);
     return std::move(data_);
@@ -195,7 +204,10 @@ class PerfData::Parser {
     in.seek(static_cast<std::size_t>(where.offset));
     in.skip(4);
     const std::string_view name = in.c_string();
-    if (in.ok()) data_.arch_ = arch_called(std::string(name));
+    if (!in.ok()) return;
+    const auto is_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; };
+    machine_ = name.size() < 64 && std::ranges::all_of(name, is_of_name) ? name : "a name that is none";
+    data_.arch_ = arch_called(machine_);
   }
 
   std::optional<TargetError> take_records(const Section& section) {
@@ -261,6 +273,7 @@ class PerfData::Parser {
   }
 
   const std::string& name_;
+  std::string machine_;  // as the file calls it; "": it does not
   PerfData data_;
   std::map<std::uint64_t, std::size_t> by_id_;
   bool has_identifiers_ = false;
