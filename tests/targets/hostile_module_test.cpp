@@ -1,8 +1,10 @@
 // Objects of a target that say of themselves what is not true: that they are longer than what is mapped, or where
 // others are. A walk does not depend on what was walked before.
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 
 #include "jitunwind/sdk/local_space.h"
@@ -108,11 +110,41 @@ AddrRange expect_known_code_to_be_code(const AddressSpace& space, Addr caller) {
   return known;
 }
 
+constexpr const char* k_one_object = "400000-401000 r-xp 0 08:01 12 /a\n70000000-70001000 rw-p 0 00:00 0 [stack]\n";
+
+bool has_module(const RawBytes& object) {
+  const HostileTarget target(k_one_object, {{k_begin, object}}, {});
+  Module module;
+  return target.space.modules().find(0x400801, module);
+}
+
+/// As an emulator has them: files of the CPU that it emulates are mapped, and none of their code is run.
+TEST(ModuleOfAnotherCpu, IsNone) {
+  const RawBytes own = object(k_begin, {loaded(PF_R | PF_X, 0, 0x1000)});
+  EXPECT_TRUE(has_module(own));
+  for (const auto& [field, value] : {std::pair{std::size_t{EI_CLASS}, ELFCLASS32},
+                                     {EI_DATA, ELFDATA2MSB},
+                                     {offsetof(Elf64_Ehdr, e_machine), EM_AARCH64}}) {
+    RawBytes others = own;
+    others.at(field) = static_cast<std::byte>(value);
+    EXPECT_FALSE(has_module(others)) << field;
+  }
+}
+
+/// An object lies where its lowest segment does, which has its headers.
+TEST(ModuleWhoseHeadersLieElsewhere, IsNone) {
+  BuiltSegment headers = loaded(PF_R | PF_X, 0, 0x1000), below = loaded(PF_R, 0x1000, 0x1000);
+  EXPECT_TRUE(has_module(object(k_begin, {headers, below})));
+  headers.address = 0x10000;
+  below.address = 0;
+  EXPECT_FALSE(has_module(object(k_begin, {headers, below})));
+}
+
 TEST(ModuleThatSaysTooMuch, EndsWhereItsMappingDoes) {
   BuiltSegment code = loaded(PF_R | PF_X, 0, 0x1000);
   code.memory_size = k_too_long;
-  HostileTarget target("400000-401000 r-xp 0 08:01 12 /a\n70000000-70001000 rw-p 0 00:00 0 [stack]\n",
-                       {{k_begin, object(k_begin, {code}, {{0x400800, 0x400900}})}}, {0x400811, 0x400821, 0x500000});
+  HostileTarget target(k_one_object, {{k_begin, object(k_begin, {code}, {{0x400800, 0x400900}})}},
+                       {0x400811, 0x400821, 0x500000});
   const AddrRange known = expect_known_code_to_be_code(target.space.space(), 0x400811);
   EXPECT_EQ(known, (AddrRange{k_begin, 0x401000}));
   target.expect_the_same_again_and_again(0x400801, 3);
