@@ -130,6 +130,8 @@ TEST(IttEvent, IsRefusedWhereItLies) {
   load.address = 0x1000;
   load.name = reinterpret_cast<const char*>(0x10);
   EXPECT_EQ(read(13, &load)->name, "");
+  load.name = nullptr;
+  EXPECT_EQ(read(13, &load)->name, "");
   const std::string endless(100'000, 'n');
   load.name = endless.c_str();
   EXPECT_LE(read(13, &load)->name.size(), 4096u + 64u);

@@ -112,6 +112,33 @@ TEST_F(Dumps, AreNotBelievedOfOtherCodeThanTheirOwn) {
   EXPECT_EQ(code_.name_at(k_code + 0x202), "h");
 }
 
+TEST_F(Dumps, AreReadAnewWhereTheyAreWrittenAnew) {
+  hear(dump_loaded("first", k_code, code_of(16)).fill(100, 0x90));  // the begin of a record that never comes
+  EXPECT_EQ(code_.name_at(k_code + 2), "first");
+  std::ofstream(path_, std::ios::binary | std::ios::trunc).close();
+  hear(dump_header().add(dump_loaded("anew", k_code, code_of(16))));
+  EXPECT_EQ(code_.name_at(k_code + 2), "anew");
+}
+
+/// The page that is mapped says that a file is one, if it is mapped as code. Files that are mapped to be read are not.
+TEST(DumpFiles, AreFoundWhereTheyAreMappedAsCode) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "jit-2.dump";
+  const Bytes dump = dump_header().add(dump_loaded("dumped", k_code, code_of(16)));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(dump.vector().data()), static_cast<std::streamsize>(dump.size()));
+  const RegisteredCode code;
+  for (const int protection : {PROT_READ, PROT_READ | PROT_EXEC}) {
+    const int file = ::open(path.c_str(), O_RDONLY);
+    void* const page = ::mmap(nullptr, 4096, protection, MAP_PRIVATE, file, 0);
+    ::close(file);
+    DumpFollower().look();
+    EXPECT_EQ(code.name_at(k_code + 2), (protection & PROT_EXEC) != 0 ? "dumped" : "");
+    ::munmap(page, 4096);
+  }
+  say_gone(Dialect::itt, {k_code, k_code + 0x10000});
+}
+
 // covers: LS10
 TEST_F(Dumps, AreForgottenWhereTheCodeIsUnmapped) {
   void* const code = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -105,6 +105,15 @@ TEST_F(Lists, GiveNamesAndFramesAsLongAsTheyHaveThem) {
   EXPECT_EQ(code_.row_at(page_.at() + 2), "no row");
 }
 
+/// LLVM's list keeps entries of code that is gone.
+TEST_F(Lists, SayNothingOfCodeThatIsGoneAlready) {
+  Entry gone(file_at(page_.at()));
+  page_.unmap();
+  look_at({&gone});
+  EXPECT_EQ(listen_status().files, 1u);
+  EXPECT_EQ(registry_statistics().registered, 0u);
+}
+
 /// By the line number program of a compiler, in a file that is linked to where the code is.
 TEST_F(Lists, GiveLines) {
   JitFile file(frames_like_phps(), page_.at());

@@ -14,7 +14,9 @@
 #include "jitunwind/adapters/listen/maps/map_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
+#include "tests/listen/frame_functions.h"
 #include "tests/listen/jit_file.h"
 
 namespace jitunwind::test {
@@ -72,6 +74,21 @@ TEST(Million, EntriesOfAListAreReadUpToTheLimit) {
   follower.look();
   EXPECT_EQ(listen_status().files, 0u);
   ::dlclose(module);
+}
+
+// covers: LS01
+TEST(Million, EntriesOfASectionAreProcedures) {
+  constexpr Addr k_code = 0x5'0000'0000;
+  EhFrame frames(64 * k_million);
+  for (std::size_t i = 0; i < k_million; ++i) frames.fde(k_code + 16 * i, 16);
+  frames.section.terminator();
+  const void* const begin = reinterpret_cast<const void*>(frames.placed().begin);
+  const RegisteredCode code;
+  __register_frame(begin);
+  EXPECT_EQ(registry_statistics().registered, k_million);
+  EXPECT_EQ(code.row_at(k_code + 16 * (k_million - 1) + 2), "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]");
+  __deregister_frame(begin);
+  EXPECT_EQ(registry_statistics().registered, 0u);
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // Names that dialects give, and what becomes of them beside call frame information.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <span>
@@ -86,6 +89,57 @@ TEST(HeardNames, JoinFramesThatComeLater) {
   EXPECT_EQ(code.row_at(k_code + 2), k_row) << "the frames are still there";
   told.take_back();
   EXPECT_EQ(registered(), 0u);
+}
+
+/// The older call is taken back; the frames that the name is joined with are the newer one's.
+TEST(HeardNames, StayWithTheFramesThatTheyAreJoinedWith) {
+  const RegisteredCode code;
+  Told older;
+  say(k_code, 16, "joined");
+  Told newer;
+  older.take_back();
+  EXPECT_EQ(code.name_at(k_code + 2), "joined");
+  newer.take_back();
+  EXPECT_EQ(code.name_at(k_code + 2), "");
+  EXPECT_EQ(registered(), 0u);
+}
+
+/// A file in GDB's list may have frames of code and no name.
+TEST(HeardNames, AreNotMadeOfNothing) {
+  const Told told;
+  say(k_code, 16, "");
+  EXPECT_EQ(listen_status().names, 0u);
+  say(k_code, 16, "named");
+  say(k_code, 16, "");
+  EXPECT_EQ(RegisteredCode().name_at(k_code + 2), "named");
+  forget_all();
+}
+
+/// What an older voice takes back is no more what is known.
+TEST(HeardNames, AreForgottenWithTheirOwnDescriptionAlone) {
+  EhFrame older, newer;
+  const Addr first = older.fde(k_code, 16) - older.section.section().address + older.placed().begin;
+  const Addr second = newer.fde(k_code, 16) - newer.section.section().address + newer.placed().begin;
+  const RegisteredCode code;
+  describe_code({k_code, k_code + 16}, "older", first);
+  describe_code({k_code, k_code + 16}, "newer", second);
+  forget_description(k_code, first);
+  EXPECT_EQ(code.name_at(k_code + 2), "newer");
+  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  forget_description(k_code, second);
+  EXPECT_EQ(registered(), 0u);
+}
+
+TEST(HeardNames, KeepNoFramesOfLongerCode) {
+  EhFrame frames;
+  const Addr fde = frames.fde(k_code, 16) - frames.section.section().address;
+  const RegisteredCode code;
+  describe_code({k_code, k_code + 16}, "described", frames.placed().begin + fde);
+  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  say(k_code, 8, "shorter");
+  EXPECT_EQ(code.name_at(k_code + 2), "shorter");
+  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+  forget_all();
 }
 
 TEST(HeardNames, AreTheNewestOfTheSameCode) {
@@ -198,6 +252,86 @@ TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
   listen();
   forget_all();
   EXPECT_EQ(registered(), 0u);
+}
+
+TEST(HeardNames, AreNotReadFromThePerfMapWhereNobodyListens) {
+  const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  const RegisteredCode code;
+  listen(static_cast<std::uint32_t>(Dialect::maps));
+  EXPECT_NE(listen_status().dialects & static_cast<std::uint32_t>(Dialect::frames), 0u) << "maps have no personalities";
+  listen(static_cast<std::uint32_t>(Dialect::itt));
+  std::ofstream(path) << std::hex << k_code << " 10 unheard\n";
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // ten looks
+  EXPECT_EQ(code.name_at(k_code + 2), "");
+  listen(static_cast<std::uint32_t>(Dialect::maps));
+  EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "unheard"; }));
+  std::remove(path.c_str());
+  listen();
+  forget_all();
+}
+
+/// In the course of no calls at all.
+TEST(HeardNames, AndFramesAreForgottenByTheThreadThatFollows) {
+  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const Addr begin = reinterpret_cast<std::uintptr_t>(page);
+  EhFrame frames;
+  frames.fde(begin, 16);
+  frames.section.terminator();
+  const void* const told = reinterpret_cast<const void*>(frames.placed().begin);
+  __register_frame(told);
+  say(begin + 0x100, 16, "named");
+  EXPECT_EQ(registered(), 2u);
+  ::munmap(page, 4096);
+  listen(static_cast<std::uint32_t>(Dialect::maps));
+  EXPECT_TRUE(comes_true([] { return listen_status().procedures == 0; }));
+  EXPECT_TRUE(comes_true([] { return listen_status().names == 0; }));
+  listen();
+  __deregister_frame(told);
+}
+
+/// Signals of the program's are not handled on it: it has little stack, and the program knows nothing of it.
+TEST(HeardNames, AreFollowedByAThreadThatTakesNoSignals) {
+  listen(static_cast<std::uint32_t>(Dialect::maps));
+  listen();
+  std::size_t others = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (entry.path().filename() == std::to_string(::gettid())) continue;
+    const std::string name = "SigBlk:\t";
+    std::ifstream status(entry.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with(name)) continue;
+      ++others;
+      EXPECT_NE(std::stoull(line.substr(name.size()), nullptr, 16) >> (SIGPROF - 1) & 1, 0u);
+    }
+  }
+  EXPECT_GE(others, 1u);
+}
+
+/// In the place of the perf map.
+TEST(HeardNames, AreNotReadOfWhatIsNoFile) {
+  const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  const RegisteredCode code;
+  MapFollower follower;
+  const auto look_and_remove = [&] {
+    ::alarm(60);  // opening a pipe would wait for a writer
+    follower.look();
+    ::alarm(0);
+    std::remove(path.c_str());
+  };
+  ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+  look_and_remove();
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  look_and_remove();
+  ASSERT_EQ(::symlink(path.c_str(), path.c_str()), 0);
+  look_and_remove();
+  EXPECT_EQ(registered(), 0u);
+  std::ofstream(path) << std::hex << k_code << " 10 file\n";
+  follower.look();
+  EXPECT_EQ(code.name_at(k_code + 2), "file");
+  ASSERT_EQ(std::remove(path.c_str()), 0);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);  // after it was one
+  look_and_remove();
+  forget_all();
 }
 
 /// Others may put one there that leads to a file of this process's owner.

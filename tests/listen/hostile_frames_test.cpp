@@ -1,0 +1,241 @@
+// What is told by __register_frame and is no procedure, or goes away while somebody looks.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "jitunwind/adapters/listen/frames/told_frames_p.h"
+#include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
+#include "tests/builders/placed_eh_frame.h"
+#include "tests/builders/registered_code.h"
+#include "tests/exceptions/jit_frames.h"
+#include "tests/listen/frame_functions.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_code = 0x5'0000'0000;
+constexpr Addr k_page = 0x1000;
+constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+
+const void* at(Addr address) { return reinterpret_cast<const void*>(address); }
+std::size_t registered() { return registry_statistics().registered; }
+
+/// What one call made of a section, which is taken back.
+struct Heard {
+  std::size_t procedures;
+  std::uint64_t refused, handed_on;
+  std::string row;  ///< of k_code + 2
+  bool operator==(const Heard&) const = default;
+};
+Heard tell(EhFrame& frames) {
+  const void* const begin = at(frames.placed().begin);
+  const ListenStatus before = listen_status();
+  __register_frame(begin);
+  const ListenStatus status = listen_status();
+  const Heard heard{registered(), status.refused - before.refused, status.handed_on - before.handed_on,
+                    RegisteredCode().row_at(k_code + 2)};
+  __deregister_frame(begin);
+  EXPECT_EQ(registered(), 0u);
+  return heard;
+}
+const Heard k_believed{1, 0, 0, k_row}, k_disbelieved{0, 1, 1, "no row"};
+
+/// "zPLR" with absolute pointers, or "zPR".
+void put_catching(EhFrame& frames, Addr code, std::uint64_t size, Addr lsda = 0) {
+  Bytes data = Bytes{dwarf::pe_absptr}.u64(0x1234);
+  if (lsda != 0) data.u8(dwarf::pe_absptr);
+  const Addr cie =
+      frames.section.cie({.augmentation = lsda != 0 ? "zPLR" : "zPR", .augmentation_data = data.u8(dwarf::pe_absptr)});
+  Bytes body = frames.section.bytes().u64(code).u64(size);
+  if (lsda != 0)
+    body.u8(8).u64(lsda);
+  else
+    body.u8(0);
+  frames.section.fde(cie, body.add(push_rbx()));
+  frames.section.terminator();
+}
+
+/// An area that one FDE catches everything in ends with a page and is at least one, and has nothing that says where.
+TEST(HostileFrames, AreBelievedWhereTheyCanBeThoseOfAProcedure) {
+  EhFrame area, with_lsda, small, within;
+  put_catching(area, k_code, k_page);
+  put_catching(with_lsda, k_code, k_page, 0x5678);
+  put_catching(small, k_code, k_page - 16);
+  put_catching(within, k_code + k_page / 2 + k_page / 4, k_page / 4);
+  EXPECT_EQ(tell(area), k_disbelieved);
+  EXPECT_EQ(tell(with_lsda), k_believed);
+  EXPECT_EQ(tell(small), k_believed);
+  EXPECT_EQ(tell(within), (Heard{1, 0, 0, "no row"})) << "less than a page, to the end of one";
+}
+
+TEST(HostileFrames, ClaimNoMoreThanAProcedureCanBe) {
+  constexpr std::uint64_t k_most = std::uint64_t{1} << 30;
+  EhFrame most, more, wraps;
+  most.fde(k_code, k_most);
+  more.fde(k_code, k_most + 1);
+  wraps.fde(k_code, ~std::uint64_t{0});
+  for (EhFrame* const frames : {&most, &more, &wraps}) frames->section.terminator();
+  EXPECT_EQ(tell(most), k_believed);
+  EXPECT_EQ(tell(more), k_disbelieved);
+  EXPECT_EQ(tell(wraps), (Heard{0, 1, 0, "no row"}));
+}
+
+/// Linkers leave them behind where they have dropped the code.
+TEST(HostileFrames, OfNoCodeArePassedByWithoutAWord) {
+  EhFrame frames;
+  frames.fde(0, 16);
+  frames.fde(k_code, 0);
+  frames.fde(k_code, 16);
+  frames.section.terminator();
+  EXPECT_EQ(tell(frames), k_believed);
+}
+
+/// Their lengths in 12 bytes (LSB 5.0 core, 10.6.1): a section, and an FDE alone, as LLVM's libunwind is told of it.
+TEST(HostileFrames, AreOfTheLongFormToo) {
+  CfiSection section(0, CfiSection::Format::eh_frame, true);
+  const Addr fde = section.fde(section.cie({}), k_code, 16, push_rbx());
+  section.terminator();
+  const auto& bytes = section.section().bytes;
+  const std::unique_ptr<std::byte[]> memory(new std::byte[bytes.size()]);
+  std::memcpy(memory.get(), bytes.data(), bytes.size());
+  for (const std::byte* const begin : {memory.get() + 0, memory.get() + fde}) {
+    __register_frame(begin);
+    EXPECT_EQ(registered(), 1u);
+    EXPECT_EQ(RegisteredCode().row_at(k_code + 2), k_row);
+    __deregister_frame(begin);
+  }
+}
+
+/// Readable memory, which it would take long to prove.
+TEST(HostileFrames, AreNotLongerThanEntriesAre) {
+  constexpr std::size_t k_size = std::size_t{64} << 20;
+  constexpr std::uint32_t k_length = 32u << 20;
+  EhFrame frames(k_size);
+  const Addr fde = frames.fde(k_code, 16) - frames.section.section().address;
+  frames.fde(k_code + 16, 16);
+  std::memcpy(frames.section.data().vector().data() + fde, &k_length, sizeof k_length);
+  EXPECT_EQ(tell(frames), (Heard{0, 1, 0, "no row"}));
+}
+
+/// libgcc would read it.
+TEST(HostileFrames, AreNotReadWhereTheirMemoryIsGone) {
+  void* const page = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EhFrame frames;
+  frames.fde(k_code, 16);
+  frames.section.terminator();
+  const auto& bytes = frames.section.section().bytes;
+  std::memcpy(page, bytes.data(), bytes.size());
+  __register_frame(page);
+  const RegisteredCode code;
+  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  ::munmap(page, k_page);
+  EXPECT_NE(code.row_at(k_code + 12), k_row);
+  (void)_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 8));
+  __deregister_frame(page);
+  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+}
+
+// Others at the same time.
+
+constexpr std::size_t k_many = 3000;
+
+/// Code in memory that is unmapped, of so many procedures that it takes a while to forget them; and who forgets them.
+class BeingForgotten {
+ public:
+  BeingForgotten()
+      : code_(::mmap(nullptr, 16 * k_many, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+        frames_(4096 + 64 * k_many) {
+    for (std::size_t i = 0; i < k_many; ++i) frames_.fde(reinterpret_cast<std::uintptr_t>(code_) + 16 * i, 16);
+    frames_.section.terminator();
+    begin_ = at(frames_.placed().begin);
+    __register_frame_info(begin_, &object_);
+    ::munmap(code_, 16 * k_many);
+    forgetting_ = std::thread([this] {
+      while (!stop_) forget_unmapped_frames(64);
+    });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (listen_status().procedures == k_many && std::chrono::steady_clock::now() < end) {
+    }
+  }
+  ~BeingForgotten() {
+    stop_ = true;
+    forgetting_.join();
+  }
+  BeingForgotten(const BeingForgotten&) = delete;
+  BeingForgotten& operator=(const BeingForgotten&) = delete;
+
+  bool is_taken_back() { return __deregister_frame_info(begin_) == &object_ && registered() == 0; }
+
+ private:
+  void* const code_;
+  EhFrame frames_;
+  const void* begin_ = nullptr;
+  int object_ = 0;
+  std::atomic<bool> stop_{false};
+  std::thread forgetting_;
+};
+
+constexpr int k_rounds = 20;
+
+TEST(HostileFrames, AreTakenBackInTheMiddleOfBeingForgotten) {
+  for (int i = 0; i < k_rounds; ++i) {
+    BeingForgotten frames;
+    EXPECT_TRUE(frames.is_taken_back());
+    EXPECT_EQ(listen_status().procedures, 0u);
+  }
+}
+
+/// Whoever was forgetting them is not there.
+TEST(HostileFrames, AreTakenBackInAForkedChildInTheMiddleOfBeingForgotten) {
+  for (int i = 0; i < k_rounds; ++i) {
+    BeingForgotten frames;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      ::_exit(frames.is_taken_back() ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    EXPECT_TRUE(frames.is_taken_back());
+  }
+}
+
+void throw_it() { throw std::runtime_error("through"); }
+
+/// Code that stays told while a second call of the same comes and goes.
+TEST(HostileFrames, ComeAndGoWhileExceptionsPass) {
+  const ExecutableCopy code({0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3});  // push rbp; mov rbp,rsp; call rdi; pop
+  EhFrame frames;
+  frames.section.fde(frames.cie(), reinterpret_cast<std::uintptr_t>(code.begin()), 8,
+                     Bytes{0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8});
+  frames.section.terminator();
+  const void* const told = at(frames.placed().begin);
+  __register_frame(told);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) {
+      __register_frame(told);
+      __deregister_frame(told);
+    }
+  });
+  const auto function = reinterpret_cast<void (*)(void (*)())>(code.begin());
+  for (int i = 0; i < 1000; ++i) EXPECT_THROW(function(throw_it), std::runtime_error);
+  stop = true;
+  other.join();
+  __deregister_frame(told);
+  EXPECT_EQ(registered(), 0u);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
