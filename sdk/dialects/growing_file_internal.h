@@ -30,30 +30,42 @@ class GrowingFile {
   std::uint64_t read(std::uint64_t most, std::optional<uid_t> owner, Take take, BeginAnew begin_anew) {
     if (path_.empty()) return 0;
     const ReadableFile file(path_.c_str(), O_NOFOLLOW | O_NONBLOCK);
-    struct stat now {};
-    if (!file.is_open() || ::fstat(file.number(), &now) != 0 || !S_ISREG(now.st_mode)) return 0;
-    if (owner && now.st_uid != *owner) return 0;
-    if (now.st_ino != inode_ || now.st_size < offset_) {
-      if (std::exchange(inode_, now.st_ino) != 0) begin_anew();
+    struct statx now {};
+    constexpr unsigned k_asked = STATX_BASIC_STATS | STATX_BTIME;
+    if (!file.is_open() || ::statx(file.number(), "", AT_EMPTY_PATH, k_asked, &now) != 0 || !S_ISREG(now.stx_mode))
+      return 0;
+    if (owner && now.stx_uid != *owner) return 0;
+    const Identity identity{now.stx_ino, now.stx_btime.tv_sec, now.stx_btime.tv_nsec};
+    if (identity != identity_ || now.stx_size < offset_) {
+      if (std::exchange(identity_, identity).inode != 0) begin_anew();
       offset_ = 0;
     }
-    const off_t begin = offset_;
+    const std::uint64_t begin = offset_;
     std::array<std::byte, 16384> piece;
-    while (offset_ < now.st_size && static_cast<std::uint64_t>(offset_ - begin) < most) {
-      const std::uint64_t left = most - static_cast<std::uint64_t>(offset_ - begin);
+    while (offset_ < now.stx_size && offset_ - begin < most) {
+      const std::uint64_t left = most - (offset_ - begin);
       const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), left));
-      const long size = read_at(file.number(), piece.data(), wanted, static_cast<std::uint64_t>(offset_));
+      const long size = read_at(file.number(), piece.data(), wanted, offset_);
       if (size <= 0) break;
-      offset_ += size;
+      offset_ += static_cast<std::uint64_t>(size);
       take(std::span<const std::byte>(piece).first(static_cast<std::size_t>(size)));
     }
-    return static_cast<std::uint64_t>(offset_ - begin);
+    return offset_ - begin;
   }
 
  private:
+  /// File systems give the number of a file that was removed to the next one, which is told by when it was made, where
+  /// they know that.
+  struct Identity {
+    std::uint64_t inode = 0;
+    std::int64_t made_seconds = 0;
+    std::uint32_t made_nanoseconds = 0;
+    bool operator==(const Identity&) const = default;
+  };
+
   std::string path_;
-  ino_t inode_ = 0;
-  off_t offset_ = 0;
+  Identity identity_;
+  std::uint64_t offset_ = 0;
 };
 
 }  // namespace jitunwind

@@ -366,6 +366,25 @@ TEST(HeardNames, AreNotReadOfFilesOfOthers) {
   std::remove(path.c_str());
 }
 
+/// The next file often has the number of one that was removed.
+TEST(HeardNames, AreReadOfAFileFromItsBeginThatTookThePlaceOfAShorterOne) {
+  const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  GrowingFile file(path);
+  std::string text = "text";
+  for (int i = 0; i < 10; ++i) {
+    text += "more";
+    std::ofstream(path) << text;
+    std::string read;
+    const auto take = [&](std::span<const std::byte> piece) {
+      read.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    };
+    (void)file.read(~std::uint64_t{0}, ::geteuid(), take, [] {});
+    EXPECT_EQ(read, text);
+    std::remove(path.c_str());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a tick of the file system's clock and more
+  }
+}
+
 TEST(HeardNames, HaveLinesAsLongAsTheCodeIsTheSame) {
   const auto line = [](Addr at) {
     const auto found = heard_line(at);
