@@ -112,6 +112,14 @@ TEST_F(Dumps, AreNotBelievedOfOtherCodeThanTheirOwn) {
   EXPECT_EQ(code_.name_at(k_code + 0x202), "h");
 }
 
+TEST_F(Dumps, AreNotReadWhereTheyAreFilesOfOthers) {
+  append(dump_loaded("dumped", k_code, code_of(16)));
+  follower_.look(::geteuid() + 1);
+  EXPECT_EQ(code_.name_at(k_code + 2), "");
+  follower_.look();
+  EXPECT_EQ(code_.name_at(k_code + 2), "dumped");
+}
+
 TEST_F(Dumps, AreReadAnewWhereTheyAreWrittenAnew) {
   hear(dump_loaded("first", k_code, code_of(16)).fill(100, 0x90));  // the begin of a record that never comes
   EXPECT_EQ(code_.name_at(k_code + 2), "first");

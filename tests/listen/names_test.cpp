@@ -363,7 +363,15 @@ TEST(HeardNames, AreNotReadOfFilesOfOthers) {
   EXPECT_EQ(bytes, 0u);
   read(::geteuid());
   EXPECT_EQ(bytes, 5u);
+  std::ofstream(path) << std::hex << k_code << " 10 named\n";
+  const RegisteredCode code;
+  MapFollower follower;
+  follower.look(::geteuid() + 1);
+  EXPECT_EQ(code.name_at(k_code + 2), "");
+  follower.look();
+  EXPECT_EQ(code.name_at(k_code + 2), "named");
   std::remove(path.c_str());
+  forget_all();
 }
 
 /// The next file often has the number of one that was removed.

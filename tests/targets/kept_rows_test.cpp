@@ -1,6 +1,7 @@
 // Rows of a target that are kept across walks: a walk that uses them is the walk that does not, whatever the target has
 // registered, cancelled, loaded and unloaded since.
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <functional>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "jitunwind/adapters/gdb_jit/gdb_jit.h"
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "tests/support/jit_frame.h"
 #include "tests/targets/target_programs.h"
@@ -335,6 +337,27 @@ class FileInPlace {
  public:
   explicit FileInPlace(const Child& child) : child_(child) {}
   void run() {
+    put_into_list();
+    call(first_);
+    call(second_);
+  }
+  /// As PHP does while it compiles: nothing of the memory can be executed for a while.
+  void run_without_execute_right() {
+    put_into_list();
+    first_(
+        [](void* self) -> void* {
+          const auto page =
+              reinterpret_cast<void*>(page_of(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))));
+          if (::mprotect(page, k_page_size, PROT_READ) != 0) ::_exit(3);
+          static_cast<FileInPlace*>(self)->child_.stand();
+          if (::mprotect(page, k_page_size, PROT_READ | PROT_EXEC) != 0) ::_exit(3);
+          return nullptr;
+        },
+        this);
+  }
+
+ private:
+  void put_into_list() {
     if (!attach_gdb()) ::_exit(3);
     for (const jit_code_entry* made = __jit_debug_descriptor.first_entry; made; made = made->next_entry)
       files_.emplace_back(reinterpret_cast<const char*>(made->symfile_addr), made->symfile_size);
@@ -346,11 +369,7 @@ class FileInPlace {
       entries_[i].symfile_size = files_[i].size();
       entries_[i].next_entry = std::exchange(__jit_debug_descriptor.first_entry, &entries_[i]);
     }
-    call(first_);
-    call(second_);
   }
-
- private:
   void call(const JitFrame& frame) {
     frame(
         [](void* self) -> void* {
@@ -389,6 +408,15 @@ TEST(KeptRowsOfATarget, AreOfTheFileThatIsThereNow) {
       if (i == 0) (void)next_stack(child, *target);
     }
   }
+}
+
+TEST(KeptRowsOfATarget, AreOfCodeThatMayNotBeExecutedAtTheMoment) {
+  const Child child([](const Child& self) { FileInPlace(self).run_without_execute_right(); });
+  auto target = Target::attach(child.process());
+  ASSERT_TRUE(target) << target.error().text();
+  const SeenStack stack = stacks_of(*target).at(0);
+  EXPECT_EQ(origin_of(stack, "jit_frame"), "eh_frame");
+  EXPECT_EQ(stack.why, "complete");
 }
 
 /// A library that is loaded where another one was: of one layout, with frames of another size.

@@ -100,14 +100,14 @@ void DumpFollower::hear(const JitDumpRecord& record) {
   }
 }
 
-void DumpFollower::look() {
+void DumpFollower::look(uid_t owner) {
   if (looks_++ % k_looks_in_a_second == 0) find_dumps();
   for (Dump& dump : dumps_) {
     const auto take = [&](std::span<const std::byte> piece) {
       if (const Status read = dump.reader.read(piece, [this](const JitDumpRecord& record) { hear(record); }); !read)
         note_unheard(read.error());
     };
-    (void)dump.file.read(~std::uint64_t{0}, ::geteuid(), take, [&] { dump.reader.restart(); });
+    (void)dump.file.read(~std::uint64_t{0}, owner, take, [&] { dump.reader.restart(); });
   }
   forget_unmapped();
 }

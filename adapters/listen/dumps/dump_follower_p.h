@@ -1,6 +1,8 @@
 // The jitdumps of this process, followed while its engines append to them.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -19,8 +21,9 @@ namespace jitunwind {
 /// Dumps are found as perf finds them, by a page of them that is mapped as code. One thread.
 class DumpFollower {
  public:
-  /// What has come since the last time; new dumps are looked for once a second. Throws std::bad_alloc.
-  void look();
+  /// What has come since the last time, of files of the owner's; new dumps are looked for once a second. Throws
+  /// std::bad_alloc.
+  void look(uid_t owner = ::geteuid());
 
  private:
   static constexpr unsigned k_looks_in_a_second = 100;

@@ -11,12 +11,12 @@ namespace jitunwind {
 MapFollower::MapFollower() : file_("/tmp/perf-" + std::to_string(::getpid()) + ".map") {}
 
 /// Others may have put something there, before this process had its number.
-void MapFollower::look() {
+void MapFollower::look(uid_t owner) {
   const auto take = [this](std::span<const std::byte> piece) {
     reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()},
                  [](const NamedCode& said) { name_code(said.code, said.name); });
   };
-  (void)file_.read(~std::uint64_t{0}, ::geteuid(), take, [this] { reader_.restart(); });
+  (void)file_.read(~std::uint64_t{0}, owner, take, [this] { reader_.restart(); });
 }
 
 }  // namespace jitunwind
