@@ -168,6 +168,16 @@ TEST(ModuleThatSaysTooMuch, HasNothingOfAnotherOne) {
   EXPECT_NE(first.version, second.version);
 }
 
+TEST(ModuleThatSaysTooMuch, HasNothingOfAFileThatIsNoObject) {
+  BuiltSegment code = loaded(PF_R | PF_X, 0, 0x1000);
+  code.memory_size = k_too_long;
+  const HostileTarget target("400000-401000 r-xp 0 08:01 12 /a\n401000-402000 r-xp 0 08:01 13 /b\n",
+                             {{k_begin, object(k_begin, {code})}}, {});
+  Module module;
+  EXPECT_TRUE(target.space.modules().find(0x400801, module));
+  EXPECT_FALSE(target.space.modules().find(0x401801, module));
+}
+
 /// A file that is mapped from its first page on twice. The nearer one has less than its mapping.
 TEST(ModuleThatSaysTooMuch, HasNothingOfANearerOneInTheSameMapping) {
   BuiltSegment code = loaded(PF_R | PF_X, 0, 0x1000);
