@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 
+#include "tests/image/elf_builder.h"
 #include "tests/support/command.h"
 #include "tests/targets/target_programs.h"
 
@@ -243,6 +244,59 @@ TEST(CoreFile, IsNoneWhateverItIs) {
     write_bytes(folder / "machine", {begin, sizeof header});
     (void)reason(folder / "machine");
   }
+}
+
+/// A core of one thread with these segments, whose bytes are all "abcdefghijklmnop". Its notes are in a segment, or in
+/// a section alone.
+RawBytes core_with(const std::vector<BuiltSegment>& segments, bool has_note_segment = true) {
+  ElfBuilder core(true, false);
+  ElfBytes status = core.bytes();
+  for (int i = 0; i < 32; i += 4) status.u32(0);
+  status.u32(7);  // pr_pid
+  for (int i = 36; i < 112 + 27 * 8 + 8; i += 4) status.u32(0);
+  const std::string text(reinterpret_cast<const char*>(status.bytes().data()), status.size());
+  core.sections = {{"note", SHT_NOTE, core.bytes().note("CORE", NT_PRSTATUS, text).bytes()},
+                   {"bytes", SHT_PROGBITS, core.bytes().text("abcdefghijklmnop").bytes()}};
+  core.segments = segments;
+  if (has_note_segment) core.segments.push_back({.type = PT_NOTE});
+  for (BuiltSegment& segment : core.segments) segment.offset = core.offset_of(segment.type == PT_NOTE ? 0 : 1);
+  if (has_note_segment) core.segments.back().file_size = core.sections[0].data.size();
+  RawBytes bytes = core.build();
+  bytes.at(offsetof(Elf64_Ehdr, e_type)) = std::byte{ET_CORE};
+  return bytes;
+}
+
+Result<Target, TargetError> open_bytes(const RawBytes& bytes) {
+  const TemporaryFolder folder;
+  write_bytes(folder / "core", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return Target::open_core(folder / "core");
+}
+
+/// As much of 16 bytes as is there.
+std::string text_at(const Target& target, Addr at) {
+  std::string text(16, '\0');
+  MemoryWindow window;
+  text.resize(target.space().memory.read(at, std::as_writable_bytes(std::span(text)), window));
+  return text;
+}
+
+/// Of two that overlap the first counts, and no byte behind a segment's end.
+TEST(CoreFile, SegmentsThatContradictEachOtherAreReadOnce) {
+  const auto core = open_bytes(core_with({{.address = 0x10000, .file_size = 16, .memory_size = 16},
+                                          {.address = 0x10008, .file_size = 16, .memory_size = 16},
+                                          {.address = 0x20000, .file_size = 16, .memory_size = 5}}));
+  ASSERT_TRUE(core) << core.error().text();
+  EXPECT_EQ(text_at(*core, 0x10000), "abcdefghijklmnop");
+  EXPECT_EQ(text_at(*core, 0x10008), "ijklmnop");
+  EXPECT_EQ(text_at(*core, 0x20000), "abcde");
+}
+
+/// Tools that copy sections leave no segment of notes.
+TEST(CoreFile, HasItsNotesInASectionWhereNoSegmentHasThem) {
+  const auto core = open_bytes(core_with({{.address = 0x10000, .file_size = 16, .memory_size = 16}}, false));
+  ASSERT_TRUE(core) << core.error().text();
+  ASSERT_EQ(core->threads().size(), 1u);
+  EXPECT_EQ(core->threads()[0].id, 7);
 }
 
 }  // namespace
