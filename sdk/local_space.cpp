@@ -45,11 +45,19 @@ bool is_to_keep_nothing() noexcept {
 
 struct LocalSpace {
   explicit LocalSpace(bool keeps_rows) noexcept
-      : space{*host_arch(),    k_memory,
-              local_modules(), rows,
-              names,           keeps_rows ? &row_cache : nullptr,
-              guesses,         keeps_rows ? &unknown_code : nullptr,
-              &of_addresses} {}
+      : space{cpu,
+              k_memory,
+              local_modules(),
+              rows,
+              names,
+              keeps_rows ? &row_cache : nullptr,
+              guesses,
+              keeps_rows ? &unknown_code : nullptr,
+              &of_addresses,
+              keys} {}
+
+  const Arch cpu = arch_of_this_machine();
+  const SigningInstructions* const keys = keys_of_this_process();
 
   std::array<const RowSource*, 5> rows{&dyn_row_source(), &eh_frame_source(), &debug_frame_source(),
                                        &signal_frame_source(), &plt_stub_source()};
@@ -57,14 +65,14 @@ struct LocalSpace {
                                           &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   UnknownCode unknown_code{unknown_code_table};
-  RowCache row_cache{CompactLayout(*host_arch()), registration_changes(), k_versions, kept_rules};
-  AddressSpace of_addresses{*host_arch(), k_copied_memory, modules_of_addresses(), rows, names};
-  AddressSpace of_listed_addresses{*host_arch(), k_copied_memory, listed_modules_of_addresses(), rows, names};
+  RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept_rules};
+  AddressSpace of_addresses{cpu, k_copied_memory, modules_of_addresses(), rows, names};
+  AddressSpace of_listed_addresses{cpu, k_copied_memory, listed_modules_of_addresses(), rows, names};
   AddressSpace space;
-  AddressSpace without_kept_rows{*host_arch(), k_memory, local_modules(), rows,         names,
-                                 nullptr,      guesses,  nullptr,         &of_addresses};
-  AddressSpace of_listed_modules{*host_arch(), k_memory, listed_modules(),    rows, names, nullptr,
-                                 guesses,      nullptr,  &of_listed_addresses};
+  AddressSpace without_kept_rows{cpu,     k_memory, local_modules(), rows,          names,
+                                 nullptr, guesses,  nullptr,         &of_addresses, keys};
+  AddressSpace of_listed_modules{cpu,     k_memory, listed_modules(),     rows, names, nullptr,
+                                 guesses, nullptr,  &of_listed_addresses, keys};
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads

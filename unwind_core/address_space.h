@@ -25,6 +25,9 @@ struct AddressSpace {
   /// The same target for look-ups of addresses that need not be on a stack, of code that may be unloaded meanwhile.
   /// Null: this.
   const AddressSpace* of_addresses = nullptr;
+  /// This process's keys: return addresses that rows call signed are authenticated in steps and throws, not in walks of
+  /// addresses. Null: they are stripped alone, as those of other processes, whose keys nobody has.
+  const SigningInstructions* keys = nullptr;
 
   const AddressSpace& for_addresses() const noexcept { return of_addresses ? *of_addresses : *this; }
 

@@ -48,6 +48,7 @@ Status make_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept {
   out.range = outcome.range;
   out.args_size = 0;
   out.signal_frame = false;
+  out.signing_key = SigningKey::any;
   out.origin = RowOrigin::dyn_directives;
   return outcome.state.make_row(out);
 }

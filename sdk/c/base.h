@@ -56,6 +56,8 @@ typedef enum ju_status {
   JU_UNDEFINED_REGISTER = 40, /**< register has no value in this frame */
   JU_CYCLIC_FRAMES = 41,      /**< frames repeat */
   JU_FRAME_LIMIT = 42,        /**< more frames than the walk's limit */
+  JU_BAD_SIGNATURE = 43,      /**< return address does not authenticate */
+  JU_UNKNOWN_SIGNATURE = 44,  /**< return address with upper bits that nothing explains */
 
   /* Descriptions: docs/directives.md "Validation". */
   JU_E_RANGE = 60,       /**< empty or inverted code range, or length not a multiple of the instruction unit */

@@ -76,6 +76,8 @@ constexpr ju_status number_of(ErrorCode code) noexcept {
     JITUNWIND_CODE(undefined_register, JU_UNDEFINED_REGISTER)
     JITUNWIND_CODE(cyclic_frames, JU_CYCLIC_FRAMES)
     JITUNWIND_CODE(frame_limit, JU_FRAME_LIMIT)
+    JITUNWIND_CODE(bad_signature, JU_BAD_SIGNATURE)
+    JITUNWIND_CODE(unknown_signature, JU_UNKNOWN_SIGNATURE)
     JITUNWIND_CODE(e_range, JU_E_RANGE)
     JITUNWIND_CODE(e_format, JU_E_FORMAT)
     JITUNWIND_CODE(e_flags, JU_E_FLAGS)

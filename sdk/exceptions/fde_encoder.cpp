@@ -90,7 +90,8 @@ void FdeWriter::begin(const FrameRow& first) noexcept {
   // Nobody reads language-specific data but a personality routine.
   const bool has_lsda = procedure_.handler != 0 && procedure_.lsda != 0;
   const std::int64_t data_alignment = slots_ == Slots::of_bytes ? -1 : 0;
-  writer_.begin_cie({procedure_.handler, has_lsda, first.signal_frame, first.ra, data_alignment});
+  const bool by_b = first.signing_key == SigningKey::b;
+  writer_.begin_cie({procedure_.handler, has_lsda, first.signal_frame, by_b, first.ra, data_alignment});
   fde_at_ = writer_.size();
   writer_.begin_fde(procedure_.range, procedure_.lsda);
   started_ = true;

@@ -78,7 +78,8 @@ std::optional<TargetError> Target::Process::look_ahead() {
 void Target::Process::make_space(Mappings mappings) {
   mem_ = folder_.open_memory();
   memory_.emplace(folder_.process(), mem_.number());
-  space_.emplace(*arch_, *memory_, std::move(mappings), TargetFiles::of_process(folder_));
+  const Arch arch = arch_ == host_arch() ? arch_of_this_machine() : *arch_;
+  space_.emplace(arch, *memory_, std::move(mappings), TargetFiles::of_process(folder_));
   space_->keep_first_pages(*memory_);
   space_->set_perf_map(space_->files().root() + "/tmp/perf-" + std::to_string(own_number_) + ".map");
 }

@@ -93,8 +93,12 @@ a64_leaf_trap:
         ret
         end     a64_entry
 
-        begin   a64_signed
-        hint    #25                     // paciasp
+// Both keys: A and B (CIE augmentation "B").
+        .macro  signed name, sign, authenticate, key
+        .globl  \name\()_behind_call
+        begin   \name
+        \key
+        hint    #\sign
         .cfi_negate_ra_state
         stp     x29, x30, [sp, #-16]!
         .cfi_def_cfa_offset 16
@@ -104,17 +108,21 @@ a64_leaf_trap:
         mov     x9, x0
         mov     x0, x1
         blr     x9
+\name\()_behind_call:
         mov     x1, x30                 // the call's
         ldr     x0, [sp, #8]
         ldp     x29, x30, [sp], #16
         .cfi_def_cfa_offset 0
         .cfi_restore x29
         .cfi_restore x30
-        hint    #29                     // autiasp
+        hint    #\authenticate
         .cfi_negate_ra_state
         eor     x0, x0, x30             // the signature
         ret
-        end     a64_signed
+        end     \name
+        .endm
+        signed  a64_signed, 25, 29              // paciasp, autiasp
+        signed  a64_signed_b, 27, 31, .cfi_b_key_frame  // pacibsp, autibsp
 
 // x0-x30 are at 8 * n of what x0 points to, q0-q31 at 256 + 16 * n.
         .globl  a64_all_trap

@@ -23,6 +23,10 @@ extern const char a64_leaf_trap[];
 void a64_entry();
 /// Calls f(argument) with its return address signed. Returns the signature's bits; 0 where the CPU signs nothing.
 std::uint64_t a64_signed(void (*f)(void*), void* argument);
+extern const char a64_signed_behind_call[];
+/// The same by key B.
+std::uint64_t a64_signed_b(void (*f)(void*), void* argument);
+extern const char a64_signed_b_behind_call[];
 
 struct alignas(16) A64All {
   std::array<std::uint64_t, 32> general;                ///< x0-x30

@@ -353,7 +353,7 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
         "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack", "unwind_core/rows/registers.cpp read_in_place",
         "unwind_core/rows/registers.h set_in_place", "unwind_core/kept/caller_rule_p.h cfa_below_frame_pointer",
         "unwind_core/kept/caller_rule_p.h cfa_offset", "unwind_core/kept/caller_rule_p.h CallerRule",
-        "unwind_core/kept/compact_row.cpp compact", "unwind_core/kept/compact_row.cpp expand",
+        "unwind_core/kept/compact_row.cpp compact_without", "unwind_core/kept/compact_row.cpp expand",
         "unwind_core/kept/row_cache.cpp rule_of", "unwind_core/sources/cfi/compact_cfi.cpp State",
         "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row", "unwind_core/sources/cfi/compact_cfi.cpp restore"})
     expected.insert(other);

@@ -1,11 +1,10 @@
-#include "jitunwind/unwind_core/arch/arch.h"
-
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <utility>
 
 #include "jitunwind/unwind_core/arch/also_runs_internal.h"
+#include "jitunwind/unwind_core/arch/signing_p.h"
 
 namespace jitunwind {
 namespace {
@@ -88,6 +87,19 @@ const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept {
 }
 
 const Arch* also_runs(const Arch& arch) noexcept { return &arch == &arch::x86_64 ? &arch::x86 : nullptr; }
+
+Arch arch_of_this_machine() noexcept {
+  constexpr Addr k_below_55 = (Addr{1} << 55) - 1;  // bit 55 tells the kernel's addresses from programs'
+  Arch arch = *host_arch();
+  const SigningInstructions* const keys = keys_of_this_process();
+  if (arch.signing) arch.address_mask = keys ? keys->strip(k_below_55) : ~Addr{0};
+  return arch;
+}
+
+const SigningInstructions* keys_of_this_process() noexcept {
+  const SigningInstructions* const signing = host_arch()->signing;
+  return signing && signing->are_there() ? signing : nullptr;
+}
 
 const Arch* host_arch() noexcept {
   for (const Arch* a : k_arches)

@@ -69,6 +69,9 @@ struct SigreturnFrame {
 struct ContextRecords;
 struct DataRelocations;
 struct MachineInstruction;
+struct SigningInstructions;
+/// The key that a return address is signed with. Descriptions do not say which: any.
+enum class SigningKey : std::uint8_t { any, a, b };
 inline constexpr std::size_t k_max_columns = 56;  ///< that a CPU may have; the tables are checked against it
 /// The first of them, of which a RegisterFile has values: as many as fit into unw_cursor_t. Rows tell of all.
 inline constexpr std::size_t k_max_values = 44;
@@ -104,7 +107,9 @@ struct Arch {
   bool ra_in_memory;                   ///< at entry: ra = [cfa + entry_ra], else ra is still in its register
   std::int16_t entry_ra;
 
-  Addr address_mask;                   ///< significant bits of a code address (signed return addresses carry more)
+  /// Significant bits of a code address: signed return addresses carry more. All of them, on a CPU with sign_state: by
+  /// which bits they are signed is not known.
+  Addr address_mask;
   FrameChain chain;
   /// SP at the signal trampoline + this = ucontext_t; -1 unknown. A frame of sigreturn, which has a struct sigcontext
   /// alone, is that of a ucontext_t which would have it there.
@@ -122,6 +127,7 @@ struct Arch {
   MachineInstruction (*read_instruction)(std::span<const std::byte> bytes, Addr at) noexcept = nullptr;
   const ContextRecords* records = nullptr;  ///< what a ucontext_t holds behind its registers, if anything
   const DataRelocations* relocations = nullptr;  ///< of data in files that are not linked; null: they are not read
+  const SigningInstructions* signing = nullptr;  ///< of the CPU that the library is compiled for, if it signs addresses
 
   /// Null when the CPU has no such register. O(log n), signal-safe.
   const RegisterInfo* by_dwarf(unsigned number) const noexcept {
@@ -164,6 +170,11 @@ const Arch* find_arch(std::string_view name) noexcept;
 const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept;
 /// The CPU this library was built for; null where the tree has no table for it.
 const Arch* host_arch() noexcept;
+/// The same with the bits of addresses that it has here: how many depends on how the kernel was built. Where the CPU
+/// signs nothing all bits count. Precondition: host_arch() is not null.
+Arch arch_of_this_machine() noexcept;
+/// The instructions that sign with this process's keys; null where the CPU or the kernel has none. Signal-safe.
+const SigningInstructions* keys_of_this_process() noexcept;
 
 #undef mips  // gcc defines it for that CPU
 namespace arch {

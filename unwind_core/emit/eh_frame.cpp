@@ -86,6 +86,7 @@ void EhFrameWriter::begin_cie(const CieParameters& parameters) noexcept {
   if (cie_.has_lsda) writer_.u8('L');
   writer_.u8('R');
   if (cie_.signal_frame) writer_.u8('S');
+  if (cie_.signed_with_b_key) writer_.u8('B');
   writer_.u8(0);
   writer_.uleb(arch_.unit);
   writer_.sleb(cie_.data_alignment);
@@ -348,6 +349,7 @@ Result<std::vector<std::byte>> emit_eh_frame(const ProcedureRows& procedure, con
   cie.personality = procedure.personality;
   cie.has_lsda = procedure.lsda != 0;
   cie.signal_frame = first.signal_frame;
+  cie.signed_with_b_key = first.signing_key == SigningKey::b;
   cie.return_address = first.ra;
   cie.data_alignment = data_alignment_for(procedure.rows, arch);
 

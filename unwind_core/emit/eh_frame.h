@@ -16,6 +16,7 @@ struct CieParameters {
   Addr personality = 0;  ///< 0: none
   bool has_lsda = false;
   bool signal_frame = false;
+  bool signed_with_b_key = false;    ///< return addresses, where rows say that they are signed
   RegNum return_address = k_no_reg;  ///< k_no_reg: the CPU's
   std::int64_t data_alignment = 0;   ///< slots are counted in it; 0: -word. -1 fits any offset, at the price of length
 };

@@ -11,6 +11,7 @@ Status write_row_state(const FrameRow& row, AddrRange code, const Arch& arch, Ro
   EhFrameWriter writer(arch, out.bytes);
   CieParameters parameters;
   parameters.signal_frame = row.signal_frame;
+  parameters.signed_with_b_key = row.signing_key == SigningKey::b;
   parameters.return_address = row.ra;
   parameters.data_alignment = -1;
   writer.begin_cie(parameters);

@@ -50,13 +50,17 @@ CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
   if (!fits) size_ = 0;
 }
 
-bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
+namespace {
+
+[[gnu::always_inline]] inline bool compact_without(RegNum left_out, const FrameRow& row, const CompactLayout& layout,
+                                                   CompactRow& out) noexcept {
   if (layout.size() == 0 || row.signal_frame || row.args_size != 0) return false;
   if (row.ra != k_no_reg && row.ra != layout.arch().ra) return false;
   out = {};
   if (!compact_cfa(row, layout, out)) return false;
   std::uint8_t deepest = 0;
   for (const FrameRow::Entry& entry : row.entries()) {
+    if (entry.reg == left_out) continue;
     const auto slot = layout.slot(entry.reg);
     if (!slot) return false;
     std::uint8_t words = 0;
@@ -71,6 +75,18 @@ bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) 
   }
   out.deepest = deepest;
   return out.slots[CompactLayout::k_return_address] != 0;
+}
+
+}  // namespace
+
+bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
+  return compact_without(k_no_reg, row, layout, out);
+}
+
+bool compact_but_signed(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
+  const RegNum state = layout.arch().sign_state;
+  return state != k_no_reg && row.rule(state).kind == RegRule::Kind::constant &&
+         compact_without(state, row, layout, out);
 }
 
 FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept {

@@ -74,6 +74,8 @@ struct CompactAnswer {
 
 /// False when the row says anything that a compact row cannot.
 [[nodiscard]] bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept;
+/// Makes the same of a row that also says that its return address is signed; false of others.
+[[nodiscard]] bool compact_but_signed(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept;
 
 /// The full row, but for range, origin and keeps_by.
 FrameRow expand(const CompactRow& row, const CompactLayout& layout) noexcept;

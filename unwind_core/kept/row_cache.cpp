@@ -97,7 +97,10 @@ void NewRow::complete() noexcept {
   lookup.compact = &out.compact;
   const Found found = lookup.space.find_row(lookup, out.full);
   lookup.compact = nullptr;
-  if (found && *found) out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
+  if (found && *found) {
+    out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
+    out.is_compact_but_signed = !out.is_compact && compact_but_signed(out.full, layout, out.compact.row);
+  }
   note_new_row(*this, lookup, found, out);
   return found;
 }

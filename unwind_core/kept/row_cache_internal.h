@@ -51,7 +51,9 @@ struct NewRow {
   explicit NewRow(const CompactLayout& layout) noexcept : compact{layout} {}
   CompactAnswer compact;
   bool is_compact = false;  ///< compact.row is the row
-  FrameRow full;            ///< the row; where compact.is_found its origin, keeps_by and range alone
+  /// compact.row is the row but for the signature of the return address. Walks of addresses strip that, and keep it so.
+  bool is_compact_but_signed = false;
+  FrameRow full;  ///< the row; where compact.is_found its origin, keeps_by and range alone
   /// Makes the rest of `full` from compact.row.
   void complete() noexcept;
 };

@@ -107,6 +107,9 @@ struct Application {
   }
 };
 
+/// Of any kernel for a CPU that signs addresses (Arm Architecture Reference Manual, FEAT_LVA: 52 bits).
+constexpr Addr k_most_address = (Addr{1} << 52) - 1;
+
 /// A signal frame gives the pc itself, if its row mentions that register; else the pc is the return address.
 Status find_pc(const Application& application, const FrameRow& row, Caller& out) noexcept {
   const Arch& arch = application.arch;
@@ -131,7 +134,10 @@ Status find_pc(const Application& application, const FrameRow& row, Caller& out)
       return Error{ErrorCode::e_lr, application.cfa, "return address of a calling frame in a scratch register"};
     return recovered.error();
   }
-  out.pc = scratch.value(ra_column) & arch.address_mask;
+  const std::uint64_t address = scratch.value(ra_column);
+  if (arch.sign_state != k_no_reg && arch.address_mask == ~Addr{0} && address > k_most_address)
+    return Error{ErrorCode::unknown_signature, address, "return address, perhaps signed by bits that are not known"};
+  out.pc = address & arch.address_mask;
   out.registers.set_from(pc_column, scratch, ra_column);
   // The call that made this frame overwrote the link register: an ordinary caller has nothing in it.
   if (!arch.ra_in_memory && !row.signal_frame) out.registers.forget(arch.column(arch.ra));

@@ -109,6 +109,7 @@ FrameRow& FrameRow::operator=(const FrameRow& other) noexcept {
   origin = other.origin;
   keeps_by = other.keeps_by;
   signal_frame = other.signal_frame;
+  signing_key = other.signing_key;
   count_ = other.count_;
   std::copy_n(other.first_entry(), count_, first_entry());
   owned_size_ = other.owned_size_;

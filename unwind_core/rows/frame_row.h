@@ -164,6 +164,7 @@ class FrameRow {
   RowOrigin origin = RowOrigin::none;
   KeepsBy keeps_by = KeepsBy::nothing;
   bool signal_frame = false;  ///< the caller was interrupted: its pc is exact and all its registers are here
+  SigningKey signing_key = SigningKey::any;  ///< of the return address, where Arch::sign_state says that it is signed
 
   /// Unspecified when the row does not mention the register.
   RegRule rule(RegNum reg) const noexcept;
@@ -188,7 +189,7 @@ class FrameRow {
   /// are more than k_max_owned_bytes; the row is then as before.
   [[nodiscard]] bool own_expressions() noexcept;
 
-  /// Rules and CFA, return address column, args_size and signal mark; not range, origin and keeps_by.
+  /// Rules and CFA, return address column, args_size and signal mark; not range, origin, keeps_by and signing_key.
   friend bool operator==(const FrameRow& a, const FrameRow& b) noexcept;
 
  private:

@@ -62,13 +62,15 @@ void keep_otherwise(CallerChain& chain, const CodeQuestion& question, Cursor& be
   Lookup lookup = lookup_at(chain, question.at, window);
   NewRow row(rows.layout);
   const Found found = rows.find_new(lookup, row);
-  if (!found || !*found || !row.is_compact) return false;
+  if (!found || !*found || !(row.is_compact || row.is_compact_but_signed)) return false;
   const RowOrigin origin = row.full.origin;
   const CallerRule rule = rows.rule_of(row.compact.row, origin, RowCache::kept_by(row.full, lookup));
   Position position = chain.position();
   if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != CallerChain::Stop::full) return false;
   const ModuleVersion module = rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
-  chain.go_to(position, rows.keep(question, rule, row.compact.row, module));
+  // A rule without a shape is for walks of addresses alone: steps have the row made, and authenticate.
+  chain.go_to(position,
+              row.is_compact ? rows.keep(question, rule, row.compact.row, module) : rows.keep(question, rule, module));
   return true;
 }
 

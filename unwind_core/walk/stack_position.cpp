@@ -1,5 +1,6 @@
 #include "jitunwind/unwind_core/walk/stack_position.h"
 
+#include "jitunwind/unwind_core/arch/signing_p.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
 
 namespace jitunwind {
@@ -17,6 +18,16 @@ Status StackPosition::write(int column, std::uint64_t value, Addr context) noexc
   }
   registers_.change(column, value);
   return Done{};
+}
+
+/// DWARF for the Arm 64-bit Architecture, 4.4: state 1 is signed over the CFA, which is the SP at entry. States with
+/// the address of the signing instruction (FEAT_PAuth_LR) are stripped alone: no compiler at hand makes them.
+Status StackPosition::authenticate(const FrameRow& row, const Caller& caller) const noexcept {
+  const Arch& arch = space_->arch;
+  if (caller.outermost || row.rule(arch.sign_state) != RegRule::constant(1)) return Done{};
+  const auto address = caller.registers.get(arch.column(arch.pc));
+  if (!address || space_->keys->is_signed_so(*address, caller.cfa, row.signing_key)) return Done{};
+  return Error{ErrorCode::bad_signature, pc(), "signature over return address and CFA"};
 }
 
 void expect_walk_by(StackPosition& position) noexcept {

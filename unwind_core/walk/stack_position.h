@@ -70,9 +70,11 @@ class StackPosition {
   bool find_caller(const CompactRow& row, CopiedCaller& out) noexcept;
   void go_to(const CopiedCaller& caller, const CompactRow& row) noexcept;
 
-  /// Finds the caller by the full evaluator, apply_row().
+  /// Finds the caller by the full evaluator, apply_row(). Error bad_signature at this frame's pc, if the space has
+  /// keys: the row says that the return address is signed, and it is not, or not for this place.
   Status find_caller(const FrameRow& row, Caller& out) noexcept {
-    return apply_row(row, registers_, space_->arch, space_->memory, window_, out);
+    const Status applied = apply_row(row, registers_, space_->arch, space_->memory, window_, out);
+    return applied && space_->keys ? authenticate(row, out) : applied;
   }
   void go_to(const Caller& caller, const FrameRow& row) noexcept {
     registers_ = caller.registers;
@@ -94,6 +96,7 @@ class StackPosition {
   std::uint32_t depth_ = 0;
 
  private:
+  Status authenticate(const FrameRow& row, const Caller& caller) const noexcept;
   void arrive(CodeAddress address) noexcept {
     address_ = address;
     ++depth_;

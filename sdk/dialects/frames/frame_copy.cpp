@@ -14,6 +14,7 @@ constexpr std::size_t k_first_room = 512, k_most_room = k_first_room << 15;  // 
 std::optional<std::size_t> write_entry(const Fde& fde, const CfiContext& context, std::int64_t data_alignment,
                                        EhFrameWriter& writer) noexcept {
   writer.begin_cie({.signal_frame = fde.cie.signal_frame,
+                    .signed_with_b_key = fde.cie.signed_with_b_key,
                     .return_address = fde.cie.return_address,
                     .data_alignment = data_alignment});
   FrameRow row;

@@ -28,6 +28,8 @@ int status_of(const Error& error) noexcept {
     case ErrorCode::undefined_register:
     case ErrorCode::cyclic_frames:
     case ErrorCode::frame_limit:
+    case ErrorCode::bad_signature:
+    case ErrorCode::unknown_signature:
     case ErrorCode::e_lr:
     case ErrorCode::e_sp_lost:
       return UWX_ERR_CANTUNWIND;

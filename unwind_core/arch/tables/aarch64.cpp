@@ -1,16 +1,23 @@
 // AArch64 with the AAPCS64 (2024Q3), little-endian, Linux: registers, entry row, frame chain, stubs. Data only.
 #include <elf.h>
 
-#include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/arch/data_relocations_internal.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/context_records_p.h"
+#include "jitunwind/unwind_core/arch/signing_p.h"
 #include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
 
 #if defined(__aarch64__) && !defined(__AARCH64EB__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #define JITUNWIND_IS_HOST true
+#define JITUNWIND_SIGNING &k_signing
+extern "C" jitunwind::Addr jitunwind_sign_with_a(jitunwind::Addr address, jitunwind::Addr modifier) noexcept;
+extern "C" jitunwind::Addr jitunwind_sign_with_b(jitunwind::Addr address, jitunwind::Addr modifier) noexcept;
+extern "C" jitunwind::Addr jitunwind_strip_signature(jitunwind::Addr address) noexcept;
 #else
 #define JITUNWIND_IS_HOST false
+#define JITUNWIND_SIGNING nullptr
 #endif
 
 namespace jitunwind::arch {
@@ -191,6 +198,16 @@ constexpr RegNum k_exception_registers[] = {0, 1, 2, 3};  // x0-x3
 
 constexpr DataRelocations k_relocations = {R_AARCH64_ABS64, R_AARCH64_ABS32, R_AARCH64_PREL64, R_AARCH64_PREL32};
 
+#if JITUNWIND_IS_HOST
+constexpr SigningInstructions k_signing = {
+    .are_there = []() noexcept { return (::getauxval(AT_HWCAP) & HWCAP_PACA) != 0; },
+    .sign = [](Addr address, Addr modifier, SigningKey key) noexcept {
+      return key == SigningKey::b ? jitunwind_sign_with_b(address, modifier) : jitunwind_sign_with_a(address, modifier);
+    },
+    .strip = &jitunwind_strip_signature,
+};
+#endif
+
 }  // namespace
 
 constinit const Arch aarch64 = {
@@ -228,6 +245,7 @@ constinit const Arch aarch64 = {
     .read_instruction = &read_a64_instruction,
     .records = &k_records,
     .relocations = &k_relocations,
+    .signing = JITUNWIND_SIGNING,
 };
 
 }  // namespace jitunwind::arch

@@ -157,6 +157,7 @@ RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
   row_.args_size = 0;
   row_.ra = cie_.return_address;
   row_.signal_frame = cie_.signal_frame;
+  row_.signing_key = cie_.signed_with_b_key ? SigningKey::b : SigningKey::a;
   run_initial_instructions();
   if (!failed_) program_ = ByteReader(instructions_.bytes, context_.arch.big_endian, instructions_.address);
 }
