@@ -66,7 +66,8 @@ struct TargetFolders {
 
 /// What a profiler keeps of a moment of a thread: registers, the top of the stack, and what was mapped where.
 struct Sample {
-  const Arch* arch = nullptr;  ///< null: this machine's
+  /// Null: this machine's. Its address_mask, if that is not the table's, says which bits of addresses do not sign.
+  const Arch* arch = nullptr;
   RegisterFile registers{};
   Addr stack_address = 0;              ///< of the first byte of `stack`
   std::span<const std::byte> stack{};  ///< must outlive the Target

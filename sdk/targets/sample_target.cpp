@@ -12,12 +12,29 @@ AddrRange range_of(const Sample& sample) noexcept {
   return {begin, begin + std::min<Addr>(sample.stack.size(), ~begin)};
 }
 
+/// The sample's CPU. Linux gives programs on AArch64 addresses of 36 to 48 bits, as it was built, or 52 to those that
+/// ask (Documentation/arm64/memory.rst), and bits above sign. Addresses with 48 bits show that no bit below signs.
+/// Where there are none, and who gives the CPU does not say which bits do, all bits count: signed addresses end a walk.
+Arch arch_of(const Sample& sample) noexcept {
+  if (!sample.arch) return arch_of_this_machine();
+  Arch arch = *sample.arch;
+  const Arch* const table = find_arch(arch.elf_machine, arch.big_endian);
+  if (arch.sign_state == k_no_reg || !table || arch.address_mask != table->address_mask) return arch;
+  const Addr below_highest_bit = arch.address_mask >> 1;
+  const bool shows_all =
+      sample.stack_address > below_highest_bit || std::ranges::any_of(sample.mappings, [&](const Mapping& mapping) {
+        return mapping.range.end > below_highest_bit && mapping.range.end <= arch.address_mask;
+      });
+  if (!shows_all) arch.address_mask = ~Addr{0};
+  return arch;
+}
+
 }  // namespace
 
 Result<Target, TargetError> Target::OfSample::make(Sample sample, const TargetFolders& folders) {
-  const Arch* const arch = sample.arch ? sample.arch : host_arch();
-  if (!arch) return no_table("The sample", 0, true);
-  return Target(std::make_unique<OfSample>(std::move(sample), *arch, TargetFiles(folders.root)));
+  if (!sample.arch && !host_arch()) return no_table("The sample", 0, true);
+  const Arch arch = arch_of(sample);
+  return Target(std::make_unique<OfSample>(std::move(sample), arch, TargetFiles(folders.root)));
 }
 
 Target::OfSample::OfSample(Sample sample, const Arch& arch, TargetFiles files)

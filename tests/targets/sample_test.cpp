@@ -131,6 +131,28 @@ TEST(SampleOfAProcess, KeepsNamesOfJitsUntilAnotherProgramIsExecuted) {
   EXPECT_EQ(seen(target->walk(target->threads()[0])).frames.at(0).name, "");
 }
 
+/// How many bits an address has shows where there are addresses with all of them.
+// covers: RG14
+TEST(SampleOfAProcess, StripsSignaturesOnlyWhereItsAddressesShowTheirBits) {
+  constexpr Addr k_48_bits = (Addr{1} << 48) - 1, k_39_bits = (Addr{1} << 39) - 1;
+  const auto mask_of = [](const Arch& arch, const std::string& maps) {
+    Sample sample;
+    sample.arch = &arch;
+    sample.mappings = Mappings::parse(maps).all();
+    const auto target = Target::from_sample(sample);
+    EXPECT_TRUE(target) << target.error().text();
+    return target->arch().address_mask;
+  };
+  const std::string small = "5500000000-5500001000 r-xp 0 0:0 0\n7fffff0000-7ffffff000 rw-p 0 0:0 0 [stack]\n";
+  const std::string large = small + "ffffc0000000-ffffc0021000 rw-p 0 0:0 0 [stack]\n";
+  EXPECT_EQ(mask_of(arch::aarch64, small), ~Addr{0});
+  EXPECT_EQ(mask_of(arch::aarch64, large), k_48_bits);
+  Arch told = arch::aarch64;
+  told.address_mask = k_39_bits;
+  EXPECT_EQ(mask_of(told, small), k_39_bits);
+  EXPECT_EQ(mask_of(arch::x86_64, small), ~Addr{0});
+}
+
 /// A mapping that says of which build its file was is not read from another.
 TEST(SampleOfAProcess, IsNotReadFromAFileOfAnotherBuild) {
   const TargetProgram program(TARGET_PROGRAM, {"0"});

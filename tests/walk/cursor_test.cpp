@@ -255,5 +255,23 @@ TEST(Cursor, AArch64LinkRegisterAndSignature) {
   EXPECT_EQ(lost.error().code, ErrorCode::e_lr);
 }
 
+/// Nothing is taken off an address whose signing bits are not known, and no caller is made of it.
+// covers: RG14
+TEST(Cursor, AArch64SignatureOfUnknownBits) {
+  Arch arch = arch::aarch64;
+  arch.address_mask = ~Addr{0};
+  FakeSpace fake(arch);
+  fake.rows.add({0x2000, 0x2100}, "cfa=sp+16 x29=[cfa-16] ra=[cfa-8] ra_sign_state=1");
+  for (const Addr signature : {Addr{0x0010} << 48, Addr{0x00ff} << 48, Addr{0xff00} << 48}) {
+    fake.memory.put(0x8000, 0x29);
+    fake.memory.put(0x8008, signature | 0x2010);
+    Cursor cursor = fake.cursor(0x2010, 0x8000);
+    const auto moved = cursor.step();
+    ASSERT_FALSE(moved);
+    EXPECT_EQ(moved.error().code, ErrorCode::unknown_signature);
+    EXPECT_EQ(moved.error().at, signature | 0x2010);
+  }
+}
+
 }  // namespace
 }  // namespace jitunwind

@@ -136,7 +136,8 @@ Status find_pc(const Application& application, const FrameRow& row, Caller& out)
   }
   const std::uint64_t address = scratch.value(ra_column);
   if (arch.sign_state != k_no_reg && arch.address_mask == ~Addr{0} && address > k_most_address)
-    return Error{ErrorCode::unknown_signature, address, "return address, perhaps signed by bits that are not known"};
+    return Error{ErrorCode::unknown_signature, address,
+                 "return address, signed as on AArch64 by bits that are not known"};
   out.pc = address & arch.address_mask;
   out.registers.set_from(pc_column, scratch, ra_column);
   // The call that made this frame overwrote the link register: an ordinary caller has nothing in it.
