@@ -4,6 +4,7 @@
 function(jitunwind_not_tested what reason)
   message(STATUS "Not tested: ${what}: ${reason}")
   set_property(GLOBAL APPEND_STRING PROPERTY jitunwind_not_tested "${what}: ${reason}\n")
+  set_property(GLOBAL APPEND PROPERTY jitunwind_not_tested_names "${what}")
 endfunction()
 
 # jitunwind_find_perf(event what): jitunwind_perf is perf, where this machine lets it record the event; else it is empty, and
