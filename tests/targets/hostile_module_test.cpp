@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
+#include <optional>
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/targets/target_space_p.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/memory/bytes.h"
+#include "jitunwind/unwind_core/targets/copied_entries_p.h"
 #include "tests/image/elf_builder.h"
 #include "tests/support/cfi_assembler.h"
 
@@ -197,6 +200,47 @@ TEST(RowOfWhatIsNoCode, DoesNotMakeItCode) {
                         {{0x400800, 0x400900}, {0x401000, 0x401100}})}},
       {0x400811, 0x401011, 0x400811});
   target.expect_the_same_again_and_again(0x401010, 2);
+}
+
+/// Three pages of .eh_frame, 0xaa wherever no entry is: a CIE of 16 bytes at the end of the first, an FDE on the third.
+struct EntriesFarApart {
+  static constexpr Addr k_at = 0x500000, k_fde = k_at + 0x2100;
+  static constexpr std::size_t k_cie = 0xff0;
+  explicit EntriesFarApart(std::size_t readable) : all(0x3000, std::byte{0xaa}) {
+    put(k_cie, {12, 0});
+    put(k_fde - k_at, {12, static_cast<std::uint32_t>(k_fde + 4 - k_at - k_cie)});
+    memory.emplace(std::vector<BytesMemory::Piece>{{k_at, std::span(all).first(readable)}});
+  }
+  void put(std::size_t at, std::initializer_list<std::uint32_t> numbers) {
+    std::memcpy(all.data() + at, numbers.begin(), numbers.size() * sizeof(std::uint32_t));
+  }
+  /// Whether these bytes of the section were copied.
+  bool has(std::size_t at, std::size_t size) const {
+    return std::ranges::equal(entries.section().bytes.subspan(at, size), std::span(all).subspan(at, size));
+  }
+
+  RawBytes all;
+  std::optional<BytesMemory> memory;
+  CopiedEntries entries;
+};
+
+/// A CIE is compared with known ones by more bytes than it may have.
+TEST(CopiedEntriesOfAModule, HaveWhatFollowsAShortCie) {
+  EntriesFarApart frames(0x3000);
+  ASSERT_TRUE(frames.entries.make(*frames.memory, {frames.k_at, frames.k_at + 0x3000}));
+  ASSERT_TRUE(frames.entries.copy_fde(frames.k_fde, false));
+  EXPECT_TRUE(frames.has(frames.k_cie, 32));
+  EXPECT_TRUE(frames.has(frames.k_fde - frames.k_at, 16));
+}
+
+/// Of its last page there is as much as the entry needs, and not the rest; or less than that.
+TEST(CopiedEntriesOfAModule, NeedNoMoreOfAPageThanTheyHave) {
+  for (const std::size_t readable : {0x2110, 0x210f}) {
+    EntriesFarApart frames(readable);
+    ASSERT_TRUE(frames.entries.make(*frames.memory, {frames.k_at, frames.k_at + 0x3000}));
+    EXPECT_EQ(frames.entries.copy_fde(frames.k_fde, false), readable == 0x2110);
+    EXPECT_EQ(frames.has(frames.k_fde - frames.k_at, 16), readable == 0x2110);
+  }
 }
 
 /// The modules of this process are found by all addresses of theirs.
