@@ -100,6 +100,26 @@ TEST(EmitEhFrame, Bytes) {
             "00000000");
 }
 
+/// The key of signed return addresses, without which other unwinders authenticate by the wrong one.
+TEST(EmitEhFrame, KeyOfSignedAddresses) {
+  for (const SigningKey key : {SigningKey::a, SigningKey::b}) {
+    ExpressionPool pool;
+    auto rows = parsed({"+0: cfa=sp", "+4: cfa=sp ra_sign_state=1"}, pool, arch::aarch64);
+    for (OffsetRow& row : rows) row.row.signing_key = key;
+    const auto bytes = emit_eh_frame({.code = k_code, .rows = rows}, arch::aarch64);
+    ASSERT_TRUE(bytes) << bytes.error().what;
+    SectionView view({*bytes, 0x5000});
+    const CfiContext context{.arch = arch::aarch64};
+    FdeScan scan(view, context, {0x5000, 0x5000 + bytes->size()});
+    Fde fde;
+    ASSERT_TRUE(scan.next(fde).value());
+    EXPECT_EQ(fde.cie.signed_with_b_key, key == SigningKey::b);
+    FrameRow row;
+    ASSERT_TRUE(row_at(fde, context, k_code.begin + 4, row));
+    EXPECT_EQ(row.signing_key, key);
+  }
+}
+
 TEST(EmitEhFrame, EveryRule) {
   const std::vector<std::string> cases[] = {
       {"+0: cfa=rsp+8 ra=[cfa-8]"},
