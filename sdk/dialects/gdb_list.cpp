@@ -3,6 +3,7 @@
 #include <array>
 #include <span>
 
+#include "jitunwind/unwind_core/arch/alignment_internal.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {
@@ -39,7 +40,8 @@ struct Link {
 /// next, previous, file, and its size, which is aligned as the psABI wants it.
 Result<Link> read_link(Addr at, const Memory& memory, const Arch& arch) noexcept {
   const std::size_t word = arch.word_size;
-  const std::size_t size_at = (3 * word + 7) / 8 * 8;
+  const std::size_t alignment = alignment_of_8_bytes(arch),
+                    size_at = (3 * word + alignment - 1) / alignment * alignment;
   const Structure<32> structure(memory, arch, at, size_at + 8);
   if (!structure.is_there()) return structure.missing("entry of GDB's list");
   ByteReader reader = structure.reader();

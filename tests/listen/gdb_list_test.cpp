@@ -1,4 +1,5 @@
 // GDB's list and the files in it, as engines make them and as they should not.
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "jitunwind/sdk/dialects/gdb_list.h"
 #include "jitunwind/sdk/dialects/jit_object.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/memory/bytes.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "tests/listen/jit_file.h"
@@ -52,6 +54,34 @@ TEST(GdbList, EndsWhereItIsBroken) {
   ASSERT_TRUE(list);
   EXPECT_EQ(list->broken.value_or(Error{}).code, ErrorCode::unreadable_memory);
   EXPECT_EQ(list->entries.size(), 4u) << "what was read before stays";
+}
+
+/// next, previous, file, size: on x86 with 32 bits the size follows at once, on ARM it is aligned by 8 bytes. The
+/// compiler says so of x86: tests/targets/i386_program.c.
+// covers: XP04
+TEST(GdbList, IsReadAsEachCpuAlignsIt) {
+  struct Cpu {
+    const Arch* arch;
+    std::size_t size_at;
+  };
+  const Cpu k_cpus[] = {{&arch::x86, 12}, {&arch::arm, 16}, {find_arch(EM_ARM, true), 16}, {&arch::s390x, 24}};
+  for (const Cpu& cpu : k_cpus) {
+    constexpr Addr k_list = 0x1000;
+    std::vector<std::byte> bytes(128);
+    const auto put = [&](std::size_t where, std::size_t size, std::uint64_t value) {
+      for (std::size_t i = 0; i < size; ++i)
+        bytes[where + i] = static_cast<std::byte>(value >> 8 * (cpu.arch->big_endian ? size - 1 - i : i));
+    };
+    const std::size_t word = cpu.arch->word_size;
+    put(0, 4, 1);
+    put(8 + word, word, k_list + 64);
+    put(64 + 2 * word, word, 0x7000);
+    put(64 + cpu.size_at, 8, 99);
+    const BytesMemory memory({{k_list, bytes}});
+    const auto list = read_gdb_list(k_list, memory, *cpu.arch);
+    ASSERT_TRUE(list) << cpu.arch->name;
+    EXPECT_EQ(list->entries, (std::vector<GdbListEntry>{{k_list + 64, 0x7000, 99}})) << cpu.arch->name;
+  }
 }
 
 TEST(GdbList, IsRefusedWithoutADescriptor) {

@@ -8,6 +8,14 @@
 
 #include "snapshots/described/described.h"
 
+/* GDB's entry of a JIT's file, as tests/listen/gdb_list_test.cpp writes it. */
+struct jit_code_entry {
+  struct jit_code_entry *next, *previous;
+  const char* file;
+  uint64_t size;
+};
+_Static_assert(offsetof(struct jit_code_entry, size) == 12, "numbers of 8 bytes are aligned by 4");
+
 volatile int sink;
 static int crashes;
 static volatile int standing;

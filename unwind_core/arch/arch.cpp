@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "jitunwind/unwind_core/arch/alignment_internal.h"
 #include "jitunwind/unwind_core/arch/also_runs_internal.h"
 #include "jitunwind/unwind_core/arch/signing_p.h"
 
@@ -100,6 +101,9 @@ const SigningInstructions* keys_of_this_process() noexcept {
   const SigningInstructions* const signing = host_arch()->signing;
   return signing && signing->are_there() ? signing : nullptr;
 }
+
+/// psABI for i386, table 2.1; all others align them by their size.
+std::size_t alignment_of_8_bytes(const Arch& arch) noexcept { return arch.elf_machine == arch::x86.elf_machine ? 4 : 8; }
 
 const Arch* host_arch() noexcept {
   for (const Arch* a : k_arches)
