@@ -1,6 +1,7 @@
 // A sample as a target: registers, the top of the stack and what was mapped where, of a moment of a live process.
 #include <sys/sysmacros.h>
 
+#include <array>
 #include <fstream>
 #include <sstream>
 
@@ -151,6 +152,24 @@ TEST(SampleOfAProcess, StripsSignaturesOnlyWhereItsAddressesShowTheirBits) {
   told.address_mask = k_39_bits;
   EXPECT_EQ(mask_of(told, small), k_39_bits);
   EXPECT_EQ(mask_of(arch::x86_64, small), ~Addr{0});
+}
+
+/// Whatever a process has written there is not in the file.
+TEST(SampleOfAProcess, HasNoWritableMemoryOfFiles) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "data";
+  std::ofstream(path, std::ios::binary) << std::string(0x2000, 'a');
+  Sample sample;
+  sample.mappings =
+      Mappings::parse("400000-401000 r--p 0 0:1 4711 " + path + "\n401000-402000 rw-p 1000 0:1 4711 " + path + "\n")
+          .all();
+  const auto target = Target::from_sample(sample);
+  ASSERT_TRUE(target) << target.error().text();
+  std::array<std::byte, 32> bytes;
+  MemoryWindow window;
+  EXPECT_EQ(target->space().memory.read(0x400ff0, bytes, window), 16u);
+  EXPECT_EQ(bytes[15], std::byte{'a'});
+  EXPECT_EQ(target->space().memory.read(0x401000, bytes, window), 0u);
 }
 
 /// A mapping that says of which build its file was is not read from another.
