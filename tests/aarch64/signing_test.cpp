@@ -211,6 +211,31 @@ TEST(Signing, NoCursorComesBehindAChangedAddressToResumeThere) {
       });
 }
 
+// covers: RG14
+TEST(Signing, APcThatIsWrittenIsSignedForTheFrameThatReturnsThere) {
+  for (const Place& place : k_places)
+    (void)in_signed_frames(place, [](const Slots& slots) {
+      alignas(16) std::array<std::byte, k_context_size> context;
+      jitunwind_capture_context(context.data());
+      Cursor cursor = cursor_at(context.data(), Cursor::Top::returned_to);
+      const RegNum pc = cursor.space().arch.pc;
+      const SaveLocation slot{SaveLocation::Kind::memory, k_no_reg, reinterpret_cast<std::uintptr_t>(slots.inner)};
+      auto moved = cursor.step();
+      while (moved && *moved && cursor.location(pc) != slot) moved = cursor.step();
+      ASSERT_TRUE(moved && *moved);
+      const Addr before = cursor.pc();
+      const std::uint64_t sp_at_entry = reinterpret_cast<std::uintptr_t>(slots.inner + 1);
+      for (const Addr now : {before + 4, before}) {  // the frame returns to the last one
+        ASSERT_TRUE(cursor.set(pc, now));
+        EXPECT_EQ(*slots.inner & k_address, now);
+        EXPECT_TRUE(is_signed(*slots.inner, sp_at_entry));
+        ASSERT_TRUE(cursor.get(pc));
+        EXPECT_EQ(*cursor.get(pc), now);
+        EXPECT_EQ(cursor.pc(), now);
+      }
+    });
+}
+
 /// Calls f(argument) with its return address signed, and returns the signature.
 A64Assembler signing_code(std::uint32_t sign, std::uint32_t authenticate) {
   A64Assembler a;

@@ -30,6 +30,7 @@ template <class C, class Row>
   row_known_ = false;
   pc_written_ = false;
   sp_written_ = false;
+  pc_signature_ = signature_by(row) & 3;
   pushed_arguments_ = 0;
   return true;
 }

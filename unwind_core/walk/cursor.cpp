@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "jitunwind/unwind_core/arch/signing_p.h"
 #include "jitunwind/unwind_core/kept/cursor_step_internal.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
@@ -54,13 +55,30 @@ Status Cursor::set(RegNum reg, std::uint64_t value) noexcept {
   const bool always_writable = std::ranges::find(arch.exception_registers, reg) != arch.exception_registers.end();
   if (!registers_.known(info->column) && !always_writable) return Error{ErrorCode::undefined_register, reg, "register"};
   const Addr sp_before = sp();
-  if (const Status written = write(info->column, value, context_); !written) return written;
+  const Result<std::uint64_t> kept = reg == arch.pc ? sign_as_present(value) : value;
+  if (!kept) return kept.error();
+  if (const Status written = write(info->column, *kept, context_); !written) return written;
   if (reg == arch.sp && !sp_written_) {
     frame_sp_ = sp_before;
     sp_written_ = true;
   }
   if (reg == arch.pc) go_on_at(value);
   return Done{};
+}
+
+/// The signature is over the SP at entry, which is the CFA, and this frame's SP.
+Result<std::uint64_t> Cursor::sign_as_present(Addr pc) const noexcept {
+  if (pc_signature_ == 0) return pc;
+  const Addr present = registers_.value(space_->arch.column(space_->arch.pc));
+  const SigningInstructions* const keys = space_->keys;
+  if (!keys) {  // of another process, or the CPU signs nothing
+    if ((present & ~space_->arch.address_mask) == 0) return pc;
+    return Error{ErrorCode::read_only_register, pc, "signed return address, whose key nobody has"};
+  }
+  auto key = static_cast<SigningKey>(pc_signature_ - 1);
+  if (key == SigningKey::any)
+    key = keys->is_signed_so(present, frame_sp(), SigningKey::b) ? SigningKey::b : SigningKey::a;
+  return keys->sign(pc, frame_sp(), key);
 }
 
 void Cursor::go_on_at(Addr pc) noexcept {

@@ -60,8 +60,9 @@ class Cursor : public StackPosition {
   /// Writes to where the register of this frame is kept: a slot in memory, which counts when the frame is returned to,
   /// or the context the walk began with. What has no place of its own (SP, exception registers) is kept in the cursor;
   /// all of it counts for resume(), and for step(). Exception registers can be written in every frame, others where
-  /// they have a value. A written pc is taken for the next instruction, not for a return address. Errors: bad_register;
-  /// undefined_register; read_only_register: memory that cannot be written.
+  /// they have a value. A written pc is taken for the next instruction, not for a return address. Where the frame below
+  /// has signed its return address the new pc is signed there as well. Errors: bad_register; undefined_register;
+  /// read_only_register: memory that cannot be written, or a signed pc of another process, whose keys nobody has.
   Status set(RegNum reg, std::uint64_t value) noexcept;
   /// Sets a register of the frame in which the walk began, whose value is known only now. It is for whoever reads the
   /// target's registers one by one. No frame has saved the register since. Precondition: a register with a column.
@@ -120,6 +121,14 @@ class Cursor : public StackPosition {
     address_ = top == Top::interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
   }
   void go_on_at(Addr pc) noexcept;
+  /// What is to be written for a pc of this frame: where the frame below has signed its return address it authenticates
+  /// it, so that another one has to be signed, too. Error read_only_register: this process has not the keys.
+  Result<std::uint64_t> sign_as_present(Addr pc) const noexcept;
+  /// How `row` has the return address signed, as pc_signature_.
+  std::uint8_t signature_by(const FrameRow& row) const noexcept {
+    return has_signed(row) ? static_cast<std::uint8_t>(1 + static_cast<int>(row.signing_key)) : std::uint8_t{0};
+  }
+  std::uint8_t signature_by(const CompactRow&) const noexcept { return 0; }  // such rows are kept for addresses alone
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
   Result<bool> stop_without_row(const Error& error) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;
@@ -163,6 +172,7 @@ class Cursor : public StackPosition {
   bool signal_frame_ : 1 = false;
   bool pc_written_ : 1 = false;
   bool sp_written_ : 1 = false;
+  std::uint8_t pc_signature_ : 2 = 0;  // where the pc was saved it is signed: 1 + SigningKey; 0: it is not
   std::uint32_t pushed_arguments_ = 0;
   std::uint32_t next_mark_ = 1;  // Brent's cycle detection: compare with a (pc, CFA) marked at powers of two
   Addr context_ = 0;

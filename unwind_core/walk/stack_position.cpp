@@ -24,7 +24,7 @@ Status StackPosition::write(int column, std::uint64_t value, Addr context) noexc
 /// the address of the signing instruction (FEAT_PAuth_LR) are stripped alone: no compiler at hand makes them.
 Status StackPosition::authenticate(const FrameRow& row, const Caller& caller) const noexcept {
   const Arch& arch = space_->arch;
-  if (caller.outermost || row.rule(arch.sign_state) != RegRule::constant(1)) return Done{};
+  if (caller.outermost || !has_signed(row)) return Done{};
   const auto address = caller.registers.get(arch.column(arch.pc));
   if (!address || space_->keys->is_signed_so(*address, caller.cfa, row.signing_key)) return Done{};
   return Error{ErrorCode::bad_signature, pc(), "signature over return address and CFA"};

@@ -81,6 +81,11 @@ class StackPosition {
     arrive(row.signal_frame ? CodeAddress::interrupted(caller.pc) : CodeAddress::returned_to(caller.pc));
   }
 
+  /// Whether a frame of the row has signed its return address over its CFA.
+  bool has_signed(const FrameRow& row) const noexcept {
+    const RegNum state = space_->arch.sign_state;
+    return state != k_no_reg && row.rule(state) == RegRule::constant(1);
+  }
   /// Whether a caller would be this frame itself.
   bool is_itself(const CompactCaller& caller) const noexcept;
   bool is_itself(const Caller& caller) const noexcept {
