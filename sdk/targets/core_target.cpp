@@ -148,7 +148,7 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
   Arch arch = *known;
   const auto bits = (*core)->signing_bits();
   if (bits && !set_signing_bits(*bits, arch)) return impossible_bits(path, arch, *bits);
-  if (!bits && arch.sign_state != k_no_reg) arch.address_mask = ~Addr{0};  // SignedAddresses
+  if (!bits && arch.sign_state != k_no_reg) arch.address_mask = ~Addr{0};  // unknown: Arch
   TargetFiles files(folders.root);
   if (!folders.program.empty())
     if (auto other = take_program(**core, folders.program, files)) return std::move(*other);

@@ -10,7 +10,6 @@
 #include "jitunwind/dyn_info/target_heads_internal.h"
 #include "jitunwind/sdk/targets/jit_code_p.h"
 #include "jitunwind/sdk/targets/jit_names_p.h"
-#include "jitunwind/sdk/targets/signed_addresses_p.h"
 #include "jitunwind/sdk/targets/target_rows_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/kept_pages_internal.h"
@@ -30,8 +29,8 @@ class TargetSpace {
         raw_(memory),
         mappings_(std::move(mappings)),
         files_(std::move(files)),
-        rows_{&signed_,   &list_,      &eh_frame_source(),     &debug_frame_source(), &arm_exidx_source(),
-              &jit_code_, &jit_names_, &signal_frame_source(), &plt_stub_source()},
+        rows_{&list_,     &eh_frame_source(), &debug_frame_source(),  &arm_exidx_source(),
+              &jit_code_, &jit_names_,        &signal_frame_source(), &plt_stub_source()},
         guesses_{&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source()},
         names_{&list_, &elf_name_source(), &jit_code_, &jit_names_} {}
   TargetSpace(const TargetSpace&) = delete;
@@ -133,8 +132,7 @@ class TargetSpace {
   TargetList list_{heads_};
   JitCode jit_code_{raw_, arch_, modules_, mappings_, files_};
   JitNames jit_names_{arch_, mappings_, files_};
-  SignedAddresses signed_{arch_, mappings_};
-  std::array<const RowSource*, 9> rows_;
+  std::array<const RowSource*, 8> rows_;
   std::array<const RowSource*, 4> guesses_;
   std::array<const NameSource*, 4> names_;
   AddressSpace space_{arch_, memory_, modules_, rows_, names_, rows_kept_.cache(), guesses_};
