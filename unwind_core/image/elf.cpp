@@ -137,6 +137,13 @@ void ElfImage::read_segment_table(std::uint64_t head_size, std::uint64_t offset,
     if (segment(i).type == PT_LOAD) lowest_ = std::min(lowest_, page_of(segment(i).address));
 }
 
+std::optional<Addr> ElfImage::bias_at(Addr headers) const noexcept {
+  for (std::size_t i = 0; i < segment_count_; ++i)
+    if (const ElfSegment s = segment(i); s.type == PT_LOAD && page_of(s.offset) == 0)
+      return page_of(headers) - page_of(s.address);
+  return std::nullopt;
+}
+
 ElfSegment ElfImage::segment(std::size_t index) const noexcept {
   if (is_64_ && big_endian_ == (std::endian::native == std::endian::big)) {
     Elf64_Phdr s;

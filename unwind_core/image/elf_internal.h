@@ -144,6 +144,9 @@ class ElfImage {
   std::size_t segment_count() const noexcept { return segment_count_; }
   /// Precondition: index < segment_count().
   ElfSegment segment(std::size_t index) const noexcept;
+  /// Address at run time less that in the file, of an object whose first page is loaded at that of `headers`. Nothing:
+  /// no segment holds that page.
+  std::optional<Addr> bias_at(Addr headers) const noexcept;
   /// ELF header and program headers as they are in the bytes; empty where they do not follow each other.
   std::span<const std::byte> header_bytes() const noexcept;
 

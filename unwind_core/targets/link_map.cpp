@@ -12,14 +12,6 @@
 namespace jitunwind {
 namespace {
 
-/// Run-time address - address in the file, whose headers are there.
-std::optional<Addr> bias_by_headers(const ElfImage& image, Addr headers) noexcept {
-  for (std::size_t i = 0; i < image.segment_count(); ++i)
-    if (const ElfSegment s = image.segment(i); s.type == PT_LOAD && page_of(s.offset) == 0)
-      return page_of(headers) - page_of(s.address);
-  return std::nullopt;
-}
-
 class LinkMaps {
  public:
   LinkMaps(const Memory& memory, bool is_64, bool big_endian) noexcept
@@ -64,7 +56,7 @@ std::string LinkMaps::text(Addr at) const {
 }
 
 Addr dynamic_section_of(const ElfImage& file, Addr headers) noexcept {
-  const std::optional<Addr> bias = bias_by_headers(file, headers);
+  const std::optional<Addr> bias = file.bias_at(headers);
   for (std::size_t i = 0; bias && i < file.segment_count(); ++i)
     if (const ElfSegment s = file.segment(i); s.type == PT_DYNAMIC) return *bias + s.address;
   return 0;
@@ -111,7 +103,7 @@ void LinkMaps::add(Addr begin, const std::string& path) {
 /// The segments of the object whose first page is there. A page belongs to the segment that begins on it.
 void LinkMaps::add_segments(const ElfImage& image, Addr begin, const std::string& path) {
   if (path.empty()) return;
-  const std::optional<Addr> bias = bias_by_headers(image, begin);
+  const std::optional<Addr> bias = image.bias_at(begin);
   for (std::size_t i = 0; bias && i < std::min(image.segment_count(), k_most_headers); ++i) {
     const ElfSegment s = image.segment(i);
     if (s.type != PT_LOAD || s.file_size == 0) continue;

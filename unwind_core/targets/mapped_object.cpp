@@ -17,14 +17,6 @@ constexpr std::uint64_t k_most_frames = std::uint64_t{256} << 20;
 constexpr std::size_t k_most_loaded = 64;
 constexpr std::uint64_t k_longest_object = std::uint64_t{4} << 30;  // whose program headers are looked for in all of it
 
-/// Run-time address - address in the file: of the segment that begins with the file's first page.
-std::optional<Addr> bias_of(const ElfImage& image, Addr begin) noexcept {
-  for (std::size_t i = 0; i < image.segment_count(); ++i)
-    if (const ElfSegment s = image.segment(i); s.type == PT_LOAD && page_of(s.offset) == 0)
-      return begin - page_of(s.address);
-  return std::nullopt;
-}
-
 /// From the first page to the last byte in memory, as in the file.
 AddrRange extent_of(const ElfImage& image) noexcept {
   AddrRange extent{~Addr{0}, 0};
@@ -56,7 +48,7 @@ bool MappedObject::read_headers() {
   if (!head || head->machine() != arch_.elf_machine || head->big_endian() != arch_.big_endian ||
       head->is_64() != (arch_.word_size == 8))
     return false;
-  const auto bias = bias_of(*head, begin);
+  const auto bias = head->bias_at(begin);
   const AddrRange extent = extent_of(*head);
   // The header is where the lowest segment begins, or the image is none as parse_loaded() knows it.
   if (!bias || extent.empty() || *bias + extent.begin != begin) return false;
