@@ -50,8 +50,8 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // 10 lines for kinds of signal frames and the halves of vector registers: what is to be known of a CPU, likewise.
   // Of the table of x86, which is a machine by itself: frames of sigreturn.
   // One line: of some modules all is known to be code.
-  // 18 lines for signed return addresses: their keys are a CPU's, a row's and a space's.
-  constexpr std::size_t k_most_files = 39, k_most_lines = 3572;
+  // 33 lines for signed return addresses: their keys are a CPU's, a row's and a space's; a written pc is signed as well.
+  constexpr std::size_t k_most_files = 39, k_most_lines = 3587;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
   std::size_t lines = 0;
