@@ -74,9 +74,13 @@ std::optional<TargetError> why_not_attached(const ProcessFolder& folder, const P
 
 TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& status, int failure) {
   if (failure == ESRCH) return no_such_process(folder.process());
-  // It may have begun to end since it was looked at.
-  if (const auto now = folder.status(); now && !now->has_memory)
+  // It may have begun to end since it was looked at, or have got a tracer: of one of its threads alone, too.
+  if (auto now = folder.status()) {
+    for (const pid_t thread : folder.threads())
+      if (const auto status = ProcessFolder(thread).status(); status && status->tracer != 0)
+        now->tracer = status->tracer;
     if (auto reason = why_not_attached(folder, *now)) return std::move(*reason);
+  }
   const std::string process = process_text(folder, status);
   TargetError error{Reason::no_permission, process + " may not be traced by this one: " + std::strerror(failure) + ".",
                     ""};

@@ -299,26 +299,47 @@ TEST(Attaching, ToItself) {
   EXPECT_EQ(target.error().reason, TargetError::Reason::this_process) << target.error().text();
 }
 
+/// Another process that traces a thread.
+class Tracer {
+ public:
+  explicit Tracer(pid_t thread) {
+    int go[2];
+    EXPECT_EQ(::pipe(go), 0);
+    process_ = ::fork();
+    if (process_ == 0) {
+      const bool traces = ::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0;
+      (void)!::write(go[1], traces ? "y" : "n", 1);
+      for (;;) ::pause();
+    }
+    char traces = 0;
+    EXPECT_EQ(::read(go[0], &traces, 1), 1);
+    EXPECT_EQ(traces, 'y');
+    ::close(go[0]), ::close(go[1]);
+  }
+  ~Tracer() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+  pid_t process() const { return process_; }
+
+ private:
+  pid_t process_ = 0;
+};
+
+/// Also where one of its threads is traced alone, as while a debugger attaches to it.
 TEST(Attaching, ToOneThatIsTraced) {
   const TargetProgram program(TARGET_PROGRAM);
-  int go[2];
-  ASSERT_EQ(::pipe(go), 0);
-  const pid_t tracer = ::fork();
-  if (tracer == 0) {
-    const bool traces = ::ptrace(PTRACE_SEIZE, program.process(), nullptr, nullptr) == 0;
-    (void)!::write(go[1], traces ? "y" : "n", 1);
-    for (;;) ::pause();
+  ASSERT_GE(program.stacks().size(), 2u);
+  for (const auto& [thread, stack] : program.stacks()) {
+    const Tracer tracer(thread);
+    const auto target = Target::attach(program.process());
+    ASSERT_FALSE(target);
+    EXPECT_EQ(target.error().reason, TargetError::Reason::traced_by_another) << target.error().text();
+    EXPECT_NE(target.error().what.find(std::to_string(tracer.process())), std::string::npos) << target.error().what;
   }
-  char traces = 0;
-  ASSERT_EQ(::read(go[0], &traces, 1), 1);
-  ASSERT_EQ(traces, 'y');
-  const auto target = Target::attach(program.process());
-  ASSERT_FALSE(target);
-  EXPECT_EQ(target.error().reason, TargetError::Reason::traced_by_another) << target.error().text();
-  EXPECT_NE(target.error().what.find(std::to_string(tracer)), std::string::npos) << target.error().what;
-  ::kill(tracer, SIGKILL);
-  ::waitpid(tracer, nullptr, 0);
-  ::close(go[0]), ::close(go[1]);
+  EXPECT_TRUE(Target::attach(program.process()));
 }
 
 /// As nobody: another user's process is refused, and it is said whose it is.
