@@ -15,10 +15,10 @@ using asmjit::Label;
 extern "C" {
 [[gnu::noinline]] void unusual_code_helper() { asm volatile("" ::: "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11"); }
 }
-constexpr auto k_helper = [] { return reinterpret_cast<std::uintptr_t>(&unusual_code_helper); };
+constexpr auto k_unusual_helper = [] { return reinterpret_cast<std::uintptr_t>(&unusual_code_helper); };
 
 void call_helper(AsmjitAssembler& a) {
-  a.mov(rax, k_helper());
+  a.mov(rax, k_unusual_helper());
   a.call(rax);
 }
 

@@ -14,13 +14,13 @@
 
 namespace {
 
+using rules::k_most_words;
 using rules::SourceFile;
 using rules::trimmed;
 using Lines = std::vector<std::string>;
 
 constexpr std::array<std::string_view, 5> k_folders{"unwind_core/kept/", "unwind_core/walk/", "unwind_core/modules/",
                                                     "unwind_core/sources/cfi/", "sdk/exceptions/runtime/"};
-constexpr std::size_t k_most_words = 36;  // from one stop to the next, as in documents
 
 struct Comment {
   std::size_t line = 0;

@@ -17,10 +17,9 @@
 
 namespace {
 
+using rules::k_root;
 using rules::SourceFile;
 using Lines = std::vector<std::string>;
-
-const std::filesystem::path k_root = JITUNWIND_SOURCE_DIR;
 
 /// Exit status of docs/draw.py; what it prints, in `text`.
 int draw(const std::string& arguments, std::string& text) {

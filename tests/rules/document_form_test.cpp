@@ -17,16 +17,13 @@
 
 namespace {
 
+using rules::k_most_words;
+using rules::k_root;
 using rules::SourceFile;
 using rules::trimmed;
 using Lines = std::vector<std::string>;
 
-// House style of the documents. Sentences have some 25 words; what is counted here are words from one stop to the next,
-// and a colon or semicolon is one.
 constexpr std::size_t k_longest_line = 120;  // characters
-constexpr std::size_t k_most_words = 36;
-
-const std::filesystem::path k_root = JITUNWIND_SOURCE_DIR;
 
 bool is_fence(const std::string& line) { return trimmed(line).rfind("```", 0) == 0; }
 bool is_table(const std::string& line) { return trimmed(line).rfind("|", 0) == 0; }

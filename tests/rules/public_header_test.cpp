@@ -12,9 +12,9 @@
 
 namespace {
 
-using Names = std::set<std::string>;
+using rules::k_prefix;
 
-const std::string k_prefix = "jitunwind/";
+using Names = std::set<std::string>;
 
 /// Where an included header of the project is; "" for others.
 std::string source_of(const std::string& included) {
@@ -50,7 +50,8 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // 10 lines for kinds of signal frames and the halves of vector registers: what is to be known of a CPU, likewise.
   // Of the table of x86, which is a machine by itself: frames of sigreturn.
   // One line: of some modules all is known to be code.
-  // 33 lines for signed return addresses: their keys are a CPU's, a row's and a space's; a written pc is signed as well.
+  // 33 lines for signed return addresses: their keys are a CPU's, a row's and a space's; a written pc is signed as
+  // well.
   constexpr std::size_t k_most_files = 39, k_most_lines = 3587;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);

@@ -16,6 +16,7 @@
 
 namespace {
 
+using rules::k_prefix;
 using rules::SourceFile;
 using Violations = std::vector<std::string>;
 using Rule = std::function<Violations(const SourceFile&)>;
@@ -41,8 +42,6 @@ std::string first_two(const std::string& path) {
   const std::size_t second = path.find('/', path.find('/') + 1);
   return path.substr(0, second);
 }
-
-const std::string k_prefix = "jitunwind/";
 
 /// Headers of the library under names that may be a user's as well.
 Violations includes_by_general_names(const SourceFile& file) {

@@ -11,7 +11,6 @@ namespace rules {
 
 namespace {
 
-const std::filesystem::path k_root = JITUNWIND_SOURCE_DIR;
 constexpr std::array k_folders{"unwind_core", "dyn_info", "builders", "sdk", "adapters", "examples", "tests", "bench"};
 constexpr std::array k_extensions{".h", ".cpp", ".c", ".S", ".def"};
 

@@ -1,10 +1,17 @@
 // The project's own source files, for rules about all of them.
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace rules {
+
+inline const std::filesystem::path k_root = JITUNWIND_SOURCE_DIR;
+inline const std::string k_prefix = "jitunwind/";  ///< of includes
+/// From one stop to the next, in documents and comments. Sentences have some 25; a colon or semicolon is a stop, too.
+inline constexpr std::size_t k_most_words = 36;
 
 struct SourceFile {
   std::string path;  ///< from the repository's root
