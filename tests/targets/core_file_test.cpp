@@ -38,6 +38,12 @@ struct ByGcore {
   std::string path;
 };
 
+std::pair<Addr, Addr> kernels_object_of(const Target& target) {
+  for (const Mapping& mapping : target.mappings().all())
+    if (mapping.path == "[vdso]") return {mapping.range.begin, mapping.range.end};
+  return {};
+}
+
 class EveryCore : public testing::TestWithParam<const char*> {};
 
 // covers: HL12 DY50
@@ -52,6 +58,7 @@ TEST_P(EveryCore, OfGcoreShowsTheStacksThatTheProgramSaw) {
   for (const TargetThread& thread : live->threads())
     EXPECT_EQ(seen(live->walk(thread)).frames, seen(dead->walk(thread)).frames);
   EXPECT_EQ(dead->process(), core.program.process());
+  EXPECT_EQ(kernels_object_of(*dead), kernels_object_of(*live)) << "no note names it";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryCore, testing::Values(TARGET_PROGRAMS));

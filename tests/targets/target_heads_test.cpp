@@ -1,0 +1,149 @@
+// Where the lists of a target's registered procedures begin: by notes, right and wrong ones, and by symbols where there
+// are none.
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "jitunwind/dyn_info/target_heads_internal.h"
+#include "jitunwind/unwind_core/memory/bytes.h"
+#include "jitunwind/unwind_core/memory/process.h"
+#include "jitunwind/unwind_core/targets/target_files_internal.h"
+#include "tests/image/elf_builder.h"
+#include "tests/targets/target_programs.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Heads = std::vector<Addr>;
+constexpr Addr k_begin = 0x400000, k_size = 0x1000, k_head = 0x800;  // of each object, and in it
+
+Heads heads_in(const Memory& memory, const Mappings& mappings, const TargetFiles& files) {
+  const MappedModules modules(memory, arch::x86_64, mappings, files);
+  const TargetHeads heads(memory, arch::x86_64, modules, files);
+  Heads found;
+  MemoryWindow window;
+  for (std::size_t number = 0;; ++number) {
+    const auto head = heads.list_head(number, window);
+    if (!head || *head == 0) return found;
+    found.push_back(*head);
+  }
+}
+
+/// What the note of an object says.
+struct Note {
+  Addr head = 0;
+  std::uint32_t layout = 1, word_size = 8;
+  std::size_t size = 16;  ///< of its description
+};
+
+RawBytes object(Addr begin, const Note& note) {
+  constexpr std::size_t k_field = 8;
+  ElfBuilder elf(true, false);
+  elf.segments = {{.type = PT_LOAD, .file_size = k_size, .memory_size = k_size}, {.type = PT_NOTE}};
+  elf.sections = {{".note", SHT_NOTE}};
+  const std::size_t offset = elf.offset_of(0), description = offset + 12 + 8;
+  ElfBytes said = elf.bytes();
+  said.u32(note.layout).u32(note.word_size).number(note.head - (begin + description + k_field), 8);
+  const std::string text(reinterpret_cast<const char*>(said.bytes().data()), note.size);
+  elf.sections[0].data = elf.bytes().note("UNWDYN", 1, text).bytes();
+  BuiltSegment& notes = elf.segments[1];
+  notes.offset = notes.address = offset;
+  notes.file_size = notes.memory_size = elf.sections[0].data.size();
+  RawBytes bytes = elf.build();
+  bytes.resize(k_size);
+  return bytes;
+}
+
+/// Of a target with these objects, one behind the other.
+Heads heads_of(const std::vector<Note>& notes) {
+  std::vector<RawBytes> objects;
+  std::vector<BytesMemory::Piece> pieces;
+  std::vector<Mapping> mappings;
+  objects.reserve(notes.size());
+  for (const Note& note : notes) {
+    const Addr begin = k_begin + 2 * k_size * objects.size();
+    objects.push_back(object(begin, note));
+    pieces.push_back({begin, objects.back()});
+    mappings.push_back({.range = {begin, begin + k_size}, .path = "/o" + std::to_string(begin), .readable = true});
+  }
+  return heads_in(BytesMemory(pieces), Mappings(std::move(mappings)), TargetFiles::none());
+}
+
+Addr head_in(std::size_t object) { return k_begin + 2 * k_size * object + k_head; }
+
+// covers: DY51
+TEST(HeadsByNotes, AreThoseOfEveryObject) {
+  EXPECT_EQ(heads_of({{head_in(0)}, {head_in(1)}}), (Heads{head_in(0), head_in(1)}));
+  EXPECT_EQ(heads_of({{head_in(1)}, {head_in(1)}}), Heads{head_in(1)}) << "one list is one";
+  std::vector<Note> many;
+  Heads first;
+  for (std::size_t i = 0; i < 2 * ListHead::k_most; ++i) {
+    many.push_back({head_in(i)});
+    if (i < ListHead::k_most) first.push_back(head_in(i));
+  }
+  EXPECT_EQ(heads_of(many), first);
+}
+
+TEST(HeadsByNotes, AreNoneWhereTheNoteIsNotUnderstood) {
+  for (const Note& wrong : {Note{.head = head_in(0), .layout = 2}, Note{.head = head_in(0), .word_size = 4},
+                            Note{.head = head_in(0), .size = 12}, Note{.head = head_in(0) + 0x10'0000}})
+    EXPECT_EQ(heads_of({wrong, {head_in(1)}}), Heads{head_in(1)}) << wrong.layout << " " << wrong.word_size;
+}
+
+/// What a live process has that says itself where its list is.
+class ListWithoutNote {
+ public:
+  explicit ListWithoutNote(const std::vector<std::string>& command) {
+    int out[2];
+    EXPECT_EQ(::pipe(out), 0);
+    process_ = ::fork();
+    if (process_ == 0) {
+      die_with_the_test();
+      ::dup2(out[1], STDOUT_FILENO);
+      ::close(out[0]), ::close(out[1]);
+      ::execl(command[0].c_str(), command[0].c_str(), command.size() > 1 ? command[1].c_str() : nullptr, nullptr);
+      ::_exit(127);
+    }
+    ::close(out[1]);
+    FILE* const said = ::fdopen(out[0], "r");
+    unsigned long at = 0;
+    EXPECT_EQ(std::fscanf(said, "%lx", &at), 1) << command[0];
+    std::fclose(said);
+    list_ = at;
+  }
+  ~ListWithoutNote() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  ListWithoutNote(const ListWithoutNote&) = delete;
+  ListWithoutNote& operator=(const ListWithoutNote&) = delete;
+
+  Addr list() const { return list_; }
+  Heads found() const {
+    std::ifstream maps("/proc/" + std::to_string(process_) + "/maps");
+    const Mappings mappings = Mappings::parse(std::string(std::istreambuf_iterator<char>(maps), {}));
+    return heads_in(ProcessMemory(process_), mappings, TargetFiles());
+  }
+
+ private:
+  pid_t process_ = 0;
+  Addr list_ = 0;
+};
+
+/// A program that is stripped exports it, one that exports nothing has a table of symbols, and so may a library that is
+/// called after libunwind; others are not looked through.
+// covers: DY50
+TEST(HeadsBySymbol, AreFoundWhereNoNoteIs) {
+  for (const auto& command : std::vector<std::vector<std::string>>{
+           {EXPORTED_LIST}, {HIDDEN_LIST}, {NO_LIST, LIST_IN_LIBUNWIND}, {NO_LIST, EXPORTED_BY_LIBRARY}}) {
+    const ListWithoutNote target(command);
+    EXPECT_EQ(target.found(), Heads{target.list()}) << command.back();
+  }
+  EXPECT_EQ(ListWithoutNote({NO_LIST, LIST_IN_ANOTHER}).found(), Heads{});
+}
+
+}  // namespace
+}  // namespace jitunwind::test
