@@ -17,6 +17,7 @@
 #include "jitunwind/unwind_core/memory/process.h"
 #include "jitunwind/unwind_core/targets/mapped_modules.h"
 #include "jitunwind/unwind_core/targets/mapped_object_internal.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "jitunwind/unwind_core/targets/target_files_internal.h"
 #include "tests/support/jit_frame.h"
 #include "tests/targets/target_programs.h"
@@ -64,6 +65,7 @@ TEST(LiveProcess, ThreadsHaveNamesAndRegisters) {
   EXPECT_EQ(target->threads()[2].name, "worker 1");
   for (const TargetThread& thread : target->threads()) {
     EXPECT_TRUE(thread.is_stopped);
+    EXPECT_EQ(thread.signal, 0) << "the stop is nobody's signal";
     const auto registers = target->registers(thread);
     ASSERT_TRUE(registers);
     // The kernel says the same of a thread that waits in a system call: proc_pid_syscall(5), the last two words.
@@ -152,6 +154,49 @@ TEST(LiveProcess, LosesNoSignal) {
   sender.join();
   pollfd all_arrived{out[0], POLLIN, 0};
   EXPECT_EQ(::poll(&all_arrived, 1, 30'000), 1) << "of 2000 signals some have not arrived";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(out[0]), ::close(out[1]);
+}
+
+/// What the kernel lists, each with its state; those that have ended are listed until their process knows.
+std::map<pid_t, char> states_of_threads(pid_t process) {
+  std::map<pid_t, char> states;
+  for (const pid_t thread : ProcessFolder(process).threads())
+    if (const char state = state_of(thread); state != '?' && state != 'Z' && state != 'X') states[thread] = state;
+  return states;
+}
+
+/// Threads that come while others are told to stop stand still, too, and those that end meanwhile are none.
+TEST(LiveProcess, HasAllThreadsOfOneThatMakesThemAllTheTime) {
+  int out[2];
+  ASSERT_EQ(::pipe(out), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    die_with_the_test();
+    const auto make_threads = [] {
+      for (;;) std::thread([] { ::usleep(100); }).join();
+    };
+    std::vector<std::thread> makers;
+    for (int i = 0; i < 4; ++i) makers.emplace_back(make_threads);
+    (void)!::write(out[1], "r", 1);
+    for (;;) ::pause();
+  }
+  char said = 0;
+  ASSERT_EQ(::read(out[0], &said, 1), 1);
+  for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) {
+    const auto target = Target::attach(child);
+    ASSERT_TRUE(target) << target.error().text();
+    auto alive = states_of_threads(child);
+    bool all_stand = true;
+    for (const TargetThread& thread : target->threads()) {
+      all_stand = all_stand && thread.is_stopped;
+      EXPECT_EQ(alive.erase(thread.id), 1u) << "it has ended";
+    }
+    if (all_stand) {
+      EXPECT_EQ(alive.size(), 0u) << "they do not stand still";
+    }
+  }
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   ::close(out[0]), ::close(out[1]);
@@ -340,6 +385,22 @@ TEST(Attaching, ToOneThatIsTraced) {
     EXPECT_NE(target.error().what.find(std::to_string(tracer.process())), std::string::npos) << target.error().what;
   }
   EXPECT_TRUE(Target::attach(program.process()));
+}
+
+/// Threads that were attached to before the one that is traced go on at once.
+TEST(Attaching, ToOneThatIsTracedLetsItRun) {
+  const TargetProgram program(TARGET_PROGRAM);
+  auto target = Target::attach(program.process());
+  ASSERT_TRUE(target) << target.error().text();
+  target->let_go();
+  {
+    const Tracer tracer(program.stacks().rbegin()->first);
+    const auto renewed = target->renew();
+    ASSERT_FALSE(renewed);
+    EXPECT_EQ(renewed.error().reason, TargetError::Reason::traced_by_another) << renewed.error().text();
+    EXPECT_EQ(state_soon(program.process(), 'S'), 'S');
+  }
+  EXPECT_TRUE(target->renew());
 }
 
 /// As nobody: another user's process is refused, and it is said whose it is.
