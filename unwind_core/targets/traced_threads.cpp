@@ -70,10 +70,13 @@ bool TracedThreads::is_known(pid_t thread) const noexcept {
   return std::ranges::any_of(threads_, [&](const TracedThread& known) { return known.id == thread; });
 }
 
-/// False: there was none that is not attached to. A thread that ends meanwhile is no failure. None is stopped before
-/// all are attached to and named: it would stand still for that long.
+/// False: there was none that is not attached to. A thread that ends meanwhile is no failure; but the kernel ends its
+/// list at one that is gone before the next is asked for (next_tid() of fs/proc/base.c), so that others may be missing.
+/// The first of a process stays listed. None is stopped before all are attached to and named: it would stand still for
+/// that long.
 bool TracedThreads::attach_new(int& failure) {
   const std::size_t known = threads_.size();
+  bool is_whole = true;
   for (const pid_t thread : folder_.threads()) {
     if (is_known(thread)) continue;
     if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0) {
@@ -81,12 +84,15 @@ bool TracedThreads::attach_new(int& failure) {
     } else if (const int refused = errno; thread == folder_.process() || !folder_.has_ended(thread)) {
       failure = refused;
       break;
+    } else {
+      const auto status = folder_.status();
+      is_whole = is_whole && status && status->group == thread;
     }
   }
   if (stopped_since_ns_ == 0 && threads_.size() != known) stopped_since_ns_ = now_ns();
   for (const TracedThread& thread : std::span(threads_).subspan(known))
     (void)::ptrace(PTRACE_INTERRUPT, thread.id, nullptr, nullptr);
-  return failure == 0 && threads_.size() != known;
+  return failure == 0 && (threads_.size() != known || !is_whole);
 }
 
 void TracedThreads::wait_for_stops() noexcept {
