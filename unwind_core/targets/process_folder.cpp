@@ -98,7 +98,8 @@ std::optional<ProcessStatus> ProcessFolder::status() const {
   return status;
 }
 
-std::vector<pid_t> ProcessFolder::threads() const {
+/// How many threads the kernel counts is in the number of links (proc_task_getattr() of fs/proc/base.c).
+std::vector<pid_t> ProcessFolder::threads(bool* is_whole) const {
   constexpr std::size_t k_length_at = 16, k_name_at = 19;  // of struct linux_dirent64: getdents(2)
   std::vector<pid_t> threads;
   const ReadableFile folder(folder_.number(), "task", O_DIRECTORY);
@@ -112,6 +113,9 @@ std::vector<pid_t> ProcessFolder::threads() const {
     }
   }
   std::ranges::sort(threads);
+  struct statx counted;
+  const bool is_counted = is_whole && ::statx(folder.number(), "", AT_EMPTY_PATH, STATX_NLINK, &counted) == 0;
+  if (is_whole) *is_whole = !is_counted || counted.stx_nlink <= threads.size() + 2;
   return threads;
 }
 

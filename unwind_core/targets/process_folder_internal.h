@@ -63,8 +63,9 @@ class ProcessFolder {
   /// None: it cannot be read; errno says why. Of larger files the beginning.
   std::optional<std::string> read(const std::string& name, std::size_t most = k_most) const;
   std::optional<ProcessStatus> status() const;
-  /// Ascending. Empty where the process is gone.
-  std::vector<pid_t> threads() const;
+  /// Ascending. Empty where the process is gone. `is_whole` becomes false where others may be there as well: the kernel
+  /// ends its list at a thread that is gone before the next one is asked for.
+  std::vector<pid_t> threads(bool* is_whole = nullptr) const;
   /// Whether it will execute nothing any more. The first thread of a process may have ended while others go on.
   bool has_ended(pid_t thread) const;
   std::string name_of_thread(pid_t thread) const;

@@ -70,14 +70,12 @@ bool TracedThreads::is_known(pid_t thread) const noexcept {
   return std::ranges::any_of(threads_, [&](const TracedThread& known) { return known.id == thread; });
 }
 
-/// False: there was none that is not attached to. A thread that ends meanwhile is no failure; but the kernel ends its
-/// list at one that is gone before the next is asked for (next_tid() of fs/proc/base.c), so that others may be missing.
-/// The first of a process stays listed. None is stopped before all are attached to and named: it would stand still for
-/// that long.
+/// False: there was none that is not attached to. A thread that ends meanwhile is no failure. None is stopped before
+/// all are attached to and named: it would stand still for that long.
 bool TracedThreads::attach_new(int& failure) {
   const std::size_t known = threads_.size();
   bool is_whole = true;
-  for (const pid_t thread : folder_.threads()) {
+  for (const pid_t thread : folder_.threads(&is_whole)) {
     if (is_known(thread)) continue;
     if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0) {
       threads_.push_back({thread, folder_.name_of_thread(thread)});
@@ -85,6 +83,7 @@ bool TracedThreads::attach_new(int& failure) {
       failure = refused;
       break;
     } else {
+      // It may have been counted for one that is not in the list. The first of a process stays in it.
       const auto status = folder_.status();
       is_whole = is_whole && status && status->group == thread;
     }
