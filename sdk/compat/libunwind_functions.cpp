@@ -145,6 +145,7 @@ int unw_get_save_loc(unw_cursor_t* cursor, int reg, unw_save_loc_t* location) {
   if (!is_made(cursor)) return -UNW_EINVAL;
   const Cursor& at = cursor_of(cursor);
   const RegisterInfo* info = register_of(at, reg);
+  if (reg == UNW_REG_IP) info = at.space().arch.by_dwarf(at.space().arch.pc);
   if (!info) return -UNW_EBADREG;
   std::memset(location, 0, sizeof *location);
   const jitunwind::SaveLocation saved = at.location(info->dwarf);

@@ -322,6 +322,13 @@ extern "C" [[gnu::noinline]] void jitunwind_test_saves_a_register(unw_cursor_t* 
   ASSERT_EQ(unw_get_reg(cursor, k_kept, &value), 0);
   EXPECT_EQ(*reinterpret_cast<unw_word_t*>(location.u.addr), value);
   EXPECT_GT(location.u.addr, reinterpret_cast<unw_word_t>(__builtin_frame_address(0)) - 4096);
+  // The return address, by the same names as its value.
+  for (const int reg : {static_cast<int>(UNW_REG_IP), k_pc}) {
+    ASSERT_EQ(unw_get_save_loc(cursor, reg, &location), 0);
+    ASSERT_EQ(location.type, UNW_SLT_MEMORY) << unw_regname(reg);
+    ASSERT_EQ(unw_get_reg(cursor, reg, &value), 0);
+    EXPECT_EQ(*reinterpret_cast<unw_word_t*>(location.u.addr), value);
+  }
   ASSERT_EQ(unw_get_save_loc(cursor, UNW_REG_SP, &location), 0);
   EXPECT_EQ(location.type, UNW_SLT_NONE);
 }
@@ -337,6 +344,9 @@ TEST(Libunwind, SaveLocations) {
   ASSERT_EQ(unw_get_save_loc(&cursor, k_other_kept, &location), 0);
   EXPECT_EQ(location.type, UNW_SLT_REG);
   EXPECT_EQ(location.u.regnum, k_other_kept);
+  ASSERT_EQ(unw_get_save_loc(&cursor, UNW_REG_IP, &location), 0);
+  EXPECT_EQ(location.type, UNW_SLT_REG);
+  EXPECT_EQ(location.u.regnum, k_pc);
 }
 
 // covers: PI09 PI10
