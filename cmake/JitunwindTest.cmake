@@ -106,6 +106,19 @@ function(jitunwind_test name)
   endif()
 endfunction()
 
+# jitunwind_only_by_emulate(program... [TEST test...]): programs that `./dev test`, whose time is scarce, neither builds nor
+# runs for an emulated CPU, though `./dev emulate` does. The tests have the programs' names unless they are given.
+function(jitunwind_only_by_emulate)
+  if(CMAKE_CROSSCOMPILING)
+    cmake_parse_arguments(arg "" "" "TEST" ${ARGN})
+    if(NOT arg_TEST)
+      set(arg_TEST ${arg_UNPARSED_ARGUMENTS})
+    endif()
+    set_target_properties(${arg_UNPARSED_ARGUMENTS} PROPERTIES JITUNWIND_ONLY_BY_EMULATE ON)
+    set_tests_properties(${arg_TEST} PROPERTIES LABELS only_by_emulate)
+  endif()
+endfunction()
+
 # jitunwind_counts_allocations(name): tests/support/counted_allocations.h, for a program against static libraries.
 function(jitunwind_counts_allocations name)
   target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/counted_allocations.cpp)

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "tests/libunwind/context_words.h"
 #include "tests/support/pcs_from.h"
 
 namespace jitunwind::test {
@@ -19,9 +21,11 @@ namespace {
 class Described {
  public:
   Described(unw_word_t start, std::size_t size) {
-    region_.region.insn_count = static_cast<int>(size);
-    region_.region.op_count = 2;
-    region_.region.op[0] = _U_dyn_op(UNW_DYN_ADD, 0, -1, UNW_X86_64_RSP, 0);
+    region_.region.insn_count = static_cast<int>(size / arch_.unit);
+    region_.region.op_count = 3;
+    region_.region.op[0] = _U_dyn_op(UNW_DYN_ADD, 0, -1, UNW_REG_SP, 0);
+    if (!arch_.ra_in_memory)
+      region_.rest[0] = _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, -1, arch_.by_dwarf(arch_.ra)->libunwind, 0);
     info_.start_ip = start;
     info_.end_ip = start + size;
     info_.format = UNW_INFO_FORMAT_DYNAMIC;
@@ -33,14 +37,21 @@ class Described {
   Described(const Described&) = delete;
   Described& operator=(const Described&) = delete;
 
-  /// Words that it has pushed, as from now on the description says; whatever was kept of it says what it did before.
-  void say(unsigned words) { region_.region.op[0].val = -8 * unw_word_t{words}; }
+  /// Words that it has pushed behind its return address, as from now on the description says; whatever was kept of it
+  /// says what it did before.
+  void say(unsigned words) {
+    region_.region.op[0].val = -(8 * unw_word_t{words});
+    if (arch_.ra_in_memory) return;
+    region_.region.op[0].val -= 8;
+    region_.rest[0].val = 8 * unw_word_t{words};
+  }
 
  private:
   struct {
     unw_dyn_region_info_t region;
-    unw_dyn_op_t rest[1];
+    unw_dyn_op_t rest[2];
   } region_{};
+  const Arch& arch_ = *host_arch();
   unw_dyn_info_t info_{};
 };
 
@@ -83,8 +94,8 @@ class MadeStack {
   unw_word_t callers() const { return start() + k_size; }
   unw_context_t context_at(std::size_t offset) const {
     unw_context_t context{};
-    context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(start() + offset);
-    context.uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(reinterpret_cast<unw_word_t>(stack_.data()));
+    set_word(&context, k_pc, start() + offset);
+    set_word(&context, UNW_REG_SP, reinterpret_cast<unw_word_t>(stack_.data()));
     return context;
   }
 

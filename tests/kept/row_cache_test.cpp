@@ -18,6 +18,7 @@
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
 #include "tests/rows/row_case.h"
+#include "tests/support/host_row.h"
 
 namespace jitunwind::test {
 namespace {
@@ -26,7 +27,7 @@ using rows::CaseProcedure;
 using rows::CaseRegion;
 using rows::k_code;
 
-const Arch& k_arch = arch::x86_64;
+const Arch& k_arch = *host_arch();
 
 std::vector<unw_dyn_op_t> ops(std::initializer_list<std::string> texts) {
   std::vector<unw_dyn_op_t> made;
@@ -34,12 +35,20 @@ std::vector<unw_dyn_op_t> ops(std::initializer_list<std::string> texts) {
   return made;
 }
 
+/// Directives of a frame with that many words below its return address.
+std::vector<unw_dyn_op_t> frame_of(int words) {
+  const std::string sp = k_arch.by_dwarf(k_arch.sp)->name;
+  if (k_arch.ra_in_memory) return ops({"ADD " + sp + "," + std::to_string(-8 * words)});
+  const std::string ra = k_arch.by_dwarf(k_arch.ra)->name;
+  return ops(
+      {"ADD " + sp + "," + std::to_string(-8 * words - 8), "SPILL_SP_REL " + ra + "," + std::to_string(8 * words)});
+}
+
 /// A procedure at k_code whose frame has `words` words below the return address at every instruction.
 class Frame {
  public:
   explicit Frame(int words, Addr at = k_code)
-      : procedure_({{0, ops({"ADD rsp," + std::to_string(-8 * words)}), 0, -1}}, {at, at + 16}),
-        info_(procedure_.info()) {}
+      : procedure_({{0, frame_of(words), 0, -1}}, {at, at + 16}), info_(procedure_.info()) {}
   unw_dyn_info_t* info() { return &info_; }
 
  private:
@@ -54,11 +63,13 @@ class NumberedStack {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] = code_ + i;
   }
   /// How many words below its return address the frame at `pc` has by one step of a cursor; nothing if it cannot step.
-  std::optional<std::uint64_t> words_of(Addr pc, const AddressSpace& space = local_space()) const {
+  /// `may_be_leaf`: where the return address of a leaf is in a register, that is given.
+  std::optional<std::uint64_t> words_of(Addr pc, bool may_be_leaf = false) const {
     RegisterFile registers;
     registers.set(k_arch.column(k_arch.pc), pc);
     registers.set(k_arch.column(k_arch.sp), reinterpret_cast<std::uintptr_t>(&words_[1]));
-    Cursor cursor(space, registers, Cursor::Top::interrupted);
+    if (!k_arch.ra_in_memory && may_be_leaf) registers.set(k_arch.column(k_arch.ra), code_ + 1);
+    Cursor cursor(local_space(), registers, Cursor::Top::interrupted);
     const auto moved = cursor.step();
     if (!moved || !*moved) return std::nullopt;
     return cursor.pc() - code_ - 1;
@@ -140,7 +151,8 @@ TEST(RowCache, KeepsRowsOfProceduresWithAGlobalPointer) {
 TEST(RowCache, FollowsTheTargetsOfAliases) {
   const NumberedStack stack;
   constexpr Addr k_elsewhere = k_code + 0x123000;
-  const CaseProcedure clone({{16, ops({"ALIAS " + std::to_string(k_elsewhere)}), 0, -1}}, {k_code, k_code + 16});
+  const CaseProcedure clone({{16 / k_arch.unit, ops({"ALIAS " + std::to_string(k_elsewhere)}), 0, -1}},
+                            {k_code, k_code + 16});
   unw_dyn_info_t clone_info = clone.info();
   ASSERT_TRUE(register_procedure(&clone_info));
   for (const int words : {2, 4}) {
@@ -158,13 +170,13 @@ int static_code(int n) { return n + 1; }
 TEST(RowCache, SeesStaticCodeDescribedAnew) {
   const NumberedStack stack;
   const Addr pc = reinterpret_cast<std::uintptr_t>(&static_code);
-  EXPECT_EQ(stack.words_of(pc), Words(0));
-  EXPECT_EQ(stack.words_of(pc), Words(0));
+  EXPECT_EQ(stack.words_of(pc, true), Words(0));
+  EXPECT_EQ(stack.words_of(pc, true), Words(0));
   Frame over(4, pc);
   ASSERT_TRUE(register_procedure(over.info()));
-  EXPECT_EQ(stack.words_of(pc), Words(4));
+  EXPECT_EQ(stack.words_of(pc, true), Words(4));
   ASSERT_TRUE(cancel_procedure(over.info()));
-  EXPECT_EQ(stack.words_of(pc), Words(0));
+  EXPECT_EQ(stack.words_of(pc, true), Words(0));
 }
 
 // Two libraries of one layout, where the second comes to lie in the place of the first.
@@ -206,7 +218,8 @@ struct Rows {
   /// Keeps a row that a function of the module may have.
   void keep(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) const {
     CompactRow row;
-    EXPECT_TRUE(compact(entry_row(k_arch), cache.layout, row));
+    ExpressionPool pool;
+    EXPECT_TRUE(compact(parse_row(host_row("cfa=SP+16 FP=[cfa-16] ra=[cfa-8]"), k_arch, pool)->row, cache.layout, row));
     row.cfa_words = 7;
     (void)cache.keep(question, cache.rule_of(row, RowOrigin::eh_frame, by), row, module);
   }

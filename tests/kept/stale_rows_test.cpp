@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/builders/procedure_builder.h"
-#include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
+#include "slots_code.h"
+#include "tests/support/host_row.h"
 #include "tests/support/pcs_from.h"
 
 namespace jitunwind::test {
@@ -100,21 +100,19 @@ class ReplacedCode {
   ReplacedCode(const ReplacedCode&) = delete;
   ReplacedCode& operator=(const ReplacedCode&) = delete;
 
-  /// `row`: another row than that of the frame, for all of it.
-  Registration replace(std::uint32_t frame, const char* row = nullptr) {
-    // sub rsp, frame; call rdi; add rsp, frame; ret
-    std::array<unsigned char, 17> code{0x48, 0x81, 0xec, 0, 0, 0, 0, 0xff, 0xd7, 0x48, 0x81, 0xc4, 0, 0, 0, 0, 0xc3};
-    std::memcpy(&code[3], &frame, sizeof frame);
-    std::memcpy(&code[12], &frame, sizeof frame);
-    std::memcpy(at_, code.data(), code.size());
-    auto builder = x86_64::describe("replaced");
-    if (row)
-      builder.row_at(0, row);
-    else
-      builder.allocate({0, 7}, frame).deallocate({9, 16}, frame);
+  /// `row`: another row than that of the frame, for all of it; host_row().
+  Registration replace(std::size_t slots, const char* row = nullptr) {
+    const SlotsCode code(slots);
+    std::memcpy(at_, code.bytes.data(), code.bytes.size());
+    __builtin___clear_cache(reinterpret_cast<char*>(at_), reinterpret_cast<char*>(at_) + k_page);
+    auto builder = SlotsCode::described(slots, "replaced");
+    if (row) {
+      builder = host::describe("replaced");
+      builder.row_at(0, host_row(row));
+    }
     const auto description = builder.build();
     EXPECT_TRUE(description);
-    auto registered = register_code(*description, at_, code.size());
+    auto registered = register_code(*description, at_, code.bytes.size());
     EXPECT_TRUE(registered);
     return std::move(*registered);
   }
@@ -129,12 +127,12 @@ class ReplacedCode {
 // covers: CA02 CA08
 TEST_P(StaleRows, OfCodeReplacedWhereItLiesAreNotUsed) {
   ReplacedCode code;
-  for (std::uint32_t round = 0; round < 24; ++round) {
-    const std::uint32_t frame = 8 + 16 * (round * 7 % 12);
-    Registration registration = code.replace(frame);
+  for (std::size_t round = 0; round < 24; ++round) {
+    const std::size_t slots = 1 + 2 * (round * 7 % 12);
+    Registration registration = code.replace(slots);
     for (int time = 0; time < 2; ++time) {
       code.call(walk);
-      expect_called_from(code.range(), "frame of " + std::to_string(frame));
+      expect_called_from(code.range(), "slots: " + std::to_string(slots));
     }
     if (round % 2 == 0)
       EXPECT_TRUE(registration.cancel());
@@ -149,13 +147,13 @@ TEST_P(StaleRows, OfCodeThatHadNoCallerAreNotUsed) {
   ReplacedCode code;
   for (int round = 0; round < 8; ++round) {
     {
-      const Registration ends = code.replace(24, "cfa=rsp+32 ra=undefined");
+      const Registration ends = code.replace(3, "cfa=SP+32 ra=undefined");
       for (int time = 0; time < 3; ++time) {
         code.call(walk);
         expect_end_in(code.range());
       }
     }
-    const Registration goes_on = code.replace(24);
+    const Registration goes_on = code.replace(3);
     for (int time = 0; time < 3; ++time) {
       code.call(walk);
       expect_called_from(code.range(), "round " + std::to_string(round));

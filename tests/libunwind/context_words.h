@@ -13,6 +13,16 @@ namespace jitunwind::test {
 inline constexpr int k_kept = UNW_AARCH64_X19, k_other_kept = UNW_AARCH64_X20, k_fp = UNW_AARCH64_X29;
 inline constexpr int k_pc = UNW_AARCH64_PC, k_trap_bytes = 4;
 #define JITUNWIND_TEST_KEPT "x19"
+/// One instruction, by a pointer that a handler of its fault may change.
+struct LoadThroughPointer {
+  static constexpr int k_register = UNW_AARCH64_X0;
+  [[gnu::always_inline]] static int load(const int* pointer) {
+    int value = 0;
+    register const int* at asm("x0") = pointer;
+    asm volatile("ldr %w0, [%1]" : "=r"(value) : "r"(at) : "memory");
+    return value;
+  }
+};
 /// The libunwind number x30 is that of the place where a frame goes on.
 inline std::vector<int> words_of_context() {
   std::vector<int> all;
@@ -28,6 +38,15 @@ inline void* word_at(void* context, int reg) {
 inline constexpr int k_kept = UNW_X86_64_RBX, k_other_kept = UNW_X86_64_R12, k_fp = UNW_X86_64_RBP;
 inline constexpr int k_pc = UNW_X86_64_RIP, k_trap_bytes = 2;
 #define JITUNWIND_TEST_KEPT "rbx"
+/// One instruction, by a pointer that a handler of its fault may change.
+struct LoadThroughPointer {
+  static constexpr int k_register = UNW_X86_64_RAX;
+  [[gnu::always_inline]] static int load(const int* pointer) {
+    int value = 0;
+    asm volatile("movl (%%rax), %0" : "=r"(value) : "a"(pointer) : "memory");
+    return value;
+  }
+};
 inline std::vector<int> words_of_context() {
   std::vector<int> all;
   for (int reg = 0; reg <= UNW_REG_LAST; ++reg) all.push_back(reg);

@@ -44,7 +44,7 @@ TEST(BrokenContracts, OfDescriptorsEndInAFaultOfWriters) {
 
 TEST(BrokenContracts, WhatWasNeverRegisteredIsRefusedWhateverItHolds) {
   unw_dyn_info_t never = procedure(k_code, 64);
-  for (const std::uintptr_t prev : {std::uintptr_t{0}, std::uintptr_t{1}, std::uintptr_t{0x4141'4141'4141'4141}}) {
+  for (const std::uintptr_t prev : {std::uintptr_t{0}, std::uintptr_t{1}, ~std::uintptr_t{0} / 0xff * 0x41}) {
     never.prev = reinterpret_cast<unw_dyn_info_t*>(prev);
     never.next = reinterpret_cast<unw_dyn_info_t*>(prev);
     EXPECT_EQ(error_of(cancel_procedure(&never)), "not_registered");

@@ -15,6 +15,8 @@
 
 #include "tests/registry/procedures.h"
 
+#include "frame_code.h"
+
 namespace jitunwind {
 namespace {
 
@@ -68,11 +70,12 @@ TEST(CancelledThread, ThatWaitsForALookupGoesOnWaiting) {
 }
 
 void write_and_walk() {
-  const auto described = x86_64::describe("cancelled").push({0, 1}, x86_64::rbx).pop({3, 4}, x86_64::rbx).build();
+  constexpr std::size_t k_size = sizeof test::FrameCode::k_bytes;
+  const auto described = test::FrameCode::described("cancelled").build();
   ASSERT_TRUE(described);
   alignas(16) static std::array<std::byte, 4096> code;
   for (std::size_t at = 0; at < code.size(); at += 64) {
-    auto registered = register_code(*described, code.data() + at, 5);
+    auto registered = register_code(*described, code.data() + at, k_size);
     ASSERT_TRUE(registered);
     if (at % 128 == 0)
       EXPECT_TRUE(registered->retire());

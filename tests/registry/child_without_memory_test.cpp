@@ -14,11 +14,12 @@
 #include <thread>
 
 #include "jitunwind/builders/procedure_builder.h"
-#include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/dyn_info/registry/observers.h"
 #include "tests/registry/procedures.h"
 #include "tests/support/failing_memory.h"
+
+#include "frame_code.h"
 
 namespace {
 
@@ -87,7 +88,7 @@ int use_all_writers(const Description& description, unw_dyn_info_t& info, Regist
 
 // covers: SF10
 TEST(ChildWithoutMemory, WaitsForNobody) {
-  const auto description = x86_64::describe("code").build();
+  const auto description = test::host::describe("code").build();
   ASSERT_TRUE(description);
   unw_dyn_info_t info = procedure(k_code, 16);
   // The child needs no more of the registry's own memory than there is.
@@ -116,7 +117,7 @@ TEST(ChildWithoutMemory, WaitsForNobody) {
 
 /// What had no room is still its owner's.
 TEST(ChildWithoutMemory, BatchTakesOverWhatItHasRoomFor) {
-  const auto description = x86_64::describe("code").build();
+  const auto description = test::host::describe("code").build();
   ASSERT_TRUE(description);
   auto one = register_code(*description, Code{.start = k_code, .size = 16});
   ASSERT_TRUE(one);

@@ -106,7 +106,7 @@ TEST(NoMemoryForTheRegistry, OneMappingThatFailsIsReportedOrMadeUpFor) {
 }
 
 TEST(NoMemoryForTheRegistry, BatchIsTakenOutAllTheSame) {
-  const auto description = x86_64::describe("code").build();
+  const auto description = jitunwind::test::host::describe("code").build();
   ASSERT_TRUE(description);
   unsigned asked = 0;
   {

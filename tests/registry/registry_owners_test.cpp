@@ -184,7 +184,8 @@ TEST(RegistryOwners, ThreadThatJumpedOutCancelsItself) {
 
 /// Of memory below what is mapped without a wish.
 std::byte* low_memory(std::size_t size) {
-  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  void* const wish = reinterpret_cast<void*>(std::uintptr_t{0x2000'0000});
+  void* const memory = ::mmap(wish, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 

@@ -8,15 +8,14 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "jitunwind/builders/procedure_builder.h"
-#include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
+#include "slots_code.h"
+#include "tests/support/emulated.h"
 
 #include <libunwind.h>
 
@@ -25,29 +24,11 @@ namespace {
 
 using Callee = void (*)(void* self, void* argument);
 
-/// void procedure(Callee f, void* argument), which calls f(f, argument) in a frame of `pushes` words.
 struct Kind {
-  std::vector<std::uint8_t> code;
-  std::size_t after_call;
+  explicit Kind(std::size_t slots) : code(slots), description(SlotsCode::described(slots, "slots").build().value()) {}
+  SlotsCode code;
   Description description;
 };
-
-std::string row_behind(std::size_t pushes) {
-  const std::string cfa = "cfa=rsp+" + std::to_string(8 + 8 * pushes);
-  return cfa + (pushes > 0 ? " rbx=[cfa-16]" : "") + " ra=[cfa-8]";
-}
-
-Kind kind_of(std::size_t pushes) {
-  std::vector<std::uint8_t> code(pushes, 0x53);  // push %rbx
-  code.insert(code.end(), {0xff, 0xd7});         // call *%rdi
-  code.insert(code.end(), pushes, 0x5b);         // pop %rbx
-  code.push_back(0xc3);                          // ret
-  auto procedure = x86_64::describe("pushes");
-  for (std::size_t i = 0; i <= pushes; ++i) procedure.row_at(static_cast<std::int64_t>(i), row_behind(i));
-  for (std::size_t i = 1; i <= pushes; ++i)
-    procedure.row_at(static_cast<std::int64_t>(pushes + 2 + i), row_behind(pushes - i));
-  return {code, pushes + 2, procedure.build().value()};
-}
 
 /// More procedures than there are entries.
 class Crowd {
@@ -58,16 +39,18 @@ class Crowd {
     memory_ = ::mmap(nullptr, k_bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED) throw std::bad_alloc();
     auto* code = static_cast<std::uint8_t*>(memory_);
-    const std::array kinds{kind_of(1), kind_of(3)};
+    const std::array kinds{Kind(1), Kind(3)};
     std::mt19937 random(7);
     for (std::size_t i = 0; i < k_size; ++i) {
       const Kind& kind = kinds[random() % kinds.size()];
-      std::memcpy(code, kind.code.data(), kind.code.size());
-      registrations_.push_back(register_code(kind.description, code, kind.code.size()).value());
+      const std::vector<std::uint8_t>& bytes = kind.code.bytes;
+      std::memcpy(code, bytes.data(), bytes.size());
+      registrations_.push_back(register_code(kind.description, code, bytes.size()).value());
       procedures_.push_back(reinterpret_cast<void (*)(Callee, void*)>(code));
-      return_addresses_.push_back(reinterpret_cast<std::uintptr_t>(code) + kind.after_call);
+      return_addresses_.push_back(reinterpret_cast<std::uintptr_t>(code) + kind.code.after_call);
       code += k_room;
     }
+    __builtin___clear_cache(static_cast<char*>(memory_), static_cast<char*>(memory_) + k_bytes);
   }
   ~Crowd() {
     for (Registration& registration : registrations_) (void)registration.cancel();
@@ -128,7 +111,7 @@ TEST(CrowdedWalks, TakeEachOthersPlacesAndNotTheirRules) {
 #ifdef __SANITIZE_THREAD__
   constexpr std::size_t k_walks = 2'000;
 #else
-  constexpr std::size_t k_walks = 20'000;
+  constexpr std::size_t k_walks = repetitions(20'000);
 #endif
   std::atomic<std::size_t> wrong{0};
   std::vector<std::thread> threads;

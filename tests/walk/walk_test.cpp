@@ -4,13 +4,15 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "frame_code.h"
+#include "tests/libunwind/context_words.h"
 
 namespace jitunwind {
 namespace {
@@ -62,7 +64,7 @@ TEST(Walk, NamesEveryFrameUpToTheStartOfTheProgram) {
     EXPECT_EQ(frame.origin(), RowOrigin::eh_frame) << shot.names[i];
     EXPECT_FALSE(frame.is_guess());
     EXPECT_FALSE(frame.is_signal_frame());
-    EXPECT_GT(frame.offset(), 0u);
+    EXPECT_EQ(frame.offset() > 0, !shot.names[i].empty()) << "some of the C library's have no symbol";
     const auto procedure = frame.procedure();
     ASSERT_TRUE(procedure) << shot.names[i];
     EXPECT_TRUE(procedure->range.contains(frame.address().lookup()));
@@ -98,11 +100,11 @@ TEST(Walk, BacktraceIsTheSameStack) {
 TEST(Walk, DemanglesNamesOfCxxFunctionsOnly) {
   const auto shown = [](const char* name) -> std::string {
     static char code[16];
-    const auto description = x86_64::describe(name).size(sizeof code).build();
+    const auto description = test::host::describe(name).size(sizeof code).build();
     const auto registration = register_code(*description, code, sizeof code);
     ucontext_t context{};
     jitunwind_capture_context(&context);
-    context.uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(code + 8);
+    test::set_word(&context, test::k_pc, reinterpret_cast<unw_word_t>(code + 8));
     return (*Walk(cursor_at(&context, Cursor::Top::returned_to)).begin()).name();
   };
   EXPECT_EQ(shown("_Z4callPFviE"), "call(void (*)(int))");
@@ -110,13 +112,12 @@ TEST(Walk, DemanglesNamesOfCxxFunctionsOnly) {
 }
 
 TEST(Walk, SaysWhereUnknownCodeEndedIt) {
-  // A return address into data: nothing knows it, and no frame record is where rbp points.
+  // A return address into data: nothing knows it, and no frame record is where FP points.
   ucontext_t context{};
   jitunwind_capture_context(&context);
   static char data[64];
-  auto& regs = context.uc_mcontext.gregs;
-  regs[REG_RIP] = reinterpret_cast<greg_t>(data + 8);
-  regs[REG_RBP] = 1;
+  test::set_word(&context, test::k_pc, reinterpret_cast<unw_word_t>(data + 8));
+  test::set_word(&context, test::k_fp, 1);
   Walk walk(cursor_at(&context, Cursor::Top::returned_to));
   int frames = 0;
   for (const Frame& frame : walk) {
@@ -139,16 +140,10 @@ void on_fault(int, siginfo_t*, void* context) {
   g_handler_signal_frames.clear();
   for (const Frame& frame : walk_here()) g_handler_signal_frames.push_back(frame.is_signal_frame());
   static int landing;
-  auto& regs = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  regs[REG_RAX] = regs[REG_RDX] = regs[REG_RCX] = reinterpret_cast<greg_t>(&landing);  // whichever held the pointer
+  test::set_word(context, test::LoadThroughPointer::k_register, reinterpret_cast<unw_word_t>(&landing));
 }
 
-int faulting_function() {
-  int value = 0;
-  int* pointer = g_bad_pointer;
-  asm volatile("movl (%%rax), %0" : "=r"(value) : "a"(pointer) : "memory");
-  return value;
-}
+int faulting_function() { return test::LoadThroughPointer::load(g_bad_pointer); }
 
 int (*volatile g_faulting)() = faulting_function;
 
