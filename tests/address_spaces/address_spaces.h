@@ -4,27 +4,40 @@
 #include <gtest/gtest.h>
 #include <libunwind.h>
 
+#include "jitunwind/unwind_core/arch/arch.h"
 #include "tests/address_spaces/recording_target.h"
+#include "tests/libunwind/context_words.h"
 
 namespace jitunwind::test {
 
 inline constexpr unw_word_t k_code = 0x40'0000;
 inline constexpr unw_word_t k_stack = 0x7fff'0000;
 
-/// Regions in host memory: push rbp; mov rbp,rsp; ...
-struct FrameOfRbp {
-  FrameOfRbp() {
-    region.insn_count = 64;
-    region.op_count = 4;
-    ops[0] = _U_dyn_op(UNW_DYN_ADD, 0, 0, UNW_X86_64_RSP, static_cast<unw_word_t>(-8));
-    ops[1] = _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, UNW_X86_64_RBP, 0);
-    ops[2] = _U_dyn_op(UNW_DYN_SAVE_REG, 0, 3, UNW_X86_64_RSP, UNW_X86_64_RBP);
-    ops[3] = _U_dyn_op(UNW_DYN_STOP, 0, 0, 0, 0);
+inline const Arch& k_arch = *host_arch();
+/// What a frame has at its end if that is where its return address is, as a call leaves it.
+inline const unw_word_t k_pushed_by_call = k_arch.ra_in_memory ? 8 : 0;
+/// A register that calls do not preserve.
+inline constexpr int k_scratch = UNW_REG_EH;
+
+/// Regions in host memory of a frame with a frame pointer, which points at its caller's; above that is its return
+/// address: push rbp; mov rbp,rsp; ... or stp x29, x30, [sp, #-16]!; mov x29, sp; ...
+struct FrameWithFp {
+  FrameWithFp() {
+    region.insn_count = static_cast<int>(64 / k_arch.unit);
+    region.op_count = 5;
+    ops[0] = _U_dyn_op(UNW_DYN_ADD, 0, 0, UNW_REG_SP, k_pushed_by_call - 16);
+    ops[1] = _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, k_fp, 0);
+    ops[2] = _U_dyn_op(UNW_DYN_SAVE_REG, 0, static_cast<int>(4 / k_arch.unit), UNW_REG_SP, k_fp);
+    ops[3] = ops[4] = _U_dyn_op(UNW_DYN_STOP, 0, 0, 0, 0);
+    if (!k_arch.ra_in_memory) {
+      ops[3] = ops[2];
+      ops[2] = _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, k_arch.by_dwarf(k_arch.ra)->libunwind, 8);
+    }
     info.regions = &region;
   }
   // A region and the directives behind its first.
   unw_dyn_region_info_t region{};
-  unw_dyn_op_t rest[3]{};
+  unw_dyn_op_t rest[4]{};
   unw_dyn_op_t* const ops = region.op;
   unw_dyn_proc_info_t info{};
 };
@@ -35,15 +48,12 @@ class AddressSpaces : public testing::Test {
     accessors = RecordingTarget::accessors();
     // Three frames, each 0x1000 of code apart and 0x100 of stack, the last one without a caller.
     for (unw_word_t i = 0; i < 3; ++i) {
-      const unw_word_t rbp = k_stack + 0x100 * i;
-      target.memory[rbp] = rbp + 0x100;
-      target.memory[rbp + 8] = i == 2 ? 0 : k_code + 0x1000 * (i + 1) + 0x20;
+      const unw_word_t fp = k_stack + 0x100 * i;
+      target.memory[fp] = fp + 0x100;
+      target.memory[fp + 8] = i == 2 ? 0 : k_code + 0x1000 * (i + 1) + 0x20;
     }
-    target.registers = {{UNW_X86_64_RIP, k_code + 0x20},
-                        {UNW_X86_64_RSP, k_stack - 0x40},
-                        {UNW_X86_64_RBP, k_stack},
-                        {UNW_X86_64_RBX, 0xb},
-                        {UNW_X86_64_RAX, 0xa}};
+    target.registers = {
+        {k_pc, k_code + 0x20}, {UNW_REG_SP, k_stack - 0x40}, {k_fp, k_stack}, {k_kept, 0xb}, {k_scratch, 0xa}};
     target.find = [this](unw_word_t ip, unw_proc_info_t* info, int need) {
       if (ip < k_code || ip >= k_code + 0x3000) return -UNW_ENOINFO;
       info->start_ip = ip & ~unw_word_t{0xfff};
@@ -74,6 +84,13 @@ class AddressSpaces : public testing::Test {
     if (!space) create();
     return unw_init_remote(&cursor, space, &target);
   }
+  /// Of code without a frame, whose stack pointer is `sp`.
+  void return_from_leaf(unw_word_t sp, unw_word_t address) {
+    if (k_arch.ra_in_memory)
+      target.memory[sp] = address;
+    else
+      target.registers[k_arch.by_dwarf(k_arch.ra)->libunwind] = address;
+  }
   static unw_word_t reg(unw_cursor_t& cursor, int number) {
     unw_word_t value = 0;
     EXPECT_EQ(unw_get_reg(&cursor, number, &value), 0) << number;
@@ -93,7 +110,7 @@ class AddressSpaces : public testing::Test {
   }
   static std::vector<unw_word_t> all_ips() { return {k_code + 0x20, k_code + 0x1020, k_code + 0x2020}; }
 
-  FrameOfRbp frame;
+  FrameWithFp frame;
   std::function<void(unw_proc_info_t*)> describe;
   RecordingTarget target;
   unw_accessors_t accessors;

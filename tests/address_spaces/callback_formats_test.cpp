@@ -10,14 +10,16 @@
 namespace jitunwind::test {
 namespace {
 
-/// The CIE and the FDE of each procedure as an assembler makes them: CFA = rbp+16.
+/// The CIE and the FDE of each procedure as an assembler makes them: CFA = FP+16.
 class TableFormats : public AddressSpaces {
  protected:
   static constexpr unw_word_t k_section = 0x30000;
 
   void put_section() {
-    static const unsigned char cie[] = {0x14, 0,    0,  0, 0,    0,    0,    0,  1,    'z', 'R',  0,
-                                        1,    0x78, 16, 1, 0x00, 0x0c, 0x06, 16, 0x90, 1,   0x86, 2};
+    const auto fp = static_cast<unsigned char>(k_arch.fp), ra = static_cast<unsigned char>(k_arch.ra);
+    const auto offset = [](unsigned char reg) { return static_cast<unsigned char>(0x80 | reg); };
+    const unsigned char cie[] = {0x14, 0,    0,  0, 0,    0,    0,  0,  1,          'z', 'R',        0,
+                                 1,    0x78, ra, 1, 0x00, 0x0c, fp, 16, offset(ra), 1,   offset(fp), 2};
     std::vector<unsigned char> bytes(cie, cie + sizeof cie);
     for (unw_word_t i = 0; i < 3; ++i) {
       fdes[i] = k_section + bytes.size();

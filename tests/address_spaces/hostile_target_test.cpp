@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "tests/libunwind/context_words.h"
 #include "tests/support/last_page.h"
 
 namespace jitunwind::test {
@@ -20,7 +22,8 @@ constexpr unw_word_t k_code = 0x40'0000;
 constexpr unw_word_t k_stack = 0x7fff'0000;
 constexpr unw_word_t k_list = 0x20000;
 
-/// A leaf at every address, a word of code above the other on the stack: an endless chain, unless told otherwise.
+/// A frame of a word at every address, a word of code above the other on the stack: an endless chain, unless told
+/// otherwise.
 class HostileTarget {
  public:
   static HostileTarget& of(void* argument) { return *static_cast<HostileTarget*>(argument); }
@@ -34,7 +37,7 @@ class HostileTarget {
       info->start_ip = ip & ~unw_word_t{0xff};
       info->end_ip = info->start_ip + 0x100;
       info->unwind_info = &t.leaf;
-      info->unwind_info_size = sizeof t.leaf;
+      info->unwind_info_size = sizeof(unw_dyn_proc_info_t);
       t.needed = need != 0;
       const int returned = t.find ? t.find(ip, info) : 0;
       t.found += returned == 0 && need != 0;
@@ -55,7 +58,7 @@ class HostileTarget {
     };
     a.access_reg = [](unw_addr_space_t, unw_regnum_t reg, unw_word_t* value, int, void* argument) {
       ++of(argument).calls;
-      *value = reg == UNW_REG_IP ? k_code : k_stack;
+      *value = reg == k_pc ? k_code : k_stack;
       return 0;
     };
     a.resume = [](unw_addr_space_t, unw_cursor_t*, void*) { return 0; };
@@ -70,7 +73,21 @@ class HostileTarget {
   std::function<int(unw_word_t, unw_proc_info_t*)> find;
   std::function<int(unw_word_t, unw_word_t*)> memory;
   unw_word_t list = 0;
-  unw_dyn_proc_info_t leaf{};
+  /// Its return address is where SP points: what a call leaves there, or what it has stored.
+  struct Leaf : unw_dyn_proc_info_t {
+    Leaf() : unw_dyn_proc_info_t{} {
+      if (host_arch()->ra_in_memory) return;
+      stored.region.insn_count = 64;
+      stored.region.op_count = 3;
+      stored.region.op[0] = _U_dyn_op(UNW_DYN_ADD, 0, -1, UNW_REG_SP, static_cast<unw_word_t>(-8));
+      stored.rest[0] = _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, -1, host_arch()->by_dwarf(host_arch()->ra)->libunwind, 0);
+      regions = &stored.region;
+    }
+    struct {
+      unw_dyn_region_info_t region;
+      unw_dyn_op_t rest[2];
+    } stored{};
+  } leaf;
   bool needed = false;  ///< by the last find_proc_info
   std::size_t calls = 0, found = 0, put_back = 0;
 };
@@ -236,7 +253,7 @@ TEST_F(HostileTargets, SizesInHostMemoryAreLies) {
   const LastPage page;
   auto* const region = page.last<unw_dyn_region_info_t>(_U_dyn_region_info_size(1));
   region->op_count = 1u << 20;
-  region->op[0] = _U_dyn_op(UNW_DYN_ADD, 0, 0, UNW_X86_64_RSP, static_cast<unw_word_t>(-8));
+  region->op[0] = _U_dyn_op(UNW_DYN_ADD, 0, 0, UNW_REG_SP, static_cast<unw_word_t>(-8));
   unw_dyn_proc_info_t described{};
   described.regions = region;
   target.find = [&](unw_word_t, unw_proc_info_t* info) { return info->unwind_info = &described, 0; };
@@ -288,7 +305,7 @@ TEST_F(HostileTargets, ProceduresAreNotWhereTheyWereAskedFor) {
 TEST_F(HostileTargets, StatesOfRegistersHaveNoEnd) {
   target.find = [this](unw_word_t ip, unw_proc_info_t* info) {
     info->start_ip = target.needed ? ip : 0;
-    info->end_ip = target.needed ? ip + 1 : ~unw_word_t{0};
+    info->end_ip = target.needed ? ip + host_arch()->unit : ~unw_word_t{0};
     return 0;
   };
   ASSERT_EQ(start(), 0);

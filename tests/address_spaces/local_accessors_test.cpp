@@ -124,7 +124,7 @@ TEST(LocalAccessors, ProceduresAreWhatWasRegistered) {
   unw_proc_info_t info;
   ASSERT_EQ(unw_get_proc_info_by_ip(unw_local_addr_space, frame.start(), &info, nullptr), 0);
   EXPECT_EQ(info.start_ip, frame.start());
-  EXPECT_EQ(info.end_ip, frame.start() + 25);
+  EXPECT_EQ(info.end_ip, frame.start() + frame.size());
   EXPECT_EQ(info.handler, 0x1234u);
   EXPECT_EQ(info.lsda, 0x5678u);
   EXPECT_EQ(info.gp, 0u);
@@ -155,7 +155,7 @@ asm(R"(
   .type jitunwind_test_function, @function
 jitunwind_test_function:
   ret
-  .size jitunwind_test_function, 1
+  .size jitunwind_test_function, . - jitunwind_test_function
   nop
   nop
   nop
@@ -173,7 +173,8 @@ TEST(LocalAccessors, CodeThatNoSymbolCoversHasNoName) {
   ASSERT_EQ(ask(function), 0);
   EXPECT_STREQ(name.data(), "jitunwind_test_function");
   EXPECT_EQ(offset, 0u);
-  for (const unw_word_t behind : {1u, 2u}) {
+  for (const unw_word_t instructions : {1u, 2u}) {
+    const unw_word_t behind = instructions * host_arch()->unit;
     EXPECT_EQ(ask(function + behind), -UNW_ENOINFO) << behind;
     EXPECT_STREQ(name.data(), "");
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/libunwind/context_words.h"
 #include "tests/support/command.h"
 #include "tests/support/eh_frame_hdr.h"
 #include "tests/support/jit_frame.h"
@@ -59,7 +60,7 @@ void compare_with_steps(std::size_t& frames, std::size_t& states) {
     std::memcpy(somewhere.data() + 1, here->data.data(), here->data.size());
     EXPECT_EQ(unw_apply_reg_state(&applied, somewhere.data() + 1), 0);
     moved = unw_step(&stepped);
-    constexpr int k_registers[]{UNW_REG_IP, UNW_REG_SP, UNW_X86_64_RBX, UNW_X86_64_RBP, UNW_X86_64_R12};
+    constexpr int k_registers[]{UNW_REG_IP, UNW_REG_SP, k_kept, k_fp, k_other_kept};
     for (const int number : k_registers) EXPECT_EQ(reg(applied, number), reg(stepped, number)) << frames;
   }
 }
@@ -188,7 +189,7 @@ TEST(ElfFiles, AreWhereAddr2lineFindsTheCode) {
   unw_word_t offset = 0;
   ASSERT_EQ(unw_get_elf_filename_by_ip(unw_local_addr_space, ip, file.data(), file.size(), &offset, nullptr), 0);
   char command[5000];
-  std::snprintf(command, sizeof command, "addr2line -f -C -e '%s' 0x%lx", file.data(),
+  std::snprintf(command, sizeof command, JITUNWIND_ADDR2LINE " -f -C -e '%s' 0x%lx", file.data(),
                 static_cast<unsigned long>(offset));
   EXPECT_NE(output_of(command).find("own_function"), std::string::npos) << command;
 

@@ -81,7 +81,7 @@ void look_at(unw_cursor_t& cursor, Seen& seen) {
   seen.is_interrupted = unw_is_interrupted_frame(&cursor);
   seen.is_plt_entry = unw_is_plt_entry(&cursor);
 
-  States states{seen.registers[UNW_X86_64_RIP].value - (seen.is_interrupted == 0), &seen, {}, false};
+  States states{seen.registers[UNW_REG_IP].value - (seen.is_interrupted == 0), &seen, {}, false};
   unw_cursor_t applied = cursor;
   seen.state_applied = unw_reg_states_iterate(&cursor, add_state, &states);
   if (states.found) {
