@@ -49,7 +49,8 @@ typedef enum {
 
   UNW_TDEP_IP = UNW_X86_64_RIP,
   UNW_TDEP_SP = UNW_X86_64_RSP,
-  UNW_TDEP_BP = UNW_X86_64_RBP,
+  UNW_TDEP_BP = UNW_X86_64_RBP, /* the name of libunwind 1.6 */
+  UNW_TDEP_FP = UNW_X86_64_RBP, /* as on all other CPUs */
   UNW_TDEP_EH = UNW_X86_64_RAX
 } x86_64_regnum_t;
 
