@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -200,12 +201,13 @@ TEST(FromOutsideNames, AreThoseThatAreWrittenForPerf) {
 /// Names and lines of entries that are no ELF files. Walks end in code whose caller nothing confirms.
 // covers: LS07
 TEST(FromOutsideNames, AreThoseThatErlangTellsGdb) {
-  const Engine engine("sh -c \"(sleep 0.5; echo) & exec " ERL " 30\"");  // says nothing while it works
+  const Engine engine("sh -c \"(sleep 0.5; echo) & exec " ERL " 120\"");  // says nothing while it works
   auto target = Target::attach(engine.process());
   ASSERT_TRUE(target) << target.error().text();
   target->let_go();
   bool is_named = false, has_line = false;
-  for (int i = 0; i < 300 && !has_line; ++i) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!has_line && std::chrono::steady_clock::now() < deadline) {
     ::usleep(10'000);
     ASSERT_TRUE(target->renew());
     for (const TargetThread& thread : target->threads()) {
