@@ -112,12 +112,13 @@ class Child {
       run(*this);
       ::_exit(0);
     }
+    ::close(std::exchange(stands_[1], -1));  // so that the end of a child ends a wait for it
     wait();
   }
   ~Child() {
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
-    for (const int pipe_end : {go_[0], go_[1], stands_[0], stands_[1]}) ::close(pipe_end);
+    for (const int pipe_end : {go_[0], go_[1], stands_[0]}) ::close(pipe_end);
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -139,7 +140,7 @@ class Child {
  private:
   void wait() const {
     char byte = 0;
-    (void)!::read(stands_[0], &byte, 1);
+    EXPECT_EQ(::read(stands_[0], &byte, 1), 1) << "the child has ended";
     ::usleep(20'000);  // until it reads
   }
 
@@ -344,19 +345,18 @@ class FileInPlace {
   /// As PHP does while it compiles: nothing of the memory can be executed for a while.
   void run_without_execute_right() {
     put_into_list();
-    first_(
-        [](void* self) -> void* {
-          const auto page =
-              reinterpret_cast<void*>(page_of(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))));
-          if (::mprotect(page, k_page_size, PROT_READ) != 0) ::_exit(3);
-          static_cast<FileInPlace*>(self)->child_.stand();
-          if (::mprotect(page, k_page_size, PROT_READ | PROT_EXEC) != 0) ::_exit(3);
-          return nullptr;
-        },
-        this);
+    first_(&stand_without_execute_right, this);
   }
 
  private:
+  /// Called by the frame's code: a lambda would be called by a function of its own where nothing is inlined.
+  static void* stand_without_execute_right(void* self) {
+    const auto page = reinterpret_cast<void*>(page_of(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))));
+    if (::mprotect(page, k_page_size, PROT_READ) != 0) ::_exit(3);
+    static_cast<FileInPlace*>(self)->child_.stand();
+    if (::mprotect(page, k_page_size, PROT_READ | PROT_EXEC) != 0) ::_exit(3);
+    return nullptr;
+  }
   void put_into_list() {
     if (!attach_gdb()) ::_exit(3);
     for (const jit_code_entry* made = __jit_debug_descriptor.first_entry; made; made = made->next_entry)
