@@ -165,8 +165,7 @@ Result<JitObject> JitObject::read(std::vector<std::byte> file, const Arch& arch)
   }
   const auto head = ElfImage::parse(file);
   if (!head) return head.error();
-  if (head->machine() != arch.elf_machine || head->big_endian() != arch.big_endian ||
-      head->is_64() != (arch.word_size == 8))
+  if (!head->is_of(arch))
     return Error{ErrorCode::bad_structure, head->machine(), "file in GDB's list is of another CPU"};
   if (head->type() == ET_REL) link_object(*head, file, k_linked_sections, arch);
   auto parts = std::make_unique<Parts>(std::move(file), arch);

@@ -117,14 +117,11 @@ std::optional<TargetError> Target::Process::take_mappings() {
 Result<Mappings, TargetError> Target::Process::parse_mappings(const std::string& text) {
   if (const auto head = folder_.read("exe", sizeof(Elf64_Ehdr)))
     if (const auto image = ElfImage::parse(std::as_bytes(std::span(*head)))) {
-      const auto is_of = [&](const Arch* arch) {
-        return arch && image->machine() == arch->elf_machine && image->big_endian() == arch->big_endian &&
-               image->is_64() == (arch->word_size == 8);
-      };
-      const Arch *const host = host_arch(), *const other = also_runs(*host);
-      if (!is_of(host) && !is_of(other))
+      const Arch* const host = host_arch();
+      const Arch* const arch = image->is_of(*host) ? host : also_runs(*host);
+      if (!arch || !image->is_of(*arch))
         return other_architecture("Process " + std::to_string(folder_.process()), image->machine(), image->is_64());
-      arch_ = is_of(host) ? host : other;
+      arch_ = arch;
     }
   return Mappings::parse(text);
 }

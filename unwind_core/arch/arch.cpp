@@ -1,3 +1,5 @@
+#include "jitunwind/unwind_core/arch/arch.h"
+
 #include <algorithm>
 #include <array>
 #include <iterator>

@@ -137,6 +137,10 @@ void ElfImage::read_segment_table(std::uint64_t head_size, std::uint64_t offset,
     if (segment(i).type == PT_LOAD) lowest_ = std::min(lowest_, page_of(segment(i).address));
 }
 
+bool ElfImage::is_of(const Arch& arch) const noexcept {
+  return machine_ == arch.elf_machine && big_endian_ == arch.big_endian && is_64_ == (arch.word_size == 8);
+}
+
 std::optional<Addr> ElfImage::bias_at(Addr headers) const noexcept {
   for (std::size_t i = 0; i < segment_count_; ++i)
     if (const ElfSegment s = segment(i); s.type == PT_LOAD && page_of(s.offset) == 0)

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/error.h"
 
@@ -134,7 +135,9 @@ class ElfImage {
   bool is_64() const noexcept { return is_64_; }
   bool big_endian() const noexcept { return big_endian_; }
   unsigned machine() const noexcept { return machine_; }  ///< EM_*
-  unsigned type() const noexcept { return type_; }        ///< ET_*
+  /// Whether it is of that CPU, with its byte order and words.
+  bool is_of(const Arch& arch) const noexcept;
+  unsigned type() const noexcept { return type_; }  ///< ET_*
   /// Those it was made of; empty of an image of CopiedParts.
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
 

@@ -45,9 +45,7 @@ bool MappedObject::read_headers() {
     parts_ = std::make_unique<MemoryParts>(memory_, AddrRange{begin, begin + k_longest_object});
     head = ElfImage::parse_loaded(*parts_);
   }
-  if (!head || head->machine() != arch_.elf_machine || head->big_endian() != arch_.big_endian ||
-      head->is_64() != (arch_.word_size == 8))
-    return false;
+  if (!head || !head->is_of(arch_)) return false;
   const auto bias = head->bias_at(begin);
   const AddrRange extent = extent_of(*head);
   // The header is where the lowest segment begins, or the image is none as parse_loaded() knows it.

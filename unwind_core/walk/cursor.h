@@ -128,7 +128,7 @@ class Cursor : public StackPosition {
   std::uint8_t signature_by(const FrameRow& row) const noexcept {
     return has_signed(row) ? static_cast<std::uint8_t>(1 + static_cast<int>(row.signing_key)) : std::uint8_t{0};
   }
-  std::uint8_t signature_by(const CompactRow&) const noexcept { return 0; }  // such rows are kept for addresses alone
+  std::uint8_t signature_by(const CompactRow&) const noexcept { return 0; }  // a row with a signature is none
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
   Result<bool> stop_without_row(const Error& error) noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;
