@@ -11,6 +11,7 @@
 
 #include "tests/support/command.h"
 #include "tests/targets/target_programs.h"
+#include "tests/targets/witnesses.h"
 
 #include <libunwind-ptrace.h>
 
@@ -18,8 +19,6 @@ namespace jitunwind::test {
 namespace {
 
 using Names = std::vector<std::string>;
-using Pcs = std::vector<Addr>;
-using Stacks = std::map<pid_t, Pcs>;
 
 /// Its main thread stands in a handler with SA_SIGINFO, the other one in one without.
 void expect_both_stacks(const Target& target) {
@@ -52,19 +51,8 @@ void expect_both_stacks(const Target& target) {
   }
 }
 
-Stacks by_eu_stack(pid_t process) {
-  Stacks stacks;
-  pid_t thread = 0;
-  const std::regex head("TID (\\d+):"), frame("#\\d+ +0x([0-9a-f]+).*");
-  for (const std::string& line : lines_of(output_of("eu-stack -p " + std::to_string(process) + " 2>/dev/null; true"))) {
-    std::smatch found;
-    if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
-    if (std::regex_match(line, found, frame)) stacks[thread].push_back(std::stoull(found[1], nullptr, 16));
-  }
-  return stacks;
-}
-
-Stacks by_gdb(pid_t process) {
+/// As it shows them to people, with a line for the kernel's frame of a handler, here a pc of 0.
+Stacks as_gdb_shows(pid_t process) {
   Stacks stacks;
   pid_t thread = 0;
   const std::regex head("Thread .*LWP (\\d+).*"), frame("#\\d+ +0x([0-9a-f]+) in .*");
@@ -103,7 +91,7 @@ TEST(I386Process, ShowsTheStacksOfItsThreads) {
   ASSERT_TRUE(target) << target.error().text();
   expect_both_stacks(*target);
   expect_beginnings(by_eu_stack(program.process()), *target);
-  expect_beginnings(by_gdb(program.process()), *target);
+  expect_beginnings(as_gdb_shows(program.process()), *target);
   EXPECT_TRUE(target->renew());
   expect_both_stacks(*target);
 }

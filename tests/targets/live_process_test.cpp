@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "jitunwind/unwind_core/memory/process.h"
@@ -124,39 +125,73 @@ TEST(LiveProcess, GoesOnWhenItIsLetGo) {
   expect_as_the_program_says(*again, program);
 }
 
+/// A child that says when it is as the test wants it, and stands in pause() from the end of `run` on. It ends with
+/// this.
+class SayingChild {
+ public:
+  explicit SayingChild(const std::function<void(const SayingChild&)>& run) {
+    if (::pipe(words_) != 0) std::abort();
+    process_ = ::fork();
+    if (process_ != 0) return;
+    die_with_the_test();
+    run(*this);
+    for (;;) ::pause();
+  }
+  ~SayingChild() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    ::close(words_[0]), ::close(words_[1]);
+  }
+  SayingChild(const SayingChild&) = delete;
+  SayingChild& operator=(const SayingChild&) = delete;
+
+  pid_t process() const { return process_; }
+  /// Of the child.
+  template <class Word>
+  void say(const Word& word) const {
+    (void)!::write(words_[1], &word, sizeof word);
+  }
+  /// Of the parent, which waits for it.
+  template <class Word>
+  Word heard() const {
+    Word word{};
+    EXPECT_EQ(::read(words_[0], &word, sizeof word), static_cast<ssize_t>(sizeof word));
+    return word;
+  }
+  bool has_said_within(int milliseconds) const {
+    pollfd said{words_[0], POLLIN, 0};
+    return ::poll(&said, 1, milliseconds) == 1;
+  }
+
+ private:
+  int words_[2]{};
+  pid_t process_ = 0;
+};
+
 /// A process that counts a signal's arrivals while it is stopped and let go over and over.
 TEST(LiveProcess, LosesNoSignal) {
-  int out[2];
-  ASSERT_EQ(::pipe(out), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const SayingChild child([](const SayingChild& self) {
     static volatile int arrived = 0;
     struct sigaction action {};
     action.sa_handler = [](int) { arrived = arrived + 1; };
     ::sigaction(SIGRTMIN, &action, nullptr);
-    (void)!::write(out[1], "r", 1);
+    self.say('r');
     while (arrived != 2000) ::usleep(100);
-    (void)!::write(out[1], "d", 1);
-    for (;;) ::pause();
-  }
-  char said = 0;
-  ASSERT_EQ(::read(out[0], &said, 1), 1);
+    self.say('d');
+  });
+  ASSERT_EQ(child.heard<char>(), 'r');
   std::thread sender([&] {
     for (int i = 0; i < 2000; ++i) {
-      while (::sigqueue(child, SIGRTMIN, {}) != 0) ::usleep(100);
+      while (::sigqueue(child.process(), SIGRTMIN, {}) != 0) ::usleep(100);
       if (i % 16 == 0) ::usleep(100);
     }
   });
   for (int i = 0; i < 200; ++i) {
-    auto target = Target::attach(child);
+    auto target = Target::attach(child.process());
     EXPECT_TRUE(target);
   }
   sender.join();
-  pollfd all_arrived{out[0], POLLIN, 0};
-  EXPECT_EQ(::poll(&all_arrived, 1, 30'000), 1) << "of 2000 signals some have not arrived";
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  ::close(out[0]), ::close(out[1]);
+  EXPECT_TRUE(child.has_said_within(30'000)) << "of 2000 signals some have not arrived";
 }
 
 /// What the kernel lists, each with its state; those that have ended are listed until their process knows.
@@ -169,25 +204,20 @@ std::map<pid_t, char> states_of_threads(pid_t process) {
 
 /// Threads that come while others are told to stop stand still, too, and those that end meanwhile are none.
 TEST(LiveProcess, HasAllThreadsOfOneThatMakesThemAllTheTime) {
-  int out[2];
-  ASSERT_EQ(::pipe(out), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    die_with_the_test();
+  const SayingChild child([](const SayingChild& self) {
     const auto make_threads = [] {
       for (;;) std::thread([] { ::usleep(100); }).join();
     };
     std::vector<std::thread> makers;
     for (int i = 0; i < 4; ++i) makers.emplace_back(make_threads);
-    (void)!::write(out[1], "r", 1);
+    self.say('r');
     for (;;) ::pause();
-  }
-  char said = 0;
-  ASSERT_EQ(::read(out[0], &said, 1), 1);
+  });
+  ASSERT_EQ(child.heard<char>(), 'r');
   for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) {
-    const auto target = Target::attach(child);
+    const auto target = Target::attach(child.process());
     ASSERT_TRUE(target) << target.error().text();
-    auto alive = states_of_threads(child);
+    auto alive = states_of_threads(child.process());
     bool all_stand = true;
     for (const TargetThread& thread : target->threads()) {
       all_stand = all_stand && thread.is_stopped;
@@ -197,9 +227,6 @@ TEST(LiveProcess, HasAllThreadsOfOneThatMakesThemAllTheTime) {
       EXPECT_EQ(alive.size(), 0u) << "they do not stand still";
     }
   }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  ::close(out[0]), ::close(out[1]);
 }
 
 /// One that a SIGSTOP has stopped stays so.
@@ -279,20 +306,14 @@ TEST(Attaching, ToAZombie) {
 
 /// Of the first thread the kernel shows no memory then, and it is a zombie.
 TEST(Attaching, ToOneWhoseFirstThreadHasEnded) {
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    die_with_the_test();
+  const SayingChild made([](const SayingChild& self) {
     std::thread([&] {
-      const pid_t self = static_cast<pid_t>(::syscall(SYS_gettid));
-      (void)!::write(ready[1], &self, sizeof self);
+      self.say(static_cast<pid_t>(::syscall(SYS_gettid)));
       for (;;) ::pause();
     }).detach();
     ::syscall(SYS_exit, 0);
-  }
-  pid_t other = 0;
-  ASSERT_EQ(::read(ready[0], &other, sizeof other), static_cast<ssize_t>(sizeof other));
+  });
+  const pid_t child = made.process(), other = made.heard<pid_t>();
   ASSERT_EQ(state_soon(child, 'Z'), 'Z');
   ASSERT_EQ(state_soon(other, 'S'), 'S') << "it stands in pause()";
   auto target = Target::attach(child);
@@ -306,36 +327,24 @@ TEST(Attaching, ToOneWhoseFirstThreadHasEnded) {
   target->let_go();
   ASSERT_TRUE(target->renew());
   EXPECT_EQ(seen(target->walk(target->threads().at(0))).frames, stack.frames);
-  target->let_go();
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  ::close(ready[0]), ::close(ready[1]);
 }
 
 /// The kernel takes a process's memory, however long that takes, before it is a zombie.
 TEST(Attaching, ToOneThatIsAboutToEnd) {
   constexpr std::size_t k_size = std::size_t{256} << 20;
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    die_with_the_test();
+  const SayingChild made([](const SayingChild& self) {
     void* const much =
         ::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    (void)!::write(ready[1], much == MAP_FAILED ? "n" : "y", 1);
-    for (;;) ::pause();
-  }
-  char has_much = 0;
-  ASSERT_EQ(::read(ready[0], &has_much, 1), 1);
-  ASSERT_EQ(has_much, 'y');
+    self.say(much == MAP_FAILED ? 'n' : 'y');
+  });
+  const pid_t child = made.process();
+  ASSERT_EQ(made.heard<char>(), 'y');
   ::kill(child, SIGKILL);
   do {
     const auto target = Target::attach(child);
     ASSERT_FALSE(target);
     ASSERT_EQ(target.error().reason, TargetError::Reason::zombie) << target.error().text();
   } while (state_of(child) != 'Z');
-  ::waitpid(child, nullptr, 0);
-  ::close(ready[0]), ::close(ready[1]);
 }
 
 TEST(Attaching, ToItself) {
@@ -441,21 +450,15 @@ bool become_powerless_root() {
 
 /// It is not told to become what it is.
 TEST(Attaching, ByRootThatMayNot) {
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t hidden = ::fork();
-  if (hidden == 0) {
-    die_with_the_test();
+  const SayingChild hidden([](const SayingChild& self) {
     ::prctl(PR_SET_DUMPABLE, 0);
-    (void)!::write(ready[1], "r", 1);
-    for (;;) ::pause();
-  }
-  char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    self.say('r');
+  });
+  ASSERT_EQ(hidden.heard<char>(), 'r');
   const pid_t child = ::fork();
   if (child == 0) {
     if (!become_powerless_root()) ::_exit(2);
-    const auto target = Target::attach(hidden);
+    const auto target = Target::attach(hidden.process());
     const std::string text = target ? "attached" : target.error().text();
     std::fprintf(stderr, "%s\n", text.c_str());
     const bool is_right = !target && target.error().reason == TargetError::Reason::no_permission &&
@@ -467,9 +470,6 @@ TEST(Attaching, ByRootThatMayNot) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  ::kill(hidden, SIGKILL);
-  ::waitpid(hidden, nullptr, 0);
-  ::close(ready[0]), ::close(ready[1]);
 }
 
 /// Its files are in a mount namespace of its own, where nobody else has anything at these paths.

@@ -30,21 +30,6 @@ _Unwind_Reason_Code personality(int, _Unwind_Action, _Unwind_Exception_Class, _U
   return _URC_CONTINUE_UNWIND;
 }
 
-/// .eh_frame of it: a CIE, "zPR" with absolute addresses, an FDE, an end (LSB 5.0 core, 10.6.1).
-struct [[gnu::packed]] ToldFrames {
-  std::uint32_t cie_length = 28;
-  std::uint32_t cie_id = 0;
-  std::array<std::uint8_t, 10> cie{1, 'z', 'P', 'R', 0, 1, 0x78, 16, 10, 0};
-  std::uint64_t personality = 0;
-  std::array<std::uint8_t, 6> cie_rows{0, 0x0c, 7, 8, 0x90, 1};
-  std::uint32_t fde_length = 36;
-  std::uint32_t cie_distance = 36;
-  std::uint64_t begin = 0;
-  std::uint64_t size = k_code.size();
-  std::array<std::uint8_t, 16> fde = k_rows;
-  std::uint32_t end = 0;
-};
-
 /// As PHP writes it for GDB: "zR", relative to the code.
 struct [[gnu::packed]] ListedFrames {
   std::uint32_t cie_length = 20;
@@ -90,9 +75,7 @@ int run_through(int, char**) {
   if (memory == MAP_FAILED) return 2;
   std::memcpy(memory, k_code.data(), k_code.size());
   const auto code = reinterpret_cast<std::uintptr_t>(memory);
-  ToldFrames frames;
-  frames.personality = reinterpret_cast<std::uintptr_t>(&personality);
-  frames.begin = code;
+  const ToldFrames frames(reinterpret_cast<std::uintptr_t>(&personality), code, k_code.size());
   std::byte* const section = memory + 64;
   std::memcpy(section, &frames, sizeof frames);
   __register_frame(section);
