@@ -227,15 +227,15 @@ TEST_P(CoreOfAArch64, IsRefusedWhereSigningBitsAreImpossible) {
 }
 
 /// What the kernel writes of a thread of ARM: struct elf_prstatus with words of 4 bytes and 18 registers; NT_PRFPREG,
-/// of a coprocessor that there is no more; d0-d31 and fpscr.
-std::string core_of_arm(bool big_endian) {
+/// of a coprocessor that there is no more; d0-d31 and fpscr, unless it has none.
+std::string core_of_arm(bool big_endian, bool has_vectors) {
   Writer notes(big_endian), status(big_endian), vectors(big_endian);
   status.zeros(24).put(4, 7).zeros(44);
   for (unsigned i = 0; i < 18; ++i) status.put(4, 0x1000 + i);
   put_note(notes, NT_PRSTATUS, status.zeros(4).bytes());
   put_note(notes, NT_PRFPREG, std::string(116, '\x77'));
   for (unsigned i = 0; i < 32; ++i) vectors.put(8, 0x7'0000'0000 + i);
-  put_note(notes, NT_ARM_VFP, vectors.put(4, 0).bytes(), "LINUX");
+  if (has_vectors) put_note(notes, NT_ARM_VFP, vectors.put(4, 0).bytes(), "LINUX");
   Writer file(big_endian);
   constexpr char k_magic[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32};
   file.append(std::string(k_magic, sizeof k_magic)).put(1, big_endian ? ELFDATA2MSB : ELFDATA2LSB).put(1, EV_CURRENT);
@@ -250,7 +250,7 @@ TEST(CoreOfArm, HasTheFloatingPointRegistersOfItsThread) {
   constexpr RegNum k_d7 = 263, k_d8 = 264, k_d15 = 271;
   for (const bool big_endian : {false, true}) {
     const TemporaryFolder folder;
-    std::ofstream(folder / "core", std::ios::binary) << core_of_arm(big_endian);
+    std::ofstream(folder / "core", std::ios::binary) << core_of_arm(big_endian, true);
     const auto core = Target::open_core(folder / "core");
     ASSERT_TRUE(core) << core.error().text();
     ASSERT_EQ(core->threads().size(), 1u);
@@ -263,6 +263,11 @@ TEST(CoreOfArm, HasTheFloatingPointRegistersOfItsThread) {
       ASSERT_TRUE(frame.get(reg)) << reg;
       EXPECT_EQ(*frame.get(reg), 0x7'0000'0000u + reg - 256);
     }
+    std::ofstream(folder / "core", std::ios::binary) << core_of_arm(big_endian, false);
+    const auto without = Target::open_core(folder / "core");
+    ASSERT_TRUE(without) << without.error().text();
+    Walk other = without->walk(without->threads()[0]);
+    for (RegNum reg = k_d8; reg <= k_d15; ++reg) EXPECT_FALSE((*other.begin()).get(reg)) << reg;
   }
 }
 
