@@ -4,10 +4,12 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 
 #include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
+#include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
 #include "jitunwind/adapters/listen/mapped_code_p.h"
@@ -30,7 +32,9 @@ void look(Dialect dialect, Follower& follower) {
   }
 }
 
-void* follow(void*) {
+/// A child that executes another program, or closes all files, has done so before the first look.
+void* follow(void* waits_first) {
+  if (waits_first != nullptr) sleep_for_nanoseconds(k_period);
   MapFollower maps;
   DumpFollower dumps;
   ListFollower lists;
@@ -44,11 +48,10 @@ void* follow(void*) {
   }
 }
 
-}  // namespace
+constinit std::atomic<bool> follows{false};
 
-void follow_what_is_written() noexcept {
-  constinit static std::atomic<bool> started{false};
-  if (started.exchange(true)) return;
+void start_to_follow(bool waits_first) noexcept {
+  if (follows.exchange(true)) return;
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -57,10 +60,25 @@ void follow_what_is_written() noexcept {
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
-  if (const int failed = pthread_create(&thread, &attributes, follow, nullptr); failed != 0)
+  if (const int failed = pthread_create(&thread, &attributes, follow, waits_first ? &follows : nullptr); failed != 0)
     note_unheard({ErrorCode::out_of_memory, 0, "no thread to follow what is written of code"});
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
+}
+
+/// It has lists and files of its own from now on, and no thread but the one that forked.
+void follow_in_child() noexcept {
+  if (!follows.exchange(false)) return;
+  count_heard(Heard::files, -static_cast<std::int64_t>(listen_status().files));
+  if (listens_to(Dialect::maps) || listens_to(Dialect::gdb)) start_to_follow(true);
+}
+
+}  // namespace
+
+void follow_what_is_written() noexcept {
+  constinit static std::atomic<bool> is_in_forks{false};
+  if (!is_in_forks.exchange(true)) (void)pthread_atfork(nullptr, nullptr, follow_in_child);
+  start_to_follow(false);
 }
 
 }  // namespace jitunwind

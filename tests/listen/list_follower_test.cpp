@@ -4,7 +4,10 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <string_view>
 #include <vector>
 
 #include "jitunwind/adapters/listen/listen.h"
@@ -222,6 +225,38 @@ TEST_F(Lists, AreNotReadBeyondWhereThisLibrarysOwnPartBegins) {
   Entry behind(file_at(page_.at() + 0x200));
   look_at({&own, &behind});
   EXPECT_EQ(listen_status().files, 0u);
+}
+
+// covers: LS12
+TEST(ListsOfAForkedChild, AreFollowedAnew) {
+  void* const module = ::dlopen(LIST_MODULE, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(module, nullptr) << ::dlerror();
+  auto* const list = static_cast<ListDescriptor*>(::dlsym(module, "__jit_debug_descriptor"));
+  const auto becomes = [](Addr at, std::string_view name, std::uint64_t files) {
+    const auto is_so = [&] { return RegisteredCode().name_at(at) == name && listen_status().files == files; };
+    for (int i = 0; i < 6000 && !is_so(); ++i) ::usleep(10'000);
+    return is_so();
+  };
+  const CodePage page;
+  Entry parents(file_at(page.at(), 'p')), childs(file_at(page.at() + 0x200, 'c'));
+  list->first = &parents.get();
+  listen(static_cast<std::uint32_t>(Dialect::gdb));
+  EXPECT_TRUE(becomes(page.at() + 2, "p", 1));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    childs.get().next = &parents.get();
+    list->first = &childs.get();
+    if (!becomes(page.at() + 0x202, "c", 2) || !becomes(page.at() + 2, "p", 2)) ::_exit(1);
+    childs.get().next = nullptr;
+    ::_exit(becomes(page.at() + 2, "", 1) ? 0 : 2);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  list->first = nullptr;
+  EXPECT_TRUE(becomes(page.at() + 2, "", 0));
+  listen();
+  ::dlclose(module);
 }
 
 TEST_F(Lists, MayHoldAnything) {

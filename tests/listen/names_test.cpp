@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <thread>
@@ -222,7 +224,7 @@ TEST(HeardNames, AreForgottenInTheMiddleOfOthers) {
 
 /// Waits for the thread that follows the map.
 bool comes_true(const std::function<bool()>& condition) {
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -252,6 +254,44 @@ TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
   listen();
   forget_all();
   EXPECT_EQ(registered(), 0u);
+}
+
+/// Servers fork a process for each client, and code is made there.
+// covers: LS12
+TEST(HeardNames, AreReadByAForkedChildFromItsOwnPerfMap) {
+  listen(static_cast<std::uint32_t>(Dialect::maps));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+    std::ofstream(path) << std::hex << k_code << " 10 child's\n" << std::flush;
+    const bool known = comes_true([] { return RegisteredCode().name_at(k_code + 2) == "child's"; });
+    std::remove(path.c_str());
+    ::_exit(known ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(RegisteredCode().name_at(k_code + 2), "");
+  listen();
+}
+
+/// Nor by its thread, which there is again where somebody listens.
+TEST(HeardNames, AreFollowedByNoThreadInAForkedChildWhereNobodyListens) {
+  listen(static_cast<std::uint32_t>(Dialect::maps));
+  listen();
+  const auto threads = [] {
+    const std::filesystem::directory_iterator all("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (threads() != 1) ::_exit(1);
+    listen(static_cast<std::uint32_t>(Dialect::maps));
+    ::_exit(threads() == 2 ? 0 : 2);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(HeardNames, AreNotReadFromThePerfMapWhereNobodyListens) {
