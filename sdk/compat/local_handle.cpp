@@ -5,6 +5,7 @@
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
@@ -32,8 +33,9 @@ int find_proc_info(unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int n
   Lookup lookup(space_of_process(), CodeAddress::interrupted(ip), window);
   ProcedureInfo found;
   const Found known = lookup.space.find_procedure(lookup, found);
-  // .debug_frame is read by other rules than FDEs alone tell.
-  if (known && *known && need_unwind_info && found.origin == RowOrigin::debug_frame) return -UNW_ENOINFO;
+  // Code that is known by its bytes has no FDE, and .debug_frame is read by other rules than FDEs alone tell.
+  const bool has_answer = found.unwind_info != 0 && found.origin != RowOrigin::debug_frame;
+  if (known && *known && need_unwind_info && !has_answer) return -UNW_ENOINFO;
   const int returned = answer(known, found, *info);
   if (returned == UNW_ESUCCESS && need_unwind_info) add_unwind_info(found, *info);
   return returned;
@@ -70,7 +72,23 @@ int access_reg(unw_addr_space_t, unw_regnum_t reg, unw_word_t* value, int write,
   return UNW_ESUCCESS;
 }
 
-int access_fpreg(unw_addr_space_t, unw_regnum_t, unw_fpreg_t*, int, void*) { return -UNW_EBADREG; }
+/// Of those that calls preserve, the low 8 bytes, where the context has them.
+int access_fpreg(unw_addr_space_t, unw_regnum_t reg, unw_fpreg_t* value, int write, void* context) {
+  const Arch& arch = local_space().arch;
+  const RegisterInfo* const info = arch.by_libunwind(reg);
+  if (!info || info->reg_class != RegClass::vector || !context) return -UNW_EBADREG;
+  RegisterFile registers = registers_from_ucontext(context, arch);
+  const auto low = registers.get(info->column);
+  if (!low) return -UNW_EBADREG;
+  if (write) {
+    registers.clear();
+    registers.set(info->column, low_half(*value));
+    registers_to_ucontext(registers, arch, context);
+  } else {
+    set_to_low_half(*value, *low);
+  }
+  return UNW_ESUCCESS;
+}
 
 /// What access_reg has established, not what the cursor holds.
 int resume_context(unw_addr_space_t, unw_cursor_t*, void* context) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -101,6 +103,35 @@ TEST(LocalAccessors, ReadAndWriteWithoutFaulting) {
   EXPECT_EQ(word, 6u);
   EXPECT_LT(a.access_mem(unw_local_addr_space, 8, &value, 0, nullptr), 0);
   EXPECT_LT(a.access_mem(unw_local_addr_space, 8, &value, 1, nullptr), 0);
+}
+
+/// What is written there is what a walk by that context finds in the register, and so is what is read.
+// covers: AC12
+TEST(LocalAccessors, HaveTheFloatingPointRegistersThatCallsPreserve) {
+  const unw_accessors_t& a = *unw_get_accessors(unw_local_addr_space);
+  unw_context_t context;
+  unw_getcontext(&context);
+  unw_cursor_t cursor;
+  for (int reg = 0; reg <= UNW_REG_LAST; ++reg) {
+    const RegisterInfo* const info = host_arch()->by_libunwind(reg);
+    const bool is_held = info && info->reg_class == RegClass::vector && info->preserved;
+    unw_fpreg_t value, found;
+    std::memset(&value, 0, sizeof value);
+    const std::uint64_t wanted = 0x4711'0000'0000'0000u + static_cast<unsigned>(reg);
+    std::memcpy(&value, &wanted, sizeof wanted);
+    const int written = a.access_fpreg(unw_local_addr_space, reg, &value, 1, &context);
+    EXPECT_EQ(written, is_held ? 0 : -UNW_EBADREG) << unw_regname(reg);
+    EXPECT_EQ(a.access_fpreg(unw_local_addr_space, reg, &found, 0, &context), written) << unw_regname(reg);
+    if (!is_held) continue;
+    EXPECT_EQ(std::memcmp(&found, &value, sizeof value), 0) << unw_regname(reg);
+    ASSERT_EQ(unw_init_local(&cursor, &context), 0);
+    std::memset(&found, 0, sizeof found);
+    ASSERT_EQ(unw_get_fpreg(&cursor, reg, &found), 0);
+    EXPECT_EQ(std::memcmp(&found, &value, sizeof value), 0) << unw_regname(reg);
+  }
+  unw_fpreg_t value;
+  for (int reg = 0; reg <= UNW_REG_LAST; ++reg)
+    EXPECT_EQ(a.access_fpreg(unw_local_addr_space, reg, &value, 0, nullptr), -UNW_EBADREG) << "without a context";
 }
 
 // covers: PI07 PI12

@@ -1,6 +1,7 @@
 // States of registers by ranges of code, kept and applied; files of code.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cstring>
@@ -79,6 +80,46 @@ TEST(RegStates, AreWhatStepsGoBy) {
       &counts);
   EXPECT_GT(counts.frames, 5u);
   EXPECT_GT(counts.states, 3 * counts.frames);
+}
+
+/// A trampoline that its bytes alone tell of, below a handler's frame: in this process, and in a space that has its
+/// accessors, its one state and a step lead to the same registers.
+// covers: PI14 PI15 AS13
+TEST(RegStates, OfATrampolineWithoutAnFdeAreItsRow) {
+  const CodePattern& trampoline = host_arch()->trampolines[0];
+  void* const code = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(code, MAP_FAILED);
+  std::memcpy(code, trampoline.bytes.data(), trampoline.bytes.size());
+  const auto start = reinterpret_cast<unw_word_t>(code), end = start + trampoline.bytes.size();
+  unw_context_t interrupted, context;
+  unw_getcontext(&interrupted);
+  unw_getcontext(&context);
+  // SP of the trampoline is where the kernel would have put the context that it goes back to.
+  const auto sp = reinterpret_cast<unw_word_t>(&interrupted) - static_cast<unw_word_t>(host_arch()->sigframe_ucontext);
+  set_word(&context, k_pc, start);
+  set_word(&context, UNW_REG_SP, sp);
+
+  const unw_addr_space_t wrapped = unw_create_addr_space(unw_get_accessors(unw_local_addr_space), 0);
+  for (const unw_addr_space_t space : {unw_local_addr_space, wrapped}) {
+    unw_cursor_t stepped, applied;
+    ASSERT_EQ(unw_init_remote(&stepped, space, &context), 0);
+    applied = stepped;
+    std::vector<Range> ranges;
+    ASSERT_EQ(unw_reg_states_iterate(&applied, keep, &ranges), 0);
+    ASSERT_EQ(ranges.size(), 1u);
+    EXPECT_EQ(ranges[0].start, start);
+    EXPECT_EQ(ranges[0].end, end);
+    EXPECT_EQ(unw_is_signal_frame(&stepped), 1);
+    ASSERT_GT(unw_step(&stepped), 0);
+    ASSERT_EQ(unw_apply_reg_state(&applied, ranges[0].data.data()), 0);
+    for (const int number : {int{UNW_REG_IP}, int{UNW_REG_SP}, k_kept, k_fp, k_other_kept}) {
+      const unw_word_t value = word(&interrupted, number == UNW_REG_IP ? k_pc : number);
+      EXPECT_EQ(reg(stepped, number), value) << number;
+      EXPECT_EQ(reg(applied, number), value) << number;
+    }
+  }
+  unw_destroy_addr_space(wrapped);
+  ::munmap(code, 4096);
 }
 
 // covers: PI14

@@ -27,9 +27,15 @@ struct Register {
   unw_word_t place;
 };
 
+struct FloatingRegister {
+  int known;
+  std::array<char, sizeof(unw_fpreg_t)> value;
+};
+
 /// Everything that a frame can be asked. Plain data, so that a child can write it where its parent reads it.
 struct Seen {
   std::array<Register, UNW_REG_LAST + 1> registers;
+  std::array<FloatingRegister, UNW_REG_LAST + 1> floating;
   int named, in_file, described, is_signal_frame, is_interrupted, is_plt_entry, state_applied, moved;
   std::array<char, 256> name, file;
   unw_word_t name_offset, file_offset;
@@ -70,6 +76,11 @@ void look_at(unw_cursor_t& cursor, Seen& seen) {
     reg.type = location.type;
     if (location.type == UNW_SLT_MEMORY) reg.place = location.u.addr;
     if (location.type == UNW_SLT_REG) reg.place = static_cast<unw_word_t>(location.u.regnum);
+    FloatingRegister& floating = seen.floating[static_cast<std::size_t>(i)];
+    unw_fpreg_t value;
+    std::memset(&value, 0, sizeof value);
+    floating.known = unw_get_fpreg(&cursor, i, &value);
+    std::memcpy(floating.value.data(), &value, sizeof value);
   }
   seen.named = unw_get_proc_name(&cursor, seen.name.data(), seen.name.size(), &seen.name_offset);
   seen.in_file = unw_get_elf_filename(&cursor, seen.file.data(), seen.file.size(), &seen.file_offset);
@@ -109,6 +120,8 @@ void expect_same(const Stack& local, const Stack& remote) {
       EXPECT_TRUE(a.known == b.known && a.value == b.value) << i << " " << unw_regname(static_cast<int>(r));
       EXPECT_TRUE(a.has_place == b.has_place && a.type == b.type && a.place == b.place)
           << i << " " << unw_regname(static_cast<int>(r)) << a.type << b.type;
+      const FloatingRegister &c = expected.floating[r], &d = seen.floating[r];
+      EXPECT_TRUE(c.known == d.known && c.value == d.value) << i << " " << unw_regname(static_cast<int>(r));
     }
     EXPECT_EQ(seen.named, expected.named) << i;
     EXPECT_STREQ(seen.name.data(), expected.name.data()) << i;
@@ -147,6 +160,12 @@ void expect_much(const Stack& stack) {
   EXPECT_GT(all([](const Seen& s) { return s.in_file == 0; }), 5);
   EXPECT_GT(all([](const Seen& s) { return s.states > 1; }), 5);
   EXPECT_EQ(stack.frames[stack.count - 1].moved, 0);
+  for (const RegisterInfo& reg : host_arch()->registers) {
+    if (reg.reg_class != RegClass::vector || !reg.preserved) continue;
+    const auto number = static_cast<std::size_t>(reg.libunwind);
+    EXPECT_EQ(all([&](const Seen& s) { return s.floating[number].known == 0; }), std::ptrdiff_t(stack.count))
+        << reg.name;
+  }
 }
 
 std::function<void(unw_context_t&)> in_handler;
@@ -208,6 +227,10 @@ struct Child {
     a.access_reg = [](unw_addr_space_t, unw_regnum_t reg, unw_word_t* value, int write, void* argument) {
       return unw_get_accessors(unw_local_addr_space)
           ->access_reg(unw_local_addr_space, reg, value, write, &static_cast<Child*>(argument)->stack->context);
+    };
+    a.access_fpreg = [](unw_addr_space_t, unw_regnum_t reg, unw_fpreg_t* value, int write, void* argument) {
+      return unw_get_accessors(unw_local_addr_space)
+          ->access_fpreg(unw_local_addr_space, reg, value, write, &static_cast<Child*>(argument)->stack->context);
     };
     return a;
   }
