@@ -1,6 +1,7 @@
 #include "jitunwind/sdk/targets/sample_target_p.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "jitunwind/sdk/targets/attach_error_p.h"
 
@@ -12,20 +13,29 @@ AddrRange range_of(const Sample& sample) noexcept {
   return {begin, begin + std::min<Addr>(sample.stack.size(), ~begin)};
 }
 
+/// How many bits its highest address has, of those with at most `most`.
+unsigned bits_shown(const Sample& sample, unsigned most) noexcept {
+  unsigned bits = 0;
+  const auto show = [&](Addr at) {
+    if (const auto of = static_cast<unsigned>(std::bit_width(at)); of <= most) bits = std::max(bits, of);
+  };
+  show(sample.stack_address);
+  for (const Mapping& mapping : sample.mappings) show(mapping.range.end - 1);
+  return bits;
+}
+
 /// The sample's CPU. Linux gives programs on AArch64 addresses of 36 to 48 bits, as it was built, or 52 to those that
-/// ask (Documentation/arm64/memory.rst), and bits above sign. Addresses with 48 bits show that no bit below signs.
-/// Where there are none, and who gives the CPU does not say which bits do, all bits count: signed addresses end a walk.
+/// ask (Documentation/arm64/memory.rst), and bits above sign. Addresses with 48 bits show that no bit below signs,
+/// those with more that none of 52 does. Where there are none, and who gives the CPU does not say which bits do, all
+/// bits count: signed addresses end a walk.
 Arch arch_of(const Sample& sample) noexcept {
   if (!sample.arch) return arch_of_this_machine();
   Arch arch = *sample.arch;
   const Arch* const table = find_arch(arch.elf_machine, arch.big_endian);
   if (arch.sign_state == k_no_reg || !table || arch.address_mask != table->address_mask) return arch;
-  const Addr below_highest_bit = arch.address_mask >> 1;
-  const bool shows_all =
-      sample.stack_address > below_highest_bit || std::ranges::any_of(sample.mappings, [&](const Mapping& mapping) {
-        return mapping.range.end > below_highest_bit && mapping.range.end <= arch.address_mask;
-      });
-  if (!shows_all) arch.address_mask = ~Addr{0};
+  constexpr unsigned k_usual = 48, k_most = 52;
+  const unsigned bits = bits_shown(sample, k_most);
+  arch.address_mask = bits < k_usual ? ~Addr{0} : (Addr{1} << (bits == k_usual ? k_usual : k_most)) - 1;
   return arch;
 }
 

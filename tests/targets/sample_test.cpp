@@ -148,6 +148,10 @@ TEST(SampleOfAProcess, StripsSignaturesOnlyWhereItsAddressesShowTheirBits) {
   const std::string large = small + "ffffc0000000-ffffc0021000 rw-p 0 0:0 0 [stack]\n";
   EXPECT_EQ(mask_of(arch::aarch64, small), ~Addr{0});
   EXPECT_EQ(mask_of(arch::aarch64, large), k_48_bits);
+  const std::string larger = large + "7000000000000-7000000001000 r-xp 0 0:0 0\n";
+  EXPECT_EQ(mask_of(arch::aarch64, larger), (Addr{1} << 52) - 1);
+  const std::string of_the_kernel = small + "ffff800008000000-ffff800009000000 r-xp 0 0:0 0 [kernel.kallsyms]\n";
+  EXPECT_EQ(mask_of(arch::aarch64, of_the_kernel), ~Addr{0});
   Arch told = arch::aarch64;
   told.address_mask = k_39_bits;
   EXPECT_EQ(mask_of(told, small), k_39_bits);

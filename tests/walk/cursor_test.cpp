@@ -262,7 +262,8 @@ TEST(Cursor, AArch64SignatureOfUnknownBits) {
   arch.address_mask = ~Addr{0};
   FakeSpace fake(arch);
   fake.rows.add({0x2000, 0x2100}, "cfa=sp+16 x29=[cfa-16] ra=[cfa-8] ra_sign_state=1");
-  for (const Addr signature : {Addr{0x0010} << 48, Addr{0x00ff} << 48, Addr{0xff00} << 48}) {
+  for (const Addr upper : {0x0001, 0x0008, 0x000f, 0x0010, 0x00ff, 0xff00}) {
+    const Addr signature = upper << 48;
     fake.memory.put(0x8000, 0x29);
     fake.memory.put(0x8008, signature | 0x2010);
     Cursor cursor = fake.cursor(0x2010, 0x8000);
@@ -270,6 +271,26 @@ TEST(Cursor, AArch64SignatureOfUnknownBits) {
     ASSERT_FALSE(moved);
     EXPECT_EQ(moved.error().code, ErrorCode::unknown_signature);
     EXPECT_EQ(moved.error().at, signature | 0x2010);
+  }
+}
+
+/// Programs may have code at addresses with 52 bits: then it is there.
+// covers: RG14
+TEST(Cursor, AArch64AddressOf52Bits) {
+  Arch arch = arch::aarch64;
+  arch.address_mask = ~Addr{0};
+  FakeSpace fake(arch);
+  fake.rows.add({0x2000, 0x2100}, "cfa=sp+16 x29=[cfa-16] ra=[cfa-8]");
+  fake.memory.put(0x8000, 0x29);
+  for (const Addr caller : {Addr{0x000f'0000'0000'3010}, Addr{0x001f'0000'0000'3010}}) {
+    fake.memory.put(0x8008, caller);
+    fake.memory.put(caller - 4, 0x9400'0000, 4);  // bl
+    Cursor cursor = fake.cursor(0x2010, 0x8000);
+    const auto moved = cursor.step();
+    EXPECT_EQ(moved && *moved, caller < Addr{1} << 52);
+    if (moved) {
+      EXPECT_EQ(cursor.pc(), caller);
+    }
   }
 }
 

@@ -107,8 +107,16 @@ struct Application {
   }
 };
 
-/// Of any kernel for a CPU that signs addresses (Arm Architecture Reference Manual, FEAT_LVA: 52 bits).
-constexpr Addr k_most_address = (Addr{1} << 52) - 1;
+/// Whether a return address is one of a CPU that signs them as it stands, where it is not known by which bits.
+/// Addresses have up to 48 bits, or 52 (Arm Architecture Reference Manual, FEAT_LVA) in programs that have asked the
+/// kernel for some of these by themselves (Documentation/arm64/memory.rst). So whatever has more than 48 is a
+/// signature, unless there is code to return to.
+bool may_be_unsigned(const Application& application, Addr address) noexcept {
+  constexpr Addr k_usual = (Addr{1} << 48) - 1, k_most = (Addr{1} << 52) - 1;
+  std::byte code;
+  return address <= k_usual ||
+         (address <= k_most && application.memory.read(address - 1, {&code, 1}, application.window) == 1);
+}
 
 /// A signal frame gives the pc itself, if its row mentions that register; else the pc is the return address.
 Status find_pc(const Application& application, const FrameRow& row, Caller& out) noexcept {
@@ -135,7 +143,7 @@ Status find_pc(const Application& application, const FrameRow& row, Caller& out)
     return recovered.error();
   }
   const std::uint64_t address = scratch.value(ra_column);
-  if (arch.sign_state != k_no_reg && arch.address_mask == ~Addr{0} && address > k_most_address)
+  if (arch.sign_state != k_no_reg && arch.address_mask == ~Addr{0} && !may_be_unsigned(application, address))
     return Error{ErrorCode::unknown_signature, address,
                  "return address, signed as on AArch64 by bits that are not known"};
   out.pc = address & arch.address_mask;
