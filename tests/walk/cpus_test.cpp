@@ -138,7 +138,8 @@ struct SignalFrames {
   AddressSpace space{arch, memory, modules, sources, {}, nullptr, guesses};
 };
 
-/// Its bytes are all that tells what it is, and memory may end among them, or be others.
+/// Its bytes are all that tells what it is, and memory may end among them, or be others. Where it ends the error says
+/// so, even to those who would have any guess.
 // covers: RG04
 TEST_P(Cpus, ATruncatedTrampolineIsNone) {
   for (const CodePattern& trampoline : arch().trampolines) {
@@ -146,15 +147,20 @@ TEST_P(Cpus, ATruncatedTrampolineIsNone) {
       for (const bool other : {false, true}) {
         SignalFrames frames(arch());
         frames.put_trampoline(0x5000, trampoline.bytes.first(size));
-        std::uint8_t wrong = trampoline.bytes[size];
-        wrong = static_cast<std::uint8_t>(wrong ^ (trampoline.mask[size] & 0x11));
+        const unsigned counts = trampoline.mask[size];
+        const auto wrong = static_cast<std::uint8_t>(trampoline.bytes[size] ^ (counts & -counts));
         if (other) frames.put_trampoline(0x5000 + size, {&wrong, 1});
         frames.put_frame(trampoline, k_stack, 0x2000, k_stack + 0x1000);
         Cursor cursor = frames.cursor(0x5000u + trampoline.pc_offset, k_stack);
+        if (!other) cursor.set_guesses(Guesses::bold);
         const auto moved = cursor.step();
         ASSERT_FALSE(moved) << size;
-        EXPECT_EQ(cursor.stop_reason(), StopReason::no_info);
-        EXPECT_EQ(moved.error().code, ErrorCode::no_info);
+        const bool ends = !other && size > trampoline.pc_offset;
+        EXPECT_EQ(cursor.stop_reason(), ends ? StopReason::broken : StopReason::no_info) << size;
+        EXPECT_EQ(moved.error().code, ends ? ErrorCode::unreadable_memory : ErrorCode::no_info) << size;
+        if (ends) {
+          EXPECT_EQ(moved.error().at, 0x5000 + size);
+        }
       }
     }
   }

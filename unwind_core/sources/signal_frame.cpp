@@ -15,10 +15,10 @@ namespace jitunwind {
 namespace {
 
 /// The address as it is: a trampoline is returned to at its first byte, which no call precedes.
-const CodePattern* find_trampoline(const Lookup& lookup) noexcept {
+const CodePattern* find_trampoline(const Lookup& lookup, std::optional<Addr>* cut_off = nullptr) noexcept {
   const AddressSpace& space = lookup.space;
   if (space.arch.sigframe_ucontext < 0) return nullptr;
-  return find_pattern(space.arch.trampolines, lookup.at.value(), space.memory, lookup.window);
+  return find_pattern(space.arch.trampolines, lookup.at.value(), space.memory, lookup.window, cut_off);
 }
 
 /// From SP at the trampoline to its ucontext_t.
@@ -49,7 +49,10 @@ std::optional<std::int64_t> find_vectors(Addr ucontext, const Lookup& lookup) no
 class SignalFrameSource final : public RowSource {
  public:
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
-    const CodePattern* const trampoline = find_trampoline(lookup);
+    std::optional<Addr> cut_off;
+    const CodePattern* const trampoline = find_trampoline(lookup, &cut_off);
+    // Of what can only be half read nobody knows more, and a guess would take its frame for another.
+    if (!trampoline && cut_off) return unreadable(lookup.window, *cut_off, "code of a signal trampoline");
     if (!trampoline) return false;
     const Arch& arch = lookup.space.arch;
     out = {};

@@ -47,12 +47,6 @@ void add_vectors_of_ucontext(const std::byte* ucontext, const Arch& arch, Regist
   }
 }
 
-std::byte* vector_in_ucontext(void* ucontext, const RegisterInfo& reg, const Arch& arch) noexcept {
-  auto* const bytes = static_cast<std::byte*>(ucontext);
-  if (!arch.records || !is_stored(reg) || first_record(bytes, arch) != arch.records->kind) return nullptr;
-  return bytes + reg.ucontext + arch.low_half();
-}
-
 Result<RegisterFile> registers_from_prstatus(std::span<const std::byte> block, const Arch& arch) noexcept {
   RegisterFile registers;
   if (const Status taken = take_registers(block, RegClass::general, arch.word_size, arch, registers); !taken)

@@ -32,9 +32,6 @@ inline UcontextOffsets ucontext_offsets(const Arch& arch) noexcept {
 /// The low 8 bytes of vector registers, still in themselves, if the first record has them. Signal-safe.
 void add_vectors_of_ucontext(const std::byte* ucontext, const Arch& arch, RegisterFile& registers) noexcept;
 
-/// Where a ucontext_t of the host has the low 8 bytes of a vector register; null: nowhere. Signal-safe.
-std::byte* vector_in_ucontext(void* ucontext, const RegisterInfo& reg, const Arch& arch) noexcept;
-
 /// Registers still in themselves: SaveLocation::Kind::reg. `ucontext` is readable host memory, the host's own, so in
 /// its byte order. Signal-safe.
 inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& arch) noexcept {

@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::size_t k_longest_pattern = 32;
 
+/// The first code.size() bytes of the pattern.
 bool matches(const CodePattern& pattern, std::span<const std::byte> code) noexcept {
-  for (std::size_t i = 0; i < pattern.bytes.size(); ++i)
+  for (std::size_t i = 0; i < code.size(); ++i)
     if ((std::to_integer<unsigned>(code[i]) & pattern.mask[i]) != pattern.bytes[i]) return false;
   return true;
 }
@@ -19,7 +20,7 @@ bool matches(const CodePattern& pattern, std::span<const std::byte> code) noexce
 }  // namespace
 
 const CodePattern* find_pattern(std::span<const CodePattern> patterns, Addr pc, const Memory& memory,
-                                MemoryWindow& window) noexcept {
+                                MemoryWindow& window, std::optional<Addr>* cut_off) noexcept {
   // A read of code made at run time is a system call: one for all patterns, and one for each where their room crosses
   // into a page that is not there.
   std::size_t before = 0;
@@ -38,7 +39,9 @@ const CodePattern* find_pattern(std::span<const CodePattern> patterns, Addr pc, 
     auto code = std::span(buffer).first(pattern.bytes.size());
     if (at_once) {
       code = std::span(buffer).subspan(before - pattern.pc_offset, pattern.bytes.size());
-    } else if (memory.read(pc - pattern.pc_offset, code, window) != code.size()) {
+    } else if (const std::size_t there = memory.read(pc - pattern.pc_offset, code, window); there != code.size()) {
+      if (cut_off && there > pattern.pc_offset && matches(pattern, code.first(there)))
+        *cut_off = pc - pattern.pc_offset + there;
       continue;
     }
     if (matches(pattern, code)) return &pattern;

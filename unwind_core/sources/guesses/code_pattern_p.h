@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "jitunwind/unwind_core/address_space.h"
@@ -10,8 +11,10 @@
 namespace jitunwind {
 
 /// The first pattern that the code around `pc` matches, `pc` standing at the pattern's offset; null when there is none.
+/// `cut_off`, if given and there is none: where memory ends in what is a pattern as far as it can be read, the byte at
+/// the pc included; nothing where it does not.
 const CodePattern* find_pattern(std::span<const CodePattern> patterns, Addr pc, const Memory& memory,
-                                MemoryWindow& window) noexcept;
+                                MemoryWindow& window, std::optional<Addr>* cut_off = nullptr) noexcept;
 
 /// Where the code of a matching pattern lies.
 inline AddrRange range_of(const CodePattern& pattern, Addr pc) noexcept {
