@@ -73,7 +73,7 @@ struct Comparison {
     ++instructions;
     MemoryWindow window;
     CodeState state;
-    if (!CodeFlow(k_space, window, entry).reach(pc, state)) return;
+    if (!CodeFlow(k_space, window, entry).reach(CodeAddress::interrupted(pc), state)) return;
     const bool by_sp = row.cfa.reg == k_sp;
     const StackPlace base = by_sp ? state.sp : state.fp;
     if (row.cfa.kind != CfaRule::Kind::offset || base.base != Base::sp) return;
@@ -81,9 +81,9 @@ struct Comparison {
     if (row.cfa.offset != k_entry_cfa - base.offset) return note(entry, pc, row, state);
     for (const FrameRow::Entry& entry_of_row : row.entries()) {
       const RegNum reg = entry_of_row.reg;
-      if (reg >= CodeState::k_registers || entry_of_row.rule.kind != RegRule::Kind::at_cfa) continue;
+      if (reg >= k_register_places || entry_of_row.rule.kind != RegRule::Kind::at_cfa) continue;
       // A register that was restored is in both places.
-      const std::uint8_t words = state.saved[reg];
+      const int words = state.saved[reg];
       if (words != 0 && entry_of_row.rule.offset != -8 * std::int64_t{words} - k_entry_cfa)
         return note(entry, pc, row, state);
     }
@@ -95,7 +95,7 @@ struct Comparison {
   void compare_return(Addr pc, StackPlace base, bool by_sp) {
     MemoryWindow window;
     CodeState at_return;
-    const auto first = [](StackPlace) { return true; };
+    const auto first = [](const CodeState&, bool) { return true; };
     if (!CodeFlow(k_space, window, pc).reach_return(first, at_return)) return;
     const bool same_base = at_return.sp.base == (by_sp ? Base::sp : Base::fp);
     if (same_base && base.offset + at_return.sp.offset == 0) ++returned;
@@ -156,10 +156,12 @@ struct Code {
   void put(Addr at, std::initializer_list<std::uint8_t> bytes) {
     memory.put_bytes(at, std::as_bytes(std::span(bytes.begin(), bytes.size())));
   }
-  bool reach(Addr from, Addr goal, CodeState& state) { return CodeFlow(space, window, from).reach(goal, state); }
+  bool reach(Addr from, Addr goal, CodeState& state) {
+    return CodeFlow(space, window, from).reach(CodeAddress::interrupted(goal), state);
+  }
   std::optional<StackPlace> way_out(Addr from) {
     CodeState state;
-    const auto any = [](StackPlace) { return true; };
+    const auto any = [](const CodeState&, bool) { return true; };
     return CodeFlow(space, window, from).reach_return(any, state) ? std::optional(state.sp) : std::nullopt;
   }
 };

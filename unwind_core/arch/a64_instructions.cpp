@@ -1,6 +1,6 @@
-// Instructions of AArch64 (Arm Architecture Reference Manual for A-profile, C4.1: the encoding by bits 28 to 25): as much
-// as following a procedure that has no frame of its own takes. What moves SP, or writes the link register or the frame
-// pointer, is unknown: who follows the code stops there.
+// Instructions of AArch64 (Arm Architecture Reference Manual for A-profile, C4.1: the encoding by bits 28 to 25): what
+// they do to SP, the frame pointer, the link register, saved registers and the flow of control. Of what is not known,
+// as SVE and SME, nothing is said: who follows the code stops there.
 #include <cstddef>
 #include <cstdint>
 
@@ -19,64 +19,219 @@ class Word {
   constexpr bool is(std::uint32_t mask, std::uint32_t value) const noexcept { return (bits_ & mask) == value; }
   constexpr bool bit(unsigned at) const noexcept { return (bits_ >> at & 1) != 0; }
   constexpr unsigned field(unsigned at, unsigned size) const noexcept { return bits_ >> at & ((1u << size) - 1); }
-  /// A distance of so many bits, in bytes: they count instructions.
-  constexpr std::int64_t distance(unsigned at, unsigned size) const noexcept {
-    const auto sign = std::int64_t{1} << (size - 1);
-    return ((static_cast<std::int64_t>(field(at, size)) ^ sign) - sign) * 4;
+  constexpr std::int32_t signed_field(unsigned at, unsigned size) const noexcept {
+    const std::int32_t sign = 1 << (size - 1);
+    return (static_cast<std::int32_t>(field(at, size)) ^ sign) - sign;
   }
 
  private:
   std::uint32_t bits_;
 };
 
-// Number 31 is SP or nothing.
+// Number 31 is SP or nothing. DWARF numbers (DWARF for the Arm 64-bit Architecture, 4.1): those of the instructions,
+// and 64 more for vectors.
 constexpr unsigned k_x29 = 29, k_x30 = 30, k_x31 = 31;
-constexpr bool is_of_frame(unsigned reg) { return reg == k_x29 || reg == k_x30; }
-constexpr Effect none_unless(bool changes_the_frame) { return changes_the_frame ? Effect::unknown : Effect::none; }
+constexpr bool is_of_frame(unsigned code) { return code == k_x29 || code == k_x31; }
+/// Preserved by calls (AAPCS64, 6.1.1 and 6.1.2), and the link register.
+constexpr RegNum general(unsigned code) {
+  return code >= 19 && code <= k_x30 ? static_cast<RegNum>(code) : k_no_reg;
+}
+constexpr RegNum vector(unsigned code) { return code >= 8 && code <= 15 ? static_cast<RegNum>(64 + code) : k_no_reg; }
+constexpr std::uint64_t bit_of(RegNum reg) { return reg == k_no_reg ? 0 : std::uint64_t{1} << place_of(reg); }
+constexpr std::uint64_t bit_of_general(unsigned code) { return bit_of(general(code)); }
+constexpr std::uint64_t bit_of_general_or_sp(unsigned code) {
+  return code == k_x31 ? std::uint64_t{1} << k_x31 : bit_of_general(code);
+}
 
-/// "Data Processing -- Immediate": ADD, SUB and the logical ones without flags write SP.
-Effect with_immediate(Word word) {
-  const unsigned to = word.field(0, 5);
-  const bool adds = word.is(0x1f00'0000, 0x1100'0000) && !word.bit(29);
+MachineInstruction with_effect(Effect effect) {
+  MachineInstruction out;
+  out.effect = effect;
+  return out;
+}
+MachineInstruction that_writes(std::uint64_t registers) {
+  MachineInstruction out = with_effect(Effect::none);
+  out.written = registers;
+  return out;
+}
+
+/// "Data Processing -- Immediate": ADD, SUB and the logical ones without flags write SP, and those of memory tags.
+MachineInstruction with_immediate(Word word) {
+  const unsigned to = word.field(0, 5), from = word.field(5, 5);
+  const bool adds = word.is(0x3f80'0000, 0x1100'0000), tags = word.is(0x1f80'0000, 0x1180'0000);
   const bool combines = word.is(0x1f80'0000, 0x1200'0000) && word.field(29, 2) != 3;
-  return none_unless(is_of_frame(to) || (to == k_x31 && (adds || combines)));
-}
-
-/// "Data Processing -- Register": of these ADD and SUB of an extended register write SP; conditional compares nothing.
-Effect with_registers(Word word) {
-  if (word.is(0x1fe0'0000, 0x1a40'0000)) return Effect::none;
-  const unsigned to = word.field(0, 5);
-  const bool adds = word.is(0x1fe0'0000, 0x0b20'0000) && !word.bit(29);
-  return none_unless(is_of_frame(to) || (to == k_x31 && adds));
-}
-
-/// "Loads and Stores": the address may be written back, loads write their registers, and exclusive stores a third one.
-Effect with_memory(Word word) {
-  const unsigned first = word.field(0, 5), base = word.field(5, 5), second = word.field(10, 5);
-  const bool is_pair = word.is(0x3a00'0000, 0x2800'0000), is_vector = word.bit(26);
-  const bool is_single = word.is(0x3b20'0000, 0x3800'0000) || word.is(0x3b00'0000, 0x3900'0000) ||
-                         word.is(0x3b20'0c00, 0x3820'0800);
-  const bool is_vector_list = word.is(0xbe00'0000, 0x0c00'0000), is_literal = word.is(0x3b00'0000, 0x1800'0000);
-  if (is_literal) return none_unless(!is_vector && is_of_frame(first));
-  if (is_vector_list) return none_unless(word.bit(23) && (base == k_x31 || is_of_frame(base)));
-  if (is_pair || is_single) {
-    const bool writes_back = is_pair ? word.bit(23) : word.is(0x3b20'0400, 0x3800'0400);
-    if (writes_back && (base == k_x31 || is_of_frame(base))) return Effect::unknown;
-    const bool loads = is_pair ? word.bit(22) : word.field(22, 2) != 0;
-    return none_unless(loads && !is_vector && (is_of_frame(first) || (is_pair && is_of_frame(second))));
+  if (adds && word.bit(31) && is_of_frame(to) && is_of_frame(from)) {
+    MachineInstruction out = with_effect(Effect::set);
+    out.reg = static_cast<RegNum>(to);
+    out.base = static_cast<RegNum>(from);
+    const std::int64_t amount = std::int64_t{word.field(10, 12)} << (word.bit(22) ? 12 : 0);
+    out.amount = word.bit(30) ? -amount : amount;
+    return out;
   }
-  return none_unless(is_of_frame(first) || is_of_frame(second) || is_of_frame(word.field(16, 5)) ||
-                     base == k_x31 || is_of_frame(base));
+  // AUTIASPPC, AUTIBSPPC: a signature over the address of the instruction that signed, too.
+  if (word.is(0xff80'0000, 0xf380'0000)) return {};
+  return that_writes(adds || tags || combines ? bit_of_general_or_sp(to) : bit_of_general(to));
+}
+
+/// "Data Processing -- Register": of these ADD and SUB of an extended register, or of a checked pointer, write SP, and
+/// IRG; conditional compares nothing.
+MachineInstruction with_registers(Word word) {
+  if (word.is(0x1fe0'0000, 0x1a40'0000)) return that_writes(0);
+  const unsigned to = word.field(0, 5);
+  const bool adds = word.is(0x3fe0'0000, 0x0b20'0000) || word.is(0xbfe0'e000, 0x9a00'2000);
+  const bool tags = word.is(0xffe0'fc00, 0x9ac0'1000);
+  return that_writes(adds || tags ? bit_of_general_or_sp(to) : bit_of_general(to));
+}
+
+/// Loads and stores of one register or of two, which may write the address back.
+struct Access {
+  bool loads = false;
+  bool is_vector = false;
+  bool has_two = false;
+  bool is_at_offset = false;  ///< from the base, and not further by a register
+  bool writes_back = false;
+  std::int64_t width = 0;  ///< bytes of each
+  unsigned first = 0, second = 0, base = 0;
+  std::int64_t amount = 0;
+  std::int32_t step = 0;
+
+  RegNum reg(unsigned code) const { return is_vector ? vector(code) : general(code); }
+  MachineInstruction instruction() const {
+    const std::uint64_t loaded = loads ? bit_of(reg(first)) | (has_two ? bit_of(reg(second)) : 0) : 0;
+    if (!is_of_frame(base) || !is_at_offset) return that_writes(loaded | (writes_back ? bit_of_general(base) : 0));
+    if (width != 8 && !writes_back) return that_writes(loaded);
+    MachineInstruction out = with_effect(width != 8 ? Effect::set : loads ? Effect::load : Effect::store);
+    out.base = static_cast<RegNum>(base);
+    if (width != 8) {
+      out.reg = out.base;
+      out.amount = step;
+      out.written = loaded;
+    } else {
+      out.reg = reg(first);
+      out.second = has_two ? reg(second) : k_no_reg;
+      out.amount = amount;
+      out.step = step;
+    }
+    return out;
+  }
+};
+
+MachineInstruction with_pair(Word word) {
+  const unsigned kind = word.field(30, 2);
+  Access a{.loads = word.bit(22), .is_vector = word.bit(26), .has_two = true, .is_at_offset = true};
+  if (kind == 3) return {};
+  a.first = word.field(0, 5), a.base = word.field(5, 5), a.second = word.field(10, 5);
+  const bool stores_tag = kind == 1 && !a.is_vector && !a.loads;
+  a.width = a.is_vector ? 4 << kind : kind == 2 ? 8 : 4;
+  const std::int32_t distance = word.signed_field(15, 7) * (stores_tag ? 16 : static_cast<std::int32_t>(a.width));
+  a.writes_back = word.bit(23);
+  a.amount = a.writes_back && !word.bit(24) ? 0 : distance;
+  a.step = a.writes_back ? distance : 0;
+  return a.instruction();
+}
+
+MachineInstruction with_one(Word word) {
+  const unsigned size = word.field(30, 2), operation = word.field(22, 2), how = word.field(10, 2);
+  const bool is_scaled = word.bit(24), is_vector = word.bit(26);
+  if (!is_vector && size == 3 && operation == 2) return that_writes(0);  // prefetch
+  Access a{.loads = is_vector ? word.bit(22) : operation != 0, .is_vector = is_vector};
+  a.is_at_offset = is_scaled || !word.bit(21);
+  a.width = is_vector && operation >= 2 ? 16 : 1 << size;
+  a.first = word.field(0, 5), a.base = word.field(5, 5);
+  a.writes_back = !is_scaled && !word.bit(21) && (how & 1) != 0;
+  a.amount = is_scaled ? word.field(10, 12) * a.width : how == 1 ? 0 : word.signed_field(12, 9);
+  a.step = a.writes_back ? word.signed_field(12, 9) : 0;
+  return a.instruction();
+}
+
+/// Of one to four registers, one after the other.
+MachineInstruction with_vectors(Word word) {
+  std::uint64_t written = word.bit(23) ? bit_of_general_or_sp(word.field(5, 5)) : 0;
+  for (unsigned i = 0; word.bit(22) && i < 4; ++i) written |= bit_of(vector((word.field(0, 5) + i) % 32));
+  return that_writes(written);
+}
+
+/// Exclusive, ordered, and compare-and-swap, which may write two registers each, or a third to say what happened.
+MachineInstruction with_exclusive(Word word) {
+  const unsigned third = word.field(16, 5);
+  return that_writes(bit_of_general(word.field(0, 5)) | bit_of_general(word.field(10, 5)) | bit_of_general(third) |
+                     bit_of_general(third + 1));
+}
+
+MachineInstruction with_atomic(Word word) {
+  const unsigned first = word.field(0, 5), operation = word.field(12, 4);
+  const bool has_eight = word.field(30, 2) == 3 && (operation == 13 || (operation >= 9 && operation <= 11));
+  if (has_eight) return {};
+  return that_writes(word.bit(26) ? bit_of(vector(first)) : bit_of_general(first));
+}
+
+/// "Loads and Stores".
+MachineInstruction with_memory(Word word) {
+  if (word.is(0x3a00'0000, 0x2800'0000)) return with_pair(word);
+  if (word.is(0x3b20'0000, 0x3800'0000) || word.is(0x3b00'0000, 0x3900'0000) || word.is(0x3b20'0c00, 0x3820'0800))
+    return with_one(word);
+  if (word.is(0x3b00'0000, 0x1800'0000)) {  // from an address in the code
+    const bool prefetches = word.field(30, 2) == 3;
+    const unsigned to = word.field(0, 5);
+    return that_writes(word.bit(26) ? bit_of(vector(to)) : prefetches ? 0 : bit_of_general(to));
+  }
+  if (word.is(0xbe00'0000, 0x0c00'0000)) return with_vectors(word);
+  if (word.is(0x3f00'0000, 0x0800'0000)) return with_exclusive(word);
+  if (word.is(0x3b20'0c00, 0x3820'0000)) return with_atomic(word);
+  if (word.is(0x3f20'0c00, 0x1900'0000)) return that_writes(bit_of_general(word.field(0, 5)));  // ordered, at an offset
+  return {};
+}
+
+/// "Scalar Floating-Point and Advanced SIMD": most write a vector register, comparisons nothing.
+MachineInstruction with_vector(Word word) {
+  const unsigned to = word.field(0, 5), operation = word.field(16, 3);
+  const bool compares = word.is(0xff20'fc00, 0x1e20'2000) || word.is(0xff20'0c00, 0x1e20'0400);
+  if (compares) return that_writes(0);
+  const bool converts = word.is(0x7f20'fc00, 0x1e20'0000) && operation != 2 && operation != 3 && operation != 7;
+  const bool converts_fixed = word.is(0x7f20'0000, 0x1e00'0000) && operation < 2;
+  const bool moves = word.is(0xbfe0'fc00, 0x0e00'2c00) || word.is(0xbfe0'fc00, 0x0e00'3c00);
+  const bool writes_general = converts || converts_fixed || moves;
+  return that_writes(bit_of(vector(to)) | (writes_general ? bit_of_general(to) : 0));
+}
+
+MachineInstruction by_register(Effect effect, Word word) {
+  MachineInstruction out = with_effect(effect);
+  const unsigned reg = word.field(5, 5);
+  out.operand.kind = JumpOperand::Kind::value;
+  out.operand.base = reg == k_x31 ? k_no_reg : static_cast<RegNum>(reg);
+  return out;
+}
+
+/// Signs or authenticates the link register. With zero in place of SP it gets a value of which nothing is known.
+MachineInstruction with_signature(Word word) {
+  if (!word.bit(5)) return that_writes(bit_of(k_x30));
+  MachineInstruction out = with_effect(word.bit(7) ? Effect::authenticate : Effect::sign);
+  out.key = word.bit(6) ? SigningKey::b : SigningKey::a;
+  return out;
+}
+
+MachineInstruction of_system(Word word) {
+  if (word.is(0xffff'ff1f, 0xd503'231f)) return with_signature(word);
+  if (word.is(~0u, 0xd503'20ff)) return that_writes(bit_of(k_x30));  // XPACLRI
+  if (word.is(~0u, 0xd503'24ff)) return {};  // PACM: what is signed next is signed otherwise
+  const unsigned to = word.field(0, 5);
+  const std::uint64_t second = word.bit(22) ? bit_of_general(to + 1) : 0;
+  return that_writes(word.bit(21) ? bit_of_general(to) | second : 0);
 }
 
 /// "Branches, Exception Generating and System instructions", those that do not say where to.
-Effect without_target(Word word) {
-  if (word.is(~0u, 0xd65f'03c0) || word.is(~0u & ~0x400u, 0xd65f'0bff)) return Effect::ret;  // by the link register
-  if (word.is(0xfeff'f000, 0xd63f'0000)) return Effect::call;
-  if (word.is(0xfe00'0000, 0xd600'0000)) return Effect::stop;
-  if (word.is(0xffe0'001f, 0xd400'0001)) return Effect::none;  // SVC
-  if (word.is(0xff00'0000, 0xd500'0000)) return none_unless(word.bit(21) && is_of_frame(word.field(0, 5)));
-  return word.is(0xff00'0000, 0xd400'0000) ? Effect::stop : Effect::unknown;
+MachineInstruction without_target(Word word) {
+  if (word.is(~0u, 0xd65f'03c0)) return with_effect(Effect::ret);
+  if (word.is(~0x400u, 0xd65f'0bff)) {
+    MachineInstruction out = with_effect(Effect::ret);
+    out.key = word.bit(10) ? SigningKey::b : SigningKey::a;
+    return out;
+  }
+  if (word.is(0xfeff'f000, 0xd63f'0000)) return by_register(Effect::call, word);
+  if (word.is(0xfeff'f000, 0xd61f'0000)) return by_register(Effect::jump, word);
+  if (word.is(0xfe00'0000, 0xd600'0000)) return with_effect(Effect::stop);
+  if (word.is(0xffe0'001f, 0xd400'0001)) return that_writes(0);  // SVC
+  if (word.is(0xff00'0000, 0xd500'0000)) return of_system(word);
+  return with_effect(word.is(0xff00'0000, 0xd400'0000) ? Effect::stop : Effect::unknown);
 }
 
 /// Bits of the distance to where an instruction goes, and where they are. Of none: it does not say.
@@ -92,7 +247,7 @@ Distance distance_of(Word word) {
   return {};
 }
 
-Effect effect_of(Word word) {
+MachineInstruction read(Word word) {
   switch (word.field(25, 4)) {
     case 0b1000:
     case 0b1001:
@@ -109,10 +264,10 @@ Effect effect_of(Word word) {
     case 0b1110:
       return with_memory(word);
     case 0b0111:
-    case 0b1111:  // vectors; some write a general register
-      return none_unless(is_of_frame(word.field(0, 5)));
+    case 0b1111:
+      return with_vector(word);
     default:
-      return Effect::unknown;
+      return {};
   }
 }
 
@@ -120,16 +275,16 @@ Effect effect_of(Word word) {
 
 MachineInstruction read_a64_instruction(std::span<const std::byte> bytes, Addr at) noexcept {
   constexpr std::uint8_t k_length = 4;
-  MachineInstruction out;
-  if (bytes.size() < k_length) return out;
+  if (bytes.size() < k_length) return {};
   const Word word(ByteReader(bytes.first(k_length), false).u32());  // in either byte order of data
-  out.length = k_length;
+  MachineInstruction out;
   if (const Distance distance = distance_of(word); distance.size != 0) {
     out.effect = distance.effect;
-    out.target = at + static_cast<Addr>(word.distance(distance.at, distance.size));
+    out.target = at + static_cast<Addr>(std::int64_t{word.signed_field(distance.at, distance.size)} * k_length);
   } else {
-    out.effect = effect_of(word);
+    out = read(word);
   }
+  out.length = k_length;
   return out;
 }
 

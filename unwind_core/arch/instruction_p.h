@@ -24,6 +24,12 @@ struct JumpOperand {
   std::int64_t offset = 0;
 };
 
+/// Registers that calls preserve, and the link register, have a place each: on no CPU whose instructions are read do
+/// two of them share one.
+inline constexpr std::size_t k_register_places = 32;
+constexpr std::size_t place_of(RegNum reg) noexcept { return reg % k_register_places; }
+
+/// Registers that calls do not preserve may be left out, as k_no_reg.
 struct MachineInstruction {
   enum class Effect : std::uint8_t {
     unknown,  ///< not an instruction that is known: nothing can be said of what follows
@@ -31,24 +37,29 @@ struct MachineInstruction {
     push,     ///< SP -= amount; then a word of `reg` at SP, k_no_reg: of something else
     pop,      ///< `reg`, if there is one, = the word at SP; then SP += amount
     set,      ///< reg = base + amount, one of the two SP or the frame pointer
-    store,    ///< the word at base + amount = reg
-    load,     ///< reg = the word at base + amount
+    store,    ///< the words from base + amount on = reg, second; then base += step
+    load,     ///< reg, second = the words from base + amount on; then base += step
     leave,    ///< SP = frame pointer; then as pop of the frame pointer
     call,     ///< to `target` or by `operand`, and comes back with SP as it was
     branch,   ///< to `target`, or not
     jump,     ///< to `target`, or by `operand`
-    ret,      ///< to the word at SP
+    ret,      ///< to the word at SP, or by the link register, which is authenticated where there is a key
+    sign,     ///< the link register gets a signature over SP
+    authenticate,  ///< and loses it
     stop,     ///< control does not go on
   };
 
   Effect effect = Effect::unknown;
   std::uint8_t length = 0;  ///< bytes; 0: unknown
+  SigningKey key = SigningKey::any;
   RegNum reg = k_no_reg;
+  RegNum second = k_no_reg;
   RegNum base = k_no_reg;
+  std::int32_t step = 0;
   std::int64_t amount = 0;
   Addr target = 0;  ///< 0: not in the code
   JumpOperand operand{};
-  std::uint64_t written = 0;  ///< general registers that get other values besides those above, a bit for each number
+  std::uint64_t written = 0;  ///< registers that get other values besides those above, a bit for each place
 
   /// Returns, or jumps to what is not in the code: to a procedure that returns in its place, or by a table.
   bool leaves() const noexcept {

@@ -21,7 +21,9 @@ StackPlace plus(StackPlace place, std::int64_t amount) noexcept {
 /// What one instruction makes of what is known.
 class Transfer {
  public:
-  Transfer(const Arch& arch, CodeState& state) noexcept : arch_(arch), state_(state) {}
+  /// `followed`: registers, a bit for each place.
+  Transfer(const Arch& arch, std::uint32_t followed, CodeState& state) noexcept
+      : arch_(arch), followed_(followed), state_(state) {}
 
   void apply(const MachineInstruction& i) noexcept {
     switch (i.effect) {
@@ -41,10 +43,18 @@ class Transfer {
         set(i.reg, plus(value_of(i.base), i.amount));
         break;
       case Effect::store:
-        save(i.reg, plus(value_of(i.base), i.amount));
-        break;
       case Effect::load:
-        restore(i.reg, plus(value_of(i.base), i.amount));
+        access(i);
+        break;
+      case Effect::call:
+        if (!arch_.ra_in_memory) overwrite(arch_.ra);
+        break;
+      case Effect::sign:
+        sign(i.key);
+        break;
+      case Effect::authenticate:
+        state_.authenticates |= state_.key == SigningKey::any;
+        state_.key = SigningKey::any;
         break;
       default:
         break;
@@ -57,29 +67,38 @@ class Transfer {
   StackPlace value_of(RegNum reg) const noexcept {
     return reg == arch_.sp ? state_.sp : reg == arch_.fp ? state_.fp : StackPlace{};
   }
-  bool is_kept(RegNum reg) const noexcept {
-    const RegisterInfo* const info = reg < CodeState::k_registers ? arch_.by_dwarf(reg) : nullptr;
-    return info && info->preserved && reg != arch_.sp;
-  }
-  static std::uint32_t bit(RegNum reg) noexcept { return std::uint32_t{1} << reg; }
-  /// Words below SP at the start; 0: elsewhere.
-  std::uint8_t words_below(StackPlace place) const noexcept {
+  static std::uint32_t bit(RegNum reg) noexcept { return std::uint32_t{1} << place_of(reg); }
+  bool is_kept(RegNum reg) const noexcept { return (followed_ & bit(reg)) != 0; }
+  bool is_link(RegNum reg) const noexcept { return reg == arch_.ra && !arch_.ra_in_memory; }
+  /// As CodeState::saved; 0: elsewhere.
+  std::int16_t slot_of(StackPlace place) const noexcept {
     const std::int32_t words = -place.offset / arch_.word_size;
-    return place.base == Base::sp && place.offset % arch_.word_size == 0 && words > 0 && words < 256
-               ? static_cast<std::uint8_t>(words)
-               : std::uint8_t{0};
+    if (place.base != Base::sp || place.offset % arch_.word_size != 0 || words > 0x7fff || words < -0x7fff) return 0;
+    return static_cast<std::int16_t>(words > 0 ? words : words - 1);
   }
 
+  void access(const MachineInstruction& i) noexcept {
+    const StackPlace place = plus(value_of(i.base), i.amount);
+    const auto one = [&](RegNum reg, StackPlace at) {
+      if (reg != k_no_reg) i.effect == Effect::store ? save(reg, at) : restore(reg, at);
+    };
+    one(i.reg, place);
+    one(i.second, plus(place, arch_.word_size));
+    if (i.step != 0) set(i.base, plus(value_of(i.base), i.step));
+  }
   void save(RegNum reg, StackPlace place) noexcept {
-    if (!is_kept(reg) || state_.saved[reg] != 0 || (state_.lost & bit(reg)) != 0) return;
-    if (reg != arch_.fp || state_.fp.is(Base::fp, 0)) state_.saved[reg] = words_below(place);
+    if (!is_kept(reg) || state_.saved[place_of(reg)] != 0 || (state_.lost & bit(reg)) != 0) return;
+    if (reg != arch_.fp || state_.fp.is(Base::fp, 0)) state_.saved[place_of(reg)] = slot_of(place);
   }
   void restore(RegNum reg, StackPlace place) noexcept {
-    if (is_kept(reg) && state_.saved[reg] != 0 && state_.saved[reg] == words_below(place)) {
-      state_.saved[reg] = 0;
+    std::int16_t& saved = state_.saved[place_of(reg)];
+    if (is_kept(reg) && saved != 0 && saved == slot_of(place)) {
+      saved = 0;
       if (reg == arch_.fp) state_.fp = {Base::fp, 0};
     } else if (reg != k_no_reg) {
       overwrite(reg);
+      if (is_kept(reg) && place.base != Base::unknown) state_.loaded |= bit(reg);
+      if (is_link(reg)) state_.link = place;
     }
   }
   void set(RegNum reg, StackPlace value) noexcept {
@@ -90,32 +109,62 @@ class Transfer {
     if (state_.fp.is(Base::fp, 0) && !value.is(Base::fp, 0)) lose(reg);
     state_.fp = value;
   }
+  /// A register by its number, or by its place.
   void overwrite(RegNum reg) noexcept {
     if (reg == arch_.sp) state_.sp = {};
     if (reg == arch_.fp) state_.fp = {};
+    if (is_link(reg)) state_.link = {};
     lose(reg);
   }
   void lose(RegNum reg) noexcept {
-    if (is_kept(reg) && state_.saved[reg] == 0) state_.lost |= bit(reg);
+    if (is_kept(reg) && state_.saved[place_of(reg)] == 0) state_.lost |= bit(reg);
+    state_.loaded &= ~bit(reg);
+  }
+  /// Over SP at the entry, or else over what no row can say.
+  void sign(SigningKey key) noexcept {
+    const bool is_first = state_.key == SigningKey::any && state_.saved[place_of(arch_.ra)] == 0;
+    if (!is_first || !state_.sp.is(Base::sp, 0)) overwrite(arch_.ra);
+    state_.key = key;
   }
 
   const Arch& arch_;
+  const std::uint32_t followed_;
   CodeState& state_;
 };
 
 }  // namespace
 
-bool CodeFlow::reach(Addr goal, CodeState& out) noexcept {
-  towards_ = goal;
-  return follow([&](const MachineInstruction*) { return at_ == goal; }, k_most_to_goal, out);
+CodeFlow::CodeFlow(const AddressSpace& space, MemoryWindow& window, Addr start, const RegisterFile* live) noexcept
+    : space_(space), window_(window), live_(live), begin_(start), at_(start) {
+  for (const RegisterInfo& reg : space.arch.registers)
+    if (is_followed(space.arch, reg)) followed_ |= std::uint32_t{1} << place_of(reg.dwarf);
+}
+
+bool CodeFlow::reach(CodeAddress goal, CodeState& out) noexcept {
+  towards_ = goal.value();
+  if (!goal.is_return_address())
+    return follow([&](const MachineInstruction*) { return at_ == towards_; }, k_most_to_goal, out);
+  // What branches lead to may be other code, behind a call that does not return.
+  const auto is_behind_call = [&](const MachineInstruction* i) {
+    if (!i || i->effect != Effect::call || at_ + i->length != towards_) return false;
+    Transfer(space_.arch, followed_, out).apply(*i);
+    return true;
+  };
+  return follow(is_behind_call, k_most_to_goal, out);
+}
+
+bool CodeFlow::reach_without_call(Addr goal) noexcept {
+  passes_calls_ = false;
+  CodeState ignored;
+  return reach(CodeAddress::interrupted(goal), ignored);
 }
 
 /// False: control does not go on, as far as that can be told.
 bool CodeFlow::pass(const MachineInstruction& i, CodeState& state) noexcept {
-  Transfer(space_.arch, state).apply(i);
+  Transfer(space_.arch, followed_, state).apply(i);
   at_ += i.length;
   if (i.effect == Effect::branch) add_branch(i.target, state);
-  if (i.effect == Effect::call && !space_.arch.ra_in_memory) return false;  // the link register is another one's then
+  if (i.effect == Effect::call && !passes_calls_) return false;
   if (i.effect != Effect::jump) return i.goes_on();
   const auto target = target_of(i);
   return target && go_to(*target);

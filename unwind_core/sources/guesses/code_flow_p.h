@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
@@ -28,46 +29,53 @@ struct StackPlace {
 
 /// What is known at one instruction.
 struct CodeState {
-  static constexpr std::size_t k_registers = 32;
-
   StackPlace sp{StackPlace::Base::sp, 0};
   StackPlace fp{StackPlace::Base::fp, 0};
-  /// Preserved registers that have other values than at the start, which are in no known place. A bit for each number.
+  StackPlace link{};  ///< where the link register was loaded from, other than from where it was saved; else unknown
+  /// Registers that have other values than at the start, which are in no known place. A bit for each place (place_of).
   std::uint32_t lost = 0;
-  /// Words below SP at the start where the value of then is; 0: the register has it.
-  std::array<std::uint8_t, k_registers> saved{};
+  std::uint32_t loaded = 0;  ///< of these, those that were loaded from the stack last, as procedures do at their end
+  SigningKey key = SigningKey::any;  ///< that the link register was signed with since the start; any: it was not
+  bool authenticates = false;        ///< its signature from before the start
+  /// Where the value of then is, of each place: so many words below SP at the start; not below, one less: -1 is at SP.
+  /// 0: the register has it.
+  std::array<std::int16_t, k_register_places> saved{};
+
+  bool has_lost(RegNum reg) const noexcept { return (lost >> place_of(reg) & 1) != 0; }
 };
+
+/// Whether values of the register are followed: calls preserve it, or it is the link register.
+constexpr bool is_followed(const Arch& arch, const RegisterInfo& reg) noexcept {
+  return reg.dwarf == arch.ra ? !arch.ra_in_memory : reg.preserved && reg.dwarf != arch.sp;
+}
 
 /// Follows from one address. Every step is bounded, and what cannot be read or is not understood ends the way there:
 /// branches not taken before are tried then. Signal-safe where the memory is.
 class CodeFlow {
  public:
   /// `live`: registers of a goal that may have been jumped to an instant ago, by one of them.
-  CodeFlow(const AddressSpace& space, MemoryWindow& window, Addr start, const RegisterFile* live = nullptr) noexcept
-      : space_(space), window_(window), live_(live), begin_(start), at_(start) {}
+  CodeFlow(const AddressSpace& space, MemoryWindow& window, Addr start, const RegisterFile* live = nullptr) noexcept;
   CodeFlow(const CodeFlow&) = delete;
   CodeFlow& operator=(const CodeFlow&) = delete;
 
-  /// To an address; what is known there. False: no way that was found leads there. Once for each object, as below.
-  bool reach(Addr goal, CodeState& out) noexcept;
-  /// To where the code returns, or jumps to what is not in the code, with SP at a return address, and so at a place
-  /// that `accepts` takes for one.
+  /// A call in front of the start has come back: the link register holds what that has left in it.
+  void start_behind_call() noexcept { state_.lost |= link_bit(); }
+  /// To the code in question, what is known there: to an address, or behind the call that returns to it. False: no way
+  /// that was found leads there. Once for each object, as below.
+  bool reach(CodeAddress goal, CodeState& out) noexcept;
+  /// The same without a call on the way.
+  bool reach_without_call(Addr goal) noexcept;
+  /// To where the code returns, or jumps to what is not in the code, if `accepts` takes what is known there for a
+  /// procedure's end; it is told whether the code returns. SP is in a known place.
   template <class Accepts>
   bool reach_return(Accepts accepts, CodeState& out) noexcept {
     const auto returns = [&](const MachineInstruction* i) {
-      if (!i || !i->leaves() || out.sp.base == StackPlace::Base::unknown || !accepts(out.sp)) return false;
+      if (!i || !i->leaves() || out.sp.base == StackPlace::Base::unknown) return false;
       returned_ = i->effect == MachineInstruction::Effect::ret;
-      return true;
+      if (returned_ && i->key != SigningKey::any) out.authenticates |= out.key == SigningKey::any;
+      return accepts(std::as_const(out), returned_);
     };
     return follow(returns, k_most_to_return, out);
-  }
-  /// To where the code returns by the link register, with both that and SP as they were at the start.
-  bool reach_link_return() noexcept {
-    CodeState state;
-    const auto returns = [&](const MachineInstruction* i) {
-      return i && i->effect == MachineInstruction::Effect::ret && state.sp.is(StackPlace::Base::sp, 0);
-    };
-    return follow(returns, k_most_to_return, state);
   }
   /// Precondition: reach_return() found one. False: it is a jump.
   bool returned() const noexcept { return returned_; }
@@ -84,6 +92,9 @@ class CodeFlow {
 
   template <class IsGoal>
   bool follow(IsGoal is_goal, std::size_t most, CodeState& out) noexcept;
+  std::uint32_t link_bit() const noexcept {
+    return space_.arch.ra_in_memory ? 0 : std::uint32_t{1} << place_of(space_.arch.ra);
+  }
   bool pass(const MachineInstruction& i, CodeState& state) noexcept;
   bool take_branch() noexcept;
   MachineInstruction read(Addr at) noexcept;
@@ -96,6 +107,8 @@ class CodeFlow {
   const AddressSpace& space_;
   MemoryWindow& window_;
   const RegisterFile* live_;
+  std::uint32_t followed_ = 0;  // registers, a bit for each place
+  bool passes_calls_ = true;
   Addr begin_;  // of the stretch that is followed
   Addr at_;
   Addr towards_ = 0;

@@ -1,7 +1,7 @@
 // A guess for code that nothing else knows, by the code itself:
-//   from the pc on, as far as a return:   where on the stack the return address is
+//   from the pc on, as far as a return:   where the return address is: on the stack, or still in the link register
 //   the call in front of that address:    which procedure was called
-//   from that procedure's entry to the pc: where on the stack the return address is, and where registers are saved
+//   from that procedure's entry to the pc: where the return address is, and where registers are saved
 // A call by a register or by memory says which by what that holds now. It is believed where the way out ends in a
 // return: interpreters jump from piece to piece by a register, which leads to the one at the pc from an old return
 // address on top of the stack, too. Where it holds something else by now it is the procedure by whose name the code at
@@ -44,58 +44,95 @@ struct Frame {
   }
 };
 
-/// Where a procedure is entered SP is at the return address, which is what code from its entry on counts from.
+/// Where a procedure is entered SP is at the return address, or that is in the link register. Code from the entry on
+/// counts from there, and returns with SP as it was.
 class FollowedCode {
  public:
-  FollowedCode(Lookup& lookup, Frame frame) noexcept : lookup_(lookup), arch_(lookup.space.arch), frame_(frame) {}
+  FollowedCode(Lookup& lookup, Frame frame) noexcept : lookup_(lookup), arch_(lookup.space.arch), frame_(frame) {
+    if (!arch_.ra_in_memory && !lookup.at.is_return_address())
+      if (const auto link = lookup.registers->get(arch_.column(arch_.ra))) link_ = *link & arch_.address_mask;
+  }
 
   Found find_row(FrameRow& out) noexcept {
     WayOut way;
-    if (const auto slot = find_way_out(way))
-      if (const Found found = find_entry(*slot, nullptr, way.returns != 0, out); !found || *found) return found;
+    if (const auto top = find_way_out(way)) {
+      const bool has_frame = arch_.ra_in_memory || way.below != 0 || *top != frame_.sp;
+      if (!has_frame && way.loaded == 0 && way.known == WayOut::Known::returns) return find_frameless(out);
+      const Found found = find_entry({*top, way.below}, nullptr, way.returns(), out);
+      if (found && *found) return keep_only(way.loaded, out);
+      if (!found) return found;
+    }
     if (lookup_.at.is_return_address()) return false;
     return find_new_frame(out);
   }
 
  private:
-  /// Where the return address is. Only the place is kept; what is there is looked at in any case.
+  /// SP at the entry, and how many words below that the return address is; 0: where calls leave it.
+  struct Top {
+    Addr sp = 0;
+    std::uint16_t below = 0;
+  };
+
+  /// SP where the code returns. Only the place is kept; what is there is looked at in any case.
   std::optional<Addr> find_way_out(WayOut& way) noexcept {
     UnknownCode* const memory = lookup_.space.unknown_code;
     if (memory && memory->find(lookup_.at, lookup_.unknown_version, way)) {
       if (way.known == WayOut::Known::nowhere) return std::nullopt;
-      if (is_behind_call({way.base, way.offset})) return frame_.at({way.base, way.offset});
+      if (is_behind_call(way)) return frame_.at(way.sp());
     }
     way = follow_out();
     if (memory) memory->keep(lookup_.at, lookup_.unknown_version, way);
-    return frame_.at({way.base, way.offset});
+    return frame_.at(way.sp());
   }
   WayOut follow_out() noexcept {
     CodeState state;
     CodeFlow flow(lookup_.space, lookup_.window, lookup_.at.value());
+    if (lookup_.at.is_return_address()) flow.start_behind_call();
     WayOut way;
-    const bool found = flow.reach_return([this](StackPlace place) { return is_behind_call(place); }, state);
-    way.known = found ? WayOut::Known::slot : WayOut::Known::nowhere;
-    if (found) way.base = state.sp.base, way.offset = state.sp.offset, way.returns = flow.returned() ? 1 : 0;
+    const auto leads_out = [&](const CodeState& at_end, bool returns) {
+      const auto below = words_below_top(at_end, returns);
+      if (below) way = {at_end.sp.offset, *below, at_end.sp.base};
+      return below && is_behind_call(way);
+    };
+    if (!flow.reach_return(leads_out, state)) return {.known = WayOut::Known::nowhere};
+    way.loaded = state.loaded;
+    if (!flow.returned())
+      way.known = WayOut::Known::jumps;
+    else
+      way.known = state.authenticates ? WayOut::Known::authenticates : WayOut::Known::returns;
     return way;
   }
-  /// From the procedure that was called by what returns to the word at `slot`. `live`: the pc may be new. `returns`:
+  /// Where the return address is at the end. A jump that has not loaded it may be one within the procedure.
+  std::optional<std::uint16_t> words_below_top(const CodeState& at_end, bool returns) const noexcept {
+    if (arch_.ra_in_memory) return std::uint16_t{0};
+    const StackPlace from = at_end.link;
+    if (from.base == Base::unknown) {
+      const bool is_as_it_was = !at_end.has_lost(arch_.ra) && at_end.saved[place_of(arch_.ra)] == 0;
+      return is_as_it_was && returns ? std::optional(std::uint16_t{0}) : std::nullopt;
+    }
+    const std::int32_t bytes = at_end.sp.offset - from.offset, words = bytes / arch_.word_size;
+    if (from.base != at_end.sp.base || bytes % arch_.word_size != 0 || words <= 0 || words > 0x7fff)
+      return std::nullopt;
+    return static_cast<std::uint16_t>(words);
+  }
+  /// From the procedure that was called by what returns to the address at `top`. `live`: the pc may be new. `returns`:
   /// the code at the pc returns to there, so that the call may also be by a register, and its procedure the one whose
   /// name the code has.
-  Found find_entry(Addr slot, const RegisterFile* live, bool returns, FrameRow& out) noexcept {
-    const auto ra = word_at(slot);
+  Found find_entry(Top top, const RegisterFile* live, bool returns, FrameRow& out) noexcept {
+    const auto ra = return_address(top);
     if (!ra || !is_code(lookup_.space, lookup_.window, CodeAddress::returned_to(*ra).lookup())) return false;
-    const CallTargets called(lookup_, *ra, slot + static_cast<Addr>(arch_.entry_cfa));
+    const CallTargets called(lookup_, *ra, top.sp + static_cast<Addr>(arch_.entry_cfa));
     if (!returns && called.may_be_others()) return false;
     CodeState state;
     for (const Addr entry : called.all())
-      if (leads_here(entry, live, slot, state)) return put_row(state, out);
+      if (leads_here(entry, live, top, state)) return put_row(state, out);
     if (!returns || !called.may_be_others()) return false;
     const auto named = named_entry();
-    return named && leads_here(*named, live, slot, state) ? put_row(state, out) : Found(false);
+    return named && leads_here(*named, live, top, state) ? put_row(state, out) : Found(false);
   }
-  bool leads_here(Addr entry, const RegisterFile* live, Addr slot, CodeState& state) noexcept {
+  bool leads_here(Addr entry, const RegisterFile* live, Top top, CodeState& state) noexcept {
     CodeFlow from_entry(lookup_.space, lookup_.window, entry, live);
-    return from_entry.reach(lookup_.at.value(), state) && says(state, slot);
+    return from_entry.reach(lookup_.at, state) && says(state, top);
   }
   /// Where the procedure begins that somebody told the name of. Symbols of modules are not asked: there are functions
   /// with several, and parts of functions with their own. The kernel's object has those of its functions alone, which C
@@ -111,27 +148,57 @@ class FollowedCode {
   /// call through a bad pointer.
   Found find_new_frame(FrameRow& out) noexcept {
     const bool is_bad = !is_code(lookup_.space, lookup_.window, lookup_.at.value());
-    const Found found = find_entry(frame_.sp, lookup_.registers, is_bad, out);
+    const Found found = find_entry({frame_.sp, 0}, lookup_.registers, is_bad, out);
     if (found && *found && is_bad) out.origin = RowOrigin::bad_call;
     return found;
+  }
+  /// Of an interrupted procedure that has no frame, which it still is if the code returns by the link register with SP
+  /// as it is now, and no call has left there what it holds: control that comes from there is behind a call of its own.
+  /// Such procedures of the kernel's object have no call frame information on AArch64.
+  Found find_frameless(FrameRow& out) noexcept {
+    constexpr Addr k_near = 4096;
+    const Found found = guess_entry_row(lookup_, link_, RowOrigin::followed_code, out);
+    if (!found || !*found) return found;
+    const Addr pc = lookup_.at.value();
+    return pc - *link_ >= k_near || !CodeFlow(lookup_.space, lookup_.window, *link_).reach_without_call(pc);
   }
   std::optional<Addr> word_at(Addr at) noexcept {
     const auto word = read_word(lookup_.space.memory, lookup_.window, at, arch_, "return address");
     return word ? std::optional(*word & arch_.address_mask) : std::nullopt;
   }
   /// What is below SP is nobody's frame.
-  bool is_behind_call(StackPlace place) noexcept {
-    const auto slot = frame_.at(place);
-    if (!slot || *slot < frame_.sp || *slot % arch_.word_size != 0) return false;
-    const auto ra = word_at(*slot);
+  std::optional<Addr> return_address(Top top) noexcept {
+    const Addr slot = top.sp - Addr{top.below} * arch_.word_size;
+    if (top.sp < frame_.sp || slot < frame_.sp || slot > top.sp || slot % arch_.word_size != 0) return std::nullopt;
+    return top.below == 0 && !arch_.ra_in_memory ? link_ : word_at(slot);
+  }
+  bool is_behind_call(const WayOut& way) noexcept {
+    const auto top = frame_.at(way.sp());
+    if (!top) return false;
+    const auto ra = return_address({*top, way.below});
     return ra && *ra != 0 && CodeBefore(*ra, lookup_.space.memory, lookup_.window).is_call(arch_);
   }
-  /// Whether the return address is at `slot`, by all that is known.
-  bool says(const CodeState& state, Addr slot) const noexcept {
+  /// Whether the return address is at `top`, by all that is known.
+  bool says(const CodeState& state, Top top) const noexcept {
     const bool by_sp = state.sp.base == Base::sp, by_fp = state.fp.base == Base::sp && frame_.fp;
-    if (by_sp && frame_.sp - static_cast<Addr>(std::int64_t{state.sp.offset}) != slot) return false;
-    if (by_fp && *frame_.fp - static_cast<Addr>(std::int64_t{state.fp.offset}) != slot) return false;
-    return by_sp || by_fp;
+    if (by_sp && frame_.sp - static_cast<Addr>(std::int64_t{state.sp.offset}) != top.sp) return false;
+    if (by_fp && *frame_.fp - static_cast<Addr>(std::int64_t{state.fp.offset}) != top.sp) return false;
+    if (!arch_.ra_in_memory && (state.saved[place_of(arch_.ra)] != top.below || state.has_lost(arch_.ra))) return false;
+    return (by_sp || by_fp) && !state.authenticates;
+  }
+  /// The code from the pc to a return says, too, which registers are on the stack: it loads them. Where gcc saves each
+  /// apart from the others (-fshrink-wrap-separate, of this CPU) one way alone may have come from elsewhere to the pc,
+  /// as from a call that does not return. Of what the two do not agree on nothing is known.
+  Found keep_only(std::uint64_t loaded, FrameRow& out) const noexcept {
+    if (arch_.ra_in_memory) return true;
+    for (const RegisterInfo& reg : arch_.registers) {
+      if (!is_followed(arch_, reg) || reg.dwarf == arch_.ra) continue;
+      const bool is_saved = out.rule(reg.dwarf).kind == RegRule::Kind::at_cfa;
+      if (is_saved == ((loaded >> place_of(reg.dwarf) & 1) != 0)) continue;
+      if (!out.set(reg.dwarf, RegRule::undefined()))
+        return Error{ErrorCode::row_too_wide, lookup_.at.value(), "code that was followed"};
+    }
+    return true;
   }
   Found put_row(const CodeState& state, FrameRow& out) const noexcept {
     const bool by_sp = state.sp.base == Base::sp;
@@ -139,14 +206,17 @@ class FollowedCode {
     out.cfa = CfaRule::at(by_sp ? arch_.sp : arch_.fp, arch_.entry_cfa - (by_sp ? state.sp : state.fp).offset);
     out.ra = arch_.ra;
     out.origin = RowOrigin::followed_code;
-    bool fits = out.set(arch_.ra, RegRule::at_cfa(arch_.entry_ra));
-    for (RegNum reg = 0; reg < CodeState::k_registers; ++reg) {
-      const std::int64_t below = std::int64_t{arch_.word_size} * state.saved[reg];
-      if (below != 0)
-        fits = fits && out.set(reg, RegRule::at_cfa(-below - arch_.entry_cfa));
-      else if ((state.lost >> reg & 1) != 0)
-        fits = fits && out.set(reg, RegRule::undefined());
+    bool fits = !arch_.ra_in_memory || out.set(arch_.ra, RegRule::at_cfa(arch_.entry_ra));
+    for (const RegisterInfo& reg : arch_.registers) {
+      if (!is_followed(arch_, reg)) continue;
+      const std::int64_t slot = state.saved[place_of(reg.dwarf)], words_below = slot < 0 ? slot + 1 : slot;
+      if (slot != 0)
+        fits = fits && out.set(reg.dwarf, RegRule::at_cfa(-arch_.word_size * words_below - arch_.entry_cfa));
+      else if (state.has_lost(reg.dwarf))
+        fits = fits && out.set(reg.dwarf, RegRule::undefined());
     }
+    out.signing_key = state.key;
+    if (state.key != SigningKey::any) fits = fits && out.set(arch_.sign_state, RegRule::constant(1));
     if (!fits) return Error{ErrorCode::row_too_wide, lookup_.at.value(), "code that was followed"};
     return true;
   }
@@ -154,29 +224,14 @@ class FollowedCode {
   Lookup& lookup_;
   const Arch& arch_;
   Frame frame_;
+  std::optional<Addr> link_{};  // the return address that is in the link register, if it may be
 };
-
-/// Where calls leave the return address in a register: of an interrupted procedure that has no frame, which it still is
-/// if the code returns by it with SP as it is now, without another call. Such procedures of the kernel's object have no
-/// call frame information on AArch64.
-Found find_frameless(Lookup& lookup, FrameRow& out) noexcept {
-  if (lookup.at.is_return_address()) return false;
-  const auto ra = return_address_at_entry(lookup);
-  if (const Found found = guess_entry_row(lookup, ra, RowOrigin::followed_code, out); !found || !*found) return found;
-  // Control that comes from there is behind a call of its own.
-  constexpr Addr k_near = 4096;
-  const Addr pc = lookup.at.value();
-  CodeState ignored;
-  if (pc - *ra < k_near && CodeFlow(lookup.space, lookup.window, *ra).reach(pc, ignored)) return false;
-  return CodeFlow(lookup.space, lookup.window, pc).reach_link_return();
-}
 
 class FollowedCodeSource final : public RowSource {
  public:
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
     const Arch& arch = lookup.space.arch;
     if (!lookup.registers || !arch.read_instruction) return false;
-    if (!arch.ra_in_memory) return find_frameless(lookup, out);
     const auto sp = lookup.registers->get(arch.column(arch.sp));
     if (!sp) return false;
     return FollowedCode(lookup, {*sp, lookup.registers->get(arch.column(arch.fp))}).find_row(out);

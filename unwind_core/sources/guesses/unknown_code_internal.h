@@ -15,11 +15,21 @@ namespace jitunwind {
 
 /// Where code leaves its return address, by following it as far as a return.
 struct WayOut {
-  enum class Known : std::uint16_t { not_followed, nowhere, slot };
-  std::int32_t offset = 0;
+  enum class Known : std::uint8_t {
+    not_followed,
+    nowhere,
+    jumps,
+    returns,
+    authenticates,  ///< and returns by a link register that was signed in front of here
+  };
+  std::int32_t offset = 0;  ///< of SP there
+  std::uint16_t below = 0;  ///< words below that the return address is; 0: where calls leave it
   StackPlace::Base base = StackPlace::Base::unknown;
-  std::uint8_t returns = 0;  ///< 1: by a return, 0: by a jump; no bool, since tables copy words of any values
   Known known = Known::not_followed;
+  std::uint64_t loaded = 0;  ///< registers that were loaded from the stack before, a bit for each place
+
+  StackPlace sp() const noexcept { return {base, offset}; }
+  bool returns() const noexcept { return known == Known::returns || known == Known::authenticates; }
 };
 
 /// Of one address space, whose rows are kept, too. What is registered or loaded makes another version at once; of other
