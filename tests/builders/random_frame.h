@@ -38,8 +38,6 @@ struct Said {
   Instruction at{0, 0};  ///< remember: none
   x86_64::Reg reg = x86_64::Reg(0);
   std::int64_t number = 0;
-
-  friend bool operator==(const Said&, const Said&) = default;
 };
 
 /// The description of what was said about a procedure of that size.
