@@ -25,7 +25,7 @@ using Base = StackPlace::Base;
 
 const LocalMemory k_memory;
 const AddressSpace k_space{arch::x86_64, k_memory, local_modules(), {}, {}};
-constexpr RegNum k_sp = 7, k_fp = 6;
+constexpr RegNum k_sp = 7;
 
 Addr addr_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 

@@ -96,7 +96,7 @@ void read_copied(std::span<const std::byte> file, bool is_loaded, const ElfImage
   if (!image) return;
   fuzz::check(is_same_or_absent(image->header_bytes(), in_place.header_bytes()), "copied headers are the same");
   fuzz::check(is_same_or_absent(image->build_id(), in_place.build_id()), "a copied build id is the same");
-  for (const std::uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
+  for (const std::uint32_t type : {std::uint32_t{SHT_SYMTAB}, std::uint32_t{SHT_DYNSYM}}) {
     const ElfSymbols copied = image->symbols(type);
     fuzz::check(is_same_or_absent(copied.strings(), in_place.symbols(type).strings()), "copied strings are the same");
     fuzz::check(copied.count() == 0 || copied.count() == in_place.symbols(type).count(), "copied symbols are as many");

@@ -264,7 +264,7 @@ TEST_P(ElfImages, LoadedOnesAreReadOnlyWhereSegmentsAreReadable) {
 /// As BOLT leaves programs: the program headers are on a page of their own, in a segment that is loaded as far from the
 /// first one as it is in the file; or it is not, and what is there is something else.
 TEST_P(ElfImages, LoadedOnesMayHaveTheirProgramHeadersBehind) {
-  for (const Addr further : {0, 0x1000}) {
+  for (const Addr further : {0u, 0x1000u}) {
     ElfBuilder b = builder();
     const std::size_t size = GetParam().is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
     b.segments = {{PT_LOAD, PF_R, 0, 0x10000, 0x1000, 0x1000, 0x1000},

@@ -187,7 +187,7 @@ void expect_survives(const std::string& path, const std::string& truncated, std:
 }
 
 TEST(DebugFiles, MayBeTruncatedAnyTime) {
-  for (const std::uintmax_t size : {0, 1, 64, 4096}) {
+  for (const std::uintmax_t size : {0u, 1u, 64u, 4096u}) {
     const TemporaryFolder folder;
     const std::string path = folder / "lib.so", debug = folder / "lib.debug";
     output_of("cd " + folder.path() + " && objcopy --only-keep-debug " + built("plugin_bfd") +

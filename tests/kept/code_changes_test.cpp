@@ -96,11 +96,11 @@ TEST_F(CodeChangesTest, NoNumberComesAgain) {
   changes().count(k_code, k_code + 64);
   const std::uint64_t counted = 1'000'000'007;
   have_changed(k_code, counted);
-  for (const unsigned bits : {0, 8, 16, 23, 24, 32, 40, 48, 63}) {
+  for (const unsigned bits : {0u, 8u, 16u, 23u, 24u, 32u, 40u, 48u, 63u}) {
     have_changed_everywhere(5);
     const std::uint64_t before = changes().number(k_code), quiet = changes().number(k_code + (1u << 20));
-    for (const std::uint64_t near : {-1, 0, 1}) {
-      const std::uint64_t times = (std::uint64_t{1} << bits) + near;
+    for (const std::uint64_t around : {0u, 1u, 2u}) {
+      const std::uint64_t times = (std::uint64_t{1} << bits) + around - 1;
       if (times == 0) continue;
       have_changed_everywhere(5 + times);
       EXPECT_NE(changes().number(k_code + (1u << 20)), quiet) << times;

@@ -192,7 +192,7 @@ TEST(PageAnswers, HoldForOneMomentAndOnePage) {
     EXPECT_FALSE(answers.find(page + 4096, now, answer));
   }
   // Nor after any time that processes run.
-  for (const unsigned bits : {8, 16, 18, 20, 24, 32, 35}) {
+  for (const unsigned bits : {8u, 16u, 18u, 20u, 24u, 32u, 35u}) {
     answers.keep(page, now, true);
     EXPECT_FALSE(answers.find(page, Moment(Moment::k_length * (1000 + (std::uint64_t{1} << bits))), answer)) << bits;
   }

@@ -195,7 +195,7 @@ TEST(CopiedEntries, AreThoseThatCanBeRead) {
   EXPECT_FALSE(entries.copy_fde(of.fde(of.number_at(20)), false));
   // One that ends on the missing page.
   EXPECT_FALSE(entries.copy_fde(of.fde(of.number_at(20) - 2), false));
-  for (const std::size_t page : {19, 21}) {
+  for (const std::size_t page : {19u, 21u}) {
     ASSERT_TRUE(entries.copy_fde(of.fde(of.number_at(page)), false)) << page;
     EXPECT_TRUE(of.has(entries, of.fde(of.number_at(page)), 32));
   }

@@ -235,7 +235,7 @@ TEST(CopiedEntriesOfAModule, HaveWhatFollowsAShortCie) {
 
 /// Of its last page there is as much as the entry needs, and not the rest; or less than that.
 TEST(CopiedEntriesOfAModule, NeedNoMoreOfAPageThanTheyHave) {
-  for (const std::size_t readable : {0x2110, 0x210f}) {
+  for (const std::size_t readable : {0x2110u, 0x210fu}) {
     EntriesFarApart frames(readable);
     ASSERT_TRUE(frames.entries.make(*frames.memory, {frames.k_at, frames.k_at + 0x3000}));
     EXPECT_EQ(frames.entries.copy_fde(frames.k_fde, false), readable == 0x2110);
