@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -126,24 +127,30 @@ class Watch {
   std::vector<Seen> seen_;
 };
 
-/// Whatever was to be tested has happened.
-bool has_happened(std::size_t count, const char* what) {
-  if (count == 0) std::printf("nothing was tested: no %s\n", what);
-  return count != 0;
-}
-
+/// Nothing is wrong, and whatever was to be tested has happened.
 int verdict() {
   const Counters& c = counters();
   bool is_good = c.wrong == 0 && c.too_short == 0 && c.crashes == 0;
   if (c.throws != c.caught) std::printf("%zu throws, %zu caught\n", c.throws.load(), c.caught.load()), is_good = false;
-  is_good &= has_happened(c.walks, "walks") & has_happened(c.throws, "throws") & has_happened(c.forks, "forks") &
-             has_happened(c.cancelled, "cancelled threads") & has_happened(c.replaced, "replaced procedures") &
-             has_happened(c.named, "names") & has_happened(c.loads_where_code_was, "libraries where code was") &
-             has_happened(c.code_where_library_was, "code where a library was");
-  if (!k_is_sanitized)
-
-    is_good &= has_happened(failed_requests(), "failed requests") & has_happened(c.refused, "refusals") &
-               has_happened(c.vforks, "vforks");
+  struct Happened {
+    std::size_t count;
+    const char* what;
+  };
+  const Happened always[] = {{c.walks, "walks"},
+                             {c.throws, "throws"},
+                             {c.forks, "forks"},
+                             {c.cancelled, "cancelled threads"},
+                             {c.replaced, "replaced procedures"},
+                             {c.named, "names"},
+                             {c.loads_where_code_was, "libraries where code was"},
+                             {c.code_where_library_was, "code where a library was"}};
+  const Happened without_sanitizer[] = {
+      {failed_requests(), "failed requests"}, {c.refused, "refusals"}, {c.vforks, "vforks"}};
+  const auto expect = [&is_good](const Happened& of) {
+    if (of.count == 0) std::printf("nothing was tested: no %s\n", of.what), is_good = false;
+  };
+  std::ranges::for_each(always, expect);
+  if (!k_is_sanitized) std::ranges::for_each(without_sanitizer, expect);
   print_first_bad_walk();
   return is_good ? 0 : 1;
 }

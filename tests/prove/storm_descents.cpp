@@ -52,7 +52,7 @@ struct Thrown {
 [[gnu::noinline]] void* through_many_registers(Callee function, void* argument, Shadow* shadow) {
   const Pushed pushed(*shadow);
   std::array<std::uintptr_t, 6> values;
-  for (std::uintptr_t& value : values) value = reinterpret_cast<std::uintptr_t>(shadow) * 3 + (&value - values.data());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = reinterpret_cast<std::uintptr_t>(shadow) * 3 + i;
   asm volatile("" : "+r"(values[0]), "+r"(values[1]), "+r"(values[2]), "+r"(values[3]), "+r"(values[4]));
   void* const result = function(argument);
   asm volatile("" : "+r"(values[0]), "+r"(values[1]), "+r"(values[2]), "+r"(values[3]), "+r"(values[4]));
