@@ -41,6 +41,7 @@ void JitNames::take_record(const JitDumpRecord& record) const {
 }
 
 void JitNames::read_map() const {
+  if (map_.path().empty() && !map_path_.empty()) map_ = GrowingFile(files_.root() + map_path_);
   const auto take = [this](std::span<const std::byte> piece) {
     map_reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()}, [this](const NamedCode& said) {
       add({said.code, std::string(said.name)});

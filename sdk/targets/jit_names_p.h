@@ -35,8 +35,8 @@ class JitNames final : public RowSource, public NameSource {
   /// The line of its source, by what jitdumps say of code at that address.
   std::optional<SourceLine> find_line(Addr at) const;
 
-  /// Where the perf map is, as this process can open it; "": nowhere.
-  void set_map(std::string path) { map_ = GrowingFile(std::move(path)); }
+  /// Where the perf map is, below the root of the files; "": nowhere.
+  void set_map(std::string path) { map_path_ = std::move(path); }
   void look_again() noexcept { has_looked_ = false; }
   /// It may be another program by now.
   void forget() noexcept;
@@ -66,7 +66,8 @@ class JitNames final : public RowSource, public NameSource {
   const Arch& arch_;
   const Mappings& mappings_;
   const TargetFiles& files_;
-  mutable GrowingFile map_;
+  std::string map_path_;
+  mutable GrowingFile map_;  // of that path, as this process can open it
   mutable PerfMapReader map_reader_;
   mutable std::list<Dump> dumps_;
   mutable std::vector<Named> all_;                        // as they were written

@@ -81,7 +81,8 @@ void Target::Process::make_space(Mappings mappings) {
   const Arch arch = arch_ == host_arch() ? arch_of_this_machine() : *arch_;
   space_.emplace(arch, *memory_, std::move(mappings), TargetFiles::of_process(folder_));
   space_->keep_first_pages(*memory_);
-  space_->set_perf_map(space_->files().root() + "/tmp/perf-" + std::to_string(own_number_) + ".map");
+  space_->set_perf_map("/tmp/perf-" + std::to_string(own_number_) + ".map");
+  if (attaches_) (void)space_->files().root();  // while it is there: it may end when it is let go
 }
 
 /// An open /proc/PID/mem is of the memory that the process had then, and empty once that is gone: proc_pid_mem(5).

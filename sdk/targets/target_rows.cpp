@@ -1,19 +1,33 @@
 #include "jitunwind/sdk/targets/target_rows_p.h"
 
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/image/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
+namespace {
+
+/// Tables of targets that have ended, of zeros again.
+constinit SpareBlocks spare_tables;
+
+}  // namespace
 
 /// The tables begin as zeros, which constant initialisation gives those of this process: they are not constructed here,
 /// which would touch all of their pages.
 TargetRows::TargetRows(const Arch& arch, const MappedModules& modules) noexcept : versions_(modules) {
   static_assert(alignof(Tables) <= k_page_size);
   if (!local_space().row_cache) return;
-  memory_ = Block(sizeof(Tables));
+  memory_ = spare_tables.take(sizeof(Tables));
+  if (memory_.empty()) memory_ = Block(sizeof(Tables));
   if (memory_.empty()) return;
   tables_ = reinterpret_cast<Tables*>(memory_.bytes().data());
   cache_.emplace(RowCache{CompactLayout(arch), tables_->changes, versions_, tables_->rules});
+}
+
+/// Counters of changes lie scattered: where one has counted the memory goes back to the kernel.
+TargetRows::~TargetRows() {
+  static_assert(sizeof(Tables) % k_page_size == 0 && sizeof(Tables) <= SpareBlocks::k_largest);
+  if (tables_ && tables_->changes.is_new() && tables_->rules.clear()) spare_tables.give(std::move(memory_));
 }
 
 void TargetRows::forget() noexcept {

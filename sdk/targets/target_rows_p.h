@@ -10,12 +10,14 @@
 namespace jitunwind {
 
 /// Tables of one target alone, half a megabyte of address space of which so much is touched as rows are kept; allocated
-/// once. A row is valid by the version of its module and by a count of changes of the target's lists. Both only grow,
-/// and so does their sum, which RowCache::version_of() makes of small numbers.
+/// once, or taken over from a target that has ended, of which nothing is in them. A row is valid by the version of its
+/// module and by a count of changes of the target's lists. Both only grow, and so does their sum, which
+/// RowCache::version_of() makes of small numbers.
 class TargetRows {
  public:
   /// Both must outlive this.
   TargetRows(const Arch& arch, const MappedModules& modules) noexcept;
+  ~TargetRows();
   TargetRows(const TargetRows&) = delete;
   TargetRows& operator=(const TargetRows&) = delete;
 

@@ -232,6 +232,42 @@ TEST(CodeTable, TheOldestGiveWay) {
   EXPECT_EQ(table->size(), Rules::k_size);
 }
 
+/// What is cleared is what it was when it was new: it keeps the same, and begins to be choosy again behind its first
+/// page.
+TEST(CodeTable, IsNewAfterItWasCleared) {
+  const auto table = std::make_unique<Rules>();
+  const auto at = [](std::size_t i) { return 0x400000 + 16 * i; };
+  const auto fill = [&] {
+    std::size_t wanted = 0;
+    for (std::size_t i = 0; i < 1000; ++i)
+      if (table->wants(at(i), find(*table, at(i), 1).number) && ++wanted != 0) keep(*table, at(i), 1, rule_of(i));
+    return wanted;
+  };
+  const std::size_t wanted = fill();
+  EXPECT_LT(wanted, 1000u);
+  EXPECT_GT(fill(), wanted) << "what is met again";
+  for (std::size_t i = 0; i < 2 * Rules::k_size; ++i) keep(*table, at(i), 1, rule_of(i % 60000));
+  EXPECT_TRUE(table->clear());
+  EXPECT_EQ(table->size(), 0u);
+  for (std::size_t i = 0; i < 2 * Rules::k_size; ++i) {
+    EXPECT_EQ(find(*table, at(i), 1).number, Rules::k_nowhere) << i;
+    const auto number = static_cast<Rules::Number>(i);
+    const Rules::Entries entries = table->entries();
+    if (entries.in_bounds(number) != number) continue;
+    EXPECT_FALSE(entries.holds(number, entries.value(number), at(i), Rules::cipher(1))) << i;
+  }
+  EXPECT_EQ(fill(), wanted);
+  EXPECT_TRUE(table->reserve(2 * Rules::k_size));
+  EXPECT_FALSE(table->clear()) << "memory that is never given back";
+}
+
+TEST(SaveShapes, HasNoShapesAfterItWasCleared) {
+  const auto shapes = std::make_unique<SaveShapes>();
+  for (std::uint8_t fp = 0; fp < 100; ++fp) EXPECT_EQ(shapes->number_of(row_of(1, 1, fp)), fp + 1u);
+  shapes->clear();
+  for (std::uint8_t fp = 100; fp-- != 0;) EXPECT_EQ(shapes->number_of(row_of(1, 1, fp)), 100u - fp);
+}
+
 TEST(CodeTable, GrowsToWhatIsAskedFor) {
   const auto table = std::make_unique<Rules>();
   constexpr std::size_t k_rows = 100'000;

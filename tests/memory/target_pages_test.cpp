@@ -5,8 +5,11 @@
 
 #include <cstring>
 #include <random>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "jitunwind/unwind_core/image/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/memory/kept_pages_internal.h"
 #include "jitunwind/unwind_core/targets/copied_entries_p.h"
 
@@ -232,6 +235,54 @@ TEST(CopiedEntries, LieWithinTheSectionWhateverTheirLengthsSay) {
   for (Addr at = of.section.end - 12; at < of.section.end; ++at) EXPECT_TRUE(entries.copy_fde(at, false));
   for (const Addr outside : {Addr{0}, of.section.begin - 1, of.section.end, ~Addr{0}})
     EXPECT_TRUE(entries.copy_fde(outside, false)) << "is read elsewhere";
+}
+
+Block block_of(std::size_t pages, std::byte first) {
+  Block block(pages * k_page_size);
+  block.bytes()[0] = first;
+  return block;
+}
+
+/// The largest four of those that are not too large, each as it was given.
+TEST(SpareBlocks, AreThoseThatWereGiven) {
+  SpareBlocks spare;
+  EXPECT_TRUE(spare.take(1).empty());
+  constexpr std::size_t k_most = SpareBlocks::k_largest / k_page_size;
+  for (const std::size_t pages : {3u, 1u, 4u, 2u, 5u}) spare.give(block_of(pages, static_cast<std::byte>(pages)));
+  spare.give(Block());
+  spare.give(block_of(k_most + 1, std::byte{1}));
+  spare.give(Block(k_page_size / 2));
+  EXPECT_TRUE(spare.take(5 * k_page_size + 1).empty());
+  for (const std::size_t pages : {5u, 4u, 3u}) {
+    const Block block = spare.take(pages * k_page_size);
+    ASSERT_GE(block.bytes().size(), pages * k_page_size);
+    EXPECT_EQ(block.bytes()[0], static_cast<std::byte>(block.bytes().size() / k_page_size));
+    std::memset(block.bytes().data(), 1, block.bytes().size());  // it is there, all of it
+  }
+  EXPECT_FALSE(spare.take(1).empty());
+  EXPECT_TRUE(spare.take(1).empty()) << "the smallest of five has made room";
+  spare.give(block_of(k_most, std::byte{7}));
+  EXPECT_EQ(spare.take(SpareBlocks::k_largest).bytes().size(), SpareBlocks::k_largest);
+}
+
+/// Whoever takes a block has it alone.
+TEST(SpareBlocks, AreOfOneThreadAtATime) {
+  SpareBlocks spare;
+  const auto work = [&](std::uint64_t own) {
+    for (int i = 0; i < 20'000; ++i) {
+      Block block = spare.take(2 * k_page_size);
+      if (block.empty()) block = Block((2 + own) * k_page_size);
+      std::uint64_t seen = own;
+      std::memcpy(block.bytes().data(), &own, sizeof own);
+      if (i % 16 == 0) std::this_thread::yield();
+      std::memcpy(&seen, block.bytes().data(), sizeof seen);
+      ASSERT_EQ(seen, own);
+      spare.give(std::move(block));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::uint64_t own = 1; own <= 6; ++own) threads.emplace_back(work, own);
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

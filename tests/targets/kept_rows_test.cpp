@@ -450,5 +450,28 @@ TEST(KeptRowsOfATarget, AreOfTheLibraryThatIsThereNow) {
   EXPECT_TRUE(is_there_again) << "the test would show nothing";
 }
 
+/// A target takes over the memory of one that has ended, of whose rows nothing holds: of a library with the same number
+/// that is at the same place.
+TEST(KeptRowsOfATarget, AreNotThoseOfATargetThatHasEnded) {
+  std::vector<Addr> places;
+  for (const char* const path : {ROOM_SMALL, ROOM_LARGE, ROOM_SMALL}) {
+    const Child child([path](const Child& self) {
+      static const Child& told = self;
+      void* const library = ::dlopen(path, RTLD_NOW);
+      const auto call = reinterpret_cast<void (*)(void (*)())>(library ? ::dlsym(library, "room_call") : nullptr);
+      if (!call) ::_exit(3);
+      call([] { told.stand(); });
+    });
+    const auto target = Target::attach(child.process());
+    ASSERT_TRUE(target) << target.error().text();
+    expect_the_walks_without_kept_rows(*target);
+    const SeenStack stack = stacks_of(*target).at(0);
+    EXPECT_EQ(stack.why, "complete");
+    for (const SeenFrame& frame : stack.frames)
+      if (frame.name == "room_call") places.push_back(frame.pc);
+  }
+  EXPECT_EQ(places, std::vector<Addr>(3, places.at(0))) << "the test would show nothing";
+}
+
 }  // namespace
 }  // namespace jitunwind::test

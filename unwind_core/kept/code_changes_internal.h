@@ -53,6 +53,9 @@ class CodeChanges {
     first_counts_.fetch_add(1, std::memory_order_seq_cst);
   }
 
+  /// Whether nothing was ever counted.
+  bool is_new() const noexcept { return everywhere_.load() == 0 && first_counts() == 0; }
+
   /// Fetches the first counter that count() would count with.
   void prefetch(std::uint64_t start, std::uint64_t end) const noexcept {
     __builtin_prefetch(&counters_[place_of(start, size_of(end - start))], 1);

@@ -137,6 +137,23 @@ class CodeTable {
     met_before_.touch();
   }
 
+  /// Nothing is kept any more. False: memory was reserved, and all is as it was. Nobody else uses it meanwhile. It
+  /// writes to what was written to.
+  bool clear() noexcept {
+    if (grown_.load(std::memory_order_relaxed) != nullptr) return false;
+    const std::size_t used = size();
+    for (std::size_t page = 0; page * k_of_page < used; ++page) {
+      for (Entry& entry : own_pages_[page].entries) {
+        store(entry, Value{});
+        entry.key.store(0, std::memory_order_relaxed);
+      }
+    }
+    own_index_.index().clear();
+    own_taken_.store(0, std::memory_order_relaxed);
+    met_before_.clear(met_);
+    return true;
+  }
+
   /// Makes room for `size` values or more, at most k_most; what is kept stays. It never shrinks. False: no memory, or
   /// too many, and nothing has changed. Thread-safe, not signal-safe.
   bool reserve(std::size_t size) noexcept;

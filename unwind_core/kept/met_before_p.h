@@ -26,6 +26,11 @@ class MetBefore {
     return false;
   }
 
+  /// Nothing was met before. Nobody else uses it meanwhile.
+  void clear(std::atomic<std::uint32_t>& met) noexcept {
+    if (met.load(std::memory_order_relaxed) != 0) begin_anew(met);
+  }
+
   /// Writes to the page, so that the first walk has no page fault there.
   void touch() noexcept { words_[0].fetch_or(0, std::memory_order_relaxed); }
 

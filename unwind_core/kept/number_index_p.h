@@ -71,6 +71,13 @@ class NumberIndex {
     state_->grows.store(false, std::memory_order_release);
   }
 
+  /// Nothing is in it any more. Nobody else uses it meanwhile.
+  void clear() const noexcept {
+    for (std::size_t bucket = 0; bucket >> bits() == 0; ++bucket)
+      buckets_[bucket].tags.store(0, std::memory_order_relaxed);
+    state_->more_bits.store(0, std::memory_order_relaxed);
+  }
+
   /// The state beside the buckets.
   struct State {
     std::atomic<unsigned> more_bits{0};  ///< of bucket numbers, than k_first_bits

@@ -34,6 +34,14 @@ struct KeptRules {
   Table table;
   SaveShapes shapes;
 
+  /// No rule is kept any more. False: memory was reserved for more, and all is as it was. Nobody else uses it
+  /// meanwhile.
+  bool clear() noexcept {
+    if (!table.clear()) return false;
+    shapes.clear();
+    return true;
+  }
+
   /// Writes to the first pages, so that the first walk has no page faults there.
   void touch() noexcept {
     table.touch();

@@ -46,6 +46,12 @@ class SaveShapes {
     std::memcpy(bytes + sizeof first, &second, sizeof second);
   }
 
+  /// No shape has a number any more. Nobody else uses it meanwhile.
+  void clear() noexcept {
+    if (taken_.exchange(0, std::memory_order_relaxed) == 0) return;
+    for (std::atomic<std::uint16_t>& place : places_) place.store(0, std::memory_order_relaxed);
+  }
+
   /// Has the page that most programs need.
   void touch() noexcept { places_[0].fetch_or(0, std::memory_order_relaxed); }
 

@@ -1,22 +1,20 @@
 #include "jitunwind/unwind_core/memory/kept_pages_internal.h"
 
 #include <algorithm>
-#include <atomic>
 #include <new>
+
+#include "jitunwind/unwind_core/image/spare_blocks_internal.h"
 
 namespace jitunwind {
 namespace {
 
 /// The first block of a target that has ended, for the next one: new memory takes as long as reading all of it.
-std::atomic<void*> spare_block{nullptr};
+constinit SpareBlocks spare_pages;
 
 }  // namespace
 
 KeptPages::~KeptPages() {
-  if (blocks_.empty()) return;
-  const std::span<std::byte> bytes = blocks_.front().release();
-  if (void* const other = spare_block.exchange(bytes.data(), std::memory_order_acq_rel))
-    unmap_memory(other, bytes.size());
+  if (!blocks_.empty()) spare_pages.give(std::move(blocks_.front()));
 }
 
 std::size_t KeptPages::read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept {
@@ -51,9 +49,9 @@ std::span<KeptPages::Page> KeptPages::room(std::size_t count) const {
   static_assert(k_in_block >= k_at_once);
   if (k_in_block - used_ % k_in_block < count) used_ += k_in_block - used_ % k_in_block;
   if (used_ == blocks_.size() * k_in_block) {
-    void* const spare = blocks_.empty() ? spare_block.exchange(nullptr, std::memory_order_acq_rel) : nullptr;
     constexpr std::size_t k_size = k_in_block * sizeof(Page);
-    Block block = spare ? Block::of(spare, k_size) : Block::whole(k_size);
+    Block block = blocks_.empty() ? spare_pages.take(k_size) : Block();
+    if (block.empty()) block = Block::whole(k_size);
     if (block.empty()) throw std::bad_alloc();
     blocks_.push_back(std::move(block));
   }

@@ -4,14 +4,24 @@
 #include <new>
 
 #include "jitunwind/unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/image/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
+namespace {
+
+constinit SpareBlocks spare_entries;
+
+}  // namespace
+
+CopiedEntries::~CopiedEntries() { spare_entries.give(std::move(bytes_)); }
 
 bool CopiedEntries::make(const Memory& memory, AddrRange section) noexcept try {
   begin_ = page_of(section.begin);
   const std::uint64_t pages = (section.end - begin_ + k_page_size - 1) / k_page_size;
-  bytes_ = Block(static_cast<std::size_t>(pages * k_page_size));
+  const auto size = static_cast<std::size_t>(pages * k_page_size);
+  bytes_ = spare_entries.take(size);
+  if (bytes_.empty()) bytes_ = Block(size);
   if (bytes_.empty()) return false;
   is_there_.assign(static_cast<std::size_t>(pages), false);
   memory_ = &memory;

@@ -48,6 +48,11 @@ class CopiedBytes {
 /// of the thousands that an object has. Used by one thread at a time.
 class CopiedEntries {
  public:
+  CopiedEntries() noexcept = default;
+  ~CopiedEntries();
+  CopiedEntries(const CopiedEntries&) = delete;
+  CopiedEntries& operator=(const CopiedEntries&) = delete;
+
   /// `memory` must outlive this. False: there is no room for it, and there are no bytes.
   bool make(const Memory& memory, AddrRange section) noexcept;
 

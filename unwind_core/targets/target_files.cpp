@@ -3,6 +3,7 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <utility>
 
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 
@@ -21,11 +22,19 @@ TargetFiles TargetFiles::none() {
 }
 
 TargetFiles TargetFiles::of_process(const ProcessFolder& process) {
-  TargetFiles files(process.root());
-  if (!files.root_.empty()) files.shown_root_ = process.link("root");
-  if (files.shown_root_ == "/") files.shown_root_.clear();
+  TargetFiles files;
+  files.unasked_ = &process;
   files.process_ = process.path();
   return files;
+}
+
+const std::string& TargetFiles::root() const {
+  if (const ProcessFolder* const process = std::exchange(unasked_, nullptr)) {
+    root_ = process->root();
+    if (!root_.empty()) shown_root_ = process->link("root");
+    if (shown_root_ == "/") shown_root_.clear();
+  }
+  return root_;
 }
 
 void TargetFiles::replace(std::string target_path, std::string host_path) {
@@ -37,8 +46,9 @@ void TargetFiles::replace(std::string target_path, std::string host_path) {
 std::string TargetFiles::named_path(const Mapping& mapping) const {
   // A relative path, or one of another mount namespace ("(unreachable)..."), is none that can be opened from here.
   if (mapping.deleted || mapping.path.empty() || mapping.path.front() != '/') return {};
+  const std::string& root = this->root();
   if (!mapping.path.starts_with(shown_root_) || mapping.path[shown_root_.size()] != '/') return {};
-  return if_file(root_ + mapping.path.substr(shown_root_.size()));
+  return if_file(root + mapping.path.substr(shown_root_.size()));
 }
 
 /// By the kernel, whatever its name, to those who are allowed to: proc_pid_map_files(5).
@@ -65,8 +75,8 @@ std::string TargetFiles::host_path(const Mapping& mapping) const {
 }
 
 Result<Mapped<ModuleFiles>> TargetFiles::open_at(const std::string& path, const ElfImage* loaded) const {
-  if (root_.empty()) return ModuleFiles::open(path.c_str(), loaded);
-  auto files = ModuleFiles::open(path.c_str(), loaded, (root_ + k_debug_root).c_str());
+  if (root().empty()) return ModuleFiles::open(path.c_str(), loaded);
+  auto files = ModuleFiles::open(path.c_str(), loaded, (root() + k_debug_root).c_str());
   return !files || (*files)->has_debug_file() ? std::move(files) : ModuleFiles::open(path.c_str(), loaded);
 }
 
@@ -81,7 +91,7 @@ Result<Mapped<ModuleFiles>> TargetFiles::open(const Mapping& mapping, const ElfI
   if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) {
     (void)opens(replaced->second);
   } else if (has_files_ && !opens(named_path(mapping)) && !process_.empty()) {
-    const bool has_name_here = !root_.empty() && !mapping.deleted && mapping.path.starts_with('/');
+    const bool has_name_here = !root().empty() && !mapping.deleted && mapping.path.starts_with('/');
     (void)((is_program(mapping) && opens(if_file(process_ + "/exe"))) || opens(mapped_path(mapping)) ||
            (has_name_here && opens(if_file(mapping.path))));
   }
