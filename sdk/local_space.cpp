@@ -15,6 +15,7 @@
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/sources/guesses/taken_back_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
@@ -61,7 +62,7 @@ struct LocalSpace {
 
   std::array<const RowSource*, 5> rows{&dyn_row_source(), &eh_frame_source(), &debug_frame_source(),
                                        &signal_frame_source(), &plt_stub_source()};
-  std::array<const RowSource*, 4> guesses{&followed_code_source(), &bad_call_source(), &leaf_source(),
+  std::array<const RowSource*, 4> guesses{&followed_own_code_source(), &bad_call_source(), &leaf_source(),
                                           &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   UnknownCode unknown_code{unknown_code_table};

@@ -1,20 +1,26 @@
-// Walks through code of which engines say nothing but names (x86-64).
+// Walks through code of which engines say nothing but names, or nothing any more (x86-64).
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/sources/guesses/taken_back_internal.h"
+#include "tests/builders/placed_eh_frame.h"
+#include "tests/builders/registered_code.h"
+#include "tests/listen/frame_functions.h"
 
 namespace jitunwind::test {
 namespace {
 
 std::string said_name, said_end;
 bool was_guess = false;
+int guesses = 0;
 StopReason stopped = StopReason::none;
 
 void (*volatile code)(void (*)()) = nullptr;
@@ -24,6 +30,7 @@ void look() {
   code = nullptr;  // does not tell any more where the call went
   Walk walk = walk_here();
   for (const Frame& frame : walk) {
+    guesses += frame.is_guess() ? 1 : 0;
     if (frame.name() != "named") continue;
     said_name = frame.name();
     was_guess = frame.is_guess();
@@ -49,6 +56,7 @@ class NamedCode : public testing::Test {
     std::memcpy(memory_, k_code.data(), k_code.size());
     ::mprotect(memory_, 4096, PROT_READ | PROT_EXEC);
     said_name = said_end = "";
+    guesses = 0;
   }
   ~NamedCode() override {
     say_gone(Dialect::itt, {begin(), begin() + k_code.size()});
@@ -81,6 +89,48 @@ TEST_F(NamedCode, EndsTheWalkByItsNameWhereNothingConfirmsACaller) {
   EXPECT_EQ(stopped, StopReason::no_info);
   EXPECT_NE(said_end.find("cannot be confirmed"), std::string::npos) << said_end;
   EXPECT_TRUE(said_end.ends_with(", in named")) << said_end;
+}
+
+/// As llvmpipe does it: what described the code is gone, and the code runs on.
+// covers: LS13
+TEST_F(NamedCode, ThatWasToldOfAndTakenBackIsLeftByAGuess) {
+  {
+    EhFrame frames;
+    frames.fde(begin(), k_code.size());
+    frames.section.terminator();
+    const auto* const told = reinterpret_cast<const void*>(frames.placed().begin);
+    __register_frame(told);
+    __deregister_frame(told);
+  }
+  EXPECT_EQ(RegisteredCode().row_at(begin() + 1), "no row");
+  call();
+  EXPECT_EQ(guesses, 1);
+  EXPECT_EQ(stopped, StopReason::outermost) << said_end;
+}
+
+/// What begins there by now is other code: the way from its entry does not lead to the caller that the way out has.
+TEST_F(NamedCode, ThatWasTakenBackIsNotLeftByAGuessWhereItIsOther) {
+  EhFrame frames;
+  frames.fde(begin() + 1, k_code.size() - 1);  // begins behind the push
+  frames.section.terminator();
+  const auto* const told = reinterpret_cast<const void*>(frames.placed().begin);
+  __register_frame(told);
+  __deregister_frame(told);
+  call();
+  EXPECT_EQ(guesses, 0);
+  EXPECT_EQ(stopped, StopReason::no_info);
+}
+
+TEST(TakenBack, IsKnownByTheLatestThousandAlone) {
+  constexpr Addr k_at = 0x6'0000'0000;
+  remember_taken_back({k_at, k_at + 16});
+  remember_taken_back({k_at + 8, k_at + 32});
+  EXPECT_EQ(begin_of_taken_back(k_at + 7), k_at);
+  EXPECT_EQ(begin_of_taken_back(k_at + 8), k_at + 8) << "the latest";
+  EXPECT_EQ(begin_of_taken_back(k_at + 32), std::nullopt);
+  for (Addr i = 1; i <= k_taken_back_known; ++i) remember_taken_back({k_at + 64 * i, k_at + 64 * i + 1});
+  EXPECT_EQ(begin_of_taken_back(k_at + 7), std::nullopt);
+  EXPECT_EQ(begin_of_taken_back(k_at + 64), k_at + 64);
 }
 
 }  // namespace

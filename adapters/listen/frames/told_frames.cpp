@@ -14,6 +14,7 @@
 #include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/sources/guesses/taken_back_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
@@ -48,6 +49,14 @@ bool cancel_all(ToldBlock& block) noexcept {
   part_from_names(infos);
   count_heard(Heard::procedures, -std::int64_t{block.count});
   return true;
+}
+
+/// Before they are cancelled: the code may be running.
+void remember_all(ToldBlock& block) noexcept {
+  for (std::uint32_t i = 0; i < block.count; ++i) {
+    const unw_dyn_info_t& info = block.infos()[i];
+    remember_taken_back({info.start_ip, info.end_ip});
+  }
 }
 
 /// Registered procedures of a call, which stays in the table: it is taken back by its address.
@@ -216,6 +225,7 @@ TakenBack take_back(const void* begin) noexcept {
   const bool is_gone = block->is_gone;
   while (block != nullptr) {
     ToldBlock* const next = block->next;
+    remember_all(*block);
     if (is_gone || cancel_all(*block)) {
       const TableScope scope(told_lock);
       memory.give_back(block);

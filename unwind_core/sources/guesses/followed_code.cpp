@@ -14,6 +14,7 @@
 #include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/guesses/entry_guess_p.h"
+#include "jitunwind/unwind_core/sources/guesses/taken_back_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
@@ -48,7 +49,8 @@ struct Frame {
 /// counts from there, and returns with SP as it was.
 class FollowedCode {
  public:
-  FollowedCode(Lookup& lookup, Frame frame) noexcept : lookup_(lookup), arch_(lookup.space.arch), frame_(frame) {
+  FollowedCode(Lookup& lookup, Frame frame, bool is_own) noexcept
+      : lookup_(lookup), arch_(lookup.space.arch), frame_(frame), is_own_(is_own) {
     if (!arch_.ra_in_memory && !lookup.at.is_return_address())
       if (const auto link = lookup.registers->get(arch_.column(arch_.ra))) link_ = *link & arch_.address_mask;
   }
@@ -127,22 +129,25 @@ class FollowedCode {
     for (const Addr entry : called.all())
       if (leads_here(entry, live, top, state)) return put_row(state, out);
     if (!returns || !called.may_be_others()) return false;
-    const auto named = named_entry();
-    return named && leads_here(*named, live, top, state) ? put_row(state, out) : Found(false);
+    const auto told = told_entry();
+    return told && leads_here(*told, live, top, state) ? put_row(state, out) : Found(false);
   }
   bool leads_here(Addr entry, const RegisterFile* live, Top top, CodeState& state) noexcept {
     CodeFlow from_entry(lookup_.space, lookup_.window, entry, live);
     return from_entry.reach(lookup_.at, state) && says(state, top);
   }
-  /// Where the procedure begins that somebody told the name of. Symbols of modules are not asked: there are functions
-  /// with several, and parts of functions with their own. The kernel's object has those of its functions alone, which C
-  /// libraries call by pointers, and its code for i386 has call frame information for system calls only.
-  std::optional<Addr> named_entry() noexcept {
+  /// Where the procedure begins that somebody told the name of, or told of and took back. Symbols of modules are not
+  /// asked: there are functions with several, and parts of functions with their own. The kernel's object has those of
+  /// its functions alone, which C libraries call by pointers, and its code for i386 has call frame information for
+  /// system calls only.
+  std::optional<Addr> told_entry() noexcept {
     const Module* const module = lookup_.module();
     if (module && !is_kernels_object(*module)) return std::nullopt;
     ProcedureName name;
     const Found found = lookup_.space.find_name(lookup_, {}, name);
-    return found && *found && name.start != 0 ? std::optional(name.start) : std::nullopt;
+    if (found && *found && name.start != 0) return name.start;
+    if (module) return std::nullopt;
+    return is_own_ ? begin_of_taken_back(lookup_.at.lookup()) : std::nullopt;
   }
   /// Where nothing has been pushed yet, what comes behind the pc does not matter: it may be no code at all, after a
   /// call through a bad pointer.
@@ -224,24 +229,31 @@ class FollowedCode {
   Lookup& lookup_;
   const Arch& arch_;
   Frame frame_;
+  bool is_own_;                 // code of this process
   std::optional<Addr> link_{};  // the return address that is in the link register, if it may be
 };
 
 class FollowedCodeSource final : public RowSource {
  public:
+  explicit constexpr FollowedCodeSource(bool is_own) noexcept : is_own_(is_own) {}
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
     const Arch& arch = lookup.space.arch;
     if (!lookup.registers || !arch.read_instruction) return false;
     const auto sp = lookup.registers->get(arch.column(arch.sp));
     if (!sp) return false;
-    return FollowedCode(lookup, {*sp, lookup.registers->get(arch.column(arch.fp))}).find_row(out);
+    return FollowedCode(lookup, {*sp, lookup.registers->get(arch.column(arch.fp))}, is_own_).find_row(out);
   }
+
+ private:
+  bool is_own_;
 };
 
-constinit const FollowedCodeSource k_followed_code;
+constinit const FollowedCodeSource k_followed_code(false);
+constinit const FollowedCodeSource k_followed_own_code(true);
 
 }  // namespace
 
 const RowSource& followed_code_source() noexcept { return k_followed_code; }
+const RowSource& followed_own_code_source() noexcept { return k_followed_own_code; }
 
 }  // namespace jitunwind
