@@ -262,7 +262,7 @@ TEST(Cursor, AArch64SignatureOfUnknownBits) {
   arch.address_mask = ~Addr{0};
   FakeSpace fake(arch);
   fake.rows.add({0x2000, 0x2100}, "cfa=sp+16 x29=[cfa-16] ra=[cfa-8] ra_sign_state=1");
-  for (const Addr upper : {0x0001, 0x0008, 0x000f, 0x0010, 0x00ff, 0xff00}) {
+  for (const Addr upper : {0x0001u, 0x0008u, 0x000fu, 0x0010u, 0x00ffu, 0xff00u}) {
     const Addr signature = upper << 48;
     fake.memory.put(0x8000, 0x29);
     fake.memory.put(0x8008, signature | 0x2010);
