@@ -37,6 +37,7 @@ void declare(CLI::App& app, Parsed& parsed) {
   app.add_flag("--why", options.why, "Why each walk ended");
   app.add_flag("--json", options.json, "One JSON document");
   app.add_flag("--hold", options.hold, "Processes stand still until they are walked, not only until they are copied");
+  app.add_flag("--bold", options.bold, "Goes on by frame pointers where nothing is known of the code: marked guesses");
   app.add_option("--watch", options.watch, "Look again and again for so many seconds; a flame graph and folded stacks")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e6).description(""));

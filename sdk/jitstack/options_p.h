@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "jitunwind/unwind_core/row_source.h"
+
 namespace jitunwind::jitstack {
 
 /// docs/jitstack.md "Exit status".
@@ -23,9 +25,12 @@ struct Options {
   bool why = false;
   bool json = false;
   bool hold = false;
+  bool bold = false;
   double watch = 0;  ///< seconds; 0: once
   double frequency = 20;
   std::string output{};  ///< of watch and perf, without ".svg"; "": the default
+
+  Guesses guesses() const noexcept { return bold ? Guesses::bold : Guesses::confirmed; }
 };
 
 /// None: there is nothing to do but to end with `status`; help, version or what is wrong has been written.

@@ -28,7 +28,7 @@ SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
 
 }  // namespace
 
-SeenStack see(const Target& target, const TargetThread& thread, Rows rows) {
+SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses) {
   SeenStack stack{.thread = thread};
   // A walk without registers would have a frame that is none.
   if (const auto registers = target.registers(thread); !registers) {
@@ -36,7 +36,7 @@ SeenStack see(const Target& target, const TargetThread& thread, Rows rows) {
     stack.why = "no registers: " + registers.error().text();
     return stack;
   }
-  Walk walk = target.walk(thread);
+  Walk walk = target.walk(thread, guesses);
   for (const Frame& frame : walk) stack.frames.push_back(see(target, frame, rows));
   stack.stop = walk.stop_reason();
   stack.why = walk.why();

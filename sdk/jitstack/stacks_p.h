@@ -41,7 +41,7 @@ struct SeenStack {
 enum class Rows : bool { no, yes };
 
 /// Allocates.
-SeenStack see(const Target& target, const TargetThread& thread, Rows rows);
+SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses);
 
 /// "libc.so.6", "[vdso]", "JIT" of code that is registered or that its JIT tells of, "?" where no file has the code.
 std::string short_module(const SeenFrame& frame);

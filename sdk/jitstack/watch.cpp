@@ -94,7 +94,7 @@ class Watching {
       if (!options_.threads.empty() && std::ranges::count(options_.threads, thread.id) == 0) continue;
       // What is gone since it was listed has no stack.
       if (!target.registers(thread)) continue;
-      profile_.add(see(target, thread, Rows::no), program_);
+      profile_.add(see(target, thread, Rows::no, options_.guesses()), program_);
     }
     ++looks_;
     target.let_go();

@@ -59,6 +59,18 @@ TEST(Jitstack, ShowsChosenThreadsRowsAndReasons) {
   expect_lines(missing.out, {"thread " + std::to_string(other) + " worker [01]"});
 }
 
+TEST(Jitstack, GoesOnBoldlyThroughUnknownCodeWhereItIsAskedTo) {
+  const TargetProgram program(UNKNOWN_CODE_PROGRAM);
+  const Printed careful = jitstack(id_of(program));
+  EXPECT_EQ(careful.status, 1);
+  EXPECT_NE(careful.out.find("cut short (no_info)"), std::string::npos) << careful.out;
+  EXPECT_EQ(careful.out.find("calls_unknown_code"), std::string::npos) << careful.out;
+  const Printed bold = jitstack("--bold " + id_of(program));
+  EXPECT_EQ(bold.status, 0);
+  expect_lines(bold.out, {"  #[0-9]+ .*stand_still.*", R"(  #\d+ +0x[0-9a-f]{16}  frame_pointer guess  \? +\?.*)",
+                          R"(  #\d+ .*calls_unknown_code\+0x.*)", R"(  #\d+ .*main\+0x.*)"});
+}
+
 /// The page describes every key, and nothing else is there.
 void expect_keys(const Json& json, std::set<std::string> keys) {
   const std::string page = text_of_file(JITUNWIND_SOURCE_DIR "/docs/jitstack.md");

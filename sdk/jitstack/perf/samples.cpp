@@ -78,7 +78,8 @@ class Samples {
     if (!sample.has_registers || !is_asked_for) return;
     const auto target = processes.target_of(sample);
     if (!target) return;
-    SeenStack stack = see(**target, (*target)->threads().front(), options_.rows ? Rows::yes : Rows::no);
+    const Rows rows = options_.rows ? Rows::yes : Rows::no;
+    SeenStack stack = see(**target, (*target)->threads().front(), rows, options_.guesses());
     stack.thread.name = processes.name_of(sample);
     stack.moment = {sample.process, sample.time};
     if (!stack.is_whole()) status_ = std::max(status_, ExitStatus::cut_short);
