@@ -120,13 +120,18 @@ class Llvm {
 
 std::uint64_t bit(RegNum reg) { return reg == k_no_reg ? 0 : std::uint64_t{1} << place_of(reg); }
 
+SigningKey key_of(const MachineInstruction& i) {
+  const bool has_one = i.effect == Effect::sign || i.effect == Effect::authenticate || i.effect == Effect::ret;
+  return has_one ? i.key() : SigningKey::any;
+}
+
 std::uint64_t written(const MachineInstruction& i) {
   std::uint64_t all = i.written;
   if (i.effect == Effect::set || i.effect == Effect::load) all |= bit(i.reg);
   if (i.effect == Effect::load) all |= bit(i.second);
   if (i.step != 0) all |= bit(i.base);
-  if (i.effect == Effect::call || i.effect == Effect::sign || i.effect == Effect::authenticate) all |= bit(k_link);
-  if (i.effect == Effect::ret && i.key != SigningKey::any) all |= bit(k_link);
+  if (i.effect == Effect::call) all |= bit(k_link);
+  if (key_of(i) != SigningKey::any) all |= bit(k_link);
   return all;
 }
 
@@ -242,7 +247,7 @@ class Comparison {
     const bool signs = is_one_of(theirs.name, {"PACIASP", "PACIBSP"});
     const bool authenticates = is_one_of(theirs.name, {"AUTIASP", "AUTIBSP"});
     if ((ours.effect == Effect::sign) != signs || (ours.effect == Effect::authenticate) != authenticates ||
-        ours.key != key_of(theirs.name))
+        key_of(ours) != key_of(theirs.name))
       return "signature";
     if (frame.exists()) return frame.is(ours) ? "" : "frame operation";
     if (ours.effect == Effect::set || ours.effect == Effect::load || ours.effect == Effect::store)

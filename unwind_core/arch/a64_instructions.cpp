@@ -37,10 +37,10 @@ constexpr RegNum general(unsigned code) {
   return code >= 19 && code <= k_x30 ? static_cast<RegNum>(code) : k_no_reg;
 }
 constexpr RegNum vector(unsigned code) { return code >= 8 && code <= 15 ? static_cast<RegNum>(64 + code) : k_no_reg; }
-constexpr std::uint64_t bit_of(RegNum reg) { return reg == k_no_reg ? 0 : std::uint64_t{1} << place_of(reg); }
-constexpr std::uint64_t bit_of_general(unsigned code) { return bit_of(general(code)); }
-constexpr std::uint64_t bit_of_general_or_sp(unsigned code) {
-  return code == k_x31 ? std::uint64_t{1} << k_x31 : bit_of_general(code);
+constexpr std::uint32_t bit_of(RegNum reg) { return reg == k_no_reg ? 0 : std::uint32_t{1} << place_of(reg); }
+constexpr std::uint32_t bit_of_general(unsigned code) { return bit_of(general(code)); }
+constexpr std::uint32_t bit_of_general_or_sp(unsigned code) {
+  return code == k_x31 ? std::uint32_t{1} << k_x31 : bit_of_general(code);
 }
 
 MachineInstruction with_effect(Effect effect) {
@@ -48,7 +48,7 @@ MachineInstruction with_effect(Effect effect) {
   out.effect = effect;
   return out;
 }
-MachineInstruction that_writes(std::uint64_t registers) {
+MachineInstruction that_writes(std::uint32_t registers) {
   MachineInstruction out = with_effect(Effect::none);
   out.written = registers;
   return out;
@@ -96,7 +96,7 @@ struct Access {
 
   RegNum reg(unsigned code) const { return is_vector ? vector(code) : general(code); }
   MachineInstruction instruction() const {
-    const std::uint64_t loaded = loads ? bit_of(reg(first)) | (has_two ? bit_of(reg(second)) : 0) : 0;
+    const std::uint32_t loaded = loads ? bit_of(reg(first)) | (has_two ? bit_of(reg(second)) : 0) : 0;
     if (!is_of_frame(base) || !is_at_offset) return that_writes(loaded | (writes_back ? bit_of_general(base) : 0));
     if (width != 8 && !writes_back) return that_writes(loaded);
     MachineInstruction out = with_effect(width != 8 ? Effect::set : loads ? Effect::load : Effect::store);
@@ -145,7 +145,7 @@ MachineInstruction with_one(Word word) {
 
 /// Of one to four registers, one after the other.
 MachineInstruction with_vectors(Word word) {
-  std::uint64_t written = word.bit(23) ? bit_of_general_or_sp(word.field(5, 5)) : 0;
+  std::uint32_t written = word.bit(23) ? bit_of_general_or_sp(word.field(5, 5)) : 0;
   for (unsigned i = 0; word.bit(22) && i < 4; ++i) written |= bit_of(vector((word.field(0, 5) + i) % 32));
   return that_writes(written);
 }
@@ -201,12 +201,16 @@ MachineInstruction by_register(Effect effect, Word word) {
   return out;
 }
 
+MachineInstruction by_key(Effect effect, bool is_b) {
+  MachineInstruction out = with_effect(effect);
+  out.amount = static_cast<std::int64_t>(is_b ? SigningKey::b : SigningKey::a);
+  return out;
+}
+
 /// Signs or authenticates the link register. With zero in place of SP it gets a value of which nothing is known.
 MachineInstruction with_signature(Word word) {
   if (!word.bit(5)) return that_writes(bit_of(k_x30));
-  MachineInstruction out = with_effect(word.bit(7) ? Effect::authenticate : Effect::sign);
-  out.key = word.bit(6) ? SigningKey::b : SigningKey::a;
-  return out;
+  return by_key(word.bit(7) ? Effect::authenticate : Effect::sign, word.bit(6));
 }
 
 MachineInstruction of_system(Word word) {
@@ -214,18 +218,14 @@ MachineInstruction of_system(Word word) {
   if (word.is(~0u, 0xd503'20ff)) return that_writes(bit_of(k_x30));  // XPACLRI
   if (word.is(~0u, 0xd503'24ff)) return {};  // PACM: what is signed next is signed otherwise
   const unsigned to = word.field(0, 5);
-  const std::uint64_t second = word.bit(22) ? bit_of_general(to + 1) : 0;
+  const std::uint32_t second = word.bit(22) ? bit_of_general(to + 1) : 0;
   return that_writes(word.bit(21) ? bit_of_general(to) | second : 0);
 }
 
 /// "Branches, Exception Generating and System instructions", those that do not say where to.
 MachineInstruction without_target(Word word) {
   if (word.is(~0u, 0xd65f'03c0)) return with_effect(Effect::ret);
-  if (word.is(~0x400u, 0xd65f'0bff)) {
-    MachineInstruction out = with_effect(Effect::ret);
-    out.key = word.bit(10) ? SigningKey::b : SigningKey::a;
-    return out;
-  }
+  if (word.is(~0x400u, 0xd65f'0bff)) return by_key(Effect::ret, word.bit(10));
   if (word.is(0xfeff'f000, 0xd63f'0000)) return by_register(Effect::call, word);
   if (word.is(0xfeff'f000, 0xd61f'0000)) return by_register(Effect::jump, word);
   if (word.is(0xfe00'0000, 0xd600'0000)) return with_effect(Effect::stop);

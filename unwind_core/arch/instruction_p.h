@@ -43,7 +43,7 @@ struct MachineInstruction {
     call,     ///< to `target` or by `operand`, and comes back with SP as it was
     branch,   ///< to `target`, or not
     jump,     ///< to `target`, or by `operand`
-    ret,      ///< to the word at SP, or by the link register, which is authenticated where there is a key
+    ret,      ///< to the word at SP, or by the link register, which is authenticated where there is a key()
     sign,     ///< the link register gets a signature over SP
     authenticate,  ///< and loses it
     stop,     ///< control does not go on
@@ -51,16 +51,17 @@ struct MachineInstruction {
 
   Effect effect = Effect::unknown;
   std::uint8_t length = 0;  ///< bytes; 0: unknown
-  SigningKey key = SigningKey::any;
   RegNum reg = k_no_reg;
   RegNum second = k_no_reg;
   RegNum base = k_no_reg;
-  std::int32_t step = 0;
   std::int64_t amount = 0;
   Addr target = 0;  ///< 0: not in the code
   JumpOperand operand{};
-  std::uint64_t written = 0;  ///< registers that get other values besides those above, a bit for each place
+  std::uint32_t written = 0;  ///< registers that get other values besides those above, a bit for each place
+  std::int32_t step = 0;
 
+  /// Precondition: effect is sign, authenticate or ret, whose amount it is.
+  SigningKey key() const noexcept { return static_cast<SigningKey>(amount); }
   /// Returns, or jumps to what is not in the code: to a procedure that returns in its place, or by a table.
   bool leaves() const noexcept {
     return effect == Effect::ret || (effect == Effect::jump && operand.kind != JumpOperand::Kind::none);

@@ -24,7 +24,7 @@ RegNum dwarf(const Parts& p, unsigned code) {
   constexpr RegNum k_numbers[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
   return p.is_64 ? k_numbers[code & 15] : static_cast<RegNum>(code & 7);
 }
-std::uint64_t bit_of(const Parts& p, unsigned code) { return std::uint64_t{1} << dwarf(p, code); }
+std::uint32_t bit_of(const Parts& p, unsigned code) { return std::uint32_t{1} << dwarf(p, code); }
 std::int64_t word(const Parts& p) { return p.is_64 ? 8 : 4; }
 bool is_frame_register(unsigned code) { return code == k_sp || code == k_fp; }
 
@@ -36,16 +36,16 @@ bool is_frame_slot(const Parts& p) {
 /// A register of 8 bits: without REX the upper four are the second bytes of the first four.
 unsigned byte_register(const Parts& p, unsigned code) { return !p.has_rex && code >= 4 && code < 8 ? code - 4 : code; }
 
-std::uint64_t written_rm(const Parts& p, bool is_byte) {
+std::uint32_t written_rm(const Parts& p, bool is_byte) {
   return p.is_register() ? bit_of(p, is_byte ? byte_register(p, p.rm) : p.rm) : 0;
 }
-std::uint64_t written_reg(const Parts& p, bool is_byte) { return bit_of(p, is_byte ? byte_register(p, p.reg) : p.reg); }
+std::uint32_t written_reg(const Parts& p, bool is_byte) { return bit_of(p, is_byte ? byte_register(p, p.reg) : p.reg); }
 
 constexpr Opcodes k_moves_si{{0x6e, 0x6f}, {0xa4, 0xa7}, {0xac, 0xad}};
 constexpr Opcodes k_moves_di{{0x6c, 0x6d}, {0xa4, 0xa7}, {0xaa, 0xab}, {0xae, 0xaf}};
 
 /// Registers that calls preserve in neither mode are left out where an instruction writes them without naming them.
-std::uint64_t written_one_byte(const Parts& p) {
+std::uint32_t written_one_byte(const Parts& p) {
   const unsigned op = p.opcode;
   const bool is_byte = (op & 1) == 0;
   if (op < 0x40) {
@@ -108,7 +108,7 @@ constexpr Opcodes k_writes_reg{{0x02, 0x03}, {0x40, 0x50}, {0xaf, 0xaf}, {0xb2, 
 constexpr Opcodes k_writes_rm{{0x00, 0x01}, {0x90, 0x9f}, {0xa4, 0xa5}, {0xab, 0xad},
                               {0xb0, 0xb1}, {0xb3, 0xb3}, {0xbb, 0xbb}, {0xc0, 0xc1}, {0xc7, 0xc7}};
 
-std::uint64_t written_two_byte(const Parts& p) {
+std::uint32_t written_two_byte(const Parts& p) {
   const unsigned op = p.opcode;
   switch (op) {
     case 0x1e:
@@ -128,15 +128,15 @@ std::uint64_t written_two_byte(const Parts& p) {
   }
   if (op >= 0xc8 && op <= 0xcf) return bit_of(p, (op & 7) | p.b);
   const bool is_byte = (op >= 0x90 && op <= 0x9f) || op == 0xb0 || op == 0xc0;
-  std::uint64_t written = 0;
+  std::uint32_t written = 0;
   if (k_writes_reg.has(op) || op == 0xc0 || op == 0xc1) written |= written_reg(p, is_byte);
   if (k_writes_rm.has(op)) written |= written_rm(p, is_byte);
   return written;
 }
 
-std::uint64_t written_vector(const Parts& p) {
+std::uint32_t written_vector(const Parts& p) {
   const unsigned op = p.opcode;
-  const std::uint64_t reg = bit_of(p, p.reg);
+  const std::uint32_t reg = bit_of(p, p.reg);
   switch (p.map) {
     case Map::two_byte:
       if (op == 0x50 || op == 0xc5 || op == 0xd7 || op == 0x93) return reg;
@@ -156,7 +156,7 @@ std::uint64_t written_vector(const Parts& p) {
   }
 }
 
-std::uint64_t written_by(const Parts& p) {
+std::uint32_t written_by(const Parts& p) {
   if (p.is_vector) return written_vector(p);
   switch (p.map) {
     case Map::one_byte:
@@ -181,7 +181,7 @@ MachineInstruction of(Effect effect, RegNum reg = k_no_reg, std::int64_t amount 
   return i;
 }
 
-MachineInstruction writes(std::uint64_t registers) {
+MachineInstruction writes(std::uint32_t registers) {
   MachineInstruction i = of(Effect::none);
   i.written = registers;
   return i;

@@ -21,11 +21,11 @@ StackPlace plus(StackPlace place, std::int64_t amount) noexcept {
 /// What one instruction makes of what is known.
 class Transfer {
  public:
-  /// `followed`: registers, a bit for each place.
-  Transfer(const Arch& arch, std::uint32_t followed, CodeState& state) noexcept
-      : arch_(arch), followed_(followed), state_(state) {}
+  /// `followed`: registers, a bit for each place. `link`: the link register; k_no_reg: calls push.
+  Transfer(const Arch& arch, std::uint32_t followed, RegNum link, CodeState& state) noexcept
+      : arch_(arch), followed_(followed), link_(link), state_(state) {}
 
-  void apply(const MachineInstruction& i) noexcept {
+  [[gnu::always_inline]] void apply(const MachineInstruction& i) noexcept {
     switch (i.effect) {
       case Effect::push:
         state_.sp = plus(state_.sp, -i.amount);
@@ -47,10 +47,10 @@ class Transfer {
         access(i);
         break;
       case Effect::call:
-        if (!arch_.ra_in_memory) overwrite(arch_.ra);
+        if (link_ != k_no_reg) overwrite(link_);
         break;
       case Effect::sign:
-        sign(i.key);
+        sign(i.key());
         break;
       case Effect::authenticate:
         state_.authenticates |= state_.key == SigningKey::any;
@@ -59,7 +59,7 @@ class Transfer {
       default:
         break;
     }
-    for (std::uint64_t written = i.written; written != 0; written &= written - 1)
+    for (std::uint32_t written = i.written; written != 0; written &= written - 1)
       overwrite(static_cast<RegNum>(std::countr_zero(written)));
   }
 
@@ -69,7 +69,6 @@ class Transfer {
   }
   static std::uint32_t bit(RegNum reg) noexcept { return std::uint32_t{1} << place_of(reg); }
   bool is_kept(RegNum reg) const noexcept { return (followed_ & bit(reg)) != 0; }
-  bool is_link(RegNum reg) const noexcept { return reg == arch_.ra && !arch_.ra_in_memory; }
   /// As CodeState::saved; 0: elsewhere.
   std::int16_t slot_of(StackPlace place) const noexcept {
     const std::int32_t words = -place.offset / arch_.word_size;
@@ -98,7 +97,7 @@ class Transfer {
     } else if (reg != k_no_reg) {
       overwrite(reg);
       if (is_kept(reg) && place.base != Base::unknown) state_.loaded |= bit(reg);
-      if (is_link(reg)) state_.link = place;
+      if (reg == link_) state_.link = place;
     }
   }
   void set(RegNum reg, StackPlace value) noexcept {
@@ -113,29 +112,36 @@ class Transfer {
   void overwrite(RegNum reg) noexcept {
     if (reg == arch_.sp) state_.sp = {};
     if (reg == arch_.fp) state_.fp = {};
-    if (is_link(reg)) state_.link = {};
+    if (reg == link_) state_.link = {};
     lose(reg);
   }
   void lose(RegNum reg) noexcept {
-    if (is_kept(reg) && state_.saved[place_of(reg)] == 0) state_.lost |= bit(reg);
+    if (!is_kept(reg)) return;
+    if (state_.saved[place_of(reg)] == 0) state_.lost |= bit(reg);
     state_.loaded &= ~bit(reg);
   }
   /// Over SP at the entry, or else over what no row can say.
   void sign(SigningKey key) noexcept {
-    const bool is_first = state_.key == SigningKey::any && state_.saved[place_of(arch_.ra)] == 0;
-    if (!is_first || !state_.sp.is(Base::sp, 0)) overwrite(arch_.ra);
+    const bool is_first = state_.key == SigningKey::any && state_.saved[place_of(link_)] == 0;
+    if (!is_first || !state_.sp.is(Base::sp, 0)) overwrite(link_);
     state_.key = key;
   }
 
   const Arch& arch_;
   const std::uint32_t followed_;
+  const RegNum link_;
   CodeState& state_;
 };
 
 }  // namespace
 
 CodeFlow::CodeFlow(const AddressSpace& space, MemoryWindow& window, Addr start, const RegisterFile* live) noexcept
-    : space_(space), window_(window), live_(live), begin_(start), at_(start) {
+    : space_(space),
+      window_(window),
+      live_(live),
+      link_(space.arch.ra_in_memory ? k_no_reg : space.arch.ra),
+      begin_(start),
+      at_(start) {
   for (const RegisterInfo& reg : space.arch.registers)
     if (is_followed(space.arch, reg)) followed_ |= std::uint32_t{1} << place_of(reg.dwarf);
 }
@@ -147,7 +153,7 @@ bool CodeFlow::reach(CodeAddress goal, CodeState& out) noexcept {
   // What branches lead to may be other code, behind a call that does not return.
   const auto is_behind_call = [&](const MachineInstruction* i) {
     if (!i || i->effect != Effect::call || at_ + i->length != towards_) return false;
-    Transfer(space_.arch, followed_, out).apply(*i);
+    if (out.saved[place_of(space_.arch.ra)] == 0) out.lost |= link_bit();
     return true;
   };
   return follow(is_behind_call, k_most_to_goal, out);
@@ -161,7 +167,7 @@ bool CodeFlow::reach_without_call(Addr goal) noexcept {
 
 /// False: control does not go on, as far as that can be told.
 bool CodeFlow::pass(const MachineInstruction& i, CodeState& state) noexcept {
-  Transfer(space_.arch, followed_, state).apply(i);
+  Transfer(space_.arch, followed_, link_, state).apply(i);
   at_ += i.length;
   if (i.effect == Effect::branch) add_branch(i.target, state);
   if (i.effect == Effect::call && !passes_calls_) return false;

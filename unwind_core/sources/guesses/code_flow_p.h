@@ -72,7 +72,7 @@ class CodeFlow {
     const auto returns = [&](const MachineInstruction* i) {
       if (!i || !i->leaves() || out.sp.base == StackPlace::Base::unknown) return false;
       returned_ = i->effect == MachineInstruction::Effect::ret;
-      if (returned_ && i->key != SigningKey::any) out.authenticates |= out.key == SigningKey::any;
+      if (returned_ && i->key() != SigningKey::any) out.authenticates |= out.key == SigningKey::any;
       return accepts(std::as_const(out), returned_);
     };
     return follow(returns, k_most_to_return, out);
@@ -92,9 +92,7 @@ class CodeFlow {
 
   template <class IsGoal>
   bool follow(IsGoal is_goal, std::size_t most, CodeState& out) noexcept;
-  std::uint32_t link_bit() const noexcept {
-    return space_.arch.ra_in_memory ? 0 : std::uint32_t{1} << place_of(space_.arch.ra);
-  }
+  std::uint32_t link_bit() const noexcept { return link_ == k_no_reg ? 0 : std::uint32_t{1} << place_of(link_); }
   bool pass(const MachineInstruction& i, CodeState& state) noexcept;
   bool take_branch() noexcept;
   MachineInstruction read(Addr at) noexcept;
@@ -107,6 +105,7 @@ class CodeFlow {
   const AddressSpace& space_;
   MemoryWindow& window_;
   const RegisterFile* live_;
+  RegNum link_;                 // the link register; k_no_reg: calls push
   std::uint32_t followed_ = 0;  // registers, a bit for each place
   bool passes_calls_ = true;
   Addr begin_;  // of the stretch that is followed
