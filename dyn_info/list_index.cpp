@@ -63,6 +63,7 @@ bool ListIndex::make(Addr list, std::uint32_t generation, std::span<const Proced
   list_ = list;
   generation_ = generation;
   changes_ = changes;
+  newest_ = procedures.empty() ? Addr{0} : procedures.front().descriptor;
   return is_known_ = true;
 } catch (const std::bad_alloc&) {
   return false;
@@ -111,6 +112,10 @@ bool ListIndex::change(const Change& change) {
     if (known_at(at, end).descriptor != before) return false;
   if (changed_.empty()) changed_.push_back({0, k_as_before});
   assign(changed_, code, change.is_registered ? descriptor : 0);
+  if (change.is_registered)
+    newest_ = descriptor;
+  else if (newest_ == descriptor)
+    newest_.reset();
   return true;
 }
 

@@ -85,7 +85,10 @@ bool TargetHeads::learn_changes_of(std::size_t number, Addr head, std::vector<Ad
   ListIndex& index = indexes_[number];
   const Result<ListState> state = read_list_state(head, memory_, arch_, window);
   if (!state || state->is_changing()) return false;
-  if (index.is_of(head, state->generation)) return true;
+  if (index.is_of(head, state->generation)) {
+    if (!index.may_begin_with(state->first)) index.forget();
+    return index.is_known();
+  }
   const auto known = index.is_of(head) ? index.changes() : std::nullopt;
   const auto changes = known ? read_changes(lists_[number].changes, *known, memory_, arch_, window) : std::nullopt;
   if (!changes || !index.change(state->generation, *changes)) return false;

@@ -40,13 +40,14 @@ class ObjectLinker {
   /// Those of the first symbol table, which is the one that has names and that relocations mean.
   void place_symbols() noexcept {
     const auto table = first_symbols();
-    if (!table || table->entry_size != symbol_size(true)) return;
+    const bool is_64 = image_.is_64();
+    if (!table || table->entry_size != symbol_size(is_64)) return;
+    const std::size_t value_at = is_64 ? offsetof(Elf64_Sym, st_value) : offsetof(Elf32_Sym, st_value);
     for (std::size_t i = 0; i < symbols_.count(); ++i) {
       const ElfSymbol symbol = symbols_[i];
       const auto section = image_.section_of(symbol);
       if (section && section->address != 0)
-        write(table->offset + i * table->entry_size + offsetof(Elf64_Sym, st_value), section->address + symbol.value,
-              sizeof(Elf64_Sym::st_value));
+        write(table->offset + i * table->entry_size + value_at, section->address + symbol.value, is_64 ? 8 : 4);
     }
   }
 
@@ -97,9 +98,9 @@ class ObjectLinker {
 
 void link_object(const ElfImage& image, std::span<std::byte> file, std::span<const std::string_view> sections,
                  const Arch& arch) noexcept {
-  if (!image.is_64() || !arch.relocations) return;
   ObjectLinker linker(image, file, arch);
   linker.place_symbols();
+  if (!image.is_64() || !arch.relocations) return;
   for (const std::string_view name : sections) {
     for (std::size_t i = 0; i < image.section_count(); ++i) {
       if (image.name(image.section(i)) != name) continue;

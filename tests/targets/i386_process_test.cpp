@@ -103,6 +103,78 @@ TEST(I386Process, IsShownByJitstack) {
     EXPECT_NE(shown.find(name), shown.npos) << name << "\n" << shown;
 }
 
+std::string watched(const TargetProgram& program) {
+  const TemporaryFolder folder;
+  output_of("'" JITSTACK "' --watch 0.3 --output '" + (folder / "seen") + "' " + std::to_string(program.process()));
+  std::ifstream file(folder / "seen.folded");
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+TEST(I386Process, IsWatchedByJitstack) {
+  const TargetProgram program(I386_PROGRAM, {});
+  const std::string folded = watched(program);
+  const std::regex main(
+      "i386_program;_start;start;outermost;described_framed_\\[j\\];between;described_plain_\\[j\\];"
+      "middle;.*handle_with_information;stand_still;.* [1-9][0-9]*"),
+      other(
+          "i386_program;.*;outermost;described_framed_\\[j\\];between;described_plain_\\[j\\];middle;"
+          ".*handle;stand_still;.* [1-9][0-9]*");
+  for (const std::regex* const wanted : {&main, &other})
+    EXPECT_TRUE(std::ranges::any_of(lines_of(folded), [&](const std::string& line) {
+      return std::regex_match(line, *wanted);
+    })) << folded;
+}
+
+/// GDB, which was told of it as well, sees the same frames.
+// covers: XP04
+TEST(I386Process, ShowsCodeThatGdbWasToldOf) {
+  const TargetProgram program(I386_PROGRAM, {"told"});
+  auto target = Target::attach(program.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  Names names;
+  Pcs pcs;
+  Walk walk = target->walk(target->threads().at(0));
+  for (const Frame& frame : walk) {
+    pcs.push_back(frame.pc());
+    names.push_back(frame.name());
+    if (frame.name() == "told") {
+      EXPECT_EQ(frame.origin(), RowOrigin::eh_frame);
+    }
+  }
+  EXPECT_EQ(walk.why(), "complete");
+  const auto told = std::ranges::find(names, "told");
+  ASSERT_NE(told, names.end());
+  ASSERT_EQ(names.end() - told, 3);
+  EXPECT_EQ(Names(told - 1, names.end()), (Names{"middle", "told", "start", "_start"}));
+  Pcs theirs = by_gdb(program.process())[program.process()];
+  ASSERT_EQ(theirs.size(), pcs.size());
+  // An address has 32 bits, which GDB has extended by their sign in some runs.
+  for (std::size_t i = 0; i < pcs.size(); ++i)
+    EXPECT_EQ(theirs[i] == 0 ? pcs[i] : static_cast<std::uint32_t>(theirs[i]), pcs[i]) << i;
+}
+
+/// Any thread may be in code of 64 bits, whose registers are none of the program's.
+TEST(I386Process, HasNoRegistersOfAThreadThatIsInCodeOfTheMachines) {
+  const TargetProgram program(I386_PROGRAM, {"far"});
+  auto target = Target::attach(program.process());
+  ASSERT_TRUE(target) << target.error().text();
+  ASSERT_EQ(target->threads().size(), 2u);
+  const auto registers = [&](std::size_t thread) { return target->registers(target->threads().at(thread)); };
+  for (int i = 0; i < 6000 && registers(1); ++i) {
+    target->let_go();
+    ::usleep(10'000);
+    ASSERT_TRUE(target->renew());
+  }
+  EXPECT_FALSE(registers(1));
+  Walk nowhere = target->walk(target->threads()[1]);
+  for (const Frame& frame : nowhere) EXPECT_EQ(frame.depth(), 0u);
+  EXPECT_NE(nowhere.why(), "complete");
+  Walk walk = target->walk(target->threads()[0]);
+  for ([[maybe_unused]] const Frame& frame : walk) {
+  }
+  EXPECT_EQ(walk.why(), "complete");
+}
+
 /// A program of 4 bytes becomes one of 8, at the same number.
 TEST(I386Process, IsAnotherTargetAfterItExecutesAProgramOfThisMachines) {
   const TargetProgram program(I386_PROGRAM, {"exec"});

@@ -1,20 +1,15 @@
 /* A program of x86 with 32 bits whose two threads stand in signal handlers above code that was made at run time, of
-   each kind of signal frame: i386_program [crash | exec]. It executes a program of the machine's own at SIGALRM.
-   Machines of x86-64 run it; a compiler of theirs makes it, with no library but that which it is started with. */
+   each kind of signal frame: i386_program [crash | exec | told | far]. It executes a program of the machine's own at
+   SIGALRM. "told": GDB is told of the main thread's code. "far": the other thread is in code of 64 bits. Machines of
+   x86-64 run it; a compiler of theirs makes it, with no library but that which it is started with. */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "i386_told.h"
 #include "snapshots/described/described.h"
-
-/* GDB's entry of a JIT's file, as tests/listen/gdb_list_test.cpp writes it. */
-struct jit_code_entry {
-  struct jit_code_entry *next, *previous;
-  const char* file;
-  uint64_t size;
-};
-_Static_assert(offsetof(struct jit_code_entry, size) == 12, "numbers of 8 bytes are aligned by 4");
 
 volatile int sink;
 static int crashes;
@@ -57,10 +52,24 @@ __attribute__((noinline)) void* outermost(void* signal) {
   return (void*)n;
 }
 
+/* The selector of 64-bit code is the same for all programs: __USER_CS of asm/segment.h. What waits there for a signal
+   is the 64-bit system call pause(). */
+__attribute__((noinline)) void* go_far(void* unused) {
+  (void)unused;
+  __atomic_add_fetch(&standing, 1, __ATOMIC_SEQ_CST);
+  __asm__ volatile("ljmp $0x33, $1f\n.code64\n1: movl $34, %eax\nsyscall\njmp 1b\n.code32\n");
+  return 0;
+}
+
+static int is_told(int argument_count, char** arguments, const char* what) {
+  return argument_count > 1 && strcmp(arguments[1], what) == 0;
+}
+
 __attribute__((noinline)) void start(int argument_count, char** arguments) {
   struct sigaction action;
   pthread_t thread;
-  crashes = argument_count > 1 && strcmp(arguments[1], "crash") == 0;
+  const int is_far = is_told(argument_count, arguments, "far");
+  crashes = is_told(argument_count, arguments, "crash");
   describe_all();
   memset(&action, 0, sizeof action);
   action.sa_handler = handle;
@@ -70,7 +79,9 @@ __attribute__((noinline)) void start(int argument_count, char** arguments) {
   action.sa_flags = SA_SIGINFO;
   action.sa_sigaction = handle_with_information;
   sigaction(SIGUSR1, &action, 0);
-  if (pthread_create(&thread, 0, outermost, (void*)SIGUSR2) != 0) _exit(1);
+  if (pthread_create(&thread, 0, is_far ? go_far : outermost, (void*)SIGUSR2) != 0) _exit(1);
+  while (is_far && standing == 0) usleep(1000);
+  if (is_told(argument_count, arguments, "told")) sink = (int)told_function()(middle, SIGUSR1);
   outermost((void*)SIGUSR1);
   _exit(1);
 }

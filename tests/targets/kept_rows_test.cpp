@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include <filesystem>
 #include <functional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
+#include "tests/support/command.h"
 #include "tests/support/jit_frame.h"
 #include "tests/targets/target_programs.h"
 
@@ -471,6 +473,61 @@ TEST(KeptRowsOfATarget, AreNotThoseOfATargetThatHasEnded) {
       if (frame.name == "room_call") places.push_back(frame.pc);
   }
   EXPECT_EQ(places, std::vector<Addr>(3, places.at(0))) << "the test would show nothing";
+}
+
+/// Where the last of a target's lists begins, and its generation: docs/registry.md "Finding the list".
+std::pair<Addr, std::uint32_t> last_list(const Target& target) {
+  std::pair<Addr, std::uint32_t> last{};
+  for (std::size_t number = 0; const Addr head = target.registered_list(number).value(); ++number) last.first = head;
+  MemoryWindow window;
+  const auto generation = std::as_writable_bytes(std::span(&last.second, 1));
+  EXPECT_EQ(target.space().memory.read(last.first + 4, generation, window), generation.size());
+  return last;
+}
+
+/// A library with a list of its own that is loaded where another one was, or the same one anew. Its list has as many
+/// changes as the other's had, and says something else of the same code.
+// covers: DY50 DY51
+TEST(KeptRowsOfATarget, AreOfTheListThatIsThereNow) {
+  for (const bool same_file : {false, true}) {
+    const TemporaryFolder folder;
+    const std::string first = folder / "first.so", second = folder / "second.so";
+    for (const std::string& path : {first, second}) std::filesystem::copy_file(TARGET_PLUGIN, path);
+    const Child child([&](const Child& self) {
+      constexpr Addr k_page = 0x7'0000'0000;
+      for (int i = 0; i < 4; ++i) {
+        // Nothing is allocated where the library before had its descriptor.
+        for (std::size_t size = 16; size <= 1024; size += 16)
+          for (int used = 0; used < 16; ++used)
+            if (void* const volatile taken = ::malloc(size); !taken) ::_exit(3);
+        void* const library = ::dlopen((same_file || i % 2 == 0 ? first : second).c_str(), RTLD_NOW | RTLD_LOCAL);
+        using Call = void* (*)(JitFrame::Callee, const void*, Addr, bool);
+        const auto call = reinterpret_cast<Call>(library ? ::dlsym(library, "plugin_described_again") : nullptr);
+        if (!call) ::_exit(3);
+        const auto stand = [](void* told) -> void* {
+          static_cast<const Child*>(told)->stand();
+          return nullptr;
+        };
+        call(stand, &self, k_page, i % 2 != 0);
+        ::dlclose(library);
+      }
+    });
+    auto target = Target::attach(child.process());
+    ASSERT_TRUE(target) << target.error().text();
+    expect_the_walks_without_kept_rows(*target);
+    EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "dyn_directives");
+    const auto list = last_list(*target);
+    for (int i = 1; i < 4; ++i) {
+      const SeenStack stack = next_stack(child, *target);
+      EXPECT_EQ(last_list(*target), list) << "the test would show nothing";
+      if (i % 2 != 0) {
+        EXPECT_EQ(stack.frames.back().name, "ends_here") << same_file;
+      } else {
+        EXPECT_EQ(origin_of(stack, "jit_frame"), "dyn_directives") << same_file;
+        EXPECT_EQ(stack.why, "complete") << same_file;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -69,6 +69,27 @@ TEST_P(Standstill, IsNotForFilesOfGdbsList) {
   EXPECT_GE(entries, 2u);
 }
 
+/// What a signal may interrupt is asked again: strace has the calls fail which the process's files are read by, and its
+/// memory. What the kernel does not let a signal interrupt, as waitid(2) that does not wait, is left as it is.
+TEST(InterruptedCalls, AreMadeAgain) {
+  const TargetProgram program(STANDSTILL_PROGRAM);
+  const std::string process = std::to_string(program.process()), proc = "/proc/" + process;
+  const std::string look = "'" JITSTACK "' " + process;
+  const std::string expected = output_of(look);
+  EXPECT_NE(expected.find("stand_still"), expected.npos) << expected;
+  const TemporaryFolder folder;
+  const std::string calls = folder / "calls";
+  std::string options = "-o '" + calls + "' -e trace=read,pread64,process_vm_readv";
+  options += " -e inject=read,pread64,process_vm_readv:error=EINTR:when=1+2";
+  for (const std::string& path : {proc + "/maps", proc + "/status", std::string(STANDSTILL_PROGRAM)})
+    options += " -P '" + path + "'";
+  EXPECT_EQ(output_of("strace " + options + " " + look), expected);
+  const Calls failed = lines_of(output_of("cat '" + calls + "'"));
+  EXPECT_GE(count(failed, "^read\\(.*\\(INJECTED\\)"), 2u);
+  EXPECT_GE(count(failed, "^pread64\\(.*\\(INJECTED\\)"), 1u);
+  EXPECT_EQ(output_of("strace -o '" + calls + "' -e inject=process_vm_readv:error=EINTR:when=1+2 " + look), expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Standstill, testing::Values(TARGET_PROGRAMS));
 
 }  // namespace

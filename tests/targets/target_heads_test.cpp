@@ -11,7 +11,7 @@
 #include "jitunwind/unwind_core/memory/bytes.h"
 #include "jitunwind/unwind_core/memory/process.h"
 #include "jitunwind/unwind_core/targets/target_files_internal.h"
-#include "tests/image/elf_builder.h"
+#include "tests/targets/noted_object.h"
 #include "tests/targets/target_programs.h"
 
 namespace jitunwind::test {
@@ -32,30 +32,7 @@ Heads heads_in(const Memory& memory, const Mappings& mappings, const TargetFiles
   }
 }
 
-/// What the note of an object says.
-struct Note {
-  Addr head = 0;
-  std::uint32_t layout = 1, word_size = 8;
-  std::size_t size = 16;  ///< of its description
-};
-
-RawBytes object(Addr begin, const Note& note) {
-  constexpr std::size_t k_field = 8;
-  ElfBuilder elf(true, false);
-  elf.segments = {{.type = PT_LOAD, .file_size = k_size, .memory_size = k_size}, {.type = PT_NOTE}};
-  elf.sections = {{".note", SHT_NOTE}};
-  const std::size_t offset = elf.offset_of(0), description = offset + 12 + 8;
-  ElfBytes said = elf.bytes();
-  said.u32(note.layout).u32(note.word_size).number(note.head - (begin + description + k_field), 8);
-  const std::string text(reinterpret_cast<const char*>(said.bytes().data()), note.size);
-  elf.sections[0].data = elf.bytes().note("UNWDYN", 1, text).bytes();
-  BuiltSegment& notes = elf.segments[1];
-  notes.offset = notes.address = offset;
-  notes.file_size = notes.memory_size = elf.sections[0].data.size();
-  RawBytes bytes = elf.build();
-  bytes.resize(k_size);
-  return bytes;
-}
+using Note = ListNotes;
 
 /// Of a target with these objects, one behind the other.
 Heads heads_of(const std::vector<Note>& notes) {
@@ -65,7 +42,7 @@ Heads heads_of(const std::vector<Note>& notes) {
   objects.reserve(notes.size());
   for (const Note& note : notes) {
     const Addr begin = k_begin + 2 * k_size * objects.size();
-    objects.push_back(object(begin, note));
+    objects.push_back(object_with(note, begin, k_size));
     pieces.push_back({begin, objects.back()});
     mappings.push_back({.range = {begin, begin + k_size}, .path = "/o" + std::to_string(begin), .readable = true});
   }

@@ -1,0 +1,44 @@
+// Objects with the notes that lead to a list of registered procedures: docs/registry.md "Finding the list".
+#pragma once
+
+#include <string>
+
+#include "jitunwind/unwind_core/address.h"
+#include "tests/image/elf_builder.h"
+
+namespace jitunwind::test {
+
+/// What the notes of an object of x86-64 say.
+struct ListNotes {
+  Addr head = 0;
+  std::uint32_t layout = 1, word_size = 8;
+  std::size_t size = 16;  ///< of the first one's description
+  Addr changes = 0;       ///< 0: there is no second note
+};
+
+/// `size` bytes, which are loaded at `begin`.
+inline RawBytes object_with(const ListNotes& says, Addr begin, std::size_t size) {
+  constexpr std::size_t k_head_of_note = 12 + 8, k_field = 8;
+  ElfBuilder elf(true, false);
+  elf.segments = {{.type = PT_LOAD, .file_size = size, .memory_size = size}, {.type = PT_NOTE}};
+  elf.sections = {{".note", SHT_NOTE}};
+  const std::size_t offset = elf.offset_of(0);
+  ElfBytes notes = elf.bytes();
+  const auto add = [&](std::uint32_t type, std::uint32_t number, Addr to, std::size_t description) {
+    const Addr field = begin + offset + notes.size() + k_head_of_note + k_field;
+    ElfBytes said = elf.bytes();
+    said.u32(number).u32(says.word_size).number(to - field, 8);
+    notes.note("UNWDYN", type, {reinterpret_cast<const char*>(said.bytes().data()), description});
+  };
+  add(1, says.layout, says.head, says.size);
+  if (says.changes != 0) add(2, 256, says.changes, 16);
+  elf.sections[0].data = notes.bytes();
+  BuiltSegment& segment = elf.segments[1];
+  segment.offset = segment.address = offset;
+  segment.file_size = segment.memory_size = notes.size();
+  RawBytes bytes = elf.build();
+  bytes.resize(size);
+  return bytes;
+}
+
+}  // namespace jitunwind::test
