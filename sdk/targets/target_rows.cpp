@@ -32,11 +32,11 @@ TargetRows::~TargetRows() {
 
 void TargetRows::forget() noexcept {
   constexpr std::uint64_t k_all = std::uint64_t{1} << 63;
-  if (tables_) tables_->changes.count(0, k_all);
+  if (keeps_any()) tables_->changes.count(0, k_all);
 }
 
 void TargetRows::forget(const AddrRange& code) noexcept {
-  if (tables_ && !code.empty()) tables_->changes.count(code.begin, code.end);
+  if (keeps_any() && !code.empty()) tables_->changes.count(code.begin, code.end);
 }
 
 }  // namespace jitunwind

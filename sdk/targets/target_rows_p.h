@@ -42,6 +42,8 @@ class TargetRows {
     KeptRules rules;
   };
 
+  bool keeps_any() const noexcept { return tables_ && tables_->rules.table.size() != 0; }
+
   Versions versions_;
   Block memory_;
   Tables* tables_ = nullptr;

@@ -14,7 +14,12 @@ constinit SpareBlocks spare_entries;
 
 }  // namespace
 
-CopiedEntries::~CopiedEntries() { spare_entries.give(std::move(bytes_)); }
+/// What is left to the next one is zeros, as new memory is.
+CopiedEntries::~CopiedEntries() {
+  for (std::size_t page = 0; page < is_written_.size() && !bytes_.empty(); ++page)
+    if (is_written_[page]) std::ranges::fill(bytes_.bytes().subspan(page * k_page_size, k_page_size), std::byte{0});
+  spare_entries.give(std::move(bytes_));
+}
 
 bool CopiedEntries::make(const Memory& memory, AddrRange section) noexcept try {
   begin_ = page_of(section.begin);
@@ -24,6 +29,7 @@ bool CopiedEntries::make(const Memory& memory, AddrRange section) noexcept try {
   if (bytes_.empty()) bytes_ = Block(size);
   if (bytes_.empty()) return false;
   is_there_.assign(static_cast<std::size_t>(pages), false);
+  is_written_ = is_there_;
   memory_ = &memory;
   section_ = section;
   return true;
@@ -42,6 +48,8 @@ SectionBytes CopiedEntries::section() const noexcept {
 /// How many bytes from the first on could be read.
 std::size_t CopiedEntries::read(AddrRange part) noexcept {
   MemoryWindow window;
+  const auto first = static_cast<std::size_t>((part.begin - begin_) / k_page_size);
+  for (std::size_t page = first; begin_ + page * k_page_size < part.end; ++page) is_written_[page] = true;
   const auto into =
       bytes_.bytes().subspan(static_cast<std::size_t>(part.begin - begin_), static_cast<std::size_t>(part.size()));
   return memory_->read(part.begin, into, window);

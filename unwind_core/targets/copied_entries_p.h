@@ -73,7 +73,8 @@ class CopiedEntries {
   AddrRange section_{};
   Addr begin_ = 0;  // of the page in which it begins
   Block bytes_;
-  std::vector<bool> is_there_;  // by page
+  std::vector<bool> is_there_;    // by page
+  std::vector<bool> is_written_;  // by page: may have other bytes than zeros
 };
 
 }  // namespace jitunwind
