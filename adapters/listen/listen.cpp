@@ -27,9 +27,8 @@ constinit std::atomic<ErrorCode> latest_code{ErrorCode::unspecified};
 constinit std::atomic<Addr> latest_at{0};
 constinit std::atomic<const char*> latest_what{""};
 
-std::uint64_t count_of(Heard what) noexcept {
-  return static_cast<std::uint64_t>(counts[static_cast<std::size_t>(what)].load(std::memory_order_relaxed));
-}
+std::atomic<std::int64_t>& count_of(Heard what) noexcept { return counts[static_cast<std::size_t>(what)]; }
+std::uint64_t so_far(Heard what) noexcept { return static_cast<std::uint64_t>(heard(what)); }
 
 /// Before threads exist that might change the environment. Unknown words alone are no choice.
 [[gnu::constructor]] void listen_by_environment() {
@@ -43,9 +42,13 @@ std::uint64_t count_of(Heard what) noexcept {
 
 }  // namespace
 
-void count_heard(Heard what, std::int64_t by) noexcept {
-  counts[static_cast<std::size_t>(what)].fetch_add(by, std::memory_order_relaxed);
+void count_heard(Heard what, std::int64_t by) noexcept { count_of(what).fetch_add(by, std::memory_order_relaxed); }
+
+void count_under_lock(Heard what, std::int64_t by) noexcept {
+  count_of(what).store(heard(what) + by, std::memory_order_relaxed);
 }
+
+std::int64_t heard(Heard what) noexcept { return count_of(what).load(std::memory_order_relaxed); }
 
 void note_unheard(const Error& why) noexcept {
   unheard.fetch_add(1, std::memory_order_relaxed);
@@ -92,13 +95,13 @@ ListenStatus listen_status() noexcept {
   ListenStatus status;
   status.are_frames_told_here = are_frames_told_here();
   status.dialects = listened_to.load(std::memory_order_relaxed);
-  status.told = count_of(Heard::told);
-  status.taken_back = count_of(Heard::taken_back);
-  status.never_told = count_of(Heard::never_told);
-  status.procedures = count_of(Heard::procedures);
-  status.names = count_of(Heard::names);
-  status.files = count_of(Heard::files);
-  status.handed_on = count_of(Heard::handed_on);
+  status.told = so_far(Heard::told);
+  status.taken_back = so_far(Heard::taken_back);
+  status.never_told = so_far(Heard::never_told);
+  status.procedures = so_far(Heard::procedures);
+  status.names = so_far(Heard::names);
+  status.files = so_far(Heard::files);
+  status.handed_on = so_far(Heard::handed_on);
   status.refused = unheard.load(std::memory_order_relaxed);
   status.latest_refusal = {latest_code.load(std::memory_order_relaxed), latest_at.load(std::memory_order_relaxed),
                            latest_what.load(std::memory_order_relaxed)};

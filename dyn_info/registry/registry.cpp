@@ -8,6 +8,7 @@
 
 #include "jitunwind/dyn_info/registered_behind_internal.h"
 #include "jitunwind/dyn_info/registry/environment_internal.h"
+#include "jitunwind/dyn_info/registry/index/expected_change_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/locking/questions_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
@@ -288,6 +289,12 @@ bool is_behind(NodeState state, Behind behind) noexcept {
 }
 
 }  // namespace
+
+void prefetch_changing(const unw_dyn_info_t* di) noexcept {
+  r.nodes.prefetch(di);
+  __builtin_prefetch(di, 1);
+  __builtin_prefetch(&di->u, 1);  // its end may be on another line
+}
 
 Status cancel_procedure(unw_dyn_info_t* di) noexcept {
   return cancel(di, [](NodeState) { return true; });

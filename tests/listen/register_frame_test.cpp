@@ -9,35 +9,24 @@
 #include <atomic>
 #include <memory>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/dyn_info/registry/observers.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
 #include "tests/exceptions/jit_frames.h"
 #include "tests/listen/frame_functions.h"
+#include "tests/listen/told_section.h"
 
 namespace jitunwind::test {
 namespace {
-
-constexpr Addr k_code = 0x5'0000'0000;
-constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
-
-const void* at(Addr address) { return reinterpret_cast<const void*>(address); }
-std::size_t registered() { return registry_statistics().registered; }
-
-/// A section of `count` procedures of 16 bytes, one behind the other from `code` on.
-std::unique_ptr<EhFrame> section_of(unsigned count, Addr code = k_code) {
-  auto frames = std::make_unique<EhFrame>(4096 + 64 * std::size_t{count});
-  for (unsigned i = 0; i < count; ++i) frames->fde(code + 16 * i, 16);
-  frames->section.terminator();
-  return frames;
-}
 
 // covers: LS01
 TEST(RegisterFrame, TakesASection) {
@@ -268,6 +257,38 @@ TEST(RegisterFrame, LeavesCallsToTheNextDefinitionWhereItDoesNotListen) {
   EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 4)), nullptr);
 }
 
+/// Tells of a section when something else is registered, and takes it back when that is cancelled.
+class TellingObserver final : public RegistryObserver {
+ public:
+  explicit TellingObserver(const void* begin) : begin_(begin) { EXPECT_TRUE(attach_observer(*this)); }
+  ~TellingObserver() { EXPECT_TRUE(detach_observer(*this)); }
+
+  void registered(std::span<const RegisteredProcedure>) noexcept override { __register_frame(begin_); }
+  void cancelled(std::span<unw_dyn_info_t* const>) noexcept override { __deregister_frame(begin_); }
+  void retired() noexcept override {}
+
+ private:
+  const void* begin_;
+};
+
+/// So this library's own tables get to an unwinder that does not ask. Libgcc aborts where it was not told.
+TEST(RegisterFrame, LeavesCallsFromWithinTheRegistryToTheNextDefinition) {
+  const auto inner = section_of(1);
+  const auto outer = section_of(1, k_code + 0x1000);
+  const auto pc = reinterpret_cast<void*>(k_code + 4);
+  const auto never_told = listen_status().never_told;
+  {
+    const TellingObserver observer(at(inner->placed().begin));
+    __register_frame(at(outer->placed().begin));
+    EXPECT_EQ(registered(), 1u);
+    EXPECT_EQ(_Unwind_FindEnclosingFunction(pc), reinterpret_cast<void*>(k_code));
+    __deregister_frame(at(outer->placed().begin));
+  }
+  EXPECT_EQ(_Unwind_FindEnclosingFunction(pc), nullptr);
+  EXPECT_EQ(listen_status().never_told, never_told);
+  EXPECT_EQ(registered(), 0u);
+}
+
 TEST(RegisterFrame, TakesThousandsBackInAnyOrder) {
   constexpr unsigned k_many = 20'000;
   EhFrame all(k_many * 128);
@@ -299,10 +320,13 @@ TEST(RegisterFrame, TakesThousandsBackInAnyOrder) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// Memory for code, until it is unmapped.
+/// Memory for code, until it is unmapped. Far from where the kernel puts other mappings, if it can be had there: a
+/// sanitizer's run-time maps what it needs at any moment, where something was unmapped before.
 class CodeMemory {
  public:
-  CodeMemory() : at_(::mmap(nullptr, k_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  CodeMemory()
+      : at_(::mmap(reinterpret_cast<void*>(k_code + 0x1'0000'0000), k_size, PROT_READ | PROT_EXEC,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
   ~CodeMemory() { unmap(); }
   CodeMemory(const CodeMemory&) = delete;
   CodeMemory& operator=(const CodeMemory&) = delete;
@@ -359,6 +383,7 @@ TEST(RegisterFrame, ForgetsUnmappedCodeInTheCourseOfOtherCalls) {
   EXPECT_EQ(registered(), 0u);
   EXPECT_LT(calls, 100'000);
   __deregister_frame(begin);
+  EXPECT_EQ(listen_status().procedures, 0u);
 }
 
 /// Its memory may be gone as well.

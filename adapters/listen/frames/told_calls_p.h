@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -9,11 +10,35 @@
 
 namespace jitunwind {
 
+struct ToldBlock;
+
+/// What one call has told, in one word: the only procedure of nearly all calls, or the first of the blocks of any
+/// other.
+class ToldCall {
+ public:
+  constexpr ToldCall() noexcept = default;
+  /// Null: no call.
+  explicit ToldCall(unw_dyn_info_t* lone) noexcept
+      : word_(lone == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(lone) | k_lone) {}
+  explicit ToldCall(ToldBlock* block) noexcept : word_(reinterpret_cast<std::uintptr_t>(block)) {}
+
+  explicit operator bool() const noexcept { return word_ != 0; }
+  bool operator==(const ToldCall&) const noexcept = default;
+  bool is_lone() const noexcept { return (word_ & k_lone) != 0; }
+  /// Precondition: it is a lone one.
+  unw_dyn_info_t* lone() const noexcept { return reinterpret_cast<unw_dyn_info_t*>(word_ - k_lone); }
+  /// Precondition: it is not a lone one. Null: no call.
+  ToldBlock* block() const noexcept { return reinterpret_cast<ToldBlock*>(word_); }
+
+ private:
+  static constexpr std::uintptr_t k_lone = 1;
+  std::uintptr_t word_ = 0;
+};
+
 /// Procedures of one call, or a part of them; `count` descriptors behind it.
 struct ToldBlock {
-  ToldBlock* next = nullptr;   ///< of the same call
-  ToldBlock* older = nullptr;  ///< the first block of an earlier call with the same `begin`
-  const void* begin = nullptr;
+  ToldCall next{};   ///< more of the same call; a lone procedure is the last
+  ToldCall older{};  ///< of the first block: an earlier call with the same address
   void* object = nullptr;
   std::uint32_t count = 0;  ///< what it was taken for
   bool handed_on = false;   ///< the next definition knows of the call, too
@@ -23,7 +48,8 @@ struct ToldBlock {
 };
 static_assert(sizeof(ToldBlock) % alignof(unw_dyn_info_t) == 0);
 
-/// Blocks of few sizes. Not thread-safe.
+/// Blocks of few sizes, and lone descriptors, which lie side by side so that the registry knows their nodes by their
+/// addresses (docs/registry.md "Which node"). Thread-safe where it says so.
 class ToldMemory {
  public:
   static constexpr std::size_t k_largest = 4096;
@@ -33,32 +59,53 @@ class ToldMemory {
   /// For `count` descriptors, at most k_most. Null: out of memory.
   ToldBlock* take(std::size_t count) noexcept;
   void give_back(ToldBlock* block) noexcept;
+  /// Null: out of memory.
+  unw_dyn_info_t* take_lone() noexcept;
+  /// Has one at hand, if there is memory.
+  void have_spare() noexcept;
+  /// The one at hand; null: there is none. Thread-safe.
+  unw_dyn_info_t* take_spare() noexcept { return spare_.exchange(nullptr, std::memory_order_acquire); }
+  /// Thread-safe.
+  void give_back(unw_dyn_info_t* lone) noexcept;
 
  private:
   static constexpr unsigned k_first_bits = 7;  // 128 bytes: one descriptor
   static constexpr unsigned k_classes = 6;
   static unsigned class_of(std::size_t count) noexcept;
 
+  class Fresh {
+   public:
+    /// Null: out of memory. At most k_largest.
+    void* take(std::size_t bytes) noexcept;
+
+   private:
+    std::byte* begin_ = nullptr;
+    std::size_t left_ = 0;
+    std::size_t next_chunk_ = std::size_t{1} << 15;  // then larger ones, up to huge pages
+  };
+
   std::array<ToldBlock*, k_classes> free_{};
-  std::byte* fresh_ = nullptr;
-  std::size_t left_ = 0;
-  std::size_t next_chunk_ = std::size_t{1} << 15;  // then larger ones, up to huge pages
+  unw_dyn_info_t* free_lone_ = nullptr;  // linked by `next`, as those that were given back since this was empty
+  std::atomic<unw_dyn_info_t*> given_back_{nullptr};
+  std::atomic<unw_dyn_info_t*> spare_{nullptr};
+  Fresh fresh_;
+  Fresh fresh_lone_;
 };
 
-/// First blocks by the address that a call was given: open addressing, at most half full. Not thread-safe.
+/// Calls by the address that they were given: open addressing, at most half full. Not thread-safe.
 class ToldCalls {
  public:
   constexpr ToldCalls() noexcept = default;
-  /// False: out of memory. Earlier calls with the same address stay behind it.
-  bool put(ToldBlock* block) noexcept;
-  /// Has the memory fetched that put() would look at.
+  /// False: out of memory. Earlier calls with the same address stay behind it. Precondition: a lone one has none.
+  bool put(const void* begin, ToldCall call) noexcept;
+  /// Has the memory fetched that the others look at first. Thread-safe.
   void prefetch(const void* begin) const noexcept;
-  /// The latest call with this address; null: none.
-  ToldBlock* take(const void* begin) noexcept;
+  /// The latest call with this address; none.
+  ToldCall take(const void* begin) noexcept;
   /// The same, which stays.
-  ToldBlock* find_block(const void* begin) const noexcept;
-  /// Goes round: the latest call of the next slot that is used, of a few that are looked at; null: none of these is.
-  ToldBlock* next(std::size_t& place) const noexcept;
+  ToldCall find_call(const void* begin) const noexcept;
+  /// Goes round: the latest call of the next slot that is used, of a few that are looked at; or none of these is.
+  ToldCall next(std::size_t& place) const noexcept;
   /// So many calls of next() go round once.
   std::size_t round() const noexcept;
 
@@ -66,7 +113,7 @@ class ToldCalls {
   static constexpr std::size_t k_slots_at_once = 64;
   struct Slot {
     const void* begin;  // null: free
-    ToldBlock* block;
+    ToldCall call;
   };
   std::size_t home_of(const void* begin) const noexcept;
   std::size_t find(const void* begin) const noexcept;
@@ -76,6 +123,7 @@ class ToldCalls {
   Slot* slots_ = nullptr;
   unsigned bits_ = 0;
   std::size_t used_ = 0;
+  std::atomic<std::uintptr_t> slots_and_bits_{0};  // of pages: for whoever fetches without the lock
 };
 
 }  // namespace jitunwind

@@ -20,72 +20,111 @@
 namespace jitunwind {
 namespace {
 
+// For the holder of told_lock, where their functions do not say otherwise. Under the same lock is counted what is told,
+// taken back and registered.
 constinit ToldMemory memory;
 constinit ToldCalls calls;
 constinit std::size_t call_looked_at = 0;  // a place of the table
-constinit std::atomic<std::uint32_t> calls_since_look{0};
-/// A first block in the table whose procedures are being cancelled. Whoever takes it back waits.
-constinit const ToldBlock* being_forgotten = nullptr;
+/// A call in the table whose procedures are being cancelled. Whoever takes it back waits.
+constinit ToldCall being_forgotten;
 
 using TableScope = std::lock_guard<ListenLock>;
 
 using Pointers = std::array<unw_dyn_info_t*, ToldMemory::k_most>;
+
+// A call has parts: blocks, and a lone procedure, which is the last or the only one.
+
+ToldCall next_of(ToldCall part) noexcept { return part.is_lone() ? ToldCall() : part.block()->next; }
+
+std::size_t size_of(ToldCall part) noexcept { return part.is_lone() ? 1 : part.block()->count; }
 
 std::span<unw_dyn_info_t* const> pointers_to(ToldBlock& block, Pointers& into) noexcept {
   for (std::uint32_t i = 0; i < block.count; ++i) into[i] = &block.infos()[i];
   return {into.data(), block.count};
 }
 
+void count_procedures(std::int64_t by) noexcept { count_under_lock(Heard::procedures, by); }
+
 /// False: still registered, so that its memory must stay.
-bool cancel_all(ToldBlock& block) noexcept {
-  if (block.count == 0) return true;
-  Pointers pointers;
-  const auto infos = pointers_to(block, pointers);
-  const Status cancelled = block.count == 1 ? cancel_procedure(infos.front()) : cancel_procedures(infos);
+bool cancel(std::span<unw_dyn_info_t* const> infos) noexcept {
+  if (infos.empty()) return true;
+  const Status cancelled = infos.size() == 1 ? cancel_procedure(infos.front()) : cancel_procedures(infos);
   if (!cancelled && cancelled.error().code == ErrorCode::in_signal_handler) {
     note_unheard(cancelled.error());
     return false;
   }
   part_from_names(infos);
-  count_heard(Heard::procedures, -std::int64_t{block.count});
   return true;
 }
 
-/// Before they are cancelled: the code may be running.
-void remember_all(ToldBlock& block) noexcept {
-  for (std::uint32_t i = 0; i < block.count; ++i) {
-    const unw_dyn_info_t& info = block.infos()[i];
-    remember_taken_back({info.start_ip, info.end_ip});
+bool cancel(ToldCall part) noexcept {
+  if (part.is_lone()) {
+    unw_dyn_info_t* const lone = part.lone();
+    return cancel({&lone, 1});
   }
+  Pointers pointers;
+  return cancel(pointers_to(*part.block(), pointers));
 }
 
-/// Registered procedures of a call, which stays in the table: it is taken back by its address.
-void forget_call(ToldBlock& first) noexcept {
-  for (ToldBlock* block = &first; block != nullptr; block = block->next)
-    if (!cancel_all(*block)) return;
-  first.is_gone = true;
+/// A lone procedure that is not registered any more begins where none that is told does.
+bool is_gone(const unw_dyn_info_t& lone) noexcept { return lone.start_ip == 0; }
+
+/// Before they are cancelled: the code may be running.
+void remember(std::span<const unw_dyn_info_t> infos) noexcept {
+  for (const unw_dyn_info_t& info : infos)
+    if (!is_gone(info)) remember_taken_back({info.start_ip, info.end_ip});
+}
+
+/// Cancels the procedures of a call, which stays in the table: it is taken back by its address.
+void forget(ToldCall call) noexcept {
+  std::size_t cancelled = 0;
+  ToldCall part = call;
+  for (; part && cancel(part); part = next_of(part)) {
+    cancelled += size_of(part);
+    if (part.is_lone()) part.lone()->start_ip = 0;
+  }
+  if (!part && !call.is_lone()) call.block()->is_gone = true;
+  const TableScope scope(told_lock);
+  count_procedures(-static_cast<std::int64_t>(cancelled));
+  being_forgotten = {};
+}
+
+/// Where the code of a call begins that is registered; 0: none of it is.
+Addr begin_of(ToldCall call) noexcept {
+  if (!call) return 0;
+  if (call.is_lone()) return call.lone()->start_ip;
+  ToldBlock& first = *call.block();
+  if (first.is_gone) return 0;
+  return first.count != 0 ? first.infos()->start_ip : begin_of(first.next);
 }
 
 /// One that is not mapped any more, if that is the one that is looked at. `left`: how many more are to be looked at,
 /// which are no more than all.
-ToldBlock* begin_to_forget_next(std::size_t& left) noexcept {
+ToldCall begin_to_forget_next(std::size_t& left) noexcept {
   const TableScope scope(told_lock);
   left = std::min(left, calls.round());
-  if (left == 0) return nullptr;
+  if (left == 0) return {};
   --left;
-  if (being_forgotten != nullptr) return nullptr;
-  ToldBlock* const block = calls.next(call_looked_at);
-  if (block == nullptr || block->count == 0 || block->is_gone || is_mapped(block->infos()->start_ip)) return nullptr;
-  being_forgotten = block;
-  return block;
+  if (being_forgotten) return {};
+  const ToldCall call = calls.next(call_looked_at);
+  const Addr begin = begin_of(call);
+  if (begin == 0 || is_mapped(begin)) return {};
+  being_forgotten = call;
+  return call;
 }
 
-/// The block that a call takes back.
-ToldBlock* take_call(const void* begin) noexcept {
+/// What a call takes back; counted, and its lone procedure as well.
+ToldCall take_call(const void* begin) noexcept {
   for (;;) {
     {
       const TableScope scope(told_lock);
-      if (being_forgotten == nullptr || being_forgotten != calls.find_block(begin)) return calls.take(begin);
+      if (!being_forgotten || being_forgotten != calls.find_call(begin)) {
+        const ToldCall call = calls.take(begin);
+        if (!call) return call;
+        count_under_lock(Heard::taken_back);
+        if (call.is_lone() && !is_gone(*call.lone())) count_procedures(-1);
+        return call;
+      }
     }
     sleep_for_nanoseconds(100'000);
   }
@@ -113,12 +152,19 @@ class Call {
     }
   }
   Answer finish() noexcept {
-    register_pending();
-    if (first_ == nullptr) put_first(take(0));
-    if (first_ == nullptr) return Answer::next;  // and not heard of when it is taken back
-    first_->handed_on = handed_on_;
+    ToldCall call(register_lone());
+    if (!call) {
+      register_pending();
+      if (first_ == nullptr) put_first(take(0));
+      if (first_ != nullptr) first_->handed_on = handed_on_;
+      call = ToldCall(first_);
+    }
     const TableScope scope(told_lock);
-    if (calls.put(first_)) return handed_on_ ? Answer::next : Answer::ours;
+    count_under_lock(Heard::told);
+    count_procedures(static_cast<std::int64_t>(registered_));
+    memory.have_spare();
+    if (!call) return Answer::next;  // and not heard of when it is taken back
+    if (put(call)) return handed_on_ ? Answer::next : Answer::ours;
     note_unheard({ErrorCode::out_of_memory, reinterpret_cast<std::uintptr_t>(told_.begin), "no memory for the call"});
     return Answer::ours;
   }
@@ -142,19 +188,47 @@ class Call {
   }
   ToldBlock* take(std::size_t count) const noexcept {
     const TableScope scope(told_lock);
-    calls.prefetch(told_.begin);
     return memory.take(count);
+  }
+  unw_dyn_info_t* take_lone() const noexcept {
+    if (unw_dyn_info_t* const spare = memory.take_spare()) return spare;
+    const TableScope scope(told_lock);
+    return memory.take_lone();
+  }
+  /// Where the call has told of one procedure and there is nothing else to know of it, as nearly always. Null: not so;
+  /// nothing has changed.
+  unw_dyn_info_t* register_lone() noexcept {
+    if (count_ != 1 || first_ != nullptr || handed_on_ || told_.object != nullptr) return nullptr;
+    unw_dyn_info_t* const info = take_lone();
+    if (info == nullptr) return nullptr;
+    *info = pending_.front();
+    if (!register_procedure(info)) {
+      memory.give_back(info);
+      return nullptr;
+    }
+    registered_ = 1;
+    join_names({&info, 1});
+    return info;
+  }
+  /// With the lock. A lone procedure has no room for an earlier call with the same address.
+  bool put(ToldCall call) const noexcept {
+    if (call.is_lone() && calls.find_call(told_.begin)) {
+      ToldBlock* const first = memory.take(0);
+      if (first == nullptr) return false;
+      first->next = call;
+      call = ToldCall(first);
+    }
+    return calls.put(told_.begin, call);
   }
   /// The first one of the call stays the first.
   void put_first(ToldBlock* block) noexcept {
     if (block == nullptr) return disbelieve({ErrorCode::out_of_memory, 0, "no memory for what was told"});
     if (first_ != nullptr) {
       block->next = first_->next;
-      first_->next = block;
+      first_->next = ToldCall(block);
       return;
     }
     first_ = block;
-    block->begin = told_.begin;
     block->object = told_.object;
   }
   void register_pending() noexcept {
@@ -169,14 +243,15 @@ class Call {
       memory.give_back(block);
       return disbelieve(registered.error());
     }
-    count_heard(Heard::procedures, static_cast<std::int64_t>(count));
+    registered_ += count;
     join_names({pointers.data(), count});
     put_first(block);
   }
 
   const ToldSections& told_;
   ToldBlock* first_ = nullptr;
-  std::size_t count_ = 0;
+  std::size_t count_ = 0;  // of those that are pending
+  std::size_t registered_ = 0;
   bool handed_on_ = false;
   std::array<unw_dyn_info_t, ToldMemory::k_most> pending_;
 };
@@ -186,8 +261,8 @@ class Call {
 Answer note_told(const ToldSections& told) noexcept {
   // This library's own tables for an unwinder that does not ask, or a signal handler that interrupted the registry.
   if (is_writing()) return Answer::next;
-  count_heard(Heard::told);
-  if (calls_since_look.fetch_add(1, std::memory_order_relaxed) % k_calls_to_a_look == 0) forget_unmapped_frames(1);
+  calls.prefetch(told.begin);
+  if (heard(Heard::told) % k_calls_to_a_look == 0) forget_unmapped_frames(1);
   Call call(told);
   if (told.list == nullptr) {
     call.read(told.begin);
@@ -201,50 +276,63 @@ Answer note_handed_on(const void* begin) noexcept {
   const TableScope scope(told_lock);
   ToldBlock* const block = memory.take(0);
   if (block == nullptr) return Answer::next;
-  block->begin = begin;
   block->handed_on = true;
-  if (!calls.put(block)) memory.give_back(block);
+  if (!calls.put(begin, ToldCall(block))) memory.give_back(block);
   return Answer::next;
 }
 
 void note_nobody_told(const void* begin) noexcept {
   const TableScope scope(told_lock);
-  if (ToldBlock* const block = calls.find_block(begin)) block->handed_on = false;
+  const ToldCall call = calls.find_call(begin);
+  if (call && !call.is_lone()) call.block()->handed_on = false;
 }
 
+namespace {
+
+/// Counted by take_call().
+void take_back_lone(unw_dyn_info_t* lone) noexcept {
+  remember({lone, 1});
+  if (is_gone(*lone) || cancel({&lone, 1})) return memory.give_back(lone);
+  const TableScope scope(told_lock);
+  count_procedures(1);
+}
+
+TakenBack take_back_blocks(ToldBlock* first) noexcept {
+  const TakenBack back{first->handed_on ? Answer::next : Answer::ours, first->object};
+  const bool is_gone = first->is_gone;
+  ToldCall next;
+  for (ToldCall part(first); part; part = next) {
+    next = next_of(part);
+    remember(part.is_lone() ? std::span(part.lone(), 1) : std::span(part.block()->infos(), part.block()->count));
+    if (!is_gone && !cancel(part)) continue;
+    const TableScope scope(told_lock);
+    if (!is_gone) count_procedures(-static_cast<std::int64_t>(size_of(part)));
+    part.is_lone() ? memory.give_back(part.lone()) : memory.give_back(part.block());
+  }
+  return back;
+}
+
+}  // namespace
+
 TakenBack take_back(const void* begin) noexcept {
-  ToldBlock* block = take_call(begin);
-  if (block == nullptr) {
+  calls.prefetch(begin);
+  const ToldCall call = take_call(begin);
+  if (!call) {
     if (is_empty_section(begin)) return {};
     if (is_writing()) return {Answer::next, nullptr};
     count_heard(Heard::never_told);
     return {};
   }
-  count_heard(Heard::taken_back);
-  const TakenBack back{block->handed_on ? Answer::next : Answer::ours, block->object};
-  const bool is_gone = block->is_gone;
-  while (block != nullptr) {
-    ToldBlock* const next = block->next;
-    remember_all(*block);
-    if (is_gone || cancel_all(*block)) {
-      const TableScope scope(told_lock);
-      memory.give_back(block);
-    }
-    block = next;
-  }
-  return back;
+  if (!call.is_lone()) return take_back_blocks(call.block());
+  take_back_lone(call.lone());
+  return {};
 }
 
 void forget_unmapped_frames(std::size_t most) noexcept {
-  for (std::size_t left = most; left != 0;) {
-    ToldBlock* const block = begin_to_forget_next(left);
-    if (block == nullptr) continue;
-    forget_call(*block);
-    const TableScope scope(told_lock);
-    being_forgotten = nullptr;
-  }
+  for (std::size_t left = most; left != 0;)
+    if (const ToldCall call = begin_to_forget_next(left)) forget(call);
 }
 
-void forget_nothing_in_child() noexcept { being_forgotten = nullptr; }
+void forget_nothing_in_child() noexcept { being_forgotten = {}; }
 
 }  // namespace jitunwind

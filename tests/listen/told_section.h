@@ -1,0 +1,27 @@
+// Sections that tests tell by __register_frame, of code that is nowhere.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "tests/builders/placed_eh_frame.h"
+
+namespace jitunwind::test {
+
+inline constexpr Addr k_code = 0x5'0000'0000;
+inline constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+
+inline const void* at(Addr address) { return reinterpret_cast<const void*>(address); }
+inline std::size_t registered() { return registry_statistics().registered; }
+
+/// A section of `count` procedures of 16 bytes, one behind the other from `code` on.
+inline std::unique_ptr<EhFrame> section_of(unsigned count, Addr code = k_code) {
+  auto frames = std::make_unique<EhFrame>(4096 + 64 * std::size_t{count});
+  for (unsigned i = 0; i < count; ++i) frames->fde(code + 16 * i, 16);
+  frames->section.terminator();
+  return frames;
+}
+
+}  // namespace jitunwind::test
