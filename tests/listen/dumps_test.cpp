@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <list>
 #include <string>
+#include <utility>
 
 #include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
 #include "jitunwind/adapters/listen/listen.h"
@@ -126,6 +128,53 @@ TEST_F(Dumps, AreReadAnewWhereTheyAreWrittenAnew) {
   std::ofstream(path_, std::ios::binary | std::ios::trunc).close();
   hear(dump_header().add(dump_loaded("anew", k_code, code_of(16))));
   EXPECT_EQ(code_.name_at(k_code + 2), "anew");
+}
+
+/// A page of it that is mapped as code, as engines have it for others to find.
+class MappedDump {
+ public:
+  MappedDump(std::string path, const Bytes& dump) : path_(std::move(path)) {
+    write(dump);
+    const int file = ::open(path_.c_str(), O_RDONLY);
+    page_ = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+    ::close(file);
+  }
+  ~MappedDump() { ::munmap(page_, 4096); }
+  MappedDump(const MappedDump&) = delete;
+  MappedDump& operator=(const MappedDump&) = delete;
+  void write(const Bytes& dump) const {
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(dump.vector().data()), static_cast<std::streamsize>(dump.size()));
+  }
+
+ private:
+  std::string path_;
+  void* page_ = nullptr;
+};
+
+/// A program may map any number.
+TEST(DumpFiles, AreFollowedUpToALimit) {
+  constexpr std::size_t k_most = 16;
+  const TemporaryFolder folder;
+  std::list<MappedDump> dumps;
+  for (std::size_t i = 0; i < k_most + 3; ++i)
+    dumps.emplace_back(folder / ("jit-" + std::to_string(i) + ".dump"),
+                       dump_header().add(dump_loaded("dumped", k_code + 0x100 * i, code_of(16))));
+  DumpFollower().look();
+  EXPECT_EQ(listen_status().names, k_most);
+  say_gone(Dialect::itt, {k_code, k_code + 0x10000});
+}
+
+/// What has its name by now is another file.
+TEST(DumpFiles, AreNotReadWhereTheyWereDeleted) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "jit-3.dump";
+  const MappedDump dump(path, dump_header());
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  dump.write(dump_header().add(dump_loaded("other", k_code, code_of(16))));
+  DumpFollower().look();
+  EXPECT_EQ(RegisteredCode().name_at(k_code + 2), "");
+  EXPECT_EQ(registry_statistics().registered, 0u);
 }
 
 /// The page that is mapped says that a file is one, if it is mapped as code. Files that are mapped to be read are not.

@@ -4,9 +4,12 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
+#include <fstream>
 #include <string_view>
 #include <vector>
 
@@ -272,6 +275,69 @@ TEST_F(Lists, MayHoldAnything) {
   EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
   entry.get().next = &no_file.get();  // a ring
   follower_.look();
+  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+}
+
+/// As long as it lives the process can have so much more address space, and no more.
+class LittleMoreMemory {
+ public:
+  explicit LittleMoreMemory(std::size_t bytes) {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;  // proc(5): the whole program
+    EXPECT_NE(pages, 0u);
+    ::getrlimit(RLIMIT_AS, &before_);
+    rlimit now = before_;
+    now.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+    EXPECT_EQ(::setrlimit(RLIMIT_AS, &now), 0);
+  }
+  ~LittleMoreMemory() { ::setrlimit(RLIMIT_AS, &before_); }
+  LittleMoreMemory(const LittleMoreMemory&) = delete;
+  LittleMoreMemory& operator=(const LittleMoreMemory&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+/// Anonymous memory of which only the begin can be read.
+class MostlyUnreadable {
+ public:
+  MostlyUnreadable(std::size_t size, std::size_t readable)
+      : begin_(::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)), size_(size) {
+    EXPECT_EQ(::mprotect(begin_, readable, PROT_READ | PROT_WRITE), 0);
+  }
+  ~MostlyUnreadable() { ::munmap(begin_, size_); }
+  MostlyUnreadable(const MostlyUnreadable&) = delete;
+  MostlyUnreadable& operator=(const MostlyUnreadable&) = delete;
+  std::byte* begin() const { return static_cast<std::byte*>(begin_); }
+
+ private:
+  void* begin_;
+  std::size_t size_;
+};
+
+TEST_F(Lists, TakeNoMemoryForAFileOfWhichTheEndIsNotThere) {
+  const MostlyUnreadable memory(JitObject::k_largest, 0x10000);
+  Entry entry({});
+  entry.get().file = reinterpret_cast<std::uintptr_t>(memory.begin());
+  entry.get().size = JitObject::k_largest;
+  const auto refused = listen_status().refused;
+  const LittleMoreMemory little(JitObject::k_largest / 2);
+  look_at({&entry});
+  EXPECT_EQ(listen_status().refused, refused + 1);
+  EXPECT_EQ(listen_status().latest_refusal.code, ErrorCode::unreadable_memory);
+}
+
+/// Its last byte is the last one that can be read.
+TEST_F(Lists, HoldLargeFilesUpToTheirLastByte) {
+  constexpr std::size_t k_size = 0x20000;
+  const MostlyUnreadable memory(2 * k_size, k_size);
+  RawBytes file = file_at(page_.at());
+  file.resize(k_size);
+  std::memcpy(memory.begin(), file.data(), file.size());
+  Entry entry({});
+  entry.get().file = reinterpret_cast<std::uintptr_t>(memory.begin());
+  entry.get().size = k_size;
+  look_at({&entry});
   EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
 }
 
