@@ -24,7 +24,10 @@ int stand_still() {
 
 }  // namespace
 
-extern "C" [[gnu::noinline]] void calls_unknown_code() { result = code(stand_still) + 1; }
+// -fsanitize=function would look for a signature before the code.
+extern "C" __attribute__((noinline, no_sanitize("undefined"))) void calls_unknown_code() {
+  result = code(stand_still) + 1;
+}
 
 int main() {
   void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
