@@ -50,10 +50,7 @@ function(drop_in_output name program)
 endfunction()
 
 set(setjmp $<TARGET_FILE:jitunwind_drop_in_setjmp>)
-string(CONCAT jumps "\\Ajumped with 1: 1, registers kept\\njumped with 0: 1, registers kept\\n"
-                    "jumped with -7: -7, registers kept\\njumped with 2: 2, registers kept\\n"
-                    "jumped with 3: 4, registers kept\\nout of a handler: 5, signal not blocked\\n"
-                    "out of a handler: 5, signal blocked\\n(out of a handler: 5, signal not blocked\\n){2}\\Z")
+include(jumps.cmake)
 drop_in_output(ProgramsOfRelease16SeeCodeMadeAtRunTime walking ARGUMENTS twice
   PRINTS "\\Awalk\\nmade_at_run_time\\nmain\\nsame lists\\nbacktrace of libunwind.so.8\\n\\Z")
 drop_in_output(JumpsOfTheCLibrary setjmp PRINTS ${jumps})
@@ -61,7 +58,7 @@ drop_in_output(JumpsAreThoseOfTheCLibrary setjmp PRELOAD ${setjmp} PRINTS ${jump
 drop_in_output(JumpsAreMadeByThisLibrary setjmp PRELOAD ${setjmp} ARGUMENTS never_set STATUS 134
   PRINTS "jitunwind: longjmp: the buffer was never set\\n")
 drop_in_output(CleanupsOfCAreRun cleanup PRELOAD ${setjmp}
-  PRINTS "\\Acleaned up: cancelled\\ncancelled\\ncleaned up: ended\\nended\\njumped\\n\\Z")
+  PRINTS ${cleanups})
 string(CONCAT ends "\\Adestructor of the function that called pthread_exit\\ndestructor of the thread\\nended\\n"
                    "destructor of the function that was cancelled\\ndestructor of the thread\\ncancelled\\n\\Z")
 drop_in_output(ThreadsEndAsTheyDoWithoutLibunwind thread_exit PRINTS ${ends})

@@ -7,7 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifdef __i386__ /* for which there is no library of 1.6's names: by this library's own */
+#include <libunwind.h>
+typedef unw_dyn_info_t dyn_info_t;
+#define pi u.pi
+#else
 #include "release_1_6.h"
+#endif
 
 typedef void (*function_t)(void);
 
@@ -21,6 +27,17 @@ static void make_frame(void) {
   static const uint32_t code[] = {0xa9bf4ffe, 0xd2800013, 0xd63f0000, 0xa8c14ffe, 0xd65f03c0};
   static region_t region = {
       0, 5, 4, {{4, 0, 31, 0, (uint64_t)-16}, {3, 0, 30, 0, 0}, {3, 0, 19, 0, 8}, {4, 0, 31, 3, 16}}};
+#elif defined(__i386__)
+  /* push ebx; sub esp,8; xor ebx,ebx; call [esp+16]; add esp,8; pop ebx; ret */
+  static const unsigned char code[] = {0x53, 0x83, 0xec, 8,    0x31, 0xdb, 0xff, 0x54,
+                                       0x24, 16,   0x83, 0xc4, 8,    0x5b, 0xc3};
+  static struct {
+    unw_dyn_region_info_t region;
+    unw_dyn_op_t rest[4];
+  } described = {{0, sizeof code, 5, {_U_dyn_op(UNW_DYN_ADD, 0, 0, UNW_X86_ESP, -4)}},
+                 {_U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, 0, UNW_X86_EBX, 0), _U_dyn_op(UNW_DYN_ADD, 0, 3, UNW_X86_ESP, -8),
+                  _U_dyn_op(UNW_DYN_ADD, 0, 12, UNW_X86_ESP, 8), _U_dyn_op(UNW_DYN_ADD, 0, 13, UNW_X86_ESP, 4)}};
+#define region described.region
 #else
   /* push rbx; xor ebx,ebx; call rdi; pop rbx; ret */
   static const unsigned char code[] = {0x53, 0x31, 0xdb, 0xff, 0xd7, 0x5b, 0xc3};

@@ -67,6 +67,24 @@ static void nested(void) {
   longjmp(buffer, value + 1);
 }
 
+/* Calls itself without arguments, for which it has less on its stack than for setjmp() where arguments are pushed. */
+static int level;
+__attribute__((noinline)) static void call_itself(void) {
+  volatile char* const room = alloca(16 + (size_t)level); /* what is here is found by a frame pointer */
+  register long a = random(), b = random();
+  const long sum = a ^ b;
+  room[0] = 0;
+  if (level++ == 0) {
+    const int returned = setjmp(buffer);
+    if (returned == 0) call_itself();
+    printf("out of itself: %d, registers %s\n", returned, (a ^ b) == sum ? "kept" : "lost");
+  } else {
+    value = 6;
+    made(jump);
+    printf("%ld\n", a ^ b);
+  }
+}
+
 int main(int argc, char** argv) {
   struct sigaction action;
   static stack_t stack;
@@ -78,6 +96,7 @@ int main(int argc, char** argv) {
   jump_by(jump, -7);
   jump_by(jump_deep, 2);
   jump_by(nested, 3);
+  call_itself();
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
   sigaction(SIGUSR1, &action, 0);

@@ -1,6 +1,6 @@
-// libunwind-setjmp.so.0: setjmp() stores two words and a mark, longjmp() walks to the frame. Where there is no mark the
-// C library has set the buffer, and jumps: its own __sigsetjmp() stays what sigsetjmp() of <setjmp.h> is, since
-// pthread_cleanup_push() of C calls it too, for buffers that only the C library reads (pthread.h,
+// libunwind-setjmp.so.0: setjmp() stores three registers and a mark, longjmp() walks to the frame. Where there is no
+// mark the C library has set the buffer, and jumps: its own __sigsetjmp() stays what sigsetjmp() of <setjmp.h> is,
+// since pthread_cleanup_push() of C calls it too, for buffers that only the C library reads (pthread.h,
 // __sigsetjmp_cancel). The C library's longjmp() cannot jump by buffers of this one.
 #include <dlfcn.h>
 #include <signal.h>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
@@ -20,7 +21,8 @@ using jitunwind::Addr;
 
 struct JumpBuffer {
   Addr pc;
-  Addr sp;
+  Addr sp;  ///< behind the call
+  Addr fp;
   std::uint64_t mark;
   std::uint64_t mask;  ///< of the kernel: signal n is bit n - 1
 };
@@ -33,16 +35,31 @@ constexpr std::uint64_t k_with_mask = ~k_without_mask;
   std::abort();
 }
 
-/// The frame that has called setjmp(): SP of its call lies between its SP now and its caller's.
+/// SP of the caller of the function that called setjmp(), as its row there says. Nothing: it has none.
+std::optional<Addr> callers_sp(const JumpBuffer& buffer, const jitunwind::AddressSpace& space) {
+  const jitunwind::Arch& arch = space.arch;
+  jitunwind::RegisterFile registers;
+  registers.set(arch.column(arch.pc), buffer.pc);
+  registers.set(arch.column(arch.sp), buffer.sp);
+  registers.set(arch.column(arch.fp), buffer.fp);
+  jitunwind::Cursor cursor(space, registers, jitunwind::Cursor::Top::returned_to);
+  const auto moved = cursor.step();
+  return moved && *moved ? std::optional(cursor.sp()) : std::nullopt;
+}
+
+/// The frame that has called setjmp(): the one whose caller has the same SP. Where that is not known SP of the call
+/// lies between its SP now and its caller's; but what has pushed arguments for setjmp() alone has a higher one now.
 jitunwind::Cursor frame_of(const JumpBuffer& buffer) {
   alignas(16) std::byte context[jitunwind::k_context_size];
   jitunwind_capture_context(context);
   jitunwind::Cursor cursor = jitunwind::cursor_at(context, jitunwind::Cursor::Top::returned_to);
+  const std::optional<Addr> sp_of_caller = callers_sp(buffer, cursor.space());
   for (;;) {
     jitunwind::Cursor caller = cursor;
     const auto moved = caller.step();
     if (!moved) give_up("jitunwind: longjmp: the frame cannot be reached: no way through the stack\n");
-    const bool reaches = cursor.sp() <= buffer.sp && (!*moved || buffer.sp < caller.sp());
+    const bool lies_between = cursor.sp() <= buffer.sp && (!*moved || buffer.sp < caller.sp());
+    const bool reaches = sp_of_caller ? *moved && caller.sp() == *sp_of_caller : lies_between;
     if (reaches && cursor.depth() != 0) return cursor;
     if (!*moved) give_up("jitunwind: longjmp: the frame is not on this stack\n");
     cursor = caller;
@@ -61,7 +78,7 @@ struct NextJump {
   JumpBuffer buffer;
   std::memcpy(&buffer, to, sizeof buffer);
   if (buffer.mark != k_with_mask && buffer.mark != k_without_mask) {
-    const bool is_set = buffer.pc != 0 || buffer.sp != 0 || buffer.mark != 0;
+    const bool is_set = buffer.pc != 0 || buffer.sp != 0 || buffer.fp != 0;
     if (is_set && next.function) next.function(to, value);
     give_up("jitunwind: longjmp: the buffer was never set\n");
   }

@@ -1,5 +1,5 @@
-// setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds where the call returns to, SP, and what
-// save_mask() adds. Preserved registers are found again by walking.
+// setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds where the call returns to, SP, the frame
+// pointer, and what save_mask() adds. Preserved registers are found again by walking.
 #if defined(__aarch64__)
 #include "functions.inc"
         .text
@@ -8,6 +8,7 @@
         function \name
         mov     x9, sp
         stp     x30, x9, [x0]
+        str     x29, [x0, #16]
         .endm
 
         .macro  end_jump name

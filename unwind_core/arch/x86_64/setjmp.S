@@ -1,5 +1,5 @@
 // setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds where the call returns to, SP behind it,
-// and what save_mask() adds. Preserved registers are found again by walking.
+// the frame pointer, and what save_mask() adds. Preserved registers are found again by walking.
 #if defined(__x86_64__) && defined(__LP64__)
 #include <cet.h>  // .note.gnu.property, where the compiler is asked for it
         .text
@@ -15,6 +15,7 @@
         movq    %rax, (%rdi)
         leaq    8(%rsp), %rax
         movq    %rax, 8(%rdi)
+        movq    %rbp, 16(%rdi)
         .endm
 
         .macro  end_function name
