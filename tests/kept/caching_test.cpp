@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -40,10 +42,11 @@ class Described {
   /// Words that it has pushed behind its return address, as from now on the description says; whatever was kept of it
   /// says what it did before.
   void say(unsigned words) {
-    region_.region.op[0].val = -(8 * unw_word_t{words});
+    const unw_word_t word = arch_.word_size;
+    region_.region.op[0].val = -(word * words);
     if (arch_.ra_in_memory) return;
-    region_.region.op[0].val -= 8;
-    region_.rest[0].val = 8 * unw_word_t{words};
+    region_.region.op[0].val -= word;
+    region_.rest[0].val = word * words;
   }
 
  private:
@@ -60,14 +63,14 @@ class MadeStack {
  public:
   static constexpr std::size_t k_size = 1u << 20;
   MadeStack() : mapped_(::mmap(nullptr, 3 * k_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    for (std::size_t i = 0; i < stack_.size(); ++i) stack_[i] = callers() + i;
+    for (std::size_t i = 0; i < stack_.size(); ++i) stack_[i] = static_cast<std::uintptr_t>(callers() + i);
   }
   ~MadeStack() { ::munmap(mapped_, 3 * k_size); }
   MadeStack(const MadeStack&) = delete;
   MadeStack& operator=(const MadeStack&) = delete;
 
   /// A multiple of k_size.
-  unw_word_t start() const { return (reinterpret_cast<unw_word_t>(mapped_) + k_size - 1) / k_size * k_size; }
+  unw_word_t start() const { return (reinterpret_cast<std::uintptr_t>(mapped_) + k_size - 1) / k_size * k_size; }
 
   /// How many words the code at that offset has pushed, as one step finds it.
   unsigned words_pushed_by_step(std::size_t offset) const {
@@ -85,7 +88,7 @@ class MadeStack {
     std::array<void*, 2> listed{};
     EXPECT_EQ(unw_backtrace2(listed.data(), 2, &context, UNW_INIT_SIGNAL_FRAME), 2);
     const unsigned pushed = words_pushed_by_step(0);
-    EXPECT_EQ(reinterpret_cast<unw_word_t>(listed[1]), callers() + pushed);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(listed[1]), callers() + pushed);
     return pushed;
   }
 
@@ -95,12 +98,12 @@ class MadeStack {
   unw_context_t context_at(std::size_t offset) const {
     unw_context_t context{};
     set_word(&context, k_pc, start() + offset);
-    set_word(&context, UNW_REG_SP, reinterpret_cast<unw_word_t>(stack_.data()));
+    set_word(&context, UNW_REG_SP, reinterpret_cast<std::uintptr_t>(stack_.data()));
     return context;
   }
 
   void* mapped_;
-  std::array<unw_word_t, 16> stack_;
+  std::array<std::uintptr_t, 16> stack_;
 };
 
 class Caching : public testing::Test {
@@ -170,8 +173,10 @@ TEST_F(Caching, SettingASizeFlushes) {
   EXPECT_TRUE(goes_by_what_it_kept(1, 2)) << "refused";
   ASSERT_EQ(unw_set_cache_size(unw_local_addr_space, 1000, 0), 0);
   EXPECT_FALSE(goes_by_what_it_kept(1, 2));
-  for (const std::size_t size : {~std::size_t{0}, std::size_t{1} << 60, std::size_t{1} << 46})
+  for (const std::uint64_t wanted : {~std::uint64_t{0}, std::uint64_t{1} << 60, std::uint64_t{1} << 46}) {
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, SIZE_MAX));
     EXPECT_EQ(unw_set_cache_size(unw_local_addr_space, size, 0), -UNW_ENOMEM) << size;
+  }
   EXPECT_TRUE(goes_by_what_it_kept(2, 2)) << "it goes on";
 }
 

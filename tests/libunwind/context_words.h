@@ -4,6 +4,7 @@
 #include <libunwind.h>
 #include <ucontext.h>
 
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -34,6 +35,28 @@ inline std::vector<int> words_of_context() {
 inline void* word_at(void* context, int reg) {
   return &static_cast<unw_context_t*>(context)->uc_mcontext.regs[0] + reg;
 }
+#elif defined(__i386__)
+inline constexpr int k_kept = UNW_X86_EBX, k_other_kept = UNW_X86_ESI, k_fp = UNW_X86_EBP;
+inline constexpr int k_pc = UNW_X86_EIP, k_trap_bytes = 2;
+#define JITUNWIND_TEST_KEPT "ebx"
+/// One instruction, by a pointer that a handler of its fault may change.
+struct LoadThroughPointer {
+  static constexpr int k_register = UNW_X86_EAX;
+  [[gnu::always_inline]] static int load(const int* pointer) {
+    int value = 0;
+    asm volatile("movl (%%eax), %0" : "=r"(value) : "a"(pointer) : "memory");
+    return value;
+  }
+};
+inline std::vector<int> words_of_context() {
+  std::vector<int> all;
+  for (int reg = UNW_X86_EAX; reg <= UNW_X86_EIP; ++reg) all.push_back(reg);
+  return all;
+}
+inline void* word_at(void* context, int reg) {
+  constexpr int k_in_context[] = {REG_EAX, REG_EDX, REG_ECX, REG_EBX, REG_ESI, REG_EDI, REG_EBP, REG_ESP, REG_EIP};
+  return &static_cast<ucontext_t*>(context)->uc_mcontext.gregs[k_in_context[reg]];
+}
 #else
 inline constexpr int k_kept = UNW_X86_64_RBX, k_other_kept = UNW_X86_64_R12, k_fp = UNW_X86_64_RBP;
 inline constexpr int k_pc = UNW_X86_64_RIP, k_trap_bytes = 2;
@@ -61,12 +84,13 @@ inline void* word_at(void* context, int reg) {
 
 /// `context`: an unw_context_t, or the ucontext_t of a signal.
 inline unw_word_t word(void* context, int reg) {
-  unw_word_t value;
+  std::uintptr_t value;  // a register's size
   std::memcpy(&value, word_at(context, reg), sizeof value);
   return value;
 }
 inline void set_word(void* context, int reg, unw_word_t value) {
-  std::memcpy(word_at(context, reg), &value, sizeof value);
+  const auto word = static_cast<std::uintptr_t>(value);
+  std::memcpy(word_at(context, reg), &word, sizeof word);
 }
 
 }  // namespace jitunwind::test

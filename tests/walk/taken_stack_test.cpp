@@ -63,7 +63,7 @@ unw_word_t place_of_ip(unw_cursor_t& cursor) {
 
 /// Not by the C library's wrappers, which sanitizers replace by functions that look at the stack.
 void protect(Addr page, int protection) {
-  ASSERT_EQ(::mprotect(reinterpret_cast<void*>(page), k_page_size, protection), 0);
+  ASSERT_EQ(::mprotect(reinterpret_cast<void*>(static_cast<std::uintptr_t>(page)), k_page_size, protection), 0);
 }
 void take(Addr page) { protect(page, PROT_NONE); }
 void give_back(Addr page) { protect(page, PROT_READ | PROT_WRITE); }
@@ -234,7 +234,7 @@ TEST(TakenStack, IsAnErrorToWhoReadsIt) {
   static int read_before, read, read_after;
   below([] {
     step_from_here(whole);
-    const Addr at = whole.return_address_at[large_frame(whole, k_taken) + 1];
+    const unw_word_t at = whole.return_address_at[large_frame(whole, k_taken) + 1];
     unw_accessors_t* const accessors = unw_get_accessors(unw_local_addr_space);
     unw_word_t word = 0;
     read_before = accessors->access_mem(unw_local_addr_space, at, &word, 0, nullptr);

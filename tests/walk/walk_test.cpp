@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -92,7 +93,8 @@ TEST(Walk, BacktraceIsTheSameStack) {
   std::vector<void*> addresses(100);
   addresses.resize(backtrace(addresses));
   std::vector<void*> walked;
-  for (const Frame& frame : walk_here()) walked.push_back(reinterpret_cast<void*>(frame.pc()));
+  for (const Frame& frame : walk_here())
+    walked.push_back(reinterpret_cast<void*>(static_cast<std::uintptr_t>(frame.pc())));
   ASSERT_EQ(addresses.size() + 1, walked.size());
   EXPECT_TRUE(std::equal(addresses.begin(), addresses.end(), walked.begin() + 1));
 }
@@ -104,7 +106,7 @@ TEST(Walk, DemanglesNamesOfCxxFunctionsOnly) {
     const auto registration = register_code(*description, code, sizeof code);
     ucontext_t context{};
     jitunwind_capture_context(&context);
-    test::set_word(&context, test::k_pc, reinterpret_cast<unw_word_t>(code + 8));
+    test::set_word(&context, test::k_pc, reinterpret_cast<std::uintptr_t>(code + 8));
     return (*Walk(cursor_at(&context, Cursor::Top::returned_to)).begin()).name();
   };
   EXPECT_EQ(shown("_Z4callPFviE"), "call(void (*)(int))");
@@ -116,7 +118,7 @@ TEST(Walk, SaysWhereUnknownCodeEndedIt) {
   ucontext_t context{};
   jitunwind_capture_context(&context);
   static char data[64];
-  test::set_word(&context, test::k_pc, reinterpret_cast<unw_word_t>(data + 8));
+  test::set_word(&context, test::k_pc, reinterpret_cast<std::uintptr_t>(data + 8));
   test::set_word(&context, test::k_fp, 1);
   Walk walk(cursor_at(&context, Cursor::Top::returned_to));
   int frames = 0;
@@ -126,7 +128,7 @@ TEST(Walk, SaysWhereUnknownCodeEndedIt) {
   }
   EXPECT_EQ(frames, 1);
   EXPECT_EQ(walk.stop_reason(), StopReason::no_info);
-  EXPECT_EQ(walk.stop_error().at, reinterpret_cast<Addr>(data + 8));
+  EXPECT_EQ(walk.stop_error().at, reinterpret_cast<std::uintptr_t>(data + 8));
   EXPECT_NE(walk.why().find("no unwind information"), std::string::npos) << walk.why();
 }
 
@@ -140,7 +142,7 @@ void on_fault(int, siginfo_t*, void* context) {
   g_handler_signal_frames.clear();
   for (const Frame& frame : walk_here()) g_handler_signal_frames.push_back(frame.is_signal_frame());
   static int landing;
-  test::set_word(context, test::LoadThroughPointer::k_register, reinterpret_cast<unw_word_t>(&landing));
+  test::set_word(context, test::LoadThroughPointer::k_register, reinterpret_cast<std::uintptr_t>(&landing));
 }
 
 int faulting_function() { return test::LoadThroughPointer::load(g_bad_pointer); }
