@@ -61,14 +61,18 @@ int access_mem(unw_addr_space_t, unw_word_t at, unw_word_t* value, int write, vo
   return UNW_ESUCCESS;
 }
 
+/// A register may be smaller than unw_word_t, whose first bytes it is: hosts are little-endian.
 int access_reg(unw_addr_space_t, unw_regnum_t reg, unw_word_t* value, int write, void* context) {
-  const RegisterInfo* const info = local_space().arch.by_libunwind(reg);
+  const Arch& arch = local_space().arch;
+  const RegisterInfo* const info = arch.by_libunwind(reg);
   if (!info || info->ucontext < 0 || !context) return -UNW_EBADREG;
   std::byte* const place = static_cast<std::byte*>(context) + info->ucontext;
-  if (write)
-    std::memcpy(place, value, sizeof *value);
-  else
-    std::memcpy(value, place, sizeof *value);
+  if (write) {
+    std::memcpy(place, value, arch.word_size);
+  } else {
+    *value = 0;
+    std::memcpy(value, place, arch.word_size);
+  }
   return UNW_ESUCCESS;
 }
 

@@ -127,6 +127,24 @@ TEST(X86, CapturesRegistersThatCallsPreserve) {
   EXPECT_TRUE(preserved_are_magic(arrival));
 }
 
+/// Of a register's 4 bytes, not of the one behind it.
+// covers: XP04
+TEST(X86, LocalAccessorsKnowHowLargeARegisterIs) {
+  const unw_accessors_t& own = *unw_get_accessors(unw_local_addr_space);
+  unw_context_t context;
+  unw_getcontext(&context);
+  const auto& gregs = reinterpret_cast<const ucontext_t&>(context).uc_mcontext.gregs;
+  const auto held = [&](int reg) { return static_cast<std::uint32_t>(gregs[reg]); };
+  const std::uint32_t behind = held(REG_EDX);
+  unw_word_t value = 0x1122'3344;
+  ASSERT_EQ(own.access_reg(unw_local_addr_space, UNW_X86_EBX, &value, 1, &context), 0);
+  EXPECT_EQ(held(REG_EBX), 0x1122'3344u);
+  EXPECT_EQ(held(REG_EDX), behind);
+  value = ~unw_word_t{0};
+  ASSERT_EQ(own.access_reg(unw_local_addr_space, UNW_X86_EBX, &value, 0, &context), 0);
+  EXPECT_EQ(value, 0x1122'3344u);
+}
+
 // covers: XP04
 TEST(X86, WalksBackToRegistersThatCallsPreserve) {
   int walks = 0;
