@@ -475,6 +475,31 @@ TEST(KeptRowsOfATarget, AreNotThoseOfATargetThatHasEnded) {
   EXPECT_EQ(places, std::vector<Addr>(3, places.at(0))) << "the test would show nothing";
 }
 
+/// A list that came with a library while the target ran is found beside the one that was known.
+// covers: DY51
+TEST(KeptRowsOfATarget, AreOfListsThatCameLater) {
+  const Child child([](const Child& self) {
+    JitFrame own;
+    self.stand();
+    void* const library = ::dlopen(TARGET_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    using Call = void* (*)(JitFrame::Callee, const void*, Addr, bool);
+    const auto call = reinterpret_cast<Call>(library ? ::dlsym(library, "plugin_described_again") : nullptr);
+    if (!call) ::_exit(3);
+    const auto stand = [](void* told) -> void* {
+      static_cast<const Child*>(told)->stand();
+      return nullptr;
+    };
+    call(stand, &self, 0x7'0000'0000, false);
+  });
+  auto target = Target::attach(child.process());
+  ASSERT_TRUE(target) << target.error().text();
+  expect_the_walks_without_kept_rows(*target);
+  EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "no such frame");
+  const SeenStack stack = next_stack(child, *target);
+  EXPECT_EQ(origin_of(stack, "jit_frame"), "dyn_directives");
+  EXPECT_EQ(stack.why, "complete");
+}
+
 /// Where the last of a target's lists begins, and its generation: docs/registry.md "Finding the list".
 std::pair<Addr, std::uint32_t> last_list(const Target& target) {
   std::pair<Addr, std::uint32_t> last{};
