@@ -105,6 +105,11 @@ TEST(A64Flow, KnowsNothingWhereThereIsDoubt) {
             "cfa=sp+64 x19=[cfa-48] x20=[cfa-40] x21=[cfa-16] x29=[cfa-64] v8=[cfa-32] "
             "v9=[cfa-24] ra=[cfa-56]")
       << "called by itself";
+  // stp x29,x30,[sp,#-64]!; nop; ldr x30,[sp,#24]; add sp,sp,#64; ret
+  Procedure loads_another{0xa9bc7bfd, 0xd503201f, 0xf9400ffe, 0x910103ff, 0xd65f03c0};
+  loads_another.save_return_address(56);
+  loads_another.save_return_address(40);
+  EXPECT_EQ(loads_another.row(1, 64), "") << "not the word where it was saved";
   Procedure other = {0xd503201f, 0xaa0903fe, 0xd65f03c0};  // nop; mov x30,x9; ret
   EXPECT_EQ(other.row(0, 0), "cfa=sp") << "by the way from the entry, SP and the link register are as there";
   EXPECT_EQ(other.row(1, 0), "cfa=sp") << "and here";
