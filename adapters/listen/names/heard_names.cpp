@@ -105,9 +105,11 @@ bool find_told(Addr at, unw_dyn_info_t& out) noexcept {
          out.u.rti.table_data == reinterpret_cast<std::uintptr_t>(&told_pair);
 }
 
-bool is_of_a_module(Addr at) noexcept {
+/// Not whatever lies between its parts: where these are 64 KiB apart, as those of AArch64, the kernel leaves nothing
+/// there for the loader and the program, and gives that place away.
+bool is_code_of_a_module(Addr at) noexcept {
   Module module;
-  return local_modules().find(at, module);
+  return local_modules().find(at, module) && module.text.contains(at);
 }
 
 /// Of the same code, as it was described before; 0: it was not.
@@ -165,7 +167,7 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
   if (!is_whole_in_forks.exchange(true)) keep_names_whole_in_forks();
   if (code.end <= code.begin || code.end - code.begin > k_largest_code)
     return note(ErrorCode::e_range, code.begin, "name for no code, or for more than a procedure can be");
-  if (is_of_a_module(code.begin)) return note(ErrorCode::e_range, code.begin, "name for code of a module");
+  if (is_code_of_a_module(code.begin)) return note(ErrorCode::e_range, code.begin, "name for code of a module");
   try {
     const std::lock_guard lock(names_lock);
     if (++names_since_look % k_calls_to_a_look == 0) look_at_next(1);
