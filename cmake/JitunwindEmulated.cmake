@@ -15,17 +15,18 @@ jitunwind_not_tested("tests/{exceptions,fallback,large,prove,resume,signal_handl
                      "their frames are of x86-64 code; tests/${JITUNWIND_CPU} has its own")
 jitunwind_not_tested("tests/{bench,builders,cfi,dev,diagnostics,directives,examples,fuzz,image,install,rows,rules,world_cfi}"
                      "nothing that they test depends on the CPU it runs on")
-jitunwind_not_tested("tests/{c_interface,listen}" "they name registers of x86-64, and run its code")
 if(JITUNWIND_CPU STREQUAL "x86")
   jitunwind_not_tested("tests/address_spaces" "it names registers of CPUs with words of 8 bytes")
   jitunwind_not_tested("tests/aarch64" "it is another CPU's own")
+  jitunwind_not_tested("tests/{c_interface,listen}" "they name registers of x86-64 and AArch64, and run their code")
   set(emulated_areas x86 arch kept memory modules registry support walk)
   jitunwind_not_tested("tests/{debuggers,drop_in,jitstack,targets}" "they start programs of x86-64")
   jitunwind_not_tested("tests/libunwind" "it names registers of CPUs with words of 8 bytes, and runs their code")
 else()
-  set(emulated_areas ${JITUNWIND_CPU} address_spaces arch drop_in kept libunwind memory modules registry support walk)
+  set(emulated_areas ${JITUNWIND_CPU} address_spaces arch c_interface drop_in kept libunwind listen memory modules registry
+                     support walk)
   jitunwind_not_tested("tests/x86" "it is another CPU's own")
-  set(machine_areas ${JITUNWIND_CPU} kept memory modules registry targets walk)
+  set(machine_areas ${JITUNWIND_CPU} c_interface kept memory modules registry targets walk)
   jitunwind_not_tested("tests/targets" "qemu-user emulates no ptrace: ./dev machine runs them")
   jitunwind_not_tested("tests/{debuggers,jitstack}" "ptrace is not emulated")
   jitunwind_not_tested("tests/drop_in/drop_in_test.cpp"

@@ -1,16 +1,34 @@
-// An .eh_frame in memory of its own.
+// An .eh_frame of code of this CPU, in memory of its own.
 #pragma once
 
 #include <sys/mman.h>
 
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "tests/support/cfi_assembler.h"
+#include "told_frame_code.h"
 
 namespace jitunwind::test {
 
-inline Bytes push_rbx() { return Bytes{0x41, 0x0e, 16, 0x83, 2}; }  // +1: cfa=rsp+16 rbx=[cfa-16]
+template <class Array>
+Bytes bytes_of(const Array& array) {
+  Bytes bytes;
+  for (const std::uint8_t byte : array) bytes.u8(byte);
+  return bytes;
+}
+/// Behind the first instruction a register is saved: ToldFrameCode::k_saved_row.
+inline Bytes saved_register() { return bytes_of(ToldFrameCode::k_saves); }
+
+/// Of such code, with absolute pointers unless `augmentation` says otherwise.
+inline CieSpec host_cie(const std::string& augmentation = "", const Bytes& augmentation_data = {}) {
+  return {.augmentation = augmentation,
+          .augmentation_data = augmentation_data,
+          .code_alignment = ToldFrameCode::k_code_alignment,
+          .return_address = ToldFrameCode::k_return_address,
+          .instructions = bytes_of(ToldFrameCode::k_entry)};
+}
 
 /// Writes at the address where the section then is.
 class EhFrame {
@@ -19,13 +37,13 @@ class EhFrame {
       : size_(size),
         memory_(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
         section(reinterpret_cast<std::uintptr_t>(memory_)) {
-    cie_ = section.cie({.augmentation = ""});
+    cie_ = section.cie(host_cie());
   }
   ~EhFrame() { ::munmap(memory_, size_); }
   EhFrame(const EhFrame&) = delete;
   EhFrame& operator=(const EhFrame&) = delete;
 
-  Addr fde(Addr begin, std::uint64_t size) { return section.fde(cie_, begin, size, push_rbx()); }
+  Addr fde(Addr begin, std::uint64_t size) { return section.fde(cie_, begin, size, saved_register()); }
   Addr cie() const { return cie_; }
   AddrRange placed() {
     const auto& bytes = section.section().bytes;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "c_call_code.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/error.h"
 
@@ -377,10 +378,10 @@ TEST(CBadInput, RegistersOfAnotherCpu) {
   ju_cursor cursor;
   ASSERT_EQ(ju_cursor_here(&cursor, nullptr), JU_OK);
   std::uint64_t value = 0;
-  EXPECT_EQ(ju_frame_get_reg(&cursor, JU_AARCH64_X0, &value, &error), JU_OTHER_CPU);
-  EXPECT_EQ(ju_frame_set_reg(&cursor, JU_AARCH64_X0, 1, &error), JU_OTHER_CPU);
+  EXPECT_EQ(ju_frame_get_reg(&cursor, c_interface::k_other_reg, &value, &error), JU_OTHER_CPU);
+  EXPECT_EQ(ju_frame_set_reg(&cursor, c_interface::k_other_reg, 1, &error), JU_OTHER_CPU);
   EXPECT_EQ(ju_frame_saved_at(&cursor, JU_NO_REG, &value, &error), JU_OTHER_CPU);
-  EXPECT_EQ(ju_frame_get_reg(&cursor, ju_register_number(JU_CPU_X86_64, 999), &value, &error), JU_BAD_REGISTER);
+  EXPECT_EQ(ju_frame_get_reg(&cursor, ju_register_number(JU_CPU_HOST, 999), &value, &error), JU_BAD_REGISTER);
 }
 
 TEST(CBadInput, InstructionsThatTheCpuDoesNotHave) {
@@ -396,13 +397,13 @@ TEST(CBadInput, InstructionsThatTheCpuDoesNotHave) {
   EXPECT_EQ(ju_store_pair(x86, 0, 4, JU_X86_64_RBX, JU_X86_64_RBP, 8), JU_NO_SUCH_INSTRUCTION);
   EXPECT_EQ(ju_sign_return_address(x86, 0, 4), JU_NO_SUCH_INSTRUCTION);
   // A description of another CPU is one; it cannot be registered here.
-  ju_description* const of_arm = leaf(JU_CPU_AARCH64);
+  ju_description* const of_other_cpu = leaf(c_interface::k_other_cpu);
   ju_code code;
   ju_code_init(&code, &code, 16);
   ju_registration* registration = nullptr;
-  EXPECT_EQ(ju_register(of_arm, &code, &registration, &error), JU_INVALID_ARGUMENT);
+  EXPECT_EQ(ju_register(of_other_cpu, &code, &registration, &error), JU_INVALID_ARGUMENT);
   EXPECT_STREQ(error.text, "described for another CPU than this process runs on");
-  EXPECT_EQ(ju_description_free(of_arm), JU_OK);
+  EXPECT_EQ(ju_description_free(of_other_cpu), JU_OK);
 }
 
 TEST(CBadInput, StringsWithoutEnd) {

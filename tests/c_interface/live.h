@@ -11,25 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "c_call_code.h"
+
 namespace c_interface {
 
 struct Error : ju_error {
   Error() { ju_error_init(this); }
 };
-
-// void call(void (*f)(void*), void* argument), with rbx saved
-constexpr unsigned char k_call[] = {
-    0x53,              // 0  push rbx
-    0x48, 0x89, 0xf8,  // 1  mov rax,rdi
-    0x48, 0x89, 0xf7,  // 4  mov rdi,rsi
-    0xff, 0xd0,        // 7  call rax
-    0x5b,              // 9  pop rbx
-    0xc3,              // a  ret
-    0x31, 0xc0,        // b  xor eax,eax         the landing pad
-    0x5b,              // d  pop rbx
-    0xc3,              // e  ret
-};
-constexpr std::uint64_t k_landing_pad = 11;
 
 using Call = void (*)(void (*)(void*), void*);
 
@@ -39,25 +27,23 @@ class Code {
   explicit Code(std::size_t copies = 1) {
     bytes_ = static_cast<unsigned char*>(
         mmap(nullptr, k_size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    for (std::size_t i = 0; i < copies; ++i) std::memcpy(bytes_ + 16 * i, k_call, sizeof k_call);
+    for (std::size_t i = 0; i < copies; ++i) std::memcpy(bytes_ + k_apart * i, k_call, sizeof k_call);
+    __builtin___clear_cache(reinterpret_cast<char*>(bytes_), reinterpret_cast<char*>(bytes_) + k_size);
   }
   ~Code() { munmap(bytes_, k_size); }
-  const unsigned char* at(std::size_t i = 0) const { return bytes_ + 16 * i; }
-  Call call(std::size_t i = 0) const { return reinterpret_cast<Call>(bytes_ + 16 * i); }
+  const unsigned char* at(std::size_t i = 0) const { return bytes_ + k_apart * i; }
+  Call call(std::size_t i = 0) const { return reinterpret_cast<Call>(bytes_ + k_apart * i); }
 
  private:
-  static constexpr std::size_t k_size = 4096;
+  static constexpr std::size_t k_size = 4096, k_apart = 48;
+  static_assert(k_apart >= sizeof k_call);
   unsigned char* bytes_;
 };
 
 inline ju_builder* said(const char* name) {
   ju_builder* builder = nullptr;
-  EXPECT_EQ(ju_describe(JU_CPU_X86_64, name, &builder, nullptr), JU_OK);
-  ju_push(builder, 0, 1, JU_X86_64_RBX);
-  ju_remember(builder);
-  ju_pop(builder, 9, 10, JU_X86_64_RBX);
-  ju_restore(builder, 10, 11);
-  ju_pop(builder, 13, 14, JU_X86_64_RBX);
+  EXPECT_EQ(ju_describe(JU_CPU_HOST, name, &builder, nullptr), JU_OK);
+  describe_call(builder);
   ju_set_size(builder, sizeof k_call);
   return builder;
 }

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <typeinfo>
 
+#include "tests/builders/placed_eh_frame.h"
 #include "tests/c_interface/live.h"
-#include "tests/support/cfi_assembler.h"
 
 using namespace c_interface;
 
@@ -74,13 +74,12 @@ TEST(CRegistrations, OfCodeWithCallFrameInformation) {
   const auto at = reinterpret_cast<std::uintptr_t>(code.at());
   alignas(8) static std::byte memory[256];
   CfiSection section(reinterpret_cast<std::uintptr_t>(memory));
-  const auto cie = section.cie({.augmentation = ""});
-  section.fde(cie, at, sizeof k_call, Bytes{0x41, 0x0e, 16, 0x83, 2});
+  section.fde(section.cie(host_cie()), at, sizeof k_call, saved_register());
   const auto& bytes = section.section().bytes;
   ASSERT_LE(bytes.size(), sizeof memory);
   std::memcpy(memory, bytes.data(), bytes.size());
   const ju_range range{at, at + 64};
-  const ju_function functions[] = {{at, sizeof k_call, "described"}, {at + 32, 16, "a_name_alone"}};
+  const ju_function functions[] = {{at, sizeof k_call, "described"}, {at + 48, 16, "a_name_alone"}};
   ju_object_code object{};
   object.struct_size = sizeof object;
   object.code = &range;
@@ -111,7 +110,7 @@ TEST(CRegistrations, OfCodeWithCallFrameInformation) {
 
 struct Handled {
   std::vector<std::string> said;
-  std::uint64_t rbx = 0;
+  std::uint64_t saved = 0;
   int released = 0;
   void* exception = nullptr;
 };
@@ -121,14 +120,14 @@ void decide(const ju_passed_frame* frame, ju_decision* decision, void* context) 
   handled.said.emplace_back(frame->in_search ? "search" : "cleanup");
   EXPECT_EQ(frame->struct_size, sizeof *frame);
   handled.exception = frame->exception;
-  EXPECT_EQ(frame->call_offset, 8u);
+  EXPECT_EQ(frame->call_offset, k_after_call - 1);
   EXPECT_EQ(frame->forced, 0);
   EXPECT_EQ(frame->thrown_type, &typeid(std::runtime_error));
   EXPECT_NE(frame->thrown_object, nullptr);
-  EXPECT_EQ(ju_passed_frame_get(frame, JU_X86_64_RBX, &handled.rbx), JU_OK);
-  EXPECT_EQ(ju_passed_frame_get(frame, JU_X86_64_RCX, &handled.rbx), JU_BAD_REGISTER);
-  EXPECT_EQ(ju_passed_frame_get(frame, JU_AARCH64_X19, &handled.rbx), JU_OTHER_CPU);
-  EXPECT_EQ(ju_land_with(decision, JU_AARCH64_X19, 1), JU_OTHER_CPU);
+  EXPECT_EQ(ju_passed_frame_get(frame, k_saved, &handled.saved), JU_OK);
+  EXPECT_EQ(ju_passed_frame_get(frame, k_scratch, &handled.saved), JU_BAD_REGISTER);
+  EXPECT_EQ(ju_passed_frame_get(frame, k_other_reg, &handled.saved), JU_OTHER_CPU);
+  EXPECT_EQ(ju_land_with(decision, k_other_reg, 1), JU_OTHER_CPU);
   ju_catch_at(decision, frame->start + k_landing_pad);
 }
 

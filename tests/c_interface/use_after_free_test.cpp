@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "c_call_code.h"
 #include "tests/c_interface/every_function.h"
 
 namespace {
@@ -123,7 +124,7 @@ TEST(CUseAfterFree, OfObjectsAndTargets) {
 /// A cursor is void with the target that it walks, and with what was known of that target before it was renewed.
 TEST(CUseAfterFree, OfTargetsByTheirCursors) {
   const std::uint64_t stack[4] = {};
-  const ju_reg_value registers[] = {{ju_register_number(JU_CPU_HOST, 7), reinterpret_cast<std::uintptr_t>(stack)}};
+  const ju_reg_value registers[] = {{c_interface::k_sp, reinterpret_cast<std::uintptr_t>(stack)}};
   ju_sample sample{};
   sample.struct_size = sizeof sample;
   sample.registers = registers;

@@ -58,8 +58,7 @@ TEST(CWalks, ByCallbackAndByCursor) {
       EXPECT_EQ(ju_frame_pc(&cursor), frame.pc());
     }
     EXPECT_EQ(ju_frame_sp(&cursor), frame.sp());
-    for (const ju_reg reg :
-         {JU_X86_64_RBX, JU_X86_64_RBP, JU_X86_64_R12, JU_X86_64_R13, JU_X86_64_R14, JU_X86_64_R15, JU_X86_64_RSP}) {
+    for (const ju_reg reg : k_preserved) {
       std::uint64_t value = 0;
       ASSERT_EQ(ju_frame_get_reg(&cursor, reg, &value, nullptr), JU_OK);
       if (frame.depth() != 0) {  // of the function itself they change between the two calls
@@ -99,17 +98,17 @@ TEST(CWalks, FindWhatCppFinds) {
   EXPECT_EQ(procedure.unwind_info, reinterpret_cast<std::uintptr_t>(of.registration)) << "the descriptor";
   std::array<char, 100> row;
   ASSERT_EQ(ju_frame_row(&cursor, row.data(), row.size(), nullptr), JU_OK);
-  EXPECT_STREQ(row.data(), "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]");
-  // The caller's rbx lies at this frame's SP.
+  EXPECT_STREQ(row.data(), k_row_at_call);
+  // What the caller had in the register lies at this frame's SP.
   const std::uint64_t sp = ju_frame_sp(&cursor);
   ASSERT_EQ(ju_cursor_step(&cursor, nullptr), JU_OK);
   std::uint64_t at = 0;
-  ASSERT_EQ(ju_frame_saved_at(&cursor, JU_X86_64_RBX, &at, nullptr), JU_OK);
+  ASSERT_EQ(ju_frame_saved_at(&cursor, k_saved, &at, nullptr), JU_OK);
   EXPECT_EQ(at, sp);
   std::uint64_t value = 0;
-  ASSERT_EQ(ju_frame_get_reg(&cursor, JU_X86_64_RBX, &value, nullptr), JU_OK);
-  EXPECT_EQ(ju_frame_set_reg(&cursor, JU_X86_64_RBX, value, nullptr), JU_OK);
-  EXPECT_EQ(ju_frame_get_reg(&cursor, JU_X86_64_RAX, &value, nullptr), JU_UNDEFINED_REGISTER);
+  ASSERT_EQ(ju_frame_get_reg(&cursor, k_saved, &value, nullptr), JU_OK);
+  EXPECT_EQ(ju_frame_set_reg(&cursor, k_saved, value, nullptr), JU_OK);
+  EXPECT_EQ(ju_frame_get_reg(&cursor, k_scratch, &value, nullptr), JU_UNDEFINED_REGISTER);
 }
 
 TEST(CWalks, OfProceduresAndSavedRegisters) {
@@ -163,13 +162,13 @@ TEST(CWalks, OfAddresses) {
   static int count;
   live.code.call()([](void*) { count = ju_backtrace(addresses, 64); }, nullptr);
   ASSERT_GT(count, 3);
-  const auto in_jit = reinterpret_cast<std::uintptr_t>(live.code.at()) + 9;  // behind the call
+  const auto in_jit = reinterpret_cast<std::uintptr_t>(live.code.at()) + k_after_call;
   EXPECT_EQ(std::count(addresses, addresses + count, reinterpret_cast<void*>(in_jit)), 1);
   char name[32];
   std::uint64_t offset = 0;
   EXPECT_EQ(ju_symbolise(in_jit, 1, name, sizeof name, &offset), JU_OK);
   EXPECT_STREQ(name, "jit_call");
-  EXPECT_EQ(offset, 9u);
+  EXPECT_EQ(offset, k_after_call);
   EXPECT_EQ(ju_symbolise(16, 0, name, sizeof name, &offset), JU_NO_INFO);
   alignas(16) char context[1024];
   jitunwind_capture_context(context);
@@ -205,7 +204,8 @@ TEST(CWalks, OfAnotherThread) {
   ASSERT_GT(count, 2u);
   ASSERT_LE(count, frames.size());
   const auto in_jit = [&](const ju_frame& frame) {
-    return frame.pc - reinterpret_cast<std::uintptr_t>(live.code.at()) == 9 && frame.origin == JU_ORIGIN_DIRECTIVES;
+    return frame.pc - reinterpret_cast<std::uintptr_t>(live.code.at()) == k_after_call &&
+           frame.origin == JU_ORIGIN_DIRECTIVES;
   };
   EXPECT_EQ(std::count_if(frames.begin(), frames.begin() + static_cast<long>(count), in_jit), 1);
   EXPECT_EQ(frames[count - 1].depth, count - 1);
@@ -262,7 +262,7 @@ TEST(CTargets, AreWalkedByTheSameCursor) {
 
 TEST(CTargets, OfASample) {
   const std::array<std::uint64_t, 4> stack{7, 0x1234, 0, 0};
-  const ju_reg_value registers[] = {{JU_X86_64_RIP, 0x1000}, {JU_X86_64_RSP, 0x7000}};
+  const ju_reg_value registers[] = {{k_pc, 0x1000}, {k_sp, 0x7000}};
   ju_sample sample{};
   sample.struct_size = sizeof sample;
   sample.registers = registers;
@@ -280,7 +280,7 @@ TEST(CTargets, OfASample) {
   ASSERT_EQ(ju_target_cursor(target, 0, &cursor, &error), JU_OK);
   EXPECT_EQ(ju_frame_pc(&cursor), 0x1000u);
   EXPECT_EQ(ju_frame_sp(&cursor), 0x7000u);
-  sample.cpu = JU_CPU_AARCH64;
+  sample.cpu = k_other_cpu;
   EXPECT_EQ(ju_target_renew_sample(target, &sample, &error), JU_OTHER_CPU);
   EXPECT_EQ(ju_target_free(target), JU_OK);
 }

@@ -1,8 +1,5 @@
 #include "tests/exceptions/jit_frames.h"
 
-#include <sys/mman.h>
-
-#include <cstring>
 #include <iterator>
 
 #include "tests/builders/describing_assembler.h"
@@ -109,36 +106,6 @@ JitCode make_code(FrameKind kind) {
   auto description = a.description();
   if (!description) throw std::runtime_error(description.error().text());
   return {a.code(), *description};
-}
-
-namespace {
-
-/// Of one page or more; at `place`, unless that is null.
-void* map(void* place, std::size_t size, int protection) {
-  const int fixed = place != nullptr ? MAP_FIXED : 0;
-  void* const memory = mmap(place, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
-  if (memory == MAP_FAILED) std::abort();
-  return memory;
-}
-
-}  // namespace
-
-Place::Place() : memory_(map(nullptr, 1, PROT_NONE)) {}
-Place::~Place() { munmap(memory_, 1); }
-
-ExecutableCopy::ExecutableCopy(const std::vector<std::uint8_t>& bytes, const Place* place)
-    : memory_(map(place != nullptr ? place->begin() : nullptr, bytes.size(), PROT_READ | PROT_WRITE)),
-      size_(bytes.size()),
-      in_place_(place != nullptr) {
-  std::memcpy(memory_, bytes.data(), size_);
-  mprotect(memory_, size_, PROT_READ | PROT_EXEC);
-}
-
-ExecutableCopy::~ExecutableCopy() {
-  if (in_place_)
-    map(memory_, size_, PROT_NONE);
-  else
-    munmap(memory_, size_);
 }
 
 FrameOfKind::FrameOfKind(FrameKind kind, const Place* place) {

@@ -11,6 +11,7 @@
 #include "jitunwind/builders/instruction.h"
 #include "jitunwind/builders/registration.h"
 #include "tests/exceptions/at_pad.h"
+#include "tests/support/executable_copy.h"
 
 namespace jitunwind::test {
 
@@ -46,37 +47,6 @@ struct JitCode {
 };
 /// void code(void (*callee)(), long bytes): returns when callee does.
 JitCode make_code(FrameKind kind);
-
-/// A page for code that comes and goes: whatever is in it is at the same address.
-class Place {
- public:
-  Place();
-  ~Place();
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-
-  void* begin() const { return memory_; }
-
- private:
-  void* memory_;
-};
-
-/// Executable memory with a copy of `bytes`, anywhere or in a place that has nothing else.
-class ExecutableCopy {
- public:
-  explicit ExecutableCopy(const std::vector<std::uint8_t>& bytes, const Place* place = nullptr);
-  ~ExecutableCopy();
-  ExecutableCopy(const ExecutableCopy&) = delete;
-  ExecutableCopy& operator=(const ExecutableCopy&) = delete;
-
-  void* begin() const { return memory_; }
-  std::size_t size() const { return size_; }
-
- private:
-  void* memory_;
-  std::size_t size_;
-  bool in_place_;
-};
 
 /// One registered procedure.
 class FrameOfKind {

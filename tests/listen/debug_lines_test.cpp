@@ -42,7 +42,7 @@ TEST_P(DebugLinesOf, AreThoseOfAddr2line) {
       {contents(".debug_line"), contents(".debug_line_str"), contents(".debug_str"), image->big_endian()});
   const auto text = image->find_section(".text");
   ASSERT_TRUE(text);
-  std::string command = "addr2line -e '" + program + "'";
+  std::string command = BINUTILS "addr2line -e '" + program + "'";
   std::vector<Addr> asked;
   for (Addr at = text->range().begin; at < text->range().end; at += 3) {
     std::array<char, 32> number{};

@@ -27,12 +27,13 @@ inline Bytes dump_line(Addr code, std::uint32_t line, std::string_view file) {
 }
 
 /// Call frame information of code that is loaded next, as V8 writes it: counted from where perf puts it, behind the
-/// code; and a header of 20 bytes. The code begins with `push rbx`.
+/// code; and a header of 20 bytes. The code begins
+/// with an instruction that saves a register.
 inline Bytes dump_frames(Addr code, std::uint64_t size) {
   CfiSection section(code + (size + 7) / 8 * 8);
-  const Addr cie = section.cie({.augmentation = "zR", .augmentation_data = Bytes{0x1b}});
+  const Addr cie = section.cie(host_cie("zR", Bytes{0x1b}));
   const Addr begin_at = section.here() + 8;
-  section.fde(cie, section.bytes().u32(code - begin_at).u32(size).u8(0).add(push_rbx()));
+  section.fde(cie, section.bytes().u32(code - begin_at).u32(size).u8(0).add(saved_register()));
   section.terminator();
   constexpr std::size_t k_header = 20;
   const Bytes frames = Bytes().add(section.data()).fill(k_header, 0);

@@ -20,7 +20,7 @@ namespace jitunwind::test {
 namespace {
 
 constexpr Addr k_code = 0x5'0000'0000;
-constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
 
 /// A dump whose first page is mapped as code, so that others find it.
 class Dumps : public testing::Test {
@@ -62,7 +62,7 @@ TEST_F(Dumps, NameCodeWhileTheyGrow) {
   hear(dump_line(k_code, 7, "a.js").add(dump_loaded("dumped", k_code, code_of(4))));
   EXPECT_EQ(code_.name_at(k_code + 3), "dumped");
   EXPECT_EQ(line_at(k_code + 3), "a.js:7");
-  EXPECT_EQ(code_.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code_.row_at(k_code + 4), "no row");
   hear(dump_moved(k_code, k_code + 0x100, 4));
   EXPECT_EQ(code_.name_at(k_code + 3), "");
   EXPECT_EQ(code_.name_at(k_code + 0x103), "dumped");
@@ -72,25 +72,26 @@ TEST_F(Dumps, NameCodeWhileTheyGrow) {
 
 // covers: LS04
 TEST_F(Dumps, DescribeCodeWhereverItIs) {
-  hear(dump_line(k_code, 7, "a.js").add(dump_frames(k_code, 13)).add(dump_loaded("f", k_code, code_of(13))));
-  EXPECT_EQ(code_.name_at(k_code + 2), "f");
-  EXPECT_EQ(code_.row_at(k_code), "dyn_table: cfa=rsp+8 ra=[cfa-8]");
-  EXPECT_EQ(code_.row_at(k_code + 12), k_row);
-  EXPECT_EQ(code_.row_at(k_code + 13), "no row");
-  hear(dump_moved(k_code, k_code + 0x103, 13));
-  EXPECT_EQ(code_.row_at(k_code + 2), "no row");
-  EXPECT_EQ(code_.name_at(k_code + 0x103), "f");
-  EXPECT_EQ(code_.row_at(k_code + 0x103 + 2), k_row);
-  EXPECT_EQ(line_at(k_code + 0x103), "a.js:7");
+  constexpr Addr k_unit = ToldFrameCode::k_code_alignment, k_size = 13 * k_unit, k_elsewhere = k_code + 0x103 * k_unit;
+  hear(dump_line(k_code, 7, "a.js").add(dump_frames(k_code, k_size)).add(dump_loaded("f", k_code, code_of(k_size))));
+  EXPECT_EQ(code_.name_at(k_code + 4), "f");
+  EXPECT_EQ(code_.row_at(k_code), std::string("dyn_table: ") + ToldFrameCode::k_entry_row);
+  EXPECT_EQ(code_.row_at(k_code + k_size - 1), k_row);
+  EXPECT_EQ(code_.row_at(k_code + k_size), "no row");
+  hear(dump_moved(k_code, k_elsewhere, k_size));
+  EXPECT_EQ(code_.row_at(k_code + 4), "no row");
+  EXPECT_EQ(code_.name_at(k_elsewhere), "f");
+  EXPECT_EQ(code_.row_at(k_elsewhere + 4), k_row);
+  EXPECT_EQ(line_at(k_elsewhere), "a.js:7");
   EXPECT_EQ(registry_statistics().registered, 1u);
 }
 
 TEST_F(Dumps, DescribeCodeUntilItIsOther) {
   hear(dump_frames(k_code, 16).add(dump_loaded("old", k_code, code_of(16))));
-  EXPECT_EQ(code_.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code_.row_at(k_code + 4), k_row);
   hear(dump_loaded("new", k_code + 8, code_of(16)));
-  EXPECT_EQ(code_.row_at(k_code + 2), "no row");
-  EXPECT_EQ(code_.name_at(k_code + 2), "");
+  EXPECT_EQ(code_.row_at(k_code + 4), "no row");
+  EXPECT_EQ(code_.name_at(k_code + 4), "");
   EXPECT_EQ(code_.name_at(k_code + 8), "new");
 }
 
@@ -98,36 +99,36 @@ TEST_F(Dumps, DescribeCodeUntilItIsOther) {
 TEST_F(Dumps, KeepTheirFramesWhenAnotherVoiceNamesTheCode) {
   hear(dump_frames(k_code, 16).add(dump_loaded("f", k_code, code_of(16))));
   say_name(Dialect::itt, {k_code, k_code + 16}, "renamed");
-  EXPECT_EQ(code_.name_at(k_code + 2), "renamed");
-  EXPECT_EQ(code_.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code_.name_at(k_code + 4), "renamed");
+  EXPECT_EQ(code_.row_at(k_code + 4), k_row);
   hear(dump_loaded("g", k_code, code_of(16)));
-  EXPECT_EQ(code_.name_at(k_code + 2), "g");
-  EXPECT_EQ(code_.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code_.name_at(k_code + 4), "g");
+  EXPECT_EQ(code_.row_at(k_code + 4), "no row");
 }
 
 TEST_F(Dumps, AreNotBelievedOfOtherCodeThanTheirOwn) {
   hear(dump_frames(k_code + 0x100, 64).add(dump_loaded("g", k_code + 0x100, code_of(16))));  // of more than there is
-  EXPECT_EQ(code_.name_at(k_code + 0x102), "g");
-  EXPECT_EQ(code_.row_at(k_code + 0x102), "no row");
+  EXPECT_EQ(code_.name_at(k_code + 0x104), "g");
+  EXPECT_EQ(code_.row_at(k_code + 0x104), "no row");
   hear(dump_record(4, Bytes().u64(30).u64(20).u64(30).fill(30, 0xff))
            .add(dump_loaded("h", k_code + 0x200, code_of(16))));
-  EXPECT_EQ(code_.name_at(k_code + 0x202), "h");
+  EXPECT_EQ(code_.name_at(k_code + 0x204), "h");
 }
 
 TEST_F(Dumps, AreNotReadWhereTheyAreFilesOfOthers) {
   append(dump_loaded("dumped", k_code, code_of(16)));
   follower_.look(::geteuid() + 1);
-  EXPECT_EQ(code_.name_at(k_code + 2), "");
+  EXPECT_EQ(code_.name_at(k_code + 4), "");
   follower_.look();
-  EXPECT_EQ(code_.name_at(k_code + 2), "dumped");
+  EXPECT_EQ(code_.name_at(k_code + 4), "dumped");
 }
 
 TEST_F(Dumps, AreReadAnewWhereTheyAreWrittenAnew) {
   hear(dump_loaded("first", k_code, code_of(16)).fill(100, 0x90));  // the begin of a record that never comes
-  EXPECT_EQ(code_.name_at(k_code + 2), "first");
+  EXPECT_EQ(code_.name_at(k_code + 4), "first");
   std::ofstream(path_, std::ios::binary | std::ios::trunc).close();
   hear(dump_header().add(dump_loaded("anew", k_code, code_of(16))));
-  EXPECT_EQ(code_.name_at(k_code + 2), "anew");
+  EXPECT_EQ(code_.name_at(k_code + 4), "anew");
 }
 
 /// A page of it that is mapped as code, as engines have it for others to find.
@@ -190,7 +191,7 @@ TEST(DumpFiles, AreFoundWhereTheyAreMappedAsCode) {
     void* const page = ::mmap(nullptr, 4096, protection, MAP_PRIVATE, file, 0);
     ::close(file);
     DumpFollower().look();
-    EXPECT_EQ(code.name_at(k_code + 2), (protection & PROT_EXEC) != 0 ? "dumped" : "");
+    EXPECT_EQ(code.name_at(k_code + 4), (protection & PROT_EXEC) != 0 ? "dumped" : "");
     ::munmap(page, 4096);
   }
   say_gone(Dialect::itt, {k_code, k_code + 0x10000});
@@ -201,11 +202,11 @@ TEST_F(Dumps, AreForgottenWhereTheCodeIsUnmapped) {
   void* const code = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const Addr begin = reinterpret_cast<std::uintptr_t>(code);
   hear(dump_frames(begin, 16).add(dump_loaded("gone", begin, code_of(16))));
-  EXPECT_EQ(code_.row_at(begin + 2), k_row);
+  EXPECT_EQ(code_.row_at(begin + 4), k_row);
   ::munmap(code, 4096);
   follower_.look();
-  EXPECT_EQ(code_.row_at(begin + 2), "no row");
-  EXPECT_EQ(code_.name_at(begin + 2), "");
+  EXPECT_EQ(code_.row_at(begin + 4), "no row");
+  EXPECT_EQ(code_.name_at(begin + 4), "");
 }
 
 }  // namespace

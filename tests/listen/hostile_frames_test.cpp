@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
@@ -17,15 +18,15 @@
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
-#include "tests/exceptions/jit_frames.h"
 #include "tests/listen/frame_functions.h"
+#include "tests/listen/told_frame.h"
 
 namespace jitunwind::test {
 namespace {
 
 constexpr Addr k_code = 0x5'0000'0000;
 constexpr Addr k_page = 0x1000;
-constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
 
 const void* at(Addr address) { return reinterpret_cast<const void*>(address); }
 std::size_t registered() { return registry_statistics().registered; }
@@ -34,7 +35,7 @@ std::size_t registered() { return registry_statistics().registered; }
 struct Heard {
   std::size_t procedures;
   std::uint64_t refused, handed_on;
-  std::string row;  ///< of k_code + 2
+  std::string row;  ///< of k_code + 4
   bool operator==(const Heard&) const = default;
 };
 Heard tell(EhFrame& frames) {
@@ -43,7 +44,7 @@ Heard tell(EhFrame& frames) {
   __register_frame(begin);
   const ListenStatus status = listen_status();
   const Heard heard{registered(), status.refused - before.refused, status.handed_on - before.handed_on,
-                    RegisteredCode().row_at(k_code + 2)};
+                    RegisteredCode().row_at(k_code + 4)};
   __deregister_frame(begin);
   EXPECT_EQ(registered(), 0u);
   return heard;
@@ -54,14 +55,13 @@ const Heard k_believed{1, 0, 0, k_row}, k_disbelieved{0, 1, 1, "no row"};
 void put_catching(EhFrame& frames, Addr code, std::uint64_t size, Addr lsda = 0) {
   Bytes data = Bytes{dwarf::pe_absptr}.u64(0x1234);
   if (lsda != 0) data.u8(dwarf::pe_absptr);
-  const Addr cie =
-      frames.section.cie({.augmentation = lsda != 0 ? "zPLR" : "zPR", .augmentation_data = data.u8(dwarf::pe_absptr)});
+  const Addr cie = frames.section.cie(host_cie(lsda != 0 ? "zPLR" : "zPR", data.u8(dwarf::pe_absptr)));
   Bytes body = frames.section.bytes().u64(code).u64(size);
   if (lsda != 0)
     body.u8(8).u64(lsda);
   else
     body.u8(0);
-  frames.section.fde(cie, body.add(push_rbx()));
+  frames.section.fde(cie, body.add(saved_register()));
   frames.section.terminator();
 }
 
@@ -103,7 +103,7 @@ TEST(HostileFrames, OfNoCodeArePassedByWithoutAWord) {
 /// Their lengths in 12 bytes (LSB 5.0 core, 10.6.1): a section, and an FDE alone, as LLVM's libunwind is told of it.
 TEST(HostileFrames, AreOfTheLongFormToo) {
   CfiSection section(0, CfiSection::Format::eh_frame, true);
-  const Addr fde = section.fde(section.cie({}), k_code, 16, push_rbx());
+  const Addr fde = section.fde(section.cie(host_cie()), k_code, 16, saved_register());
   section.terminator();
   const auto& bytes = section.section().bytes;
   const std::unique_ptr<std::byte[]> memory(new std::byte[bytes.size()]);
@@ -111,7 +111,7 @@ TEST(HostileFrames, AreOfTheLongFormToo) {
   for (const std::byte* const begin : {memory.get() + 0, memory.get() + fde}) {
     __register_frame(begin);
     EXPECT_EQ(registered(), 1u);
-    EXPECT_EQ(RegisteredCode().row_at(k_code + 2), k_row);
+    EXPECT_EQ(RegisteredCode().row_at(k_code + 4), k_row);
     __deregister_frame(begin);
   }
 }
@@ -137,12 +137,12 @@ TEST(HostileFrames, AreNotReadWhereTheirMemoryIsGone) {
   std::memcpy(page, bytes.data(), bytes.size());
   __register_frame(page);
   const RegisteredCode code;
-  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
   ::munmap(page, k_page);
   EXPECT_NE(code.row_at(k_code + 12), k_row);
   (void)_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 8));
   __deregister_frame(page);
-  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code.row_at(k_code + 4), "no row");
 }
 
 // Others at the same time.
@@ -215,11 +215,9 @@ void throw_it() { throw std::runtime_error("through"); }
 
 /// Code that stays told while a second call of the same comes and goes.
 TEST(HostileFrames, ComeAndGoWhileExceptionsPass) {
-  const ExecutableCopy code({0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3});  // push rbp; mov rbp,rsp; call rdi; pop
+  const ExecutableCopy code(calling_frame());
   EhFrame frames;
-  frames.section.fde(frames.cie(), reinterpret_cast<std::uintptr_t>(code.begin()), 8,
-                     Bytes{0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8});
-  frames.section.terminator();
+  put_calling_frame(frames, code);
   const void* const told = at(frames.placed().begin);
   __register_frame(told);
   std::atomic<bool> stop{false};

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "jitunwind/sdk/dialects/jit_object.h"
+#include "tests/builders/placed_eh_frame.h"
 #include "tests/image/elf_builder.h"
 #include "tests/listen/gdb_list.h"
 #include "tests/support/cfi_assembler.h"
@@ -41,8 +42,8 @@ struct JitFile {
 /// What PHP writes: pointers relative to the code, of which the file does not say where it itself is.
 inline RawBytes frames_like_phps() {
   CfiSection section(0);
-  const Addr cie = section.cie({.augmentation = "zR", .augmentation_data = Bytes{0x23}});
-  section.fde(cie, section.bytes().u32(0).u32(16).u8(0).add(Bytes{0x41, 0x0e, 16, 0x83, 2}));
+  const Addr cie = section.cie(host_cie("zR", Bytes{0x23}));
+  section.fde(cie, section.bytes().u32(0).u32(16).u8(0).add(saved_register()));
   section.terminator();
   return section.data().vector();
 }

@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,7 +25,7 @@
 namespace jitunwind::test {
 namespace {
 
-constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
 
 /// A page of code, until it is unmapped.
 class CodePage {
@@ -101,14 +102,14 @@ RawBytes file_at(Addr code, char name = 'f') {
 TEST_F(Lists, GiveNamesAndFramesAsLongAsTheyHaveThem) {
   Entry entry(file_at(page_.at()));
   look_at({&entry});
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
-  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
-  EXPECT_EQ(code_.name_at(page_.at() + 0x41), "g");
-  EXPECT_EQ(code_.row_at(page_.at() + 0x41), "no row");
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "f");
+  EXPECT_EQ(code_.row_at(page_.at() + 4), k_row);
+  EXPECT_EQ(code_.name_at(page_.at() + 0x44), "g");
+  EXPECT_EQ(code_.row_at(page_.at() + 0x44), "no row");
   EXPECT_EQ(listen_status().files, 1u);
   look_at({});
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "");
-  EXPECT_EQ(code_.row_at(page_.at() + 2), "no row");
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "");
+  EXPECT_EQ(code_.row_at(page_.at() + 4), "no row");
 }
 
 /// LLVM's list keeps entries of code that is gone.
@@ -134,7 +135,7 @@ TEST_F(Lists, GiveLines) {
   file.elf.sections.push_back({".debug_line", SHT_PROGBITS, lines.vector()});
   Entry entry(file.build());
   look_at({&entry});
-  const auto line = heard_line(page_.at() + 2);
+  const auto line = heard_line(page_.at() + 4);
   ASSERT_TRUE(line);
   EXPECT_EQ(line->file, "a.c");
   EXPECT_EQ(line->line, 7u);
@@ -144,20 +145,20 @@ TEST_F(Lists, AreBelievedInTheirNewestEntry) {
   Entry older(file_at(page_.at(), 'o'));
   Entry newer(file_at(page_.at(), 'n'));
   look_at({&newer, &older});
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "n");
-  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "n");
+  EXPECT_EQ(code_.row_at(page_.at() + 4), k_row);
 }
 
 /// malloc gives the same place for the next file of the same size.
 TEST_F(Lists, AreReadAnewWhereAFileIsAnother) {
   Entry entry(file_at(page_.at(), 'a'));
   look_at({&entry});
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "a");
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "a");
   const RawBytes other = file_at(page_.at(), 'b');
   std::copy(other.begin(), other.end(), entry.file().begin());
   follower_.look();
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "b");
-  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "b");
+  EXPECT_EQ(code_.row_at(page_.at() + 4), k_row);
 }
 
 /// Engines that change an entry in the middle say so in the descriptor; those that do not are noticed later.
@@ -168,11 +169,11 @@ TEST_F(Lists, AreFollowedWhereTheirDescriptorSaysNothingNew) {
   first.get().next = nullptr;
   for (int i = 0; i < 16; ++i) follower_.look();
   EXPECT_EQ(listen_status().files, 1u);
-  EXPECT_EQ(code_.name_at(page_.at() + 0x202), "");
+  EXPECT_EQ(code_.name_at(page_.at() + 0x204), "");
   first.get().next = &second.get();
   descriptor_->relevant = &second.get();
   follower_.look();
-  EXPECT_EQ(code_.name_at(page_.at() + 0x202), "f") << "at once";
+  EXPECT_EQ(code_.name_at(page_.at() + 0x204), "f") << "at once";
   descriptor_->relevant = nullptr;
 }
 
@@ -180,11 +181,11 @@ TEST_F(Lists, AreFollowedWhereTheirDescriptorSaysNothingNew) {
 TEST_F(Lists, SayNothingOfCodeThatIsNotMapped) {
   Entry entry(file_at(page_.at()));
   look_at({&entry});
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "f");
   const Addr at = page_.at();
   page_.unmap();
   forget_unmapped_names(10);
-  EXPECT_EQ(code_.name_at(at + 2), "");
+  EXPECT_EQ(code_.name_at(at + 4), "");
   EXPECT_EQ(registry_statistics().registered, 0u);
   follower_.look();
   EXPECT_EQ(listen_status().files, 1u) << "the entry is still there";
@@ -198,23 +199,23 @@ TEST_F(Lists, AreHeardBesideCallFrameInformationThatIsTold) {
   __register_frame(told);
   Entry entry(file_at(page_.at()));
   look_at({&entry});
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
-  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "f");
+  EXPECT_EQ(code_.row_at(page_.at() + 4), k_row);
   const auto with_both = registry_statistics().registered;
   look_at({});
-  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row) << "what was told is taken back by who told it";
+  EXPECT_EQ(code_.row_at(page_.at() + 4), k_row) << "what was told is taken back by who told it";
   look_at({&entry});
   EXPECT_EQ(registry_statistics().registered, with_both);
   __deregister_frame(told);
-  EXPECT_EQ(code_.row_at(page_.at() + 2), "no row");
+  EXPECT_EQ(code_.row_at(page_.at() + 4), "no row");
 }
 
 TEST_F(Lists, KeepTheirFramesWhenAnotherVoiceNamesTheCode) {
   Entry entry(file_at(page_.at()));
   look_at({&entry});
   say_name(Dialect::itt, {page_.at(), page_.at() + 16}, "renamed");
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "renamed");
-  EXPECT_EQ(code_.row_at(page_.at() + 2), k_row);
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "renamed");
+  EXPECT_EQ(code_.row_at(page_.at() + 4), k_row);
 }
 
 TEST_F(Lists, AreNotReadBeyondWhereThisLibrarysOwnPartBegins) {
@@ -244,20 +245,20 @@ TEST(ListsOfAForkedChild, AreFollowedAnew) {
   Entry parents(file_at(page.at(), 'p')), childs(file_at(page.at() + 0x200, 'c'));
   list->first = &parents.get();
   listen(static_cast<std::uint32_t>(Dialect::gdb));
-  EXPECT_TRUE(becomes(page.at() + 2, "p", 1));
+  EXPECT_TRUE(becomes(page.at() + 4, "p", 1));
   const pid_t child = ::fork();
   if (child == 0) {
     childs.get().next = &parents.get();
     list->first = &childs.get();
-    if (!becomes(page.at() + 0x202, "c", 2) || !becomes(page.at() + 2, "p", 2)) ::_exit(1);
+    if (!becomes(page.at() + 0x204, "c", 2) || !becomes(page.at() + 4, "p", 2)) ::_exit(1);
     childs.get().next = nullptr;
-    ::_exit(becomes(page.at() + 2, "", 1) ? 0 : 2);
+    ::_exit(becomes(page.at() + 4, "", 1) ? 0 : 2);
   }
   int status = -1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   list->first = nullptr;
-  EXPECT_TRUE(becomes(page.at() + 2, "", 0));
+  EXPECT_TRUE(becomes(page.at() + 4, "", 0));
   listen();
   ::dlclose(module);
 }
@@ -272,10 +273,10 @@ TEST_F(Lists, MayHoldAnything) {
   const auto before = listen_status().refused;
   look_at({&no_file, &nowhere, &endless, &entry});
   EXPECT_EQ(listen_status().refused, before + 3);
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "f");
   entry.get().next = &no_file.get();  // a ring
   follower_.look();
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "f");
 }
 
 /// As long as it lives the process can have so much more address space, and no more.
@@ -338,7 +339,7 @@ TEST_F(Lists, HoldLargeFilesUpToTheirLastByte) {
   entry.get().file = reinterpret_cast<std::uintptr_t>(memory.begin());
   entry.get().size = k_size;
   look_at({&entry});
-  EXPECT_EQ(code_.name_at(page_.at() + 2), "f");
+  EXPECT_EQ(code_.name_at(page_.at() + 4), "f");
 }
 
 }  // namespace

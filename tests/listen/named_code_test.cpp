@@ -1,9 +1,8 @@
-// Walks through code of which engines say nothing but names, or nothing any more (x86-64).
+// Walks through code of which engines say nothing but names, or nothing any more.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -39,21 +38,13 @@ void look() {
   said_end = walk.why();
 }
 
-/// Of a procedure that calls its argument.
-constexpr std::array<unsigned char, 12> k_code{
-    0x53,              // push rbx
-    0x48, 0x89, 0xfb,  // mov rbx, rdi
-    0x31, 0xff,        // xor edi, edi
-    0xff, 0xd3,        // call rbx
-    0x31, 0xdb,        // xor ebx, ebx
-    0x5b,              // pop rbx
-    0xc3,              // ret
-};
+constexpr const auto& k_code = ToldFrameCode::k_forgetful;
 
 class NamedCode : public testing::Test {
  protected:
   NamedCode() : memory_(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
     std::memcpy(memory_, k_code.data(), k_code.size());
+    __builtin___clear_cache(static_cast<char*>(memory_), static_cast<char*>(memory_) + k_code.size());
     ::mprotect(memory_, 4096, PROT_READ | PROT_EXEC);
     said_name = said_end = "";
     guesses = 0;
@@ -82,7 +73,7 @@ TEST_F(NamedCode, IsLeftByAGuessThatItsEntryConfirms) {
 }
 
 TEST_F(NamedCode, EndsTheWalkByItsNameWhereNothingConfirmsACaller) {
-  say_name(Dialect::itt, {begin() + 1, begin() + k_code.size()}, "named");  // begins behind the push
+  say_name(Dialect::itt, {begin() + ToldFrameCode::k_prologue_size, begin() + k_code.size()}, "named");
   call();
   EXPECT_EQ(said_name, "named");
   EXPECT_FALSE(was_guess);
@@ -102,7 +93,7 @@ TEST_F(NamedCode, ThatWasToldOfAndTakenBackIsLeftByAGuess) {
     __register_frame(told);
     __deregister_frame(told);
   }
-  EXPECT_EQ(RegisteredCode().row_at(begin() + 1), "no row");
+  EXPECT_EQ(RegisteredCode().row_at(begin() + 4), "no row");
   call();
   EXPECT_EQ(guesses, 1);
   EXPECT_EQ(stopped, StopReason::outermost) << said_end;
@@ -111,7 +102,7 @@ TEST_F(NamedCode, ThatWasToldOfAndTakenBackIsLeftByAGuess) {
 /// What begins there by now is other code: the way from its entry does not lead to the caller that the way out has.
 TEST_F(NamedCode, ThatWasTakenBackIsNotLeftByAGuessWhereItIsOther) {
   EhFrame frames;
-  frames.fde(begin() + 1, k_code.size() - 1);  // begins behind the push
+  frames.fde(begin() + ToldFrameCode::k_prologue_size, k_code.size() - ToldFrameCode::k_prologue_size);
   frames.section.terminator();
   const auto* const told = reinterpret_cast<const void*>(frames.placed().begin);
   __register_frame(told);

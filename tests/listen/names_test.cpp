@@ -1,11 +1,14 @@
 // Names that dialects give, and what becomes of them beside call frame information.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -28,7 +31,7 @@ namespace jitunwind::test {
 namespace {
 
 constexpr Addr k_code = 0x5'0000'0000;
-constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
 
 std::size_t registered() { return registry_statistics().registered; }
 void say(Addr begin, std::uint64_t size, std::string_view name) { say_name(Dialect::itt, {begin, begin + size}, name); }
@@ -71,12 +74,12 @@ TEST(HeardNames, JoinFramesThatAreThere) {
   const RegisteredCode code;
   Told told;
   say(k_code, 64, "joined");  // some say the area
-  EXPECT_EQ(code.name_at(k_code + 2), "joined");
-  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.name_at(k_code + 4), "joined");
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
   EXPECT_EQ(code.row_at(k_code + 17), "no row");
   told.take_back();
-  EXPECT_EQ(code.name_at(k_code + 2), "");
-  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code.name_at(k_code + 4), "");
+  EXPECT_EQ(code.row_at(k_code + 4), "no row");
   EXPECT_EQ(registered(), 0u);
 }
 
@@ -84,11 +87,11 @@ TEST(HeardNames, JoinFramesThatComeLater) {
   const RegisteredCode code;
   say(k_code, 16, "first");
   Told told;
-  EXPECT_EQ(code.name_at(k_code + 2), "first");
-  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.name_at(k_code + 4), "first");
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
   forget_all();
-  EXPECT_EQ(code.name_at(k_code + 2), "");
-  EXPECT_EQ(code.row_at(k_code + 2), k_row) << "the frames are still there";
+  EXPECT_EQ(code.name_at(k_code + 4), "");
+  EXPECT_EQ(code.row_at(k_code + 4), k_row) << "the frames are still there";
   told.take_back();
   EXPECT_EQ(registered(), 0u);
 }
@@ -100,9 +103,9 @@ TEST(HeardNames, StayWithTheFramesThatTheyAreJoinedWith) {
   say(k_code, 16, "joined");
   Told newer;
   older.take_back();
-  EXPECT_EQ(code.name_at(k_code + 2), "joined");
+  EXPECT_EQ(code.name_at(k_code + 4), "joined");
   newer.take_back();
-  EXPECT_EQ(code.name_at(k_code + 2), "");
+  EXPECT_EQ(code.name_at(k_code + 4), "");
   EXPECT_EQ(registered(), 0u);
 }
 
@@ -113,7 +116,7 @@ TEST(HeardNames, AreNotMadeOfNothing) {
   EXPECT_EQ(listen_status().names, 0u);
   say(k_code, 16, "named");
   say(k_code, 16, "");
-  EXPECT_EQ(RegisteredCode().name_at(k_code + 2), "named");
+  EXPECT_EQ(RegisteredCode().name_at(k_code + 4), "named");
   forget_all();
 }
 
@@ -126,8 +129,8 @@ TEST(HeardNames, AreForgottenWithTheirOwnDescriptionAlone) {
   describe_code({k_code, k_code + 16}, "older", first);
   describe_code({k_code, k_code + 16}, "newer", second);
   forget_description(k_code, first);
-  EXPECT_EQ(code.name_at(k_code + 2), "newer");
-  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.name_at(k_code + 4), "newer");
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
   forget_description(k_code, second);
   EXPECT_EQ(registered(), 0u);
 }
@@ -137,10 +140,10 @@ TEST(HeardNames, KeepNoFramesOfLongerCode) {
   const Addr fde = frames.fde(k_code, 16) - frames.section.section().address;
   const RegisteredCode code;
   describe_code({k_code, k_code + 16}, "described", frames.placed().begin + fde);
-  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
   say(k_code, 8, "shorter");
-  EXPECT_EQ(code.name_at(k_code + 2), "shorter");
-  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code.name_at(k_code + 4), "shorter");
+  EXPECT_EQ(code.row_at(k_code + 4), "no row");
   forget_all();
 }
 
@@ -149,9 +152,9 @@ TEST(HeardNames, AreTheNewestOfTheSameCode) {
   say(k_code, 16, "old");
   say(k_code + 0x20, 16, "beside");
   say(k_code, 16, "new");
-  EXPECT_EQ(code.name_at(k_code + 2), "new");
+  EXPECT_EQ(code.name_at(k_code + 4), "new");
   say(k_code + 8, 0x20, "over both");
-  EXPECT_EQ(code.name_at(k_code + 2), "") << "its code is other code now";
+  EXPECT_EQ(code.name_at(k_code + 4), "") << "its code is other code now";
   EXPECT_EQ(code.name_at(k_code + 0x27), "over both");
   EXPECT_EQ(code.name_at(k_code + 0x28), "");
   EXPECT_EQ(listen_status().names, 1u);
@@ -167,6 +170,29 @@ TEST(HeardNames, RefuseWhatIsNoCodeOfAJit) {
   say(k_code, std::uint64_t{1} << 40, "all that there is");
   say(reinterpret_cast<std::uintptr_t>(&std::fopen), 16, "not fopen");
   EXPECT_EQ(listen_status().refused, before + 4);
+  EXPECT_EQ(registered(), 0u);
+}
+
+/// Where the loader's segments are far apart the kernel gives away what is between them.
+TEST(HeardNames, MayBeOfCodeBetweenThePartsOfAModule) {
+  void* const library = ::dlopen(LIST_MODULE, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  link_map* map = nullptr;
+  ASSERT_EQ(::dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+  const Addr begin = map->l_addr;
+  const auto* const header = reinterpret_cast<const ElfW(Ehdr)*>(map->l_addr);
+  const auto* const segments = reinterpret_cast<const ElfW(Phdr)*>(map->l_addr + header->e_phoff);
+  const auto first = std::find_if(segments, segments + header->e_phnum,
+                                  [](const ElfW(Phdr) & segment) { return segment.p_type == PT_LOAD; });
+  constexpr Addr k_page = 65536;  // the largest of any CPU
+  const Addr between = begin + (first->p_vaddr + first->p_memsz + k_page - 1) / k_page * k_page;
+  void* const page = reinterpret_cast<void*>(between);
+  ASSERT_EQ(::mmap(page, k_page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), page);
+  say(between, 16, "between");
+  EXPECT_EQ(RegisteredCode().name_at(between + 4), "between");
+  say_gone(Dialect::itt, {between, between + k_page});
+  ::mmap(page, k_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  ::dlclose(library);
   EXPECT_EQ(registered(), 0u);
 }
 
@@ -195,8 +221,8 @@ TEST(HeardNames, AreForgottenWhereTheCodeIsUnmapped) {
   say(k_code, 16, "stays");
   ::munmap(page, 4096);
   for (int i = 0; i < 200 && listen_status().names != 1; ++i) say(k_code, 16, "stays");  // in the course of calls
-  EXPECT_EQ(code.name_at(begin + 2), "");
-  EXPECT_EQ(code.name_at(k_code + 2), "stays");
+  EXPECT_EQ(code.name_at(begin + 4), "");
+  EXPECT_EQ(code.name_at(k_code + 4), "stays");
   forget_all();
   EXPECT_EQ(registered(), 0u);
 }
@@ -239,17 +265,17 @@ TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
     std::ofstream map(path);
     listen(static_cast<std::uint32_t>(Dialect::maps));
     map << std::hex << k_code << " 10 first line\n" << k_code + 0x100 << " 10 half" << std::flush;
-    EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "first line"; }));
+    EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 4) == "first line"; }));
     EXPECT_EQ(code.name_at(k_code + 0x100), "");
     map << " a line\nno line at all\n" << k_code << " 10 newer\n" << std::flush;
-    EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "newer"; }));
+    EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 4) == "newer"; }));
     EXPECT_EQ(code.name_at(k_code + 0x100), "half a line");
     map << k_code + 0x200 << " 10 never finished" << std::flush;
     map << std::string(8, '.') << std::flush;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // as read; it counts nowhere
   }
   std::ofstream(path) << std::hex << k_code << " 10 anew\n";  // cut, and written again
-  EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "anew"; }));
+  EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 4) == "anew"; }));
   std::remove(path.c_str());
   listen();
   forget_all();
@@ -264,14 +290,14 @@ TEST(HeardNames, AreReadByAForkedChildFromItsOwnPerfMap) {
   if (child == 0) {
     const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
     std::ofstream(path) << std::hex << k_code << " 10 child's\n" << std::flush;
-    const bool known = comes_true([] { return RegisteredCode().name_at(k_code + 2) == "child's"; });
+    const bool known = comes_true([] { return RegisteredCode().name_at(k_code + 4) == "child's"; });
     std::remove(path.c_str());
     ::_exit(known ? 0 : 1);
   }
   int status = -1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(RegisteredCode().name_at(k_code + 2), "");
+  EXPECT_EQ(RegisteredCode().name_at(k_code + 4), "");
   listen();
 }
 
@@ -303,9 +329,9 @@ TEST(HeardNames, AreNotReadFromThePerfMapWhereNobodyListens) {
   listen(static_cast<std::uint32_t>(Dialect::itt));
   std::ofstream(path) << std::hex << k_code << " 10 unheard\n";
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // ten looks
-  EXPECT_EQ(code.name_at(k_code + 2), "");
+  EXPECT_EQ(code.name_at(k_code + 4), "");
   listen(static_cast<std::uint32_t>(Dialect::maps));
-  EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 2) == "unheard"; }));
+  EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 4) == "unheard"; }));
   std::remove(path.c_str());
   listen();
   forget_all();
@@ -368,7 +394,7 @@ TEST(HeardNames, AreNotReadOfWhatIsNoFile) {
   EXPECT_EQ(registered(), 0u);
   std::ofstream(path) << std::hex << k_code << " 10 file\n";
   follower.look();
-  EXPECT_EQ(code.name_at(k_code + 2), "file");
+  EXPECT_EQ(code.name_at(k_code + 4), "file");
   ASSERT_EQ(std::remove(path.c_str()), 0);
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);  // after it was one
   look_and_remove();
@@ -383,10 +409,10 @@ TEST(HeardNames, AreNotReadThroughALink) {
   const RegisteredCode code;
   MapFollower follower;
   follower.look();
-  EXPECT_EQ(code.name_at(k_code + 2), "");
+  EXPECT_EQ(code.name_at(k_code + 4), "");
   ASSERT_EQ(std::rename(elsewhere.c_str(), path.c_str()), 0);
   follower.look();
-  EXPECT_EQ(code.name_at(k_code + 2), "elsewhere") << "and no link";
+  EXPECT_EQ(code.name_at(k_code + 4), "elsewhere") << "and no link";
   std::remove(path.c_str());
   forget_all();
 }
@@ -408,9 +434,9 @@ TEST(HeardNames, AreNotReadOfFilesOfOthers) {
   const RegisteredCode code;
   MapFollower follower;
   follower.look(::geteuid() + 1);
-  EXPECT_EQ(code.name_at(k_code + 2), "");
+  EXPECT_EQ(code.name_at(k_code + 4), "");
   follower.look();
-  EXPECT_EQ(code.name_at(k_code + 2), "named");
+  EXPECT_EQ(code.name_at(k_code + 4), "named");
   std::remove(path.c_str());
   forget_all();
 }

@@ -9,8 +9,10 @@
 #include <atomic>
 #include <memory>
 #include <random>
+#include <set>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,9 +23,10 @@
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
-#include "tests/exceptions/jit_frames.h"
 #include "tests/listen/frame_functions.h"
+#include "tests/listen/told_frame.h"
 #include "tests/listen/told_section.h"
+#include "tests/support/command.h"
 
 namespace jitunwind::test {
 namespace {
@@ -36,11 +39,11 @@ TEST(RegisterFrame, TakesASection) {
   __register_frame(begin);
   EXPECT_EQ(registered(), 200u);
   EXPECT_EQ(listen_status().procedures, 200u);
-  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
   EXPECT_EQ(code.row_at(k_code + 16 * 199 + 15), k_row);
   EXPECT_EQ(code.row_at(k_code + 16 * 200), "no row");
   __deregister_frame(begin);
-  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code.row_at(k_code + 4), "no row");
   EXPECT_EQ(registered(), 0u);
 }
 
@@ -53,13 +56,13 @@ TEST(RegisterFrame, TakesOneFdeWhereTheArgumentIsOne) {
   const Addr begin = frames.placed().begin;
   const RegisteredCode code;
   __register_frame(at(begin + second));
-  EXPECT_EQ(code.row_at(k_code + 2), "no row");
-  EXPECT_EQ(code.row_at(k_code + 18), k_row);
+  EXPECT_EQ(code.row_at(k_code + 4), "no row");
+  EXPECT_EQ(code.row_at(k_code + 20), k_row);
   __register_frame(at(begin + first));
   EXPECT_EQ(registered(), 2u);
   __deregister_frame(at(begin + second));
-  EXPECT_EQ(code.row_at(k_code + 2), k_row);
-  EXPECT_EQ(code.row_at(k_code + 18), "no row");
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
+  EXPECT_EQ(code.row_at(k_code + 20), "no row");
   __deregister_frame(at(begin + first));
   EXPECT_EQ(registered(), 0u);
 }
@@ -95,9 +98,8 @@ TEST(RegisterFrame, TakesATableOfSections) {
 /// A section with one procedure of 16 bytes, 0x20 from the base on that `relative_to` (DW_EH_PE_*) names.
 void put_relative_fde(EhFrame& frames, std::uint8_t relative_to) {
   const auto encoding = static_cast<std::uint8_t>(relative_to | dwarf::pe_udata8);
-  const CieSpec spec{.augmentation = "zR", .augmentation_data = Bytes{encoding}};
-  const Addr cie = frames.section.cie(spec);
-  frames.section.fde(cie, frames.section.bytes().u64(0x20).u64(0x10).u8(0).add(push_rbx()));
+  const Addr cie = frames.section.cie(host_cie("zR", Bytes{encoding}));
+  frames.section.fde(cie, frames.section.bytes().u64(0x20).u64(0x10).u8(0).add(saved_register()));
   frames.section.terminator();
 }
 
@@ -108,7 +110,7 @@ TEST(RegisterFrame, ReadsPointersThatAreRelativeToTheBases) {
   int object = 0;
   const RegisteredCode code;
   __register_frame_info_bases(begin, &object, nullptr, reinterpret_cast<void*>(k_code));
-  EXPECT_EQ(code.row_at(k_code + 0x22), k_row);
+  EXPECT_EQ(code.row_at(k_code + 0x24), k_row);
   EXPECT_EQ(__deregister_frame_info(begin), &object);
 }
 
@@ -121,12 +123,12 @@ TEST(RegisterFrame, LeavesPointersThatAreRelativeToTextToTheNextDefinition) {
   alignas(16) std::array<std::byte, 64> object{};  // libgcc's own
   const auto refused = listen_status().refused;
   __register_frame_info_table_bases(table, &object, reinterpret_cast<void*>(k_code), nullptr);
-  EXPECT_EQ(code.row_at(k_code + 0x22), "no row");
+  EXPECT_EQ(code.row_at(k_code + 0x24), "no row");
   EXPECT_EQ(listen_status().refused, refused + 1);
   const auto function = reinterpret_cast<void*>(k_code + 0x20);
-  EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x22)), function);
+  EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x24)), function);
   EXPECT_EQ(__deregister_frame_info(table), &object);
-  EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x22)), nullptr);
+  EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x24)), nullptr);
 }
 
 /// Text is told, and not used.
@@ -137,25 +139,25 @@ TEST(RegisterFrame, ReadsPointersOfATableThatAreRelativeToData) {
   int object = 0;
   const RegisteredCode code;
   __register_frame_info_table_bases(table, &object, reinterpret_cast<void*>(0x1000), reinterpret_cast<void*>(k_code));
-  EXPECT_EQ(code.row_at(k_code + 0x22), k_row);
+  EXPECT_EQ(code.row_at(k_code + 0x24), k_row);
   EXPECT_EQ(__deregister_frame_info(table), &object);
 }
 
 TEST(RegisterFrame, KnowsTheNewestOfTheSameCode) {
   const auto older = section_of(1);
   EhFrame newer;
-  newer.section.fde(newer.cie(), k_code, 16, Bytes{0x41, 0x0e, 24});
+  newer.section.fde(newer.cie(), k_code, 16, Bytes{0x41, 0x0e, 32});
   newer.section.terminator();
   const void* const first = at(older->placed().begin);
   const void* const second = at(newer.placed().begin);
   const RegisteredCode code;
   __register_frame(first);
   __register_frame(second);
-  EXPECT_EQ(code.row_at(k_code + 2), "dyn_table: cfa=rsp+24 ra=[cfa-8]");
+  EXPECT_EQ(code.row_at(k_code + 4), std::string("dyn_table: ") + ToldFrameCode::k_row_of_32_bytes);
   __deregister_frame(second);
-  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
   __deregister_frame(first);
-  EXPECT_EQ(code.row_at(k_code + 2), "no row");
+  EXPECT_EQ(code.row_at(k_code + 4), "no row");
 }
 
 /// Engines forget to take code back whose memory they use again.
@@ -167,7 +169,7 @@ TEST(RegisterFrame, KnowsACallWithTheSameAddressTwice) {
   EXPECT_EQ(registered(), 6u);
   __deregister_frame(begin);
   EXPECT_EQ(registered(), 3u);
-  EXPECT_EQ(RegisteredCode().row_at(k_code + 2), k_row);
+  EXPECT_EQ(RegisteredCode().row_at(k_code + 4), k_row);
   __deregister_frame(begin);
   EXPECT_EQ(registered(), 0u);
 }
@@ -218,7 +220,7 @@ TEST(RegisterFrame, ReadsASectionWithoutEndAsFarAsThereIsMemory) {
   EXPECT_EQ(registered(), 1u);
   EXPECT_EQ(listen_status().refused, before.refused + 1);
   EXPECT_EQ(listen_status().latest_refusal.code, ErrorCode::unreadable_memory);
-  EXPECT_EQ(RegisteredCode().row_at(k_code + 2), k_row);
+  EXPECT_EQ(RegisteredCode().row_at(k_code + 4), k_row);
   __deregister_frame(begin);
   ::munmap(pages, 2 * k_page);
 }
@@ -226,10 +228,8 @@ TEST(RegisterFrame, ReadsASectionWithoutEndAsFarAsThereIsMemory) {
 /// LuaJIT's: one FDE for an area of code, whose personality routine catches all that comes.
 TEST(RegisterFrame, BelievesNoFdeThatCatchesEverythingInAnArea) {
   EhFrame frames;
-  const CieSpec spec{.augmentation = "zPR",
-                     .augmentation_data = Bytes{dwarf::pe_absptr}.u64(0x1234).u8(dwarf::pe_absptr)};
-  const Addr cie = frames.section.cie(spec);
-  frames.section.fde(cie, frames.section.bytes().u64(k_code + 0x4c).u64(0x10000 - 0x4c).u8(0).add(push_rbx()));
+  const Addr cie = frames.section.cie(host_cie("zPR", Bytes{dwarf::pe_absptr}.u64(0x1234).u8(dwarf::pe_absptr)));
+  frames.section.fde(cie, frames.section.bytes().u64(k_code + 0x4c).u64(0x10000 - 0x4c).u8(0).add(saved_register()));
   frames.fde(k_code + 0x20000, 16);
   frames.section.terminator();
   const void* const begin = at(frames.placed().begin);
@@ -239,7 +239,7 @@ TEST(RegisterFrame, BelievesNoFdeThatCatchesEverythingInAnArea) {
   EXPECT_EQ(listen_status().refused, before.refused + 1);
   EXPECT_EQ(listen_status().handed_on, before.handed_on + 1) << "libgcc has to find its personality routine";
   EXPECT_NE(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x100)), nullptr);
-  EXPECT_EQ(RegisteredCode().row_at(k_code + 2), "no row");
+  EXPECT_EQ(RegisteredCode().row_at(k_code + 4), "no row");
   __deregister_frame(begin);
   EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x100)), nullptr);
   EXPECT_EQ(registered(), 0u);
@@ -295,7 +295,7 @@ TEST(RegisterFrame, TakesThousandsBackInAnyOrder) {
   std::vector<Addr> begins;
   for (unsigned i = 0; i < k_many; ++i) {
     begins.push_back(all.section.here() - all.section.section().address);
-    all.section.fde(all.section.cie({}), k_code + 16 * i, 16, push_rbx());
+    all.section.fde(all.section.cie(host_cie()), k_code + 16 * i, 16, saved_register());
     all.section.terminator();
   }
   const Addr begin = all.placed().begin;
@@ -313,8 +313,8 @@ TEST(RegisterFrame, TakesThousandsBackInAnyOrder) {
   };
   const RegisteredCode known;
   for (unsigned i = 0; i < k_many; i += 1000) {
-    EXPECT_EQ(known.row_at(code_of(begins[i]) + 2), "no row");
-    EXPECT_EQ(known.row_at(code_of(begins[i + 1]) + 2), k_row);
+    EXPECT_EQ(known.row_at(code_of(begins[i]) + 4), "no row");
+    EXPECT_EQ(known.row_at(code_of(begins[i + 1]) + 4), k_row);
   }
   for (unsigned i = 1; i < k_many; i += 2) __deregister_frame(at(begin + begins[i]));
   EXPECT_EQ(registered(), 0u);
@@ -355,9 +355,9 @@ TEST(RegisterFrame, ForgetsCodeThatIsUnmapped) {
   EXPECT_EQ(registered(), 204u);
   memory.unmap();
   forget_unmapped_frames(k_all);
-  EXPECT_EQ(code.row_at(memory.at() + 2), "no row");
-  EXPECT_EQ(code.name_at(memory.at() + 2), "") << "nothing reads the entry any more";
-  EXPECT_EQ(code.row_at(k_code + 2), k_row);
+  EXPECT_EQ(code.row_at(memory.at() + 4), "no row");
+  EXPECT_EQ(code.name_at(memory.at() + 4), "") << "nothing reads the entry any more";
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
   EXPECT_EQ(registered(), 3u);
   EXPECT_EQ(listen_status().procedures, 3u);
   const auto never_told = listen_status().never_told;
@@ -439,7 +439,7 @@ TEST(RegisterFrame, TakesCallsOfManyThreadsAndForks) {
       const auto frames = section_of(5, k_code + 0x100000);
       const void* const begin = at(frames->placed().begin);
       __register_frame(begin);
-      const bool known = RegisteredCode().row_at(k_code + 0x100002) == k_row;
+      const bool known = RegisteredCode().row_at(k_code + 0x100004) == k_row;
       __deregister_frame(begin);
       _exit(known ? 0 : 1);
     }
@@ -452,15 +452,31 @@ TEST(RegisterFrame, TakesCallsOfManyThreadsAndForks) {
   EXPECT_EQ(registered(), 0u);
 }
 
+/// "__register_frame@@GCC_3.0" and the like, of all functions of that kind that a library has.
+std::set<std::string> frame_functions_of(const std::string& library) {
+  std::set<std::string> functions;
+  for (const std::string& line : lines_of(output_of(BINUTILS "readelf --dyn-syms -W '" + library + "'"))) {
+    const std::size_t name = line.rfind(' ') + 1;
+    if (line.find(" UND ") == line.npos && line.find("register_frame", name) != line.npos)
+      functions.insert(line.substr(name));
+  }
+  return functions;
+}
+
+/// Programs that were linked with libgcc_s ask for its versions.
+TEST(RegisterFrame, HasTheVersionsOfLibgcc) {
+  const auto functions = frame_functions_of(LISTEN_SHARED);
+  EXPECT_EQ(functions.size(), 9u);
+  EXPECT_EQ(functions, frame_functions_of(LIBGCC));
+}
+
 // Exceptions.
 
 /// A frame that nobody has registered but by __register_frame.
 class ToldFrame {
  public:
-  ToldFrame() : code_({0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3}) {  // push rbp; mov rbp,rsp; call rdi; pop; ret
-    const auto begin = reinterpret_cast<std::uintptr_t>(code_.begin());
-    frames_.section.fde(frames_.cie(), begin, 8, Bytes{0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8});
-    frames_.section.terminator();
+  ToldFrame() {
+    put_calling_frame(frames_, code_);
     told_ = at(frames_.placed().begin);
     __register_frame(told_);
   }
@@ -468,7 +484,7 @@ class ToldFrame {
   void operator()(void (*callee)()) const { reinterpret_cast<void (*)(void (*)())>(code_.begin())(callee); }
 
  private:
-  ExecutableCopy code_;
+  const ExecutableCopy code_{calling_frame()};
   EhFrame frames_;
   const void* told_;
 };

@@ -34,7 +34,7 @@ TEST(ToldCalls, MayHaveTheSameAddressFromSeveralThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(registered(), 4u);
-  EXPECT_EQ(RegisteredCode().row_at(k_code + 2), k_row);
+  EXPECT_EQ(RegisteredCode().row_at(k_code + 4), k_row);
   const auto never_told = listen_status().never_told;
   for (unsigned t = 0; t < 4; ++t) __deregister_frame(begin);
   EXPECT_EQ(listen_status().never_told, never_told);
@@ -81,21 +81,23 @@ std::string name_of(Addr pc) {
 /// What was told counts until it is taken back, as with libgcc, which answers where this library does not listen.
 TEST(ToldCalls, CountBeforeTheTablesOfALoadedModule) {
   const Addr function = reinterpret_cast<std::uintptr_t>(&of_this_program);
-  const auto pc = reinterpret_cast<void*>(function + 2);
-  const std::string row = row_of(function + 2);
-  const std::string name = name_of(function + 2);
+  constexpr Addr k_unit = ToldFrameCode::k_code_alignment;
+  const Addr within = function + 2 * k_unit;
+  const auto pc = reinterpret_cast<void*>(within);
+  const std::string row = row_of(within);
+  const std::string name = name_of(within);
   EXPECT_EQ(row.substr(0, 10), "eh_frame: ");
   EXPECT_EQ(_Unwind_FindEnclosingFunction(pc), reinterpret_cast<void*>(function));
-  const auto frames = section_of(1, function + 1);
+  const auto frames = section_of(1, function + k_unit);
   const void* const begin = at(frames->placed().begin);
   for (const bool listens : {true, false}) {
     listens ? listen() : listen(0);
     __register_frame(begin);
-    EXPECT_EQ(row_of(function + 2), listens ? k_row : row);
-    EXPECT_EQ(name_of(function + 2), name);
-    EXPECT_EQ(_Unwind_FindEnclosingFunction(pc), reinterpret_cast<void*>(function + 1));
+    EXPECT_EQ(row_of(within), listens ? k_row : row);
+    EXPECT_EQ(name_of(within), name);
+    EXPECT_EQ(_Unwind_FindEnclosingFunction(pc), reinterpret_cast<void*>(function + k_unit));
     __deregister_frame(begin);
-    EXPECT_EQ(row_of(function + 2), row);
+    EXPECT_EQ(row_of(within), row);
     EXPECT_EQ(_Unwind_FindEnclosingFunction(pc), reinterpret_cast<void*>(function));
   }
   listen();

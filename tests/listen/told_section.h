@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/builders/placed_eh_frame.h"
@@ -11,7 +12,7 @@
 namespace jitunwind::test {
 
 inline constexpr Addr k_code = 0x5'0000'0000;
-inline constexpr const char* k_row = "dyn_table: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+inline const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
 
 inline const void* at(Addr address) { return reinterpret_cast<const void*>(address); }
 inline std::size_t registered() { return registry_statistics().registered; }

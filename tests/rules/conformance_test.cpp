@@ -24,8 +24,7 @@ std::set<std::string> rows_in(const std::string& text) {
 
 /// Comments directly above a test count, with nothing but comments and blank lines between.
 void add_claims(const rules::SourceFile& file, const std::string& name, Claims& claims) {
-  static const std::regex test(
-      "\\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|add_test|jitunwind_(output_)?test)\\s*\\(.*");
+  static const std::regex test("\\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|add_test|[a-z_]+_test)\\s*\\(.*");
   static const std::regex comment("\\s*((//|#|\\*).*)?");
   static const std::regex claim("\\s*(//|#) covers: .*");
   std::set<std::string> pending;

@@ -1,5 +1,5 @@
 // A JIT that has never heard of this library: code that it tells the unwinder about, and exceptions through that.
-// Compiled for whoever links the listening library (TELLS_STATUS) it also says what was heard. x86-64.
+// Compiled for whoever links the listening library (TELLS_STATUS) it also says what was heard.
 #include <sys/mman.h>
 #include <unwind.h>
 
@@ -21,12 +21,15 @@ namespace {
 struct [[gnu::packed]] Frames {
   std::uint32_t cie_length = 20;
   std::uint32_t cie_id = 0;
-  std::array<std::uint8_t, 16> cie{1, 'z', 'R', 0, 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1, 0, 0};
-  std::uint32_t fde_length = 36;
+  std::array<std::uint8_t, 9> cie{
+      1, 'z', 'R', 0, Code::k_code_alignment, Code::k_data_alignment, Code::k_return_address, 1, 0};
+  std::array<std::uint8_t, 5> cie_rows = Code::k_entry;
+  std::uint16_t padding = 0;
+  std::uint32_t fde_length = 40;
   std::uint32_t cie_distance = 28;
   std::uint64_t begin = 0;
-  std::uint64_t size = k_code.size();
-  std::array<std::uint8_t, 16> fde = k_rows;
+  std::uint64_t size = Code::k_bytes.size();
+  std::array<std::uint8_t, 20> fde = Code::k_fde_data;
   std::uint32_t end = 0;
 };
 
@@ -36,7 +39,7 @@ int run_through(int, char**) {
   auto* const memory = static_cast<std::byte*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (memory == MAP_FAILED) return 2;
-  std::memcpy(memory, k_code.data(), k_code.size());
+  copy_code(memory);
   Frames frames;
   frames.begin = reinterpret_cast<std::uintptr_t>(memory);
   std::byte* const section = memory + 64;
@@ -50,7 +53,7 @@ int run_through(int, char**) {
 #endif
   __deregister_frame(section);
 #ifdef TELLS_STATUS
-  std::printf("then %s\n", _Unwind_FindEnclosingFunction(memory + 2) == nullptr ? "gone" : "known");
+  std::printf("then %s\n", _Unwind_FindEnclosingFunction(memory + 4) == nullptr ? "gone" : "known");
 #endif
   return caught == 3 ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 // A JIT that says of the same code two things: to libgcc call frame information with a personality routine, and to GDB,
 // in its list, call frame information without one. Exceptions through the code ask the personality routine, whoever
-// heard which. x86-64.
+// heard which.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,22 +34,25 @@ _Unwind_Reason_Code personality(int, _Unwind_Action, _Unwind_Exception_Class, _U
 struct [[gnu::packed]] ListedFrames {
   std::uint32_t cie_length = 20;
   std::uint32_t cie_id = 0;
-  std::array<std::uint8_t, 16> cie{1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x23, 0x0c, 7, 8, 0x90, 1, 0, 0};
+  std::array<std::uint8_t, 9> cie{
+      1, 'z', 'R', 0, Code::k_code_alignment, Code::k_data_alignment, Code::k_return_address, 1, 0x23};
+  std::array<std::uint8_t, 5> cie_rows = Code::k_entry;
+  std::uint16_t padding = 0;
   std::uint32_t fde_length = 32;
   std::uint32_t cie_distance = 28;
   std::uint32_t begin = 0;
-  std::uint32_t size = k_code.size();
-  std::array<std::uint8_t, 20> fde{0, 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8, 0, 0, 0, 0, 0, 0, 0};
+  std::uint32_t size = Code::k_bytes.size();
+  std::array<std::uint8_t, 20> fde = Code::k_fde_data;
   std::uint32_t end = 0;
 };
 
 std::vector<std::byte> listed_file(std::uint64_t code) {
   using jitunwind::test::ElfBuilder;
   ElfBuilder elf(true, false);
-  elf.machine = EM_X86_64;
+  elf.machine = Code::k_machine;
   const ListedFrames frames;
   const auto* const bytes = reinterpret_cast<const std::byte*>(&frames);
-  elf.sections = {{".text", SHT_NOBITS, {}, code, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, k_code.size()},
+  elf.sections = {{".text", SHT_NOBITS, {}, code, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, Code::k_bytes.size()},
                   {".eh_frame", SHT_PROGBITS, {bytes, bytes + sizeof frames}, 0, SHF_ALLOC}};
   std::vector<std::byte> file = elf.build();
   file[16] = static_cast<std::byte>(ET_REL);  // e_type
@@ -73,9 +76,9 @@ int run_through(int, char**) {
   auto* const memory = static_cast<std::byte*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (memory == MAP_FAILED) return 2;
-  std::memcpy(memory, k_code.data(), k_code.size());
+  copy_code(memory);
   const auto code = reinterpret_cast<std::uintptr_t>(memory);
-  const ToldFrames frames(reinterpret_cast<std::uintptr_t>(&personality), code, k_code.size());
+  const ToldFrames frames(reinterpret_cast<std::uintptr_t>(&personality), code, Code::k_bytes.size());
   std::byte* const section = memory + 64;
   std::memcpy(section, &frames, sizeof frames);
   __register_frame(section);
