@@ -166,12 +166,25 @@ bool start(Error& error) noexcept {
   return true;
 }
 
+/// Null: nothing is wrong.
+const char* why_no_range(const unw_dyn_info_t& di) noexcept {
+  if (di.start_ip >= di.end_ip) return "empty or inverted range";
+  // Where pointers are shorter than words of descriptors: C extends the sign of a pointer that is cast to one.
+  if (static_cast<std::uintptr_t>(di.end_ip - 1) != di.end_ip - 1)
+    return "address of more bits than this CPU has; cast pointers to uintptr_t first";
+  return nullptr;
+}
+
 bool are_usable(std::span<unw_dyn_info_t* const> batch, Error& error) noexcept {
   for (const unw_dyn_info_t* di : batch) {
-    if (NodePool::can_bind(di) && di->start_ip < di->end_ip) continue;
-    error = NodePool::can_bind(di) ? error_at(ErrorCode::e_range, di, "empty or inverted range")
-                                   : error_at(ErrorCode::invalid_argument, di, "null or misaligned descriptor");
-    return false;
+    if (!NodePool::can_bind(di)) {
+      error = error_at(ErrorCode::invalid_argument, di, "null or misaligned descriptor");
+      return false;
+    }
+    if (const char* const why = why_no_range(*di)) {
+      error = error_at(ErrorCode::e_range, di, why);
+      return false;
+    }
   }
   return true;
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/resume.h"
@@ -199,6 +200,22 @@ TEST(X86, WalksThroughDescribedCode) {
 }
 
 // covers: XP04
+/// A word of a descriptor is longer than a pointer, whose sign C extends.
+TEST(X86, RefusesAddressesOfMoreBitsThanItHas) {
+  unw_dyn_info_t info{};
+  info.start_ip = 0xffff'ffff'f700'0000;
+  info.end_ip = info.start_ip + 16;
+  const Status refused = register_procedure(&info);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::e_range);
+  EXPECT_NE(refused.error().text().find("cast pointers to uintptr_t first"), std::string::npos)
+      << refused.error().text();
+  info.start_ip = 0xffff'fff0;  // the last that there are
+  info.end_ip = std::uint64_t{1} << 32;
+  ASSERT_TRUE(register_procedure(&info));
+  EXPECT_TRUE(cancel_procedure(&info));
+}
+
 TEST(X86, WalksByRowsOfATable) {
   const JitFrame jit("cfa=SP+64 ebx=[cfa-16] ebp=[cfa-24] ra=[cfa-8]");  // host_row(): half of it
   int walks = 0;
