@@ -22,6 +22,11 @@
 #include "tests/listen/frame_functions.h"
 #include "tests/listen/jit_file.h"
 
+#ifdef __SANITIZE_THREAD__
+/// The sanitizer ends forked children that start a thread, as followers are started in them.
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+#endif
+
 namespace jitunwind::test {
 namespace {
 
