@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/registry/threads.h"
+#include "tests/support/emulated.h"
 
 namespace {
 
