@@ -196,7 +196,7 @@ TEST(RegistryThreads, MoreThreadsThanSlots) {
 TEST(RegistryThreads, SlotsOfExitedThreadsAreUsedAgain) {
   unw_dyn_info_t a = procedure(k_code, 64);
   ASSERT_TRUE(register_procedure(&a));
-  for (std::size_t i = 0; i < repetitions(3000); ++i) {
+  for (std::size_t i = 0; i < jitunwind::test::repetitions(3000); ++i) {
     std::thread([&] { EXPECT_EQ(lookup(k_code), &a); }).join();
   }
   ASSERT_TRUE(cancel_procedure(&a));
