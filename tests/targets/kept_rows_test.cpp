@@ -520,10 +520,12 @@ TEST(KeptRowsOfATarget, AreOfTheListThatIsThereNow) {
     ASSERT_TRUE(target) << target.error().text();
     expect_the_walks_without_kept_rows(*target);
     EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "dyn_directives");
-    const auto list = last_list(*target);
+    [[maybe_unused]] const auto list = last_list(*target);
     for (int i = 1; i < 4; ++i) {
       const SeenStack stack = next_stack(child, *target);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(JITUNWIND_CLANG_SANITIZER)  // which map memory of their own between
       EXPECT_EQ(last_list(*target), list) << "the test would show nothing";
+#endif
       if (i % 2 != 0) {
         EXPECT_EQ(stack.frames.back().name, "ends_here") << same_file;
       } else {
