@@ -43,29 +43,14 @@ constexpr std::uint32_t bit_of_general_or_sp(unsigned code) {
   return code == k_x31 ? std::uint32_t{1} << k_x31 : bit_of_general(code);
 }
 
-MachineInstruction with_effect(Effect effect) {
-  MachineInstruction out;
-  out.effect = effect;
-  return out;
-}
-MachineInstruction that_writes(std::uint32_t registers) {
-  MachineInstruction out = with_effect(Effect::none);
-  out.written = registers;
-  return out;
-}
-
 /// "Data Processing -- Immediate": ADD, SUB and the logical ones without flags write SP, and those of memory tags.
 MachineInstruction with_immediate(Word word) {
   const unsigned to = word.field(0, 5), from = word.field(5, 5);
   const bool adds = word.is(0x3f80'0000, 0x1100'0000), tags = word.is(0x1f80'0000, 0x1180'0000);
   const bool combines = word.is(0x1f80'0000, 0x1200'0000) && word.field(29, 2) != 3;
   if (adds && word.bit(31) && is_of_frame(to) && is_of_frame(from)) {
-    MachineInstruction out = with_effect(Effect::set);
-    out.reg = static_cast<RegNum>(to);
-    out.base = static_cast<RegNum>(from);
     const std::int64_t amount = std::int64_t{word.field(10, 12)} << (word.bit(22) ? 12 : 0);
-    out.amount = word.bit(30) ? -amount : amount;
-    return out;
+    return with_effect(Effect::set, static_cast<RegNum>(to), word.bit(30) ? -amount : amount, static_cast<RegNum>(from));
   }
   // AUTIASPPC, AUTIBSPPC: a signature over the address of the instruction that signed, too.
   if (word.is(0xff80'0000, 0xf380'0000)) return {};
@@ -202,9 +187,7 @@ MachineInstruction by_register(Effect effect, Word word) {
 }
 
 MachineInstruction by_key(Effect effect, bool is_b) {
-  MachineInstruction out = with_effect(effect);
-  out.amount = static_cast<std::int64_t>(is_b ? SigningKey::b : SigningKey::a);
-  return out;
+  return with_effect(effect, k_no_reg, static_cast<std::int64_t>(is_b ? SigningKey::b : SigningKey::a));
 }
 
 /// Signs or authenticates the link register. With zero in place of SP it gets a value of which nothing is known.

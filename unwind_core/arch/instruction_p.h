@@ -72,6 +72,22 @@ struct MachineInstruction {
 };
 
 namespace arch {
+inline MachineInstruction with_effect(MachineInstruction::Effect effect, RegNum reg = k_no_reg, std::int64_t amount = 0,
+                                      RegNum base = k_no_reg) noexcept {
+  MachineInstruction i;
+  i.effect = effect;
+  i.reg = reg;
+  i.base = base;
+  i.amount = amount;
+  return i;
+}
+/// Does nothing but that; a bit for each place.
+inline MachineInstruction that_writes(std::uint32_t registers) noexcept {
+  MachineInstruction i = with_effect(MachineInstruction::Effect::none);
+  i.written = registers;
+  return i;
+}
+
 MachineInstruction read_x86_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 MachineInstruction read_a64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;

@@ -172,25 +172,10 @@ std::uint32_t written_by(const Parts& p) {
   }
 }
 
-MachineInstruction of(Effect effect, RegNum reg = k_no_reg, std::int64_t amount = 0, RegNum base = k_no_reg) {
-  MachineInstruction i;
-  i.effect = effect;
-  i.reg = reg;
-  i.base = base;
-  i.amount = amount;
-  return i;
-}
-
-MachineInstruction writes(std::uint32_t registers) {
-  MachineInstruction i = of(Effect::none);
-  i.written = registers;
-  return i;
-}
-
 /// In 32-bit mode an operand of 16 bits cuts the address off.
 MachineInstruction to(const Parts& p, Effect effect, Addr next) {
-  if (!p.is_64 && p.operand_size) return of(Effect::unknown);
-  MachineInstruction i = of(effect);
+  if (!p.is_64 && p.operand_size) return with_effect(Effect::unknown);
+  MachineInstruction i = with_effect(effect);
   i.target = (next + static_cast<Addr>(p.immediate)) & (p.is_64 ? ~Addr{0} : 0xffff'ffff);
   return i;
 }
@@ -198,17 +183,17 @@ MachineInstruction to(const Parts& p, Effect effect, Addr next) {
 /// reg = base + amount, where it is of the two registers that frames are found by.
 MachineInstruction set(const Parts& p, unsigned reg, unsigned base, std::int64_t amount) {
   const bool known = p.is_whole() && is_frame_register(reg) && is_frame_register(base);
-  return known ? of(Effect::set, dwarf(p, reg), amount, dwarf(p, base)) : writes(bit_of(p, reg));
+  return known ? with_effect(Effect::set, dwarf(p, reg), amount, dwarf(p, base)) : that_writes(bit_of(p, reg));
 }
 
 MachineInstruction move_between_registers(const Parts& p, unsigned reg, unsigned from) {
-  return (p.opcode & 1) != 0 ? set(p, reg, from, 0) : writes(written_by(p));
+  return (p.opcode & 1) != 0 ? set(p, reg, from, 0) : that_writes(written_by(p));
 }
 
 /// Words of the frame that registers are saved in.
 MachineInstruction access(const Parts& p, Effect effect) {
-  if (p.is_whole() && is_frame_slot(p)) return of(effect, dwarf(p, p.reg), p.displacement, dwarf(p, p.base));
-  return writes(written_by(p));
+  if (p.is_whole() && is_frame_slot(p)) return with_effect(effect, dwarf(p, p.reg), p.displacement, dwarf(p, p.base));
+  return that_writes(written_by(p));
 }
 
 JumpOperand operand_of(const Parts& p, Addr next) {
@@ -232,19 +217,19 @@ MachineInstruction group_ff(const Parts& p, Addr next) {
   switch (p.group()) {
     case 0:
     case 1:
-      return writes(written_by(p));
+      return that_writes(written_by(p));
     case 2:
     case 4: {
-      if (!p.is_64 && p.operand_size) return of(Effect::unknown);
-      MachineInstruction i = of(p.group() == 2 ? Effect::call : Effect::jump);
+      if (!p.is_64 && p.operand_size) return with_effect(Effect::unknown);
+      MachineInstruction i = with_effect(p.group() == 2 ? Effect::call : Effect::jump);
       i.operand = operand_of(p, next);
       return i;
     }
     case 6:
-      return p.operand_size ? of(Effect::unknown)
-                            : of(Effect::push, p.is_register() ? dwarf(p, p.rm) : k_no_reg, word(p));
+      return p.operand_size ? with_effect(Effect::unknown)
+                            : with_effect(Effect::push, p.is_register() ? dwarf(p, p.rm) : k_no_reg, word(p));
     default:
-      return of(Effect::unknown);
+      return with_effect(Effect::unknown);
   }
 }
 
@@ -252,19 +237,19 @@ MachineInstruction group_ff(const Parts& p, Addr next) {
 MachineInstruction arithmetic(const Parts& p) {
   const RegNum sp = dwarf(p, k_sp);
   const bool of_sp = p.is_register() && p.rm == k_sp && p.is_whole();
-  if (of_sp && p.group() == 0) return of(Effect::set, sp, p.immediate, sp);
-  if (of_sp && p.group() == 5) return of(Effect::set, sp, -p.immediate, sp);
-  return writes(written_by(p));
+  if (of_sp && p.group() == 0) return with_effect(Effect::set, sp, p.immediate, sp);
+  if (of_sp && p.group() == 5) return with_effect(Effect::set, sp, -p.immediate, sp);
+  return that_writes(written_by(p));
 }
 
 MachineInstruction push_or_pop(const Parts& p, Effect effect, RegNum reg) {
-  return p.operand_size ? of(Effect::unknown) : of(effect, reg, word(p));
+  return p.operand_size ? with_effect(Effect::unknown) : with_effect(effect, reg, word(p));
 }
 
 /// pusha and popa of 32-bit mode: eight registers, whose places nobody asks for, and of which SP is not popped.
 MachineInstruction push_or_pop_all(const Parts& p, Effect effect) {
-  if (p.operand_size) return of(Effect::unknown);
-  MachineInstruction i = of(effect, k_no_reg, 8 * word(p));
+  if (p.operand_size) return with_effect(Effect::unknown);
+  MachineInstruction i = with_effect(effect, k_no_reg, 8 * word(p));
   if (effect == Effect::pop) i.written = 0xff & ~bit_of(p, k_sp);
   return i;
 }
@@ -286,7 +271,7 @@ MachineInstruction one_byte_32(const Parts& p) {
     case 0x61:
       return push_or_pop_all(p, Effect::pop);
     default:
-      return of(Effect::unknown);
+      return with_effect(Effect::unknown);
   }
 }
 constexpr Opcodes k_only_32{{0x06, 0x07}, {0x0e, 0x0e}, {0x16, 0x17}, {0x1e, 0x1f}, {0x60, 0x61}};
@@ -314,34 +299,34 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
     case 0x8b:
       return p.is_register() ? move_between_registers(p, p.reg, p.rm) : access(p, Effect::load);
     case 0x8d:
-      return is_frame_slot(p) ? set(p, p.reg, p.base, p.displacement) : writes(written_by(p));
+      return is_frame_slot(p) ? set(p, p.reg, p.base, p.displacement) : that_writes(written_by(p));
     case 0xc2:
     case 0xc3:
-      return of(!p.is_64 && p.operand_size ? Effect::unknown : Effect::ret);
+      return with_effect(!p.is_64 && p.operand_size ? Effect::unknown : Effect::ret);
     case 0xc6:
     case 0xc7:  // mov; others are of transactions
-      return p.group() == 0 ? writes(written_by(p)) : of(Effect::unknown);
+      return p.group() == 0 ? that_writes(written_by(p)) : with_effect(Effect::unknown);
     case 0xc8:  // enter
     case 0xca:
     case 0xcb:
     case 0xcf:
-      return of(Effect::unknown);
+      return with_effect(Effect::unknown);
     case 0xc9:
-      return p.operand_size ? of(Effect::unknown) : of(Effect::leave, dwarf(p, k_fp), word(p));
+      return p.operand_size ? with_effect(Effect::unknown) : with_effect(Effect::leave, dwarf(p, k_fp), word(p));
     case 0xcc:
     case 0xf4:
-      return of(Effect::stop);
+      return with_effect(Effect::stop);
     case 0xe8:
-      if (p.operand_size) return of(Effect::unknown);
-      return p.immediate == 0 ? of(Effect::push, k_no_reg, word(p)) : to(p, Effect::call, next);
+      if (p.operand_size) return with_effect(Effect::unknown);
+      return p.immediate == 0 ? with_effect(Effect::push, k_no_reg, word(p)) : to(p, Effect::call, next);
     case 0xe9:
-      return p.operand_size ? of(Effect::unknown) : to(p, Effect::jump, next);
+      return p.operand_size ? with_effect(Effect::unknown) : to(p, Effect::jump, next);
     case 0xeb:
       return to(p, Effect::jump, next);
     case 0xff:
       return group_ff(p, next);
     default:
-      return writes(written_by(p));
+      return that_writes(written_by(p));
   }
 }
 
@@ -354,20 +339,20 @@ bool is_of_enclaves(const Parts& p) {
 MachineInstruction two_byte(const Parts& p, Addr next) {
   const unsigned op = p.opcode;
   if (p.is_long_branch()) {
-    if (p.operand_size) return of(Effect::unknown);
+    if (p.operand_size) return with_effect(Effect::unknown);
     return to(p, Effect::branch, next);
   }
   switch (op) {
     case 0x01:
-      return is_of_enclaves(p) ? of(Effect::unknown) : writes(written_by(p));
+      return is_of_enclaves(p) ? with_effect(Effect::unknown) : that_writes(written_by(p));
     case 0x07:  // sysret, sysenter, sysexit
     case 0x34:
     case 0x35:
-      return of(Effect::unknown);
+      return with_effect(Effect::unknown);
     case 0x0b:
     case 0xb9:
     case 0xff:
-      return of(Effect::stop);
+      return with_effect(Effect::stop);
     case 0xa0:
     case 0xa8:
       return push_or_pop(p, Effect::push, k_no_reg);
@@ -375,12 +360,12 @@ MachineInstruction two_byte(const Parts& p, Addr next) {
     case 0xa9:
       return push_or_pop(p, Effect::pop, k_no_reg);
     default:
-      return writes(written_by(p));
+      return that_writes(written_by(p));
   }
 }
 
 MachineInstruction effect_of(const Parts& p, Addr next) {
-  if (p.is_vector || p.map == Map::m38 || p.map == Map::m3a) return writes(written_by(p));
+  if (p.is_vector || p.map == Map::m38 || p.map == Map::m3a) return that_writes(written_by(p));
   return p.map == Map::one_byte ? one_byte(p, next) : two_byte(p, next);
 }
 
