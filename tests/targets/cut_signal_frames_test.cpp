@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/all_targets.h"
 #include "tests/targets/recorded_cores.h"
 
 namespace jitunwind::test {
@@ -155,15 +156,6 @@ TEST_P(CutCore, EndsAtASignalFrameThatIsCutOff) {
   EXPECT_GT(went_on, 2u);
 }
 
-std::vector<Arch> all_targets() {
-  std::vector<Arch> targets;
-  for (const Arch* arch : all_arches()) {
-    targets.push_back(*arch);
-    if (arch->bi_endian) targets.push_back(with_byte_order(*arch, !arch->big_endian));
-  }
-  return targets;
-}
-
 class CutSample : public testing::TestWithParam<Arch> {
  protected:
   static constexpr Addr k_code = 0x500000, k_caller = 0x400000, k_stack = 0x7000'0000, k_caller_sp = 0x7000'2000;
@@ -203,11 +195,7 @@ class CutSample : public testing::TestWithParam<Arch> {
   const TemporaryFolder folder_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Cpus, CutSample, testing::ValuesIn(all_targets()), [](const auto& info) {
-  std::string name = info.param.name + std::string(info.param.big_endian ? "_big" : "_little");
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Cpus, CutSample, testing::ValuesIn(all_targets()), target_name);
 
 // covers: RG04
 TEST_P(CutSample, EndsAtATrampolineThatIsCutOff) {

@@ -455,21 +455,28 @@ TEST(KeptRowsOfATarget, AreOfTheLibraryThatIsThereNow) {
 /// Where nothing is, with sanitizers as well.
 constexpr Addr k_free_page = 0x2000'0000'0000;
 
+/// Of a child: stands below a frame that the library describes, which has a list of its own, as one or as the end of
+/// the stack. The library, which is still loaded.
+void* stand_in_library(const Child& child, const std::string& path, bool as_the_end) {
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  using Call = void* (*)(JitFrame::Callee, const void*, Addr, bool);
+  const auto call = reinterpret_cast<Call>(library ? ::dlsym(library, "plugin_described_again") : nullptr);
+  if (!call) ::_exit(3);
+  const auto stand = [](void* told) -> void* {
+    static_cast<const Child*>(told)->stand();
+    return nullptr;
+  };
+  call(stand, &child, k_free_page, as_the_end);
+  return library;
+}
+
 /// A list that came with a library while the target ran is found beside the one that was known.
 // covers: DY51
 TEST(KeptRowsOfATarget, AreOfListsThatCameLater) {
   const Child child([](const Child& self) {
     JitFrame own;
     self.stand();
-    void* const library = ::dlopen(TARGET_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-    using Call = void* (*)(JitFrame::Callee, const void*, Addr, bool);
-    const auto call = reinterpret_cast<Call>(library ? ::dlsym(library, "plugin_described_again") : nullptr);
-    if (!call) ::_exit(3);
-    const auto stand = [](void* told) -> void* {
-      static_cast<const Child*>(told)->stand();
-      return nullptr;
-    };
-    call(stand, &self, k_free_page, false);
+    stand_in_library(self, TARGET_PLUGIN, false);
   });
   auto target = Target::attach(child.process());
   ASSERT_TRUE(target) << target.error().text();
@@ -504,16 +511,7 @@ TEST(KeptRowsOfATarget, AreOfTheListThatIsThereNow) {
         for (std::size_t size = 16; size <= 1024; size += 16)
           for (int used = 0; used < 16; ++used)
             if (void* const volatile taken = ::malloc(size); !taken) ::_exit(3);
-        void* const library = ::dlopen((same_file || i % 2 == 0 ? first : second).c_str(), RTLD_NOW | RTLD_LOCAL);
-        using Call = void* (*)(JitFrame::Callee, const void*, Addr, bool);
-        const auto call = reinterpret_cast<Call>(library ? ::dlsym(library, "plugin_described_again") : nullptr);
-        if (!call) ::_exit(3);
-        const auto stand = [](void* told) -> void* {
-          static_cast<const Child*>(told)->stand();
-          return nullptr;
-        };
-        call(stand, &self, k_free_page, i % 2 != 0);
-        ::dlclose(library);
+        ::dlclose(stand_in_library(self, same_file || i % 2 == 0 ? first : second, i % 2 != 0));
       }
     });
     auto target = Target::attach(child.process());

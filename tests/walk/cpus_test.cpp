@@ -10,6 +10,7 @@
 #include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
+#include "tests/support/all_targets.h"
 #include "tests/support/fake_space.h"
 
 namespace jitunwind::test {
@@ -23,21 +24,7 @@ class Cpus : public testing::TestWithParam<Arch> {
   RegNum unused() const { return arch().ra_in_memory ? arch().exception_registers[0] : arch().ra; }
 };
 
-std::vector<Arch> all_targets() {
-  std::vector<Arch> targets;
-  for (const Arch* arch : all_arches()) {
-    targets.push_back(*arch);
-    if (arch->bi_endian) targets.push_back(with_byte_order(*arch, !arch->big_endian));
-  }
-  return targets;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Cpus, testing::ValuesIn(all_targets()), [](const auto& info) {
-  std::string name = info.param.name + std::string(info.param.big_endian ? "_big" : "_little");
-  for (char& c : name)
-    if (c == '-') c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Cpus, testing::ValuesIn(all_targets()), target_name);
 
 /// A procedure that has done nothing yet, called by one with a frame of 64 bytes.
 // covers: XP04
