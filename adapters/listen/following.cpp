@@ -4,12 +4,10 @@
 #include <signal.h>
 
 #include <atomic>
-#include <cstdint>
 #include <exception>
 
 #include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
-#include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
 #include "jitunwind/adapters/listen/mapped_code_p.h"
@@ -69,7 +67,7 @@ void start_to_follow(bool waits_first) noexcept {
 /// It has lists and files of its own from now on, and no thread but the one that forked.
 void follow_in_child() noexcept {
   if (!follows.exchange(false)) return;
-  count_heard(Heard::files, -static_cast<std::int64_t>(listen_status().files));
+  count_heard(Heard::files, -heard(Heard::files));
   if (listens_to(Dialect::maps) || listens_to(Dialect::gdb)) start_to_follow(true);
 }
 
