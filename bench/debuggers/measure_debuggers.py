@@ -19,7 +19,7 @@ LLDB = ['@lldb_program@', '--no-lldbinit', '--no-use-colors', '--batch', '-o', '
 WAYS = {  # debugger, JITUNWIND_ATTACH, script
     'GDB, nothing': (GDB, '', ''), 'GDB, files': (GDB, 'gdb', ''), 'GDB, script': (GDB, '', '@script@'),
     'LLDB, nothing': (LLDB, '', ''), 'LLDB, files': (LLDB, 'gdb', '')}
-WHAT = ['register', 'cancel', 'register_alone', 'attach', 'first_bt', 'bt', 'stepi', 'break_NAME', 'continue']
+WHAT = ['register', 'cancel', 'register_alone', 'attach', 'first_bt', 'bt', 'stepi', 'break_NAME', 'continue']  # in turn
 
 
 def wanted(way, what):
@@ -33,13 +33,15 @@ def measure(way, debugger, attach, script):
                        'KNOWN': '0' if way.endswith('nothing') else '1', 'JITUNWIND_ATTACH': attach}
         done = subprocess.run(debugger, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
-        if b'Traceback' in done.stdout or not os.path.exists(results):
-            sys.exit(done.stdout.decode(errors='replace'))
-        with open(results) as file:
-            for line in file:
-                what, seconds = line.split()
-                if wanted(way, what):
-                    yield {'name': 'debugger/%s/%s/%s' % (way, what, COUNT), 'items_per_second': 1 / float(seconds)}
+        found = {}
+        if os.path.exists(results):
+            with open(results) as file:
+                found = dict(line.split() for line in file)
+        if b'Traceback' in done.stdout or WHAT[-1] not in found:
+            message = 'status %d\n%s' % (done.returncode, done.stdout.decode(errors='replace'))
+            return [{'name': 'debugger/%s/%s' % (way, COUNT), 'error_occurred': True, 'error_message': message}]
+    return [{'name': 'debugger/%s/%s/%s' % (way, what, COUNT), 'items_per_second': 1 / float(seconds)}
+            for what, seconds in found.items() if wanted(way, what)]
 
 
 there = [way for way, (debugger, _, _) in WAYS.items() if os.path.exists(debugger[0])]
