@@ -28,7 +28,7 @@ struct ListChanges {
     count.store(number + 1, std::memory_order_release);
   }
 
-  std::atomic<std::uint64_t> count;  ///< of all changes
+  std::atomic<std::uint64_t> count;  ///< of changes, on from the time of the first one
   std::array<Change, k_kept> last;
 };
 static_assert(sizeof(ListChanges) == 8 + 24 * ListChanges::k_kept);

@@ -31,7 +31,7 @@ class ListIndex {
   bool is_of(Addr list) const noexcept { return is_known_ && list == list_; }
   bool is_known() const noexcept { return is_known_; }
   /// Whether the newest procedure may be the one whose descriptor is there; 0: there is none. Of two lists that have
-  /// the same place and generation one after the other, as of a library that is loaded anew, it tells most.
+  /// the same place and generation one after the other, as of another libunwind that is loaded anew, it tells most.
   bool may_begin_with(Addr descriptor) const noexcept { return !newest_ || *newest_ == descriptor; }
   /// `procedures` as in the list, the newest first, none of them empty; how many changes had made it what it is, if
   /// that is known. False: there is no memory, and nothing is known.

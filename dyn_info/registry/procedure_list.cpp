@@ -1,5 +1,7 @@
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
 
+#include <ctime>
+
 #include <cstddef>
 
 #include "jitunwind/dyn_info/list_changes_p.h"
@@ -78,10 +80,28 @@ void note_change(const ProcedureNode& node, bool is_registered) noexcept {
 
 constexpr int k_longest_run = 1 << 20;  // of procedures retired by others that are suspended like the lock's holder
 
+std::atomic_ref<std::uint32_t> atomic_generation() noexcept {
+  return std::atomic_ref<std::uint32_t>(jitunwind_dyn_info_list.generation);
+}
+
 /// Ordered: the change it begins or ends does not become visible on its other side.
 void count_generation() noexcept {
-  std::atomic_ref<std::uint32_t> generation(jitunwind_dyn_info_list.generation);
-  generation.store(generation.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  atomic_generation().store(atomic_generation().load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+/// The first change of a list begins. Where the library is loaded anew the list may be where an earlier one was, of
+/// which nothing in the process tells, and readers have both: so generation and changes count on from the clock, faster
+/// than lists change. A change takes more than a nanosecond, a library more than 256 to be loaded again: what the
+/// earlier list counted is less, by more than the changes that are kept. Generations have 32 bits: an even one each two
+/// microseconds, and the same after 73 minutes. A list whose generation comes round to 0 seems to be loaded anew.
+/// Without a clock it counts from 0. Signal-safe.
+[[gnu::cold, gnu::noinline]] void begin_list() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const auto nanoseconds =
+      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  atomic_generation().store(static_cast<std::uint32_t>(nanoseconds >> 10) | 1, std::memory_order_release);
+  jitunwind_dyn_changes.count.store(nanoseconds, std::memory_order_release);
 }
 
 }  // namespace
@@ -89,7 +109,11 @@ void count_generation() noexcept {
 unw_dyn_info_list_t& procedure_list_head() noexcept { return jitunwind_dyn_info_list; }
 
 // Every store of a change is a release store as well, so none of them is visible before the odd generation.
-void ProcedureList::begin_change() noexcept { count_generation(); }
+void ProcedureList::begin_change() noexcept {
+  if (atomic_generation().load(std::memory_order_relaxed) == 0) [[unlikely]]
+    return begin_list();
+  count_generation();
+}
 void ProcedureList::end_change() noexcept { count_generation(); }
 
 void ProcedureList::prefetch_neighbours(unw_dyn_info_t* info) noexcept {

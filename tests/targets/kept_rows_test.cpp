@@ -14,6 +14,7 @@
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "tests/support/command.h"
 #include "tests/support/jit_frame.h"
+#include "tests/targets/target_plugin.h"
 #include "tests/targets/target_programs.h"
 
 extern "C" jit_descriptor __jit_debug_descriptor;
@@ -455,18 +456,18 @@ TEST(KeptRowsOfATarget, AreOfTheLibraryThatIsThereNow) {
 /// Where nothing is, with sanitizers as well.
 constexpr Addr k_free_page = 0x2000'0000'0000;
 
-/// Of a child: stands below a frame that the library describes, which has a list of its own, as one or as the end of
-/// the stack. The library, which is still loaded.
-void* stand_in_library(const Child& child, const std::string& path, bool as_the_end) {
+/// Of a child: stands below a frame that the library describes, which has a list of its own. The library, which is
+/// still loaded.
+void* stand_in_library(const Child& child, const std::string& path, const PluginDescribes& how) {
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  using Call = void* (*)(JitFrame::Callee, const void*, Addr, bool);
+  using Call = void* (*)(JitFrame::Callee, const void*, const PluginDescribes&);
   const auto call = reinterpret_cast<Call>(library ? ::dlsym(library, "plugin_described_again") : nullptr);
   if (!call) ::_exit(3);
   const auto stand = [](void* told) -> void* {
     static_cast<const Child*>(told)->stand();
     return nullptr;
   };
-  call(stand, &child, k_free_page, as_the_end);
+  call(stand, &child, how);
   return library;
 }
 
@@ -476,7 +477,7 @@ TEST(KeptRowsOfATarget, AreOfListsThatCameLater) {
   const Child child([](const Child& self) {
     JitFrame own;
     self.stand();
-    stand_in_library(self, TARGET_PLUGIN, false);
+    stand_in_library(self, TARGET_PLUGIN, {.page = k_free_page});
   });
   auto target = Target::attach(child.process());
   ASSERT_TRUE(target) << target.error().text();
@@ -487,49 +488,95 @@ TEST(KeptRowsOfATarget, AreOfListsThatCameLater) {
   EXPECT_EQ(stack.why, "complete");
 }
 
-/// Where the last of a target's lists begins, and its generation: docs/registry.md "Finding the list".
-std::pair<Addr, std::uint32_t> last_list(const Target& target) {
-  std::pair<Addr, std::uint32_t> last{};
-  for (std::size_t number = 0; const Addr head = target.registered_list(number).value(); ++number) last.first = head;
+/// The last of a target's lists: docs/registry.md "Finding the list".
+struct LastList {
+  Addr head = 0;
+  std::uint32_t generation = 0;
+  Addr newest = 0;  ///< a descriptor
+};
+LastList last_list(const Target& target) {
+  struct Head {
+    std::uint32_t version, generation;
+    Addr newest;
+  } bytes{};
+  LastList last;
+  for (std::size_t number = 0; const Addr head = target.registered_list(number).value(); ++number) last.head = head;
   MemoryWindow window;
-  const auto generation = std::as_writable_bytes(std::span(&last.second, 1));
-  EXPECT_EQ(target.space().memory.read(last.first + 4, generation, window), generation.size());
-  return last;
+  const auto room = std::as_writable_bytes(std::span(&bytes, 1));
+  EXPECT_EQ(target.space().memory.read(last.head, room, window), room.size());
+  return {last.head, bytes.generation, bytes.newest};
 }
 
-/// A library with a list of its own that is loaded where another one was, or the same one anew. Its list has as many
-/// changes as the other's had, and says something else of the same code.
+void expect_what_is_described(const SeenStack& stack, bool as_the_end) {
+  if (as_the_end) {
+    EXPECT_EQ(stack.frames.back().name, "ends_here");
+  } else {
+    EXPECT_EQ(origin_of(stack, "jit_frame"), "dyn_directives");
+    EXPECT_EQ(stack.why, "complete");
+  }
+}
+
+/// A library with a list of its own that is loaded again and again where it was. The list is in the same place, has as
+/// many changes as it had, or one more or less, and says something else of the same code.
 // covers: DY50 DY51
 TEST(KeptRowsOfATarget, AreOfTheListThatIsThereNow) {
+  constexpr int k_loads = 24;
+  const auto as_the_end = [](int load) { return load % 2 != 0; };
+  const auto has_one_more = [](int load) { return load / 2 % 2 != 0; };
+  const Child child([&](const Child& self) {
+    for (int load = 0; load < k_loads; ++load) {
+      const PluginDescribes how{.page = k_free_page, .as_the_end = as_the_end(load), .one_more = has_one_more(load)};
+      ::dlclose(stand_in_library(self, TARGET_PLUGIN, how));
+    }
+  });
+  auto target = Target::attach(child.process());
+  ASSERT_TRUE(target) << target.error().text();
+  expect_the_walks_without_kept_rows(*target);
+  expect_what_is_described(stacks_of(*target).at(0), as_the_end(0));
+  LastList before = last_list(*target);
+  int at_the_same_place = 0;
+  for (int load = 1; load < k_loads; ++load) {
+    const SeenStack stack = next_stack(child, *target);
+    expect_what_is_described(stack, as_the_end(load));
+    const LastList now = last_list(*target);
+    EXPECT_NE(now.generation, before.generation) << "load " << load;
+    if (now.head == before.head && (has_one_more(load) != has_one_more(load - 1) || now.newest == before.newest))
+      ++at_the_same_place;
+    before = now;
+    stacks_of(*target);  // kept when it is met for the second time
+  }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(JITUNWIND_CLANG_SANITIZER)  // which map memory of their own between
+  EXPECT_EQ(at_the_same_place, k_loads - 1) << "the test would show nothing";
+#endif
+}
+
+/// The same of a library whose list has the same generation each time, as other libraries' that count from 0: the place
+/// of its newest descriptor tells, be the library of another file or the same one.
+// covers: DY50 DY51
+TEST(KeptRowsOfATarget, AreOfTheListWhoseNewestProcedureIsThere) {
   for (const bool same_file : {false, true}) {
     const TemporaryFolder folder;
     const std::string first = folder / "first.so", second = folder / "second.so";
     for (const std::string& path : {first, second}) std::filesystem::copy_file(TARGET_PLUGIN, path);
     const Child child([&](const Child& self) {
-      for (int i = 0; i < 4; ++i) {
-        // Nothing is allocated where the library before had its descriptor.
-        for (std::size_t size = 16; size <= 1024; size += 16)
-          for (int used = 0; used < 16; ++used)
-            if (void* const volatile taken = ::malloc(size); !taken) ::_exit(3);
-        ::dlclose(stand_in_library(self, same_file || i % 2 == 0 ? first : second, i % 2 != 0));
+      for (unsigned i = 0; i < 4; ++i) {
+        const bool odd = i % 2 != 0;
+        const PluginDescribes how{.page = k_free_page, .as_the_end = odd, .place = odd ? 1u : 0u, .generation = 8};
+        ::dlclose(stand_in_library(self, same_file || !odd ? first : second, how));
       }
     });
     auto target = Target::attach(child.process());
     ASSERT_TRUE(target) << target.error().text();
     expect_the_walks_without_kept_rows(*target);
-    EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "dyn_directives");
-    [[maybe_unused]] const auto list = last_list(*target);
+    expect_what_is_described(stacks_of(*target).at(0), false);
+    [[maybe_unused]] const LastList list = last_list(*target);
     for (int i = 1; i < 4; ++i) {
       const SeenStack stack = next_stack(child, *target);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(JITUNWIND_CLANG_SANITIZER)  // which map memory of their own between
-      EXPECT_EQ(last_list(*target), list) << "the test would show nothing";
+      EXPECT_EQ(last_list(*target).head, list.head) << "the test would show nothing";
+      EXPECT_EQ(last_list(*target).generation, list.generation) << "the test would show nothing";
 #endif
-      if (i % 2 != 0) {
-        EXPECT_EQ(stack.frames.back().name, "ends_here") << same_file;
-      } else {
-        EXPECT_EQ(origin_of(stack, "jit_frame"), "dyn_directives") << same_file;
-        EXPECT_EQ(stack.why, "complete") << same_file;
-      }
+      expect_what_is_described(stack, i % 2 != 0);
     }
   }
 }

@@ -1,4 +1,6 @@
 // A library with a copy of ours of its own, and a procedure in that one's list.
+#include "tests/targets/target_plugin.h"
+#include "jitunwind/dyn_info/registry/procedure_list_p.h"
 #include "tests/support/jit_frame.h"
 
 /// In no table but that of its file.
@@ -16,19 +18,41 @@ extern "C" [[gnu::visibility("default")]] void* plugin_call(jitunwind::test::Jit
   return result;
 }
 
-/// Goes through a frame at a page of the caller's choice that is described anew: as it is, or as the end of the stack.
-/// A copy of this library that was loaded for it has made the same number of changes to its list then.
-extern "C" [[gnu::visibility("default")]] void* plugin_described_again(jitunwind::test::JitFrame::Callee callee,
-                                                                       void* argument, jitunwind::Addr page,
-                                                                       bool as_the_end) {
-  using namespace jitunwind;
-  test::JitFrame frame(test::JitFrame::On{page});
+namespace {
+
+using namespace jitunwind;
+
+unw_dyn_info_t at_page(unw_dyn_info_t info, Addr page) {
+  info.end_ip = page + (info.end_ip - info.start_ip);
+  info.start_ip = page;
+  return info;
+}
+
+}  // namespace
+
+extern "C" [[gnu::visibility("default")]] void* plugin_described_again(test::JitFrame::Callee callee, void* argument,
+                                                                       const test::PluginDescribes& how) {
+  // In the library's own memory: at the same place wherever the library is.
+  static unw_dyn_info_t places[2], more;
+  test::JitFrame frame(test::JitFrame::On{how.page});
   (void)frame.registration().cancel();
   auto end = test::host::describe("ends_here");
   end.row_at(0, test::host_row("cfa=SP+8 ra=undefined"));
-  const auto description = as_the_end ? end.build() : test::JitFrame::described().build();
-  auto registered = register_code(*description, reinterpret_cast<void*>(page), frame.size());
-  void* const result = registered ? frame(callee, argument) : nullptr;
-  (void)registered->cancel();
+  const auto description = how.as_the_end ? end.build() : test::JitFrame::described().build();
+  auto registered = register_code(*description, reinterpret_cast<void*>(how.page), frame.size());
+  if (!registered) return nullptr;
+  unw_dyn_info_t* const elsewhere = registered->release();
+  unw_dyn_info_t& there = places[how.place] = *elsewhere;
+  constexpr Addr k_other_code = 0x10'0000;
+  more = at_page(*elsewhere, how.page + k_other_code);
+  void* result = nullptr;
+  if (cancel_procedure(elsewhere) && register_procedure(&there) && (!how.one_more || register_procedure(&more))) {
+    if (how.generation != 0) procedure_list_head().generation = how.generation;
+    result = frame(callee, argument);
+    if (how.one_more) (void)cancel_procedure(&more);
+    (void)cancel_procedure(&there);
+  }
+  (void)register_procedure(elsewhere);
+  (void)Registration::adopt(elsewhere).cancel();
   return result;
 }
