@@ -45,7 +45,7 @@ bool has_ended(pid_t thread) noexcept {
 bool has_stopped(TracedThread& thread) noexcept {
   siginfo_t info{};
   const long waited = ::syscall(SYS_waitid, P_PID, thread.id, &info, WSTOPPED | WNOHANG | __WALL, nullptr);
-  if (waited != 0) return thread.is_gone = errno != EINTR;
+  if (waited != 0) return thread.is_gone = true;  // who does not wait is never interrupted by a signal
   if (info.si_pid == 0) return thread.is_gone = has_ended(thread.id);
   thread.is_stopped = true;
   // A stop of its own comes before ours where a signal is about to be delivered: it is handed on when it is let go.
