@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,25 @@ constinit std::atomic<std::uint64_t> unheard{0};
 constinit std::atomic<ErrorCode> latest_code{ErrorCode::unspecified};
 constinit std::atomic<Addr> latest_at{0};
 constinit std::atomic<const char*> latest_what{""};
+
+/// How often something was not heard for the same reason: an engine may say one thing of thousands of pieces of code.
+/// Reasons are constant texts, told apart by their addresses.
+struct Reason {
+  std::atomic<const char*> what{nullptr};
+  std::atomic<std::uint64_t> times{0};
+};
+constinit std::array<Reason, 64> reasons{};
+constexpr std::uint64_t k_logged_one_by_one = 8;
+
+/// This time included. 0: there is no room for another reason.
+std::uint64_t times_not_heard(const char* what) noexcept {
+  for (Reason& reason : reasons) {
+    const char* known = nullptr;
+    if (reason.what.compare_exchange_strong(known, what, std::memory_order_relaxed) || known == what)
+      return reason.times.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  return 0;
+}
 
 std::atomic<std::int64_t>& count_of(Heard what) noexcept { return counts[static_cast<std::size_t>(what)]; }
 std::uint64_t so_far(Heard what) noexcept { return static_cast<std::uint64_t>(heard(what)); }
@@ -56,13 +76,11 @@ void note_unheard(const Error& why) noexcept {
   latest_what.store(why.what, std::memory_order_relaxed);
   latest_code.store(why.code, std::memory_order_relaxed);
   if (!logs(LogTopic::registry)) return;
-  LogLine(LogTopic::registry)
-      .text("not heard: ")
-      .text(error_name(why.code))
-      .text(", ")
-      .text(why.what)
-      .text(", at ")
-      .hex(why.at);
+  const std::uint64_t times = times_not_heard(why.what);
+  if (times > k_logged_one_by_one && !std::has_single_bit(times)) return;
+  LogLine line(LogTopic::registry);
+  line.text("not heard: ").text(error_name(why.code)).text(", ").text(why.what).text(", at ").hex(why.at);
+  if (times > k_logged_one_by_one) line.text(", ").number(times).text(" times so far");
 }
 
 bool listens_to(Dialect dialect) noexcept {

@@ -20,9 +20,11 @@
 #include <thread>
 
 #include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/maps/map_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/trace/log.h"
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
 #include "tests/listen/frame_functions.h"
@@ -171,6 +173,27 @@ TEST(HeardNames, RefuseWhatIsNoCodeOfAJit) {
   say(reinterpret_cast<std::uintptr_t>(&std::fopen), 16, "not fopen");
   EXPECT_EQ(listen_status().refused, before + 4);
   EXPECT_EQ(registered(), 0u);
+}
+
+/// As V8 names each of its two thousand builtins in its perf map, which are code of the program.
+TEST(HeardNames, AreRefusedForOneReasonInFewLinesOfTheLog) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const int before = log_fd();
+  set_log(static_cast<std::uint32_t>(LogTopic::registry), ends[1]);
+  for (Addr i = 1; i <= 40; ++i) note_unheard({ErrorCode::e_range, i, "one reason"});
+  note_unheard({ErrorCode::e_range, 0x41, "another one"});
+  set_log(0, before);
+  ::close(ends[1]);
+  std::string log, expected;
+  char bytes[4096];
+  for (ssize_t size = 0; (size = ::read(ends[0], bytes, sizeof bytes)) > 0;)
+    log.append(bytes, static_cast<std::size_t>(size));
+  ::close(ends[0]);
+  const std::string begin = "jitunwind registry: not heard: e_range, ";
+  for (const char* at : {"1", "2", "3", "4", "5", "6", "7", "8"}) expected += begin + "one reason, at 0x" + at + "\n";
+  expected += begin + "one reason, at 0x10, 16 times so far\n" + begin + "one reason, at 0x20, 32 times so far\n";
+  EXPECT_EQ(log, expected + begin + "another one, at 0x41\n");
 }
 
 /// Where the loader's segments are far apart the kernel gives away what is between them.
