@@ -15,15 +15,15 @@ constinit ObserverList observers;
 
 namespace {
 
-RegistryState& r = registry_state;
+RegistryState& registry = registry_state;
 
 /// How many there are, oldest first. Nothing: more than `into` has room for.
 std::optional<std::size_t> list_registered(std::span<RegisteredProcedure> into) noexcept {
   std::size_t count = 0;
   bool complete = true;
-  r.lock.lock();
-  for (NodeId id = r.list.first(); id != 0 && complete;) {
-    const ProcedureNode& node = r.nodes[id];
+  registry.lock.lock();
+  for (NodeId id = registry.list.first(); id != 0 && complete;) {
+    const ProcedureNode& node = registry.nodes[id];
     const NodeState state(node.state.load(std::memory_order_acquire));
     complete = count < into.size();
     if (state.live() && complete)

@@ -36,14 +36,14 @@ struct Level {
 /// held.
 bool confirm(std::uint64_t pc, Hold& hold, const ProcedureIndex::Answer& answer,
              const ProcedureIndex::Snapshot& snapshot) noexcept {
-  const RegistryState& r = registry_state;
+  const RegistryState& registry = registry_state;
   if (answer.kind == Kind::interfered) return false;
   if (answer.kind == Kind::found) {
     hold.node.exchange(answer.node, std::memory_order_seq_cst);
     // From here on a writer that takes the node out sees the hold; unless it has taken it out already.
-    if (r.nodes[answer.node].state.load(std::memory_order_seq_cst) != answer.state.word()) return false;
+    if (registry.nodes[answer.node].state.load(std::memory_order_seq_cst) != answer.state.word()) return false;
   }
-  return r.index.unchanged(pc, snapshot);
+  return registry.index.unchanged(pc, snapshot);
 }
 
 bool attempt(std::uint64_t pc, Hold& hold, ProcedureIndex::Answer& answer) noexcept {
@@ -55,18 +55,18 @@ bool attempt(std::uint64_t pc, Hold& hold, ProcedureIndex::Answer& answer) noexc
 /// An attempt fails because of a registration that was made meanwhile, and whoever makes one answers questions first.
 /// So once the question is seen by writers, an attempt succeeds or the answer is there: the loop ends.
 ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexcept {
-  RegistryState& r = registry_state;
+  RegistryState& registry = registry_state;
   const std::uint32_t number = (hold.question.load(std::memory_order_relaxed) >> 2) + 1;
   hold.pc.store(pc, std::memory_order_relaxed);
   hold.question.store(number << 2 | Hold::asked, std::memory_order_seq_cst);
-  r.questions.store(true, std::memory_order_seq_cst);
+  registry.questions.store(true, std::memory_order_seq_cst);
   ProcedureIndex::Answer answer;
   while (!attempt(pc, hold, answer)) {
     if (hold.question.load(std::memory_order_acquire) != (number << 2 | Hold::answered)) continue;
     const NodeId node = hold.answer.load(std::memory_order_relaxed);
     hold.node.exchange(node, std::memory_order_seq_cst);
     answer = {Kind::none};
-    if (node != 0) answer = {Kind::found, node, NodeState(r.nodes[node].state.load(std::memory_order_relaxed))};
+    if (node != 0) answer = {Kind::found, node, NodeState(registry.nodes[node].state.load(std::memory_order_relaxed))};
     break;
   }
   hold.question.store(number << 2 | Hold::none, std::memory_order_seq_cst);
@@ -85,10 +85,10 @@ ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexc
 
 ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {
   if (!registered_span.may_cover(pc)) return;
-  RegistryState& r = registry_state;
+  RegistryState& registry = registry_state;
   ProcedureIndex::Snapshot snapshot;
-  ProcedureIndex::Answer answer = r.index.find(pc, snapshot);
-  if (answer.kind == Kind::none && r.index.unchanged(pc, snapshot)) return;
+  ProcedureIndex::Answer answer = registry.index.find(pc, snapshot);
+  if (answer.kind == Kind::none && registry.index.unchanged(pc, snapshot)) return;
 
   const Level own = enter(this);
   if (own.slot == nullptr) {
@@ -142,9 +142,9 @@ ProcedureHold::~ProcedureHold() {
 }
 
 bool still_registered(RegistrationKey key) noexcept {
-  const RegistryState& r = registry_state;
-  if (!r.nodes.contains(key.node)) return false;
-  const NodeState state(r.nodes[key.node].state.load(std::memory_order_acquire));
+  const RegistryState& registry = registry_state;
+  if (!registry.nodes.contains(key.node)) return false;
+  const NodeState state(registry.nodes[key.node].state.load(std::memory_order_acquire));
   return state.live() && state.registration() == key.registration;
 }
 

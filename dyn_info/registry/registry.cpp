@@ -36,7 +36,7 @@ constinit RegisteredSpan registered_span;
 
 namespace {
 
-RegistryState& r = registry_state;
+RegistryState& registry = registry_state;
 using Life = NodeState::Life;
 
 Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexcept {
@@ -50,48 +50,48 @@ Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexc
 
 /// All that can fail. Neither list nor index knows the node yet. 0: see `error`.
 NodeId prepare(unw_dyn_info_t* di, Behind behind, ProcedureIndex::Cells& cells, Error& error) noexcept {
-  if (r.nodes.find(di).node != 0) {
+  if (registry.nodes.find(di).node != 0) {
     error = error_at(ErrorCode::already_registered, di, "registered, or retired and not reclaimed yet");
     return 0;
   }
-  cells = r.index.reserve(di->start_ip, di->end_ip);
-  const NodeId id = cells.first != nullptr ? r.nodes.take(di) : 0;
-  if (id == 0 || !r.derived.make_ready(id, di->end_ip - di->start_ip)) {
-    if (id != 0) r.nodes.give_back(id);
-    r.index.unreserve(di->start_ip, di->end_ip);
+  cells = registry.index.reserve(di->start_ip, di->end_ip);
+  const NodeId id = cells.first != nullptr ? registry.nodes.take(di) : 0;
+  if (id == 0 || !registry.derived.make_ready(id, di->end_ip - di->start_ip)) {
+    if (id != 0) registry.nodes.give_back(id);
+    registry.index.unreserve(di->start_ip, di->end_ip);
     trim_index();
     error = error_at(ErrorCode::out_of_memory, di, "no memory for the registry");
     return 0;
   }
-  ProcedureNode& node = r.nodes[id];
+  ProcedureNode& node = registry.nodes[id];
   const bool has_user_word = behind == Behind::user_word;
-  node.state.store(NodeState(++r.last_registration, cells.size_class, Life::building, has_user_word).word(),
+  node.state.store(NodeState(++registry.last_registration, cells.size_class, Life::building, has_user_word).word(),
                    std::memory_order_release);
   node.start.store(di->start_ip, std::memory_order_release);
   node.end.store(di->end_ip, std::memory_order_release);
   node.batch.store(0, std::memory_order_relaxed);
   node.batch_next = 0;
-  r.nodes.bind(id, di);
+  registry.nodes.bind(id, di);
   return id;
 }
 
 void put_in(NodeId id, ProcedureIndex::Cells cells) noexcept {
-  ProcedureNode& node = r.nodes[id];
+  ProcedureNode& node = registry.nodes[id];
   const NodeState state(node.state.load(std::memory_order_relaxed));
   answer_questions();
   node.state.store(state.with(Life::live).word(), std::memory_order_release);
-  r.list.push_front(id);
-  r.index.insert(id, cells);
-  r.changes.count(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
-  r.registered.store(r.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  registry.list.push_front(id);
+  registry.index.insert(id, cells);
+  registry.changes.count(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+  registry.registered.store(registry.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 /// Prepared ones, linked by batch_next.
 void free_all(NodeId first) noexcept {
   for (NodeId id = first; id != 0;) {
-    const ProcedureNode& node = r.nodes[id];
+    const ProcedureNode& node = registry.nodes[id];
     const NodeId next = node.batch_next;
-    r.index.unreserve(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+    registry.index.unreserve(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
     trim_index();
     free_node(id);
     id = next;
@@ -109,17 +109,17 @@ bool put_in_all(std::span<unw_dyn_info_t* const> batch, Behind behind, Error& er
       free_all(first);
       return false;
     }
-    (last == 0 ? first : r.nodes[last].batch_next) = id;
+    (last == 0 ? first : registry.nodes[last].batch_next) = id;
     last = id;
   }
-  r.list.begin_change();
+  registry.list.begin_change();
   for (NodeId id = first; id != last;) {
-    const NodeId next = r.nodes[id].batch_next;  // of one that is live, retire may make another
-    put_in(id, r.index.cells(r.nodes[id]));
+    const NodeId next = registry.nodes[id].batch_next;  // of one that is live, retire may make another
+    put_in(id, registry.index.cells(registry.nodes[id]));
     id = next;
   }
   if (last != 0) put_in(last, cells);
-  r.list.end_change();
+  registry.list.end_change();
   return true;
 }
 
@@ -130,7 +130,7 @@ void before_fork() noexcept {
   if (WritingScope::active()) return;
   WritingScope::set(true);
   observers.lock.lock();
-  r.lock.lock();
+  registry.lock.lock();
   fork_has_lock = true;
 }
 
@@ -143,10 +143,10 @@ void after_fork() noexcept {
 }
 
 void after_fork_in_child() noexcept {
-  r.slots.keep_only_own();
+  registry.slots.keep_only_own();
   if (fork_has_lock) {
     observers.lock.forget_others();
-    r.lock.forget_others();
+    registry.lock.forget_others();
     take_out_orphans();
   }
   after_fork();
@@ -198,9 +198,9 @@ Error read_by_caller(const unw_dyn_info_t* di) noexcept {
 }
 
 BatchId take_batch(void (*on_reclaimed)(void*), void* argument) noexcept {
-  const BatchId id = r.batches.take();
+  const BatchId id = registry.batches.take();
   if (id == 0) return 0;
-  RetiredBatch& batch = r.batches[id];
+  RetiredBatch& batch = registry.batches[id];
   batch.blocking_slot = RetiredBatch::k_no_slot;
   batch.checks = 0;
   batch.on_reclaimed = on_reclaimed;
@@ -210,7 +210,7 @@ BatchId take_batch(void (*on_reclaimed)(void*), void* argument) noexcept {
 
 std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept {
   const std::uint32_t skipped = collect(procedures, id);
-  if (r.batches[id].first != 0 || procedures.empty()) r.batches.push_pending(id);
+  if (registry.batches[id].first != 0 || procedures.empty()) registry.batches.push_pending(id);
   (void)unlock(nullptr);
   return skipped;
 }
@@ -238,9 +238,9 @@ bool register_with_lock(std::span<unw_dyn_info_t* const> batch, Behind behind, D
   const WritingScope scope;
   if (!are_usable(batch, error) || !start(error)) return false;
   attach_system_unwinder();
-  if (batch.size() == 1) r.changes.prefetch(batch.front()->start_ip, batch.front()->end_ip);
-  r.lock.lock();
-  r.slots.make_ready();
+  if (batch.size() == 1) registry.changes.prefetch(batch.front()->start_ip, batch.front()->end_ip);
+  registry.lock.lock();
+  registry.slots.make_ready();
   const bool done = put_in_all(batch, behind, error);
   (void)unlock(&due);
   return done;
@@ -251,7 +251,7 @@ bool register_with_lock(std::span<unw_dyn_info_t* const> batch, Behind behind, D
 Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   if (WritingScope::active()) return note_refused("register", refused_to_interrupter());
   log_to_be_registered(batch);
-  if (batch.size() == 1) r.nodes.prefetch_taking(batch.front());
+  if (batch.size() == 1) registry.nodes.prefetch_taking(batch.front());
   Due due;
   Error error{};
   const bool done = register_with_lock(batch, behind, due, error);
@@ -272,9 +272,9 @@ template <class Counts>
   if (WritingScope::active()) return note_refused("cancel", refused_to_interrupter());
   if (!NodePool::can_bind(di)) return note_refused("cancel", not_registered(di));
   log_to_be_taken_out("cancel", {&di, 1});
-  r.nodes.prefetch(di);
+  registry.nodes.prefetch(di);
   ProcedureList::prefetch_neighbours(di);
-  const RegisteredNode found = r.nodes.find(di);
+  const RegisteredNode found = registry.nodes.find(di);
   if (!found.state.live() || !counts(found.state)) return note_refused("cancel", not_registered(di));
   prefetch_neighbours(found.node);
   if (own_thread_holds(found.node)) return note_refused("cancel", read_by_caller(di));
@@ -282,7 +282,7 @@ template <class Counts>
   bool taken = false;
   {
     const WritingScope scope;
-    r.lock.lock();
+    registry.lock.lock();
     taken = mark_dead(found);
     if (taken) {
       take_out({found.node, 0}, due);
@@ -304,7 +304,7 @@ bool is_behind(NodeState state, Behind behind) noexcept {
 }  // namespace
 
 void prefetch_changing(const unw_dyn_info_t* di) noexcept {
-  r.nodes.prefetch(di);
+  registry.nodes.prefetch(di);
   __builtin_prefetch(di, 1);
   __builtin_prefetch(&di->u, 1);  // its end may be on another line
 }
@@ -322,7 +322,7 @@ Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
   log_to_be_taken_out("cancel", batch);
   const unw_dyn_info_t* unknown = nullptr;
   for (unw_dyn_info_t* di : batch) {
-    const RegisteredNode found = r.nodes.find(di);
+    const RegisteredNode found = registry.nodes.find(di);
     if (!found.state.live()) unknown = unknown == nullptr ? di : unknown;
     if (own_thread_holds(found.node)) return note_refused("cancel", read_by_caller(di));
   }
@@ -333,7 +333,7 @@ Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
     const WritingScope scope;
     id = take_batch(nullptr, nullptr);
     if (id != 0) {
-      r.lock.lock();
+      registry.lock.lock();
       skipped = collect(batch, id);
       take_out({0, id}, due);
     }
@@ -353,25 +353,25 @@ Result<RetireTicket> retire_procedures(std::span<unw_dyn_info_t* const> batch, v
   const WritingScope scope;
   const BatchId id = take_batch(on_reclaimed, argument);
   if (id == 0) return note_refused("retire", error_at(ErrorCode::out_of_memory, nullptr, "no memory for the registry"));
-  RetireTicket ticket{r.batches[id].serial.load(std::memory_order_relaxed), id, 0};
-  ticket.skipped = r.lock.try_lock() ? retire_with_lock(batch, id) : retire_beside_lock(batch, id);
+  RetireTicket ticket{registry.batches[id].serial.load(std::memory_order_relaxed), id, 0};
+  ticket.skipped = registry.lock.try_lock() ? retire_with_lock(batch, id) : retire_beside_lock(batch, id);
   count_event(Counter::procedure_retired, batch.size() - ticket.skipped);
   if (observers.any()) tell_retired();
   if (ticket.skipped != batch.size() || batch.empty()) return ticket;
-  r.batches.give_back(id);
+  registry.batches.give_back(id);
   return note_refused("retire", not_registered(batch.front()));
 }
 
 bool reclaimed(RetireTicket ticket) noexcept {
-  if (!r.batches.contains(ticket.batch)) return true;
-  RetiredBatch& batch = r.batches[ticket.batch];
+  if (!registry.batches.contains(ticket.batch)) return true;
+  RetiredBatch& batch = registry.batches[ticket.batch];
   const auto past = [&] { return batch.serial.load(std::memory_order_acquire) != ticket.serial; };
   if (past()) return true;
   if (WritingScope::active()) return false;
   Due due;
   {
     const WritingScope scope;
-    if (!r.lock.try_lock()) return false;
+    if (!registry.lock.try_lock()) return false;
     drain_pending();
     if (!past() && !reclaim(ticket.batch, &due)) (void)reclaim_from_the_gone(ticket.batch, due);
     (void)unlock(nullptr);
@@ -381,28 +381,28 @@ bool reclaimed(RetireTicket ticket) noexcept {
 }
 
 RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept {
-  const RegisteredNode found = r.nodes.find(procedure);
+  const RegisteredNode found = registry.nodes.find(procedure);
   return found.state.live() ? RegistrationKey{found.state.registration(), found.node} : RegistrationKey{};
 }
 
 bool is_registered(const unw_dyn_info_t* di, Behind behind) noexcept {
-  const NodeState state = r.nodes.find(const_cast<unw_dyn_info_t*>(di)).state;  // which reads it
+  const NodeState state = registry.nodes.find(const_cast<unw_dyn_info_t*>(di)).state;  // which reads it
   return state.live() && is_behind(state, behind);
 }
 
-[[gnu::hot]] const CodeChanges& registration_changes() noexcept { return r.changes; }
+[[gnu::hot]] const CodeChanges& registration_changes() noexcept { return registry.changes; }
 
 void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept {
-  if (begin < end) r.changes.count_beside_writers(begin, end);
+  if (begin < end) registry.changes.count_beside_writers(begin, end);
 }
 
 unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); }
 
 RegistryStatistics registry_statistics() noexcept {
   RegistryStatistics statistics;
-  statistics.registered = r.registered.load(std::memory_order_relaxed);
-  statistics.index_bytes = r.nodes.bytes() + r.index.bytes();
-  statistics.library_bytes = statistics.index_bytes + r.derived.bytes();
+  statistics.registered = registry.registered.load(std::memory_order_relaxed);
+  statistics.index_bytes = registry.nodes.bytes() + registry.index.bytes();
+  statistics.library_bytes = statistics.index_bytes + registry.derived.bytes();
   return statistics;
 }
 

@@ -14,14 +14,15 @@ namespace jitunwind {
 
 namespace {
 
-RegistryState& r = registry_state;
+RegistryState& registry = registry_state;
 using Life = NodeState::Life;
 
 // Holds.
 
 bool contains(const Target& target, NodeId id) noexcept {
   if (id == 0) return false;
-  return target.batch == 0 ? id == target.node : r.nodes[id].batch.load(std::memory_order_relaxed) == target.batch;
+  return target.batch == 0 ? id == target.node
+                           : registry.nodes[id].batch.load(std::memory_order_relaxed) == target.batch;
 }
 
 bool holds(const Hold& hold, const Target& target) noexcept {
@@ -47,9 +48,9 @@ constexpr std::uint32_t k_no_slot = RetiredBatch::k_no_slot;
 
 /// The nodes must be dead. What does not hold them now never will.
 std::uint32_t find_blocking_slot(const Target& target) noexcept {
-  const std::uint32_t size = r.slots.size();
+  const std::uint32_t size = registry.slots.size();
   for (std::uint32_t i = 0; i < size; ++i) {
-    if (blocks(r.slots[i], target)) return i;
+    if (blocks(registry.slots[i], target)) return i;
   }
   return k_no_slot;
 }
@@ -79,9 +80,9 @@ void pause(unsigned round) noexcept {
 /// For each slot but the thread's own.
 template <class Function>
 void for_other_slots(Function&& visit) noexcept {
-  const std::uint32_t size = r.slots.size();
+  const std::uint32_t size = registry.slots.size();
   for (std::uint32_t i = 0; i < size; ++i) {
-    if (&r.slots[i] != ReaderSlots::find_own()) visit(r.slots[i]);
+    if (&registry.slots[i] != ReaderSlots::find_own()) visit(registry.slots[i]);
   }
 }
 
@@ -108,38 +109,38 @@ void wait_for_bypasses() noexcept {
 // Unlinking and freeing, with the lock.
 
 void unlink(NodeId id) noexcept {
-  ProcedureNode& node = r.nodes[id];
-  r.list.unlink(node);
-  r.index.remove(node);
+  ProcedureNode& node = registry.nodes[id];
+  registry.list.unlink(node);
+  registry.index.remove(node);
   trim_index();
-  r.registered.store(r.registered.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  registry.registered.store(registry.registered.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
 template <class Function>
 [[gnu::always_inline]] inline void for_nodes(const Target& target, Function&& visit) noexcept {
   if (target.batch == 0) return visit(target.node);
-  for (NodeId id = r.batches[target.batch].first; id != 0;) {
-    const NodeId next = r.nodes[id].batch_next;
+  for (NodeId id = registry.batches[target.batch].first; id != 0;) {
+    const NodeId next = registry.nodes[id].batch_next;
     visit(id);
     id = next;
   }
 }
 
 void unlink_all(const Target& target) noexcept {
-  r.list.begin_change();
+  registry.list.begin_change();
   for_nodes(target, unlink);
-  r.list.end_change();
+  registry.list.end_change();
 }
 
 /// Looks at a few, so that the caller stays O(1) however many wait.
 void reclaim_some(Due& due) noexcept {
   for (int i = 0; i < 4 && !due.full(); ++i) {
-    const BatchId id = r.batches.first_waiting();
+    const BatchId id = registry.batches.first_waiting();
     if (id == 0 || reclaim(id, &due)) continue;
-    r.batches.remove_waiting(id);
-    r.batches.add_waiting(id);
+    registry.batches.remove_waiting(id);
+    registry.batches.add_waiting(id);
     // The rest of a long wait for someone who is gone.
-    if (++r.batches[id].checks % 256 == 0) (void)reclaim_from_the_gone(id, due);
+    if (++registry.batches[id].checks % 256 == 0) (void)reclaim_from_the_gone(id, due);
   }
 }
 
@@ -152,90 +153,90 @@ bool own_thread_holds(NodeId id) noexcept {
 
 bool mark_dead(RegisteredNode found) noexcept {
   if (!found.state.live()) return false;
-  ProcedureNode& node = r.nodes[found.node];
+  ProcedureNode& node = registry.nodes[found.node];
   const std::uint64_t start = node.start.load(std::memory_order_acquire);
   const std::uint64_t end = node.end.load(std::memory_order_acquire);
   std::uint64_t live = found.state.word();
   if (!node.state.compare_exchange_strong(live, found.state.with(Life::dead).word(), std::memory_order_seq_cst))
     return false;
-  r.changes.count(start, end);
+  registry.changes.count(start, end);
   return true;
 }
 
 void prefetch_neighbours(NodeId id) noexcept {
-  const ProcedureNode& node = r.nodes[id];
-  r.changes.prefetch(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
-  r.index.prefetch_removal(node);
+  const ProcedureNode& node = registry.nodes[id];
+  registry.changes.prefetch(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
+  registry.index.prefetch_removal(node);
   const NodeId next = node.list_next.load(std::memory_order_relaxed);
   const NodeId previous = node.list_previous.load(std::memory_order_relaxed);
-  if (next != 0) __builtin_prefetch(&r.nodes[next], 1);
-  if (previous != 0) __builtin_prefetch(&r.nodes[previous], 1);
+  if (next != 0) __builtin_prefetch(&registry.nodes[next], 1);
+  if (previous != 0) __builtin_prefetch(&registry.nodes[previous], 1);
 }
 
 std::uint32_t collect(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept {
-  RetiredBatch& batch = r.batches[id];
+  RetiredBatch& batch = registry.batches[id];
   batch.first = 0;
   NodeId last = 0;
   std::uint32_t skipped = 0;
   for (unw_dyn_info_t* di : procedures) {
-    const RegisteredNode found = r.nodes.find(di);
+    const RegisteredNode found = registry.nodes.find(di);
     if (!mark_dead(found)) {
       ++skipped;
       continue;
     }
-    ProcedureNode& node = r.nodes[found.node];
+    ProcedureNode& node = registry.nodes[found.node];
     node.batch.store(id, std::memory_order_relaxed);
     node.batch_next = 0;
-    (last == 0 ? batch.first : r.nodes[last].batch_next) = found.node;
+    (last == 0 ? batch.first : registry.nodes[last].batch_next) = found.node;
     last = found.node;
   }
   return skipped;
 }
 
 void free_node(NodeId id) noexcept {
-  ProcedureNode& node = r.nodes[id];
-  r.derived.clear(id, node.end.load(std::memory_order_relaxed) - node.start.load(std::memory_order_relaxed));
+  ProcedureNode& node = registry.nodes[id];
+  registry.derived.clear(id, node.end.load(std::memory_order_relaxed) - node.start.load(std::memory_order_relaxed));
   node.info.store(nullptr, std::memory_order_release);
   const NodeState state(node.state.load(std::memory_order_relaxed));
   node.state.store(state.with(Life::free).word(), std::memory_order_release);
-  r.nodes.give_back(id);
+  registry.nodes.give_back(id);
 }
 
 void trim_index() noexcept {
-  if (!r.index.has_too_many_empty()) return;
+  if (!registry.index.has_too_many_empty()) return;
   answer_questions();
-  r.index.trim();
+  registry.index.trim();
 }
 
 bool reclaim(BatchId id, Due* due) noexcept {
-  RetiredBatch& batch = r.batches[id];
+  RetiredBatch& batch = registry.batches[id];
   if (batch.on_reclaimed != nullptr && (due == nullptr || due->full())) return false;
   const Target target{0, id};
-  if (batch.blocking_slot != k_no_slot && blocks(r.slots[batch.blocking_slot], target)) return false;
+  if (batch.blocking_slot != k_no_slot && blocks(registry.slots[batch.blocking_slot], target)) return false;
   batch.blocking_slot = find_blocking_slot(target);
   if (batch.blocking_slot != k_no_slot) return false;
   // A bypass may stand on one of its descriptors, or may have brought it back into the list; then it has left work.
-  if (r.lock.has_bypass() || r.batches.any_pending()) return false;
+  if (registry.lock.has_bypass() || registry.batches.any_pending()) return false;
   for_nodes(target, free_node);
   if (batch.on_reclaimed != nullptr) due->add(batch.on_reclaimed, batch.argument);
-  r.batches.remove_waiting(id);
-  r.batches.give_back(id);
+  registry.batches.remove_waiting(id);
+  registry.batches.give_back(id);
   return true;
 }
 
 bool reclaim_from_the_gone(BatchId id, Due& due) noexcept {
-  const std::uint32_t blocking = r.batches[id].blocking_slot;
-  if (blocking != k_no_slot) write_off(r.slots[blocking], {0, id});
+  const std::uint32_t blocking = registry.batches[id].blocking_slot;
+  if (blocking != k_no_slot) write_off(registry.slots[blocking], {0, id});
   return reclaim(id, &due);
 }
 
 void drain_pending() noexcept {
-  while (r.batches.any_pending()) {
-    BatchId id = r.batches.take_pending();
-    for (BatchId i = id; i != 0; i = r.batches[i].next.load(std::memory_order_relaxed)) unlink_all({0, i});
+  while (registry.batches.any_pending()) {
+    BatchId id = registry.batches.take_pending();
+    for (BatchId i = id; i != 0; i = registry.batches[i].next.load(std::memory_order_relaxed)) unlink_all({0, i});
     while (id != 0) {
-      const BatchId next = r.batches[id].next.load(std::memory_order_relaxed);
-      r.batches.add_waiting(id);
+      const BatchId next = registry.batches[id].next.load(std::memory_order_relaxed);
+      registry.batches.add_waiting(id);
       (void)reclaim(id, nullptr);
       id = next;
     }
@@ -245,49 +246,49 @@ void drain_pending() noexcept {
 bool unlock(Due* due) noexcept {
   bool bypass = false;
   do {
-    if (r.batches.any_pending()) drain_pending();
-    if (due != nullptr && r.batches.any_waiting()) reclaim_some(*due);
-    bypass = r.lock.unlock() || bypass;
-  } while (r.batches.any_pending() && r.lock.try_lock());
+    if (registry.batches.any_pending()) drain_pending();
+    if (due != nullptr && registry.batches.any_waiting()) reclaim_some(*due);
+    bypass = registry.lock.unlock() || bypass;
+  } while (registry.batches.any_pending() && registry.lock.try_lock());
   return bypass;
 }
 
 void take_out(Target target, Due& due) noexcept {
-  const std::uint64_t bypasses = r.bypasses.load(std::memory_order_relaxed);
+  const std::uint64_t bypasses = registry.bypasses.load(std::memory_order_relaxed);
   unlink_all(target);
   if (find_blocking_slot(target) != k_no_slot) {
     (void)unlock(nullptr);
     wait_for_holds(target);
-    r.lock.lock();
+    registry.lock.lock();
   }
   for_nodes(target, free_node);
-  if (target.batch != 0) r.batches.give_back(target.batch);
-  bool disturbed = unlock(&due) || r.bypasses.load(std::memory_order_relaxed) != bypasses;
+  if (target.batch != 0) registry.batches.give_back(target.batch);
+  bool disturbed = unlock(&due) || registry.bypasses.load(std::memory_order_relaxed) != bypasses;
   // A bypass that was under way when the node died may have brought the descriptor back into the list, until the list
   // is repaired with the lock; another may have found it there: so twice.
   for (int round = 0; round < 2 && disturbed; ++round) {
     wait_for_bypasses();
-    r.lock.lock();
+    registry.lock.lock();
     disturbed = unlock(nullptr);
   }
 }
 
 std::uint32_t retire_beside_lock(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept {
-  ReaderSlot* slot = r.slots.own();
+  ReaderSlot* slot = registry.slots.own();
   if (slot != nullptr) {
     slot->list_walks.fetch_add(1, std::memory_order_seq_cst);
-    r.bypasses.fetch_add(1, std::memory_order_relaxed);
-    r.lock.begin_bypass();
+    registry.bypasses.fetch_add(1, std::memory_order_relaxed);
+    registry.lock.begin_bypass();
   }
-  r.retiring.fetch_add(1, std::memory_order_seq_cst);
+  registry.retiring.fetch_add(1, std::memory_order_seq_cst);
   const std::uint32_t skipped = collect(procedures, id);
-  const NodeId first = r.batches[id].first;
-  if (first != 0 || procedures.empty()) r.batches.push_pending(id);
-  r.retiring.fetch_sub(1, std::memory_order_seq_cst);
-  const bool locked = r.lock.try_lock();
+  const NodeId first = registry.batches[id].first;
+  if (first != 0 || procedures.empty()) registry.batches.push_pending(id);
+  registry.retiring.fetch_sub(1, std::memory_order_seq_cst);
+  const bool locked = registry.lock.try_lock();
   if (slot != nullptr) {
-    if (!locked) r.list.bend_around(first);
-    r.lock.end_bypass();
+    if (!locked) registry.list.bend_around(first);
+    registry.lock.end_bypass();
     slot->list_walks.fetch_add(1, std::memory_order_seq_cst);
   }
   if (locked) (void)unlock(nullptr);
@@ -296,17 +297,17 @@ std::uint32_t retire_beside_lock(std::span<unw_dyn_info_t* const> procedures, Ba
 
 void take_out_orphans() noexcept {
   drain_pending();
-  if (r.retiring.exchange(0, std::memory_order_relaxed) == 0) return;
-  r.list.begin_change();
-  for (NodeId id = r.list.first(); id != 0;) {
-    const NodeId next = r.nodes[id].list_next.load(std::memory_order_relaxed);
-    if (NodeState(r.nodes[id].state.load(std::memory_order_relaxed)).life() == Life::dead) {
+  if (registry.retiring.exchange(0, std::memory_order_relaxed) == 0) return;
+  registry.list.begin_change();
+  for (NodeId id = registry.list.first(); id != 0;) {
+    const NodeId next = registry.nodes[id].list_next.load(std::memory_order_relaxed);
+    if (NodeState(registry.nodes[id].state.load(std::memory_order_relaxed)).life() == Life::dead) {
       unlink(id);
       free_node(id);
     }
     id = next;
   }
-  r.list.end_change();
+  registry.list.end_change();
 }
 
 }  // namespace jitunwind

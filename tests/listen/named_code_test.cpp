@@ -114,12 +114,12 @@ TEST_F(NamedCode, ThatWasTakenBackIsNotLeftByAGuessWhereItIsOther) {
 
 TEST(TakenBack, IsKnownByTheLatestThousandAlone) {
   constexpr Addr k_at = 0x6'0000'0000;
-  remember_taken_back({k_at, k_at + 16});
-  remember_taken_back({k_at + 8, k_at + 32});
+  keep_taken_back({k_at, k_at + 16});
+  keep_taken_back({k_at + 8, k_at + 32});
   EXPECT_EQ(begin_of_taken_back(k_at + 7), k_at);
   EXPECT_EQ(begin_of_taken_back(k_at + 8), k_at + 8) << "the latest";
   EXPECT_EQ(begin_of_taken_back(k_at + 32), std::nullopt);
-  for (Addr i = 1; i <= k_taken_back_known; ++i) remember_taken_back({k_at + 64 * i, k_at + 64 * i + 1});
+  for (Addr i = 1; i <= k_taken_back_known; ++i) keep_taken_back({k_at + 64 * i, k_at + 64 * i + 1});
   EXPECT_EQ(begin_of_taken_back(k_at + 7), std::nullopt);
   EXPECT_EQ(begin_of_taken_back(k_at + 64), k_at + 64);
 }

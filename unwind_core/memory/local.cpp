@@ -122,7 +122,7 @@ bool is_proven(const MemoryWindow& window, Addr page) noexcept {
 }
 
 /// A walk climbs one stack, so that most pages extend the range found before; others (code, other stacks) take turns.
-void remember(MemoryWindow& window, Addr page) noexcept {
+void keep_proven(MemoryWindow& window, Addr page) noexcept {
   const Addr page_end = page + k_page_size;
   if (window.proven.empty() && page_end != 0)
     window.proven = {page, page_end};
@@ -150,7 +150,7 @@ void remember(MemoryWindow& window, Addr page) noexcept {
     return true;
   }
   if (is_readable_page(page)) {
-    remember(window, page);
+    keep_proven(window, page);
     return true;
   }
   if (is_on_stack) forget_known_stacks();

@@ -70,9 +70,9 @@ bool cancel(ToldCall part) noexcept {
 bool is_gone(const unw_dyn_info_t& lone) noexcept { return lone.start_ip == 0; }
 
 /// Before they are cancelled: the code may be running.
-void remember(std::span<const unw_dyn_info_t> infos) noexcept {
+void keep_begins(std::span<const unw_dyn_info_t> infos) noexcept {
   for (const unw_dyn_info_t& info : infos)
-    if (!is_gone(info)) remember_taken_back({info.start_ip, info.end_ip});
+    if (!is_gone(info)) keep_taken_back({info.start_ip, info.end_ip});
 }
 
 /// Cancels the procedures of a call, which stays in the table: it is taken back by its address.
@@ -291,7 +291,7 @@ namespace {
 
 /// Counted by take_call().
 void take_back_lone(unw_dyn_info_t* lone) noexcept {
-  remember({lone, 1});
+  keep_begins({lone, 1});
   if (is_gone(*lone) || cancel({&lone, 1})) return memory.give_back(lone);
   const TableScope scope(told_lock);
   count_procedures(1);
@@ -303,7 +303,7 @@ TakenBack take_back_blocks(ToldBlock* first) noexcept {
   ToldCall next;
   for (ToldCall part(first); part; part = next) {
     next = next_of(part);
-    remember(part.is_lone() ? std::span(part.lone(), 1) : std::span(part.block()->infos(), part.block()->count));
+    keep_begins(part.is_lone() ? std::span(part.lone(), 1) : std::span(part.block()->infos(), part.block()->count));
     if (!is_gone && !cancel(part)) continue;
     const TableScope scope(told_lock);
     if (!is_gone) count_procedures(-static_cast<std::int64_t>(size_of(part)));

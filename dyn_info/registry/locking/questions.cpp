@@ -9,13 +9,13 @@ namespace {
 /// Runs on behalf of lookups that are disturbed again and again; with the lock nothing disturbs this one, but for nodes
 /// that are marked dead, of which there is an end.
 void answer(std::uint32_t question, Hold& hold) noexcept {
-  const RegistryState& r = registry_state;
+  const RegistryState& registry = registry_state;
   ProcedureIndex::Answer found;
   do {
     ProcedureIndex::Snapshot snapshot;
-    found = r.index.find(hold.pc.load(std::memory_order_relaxed), snapshot);
+    found = registry.index.find(hold.pc.load(std::memory_order_relaxed), snapshot);
     hold.answer.exchange(found.node, std::memory_order_seq_cst);
-  } while (found.node != 0 && r.nodes[found.node].state.load(std::memory_order_seq_cst) != found.state.word());
+  } while (found.node != 0 && registry.nodes[found.node].state.load(std::memory_order_seq_cst) != found.state.word());
   const std::uint32_t answered = (question & ~3u) | Hold::answered;
   if (!hold.question.compare_exchange_strong(question, answered, std::memory_order_seq_cst)) {
     hold.answer.store(0, std::memory_order_release);
@@ -25,11 +25,11 @@ void answer(std::uint32_t question, Hold& hold) noexcept {
 }  // namespace
 
 void answer_questions() noexcept {
-  RegistryState& r = registry_state;
-  if (!r.questions.load(std::memory_order_acquire)) return;
-  r.questions.exchange(false, std::memory_order_seq_cst);
-  for (std::uint32_t i = 0; i < r.slots.size(); ++i) {
-    r.slots[i].any_hold([](Hold& hold) {
+  RegistryState& registry = registry_state;
+  if (!registry.questions.load(std::memory_order_acquire)) return;
+  registry.questions.exchange(false, std::memory_order_seq_cst);
+  for (std::uint32_t i = 0; i < registry.slots.size(); ++i) {
+    registry.slots[i].any_hold([](Hold& hold) {
       const std::uint32_t question = hold.question.load(std::memory_order_seq_cst);
       if ((question & 3) == Hold::asked) answer(question, hold);
       return false;

@@ -18,7 +18,7 @@ inline constexpr std::size_t k_taken_back_known = 1024;
 
 /// Takes some nanoseconds, and reads nothing. Nobody has to say that the code is gone: what is followed then has to
 /// lead to the same caller twice, as in any code. Thread-safe.
-void remember_taken_back(const AddrRange& code) noexcept;
+void keep_taken_back(const AddrRange& code) noexcept;
 
 /// Where the latest one around the address begins. Signal-safe, thread-safe.
 std::optional<Addr> begin_of_taken_back(Addr at) noexcept;

@@ -115,7 +115,7 @@ class ProcedureList:
     def _clear(self):
         # By age. Objects would take 50 times as much.
         self._addresses, self._all_begins, self._all_ends = (array.array('Q') for _ in range(3))
-        self._remembered, self._until = 0, 1
+        self._seen_last, self._until = 0, 1
 
     @property
     def procedures(self):
@@ -144,11 +144,11 @@ class ProcedureList:
         address, self._rest = self._rest, 0
         while address:
             count = len(self._addresses)
-            if address == self._remembered:
+            if address == self._seen_last:
                 self._addresses.append(address)
                 return 'comes back to', self._keep_first_round(count - self._until // 2)
             if count == self._until:
-                self._remembered, self._until = address, 2 * self._until
+                self._seen_last, self._until = address, 2 * self._until
             if count == _MAX_PROCEDURES:
                 return 'is too long at', address
             if count % 256 == 255 and time.monotonic() > end:
