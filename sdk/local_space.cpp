@@ -4,11 +4,10 @@
 #include <atomic>
 #include <cstddef>
 #include <new>
-#include <string_view>
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/unwind_core/environment.h"
+#include "jitunwind/unwind_core/kept/keep_nothing_internal.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
@@ -35,15 +34,7 @@ constinit const LocalModuleVersions k_versions;
 [[gnu::section(".bss.large")]] constinit KeptRules kept_rules;
 [[gnu::section(".bss.large")]] constinit UnknownCode::Table unknown_code_table;
 
-/// JITUNWIND_KEEP=nothing: every step makes its row, as the reference that whatever is kept is held against. Where
-/// several threads build the space at once, one of them names unknown words.
-bool is_to_keep_nothing() noexcept {
-  static constexpr std::array<std::string_view, 1> k_words{"nothing"};
-  static constinit std::atomic<bool> is_named{false};
-  const bool was_named = is_named.exchange(true, std::memory_order_relaxed);
-  return environment_words("JITUNWIND_KEEP", k_words, was_named ? IfUnknown::pass_by : IfUnknown::name_it) != 0;
-}
-
+/// Where no rows are kept every step makes its row, as the reference that whatever is kept is held against.
 struct LocalSpace {
   explicit LocalSpace(bool keeps_rows) noexcept
       : space{cpu,

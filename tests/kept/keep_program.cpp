@@ -5,8 +5,11 @@
 #include <libunwind.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+
+#include "jitunwind/unwind_core/modules/local_modules.h"
 
 namespace {
 
@@ -53,10 +56,24 @@ struct Noted {
   sink = depth;
 }
 
+/// Asks three times for the module of a function, in a library that can be unloaded: others are never asked about.
+[[gnu::noinline]] void find_module(const char* path) {
+  void* const library = ::dlopen(path, RTLD_NOW);
+  const auto at = reinterpret_cast<std::uintptr_t>(library ? ::dlsym(library, "room_call") : nullptr);
+  const std::uint64_t before = jitunwind::statistics().modules.misses;
+  jitunwind::Module module;
+  int found = 0;
+  for (int i = 0; i < 3; ++i) found += jitunwind::local_modules().find(at, module) ? 1 : 0;
+  std::printf("module found %d times\n", found);
+  std::fprintf(stderr, "modules read %d times\n", static_cast<int>(jitunwind::statistics().modules.misses - before));
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  if (count != 2) return 1;
   std::fprintf(stderr, "keeps %s\n", jitunwind::local_space().row_cache ? "rows" : "nothing");
+  find_module(arguments[1]);
   for (int i = 0; i < 3; ++i) {
     try {
       descend(12);

@@ -329,6 +329,36 @@ TEST(SourceRules, HeadersAreGuarded) {
   expect_kept(unguarded_headers);
 }
 
+/// Files of the library that define something of each thread.
+std::set<std::string> files_with_thread_locals(const std::vector<SourceFile>& files) {
+  static const std::regex definition(R"(\s*(?!extern )(?:\w+ )*thread_local .*)");
+  std::set<std::string> found;
+  for (const SourceFile& file : files)
+    if (layer_of(file.path) < k_first_of_last_group &&
+        std::any_of(file.lines.begin(), file.lines.end(),
+                    [](const std::string& line) { return std::regex_match(line, definition); }))
+      found.insert(file.path);
+  return found;
+}
+
+TEST(SourceRules, WhatThreadsHaveIsOnThePageOfWhatIsKept) {
+  EXPECT_EQ(files_with_thread_locals({{"sdk/a.cpp", {"  static thread_local constinit A a{};"}},
+                                      {"sdk/b.h", {"extern constinit thread_local A a;", "/// thread_local"}},
+                                      {"tests/c.cpp", {"thread_local int a;"}}}),
+            (std::set<std::string>{"sdk/a.cpp"}));
+  const std::string page = rules::joined(rules::read_file("docs/caches.md").lines);
+  const std::set<std::string> files = files_with_thread_locals(rules::source_files());
+  EXPECT_GE(files.size(), 10u);
+  for (const std::string& file : files) {
+    // A header beside it may stand for both.
+    const std::string stem = file.substr(0, file.rfind('.'));
+    EXPECT_TRUE(page.find("`" + file + "`") != std::string::npos ||
+                page.find("`" + stem + "_p.h`") != std::string::npos ||
+                page.find("`" + stem + "_internal.h`") != std::string::npos)
+        << file;
+  }
+}
+
 TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
   const std::vector<std::string> made_up{"[[gnu::hot]] A f(int a) {",
                                          "  pc = raw_word(a);",

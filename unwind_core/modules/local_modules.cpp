@@ -17,6 +17,7 @@
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
+#include "jitunwind/unwind_core/kept/keep_nothing_internal.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
@@ -93,7 +94,12 @@ int ask_one_for_path(dl_phdr_info* info, std::size_t, void* argument) noexcept {
 
 [[gnu::section(".bss.large")]] constinit ModuleMemo memo;
 
-[[gnu::constructor]] void touch_memo() { memo.touch(); }
+constinit bool memo_keeps = true;
+
+[[gnu::constructor]] void prepare_memo() {
+  memo.touch();
+  memo_keeps = !is_to_keep_nothing();
+}
 
 LoadedObjectKey key_of(const dl_find_object& found) noexcept {
   const auto address = [](const void* p) { return static_cast<Addr>(reinterpret_cast<std::uintptr_t>(p)); };
@@ -180,7 +186,7 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
   if (object.headers.empty() || !read_module(object, at, module)) return false;
   identity = identity_of(object, map, window);
   KeptParts parts;
-  if (parts_of(module, key, identity, parts)) memo.keep(key, parts);
+  if (memo_keeps && parts_of(module, key, identity, parts)) memo.keep(key, parts);
   return true;
 }
 
