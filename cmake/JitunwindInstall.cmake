@@ -12,16 +12,26 @@ set(as_library LIBRARY COMPONENT jitunwind_runtime NAMELINK_COMPONENT jitunwind_
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/jitunwind)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(include_dir ${CMAKE_INSTALL_INCLUDEDIR})
-set(headers FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*_p.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
+
+# install_headers(from to): public headers below the folder `from` of the source tree, but for what belongs elsewhere. By
+# install(DIRECTORY) there would be a folder for each that has none.
+function(install_headers from to)
+  set(root ${PROJECT_SOURCE_DIR}/${from})
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${root} ${root}/*.h ${root}/*.def)
+  list(FILTER found EXCLUDE REGEX "(_p|_internal)\\.h$|^(.*/)?(include|compat|uwx)/")
+  foreach(header IN LISTS found)
+    cmake_path(GET header PARENT_PATH folder)
+    install(FILES ${root}/${header} DESTINATION ${include_dir}/${to}/${folder})
+  endforeach()
+endfunction()
 
 foreach(folder IN ITEMS unwind_core dyn_info builders sdk)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${include_dir}/jitunwind
-          ${headers} PATTERN include EXCLUDE PATTERN compat EXCLUDE PATTERN uwx EXCLUDE)
+  install_headers(${folder} jitunwind/${folder})
 endforeach()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/include/ DESTINATION ${include_dir} ${headers})
+install_headers(sdk/include .)
 install(FILES ${jitunwind_headers}/jitunwind/version.h DESTINATION ${include_dir}/jitunwind)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/compat/include/ DESTINATION ${include_dir}/jitunwind/compat ${headers})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/uwx/include/ DESTINATION ${include_dir}/jitunwind/uwx ${headers})
+install_headers(sdk/compat/include jitunwind/compat)
+install_headers(sdk/uwx/include jitunwind/uwx)
 install(FILES ${PROJECT_BINARY_DIR}/sdk/compat/include/libunwind.h ${PROJECT_SOURCE_DIR}/dyn_info/libunwind-dynamic.h
         DESTINATION ${include_dir}/jitunwind/compat)
 
@@ -60,17 +70,15 @@ install(TARGETS jitunwind_itt_shared LIBRARY COMPONENT jitunwind_runtime NAMELIN
 
 install(FILES ${PROJECT_SOURCE_DIR}/sdk/bindings/python/jitunwind.py DESTINATION ${CMAKE_INSTALL_DATADIR}/jitunwind/python)
 foreach(adapter IN ITEMS system_unwinder gdb_jit listen)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter} DESTINATION ${include_dir}/jitunwind/adapters
-          ${headers} PATTERN include EXCLUDE)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter}/include/ DESTINATION ${include_dir} ${headers})
+  install_headers(adapters/${adapter} jitunwind/adapters/${adapter})
+  install_headers(adapters/${adapter}/include .)
 endforeach()
 foreach(adapter IN ITEMS asmjit llvm_orc testing)
   if(NOT TARGET jitunwind_${adapter})
     continue()
   endif()
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter} DESTINATION ${include_dir}/jitunwind/adapters
-          ${headers} PATTERN include EXCLUDE)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/${adapter}/include/ DESTINATION ${include_dir} ${headers})
+  install_headers(adapters/${adapter} jitunwind/adapters/${adapter})
+  install_headers(adapters/${adapter}/include .)
   set_target_properties(jitunwind_${adapter} PROPERTIES EXPORT_NAME ${adapter} OUTPUT_NAME jitunwind-${adapter})
   install(TARGETS jitunwind_${adapter} EXPORT jitunwind-${adapter})
   install(EXPORT jitunwind-${adapter} NAMESPACE jitunwind:: DESTINATION ${package_dir})
