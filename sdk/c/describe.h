@@ -68,7 +68,7 @@ ju_status ju_ends_without_return(ju_builder* builder);
 
 /* Instructions that build the frame. */
 
-/** push reg, saving the caller's value of reg. Of SP it saves nothing. CPUs with push: x86-64. */
+/** push reg, saving the caller's value of reg. Of SP it saves nothing. CPUs with push: x86-64, x86. */
 ju_status ju_push(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg);
 /** push of anything else: an argument, a scratch register, a register that was saved before. */
 ju_status ju_push_other(ju_builder* builder, int64_t begin, int64_t end);
