@@ -33,13 +33,14 @@ def run(command, environment):
         return int((usage.ru_utime + usage.ru_stime) * 1e9), (output.read(), status)
 
 
-def measure(command):
-    """The least time of each way."""
+def measure(command, names):
+    """What Google Benchmark would say of each way: the least time, or how differently the engine has ended."""
     turns = [{way: run(command, environment) for way, environment in WAYS.items()} for _ in range(TURNS + 1)][1:]
     ends = {end for turn in turns for _, end in turn.values()}
-    if len(ends) != 1:
-        raise RuntimeError('%s ends in different ways: %s' % (command[0], ends))
-    return {way: min(turn[way][0] for turn in turns) for way in WAYS}
+    if len(ends) != 1 or any(status != 0 for _, status in ends):
+        message = '%s does not end well, and in one way: %s' % (command[0], ends)
+        return [{'name': names['alone'], 'error_occurred': True, 'error_message': message}]
+    return [{'name': names[way], 'items_per_second': 1e9 / min(turn[way][0] for turn in turns)} for way in WAYS]
 
 
 found = []
@@ -48,7 +49,6 @@ for engine, command in ENGINES.items():
     names = {way: 'engine_time/%s/%s' % (way, engine) for way in WAYS}
     if not path or not any(re.search(FILTER, name) for name in names.values()):
         continue
-    for way, nanoseconds in measure([path] + command[1:]).items():
-        found.append({'name': names[way], 'items_per_second': 1e9 / nanoseconds})
+    found += measure([path] + command[1:], names)
 if found:
     print(json.dumps({'benchmarks': found}))
