@@ -1,5 +1,12 @@
 /* Somebody else's stacks: those of another process, of a core file, or of a sample. docs/targets.md.
 
+     ju_target* target = NULL;
+     ju_cursor cursor;
+     if (ju_target_attach(pid, JU_WHILE_ATTACHED, &target, &error) != JU_OK ||
+         ju_target_cursor(target, 0, &cursor, &error) != JU_OK || ju_walk(&cursor, on_frame, NULL, &error) != JU_OK)
+       fprintf(stderr, "%s\n", error.text);
+     ju_target_free(target);
+
    A target is used by one thread, which for a process is the one that attached. Not signal-safe, but for what
    ju_frame_* says, names aside. Cursors of a target are void when it is freed, renewed or let go. */
 #ifndef JITUNWIND_SDK_C_TARGET_H
