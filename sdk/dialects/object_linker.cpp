@@ -21,16 +21,28 @@ struct Relocation {
   std::uint64_t addend = 0;
 };
 
-/// Elf64_Rela.
-Relocation read_relocation(ByteReader& reader) noexcept {
-  Relocation r;
-  r.offset = reader.u64();
-  const std::uint64_t info = reader.u64();
-  r.type = static_cast<std::uint32_t>(ELF64_R_TYPE(info));
-  r.symbol = static_cast<std::uint32_t>(ELF64_R_SYM(info));
-  r.addend = reader.u64();
-  return r;
-}
+/// Elf32_Rel, Elf32_Rela, Elf64_Rel and Elf64_Rela.
+class RelocationReader {
+ public:
+  RelocationReader(std::span<const std::byte> entries, bool big_endian, bool is_64, bool has_addends) noexcept
+      : reader_(entries, big_endian), word_(is_64 ? 8 : 4), has_addends_(has_addends) {}
+
+  bool has_next() const noexcept { return reader_.remaining() >= word_ * (has_addends_ ? 3 : 2); }
+  Relocation next() noexcept {
+    Relocation r;
+    r.offset = reader_.unsigned_of(word_);
+    const std::uint64_t info = reader_.unsigned_of(word_);
+    r.type = static_cast<std::uint32_t>(word_ == 8 ? ELF64_R_TYPE(info) : ELF32_R_TYPE(info));
+    r.symbol = static_cast<std::uint32_t>(word_ == 8 ? ELF64_R_SYM(info) : ELF32_R_SYM(info));
+    if (has_addends_) r.addend = reader_.unsigned_of(word_);
+    return r;
+  }
+
+ private:
+  ByteReader reader_;
+  std::size_t word_;
+  bool has_addends_;
+};
 
 class ObjectLinker {
  public:
@@ -47,18 +59,20 @@ class ObjectLinker {
       const ElfSymbol symbol = symbols_[i];
       const auto section = image_.section_of(symbol);
       if (section && section->address != 0)
-        write(table->offset + i * table->entry_size + value_at, section->address + symbol.value, is_64 ? 8 : 4);
+        write(bytes_at(table->offset + i * table->entry_size + value_at, is_64 ? 8 : 4),
+              section->address + symbol.value);
     }
   }
 
   /// The section of that number.
   void relocate_section(std::size_t number) noexcept {
+    const ElfSection section = image_.section(number);
     for (std::size_t i = 0; i < image_.section_count(); ++i) {
       const ElfSection relocations = image_.section(i);
-      if (relocations.type != SHT_RELA || relocations.info != number) continue;
-      ByteReader reader(image_.contents(relocations), arch_.big_endian);
-      for (; reader.remaining() >= sizeof(Elf64_Rela) && left_ != 0; --left_)
-        relocate(image_.section(number), read_relocation(reader));
+      const bool has_addends = relocations.type == SHT_RELA;
+      if ((!has_addends && relocations.type != SHT_REL) || relocations.info != number) continue;
+      RelocationReader reader(image_.contents(relocations), arch_.big_endian, image_.is_64(), has_addends);
+      for (; reader.has_next() && left_ != 0; --left_) relocate(section, reader.next(), has_addends);
     }
   }
 
@@ -69,7 +83,8 @@ class ObjectLinker {
     return std::nullopt;
   }
 
-  void relocate(const ElfSection& section, const Relocation& r) noexcept {
+  /// Without an addend of its own it is the word at the place.
+  void relocate(const ElfSection& section, const Relocation& r, bool has_addend) noexcept {
     const DataRelocations& known = *arch_.relocations;
     const bool is_wide = r.type == known.absolute_64 || r.type == known.relative_64;
     const bool is_relative = r.type == known.relative_64 || r.type == known.relative_32;
@@ -78,13 +93,18 @@ class ObjectLinker {
     if (r.symbol >= symbols_.count() || r.offset > section.size || size > section.size - r.offset) return;
     const ElfSymbol symbol = symbols_[r.symbol];
     if (!image_.section_of(symbol)) return;
-    const std::uint64_t place = is_relative ? section.address + r.offset : 0;
-    write(section.offset + r.offset, symbol.value + r.addend - place, size);
+    const std::span<std::byte> place = bytes_at(section.offset + r.offset, size);
+    const std::uint64_t addend = has_addend ? r.addend : ByteReader(place, arch_.big_endian).unsigned_of(size);
+    write(place, symbol.value + addend - (is_relative ? section.address + r.offset : 0));
   }
 
-  void write(std::uint64_t offset, std::uint64_t value, std::size_t size) noexcept {
-    if (offset > file_.size() || size > file_.size() - offset) return;
-    ByteWriter(file_.subspan(static_cast<std::size_t>(offset), size), arch_.big_endian).unsigned_of(value, size);
+  /// Empty where the file does not have them.
+  std::span<std::byte> bytes_at(std::uint64_t offset, std::size_t size) const noexcept {
+    if (offset > file_.size() || size > file_.size() - offset) return {};
+    return file_.subspan(static_cast<std::size_t>(offset), size);
+  }
+  void write(std::span<std::byte> place, std::uint64_t value) noexcept {
+    if (!place.empty()) ByteWriter(place, arch_.big_endian).unsigned_of(value, place.size());
   }
 
   const ElfImage& image_;
@@ -100,7 +120,7 @@ void link_object(const ElfImage& image, std::span<std::byte> file, std::span<con
                  const Arch& arch) noexcept {
   ObjectLinker linker(image, file, arch);
   linker.place_symbols();
-  if (!image.is_64() || !arch.relocations) return;
+  if (!arch.relocations) return;
   for (const std::string_view name : sections) {
     for (std::size_t i = 0; i < image.section_count(); ++i) {
       if (image.name(image.section(i)) != name) continue;

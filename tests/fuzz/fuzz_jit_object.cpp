@@ -1,4 +1,4 @@
-// Input: a byte, bit 0 the CPU, bit 1 the byte order; then a file as JITs give them to GDB.
+// Input: a byte, bits 0 and 2 the CPU, bit 1 the byte order; then a file as JITs give them to GDB.
 #include <algorithm>
 #include <array>
 
@@ -33,7 +33,8 @@ void ask(const JitObject& object, Addr at) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  Arch arch = *all_arches()[data[0] & 1];
+  // x86-64, AArch64; x86, ARM, which have 32 bits.
+  Arch arch = *all_arches()[(data[0] & 1) + ((data[0] & 4) >> 1)];
   if ((data[0] & 2) != 0) arch.big_endian = true;
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(1);
   const auto object = JitObject::read({bytes.begin(), bytes.end()}, arch);

@@ -2,6 +2,7 @@
 #include <elf.h>
 
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/data_relocations_internal.h"
 #include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
 
 #if defined(__arm__) && !defined(__ARMEB__)
@@ -133,6 +134,8 @@ constexpr CodePattern k_calls[] = {
 
 constexpr RegNum k_exception_registers[] = {0, 1};  // r0, r1
 
+constexpr DataRelocations k_relocations = {DataRelocations::k_none, R_ARM_ABS32, DataRelocations::k_none, R_ARM_REL32};
+
 }  // namespace
 
 constinit const Arch arm = {
@@ -166,6 +169,7 @@ constinit const Arch arm = {
     .plt_stubs = {},
     .calls = k_calls,
     .exception_registers = k_exception_registers,
+    .relocations = &k_relocations,
 };
 
 }  // namespace jitunwind::arch

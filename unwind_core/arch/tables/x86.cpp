@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/data_relocations_internal.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
@@ -116,6 +117,8 @@ constexpr CodePattern k_plt_stubs[] = {
 
 constexpr RegNum k_exception_registers[] = {0, 2};  // eax, edx
 
+constexpr DataRelocations k_relocations = {DataRelocations::k_none, R_386_32, DataRelocations::k_none, R_386_PC32};
+
 }  // namespace
 
 constinit const Arch x86 = {
@@ -151,6 +154,7 @@ constinit const Arch x86 = {
     .calls = k_x86_calls,
     .exception_registers = k_exception_registers,
     .read_instruction = &read_x86_instruction,
+    .relocations = &k_relocations,
 };
 
 }  // namespace jitunwind::arch

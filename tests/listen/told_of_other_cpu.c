@@ -1,0 +1,17 @@
+/* What a JIT of another CPU tells GDB of: functions with prologues and epilogues, for a compiler that has no library of
+   that CPU. */
+int other(int);
+
+int inner(int n) { return other(n) + 1; }
+
+int middle(int n) {
+  volatile int kept[64];
+  kept[n & 63] = inner(n);
+  return kept[n & 63] + inner(n - 1);
+}
+
+int outer(int n, int m) {
+  int sum = 0;
+  for (int i = 0; i < n; ++i) sum += middle(i) * m;
+  return sum;
+}
