@@ -25,7 +25,10 @@ class ListedTarget {
                              object_with({.head = head_, .changes = notes_changes ? changes_ : 0}, k_begin, k_size));
   }
 
-  static AddrRange code_of(char name) { return {k_code + 16u * (name - 'a'), k_code + 16u * (name - 'a') + 16}; }
+  static AddrRange code_of(char name) {
+    const Addr begin = k_code + 16 * static_cast<Addr>(name - 'a');
+    return {begin, begin + 16};
+  }
   /// The chain as it is from now on, the newest first.
   void set_list(const std::string& names, std::uint32_t generation) {
     Addr first = 0;
