@@ -4,12 +4,15 @@
 
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace jitunwind {
@@ -86,6 +89,16 @@ inline long transfer_at(long call, int file, const void* bytes, std::size_t size
 }
 inline long read_at(int file, void* into, std::size_t size, std::uint64_t offset) noexcept {
   return transfer_at(SYS_pread64, file, into, size, offset);
+}
+
+// process_vm_readv(2) and process_vm_writev(2) are no such points. They are here for their last argument's sake.
+
+/// `call`: SYS_process_vm_readv or SYS_process_vm_writev. Returns how many bytes; -1, with errno: none. The kernel's
+/// flags are a long, and syscall()'s seventh argument: on x86-64 it lies on the stack, where the upper half of an int
+/// would be what was there before (System V ABI, 3.2.3), which the kernel refuses. Signal-safe.
+inline long copy_between(long call, pid_t process, std::span<const iovec> here, std::span<const iovec> there) noexcept {
+  constexpr unsigned long k_no_flags = 0;
+  return ::syscall(call, process, here.data(), here.size(), there.data(), there.size(), k_no_flags);
 }
 
 /// In one system call. Nobody can be told where it fails. Signal-safe.

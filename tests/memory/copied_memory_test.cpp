@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "jitunwind/unwind_core/memory/process.h"
 #include "tests/support/allowed_calls.h"
 
 namespace jitunwind::test {
@@ -68,6 +69,35 @@ bool reads_all_right() {
 }
 
 TEST(CopiedMemory, IsReadAsFarAsItReaches) { EXPECT_TRUE(reads_all_right()); }
+
+/// Where the functions called next have their frames.
+[[gnu::noinline]] void leave_ones_on_the_stack() {
+  std::array<volatile unsigned char, k_page> left;
+  for (volatile unsigned char& byte : left) byte = 0xff;
+}
+
+/// Neither the pipe nor the file, which would stand in for it.
+TEST(CopiedMemory, IsCopiedAtOnceWhateverWasOnTheStack) {
+  const Pages pages;
+  std::array<std::byte, 16> into;
+  MemoryWindow window;
+  leave_ones_on_the_stack();
+  EXPECT_EQ(copy_at_once(addr_of(pages.at(8)), into), long{into.size()});
+  EXPECT_EQ(std::memcmp(into.data(), pages.at(8), into.size()), 0);
+
+  const ProcessMemory process(::getpid());
+  leave_ones_on_the_stack();
+  EXPECT_EQ(process.read(addr_of(pages.at(40)), into, window), into.size());
+  EXPECT_EQ(std::memcmp(into.data(), pages.at(40), into.size()), 0);
+  leave_ones_on_the_stack();
+  EXPECT_TRUE(process.write(addr_of(pages.at(80)), into, window));
+  EXPECT_EQ(std::memcmp(into.data(), pages.at(80), into.size()), 0);
+  const std::array<Addr, 2> both{addr_of(pages.at(k_page)), addr_of(pages.at(0))};
+  std::vector<std::byte> copies(2 * k_page);
+  leave_ones_on_the_stack();
+  EXPECT_EQ(process.read_pages(both, copies), both.size());
+  EXPECT_EQ(std::memcmp(copies.data() + k_page, pages.at(0), k_page), 0);
+}
 
 /// Its code, which stays, is looked at in place.
 TEST(CopiedMemory, HasTheProgramsText) {

@@ -13,6 +13,7 @@
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -64,7 +65,8 @@ long copy_at_once(Addr at, std::span<std::byte> into) noexcept {
   if (is_refused.load(std::memory_order_relaxed)) return -1;
   const ErrnoKeeper keeper;
   const iovec to{into.data(), into.size()}, from{host_pointer(at), into.size()};
-  const long copied = ::syscall(SYS_process_vm_readv, ::syscall(SYS_getpid), &to, 1, &from, 1, 0);
+  const long copied =
+      copy_between(SYS_process_vm_readv, static_cast<pid_t>(::syscall(SYS_getpid)), {&to, 1}, {&from, 1});
   if (copied >= 0) return copied;
   if (errno == EFAULT) return 0;
   if (errno != ENOMEM) is_refused.store(true, std::memory_order_relaxed);

@@ -32,7 +32,7 @@ std::size_t ProcessMemory::read(Addr at, std::span<std::byte> into, MemoryWindow
   if (at != 0 && into.size() > -at) into = into.first(static_cast<std::size_t>(-at));
   if (is_pointer(at) && !is_refused_.load(std::memory_order_relaxed)) {
     const iovec to{into.data(), into.size()}, from{pointer_of(at), into.size()};
-    const long got = ::syscall(SYS_process_vm_readv, process_, &to, 1, &from, 1, 0);
+    const long got = copy_between(SYS_process_vm_readv, process_, {&to, 1}, {&from, 1});
     if (got > 0) return static_cast<std::size_t>(got);
     // ESRCH: it is gone, but for a thread that does not lead it; EPERM of memory may be allowed of the open file.
     if (got == 0 || errno == EFAULT || errno == ENOMEM) return 0;
@@ -54,7 +54,7 @@ std::size_t ProcessMemory::read_pages(std::span<const Addr> pages, std::span<std
     from[i] = {pointer_of(pages[i]), k_page_size};
   }
   const iovec to{into.data(), static_cast<std::size_t>(pages.size() * k_page_size)};
-  const long got = ::syscall(SYS_process_vm_readv, process_, &to, 1, from.data(), pages.size(), 0);
+  const long got = copy_between(SYS_process_vm_readv, process_, {&to, 1}, {from.data(), pages.size()});
   return got > 0 ? static_cast<std::size_t>(got) / k_page_size : 0;
 }
 
@@ -64,7 +64,7 @@ bool ProcessMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow
   if (mem_ >= 0 && is_offset(at) && transfer_at(SYS_pwrite64, mem_, from.data(), from.size(), at) == size) return true;
   if (!is_pointer(at)) return false;
   const iovec bytes{const_cast<std::byte*>(from.data()), from.size()}, to{pointer_of(at), from.size()};
-  return ::syscall(SYS_process_vm_writev, process_, &bytes, 1, &to, 1, 0) == size;
+  return copy_between(SYS_process_vm_writev, process_, {&bytes, 1}, {&to, 1}) == size;
 }
 
 }  // namespace jitunwind
