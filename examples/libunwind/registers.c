@@ -46,6 +46,7 @@ static int show_floating_point(void) {
 }
 
 int main(void) {
-  if (leave_out(42) != 42) return 1;
+  long (*volatile call)(long) = leave_out; /* compilers see that it returns -1 wherever it returns */
+  if (call(42) != 42) return 1;
   return show_floating_point() == -UNW_EBADREG ? 0 : 1;
 }

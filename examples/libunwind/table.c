@@ -45,7 +45,7 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
   return UNW_OBJ(dwarf_search_unwind_table)(space, ip, &table, info, need, argument);
 }
 
-static int show(unw_addr_space_t space) {
+__attribute__((noinline)) static int show(unw_addr_space_t space) {
   unw_context_t context;
   unw_cursor_t cursor;
   int frames = 1;
