@@ -7,8 +7,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/hash.h"
@@ -247,10 +249,17 @@ class CodeTable {
     return mixed ^ mixed >> 32;
   }
 
-  static Value load(const Entry& entry) noexcept {
-    Words words;
-    for (std::size_t i = 0; i < k_words; ++i) words[i] = entry.words[i].load(std::memory_order_acquire);
-    return std::bit_cast<Value>(words);
+  static Value load(const Entry& entry) noexcept { return load_words(entry, std::make_index_sequence<k_words>()); }
+  /// Copies word by word. A copy of the whole array would read 16 bytes right after two stores of 8, and wait until
+  /// both are in the cache.
+  template <std::size_t... I>
+  [[gnu::always_inline]] static Value load_words(const Entry& entry, std::index_sequence<I...>) noexcept {
+    Value value{};
+    const auto copy = [&](auto... words) {
+      (std::memcpy(reinterpret_cast<std::byte*>(&value) + I * sizeof words, &words, sizeof words), ...);
+    };
+    copy(entry.words[I].load(std::memory_order_acquire)...);
+    return value;
   }
   static void store(Entry& entry, const Value& value) noexcept {
     const Words words = std::bit_cast<Words>(value);

@@ -69,10 +69,10 @@ _Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& contex
   }
 }
 
-/// Phase 2: up to the next frame that wants control. Returns only on errors.
-JITUNWIND_LEFT_BY_A_JUMP _Unwind_Reason_Code clean_up(_Unwind_Exception* exception, _Unwind_Context& context) {
-  for (;;) {
-    const Known known = context.frame.look();
+/// Phase 2, from a frame that was looked at: up to the next one that wants control. Returns only on errors.
+JITUNWIND_LEFT_BY_A_JUMP _Unwind_Reason_Code clean_up(_Unwind_Exception* exception, _Unwind_Context& context,
+                                                      Known known) {
+  for (;; known = context.frame.look()) {
     const bool is_handler = context.frame.identity() == exception->private_2;
     if (known != Known::found) {
       (void)stopped(context.frame, known, _URC_FATAL_PHASE2_ERROR);
@@ -136,7 +136,7 @@ JITUNWIND_LEFT_BY_A_JUMP Outcome raise(_Unwind_Exception* exception, const void*
   if (found != _URC_HANDLER_FOUND) return returns(found);
   exception->private_1 = k_tag;
   exception->private_2 = context.frame.identity();
-  return returns(clean_up(exception, *first));
+  return returns(clean_up(exception, *first, first->frame.look_again()));
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_resume(_Unwind_Exception* exceptio
   }
   FrameRow row;
   _Unwind_Context context(entry, row);
-  (void)(is_forced(exception) ? force(exception, context) : clean_up(exception, context));
+  (void)(is_forced(exception) ? force(exception, context) : clean_up(exception, context, context.frame.look()));
   give_up("unwinding cannot go on behind a cleanup");
 }
 

@@ -7,6 +7,7 @@
 
 #include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/sdk/exceptions/runtime/entry_hints_p.h"
 #include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
@@ -24,7 +25,11 @@ using Facts = CodeTable<ProcedureFacts>;
 using Handler = CallerRule::Handler;
 
 constinit Facts known_procedures;
-[[gnu::constructor]] void touch_facts() { known_procedures.touch(); }
+constinit EntryHints hints;
+[[gnu::constructor]] void touch_facts() {
+  known_procedures.touch();
+  hints.touch();
+}
 
 bool others_may_have_personality(Addr at) noexcept {
   const ProcedureHold hold(at);
@@ -93,6 +98,7 @@ UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : StackPosit
   };
   for (const LiveRegister& r : live.across_calls()) take(r);
   address_ = CodeAddress::returned_to(take(live.pc) & space_->arch.address_mask);
+  rule_place_.next = hints.first_rule(address_.lookup());
   const Addr sp = take(live.sp);
   window_.proven = expect_walk_from(sp);
   if (!window_.proven.empty()) return;
@@ -120,9 +126,11 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
     return Known::end;
   }
   const RowCache* const rows = space_->row_cache;
+  const std::uint32_t expected = rule_place_.next;
   if (!rows || !rows->find(address_.lookup(), module_, rule_place_, question, kept_)) [[unlikely]]
     return with_room(this, [&] { return rows ? look_anew(*rows, question) : look_without_keeping(); });
   is_compact_ = true;
+  if (rule_place_.number != expected && depth_ == 0) hints.expect_rule(address_.lookup(), rule_place_.number);
   if (find_facts(question)) [[likely]]
     return Known::found;
   return with_room(this, [&] { return look_at_procedure(question); });
@@ -130,12 +138,22 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
 
 /// False: the procedure has to be looked for.
 bool UnwindFrame::find_facts(const CodeQuestion& question) noexcept {
-  facts_ = {};
-  if (kept_.rule.handler() == Handler::none) return true;
-  if (kept_.rule.handler() != Handler::known) return false;
+  if (kept_.rule.handler() != Handler::known) [[unlikely]] {
+    facts_ = {};
+    return kept_.rule.handler() == Handler::none;
+  }
   const std::uint64_t version = RowCache::version_of(question.registrations, kept_.rule.kept_by(), module_);
-  const Facts::Found found =
-      known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
+  const std::uint64_t cipher = Facts::cipher(version);
+  const Facts::Entries entries = known_procedures.entries();
+  const Facts::Number number = entries.in_bounds(hints.facts(rule_place_.number));
+  facts_ = entries.value(number);
+  return entries.holds(number, facts_, question.at, cipher) || find_facts_otherwise(question, cipher);
+}
+
+/// The hint does not lead to the facts.
+[[gnu::noinline]] bool UnwindFrame::find_facts_otherwise(const CodeQuestion& question, std::uint64_t cipher) noexcept {
+  const Facts::Found found = known_procedures.find(question.at, [&](const ProcedureFacts&) { return cipher; });
+  if (found.holds) hints.expect_facts(rule_place_.number, found.number);
   facts_ = found.value;
   return found.holds;
 }

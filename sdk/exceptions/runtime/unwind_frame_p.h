@@ -36,6 +36,9 @@ class UnwindFrame : public StackPosition {
 
   /// Looks for the row and the facts of the code here. Guesses do not count: what they restore may be wrong.
   Known look() noexcept;
+  /// The same for a copy of a frame that was found, after the original went on: what was found is the copy's own,
+  /// unless it is in the row that copies share.
+  Known look_again() noexcept { return is_compact_ ? Known::found : look(); }
   /// Moves to the caller. Precondition: look() found something.
   Known step() noexcept;
 
@@ -78,6 +81,7 @@ class UnwindFrame : public StackPosition {
   /// Finds the procedure for an accessor. All is 0 where nothing is found.
   ProcedureInfo find_procedure_anew() noexcept;
   bool find_facts(const CodeQuestion& question) noexcept;
+  bool find_facts_otherwise(const CodeQuestion& question, std::uint64_t cipher) noexcept;
   CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept;
   Known look_at_frames_of_others() noexcept;
   Known step_by_row() noexcept;
