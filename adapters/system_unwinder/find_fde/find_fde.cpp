@@ -32,11 +32,11 @@ NextDefinition& next_find_fde() noexcept { return next_definition; }
 
 extern "C" {
 
-const void* jitunwind_find_fde(void* pc, EhBases* bases) {
+const void* jitunwind_find_fde(void* pc, EhBases* bases) noexcept {
   return jitunwind::next_definition.find_or_ours(pc, bases, __builtin_return_address(0));
 }
 
-const void* __wrap__Unwind_Find_FDE(void* pc, EhBases* bases) {
+const void* __wrap__Unwind_Find_FDE(void* pc, EhBases* bases) noexcept {
   const void* const caller = __builtin_return_address(0);
   return jitunwind::find_ours_or(pc, bases, [&] {
     FindFde* const real = &__real__Unwind_Find_FDE;

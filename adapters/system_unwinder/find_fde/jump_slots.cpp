@@ -62,7 +62,7 @@ Written exchange(std::uintptr_t* word, std::uintptr_t from, std::uintptr_t to) n
 }  // namespace
 
 template <std::size_t k_index>
-const void* JumpSlots::function(void* pc, EhBases* bases) {
+const void* JumpSlots::function(void* pc, EhBases* bases) noexcept {
   return entries_[k_index].next.find_or_ours(pc, bases, __builtin_return_address(0));
 }
 

@@ -68,7 +68,7 @@ class JumpSlots {
   class Visitor;
 
   template <std::size_t k_index>
-  static const void* function(void* pc, EhBases* bases);
+  static const void* function(void* pc, EhBases* bases) noexcept;
   template <std::size_t... k_indices>
   static constexpr std::array<Entry, sizeof...(k_indices)> make_entries(std::index_sequence<k_indices...>) noexcept;
   static std::array<Entry, k_most_entries> entries_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <type_traits>
 
 #include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
@@ -10,6 +11,9 @@
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 
 namespace jitunwind {
+
+// A function that must not throw makes no jump of a call that may.
+static_assert(std::is_nothrow_invocable_v<FindFde, void*, EhBases*>);
 
 class NextDefinition {
  public:
