@@ -308,8 +308,8 @@ void print(const Options& options, const Results& results) {
     std::ofstream(options.new_baseline) << json(results.target_ratios(bench::tables())).dump(1) << "\n";
 }
 
-/// Names what the tables do not show. The status for the shell: 1 when a program went wrong, a peer's as well, since its
-/// rows are missing from the ratios.
+/// Names what the tables do not show. The status for the shell: 1 when a program went wrong, a peer's as well, since
+/// its rows are missing from the ratios.
 int print_what_is_missing(const Options& options, const Results& results) {
   for (const Peer& peer : k_peers) {
     if (!std::filesystem::exists(options.folder / peer.program)) {
