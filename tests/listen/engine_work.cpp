@@ -1,6 +1,7 @@
-// What an engine runs: throws through its own frames, then works below twelve of them for most of the time. An argument
-// says how many seconds of processor time it works, one where there is none; or, behind an "x", how many times. Kernels
-// like to interrupt programs where these ask for their time: that is some 40 ms apart.
+// What an engine runs: throws through its own frames, then works below twelve of them for most of the time. The last
+// argument says how many seconds of processor time it works, one where there is none; or, behind an "x", how many
+// times. lli by JITLink has no name of the program in front of it. Kernels like to interrupt programs where these ask
+// for their time: that is some 40 ms apart.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -42,8 +43,9 @@ int main(int argc, char** argv) {
   }
   std::printf("caught %d\n", caught);
   std::fflush(stdout);  // before what is said at exit
-  const char* const argument = argc > 1 ? argv[1] : "1";
-  const bool counts = *argument == 'x';
+  const char* const last = argc > 0 ? argv[argc - 1] : "";
+  const bool counts = *last == 'x';
+  const char* const argument = counts || (*last >= '1' && *last <= '9') ? last : "1";
   long times = counts ? std::atol(argument + 1) : 0;
   const std::clock_t end = std::clock() + (counts ? 0 : std::atol(argument) * CLOCKS_PER_SEC);
   while (counts ? times-- > 0 : std::clock() < end) work_below(10, 30'000'000);
