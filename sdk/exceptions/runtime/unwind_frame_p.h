@@ -36,8 +36,8 @@ class UnwindFrame : public StackPosition {
 
   /// Looks for the row and the facts of the code here. Guesses do not count: what they restore may be wrong.
   Known look() noexcept;
-  /// The same for a copy of a frame that was found, after the original went on: what was found is the copy's own,
-  /// unless it is in the row that copies share.
+  /// Looks by a copy of a frame that was found, after the original went on: what was found is the copy's own, unless it
+  /// is in the row that copies share.
   Known look_again() noexcept { return is_compact_ ? Known::found : look(); }
   /// Moves to the caller. Precondition: look() found something.
   Known step() noexcept;
