@@ -26,7 +26,7 @@ std::optional<SourceLine> SourceLines::find(std::uint64_t offset) const {
   const auto behind = std::ranges::upper_bound(lines_, offset, {}, &Line::offset);
   if (behind == lines_.begin()) return std::nullopt;
   const Line& line = *std::prev(behind);
-  return SourceLine{files_[line.file], line.line};
+  return line.line == 0 ? std::nullopt : std::optional(SourceLine{files_[line.file], line.line});
 }
 
 }  // namespace jitunwind

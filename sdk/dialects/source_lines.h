@@ -21,7 +21,7 @@ struct SourceLine {
 /// From this offset on, up to that of another line, code is of that line.
 struct ToldLine {
   std::uint64_t offset = 0;  ///< from the begin of the code
-  std::uint32_t line = 0;
+  std::uint32_t line = 0;    ///< 0: of none (DWARF 5, 6.2.2)
   std::string_view file{};
 };
 
@@ -36,7 +36,7 @@ class SourceLines {
   /// In any order. Of several lines of one offset the last one counts.
   explicit SourceLines(std::span<const ToldLine> told);
 
-  /// Nothing in front of the first line.
+  /// Nothing in front of the first line, and of code of no line.
   std::optional<SourceLine> find(std::uint64_t offset) const;
   bool empty() const noexcept { return lines_.empty(); }
 

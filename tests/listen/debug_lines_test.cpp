@@ -67,29 +67,59 @@ INSTANTIATE_TEST_SUITE_P(Versions, DebugLinesOf, testing::Values(LINED_PROGRAMS)
   return "dwarf_" + std::string(of.param).substr(std::string(of.param).size() - 1);
 });
 
+DebugLines lines_of_bytes(const Bytes& bytes) { return DebugLines({bytes.vector(), {}, {}, false}); }
+
+/// Of DWARF 2, with one file.
+Bytes unit(const Bytes& program, unsigned range = 1) {
+  const Bytes header = Bytes()
+                           .u8(1)
+                           .u8(1)
+                           .u8(0)
+                           .u8(range)
+                           .u8(10)
+                           .add(Bytes{0, 1, 1, 1, 1, 0, 0, 0, 1})
+                           .u8(0)
+                           .text("a.c")
+                           .u8(0)
+                           .u8(0)
+                           .u8(0)
+                           .u8(0);
+  const Bytes rest = Bytes().u16(2).u32(header.size()).add(header).add(program);
+  return Bytes().u32(rest.size()).add(rest);
+}
+
+const Bytes at_1000 = Bytes{0, 9, 2}.u64(0x1000);
+
+/// Instructions that are of no line of a source are said to be of line 0 (DWARF 5, 6.2.2): clang makes such.
+// covers: LS08
+TEST(DebugLines, SayNothingOfCodeOfNoLine) {
+  const Bytes next_row{2, 4, 1};
+  const Bytes program = Bytes()
+                            .add(at_1000)
+                            .add(Bytes{3, 6, 1})
+                            .add(Bytes{3, 0x79})
+                            .add(next_row)
+                            .add(Bytes{3, 8})
+                            .add(next_row)
+                            .add(Bytes{2, 4, 0, 1, 1});
+  const DebugLines lines = lines_of_bytes(unit(program));
+  const SourceLines within = lines.within({0x1000, 0x100c});
+  for (const std::uint64_t offset : {0u, 3u}) {
+    EXPECT_EQ(lines.find(0x1000 + offset).value().line, 7u);
+    EXPECT_EQ(within.find(offset).value().line, 7u);
+  }
+  for (const std::uint64_t offset : {4u, 7u}) {
+    EXPECT_FALSE(lines.find(0x1000 + offset));
+    EXPECT_FALSE(within.find(offset));
+  }
+  EXPECT_EQ(lines.find(0x1008).value().line, 8u);
+  EXPECT_EQ(within.find(8).value().line, 8u);
+}
+
 TEST(DebugLines, EndWhereTheyAreBroken) {
-  const auto lines_of_bytes = [](const Bytes& bytes) { return DebugLines({bytes.vector(), {}, {}, false}); };
   EXPECT_TRUE(lines_of_bytes({}).empty());
   EXPECT_TRUE(lines_of_bytes(Bytes().u32(100)).empty());
   EXPECT_TRUE(lines_of_bytes(Bytes().u32(~0u).u64(~0ull)).empty());
-  const auto unit = [](const Bytes& program, unsigned range = 1) {
-    const Bytes header = Bytes()
-                             .u8(1)
-                             .u8(1)
-                             .u8(0)
-                             .u8(range)
-                             .u8(10)
-                             .add(Bytes{0, 1, 1, 1, 1, 0, 0, 0, 1})
-                             .u8(0)
-                             .text("a.c")
-                             .u8(0)
-                             .u8(0)
-                             .u8(0)
-                             .u8(0);
-    const Bytes rest = Bytes().u16(2).u32(header.size()).add(header).add(program);
-    return Bytes().u32(rest.size()).add(rest);
-  };
-  const Bytes at_1000 = Bytes{0, 9, 2}.u64(0x1000);
   const Bytes program = Bytes().add(at_1000).add(Bytes{3, 6, 1}).add(Bytes{2, 8, 0, 1, 1});
   const Bytes good = unit(program);
   EXPECT_EQ(lines_of_bytes(good).find(0x1007)->line, 7u);

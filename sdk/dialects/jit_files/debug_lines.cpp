@@ -253,7 +253,7 @@ std::optional<SourceLine> DebugLines::find(Addr at) const {
   const auto behind = std::ranges::upper_bound(rows_, at, {}, &Row::at);
   if (behind == rows_.begin()) return std::nullopt;
   const Row& row = *std::prev(behind);
-  return row.file == k_none ? std::nullopt : std::optional(SourceLine{files_[row.file], row.line});
+  return row.file == k_none || row.line == 0 ? std::nullopt : std::optional(SourceLine{files_[row.file], row.line});
 }
 
 SourceLines DebugLines::within(const AddrRange& code) const {
