@@ -23,8 +23,10 @@ struct CursorInPlace {
 static_assert(sizeof(CursorInPlace) <= sizeof(ju_cursor) && alignof(CursorInPlace) <= alignof(ju_cursor));
 static_assert(std::is_trivially_copyable_v<CursorInPlace>);
 
-inline void begin(ju_cursor& cursor, const Frame& frame, const TargetHead* target = nullptr) noexcept {
-  new (&cursor) CursorInPlace{Kind::cursor, frame, target, target ? target->renewals : 0};
+/// `of`: what a Frame is made of. It is copied once, to where it stays.
+template <class Of>
+void begin(ju_cursor& cursor, const Of& of, const TargetHead* target = nullptr) noexcept {
+  new (&cursor) CursorInPlace{Kind::cursor, Frame(of), target, target ? target->renewals : 0};
 }
 inline Frame& frame_of(ju_cursor& cursor) noexcept { return reinterpret_cast<CursorInPlace*>(&cursor)->frame; }
 inline const Frame& frame_of(const ju_cursor& cursor) noexcept {

@@ -1,6 +1,7 @@
 #include "jitunwind/sdk/c/walk.h"
 
 #include <chrono>
+#include <utility>
 
 #include "jitunwind/sdk/c/cursor_p.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
@@ -41,8 +42,8 @@ ju_status tell_stop(ju_error* error, StopReason reason, const Error& why) noexce
 }
 
 /// The frame that has called the function which `inner` stands in, as if the walk had begun there: its registers are
-/// where they will be when that function has returned.
-ju_status begin_at_caller(Cursor inner, ju_cursor& out, ju_error* error) noexcept {
+/// where they will be when that function has returned. What the step has proven readable is not asked again.
+ju_status begin_at_caller(Cursor&& inner, ju_cursor& out, ju_error* error) noexcept {
   const auto moved = inner.step();
   if (!moved) return tell(error, moved.error());
   const Arch& arch = inner.space().arch;
@@ -51,8 +52,8 @@ ju_status begin_at_caller(Cursor inner, ju_cursor& out, ju_error* error) noexcep
     if (inner.registers().known(info.column))
       registers.set_from_register(info.column, inner.registers().value(info.column), info.dwarf);
   Cursor caller(inner.space(), registers, Cursor::Top::returned_to);
-  expect_walk_by(caller);
-  begin(out, Frame(caller));
+  caller.set_proven(inner.proven());
+  begin(out, caller);
   return JU_OK;
 }
 
@@ -128,8 +129,8 @@ ju_status ju_walk_here(ju_on_frame on_frame, void* context, ju_error* error) {
   alignas(16) std::byte registers[jitunwind::k_context_size];
   jitunwind_capture_context(registers);
   ju_cursor cursor;
-  const Cursor own = jitunwind::cursor_at(registers, Cursor::Top::returned_to);
-  if (const ju_status bad = jitunwind::c::begin_at_caller(own, cursor, error)) return bad;
+  Cursor own = jitunwind::cursor_at(registers, Cursor::Top::returned_to);
+  if (const ju_status bad = jitunwind::c::begin_at_caller(std::move(own), cursor, error)) return bad;
   return jitunwind::c::walk_on(cursor, on_frame, context, error);
 }
 

@@ -1,5 +1,6 @@
 // Which system calls a walk makes: a walk of addresses on the thread's own stack, once that was walked on, none; one by
 // steps there one probe for two pages; on other stacks one for each. Probes are counted.
+#include <jitunwind/c.h>
 #include <libunwind.h>
 
 #include <alloca.h>
@@ -212,16 +213,34 @@ void walk_other_stack() {
   return frames_by_cursor(context);
 }
 
+[[gnu::noinline]] int step_own_stack_below_a_large_frame() {
+  char room[5 * k_page];
+  asm volatile("" ::"r"(room) : "memory");
+  const int frames = step_own_stack();
+  asm volatile("" ::"r"(room) : "memory");
+  return frames;
+}
+
+/// By the interface for C, whose walk begins at its caller.
+[[gnu::noinline]] int step_own_stack_in_c() {
+  g_probes = {};
+  ju_cursor cursor;
+  if (ju_cursor_here(&cursor, nullptr) != JU_OK) return 0;
+  int frames = 1;
+  while (ju_cursor_step(&cursor, nullptr) == JU_OK) ++frames;
+  return frames;
+}
+
 /// Exit status: 100 and the system calls of a walk by steps, none of which probed a page again; less: what is wrong.
-template <int k_depth>
+template <int k_depth, int (*k_walk)()>
 void count_probes_of_own_stack() {
-  const int before = walk_below(k_depth, &step_own_stack);
+  const int before = walk_below(k_depth, k_walk);
   if (before < k_depth) ::_exit(7);
   g_other_stack = (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) & ~(k_page - 1)) - k_other_stack / 2;
   if (!count_probes()) ::_exit(8);
   int most = 0;
   for (int i = 0; i < 100; ++i) {
-    if (walk_below(k_depth, &step_own_stack) != before) ::_exit(6);
+    if (walk_below(k_depth, k_walk) != before) ::_exit(6);
     for (const unsigned char probes : g_probes.of_stack)
       if (probes > 1) ::_exit(5);
     most = std::max(most, g_probes.calls);
@@ -239,7 +258,11 @@ TEST(SystemCalls, AWalkByStepsOnTheOwnStackProbesTwoPagesByOneCall) {
   const struct {
     void (*walk)();
     int frames, at_most;
-  } cases[] = {{&count_probes_of_own_stack<10>, 10, 2}, {&count_probes_of_own_stack<60>, 60, 4}};
+  } cases[] = {{&count_probes_of_own_stack<10, &step_own_stack>, 10, 2},
+               {&count_probes_of_own_stack<60, &step_own_stack>, 60, 4},
+               {&count_probes_of_own_stack<200, &step_own_stack_below_a_large_frame>, 200, 12},
+               {&count_probes_of_own_stack<10, &step_own_stack_in_c>, 10, 2},
+               {&count_probes_of_own_stack<60, &step_own_stack_in_c>, 60, 4}};
   for (const auto& c : cases) {
     const int status = status_of(c.walk);
     ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);

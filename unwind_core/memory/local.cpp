@@ -134,6 +134,17 @@ void keep_proven(MemoryWindow& window, Addr page) noexcept {
     window.proven_pages[window.next_page++ % window.proven_pages.size()] = page;
 }
 
+/// A walk that leaves a frame of more than a page goes on above it. Where it has come from it hardly looks again.
+void go_on_at(MemoryWindow& window, AddrRange pages) noexcept {
+  if (pages.begin != window.proven.end) {
+    const AddrRange left = window.proven;
+    window.proven.begin = pages.begin;
+    for (std::size_t i = 0; i < window.proven_pages.size() / 2 && left.begin + i * k_page_size < left.end; ++i)
+      window.proven_pages[window.next_page++ % window.proven_pages.size()] = left.end - (i + 1) * k_page_size;
+  }
+  window.proven.end = pages.end;
+}
+
 [[gnu::hot]] bool prove(MemoryWindow& window, Addr page) noexcept {
   if (is_proven(window, page)) return true;
   const AddrRange stack = thread_stack.range();
@@ -145,8 +156,8 @@ void keep_proven(MemoryWindow& window, Addr page) noexcept {
     window.has_tried_mask = true;
   }
   // What was learned of the stack only says where a walk up is likely to go on.
-  if (page == window.proven.end && stack.contains(page + k_page_size) && are_readable_pages(page)) {
-    window.proven.end = page + 2 * k_page_size;
+  if (is_on_stack && page >= window.proven.end && stack.contains(page + k_page_size) && are_readable_pages(page)) {
+    go_on_at(window, {page, page + 2 * k_page_size});
     return true;
   }
   if (is_readable_page(page)) {
