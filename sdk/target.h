@@ -54,6 +54,9 @@ struct TargetThread {
   int signal = 0;  ///< that it was ended by, or about to get when it was stopped; 0: none
   bool is_stopped =
       true;  ///< false: it does not stop, as in an uninterruptible wait of the kernel's; it cannot be walked
+  /// Of a core file, where a fault ended it (SIGSEGV, SIGBUS, SIGILL, SIGFPE): what it could not get at, or the
+  /// instruction (si_addr). Nothing: the core does not say, as where a signal was sent.
+  std::optional<Addr> fault_address{};
 };
 
 /// Where the files of a core file or a sample are.

@@ -51,6 +51,7 @@ class JsonOutput final : public Output {
     Json json{{"id", stack.thread.id}, {"name", stack.thread.name}};
     if (stack.moment) json["process"] = stack.moment->process, json["time"] = stack.moment->time;
     json["signal"] = stack.thread.signal == 0 ? Json() : Json(signal_name(stack.thread.signal));
+    json["fault_address"] = stack.thread.fault_address ? Json(hex(*stack.thread.fault_address)) : Json();
     json["whole"] = stack.is_whole();
     json["stop"] = stop_reason_name(stack.stop);
     json["why"] = stack.why;

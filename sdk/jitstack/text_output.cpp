@@ -59,6 +59,7 @@ class TextOutput final : public Output {
       text_ += moment;
     }
     if (stack.thread.signal != 0) text_ += ", " + signal_name(stack.thread.signal);
+    if (stack.thread.fault_address) text_ += " at " + hex("0x%" PRIx64, *stack.thread.fault_address);
     text_ += "\n";
     std::size_t origins = 0, modules = 0;
     for (const SeenFrame& frame : stack.frames) {

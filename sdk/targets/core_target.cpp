@@ -169,7 +169,8 @@ Target::Core::Core(std::unique_ptr<CoreFile> core, const Arch& arch, TargetFiles
     : core_(std::move(core)), files_(std::move(files)) {
   space_.emplace(arch, memory_, core_->mappings(), files_);
   for (const CoreThread& thread : core_->threads())
-    threads_.push_back({thread.id, thread.id == core_->process() ? core_->program() : "", thread.signal, true});
+    threads_.push_back({thread.id, thread.id == core_->process() ? core_->program() : "", thread.signal, true,
+                        fault_address(thread.siginfo, arch)});
 }
 
 Result<RegisterFile> Target::Core::registers(const TargetThread& thread) const noexcept {

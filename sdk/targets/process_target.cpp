@@ -132,7 +132,7 @@ void Target::Process::take_threads() {
   registers_.clear();
   for (const TracedThread& traced : traced_.all()) {
     if (traced.is_gone) continue;
-    threads_.push_back({traced.id, traced.name, traced.signal, traced.is_stopped});
+    threads_.push_back({traced.id, traced.name, traced.signal, traced.is_stopped, std::nullopt});
     if (const auto registers = TracedThreads::registers(traced.id, space_->arch()))
       registers_.emplace_back(traced.id, *registers);
   }

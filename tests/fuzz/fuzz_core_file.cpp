@@ -34,6 +34,7 @@ void walk_threads(const CoreFile& core, const Arch& arch) {
   const TargetSpace target(arch, memory, core.mappings(), files);
   std::size_t walked = 0;
   for (const CoreThread& thread : core.threads()) {
+    fuzz::check(!fault_address(thread.siginfo, arch) || thread.siginfo.size() >= 12u + arch.word_size, "it is said");
     if (++walked > 4) break;
     auto registers = registers_from_prstatus(thread.registers, arch);
     if (!registers) continue;

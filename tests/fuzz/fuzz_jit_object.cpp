@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "jitunwind/sdk/dialects/jit_files/erlang_entry.h"
 #include "jitunwind/sdk/dialects/jit_object.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "tests/fuzz/fuzz_check.h"
@@ -42,7 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::check(*object.error().what != 0, "an error says what");
     return 0;
   }
-  fuzz::check(!object->code().empty() && object->bytes().size() == bytes.size(), "it has code");
+  fuzz::check(object->bytes().size() == bytes.size(), "it has all bytes");
+  fuzz::check(!object->code().empty() || is_erlang_entry(bytes, arch), "it has code, but of Erlang's emulator");
   const auto is_of_code = [&](const AddrRange& range) {
     return std::ranges::any_of(object->code(), [&](const AddrRange& section) {
       return section.contains(range.begin) && range.end <= section.end;

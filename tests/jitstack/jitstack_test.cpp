@@ -104,7 +104,7 @@ TEST(Jitstack, JsonHasTheFramesThatTheProgramSaw) {
   EXPECT_TRUE(target["error"].is_null());
   ASSERT_EQ(target["threads"].size(), program.stacks().size());
   for (const Json& thread : target["threads"]) {
-    expect_keys(thread, {"id", "name", "signal", "whole", "stop", "why", "frames"});
+    expect_keys(thread, {"id", "name", "signal", "fault_address", "whole", "stop", "why", "frames"});
     const SeenStack& own = program.stacks().at(thread["id"].get<pid_t>());
     EXPECT_EQ(callers_of_stand_still({frames_of(thread), ""}), own.frames);
     EXPECT_EQ(thread["why"], own.why);

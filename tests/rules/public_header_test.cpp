@@ -52,7 +52,8 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // One line: of some modules all is known to be code.
   // 33 lines for signed return addresses: their keys are a CPU's, a row's and a space's; a written pc is signed as
   // well.
-  constexpr std::size_t k_most_files = 39, k_most_lines = 3587;
+  // 8 lines for what the kernel says of a fault: what is to be known of a CPU, likewise.
+  constexpr std::size_t k_most_files = 39, k_most_lines = 3595;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
   std::size_t lines = 0;

@@ -57,6 +57,7 @@ TEST_P(EveryCore, OfGcoreShowsTheStacksThatTheProgramSaw) {
   // And whatever is further in, too: of the same moment, as the process has not gone on.
   for (const TargetThread& thread : live->threads())
     EXPECT_EQ(seen(live->walk(thread)).frames, seen(dead->walk(thread)).frames);
+  for (const TargetThread& thread : dead->threads()) EXPECT_EQ(thread.fault_address, std::nullopt) << "it stands";
   EXPECT_EQ(dead->process(), core.program.process());
   EXPECT_EQ(kernels_object_of(*dead), kernels_object_of(*live)) << "no note names it";
 }
@@ -94,6 +95,12 @@ TEST(CoreFile, OfTheKernelShowsTheStacksThatTheProgramSaw) {
   ASSERT_FALSE(core->threads().empty());
   EXPECT_EQ(core->threads()[0].signal, SIGSEGV);
   EXPECT_EQ(core->threads()[0].name, "target_program");
+  EXPECT_EQ(core->threads()[0].fault_address, 0x4710u) << "where it writes to";
+  const std::string by_gdb =
+      output_of("gdb -batch -ex 'p (long)$_siginfo._sifields._sigfault.si_addr' " TARGET_PROGRAM " '" + made.path +
+                "' 2>/dev/null");
+  EXPECT_NE(by_gdb.find("$1 = " + std::to_string(0x4710) + "\n"), by_gdb.npos) << by_gdb;
+  for (std::size_t i = 1; i < core->threads().size(); ++i) EXPECT_EQ(core->threads()[i].fault_address, std::nullopt);
   const SeenStack crashed = seen(core->walk(core->threads()[0]));
   EXPECT_EQ(crashed.frames.at(0).name, "stand_still");
 }

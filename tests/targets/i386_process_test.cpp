@@ -230,6 +230,8 @@ TEST(I386Core, OfTheKernelShowsTheStacksOfItsThreads) {
   const auto core = Target::open_core(made.path);
   ASSERT_TRUE(core) << core.error().text();
   EXPECT_EQ(core->threads()[0].signal, SIGSEGV);
+  EXPECT_EQ(core->threads()[0].fault_address, 0x24u) << "where it writes to";
+  EXPECT_NE(output_of(JITSTACK " --core '" + made.path + "' 2>&1").find(", SIGSEGV at 0x24\n"), std::string::npos);
   expect_both_stacks(*core);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jitunwind/sdk/target.h"
+#include "jitunwind/unwind_core/targets/core_file_internal.h"
 #include "tests/support/command.h"
 
 namespace jitunwind::test {
@@ -268,6 +269,35 @@ TEST(CoreOfArm, HasTheFloatingPointRegistersOfItsThread) {
     ASSERT_TRUE(without) << without.error().text();
     Walk other = without->walk(without->threads()[0]);
     for (RegNum reg = k_d8; reg <= k_d15; ++reg) EXPECT_FALSE((*other.begin()).get(reg)) << reg;
+  }
+}
+
+/// struct siginfo of each CPU, as asm/siginfo.h has it: si_signo, si_errno, si_code, of MIPS the other way round; then
+/// a word, aligned. A fault is what the kernel has found, not what another process has sent.
+// covers: XP04
+TEST(CoreSignal, HasTheAddressOfAFaultInTheLayoutOfEachCpu) {
+  for (const Arch* const table : all_arches()) {
+    for (const bool big_endian : {false, true}) {
+      Arch arch = *table;
+      arch.big_endian = big_endian;
+      const bool is_mips = arch.elf_machine == EM_MIPS;
+      const auto siginfo = [&](std::uint32_t signal, std::uint32_t code) {
+        Writer bytes(big_endian);
+        bytes.put(4, signal).put(4, is_mips ? code : 0).put(4, is_mips ? 0 : code).zeros(arch.word_size - 4u);
+        return bytes.put(arch.word_size, 0x1234'5678).zeros(128 - 12 - 4 - 8).bytes();
+      };
+      const auto said = [&](const std::string& bytes) { return fault_address(std::as_bytes(std::span(bytes)), arch); };
+      const std::uint32_t bus_error = is_mips ? 10 : 7, child = is_mips ? 18 : 17;
+      for (const std::uint32_t signal : {4u, 8u, 11u, bus_error})
+        EXPECT_EQ(said(siginfo(signal, 1)), 0x1234'5678u) << arch.name << " " << signal;
+      EXPECT_EQ(said(siginfo(17 - bus_error, 1)), std::nullopt) << arch.name << ", SIGBUS of others";
+      EXPECT_EQ(said(siginfo(child, 1)), std::nullopt) << arch.name;
+      EXPECT_EQ(said(siginfo(11, 0)), std::nullopt) << arch.name << ", SI_USER";
+      EXPECT_EQ(said(siginfo(11, ~5u)), std::nullopt) << arch.name << ", SI_TKILL";
+      EXPECT_EQ(said(siginfo(11, 0x80)), std::nullopt) << arch.name << ", SI_KERNEL";
+      for (std::size_t size = 0; size < 12u + arch.word_size; ++size)
+        EXPECT_EQ(said(siginfo(11, 1).substr(0, size)), std::nullopt) << arch.name << " " << size;
+    }
   }
 }
 

@@ -81,6 +81,13 @@ struct ContextColumns {
   std::array<std::int16_t, k_max_values> offsets{};  ///< RegisterInfo::ucontext
 };
 
+/// What differs from CPU to CPU of what the kernel says of a fault (asm/siginfo.h, asm/signal.h). In front of si_addr,
+/// a word, are three numbers of 4 bytes, the first of them si_signo.
+struct SiginfoLayout {
+  std::uint8_t code = 8;       ///< offset of si_code; the third number is si_errno
+  std::uint8_t bus_error = 7;  ///< SIGBUS
+};
+
 /// A constant table. Everything has static storage duration; pointers to an Arch may be compared.
 struct Arch {
   const char* name;                    ///< "x86-64", "aarch64"
@@ -125,6 +132,7 @@ struct Arch {
   /// The instruction that begins with the first byte and stands at `at`. Bytes of any kind; what is cut off is unknown.
   /// Null: instructions of this CPU are not read. Signal-safe.
   MachineInstruction (*read_instruction)(std::span<const std::byte> bytes, Addr at) noexcept = nullptr;
+  SiginfoLayout siginfo = {};            ///< NT_SIGINFO of core files
   const ContextRecords* records = nullptr;  ///< what a ucontext_t holds behind its registers, if anything
   const DataRelocations* relocations = nullptr;  ///< of data in files that are not linked; null: they are not read
   const SigningInstructions* signing = nullptr;  ///< of the CPU that the library is compiled for, if it signs addresses

@@ -138,6 +138,13 @@ void CoreFile::take(const ElfNote& note) {
     case NT_PRFPREG:
       if (machine() != EM_ARM) take_fp_registers(note.description);
       return;
+    case NT_SIGINFO:  // the kernel's is that of the first thread, GDB writes one of each
+      if (!threads_.empty() && threads_.back().siginfo.empty()) {
+        constexpr std::size_t k_size = 128;
+        const auto bytes = part_of(note.description, 0, k_size);
+        threads_.back().siginfo.assign(bytes.begin(), bytes.end());
+      }
+      return;
     case NT_PRPSINFO:
       return take_process(note.description);
     case NT_FILE:
@@ -153,6 +160,21 @@ void CoreFile::take(const ElfNote& note) {
     default:
       return;
   }
+}
+
+std::optional<Addr> fault_address(std::span<const std::byte> siginfo, const Arch& arch) noexcept {
+  constexpr std::int32_t k_from_the_kernel = 0x80;  // SI_KERNEL: without more
+  constexpr std::uint32_t k_illegal = 4, k_arithmetic = 8, k_segment = 11;
+  ByteReader reader(siginfo, arch.big_endian);
+  const std::uint32_t signal = reader.u32();
+  reader.seek(arch.siginfo.code);
+  const auto code = static_cast<std::int32_t>(reader.u32());
+  reader.seek(arch.word_size == 8 ? 16 : 12);
+  const Addr address = reader.unsigned_of(arch.word_size);
+  const bool is_fault =
+      signal == k_illegal || signal == k_arithmetic || signal == k_segment || signal == arch.siginfo.bus_error;
+  if (!reader.ok() || !is_fault || code <= 0 || code == k_from_the_kernel) return std::nullopt;
+  return address;
 }
 
 void CoreFile::take_fp_registers(std::span<const std::byte> block) {

@@ -22,7 +22,13 @@ struct CoreThread {
   int signal = 0;                         ///< pr_cursig
   std::vector<std::byte> registers{};     ///< elf_gregset_t, as far as it is there
   std::vector<std::byte> fp_registers{};  ///< elf_fpregset_t, of ARM struct user_vfp; empty: none
+  std::vector<std::byte> siginfo{};       ///< siginfo_t of the signal; empty: none
 };
+
+/// Where a thread that a fault has ended was not let in, or the instruction that could not be executed: si_addr.
+/// Nothing: it was ended by another signal, or by one that was sent; or the CPU does not say it, as of an address that
+/// is none at all on x86-64 (SI_KERNEL); or `siginfo` is cut off.
+std::optional<Addr> fault_address(std::span<const std::byte> siginfo, const Arch& arch) noexcept;
 
 /// What of the memory of a process is in its core file.
 class CoreMemory final : public Memory {

@@ -160,6 +160,7 @@ constinit const Arch mips = {
     .plt_stubs = {},
     .calls = k_calls,
     .exception_registers = k_exception_registers,
+    .siginfo = {.code = 4, .bus_error = 10},
 };
 
 }  // namespace jitunwind::arch
