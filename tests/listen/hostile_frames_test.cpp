@@ -159,10 +159,11 @@ class BeingForgotten {
     frames_.section.terminator();
     begin_ = at(frames_.placed().begin);
     __register_frame_info(begin_, &object_);
-    ::munmap(code_, 16 * k_many);
     forgetting_ = std::thread([this] {
-      while (!stop_) forget_unmapped_frames(64);
+      for (; !stop_; forgets_ = true) forget_unmapped_frames(64);
     });
+    while (!forgets_) std::this_thread::yield();  // memory that a thread begins with would be where the code was
+    ::munmap(code_, 16 * k_many);
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (listen_status().procedures == k_many && std::chrono::steady_clock::now() < end) {
     }
@@ -182,6 +183,7 @@ class BeingForgotten {
   const void* begin_ = nullptr;
   int object_ = 0;
   std::atomic<bool> stop_{false};
+  std::atomic<bool> forgets_{false};
   std::thread forgetting_;
 };
 

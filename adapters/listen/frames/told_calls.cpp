@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -20,16 +21,45 @@ unsigned ToldMemory::class_of(std::size_t count) noexcept {
   return bits <= k_first_bits ? 0 : bits - k_first_bits;
 }
 
-void* ToldMemory::Fresh::take(std::size_t bytes) noexcept {
-  if (left_ < bytes) {
-    const std::size_t size = std::exchange(next_chunk_, std::min(4 * next_chunk_, k_huge_page));
+/// In place of the first cell of a chunk, which has none of that number.
+struct ChunkHead {
+  ToldCells::Number number;
+};
+
+unw_dyn_info_t* ToldCells::take() noexcept {
+  // What few calls take is in small pages.
+  constexpr Number k_first = (std::size_t{640} << 10) / sizeof(unw_dyn_info_t);
+  if (next_ == end_) {
+    if (next_chunk_ == chunks_.size()) return nullptr;
+    const bool first = next_chunk_ == 0;
+    void* const chunk = map_zeroed(k_huge_page, first ? Pages::single : Pages::huge);
+    if (chunk == nullptr) return nullptr;
+    new (chunk) ChunkHead{next_chunk_};
+    chunks_[next_chunk_++] = static_cast<std::byte*>(chunk);
+    next_ = 1;
+    end_ = first ? k_first : k_huge_page / sizeof(unw_dyn_info_t);
+  }
+  return (*this)[((next_chunk_ - 1) << k_index_bits) + next_++];
+}
+
+ToldCells::Number ToldCells::number_of(const unw_dyn_info_t* cell) noexcept {
+  static_assert(k_huge_page / sizeof(unw_dyn_info_t) <= k_indices);
+  const auto address = reinterpret_cast<std::uintptr_t>(cell);
+  const std::uintptr_t in_chunk = address % k_huge_page;
+  const auto* const head = reinterpret_cast<const ChunkHead*>(address - in_chunk);
+  return (head->number << k_index_bits) + static_cast<Number>(in_chunk / sizeof(unw_dyn_info_t));
+}
+
+void* ToldMemory::take_fresh(std::size_t bytes) noexcept {
+  if (fresh_left_ < bytes) {
+    const std::size_t size = std::exchange(next_fresh_, std::min(4 * next_fresh_, k_huge_page));
     auto* const chunk = static_cast<std::byte*>(map_zeroed(size));
     if (chunk == nullptr) return nullptr;
-    begin_ = chunk;
-    left_ = size;
+    fresh_ = chunk;
+    fresh_left_ = size;
   }
-  left_ -= bytes;
-  return std::exchange(begin_, begin_ + bytes);
+  fresh_left_ -= bytes;
+  return std::exchange(fresh_, fresh_ + bytes);
 }
 
 ToldBlock* ToldMemory::take(std::size_t count) noexcept {
@@ -38,7 +68,7 @@ ToldBlock* ToldMemory::take(std::size_t count) noexcept {
   if (memory != nullptr)
     free_[size_class] = free_[size_class]->next.block();
   else
-    memory = fresh_.take(std::size_t{1} << (k_first_bits + size_class));
+    memory = take_fresh(std::size_t{1} << (k_first_bits + size_class));
   return memory == nullptr ? nullptr : new (memory) ToldBlock{.count = static_cast<std::uint32_t>(count)};
 }
 
@@ -51,7 +81,7 @@ void ToldMemory::give_back(ToldBlock* block) noexcept {
 unw_dyn_info_t* ToldMemory::take_lone() noexcept {
   if (free_lone_ == nullptr && given_back_.load(std::memory_order_relaxed) != nullptr)
     free_lone_ = given_back_.exchange(nullptr, std::memory_order_acquire);
-  if (free_lone_ == nullptr) return static_cast<unw_dyn_info_t*>(fresh_lone_.take(sizeof(unw_dyn_info_t)));
+  if (free_lone_ == nullptr) return cells_.take();
   unw_dyn_info_t* const taken = std::exchange(free_lone_, free_lone_->next);
   if (free_lone_ != nullptr) prefetch_changing(free_lone_);  // for a later call
   return taken;
@@ -68,95 +98,218 @@ void ToldMemory::give_back(unw_dyn_info_t* lone) noexcept {
   while (!given_back_.compare_exchange_weak(first, lone, std::memory_order_release, std::memory_order_relaxed));
 }
 
-std::size_t ToldCalls::home_of(const void* begin) const noexcept {
-  return table_place(reinterpret_cast<std::uintptr_t>(begin), bits_);
+// The table. Of a hash the upper bits say which bucket, and the next ones are kept beside the number.
+
+std::size_t ToldCalls::home_of(std::uint64_t hash) const noexcept {
+  return static_cast<std::size_t>(hash >> (64 - bits_));
 }
 
-/// Its slot, or the free one where it would be. There is always a free one.
-std::size_t ToldCalls::find(const void* begin) const noexcept {
-  const std::size_t mask = (std::size_t{1} << bits_) - 1;
-  std::size_t at = home_of(begin);
-  while (slots_[at].begin != nullptr && slots_[at].begin != begin) at = (at + 1) & mask;
-  return at;
+std::uint32_t ToldCalls::upper_bits(std::uint64_t hash) const noexcept {
+  return static_cast<std::uint32_t>(hash << bits_ >> 32) & ~number_mask();
 }
 
-bool ToldCalls::grow() noexcept {
-  constexpr unsigned k_first_bits = 8;
-  const unsigned bits = slots_ == nullptr ? k_first_bits : bits_ + 1;
-  auto* const fresh = static_cast<Slot*>(map_zeroed(sizeof(Slot) << bits));
+namespace {
+
+std::uint64_t hash_of(const void* begin) noexcept { return spread(reinterpret_cast<std::uintptr_t>(begin)); }
+
+/// What its call was given. Precondition: it is the cell of one. `pad` says how far that is from the FDE.
+const void* begin_of(const unw_dyn_info_t& cell) noexcept {
+  const auto distance = static_cast<std::uint64_t>(std::int64_t{cell.pad});
+  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(cell.u.rti.segbase + distance));
+}
+
+void prefetch_begin(const unw_dyn_info_t& cell) noexcept {
+  __builtin_prefetch(&cell.pad);
+  __builtin_prefetch(&cell.u.rti.segbase);
+}
+
+/// Not the descriptor of a procedure.
+bool is_handle(const unw_dyn_info_t& cell) noexcept { return cell.end_ip == 0; }
+
+ToldCall call_of(unw_dyn_info_t* cell) noexcept {
+  return is_handle(*cell) ? ToldCall::of_word(static_cast<std::uintptr_t>(cell->gp)) : ToldCall(cell);
+}
+
+}  // namespace
+
+bool ToldCalls::make_cell(unw_dyn_info_t& lone, const void* begin) noexcept {
+  const auto distance = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(begin) - lone.u.rti.segbase);
+  if (distance != static_cast<std::int32_t>(distance)) return false;
+  lone.pad = static_cast<std::int32_t>(distance);
+  return true;
+}
+
+unw_dyn_info_t* ToldCalls::make_handle(const void* begin, ToldCall call) noexcept {
+  unw_dyn_info_t* const handle = memory_.take_lone();
+  if (handle == nullptr) return nullptr;
+  *handle = {};
+  handle->u.rti.segbase = reinterpret_cast<std::uintptr_t>(begin);
+  handle->gp = call.word();
+  return handle;
+}
+
+/// Without a branch for each, of which nobody could say which is taken.
+[[gnu::always_inline]] inline unsigned ToldCalls::alike(const Bucket& bucket, std::uint32_t upper) const noexcept {
+  using Four = std::uint32_t __attribute__((vector_size(16)));
+  Four found{};
+  const auto look_at = [&](unsigned first) {
+    Four calls;
+    std::memcpy(&calls, reinterpret_cast<const std::uint32_t*>(&bucket) + first, sizeof calls);
+    found |= reinterpret_cast<Four>((calls ^ upper) >> number_bits_ == 0) & (Four{1, 2, 4, 8} << first);
+  };
+  look_at(0), look_at(4), look_at(8), look_at(12);
+  const std::uint32_t all = found[0] | found[1] | found[2] | found[3];
+  return all & ((1u << bucket.count()) - 1);
+}
+
+ToldCalls::Place ToldCalls::find(const void* begin) const noexcept {
+  if (buckets_ == nullptr || begin == nullptr) return {};
+  const std::uint64_t hash = hash_of(begin);
+  for (std::size_t at = home_of(hash);; at = behind(at)) {
+    Bucket& bucket = buckets_[at];
+    for (unsigned left = alike(bucket, upper_bits(hash)); left != 0; left &= left - 1) {
+      std::uint32_t& call = bucket.calls[static_cast<unsigned>(std::countr_zero(left))];
+      unw_dyn_info_t* const cell = cell_of(call);
+      prefetch_changing(cell);
+      if (jitunwind::begin_of(*cell) == begin) return {&call, cell, at};
+    }
+    if (bucket.passed() == 0) return {};
+  }
+}
+
+/// There is room.
+void ToldCalls::insert(const void* begin, Number number) noexcept {
+  const std::uint64_t hash = hash_of(begin);
+  for (std::size_t at = home_of(hash);; at = behind(at)) {
+    Bucket& bucket = buckets_[at];
+    if (const unsigned count = bucket.count(); count != k_places) {
+      bucket.calls[count] = upper_bits(hash) | number;
+      ++bucket.word;
+      return;
+    }
+    bucket.word += 16;
+  }
+}
+
+/// The last one of the bucket moves to its place.
+void ToldCalls::remove(const void* begin, const Place& place) noexcept {
+  Bucket& bucket = buckets_[place.bucket];
+  std::uint32_t& last = bucket.calls[bucket.count() - 1];
+  *place.call = last;
+  last = 0;
+  --bucket.word;
+  --used_;
+  for (std::size_t at = home_of(hash_of(begin)); at != place.bucket; at = behind(at)) buckets_[at].word -= 16;
+}
+
+bool ToldCalls::rebuild(unsigned bits, unsigned number_bits) noexcept {
+  auto* const fresh = static_cast<Bucket*>(map_zeroed(sizeof(Bucket) << bits));
   if (fresh == nullptr) return false;
-  Slot* const old = std::exchange(slots_, fresh);
-  slots_and_bits_.store(reinterpret_cast<std::uintptr_t>(fresh) | bits, std::memory_order_relaxed);
-  const std::size_t count = old == nullptr ? 0 : std::size_t{1} << bits_;
+  const std::uint32_t old_mask = number_mask();
+  const std::size_t old_size = buckets_ == nullptr ? 0 : size();
+  Bucket* const old = std::exchange(buckets_, fresh);
+  buckets_and_bits_.store(reinterpret_cast<std::uintptr_t>(fresh) | bits, std::memory_order_relaxed);
   bits_ = bits;
-  for (std::size_t i = 0; i < count; ++i)
-    if (old[i].begin != nullptr) slots_[find(old[i].begin)] = old[i];
-  if (old != nullptr) munmap(old, count * sizeof(Slot));
+  number_bits_ = number_bits;
+  for (std::size_t i = 0; i < old_size; ++i) {
+    for (const std::uint32_t call : old[std::min(i + 1, old_size - 1)].calls)
+      prefetch_begin(*memory_.cells()[call & old_mask]);
+    for (const std::uint32_t call : old[i].calls)
+      if (const Number number = call & old_mask; number != 0)
+        insert(jitunwind::begin_of(*memory_.cells()[number]), number);
+  }
+  if (old != nullptr) munmap(old, old_size * sizeof(Bucket));
+  return true;
+}
+
+/// Where it makes room, places move.
+bool ToldCalls::has_room_for(Number number) noexcept {
+  constexpr unsigned k_first_bits = 6;
+  // Each call is put in again where a table grows: small ones grow by more.
+  constexpr unsigned k_small_bits = 12;
+  const unsigned number_bits = std::max(number_bits_, static_cast<unsigned>(std::bit_width(number)));
+  if (buckets_ == nullptr) return rebuild(k_first_bits, number_bits);
+  unsigned bits = bits_;
+  if (8 * (used_ + 1) > 7 * k_places * size()) bits += bits < k_small_bits ? 2 : 1;
+  return (bits == bits_ && number_bits == number_bits_) || rebuild(bits, number_bits);
+}
+
+/// The place has an earlier call with the same address.
+bool ToldCalls::put_behind(const Place& place, const void* begin, ToldCall call) noexcept {
+  call.block()->older = call_of(place.cell);
+  if (is_handle(*place.cell)) {
+    place.cell->gp = call.word();
+    return true;
+  }
+  unw_dyn_info_t* const handle = make_handle(begin, call);
+  if (handle == nullptr || !has_room_for(ToldCells::number_of(handle))) {
+    if (handle != nullptr) memory_.give_back(handle);
+    return false;
+  }
+  std::uint32_t& word = *find(begin).call;
+  word = (word & ~number_mask()) | ToldCells::number_of(handle);
   return true;
 }
 
 bool ToldCalls::put(const void* begin, ToldCall call) noexcept {
-  if ((slots_ == nullptr || 2 * (used_ + 1) > std::size_t{1} << bits_) && !grow()) return false;
-  Slot& slot = slots_[find(begin)];
-  if (slot.begin == nullptr)
-    ++used_;
-  else
-    call.block()->older = slot.call;
-  slot = {begin, call};
+  if (!call.is_lone())
+    if (const Place place = find(begin); place.call != nullptr) return put_behind(place, begin, call);
+  unw_dyn_info_t* const cell = call.is_lone() ? call.lone() : make_handle(begin, call);
+  if (cell == nullptr) return false;
+  const Number number = ToldCells::number_of(cell);
+  if (!has_room_for(number)) {
+    if (!call.is_lone()) memory_.give_back(cell);
+    return false;
+  }
+  insert(begin, number);
+  ++used_;
   return true;
 }
 
-/// Those behind it move up, as long as they are not at home (Knuth, The Art of Computer Programming 3, 6.4, R).
-void ToldCalls::remove(std::size_t at) noexcept {
-  const std::size_t mask = (std::size_t{1} << bits_) - 1;
-  --used_;
-  for (std::size_t next = at;;) {
-    slots_[at] = {};
-    do {
-      next = (next + 1) & mask;
-      if (slots_[next].begin == nullptr) return;
-    } while (((next - home_of(slots_[next].begin)) & mask) < ((next - at) & mask));
-    slots_[at] = slots_[next];
-    at = next;
-  }
-}
-
 void ToldCalls::prefetch(const void* begin) const noexcept {
-  const std::uintptr_t word = slots_and_bits_.load(std::memory_order_relaxed);
+  const std::uintptr_t word = buckets_and_bits_.load(std::memory_order_relaxed);
   constexpr std::uintptr_t k_bits = k_page_size - 1;
   if (word == 0) return;
-  const std::size_t place =
-      table_place(reinterpret_cast<std::uintptr_t>(begin), static_cast<unsigned>(word & k_bits)) * sizeof(Slot);
+  const auto bits = static_cast<unsigned>(word & k_bits);
+  const std::size_t place = static_cast<std::size_t>(hash_of(begin) >> (64 - bits)) * sizeof(Bucket);
   __builtin_prefetch(reinterpret_cast<const void*>((word & ~k_bits) + place), 1);
 }
 
 ToldCall ToldCalls::find_call(const void* begin) const noexcept {
-  return slots_ == nullptr || begin == nullptr ? ToldCall() : slots_[find(begin)].call;
+  const Place place = find(begin);
+  return place.call == nullptr ? ToldCall() : call_of(place.cell);
 }
 
 ToldCall ToldCalls::next(std::size_t& place) const noexcept {
-  const std::size_t mask = (std::size_t{1} << bits_) - 1;
-  for (std::size_t i = 0; slots_ != nullptr && i < k_slots_at_once; ++i)
-    if (const ToldCall call = slots_[++place & mask].call) return call;
+  constexpr std::size_t k_words = sizeof(Bucket) / sizeof(std::uint32_t);
+  for (std::size_t i = 0; buckets_ != nullptr && i < k_places_at_once; ++i) {
+    ++place;
+    const std::size_t in_bucket = place % k_words;
+    if (in_bucket == k_places) continue;
+    const std::uint32_t call = buckets_[place / k_words & (size() - 1)].calls[in_bucket];
+    if (call != 0) return call_of(cell_of(call));
+  }
   return {};
 }
 
 std::size_t ToldCalls::round() const noexcept {
-  return slots_ == nullptr ? 0 : used_ + (std::size_t{1} << bits_) / k_slots_at_once;
+  constexpr std::size_t k_words = sizeof(Bucket) / sizeof(std::uint32_t);
+  return buckets_ == nullptr ? 0 : used_ + size() * k_words / k_places_at_once;
 }
 
 ToldCall ToldCalls::take(const void* begin) noexcept {
-  if (slots_ == nullptr || begin == nullptr) return {};
-  const std::size_t at = find(begin);
-  const ToldCall call = slots_[at].call;
-  if (call.is_lone()) {
-    prefetch_changing(call.lone());
-    remove(at);
-  } else if (ToldBlock* const block = call.block()) {
-    if (block->older)
-      slots_[at].call = block->older;
-    else
-      remove(at);
+  const Place place = find(begin);
+  if (place.call == nullptr) return {};
+  const ToldCall call = call_of(place.cell);
+  if (!is_handle(*place.cell)) {
+    remove(begin, place);
+    return call;
+  }
+  if (const ToldCall older = call.is_lone() ? ToldCall() : call.block()->older) {
+    place.cell->gp = older.word();
+  } else {
+    remove(begin, place);
+    memory_.give_back(place.cell);
   }
   return call;
 }

@@ -23,7 +23,7 @@ namespace {
 // For the holder of told_lock, where their functions do not say otherwise. Under the same lock is counted what is told,
 // taken back and registered.
 constinit ToldMemory memory;
-constinit ToldCalls calls;
+constinit ToldCalls calls(memory);
 constinit std::size_t call_looked_at = 0;  // a place of the table
 /// A call in the table whose procedures are being cancelled. Whoever takes it back waits.
 constinit ToldCall being_forgotten;
@@ -199,6 +199,7 @@ class Call {
   /// nothing has changed.
   unw_dyn_info_t* register_lone() noexcept {
     if (count_ != 1 || first_ != nullptr || handed_on_ || told_.object != nullptr) return nullptr;
+    if (!ToldCalls::make_cell(pending_.front(), told_.begin)) return nullptr;
     unw_dyn_info_t* const info = take_lone();
     if (info == nullptr) return nullptr;
     *info = pending_.front();
