@@ -6,7 +6,9 @@ void stripped_exported(function_t function);
 
 __attribute__((noinline)) void stripped_before(function_t function) { function(); }
 
-static __attribute__((noinline)) void nameless(function_t function) {
+/* Not static: clang moves functions that are to the end. */
+__attribute__((noinline, visibility("hidden"))) void nameless(function_t function);
+void nameless(function_t function) {
   function();
   __asm__ volatile("");
 }
