@@ -99,6 +99,7 @@ std::optional<TargetError> Target::Process::take_mappings() {
   auto text = folder_.read("maps");
   if (!text || text->empty()) return refused_attach(folder_, status_, EACCES);
   const bool is_known = space_ && runs_what_it_ran();
+  if (is_known) memory_->read_by_file_alone(false);
   if (is_known && *text == maps_) {
     space_->renew();
     return std::nullopt;
@@ -148,6 +149,7 @@ void Target::Process::let_go() noexcept {
   if (traced_.all().empty()) return;
   keep_stacks();
   space_->let_run();
+  memory_->read_by_file_alone(true);  // it may execute another program
   traced_.let_go();
 }
 

@@ -135,25 +135,57 @@ TEST(VanishingProcess, ThatExecutesAnotherProgram) {
   ::close(go[0]), ::close(go[1]);
 }
 
-/// At the same addresses, with as many procedures registered: what was read of its list is of the program before.
+/// One that executes itself when it gets SIGUSR1, at the same addresses, with as many procedures registered.
+class ExecutesItself : public TargetProgram {
+ public:
+  /// Some containers forbid it.
+  static bool has_fixed_addresses() {
+    static const bool has = std::system("setarch -R true 2>/dev/null") == 0;
+    return has;
+  }
+  ExecutesItself()
+      : TargetProgram(has_fixed_addresses() ? "/usr/bin/setarch" : TARGET_PROGRAM,
+                      has_fixed_addresses() ? std::vector<std::string>{"-R", TARGET_PROGRAM, "0", "exec"}
+                                            : std::vector<std::string>{"0", "exec"}) {}
+  void execute() const {
+    ::kill(process(), SIGUSR1);
+    wait_for_name(process(), "elsewhere");
+  }
+};
+
+/// What was read of its list is of the program before.
 // covers: HL07
 TEST(VanishingProcess, ThatExecutesTheSameProgram) {
-  const bool has_fixed_addresses = std::system("setarch -R true 2>/dev/null") == 0;  // some containers forbid it
-  std::vector<std::string> arguments{"-R", TARGET_PROGRAM, "0", "exec"};
-  if (!has_fixed_addresses) arguments.erase(arguments.begin(), arguments.begin() + 2);
-  const TargetProgram program(has_fixed_addresses ? "/usr/bin/setarch" : TARGET_PROGRAM, arguments);
+  const ExecutesItself program;
   auto target = Target::attach(program.process());
   ASSERT_TRUE(target) << target.error().text();
   expect_as_the_program_says(*target, program);
   const std::string before = mapped_at(*target, "target_program");
   target->let_go();
-  ::kill(program.process(), SIGUSR1);
-  wait_for_name(program.process(), "elsewhere");
+  program.execute();
   const SeenStack now = whole_stack_of(program.process());
   ASSERT_TRUE(target->renew());
   EXPECT_EQ(seen(target->walk(target->threads().at(0))).frames, now.frames);
   EXPECT_EQ(now.why, "complete");
-  EXPECT_EQ(mapped_at(*target, "target_program") == before, has_fixed_addresses);
+  EXPECT_EQ(mapped_at(*target, "target_program") == before, ExecutesItself::has_fixed_addresses());
+}
+
+/// What is at its addresses then is not what was copied: none of it is read, not even where it looks the same.
+TEST(VanishingProcess, ThatExecutesTheSameProgramAfterItWasCopied) {
+  const ExecutesItself program;
+  const SeenStack whole = whole_stack_of(program.process());
+  auto target = Target::attach(program.process(), Target::Hold::to_copy);
+  ASSERT_TRUE(target) << target.error().text();
+  program.execute();
+  const SeenStack part = seen(target->walk(target->threads().at(0)));
+  expect_beginning_of(whole, part);
+  EXPECT_LT(part.frames.size(), whole.frames.size());
+  EXPECT_NE(part.why.find("cannot be read"), std::string::npos) << part.why;
+  ASSERT_TRUE(target->renew());
+  const SeenStack now = seen(target->walk(target->threads().at(0)));
+  EXPECT_EQ(now.why, "complete");
+  target->let_go();
+  EXPECT_EQ(now.frames, whole_stack_of(program.process()).frames);
 }
 
 /// What was found while it ran is not what is there when it stands still.

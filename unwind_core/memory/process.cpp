@@ -30,7 +30,7 @@ std::size_t ProcessMemory::read(Addr at, std::span<std::byte> into, MemoryWindow
   if (into.empty()) return 0;
   const ErrnoKeeper keeper;
   if (at != 0 && into.size() > -at) into = into.first(static_cast<std::size_t>(-at));
-  if (is_pointer(at) && !is_refused_.load(std::memory_order_relaxed)) {
+  if (is_pointer(at) && asks_kernel_to_copy()) {
     const iovec to{into.data(), into.size()}, from{pointer_of(at), into.size()};
     const long got = copy_between(SYS_process_vm_readv, process_, {&to, 1}, {&from, 1});
     if (got > 0) return static_cast<std::size_t>(got);
@@ -46,7 +46,7 @@ std::size_t ProcessMemory::read(Addr at, std::span<std::byte> into, MemoryWindow
 std::size_t ProcessMemory::read_pages(std::span<const Addr> pages, std::span<std::byte> into) const noexcept {
   constexpr std::size_t k_most = 64;
   const ErrnoKeeper keeper;
-  if (pages.empty() || is_refused_.load(std::memory_order_relaxed)) return 0;
+  if (pages.empty() || !asks_kernel_to_copy()) return 0;
   pages = pages.first(std::min(pages.size(), k_most));
   std::array<iovec, k_most> from;
   for (std::size_t i = 0; i < pages.size(); ++i) {

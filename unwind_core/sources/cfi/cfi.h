@@ -61,7 +61,8 @@ class SectionView final : public CfiBytes {
 };
 
 /// Memory of the target: viewed in place where it is this process's own, else copied to the caller's buffer, which
-/// must outlive the rows. Error too_deep when the buffer is full; 4 KiB hold any entry that compilers make.
+/// must outlive the rows. Error too_deep when the buffer is full; 4 KiB hold any entry that compilers make. Without a
+/// buffer what cannot be viewed cannot be read.
 class MemoryView final : public CfiBytes {
  public:
   MemoryView(const Memory& memory, MemoryWindow& window, std::span<std::byte> buffer) noexcept

@@ -232,6 +232,7 @@ Result<std::span<const std::byte>> MemoryView::view_elsewhere(Addr at, std::uint
   if (size > k_max_cfi_entry) return Error{ErrorCode::too_deep, at, "call frame information is too large"};
   const auto count = static_cast<std::size_t>(size);
   if (const std::byte* direct = memory_.view(at, count, window_)) return std::span(direct, count);
+  if (buffer_.data() == nullptr) return unreadable(window_, at, "call frame information");
   if (count > buffer_.size()) return Error{ErrorCode::too_deep, at, "call frame information is larger than its buffer"};
   const std::span<std::byte> copy = buffer_.first(count);
   if (memory_.read(at, copy, window_) != count) return unreadable(window_, at, "call frame information");
