@@ -240,8 +240,9 @@ function(jitunwind_library name)
   if(arg_USES)
     set_target_properties(${name}_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
   endif()
-  # Never unmapped: what it told other copies, debuggers and the C++ run-time points into it.
-  target_link_options(${name}_shared PRIVATE -Wl,-z,nodelete,-z,relro,-z,now)
+  # Never unmapped: what it told other copies, debuggers and the C++ run-time points into it. And clang names libraries
+  # that nothing is used of, such as libm, if the linker is not told.
+  target_link_options(${name}_shared PRIVATE -Wl,-z,nodelete,-z,relro,-z,now -Wl,--as-needed)
   if(NOT JITUNWIND_SANITIZE)  # the sanitizers' own symbols are the program's to define
     target_link_options(${name}_shared PRIVATE -Wl,--no-undefined)
   endif()
