@@ -87,8 +87,8 @@ if(machine_areas)
   add_dependencies(jitunwind_machine machine_init)
 endif()
 
-# jitunwind_machine_test(name [LEFT_OUT filter]): the GoogleTest program of that name, on the machine. It finds the files
-# that the folder's variable jitunwind_machine_files names.
+# jitunwind_machine_test(name [LEFT_OUT filter]): the GoogleTest program of that name, on the machine. It finds the
+# files that the folder's variable jitunwind_machine_files names.
 function(jitunwind_machine_test name)
   cmake_parse_arguments(arg "" "LEFT_OUT" "" ${ARGN})
   add_dependencies(jitunwind_machine ${name})

@@ -1,10 +1,10 @@
 # An installed copy: headers below include/jitunwind/<folder>/, static and shared libraries, the CMake package and the
-# pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from jitunwind/ on. Nothing in it
-# names the prefix: it may be moved.
+# pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from jitunwind/ on. Nothing in
+# it names the prefix: it may be moved.
 #
 # Components, for `cmake --install --component`: jitunwind_runtime, jitunwind_drop_ins (libraries in place of others'),
-# jitunwind_tools, jitunwind_dev (headers, archives, packages, manual pages of functions), jitunwind_docs. What says none
-# is of jitunwind_dev.
+# jitunwind_tools, jitunwind_dev (headers, archives, packages, manual pages of functions), jitunwind_docs. What says
+# none is of jitunwind_dev.
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME jitunwind_dev)
 set(as_library LIBRARY COMPONENT jitunwind_runtime NAMELINK_COMPONENT jitunwind_dev)
@@ -13,8 +13,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/jitunwind)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(include_dir ${CMAKE_INSTALL_INCLUDEDIR})
 
-# install_headers(from to): public headers below the folder `from` of the source tree, but for what belongs elsewhere. By
-# install(DIRECTORY) there would be a folder for each that has none.
+# install_headers(from to): public headers below the folder `from` of the source tree, but for what belongs elsewhere.
+# By install(DIRECTORY) there would be a folder for each that has none.
 function(install_headers from to)
   set(root ${PROJECT_SOURCE_DIR}/${from})
   file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${root} ${root}/*.h ${root}/*.def)
@@ -90,8 +90,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT jitunwind_docs
         FILES_MATCHING PATTERN "*.c")
 
-# The script by which GDB walks and names registered procedures. GDB looks for it beside the library, and in its own folder
-# for what is installed below /usr; the latter it trusts.
+# The script by which GDB walks and names registered procedures. GDB looks for it beside the library, and in its own
+# folder for what is installed below /usr; the latter it trusts.
 set(generated ${PROJECT_BINARY_DIR}/package)
 set(gdb_script ${PROJECT_SOURCE_DIR}/adapters/gdb_jit/script)
 set(gdb_script_dir ${CMAKE_INSTALL_DATADIR}/jitunwind/gdb)

@@ -36,8 +36,8 @@ if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/unwind_core/arch/${JITUNWIND_CPU})
   message(FATAL_ERROR "jitunwind does not run on ${CMAKE_SYSTEM_PROCESSOR}: there is no folder of assembly for it in "
                       "unwind_core/arch. Targets of these CPUs can be walked from others: ${JITUNWIND_CPUS}.")
 endif()
-# For cmake/exports/jitunwind-listen.map: libgcc_s has functions that glibc once had, under the version that they had there.
-# glibc for x86-64 never had them.
+# For cmake/exports/jitunwind-listen.map: libgcc_s has functions that glibc once had, under the version that they had
+# there. glibc for x86-64 never had them.
 set(JITUNWIND_OLDER_FRAME_FUNCTIONS "")
 if(NOT JITUNWIND_CPU STREQUAL "x86_64")
   set(JITUNWIND_OLDER_FRAME_FUNCTIONS "};\nGLIBC_2.0 {\n  global:")
@@ -78,8 +78,8 @@ if(JITUNWIND_FUZZ)
 endif()
 
 # jitunwind_units(target [ALWAYS] [ALONE source...]): with JITUNWIND_UNITY, or always, all C++ of the target is one
-# translation unit, but for sources whose own names are another one's, too. Headers are most of what a compilation takes;
-# LLVM's take so long that a change of one source is not compiled sooner alone.
+# translation unit, but for sources whose own names are another one's, too. Headers are most of what a compilation
+# takes; LLVM's take so long that a change of one source is not compiled sooner alone.
 function(jitunwind_units target)
   cmake_parse_arguments(arg "ALWAYS" "" "ALONE" ${ARGN})
   set(units ${JITUNWIND_UNITY})
@@ -92,17 +92,17 @@ function(jitunwind_units target)
   endif()
 endfunction()
 
-# One object without shadow stacks and landing pads turns them off for all that it is linked with (x86-64 psABI, "Program
-# Property"; ELF for the Arm 64-bit Architecture). So whatever users link has them, asked for or not, and says so.
-# Clang takes the flag of the other CPU with a warning.
+# One object without shadow stacks and landing pads turns them off for all that it is linked with (x86-64 psABI,
+# "Program Property"; ELF for the Arm 64-bit Architecture). So whatever users link has them, asked for or not, and says
+# so. Clang takes the flag of the other CPU with a warning.
 set(CMAKE_REQUIRED_FLAGS -Werror)
 check_cxx_compiler_flag(-fcf-protection JITUNWIND_HAS_CF_PROTECTION)
 check_cxx_compiler_flag(-mbranch-protection=standard JITUNWIND_HAS_BRANCH_PROTECTION)
 unset(CMAKE_REQUIRED_FLAGS)
 set(jitunwind_protection $<$<BOOL:${JITUNWIND_HAS_CF_PROTECTION}>:-fcf-protection>
                          $<$<BOOL:${JITUNWIND_HAS_BRANCH_PROTECTION}>:-mbranch-protection=standard>)
-# x86-64: the C library's own crti.o may have no such note, and its _init no landing pad (Debian 12). A shared library needs
-# neither, since its constructors are in .init_array; where -init and -fini name no function there is none.
+# x86-64: the C library's own crti.o may have no such note, and its _init no landing pad (Debian 12). A shared library
+# needs neither, since its constructors are in .init_array; where -init and -fini name no function there is none.
 set(jitunwind_shared_protection "")
 if(JITUNWIND_HAS_CF_PROTECTION)
   check_linker_flag(CXX -Wl,-z,ibt,-z,shstk JITUNWIND_LINKS_PROTECTED)
@@ -121,15 +121,16 @@ function(jitunwind_protect)
   endforeach()
 endfunction()
 
-# jitunwind_layer(name SOURCES... [SMALL source...] [LINK library...] [INTO library] [ALONE source...]): one OBJECT library a
-# folder. Its objects and what they link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public
-# headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access
-# to a dynamic one allocates, which a walk in a signal handler must not. Other libraries' functions are bound when a program
-# is loaded, not at their first call, which would take a kilobyte of a handler's stack and microseconds of the first walk. Two
-# words that were just written are not read as one vector (gcc 12 does at -O2): processors cannot forward that from stores.
-# SMALL are sources that are not worth memory, since no walk, registration or exception of this process runs them: texts, files
-# and rows of other processes, what debuggers are told. They are optimised for their size, and a library of their own, since
-# unity builds cannot mix that (docs/notes/start.md "Size"); under sanitizers they are as the others.
+# jitunwind_layer(name SOURCES... [SMALL source...] [LINK library...] [INTO library] [ALONE source...]): one OBJECT
+# library a folder. Its objects and what they link end up in `library`, jitunwind unless said otherwise. Visibility is
+# hidden; public headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals are
+# initial-exec: the first access to a dynamic one allocates, which a walk in a signal handler must not. Other libraries'
+# functions are bound when a program is loaded, not at their first call, which would take a kilobyte of a handler's
+# stack and microseconds of the first walk. Two words that were just written are not read as one vector (gcc 12 does at
+# -O2): processors cannot forward that from stores. SMALL are sources that are not worth memory, since no walk,
+# registration or exception of this process runs them: texts, files and rows of other processes, what debuggers are
+# told. They are optimised for their size, and a library of their own, since unity builds cannot mix that
+# (docs/notes/start.md "Size"); under sanitizers they are as the others.
 function(jitunwind_layer name)
   cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;LINK;ALONE" ${ARGN})
   if(NOT arg_INTO)
@@ -159,8 +160,8 @@ function(jitunwind_layer name)
   set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_links ${arg_LINK})
 endfunction()
 
-# jitunwind_adapter(name SOURCES...): jitunwind::name, a static library of its own, so that the others need nothing of what
-# it links. Users choose the kind of libjitunwind; it only compiles against its headers.
+# jitunwind_adapter(name SOURCES...): jitunwind::name, a static library of its own, so that the others need nothing of
+# what it links. Users choose the kind of libjitunwind; it only compiles against its headers.
 function(jitunwind_adapter name)
   cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
   set(target jitunwind_${name})
@@ -174,8 +175,8 @@ function(jitunwind_adapter name)
   add_library(jitunwind::${name} ALIAS ${target})
 endfunction()
 
-# jitunwind::c_static and ::c_shared, and jitunwind::c: libjitunwind for who includes <jitunwind/c.h> alone. It is linked, and
-# asks for no C++20.
+# jitunwind::c_static and ::c_shared, and jitunwind::c: libjitunwind for who includes <jitunwind/c.h> alone. It is
+# linked, and asks for no C++20.
 function(jitunwind_c_interface)
   foreach(kind IN ITEMS static shared)
     add_library(jitunwind_c_${kind} INTERFACE)
@@ -189,11 +190,11 @@ endfunction()
 set(jitunwind_large_last -Wl,-T,${PROJECT_SOURCE_DIR}/cmake/large_last.ld)
 check_linker_flag(CXX ${jitunwind_large_last} JITUNWIND_LINKS_LARGE_LAST)  # not every linker knows INSERT
 
-# jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...] [EXPORTS map]): the layers declared INTO name so far, as
-# name_static and name_shared, which are jitunwind::<name without jitunwind_>_static and _shared, as from find_package;
-# without either it is the one that BUILD_SHARED_LIBS asks for, and where nobody says, in projects of others, the shared one,
-# as from find_package. USES names libraries declared here that users of this one get too. The shared one exports what
-# cmake/exports/<file>.map lists, or the map that is given.
+# jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...] [EXPORTS map]): the layers declared INTO name so
+# far, as name_static and name_shared, which are jitunwind::<name without jitunwind_>_static and _shared, as from
+# find_package; without either it is the one that BUILD_SHARED_LIBS asks for, and where nobody says, in projects of
+# others, the shared one, as from find_package. USES names libraries declared here that users of this one get too. The
+# shared one exports what cmake/exports/<file>.map lists, or the map that is given.
 set(jitunwind_default_kind shared)
 if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS OR NOT DEFINED BUILD_SHARED_LIBS AND PROJECT_IS_TOP_LEVEL)
   set(jitunwind_default_kind static)

@@ -7,8 +7,8 @@ function(jitunwind_not_tested what reason)
   set_property(GLOBAL APPEND PROPERTY jitunwind_not_tested_names "${what}")
 endfunction()
 
-# jitunwind_find_perf(event what): jitunwind_perf is perf, where this machine lets it record the event; else it is empty, and
-# `what` is not tested.
+# jitunwind_find_perf(event what): jitunwind_perf is perf, where this machine lets it record the event; else it is
+# empty, and `what` is not tested.
 function(jitunwind_find_perf event what)
   find_program(JITUNWIND_PERF_PROGRAM perf)
   set(jitunwind_perf "")
@@ -26,9 +26,9 @@ function(jitunwind_find_perf event what)
   set(jitunwind_perf "${jitunwind_perf}" PARENT_SCOPE)
 endfunction()
 
-# jitunwind_precompiled(name HEADERS header... [LINK lib...] [OPTIONS option...]): headers that many translation units read,
-# compiled once for all of them. They must be compiled with the same options: gcc says so where they are not, but not of
-# another -O, at which it crashes.
+# jitunwind_precompiled(name HEADERS header... [LINK lib...] [OPTIONS option...]): headers that many translation units
+# read, compiled once for all of them. They must be compiled with the same options: gcc says so where they are not, but
+# not of another -O, at which it crashes.
 function(jitunwind_precompiled name)
   cmake_parse_arguments(arg "" "" "HEADERS;LINK;OPTIONS" ${ARGN})
   set(unit ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
@@ -41,8 +41,9 @@ function(jitunwind_precompiled name)
   jitunwind_pch_options(${name})
 endfunction()
 
-# By -fpch-preprocess ccache knows what gcc read. Of the standard library's own code, precompiled, gcc 12's optimiser says
-# what it keeps to itself elsewhere (-O2: string + string reads behind a string); the tests' own is clang's to judge as well.
+# By -fpch-preprocess ccache knows what gcc read. Of the standard library's own code, precompiled, gcc 12's optimiser
+# says what it keeps to itself elsewhere (-O2: string + string reads behind a string); the tests' own is clang's to
+# judge as well.
 function(jitunwind_pch_options name)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(options -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-maybe-uninitialized)
@@ -70,8 +71,8 @@ endfunction()
 
 # jitunwind_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] [NOT_EMULATED filter reason]
 #                [NEEDS_A_MACHINE filter reason]): a GoogleTest program against the static library, a test of ctest for each
-# of its own. What the first filter names (--gtest_filter) does not run where a CPU is emulated; what the second names does
-# where that is a whole machine with a kernel (machine_areas, JitunwindEmulated.cmake).
+# of its own. What the first filter names (--gtest_filter) does not run where a CPU is emulated; what the second names
+# does where that is a whole machine with a kernel (machine_areas, JitunwindEmulated.cmake).
 function(jitunwind_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS;NOT_EMULATED;NEEDS_A_MACHINE" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -106,8 +107,8 @@ function(jitunwind_test name)
   endif()
 endfunction()
 
-# jitunwind_only_by_emulate(program... [TEST test...]): programs that `./dev test`, whose time is scarce, neither builds nor
-# runs for an emulated CPU, though `./dev emulate` does. The tests have the programs' names unless they are given.
+# jitunwind_only_by_emulate(program... [TEST test...]): programs that `./dev test`, whose time is scarce, neither builds
+# nor runs for an emulated CPU, though `./dev emulate` does. The tests have the programs' names unless they are given.
 function(jitunwind_only_by_emulate)
   if(CMAKE_CROSSCOMPILING)
     cmake_parse_arguments(arg "" "" "TEST" ${ARGN})
@@ -125,7 +126,8 @@ function(jitunwind_counts_allocations name)
   target_link_options(${name} PRIVATE -Wl,--wrap=malloc,--wrap=free)
 endfunction()
 
-# jitunwind_whole_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] TEST test): the same, all its cases as one test.
+# jitunwind_whole_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] TEST test): the same, all its cases as one
+# test.
 function(jitunwind_whole_test name)
   cmake_parse_arguments(arg "" "TEST" "SOURCES;LINK;DEFINITIONS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -136,8 +138,8 @@ function(jitunwind_whole_test name)
 endfunction()
 
 # jitunwind_output_test(name [STATUS status] PRINTS regex COMMAND...): passes if the command ends with exit status 0, or
-# the one given, and prints what matches; tests/support/check_output says how. CMake's own PASS_REGULAR_EXPRESSION does not
-# look at how a command ended.
+# the one given, and prints what matches; tests/support/check_output says how. CMake's own PASS_REGULAR_EXPRESSION does
+# not look at how a command ended.
 function(jitunwind_output_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRINTS;STATUS" "COMMAND")
   if(NOT DEFINED arg_STATUS)

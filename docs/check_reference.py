@@ -58,7 +58,8 @@ def main():
     only_to_check = '@INCLUDE = %s\nGENERATE_HTML = NO\nGENERATE_XML = YES\nXML_PROGRAMLISTING = NO\n' % sys.argv[1]
     with tempfile.TemporaryDirectory() as copies:
         write_filtered(copies)
-        # A header that has no copy is filtered as before. Doxygen has a shell run this, with the header's name behind it.
+        # A header that has no copy is filtered as before. Doxygen has a shell run this, with the header's name behind
+        # it.
         only_to_check += ('INPUT_FILTER = "f() { cat \'%s\'$(realpath $1) 2>/dev/null || %s \'%s\' $1; }; f"\n' %
                           (copies, sys.executable, doxygen_filter.__file__))
         done = subprocess.run(['doxygen', '-'], input=only_to_check, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -163,8 +163,8 @@ class Gdb:
         if self._by_script:
             return
         if self.word(int(gdb.selected_frame().pc())) & 0xff == 0xc3:
-            # At a ret GDB asks no CFI: its epilogue unwinder (gdb, amd64-tdep.c) says that only rip is left to take back.
-            # LLVM's CFI goes on to say where the others were, which is as right.
+            # At a ret GDB asks no CFI: its epilogue unwinder (gdb, amd64-tdep.c) says that only rip is left to take
+            # back. LLVM's CFI goes on to say where the others were, which is as right.
             wanted = {'rip': wanted['rip']}
         text = run('info frame').split('Saved registers:')[1]
         expect('saved registers', {r: int(a, 16) for r, a in re.findall(r'(r\w+) at (0x[0-9a-f]+)', text)}, wanted)

@@ -1,5 +1,5 @@
-# libgcc_s as other distributions and bundles have it, from the objects of the compiler's static one: the same code, with
-# its names shown again. A name that is hidden stays so; hence each is a jump to the hidden one under another name.
+# libgcc_s as other distributions and bundles have it, from the objects of the compiler's static one: the same code,
+# with its names shown again. A name that is hidden stays so; hence each is a jump to the hidden one under another name.
 set(variants ${CMAKE_CURRENT_BINARY_DIR}/libgcc_variants)
 file(MAKE_DIRECTORY ${variants}/objects)
 foreach(archive IN ITEMS libgcc_eh libgcc)
