@@ -50,7 +50,7 @@ class JsonOutput final : public Output {
   void stack(const SeenStack& stack) override {
     Json json{{"id", stack.thread.id}, {"name", stack.thread.name}};
     if (stack.moment) json["process"] = stack.moment->process, json["time"] = stack.moment->time;
-    json["signal"] = stack.thread.signal == 0 ? Json() : Json(signal_name(stack.thread.signal));
+    json["signal"] = text_or_null(stack.signal);
     json["fault_address"] = stack.thread.fault_address ? Json(hex(*stack.thread.fault_address)) : Json();
     json["whole"] = stack.is_whole();
     json["stop"] = stop_reason_name(stack.stop);

@@ -29,7 +29,5 @@ std::unique_ptr<Output> json_output();
 
 /// "zombie".
 const char* reason_name(TargetError::Reason reason) noexcept;
-/// "SIGSEGV".
-std::string signal_name(int signal);
 
 }  // namespace jitunwind::jitstack

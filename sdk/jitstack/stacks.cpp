@@ -1,5 +1,8 @@
 #include "jitunwind/sdk/jitstack/stacks_p.h"
 
+#include <signal.h>
+#include <string.h>
+
 #include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind::jitstack {
@@ -29,7 +32,7 @@ SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
 }  // namespace
 
 SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses) {
-  SeenStack stack{.thread = thread};
+  SeenStack stack{.thread = thread, .signal = signal_name(thread.signal, target.arch())};
   // A walk without registers would have a frame that is none.
   if (const auto registers = target.registers(thread); !registers) {
     stack.stop = StopReason::no_info;
@@ -41,6 +44,15 @@ SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guess
   stack.stop = walk.stop_reason();
   stack.why = walk.why();
   return stack;
+}
+
+std::string signal_name(int signal, const Arch& arch) {
+  if (signal == 0) return "";
+  const auto number = static_cast<std::size_t>(signal);
+  const char* name = ::sigabbrev_np(signal);
+  if (number <= arch.signals.size()) name = arch.signals[number - 1];
+  if (signal >= SIGRTMIN && signal <= SIGRTMAX) return "SIGRTMIN+" + std::to_string(signal - SIGRTMIN);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
 std::string short_module(const SeenFrame& frame) {

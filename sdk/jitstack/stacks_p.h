@@ -26,6 +26,7 @@ struct SeenFrame {
 
 struct SeenStack {
   TargetThread thread{};
+  std::string signal{};  ///< "SIGSEGV", that of the thread; "": none
   std::vector<SeenFrame> frames{};
   StopReason stop = StopReason::none;
   std::string why{};
@@ -42,6 +43,9 @@ enum class Rows : bool { no, yes };
 
 /// Allocates.
 SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses);
+
+/// "SIGSEGV", "SIGRTMIN+2" or "signal 33"; "" of 0.
+std::string signal_name(int signal, const Arch& arch);
 
 /// "libc.so.6", "[vdso]", "JIT" of code that is registered or that its JIT tells of, "?" where no file has the code.
 std::string short_module(const SeenFrame& frame);

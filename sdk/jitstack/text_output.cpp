@@ -1,10 +1,7 @@
 // Stacks for people: a table for each thread.
-#include <signal.h>
-
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 
 #include "jitunwind/sdk/jitstack/escaped_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
@@ -58,7 +55,7 @@ class TextOutput final : public Output {
                     stack.moment->time / 1'000'000'000, stack.moment->time % 1'000'000'000);
       text_ += moment;
     }
-    if (stack.thread.signal != 0) text_ += ", " + signal_name(stack.thread.signal);
+    if (!stack.signal.empty()) text_ += ", " + stack.signal;
     if (stack.thread.fault_address) text_ += " at " + hex("0x%" PRIx64, *stack.thread.fault_address);
     text_ += "\n";
     std::size_t origins = 0, modules = 0;
@@ -109,12 +106,6 @@ class TextOutput final : public Output {
 
 std::unique_ptr<Output> text_output(const Options& options, const Colours& colours) {
   return std::make_unique<TextOutput>(options, colours);
-}
-
-std::string signal_name(int signal) {
-  if (signal >= SIGRTMIN && signal <= SIGRTMAX) return "SIGRTMIN+" + std::to_string(signal - SIGRTMIN);
-  const char* const name = ::sigabbrev_np(signal);
-  return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
 }  // namespace jitunwind::jitstack

@@ -8,7 +8,9 @@
 #include <set>
 
 #include "jitunwind/sdk/jitstack/escaped_p.h"
+#include "jitunwind/sdk/jitstack/stacks_p.h"
 #include "tests/jitstack/jitstack_runs.h"
+#include "tests/targets/recorded_cores.h"
 
 namespace jitunwind::test {
 namespace {
@@ -247,6 +249,48 @@ TEST(Jitstack, ACoreFileHasTheStacksThatTheProgramSaw) {
             "core_of_other_program");
 }
 #endif
+
+/// A core file of MIPS, which numbers signals in a way of its own, changed to say that another one ended the process:
+/// si_signo and pr_cursig of struct elf_prstatus (linux/elfcore.h).
+std::string core_ended_by(const Unpacked& recorded, char signal) {
+  std::string core = text_of_file(recorded.core);
+  const std::string head("\0\0\0\5\0\0\1\xe0\0\0\0\1CORE", 16);  // of NT_PRSTATUS
+  const std::size_t status = core.find(head) + head.size() + 4;
+  EXPECT_EQ(core.at(status + 13), SIGABRT);
+  core.at(status + 3) = core.at(status + 13) = signal;
+  const std::string path = recorded.core + "." + std::to_string(signal);
+  std::ofstream(path, std::ios::binary) << core;
+  return path;
+}
+
+// covers: HL12
+TEST(Jitstack, NamesSignalsAsTheCpuOfTheCoreNumbersThem) {
+  const Unpacked recorded("mips64");
+  std::vector<std::string> names;
+  std::string shown_to_gdb;
+  for (char signal = 1; signal < 32; ++signal) {
+    const std::string core = core_ended_by(recorded, signal);
+    const auto target = Target::open_core(core, {.root = "", .program = recorded.program});
+    ASSERT_TRUE(target) << target.error().text();
+    names.push_back(jitstack::signal_name(target->threads().at(0).signal, target->arch()));
+    shown_to_gdb += " -ex 'core-file " + core + "'";
+  }
+  EXPECT_EQ(names.at(9), "SIGBUS");
+  EXPECT_EQ(jitstack::signal_name(10, *host_arch()), "SIGUSR1");
+  EXPECT_EQ(jitstack::signal_name(SIGRTMIN + 2, *host_arch()), "SIGRTMIN+2");
+  const std::string arguments = "--core " + recorded.core + ".10 " + recorded.program;
+  expect_lines(jitstack(arguments).out, {"thread .*, SIGBUS"});
+  EXPECT_EQ(Json::parse(jitstack("--json " + arguments).out)["targets"][0]["threads"][0]["signal"], "SIGBUS");
+#ifdef GDB_MULTIARCH_PROGRAM
+  std::vector<std::string> of_gdb;
+  for (const std::string& line : lines_of(output_of(GDB_MULTIARCH_PROGRAM " -nx -batch" + shown_to_gdb + " 2>&1"))) {
+    std::smatch found;
+    if (std::regex_search(line, found, std::regex("terminated with signal (\\w+)"))) of_gdb.push_back(found[1]);
+  }
+  names.at(21) = "SIGIO";  // SIGPOLL is another name of it
+  EXPECT_EQ(names, of_gdb);
+#endif
+}
 
 #ifdef EU_STACK_PROGRAM
 /// elfutils sees the same frames of static code: up to the first that was made at run time.

@@ -133,6 +133,7 @@ struct Arch {
   /// Null: instructions of this CPU are not read. Signal-safe.
   MachineInstruction (*read_instruction)(std::span<const std::byte> bytes, Addr at) noexcept = nullptr;
   SiginfoLayout siginfo = {};            ///< NT_SIGINFO of core files
+  std::span<const char* const> signals = {};  ///< "HUP" is 1: names of asm/signal.h; empty: as most CPUs have them
   const ContextRecords* records = nullptr;  ///< what a ucontext_t holds behind its registers, if anything
   const DataRelocations* relocations = nullptr;  ///< of data in files that are not linked; null: they are not read
   const SigningInstructions* signing = nullptr;  ///< of the CPU that the library is compiled for, if it signs addresses

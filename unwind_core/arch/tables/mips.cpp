@@ -127,6 +127,13 @@ constexpr CodePattern k_calls[] = {
 
 constexpr RegNum k_exception_registers[] = {4, 5, 6, 7};  // a0-a3
 
+// arch/mips/include/uapi/asm/signal.h
+constexpr const char* k_signals[] = {
+    "HUP",  "INT",  "QUIT", "ILL",  "TRAP", "ABRT", "EMT",   "FPE",  "KILL", "BUS",  "SEGV", "SYS",    "PIPE", "ALRM", "TERM",
+    "USR1", "USR2", "CHLD", "PWR",  "WINCH", "URG", "POLL",  "STOP", "TSTP", "CONT", "TTIN", "TTOU",   "VTALRM", "PROF", "XCPU",
+    "XFSZ",
+};
+
 }  // namespace
 
 constinit const Arch mips = {
@@ -161,6 +168,7 @@ constinit const Arch mips = {
     .calls = k_calls,
     .exception_registers = k_exception_registers,
     .siginfo = {.code = 4, .bus_error = 10},
+    .signals = k_signals,
 };
 
 }  // namespace jitunwind::arch
