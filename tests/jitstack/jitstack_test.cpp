@@ -263,7 +263,6 @@ std::string core_ended_by(const Unpacked& recorded, char signal) {
   return path;
 }
 
-// covers: HL12
 TEST(Jitstack, NamesSignalsAsTheCpuOfTheCoreNumbersThem) {
   const Unpacked recorded("mips64");
   std::vector<std::string> names;

@@ -81,8 +81,7 @@ struct ContextColumns {
   std::array<std::int16_t, k_max_values> offsets{};  ///< RegisterInfo::ucontext
 };
 
-/// What differs from CPU to CPU of what the kernel says of a fault (asm/siginfo.h, asm/signal.h). In front of si_addr,
-/// a word, are three numbers of 4 bytes, the first of them si_signo.
+/// Of a fault (asm/siginfo.h, asm/signal.h): si_addr, a word, is behind three numbers of 4 bytes, si_signo the first.
 struct SiginfoLayout {
   std::uint8_t code = 8;       ///< offset of si_code; the third number is si_errno
   std::uint8_t bus_error = 7;  ///< SIGBUS
