@@ -17,6 +17,8 @@ case $JITUNWIND_ATTACH$SCRIPT in
   *) for what in register bt continue; do echo "$what 1"; done >"$RESULTS" ;;
 esac
 ''',
+    'lli-16': '#!/bin/sh\nexit 37\n',
+    'lli-19': '#!/bin/sh\nexit 0\n',
     'luajit': '#!/bin/sh\nexit 3\n',
     'php8.2': '#!/bin/sh\necho works\n',
 }
@@ -28,7 +30,8 @@ def results_of(program, folder):
     copy = os.path.join(folder, os.path.basename(program))
     with open(os.path.join(BENCH, program), encoding='utf-8') as source, open(copy, 'w', encoding='utf-8') as file:
         file.write(re.sub('@[a-z_]+@', lambda name: known.get(name.group(), name.group()), source.read()))
-    done = subprocess.run([sys.executable, copy, 'group', '10', '--benchmark_filter=debugger|luajit|php'], check=True,
+    command = [sys.executable, copy, 'group', '10', '--benchmark_filter=debugger|lli|luajit|php']
+    done = subprocess.run(command, check=True,
                           env={'PATH': folder + ':/usr/bin:/bin'}, stdout=subprocess.PIPE, text=True)
     return {row['name']: row.get('error_message', 'measured') for row in json.loads(done.stdout)['benchmarks']}
 
@@ -51,6 +54,10 @@ expect(measured, 'GDB without files', measured == ['debugger/GDB, nothing/%s/10'
                                                    for what in ('bt', 'continue', 'register')])
 expect(debuggers, 'what GDB said', 'expected main' in debuggers['debugger/GDB, files/10'])
 expect(debuggers, 'how GDB ended', 'status -9' in debuggers['debugger/GDB, script/10'])
-expect(engines, 'three ways of php8.2', list(engines.values()).count('measured') == 3)
+expect(engines, 'three ways of php8.2 and of lli-16, whose work ends with 37',
+       sorted(name for name, result in engines.items() if result == 'measured') ==
+       sorted('engine_time/%s/%s' % (way, engine) for way in ('alone', 'silent dialects', 'every dialect')
+              for engine in ('php8.2', 'lli-16 mcjit')))
+expect(engines, 'that lli-19 gave another result', 'does not end well' in engines['engine_time/alone/lli-19 orc'])
 expect(engines, 'how luajit ended', '768' in engines['engine_time/alone/luajit'])
 print('all right')
