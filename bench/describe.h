@@ -4,6 +4,7 @@
 #include <jitunwind/c.h>
 #include <jitunwind/jitunwind.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "jitunwind/dyn_info/directives/directive_outcome_p.h"

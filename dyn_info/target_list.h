@@ -2,6 +2,8 @@
 // looks like: docs/registry.md "Finding the list".
 #pragma once
 
+#include <cstdint>
+
 #include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)

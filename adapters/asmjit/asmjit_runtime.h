@@ -7,6 +7,7 @@
 #include <asmjit/x86.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>

@@ -3,6 +3,7 @@
 
 #include <asmjit/x86.h>
 
+#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -3,6 +3,7 @@
 
 #include <llvm/ExecutionEngine/SectionMemoryManager.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // From a draft to regions: where each directive stands, and in which unit it is in force.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // A frame that was built elsewhere, as directives: the inverse of reading them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

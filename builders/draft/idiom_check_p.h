@@ -2,6 +2,7 @@
 // register saved twice, or popped from where another one was saved.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "jitunwind/builders/draft/draft_record_p.h"

@@ -2,6 +2,8 @@
 // the last one does alone.
 #pragma once
 
+#include <cstdint>
+
 #include "jitunwind/dyn_info/directives/directive_machine_p.h"
 #include "jitunwind/dyn_info/directives/directive_outcome_p.h"
 

@@ -4,6 +4,8 @@
      cfa-8 return address | cfa-16 rbx | ... slot 1 (16 bytes) | slot 0 (16 bytes) = [rsp] */
 #pragma once
 
+#include <stdint.h>
+
 #include "examples/c_toy_vm/toy.h"
 
 /* Jumps to one place, which is not known yet: where their distances are. */

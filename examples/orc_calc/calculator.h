@@ -3,6 +3,7 @@
 
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>

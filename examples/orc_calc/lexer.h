@@ -1,6 +1,7 @@
 // Text to tokens.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 

@@ -6,6 +6,7 @@
 
 #include <jitunwind/asmjit.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,8 @@
 // Writes the byte code of one function: counts slots, resolves jumps, and leaves out what nothing leads to.
 #pragma once
 
+#include <cstdint>
+
 #include "examples/toy_vm/bytecode.h"
 
 namespace toy {

@@ -10,6 +10,7 @@
 #include <jitunwind/asmjit.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <ostream>
 #include <span>

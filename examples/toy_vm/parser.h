@@ -12,6 +12,7 @@
 // "#" begins a comment. Names of functions may be used anywhere, before their definition too, and are values.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 

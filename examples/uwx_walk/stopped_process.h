@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <cstdint>
 #include <string>
 
 class StoppedProcess {

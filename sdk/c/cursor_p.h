@@ -1,6 +1,8 @@
 // What a ju_cursor holds: its kind, a frame of the C++ walk, and of which target.
 #pragma once
 
+#include <cstdint>
+
 #include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/c/walk.h"
 #include "jitunwind/sdk/walk.h"

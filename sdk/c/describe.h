@@ -20,6 +20,8 @@
 #ifndef JITUNWIND_SDK_C_DESCRIBE_H
 #define JITUNWIND_SDK_C_DESCRIBE_H
 
+#include <stdint.h>
+
 #include "jitunwind/sdk/c/base.h"
 #include "jitunwind/sdk/c/registers.h"
 

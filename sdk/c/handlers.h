@@ -3,6 +3,8 @@
 #ifndef JITUNWIND_SDK_C_HANDLERS_H
 #define JITUNWIND_SDK_C_HANDLERS_H
 
+#include <stdint.h>
+
 #include "jitunwind/sdk/c/describe.h"
 
 #ifdef __cplusplus

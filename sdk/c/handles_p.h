@@ -3,6 +3,7 @@
 // handle's memory is never given back, so that use after free is noticed however late it comes.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 

@@ -2,6 +2,8 @@
 #ifndef JITUNWIND_SDK_C_PROCESS_H
 #define JITUNWIND_SDK_C_PROCESS_H
 
+#include <stdint.h>
+
 #include "jitunwind/sdk/c/base.h"
 
 #ifdef __cplusplus

@@ -7,6 +7,8 @@
 #ifndef JITUNWIND_SDK_C_REGISTER_H
 #define JITUNWIND_SDK_C_REGISTER_H
 
+#include <stdint.h>
+
 #include "jitunwind/sdk/c/describe.h"
 
 #ifdef __cplusplus

@@ -12,6 +12,8 @@
 #ifndef JITUNWIND_SDK_C_TARGET_H
 #define JITUNWIND_SDK_C_TARGET_H
 
+#include <stdint.h>
+
 #include "jitunwind/sdk/c/walk.h"
 
 #ifdef __cplusplus

@@ -13,6 +13,8 @@
 #ifndef JITUNWIND_SDK_C_WALK_H
 #define JITUNWIND_SDK_C_WALK_H
 
+#include <stdint.h>
+
 #include "jitunwind/sdk/c/base.h"
 #include "jitunwind/sdk/c/registers.h"
 

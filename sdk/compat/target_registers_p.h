@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cfloat>
+#include <cstdint>
 #include <cstring>
 
 #include "jitunwind/sdk/compat/target_p.h"

@@ -1,6 +1,7 @@
 // The stacks of a target as plain data: what every form of output is made from.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // What a target's JITs have told debuggers: GDB's list, read out of the target's memory.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -2,6 +2,7 @@
 // frame information as well.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <optional>
 #include <string>

@@ -1,6 +1,8 @@
 // A live process as a target.
 #pragma once
 
+#include <cstdint>
+
 #include "jitunwind/sdk/targets/target_impl_p.h"
 #include "jitunwind/unwind_core/memory/process.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"

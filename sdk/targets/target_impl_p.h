@@ -1,6 +1,7 @@
 // What is behind a Target: where registers come from, and the space they are walked in.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "jitunwind/sdk/target.h"

@@ -5,6 +5,7 @@
 // which `unread_` says that nobody has saved them since.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "jitunwind/sdk/uwx/answers/looked_up_rows_p.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 #include <uwx_self.h>
 #include "jitunwind/sdk/uwx/answers/answer_writer_p.h"

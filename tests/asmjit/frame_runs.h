@@ -1,6 +1,7 @@
 // Runs wished frames one instruction at a time and judges what the adapter makes of them.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 

@@ -4,6 +4,7 @@
 #include <asmjit/x86.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

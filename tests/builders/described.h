@@ -1,6 +1,7 @@
 // What the tests of the builders compare: descriptions as text.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "jitunwind/builders/registers_aarch64.h"

@@ -1,6 +1,7 @@
 // Random procedures as rows: every kind of rule on every kind of register.
 #pragma once
 
+#include <cstdint>
 #include <random>
 #include <vector>
 

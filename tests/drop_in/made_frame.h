@@ -1,6 +1,7 @@
 /* A procedure made at run time, registered as a program of libunwind 1.6 does it. */
 #pragma once
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

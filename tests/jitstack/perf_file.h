@@ -3,6 +3,7 @@
 
 #include <linux/perf_event.h>
 
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>

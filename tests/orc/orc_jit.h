@@ -5,6 +5,7 @@
 
 #include <jitunwind/llvm_orc.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
 // Reads .case files (README.md here) and makes region lists of them.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <set>

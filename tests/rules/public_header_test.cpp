@@ -53,7 +53,8 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // 33 lines for signed return addresses: their keys are a CPU's, a row's and a space's; a written pc is signed as
   // well.
   // 8 lines for what the kernel says of a fault: what is to be known of a CPU, likewise.
-  constexpr std::size_t k_most_files = 39, k_most_lines = 3595;
+  // 4 lines for <cstdint>, which newer standard libraries do not bring along.
+  constexpr std::size_t k_most_files = 39, k_most_lines = 3599;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
   std::size_t lines = 0;

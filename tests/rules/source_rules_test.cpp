@@ -88,6 +88,18 @@ Violations too_long(const SourceFile& file) {
   return {file.path + " has " + std::to_string(file.lines.size()) + " lines"};
 }
 
+/// The standard library's headers include others, but other ones in each release.
+Violations headers_without_cstdint(const SourceFile& file) {
+  static const std::regex integer(R"(.*\bu?int(8|16|32|64|ptr|max)_t\b.*)");
+  static const std::regex include(R"(#include <(cstdint|stdint\.h)>)");
+  if (!file.has_extension(".h")) return {};
+  for (const std::string& line : file.lines)
+    if (std::regex_match(line, include)) return {};
+  for (std::size_t i = 0; i < file.lines.size(); ++i)
+    if (std::regex_match(file.lines[i], integer)) return {place(file, i)};
+  return {};
+}
+
 bool is_public_cpp_header(const SourceFile& file) {
   const auto in = [&](const char* folder) { return file.path.rfind(folder, 0) == 0; };
   const bool c_header = in("sdk/c/") || in("sdk/compat/") || in("sdk/uwx/") ||
@@ -281,6 +293,13 @@ TEST(SourceRules, CpuConditionalsStayInArch) {
 TEST(SourceRules, FilesStayBelowSixHundredLines) {
   EXPECT_EQ(too_long({"sdk/a.cpp", Violations(601)}).size(), 1u);
   expect_kept(too_long);
+}
+
+TEST(SourceRules, HeadersWithIntegersOfAWidthIncludeCstdint) {
+  EXPECT_EQ(headers_without_cstdint({"sdk/a.h", {"std::uint64_t f();"}}).size(), 1u);
+  EXPECT_EQ(headers_without_cstdint({"sdk/a.h", {"#include <cstdint>", "std::uint64_t f();"}}).size(), 0u);
+  EXPECT_EQ(headers_without_cstdint({"sdk/c/a.h", {"#include <stdint.h>", "uintptr_t f();"}}).size(), 0u);
+  expect_kept(headers_without_cstdint);
 }
 
 TEST(SourceRules, PublicHeadersLeaveNoMacros) {

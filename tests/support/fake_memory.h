@@ -1,6 +1,7 @@
 // A target's memory made of bytes in a map; everything else is unreadable.
 #pragma once
 
+#include <cstdint>
 #include <map>
 
 #include "jitunwind/unwind_core/memory/memory.h"

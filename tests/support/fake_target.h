@@ -2,6 +2,7 @@
 // them out.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 

@@ -1,6 +1,7 @@
 // Objects with the notes that lead to a list of registered procedures: docs/registry.md "Finding the list".
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "jitunwind/unwind_core/address.h"

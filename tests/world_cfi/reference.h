@@ -2,6 +2,7 @@
 // into cells that both can say.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <string>

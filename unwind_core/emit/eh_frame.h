@@ -2,6 +2,7 @@
 // reader of .eh_frame understands them.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "jitunwind/unwind_core/emit/byte_writer.h"

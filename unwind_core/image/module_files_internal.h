@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include <array>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <span>

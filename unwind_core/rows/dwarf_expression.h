@@ -1,6 +1,7 @@
 // DWARF expressions (DWARF 5, 2.5 and 6.4) over the registers of one frame. Makes no rows.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "jitunwind/unwind_core/memory/memory.h"

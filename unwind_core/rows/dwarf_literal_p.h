@@ -1,6 +1,7 @@
 // The operations that push a constant (DWARF 5, 2.5.1.1): the evaluator runs them, the CFI decoder recognises them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "jitunwind/unwind_core/byte_reader.h"

@@ -1,6 +1,7 @@
 // What the dynamic linker of a target says of its objects, for targets whose mappings have no names.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // The modules of a target that is known by its mappings and its memory: another process, a core file, a sample.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>

@@ -1,6 +1,7 @@
 // One loaded ELF object of a target, by its memory: what it says is copied once.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 // Follows a trace along every path from every procedure's first instruction, and says what holds at each boundary.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

@@ -1,6 +1,7 @@
 // From what is known of a frame to a row, and the proof that a row, whoever made it, says nothing that is not known.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

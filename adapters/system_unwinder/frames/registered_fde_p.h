@@ -1,6 +1,8 @@
 // Call frame information of registered procedures in the form that the unwinder of the C++ run-time reads.
 #pragma once
 
+#include <cstdint>
+
 #include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/unwind_core/error.h"
 

@@ -1,6 +1,8 @@
 // Answers that the library's own callbacks give.
 #pragma once
 
+#include <cstdint>
+
 #include "jitunwind/sdk/uwx/answers/frame_vector_p.h"
 
 namespace jitunwind::uwx {

@@ -1,6 +1,7 @@
 // A row as a vector of UWX_LKUP_FDESC, and back: the frame at one address, in the words of Unwind Express.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 

@@ -2,6 +2,7 @@
 // address, and the engine reads it through the client's memory.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "jitunwind/sdk/uwx/answers/frame_vector_p.h"

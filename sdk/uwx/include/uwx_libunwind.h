@@ -4,6 +4,7 @@
 #define JITUNWIND_UWX_LIBUNWIND_H
 
 #include <libunwind.h>
+#include <stdint.h>
 
 #include "uwx.h"
 

@@ -3,6 +3,8 @@
 #ifndef JITUNWIND_UWX_SELF_H
 #define JITUNWIND_UWX_SELF_H
 
+#include <stdint.h>
+
 #include "uwx.h"
 
 #ifdef __cplusplus

@@ -2,6 +2,8 @@
 // handed out.
 #pragma once
 
+#include <cstdint>
+
 #include "jitunwind/sdk/uwx/answers/frame_vector_p.h"
 #include "jitunwind/sdk/uwx/names/string_pool_p.h"
 

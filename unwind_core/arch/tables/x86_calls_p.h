@@ -1,6 +1,8 @@
 // Calls of x86, with 32 and with 64 bits: the same bytes, of which disp32 is relative to rip with 64.
 #pragma once
 
+#include <cstdint>
+
 #include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind::arch {

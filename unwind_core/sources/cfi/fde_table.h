@@ -2,6 +2,8 @@
 // procedures, which have the same form and are found another way.
 #pragma once
 
+#include <cstdint>
+
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 #pragma GCC visibility push(default)
