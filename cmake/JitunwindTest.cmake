@@ -26,6 +26,15 @@ function(jitunwind_find_perf event what)
   set(jitunwind_perf "${jitunwind_perf}" PARENT_SCOPE)
 endfunction()
 
+# jitunwind_libgcc_has_tree(variable library): whether that library of the compiler's is of libgcc 13 or newer, which has
+# a tree of what __register_frame was given. An archive has that tree's name, the shared library its own version.
+function(jitunwind_libgcc_has_tree variable library)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=${library} OUTPUT_VARIABLE path
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  file(STRINGS ${path} ${variable} REGEX "registered_frames|GCC_13[.]0[.]0" LIMIT_COUNT 1)
+  return(PROPAGATE ${variable})
+endfunction()
+
 # jitunwind_precompiled(name HEADERS header... [LINK lib...] [OPTIONS option...]): headers that many translation units
 # read, compiled once for all of them. They must be compiled with the same options: gcc says so where they are not, but
 # not of another -O, at which it crashes.

@@ -162,7 +162,13 @@ SystemUnwinderStatus path_found() noexcept {
   } else if (told == FrameContract::section) {
     status.path = SystemUnwinderPath::registered_sections;
     status.why =
-        "the unwinder asks another _Unwind_Find_FDE, and its __register_frame takes sections, as libgcc's does";
+        "the unwinder asks another _Unwind_Find_FDE, and its __register_frame takes sections, as that of libgcc 12 "
+        "does";
+  } else if (told == FrameContract::unique_section) {
+    status.path = SystemUnwinderPath::registered_fdes;
+    status.why =
+        "the unwinder asks another _Unwind_Find_FDE, and its __register_frame takes one section an address, as that of "
+        "libgcc 13 and newer does";
   } else if (told == FrameContract::fde) {
     status.path = SystemUnwinderPath::registered_fdes;
     status.why = "the unwinder asks no _Unwind_Find_FDE, and its __register_frame takes one FDE, as LLVM's does";

@@ -15,8 +15,8 @@ namespace jitunwind {
 enum class SystemUnwinderPath : std::uint8_t {
   none,                 ///< it does not: it stops at them
   interposed,           ///< it asks our _Unwind_Find_FDE
-  registered_sections,  ///< __register_frame, a section for the procedures of each 64 KiB of code
-  registered_fdes,      ///< __register_frame, an FDE a procedure
+  registered_sections,  ///< __register_frame, a section for the procedures of each 64 KiB of code: libgcc 12
+  registered_fdes,      ///< __register_frame, an FDE a procedure: LLVM's libunwind, libgcc 13 and newer
   own_runtime,          ///< it is libjitunwind-eh, which looks them up itself
   jump_slot,            ///< it asks ours in place of its own: the jump slot of its call leads here
 };

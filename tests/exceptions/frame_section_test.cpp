@@ -1,5 +1,4 @@
-// What an unwinder that does not ask was told, while it changes: libgcc reads on in what it has found when it has given
-// its lock back.
+// What libgcc 12 was told, while it changes: libgcc reads on in what it has found when it has given its lock back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +9,6 @@
 #include <vector>
 
 #include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
-#include "jitunwind/adapters/system_unwinder/frames/frame_pool_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/frame_section_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
@@ -133,34 +131,6 @@ TEST(FrameSections, KeepWhatStaysThroughManyChangesAtOnce) {
   }
   for (const auto& [number, place] : told) section.remove(place);
   section.publish(memory);
-}
-
-TEST(FramePools, GiveBlocksThatStayAndUseThemAgain) {
-  FramePool pool;
-  std::map<std::byte*, std::pair<std::size_t, int>> blocks;  // size, contents
-  std::minstd_rand random(1);
-  for (int i = 0; i < 2000; ++i) {
-    const std::size_t size = 1 + random() % (i % 50 == 0 ? 4000 : 200);
-    std::byte* const block = pool.take(size);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 16, 0u);
-    const auto behind = blocks.lower_bound(block);
-    EXPECT_TRUE(behind == blocks.end() || block + size <= behind->first);
-    EXPECT_TRUE(behind == blocks.begin() || std::prev(behind)->first + std::prev(behind)->second.first <= block);
-    std::memset(block, i % 256, size);
-    blocks[block] = {size, i % 256};
-    if (i % 3 != 2) continue;
-    const auto gone = std::next(blocks.begin(), static_cast<std::ptrdiff_t>(random() % blocks.size()));
-    const auto [size_of_gone, contents] = gone->second;
-    for (std::size_t k = 0; k < size_of_gone; ++k)
-      ASSERT_EQ(std::to_integer<int>(gone->first[k]), contents) << "somebody has written to it";
-    pool.give_back(gone->first, size_of_gone);
-    if (size_of_gone <= 1024) {
-      EXPECT_EQ(pool.take(size_of_gone), gone->first);
-      pool.give_back(gone->first, size_of_gone);
-    }
-    blocks.erase(gone);
-  }
-  for (const auto& [block, what] : blocks) pool.give_back(block, what.first);
 }
 
 TEST(FrameSections, UseMemoryOfLibgccsAgainAfterARest) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <set>
 
 #include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
@@ -38,8 +39,38 @@ const std::byte* fde_of(const std::byte* cie) noexcept { return cie + length_at(
 constexpr std::size_t k_probe_size = 16;
 constinit std::array<std::byte, 4 * k_probe_size> probe_code{};  // the first and the third quarter have an FDE
 
-bool is_known(const std::byte* begin) noexcept {
-  return _Unwind_FindEnclosingFunction(pointer_to(address_of(begin + k_probe_size / 2))) == begin;
+/// The unwinder looks for the function in front of the address that it is given.
+bool is_known(Addr begin) noexcept { return _Unwind_FindEnclosingFunction(pointer_to(begin + 1)) != nullptr; }
+
+using ProbeSection = std::array<std::byte, 256>;
+
+/// Where the first of two FDEs is, one of each place; nothing where they cannot be made.
+std::optional<std::size_t> make_probe(ProbeSection& section, Addr first, Addr second) noexcept {
+  const Arch& arch = local_space().arch;
+  EhFrameWriter writer(arch, section);
+  writer.begin_cie({});
+  const std::size_t first_fde = writer.size();
+  for (const Addr begin : {first, second}) {
+    writer.begin_fde({begin, begin + k_probe_size}, 0);
+    if (!writer.row(0, entry_row(arch))) return std::nullopt;
+    writer.end_fde();
+  }
+  writer.terminate();
+  if (!writer.fits()) return std::nullopt;
+  return first_fde;
+}
+
+/// libgcc 13 and newer have a tree of sections by the first address of their code, and ignore one whose address is
+/// there. Which is taken out is found by that address, too: then neither is known. What was ignored is not taken out,
+/// since libgcc 13 aborts where it finds nothing.
+bool replaces_sections(ProbeSection& section, std::size_t first_fde, Addr first) noexcept {
+  static ProbeSection copy;
+  copy = section;
+  __register_frame(&copy[first_fde]);
+  __deregister_frame(&section[first_fde]);
+  const bool replaces = is_known(first);
+  if (replaces) __deregister_frame(&copy[first_fde]);
+  return replaces;
 }
 
 }  // namespace
@@ -47,37 +78,32 @@ bool is_known(const std::byte* begin) noexcept {
 FrameContract find_frame_contract() noexcept {
   if (&__register_frame == nullptr || &__deregister_frame == nullptr || &_Unwind_FindEnclosingFunction == nullptr)
     return FrameContract::none;
-  const Arch& arch = local_space().arch;
-  static std::array<std::byte, 256> section;  // the unwinder may keep it in mind
-  EhFrameWriter writer(arch, section);
-  writer.begin_cie({});
-  const std::size_t first_fde = writer.size();
-  for (const std::size_t quarter : {std::size_t{0}, std::size_t{2}}) {
-    const Addr begin = address_of(&probe_code[quarter * k_probe_size]);
-    writer.begin_fde({begin, begin + k_probe_size}, 0);
-    if (!writer.row(0, entry_row(arch))) return FrameContract::none;
-    writer.end_fde();
+  static ProbeSection section;  // the unwinder may keep it in mind
+  const Addr first = address_of(&probe_code[0]);
+  const Addr second = address_of(&probe_code[2 * k_probe_size]);
+  const auto first_fde = make_probe(section, first, second);
+  if (!first_fde) return FrameContract::none;
+  __register_frame(&section[*first_fde]);
+  const bool knows_first = is_known(first);
+  if (knows_first && is_known(second)) {
+    if (!replaces_sections(section, *first_fde, first)) return FrameContract::unique_section;
+    return &__register_frame_info != nullptr && &__deregister_frame_info != nullptr ? FrameContract::section
+                                                                                    : FrameContract::none;
   }
-  writer.terminate();
-  if (!writer.fits()) return FrameContract::none;
-  __register_frame(&section[first_fde]);
-  const bool first = is_known(&probe_code[0]);
-  const bool second = is_known(&probe_code[2 * k_probe_size]);
-  __deregister_frame(&section[first_fde]);
-  if (!first) return FrameContract::none;
-  if (!second) return FrameContract::fde;
-  return &__register_frame_info != nullptr && &__deregister_frame_info != nullptr ? FrameContract::section
-                                                                                  : FrameContract::none;
+  __deregister_frame(&section[*first_fde]);
+  return knows_first ? FrameContract::fde : FrameContract::none;
 }
 
-/// The FDEs of a procedure one behind the other; where the unwinder wants single ones, an end behind each.
+/// The FDEs of a procedure one behind the other; where they are told one by one, an end behind each. Code that the
+/// unwinder knows was told by somebody else: a second section would be ignored, and the first one taken out for it.
 class FrameTables::Collector final : public FdeReceiver {
  public:
   explicit Collector(FrameContract contract) noexcept : contract_(contract) {}
 
-  void fde(AddrRange, std::span<const std::byte> bytes) override {
+  void fde(AddrRange code, std::span<const std::byte> bytes) override {
+    if (contract_ == FrameContract::unique_section && is_known(code.begin)) return;
     fdes.insert(fdes.end(), bytes.begin(), bytes.end());
-    if (contract_ == FrameContract::fde) fdes.resize(fdes.size() + k_end_size);
+    if (contract_ != FrameContract::section) fdes.resize(fdes.size() + k_end_size);
   }
   void refused(const Error& error) noexcept override { note_refusal(error); }
 
@@ -89,7 +115,7 @@ class FrameTables::Collector final : public FdeReceiver {
 
 namespace {
 
-/// Of what a Collector for single ones has made.
+/// Those that a Collector has made to be told one by one.
 template <class Visit>
 void for_each_fde(std::span<const std::byte> fdes, Visit visit) noexcept {
   for (const std::byte* cie = fdes.data(); cie != fdes.data() + fdes.size();) {
@@ -127,12 +153,12 @@ void FrameTables::take_back(Piece& piece, Entry& entry) noexcept {
 void FrameTables::add(std::span<unw_dyn_info_t* const> procedures) {
   std::set<Addr> changed;
   for (unw_dyn_info_t* procedure : procedures) {
-    Collector collector(contract_);
-    encode_fdes({procedure->start_ip, procedure->end_ip}, collector);
     const Addr number = procedure->start_ip >> k_piece_bits;
     Piece& piece = pieces_[number];
     Entry& entry = piece.entries[procedure->start_ip];
     take_back(piece, entry);
+    Collector collector(contract_);
+    encode_fdes({procedure->start_ip, procedure->end_ip}, collector);
     entry.key = registration_of(procedure);
     tell(piece, entry, collector.fdes);
     changed.insert(number);

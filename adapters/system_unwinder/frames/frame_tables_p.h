@@ -1,5 +1,5 @@
 // Registered procedures told to an unwinder that does not ask: by __register_frame, whose argument is a section of CIEs
-// and FDEs for libgcc and one FDE for LLVM's libunwind.
+// and FDEs for libgcc and one FDE for LLVM's libunwind. A section of one FDE is both.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,14 @@
 namespace jitunwind {
 
 /// What __register_frame takes in this process.
-enum class FrameContract : std::uint8_t { none, section, fde };
+enum class FrameContract : std::uint8_t {
+  none,            ///< there is no such function, or the unwinder does not know what was registered with it
+  section,         ///< sections, several of the same code among them: libgcc 12 and older
+  unique_section,  ///< sections, but none whose code begins where another's does: libgcc 13 and newer ignore it
+  fde,             ///< one FDE: LLVM's libunwind
+};
 
-/// Tries it out: registers two FDEs of a place that is no code and asks the unwinder for them. `none`: there is no such
-/// function, or the unwinder does not know what was registered with it.
+/// Tries it out: registers two FDEs of a place that is no code, then a copy of both, and asks the unwinder for them.
 FrameContract find_frame_contract() noexcept;
 
 /// One set a process. Not signal-safe; the caller sees to it that there is one thread at a time. Allocates.
@@ -38,7 +42,7 @@ class FrameTables {
   /// One procedure, with as many FDEs as it has, each behind a CIE of its own.
   struct Entry {
     RegistrationKey key{};
-    std::byte* fdes = nullptr;      // where the unwinder wants single ones: each in front of the end of a section
+    std::byte* fdes = nullptr;      // where they are told one by one: each in front of the end of a section
     std::uint32_t size = 0;         // 0: it has none
     FrameSection::Place place = 0;  // in a section of several
   };
@@ -47,7 +51,7 @@ class FrameTables {
   using Entries = std::map<Addr, Entry>;
   struct Piece {
     Entries entries;       // by start of the code
-    FrameSection section;  // of all of them, where the unwinder wants sections
+    FrameSection section;  // of all of them, where one may take another's place
   };
   using Pieces = std::map<Addr, Piece>;
   static constexpr unsigned k_piece_bits = 16;

@@ -23,7 +23,7 @@ file(CONFIGURE OUTPUT ${variants}/new_names_of_caller CONTENT "${new_names}")
 
 set(callers unwind-dw2.o)  # calls _Unwind_Find_FDE
 set(others unwind-dw2-fde-dip.o unwind-c.o)
-set(arithmetic _udivdi3.o _udivmoddi4.o _popcountsi2.o)
+set(arithmetic _udivdi3.o _udivmoddi4.o _popcountsi2.o eqtf2.o getf2.o letf2.o unordtf2.o)
 set(objects ${callers} ${others} ${arithmetic})
 set(renamed "")
 set(commands "")
