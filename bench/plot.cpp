@@ -5,13 +5,14 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <regex>
 
 namespace bench {
 
 namespace {
 
-constexpr double k_width = 760, k_height = 420;
-constexpr double k_left = 70, k_right = 250, k_top = 40, k_bottom = 50;
+constexpr double k_width = 800, k_height = 420;
+constexpr double k_left = 70, k_right = 290, k_top = 40, k_bottom = 50;
 // Told apart by colour-blind readers as well (Okabe and Ito, "Color universal design", 2008).
 constexpr std::array<const char*, 8> k_colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                "#e69f00", "#56b4e9", "#000000", "#999999"};
@@ -75,22 +76,49 @@ std::string grid(const Frame& frame, const std::string& x_title) {
   return out + text_at((k_left + k_width - k_right) / 2, k_height - 12, "middle", x_title);
 }
 
-std::string curve(const Frame& frame, const Line& line, std::size_t number) {
-  const char* const colour = k_colours[number % k_colours.size()];
-  const std::string dashes = number < k_colours.size() ? "" : " stroke-dasharray=\"4 3\"";
+/// A line's name without numbers: "libgcc 16 libgcc_s" and "libgcc 12 libgcc_s" are of one kind.
+std::string kind_of(const Line& line) {
+  static const std::regex release("\\b[0-9.]+\\b");
+  return std::regex_replace(line.name, release, "");
+}
+
+struct Stroke {
+  std::string colour;
+  std::string dashes;  ///< attribute
+  std::string text() const { return "stroke=\"" + colour + "\" stroke-width=\"2\"" + dashes; }
+};
+
+/// Kinds differ by colour, and beyond the colours by a long dash; releases of a kind by dashes behind it, of which the
+/// last one, the newest, has none.
+Stroke stroke_of(const std::vector<Line>& lines, std::size_t number) {
+  static constexpr std::array<const char*, 3> k_dashes{"", "4 3 ", "1 3 "};
+  std::vector<std::string> kinds;
+  std::size_t newer = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string kind = kind_of(lines[i]);
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+    if (i > number && kind == kind_of(lines[number])) ++newer;
+  }
+  const auto kind =
+      static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), kind_of(lines[number])) - kinds.begin());
+  const std::string dashes = (kind < k_colours.size() ? "" : "10 3 ") + std::string(k_dashes[newer % k_dashes.size()]);
+  return {k_colours[kind % k_colours.size()], dashes.empty() ? "" : " stroke-dasharray=\"" + dashes + "\""};
+}
+
+std::string curve(const Frame& frame, const Line& line, std::size_t number, const Stroke& stroke) {
   std::string points;
   std::string out;
   for (const auto& [x, y] : line.points) {
     if (!has_place(x, y)) continue;
     points += formatted("%.1f,%.1f ", frame.px(x), frame.py(y));
-    out += formatted("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", frame.px(x), frame.py(y), colour);
+    out += formatted("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", frame.px(x), frame.py(y),
+                     stroke.colour.c_str());
   }
   const double y = k_top + 10 + 18 * static_cast<double>(number);
-  out += "<polyline fill=\"none\" stroke=\"" + std::string(colour) + "\" stroke-width=\"2\"" + dashes + " points=\"" +
-         points + "\"/>\n";
-  out += formatted("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"2\"",
-                   k_width - k_right + 14, y, k_width - k_right + 34, y, colour) +
-         dashes + "/>\n";
+  out += "<polyline fill=\"none\" " + stroke.text() + " points=\"" + points + "\"/>\n";
+  out += formatted("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" ", k_width - k_right + 10, y,
+                   k_width - k_right + 36, y) +
+         stroke.text() + "/>\n";
   return out + text_at(k_width - k_right + 40, y + 4, "start", line.name);
 }
 
@@ -115,7 +143,7 @@ std::string svg_plot(const std::string& title, const std::string& x_title, const
       "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
       k_width, k_height);
   out += text_at(k_left, 22, "start", title) + grid(frame, x_title);
-  for (std::size_t i = 0; i < lines.size(); ++i) out += curve(frame, lines[i], i);
+  for (std::size_t i = 0; i < lines.size(); ++i) out += curve(frame, lines[i], i, stroke_of(lines, i));
   return out + "</svg>\n";
 }
 
