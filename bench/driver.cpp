@@ -5,17 +5,20 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "bench/baseline.h"
+#include "bench/contenders.h"
 #include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/tables.h"
@@ -23,59 +26,18 @@
 namespace {
 
 using bench::Contender;
+using bench::Peer;
 using bench::Results;
 using nlohmann::json;
 
-constexpr const char* k_walk = "walk";
-constexpr const char* k_cold = "cold";
-constexpr const char* k_registration = "registration";
-constexpr const char* k_throw = "throw";
-constexpr const char* k_cold_throw = "cold_throw";
-constexpr const char* k_debuggers = "debugger";
-constexpr const char* k_orc = "orc";
-constexpr const char* k_links = "links";
-constexpr const char* k_starts = "starts";
-constexpr const char* k_large = "large";
-constexpr const char* k_targets = "targets";
 /// So many for each other one: what happens once in a process cannot be repeated there.
 constexpr std::size_t k_cold_rounds = 5;
 
-struct Peer {
-  const char* title;
-  const char* program;
-  const char* needs;  ///< what was not there when the program was not built
-  bool walks;
-  bool registers;
-  bool throws;  ///< by libgcc_s or by this library
-  bool debugs = false;
-  bool links = false;      ///< modules, into an LLJIT
-  bool is_linked = false;  ///< in several ways
-  bool starts = false;     ///< other programs: one that does nothing, a compiler, engines
-  bool is_large = false;   ///< procedures of many instructions
-  bool looks = false;      ///< at other processes
-};
-
-constexpr std::array<Peer, 16> k_peers{{
-    {bench::k_reference, "bench_jitunwind", "", true, true, true},
-    {bench::k_own_runtime, "bench_jitunwind_eh", "", false, false, true},
-    {bench::k_libgcc, "bench_libgcc", "", true, true, true},
-    {bench::k_listening, "bench_listen", "", false, true, true},
-    {bench::k_nongnu, "bench_nongnu", "libunwind8 or the headers of libunwind-dev", true, true, false},
-    {bench::k_llvm, "bench_llvm", "libunwind-19 or the headers of libunwind-19-dev", true, true, false},
-    {bench::k_limit, "bench_frame_pointer", "", true, false, false},
-    {bench::k_again, "bench_jitunwind", "", true, true, true},
-    {bench::k_debugger, "measure_debuggers", "gdb", false, false, false, true},
-    {bench::k_lljit, "bench_orc", "llvm-19-dev", false, false, false, false, true},
-    {bench::k_link_form, "measure_links", "", false, false, false, false, false, true},
-    {bench::k_preloaded, "measure_starts", "", false, false, false, false, false, false, true},
-    {bench::k_compiler, "measure_headers", "", false, false, false, false, false, false, true},
-    {bench::k_engine, "measure_engines", "", false, false, false, false, false, false, true},
-    {bench::k_large, "bench_large", "", false, false, false, false, false, false, false, true},
-    {bench::k_onlooker, "bench_targets", "libdw-dev", false, false, false, false, false, false, false, false, true},
-}};
-
 struct Options {
   std::filesystem::path folder;
+  std::vector<bench::Release> releases = bench::read_releases(BENCH_PACKAGES, BENCH_PEERS);
+  std::vector<Peer> peers;           ///< those that can be run
+  std::vector<std::string> missing;  ///< others, and why, a line each
   std::string filter = ".";
   std::string keep;
   std::string report;
@@ -93,21 +55,11 @@ void show_progress(const std::string& text) {
   if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", text.c_str());
 }
 
-/// Output of a shell's command; none when it failed.
-std::optional<std::string> output_of(const std::string& command) {
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) return std::nullopt;
-  std::string output;
-  std::array<char, 65536> buffer;
-  for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), n);
-  if (pclose(pipe) != 0) return std::nullopt;
-  return output;
-}
-
-std::optional<std::string> run(const std::filesystem::path& program, const std::string& group,
-                               const std::string& filter, const std::string& how, const Options& options) {
-  return output_of("'" + program.string() + "' " + group + " " + std::to_string(options.max_functions) + " " + how +
-                   " --benchmark_filter='" + filter + "' 2>/dev/null");
+std::optional<std::string> run(const Peer& peer, const std::string& group, const std::string& filter,
+                               const std::string& how, const Options& options) {
+  return bench::output_of(peer.command(options.folder) + " " + group + " " +
+                          std::to_string(std::min(options.max_functions, peer.most_functions)) + " " + how +
+                          " --benchmark_filter='" + filter + "' 2>/dev/null");
 }
 
 std::vector<std::string> split(const std::string& name) {
@@ -132,6 +84,21 @@ void add(const json& measured, const Peer& peer, std::size_t round, Results& res
   }
 }
 
+/// Scripts learn from the environment which releases there are: a line each, its title, a tab, LD_LIBRARY_PATH.
+void choose_peers(Options& options) {
+  for (const Peer& peer : bench::peers(options.releases)) {
+    const std::string missing = what_is_missing(peer, options.folder);
+    if (missing.empty())
+      options.peers.push_back(peer);
+    else if (std::find(options.missing.begin(), options.missing.end(), missing) == options.missing.end())
+      options.missing.push_back(missing);
+  }
+  std::string all;
+  for (const bench::Release& release : options.releases)
+    if (release.is_unpacked()) all += release.title() + "\t" + release.library_path() + "\n";
+  setenv("BENCH_RELEASES", all.c_str(), 1);
+}
+
 struct Part {
   std::size_t round;
   std::string group;
@@ -142,29 +109,14 @@ struct Part {
 /// neighbours in time, or, where a process takes long to get ready, all of it.
 struct Row {
   std::string filter;
-  std::vector<std::string> names;  ///< of all peers; none: the filter decides
+  std::set<std::string> names;  ///< of all programs; none: the filter decides
 };
 
-bool is_cold(const std::string& group) { return group == k_cold || group == k_cold_throw; }
-bool is_throw(const std::string& group) { return group == k_throw || group == k_cold_throw; }
+bool is_cold(const std::string& group) { return group == bench::k_cold || group == bench::k_cold_throw; }
 
-bool measures(const Peer& peer, const std::string& group, const Options& options) {
-  const bool does = group == k_walk || group == k_cold ? peer.walks
-                    : group == k_registration          ? peer.registers
-                    : is_throw(group)                  ? peer.throws
-                    : group == k_debuggers             ? peer.debugs
-                    : group == k_orc                   ? peer.links
-                    : group == k_links                 ? peer.is_linked
-                    : group == k_large                 ? peer.is_large
-                    : group == k_targets               ? peer.looks
-                                                       : peer.starts;
-  return does && std::filesystem::exists(options.folder / peer.program);
-}
-
-std::vector<std::string> names_of(const std::filesystem::path& program, const std::string& group,
-                                  const Options& options) {
+std::vector<std::string> names_of(const Peer& peer, const std::string& group, const Options& options) {
   std::vector<std::string> all;
-  std::istringstream names(run(program, group, options.filter, "--benchmark_list_tests", options).value_or(""));
+  std::istringstream names(run(peer, group, options.filter, "--benchmark_list_tests", options).value_or(""));
   for (std::string name; std::getline(names, name);) all.push_back(name);
   return all;
 }
@@ -177,15 +129,16 @@ std::string filter_of_row(const std::string& name) {
 }
 
 std::vector<Row> rows_of(const std::string& group, const Options& options) {
-  if (group != k_walk && !is_cold(group) && group != k_throw) return {{options.filter, {}}};
+  if (group != bench::k_walk && !is_cold(group) && group != bench::k_throw && group != bench::k_targets)
+    return {{options.filter, {}}};
   std::vector<Row> rows;
-  for (const Peer& peer : k_peers) {
-    if (!measures(peer, group, options) || peer.title == std::string(bench::k_again)) continue;
-    for (const std::string& name : names_of(options.folder / peer.program, group, options)) {
+  for (const Peer& peer : options.peers) {
+    if (!peer.measures(group) || bench::is_again(peer.title)) continue;
+    for (const std::string& name : names_of(peer, group, options)) {
       const std::string filter = filter_of_row(name);
       auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& known) { return known.filter == filter; });
       if (row == rows.end()) row = rows.insert(rows.end(), {filter, {}});
-      row->names.push_back(peer.program + ("/" + name));
+      row->names.insert(peer.program + ("/" + name));
     }
   }
   return rows;
@@ -193,7 +146,7 @@ std::vector<Row> rows_of(const std::string& group, const Options& options) {
 
 void run_one(const Peer& peer, const Part& part, const Options& options, Results& results, json& kept) {
   const std::string how = "--benchmark_format=json --benchmark_min_time=" + std::to_string(options.seconds);
-  const std::optional<std::string> text = run(options.folder / peer.program, part.group, part.filter, how, options);
+  const std::optional<std::string> text = run(peer, part.group, part.filter, how, options);
   if (text && text->empty()) return;  // the filter left nothing
   const json output = json::parse(text.value_or(""), nullptr, false);
   if (output.is_discarded()) return results.add_mistake(part.group, {peer.title, ""}, "the program failed");
@@ -214,9 +167,9 @@ std::vector<std::string> filters_of(const Peer& peer, const std::string& group, 
 void run_row(std::size_t round, const std::string& group, const Row& row, const Options& options, Results& results,
              json& kept) {
   // There and back, so that what drifts does not always meet the same one.
-  for (std::size_t i = 0; i < k_peers.size(); ++i) {
-    const Peer& peer = k_peers[round % 2 == 0 ? i : k_peers.size() - 1 - i];
-    if (!measures(peer, group, options)) continue;
+  for (std::size_t i = 0; i < options.peers.size(); ++i) {
+    const Peer& peer = options.peers[round % 2 == 0 ? i : options.peers.size() - 1 - i];
+    if (!peer.measures(group)) continue;
     show_progress(group + ", round " + std::to_string(round + 1) + ": " + peer.title);
     for (const std::string& filter : filters_of(peer, group, row))
       run_one(peer, {round, group, filter}, options, results, kept);
@@ -226,31 +179,34 @@ void run_row(std::size_t round, const std::string& group, const Row& row, const 
 // Instructions.
 
 /// Of a program that does one thing `times` times; none: callgrind cannot run it.
-std::optional<double> instructions(const std::string& program, const std::string& name, std::size_t times) {
-  const auto output = output_of("valgrind --tool=callgrind --callgrind-out-file=/dev/null '" + program + "' count '" +
-                                name + "' " + std::to_string(times) + " 2>&1");
+std::optional<double> instructions(const Peer& peer, const std::string& name, std::size_t times,
+                                   const Options& options) {
+  const auto output =
+      bench::output_of(peer.command(options.folder, "valgrind --tool=callgrind --callgrind-out-file=/dev/null") +
+                       " count '" + name + "' " + std::to_string(times) + " 2>&1");
   const std::string mark = "Collected : ";
   const auto at = output ? output->find(mark) : std::string::npos;
   if (at == std::string::npos) return std::nullopt;
   return std::stod(output->substr(at + mark.size()));
 }
 
+bool counts(const Peer& peer, const std::string& name) {
+  if (name.find("walk") != std::string::npos) return peer.measures(bench::k_walk);
+  if (name.find("throw") != std::string::npos) return peer.measures(bench::k_throw);
+  return peer.measures(bench::k_registration) || peer.measures(bench::k_orc);
+}
+
 /// What twice as many repetitions take, of those that a program has.
 void count_instructions(const Peer& peer, const Options& options, Results& results) {
-  const std::size_t few = peer.links ? 2 : 10;  // a module takes up to a hundred million
-  const std::string program = (options.folder / peer.program).string();
-  std::istringstream lines(output_of("'" + program + "' count").value_or(""));
+  const std::size_t few = peer.measures(bench::k_orc) ? 2 : 10;  // a module takes up to a hundred million
+  std::istringstream lines(bench::output_of(peer.command(options.folder) + " count").value_or(""));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t space = line.find(' ');
     const std::string name = line.substr(space + 1);
-    const bool is_walk = name.find("walk") != std::string::npos;
-    const bool is_throw = name.find("throw") != std::string::npos;
-    if (!std::regex_search(name, std::regex(options.filter)) || (is_walk && !peer.walks) ||
-        (is_throw && !peer.throws) || (!is_walk && !is_throw && !peer.registers && !peer.links))
-      continue;
+    if (!std::regex_search(name, std::regex(options.filter)) || !counts(peer, name)) continue;
     show_progress("counting " + name + " of " + peer.title);
-    const auto less = instructions(program, name, few);
-    const auto more = instructions(program, name, 2 * few);
+    const auto less = instructions(peer, name, few, options);
+    const auto more = instructions(peer, name, 2 * few, options);
     const double items = std::stod(line.substr(0, space)) * static_cast<double>(few);
     const json measured{{"name", name}, {"items_per_second", less && more ? 1e9 * items / (*more - *less) : 0}};
     if (less && more && *more > *less) add(measured, peer, 0, results);
@@ -258,30 +214,56 @@ void count_instructions(const Peer& peer, const Options& options, Results& resul
 }
 
 void count_all_instructions(const Options& options, Results& results) {
-  if (!output_of("valgrind --version 2>/dev/null")) return;
-  for (const Peer& peer : k_peers)
-    if (std::filesystem::exists(options.folder / peer.program) && !peer.debugs && !peer.is_linked && !peer.starts &&
-        !peer.is_large && !peer.looks && std::string(peer.title) != bench::k_again)
-      count_instructions(peer, options, results);
+  if (!bench::output_of("valgrind --version 2>/dev/null")) return;
+  for (const Peer& peer : options.peers)
+    for (const char* const group : {bench::k_walk, bench::k_throw, bench::k_registration, bench::k_orc})
+      if (peer.measures(group) && !bench::is_again(peer.title)) {
+        count_instructions(peer, options, results);
+        break;
+      }
 }
 
 // The report.
 
 constexpr const char* k_what_is_shown =
     "Medians, processor time; (x): ratio to the first column in the same round. Target: ratios to others, (at most), ! "
-    "where missed.\n\n";
+    "where missed. Programs run with the C library of this system where no title names another.\n\n";
 
-void write_report(const std::filesystem::path& folder, const Results& results) {
+std::string what_is_shown(const Options& options) {
+  std::string text = k_what_is_shown;
+  for (const bench::Release& release : options.releases) {
+    if (!release.is_unpacked()) continue;
+    text += "* " + release.title() + ", Debian " + release.suite + ":";
+    for (const std::string& package : release.packages) text += (text.back() == ':' ? " " : ", ") + package;
+    text += "\n";
+  }
+  return text + "\n";
+}
+
+std::vector<bench::TableOptions> tables(const Options& options) {
+  return bench::tables(bench::others(options.releases).front());
+}
+
+/// Beside today's releases of others, and beside older ones.
+bench::Ratios ratios(const Options& options, const Results& results) {
+  bench::Ratios all;
+  for (const bench::Others& others : bench::others(options.releases))
+    all.merge(results.target_ratios(bench::tables(others)));
+  return all;
+}
+
+void write_report(const Options& options, const Results& results) {
+  const std::filesystem::path folder = options.report;
   std::filesystem::create_directories(folder);
   std::ofstream report(folder / "report.md");
-  report << "# What unwinding costs\n\n" << k_what_is_shown;
+  report << "# What unwinding costs\n\n" << what_is_shown(options);
   for (const bench::Plot& plot : bench::plots()) {
-    const std::string drawn = bench::svg_plot(plot.title, plot.x_title, results.lines(plot.row_prefix, bench::k_again));
+    const std::string drawn = bench::svg_plot(plot.title, plot.x_title, results.lines(plot.row_prefix));
     if (drawn.empty()) continue;
     std::ofstream(folder / plot.file) << drawn;
     report << "![" << plot.title << "](" << plot.file << ")\n\n";
   }
-  for (const bench::TableOptions& table : bench::tables()) report << results.table(table).markdown();
+  for (const bench::TableOptions& table : tables(options)) report << results.table(table).markdown();
   std::cout << "Report: " << (folder / "report.md").string() << "\n";
 }
 
@@ -299,23 +281,19 @@ std::optional<bench::Ratios> read_baseline(const std::string& file) {
 }
 
 void print(const Options& options, const Results& results) {
-  std::cout << k_what_is_shown;
-  for (const bench::TableOptions& table : bench::tables()) std::cout << results.table(table).text();
-  if (!options.report.empty()) write_report(options.report, results);
+  std::cout << what_is_shown(options);
+  for (const bench::TableOptions& table : tables(options)) std::cout << results.table(table).text();
+  if (!options.report.empty()) write_report(options, results);
   if (!options.baseline.empty())
-    std::cout << bench::compare_with_baseline(read_baseline(options.baseline), results.target_ratios(bench::tables()));
+    std::cout << bench::compare_with_baseline(read_baseline(options.baseline), ratios(options, results));
   if (!options.new_baseline.empty())
-    std::ofstream(options.new_baseline) << json(results.target_ratios(bench::tables())).dump(1) << "\n";
+    std::ofstream(options.new_baseline) << json(ratios(options, results)).dump(1) << "\n";
 }
 
 /// Names what the tables do not show. The status for the shell: 1 when a program went wrong, a peer's as well, since
 /// its rows are missing from the ratios.
 int print_what_is_missing(const Options& options, const Results& results) {
-  for (const Peer& peer : k_peers) {
-    if (!std::filesystem::exists(options.folder / peer.program)) {
-      std::cout << "Not measured: " << peer.title << ": at build time there was no " << peer.needs << "\n";
-    }
-  }
+  for (const std::string& line : options.missing) std::cout << "Not measured: " << line << "\n";
   const std::string mistakes = results.mistakes();
   if (mistakes.empty()) return 0;
   std::cout << "Went wrong:\n" << mistakes;
@@ -343,11 +321,13 @@ int main(int argc, char** argv) {
     options.seconds = 0.01;
     options.max_functions = 10'000;
   }
+  choose_peers(options);
 
   Results results;
   json kept = json::array();
-  for (const std::string group : {k_walk, k_cold, k_registration, k_throw, k_cold_throw, k_debuggers, k_orc, k_links,
-                                  k_starts, k_large, k_targets}) {
+  for (const std::string group :
+       {bench::k_walk, bench::k_cold, bench::k_registration, bench::k_throw, bench::k_cold_throw, bench::k_debuggers,
+        bench::k_orc, bench::k_links, bench::k_starts, bench::k_large_code, bench::k_targets}) {
     const std::vector<Row> rows = rows_of(group, options);
     const std::size_t rounds = options.rounds * (is_cold(group) ? k_cold_rounds : 1);
     for (std::size_t round = 0; round < rounds; ++round)

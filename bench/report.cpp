@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <regex>
+#include <string_view>
 
 namespace bench {
 
@@ -44,7 +45,12 @@ std::string ratio(double value) {
   return formatted(std::abs(value - 1) < 0.02 ? "%.3fx" : "%.2fx", value);
 }
 
+constexpr std::string_view k_again = " again";
+
 }  // namespace
+
+std::string again(const std::string& program) { return program + std::string(k_again); }
+bool is_again(const std::string& program) { return program.ends_with(k_again); }
 
 void Results::add(const std::string& row, const Contender& contender, std::size_t round, double nanoseconds) {
   note(rows_, row);
@@ -77,11 +83,11 @@ std::string Results::cell(const Row& row, const Contender& of, const Contender& 
   return of == reference || of_reference.empty() ? time : time + " (" + ratio(median(of_reference)) + ")";
 }
 
-std::vector<Contender> Results::columns(const std::vector<std::string>& rows, const std::string& again) const {
+std::vector<Contender> Results::columns(const std::vector<std::string>& rows) const {
   std::vector<Contender> used;
   for (const Contender& contender : contenders_) {
     const auto has_it = [&](const std::string& row) { return times_.at(row).count(contender) != 0; };
-    if (contender.program != again && std::any_of(rows.begin(), rows.end(), has_it)) used.push_back(contender);
+    if (!is_again(contender.program) && std::any_of(rows.begin(), rows.end(), has_it)) used.push_back(contender);
   }
   return used;
 }
@@ -106,13 +112,15 @@ Results::Rounds Results::measured(const std::string& name, const Target& target)
   return to_row == times_.end() ? Rounds{} : ratios(row, target.of, to_row->second, target.to);
 }
 
-/// "0.57 of unw_backtrace (0.6)", "47 ns (50)"; "!" where the target is missed.
+/// "0.57 of nongnu 1.8.1 unw_backtrace (0.6)", "47 ns (50)"; "!" where the target is missed.
 std::string Results::against(const std::string& name, const std::vector<Target>& targets) const {
   std::string text;
   for (const Target& target : targets) {
     const double value = median(measured(name, target));
     if (value <= 0) continue;
-    const std::string to = target.to_row.empty() ? target.to.way : target.to_row;
+    const bool is_of_another = !is_absolute(target) && target.to.program != target.of.program;
+    const std::string to =
+        target.to_row.empty() ? (is_of_another ? target.to.program + " " : "") + target.to.way : target.to_row;
     text += formatted("%s%.4g %s%s (%.3g)%s", text.empty() ? "" : ", ", value, is_absolute(target) ? "" : "of ",
                       to.c_str(), target.at_most, value > target.at_most ? "!" : "");
   }
@@ -124,7 +132,7 @@ Table Results::table(const TableOptions& options) const {
   const char* const million = options.row_prefix.rfind("instructions/", 0) == 0 ? "M" : "ms";
   Table made{options.title, {}};
   if (rows.empty()) return made;
-  const std::vector<Contender> shown = columns(rows, options.again);
+  const std::vector<Contender> shown = columns(rows);
   std::vector<std::string> programs{""};
   std::vector<std::string> ways{""};
   for (const Contender& contender : shown) {
@@ -138,7 +146,8 @@ Table Results::table(const TableOptions& options) const {
     const Row& row = times_.at(name);
     std::vector<std::string> cells{name.substr(options.row_prefix.size())};
     for (const Contender& contender : shown) cells.push_back(cell(row, contender, options.reference, million));
-    const Rounds spread = ratios(row, {options.again, options.reference.way}, row, options.reference);
+    const Rounds spread =
+        ratios(row, {again(options.reference.program), options.reference.way}, row, options.reference);
     const auto [least, most] = std::minmax_element(spread.begin(), spread.end());
     cells.push_back(spread.empty() ? "" : formatted("%.2fx-%.2fx", *least, *most));
     cells.push_back(against(name, options.targets));
@@ -147,7 +156,7 @@ Table Results::table(const TableOptions& options) const {
   return made;
 }
 
-std::vector<Line> Results::lines(const std::string& row_prefix, const std::string& again) const {
+std::vector<Line> Results::lines(const std::string& row_prefix) const {
   std::map<Contender, Line> found;
   for (const std::string& name : rows_of(row_prefix)) {
     char* end = nullptr;
@@ -155,7 +164,7 @@ std::vector<Line> Results::lines(const std::string& row_prefix, const std::strin
     const double x = std::strtod(rest.c_str(), &end);
     if (end == rest.c_str() || *end != 0) continue;
     for (const auto& [contender, times] : times_.at(name)) {
-      if (contender.program == again || median(times) <= 0) continue;
+      if (is_again(contender.program) || median(times) <= 0) continue;
       Line& line = found[contender];
       line.name = contender.program + " " + contender.way;
       line.points.emplace_back(x, median(times));

@@ -26,13 +26,15 @@ struct Target {
 inline const Contender k_time{"", "ns"};
 inline const Contender k_page_faults{"", "page faults"};
 
-/// What a table shows: rows by the beginning of their names, times of all contenders, ratios to one of them. The
-/// program `again` is the reference's, run a second time in each round: its ratios say what a difference is worth.
+/// A program that is run a second time in each round: its ratios to the first time say what a difference is worth.
+std::string again(const std::string& program);
+bool is_again(const std::string& program);
+
+/// What a table shows: rows by the beginning of their names, times of all contenders, ratios to one of them.
 struct TableOptions {
   std::string title;
   std::string row_prefix;
   Contender reference;
-  std::string again;
   std::vector<Target> targets{};
 };
 
@@ -61,7 +63,7 @@ class Results {
   /// Median times and median ratios; rows and columns in the order in which they came. No cells without rows.
   Table table(const TableOptions& options) const;
   /// Of the rows that are the prefix and a number.
-  std::vector<Line> lines(const std::string& row_prefix, const std::string& again) const;
+  std::vector<Line> lines(const std::string& row_prefix) const;
   /// A line each; "" when every contender did what it was asked.
   std::string mistakes() const;
   /// Ratios of each row's targets: "walk/static/10: jitunwind backtrace to nongnu unw_backtrace" -> 0.57. Page faults,
@@ -77,7 +79,7 @@ class Results {
   static std::string cell(const Row& row, const Contender& of, const Contender& reference, const char* million);
   std::string against(const std::string& name, const std::vector<Target>& targets) const;
   std::vector<std::string> rows_of(const std::string& prefix) const;
-  std::vector<Contender> columns(const std::vector<std::string>& rows, const std::string& again) const;
+  std::vector<Contender> columns(const std::vector<std::string>& rows) const;
 
   std::vector<std::string> rows_;
   std::vector<Contender> contenders_;

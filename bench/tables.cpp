@@ -2,25 +2,25 @@
 
 namespace bench {
 
-std::vector<TableOptions> tables() {
+std::vector<TableOptions> tables(const Others& others) {
   const Contender backtrace{k_reference, "backtrace"};
   const Contender step{k_reference, "step"};
   const Contender uwx_step{k_reference, "uwx_step"};
   const Contender c_step{k_reference, "ju_cursor_step"};
   const Contender backtrace_quiet{k_reference, "backtrace, nothing changes"};
   const Contender step_quiet{k_reference, "step, nothing changes"};
-  const Contender nongnu_backtrace{k_nongnu, "unw_backtrace"};
-  const Contender libgcc_walk{k_libgcc, "_Unwind_Backtrace"};
+  const Contender nongnu_backtrace{others.nongnu, "unw_backtrace"};
+  const Contender libgcc_walk{others.libgcc, "_Unwind_Backtrace"};
   const Contender limit{k_limit, "frame pointers"};
   const Contender registry{k_reference, "register_procedure"};
   const Contender register_code{k_reference, "register_code"};
   const Contender c_register{k_reference, "ju_register"};
   const Contender bare_list{k_reference, "bare list"};
   const Contender own_throw{k_own_runtime, "jitunwind-eh"};
-  const Contender our_throw{k_reference, "libgcc_s"};
-  const Contender libgcc_throw{k_libgcc, "libgcc_s"};
-  const Contender told{k_listening, "__register_frame"};
-  const Contender listening_throw{k_listening, "libgcc_s"};
+  const Contender our_throw{others.on_libgcc, "libgcc_s"};
+  const Contender libgcc_throw{others.libgcc, "libgcc_s"};
+  const Contender told{others.listening, "__register_frame"};
+  const Contender listening_throw{others.listening, "libgcc_s"};
   const std::vector<Target> as_libgcc{{backtrace, libgcc_walk, 1}};
   // The same for registering and cancelling; each has one more.
   const auto changes = [&](const Target& one_more, double told_at_most) {
@@ -46,193 +46,160 @@ std::vector<TableOptions> tables() {
   };
   const Contender described{k_large, "jitunwind"};
   const Contender nothing_preloaded{k_preloaded, "nothing"};
-  const Contender nongnu_preloaded{k_preloaded, "nongnu libunwind.so.8"};
+  const Contender nongnu_preloaded{k_preloaded, others.nongnu + " libunwind.so.8"};
   const Contender drop_in_preloaded{k_preloaded, "drop-in libunwind.so.8"};
   const Contender library_preloaded{k_preloaded, "libjitunwind.so"};
   const Contender engine_alone{k_engine, "alone"};
   const Contender standard_headers{k_compiler, "standard headers alone"};
   const Contender umbrella{k_compiler, "jitunwind jitunwind.h"};
   const Contender onlooker{k_onlooker, "jitunwind"};
-  const Contender libdw{k_onlooker, "libdw"};
+  const Contender libdw{others.elfutils, "libdw"};
   return {
       {"Walk, ns a frame",
        "walk/",
        backtrace,
-       k_again,
        {{backtrace, nongnu_backtrace, 0.6},
         {backtrace, limit, 5},
-        {step, {k_nongnu, "unw_step"}, 0.05},
+        {step, {others.nongnu, "unw_step"}, 0.05},
         {c_step, step, 1.1},
         {uwx_step, step, 3}}},
       {"Walk while another thread registers and cancels (or only computes: nothing changes), ns a frame",
        "contention/",
        backtrace,
-       k_again,
        {{backtrace, backtrace_quiet, 1 / 0.9, "contention/other_pages"},
         {backtrace, backtrace_quiet, 1 / 0.4, "contention/neighbours"},
         {step, step_quiet, 1 / 0.9, "contention/other_pages"},
         {step, step_quiet, 1 / 0.4, "contention/neighbours"}}},
-      {"First walk in a process, ns a frame", "first_walk/", backtrace, k_again, as_libgcc},
-      {"New functions in a warm process, ns a frame", "new_functions/", backtrace, k_again, as_libgcc},
-      {"First walk in a process, code scattered over three modules, ns a frame", "scattered_first/", backtrace, k_again,
+      {"First walk in a process, ns a frame", "first_walk/", backtrace, as_libgcc},
+      {"New functions in a warm process, ns a frame", "new_functions/", backtrace, as_libgcc},
+      {"First walk in a process, code scattered over three modules, ns a frame", "scattered_first/", backtrace,
        as_libgcc},
-      {"Second walk of that stack, ns a frame", "scattered_second/", backtrace, k_again, as_libgcc},
+      {"Second walk of that stack, ns a frame", "scattered_second/", backtrace, as_libgcc},
       {"New functions there, ns a frame",
        "scattered_new/",
        backtrace,
-       k_again,
        {{backtrace, libgcc_walk, 0.9}, {step, libgcc_walk, 0.9}}},
-      {"Page faults of new functions there, in all", "scattered_new_faults/", backtrace, k_again},
+      {"Page faults of new functions there, in all", "scattered_new_faults/", backtrace},
       {"First throw in a process through that code, ns a frame",
        "scattered_throw/",
        own_throw,
-       k_again,
        {{own_throw, libgcc_throw, 1}, {our_throw, libgcc_throw, 1}}},
       {"First walk in a process with 499 libraries, each frame in another one, ns a frame", "first_walk_libraries/",
-       backtrace, k_again, as_libgcc},
-      {"Walk with 499 libraries, ns a frame", "walk_libraries/", backtrace, k_again, {{backtrace, libgcc_walk, 0.1}}},
-      {"The same while another thread loads and unloads one more", "walk_while_loading/", backtrace, k_again,
-       as_libgcc},
-      {"Register, ns a procedure", "register/", registry, k_again,
-       changes({registry, k_time, 400, ".*/random/1000000"}, 300)},
-      {"Cancel, ns a procedure", "cancel/", registry, k_again,
+       backtrace, as_libgcc},
+      {"Walk with 499 libraries, ns a frame", "walk_libraries/", backtrace, {{backtrace, libgcc_walk, 0.1}}},
+      {"The same while another thread loads and unloads one more", "walk_while_loading/", backtrace, as_libgcc},
+      {"Register, ns a procedure", "register/", registry, changes({registry, k_time, 400, ".*/random/1000000"}, 300)},
+      {"Cancel, ns a procedure", "cancel/", registry,
        with(changes({registry, bare_list, 1.4, ".*/alone/1000000"}, 250),
-            {{told, {k_libgcc, "__register_frame"}, 0.1, ".*/10000"},
-             {told, {k_llvm, "__register_frame"}, 0.5, ".*/10000"},
-             {told, {k_libgcc, "__register_frame"}, 0.1, ".*/40000"},
-             {told, {k_llvm, "__register_frame"}, 0.1, ".*/40000"}})},
-      {"First lookup after N registrations, ns", "first_lookup/", registry, k_again},
+            {{told, {others.libgcc, "__register_frame"}, 1, ".*/[14]0000"},
+             {told, {others.llvm, "__register_frame"}, 0.5, ".*/10000"},
+             {told, {others.llvm, "__register_frame"}, 0.1, ".*/40000"}})},
+      {"First lookup after N registrations, ns", "first_lookup/", registry},
       {"Lookup of registered procedures, N registered, ns",
        "lookup_jit/",
        registry,
-       k_again,
        {{registry, registry, 1.4, ".*/10{4,}", "lookup_jit/1000"}}},
       {"Lookup of static code, N registered, ns",
        "lookup_static/",
        registry,
-       k_again,
        {{registry, registry, 1.2, ".*/10{4,}", "lookup_static/1000"}}},
       {"Throw, kind of frames / depth / others registered, ns",
        "throw/",
        own_throw,
-       k_again,
        {{own_throw, libgcc_throw, 1, ".*/1/.*"},
         {own_throw, libgcc_throw, 0.25, "throw/static/(10|50|200)/.*"},
         {own_throw, libgcc_throw, 0.4, "throw/destructors/(10|50|200)/.*"},
         {our_throw, libgcc_throw, 1.03}}},
-      {"First throw after N registrations, ns",
-       "first_throw/",
-       our_throw,
-       k_again,
-       {{listening_throw, k_time, 100'000}}},
+      {"First throw after N registrations, ns", "first_throw/", our_throw, {{listening_throw, k_time, 100'000}}},
       {"Throw through one function made at run time while another thread does the same (or only computes), elapsed "
        "time, ns",
        "throw_beside/",
        our_throw,
-       k_again,
-       {{listening_throw, {k_listening, "libgcc_s, other computes"}, 1.3}}},
+       {{listening_throw, {others.listening, "libgcc_s, other computes"}, 1.3}}},
       {"In a debugger, command / procedures registered one by one, elapsed time, ns; how it knows them",
        "debugger/",
-       {k_debugger, "GDB, nothing"},
-       ""},
+       {k_debugger, "GDB, nothing"}},
       {"A module of N functions: compiled, linked, found by name, ns; who is told of it",
        "add_module/",
-       {k_lljit, "nobody"},
-       ""},
+       {k_lljit, "nobody"}},
       {"Of adding a module of N functions, what plugins take themselves, ns",
        "add_module_part/",
        {k_lljit, "all"},
-       "",
        {{{k_lljit, "jitunwind"}, {k_lljit, "all"}, 0.01}}},
-      {"First throw after N modules, ns", "first_throw_after/", {k_lljit, "jitunwind"}, ""},
-      {"Register one of N by the way of linking, ns", "link_register/", linked, "", as_linked(1.2)},
-      {"Cancel one of N in order, ns", "link_cancel_in_order/", linked, "", as_linked(1.2)},
-      {"Cancel one of N at random, ns", "link_cancel_random/", linked, "", as_linked(1.2)},
-      {"First throw after N registrations, ns", "link_first_throw/", linked, "", as_linked(1.2)},
-      {"Memory of one of N, bytes", "link_bytes/", linked, "", as_linked(1.1)},
-      {"Describe a procedure of N instructions that change SP, ns an instruction", "build/", described, ""},
-      {"Register one, ns", "register_size/", described, ""},
+      {"First throw after N modules, ns", "first_throw_after/", {k_lljit, "jitunwind"}},
+      {"Register one of N by the way of linking, ns", "link_register/", linked, as_linked(1.2)},
+      {"Cancel one of N in order, ns", "link_cancel_in_order/", linked, as_linked(1.2)},
+      {"Cancel one of N at random, ns", "link_cancel_random/", linked, as_linked(1.2)},
+      {"First throw after N registrations, ns", "link_first_throw/", linked, as_linked(1.2)},
+      {"Memory of one of N, bytes", "link_bytes/", linked, as_linked(1.1)},
+      {"Describe a procedure of N instructions that change SP, ns an instruction", "build/", described},
+      {"Register one, ns", "register_size/", described},
       {"Add code of N instructions, branches, call sites with two arguments on the stack, early returns; ns each",
        "add_code/",
        {k_large, "asmjit"},
-       "",
        {{{k_large, "AsmjitRuntime"}, k_time, 3000, ".*/calls/10{3,}"}}},
       {"Throw through a procedure with N rows, the first and another, ns a row",
        "throw_by_rows/",
        {k_large, "first"},
-       "",
        {{{k_large, "first"}, k_time, 1000, ".*/10{2,}"}}},
       {"First throws from every 514 bytes of a procedure with N rows, ns a row",
        "throw_everywhere/",
        {k_large, "in_order"},
-       "",
        {{{k_large, "in_order"}, k_time, 1000, ".*/10{3,}"}, {{k_large, "at_random"}, k_time, 1000, ".*/10{3,}"}}},
-      {"Start of a program that does nothing, elapsed time, ns; what is preloaded", "start_up/", nothing_preloaded, ""},
-      {"What that adds, ns", "start_up_added/", nongnu_preloaded, "", {{drop_in_preloaded, k_time, 1e6}}},
+      {"Start of a program that does nothing, elapsed time, ns; what is preloaded", "start_up/", nothing_preloaded},
+      {"What that adds, ns", "start_up_added/", nongnu_preloaded, {{drop_in_preloaded, k_time, 1e6}}},
       {"Page faults of such a start, in all",
        "start_up_faults/",
        nothing_preloaded,
-       "",
        {{drop_in_preloaded, k_page_faults, 90}}},
-      {"What that adds, page faults", "start_up_faults_added/", nongnu_preloaded, ""},
+      {"What that adds, page faults", "start_up_faults_added/", nongnu_preloaded},
       {"What libjitunwind.so adds to the libraries that it needs, elapsed time, ns",
        "start_up_own/",
        library_preloaded,
-       "",
        {{library_preloaded, k_time, 300'000}}},
       {"What it adds, page faults",
        "start_up_own_faults/",
        library_preloaded,
-       "",
        {{library_preloaded, k_page_faults, 40}}},
       {"Processor time of an engine's work, ns; what is listened to",
        "engine_time/",
        engine_alone,
-       "",
        {{{k_engine, "silent dialects"}, engine_alone, 1.02}, {{k_engine, "every dialect"}, engine_alone, 1.02}}},
       {"Compiling a file that includes <jitunwind/jitunwind.h>, ns of processor time",
        "compile/",
        standard_headers,
-       "",
        {{umbrella, standard_headers, 2}}},
       {"Walk of another process's stack, walked before, kind / depth, ns a frame",
        "target_walk/",
        onlooker,
-       "",
        {{onlooker, k_time, 300}, {onlooker, libdw, 0.3}}},
       {"First walk of another process, depth, ns",
        "target_first_walk/",
        onlooker,
-       "",
        {{onlooker, k_time, 4.2e6}, {onlooker, libdw, 1}}},
       {"The same with N procedures registered, walked before or not, ns",
        "target_registered/",
        onlooker,
-       "",
        {{onlooker, onlooker, 1.4, "target_registered/again/20000", "target_registered/again/100"}}},
       {"The same of a process that has changed one of N procedures, and its stop, ns",
        "target_renewed/",
        onlooker,
-       "",
        {{onlooker, onlooker, 1.4, "target_renewed/20000", "target_renewed/100"}}},
       {"How long a process with so many threads stands still to be copied, elapsed time, ns a thread",
        "target_stopped/",
        onlooker,
-       "",
        {{onlooker, k_time, 1e6}}},
       {"Stacks of 50 threads in a process with N libraries, by a program, elapsed time, ns",
        "stacks_of_process/",
        {k_onlooker, "jitstack"},
-       "",
-       {{{k_onlooker, "jitstack"}, k_time, 1e8}, {{k_onlooker, "jitstack"}, {k_onlooker, "eu-stack"}, 1}}},
-      {"Instructions of a walk, by callgrind", "instructions/walk/", backtrace, k_again},
-      {"Instructions of registering, by callgrind", "instructions/register/", registry, k_again},
+       {{{k_onlooker, "jitstack"}, k_time, 1e8}, {{k_onlooker, "jitstack"}, {others.elfutils, "eu-stack"}, 1}}},
+      {"Instructions of a walk, by callgrind", "instructions/walk/", backtrace},
+      {"Instructions of registering, by callgrind", "instructions/register/", registry},
       {"Instructions of adding a module of N functions, by callgrind; who is told of it",
        "instructions/add_module/",
        {k_lljit, "nobody"},
-       "",
        {{{k_lljit, "jitunwind"}, {k_lljit, "nobody"}, 1.01}}},
-      {"Instructions of a throw at depth 50, by callgrind", "instructions/throw/", own_throw, k_again},
+      {"Instructions of a throw at depth 50, by callgrind", "instructions/throw/", own_throw},
   };
 }
 

@@ -11,6 +11,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__)) + '/'
 FILTER = ([arg.split('=', 1)[1] for arg in sys.argv if arg.startswith('--benchmark_filter=')] + ['.'])[0]
 HOST, BETWEEN, MODULE = HERE + 'bench_link_host', HERE + 'libbench_link_between.so', HERE + 'libbench_link_module.so'
+# The driver says which releases of others there are.
+RELEASES = [line.split('\t') for line in os.environ.get('BENCH_RELEASES', '').splitlines()]
 FORMS = {  # command, library to preload, most procedures
     'linked': ([HERE + 'bench_link_linked'], '', 1000000),
     'behind libgcc_s': ([HERE + 'bench_link_behind'], '', 1000000),
@@ -18,8 +20,9 @@ FORMS = {  # command, library to preload, most procedures
     'dlopened': ([HOST, MODULE], '', 1000000),
     'plugin of a plugin': ([HOST, BETWEEN, MODULE], '', 1000000),
     'archive in a plugin': ([HOST, HERE + 'libbench_link_module_static.so'], '', 1000000),
-    'told: libgcc': ([HERE + 'bench_link_sections'], '', 10000),
-    'told: LLVM': ([HERE + 'bench_link_fdes'], '', 10000)}
+    'told: static libgcc @gcc_version@': ([HERE + 'bench_link_sections'], '', 10000),
+    **{'told: ' + title: (['env', 'LD_LIBRARY_PATH=' + path, HERE + 'bench_link_fdes'], '', 10000)
+       for title, path in RELEASES if title.startswith('LLVM ')}}
 COUNTS = [count for count in (10000, 100000, 1000000) if count <= int(sys.argv[2])]
 WHAT = ['register', 'cancel_in_order', 'cancel_random', 'first_throw', 'bytes']
 
@@ -27,7 +30,7 @@ WHAT = ['register', 'cancel_in_order', 'cancel_random', 'first_throw', 'bytes']
 def measure(form, what, count):
     command, preload, most = FORMS[form]
     name = 'link_%s/%s/%d' % (what, form, count)
-    if count > most or not os.path.exists(command[0]) or not re.search(FILTER, name):
+    if count > most or not os.path.exists(command[-1]) or not re.search(FILTER, name):
         return None
     done = subprocess.run(command + [what, str(count)], env={**os.environ, 'LD_PRELOAD': preload},
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)

@@ -1,5 +1,5 @@
-// libgcc: a section a registration; the first lookup sorts them into a list, in quadratic time. The same program,
-// linked with the library that listens, is another peer: BENCH_MOST_FUNCTIONS says how many it can bear.
+// libgcc: a section a registration. Before release 13 the first lookup sorts them into a list, in quadratic time. The
+// same program, linked with the library that listens, is another peer.
 #include <unwind.h>
 
 #include "bench/peers/level_one.h"
@@ -23,7 +23,7 @@ std::size_t backtrace(std::span<void*> into) {
 }
 
 constexpr Walker k_walkers[]{{"_Unwind_Backtrace", backtrace, true}};
-FrameRegistrar registrar(FrameRegistrar::Argument::section, BENCH_MOST_FUNCTIONS);
+FrameRegistrar registrar(FrameRegistrar::Argument::section, 1'000'000);
 Registrar* const k_registrars[]{&registrar};
 
 }  // namespace

@@ -14,8 +14,11 @@ import time
 PROGRAM, TURNS = '/bin/true', 60
 FILTER = ([arg.split('=', 1)[1] for arg in sys.argv if arg.startswith('--benchmark_filter=')] + ['.'])[0]
 NOTHING, NEEDED, OWN = 'nothing', 'what libjitunwind.so needs', 'libjitunwind.so'
-PRELOADED = {NOTHING: '', 'nongnu libunwind.so.8': '@nongnu_library@', 'drop-in libunwind.so.8': '@drop_in@',
-             OWN: '@own_library@'}
+# The driver says which releases of others there are.
+RELEASES = [line.split('\t') for line in os.environ.get('BENCH_RELEASES', '').splitlines()]
+PRELOADED = {NOTHING: '', **{title + ' libunwind.so.8': path.split(':')[0] + '/libunwind.so.8'
+                             for title, path in RELEASES if title.startswith('nongnu ')},
+             'drop-in libunwind.so.8': '@drop_in@', OWN: '@own_library@'}
 # Not by LD_LIBRARY_PATH, in which the dynamic linker would look for every library.
 ENVIRONMENT = {way: {'LD_PRELOAD': library} if library else {} for way, library in PRELOADED.items()
                if way == NOTHING or os.path.exists(library)}

@@ -1,6 +1,9 @@
 // elfutils' libdwfl, as eu-stack uses it.
 #include <elfutils/libdwfl.h>
 
+#include <cstdlib>
+
+#include "bench/releases.h"
 #include "bench/targets/onlooker.h"
 
 namespace bench {
@@ -27,9 +30,7 @@ class Libdw final : public Onlooker {
   Dwfl* dwfl_;
 };
 
-}  // namespace
-
-std::unique_ptr<Onlooker> onlooker_of_libdw(pid_t process) {
+std::unique_ptr<Onlooker> look_at(pid_t process) {
   static char* no_path = nullptr;
   static const Dwfl_Callbacks callbacks{dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo, nullptr, &no_path};
   Dwfl* const dwfl = dwfl_begin(&callbacks);
@@ -40,5 +41,17 @@ std::unique_ptr<Onlooker> onlooker_of_libdw(pid_t process) {
   if (!is_attached) return nullptr;
   return made;
 }
+
+}  // namespace
+
+/// The program is that of the release whose libraries this one runs with.
+Way way() {
+  const char* const folder = std::getenv("BENCH_RELEASE");
+  const std::string eu_stack =
+      folder ? release_in(folder).command(folder + std::string("/usr/bin/eu-stack")) : "eu-stack";
+  return {"libdw", look_at, false, "eu-stack", eu_stack + " -p"};
+}
+
+void add_own_benchmarks() {}
 
 }  // namespace bench

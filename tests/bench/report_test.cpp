@@ -11,7 +11,7 @@ const Contender k_other{"other", "way"};
 
 /// The last cell of the only row.
 std::string said_of(const Results& results, const Target& target) {
-  return results.table({"", "row/10", k_ours, "again", {target}}).cells.back().back();
+  return results.table({"", "row/10", k_ours, {target}}).cells.back().back();
 }
 
 Results measured() {
@@ -27,8 +27,8 @@ Results measured() {
 }
 
 TEST(Report, ComparesWithinARound) {
-  EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.8}), "0.75 of way (0.8)");
-  EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.7}), "0.75 of way (0.7)!");
+  EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.8}), "0.75 of other way (0.8)");
+  EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.7}), "0.75 of other way (0.7)!");
   EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.8, "row/1"}), "") << "of another row";
   EXPECT_EQ(said_of(measured(), {k_ours, {"nobody", ""}, 0.8}), "");
 }
@@ -45,10 +45,21 @@ TEST(Report, ComparesRows) {
   EXPECT_EQ(said_of(measured(), {k_ours, k_ours, 1.4, ".*", "row/2"}), "") << "not measured";
 }
 
+/// What is run again says what a difference is worth, and is no column.
+TEST(Report, ShowsWhatIsRunAgainAsASpread) {
+  Results results = measured();
+  for (const std::size_t round : {0u, 1u, 2u})
+    results.add("row/10", {again("ours"), "way"}, round, 33 * (1 + static_cast<double>(round)));
+  const Table table = results.table({"", "row/", k_ours});
+  EXPECT_EQ(table.cells.front(), (std::vector<std::string>{"", "ours", "other", "the same", "target"}));
+  EXPECT_EQ(table.cells.at(2).at(3), "1.10x-1.10x");
+  EXPECT_EQ(results.lines("row/").size(), 2u);
+}
+
 /// Times are no ratios, and nothing to compare with another machine's.
 TEST(Report, KeepsRatiosAlone) {
   const auto ratios = measured().target_ratios(
-      {{"", "row/10", k_ours, "", {{k_ours, k_other, 1}, {k_ours, k_time, 1}, {k_ours, k_ours, 1, ".*", "row/1"}}}});
+      {{"", "row/10", k_ours, {{k_ours, k_other, 1}, {k_ours, k_time, 1}, {k_ours, k_ours, 1, ".*", "row/1"}}}});
   EXPECT_EQ(ratios, (std::map<std::string, double>{{"row/10: ours way to other way", 0.75},
                                                    {"row/10: ours way to ours way of row/1", 1.5}}));
 }
