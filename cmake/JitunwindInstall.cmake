@@ -84,6 +84,10 @@ foreach(adapter IN ITEMS asmjit llvm_orc testing)
   install(EXPORT jitunwind-${adapter} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 
+if(TARGET jitunwind_llvm_orc)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/JitunwindLlvmHeaders.cmake DESTINATION ${package_dir})
+endif()
+
 # Examples of the C interface go with the pages.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT jitunwind_docs
         FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")

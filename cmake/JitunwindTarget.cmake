@@ -45,7 +45,8 @@ endif()
 
 add_library(jitunwind_options INTERFACE)
 target_compile_features(jitunwind_options INTERFACE cxx_std_20 c_std_11)
-target_compile_options(jitunwind_options INTERFACE -Wall -Wextra -Wconversion $<$<BOOL:${JITUNWIND_WERROR}>:-Werror>)
+# Headers of LLVM 19 and older include <ciso646>, about which libstdc++ 16 has a #warning.
+target_compile_options(jitunwind_options INTERFACE -Wall -Wextra -Wconversion -Wno-cpp $<$<BOOL:${JITUNWIND_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # Warns of "text" + std::string when it inlines much (GCC bug 105651, fixed in 13).
   target_compile_options(jitunwind_options INTERFACE -Wno-restrict)

@@ -3,6 +3,9 @@
 #include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/ExecutionEngine/Orc/RTDyldObjectLinkingLayer.h>
+#if __has_include(<llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h>)
+#include <llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h>
+#endif
 
 #include <utility>
 
@@ -33,10 +36,10 @@ llvm::Error attach(orc::LLJIT& jit, OrcOptions options) {
 
 orc::LLJITBuilderState::ObjectLinkingLayerCreator orc_rtdyld_layer(OrcOptions options) {
   const auto shared = std::make_shared<const OrcOptions>(std::move(options));
-  return [shared](orc::ExecutionSession& session,
-                  const llvm::Triple&) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
+  // Up to LLVM 20 a creator is given the triple as well; from 21 on a manager is given the object.
+  return [shared](orc::ExecutionSession& session, const auto&...) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
     return std::make_unique<orc::RTDyldObjectLinkingLayer>(
-        session, [shared] { return std::make_unique<OrcMemoryManager>(*shared); });
+        session, [shared](const auto&...) { return std::make_unique<OrcMemoryManager>(*shared); });
   };
 }
 

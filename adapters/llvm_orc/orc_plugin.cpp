@@ -21,8 +21,21 @@ using llvm::orc::ExecutorAddr;
 
 LLVM_ENABLE_BITMASK_ENUMS_IN_NAMESPACE();
 
+#if LLVM_VERSION_MAJOR < 22
+using ActionResult = shared::CWrapperFunctionResult;
+#else
+using ActionResult = shared::CWrapperFunctionBuffer;
+#endif
+
 constexpr const char* k_eh_frame = ".eh_frame";
 constexpr const char* k_hidden = ".eh_frame of jitunwind";
+
+/// From LLVM 20 on names of symbols are pooled strings.
+[[maybe_unused]] llvm::StringRef text_of(llvm::StringRef name) { return name; }
+template <class Pooled>
+llvm::StringRef text_of(const Pooled& name) {
+  return *name;
+}
 
 bool is_code(const jitlink::Section& section) {
   const auto protection = section.getMemProt();
@@ -47,7 +60,7 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
     for (const jitlink::Symbol* symbol : graph.defined_symbols()) {
       if (!symbol->isCallable() || !symbol->hasName() || !is_code(symbol->getBlock().getSection())) continue;
       const auto size = static_cast<std::uint64_t>(symbol->getSize());
-      names_.push_back({&symbol->getBlock(), symbol->getOffset(), size, symbol->getName()});
+      names_.push_back({&symbol->getBlock(), symbol->getOffset(), size, text_of(symbol->getName())});
     }
     return llvm::Error::success();
   }
@@ -95,10 +108,10 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
   }
 
   using Action = shared::WrapperFunction<shared::SPSError(shared::SPSExecutorAddr)>;
-  static shared::CWrapperFunctionResult finalize(const char* data, std::size_t size) {
+  static ActionResult finalize(const char* data, std::size_t size) {
     return Action::handle(data, size, [](ExecutorAddr at) { return at.toPtr<OrcObject*>()->registers(); }).release();
   }
-  static shared::CWrapperFunctionResult deallocate(const char* data, std::size_t size) {
+  static ActionResult deallocate(const char* data, std::size_t size) {
     return Action::handle(data, size, [](ExecutorAddr at) { return at.toPtr<OrcObject*>()->cancels(); }).release();
   }
 

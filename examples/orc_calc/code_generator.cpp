@@ -183,7 +183,11 @@ class Generator {
   }
 
   void catch_everything() {
-    auto* const pointer = llvm::PointerType::getUnqual(builder_.getInt8Ty());
+#if LLVM_VERSION_MAJOR < 15
+    auto* const pointer = builder_.getInt8PtrTy();
+#else
+    auto* const pointer = builder_.getPtrTy();
+#endif
     llvm::FunctionCallee personality =
         module_.getOrInsertFunction("__gxx_personality_v0", llvm::FunctionType::get(builder_.getInt32Ty(), true));
     function_->setPersonalityFn(llvm::cast<llvm::Function>(personality.getCallee()));

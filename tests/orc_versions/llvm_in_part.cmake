@@ -1,0 +1,23 @@
+# An LLVM that lacks a file is noticed before CMake loads it, which ends a configuration with an error of LLVM's.
+cmake_minimum_required(VERSION 3.25)
+include(${MODULES}/JitunwindNewest.cmake)
+file(REMOVE_RECURSE ${FOLDER})
+set(cmake_folder ${FOLDER}/lib/cmake/llvm)
+file(WRITE ${cmake_folder}/LLVMExports-release.cmake
+     "list(APPEND _cmake_import_check_files_for_LLVM \"\${_IMPORT_PREFIX}/lib/libLLVM.so.99\" )
+#list(APPEND _cmake_import_check_files_for_llvm-tblgen \"\${_IMPORT_PREFIX}/bin/llvm-tblgen\" )
+list(APPEND _IMPORT_CHECK_FILES_FOR_LTO \"\${_IMPORT_PREFIX}/lib/libLTO.so.99\" )
+")
+file(TOUCH ${FOLDER}/lib/libLTO.so.99)
+
+function(expect_missing file)
+  jitunwind_missing_llvm_file(missing ${cmake_folder})
+  if(NOT missing STREQUAL file)
+    message(FATAL_ERROR "'${missing}' is missing, and not '${file}'")
+  endif()
+endfunction()
+expect_missing(${FOLDER}/lib/libLLVM.so.99)
+file(TOUCH ${FOLDER}/lib/libLLVM.so.99)
+expect_missing("")
+file(REMOVE ${FOLDER}/lib/libLTO.so.99)
+expect_missing(${FOLDER}/lib/libLTO.so.99)
