@@ -134,6 +134,7 @@ RegNum reg_by_name(std::string_view name, const Arch& arch) {
   if (lower == "ra") return k_ra_column;
   if (const RegisterInfo* const known = arch.by_name(lower)) return known->dwarf;
   if (lower == "wsp") return arch.sp;
+  if (lower == "vg") return 46;  // how long vectors of AArch64 are
   const RegNum named = reg_in(banks_of(arch), lower);
   return named == k_no_reg ? reg_in(k_others, lower) : named;
 }
