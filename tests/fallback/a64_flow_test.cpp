@@ -151,6 +151,32 @@ TEST(A64Flow, KnowsWhichKeyHasSigned) {
   EXPECT_EQ(p.row(5, 0), "cfa=sp");
 }
 
+// stp x29,x30,[sp,#-64]!; cbz x0,2f; stp x19,x20,[sp,#16]; bl; 1: stp x19,x20,[sp,#16]; bl; ldr x19,[sp,#40];
+// ldp x19,x20,[sp,#16]; ldp x29,x30,[sp],#64; ret; 2: b 1b. No call comes back.
+TEST(A64Flow, DoesNotTakeAValueForTheCallersThatTheCodeIsAboutToSave) {
+  Procedure p{0xa9bc7bfd, 0xb4000120, 0xa90153f3, 0x97ffffed, 0xa90153f3, 0x97ffffeb,
+              0xf94017f3, 0xa94153f3, 0xa8c47bfd, 0xd65f03c0, 0x17fffffa};
+  p.save_return_address(56);
+  EXPECT_EQ(p.row(4, 64), "cfa=sp+64 x19=undefined x20=undefined x29=[cfa-64] ra=[cfa-56]");
+}
+
+TEST(A64Flow, KnowsAReturnAddressThatIsCopiedAsLongAsItIsElsewhere) {
+  const auto in_x15 = [](std::size_t number) {  // mov x15,x30; nop; bl; nop; ret x15
+    Procedure p{0xaa1e03ef, 0xd503201f, 0x97ffffee, 0xd503201f, 0xd65f01e0};
+    if (number > 2) p.set(30, k_code + 3 * 4);
+    return p.row(number, 0);
+  };
+  for (const std::size_t number : {0u, 1u, 2u}) EXPECT_EQ(in_x15(number), "cfa=sp") << number;
+  for (const std::size_t number : {3u, 4u}) EXPECT_EQ(in_x15(number), "") << number;
+  // stp x29,x30,[sp,#-16]!; bl; mov x0,x30; bl; mov x30,x0; ldp x29,x30,[sp],#16; ret
+  Procedure saved{0xa9bf7bfd, 0x97ffffef, 0xaa1e03e0, 0x97ffffed, 0xaa0003fe, 0xa8c17bfd, 0xd65f03c0};
+  saved.save_return_address(8);
+  for (const std::size_t number : {2u, 3u, 4u, 5u}) {
+    saved.set(30, k_code + (number < 4 ? 2 : 4) * 4);
+    EXPECT_EQ(saved.row(number, 16), "cfa=sp+16 x29=[cfa-16] ra=[cfa-8]") << number;
+  }
+}
+
 // stp x29,x30,[sp,#-16]!; ldp x29,x30,[sp],#16; br x16
 TEST(A64Flow, LeavesByAJumpBehindItsFrame) {
   Procedure p{0xa9bf7bfd, 0xa8c17bfd, 0xd61f0200};

@@ -93,6 +93,7 @@ class Transfer {
     std::int16_t& saved = state_.saved[place_of(reg)];
     if (is_kept(reg) && saved != 0 && saved == slot_of(place)) {
       saved = 0;
+      state_.loaded &= ~bit(reg);
       if (reg == arch_.fp) state_.fp = {Base::fp, 0};
     } else if (reg != k_no_reg) {
       overwrite(reg);
