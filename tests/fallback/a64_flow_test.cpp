@@ -151,6 +151,45 @@ TEST(A64Flow, KnowsWhichKeyHasSigned) {
   EXPECT_EQ(p.row(5, 0), "cfa=sp");
 }
 
+// cbz x0,1f; paciasp; stp x29,x30,[sp,#-32]!; str x19,[sp,#16]; sub sp,sp,#0x860; mov x19,x0; bl; add sp,sp,#0x860;
+// ldr x19,[sp,#16]; ldp x29,x30,[sp],#32; autiasp; 1: ret; and a call of other code.
+TEST(A64Flow, KnowsASignedFrameThatIsNotOnEachWay) {
+  const auto row = [](std::size_t number, Addr on_stack, bool is_from_elsewhere = false) {
+    Procedure p{0xb4000160, 0xd503233f, 0xa9be7bfd, 0xf9000bf3, 0xd12183ff, 0xaa0003f3, 0x97ffffea,
+                0x912183ff, 0xf9400bf3, 0xa8c27bfd, 0xd50323bf, 0xd65f03c0, 0x97ffffe4};
+    if (on_stack != 0) p.save_return_address(24);
+    if (is_from_elsewhere) p.set(30, k_code + 13 * 4);
+    return p.row(number, on_stack);
+  };
+  for (const bool is_from_elsewhere : {false, true}) {
+    for (const std::size_t number : {0u, 1u, 11u}) EXPECT_EQ(row(number, 0, is_from_elsewhere), "cfa=sp") << number;
+    for (const std::size_t number : {2u, 10u})
+      EXPECT_EQ(row(number, 0, is_from_elsewhere), "cfa=sp ra_sign_state=1") << number;
+  }
+  EXPECT_EQ(row(4, 32), "cfa=sp+32 x19=[cfa-16] x29=[cfa-32] ra=[cfa-24] ra_sign_state=1");
+  for (const std::size_t number : {5u, 6u, 7u})
+    EXPECT_EQ(row(number, 0x880), "cfa=sp+2176 x19=[cfa-16] x29=[cfa-32] ra=[cfa-24] ra_sign_state=1") << number;
+}
+
+// Who called the procedure need not be known, only that it returns: paciasp or pacibsp; nop; autiasp, ret or retab; and
+// a call of other code.
+TEST(A64Flow, KnowsTheKeyOfASignatureFromItsEnd) {
+  Procedure a{0xd503233f, 0xd503201f, 0xd50323bf, 0xd65f03c0, 0x97ffffe4};
+  a.set(30, k_code + 5 * 4);
+  EXPECT_EQ(a.row(1, 0), "cfa=sp ra_sign_state=1");
+  EXPECT_EQ(a.key, SigningKey::a);
+  EXPECT_EQ(a.row(3, 0), "cfa=sp");
+  Procedure b{0xd503237f, 0xd503201f, 0xd65f0fff, 0x97ffffe4};
+  b.set(30, k_code + 4 * 4);
+  EXPECT_EQ(b.row(1, 0), "cfa=sp ra_sign_state=1");
+  EXPECT_EQ(b.key, SigningKey::b);
+  EXPECT_EQ(b.row(0, 0), "cfa=sp");
+  // paciasp; bl; nop; retaa
+  Procedure behind_call{0xd503233f, 0x97ffffe4, 0xd503201f, 0xd65f0bff};
+  behind_call.set(30, k_code + 2 * 4);
+  EXPECT_EQ(behind_call.row(2, 0), "") << "the link register has what the call has left";
+}
+
 // stp x29,x30,[sp,#-64]!; cbz x0,2f; stp x19,x20,[sp,#16]; bl; 1: stp x19,x20,[sp,#16]; bl; ldr x19,[sp,#40];
 // ldp x19,x20,[sp,#16]; ldp x29,x30,[sp],#64; ret; 2: b 1b. No call comes back.
 TEST(A64Flow, DoesNotTakeAValueForTheCallersThatTheCodeIsAboutToSave) {

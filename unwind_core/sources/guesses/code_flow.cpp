@@ -53,7 +53,7 @@ class Transfer {
         sign(i.key());
         break;
       case Effect::authenticate:
-        state_.authenticates |= state_.key == SigningKey::any;
+        if (state_.key == SigningKey::any) state_.authenticated = i.key();
         state_.key = SigningKey::any;
         break;
       default:

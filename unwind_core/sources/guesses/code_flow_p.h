@@ -36,7 +36,7 @@ struct CodeState {
   std::uint32_t lost = 0;
   std::uint32_t loaded = 0;  ///< of these, those that were loaded from the stack last, as procedures do at their end
   SigningKey key = SigningKey::any;  ///< that the link register was signed with since the start; any: it was not
-  bool authenticates = false;        ///< its signature from before the start
+  SigningKey authenticated = SigningKey::any;  ///< that it was signed with before the start; any: nothing tells
   /// Where the value of then is, of each place: so many words below SP at the start; not below, one less: -1 is at SP.
   /// 0: the register has it.
   std::array<std::int16_t, k_register_places> saved{};
@@ -72,7 +72,7 @@ class CodeFlow {
     const auto returns = [&](const MachineInstruction* i) {
       if (!i || !i->leaves() || out.sp.base == StackPlace::Base::unknown) return false;
       returned_ = i->effect == MachineInstruction::Effect::ret;
-      if (returned_ && i->key() != SigningKey::any) out.authenticates |= out.key == SigningKey::any;
+      if (returned_ && i->key() != SigningKey::any && out.key == SigningKey::any) out.authenticated = i->key();
       return accepts(std::as_const(out), returned_);
     };
     return follow(returns, k_most_to_return, out);

@@ -59,7 +59,10 @@ class FollowedCode {
     WayOut way;
     if (const auto top = find_way_out(way)) {
       const bool has_frame = arch_.ra_in_memory || way.below != 0 || *top != frame_.sp;
-      if (!has_frame && way.loaded == 0 && way.known == WayOut::Known::returns) return find_frameless(out);
+      if (!has_frame && way.loaded == 0 && way.returns()) {
+        const Found found = find_frameless(way.key(), out);
+        if (!found || *found) return found;
+      }
       const Found found = find_entry({*top, way.below}, nullptr, way.returns(), out);
       if (found && *found) return keep_only(way.loaded, out);
       if (!found) return found;
@@ -98,10 +101,7 @@ class FollowedCode {
     };
     if (!flow.reach_return(leads_out, state)) return {.known = WayOut::Known::nowhere};
     way.loaded = state.loaded;
-    if (!flow.returned())
-      way.known = WayOut::Known::jumps;
-    else
-      way.known = state.authenticates ? WayOut::Known::authenticates : WayOut::Known::returns;
+    way.known = flow.returned() ? WayOut::that_returns(state.authenticated) : WayOut::Known::jumps;
     return way;
   }
   /// Where the return address is at the end. A jump that has not loaded it may be one within the procedure.
@@ -159,11 +159,13 @@ class FollowedCode {
   }
   /// Of an interrupted procedure that has no frame, which it still is if the code returns by the link register with SP
   /// as it is now, and no call has left there what it holds: control that comes from there is behind a call of its own.
-  /// Such procedures of the kernel's object have no call frame information on AArch64.
-  Found find_frameless(FrameRow& out) noexcept {
+  /// `key`: that it authenticates the register with. Such procedures of the kernel's object have no call frame
+  /// information on AArch64.
+  Found find_frameless(SigningKey key, FrameRow& out) noexcept {
     constexpr Addr k_near = 4096;
     const Found found = guess_entry_row(lookup_, link_, RowOrigin::followed_code, out);
     if (!found || !*found) return found;
+    if (!put_signature(key, out)) return Error{ErrorCode::row_too_wide, lookup_.at.value(), "code that was followed"};
     const Addr pc = lookup_.at.value();
     return pc - *link_ >= k_near || !CodeFlow(lookup_.space, lookup_.window, *link_).reach_without_call(pc);
   }
@@ -189,7 +191,7 @@ class FollowedCode {
     if (by_sp && frame_.sp - static_cast<Addr>(std::int64_t{state.sp.offset}) != top.sp) return false;
     if (by_fp && *frame_.fp - static_cast<Addr>(std::int64_t{state.fp.offset}) != top.sp) return false;
     if (!arch_.ra_in_memory && (state.saved[place_of(arch_.ra)] != top.below || state.has_lost(arch_.ra))) return false;
-    return (by_sp || by_fp) && !state.authenticates;
+    return (by_sp || by_fp) && state.authenticated == SigningKey::any;
   }
   /// The code from the pc to a return says, too, which registers are on the stack: it loads them. Where gcc saves each
   /// apart from the others (-fshrink-wrap-separate, of this CPU) one way alone may have come from elsewhere to the pc,
@@ -220,10 +222,15 @@ class FollowedCode {
       else if (state.has_lost(reg.dwarf))
         fits = fits && out.set(reg.dwarf, RegRule::undefined());
     }
-    out.signing_key = state.key;
-    if (state.key != SigningKey::any) fits = fits && out.set(arch_.sign_state, RegRule::constant(1));
+    fits = fits && put_signature(state.key, out);
     if (!fits) return Error{ErrorCode::row_too_wide, lookup_.at.value(), "code that was followed"};
     return true;
+  }
+
+  /// Of the link register; any: it has none.
+  bool put_signature(SigningKey key, FrameRow& out) const noexcept {
+    out.signing_key = key;
+    return key == SigningKey::any || out.set(arch_.sign_state, RegRule::constant(1));
   }
 
   Lookup& lookup_;

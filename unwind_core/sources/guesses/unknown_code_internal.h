@@ -20,8 +20,12 @@ struct WayOut {
     nowhere,
     jumps,
     returns,
-    authenticates,  ///< and returns by a link register that was signed in front of here
+    // By a link register that was signed in front of here; in the order of the keys.
+    authenticates_a,
+    authenticates_b,
   };
+  static constexpr int k_returns = static_cast<int>(Known::returns);
+
   std::int32_t offset = 0;  ///< of SP there
   std::uint16_t below = 0;  ///< words below that the return address is; 0: where calls leave it
   StackPlace::Base base = StackPlace::Base::unknown;
@@ -29,7 +33,10 @@ struct WayOut {
   std::uint64_t loaded = 0;  ///< registers that were loaded from the stack before, a bit for each place
 
   StackPlace sp() const noexcept { return {base, offset}; }
-  bool returns() const noexcept { return known == Known::returns || known == Known::authenticates; }
+  bool returns() const noexcept { return known >= Known::returns; }
+  /// Precondition: it returns. any: nothing is signed.
+  SigningKey key() const noexcept { return static_cast<SigningKey>(static_cast<int>(known) - k_returns); }
+  static Known that_returns(SigningKey key) noexcept { return static_cast<Known>(k_returns + static_cast<int>(key)); }
 };
 
 /// Of one address space, whose rows are kept, too. What is registered or loaded makes another version at once; of other
