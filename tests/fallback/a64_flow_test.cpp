@@ -199,6 +199,19 @@ TEST(A64Flow, DoesNotTakeAValueForTheCallersThatTheCodeIsAboutToSave) {
   EXPECT_EQ(p.row(4, 64), "cfa=sp+64 x19=undefined x20=undefined x29=[cfa-64] ra=[cfa-56]");
 }
 
+// stp x29,x30,[sp,#-64]!; str x19,[sp,#40]; str x19,[sp,#16]; mov x19,x0; str x0,[sp,#40]; bl; ldr x19,[sp,#16];
+// ldp x29,x30,[sp],#64; ret
+TEST(A64Flow, DoesNotKnowARegisterThatIsStoredTwice) {
+  const auto row = [](std::size_t number) {
+    Procedure p{0xa9bc7bfd, 0xf90017f3, 0xf9000bf3, 0xaa0003f3, 0xf90017e0,
+                0x97ffffef, 0xf9400bf3, 0xa8c47bfd, 0xd65f03c0};
+    p.save_return_address(56);
+    return p.row(number, 64);
+  };
+  for (const std::size_t number : {4u, 5u})
+    EXPECT_EQ(row(number), "cfa=sp+64 x19=undefined x29=[cfa-64] ra=[cfa-56]") << number;
+}
+
 TEST(A64Flow, KnowsAReturnAddressThatIsCopiedAsLongAsItIsElsewhere) {
   const auto in_x15 = [](std::size_t number) {  // mov x15,x30; nop; bl; nop; ret x15
     Procedure p{0xaa1e03ef, 0xd503201f, 0x97ffffee, 0xd503201f, 0xd65f01e0};

@@ -86,18 +86,23 @@ class Transfer {
     if (i.step != 0) set(i.base, plus(value_of(i.base), i.step));
   }
   void save(RegNum reg, StackPlace place) noexcept {
-    if (!is_kept(reg) || state_.saved[place_of(reg)] != 0 || (state_.lost & bit(reg)) != 0) return;
-    if (reg != arch_.fp || state_.fp.is(Base::fp, 0)) state_.saved[place_of(reg)] = slot_of(place);
+    const std::int16_t slot = slot_of(place);
+    if (!is_kept(reg) || slot == 0 || ((state_.changed | state_.stored_twice) & bit(reg)) != 0) return;
+    if (reg == arch_.fp && !state_.fp.is(Base::fp, 0)) return;
+    std::int16_t& saved = state_.saved[place_of(reg)];
+    if (saved != 0 && saved != slot) state_.stored_twice |= bit(reg);
+    saved = (state_.stored_twice & bit(reg)) != 0 ? std::int16_t{0} : slot;
   }
   void restore(RegNum reg, StackPlace place) noexcept {
     std::int16_t& saved = state_.saved[place_of(reg)];
     if (is_kept(reg) && saved != 0 && saved == slot_of(place)) {
       saved = 0;
+      state_.changed &= ~bit(reg);
       state_.loaded &= ~bit(reg);
       if (reg == arch_.fp) state_.fp = {Base::fp, 0};
     } else if (reg != k_no_reg) {
       overwrite(reg);
-      if (is_kept(reg) && place.base != Base::unknown) state_.loaded |= bit(reg);
+      if (place.base != Base::unknown) state_.loaded |= bit(reg) & followed_ & ~state_.stored_twice;
       if (reg == link_) state_.link = place;
     }
   }
@@ -118,7 +123,7 @@ class Transfer {
   }
   void lose(RegNum reg) noexcept {
     if (!is_kept(reg)) return;
-    if (state_.saved[place_of(reg)] == 0) state_.lost |= bit(reg);
+    state_.changed |= bit(reg);
     state_.loaded &= ~bit(reg);
   }
   /// Over SP at the entry, or else over what no row can say.
@@ -154,7 +159,7 @@ bool CodeFlow::reach(CodeAddress goal, CodeState& out) noexcept {
   // What branches lead to may be other code, behind a call that does not return.
   const auto is_behind_call = [&](const MachineInstruction* i) {
     if (!i || i->effect != Effect::call || at_ + i->length != towards_) return false;
-    if (out.saved[place_of(space_.arch.ra)] == 0) out.lost |= link_bit();
+    out.changed |= link_bit();
     return true;
   };
   return follow(is_behind_call, k_most_to_goal, out);

@@ -32,8 +32,11 @@ struct CodeState {
   StackPlace sp{StackPlace::Base::sp, 0};
   StackPlace fp{StackPlace::Base::fp, 0};
   StackPlace link{};  ///< where the link register was loaded from, other than from where it was saved; else unknown
-  /// Registers that have other values than at the start, which are in no known place. A bit for each place (place_of).
-  std::uint32_t lost = 0;
+  /// Registers that have other values than at the start. A bit for each place (place_of).
+  std::uint32_t changed = 0;
+  /// Those that were stored at two places before they changed: one is where the procedure saves the register, and the
+  /// other of a variable that has no value yet, and gets one. Which is which is not known.
+  std::uint32_t stored_twice = 0;
   std::uint32_t loaded = 0;  ///< of these, those that were loaded from the stack last, as procedures do at their end
   SigningKey key = SigningKey::any;  ///< that the link register was signed with since the start; any: it was not
   SigningKey authenticated = SigningKey::any;  ///< that it was signed with before the start; any: nothing tells
@@ -41,7 +44,7 @@ struct CodeState {
   /// 0: the register has it.
   std::array<std::int16_t, k_register_places> saved{};
 
-  bool has_lost(RegNum reg) const noexcept { return (lost >> place_of(reg) & 1) != 0; }
+  bool has_lost(RegNum reg) const noexcept { return saved[place_of(reg)] == 0 && (changed >> place_of(reg) & 1) != 0; }
 };
 
 /// Whether values of the register are followed: calls preserve it, or it is the link register.
@@ -59,7 +62,7 @@ class CodeFlow {
   CodeFlow& operator=(const CodeFlow&) = delete;
 
   /// A call in front of the start has come back: the link register holds what that has left in it.
-  void start_behind_call() noexcept { state_.lost |= link_bit(); }
+  void start_behind_call() noexcept { state_.changed |= link_bit(); }
   /// To the code in question, what is known there: to an address, or behind the call that returns to it. False: no way
   /// that was found leads there. Once for each object, as below.
   bool reach(CodeAddress goal, CodeState& out) noexcept;
