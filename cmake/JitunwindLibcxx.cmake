@@ -1,15 +1,30 @@
 # Programs of the other C++ run-time library, libc++, by the compiler that comes with it: a project has one compiler, so
-# they are built by commands. JITUNWIND_LIBCXX says whether there is one (Debian: clang-14, libc++-14-dev,
-# libc++abi-14-dev); programs with sanitizers are not built, for their run-time libraries are the other compiler's.
-find_program(libcxx_compiler clang++-14)
-find_path(libcxx_headers __config PATHS /usr/lib/llvm-14/include/c++/v1 NO_DEFAULT_PATH)
+# they are built by commands. JITUNWIND_LIBCXX says whether there is one, the newest clang that has it (Debian: clang-19,
+# libc++-19-dev, libc++abi-19-dev); programs with sanitizers are not built, for their run-time libraries are the other
+# compiler's.
+include(JitunwindNewest)
 set(JITUNWIND_LIBCXX FALSE)
+set(program ${CMAKE_CURRENT_BINARY_DIR}/libcxx_program.cpp)
+file(WRITE ${program} "#include <string>\nint main() { return std::string().size() != 0; }\n")
+jitunwind_names_of_releases(compilers clang++)
+foreach(compiler IN LISTS compilers ITEMS clang++)
+  find_program(libcxx_${compiler} ${compiler})
+  if(libcxx_${compiler})
+    # One may find the headers of another release, but not its library.
+    execute_process(COMMAND ${libcxx_${compiler}} -stdlib=libc++ ${program} -l:libc++abi.a -o /dev/null
+                    RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(status EQUAL 0)
+      set(libcxx_compiler ${libcxx_${compiler}})
+      set(JITUNWIND_LIBCXX TRUE)
+      break()
+    endif()
+  endif()
+endforeach()
 if(JITUNWIND_SANITIZE)
+  set(JITUNWIND_LIBCXX FALSE)
   jitunwind_not_tested("programs of libc++" "its compiler is not the one whose sanitizer is used")
-elseif(libcxx_compiler AND libcxx_headers)
-  set(JITUNWIND_LIBCXX TRUE)
-else()
-  jitunwind_not_tested("programs of libc++" "it was not found (Debian: clang-14, libc++-14-dev, libc++abi-14-dev)")
+elseif(NOT JITUNWIND_LIBCXX)
+  jitunwind_not_tested("programs of libc++" "it was not found (Debian: clang-19, libc++-19-dev, libc++abi-19-dev)")
 endif()
 
 # jitunwind_libcxx_objects(variable SOURCES file...): compiles them and puts the objects' paths into the variable.

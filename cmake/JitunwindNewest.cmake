@@ -1,21 +1,26 @@
 # The newest of what may be installed in several releases at once: programs with a release behind their name, and LLVM.
 
-# jitunwind_find_newest(variable name...): a cache variable as find_program() makes it: the program of the highest release,
-# name-19, name19 or name8.4, of the first of the names of which there is one; else what has the name alone.
-function(jitunwind_find_newest variable)
-  if(${variable})
-    return()
-  endif()
-  foreach(name IN LISTS ARGN)
-    set(names "")
-    foreach(folder IN ITEMS /usr/local/bin /usr/bin)
-      file(GLOB found RELATIVE ${folder} ${folder}/${name}[-0-9]*)
-      list(FILTER found INCLUDE REGEX "^${name}-?[0-9]+([.][0-9]+)*$")
-      list(APPEND names ${found})
-    endforeach()
-    list(SORT names COMPARE NATURAL ORDER DESCENDING)
-    find_program(${variable} NAMES ${names} ${name})
+# jitunwind_names_of_releases(variable name): the names of programs of that name with a release behind it, name-19, name19
+# or name8.4, newest first.
+function(jitunwind_names_of_releases variable name)
+  set(${variable} "")
+  string(REPLACE "+" "[+]" pattern ${name})
+  foreach(folder IN ITEMS /usr/local/bin /usr/bin)
+    file(GLOB found RELATIVE ${folder} ${folder}/${name}[-0-9]*)
+    list(FILTER found INCLUDE REGEX "^${pattern}-?[0-9]+([.][0-9]+)*$")
+    list(APPEND ${variable} ${found})
   endforeach()
+  list(REMOVE_DUPLICATES ${variable})
+  list(SORT ${variable} COMPARE NATURAL ORDER DESCENDING)
+  return(PROPAGATE ${variable})
+endfunction()
+
+# jitunwind_find_newest(variable name): as find_program(): the program of the newest release, else what has the name alone.
+function(jitunwind_find_newest variable name)
+  if(NOT ${variable})
+    jitunwind_names_of_releases(names ${name})
+    find_program(${variable} NAMES ${names} ${name})
+  endif()
 endfunction()
 
 # jitunwind_llvm_folders(variable): the folders of the LLVMConfig.cmake of every LLVM, newest first, in the layouts of

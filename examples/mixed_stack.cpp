@@ -1,5 +1,5 @@
 // One stack: C++, code made at run time without a frame pointer, C++, code made at run time that uses rbp for something
-// else, C++. Walked by us, by glibc's backtrace() and by libunwind 1.6, side by side; then from signal handlers that
+// else, C++. Walked by us, by glibc's backtrace() and by libunwind, side by side; then from signal handlers that
 // interrupt such code.
 #include <asmjit/x86.h>
 #include <jitunwind/asmjit.h>

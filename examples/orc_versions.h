@@ -3,6 +3,7 @@
 
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+#include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Function.h>
 
 #include <cstdint>
@@ -34,6 +35,15 @@ inline llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> create_jit() {
   return jit;
 #else
   return builder.create();
+#endif
+}
+
+/// The type of pointers to that. LLVM 14 has one for each type.
+inline llvm::PointerType* pointer_to(llvm::Type* type) {
+#if LLVM_VERSION_MAJOR < 15
+  return llvm::PointerType::getUnqual(type);
+#else
+  return llvm::PointerType::getUnqual(type->getContext());
 #endif
 }
 

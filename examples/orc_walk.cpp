@@ -31,13 +31,9 @@ static llvm::orc::ThreadSafeModule make_module() {
   auto context = std::make_unique<llvm::LLVMContext>();
   auto module = std::make_unique<llvm::Module>("example", *context);
   const auto native = reinterpret_cast<std::uintptr_t>(&show_stack);
-#if LLVM_VERSION_MAJOR < 15
-  auto* const pointer = llvm::PointerType::getUnqual(llvm::FunctionType::get(llvm::Type::getVoidTy(*context), false));
-#else
-  auto* const pointer = llvm::PointerType::getUnqual(*context);
-#endif
-  auto* const address =
-      llvm::ConstantExpr::getIntToPtr(llvm::ConstantInt::get(llvm::Type::getInt64Ty(*context), native), pointer);
+  auto* const type = llvm::FunctionType::get(llvm::Type::getVoidTy(*context), false);
+  auto* const address = llvm::ConstantExpr::getIntToPtr(
+      llvm::ConstantInt::get(llvm::Type::getInt64Ty(*context), native), orc_versions::pointer_to(type));
   auto* const local = add_caller(*module, "local_function", address, llvm::GlobalValue::InternalLinkage);
   add_caller(*module, "my_jit_function", local, llvm::GlobalValue::ExternalLinkage);
   return {std::move(module), std::move(context)};

@@ -28,7 +28,7 @@ std::string frames_text(std::size_t count, const char* end) {
 
 /// nongnu libunwind, through its shared library so that its names stay apart from ours.
 [[gnu::noinline]] OtherWalk walk_with_libunwind() {
-  OtherWalk walk{"libunwind 1.6", false, {}, "not installed (Debian: libunwind8)"};
+  OtherWalk walk{"libunwind", false, {}, "not installed (Debian: libunwind8)"};
   void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
   if (!library) return walk;
   const auto getcontext_ = reinterpret_cast<int (*)(void*)>(dlsym(library, "_Ux86_64_getcontext"));

@@ -16,7 +16,7 @@ struct OtherWalk {
   std::string said;  ///< how the walk ended
 };
 
-/// glibc's backtrace(), which is libgcc's unwinder, and libunwind 1.6 as far as it is installed, both from the caller.
+/// glibc's backtrace(), which is libgcc's unwinder, and libunwind as far as it is installed, both from the caller.
 std::vector<OtherWalk> walk_with_others();
 
 }  // namespace examples

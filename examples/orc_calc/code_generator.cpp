@@ -183,11 +183,7 @@ class Generator {
   }
 
   void catch_everything() {
-#if LLVM_VERSION_MAJOR < 15
-    auto* const pointer = builder_.getInt8PtrTy();
-#else
-    auto* const pointer = builder_.getPtrTy();
-#endif
+    auto* const pointer = orc_versions::pointer_to(builder_.getInt8Ty());
     llvm::FunctionCallee personality =
         module_.getOrInsertFunction("__gxx_personality_v0", llvm::FunctionType::get(builder_.getInt32Ty(), true));
     function_->setPersonalityFn(llvm::cast<llvm::Function>(personality.getCallee()));

@@ -36,7 +36,8 @@ AddrRange code_of(const std::byte* fde) {
   return {words[0], words[0] + words[1]};
 }
 
-/// Tables of an unwinder with one of the contracts; with `none` it asks _Unwind_Find_FDE, as libgcc_s does.
+/// Tables of an unwinder with one of the contracts; with `none` it has none, and asks
+/// _Unwind_Find_FDE as libgcc_s does.
 struct FakeUnwinder {
   void add(const std::byte* begin) {
     if (contract != FrameContract::unique_section) {
@@ -96,8 +97,9 @@ void* __deregister_frame_info(const void* begin) { return __deregister_frame(beg
 void* _Unwind_FindEnclosingFunction(void* pc) {
   jitunwind::EhBases bases;
   const auto at = static_cast<std::byte*>(pc) - 1;
-  if (unwinder.contract == jitunwind::FrameContract::none)
-    return _Unwind_Find_FDE(at, &bases) != nullptr ? bases.function : nullptr;
+  // The library sees its question arrive whatever the contract is, and tells nothing itself.
+  const bool is_registered = _Unwind_Find_FDE(at, &bases) != nullptr;
+  if (unwinder.contract == jitunwind::FrameContract::none) return is_registered ? bases.function : nullptr;
   return unwinder.knows(jitunwind::address_of(at)) ? pc : nullptr;
 }
 }

@@ -15,6 +15,7 @@
 #include "jitunwind/unwind_core/image/module_cache_p.h"
 #include "tests/image/local_names.h"
 #include "tests/support/command.h"
+#include "tests/support/linkers.h"
 
 namespace jitunwind::test {
 namespace {
@@ -51,7 +52,7 @@ class Plugin {
 };
 
 TEST(LoadedNames, OfAWholeLibrary) {
-  for (const char* name : {"plugin_bfd", "plugin_gold", "plugin_lld", "plugin_plain"}) {
+  for (const char* name : linked({"plugin_bfd", "plugin_gold", "plugin_lld", "plugin_plain"})) {
     const Plugin plugin(built(name));
     EXPECT_EQ(plugin.hidden(), "plugin_hidden") << name;
     EXPECT_EQ(plugin.entry(), "plugin_entry") << name;
@@ -61,7 +62,7 @@ TEST(LoadedNames, OfAWholeLibrary) {
 // A stripped library tells what it exports; its other functions have no name rather than a neighbour's.
 TEST(LoadedNames, OfAStrippedLibrary) {
   const TemporaryFolder folder;
-  for (const char* name : {"plugin_bfd", "plugin_gold", "plugin_plain"}) {
+  for (const char* name : linked({"plugin_bfd", "plugin_gold", "plugin_plain"})) {
     const std::string path = folder / (std::string(name) + ".so");
     output_of("strip -s -o " + path + " " + built(name) + " && " + k_without_build_id + path);
     const Plugin plugin(path);
@@ -267,7 +268,7 @@ TEST(DebugFiles, GiveDebugFrameHoweverItIsCompressed) {
 
 TEST(LoadedNames, OfADeletedLibraryComeFromMemory) {
   const TemporaryFolder folder;
-  for (const char* name : {"plugin_bfd", "plugin_gold", "plugin_lld", "plugin_plain"}) {
+  for (const char* name : linked({"plugin_bfd", "plugin_gold", "plugin_lld", "plugin_plain"})) {
     const std::string path = folder / "deleted.so";
     output_of("cp " + built(name) + " " + path + " && " + k_without_build_id + path);
     const Plugin plugin(path);
@@ -352,7 +353,7 @@ TEST(LoadedNames, AreRightWhileLibrariesComeAndGo) {
       const Plugin second(built("plugin_second_plain"));
     }
   });
-  const Plugin plugin(built("plugin_lld"));
+  const Plugin plugin(built("plugin_plain"));
   const Addr hidden = plugin.address("plugin_hidden_address");
   const Addr entry = plugin.address("plugin_entry_address");
   std::vector<std::thread> readers;

@@ -226,7 +226,7 @@ TEST(FromOutsideNames, AreThoseThatErlangTellsGdb) {
 }
 #endif
 
-#ifdef LLI_16
+#ifdef OLDEST_LLI
 /// The same by the C interface, of a process that stands still in work_below().
 void expect_lines_in_c(pid_t process) {
   ju_target* target = nullptr;
@@ -263,7 +263,7 @@ void expect_lines_in_c(pid_t process) {
 /// MCJIT writes jitdumps whether it is asked or not.
 TEST(FromOutsideLines, AreThoseOfJitdumps) {
   const TemporaryFolder folder;
-  const Engine engine("env JITDUMPDIR=" + folder / "" + " " LLI_16 " --jit-kind=mcjit " ENGINE_WORK);
+  const Engine engine("env JITDUMPDIR=" + folder / "" + " " OLDEST_LLI " --jit-kind=mcjit " ENGINE_WORK);
   auto target = Target::attach(engine.process());
   ASSERT_TRUE(target) << target.error().text();
   target->let_go();
@@ -290,11 +290,11 @@ TEST(FromOutsideLines, AreThoseOfJitdumps) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-#ifdef LLI_16
-  all.push_back({"lli16", LLI_16 " --jit-kind=mcjit " ENGINE_WORK, "work_below", 12});
+#ifdef OLDEST_LLI
+  all.push_back({"oldest_lli", OLDEST_LLI " --jit-kind=mcjit " ENGINE_WORK, "work_below", 12});
 #endif
-#ifdef LLI_19
-  all.push_back({"lli19", LLI_19 " --jit-kind=orc " ENGINE_WORK, "work_below", 12});
+#ifdef NEWEST_LLI
+  all.push_back({"newest_lli", NEWEST_LLI " --jit-kind=orc " ENGINE_WORK, "work_below", 12});
 #endif
 #ifdef PHP
   all.push_back({"php", PHP " -d opcache.jit_debug=0x100 -r 'echo 1; fflush(STDOUT); include \"" ENGINE_WORK_PHP "\";'",
@@ -303,6 +303,7 @@ std::vector<Case> cases() {
   return all;
 }
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FromOutside);
 INSTANTIATE_TEST_SUITE_P(Engines, FromOutside, testing::ValuesIn(cases()),
                          [](const auto& of) { return std::string(of.param.name); });
 

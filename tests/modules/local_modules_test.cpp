@@ -23,6 +23,7 @@
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/sources/sources.h"
+#include "tests/support/linkers.h"
 
 namespace jitunwind {
 namespace {
@@ -187,7 +188,8 @@ TEST_P(LocalModules, HaveTheirEhFrameWithOrWithoutATable) {
 #ifdef PLUGIN_FOLDER
 // plugin_second is laid out as plugin_bfd and usually comes to lie in its place.
 TEST_P(LocalModules, FollowsDlopenAndDlclose) {
-  for (const std::string name : {"plugin_bfd.so", "plugin_second.so", "plugin_gold.so", "plugin_bfd.so"}) {
+  for (const std::string name :
+       test::linked({"plugin_bfd.so", "plugin_second.so", "plugin_gold.so", "plugin_bfd.so"})) {
     const std::string path = PLUGIN_FOLDER "/" + name;
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW);
     ASSERT_NE(handle, nullptr) << ::dlerror();
@@ -252,6 +254,7 @@ TEST_P(LocalModules, AreFoundByManyThreadsWhileOthersComeAndGo) {
   EXPECT_GT(finds, 0u);
 }
 
+#ifdef JITUNWIND_HAS_GOLD
 TEST(LocalModulesOfGold, HaveTheirTableBeforeItsHeader) {
   void* const handle = ::dlopen(PLUGIN_FOLDER "/plugin_gold.so", RTLD_NOW);
   ASSERT_NE(handle, nullptr) << ::dlerror();
@@ -263,6 +266,7 @@ TEST(LocalModulesOfGold, HaveTheirTableBeforeItsHeader) {
   EXPECT_LT(distance, 0);
   ::dlclose(handle);
 }
+#endif
 #endif
 
 INSTANTIATE_TEST_SUITE_P(Ways, LocalModules,

@@ -37,7 +37,7 @@ struct Counts {
 };
 Counts g_counts;
 std::atomic<const char*> g_what_was_wrong{nullptr};
-thread_local constinit int t_module = -1;
+thread_local constinit std::atomic<int> t_module{-1};  ///< whose functions orc_test_drives() calls
 thread_local constinit bool t_is_lazy = false;
 thread_local constinit std::atomic<int> t_walks{0};
 
@@ -70,7 +70,7 @@ void check_complete(const Seen& seen) noexcept {
   const std::size_t first = expected.size() - std::min(seen.jit_frames, expected.size());
   for (std::size_t i = first; i < expected.size(); ++i) {
     std::array<char, 32> name;
-    std::snprintf(name.data(), name.size(), expected[i], t_module, t_module);
+    std::snprintf(name.data(), name.size(), expected[i], t_module.load(), t_module.load());
     is_right(std::strcmp(name.data(), seen.names[i - first].data()) == 0, "not the function that was called");
   }
 }
@@ -128,9 +128,10 @@ long waits_for_a_walk(long x) {
 
 }  // namespace
 
-extern "C" [[gnu::noinline, gnu::visibility("default")]] long orc_test_drives(Calls function) {
+extern "C" [[gnu::noinline, gnu::visibility("default")]] long orc_test_drives(Calls function, int module) {
+  t_module = module;  // here, so that a walk that sees it meets this function
   const long result = function(waits_for_a_walk, 1);
-  asm volatile("");
+  t_module = -1;
   return result;
 }
 
@@ -172,9 +173,7 @@ class Caller {
     is_ready_ = true;
     for (int i = 0; i < k_modules; ++i) {
       const auto function = or_exit(jit_->lookup((is_lazy ? "lazy_" : "outer_") + std::to_string(i))).toPtr<Calls>();
-      t_module = i;
-      EXPECT_EQ(orc_test_drives(function), is_lazy ? 4 : 3);
-      t_module = -1;
+      EXPECT_EQ(orc_test_drives(function, i), is_lazy ? 4 : 3);
     }
     is_done_ = true;
     while (!may_end_) ::sched_yield();

@@ -183,7 +183,7 @@ Cell Reference::dwarfdump_cell(std::string_view text) const {
 Reference::Reference(Tool tool, const std::string& file, const Arch& arch) : tool_(tool), arch_(arch) {
   const char* const readelf[] = {"readelf", "--wide", "--debug-dump=frames-interp,no-follow-links", file.c_str(),
                                  nullptr};
-  const char* const dwarfdump[] = {"llvm-dwarfdump-14", "--eh-frame", file.c_str(), nullptr};
+  const char* const dwarfdump[] = {LLVM_DWARFDUMP, "--eh-frame", file.c_str(), nullptr};
   const char* const* const arguments = tool == Tool::readelf ? readelf : dwarfdump;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
