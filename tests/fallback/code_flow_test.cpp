@@ -15,6 +15,7 @@
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/targets/mappings.h"
 #include "tests/support/fake_space.h"
 
 namespace jitunwind::test {
@@ -190,6 +191,34 @@ TEST(CodeFlow, EndsWhereNothingIsKnown) {
   EXPECT_FALSE(code.way_out(0x1200)) << "behind ud2";
   code.put(0x1300, {0x48, 0x01, 0xc4, 0xc3});
   EXPECT_FALSE(code.way_out(0x1300)) << "add rsp,rax";
+}
+
+// In a target, whose mappings tell it.
+TEST(CodeFlow, FollowsNoData) {
+  Code code;
+  const Mappings mappings({{.range = {0x1000, 0x2000}, .executable = true}, {.range = {0x2000, 0x3000}}});
+  const MappedMemory memory(code.memory, mappings);
+  const AddressSpace space{arch::x86_64, memory, code.modules, {}, {}};
+  code.put(0x1ff6, {0x5b, 0xc3});  // pop rbx; ret
+  code.put(0x1ff8, {0x5b, 0x5b});  // pop rbx; pop rbx, and on into data: ret
+  code.put(0x2000, {0xc3});
+  code.put(0x1000, {0xe9, 0xfb, 0x0f, 0, 0});  // jmp 0x2000
+  code.put(0x1100, {0x74, 0x01, 0xc3, 0xc3});  // jz +1; ret; ret
+  for (Addr at = 0x1ffa; at < 0x2000; ++at) code.put(at, {0x90});
+  const auto way_out = [&](Addr from) {
+    CodeFlow flow(space, code.window, from);
+    CodeState state;
+    const auto any = [](const CodeState&, bool) { return true; };
+    const bool is_found = flow.reach_return(any, state);
+    EXPECT_TRUE(is_found || flow.met_data()) << std::hex << from;
+    return is_found;
+  };
+  for (const Addr from : {0x1ff6u, 0x1ff7u, 0x1100u}) EXPECT_TRUE(way_out(from)) << std::hex << from;
+  for (const Addr from : {0x1ff8u, 0x1fffu, 0x1000u, 0x2000u}) EXPECT_FALSE(way_out(from)) << std::hex << from;
+  for (const Addr from : {0x1ff8u, 0x1fffu, 0x1000u, 0x2000u}) EXPECT_TRUE(code.way_out(from)) << "where nothing tells";
+  code.put(0x1ffe, {0x48, 0xb8});  // mov rax, and half of its bytes are data
+  for (Addr at = 0x2000; at < 0x2008; ++at) code.put(at, {0x90});
+  EXPECT_FALSE(way_out(0x1ffe));
 }
 
 TEST(CodeFlow, EndsHoweverLongTheCodeIs) {

@@ -150,7 +150,7 @@ TEST(SignalFrame, IsNothingElse) {
 TEST(SignalFrame, NeedsAllOfItsBytes) {
   constexpr std::size_t k_page = 4096;
   auto* const pages = static_cast<std::uint8_t*>(
-      ::mmap(nullptr, 2 * k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      ::mmap(nullptr, 2 * k_page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(pages, MAP_FAILED);
   const auto code = host_arch()->trampolines[0].bytes;
   std::copy(code.begin(), code.end(), pages + k_page - code.size());

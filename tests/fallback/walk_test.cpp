@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "tests/targets/target_programs.h"
 
 extern "C" {
 int framed_without_tables(int (*call)(void), int value);
@@ -184,6 +186,37 @@ TEST(FallbackWalk, PassesCodeThatNobodyRegisteredWhereTheCallTellsOfIt) {
   EXPECT_STREQ(seen.frames[guess].name.data(), "");
 }
 
+/// Two pages, the second of which is code only from the second walk on.
+std::uint8_t* later_code = nullptr;
+SeenWalk seen_before;
+
+__attribute__((noinline)) int note_twice() {
+  note(walk_here());
+  seen_before = seen;
+  EXPECT_EQ(::mprotect(later_code, 4096, PROT_READ | PROT_EXEC), 0);
+  MemoryWindow window;
+  const auto at = reinterpret_cast<std::uintptr_t>(later_code);
+  while (!LocalMemory().is_executable(at, window).value_or(false)) ::usleep(1000);  // older kernels' answers are kept
+  note(walk_here());
+  return 5;
+}
+
+// What is code by then is followed at once.
+// covers: LU20
+TEST(FallbackWalk, FollowsNoCodeIntoData) {
+  void* const pages = ::mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  later_code = static_cast<std::uint8_t*>(pages) + 4096;
+  constexpr std::ptrdiff_t k_upto_call = 6;
+  std::ranges::copy(k_framed_code, later_code - k_upto_call);
+  ASSERT_EQ(::mprotect(pages, 4096, PROT_READ | PROT_EXEC), 0);
+  EXPECT_EQ(call_by_preserved_register(reinterpret_cast<Calls>(later_code - k_upto_call), &note_twice), 6);
+  EXPECT_EQ(seen_before.stop, StopReason::no_info);
+  EXPECT_EQ(seen_before.count, seen_before.find("note_twice") + 2);
+  expect_whole(seen.find("note_twice") + 1, RowOrigin::followed_code);
+  ::munmap(pages, 2 * 4096);
+}
+
 // covers: LU20
 TEST(FallbackWalk, EndsWhereTheCallTellsNothing) {
   const CodePage code(k_framed_code);
@@ -262,6 +295,57 @@ TEST(FallbackWalk, StartsBehindACallThroughABadPointer) {
     EXPECT_EQ(call_badly(reinterpret_cast<void (*)()>(target)), 3);
     expect_whole(0, RowOrigin::bad_call);
     EXPECT_TRUE(seen.frames[1].is("call_badly")) << seen.frames[1].name.data();
+  }
+}
+
+// Data whose bytes are those of code that returns, and of a signal trampoline.
+struct LikeCode {
+  std::uint8_t bytes[16];
+};
+LikeCode like_code[] = {{{0xc3}},                                                   // ret
+                        {{0x00, 0x00, 0x00, 0x00, 0xc3}},                           // add [rax],al twice; ret
+                        {{0xb8, 1, 2, 3, 4, 0xc3}},                                 // mov eax,0x4030201; ret
+                        {{0x53, 0x5b, 0xc3}},                                       // push rbx; pop rbx; ret
+                        {{0xeb, 0x00, 0xc3}},                                       // jmp to the next; ret
+                        {{0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}}};  // mov rax,15; syscall
+
+// covers: LU20
+TEST(FallbackWalk, FollowsNoData) {
+  const CrashesAreWalked handler;
+  for (LikeCode& data : like_code) {
+    EXPECT_EQ(call_badly(reinterpret_cast<void (*)()>(&data)), 3);
+    expect_whole(0, RowOrigin::bad_call);
+    EXPECT_TRUE(seen.frames[1].is("call_badly")) << seen.frames[1].name.data();
+  }
+}
+
+// covers: LU20
+TEST(FallbackWalk, FollowsNoDataOfAnotherProcess) {
+  static int crashed[2];
+  for (LikeCode& data : like_code) {
+    ASSERT_EQ(::pipe(crashed), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      die_with_the_test();
+      ::signal(SIGSEGV, [](int) {
+        (void)!::write(crashed[1], "", 1);
+        ::pause();
+      });
+      call_badly(reinterpret_cast<void (*)()>(&data));
+    }
+    char byte;
+    ASSERT_EQ(::read(crashed[0], &byte, 1), 1);
+    const auto target = Target::attach(child);
+    ASSERT_TRUE(target) << target.error().text();
+    RowOrigin callee = RowOrigin::none, origin = RowOrigin::none;
+    for (const Frame& frame : target->walk(target->threads().at(0))) {
+      if (frame.name().starts_with("jitunwind::test::(anonymous namespace)::call_badly")) callee = origin;
+      origin = frame.origin();
+    }
+    EXPECT_EQ(callee, RowOrigin::bad_call);
+    ::kill(child, SIGKILL);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+    ::close(crashed[0]), ::close(crashed[1]);
   }
 }
 

@@ -14,11 +14,17 @@
 namespace jitunwind {
 namespace {
 
-/// The address as it is: a trampoline is returned to at its first byte, which no call precedes.
+/// The address as it is: a trampoline is returned to at its first byte, which no call precedes. An interrupted pc may
+/// be in data with the same bytes; that a caller is code was asked before (AddressSpace::expect_code).
 const CodePattern* find_trampoline(const Lookup& lookup, std::optional<Addr>* cut_off = nullptr) noexcept {
   const AddressSpace& space = lookup.space;
   if (space.arch.sigframe_ucontext < 0) return nullptr;
-  return find_pattern(space.arch.trampolines, lookup.at.value(), space.memory, lookup.window, cut_off);
+  const Addr pc = lookup.at.value();
+  const CodePattern* const trampoline = find_pattern(space.arch.trampolines, pc, space.memory, lookup.window, cut_off);
+  const bool is_met = trampoline || (cut_off && *cut_off);
+  if (!is_met || lookup.at.is_return_address() || is_code(space, lookup.window, pc)) return trampoline;
+  if (cut_off) cut_off->reset();
+  return nullptr;
 }
 
 /// From SP at the trampoline to its ucontext_t.

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
+#include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 
 namespace jitunwind {
 namespace {
@@ -148,6 +149,7 @@ CodeFlow::CodeFlow(const AddressSpace& space, MemoryWindow& window, Addr start, 
       link_(space.arch.ra_in_memory ? k_no_reg : space.arch.ra),
       begin_(start),
       at_(start) {
+  if (!space.memory.tells_executable()) code_ = {0, ~Addr{0}};
   for (const RegisterInfo& reg : space.arch.registers)
     if (is_followed(space.arch, reg)) followed_ |= std::uint32_t{1} << place_of(reg.dwarf);
 }
@@ -198,12 +200,25 @@ bool CodeFlow::take_branch() noexcept {
   return true;
 }
 
+/// How many of the bytes to read next are code.
+std::size_t CodeFlow::code_size(Addr at) noexcept {
+  if (!code_.contains(at)) code_ = code_around(space_, window_, at);
+  while (code_.contains(at) && code_.end - at < bytes_.size()) {
+    const AddrRange next = code_around(space_, window_, code_.end);
+    if (!next.contains(code_.end)) break;
+    code_.end = next.end;
+  }
+  const Addr left = code_.contains(at) ? code_.end - at : 0;
+  met_data_ |= left < bytes_.size();
+  return static_cast<std::size_t>(std::min<Addr>(left, bytes_.size()));
+}
+
 MachineInstruction CodeFlow::read(Addr at) noexcept {
   constexpr std::size_t k_longest = 16;
   const Addr from = at - bytes_at_;
   if (from >= bytes_size_ || (bytes_size_ - from < k_longest && bytes_size_ == bytes_.size())) {
     bytes_at_ = at;
-    bytes_size_ = space_.memory.read(at, bytes_, window_);
+    bytes_size_ = space_.memory.read(at, std::span(bytes_).first(code_size(at)), window_);
   }
   const std::span<const std::byte> bytes(bytes_.data(), bytes_size_);
   return space_.arch.read_instruction(

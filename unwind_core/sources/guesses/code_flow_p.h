@@ -52,8 +52,8 @@ constexpr bool is_followed(const Arch& arch, const RegisterInfo& reg) noexcept {
   return reg.dwarf == arch.ra ? !arch.ra_in_memory : reg.preserved && reg.dwarf != arch.sp;
 }
 
-/// Follows from one address. Every step is bounded, and what cannot be read or is not understood ends the way there:
-/// branches not taken before are tried then. Signal-safe where the memory is.
+/// Follows from one address. Every step is bounded, and what is no code, cannot be read or is not understood ends the
+/// way there: branches not taken before are tried then. Signal-safe where the memory is.
 class CodeFlow {
  public:
   /// `live`: registers of a goal that may have been jumped to an instant ago, by one of them.
@@ -82,6 +82,8 @@ class CodeFlow {
   }
   /// Precondition: reach_return() found one. False: it is a jump.
   bool returned() const noexcept { return returned_; }
+  /// A way led to what is no code as it is now, or near it.
+  bool met_data() const noexcept { return met_data_; }
 
  private:
   /// Instructions. Large functions have tens of thousands.
@@ -99,6 +101,7 @@ class CodeFlow {
   bool pass(const MachineInstruction& i, CodeState& state) noexcept;
   bool take_branch() noexcept;
   MachineInstruction read(Addr at) noexcept;
+  std::size_t code_size(Addr at) noexcept;
   std::optional<Addr> target_of(const MachineInstruction& jump) noexcept;
   bool was_at(Addr at) const noexcept;
   bool is_waiting(Addr at) const noexcept;
@@ -117,9 +120,11 @@ class CodeFlow {
   CodeState state_{};  // where the stretch begins
   std::size_t branches_count_ = 0;
   std::size_t stretches_count_ = 0;
+  AddrRange code_{};  // known to be code
   Addr bytes_at_ = 0;
   std::size_t bytes_size_ = 0;
   bool returned_ = false;
+  bool met_data_ = false;
   std::array<Branch, 24> branches_;
   std::array<AddrRange, 48> stretches_;  // that were followed to their end
   std::array<std::byte, 128> bytes_;

@@ -69,13 +69,16 @@ const CodePattern* CodeBefore::find_call(const Arch& arch) const noexcept {
   return call == std::ranges::end(arch.calls) ? nullptr : &*call;
 }
 
-bool is_code(const AddressSpace& space, MemoryWindow& window, Addr at) noexcept {
-  if (const Module* const lasting = space.modules.find_lasting(at); lasting && lasting->text.contains(at)) return true;
+AddrRange code_around(const AddressSpace& space, MemoryWindow& window, Addr at) noexcept {
+  if (const Module* const lasting = space.modules.find_lasting(at); lasting && lasting->text.contains(at))
+    return lasting->text;
   Module module;
-  if (space.modules.find(at, module) && module.text.contains(at)) return true;
-  if (space.memory.tells_executable()) return space.memory.is_executable(at, window).value_or(false);
+  if (space.modules.find(at, module) && module.text.contains(at)) return module.text;
   std::byte byte;
-  return space.memory.read(at, std::span(&byte, 1), window) == 1;
+  const bool may_be_executed = space.memory.tells_executable()
+                                   ? space.memory.is_executable(at, window).value_or(false)
+                                   : space.memory.read(at, std::span(&byte, 1), window) == 1;
+  return may_be_executed ? AddrRange{page_of(at), page_of(at) + k_page_size} : AddrRange{};
 }
 
 bool is_after_call(const AddressSpace& space, MemoryWindow& window, Addr address) noexcept {

@@ -52,9 +52,13 @@ class CodeBefore {
   std::size_t size_ = 0;
 };
 
-/// Whether `at` is code: in an executable segment of a module, or in memory that may be executed. Where the memory does
-/// not tell, anything readable is taken for code made at run time.
-bool is_code(const AddressSpace& space, MemoryWindow& window, Addr at) noexcept;
+/// The code around `at`, as much of it as one question tells: an executable segment of a module, or a page that may be
+/// executed. Where the memory does not tell, anything readable is taken for code made at run time. Empty: `at` is no
+/// code.
+AddrRange code_around(const AddressSpace& space, MemoryWindow& window, Addr at) noexcept;
+inline bool is_code(const AddressSpace& space, MemoryWindow& window, Addr at) noexcept {
+  return code_around(space, window, at).contains(at);
+}
 
 /// Whether a call could have pushed `address`: the instruction before it is a call, and it is code. Of random numbers
 /// that happen to be addresses of code, about one in 150 passes.

@@ -40,6 +40,7 @@ bool calls_into(const Lookup& lookup, Addr ra) noexcept {
   const CodeBefore code(ra, lookup.space.memory, lookup.window);
   const CodePattern* const call = code.find_call(arch);
   if (!call || call->displacement == 0) return false;
+  if (!is_code(lookup.space, lookup.window, CodeAddress::returned_to(ra).lookup())) return false;
   const std::uint32_t field = ByteReader(code.last(call->displacement), arch.big_endian).u32();
   const Addr target = ra + static_cast<Addr>(std::int64_t{static_cast<std::int32_t>(field)});
   return lookup.at.value() - target < k_leaf_size;

@@ -56,6 +56,8 @@ class FollowedCode {
   }
 
   Found find_row(FrameRow& out) noexcept {
+    const bool has_called = lookup_.at.is_return_address();
+    if (!has_called && !is_code(lookup_.space, lookup_.window, lookup_.at.value())) return find_bad_call(out);
     WayOut way;
     if (const auto top = find_way_out(way)) {
       const bool has_frame = arch_.ra_in_memory || way.below != 0 || *top != frame_.sp;
@@ -67,8 +69,7 @@ class FollowedCode {
       if (found && *found) return keep_only(way.loaded, out);
       if (!found) return found;
     }
-    if (lookup_.at.is_return_address()) return false;
-    return find_new_frame(out);
+    return has_called ? Found(false) : find_new_frame(false, out);
   }
 
  private:
@@ -99,7 +100,9 @@ class FollowedCode {
       if (below) way = {at_end.sp.offset, *below, at_end.sp.base};
       return below && is_behind_call(way);
     };
-    if (!flow.reach_return(leads_out, state)) return {.known = WayOut::Known::nowhere};
+    // What is data now may be code at the next look.
+    if (!flow.reach_return(leads_out, state))
+      return {.known = flow.met_data() ? WayOut::Known::not_followed : WayOut::Known::nowhere};
     way.loaded = state.loaded;
     way.known = flow.returned() ? WayOut::that_returns(state.authenticated) : WayOut::Known::jumps;
     return way;
@@ -119,10 +122,10 @@ class FollowedCode {
   }
   /// From the procedure that was called by what returns to the address at `top`. `live`: the pc may be new. `returns`:
   /// the code at the pc returns to there, so that the call may also be by a register, and its procedure the one whose
-  /// name the code has.
+  /// name the code has. Precondition: is_behind_call(top).
   Found find_entry(Top top, const RegisterFile* live, bool returns, FrameRow& out) noexcept {
     const auto ra = return_address(top);
-    if (!ra || !is_code(lookup_.space, lookup_.window, CodeAddress::returned_to(*ra).lookup())) return false;
+    if (!ra) return false;
     const CallTargets called(lookup_, *ra, top.sp + static_cast<Addr>(arch_.entry_cfa));
     if (!returns && called.may_be_others()) return false;
     CodeState state;
@@ -149,12 +152,15 @@ class FollowedCode {
     if (module) return std::nullopt;
     return is_own_ ? begin_of_taken_back(lookup_.at.lookup()) : std::nullopt;
   }
-  /// Where nothing has been pushed yet, what comes behind the pc does not matter: it may be no code at all, after a
-  /// call through a bad pointer.
-  Found find_new_frame(FrameRow& out) noexcept {
-    const bool is_bad = !is_code(lookup_.space, lookup_.window, lookup_.at.value());
-    const Found found = find_entry({frame_.sp, 0}, lookup_.registers, is_bad, out);
-    if (found && *found && is_bad) out.origin = RowOrigin::bad_call;
+  /// Where nothing has been pushed yet. `returns`: as find_entry().
+  Found find_new_frame(bool returns, FrameRow& out) noexcept {
+    const Top top{frame_.sp, 0};
+    return is_behind_call(top) ? find_entry(top, lookup_.registers, returns, out) : Found(false);
+  }
+  /// A call through a bad pointer: nothing is followed from a pc that is no code.
+  Found find_bad_call(FrameRow& out) noexcept {
+    const Found found = find_new_frame(true, out);
+    if (found && *found) out.origin = RowOrigin::bad_call;
     return found;
   }
   /// Of an interrupted procedure that has no frame, which it still is if the code returns by the link register with SP
@@ -179,11 +185,13 @@ class FollowedCode {
     if (top.sp < frame_.sp || slot < frame_.sp || slot > top.sp || slot % arch_.word_size != 0) return std::nullopt;
     return top.below == 0 && !arch_.ra_in_memory ? link_ : word_at(slot);
   }
+  bool is_behind_call(Top top) noexcept {
+    const auto ra = return_address(top);
+    return ra && is_after_call(lookup_.space, lookup_.window, *ra);
+  }
   bool is_behind_call(const WayOut& way) noexcept {
     const auto top = frame_.at(way.sp());
-    if (!top) return false;
-    const auto ra = return_address({*top, way.below});
-    return ra && *ra != 0 && CodeBefore(*ra, lookup_.space.memory, lookup_.window).is_call(arch_);
+    return top && is_behind_call(Top{*top, way.below});
   }
   /// Whether the return address is at `top`, by all that is known.
   bool says(const CodeState& state, Top top) const noexcept {
