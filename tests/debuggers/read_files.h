@@ -21,6 +21,7 @@ struct Known {
   std::string name;
   jitunwind::Addr size = 0;
   bool operator==(const Known&) const = default;
+  friend void PrintTo(const Known& known, std::ostream* out) { *out << known.name << " of " << known.size << " bytes"; }
 };
 using Symbols = std::map<jitunwind::Addr, Known>;
 

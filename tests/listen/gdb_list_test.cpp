@@ -18,6 +18,12 @@
 #include "tests/listen/jit_file.h"
 #include "tests/support/command.h"
 
+namespace jitunwind {
+static void PrintTo(const GdbListEntry& entry, std::ostream* out) {
+  *out << std::hex << entry.entry << ": " << entry.file << "+" << entry.size << std::dec;
+}
+}  // namespace jitunwind
+
 namespace jitunwind::test {
 namespace {
 

@@ -37,6 +37,10 @@ struct Heard {
   std::uint64_t refused, handed_on;
   std::string row;  ///< of k_code + 4
   bool operator==(const Heard&) const = default;
+  friend void PrintTo(const Heard& heard, std::ostream* out) {
+    *out << heard.procedures << " heard, " << heard.refused << " refused, " << heard.handed_on << " handed on, "
+         << heard.row;
+  }
 };
 Heard tell(EhFrame& frames) {
   const void* const begin = at(frames.placed().begin);

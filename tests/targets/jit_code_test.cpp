@@ -155,6 +155,9 @@ struct Renewed {
   bool is_known = false;
   Ranges changed{};
   friend bool operator==(const Renewed&, const Renewed&) = default;
+  friend void PrintTo(const Renewed& renewed, std::ostream* out) {
+    *out << (renewed.is_known ? "known " : "not known ") << testing::PrintToString(renewed.changed);
+  }
 };
 Renewed renew(ListingTarget& target, bool is_mapped_as_before = true) {
   Renewed renewed;

@@ -30,6 +30,10 @@ struct OwnFrame {
   RowOrigin origin = RowOrigin::none;
   std::string name{};
   friend bool operator==(const OwnFrame&, const OwnFrame&) = default;
+  friend void PrintTo(const OwnFrame& frame, std::ostream* out) {
+    *out << std::hex << frame.pc << " " << frame.sp << std::dec << " " << origin_name(frame.origin) << " "
+         << frame.name;
+  }
 };
 
 /// A thread that stands in a JIT frame, and has said which frames it sees from there on.
