@@ -98,7 +98,7 @@ endfunction()
 
 function(jitunwind_test_settings name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS" ${ARGN})
-  target_link_libraries(${name} PRIVATE jitunwind_options jitunwind_static ${arg_LINK})
+  target_link_libraries(${name} PRIVATE jitunwind_options jitunwind_test_support jitunwind_static ${arg_LINK})
   target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS}
                              JITUNWIND_SOURCE_DIR="${PROJECT_SOURCE_DIR}" JITUNWIND_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endfunction()

@@ -1,24 +1,22 @@
 // The constants of builders/registers_<cpu>.h are the CPU tables' registers, all of them, under the same names.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
 
 #include "jitunwind/builders/every_cpu.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind {
 namespace {
 
 /// "x86-64" is the namespace x86_64 and the file registers_x86_64.h.
 std::string text_of_header(const std::string& identifier) {
-  std::ostringstream text;
-  for (const char* const folder : {"/builders/registers_", "/builders/other_cpus/registers_"}) {
-    std::ifstream file(JITUNWIND_SOURCE_DIR + std::string(folder) + identifier + ".h");
-    if (file) text << file.rdbuf();
-  }
-  return text.str();
+  std::string text;
+  for (const char* const folder : {"/builders/registers_", "/builders/other_cpus/registers_"})
+    text += test::text_of_file(JITUNWIND_SOURCE_DIR + std::string(folder) + identifier + ".h");
+  return text;
 }
 
 /// Name -> number of every "inline constexpr Reg a{1}, b{2};".

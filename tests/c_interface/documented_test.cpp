@@ -4,24 +4,26 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tests/c_interface/every_function.h"
 #include "tests/rules/source_tree.h"
+#include "tests/support/command.h"
 
 namespace {
 
+using jitunwind::test::Groups, jitunwind::test::Pattern;
+using jitunwind::test::output_of;
+using jitunwind::test::text_of_file;
 using Names = std::set<std::string>;
 
 /// What a C++ header declares for others: functions, also of classes, by their indentation; not what is private.
 Names declared_in_cpp(const rules::SourceFile& header) {
-  static const std::regex opens(R"((?:class|struct|namespace|enum)\b.*)"), access(R"( (public|private):)");
-  static const std::regex function(
+  static const Pattern opens(R"((?:class|struct|namespace|enum)\b.*)"), access(R"( (public|private):)");
+  static const Pattern function(
       R"( {0,2}(?:\[\[[^\]]*\]\] ?|template ?<[^>]*> ?|static |inline |explicit |constexpr |extern "C" )*)"
       R"([A-Za-z_][\w:<>,&* ]*?[ &*](\w+)\(.*)");
   static const Names no_functions{"requires", "return", "operator", "static_assert", "visibility", "volatile"};
@@ -29,10 +31,10 @@ Names declared_in_cpp(const rules::SourceFile& header) {
   bool is_private = false;
   for (const std::string& whole : header.lines) {
     const std::string line = whole.substr(0, whole.find("//"));
-    std::smatch match;
-    if (std::regex_match(line, opens) || line.rfind("};", 0) == 0) is_private = false;
-    if (std::regex_match(line, match, access)) is_private = match[1] == "private";
-    if (is_private || !std::regex_match(line, match, function)) continue;
+    Groups match;
+    if (matches(line, opens) || line.rfind("};", 0) == 0) is_private = false;
+    if (matches(line, match, access)) is_private = match[1] == "private";
+    if (is_private || !matches(line, match, function)) continue;
     if (no_functions.count(match[1]) == 0) found.insert(match[1]);
   }
   return found;
@@ -40,13 +42,13 @@ Names declared_in_cpp(const rules::SourceFile& header) {
 
 /// "ju_push" of "ju_status ju_push(...": name -> whether a comment stands in front of it.
 std::map<std::string, bool> declared_in_c() {
-  static const std::regex function(R"((?:static inline )?(?:const )?\w+\*? (ju_\w+|jitunwind_\w+)\(.*)");
+  static const Pattern function(R"((?:static inline )?(?:const )?\w+\*? (ju_\w+|jitunwind_\w+)\(.*)");
   std::map<std::string, bool> found;
   for (const rules::SourceFile& file : rules::source_files()) {
     if (file.path.rfind("sdk/c/", 0) != 0 || !file.has_extension(".h") || file.is_private()) continue;
     for (std::size_t i = 1; i < file.lines.size(); ++i) {
-      std::smatch match;
-      if (!std::regex_match(file.lines[i], match, function)) continue;
+      Groups match;
+      if (!matches(file.lines[i], match, function)) continue;
       const std::string& before = file.lines[i - 1];
       const bool commented = before.ends_with("*/") || before.rfind("#ifdef __cplusplus", 0) == 0 || before == "#else";
       found[match[1]] = commented;
@@ -62,17 +64,16 @@ struct Page {
 };
 
 Page read_page(const std::vector<std::string>& lines) {
-  static const std::regex title(R"(### `([^`]+)`)"), quoted("`([^`]+)`"), c_name(R"(ju_\w+)");
+  static const Pattern title(R"(### `([^`]+)`)"), quoted("`([^`]+)`"), c_name(R"(ju_\w+)");
   Page page;
   std::string header;
   for (const std::string& line : lines) {
-    std::smatch match;
-    if (line.rfind("#", 0) == 0) header = std::regex_match(line, match, title) ? match[1].str() : "";
+    Groups match;
+    if (line.rfind("#", 0) == 0) header = matches(line, match, title) ? match[1] : "";
     if (line.rfind("| ", 0) != 0) continue;
-    const std::string left = line.substr(0, line.find(" | ", 1));
-    for (std::sregex_iterator at(left.begin(), left.end(), quoted), end; at != end && !header.empty(); ++at)
-      page.of_cpp[header].insert((*at)[1]);
-    for (std::sregex_iterator at(line.begin(), line.end(), c_name), end; at != end; ++at) page.of_c.insert(at->str());
+    if (!header.empty())
+      for (const Groups& at : all_in(line.substr(0, line.find(" | ", 1)), quoted)) page.of_cpp[header].insert(at[1]);
+    for (const Groups& at : all_in(line, c_name)) page.of_c.insert(at[0]);
   }
   return page;
 }
@@ -112,7 +113,7 @@ TEST(CInterfacePage, HasEveryFunctionOfCpp) {
     std::string text;
     for (const std::string& line : rules::read_file(header).lines) text += line + "\n";
     for (const std::string& name : page.of_cpp.at(header))
-      EXPECT_TRUE(std::regex_search(text, std::regex("\\b" + name + "\\b"))) << header << ": " << name;
+      EXPECT_TRUE(has_match(text, Pattern("\\b" + name + "\\b"))) << header << ": " << name;
   }
 }
 
@@ -155,23 +156,21 @@ TEST(CInterface, ExamplesAreShort) {
 }
 
 TEST(CInterface, ExportsWhatItDeclares) {
-  const std::string exported = rules::output_of("nm -D --defined-only '" JITUNWIND_SHARED "'");
+  const std::string exported = output_of("nm -D --defined-only '" JITUNWIND_SHARED "'");
   for (const auto& [name, commented] : declared_in_c()) {
     if (name == "ju_error_init" || name == "ju_code_init") continue;  // inline
     EXPECT_NE(exported.find(" T " + name + "@@JITUNWIND_1\n"), std::string::npos) << name;
   }
   // And nothing else of that name.
-  static const std::regex c_name(R"( T (ju_\w+)@@)");
+  static const Pattern c_name(R"( T (ju_\w+)@@)");
   const auto declared = declared_in_c();
-  for (std::sregex_iterator at(exported.begin(), exported.end(), c_name), end; at != end; ++at)
-    EXPECT_EQ(declared.count((*at)[1]), 1u) << (*at)[1];
+  for (const Groups& at : all_in(exported, c_name)) EXPECT_EQ(declared.count(at[1]), 1u) << at[1];
 }
 
 /// sdk/c/registers.h is what the CPUs' tables say.
 TEST(CInterface, RegistersAreThoseOfTheTables) {
-  std::ifstream file(std::string(JITUNWIND_SOURCE_DIR) + "/sdk/c/registers.h");
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  EXPECT_EQ(text, rules::output_of(WRITE_REGISTERS)) << "run " WRITE_REGISTERS " > sdk/c/registers.h";
+  EXPECT_EQ(text_of_file(JITUNWIND_SOURCE_DIR "/sdk/c/registers.h"), output_of(WRITE_REGISTERS))
+      << "run " WRITE_REGISTERS " > sdk/c/registers.h";
 }
 
 }  // namespace

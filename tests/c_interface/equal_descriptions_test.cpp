@@ -1,9 +1,6 @@
 // What C and C++ programs say in the same words is the same description: one shape, one table of handlers, one text.
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -11,6 +8,7 @@
 #include "jitunwind/sdk/c/describing/builder_p.h"
 #include "tests/c_interface/examples.h"
 #include "tests/c_interface/examples_in_cpp.h"
+#include "tests/support/texts.h"
 
 namespace {
 
@@ -131,16 +129,12 @@ TEST(CDescriptions, AreThoseOfTheCrates) {
     EXPECT_EQ(ju_description_free(handle), JU_OK);
   }
   const std::string crate = JITUNWIND_SOURCE_DIR "/sdk/bindings/rust/jitunwind/tests/";
-  std::ifstream file(crate + "scenarios.txt");
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_EQ(text.str(), said) << "written anew where descriptions have changed on purpose";
+  EXPECT_EQ(jitunwind::test::text_of_file(crate + "scenarios.txt"), said)
+      << "written anew where descriptions have changed on purpose";
   // The crate has all of them, by their names.
-  std::ifstream source(crate + "scenarios.rs");
-  std::stringstream scenarios;
-  scenarios << source.rdbuf();
+  const std::string scenarios = jitunwind::test::text_of_file(crate + "scenarios.rs");
   for (std::size_t i = 0; i < examples_in_c_count; ++i)
-    EXPECT_NE(scenarios.str().find("\"" + std::string(examples_in_c[i].name) + "\""), std::string::npos);
+    EXPECT_NE(scenarios.find("\"" + std::string(examples_in_c[i].name) + "\""), std::string::npos);
 }
 
 TEST(CDescriptions, RowsOneByOne) {

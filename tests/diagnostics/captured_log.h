@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/trace/log.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 
@@ -49,12 +50,7 @@ class CapturedLog {
   ~CapturedLog() { set_log(0); }
 
   std::string read() const { return pipe_.read(); }
-  std::vector<std::string> lines() const {
-    std::vector<std::string> all;
-    std::istringstream text(read());
-    for (std::string line; std::getline(text, line);) all.push_back(line);
-    return all;
-  }
+  std::vector<std::string> lines() const { return lines_of(read()); }
 
  private:
   Pipe pipe_;

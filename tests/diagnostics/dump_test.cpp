@@ -4,23 +4,15 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 
-#include <sstream>
-
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "tests/diagnostics/captured_log.h"
 #include "tests/diagnostics/unknown_frame.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/jit_frame.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 /// Of one walk: its frames, its text, and what is written.
 template <class Through>

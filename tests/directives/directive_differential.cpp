@@ -9,10 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <set>
@@ -21,6 +19,7 @@
 
 #include "tests/directives/naive_directives.h"
 #include "tests/directives/random_description.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -153,15 +152,11 @@ std::vector<std::string> ask_tool(const std::string& tool, const std::vector<Ran
     json << (i ? ",\n" : "[") << json_of(batch[i], arch, false) << ",\n" << json_of(batch[i], arch, true);
   json << "]\n";
   json.close();
-  std::FILE* const pipe = popen((tool + " " + path).c_str(), "r");
-  if (!pipe) throw std::runtime_error("cannot run " + tool);
-  std::vector<std::string> lines;
-  std::array<char, 4096> line;
-  while (std::fgets(line.data(), line.size(), pipe)) lines.emplace_back(line.data(), std::strcspn(line.data(), "\n"));
-  const int status = pclose(pipe);
+  int status = 0;
+  const std::string said = test::output_of(tool + " " + path, status);
   unlink(path);
   if (status != 0) throw std::runtime_error(tool + " failed");
-  return lines;
+  return test::lines_of(said);
 }
 
 ErrorCode code_named(const std::string& name) {

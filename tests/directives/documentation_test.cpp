@@ -9,6 +9,7 @@
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "tests/directives/cpu_page.h"
 #include "tests/rows/row_case.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -62,10 +63,7 @@ TEST(DirectivesPage, SaysOfEveryCpuWhatItsTableSays) {
 // covers: DY54
 TEST(CpuPages, AreMadeFromTheTables) {
   const auto expect_same = [](const Arch& arch, const char* identifier) {
-    std::ifstream file(cpu_page_path(arch));
-    std::ostringstream text;
-    text << file.rdbuf();
-    EXPECT_EQ(text.str(), cpu_page(arch, identifier)) << arch.name;
+    EXPECT_EQ(test::text_of_file(cpu_page_path(arch)), cpu_page(arch, identifier)) << arch.name;
   };
 #define JITUNWIND_ARCH(identifier) expect_same(arch::identifier, #identifier);
 #include "jitunwind/unwind_core/arch/arch_list.def"

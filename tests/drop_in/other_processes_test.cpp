@@ -12,11 +12,11 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "tests/drop_in/tools.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -26,9 +26,9 @@ using Frames = std::vector<std::string>;
 /// What the pattern's group says of every line that it matches.
 Frames frames_of(const std::string& printed, const char* pattern) {
   Frames frames;
-  const std::regex frame(pattern);
+  const Pattern frame(pattern);
   for (const std::string& line : lines_of(printed))
-    if (std::smatch found; std::regex_match(line, found, frame)) frames.push_back(found[1]);
+    if (Groups found; matches(line, found, frame)) frames.push_back(found[1]);
   return frames;
 }
 
@@ -43,7 +43,7 @@ Frames strace_frames(const std::string& environment, const std::string& file, co
 /// "file [address]": that release knows no symbols of .gnu_debugdata, and takes names before it for them.
 Frames places(const Frames& frames) {
   Frames places;
-  for (const std::string& frame : frames) places.push_back(std::regex_replace(frame, std::regex(R"(\(.*\))"), ""));
+  for (const std::string& frame : frames) places.push_back(replaced(frame, Pattern(R"(\(.*\))"), ""));
   return places;
 }
 
@@ -72,9 +72,9 @@ TEST(OtherProcesses, StraceShowsCodeThatWasMadeAtRunTime) {
   std::string text;
   for (const std::string& frame : strace_frames(k_ours, folder / "ours", "below_made_code", ""))
     text += frame.substr(0, frame.find('+')) + "\n";
-  const std::regex expected(R"(_allocating\(allocate_deep\n[^]*_allocating\(middle\n)"
-                            R"(/memfd:made_code \(deleted\)\(made_at_run_time\n[^\n]*_allocating\(main\n)");
-  EXPECT_TRUE(std::regex_search(text, expected)) << text;
+  const Pattern expected(R"(_allocating\(allocate_deep\n[^]*_allocating\(middle\n)"
+                         R"(/memfd:made_code \(deleted\)\(made_at_run_time\n[^\n]*_allocating\(main\n)");
+  EXPECT_TRUE(has_match(text, expected)) << text;
   // Debian's own stops there.
   std::string theirs;
   for (const std::string& frame : strace_frames(k_theirs, folder / "theirs", "below_made_code", ""))
@@ -113,8 +113,7 @@ TEST(OtherProcesses, EuStackShowsStacks) {
 
 /// gdb lays the segments of a core file out without gaps; libunwind-coredump.so.0 maps them, as it can the kernel's.
 void align_segments(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::vector<char> core{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::string core = text_of_file(file);
   Elf64_Ehdr header;
   ASSERT_GT(core.size(), sizeof header);
   std::memcpy(&header, core.data(), sizeof header);

@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "tests/drop_in/tools.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -34,7 +34,7 @@ class Tools : public testing::Test {
 
 /// A line of its own, as frames have; paths may hold any word.
 bool has_frame(const std::string& printed, const std::string& function) {
-  return std::regex_search(printed, std::regex("(^|\n) *" + function + " *\n"));
+  return has_match(printed, Pattern("(^|\n) *" + function + " *\n"));
 }
 
 /// The allocations of a program, each with the whole stack that made it.
@@ -61,7 +61,7 @@ std::string profile(const std::string& environment, const std::string& file, con
 
 /// Whether some line has both functions, the one before the other.
 bool has_path(const std::string& stacks, const char* from, const char* to) {
-  return std::regex_search(stacks, std::regex(std::string(from) + "[^\n]*;" + to));
+  return has_match(stacks, Pattern(std::string(from) + "[^\n]*;" + to));
 }
 
 TEST_F(Tools, GperftoolsProfilesOnIt) {
@@ -129,9 +129,9 @@ std::vector<std::string> glog_frames(const std::string& environment) {
   const Ended died = run(environment + "'" CRASHING_PROGRAM "'");
   EXPECT_EQ(died.status, 128 + SIGILL) << died.text;
   std::vector<std::string> names;
-  const std::regex frame("^ *@ +0x[0-9a-f]+ +(.*)$");
+  const Pattern frame("^ *@ +0x[0-9a-f]+ +(.*)$");
   for (const std::string& line : lines_of(died.text))
-    if (std::smatch found; std::regex_match(line, found, frame)) names.push_back(found[1]);
+    if (Groups found; matches(line, found, frame)) names.push_back(found[1]);
   return names;
 }
 
@@ -174,9 +174,9 @@ std::vector<CrashedFrame> xvfb_frames(bool on_ours, const std::string& file) {
   ::close(ready[0]);
   std::vector<CrashedFrame> frames;
   std::ifstream in(file);
-  const std::regex frame(R"(\(EE\) \d+: (\S+) \((.*)\+0x[0-9a-f]+\) \[0x[0-9a-f]+\])");
+  const Pattern frame(R"(\(EE\) \d+: (\S+) \((.*)\+0x[0-9a-f]+\) \[0x[0-9a-f]+\])");
   for (std::string line; std::getline(in, line);)
-    if (std::smatch found; std::regex_match(line, found, frame)) frames.push_back({found[1], found[2]});
+    if (Groups found; matches(line, found, frame)) frames.push_back({found[1], found[2]});
   return frames;
 }
 

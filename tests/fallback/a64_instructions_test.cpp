@@ -19,18 +19,17 @@
 
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
-#include <regex>
 #include <set>
 #include <span>
 #include <sstream>
 #include <string>
 
 #include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -79,7 +78,7 @@ class Llvm {
     std::string text;
     llvm::raw_string_ostream out(text);
     printer_->printInst(&one.inst, at, "", *subtarget_, out);
-    return std::regex_replace(text, std::regex("\t"), " ").substr(1);
+    return replaced(text, Pattern("\t"), " ").substr(1);
   }
   std::optional<Addr> target(const Theirs& one, Addr at) const {
     std::uint64_t to = 0;
@@ -143,26 +142,26 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
 class FrameOperation {
  public:
   explicit FrameOperation(const std::string& text) {
-    static const std::regex k_access(R"((stn?p|ldn?p|stt?u?r|ldt?u?r) ([xd]\d+|xzr)(?:, ([xd]\d+|xzr))?, )"
-                                     R"(\[(sp|x29)(?:, #(-?\d+))?\](!)?(?:, #(-?\d+))?)");
-    static const std::regex k_move(R"((add|sub|mov) (sp|x29), (sp|x29)(?:, #(\d+)(?:, lsl #(\d+))?)?)");
+    static const Pattern k_access(R"((stn?p|ldn?p|stt?u?r|ldt?u?r) ([xd]\d+|xzr)(?:, ([xd]\d+|xzr))?, )"
+                                  R"(\[(sp|x29)(?:, #(-?\d+))?\](!)?(?:, #(-?\d+))?)");
+    static const Pattern k_move(R"((add|sub|mov) (sp|x29), (sp|x29)(?:, #(\d+)(?:, lsl #(\d+))?)?)");
     // Of other sizes, which move the base.
-    static const std::regex k_moving_access(
+    static const Pattern k_moving_access(
         R"((?:stg?p|ldp(?:sw)?|str[bh]?|ldrs?[bhw]?) [^\[]*, \[(sp|x29)(?:\]|, #(-?\d+)\]!)(?:, #(-?\d+))?)");
-    std::smatch parts;
-    if (std::regex_match(text, parts, k_access)) {
-      expected_.effect = parts[1].str()[0] == 's' ? Effect::store : Effect::load;
+    Groups parts;
+    if (matches(text, parts, k_access)) {
+      expected_.effect = parts[1][0] == 's' ? Effect::store : Effect::load;
       expected_.reg = register_of(parts[2]);
-      expected_.second = parts[3].matched ? register_of(parts[3]) : k_no_reg;
+      expected_.second = parts[3].empty() ? k_no_reg : register_of(parts[3]);
       expected_.base = parts[4] == "sp" ? k_sp : k_fp;
       expected_.amount = number(parts[5]);
-      const bool is_before = parts[6].matched;
+      const bool is_before = !parts[6].empty();
       expected_.step = static_cast<std::int32_t>(is_before ? expected_.amount : number(parts[7]));
-    } else if (std::regex_match(text, parts, k_moving_access) && (parts[2].matched || parts[3].matched)) {
+    } else if (matches(text, parts, k_moving_access) && (!parts[2].empty() || !parts[3].empty())) {
       expected_.effect = Effect::set;
       expected_.reg = expected_.base = parts[1] == "sp" ? k_sp : k_fp;
       expected_.amount = number(parts[2]) + number(parts[3]);
-    } else if (std::regex_match(text, parts, k_move)) {
+    } else if (matches(text, parts, k_move)) {
       expected_.effect = Effect::set;
       expected_.reg = parts[2] == "sp" ? k_sp : k_fp;
       expected_.base = parts[3] == "sp" ? k_sp : k_fp;
@@ -177,7 +176,7 @@ class FrameOperation {
   }
 
  private:
-  static std::int64_t number(const std::ssub_match& text) { return text.matched ? std::stoll(text) : 0; }
+  static std::int64_t number(const std::string& text) { return text.empty() ? 0 : std::stoll(text); }
   /// Those that calls preserve, and the link register.
   static RegNum register_of(const std::string& text) {
     if (text == "xzr") return k_no_reg;
@@ -256,7 +255,7 @@ class Comparison {
     if (flow != ours.effect) return "flow";
     if (flow == Effect::ret || flow == Effect::stop) return "";
     if (theirs.desc.isIndirectBranch() || theirs.name.starts_with("BLR")) {
-      const std::string by = std::regex_replace(theirs.text, std::regex("^[a-z]+ x?([a-z0-9]+).*"), "$1");
+      const std::string by = replaced(theirs.text, Pattern("^[a-z]+ x?([a-z0-9]+).*"), "$1");
       const RegNum base = by == "zr" ? k_no_reg : static_cast<RegNum>(std::stoul(by));
       return ours.operand.kind == JumpOperand::Kind::value && ours.operand.base == base ? "" : "register of a target";
     }
@@ -272,8 +271,7 @@ class Comparison {
 TEST(A64Instructions, OfLibrariesAreWhatLlvmSays) {
   Comparison comparison;
   for (const char* const path : {AARCH64_LIBRARIES}) {
-    std::ifstream in(path, std::ios::binary);
-    const std::string file{std::istreambuf_iterator<char>(in), {}};
+    const std::string file = text_of_file(path);
     Elf64_Ehdr head;
     ASSERT_GT(file.size(), sizeof head) << path;
     std::memcpy(&head, file.data(), sizeof head);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <random>
@@ -16,6 +15,7 @@
 #include <string>
 
 #include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -266,8 +266,7 @@ TEST(Instructions, OfLibrariesOf32BitsAreWhatZydisSays) {
   Comparison comparison{k_32};
   std::istringstream paths(LIBRARIES_OF_X86);
   for (std::string path; std::getline(paths, path, ',');) {
-    std::ifstream in(path, std::ios::binary);
-    const std::string file{std::istreambuf_iterator<char>(in), {}};
+    const std::string file = text_of_file(path);
     Elf32_Ehdr head;
     ASSERT_GT(file.size(), sizeof head) << path;
     std::memcpy(&head, file.data(), sizeof head);

@@ -25,13 +25,6 @@ struct Compared {
 
 using Lines = std::vector<std::string>;
 
-Lines lines_of(const std::string& text) {
-  Lines lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
 /// "  [ 1] .text PROGBITS 0000000000001020 001020 000030 10  AX  0   0 16": number, name (perhaps none), type, address,
 /// offset, size, entry size, flags (perhaps none), link, info, alignment.
 void compare_sections(const std::string& path, const Lines& lines, const ElfImage& image, Compared& compared) {

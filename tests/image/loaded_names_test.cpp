@@ -218,8 +218,7 @@ TEST(DebugFiles, OfLoadedLibrariesMayBeTruncated) {
 /// Names of libraries that were deleted and unloaded keep nothing mapped.
 TEST(Libraries, AreForgottenWhenTheyAreUnloaded) {
   const TemporaryFolder folder;
-  std::ifstream in(built("plugin_bfd"), std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::string bytes = text_of_file(built("plugin_bfd"));
   const std::string note("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
   const std::size_t id = bytes.find(note);
   ASSERT_NE(id, std::string::npos);

@@ -1,9 +1,6 @@
 // Running the program jitstack.
 #pragma once
 
-#include <fstream>
-#include <regex>
-
 #include "tests/support/command.h"
 #include "tests/targets/target_programs.h"
 
@@ -13,11 +10,6 @@ struct Printed {
   int status = 0;
   std::string out{}, err{};
 };
-
-inline std::string text_of_file(const std::string& path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 inline Printed jitstack(const std::string& arguments) {
   const TemporaryFolder folder;
@@ -32,8 +24,7 @@ inline void expect_lines(const std::string& text, const std::vector<std::string>
   const auto lines = lines_of(text);
   std::size_t line = 0;
   for (const std::string& pattern : patterns) {
-    const std::regex regex(pattern);
-    while (line < lines.size() && !std::regex_match(lines[line], regex)) ++line;
+    while (line < lines.size() && !matches(lines[line], pattern)) ++line;
     ASSERT_LT(line++, lines.size()) << pattern << "\nin\n" << text;
   }
 }

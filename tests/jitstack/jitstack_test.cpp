@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 
 #include "jitunwind/sdk/jitstack/escaped_p.h"
 #include "jitunwind/sdk/jitstack/stacks_p.h"
 #include "tests/jitstack/jitstack_runs.h"
+#include "tests/support/texts.h"
 #include "tests/targets/recorded_cores.h"
 
 namespace jitunwind::test {
@@ -159,7 +159,7 @@ TEST(Jitstack, SaysWhatIsNoTarget) {
     const Printed printed = jitstack(each.arguments);
     EXPECT_EQ(printed.status, 3) << each.arguments;
     EXPECT_EQ(printed.out, "");
-    EXPECT_TRUE(std::regex_match(printed.err, std::regex(each.said + "\n"))) << printed.err;
+    EXPECT_TRUE(matches(printed.err, Pattern(each.said + "\n"))) << printed.err;
     const Json target = Json::parse(jitstack("--json " + each.arguments).out)["targets"][0];
     expect_keys(target["error"], {"reason", "text"});
     EXPECT_EQ(target["error"]["reason"], each.reason);
@@ -182,7 +182,7 @@ TEST(Jitstack, RefusesWrongCommandLines) {
     const Printed printed = jitstack(arguments);
     EXPECT_EQ(printed.status, 2) << arguments;
     EXPECT_EQ(printed.out, "") << arguments;
-    EXPECT_TRUE(std::regex_match(printed.err, std::regex("jitstack: .+\nTry: jitstack --help\n")))
+    EXPECT_TRUE(matches(printed.err, Pattern("jitstack: .+\nTry: jitstack --help\n")))
         << arguments << ": " << printed.err;
   }
 }
@@ -199,12 +199,14 @@ TEST(Jitstack, SaysThatItCannotWrite) {
 TEST(Jitstack, HelpManualAndPageHaveTheSameOptions) {
   const std::string page = text_of_file(JITUNWIND_SOURCE_DIR "/docs/jitstack.md");
   const std::string manual =
-      std::regex_replace(text_of_file(JITUNWIND_SOURCE_DIR "/sdk/jitstack/jitstack.1"), std::regex(R"(\\-)"), "-");
+      replaced(text_of_file(JITUNWIND_SOURCE_DIR "/sdk/jitstack/jitstack.1"), Pattern(R"(\\-)"), "-");
   const Printed help = jitstack("--help");
   EXPECT_EQ(help.status, 0);
   const auto options_of = [](const std::string& text) {
-    const std::regex option("--[a-z]+(?![-a-z])");  // not perf's --call-graph
-    return std::set<std::string>(std::sregex_token_iterator(text.begin(), text.end(), option), {});
+    const Pattern option("--[a-z]+(?![-a-z])");  // not perf's --call-graph
+    std::set<std::string> options;
+    for (const Groups& found : all_in(text, option)) options.insert(found[0]);
+    return options;
   };
   EXPECT_GE(options_of(help.out).size(), 8u);
   EXPECT_EQ(options_of(help.out), options_of(manual));
@@ -244,7 +246,7 @@ TEST(Jitstack, ACoreFileHasTheStacksThatTheProgramSaw) {
 
   const Printed other = jitstack("--core '" + core + "' /bin/sh");
   EXPECT_EQ(other.status, 3);
-  EXPECT_TRUE(std::regex_match(other.err, std::regex("jitstack: .*/bin/sh.*\n"))) << other.err;
+  EXPECT_TRUE(matches(other.err, Pattern("jitstack: .*/bin/sh.*\n"))) << other.err;
   EXPECT_EQ(Json::parse(jitstack("--json --core '" + core + "' /bin/sh").out)["targets"][0]["error"]["reason"],
             "core_of_other_program");
 }
@@ -283,8 +285,8 @@ TEST(Jitstack, NamesSignalsAsTheCpuOfTheCoreNumbersThem) {
 #ifdef GDB_MULTIARCH_PROGRAM
   std::vector<std::string> of_gdb;
   for (const std::string& line : lines_of(output_of(GDB_MULTIARCH_PROGRAM " -nx -batch" + shown_to_gdb + " 2>&1"))) {
-    std::smatch found;
-    if (std::regex_search(line, found, std::regex("terminated with signal (\\w+)"))) of_gdb.push_back(found[1]);
+    Groups found;
+    if (has_match(line, found, Pattern("terminated with signal (\\w+)"))) of_gdb.push_back(found[1]);
   }
   names.at(21) = "SIGIO";  // SIGPOLL is another name of it
   EXPECT_EQ(names, of_gdb);
@@ -297,10 +299,10 @@ TEST(Jitstack, ElfutilsAgrees) {
   const TargetProgram program(TARGET_PROGRAM, {"0"});
   const auto ours = frames_of(Json::parse(jitstack("--json " + id_of(program)).out)["targets"][0]["threads"][0]);
   std::vector<Addr> theirs;
-  const std::regex frame("#\\d+ +0x([0-9a-f]+).*");
-  std::smatch found;
+  const Pattern frame("#\\d+ +0x([0-9a-f]+).*");
+  Groups found;
   for (const std::string& line : lines_of(output_of(EU_STACK_PROGRAM " -p " + id_of(program) + " 2>/dev/null; true")))
-    if (std::regex_match(line, found, frame)) theirs.push_back(std::stoull(found[1], nullptr, 16));
+    if (matches(line, found, frame)) theirs.push_back(std::stoull(found[1], nullptr, 16));
   const auto first_jit = std::ranges::find(ours, "dyn_directives", &SeenFrame::origin);
   ASSERT_NE(first_jit, ours.end());
   ASSERT_GE(theirs.size(), static_cast<std::size_t>(first_jit - ours.begin()));

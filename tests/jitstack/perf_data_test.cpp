@@ -1,17 +1,18 @@
 // Files of perf's: those made by hand, cut and changed; and one that perf makes, beside what perf says of it.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "jitunwind/sdk/jitstack/perf/perf_processes_p.h"
 #include "tests/jitstack/jitstack_runs.h"
 #include "tests/jitstack/perf_file.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::jitstack {
 namespace {
+
+using test::Groups, test::Pattern;
 
 Result<PerfData, TargetError> parsed(const std::string& file) {
   return PerfData::parse(std::as_bytes(std::span(file)), "FILE");
@@ -256,14 +257,14 @@ using Stacks = std::map<std::pair<pid_t, std::uint64_t>, std::vector<Addr>>;
 
 Stacks by_perf(const std::string& file) {
   Stacks stacks;
-  const std::regex head(" *(\\d+) +(\\d+)\\.(\\d{6}): *"), frame("\\s+([0-9a-f]+) *");
-  std::smatch found;
+  const Pattern head(" *(\\d+) +(\\d+)\\.(\\d{6}): *"), frame("\\s+([0-9a-f]+) *");
+  Groups found;
   std::vector<Addr>* stack = nullptr;
   for (const std::string& line : test::lines_of(
            test::output_of(PERF_PROGRAM " script --no-inline -F tid,time,ip -i '" + file + "' 2>/dev/null"))) {
-    if (std::regex_match(line, found, head))
+    if (matches(line, found, head))
       stack = &stacks[{std::stoi(found[1]), std::stoull(found[2]) * 1'000'000 + std::stoull(found[3])}];
-    else if (stack && std::regex_match(line, found, frame))
+    else if (stack && matches(line, found, frame))
       if (const Addr pc = std::stoull(found[1], nullptr, 16); pc >> 47 == 0) stack->push_back(pc % 4096);
   }
   return stacks;

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <regex>
 
 #include "jitunwind/sdk/jitstack/profile/flame_graph_p.h"
 #include "tests/support/command.h"
 
 namespace jitunwind::jitstack {
 namespace {
+
+using test::Groups, test::Pattern;
 
 /// Innermost first; "jit:" in front of registered code, "guess:" of guesses.
 SeenStack stack_of(const std::string& thread, const std::vector<std::string>& names, bool is_whole = true) {
@@ -56,9 +57,8 @@ struct Box {
 /// By the titles' beginnings, up to the colon.
 std::map<std::string, Box> boxes_of(const std::string& svg) {
   std::map<std::string, Box> boxes;
-  const std::regex frame("<title>([^:]*): [^<]*</title><rect x=\"([0-9.]+)\" y=\"([0-9.]+)\" width=\"([0-9.]+)\"");
-  for (auto at = std::sregex_iterator(svg.begin(), svg.end(), frame); at != std::sregex_iterator(); ++at)
-    boxes[(*at)[1]] = {std::stod((*at)[2]), std::stod((*at)[3]), std::stod((*at)[4])};
+  const Pattern frame("<title>([^:]*): [^<]*</title><rect x=\"([0-9.]+)\" y=\"([0-9.]+)\" width=\"([0-9.]+)\"");
+  for (const Groups& at : all_in(svg, frame)) boxes[at[1]] = {std::stod(at[2]), std::stod(at[3]), std::stod(at[4])};
   return boxes;
 }
 
@@ -103,8 +103,8 @@ TEST(FlameGraph, NamesAreCutBetweenCharacters) {
     stacks.push_back(stack_of("t", {name}));
   }
   const std::string svg = flame_graph(profile_of(stacks), "", "");
-  const std::regex cut(">(1[01][0-9])((?:\xc3\xa4)+)\xe2\x80\xa6</text>");
-  EXPECT_EQ(std::distance(std::sregex_iterator(svg.begin(), svg.end(), cut), std::sregex_iterator()), 16);
+  const Pattern cut(">(1[01][0-9])((?:\xc3\xa4)+)\xe2\x80\xa6</text>");
+  EXPECT_EQ(all_in(svg, cut).size(), 16u);
 }
 
 TEST(FlameGraph, DeepAndManyStacksMakeNoEndlessPicture) {

@@ -8,10 +8,10 @@ namespace {
 
 std::uint64_t stacks_in(const std::string& folded, const std::string& pattern) {
   std::uint64_t count = 0;
-  const std::regex regex(pattern + " (\\d+)");
-  std::smatch found;
+  const Pattern line_of(pattern + " (\\d+)");
+  Groups found;
   for (const std::string& line : lines_of(folded))
-    if (std::regex_match(line, found, regex)) count += std::stoull(found[1]);
+    if (matches(line, found, line_of)) count += std::stoull(found[1]);
   return count;
 }
 
@@ -24,10 +24,10 @@ TEST(JitstackWatch, WritesFoldedStacksAndAFlameGraph) {
   EXPECT_EQ(printed.err, "");
   const auto lines = lines_of(printed.out);
   ASSERT_EQ(lines.size(), 3u) << printed.out;
-  std::smatch said;
-  ASSERT_TRUE(std::regex_match(
-      lines[0], said,
-      std::regex(R"((\d+) stacks in \d\.\d s, (\d+) looks, 0 stacks cut short, whether threads run or wait)")));
+  Groups said;
+  ASSERT_TRUE(
+      matches(lines[0], said,
+              Pattern(R"((\d+) stacks in \d\.\d s, (\d+) looks, 0 stacks cut short, whether threads run or wait)")));
   const std::uint64_t stacks = std::stoull(said[1]), looks = std::stoull(said[2]);
   EXPECT_EQ(stacks, 3 * looks);
   EXPECT_GE(looks, 1u);

@@ -7,32 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/command.h"
+
 namespace {
 
-std::optional<std::string> output_of(const std::string& command) {
-  std::FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return std::nullopt;
-  std::string output;
-  for (int c; (c = std::fgetc(pipe)) != EOF;) output += static_cast<char>(c);
-  if (pclose(pipe) != 0) return std::nullopt;
-  return output;
-}
+using jitunwind::test::output_of;
 
-std::vector<std::string> kinds() {
-  std::vector<std::string> all;
-  const std::string output = output_of(LARGE_WORK).value_or("");
-  for (std::size_t begin = 0, end; (end = output.find('\n', begin)) != std::string::npos; begin = end + 1)
-    all.push_back(output.substr(begin, end - begin));
-  return all;
-}
+std::vector<std::string> kinds() { return jitunwind::test::lines_of(output_of(LARGE_WORK)); }
 
 std::optional<double> instructions(const std::string& kind, std::size_t size) {
-  const auto output = output_of(VALGRIND " --tool=callgrind --callgrind-out-file=/dev/null " LARGE_WORK " " + kind +
-                                " " + std::to_string(size) + " 2>&1");
+  const std::string output = output_of(VALGRIND " --tool=callgrind --callgrind-out-file=/dev/null " LARGE_WORK " " +
+                                       kind + " " + std::to_string(size) + " 2>&1");
   const std::string mark = "Collected : ";
-  const auto at = output ? output->find(mark) : std::string::npos;
+  const auto at = output.find(mark);
   if (at == std::string::npos) return std::nullopt;
-  return std::stod(output->substr(at + mark.size()));
+  return std::stod(output.substr(at + mark.size()));
 }
 
 class Work : public testing::TestWithParam<std::string> {};

@@ -5,7 +5,6 @@
 
 #include <fstream>
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -34,11 +33,11 @@ std::map<std::string, std::string> exported() {
 /// What a header maps its names to: by UNW_OBJ, of which there are two, or by UNW_ARCH_OBJ.
 std::vector<std::string> mapped_by(const char* macro) {
   std::vector<std::string> names;
-  const std::regex mapped("#define unw_\\w+ " + std::string(macro) + "\\((\\w+)\\)");
+  const Pattern mapped("#define unw_\\w+ " + std::string(macro) + "\\((\\w+)\\)");
   for (const char* header : {"/sdk/compat/include/libunwind-common.h", "/sdk/compat/include/libunwind-" CPU ".h"}) {
     std::ifstream in(std::string(JITUNWIND_SOURCE_DIR) + header);
     for (std::string line; std::getline(in, line);)
-      if (std::smatch found; std::regex_match(line, found, mapped)) names.push_back(found[1]);
+      if (Groups found; matches(line, found, mapped)) names.push_back(found[1]);
   }
   return names;
 }

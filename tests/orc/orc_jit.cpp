@@ -1,4 +1,5 @@
 #include "tests/orc/orc_jit.h"
+#include "tests/support/texts.h"
 
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
@@ -11,7 +12,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <regex>
 #include <stdexcept>
 
 // Races inside of libLLVM, which is not instrumented: counting references orders what happens before the last of them
@@ -98,8 +98,8 @@ std::unique_ptr<llvm::MemoryBuffer> compile(std::string_view assembly, const std
 }
 
 std::string numbered(std::string_view assembly, int number) {
-  static const std::regex own("@(outer|middle|lazy|catches|cleans)\\b");
-  return std::regex_replace(std::string(assembly), own, "@$1_" + std::to_string(number));
+  static const Pattern own("@(outer|middle|lazy|catches|cleans)\\b");
+  return replaced(std::string(assembly), own, "@$1_" + std::to_string(number));
 }
 
 long throws(long x) {

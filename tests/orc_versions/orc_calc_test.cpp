@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <regex>
 
 #include "examples/orc_calc/syntax.h"
 #include "tests/support/command.h"
@@ -19,11 +17,6 @@ namespace fs = std::filesystem;
 const fs::path k_scripts = JITUNWIND_SOURCE_DIR "/examples/orc_calc/scripts";
 const fs::path k_expected = JITUNWIND_SOURCE_DIR "/tests/orc_versions/expected";
 
-std::string content(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string orc_calc() {
   const char* const other = std::getenv("ORC_CALC");
   return other ? other : ORC_CALC;
@@ -31,9 +24,9 @@ std::string orc_calc() {
 
 /// Output and exit status. How deep a full stack is depends on the compiler.
 std::string output_of_calc(const std::string& arguments) {
-  static const std::regex count(R"(\.\.\. \d+ more)");
+  static const Pattern count(R"(\.\.\. \d+ more)");
   const Ended ended = run(orc_calc() + " " + arguments);
-  return std::regex_replace(ended.text, count, "... many more") + "exit " + std::to_string(ended.status) + "\n";
+  return replaced(ended.text, count, "... many more") + "exit " + std::to_string(ended.status) + "\n";
 }
 
 class OrcCalcScript : public testing::TestWithParam<const char*> {};
@@ -43,15 +36,15 @@ INSTANTIATE_TEST_SUITE_P(All, OrcCalcScript, testing::Values("functions", "excep
 // covers: DY46 EX14
 TEST_P(OrcCalcScript, PrintsAsExpected) {
   const std::string script = (k_scripts / (std::string(GetParam()) + ".calc")).string();
-  EXPECT_EQ(output_of_calc(script), content(k_expected / (std::string(GetParam()) + ".txt")));
+  EXPECT_EQ(output_of_calc(script), text_of_file(k_expected / (std::string(GetParam()) + ".txt")));
 }
 
 #if ORC_CALC_HAS_ASMJIT
 TEST(OrcCalc, HasFramesOfTwoCodeGeneratorsOnOneStack) {
   EXPECT_EQ(output_of_calc("--asmjit " + (k_scripts / "trace.calc").string()),
-            content(k_expected / "trace_asmjit.txt"));
+            text_of_file(k_expected / "trace_asmjit.txt"));
   EXPECT_EQ(output_of_calc("--asmjit " + (k_scripts / "exceptions.calc").string()),
-            content(k_expected / "exceptions.txt"));
+            text_of_file(k_expected / "exceptions.txt"));
 }
 #endif
 

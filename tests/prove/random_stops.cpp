@@ -27,17 +27,17 @@
 #include <map>
 #include <optional>
 #include <random>
-#include <regex>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/prove/random_stops.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::random_stops {
 namespace {
 
+using test::Groups, test::Pattern;
 using Clock = std::chrono::steady_clock;
 
 struct SeenFrame {
@@ -58,19 +58,10 @@ struct Stack {
 };
 using Stacks = std::map<pid_t, Stack>;
 
-std::string output_of(const std::string& command) {
-  std::string text;
-  std::FILE* const pipe = ::popen(command.c_str(), "r");
-  std::array<char, 4096> buffer;
-  for (std::size_t got; pipe && (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) != 0;)
-    text.append(buffer.data(), got);
-  if (pipe) ::pclose(pipe);
-  return text;
-}
-
-void for_each_line(const std::string& text, const std::function<void(const std::string&)>& visit) {
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) visit(line);
+/// However it ends.
+std::vector<std::string> lines_by(const std::string& command) {
+  int ignored = 0;
+  return test::lines_of(test::output_of(command, ignored));
 }
 
 Addr number(const std::string& hex) { return std::stoull(hex, nullptr, 16); }
@@ -80,28 +71,27 @@ std::optional<Stacks> by_jitstack(pid_t process) {
   Stacks stacks;
   bool is_traced = false;
   Stack* stack = nullptr;
-  const std::regex head("thread (\\d+).*"), frame(" +#\\d+ +0x([0-9a-f]+) +(\\S+( guess)?) .*"), cut(".*cut short.*"),
+  const Pattern head("thread (\\d+).*"), frame(" +#\\d+ +0x([0-9a-f]+) +(\\S+( guess)?) .*"), cut(".*cut short.*"),
       traced("jitstack: Process " + std::to_string(process) + " .* is traced by process \\d+ .*");
-  for_each_line(output_of(JITSTACK " --hold " + std::to_string(process) + " 2>&1"), [&](const std::string& line) {
-    std::smatch found;
-    if (std::regex_match(line, found, head)) stack = &stacks[std::stoi(found[1])];
-    if (stack && std::regex_match(line, found, frame)) stack->frames.push_back({number(found[1]), found[2], line});
-    if (stack && std::regex_match(line, found, cut)) stack->cut = line;
-    is_traced = is_traced || std::regex_match(line, traced);
-  });
+  for (const std::string& line : lines_by(JITSTACK " --hold " + std::to_string(process) + " 2>&1")) {
+    Groups found;
+    if (matches(line, found, head)) stack = &stacks[std::stoi(found[1])];
+    if (stack && matches(line, found, frame)) stack->frames.push_back({number(found[1]), found[2], line});
+    if (stack && matches(line, found, cut)) stack->cut = line;
+    is_traced = is_traced || matches(line, traced);
+  }
   return is_traced ? std::nullopt : std::optional(stacks);
 }
 
 Stacks by_eu_stack(pid_t process) {
   Stacks stacks;
   pid_t thread = 0;
-  const std::regex head("TID (\\d+):"), frame("#\\d+ +0x([0-9a-f]+).*");
-  for_each_line(output_of("eu-stack -n 0 -p " + std::to_string(process) + " 2>/dev/null"),
-                [&](const std::string& line) {
-                  std::smatch found;
-                  if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
-                  if (std::regex_match(line, found, frame)) stacks[thread].frames.push_back({number(found[1])});
-                });
+  const Pattern head("TID (\\d+):"), frame("#\\d+ +0x([0-9a-f]+).*");
+  for (const std::string& line : lines_by("eu-stack -n 0 -p " + std::to_string(process) + " 2>/dev/null")) {
+    Groups found;
+    if (matches(line, found, head)) thread = std::stoi(found[1]);
+    if (matches(line, found, frame)) stacks[thread].frames.push_back({number(found[1])});
+  }
   return stacks;
 }
 
@@ -109,18 +99,18 @@ Stacks by_eu_stack(pid_t process) {
 Stacks by_gdb(pid_t process, const std::string& frames_wanted) {
   Stacks stacks;
   pid_t thread = 0;
-  const std::regex head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"),
+  const Pattern head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"),
       frame("0x([0-9a-f]+) 0x([0-9a-f]+)");
   const std::string command = "gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(process) +
                               " -ex 'set backtrace past-main on' -ex 'set backtrace past-entry on' -ex 'thread apply "
                               "all frame apply " +
                               frames_wanted + " -q printf \"%#lx %#lx\\n\", (long)$pc, (long)$sp' 2>/dev/null";
   Addr last_sp = 0;
-  for_each_line(output_of(command), [&](const std::string& line) {
-    std::smatch found;
-    if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
-    if (std::regex_match(line, found, only)) thread = std::stoi(found[2]);
-    if (!std::regex_match(line, found, frame)) return;
+  for (const std::string& line : lines_by(command)) {
+    Groups found;
+    if (matches(line, found, head)) thread = std::stoi(found[1]);
+    if (matches(line, found, only)) thread = std::stoi(found[2]);
+    if (!matches(line, found, frame)) continue;
     auto& frames = stacks[thread].frames;
     // A call takes stack, so no caller has its callee's SP. Frames of GDB's that have it are functions that were
     // inlined, with the pc of the frame that they are in, and functions that have left their frame by a jump to another
@@ -132,7 +122,7 @@ Stacks by_gdb(pid_t process, const std::string& frames_wanted) {
     else
       frames.back().pc = pc;
     last_sp = sp;
-  });
+  }
   return stacks;
 }
 

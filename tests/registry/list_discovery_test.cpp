@@ -13,14 +13,17 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "tests/support/command.h"
 
 namespace {
+
+using jitunwind::test::Groups, jitunwind::test::Pattern;
+using jitunwind::test::output_of;
 
 struct Kind {
   const char* name;
@@ -34,15 +37,6 @@ const std::array k_kinds{
     Kind{"static-pie", LIST_HOLDER_STATIC_PIE, LIST_HOLDER_STATIC_PIE},
     Kind{"stripped", LIST_HOLDER_STRIPPED, LIST_HOLDER_STRIPPED},
 };
-
-std::string output_of(const std::string& command) {
-  std::string text;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  std::array<char, 4096> buffer;
-  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), n);
-  pclose(pipe);
-  return text;
-}
 
 /// A running list_holder.
 class Child {
@@ -211,16 +205,15 @@ TEST(ListDiscovery, ReadelfShowsTheNoteAndNoRelocation) {
   for (const Kind& kind : k_kinds) {
     SCOPED_TRACE(kind.name);
     const std::string notes = output_of("readelf -nW '" + std::string(kind.carrier) + "'");
-    EXPECT_TRUE(std::regex_search(notes, std::regex("UNWDYN\\s+0x00000010"))) << notes;
+    EXPECT_TRUE(has_match(notes, Pattern("UNWDYN\\s+0x00000010"))) << notes;
     const std::string segments = output_of("readelf -lW '" + std::string(kind.carrier) + "'");
     EXPECT_NE(segments.find("NOTE"), std::string::npos);
     // [Nr] .note.unwdyn NOTE address ...
     const std::string sections = output_of("readelf -SW '" + std::string(kind.carrier) + "'");
-    std::smatch section;
-    ASSERT_TRUE(
-        std::regex_search(sections, section, std::regex(R"(\.note\.unwdyn\s+NOTE\s+([0-9a-f]+)\s+\w+\s+([0-9a-f]+))")));
-    const std::uint64_t begin = std::stoull(section[1].str(), nullptr, 16);
-    const std::uint64_t end = begin + std::stoull(section[2].str(), nullptr, 16);
+    Groups section;
+    ASSERT_TRUE(has_match(sections, section, Pattern(R"(\.note\.unwdyn\s+NOTE\s+([0-9a-f]+)\s+\w+\s+([0-9a-f]+))")));
+    const std::uint64_t begin = std::stoull(section[1], nullptr, 16);
+    const std::uint64_t end = begin + std::stoull(section[2], nullptr, 16);
     std::istringstream relocations(output_of("readelf -rW '" + std::string(kind.carrier) + "'"));
     std::size_t lines = 0;
     for (std::string line; std::getline(relocations, line);) {
@@ -234,17 +227,17 @@ TEST(ListDiscovery, ReadelfShowsTheNoteAndNoRelocation) {
 }
 
 TEST(ListDiscovery, SymbolIsTheObjectOf16Bytes) {
-  const std::regex symbol(R"(16 OBJECT\s+GLOBAL\s+\w+\s+\d+ _U_dyn_info_list(@@JITUNWIND_1)?\n)");
+  const Pattern symbol(R"(16 OBJECT\s+GLOBAL\s+\w+\s+\d+ _U_dyn_info_list(@@JITUNWIND_1)?\n)");
   const std::string dynamic = output_of("readelf --dyn-syms -W '" + std::string(JITUNWIND_SHARED) + "'");
-  EXPECT_TRUE(std::regex_search(dynamic, symbol));
+  EXPECT_TRUE(has_match(dynamic, symbol));
   for (const Kind& kind : k_kinds) {
     if (kind.carrier == std::string(LIST_HOLDER_STRIPPED)) continue;
     const std::string all = output_of("readelf -sW '" + std::string(kind.carrier) + "'");
-    EXPECT_TRUE(std::regex_search(all, symbol)) << kind.name;
+    EXPECT_TRUE(has_match(all, symbol)) << kind.name;
   }
   // Exported by a program that asks for it, as section 2 of the protocol says.
   const std::string exported = output_of("readelf --dyn-syms -W '" LIST_HOLDER_ARCHIVE "'");
-  EXPECT_TRUE(std::regex_search(exported, symbol)) << exported;
+  EXPECT_TRUE(has_match(exported, symbol)) << exported;
 }
 
 }  // namespace

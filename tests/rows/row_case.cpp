@@ -1,10 +1,10 @@
 #include "tests/rows/row_case.h"
+#include "tests/support/texts.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <sstream>
@@ -271,11 +271,9 @@ std::unique_ptr<CaseFile> parse_cases(std::string_view text, const std::string& 
 
 std::unique_ptr<CaseFile> load_cases(const std::string& path) {
   const std::filesystem::path full = std::filesystem::path(JITUNWIND_SOURCE_DIR "/tests/rows") / path;
-  std::ifstream stream(full);
-  if (!stream) refuse("cannot open " + full.string());
-  std::stringstream text;
-  text << stream.rdbuf();
-  return parse_cases(text.str(), path);
+  const std::string text = test::text_of_file(full);
+  if (text.empty()) refuse("cannot read " + full.string());
+  return parse_cases(text, path);
 }
 
 CaseProcedure::CaseProcedure(const std::vector<CaseRegion>& regions, AddrRange range, std::uint32_t flags) {

@@ -4,16 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/rules/source_tree.h"
+#include "tests/support/texts.h"
 
 namespace {
 
+using jitunwind::test::Groups, jitunwind::test::Pattern;
 using rules::k_most_words;
 using rules::SourceFile;
 using rules::trimmed;
@@ -30,14 +31,14 @@ struct Comment {
 /// Comments in lines of their own, one for each paragraph. Lines that are indented within a comment are none of it:
 /// formulas and pictures.
 std::vector<Comment> comments_of(const Lines& lines) {
-  static const std::regex form(R"(^ *///?( (?! )(.*))?$)");
+  static const Pattern form(R"(^ *///?( (?! )(.*))?$)");
   std::vector<Comment> found;
   bool open = false;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    std::smatch match;
-    const bool is_text = std::regex_match(lines[i], match, form) && match[2].length() != 0;
+    Groups match;
+    const bool is_text = matches(lines[i], match, form) && !match[2].empty();
     if (is_text && !open) found.push_back({i + 1, ""});
-    if (is_text) found.back().text += match[2].str() + " ";
+    if (is_text) found.back().text += match[2] + " ";
     open = is_text;
   }
   return found;
@@ -45,9 +46,9 @@ std::vector<Comment> comments_of(const Lines& lines) {
 
 /// A comment that begins so has no subject: the reader has to look for it above.
 bool lacks_subject(const Comment& comment) {
-  static const std::regex fragment(
+  static const Pattern fragment(
       "(Of|By|Which|Whose|The same|But for|And|To|For|From|Lest|Likewise|With|Without|At|In|As|Nor|Also)\\b.*");
-  return std::regex_match(comment.text, fragment);
+  return matches(comment.text, fragment);
 }
 
 bool has_long_sentence(const Comment& comment) {

@@ -4,37 +4,39 @@
 
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 
 #include "tests/rules/source_tree.h"
+#include "tests/support/texts.h"
 
 namespace {
+
+using jitunwind::test::Groups, jitunwind::test::Pattern;
 
 /// Row -> files, relative to tests/.
 using Claims = std::map<std::string, std::set<std::string>>;
 
 std::set<std::string> rows_in(const std::string& text) {
-  static const std::regex row("\\b[A-Z]{2}[0-9]+\\b");
+  static const Pattern row("\\b[A-Z]{2}[0-9]+\\b");
   std::set<std::string> rows;
-  for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) rows.insert(it->str());
+  for (const Groups& it : all_in(text, row)) rows.insert(it[0]);
   return rows;
 }
 
 /// Comments directly above a test count, with nothing but comments and blank lines between.
 void add_claims(const rules::SourceFile& file, const std::string& name, Claims& claims) {
-  static const std::regex test("\\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|add_test|[a-z_]+_test)\\s*\\(.*");
-  static const std::regex comment("\\s*((//|#|\\*).*)?");
-  static const std::regex claim("\\s*(//|#) covers: .*");
+  static const Pattern test("\\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|add_test|[a-z_]+_test)\\s*\\(.*");
+  static const Pattern comment("\\s*((//|#|\\*).*)?");
+  static const Pattern claim("\\s*(//|#) covers: .*");
   std::set<std::string> pending;
   for (const std::string& line : file.lines) {
-    if (std::regex_match(line, claim)) {
+    if (matches(line, claim)) {
       pending.merge(rows_in(line));
-    } else if (std::regex_match(line, test)) {
+    } else if (matches(line, test)) {
       for (const std::string& row : pending) claims[row].insert(name);
       pending.clear();
-    } else if (!std::regex_match(line, comment)) {
+    } else if (!matches(line, comment)) {
       pending.clear();
     }
   }
@@ -54,15 +56,13 @@ Claims claims_of_tests() {
 
 /// Lines "| LU10 | what | `walk/cursor_test.cpp`, ... |".
 Claims claims_of_page() {
-  static const std::regex row("\\| ([A-Z]{2}[0-9]+) \\|[^|]*\\|([^|]*)\\|");
-  static const std::regex file("`([^`]+)`");
+  static const Pattern row("\\| ([A-Z]{2}[0-9]+) \\|[^|]*\\|([^|]*)\\|");
+  static const Pattern file("`([^`]+)`");
   Claims claims;
   for (const std::string& line : rules::read_file("docs/conformance.md").lines) {
-    std::smatch match;
-    if (!std::regex_match(line, match, row)) continue;
-    const std::string files = match[2];
-    for (std::sregex_iterator it(files.begin(), files.end(), file), end; it != end; ++it)
-      claims[match[1]].insert((*it)[1]);
+    Groups match;
+    if (!matches(line, match, row)) continue;
+    for (const Groups& it : all_in(match[2], file)) claims[match[1]].insert(it[1]);
   }
   return claims;
 }

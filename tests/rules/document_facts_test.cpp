@@ -8,15 +8,17 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/rules/source_tree.h"
+#include "tests/support/command.h"
 
 namespace {
 
+using jitunwind::test::Groups, jitunwind::test::Pattern;
+using jitunwind::test::output_of;
 using rules::k_root;
 using rules::SourceFile;
 using Lines = std::vector<std::string>;
@@ -24,7 +26,7 @@ using Lines = std::vector<std::string>;
 /// Exit status of docs/draw.py; what it prints, in `text`.
 int draw(const std::string& arguments, std::string& text) {
   const std::string script = (k_root / "docs/draw.py").string();
-  const std::string output = rules::output_of("{ python3 " + script + " " + arguments + "; echo $?; } 2>&1");
+  const std::string output = output_of("{ python3 " + script + " " + arguments + "; echo $?; } 2>&1");
   const std::size_t last = output.find_last_of('\n', output.size() - 2);
   text = last == std::string::npos ? "" : output.substr(0, last);
   return std::stoi(output.substr(last == std::string::npos ? 0 : last + 1));
@@ -84,11 +86,11 @@ std::string range_of(const std::vector<double>& values) {
 
 /// "walk/static/10: jitunwind backtrace to nongnu 1.6.2 unw_backtrace" -> 0.433.
 std::map<std::string, double> stored_results() {
-  static const std::regex entry(R"rx(\s*"([^"]+)": ([0-9.e+-]+),?)rx");
+  static const Pattern entry(R"rx(\s*"([^"]+)": ([0-9.e+-]+),?)rx");
   std::map<std::string, double> results;
   for (const std::string& line : rules::read_file("bench/baseline.json").lines) {
-    std::smatch found;
-    if (std::regex_match(line, found, entry)) results[found[1]] = std::stod(found[2]);
+    Groups found;
+    if (matches(line, found, entry)) results[found[1]] = std::stod(found[2]);
   }
   return results;
 }
@@ -96,21 +98,20 @@ std::map<std::string, double> stored_results() {
 /// Of rows of tables that end in: `way` .. | result | `peer` | `rows of the benchmark` |. Between the first two there
 /// may be a target.
 Lines untrue_results(const Lines& lines, const std::map<std::string, double>& stored) {
-  static const std::regex row(R"rx(\| [^`|]*`([^`]+)`[^|]*\|(?: [0-9.]+ \|)? ([^|]+) \| `([^`]+)` \| `([^`]+)` \|)rx");
+  static const Pattern row(R"rx(\| [^`|]*`([^`]+)`[^|]*\|(?: [0-9.]+ \|)? ([^|]+) \| `([^`]+)` \| `([^`]+)` \|)rx");
   Lines found;
   for (const std::string& line : lines) {
-    std::smatch cells;
-    if (!std::regex_match(line, cells, row)) continue;
-    const std::regex of_rows("^" + cells[4].str());
+    Groups cells;
+    if (!matches(line, cells, row)) continue;
+    const Pattern of_rows("^" + cells[4]);
     std::vector<double> values;
     for (const auto& [key, value] : stored) {
       const std::size_t colon = key.find(": ");
       const std::string way = " " + key.substr(colon + 2, key.find(" to ", colon) - colon - 2);
-      if (std::regex_search(key.substr(0, colon), of_rows) && way.ends_with(" " + cells[1].str()) &&
-          key.ends_with(" to " + cells[3].str()))
+      if (has_match(key.substr(0, colon), of_rows) && way.ends_with(" " + cells[1]) && key.ends_with(" to " + cells[3]))
         values.push_back(value);
     }
-    if (range_of(values) != cells[2].str()) found.push_back(line + "  stored: " + range_of(values));
+    if (range_of(values) != cells[2]) found.push_back(line + "  stored: " + range_of(values));
   }
   return found;
 }

@@ -6,7 +6,6 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -14,9 +13,11 @@
 #include <vector>
 
 #include "tests/rules/source_tree.h"
+#include "tests/support/texts.h"
 
 namespace {
 
+using jitunwind::test::Groups, jitunwind::test::Pattern;
 using rules::k_most_words;
 using rules::k_root;
 using rules::SourceFile;
@@ -57,14 +58,14 @@ Lines long_lines(const SourceFile& document) {
 }
 
 bool begins_paragraph(const std::string& line) {
-  static const std::regex item(R"(\s*([*-]|[0-9]+\.) .*)");
-  return std::regex_match(line, item) || line.rfind("#", 0) == 0 || line.rfind("<", 0) == 0;
+  static const Pattern item(R"(\s*([*-]|[0-9]+\.) .*)");
+  return matches(line, item) || line.rfind("#", 0) == 0 || line.rfind("<", 0) == 0;
 }
 
 /// Paragraphs and items of lists in one line each, by the number of the line that they begin in. Code within is one
 /// word.
 std::vector<std::pair<std::size_t, std::string>> prose_of(const SourceFile& document) {
-  static const std::regex code("`[^`]*`"), target(R"(\]\([^)]*\))");
+  static const Pattern code("`[^`]*`"), target(R"(\]\([^)]*\))");
   std::vector<std::pair<std::size_t, std::string>> prose;
   bool open = false;
   const Lines text = without_blocks(document.lines);
@@ -74,7 +75,7 @@ std::vector<std::pair<std::size_t, std::string>> prose_of(const SourceFile& docu
     if (is_prose) prose.back().second += text[i] + " ";
     open = is_prose;
   }
-  for (auto& [line, words] : prose) words = std::regex_replace(std::regex_replace(words, code, "code"), target, "]");
+  for (auto& [line, words] : prose) words = replaced(replaced(words, code, "code"), target, "]");
   return prose;
 }
 
@@ -170,15 +171,15 @@ Lines dead_links(const SourceFile& document) {
 
 /// The file in one line: marks of comments, breaks and links' targets left out.
 std::string run_on(const SourceFile& file) {
-  static const std::regex mark(R"(^\s*(//+|#+|\*+|/\*+)?\s*)"), target(R"(\]\([^)]*\))");
+  static const Pattern mark(R"(^\s*(//+|#+|\*+|/\*+)?\s*)"), target(R"(\]\([^)]*\))");
   std::string text;
-  for (const std::string& line : file.lines) text += std::regex_replace(line, mark, "") + " ";
-  return std::regex_replace(text, target, "]");
+  for (const std::string& line : file.lines) text += replaced(line, mark, "") + " ";
+  return replaced(text, target, "]");
 }
 
 /// Sections are named as in: docs/registry.md "Which node"; [registry.md](registry.md), "Which node".
 Lines dead_sections(const SourceFile& file) {
-  static const std::regex named(R"rx((\w+\.md)\]?,? "([A-Z][^"]{1,60})")rx");
+  static const Pattern named(R"rx((\w+\.md)\]?,? "([A-Z][^"]{1,60})")rx");
   static const std::map<std::string, SourceFile> pages = [] {
     std::map<std::string, SourceFile> found;
     for (const SourceFile& page : rules::documents())
@@ -187,10 +188,10 @@ Lines dead_sections(const SourceFile& file) {
   }();
   Lines found;
   const std::string text = run_on(file);
-  for (auto at = std::sregex_iterator(text.begin(), text.end(), named); at != std::sregex_iterator(); ++at) {
-    const auto page = pages.find((*at)[1]);
-    if (page == pages.end() || !has_place(page->second, place_of((*at)[2])))
-      found.push_back(file.path + ": no section " + at->str());
+  for (const Groups& at : all_in(text, named)) {
+    const auto page = pages.find(at[1]);
+    if (page == pages.end() || !has_place(page->second, place_of(at[2])))
+      found.push_back(file.path + ": no section " + at[0]);
   }
   return found;
 }
@@ -198,28 +199,28 @@ Lines dead_sections(const SourceFile& file) {
 /// Files of the tree that are named in code quotes, from the root: `unwind_core/rows/frame_row.h`. Names in capitals
 /// stand for others.
 Lines dead_paths(const SourceFile& document) {
-  static const std::regex quoted(
+  static const Pattern quoted(
       "`((adapters|bench|builders|cmake|docs|dyn_info|examples|sdk|tests|unwind_core)/[A-Za-z0-9_./-]+)`"),
       placeholder("(.*[/_.-])?(CPU|NAME|ID)([/_.-].*)?");
   Lines found;
   if (document.path == "docs/conformance.md") return found;  // from tests/ on, and checked by conformance_test.cpp
   const Lines text = without_blocks(document.lines);
   for (std::size_t i = 0; i < text.size(); ++i)
-    for (auto at = std::sregex_iterator(text[i].begin(), text[i].end(), quoted); at != std::sregex_iterator(); ++at)
-      if (!std::regex_match((*at)[1].str(), placeholder) && !std::filesystem::exists(k_root / (*at)[1].str()))
-        found.push_back(document.path + ":" + std::to_string(i + 1) + ": there is no " + (*at)[1].str());
+    for (const Groups& at : all_in(text[i], quoted))
+      if (!matches(at[1], placeholder) && !std::filesystem::exists(k_root / at[1]))
+        found.push_back(document.path + ":" + std::to_string(i + 1) + ": there is no " + at[1]);
   return found;
 }
 
 /// "`name()` in `sdk/walk.h`", "`Name` (`sdk/walk.h`)": the file has the name.
 Lines dead_names(const SourceFile& document) {
-  static const std::regex named(
+  static const Pattern named(
       R"rx(`(?:\w+::)*(\w+)(?:\(\))?` (?:in |of |\()`((?:adapters|builders|cmake|docs|dyn_info|sdk|tests|unwind_core)/[\w./-]+)`)rx");
   Lines found;
   std::string text;
   for (const std::string& line : without_blocks(document.lines)) text += line + " ";
-  for (auto at = std::sregex_iterator(text.begin(), text.end(), named); at != std::sregex_iterator(); ++at) {
-    const std::string name = (*at)[1], path = (*at)[2];
+  for (const Groups& at : all_in(text, named)) {
+    const std::string name = at[1], path = at[2];
     if (!std::filesystem::is_regular_file(k_root / path)) continue;  // dead_paths()
     const Lines lines = rules::read_file(path).lines;
     const auto has_name = [&](const std::string& line) { return line.find(name) != std::string::npos; };
@@ -330,11 +331,10 @@ TEST(DocumentForm, EveryFolderOfTestsIsInTheirMap) {
   const SourceFile map = rules::read_file("tests/README.md");
   EXPECT_EQ(unnamed_folders(folders, map), Lines{});
   for (const std::string& line : map.lines) {
-    static const std::regex named("`([a-z_]+)`");
+    static const Pattern named("`([a-z_]+)`");
     const std::string cell = is_table(line) ? line.substr(0, line.find('|', 1)) : "";
-    for (auto at = std::sregex_iterator(cell.begin(), cell.end(), named); at != std::sregex_iterator(); ++at)
-      EXPECT_NE(std::find(folders.begin(), folders.end(), (*at)[1].str()), folders.end())
-          << "there is no " << at->str();
+    for (const Groups& at : all_in(cell, named))
+      EXPECT_NE(std::find(folders.begin(), folders.end(), at[1]), folders.end()) << "there is no " << at[0];
   }
 }
 

@@ -7,15 +7,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tests/rules/source_tree.h"
+#include "tests/support/texts.h"
 
 namespace {
 
+using jitunwind::test::Groups, jitunwind::test::Pattern;
 using rules::SourceFile;
 using rules::trimmed;
 using Lines = std::vector<std::string>;
@@ -62,11 +63,11 @@ Lines found_in_all(Lines (*rule)(const SourceFile&)) {
 
 /// Functions and variables that a header of the C interface declares, under the names that programs use.
 std::set<std::string> declared_names(const SourceFile& header) {
-  static const std::regex declaration(R"(^extern [^(=]*?[ *](UNW_OBJ\()?(\w+)[);(].*)");
+  static const Pattern declaration(R"(^extern [^(=]*?[ *](UNW_OBJ\()?(\w+)[);(].*)");
   std::set<std::string> names;
   for (const std::string& line : header.lines) {
-    std::smatch found;
-    if (!std::regex_match(line, found, declaration)) continue;
+    Groups found;
+    if (!matches(line, found, declaration)) continue;
     std::string name = found[2];
     if (name.rfind("create_addr_space", 0) == 0) name = "unw_create_addr_space";  // for callers of two releases
     if (name.rfind("unw_tdep_", 0) == 0) name = "unw_" + name.substr(9);

@@ -4,16 +4,18 @@
 
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/rules/source_tree.h"
+#include "tests/support/command.h"
 
 namespace {
 
+using jitunwind::test::Groups, jitunwind::test::Pattern;
+using jitunwind::test::output_of;
 using Names = std::set<std::string>;
 
 struct LayerSymbols {
@@ -26,10 +28,10 @@ struct LayerSymbols {
 void read_symbols(const std::string& nm_output, LayerSymbols& into) {
   std::istringstream lines(nm_output);
   for (std::string line; std::getline(lines, line);) {
-    static const std::regex used(R"(\s+[Uw] (.+))"), defined(R"([0-9a-f]+ [A-Z] (.+))");
-    std::smatch match;
-    if (std::regex_match(line, match, used)) into.used.insert(match[1]);
-    if (std::regex_match(line, match, defined)) into.defined.insert(match[1]);
+    static const Pattern used(R"(\s+[Uw] (.+))"), defined(R"([0-9a-f]+ [A-Z] (.+))");
+    Groups match;
+    if (matches(line, match, used)) into.used.insert(match[1]);
+    if (matches(line, match, defined)) into.defined.insert(match[1]);
   }
 }
 
@@ -50,9 +52,9 @@ Names upward_calls(const std::vector<LayerSymbols>& layers) {
 
 /// The layer of an object: the top folder of its source, where a target has sources of another layer.
 std::string layer_of(const std::string& object, const std::string& layer_of_target) {
-  static const std::regex elsewhere(R"(.*\.dir/(?:\./)?(?:__/)+(\w+)/.*)");
-  std::smatch match;
-  return std::regex_match(object, match, elsewhere) ? match.str(1) : layer_of_target;
+  static const Pattern elsewhere(R"(.*\.dir/(?:\./)?(?:__/)+(\w+)/.*)");
+  Groups match;
+  return matches(object, match, elsewhere) ? match[1] : layer_of_target;
 }
 
 /// Lines "layer object object ..." of the build, lowest layer first.
@@ -66,7 +68,7 @@ std::vector<LayerSymbols> layers_of_the_build() {
     for (std::string object; words >> object;) objects[layer_of(object, layers.back().layer)] += ' ' + object;
   }
   for (LayerSymbols& layer : layers) {
-    read_symbols(rules::output_of("nm -C --no-recurse-limit" + objects[layer.layer]), layer);
+    read_symbols(output_of("nm -C --no-recurse-limit" + objects[layer.layer]), layer);
     objects.erase(layer.layer);
   }
   EXPECT_TRUE(objects.empty()) << "objects of no layer: " << objects.begin()->second;
@@ -76,11 +78,10 @@ std::vector<LayerSymbols> layers_of_the_build() {
 /// The table in docs/architecture.md whose lines are "| `layer` | `function` | `layer` | why |".
 Names documented_calls() {
   Names found;
-  const std::regex row(R"(\| `(\w+)` \| `([^`]+)` \| `(\w+)` \|.*)");
+  const Pattern row(R"(\| `(\w+)` \| `([^`]+)` \| `(\w+)` \|.*)");
   for (const std::string& line : rules::read_file("docs/architecture.md").lines) {
-    std::smatch match;
-    if (std::regex_match(line, match, row))
-      found.insert(match[1].str() + " calls " + match[2].str() + " of " + match[3].str());
+    Groups match;
+    if (matches(line, match, row)) found.insert(match[1] + " calls " + match[2] + " of " + match[3]);
   }
   return found;
 }

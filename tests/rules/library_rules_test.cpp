@@ -7,35 +7,37 @@
 #include <fstream>
 #include <functional>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/rules/source_tree.h"
+#include "tests/support/command.h"
 
 namespace {
 
+using jitunwind::test::Groups, jitunwind::test::Pattern;
+using jitunwind::test::output_of;
+
 // AddressSanitizer's, for each global object.
-const std::regex k_sanitizers(R"(__odr_asan\..*)");
+const Pattern k_sanitizers(R"(__odr_asan\..*)");
 // Ours by its namespace or prefix, also as thunk, guard, vtable or type information.
-const std::regex k_own_name(
-    R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_|ju_).*)");
+const Pattern k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_|ju_).*)");
 // The two names that others look for in the process, and libunwind's interface.
-const std::regex k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE|__jit_debug_(descriptor|register_code))");
+const Pattern k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE|__jit_debug_(descriptor|register_code))");
 // What `-Wl,--wrap=_Unwind_Find_FDE` makes a static libgcc call.
-const std::regex k_wrapped(R"(__wrap__Unwind_Find_FDE)");
-const std::regex k_libunwind_name(
+const Pattern k_wrapped(R"(__wrap__Unwind_Find_FDE)");
+const Pattern k_libunwind_name(
     R"(_UL?x86_64_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
 constexpr const char* k_shared_libraries[] = {JITUNWIND_SHARED,        JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_EH_SHARED,
                                               JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED,   JITUNWIND_UWX_SHARED,
                                               JITUNWIND_LISTEN_SHARED};
-const std::regex k_asked_name(R"(_Unwind_Find_FDE)");
+const Pattern k_asked_name(R"(_Unwind_Find_FDE)");
 
 /// Lines "value type name" of nm whose name satisfies no pattern. Weak symbols of an archive are instances of templates
 /// and inline functions, which the linker merges.
-std::vector<std::string> foreign_names(const std::string& nm_output, const std::vector<std::regex>& allowed,
+std::vector<std::string> foreign_names(const std::string& nm_output, const std::vector<Pattern>& allowed,
                                        bool weak_allowed) {
   std::vector<std::string> found;
   std::istringstream in(nm_output);
@@ -47,15 +49,15 @@ std::vector<std::string> foreign_names(const std::string& nm_output, const std::
     name = name.substr(0, name.find('@'));
     if (weak_allowed && std::string("WVu").find(type) != std::string::npos) continue;
     bool known = false;
-    for (const std::regex& pattern : allowed) known = known || std::regex_match(name, pattern);
+    for (const Pattern& pattern : allowed) known = known || matches(name, pattern);
     if (!known) found.push_back(line);
   }
   return found;
 }
 
-void expect_only(const std::string& options, const std::string& file, const std::vector<std::regex>& allowed,
+void expect_only(const std::string& options, const std::string& file, const std::vector<Pattern>& allowed,
                  bool weak_allowed) {
-  const std::string names = rules::output_of("nm " + options + " --defined-only '" + file + "'");
+  const std::string names = output_of("nm " + options + " --defined-only '" + file + "'");
   ASSERT_GT(std::count(names.begin(), names.end(), '\n'), 10) << file;
   const auto found = foreign_names(names, allowed, weak_allowed);
   EXPECT_TRUE(found.empty()) << file << "\n" << rules::joined(found);
@@ -103,21 +105,21 @@ std::vector<CrossLibrary> cross_libraries() {
 TEST(LibraryRules, LibrariesOfOtherCpusExportNamesOfTheirs) {
   EXPECT_GE(cross_libraries().size(), 6u);
   for (const CrossLibrary& library : cross_libraries()) {
-    const std::regex name("_U" + library.target + "_(?!getcontext)\\w+"), local_name("_UL" + library.target + "_\\w+");
+    const Pattern name("_U" + library.target + "_(?!getcontext)\\w+"), local_name("_UL" + library.target + "_\\w+");
     expect_only("-D", library.shared_file, {name, k_asked_name}, false);
     expect_only("-g", library.static_file, {name, local_name, k_own_name, k_sanitizers}, true);
   }
 }
 
 TEST(LibraryRules, UnwindExpressExportsItsNames) {
-  const std::regex names(R"(uwx_\w+)");
+  const Pattern names(R"(uwx_\w+)");
   expect_only("-D", JITUNWIND_UWX_SHARED, {names, k_asked_name}, false);
   expect_only("-g", JITUNWIND_UWX_STATIC, {names, k_own_name, k_sanitizers}, true);
 }
 
 TEST(LibraryRules, ListeningLibraryExportsWhatJitsCall) {
-  const std::regex names(R"(__(de)?register_frame(_info|_table|_info_table)?(_bases)?)");
-  const std::regex own(R"(_ZN9jitunwind(6listen|13listen_status|8say_name|9say_lines|8say_gone|10heard_line)E.*)");
+  const Pattern names(R"(__(de)?register_frame(_info|_table|_info_table)?(_bases)?)");
+  const Pattern own(R"(_ZN9jitunwind(6listen|13listen_status|8say_name|9say_lines|8say_gone|10heard_line)E.*)");
   expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, k_asked_name}, false);
   expect_only("-g", JITUNWIND_LISTEN_STATIC, {names, k_own_name, k_sanitizers}, true);
 }
@@ -128,33 +130,32 @@ TEST(LibraryRules, EveryLibraryDefinesWhatTheUnwinderAsks) {
                                  JITUNWIND_LISTEN_SHARED};
   for (const CrossLibrary& library : cross_libraries()) files.push_back(library.shared_file);
   for (const std::string& file : files)
-    EXPECT_NE(rules::output_of("nm -D --defined-only '" + file + "'").find(" _Unwind_Find_FDE@@GCC_3.0\n"),
-              std::string::npos)
+    EXPECT_NE(output_of("nm -D --defined-only '" + file + "'").find(" _Unwind_Find_FDE@@GCC_3.0\n"), std::string::npos)
         << file;
 }
 
 #ifdef JITUNWIND_TEST_OPTIMISED
 /// docs/notes/start.md "Size".
 TEST(LibraryRules, CodeIsLessThanAMegabyte) {
-  const std::string sections = rules::output_of("readelf -SW '" JITUNWIND_SHARED "'");
-  std::smatch match;
-  ASSERT_TRUE(std::regex_search(sections, match, std::regex(R"( \.text +PROGBITS +\w+ \w+ (\w+) )")));
+  const std::string sections = output_of("readelf -SW '" JITUNWIND_SHARED "'");
+  Groups match;
+  ASSERT_TRUE(has_match(sections, match, Pattern(R"( \.text +PROGBITS +\w+ \w+ (\w+) )")));
   const unsigned long code = std::stoul(match[1], nullptr, 16);
   std::printf("%lu bytes of code; with tables and constants:\n%s", code,
-              rules::output_of("size '" JITUNWIND_SHARED "'").c_str());
+              output_of("size '" JITUNWIND_SHARED "'").c_str());
   EXPECT_LT(code, 1'000'000u);
 }
 
 /// docs/notes/start.md: what is destroyed at exit is registered at start, and reads code in many places at exit.
 TEST(LibraryRules, NothingIsDestroyedAtExit) {
-  const std::string undefined = rules::output_of("nm -D -u '" JITUNWIND_SHARED "'");
+  const std::string undefined = output_of("nm -D -u '" JITUNWIND_SHARED "'");
   EXPECT_NE(undefined.find(" malloc"), std::string::npos);
   EXPECT_EQ(undefined.find(" __cxa_atexit"), std::string::npos);
 }
 #endif
 
 TEST(LibraryRules, SonamesHaveTheVersionOfTheAbi) {
-  const auto dynamic = [](const char* file) { return rules::output_of("readelf -dW '" + std::string(file) + "'"); };
+  const auto dynamic = [](const char* file) { return output_of("readelf -dW '" + std::string(file) + "'"); };
   EXPECT_NE(dynamic(JITUNWIND_SHARED).find("soname: [libjitunwind.so.1]"), std::string::npos);
   EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("soname: [libjitunwind-libunwind.so.1]"), std::string::npos);
   EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("library: [libjitunwind.so.1]"), std::string::npos)
@@ -182,13 +183,13 @@ std::vector<std::string> wrong_versions(const std::string& nm_output,
 TEST(LibraryRules, SymbolsHaveTheVersionsThatArePromised) {
   const std::string cxx = "JITUNWIND_CXX_" JITUNWIND_MINOR_RELEASE;
   const auto version_of = [&](const std::string& name) -> std::string {
-    static const std::regex of_c(R"(ju_.*|jitunwind_(backtrace|capture_context|version)|_U_dyn_info_list)");
+    static const Pattern of_c(R"(ju_.*|jitunwind_(backtrace|capture_context|version)|_U_dyn_info_list)");
     if (name.starts_with("__jit_debug_")) return "";  // one list with libLLVM, which has versions of its own
     if (name == "_Unwind_Find_FDE") return "GCC_3.0";
-    return std::regex_match(name, of_c) ? "JITUNWIND_1" : cxx;
+    return matches(name, of_c) ? "JITUNWIND_1" : cxx;
   };
   EXPECT_EQ(wrong_versions("01 T ju_push\n02 T ju_pop@@JITUNWIND_2\n", version_of).size(), 2u);
-  const auto exported = [](const std::string& file) { return rules::output_of("nm -D --defined-only '" + file + "'"); };
+  const auto exported = [](const std::string& file) { return output_of("nm -D --defined-only '" + file + "'"); };
   const auto found = wrong_versions(exported(JITUNWIND_SHARED), version_of);
   EXPECT_TRUE(found.empty()) << rules::joined(found);
   EXPECT_NE(exported(JITUNWIND_SHARED).find(" ju_register@@JITUNWIND_1\n"), std::string::npos);
@@ -204,10 +205,9 @@ TEST(LibraryRules, SymbolsHaveTheVersionsThatArePromised) {
 
 // What a library needs (DT_NEEDED), and where the names are that it uses.
 
-std::vector<std::string> matches(const std::string& text, const char* pattern) {
+std::vector<std::string> first_groups(const std::string& text, const Pattern& pattern) {
   std::vector<std::string> found;
-  const std::regex each(pattern);
-  for (std::sregex_iterator at(text.begin(), text.end(), each), end; at != end; ++at) found.push_back((*at)[1]);
+  for (const Groups& at : all_in(text, pattern)) found.push_back(at[1]);
   return found;
 }
 
@@ -216,8 +216,8 @@ const std::set<std::string>& names_defined_in(const std::string& file) {
   static std::map<std::string, std::set<std::string>> known;
   const auto [at, is_new] = known.try_emplace(file);
   if (is_new) {
-    const std::string listed = rules::output_of("nm -D --defined-only '" + file + "'");
-    for (const std::string& name : matches(listed, R"([A-TV-Za-z] ([^\s@]+)(@+\S+)?\n)")) at->second.insert(name);
+    const std::string listed = output_of("nm -D --defined-only '" + file + "'");
+    for (const std::string& name : first_groups(listed, R"([A-TV-Za-z] ([^\s@]+)(@+\S+)?\n)")) at->second.insert(name);
   }
   return at->second;
 }
@@ -230,13 +230,13 @@ struct Uses {
 /// By the names alone: a library that others are found behind is needed for none.
 Uses uses_of(const std::string& file) {
   Uses uses;
-  const std::string undefined = rules::output_of("nm -D --undefined-only '" + file + "'");
+  const std::string undefined = output_of("nm -D --undefined-only '" + file + "'");
   std::set<std::string> left;
-  for (const std::string& name : matches(undefined, R"( U ([^\s@]+))")) left.insert(name);
+  for (const std::string& name : first_groups(undefined, R"( U ([^\s@]+))")) left.insert(name);
   std::set<std::string> all = left;
-  for (const std::string& name : matches(undefined, R"( w ([^\s@]+))")) all.insert(name);
-  const std::string paths = rules::output_of("ldd '" + file + "'");
-  for (const std::string& needed : matches(rules::output_of("readelf -dW '" + file + "'"), R"(NEEDED.*\[(.*)\])")) {
+  for (const std::string& name : first_groups(undefined, R"( w ([^\s@]+))")) all.insert(name);
+  const std::string paths = output_of("ldd '" + file + "'");
+  for (const std::string& needed : first_groups(output_of("readelf -dW '" + file + "'"), R"(NEEDED.*\[(.*)\])")) {
     const std::string::size_type line = paths.find(needed + " => ");
     const std::string path =
         line == std::string::npos
@@ -260,7 +260,7 @@ std::vector<std::string> found_behind(const std::string& file) {
   return {};
 }
 
-std::vector<std::string> shared_libraries() { return matches(JITUNWIND_SHARED_LIBRARIES ":", "([^:]+):"); }
+std::vector<std::string> shared_libraries() { return first_groups(JITUNWIND_SHARED_LIBRARIES ":", "([^:]+):"); }
 
 #ifndef JITUNWIND_TEST_SANITIZED
 /// What is superfluous is loaded, and its pages are touched, whenever a program starts; what is missing is found only
@@ -280,50 +280,50 @@ TEST(LibraryRules, LibrariesNameWhatTheyUseAndNothingElse) {
 
 /// Where a library is named and another one is used.
 TEST(LibraryRules, LibrariesThatAreNotUsedAreNoticed) {
-  const std::string folder = rules::output_of("mktemp -d | tr -d '\\n'");
+  const std::string folder = output_of("mktemp -d | tr -d '\\n'");
   const std::string source = "echo 'extern int elsewhere(void); int here(void) { return elsewhere(); }' | ";
   const std::string file = folder + "/lib.so";
-  (void)rules::output_of(source + "cc -shared -fPIC -nostartfiles -x c - -o " + file + " -Wl,--no-as-needed -lm");
+  (void)output_of(source + "cc -shared -fPIC -nostartfiles -x c - -o " + file + " -Wl,--no-as-needed -lm");
   const Uses uses = uses_of(file);
   EXPECT_NE(std::find(uses.unused.begin(), uses.unused.end(), "libm.so.6"), uses.unused.end());
   EXPECT_EQ(uses.unnamed, std::vector<std::string>{"elsewhere"});
-  (void)rules::output_of("rm -r '" + folder + "'");
+  (void)output_of("rm -r '" + folder + "'");
 }
 
 /// An empty folder in a list of folders is whatever folder the program is started in. Who needs none of ours needs no
 /// list: the dynamic linker would look there for everything.
 TEST(LibraryRules, LibrariesAreLookedForBesideTheOneThatNeedsThem) {
   for (const std::string& file : shared_libraries()) {
-    const std::string dynamic = rules::output_of("readelf -dW '" + file + "'");
+    const std::string dynamic = output_of("readelf -dW '" + file + "'");
     const bool needs_ours = dynamic.find("library: [libjitunwind.so") != std::string::npos;
-    const std::vector<std::string> paths = matches(dynamic, R"((?:RUNPATH|RPATH).*\[(.*)\])");
+    const std::vector<std::string> paths = first_groups(dynamic, R"((?:RUNPATH|RPATH).*\[(.*)\])");
     EXPECT_EQ(paths.size(), needs_ours ? 1u : 0u) << file;
     for (const std::string& path : paths)
-      EXPECT_TRUE(std::regex_match(path, std::regex(R"(\$ORIGIN(/\.\.)?(:\$ORIGIN)?)"))) << file << " " << path;
+      EXPECT_TRUE(matches(path, Pattern(R"(\$ORIGIN(/\.\.)?(:\$ORIGIN)?)"))) << file << " " << path;
   }
 }
 
 // The first access to a thread-local of another model may allocate; the loader's surplus for libraries that are loaded
 // late is small.
 TEST(LibraryRules, LibraryStaysLoaded) {
-  const std::string dynamic = rules::output_of("readelf -dW '" + std::string(JITUNWIND_SHARED) + "'");
-  EXPECT_TRUE(std::regex_search(dynamic, std::regex("FLAGS_1.* NODELETE"))) << dynamic;
+  const std::string dynamic = output_of("readelf -dW '" + std::string(JITUNWIND_SHARED) + "'");
+  EXPECT_TRUE(has_match(dynamic, Pattern("FLAGS_1.* NODELETE"))) << dynamic;
 }
 
 /// pthreads(7), "Cancellation points": those that must be, and of those that may be what reads and writes. But for
 /// pthread_join(), around which LateCall disables cancelling.
 TEST(LibraryRules, NothingIsACancellationPoint) {
-  const std::regex points(
+  const Pattern points(
       R"((accept4?|clock_nanosleep|close|connect|creat|fcntl|fdatasync|fsync|getms?g|lockf|mq_\w+|msgrcv|msgsnd|msync|)"
       R"(nanosleep|open(at)?|pause|poll|pread|pselect|pthread_(cond_\w*wait|testcancel)|pwrite|p?readv|p?writev|)"
       R"(read|recv\w*|select|sem_\w*wait|send\w*|sig(pause|suspend|\w*wait\w*)|u?sleep|system|tcdrain|wait\w*|)"
       R"(write|fopen|fclose|fgets|fputs|fprintf|f?puts|printf|fread|fwrite|fflush|getline|opendir|readdir)(64)?(@.*)?)");
-  EXPECT_TRUE(std::regex_match("open64@GLIBC_2.2.5", points) && !std::regex_match("reallocarray", points));
+  EXPECT_TRUE(matches("open64@GLIBC_2.2.5", points) && !matches("reallocarray", points));
   for (const std::string file : k_shared_libraries) {
-    std::istringstream names(rules::output_of("nm -D --undefined-only --format=just-symbols '" + file + "'"));
+    std::istringstream names(output_of("nm -D --undefined-only --format=just-symbols '" + file + "'"));
     unsigned count = 0;
     for (std::string name; std::getline(names, name); ++count)
-      EXPECT_FALSE(std::regex_match(name, points)) << name << " of " << file;
+      EXPECT_FALSE(matches(name, points)) << name << " of " << file;
     EXPECT_GT(count, 2u) << file;
   }
 }
@@ -333,7 +333,7 @@ TEST(LibraryRules, NothingIsACancellationPoint) {
 TEST(LibraryRules, NoStaticLocalIsMadeAtItsFirstUse) {
   for (const std::string file : k_shared_libraries) {
     if (file.find("jitunwind-eh") != std::string::npos) continue;
-    EXPECT_EQ(rules::output_of("nm -D --undefined-only '" + file + "'").find("__cxa_guard_acquire"), std::string::npos)
+    EXPECT_EQ(output_of("nm -D --undefined-only '" + file + "'").find("__cxa_guard_acquire"), std::string::npos)
         << file;
   }
 }
@@ -346,14 +346,14 @@ TEST(LibraryRules, WritersNeitherThrowNorUseOperatorNew) {
        std::filesystem::recursive_directory_iterator(std::string(JITUNWIND_SOURCE_DIR) + "/dyn_info/registry"))
     if (entry.path().extension() == ".cpp") writers.insert(entry.path().filename().string() + ".o");
   std::set<std::string> seen;
-  std::istringstream names(rules::output_of("nm -A --undefined-only '" + std::string(JITUNWIND_STATIC) + "'"));
-  const std::regex line_of_member(R"(.*:([^:]+):\s+[Uw] (\S+))");
-  const std::regex of_the_cpp_library(R"(_Zn[aw].*|__cxa_(allocate_exception|throw)|_ZSt\d+__throw_.*)");
+  std::istringstream names(output_of("nm -A --undefined-only '" + std::string(JITUNWIND_STATIC) + "'"));
+  const Pattern line_of_member(R"(.*:([^:]+):\s+[Uw] (\S+))");
+  const Pattern of_the_cpp_library(R"(_Zn[aw].*|__cxa_(allocate_exception|throw)|_ZSt\d+__throw_.*)");
   for (std::string line; std::getline(names, line);) {
-    std::smatch part;
-    if (!std::regex_match(line, part, line_of_member) || !writers.contains(part[1])) continue;
+    Groups part;
+    if (!matches(line, part, line_of_member) || !writers.contains(part[1])) continue;
     seen.insert(part[1]);
-    EXPECT_FALSE(std::regex_match(part[2].str(), of_the_cpp_library)) << line;
+    EXPECT_FALSE(matches(part[2], of_the_cpp_library)) << line;
   }
   EXPECT_GT(seen.size(), writers.size() / 2) << "of which the others use nothing";
 }
@@ -362,8 +362,8 @@ TEST(LibraryRules, WritersNeitherThrowNorUseOperatorNew) {
 /// Nothing that is called through can be overwritten once a library is loaded.
 TEST(LibraryRules, RelocatedDataAreReadOnly) {
   for (const std::string file : k_shared_libraries) {
-    EXPECT_NE(rules::output_of("readelf -lW '" + file + "'").find("GNU_RELRO"), std::string::npos) << file;
-    EXPECT_NE(rules::output_of("readelf -dW '" + file + "'").find("NOW"), std::string::npos) << file;
+    EXPECT_NE(output_of("readelf -lW '" + file + "'").find("GNU_RELRO"), std::string::npos) << file;
+    EXPECT_NE(output_of("readelf -dW '" + file + "'").find("NOW"), std::string::npos) << file;
   }
 }
 
@@ -394,25 +394,25 @@ TEST(LibraryRules, ObjectsAndLibrariesAreMarkedForIndirectBranchesAndShadowStack
     if (word.find(".S.o") != std::string::npos) ++assembled;
   }
   EXPECT_GT(assembled, 4u);
-  EXPECT_EQ(rules::joined(unprotected(rules::output_of("readelf -nW" + files))), "");
+  EXPECT_EQ(rules::joined(unprotected(output_of("readelf -nW" + files))), "");
 
   std::string libraries = JITUNWIND_SHARED_LIBRARIES;
   std::replace(libraries.begin(), libraries.end(), ':', ' ');
-  EXPECT_EQ(rules::joined(unprotected(rules::output_of("readelf -nW " + libraries))), "");
+  EXPECT_EQ(rules::joined(unprotected(output_of("readelf -nW " + libraries))), "");
   // The C library's own beginning of an _init may have no landing pad.
-  EXPECT_EQ(rules::output_of("readelf -dW " + libraries).find("(INIT)"), std::string::npos);
+  EXPECT_EQ(output_of("readelf -dW " + libraries).find("(INIT)"), std::string::npos);
 }
 
 TEST(LibraryRules, ThreadLocalsAreInitialExecAndSmall) {
   const std::string file = JITUNWIND_SHARED;
-  const std::string relocations = rules::output_of("readelf -rW '" + file + "'");
+  const std::string relocations = output_of("readelf -rW '" + file + "'");
   EXPECT_EQ(relocations.find("DTPMOD"), std::string::npos);
   EXPECT_EQ(relocations.find("TLSDESC"), std::string::npos);
-  std::smatch tls;
-  const std::string segments = rules::output_of("readelf -lW '" + file + "'");
+  Groups tls;
+  const std::string segments = output_of("readelf -lW '" + file + "'");
   // TLS  offset  virtual-address  physical-address  file-size  memory-size
-  if (std::regex_search(segments, tls, std::regex(R"(\n\s*TLS(\s+0x[0-9a-f]+){4}\s+0x([0-9a-f]+))"))) {
-    EXPECT_LT(std::stoul(tls[2].str(), nullptr, 16), 256u);
+  if (has_match(segments, tls, Pattern(R"(\n\s*TLS(\s+0x[0-9a-f]+){4}\s+0x([0-9a-f]+))"))) {
+    EXPECT_LT(std::stoul(tls[2], nullptr, 16), 256u);
   } else {
     EXPECT_EQ(relocations.find("TPOFF"), std::string::npos) << "thread-locals without a segment";
   }

@@ -3,15 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tests/rules/source_tree.h"
+#include "tests/support/texts.h"
 
 namespace {
 
+using jitunwind::test::Groups, jitunwind::test::Pattern;
 using rules::k_prefix;
 
 using Names = std::set<std::string>;
@@ -90,15 +91,13 @@ Names includes_of_others(const std::vector<rules::SourceFile>& files, IsSuch is_
 
 /// The table in docs/architecture.md whose lines are "| `header` `header` | `layer`, `layer` | why |".
 Names documented_includes() {
-  static const std::regex row(R"(\| ((?:`[^`]+_internal\.h` ?)+) \| ([^|]+) \| [^|]+ \|)"), quoted("`([^`]+)`");
+  static const Pattern row(R"(\| ((?:`[^`]+_internal\.h` ?)+) \| ([^|]+) \| [^|]+ \|)"), quoted("`([^`]+)`");
   Names found;
   for (const std::string& line : rules::read_file("docs/architecture.md").lines) {
-    std::smatch match;
-    if (!std::regex_match(line, match, row)) continue;
-    const std::string headers = match[1], layers = match[2];
-    for (std::sregex_iterator header(headers.begin(), headers.end(), quoted), end; header != end; ++header)
-      for (std::sregex_iterator layer(layers.begin(), layers.end(), quoted); layer != end; ++layer)
-        found.insert((*layer)[1].str() + " includes " + (*header)[1].str());
+    Groups match;
+    if (!matches(line, match, row)) continue;
+    for (const Groups& header : all_in(match[1], quoted))
+      for (const Groups& layer : all_in(match[2], quoted)) found.insert(layer[1] + " includes " + header[1]);
   }
   return found;
 }

@@ -7,15 +7,16 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tests/rules/source_tree.h"
+#include "tests/support/texts.h"
 
 namespace {
 
+using jitunwind::test::Groups, jitunwind::test::Pattern;
 using rules::k_prefix;
 using rules::SourceFile;
 using Violations = std::vector<std::string>;
@@ -70,15 +71,24 @@ Violations upward_includes(const SourceFile& file) {
   return found;
 }
 
+/// Each source that includes it takes gcc seconds more.
+Violations regex_in_tests(const SourceFile& file) {
+  Violations found;
+  if (file.folder() != "tests" || file.path == "tests/support/texts.cpp") return found;
+  for (std::size_t i = 0; i < file.lines.size(); ++i)
+    if (rules::included_file(file.lines[i]) == "regex") found.push_back(place(file, i));
+  return found;
+}
+
 Violations cpu_conditionals(const SourceFile& file) {
-  static const std::regex conditional(
+  static const Pattern conditional(
       R"(\s*#\s*(if|ifdef|ifndef|elif).*__(x86_64|amd64|i386|aarch64|arm|riscv|powerpc|s390|mips|loongarch|LP64)\w*.*)");
   Violations found;
   const bool engine = layer_of(file.path) < k_first_of_last_group;
   // The descriptor's layout is asserted where pointers have 8 bytes.
   if (!engine || file.path.rfind("unwind_core/arch/", 0) == 0 || file.path == "dyn_info/libunwind-dynamic.h") return {};
   for (std::size_t i = 0; i < file.lines.size(); ++i) {
-    if (std::regex_match(file.lines[i], conditional)) found.push_back(place(file, i));
+    if (matches(file.lines[i], conditional)) found.push_back(place(file, i));
   }
   return found;
 }
@@ -109,13 +119,13 @@ bool is_public_cpp_header(const SourceFile& file) {
 
 /// Macros outlive the header only in C headers.
 Violations macros_in_public_headers(const SourceFile& file) {
-  static const std::regex define(R"(\s*#\s*define\s+(\w+).*)");
+  static const Pattern define(R"(\s*#\s*define\s+(\w+).*)");
   Violations found;
   if (!is_public_cpp_header(file)) return {};
   for (std::size_t i = 0; i < file.lines.size(); ++i) {
-    std::smatch match;
-    if (!std::regex_match(file.lines[i], match, define)) continue;
-    const std::string undefined = "#undef " + match[1].str();
+    Groups match;
+    if (!matches(file.lines[i], match, define)) continue;
+    const std::string undefined = "#undef " + match[1];
     if (std::find(file.lines.begin(), file.lines.end(), undefined) == file.lines.end()) found.push_back(place(file, i));
   }
   return found;
@@ -140,14 +150,14 @@ Violations unexported_public_headers(const SourceFile& file) {
 
 /// A friend function is not exported by the pragma, unless it is declared at namespace scope as well.
 Violations unexported_friends(const SourceFile& file) {
-  static const std::regex friend_function(R"(friend (?!class |struct )([^;{]*\)(?: noexcept)?;))");
+  static const Pattern friend_function(R"(friend (?!class |struct )([^;{]*\)(?: noexcept)?;))");
   Violations found;
   if (!is_public_cpp_header(file)) return {};
   std::string text;  // wrapped declarations on one line
   for (const std::string& line : file.lines) text += line + " ";
-  text = std::regex_replace(text, std::regex(" +"), " ");
-  for (std::sregex_iterator at(text.begin(), text.end(), friend_function), end; at != end; ++at) {
-    const std::string declaration = (*at)[1];
+  text = replaced(text, Pattern(" +"), " ");
+  for (const Groups& at : all_in(text, friend_function)) {
+    const std::string declaration = at[1];
     const std::size_t first = text.find(declaration);
     if (text.find(declaration, first + 1) == std::string::npos) found.push_back(file.path + ": friend " + declaration);
   }
@@ -209,18 +219,18 @@ std::vector<std::string> library_files() {
 /// A line of a function that evaluates rows: it reads words of memory in place, or asks a kept row for its CFA or for
 /// the place of a register.
 bool is_of_evaluator(const std::string& line) {
-  static const std::regex evaluates(
+  static const Pattern evaluates(
       R"(\braw_word\(|\bset_in_place\(|\bcfa_words \*|\bcfa_offset\(\)|\bcfa_below_frame_pointer\(\)|\w\.slots\[)");
-  return line.starts_with(' ') && std::regex_search(line, evaluates);
+  return line.starts_with(' ') && has_match(line, evaluates);
 }
 
 /// The name of the function whose definition begins in this line, of a file or of a class; "" for other lines.
 std::string defined_function(const std::string& line) {
-  static const std::regex of_file(R"(^[A-Za-z\[].*?(\w+)\(.*)"), of_class(R"(^  [A-Za-z\[][^=;]*? \*?(\w+)\(.*[^;]$)");
-  static const std::regex statement(R"(^  (if|for|while|switch|return|do|else|case|static_assert)\b.*)");
-  std::smatch match;
-  if (std::regex_match(line, match, of_file)) return match[1];
-  return !std::regex_match(line, statement) && std::regex_match(line, match, of_class) ? match.str(1) : "";
+  static const Pattern of_file(R"(^[A-Za-z\[].*?(\w+)\(.*)"), of_class(R"(^  [A-Za-z\[][^=;]*? \*?(\w+)\(.*[^;]$)");
+  static const Pattern statement(R"(^  (if|for|while|switch|return|do|else|case|static_assert)\b.*)");
+  Groups match;
+  if (matches(line, match, of_file)) return match[1];
+  return !matches(line, statement) && matches(line, match, of_class) ? match[1] : "";
 }
 
 /// "file function", for functions of the engine that may evaluate rows.
@@ -228,7 +238,7 @@ std::set<std::string> functions_that_evaluate(const std::vector<SourceFile>& fil
   std::set<std::string> found;
   for (const SourceFile& file : files) {
     const auto speaks_of_rules = [](const std::string& line) {
-      return std::regex_search(line, std::regex("raw_word|set_in_place|CompactRow|CallerRule"));
+      return has_match(line, Pattern("raw_word|set_in_place|CompactRow|CallerRule"));
     };
     if (layer_of(file.path) >= k_first_of_last_group || std::ranges::none_of(file.lines, speaks_of_rules)) continue;
     std::string function;
@@ -242,15 +252,13 @@ std::set<std::string> functions_that_evaluate(const std::vector<SourceFile>& fil
 
 /// "file function", of the first two columns of the table in docs/caches.md, "Short forms".
 std::set<std::string> documented_short_forms() {
-  static const std::regex row(R"(\| `([^`]+)` \|((?: `\w+\(\)`)+) \| [^|`]+ \|(?: `tests/[^`]+`)+ \|)");
-  static const std::regex name(R"(`(\w+)\(\)`)");
+  static const Pattern row(R"(\| `([^`]+)` \|((?: `\w+\(\)`)+) \| [^|`]+ \|(?: `tests/[^`]+`)+ \|)");
+  static const Pattern name(R"(`(\w+)\(\)`)");
   std::set<std::string> found;
   for (const std::string& line : rules::read_file("docs/caches.md").lines) {
-    std::smatch match;
-    if (!std::regex_match(line, match, row)) continue;
-    const std::string names = match[2];
-    for (auto each = std::sregex_iterator(names.begin(), names.end(), name); each != std::sregex_iterator(); ++each)
-      found.insert(match.str(1) + ' ' + each->str(1));
+    Groups match;
+    if (!matches(line, match, row)) continue;
+    for (const Groups& each : all_in(match[2], name)) found.insert(match[1] + ' ' + each[1]);
   }
   return found;
 }
@@ -282,6 +290,13 @@ TEST(SourceRules, HeadersAreNamedAsAnInstalledCopysAre) {
   EXPECT_EQ(includes_by_general_names({"sdk/a.h", {include + "\"jitunwind/builders/b.h\""}}).size(), 0u);
   EXPECT_EQ(includes_by_general_names({"tests/a.cpp", {include + "\"tests/b.h\""}}).size(), 0u);
   expect_kept(includes_by_general_names);
+}
+
+TEST(SourceRules, TestsHaveRegularExpressionsOfOneSource) {
+  const std::string include = "#include <regex>";
+  EXPECT_EQ(regex_in_tests({"tests/a.h", {include}}).size(), 1u);
+  EXPECT_EQ(regex_in_tests({"tests/support/texts.cpp", {include}}).size(), 0u);
+  expect_kept(regex_in_tests);
 }
 
 TEST(SourceRules, CpuConditionalsStayInArch) {
@@ -350,12 +365,12 @@ TEST(SourceRules, HeadersAreGuarded) {
 
 /// Files of the library that define something of each thread.
 std::set<std::string> files_with_thread_locals(const std::vector<SourceFile>& files) {
-  static const std::regex definition(R"(\s*(?!extern )(?:\w+ )*thread_local .*)");
+  static const Pattern definition(R"(\s*(?!extern )(?:\w+ )*thread_local .*)");
   std::set<std::string> found;
   for (const SourceFile& file : files)
     if (layer_of(file.path) < k_first_of_last_group &&
         std::any_of(file.lines.begin(), file.lines.end(),
-                    [](const std::string& line) { return std::regex_match(line, definition); }))
+                    [](const std::string& line) { return matches(line, definition); }))
       found.insert(file.path);
   return found;
 }

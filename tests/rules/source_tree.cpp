@@ -1,13 +1,14 @@
 #include "tests/rules/source_tree.h"
+#include "tests/support/texts.h"
 
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <stdexcept>
 
 namespace rules {
+
+using jitunwind::test::Groups, jitunwind::test::Pattern;
 
 namespace {
 
@@ -62,19 +63,9 @@ std::vector<SourceFile> documents() {
 }
 
 std::string included_file(const std::string& line) {
-  static const std::regex include(R"(\s*#\s*include\s*["<]([^">]+)[">].*)");
-  std::smatch match;
-  return std::regex_match(line, match, include) ? match[1].str() : "";
-}
-
-std::string output_of(const std::string& command) {
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
-  std::string output;
-  std::array<char, 4096> buffer;
-  for (std::size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), n);
-  if (pclose(pipe) != 0) throw std::runtime_error("failed: " + command);
-  return output;
+  static const Pattern include(R"(\s*#\s*include\s*["<]([^">]+)[">].*)");
+  Groups match;
+  return matches(line, match, include) ? match[1] : "";
 }
 
 std::string trimmed(const std::string& line) {

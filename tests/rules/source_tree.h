@@ -36,9 +36,6 @@ SourceFile read_file(const std::string& path);
 /// What `#include "x"` or `#include <x>` names; "" when the line includes nothing.
 std::string included_file(const std::string& line);
 
-/// Output of a shell command, its exit status checked.
-std::string output_of(const std::string& command);
-
 /// Without blanks and tabs at both ends.
 std::string trimmed(const std::string& line);
 

@@ -19,7 +19,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,6 +27,7 @@
 #include "tests/support/eh_frame_hdr.h"
 #include "tests/support/handlers.h"
 #include "tests/support/malloc_calls.h"
+#include "tests/support/texts.h"
 
 extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);  // libgcc, unwind-dw2-fde.h
 
@@ -294,12 +294,11 @@ void on_profile(int, siginfo_t*, void* context) {
 std::set<std::string> documented_as_safe() {
   std::set<std::string> names;
   for (const auto& page : std::filesystem::directory_iterator(JITUNWIND_SOURCE_DIR "/docs/reference")) {
-    std::ifstream in(page.path());
-    const std::string text(std::istreambuf_iterator<char>(in), {});
+    const std::string text = text_of_file(page.path());
     const std::size_t safety = text.find("## Safety");
     if (safety == std::string::npos) continue;
     const std::string said = text.substr(safety, text.find("\n## ", safety + 1) - safety);
-    const bool is_safe = std::regex_search(said, std::regex("[Ss]ignal-safe"));
+    const bool is_safe = has_match(said, Pattern("[Ss]ignal-safe"));
     if (is_safe && said.find("not signal-safe") == std::string::npos) names.insert(page.path().stem().string());
   }
   names.erase("_U_dyn_op");             // macros
@@ -310,20 +309,20 @@ std::set<std::string> documented_as_safe() {
 /// The same of the headers' comments.
 std::set<std::string> declared_as_safe() {
   std::set<std::string> names;
-  const std::regex declaration(R"(^extern [^(]*?[ *](UNW_OBJ\()?(\w+)\)?\(.*)");
+  const Pattern declaration(R"(^extern [^(]*?[ *](UNW_OBJ\()?(\w+)\)?\(.*)");
   for (const char* header : {"sdk/compat/include/libunwind-common.h", "sdk/compat/include/libunwind-x86_64.h",
                              "dyn_info/libunwind-dynamic.h"}) {
     std::ifstream in(std::string(JITUNWIND_SOURCE_DIR "/") + header);
     std::string comment;
     for (std::string line; std::getline(in, line);) {
       if (line.rfind("/*", 0) == 0) comment.clear();
-      std::smatch found;
-      if (!std::regex_match(line, found, declaration)) {
+      Groups found;
+      if (!matches(line, found, declaration)) {
         comment += line + " ";
         continue;
       }
-      const bool is_safe = std::regex_search(comment, std::regex("[Ss]ignal-safe")) &&
-                           !std::regex_search(comment, std::regex("not\\s+signal-safe"));
+      const bool is_safe =
+          has_match(comment, Pattern("[Ss]ignal-safe")) && !has_match(comment, Pattern("not\\s+signal-safe"));
       std::string name = found[2];
       if (name.rfind("unw_tdep_", 0) == 0) name = "unw_" + name.substr(9);
       if (is_safe) names.insert(name);

@@ -3,36 +3,20 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 #include <string>
-#include <vector>
+
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 
 /// What a shell command prints. The test fails when the command does.
 inline std::string output_of(const std::string& command) {
-  std::string text;
-  FILE* const pipe = ::popen(("LC_ALL=C; export LC_ALL; " + command).c_str(), "r");
-  if (!pipe) {
-    ADD_FAILURE() << "popen: " << command;
-    return text;
-  }
-  std::array<char, 4096> buffer;
-  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) != 0;)
-    text.append(buffer.data(), got);
-  EXPECT_EQ(::pclose(pipe), 0) << command;
+  int status = 0;
+  const std::string text = output_of(command, status);
+  EXPECT_EQ(status, 0) << command;
   return text;
-}
-
-inline std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
 }
 
 struct Ended {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 
 #include "tests/support/command.h"
 #include "tests/targets/target_programs.h"
@@ -55,14 +54,13 @@ void expect_both_stacks(const Target& target) {
 Stacks as_gdb_shows(pid_t process) {
   Stacks stacks;
   pid_t thread = 0;
-  const std::regex head("Thread .*LWP (\\d+).*"), frame("#\\d+ +0x([0-9a-f]+) in .*");
+  const Pattern head("Thread .*LWP (\\d+).*"), frame("#\\d+ +0x([0-9a-f]+) in .*");
   const std::string asked = "gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(process) +
                             " -ex 'thread apply all bt' 2>/dev/null";
   for (const std::string& line : lines_of(output_of(asked))) {
-    std::smatch found;
-    if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
-    if (std::regex_match(line, found, frame) && thread != 0)
-      stacks[thread].push_back(std::stoull(found[1], nullptr, 16));
+    Groups found;
+    if (matches(line, found, head)) thread = std::stoi(found[1]);
+    if (matches(line, found, frame) && thread != 0) stacks[thread].push_back(std::stoull(found[1], nullptr, 16));
     if (line.find("<signal handler called>") != line.npos) stacks[thread].push_back(0);
   }
   return stacks;
@@ -106,23 +104,21 @@ TEST(I386Process, IsShownByJitstack) {
 std::string watched(const TargetProgram& program) {
   const TemporaryFolder folder;
   output_of("'" JITSTACK "' --watch 0.3 --output '" + (folder / "seen") + "' " + std::to_string(program.process()));
-  std::ifstream file(folder / "seen.folded");
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  return text_of_file(folder / "seen.folded");
 }
 
 TEST(I386Process, IsWatchedByJitstack) {
   const TargetProgram program(I386_PROGRAM, {});
   const std::string folded = watched(program);
-  const std::regex main(
+  const Pattern main(
       "i386_program;_start;start;outermost;described_framed_\\[j\\];between;described_plain_\\[j\\];"
       "middle;.*handle_with_information;stand_still;.* [1-9][0-9]*"),
       other(
           "i386_program;.*;outermost;described_framed_\\[j\\];between;described_plain_\\[j\\];middle;"
           ".*handle;stand_still;.* [1-9][0-9]*");
-  for (const std::regex* const wanted : {&main, &other})
-    EXPECT_TRUE(std::ranges::any_of(lines_of(folded), [&](const std::string& line) {
-      return std::regex_match(line, *wanted);
-    })) << folded;
+  for (const Pattern* const wanted : {&main, &other})
+    EXPECT_TRUE(std::ranges::any_of(lines_of(folded), [&](const std::string& line) { return matches(line, *wanted); }))
+        << folded;
 }
 
 /// GDB, which was told of it as well, sees the same frames.
@@ -239,8 +235,7 @@ TEST(I386Core, OfTheKernelShowsTheStacksOfItsThreads) {
 // covers: HL12 XP04
 TEST(I386Core, WithoutANoteOfFilesShowsTheSame) {
   const KernelsCore made;
-  std::ifstream in(made.path, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::string bytes = text_of_file(made.path);
   const std::string note("ELIFCORE");  // NT_FILE and its owner
   const std::size_t at = bytes.find(note);
   ASSERT_NE(at, bytes.npos);

@@ -21,6 +21,7 @@
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "jitunwind/unwind_core/targets/target_files_internal.h"
 #include "tests/support/jit_frame.h"
+#include "tests/support/texts.h"
 #include "tests/targets/target_programs.h"
 
 namespace jitunwind::test {
@@ -97,8 +98,7 @@ char state_soon(pid_t process, char wanted) {
 
 /// Of each process lists are looked for in the symbols of its program, while it stands still: libc can be run, too.
 TEST(LiveProcess, HasOneProgram) {
-  std::ifstream maps("/proc/self/maps");
-  const Mappings mappings = Mappings::parse(std::string(std::istreambuf_iterator<char>(maps), {}));
+  const Mappings mappings = Mappings::parse(text_of_file("/proc/self/maps"));
   const ProcessMemory memory(::getpid());
   const TargetFiles files;
   const MappedModules modules(memory, *host_arch(), mappings, files);

@@ -3,7 +3,6 @@
 #include <sys/ptrace.h>
 
 #include <algorithm>
-#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -252,10 +251,10 @@ TEST(PtraceHelperOf, TheManualsProgramShowsASleepingProcess) {
     line << "0x" << std::hex << frame.pc << " " << frame.name << "+0x";
     EXPECT_NE(printed.find(line.str()), std::string::npos) << line.str() << "\n" << printed;
   }
-  std::smatch found;
-  ASSERT_TRUE(std::regex_search(
+  Groups found;
+  ASSERT_TRUE(has_match(
       printed, found,
-      std::regex(R"( main\+0x[0-9a-f]+\n +proc=0x([0-9a-f]+)-0x([0-9a-f]+) handler=0x[0-9a-f]+ lsda=0x[0-9a-f]+\n)")))
+      Pattern(R"( main\+0x[0-9a-f]+\n +proc=0x([0-9a-f]+)-0x([0-9a-f]+) handler=0x[0-9a-f]+ lsda=0x[0-9a-f]+\n)")))
       << printed;
   const Addr begin = std::stoull(found[1], nullptr, 16), end = std::stoull(found[2], nullptr, 16);
   std::istringstream symbol(output_of("nm -S '" TARGET_PROGRAM "' | grep ' T main$'"));

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <fstream>
-#include <sstream>
 
 #include "tests/listen/dump_writer.h"
 #include "tests/support/command.h"
@@ -32,9 +31,8 @@ Taken take(const TargetProgram& program, std::size_t bytes) {
   MemoryWindow window;
   taken.stack.resize(target->space().memory.read(taken.sample.stack_address, taken.stack, window));
   taken.sample.stack = taken.stack;
-  std::stringstream maps;
-  maps << std::ifstream("/proc/" + std::to_string(program.process()) + "/maps").rdbuf();
-  taken.sample.mappings = Mappings::parse(maps.str()).all();
+  const std::string maps = text_of_file("/proc/" + std::to_string(program.process()) + "/maps");
+  taken.sample.mappings = Mappings::parse(maps).all();
   return taken;
 }
 

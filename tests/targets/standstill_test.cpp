@@ -2,7 +2,6 @@
 // thread's being told to stop and the first one's being let go.
 #include <algorithm>
 #include <cstdlib>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -29,9 +28,9 @@ Calls calls_while_it_stands(pid_t process) {
 }
 
 std::size_t count(const Calls& calls, const char* pattern) {
-  const std::regex wanted(pattern);
+  const Pattern wanted(pattern);
   return static_cast<std::size_t>(
-      std::ranges::count_if(calls, [&](const std::string& call) { return std::regex_search(call, wanted); }));
+      std::ranges::count_if(calls, [&](const std::string& call) { return has_match(call, wanted); }));
 }
 
 class Standstill : public testing::TestWithParam<const char*> {};
@@ -60,8 +59,8 @@ TEST_P(Standstill, IsNotForFilesOfGdbsList) {
   ::unsetenv("JITUNWIND_ATTACH");
   std::size_t entries = 0;
   for (const std::string& call : calls_while_it_stands(program.process())) {
-    std::smatch found;
-    if (!std::regex_search(call, found, std::regex("^process_vm_readv.* = (\\d+)$"))) continue;
+    Groups found;
+    if (!has_match(call, found, Pattern("^process_vm_readv.* = (\\d+)$"))) continue;
     const std::size_t size = std::stoul(found[1]);
     entries += size == 32;
     EXPECT_TRUE(size == 24 || size == 32 || size % 4096 == 0) << call;

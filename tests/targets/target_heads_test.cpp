@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <iterator>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "jitunwind/unwind_core/memory/bytes.h"
 #include "jitunwind/unwind_core/memory/process.h"
 #include "jitunwind/unwind_core/targets/target_files_internal.h"
+#include "tests/support/texts.h"
 #include "tests/targets/noted_object.h"
 #include "tests/targets/target_programs.h"
 
@@ -100,8 +100,7 @@ class ListWithoutNote {
 
   Addr list() const { return list_; }
   Heads found() const {
-    std::ifstream maps("/proc/" + std::to_string(process_) + "/maps");
-    const Mappings mappings = Mappings::parse(std::string(std::istreambuf_iterator<char>(maps), {}));
+    const Mappings mappings = Mappings::parse(text_of_file("/proc/" + std::to_string(process_) + "/maps"));
     return heads_in(ProcessMemory(process_), mappings, TargetFiles());
   }
 

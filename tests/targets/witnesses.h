@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <regex>
 #include <span>
 #include <utility>
 
@@ -24,11 +22,11 @@ using Stacks = std::map<pid_t, Pcs>;
 inline Stacks by_eu_stack(pid_t process) {
   Stacks stacks;
   pid_t thread = 0;
-  const std::regex head("TID (\\d+):"), frame("#\\d+ +0x([0-9a-f]+).*");
+  const Pattern head("TID (\\d+):"), frame("#\\d+ +0x([0-9a-f]+).*");
   for (const std::string& line : lines_of(output_of("eu-stack -p " + std::to_string(process) + " 2>/dev/null; true"))) {
-    std::smatch found;
-    if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
-    if (std::regex_match(line, found, frame)) stacks[thread].push_back(std::stoull(found[1], nullptr, 16));
+    Groups found;
+    if (matches(line, found, head)) thread = std::stoi(found[1]);
+    if (matches(line, found, frame)) stacks[thread].push_back(std::stoull(found[1], nullptr, 16));
   }
   return stacks;
 }
@@ -40,14 +38,14 @@ inline Stacks by_gdb(pid_t process) {
       output_of("gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(process) +
                 " -ex 'set backtrace past-main on' -ex 'set backtrace past-entry on' -ex 'thread apply all frame apply "
                 "all -q printf \"%#lx %#lx\\n\", (long)$pc, (long)$sp' 2>/dev/null");
-  const std::regex head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"),
+  const Pattern head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"),
       frame("0x([0-9a-f]+) 0x([0-9a-f]+)");
   Addr last_sp = 0;
   for (const std::string& line : lines_of(printed)) {
-    std::smatch found;
-    if (std::regex_match(line, found, head)) thread = std::stoi(found[1]);
-    if (std::regex_match(line, found, only)) thread = std::stoi(found[2]);
-    if (!std::regex_match(line, found, frame)) continue;
+    Groups found;
+    if (matches(line, found, head)) thread = std::stoi(found[1]);
+    if (matches(line, found, only)) thread = std::stoi(found[2]);
+    if (!matches(line, found, frame)) continue;
     const Addr pc = std::stoull(found[1], nullptr, 16), sp = std::stoull(found[2], nullptr, 16);
     // A call takes stack. Frames of GDB's with their callee's SP are functions that were inlined, or that have left
     // their frame by a jump to another: what is on the stack is their caller's.
@@ -127,8 +125,7 @@ inline bool is_stopped(pid_t process) {
   const std::string tasks = "/proc/" + std::to_string(process) + "/task";
   std::error_code ended;
   return std::ranges::all_of(std::filesystem::directory_iterator(tasks, ended), [](const auto& task) {
-    std::ifstream file(task.path() / "stat");
-    const std::string stat(std::istreambuf_iterator<char>(file), {});
+    const std::string stat = text_of_file(task.path() / "stat");
     const std::size_t behind_name = stat.rfind(") ");
     return behind_name == stat.npos || stat.at(behind_name + 2) == 'T';
   });

@@ -1,19 +1,20 @@
 // The programs toy_vm and toy_vm_eh: whole output and exit status of every script of the examples, on libgcc_s and on
 // the exception runtime of this project; and c_toy_vm, the same machine in C.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/support/command.h"
+
 namespace {
+
+using jitunwind::test::Pattern;
 
 namespace fs = std::filesystem;
 
@@ -23,19 +24,8 @@ constexpr std::array k_programs{TOY_VM, TOY_VM_EH, C_TOY_VM};
 
 /// What the program prints, errors included, and a last line "exit 0".
 std::string run(const std::string& program, const std::string& arguments) {
-  std::FILE* pipe = popen((program + " " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return "cannot run " + program;
-  std::string output;
-  std::array<char, 4096> buffer;
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    output.append(buffer.data(), count);
-  const int status = pclose(pipe);
-  return output + (WIFEXITED(status) ? "exit " + std::to_string(WEXITSTATUS(status)) : "killed") + "\n";
-}
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const jitunwind::test::Ended ended = jitunwind::test::run(program + " " + arguments);
+  return ended.text + "exit " + std::to_string(ended.status) + "\n";
 }
 
 std::vector<std::string> stems(const fs::path& folder) {
@@ -51,16 +41,16 @@ TEST(ToyPrograms, EveryScriptHasItsExpectedOutput) {
 
 /// How deep a stack is depends on the compiler that made the machine.
 std::string without_counts(const std::string& output) {
-  static const std::regex count(R"(\.\.\. \d+ more)");
-  return std::regex_replace(output, count, "... many more");
+  static const Pattern count(R"(\.\.\. \d+ more)");
+  return replaced(output, count, "... many more");
 }
 
 /// Traces name natives as their language does, in columns as wide as the longest name; C++ has more frames of its own.
 std::string without_language(const std::string& output) {
-  std::string all = std::regex_replace(output, std::regex(R"((^|\n)  at std::[^\n]*)"), "");
-  all = std::regex_replace(all, std::regex(R"((\n  at \S+) +)"), "$1 ");
-  all = std::regex_replace(all, std::regex(R"((\n  at )toy::natives::)"), "$1native_");
-  return std::regex_replace(all, std::regex(R"((\n  at \S+ )C\+\+(?=\n))"), "$1C");
+  std::string all = replaced(output, Pattern(R"((^|\n)  at std::[^\n]*)"), "");
+  all = replaced(all, Pattern(R"((\n  at \S+) +)"), "$1 ");
+  all = replaced(all, Pattern(R"((\n  at )toy::natives::)"), "$1native_");
+  return replaced(all, Pattern(R"((\n  at \S+ )C\+\+(?=\n))"), "$1C");
 }
 
 class ToyScript : public testing::TestWithParam<std::string> {};
@@ -69,7 +59,7 @@ class ToyScript : public testing::TestWithParam<std::string> {};
 TEST_P(ToyScript, PrintsAsExpected) {
   const std::string arguments = GetParam() == "arguments" ? " 12 30" : "";
   const std::string script = (k_scripts / (GetParam() + ".toy")).string();
-  const std::string expected = content(k_expected / (GetParam() + ".txt"));
+  const std::string expected = jitunwind::test::text_of_file(k_expected / (GetParam() + ".txt"));
   for (const char* program : {TOY_VM, TOY_VM_EH})
     EXPECT_EQ(without_counts(run(program, script + arguments)), expected) << program;
   EXPECT_EQ(without_language(without_counts(run(C_TOY_VM, script + arguments))), without_language(expected));

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <span>
 #include <sstream>
@@ -20,6 +19,7 @@
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "tests/support/bytes_memory.h"
+#include "tests/support/texts.h"
 #include "tests/world_cfi/elf_cfi.h"
 
 namespace jitunwind::world {
@@ -27,8 +27,7 @@ namespace {
 
 /// The first segment of a shared library, which begins with the file, at address 0, and has its code.
 std::vector<std::byte> first_segment(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::vector<char> text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = test::text_of_file(path);
   const auto bytes = std::as_bytes(std::span(text));
   Elf64_Ehdr header;
   std::memcpy(&header, bytes.data(), sizeof header);

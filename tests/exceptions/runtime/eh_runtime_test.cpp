@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -17,6 +16,7 @@ namespace {
 using jitunwind::test::Ended;
 using jitunwind::test::lines_of;
 using jitunwind::test::output_of;
+using jitunwind::test::Pattern;
 using jitunwind::test::run;
 
 /// Programs of these tests print what they see in a signal handler while nothing else runs.
@@ -160,7 +160,7 @@ TEST(FramesOfOthers, ArePassedWhileALibraryIsLoaded) {
 void expect_death(const std::string& scenario, const std::string& why) {
   const Ended ended = run(std::string(FAILURES) + " " + scenario);
   EXPECT_EQ(ended.status, 128 + SIGABRT) << ended.text;
-  EXPECT_TRUE(std::regex_search(ended.text, std::regex(why))) << ended.text;
+  EXPECT_TRUE(has_match(ended.text, Pattern(why))) << ended.text;
   EXPECT_EQ(ended.text.find("caught\n"), std::string::npos);
 }
 
