@@ -9,7 +9,7 @@
 #include <string>
 
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
-#include "tests/image/elf_builder.h"
+#include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
 namespace {
@@ -60,18 +60,15 @@ struct Section {
 
 RawBytes image_with(const Section& s, bool is_64, bool big_endian) {
   ElfBuilder b(is_64, big_endian);
-  ElfBytes data = b.bytes();
+  Bytes data = b.bytes();
   if (s.name.starts_with(".z")) {
-    data.text("ZLIB");
-    ElfBytes size(true, true);
-    size.number(s.size, 8);
-    for (std::byte byte : size.bytes()) data.u8(std::to_integer<unsigned>(byte));
+    data.characters("ZLIB").add(Bytes::in_order(true).u64(s.size));
   } else if (s.flags & SHF_COMPRESSED) {
     data.u32(s.type);
     if (is_64) data.u32(0);
     data.word(s.size).word(8);
   }
-  RawBytes all = data.bytes();
+  RawBytes all = data.vector();
   all.insert(all.end(), s.stream.begin(), s.stream.end());
   b.sections = {{s.name, SHT_PROGBITS, all, 0, s.flags}};
   return b.build();

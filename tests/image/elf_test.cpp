@@ -5,7 +5,7 @@
 
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
-#include "tests/image/elf_builder.h"
+#include "tests/support/elf_builder.h"
 #include "tests/support/fake_memory.h"
 
 namespace jitunwind::test {
@@ -22,21 +22,21 @@ void PrintTo(const Kind& kind, std::ostream* out) {
 class ElfImages : public testing::TestWithParam<Kind> {
  protected:
   ElfBuilder builder() const { return {GetParam().is_64, GetParam().big_endian}; }
-  ElfBytes bytes() const { return {GetParam().is_64, GetParam().big_endian}; }
+  Bytes bytes() const { return builder().bytes(); }
   std::size_t symbol_size() const { return GetParam().is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym); }
 
   /// Code, symbols, a build id; loaded at 0x10000 with file offset = address - 0x10000 up to the end of the notes.
   ElfBuilder usual() const {
     ElfBuilder b = builder();
-    ElfBytes symbols = bytes();
-    symbols.symbol(0, 0, 0, 0, 0, 0).symbol(1, 0x10100, 16, STT_FUNC, STB_GLOBAL, 1);
-    symbols.symbol(5, 0x10110, 0, STT_NOTYPE, STB_LOCAL, 1).symbol(5, 7, 0, STT_FUNC, STB_WEAK, SHN_UNDEF);
+    const RawBytes symbols = b.symbols({{1, 0x10100, 16, STT_FUNC, STB_GLOBAL, 1},
+                                        {5, 0x10110, 0, STT_NOTYPE, STB_LOCAL, 1},
+                                        {5, 7, 0, STT_FUNC, STB_WEAK, SHN_UNDEF}});
     b.sections = {
         {".text", SHT_PROGBITS, RawBytes(64, std::byte{0x90}), 0x10100, SHF_ALLOC | SHF_EXECINSTR},
-        {".symtab", SHT_SYMTAB, symbols.bytes(), 0, 0, 3, symbol_size()},
-        {".strtab", SHT_STRTAB, bytes().u8(0).text("one").u8(0).text("label").u8(0).bytes()},
+        {".symtab", SHT_SYMTAB, symbols, 0, 0, 3, symbol_size()},
+        {".strtab", SHT_STRTAB, bytes().text("").text("one").text("label").vector()},
         {".bss", SHT_NOBITS, {}, 0x20000, SHF_ALLOC | SHF_WRITE, 0, 0, 16, 0x1000},
-        {".note.gnu.build-id", SHT_NOTE, bytes().note("GNU", NT_GNU_BUILD_ID, "0123456789abcdefghij").bytes(), 0x10200},
+        {".note.gnu.build-id", SHT_NOTE, b.note("GNU", NT_GNU_BUILD_ID, "0123456789abcdefghij").vector(), 0x10200},
     };
     b.segments = {{PT_LOAD, PF_R | PF_X, 0, 0x10000, 0x400, 0x400, 0x1000},
                   {PT_LOAD, PF_R | PF_W, 0x400, 0x20000, 0, 0x1000, 0x1000}};
@@ -119,32 +119,32 @@ TEST_P(ElfImages, FindNotesByOwnerAndType) {
   EXPECT_EQ(std::to_integer<char>(id[0]), '0');
 
   ElfBuilder by_segment = builder();
-  by_segment.sections = {{"x", SHT_PROGBITS, bytes().note("GNU", 1, "no").note("GNU", NT_GNU_BUILD_ID, "yes").bytes()}};
-  by_segment.segments = {{PT_NOTE, PF_R, 0, 0, 0, 0, 4}};
-  by_segment.segments[0] = {PT_NOTE, PF_R, by_segment.offset_of(0), 0, by_segment.sections[0].data.size(), 0, 4};
+  const auto note = [&](const char* owner, std::uint32_t kind, const char* says, std::size_t unit = 4) {
+    return by_segment.note(owner, kind, says, unit);
+  };
+  by_segment.sections = {{"x", SHT_PROGBITS, note("GNU", 1, "no").add(note("GNU", NT_GNU_BUILD_ID, "yes")).vector()}};
+  by_segment.segments = {{.type = PT_NOTE, .section = 0}};
   const RawBytes segments_only = by_segment.build();
   EXPECT_EQ(ElfImage::parse(segments_only)->build_id().size(), 3u);
 
   const bool big = GetParam().big_endian;
-  const auto find = [big](const ElfBytes& b, std::size_t unit, std::string_view owner, std::uint32_t type) {
-    const auto found = find_note(b.bytes(), big, unit, owner, type);
+  const auto find = [big](const Bytes& b, std::size_t unit, std::string_view owner, std::uint32_t type) {
+    const auto found = find_note(b.vector(), big, unit, owner, type);
     return std::string(reinterpret_cast<const char*>(found.data()), found.size());
   };
-  ElfBytes several = bytes();
-  several.note("GNU", 1, "a").note("G", 1, "b").note("GNU\0", 2, "ccccc").note("", 1, "d");
+  const Bytes several = note("GNU", 1, "a").add(note("G", 1, "b")).add(note("GNU", 2, "ccccc")).add(note("", 1, "d"));
   EXPECT_EQ(find(several, 4, "GNU", 1), "a");
   EXPECT_EQ(find(several, 4, "G", 1), "b");
   EXPECT_EQ(find(several, 4, "GNU", 2), "ccccc");
   EXPECT_EQ(find(several, 4, "", 1), "d");
   EXPECT_EQ(find(several, 4, "GNU", 3), "");
   EXPECT_EQ(find(several, 0, "G", 1), "b");
-  ElfBytes wide = bytes();
-  wide.note("GNU", 5, "property", 8).note("GNU", NT_GNU_BUILD_ID, "id", 8);
+  const Bytes wide = note("GNU", 5, "property", 8).add(note("GNU", NT_GNU_BUILD_ID, "id", 8));
   EXPECT_EQ(find(wide, 8, "GNU", NT_GNU_BUILD_ID), "id");
   // The last note's padding may be missing; sizes that lie end the search.
-  EXPECT_EQ(find(bytes().u32(2).u32(3).u32(7).text("X").u8(0).u16(0).text("abc"), 4, "X", 7), "abc");
-  EXPECT_EQ(find(bytes().u32(0xffffffff).u32(4).u32(7).text("X"), 4, "X", 7), "");
-  EXPECT_EQ(find(bytes().u32(2).u32(0xfffffffd).u32(7).text("X").u8(0).u16(0).text("abc"), 4, "X", 7), "");
+  EXPECT_EQ(find(bytes().u32(2).u32(3).u32(7).text("X").u16(0).characters("abc"), 4, "X", 7), "abc");
+  EXPECT_EQ(find(bytes().u32(0xffffffff).u32(4).u32(7).characters("X"), 4, "X", 7), "");
+  EXPECT_EQ(find(bytes().u32(2).u32(0xfffffffd).u32(7).text("X").u16(0).characters("abc"), 4, "X", 7), "");
 }
 
 TEST_P(ElfImages, RefuseWhatIsNone) {
@@ -211,22 +211,23 @@ TEST_P(ElfImages, WithRandomBytesChangedDoNoHarm) {
 
 /// Dynamic symbols in one segment at 0x10000, the dynamic section's pointers with `bias` added.
 ElfBuilder with_dynamic_section(ElfBuilder b, bool gnu_hash, Addr bias) {
-  ElfBytes symbols = b.bytes(), strings = b.bytes(), hash = b.bytes(), dynamic = b.bytes();
-  strings.u8(0).text("undefined").u8(0).text("first").u8(0).text("second").u8(0);
-  symbols.symbol(0, 0, 0, 0, 0, 0).symbol(1, 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF);
-  symbols.symbol(11, 0x10010, 4, STT_FUNC, STB_GLOBAL, 1).symbol(17, 0x10020, 4, STT_FUNC, STB_GLOBAL, 1);
+  Bytes strings = b.bytes(), hash = b.bytes(), dynamic = b.bytes();
+  strings.text("").text("undefined").text("first").text("second");
+  const RawBytes symbols = b.symbols({{1, 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF},
+                                      {11, 0x10010, 4, STT_FUNC, STB_GLOBAL, 1},
+                                      {17, 0x10020, 4, STT_FUNC, STB_GLOBAL, 1}});
   if (gnu_hash)
     hash.u32(2).u32(2).u32(1).u32(6).word(~0ull).u32(2).u32(3).u32(0x11).u32(0x21);  // two chains of one symbol
   else
     hash.u32(1).u32(4).u32(3).u32(0).u32(0).u32(1).u32(2);
   b.segments = {{}, {}};
   b.sections = {
-      {"a", SHT_PROGBITS, symbols.bytes()}, {"b", SHT_PROGBITS, strings.bytes()}, {"c", SHT_PROGBITS, hash.bytes()}};
+      {"a", SHT_PROGBITS, symbols}, {"b", SHT_PROGBITS, strings.vector()}, {"c", SHT_PROGBITS, hash.vector()}};
   const Addr base = 0x10000 + bias;
   dynamic.word(DT_SYMTAB).word(base + b.offset_of(0)).word(DT_STRTAB).word(base + b.offset_of(1));
   dynamic.word(DT_STRSZ).word(strings.size());
   dynamic.word(gnu_hash ? DT_GNU_HASH : DT_HASH).word(base + b.offset_of(2)).word(DT_NULL).word(0);
-  b.sections.push_back({"d", SHT_PROGBITS, dynamic.bytes()});
+  b.sections.push_back({"d", SHT_PROGBITS, dynamic.vector()});
   const std::uint64_t end = b.offset_of(4);
   b.segments = {{PT_LOAD, PF_R, 0, 0x10000, end, end},
                 {PT_DYNAMIC, PF_R, b.offset_of(3), 0x10000 + b.offset_of(3), dynamic.size(), dynamic.size()}};
@@ -295,8 +296,7 @@ TEST_P(ElfImages, WithLyingHashTablesHaveNoSymbols) {
       for (std::size_t field = 0; field < 4; ++field) {
         ElfBuilder b = with_dynamic_section(builder(), gnu_hash, 0);
         RawBytes& hash = b.sections[2].data;
-        const ElfBytes value = bytes().u32(lie);
-        std::copy(value.bytes().begin(), value.bytes().end(), hash.begin() + static_cast<std::ptrdiff_t>(4 * field));
+        std::ranges::copy(bytes().u32(lie).vector(), hash.begin() + static_cast<std::ptrdiff_t>(4 * field));
         const RawBytes file = b.build();
         ask_everything(*ElfImage::parse(file));
       }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/image/module_cache_p.h"
-#include "tests/image/elf_builder.h"
 #include "tests/support/command.h"
+#include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
 namespace {
@@ -17,12 +17,11 @@ namespace {
 /// A small object with one function, whose address tells objects apart.
 RawBytes object(const std::string& build_id, Addr function) {
   ElfBuilder b(true, false);
-  ElfBytes symbols = b.bytes();
-  symbols.symbol(0, 0, 0, 0, 0, 0).symbol(1, function, 16, STT_FUNC, STB_GLOBAL, 1);
-  b.sections = {{".text", SHT_NOBITS, {}, 0x1000, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, 0x1000000},
-                {".symtab", SHT_SYMTAB, symbols.bytes(), 0, 0, 3, sizeof(Elf64_Sym)},
-                {".strtab", SHT_STRTAB, b.bytes().u8(0).text("f").u8(0).bytes()},
-                {".note", SHT_NOTE, b.bytes().note("GNU", NT_GNU_BUILD_ID, build_id).bytes()}};
+  b.sections = {
+      {".text", SHT_NOBITS, {}, 0x1000, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, 0x1000000},
+      {".symtab", SHT_SYMTAB, b.symbols({{1, function, 16, STT_FUNC, STB_GLOBAL, 1}}), 0, 0, 3, sizeof(Elf64_Sym)},
+      {".strtab", SHT_STRTAB, b.bytes().text("").text("f").vector()},
+      {".note", SHT_NOTE, b.note("GNU", NT_GNU_BUILD_ID, build_id).vector()}};
   b.segments = {{}, {}};
   const std::size_t note = b.offset_of(3);
   b.segments = {{PT_LOAD, PF_R, 0, 0, note + 64, note + 64, 4096}, {PT_NOTE, PF_R, note, note, 64, 64, 4}};

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "jitunwind/unwind_core/image/symbol_index_internal.h"
-#include "tests/image/elf_builder.h"
+#include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
 namespace {
@@ -23,19 +23,18 @@ class Image {
  public:
   explicit Image(const std::vector<Symbol>& symbols) {
     ElfBuilder b(true, false);
-    ElfBytes table = b.bytes(), names = b.bytes();
-    names.u8(0);
-    table.symbol(0, 0, 0, 0, 0, 0);
+    Bytes names = Bytes().text("");
+    std::vector<BuiltSymbol> table;
     for (const Symbol& s : symbols) {
       const auto name = static_cast<std::uint32_t>(names.size());
-      table.symbol(*s.name ? name : 0, s.value, s.size, s.type, s.binding, s.section);
-      names.text(s.name).u8(0);
+      table.push_back({*s.name ? name : 0, s.value, s.size, s.type, s.binding, s.section});
+      names.text(s.name);
     }
     b.sections = {{".text", SHT_NOBITS, {}, 0x1000, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, 0x1000},
                   {".init", SHT_NOBITS, {}, 0x2000, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, 0x100},
                   {".data", SHT_NOBITS, {}, 0x3000, SHF_ALLOC | SHF_WRITE, 0, 0, 16, 0x1000},
-                  {".symtab", SHT_SYMTAB, table.bytes(), 0, 0, 5, sizeof(Elf64_Sym)},
-                  {".strtab", SHT_STRTAB, names.bytes()}};
+                  {".symtab", SHT_SYMTAB, b.symbols(table), 0, 0, 5, sizeof(Elf64_Sym)},
+                  {".strtab", SHT_STRTAB, names.vector()}};
     file_ = b.build();
     image_ = *ElfImage::parse(file_);
   }

@@ -2,7 +2,6 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <string>
@@ -73,17 +72,10 @@ TEST(GdbList, IsReadAsEachCpuAlignsIt) {
   const Cpu k_cpus[] = {{&arch::x86, 12}, {&arch::arm, 16}, {find_arch(EM_ARM, true), 16}, {&arch::s390x, 24}};
   for (const Cpu& cpu : k_cpus) {
     constexpr Addr k_list = 0x1000;
-    std::vector<std::byte> bytes(128);
-    const auto put = [&](std::size_t where, std::size_t size, std::uint64_t value) {
-      for (std::size_t i = 0; i < size; ++i)
-        bytes[where + i] = static_cast<std::byte>(value >> 8 * (cpu.arch->big_endian ? size - 1 - i : i));
-    };
     const std::size_t word = cpu.arch->word_size;
-    put(0, 4, 1);
-    put(8 + word, word, k_list + 64);
-    put(64 + 2 * word, word, 0x7000);
-    put(64 + cpu.size_at, 8, 99);
-    const BytesMemory memory({{k_list, bytes}});
+    Bytes bytes = Bytes::in_order(cpu.arch->big_endian).fill(128, 0).put(0, 1, 4);
+    bytes.put(8 + word, k_list + 64, word).put(64 + 2 * word, 0x7000, word).put(64 + cpu.size_at, 99, 8);
+    const BytesMemory memory({{k_list, bytes.vector()}});
     const auto list = read_gdb_list(k_list, memory, *cpu.arch);
     ASSERT_TRUE(list) << cpu.arch->name;
     EXPECT_EQ(list->entries, (std::vector<GdbListEntry>{{k_list + 64, 0x7000, 99}})) << cpu.arch->name;
@@ -128,7 +120,7 @@ TEST(JitObject, HasNamesAndRowsWhereItsCodeIs) {
 /// Linked files have addresses where others have distances.
 TEST(JitObject, IsLinkedOrNot) {
   JitFile file(frames_like_phps(), k_code, k_code);
-  file.type = ET_EXEC;
+  file.elf.type = ET_EXEC;
   const auto object = file.read();
   ASSERT_TRUE(object);
   EXPECT_EQ(name_at(*object, k_code + 15), "f");
@@ -206,8 +198,7 @@ TEST(JitObject, IsRefusedWhereItIsNone) {
 constexpr Addr k_text = 0x1000000, k_eh_frame = 0x1100000;
 
 RawBytes contents_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = text_of_file(path);
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }

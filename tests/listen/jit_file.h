@@ -8,34 +8,27 @@
 
 #include "jitunwind/sdk/dialects/jit_object.h"
 #include "tests/builders/placed_eh_frame.h"
-#include "tests/image/elf_builder.h"
 #include "tests/listen/gdb_list.h"
 #include "tests/support/cfi_assembler.h"
+#include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
 
 /// A file with 256 bytes of code, of which two functions of 16 bytes have names: "f" at 0, "g" at 0x40.
 struct JitFile {
   ElfBuilder elf{true, false};
-  std::uint16_t type = ET_REL;
   JitFile(const RawBytes& eh_frame, Addr code, Addr symbol = 0) {
+    elf.type = ET_REL;
     elf.machine = static_cast<std::uint16_t>(host_arch()->elf_machine);
-    elf.sections = {{".text", SHT_NOBITS, {}, code, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, 0x100},
-                    {".eh_frame", SHT_PROGBITS, eh_frame, 0, SHF_ALLOC},
-                    {".strtab", SHT_STRTAB, elf.bytes().text({"\0f\0g\0", 5}).bytes()},
-                    {".symtab", SHT_SYMTAB,
-                     elf.bytes()
-                         .symbol(0, 0, 0, 0, 0, 0)
-                         .symbol(1, symbol, 16, STT_FUNC, STB_GLOBAL, 1)
-                         .symbol(3, symbol + 0x40, 16, STT_FUNC, STB_GLOBAL, 1)
-                         .bytes(),
-                     0, 0, 3, sizeof(Elf64_Sym)}};
+    elf.sections = {
+        {".text", SHT_NOBITS, {}, code, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, 0x100},
+        {".eh_frame", SHT_PROGBITS, eh_frame, 0, SHF_ALLOC},
+        {".strtab", SHT_STRTAB, elf.bytes().text("").text("f").text("g").vector()},
+        {".symtab", SHT_SYMTAB,
+         elf.symbols({{1, symbol, 16, STT_FUNC, STB_GLOBAL, 1}, {3, symbol + 0x40, 16, STT_FUNC, STB_GLOBAL, 1}}), 0, 0,
+         3, sizeof(Elf64_Sym)}};
   }
-  RawBytes build() const {
-    RawBytes file = elf.build();
-    file[16] = static_cast<std::byte>(type);  // e_type
-    return file;
-  }
+  RawBytes build() const { return elf.build(); }
   Result<JitObject> read() const { return JitObject::read(build(), *host_arch()); }
 };
 

@@ -5,69 +5,52 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <initializer_list>
 #include <stdexcept>
 
 #include "jitunwind/builders/procedure_builder.h"
 #include "jitunwind/builders/registers_x86_64.h"
 #include "tests/prove/storm_threads.h"
+#include "tests/support/bytes.h"
 #include "tests/support/failing_memory.h"
 
 namespace jitunwind::storm {
 namespace {
 
-using test::FailingMemory;
+using test::Bytes, test::FailingMemory;
 
 enum class Form { directives, rows, frame_pointer, realigned };
-
-class Bytes {
- public:
-  void put(std::initializer_list<std::uint8_t> bytes) { bytes_.insert(bytes_.end(), bytes); }
-  void put(std::initializer_list<std::uint8_t> bytes, std::uint32_t number) {
-    put(bytes);
-    for (int i = 0; i < 4; ++i) bytes_.push_back(static_cast<std::uint8_t>(number >> (8 * i)));
-  }
-  std::size_t size() const { return bytes_.size(); }
-  std::vector<std::uint8_t> take() { return std::move(bytes_); }
-  void set_number(std::size_t at, std::size_t number) {
-    for (std::size_t i = 0; i < 4; ++i) bytes_[at + i] = static_cast<std::uint8_t>(number >> (8 * i));
-  }
-
- private:
-  std::vector<std::uint8_t> bytes_;
-};
 
 /// Pushes the caller's frame and its own on the shadow in rdx, of which rbx knows from now on; calls rdi with rsi;
 /// pops.
 void push_and_call(Bytes& code) {
-  code.put({0x48, 0x89, 0x41, 0x08});  // mov [rcx+8], rax: the caller's SP
+  code.add({0x48, 0x89, 0x41, 0x08});  // mov [rcx+8], rax: the caller's SP
   const std::size_t displacement = code.size() + 3;
-  code.put({0x48, 0x8d, 0x05}, 0);  // lea rax, [behind the call]
+  code.add({0x48, 0x8d, 0x05}).u32(0);  // lea rax, [behind the call]
   const std::size_t next = code.size();
-  code.put({0x48, 0x89, 0x41, 0x10});  // mov [rcx+16], rax
-  code.put({0x48, 0x89, 0x61, 0x18});  // mov [rcx+24], rsp
-  code.put({0x48, 0x83, 0x02, 0x20});  // add qword [rdx], 32
-  code.put({0x48, 0x89, 0xd3});        // mov rbx, rdx
-  code.put({0x48, 0x89, 0xf8});        // mov rax, rdi
-  code.put({0x48, 0x89, 0xf7});        // mov rdi, rsi
-  code.put({0xff, 0xd0});              // call rax
-  code.set_number(displacement, code.size() - next);
-  code.put({0x48, 0x83, 0x2b, 0x20});  // sub qword [rbx], 32
+  code.add({0x48, 0x89, 0x41, 0x10});  // mov [rcx+16], rax
+  code.add({0x48, 0x89, 0x61, 0x18});  // mov [rcx+24], rsp
+  code.add({0x48, 0x83, 0x02, 0x20});  // add qword [rdx], 32
+  code.add({0x48, 0x89, 0xd3});        // mov rbx, rdx
+  code.add({0x48, 0x89, 0xf8});        // mov rax, rdi
+  code.add({0x48, 0x89, 0xf7});        // mov rdi, rsi
+  code.add({0xff, 0xd0});              // call rax
+  code.put(displacement, code.size() - next, 4);
+  code.add({0x48, 0x83, 0x2b, 0x20});  // sub qword [rbx], 32
 }
 
 Kind by_stack_pointer(Form form, std::uint32_t room) {
   using namespace x86_64;
   Bytes code;
-  code.put({0x53});                               // push rbx
-  code.put({0x48, 0x81, 0xec}, room);             // sub rsp, room
-  code.put({0x48, 0x8b, 0x0a});                   // mov rcx, [rdx]
-  code.put({0x48, 0x8b, 0x84, 0x24}, room + 8);   // mov rax, [return address]
-  code.put({0x48, 0x89, 0x01});                   // mov [rcx], rax
-  code.put({0x48, 0x8d, 0x84, 0x24}, room + 16);  // lea rax, [rsp behind it]
+  code.add({0x53});                                   // push rbx
+  code.add({0x48, 0x81, 0xec}).u32(room);             // sub rsp, room
+  code.add({0x48, 0x8b, 0x0a});                       // mov rcx, [rdx]
+  code.add({0x48, 0x8b, 0x84, 0x24}).u32(room + 8);   // mov rax, [return address]
+  code.add({0x48, 0x89, 0x01});                       // mov [rcx], rax
+  code.add({0x48, 0x8d, 0x84, 0x24}).u32(room + 16);  // lea rax, [rsp behind it]
   push_and_call(code);
   const auto end = static_cast<std::uint32_t>(code.size());
-  code.put({0x48, 0x81, 0xc4}, room);  // add rsp, room
-  code.put({0x5b, 0xc3});              // pop rbx; ret
+  code.add({0x48, 0x81, 0xc4}).u32(room);  // add rsp, room
+  code.add({0x5b, 0xc3});                  // pop rbx; ret
   auto builder = describe(form == Form::rows ? "storm_rows" : "storm_directives");
   if (form == Form::directives) {
     const int at = static_cast<int>(end);
@@ -78,28 +61,28 @@ Kind by_stack_pointer(Form form, std::uint32_t room) {
     builder.row_at(8, "cfa=rsp+" + std::to_string(room + 16) + saved);
     builder.row_at(end + 7, "cfa=rsp+16" + saved).row_at(end + 8, "cfa=rsp+8 ra=[cfa-8]");
   }
-  return {code.take(), builder.build().value()};
+  return {code.vector(), builder.build().value()};
 }
 
 Kind by_frame_pointer(Form form, std::uint32_t room) {
   using namespace x86_64;
   Bytes code;
-  code.put({0x55, 0x48, 0x89, 0xe5, 0x53});                         // push rbp; mov rbp, rsp; push rbx
-  code.put({0x48, 0x81, 0xec}, room + 8);                           // sub rsp, room + 8
-  if (form == Form::realigned) code.put({0x48, 0x83, 0xe4, 0xc0});  // and rsp, -64
-  code.put({0x48, 0x8b, 0x0a});                                     // mov rcx, [rdx]
-  code.put({0x48, 0x8b, 0x45, 0x08});                               // mov rax, [rbp+8]
-  code.put({0x48, 0x89, 0x01});                                     // mov [rcx], rax
-  code.put({0x48, 0x8d, 0x45, 0x10});                               // lea rax, [rbp+16]
+  code.add({0x55, 0x48, 0x89, 0xe5, 0x53});                         // push rbp; mov rbp, rsp; push rbx
+  code.add({0x48, 0x81, 0xec}).u32(room + 8);                       // sub rsp, room + 8
+  if (form == Form::realigned) code.add({0x48, 0x83, 0xe4, 0xc0});  // and rsp, -64
+  code.add({0x48, 0x8b, 0x0a});                                     // mov rcx, [rdx]
+  code.add({0x48, 0x8b, 0x45, 0x08});                               // mov rax, [rbp+8]
+  code.add({0x48, 0x89, 0x01});                                     // mov [rcx], rax
+  code.add({0x48, 0x8d, 0x45, 0x10});                               // lea rax, [rbp+16]
   push_and_call(code);
-  code.put({0x48, 0x8b, 0x5d, 0xf8});  // mov rbx, [rbp-8]
-  code.put({0xc9, 0xc3});              // leave; ret
+  code.add({0x48, 0x8b, 0x5d, 0xf8});  // mov rbx, [rbp-8]
+  code.add({0xc9, 0xc3});              // leave; ret
   auto builder = describe(form == Form::realigned ? "storm_realigned" : "storm_frame_pointer");
   builder.row_at(0, "cfa=rsp+8 ra=[cfa-8]").row_at(1, "cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]");
   builder.row_at(4, "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]");
   builder.row_at(5, "cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]");
   builder.row_at(static_cast<std::uint32_t>(code.size()) - 1, "cfa=rsp+8 ra=[cfa-8]");
-  return {code.take(), builder.build().value()};
+  return {code.vector(), builder.build().value()};
 }
 
 void nap(long ns) {

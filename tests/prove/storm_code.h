@@ -40,7 +40,7 @@ class Gate {
 
 /// One form of procedure.
 struct Kind {
-  std::vector<std::uint8_t> bytes;
+  std::vector<std::byte> bytes;
   Description description;
 };
 /// By directives and by rows, with and without frame pointer, realigned; of many sizes. Made once.

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <functional>
 
-#include "tests/image/elf_builder.h"
 #include "tests/support/command.h"
+#include "tests/support/elf_builder.h"
 #include "tests/targets/target_programs.h"
 
 namespace jitunwind::test {
@@ -19,11 +19,6 @@ using Reason = TargetError::Reason;
 
 void write_bytes(const std::string& path, std::span<const char> bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 /// A program that stood still, and its core by gcore.
@@ -107,7 +102,7 @@ TEST(CoreFile, OfTheKernelShowsTheStacksThatTheProgramSaw) {
 
 /// Of a core's notes that of files is said to be something else.
 void hide_files_note(const std::string& path) {
-  std::string bytes = text_of(path);
+  std::string bytes = text_of_file(path);
   Elf64_Ehdr header;
   ASSERT_GT(bytes.size(), sizeof header);
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -264,20 +259,14 @@ TEST(CoreFile, IsNoneWhateverItIs) {
 /// a section alone.
 RawBytes core_with(const std::vector<BuiltSegment>& segments, bool has_note_segment = true) {
   ElfBuilder core(true, false);
-  ElfBytes status = core.bytes();
-  for (int i = 0; i < 32; i += 4) status.u32(0);
-  status.u32(7);  // pr_pid
-  for (int i = 36; i < 112 + 27 * 8 + 8; i += 4) status.u32(0);
-  const std::string text(reinterpret_cast<const char*>(status.bytes().data()), status.size());
-  core.sections = {{"note", SHT_NOTE, core.bytes().note("CORE", NT_PRSTATUS, text).bytes()},
-                   {"bytes", SHT_PROGBITS, core.bytes().text("abcdefghijklmnop").bytes()}};
+  core.type = ET_CORE;
+  const Bytes status = core.bytes().fill(112 + 27 * 8 + 8, 0).put(32, 7, 4);  // pr_pid
+  core.sections = {{"note", SHT_NOTE, core.note("CORE", NT_PRSTATUS, status.string()).vector()},
+                   {"bytes", SHT_PROGBITS, core.bytes().characters("abcdefghijklmnop").vector()}};
   core.segments = segments;
-  if (has_note_segment) core.segments.push_back({.type = PT_NOTE});
-  for (BuiltSegment& segment : core.segments) segment.offset = core.offset_of(segment.type == PT_NOTE ? 0 : 1);
-  if (has_note_segment) core.segments.back().file_size = core.sections[0].data.size();
-  RawBytes bytes = core.build();
-  bytes.at(offsetof(Elf64_Ehdr, e_type)) = std::byte{ET_CORE};
-  return bytes;
+  if (has_note_segment) core.segments.push_back({.type = PT_NOTE, .section = 0});
+  for (BuiltSegment& segment : core.segments) segment.offset = core.offset_of(1);
+  return core.build();
 }
 
 Result<Target, TargetError> open_bytes(const RawBytes& bytes) {

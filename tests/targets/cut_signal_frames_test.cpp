@@ -6,26 +6,17 @@
 #include <algorithm>
 #include <fstream>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "jitunwind/unwind_core/byte_reader.h"
 #include "tests/support/all_targets.h"
+#include "tests/support/bytes.h"
+#include "tests/support/texts.h"
 #include "tests/targets/recorded_cores.h"
 
 namespace jitunwind::test {
 namespace {
-
-std::uint64_t number(std::span<const char> bytes, bool big_endian) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    value = value << 8 | static_cast<unsigned char>(bytes[big_endian ? i : bytes.size() - 1 - i]);
-  return value;
-}
-void put(std::span<char> bytes, bool big_endian, std::uint64_t value) {
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    bytes[big_endian ? bytes.size() - 1 - i : i] = static_cast<char>(value >> 8 * i);
-}
 
 /// The program headers of a core file, of whatever CPU.
 class Segments {
@@ -46,8 +37,9 @@ class Segments {
       const std::uint64_t memsz = header + (wide_ ? offsetof(Elf64_Phdr, p_memsz) : offsetof(Elf32_Phdr, p_memsz));
       const Addr begin = get(vaddr, size);
       if (get(header, 4) != PT_LOAD || at - begin >= get(filesz, size)) continue;
-      put(std::span(file_).subspan(filesz, size), big_endian_, at - begin);
-      put(std::span(file_).subspan(memsz, size), big_endian_, at - begin);
+      for (const std::uint64_t field : {filesz, memsz})
+        ByteWriter(std::as_writable_bytes(std::span(file_).subspan(field, size)), big_endian_)
+            .unsigned_of(at - begin, size);
       return true;
     }
     return false;
@@ -55,7 +47,7 @@ class Segments {
 
  private:
   std::uint64_t get(std::uint64_t at, std::size_t size) const {
-    return number(std::span(file_).subspan(at, size), big_endian_);
+    return ByteReader(std::as_bytes(std::span(file_).subspan(at, size)), big_endian_).unsigned_of(size);
   }
 
   std::string& file_;
@@ -100,9 +92,7 @@ void expect_cut(const Walked& walk, const Walked& whole, std::size_t signal, Add
 class CutCore : public testing::TestWithParam<Recorded> {
  protected:
   void SetUp() override {
-    std::stringstream bytes;
-    bytes << std::ifstream(files_.core, std::ios::binary).rdbuf();
-    bytes_ = bytes.str();
+    bytes_ = text_of_file(files_.core);
     const auto core = files_.open();
     ASSERT_TRUE(core) << core.error().text();
     arch_ = core->arch();
@@ -166,17 +156,16 @@ class CutSample : public testing::TestWithParam<Arch> {
     std::string code(reinterpret_cast<const char*>(trampoline.bytes.data()), trampoline.bytes.size());
     const std::string path = folder_ / "code";
     std::ofstream(path, std::ios::binary | std::ios::trunc) << code.substr(0, code_size);
-    std::string stack(4096, '\0');
+    Bytes stack = Bytes::in_order(arch().big_endian).fill(4096, 0);
     const auto save = [&](RegNum reg, Addr value) {
-      const auto at = static_cast<std::size_t>(slot(trampoline, reg) - k_stack);
-      put(std::span(stack).subspan(at, arch().word_size), arch().big_endian, value);
+      stack.put(static_cast<std::size_t>(slot(trampoline, reg) - k_stack), value, arch().word_size);
     };
     save(arch().pc, k_caller);
     save(arch().sp, k_caller_sp);
     Sample sample;
     sample.arch = &arch();
     sample.stack_address = k_stack;
-    sample.stack = std::as_bytes(std::span(stack)).first(stack_size);
+    sample.stack = std::span(stack.vector()).first(stack_size);
     (void)sample.registers.set(arch().column(arch().pc), k_code + trampoline.pc_offset);
     (void)sample.registers.set(arch().column(arch().sp), k_stack);
     sample.mappings = Mappings::parse("400000-401000 r-xp 0 0:0 0\n500000-501000 r-xp 0 0:1 4711 " + path +

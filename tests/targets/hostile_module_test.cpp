@@ -14,8 +14,8 @@
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/memory/bytes.h"
 #include "jitunwind/unwind_core/targets/copied_entries_p.h"
-#include "tests/image/elf_builder.h"
 #include "tests/support/cfi_assembler.h"
+#include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
 namespace {

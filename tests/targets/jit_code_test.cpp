@@ -34,13 +34,11 @@ RawBytes exporting(Addr begin, Addr descriptor) {
   ElfBuilder elf(true, false);
   elf.segments = {{.type = PT_LOAD, .file_size = k_object_size, .memory_size = k_object_size}, {.type = PT_DYNAMIC}};
   const std::string name = std::string(1, '\0') + std::string(k_gdb_descriptor) + '\0';
-  elf.sections = {
-      {".dynsym", SHT_DYNSYM,
-       elf.bytes().symbol(0, 0, 0, 0, 0, 0).symbol(1, descriptor - begin, 24, STT_OBJECT, STB_GLOBAL, 1).bytes()},
-      {".dynstr", SHT_STRTAB, elf.bytes().text(name).bytes()},
-      {".hash", SHT_HASH, elf.bytes().u32(1).u32(2).u32(1).u32(0).u32(0).bytes()},
-      {".dynamic", SHT_DYNAMIC}};
-  ElfBytes dynamic = elf.bytes();
+  elf.sections = {{".dynsym", SHT_DYNSYM, elf.symbols({{1, descriptor - begin, 24, STT_OBJECT, STB_GLOBAL, 1}})},
+                  {".dynstr", SHT_STRTAB, elf.bytes().characters(name).vector()},
+                  {".hash", SHT_HASH, elf.bytes().u32(1).u32(2).u32(1).u32(0).u32(0).vector()},
+                  {".dynamic", SHT_DYNAMIC}};
+  Bytes dynamic = elf.bytes();
   const auto add = [&](std::uint64_t tag, std::uint64_t value) { dynamic.word(tag).word(value); };
   add(DT_SONAME, 1);
   add(DT_SYMTAB, elf.offset_of(0));
@@ -48,7 +46,7 @@ RawBytes exporting(Addr begin, Addr descriptor) {
   add(DT_STRSZ, name.size());
   add(DT_HASH, elf.offset_of(2));
   add(DT_NULL, 0);
-  elf.sections[3].data = dynamic.bytes();
+  elf.sections[3].data = dynamic.vector();
   BuiltSegment& segment = elf.segments[1];
   segment.offset = segment.address = elf.offset_of(3);
   segment.file_size = segment.memory_size = dynamic.size();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "jitunwind/unwind_core/address.h"
-#include "tests/image/elf_builder.h"
+#include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
 
@@ -24,16 +24,15 @@ inline RawBytes object_with(const ListNotes& says, Addr begin, std::size_t size)
   elf.segments = {{.type = PT_LOAD, .file_size = size, .memory_size = size}, {.type = PT_NOTE}};
   elf.sections = {{".note", SHT_NOTE}};
   const std::size_t offset = elf.offset_of(0);
-  ElfBytes notes = elf.bytes();
+  Bytes notes;
   const auto add = [&](std::uint32_t type, std::uint32_t number, Addr to, std::size_t description) {
     const Addr field = begin + offset + notes.size() + k_head_of_note + k_field;
-    ElfBytes said = elf.bytes();
-    said.u32(number).u32(says.word_size).number(to - field, 8);
-    notes.note("UNWDYN", type, {reinterpret_cast<const char*>(said.bytes().data()), description});
+    const Bytes said = Bytes().u32(number).u32(says.word_size).u64(to - field);
+    notes.add(elf.note("UNWDYN", type, said.string().substr(0, description)));
   };
   add(1, says.layout, says.head, says.size);
   if (says.changes != 0) add(2, 256, says.changes, 16);
-  elf.sections[0].data = notes.bytes();
+  elf.sections[0].data = notes.vector();
   BuiltSegment& segment = elf.segments[1];
   segment.offset = segment.address = offset;
   segment.file_size = segment.memory_size = notes.size();

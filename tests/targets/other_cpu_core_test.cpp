@@ -10,33 +10,42 @@
 #include "jitunwind/sdk/target.h"
 #include "jitunwind/unwind_core/targets/core_file_internal.h"
 #include "tests/support/command.h"
+#include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
 namespace {
 
 constexpr RegNum k_x19 = 19, k_v0 = 64, k_v8 = 72, k_v15 = 79;
 
-/// Numbers of a size, in one byte order.
-class Writer {
+/// As the kernel writes it: notes in a segment of their own, then memory.
+class Core {
  public:
-  explicit Writer(bool big_endian) : big_endian_(big_endian) {}
-  Writer& put(std::size_t size, std::uint64_t value) {
-    for (std::size_t i = 0; i < size; ++i)
-      bytes_.push_back(static_cast<char>(value >> 8 * (big_endian_ ? size - 1 - i : i)));
-    return *this;
+  Core(std::uint16_t machine, bool is_64, bool big_endian) : elf_(is_64, big_endian) {
+    elf_.type = ET_CORE;
+    elf_.machine = machine;
+    add_memory({.type = PT_NOTE, .flags = 0}, {});
   }
-  /// One of 16 bytes.
-  Writer& put_wide(std::uint64_t upper, std::uint64_t lower) {
-    return big_endian_ ? put(8, upper).put(8, lower) : put(8, lower).put(8, upper);
+  Bytes bytes() const { return elf_.bytes(); }
+  void add_note(std::uint32_t kind, const Bytes& description, const char* owner = "CORE") {
+    RawBytes& notes = elf_.sections[0].data;
+    const Bytes note = elf_.note(owner, kind, description.string());
+    notes.insert(notes.end(), note.vector().begin(), note.vector().end());
   }
-  Writer& zeros(std::size_t size) { return bytes_.append(size, '\0'), *this; }
-  Writer& append(const std::string& bytes) { return bytes_ += bytes, *this; }
-  const std::string& bytes() const { return bytes_; }
-  bool big_endian() const { return big_endian_; }
+  void add_memory(BuiltSegment segment, const Bytes& contents) {
+    segment.section = elf_.sections.size();
+    elf_.segments.push_back(segment);
+    elf_.sections.push_back({.name = "", .data = contents.vector()});
+  }
+  Result<Target, TargetError> open() const {
+    const TemporaryFolder folder;
+    const RawBytes file = elf_.build();
+    std::ofstream(folder / "core", std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    return Target::open_core(folder / "core");
+  }
 
  private:
-  bool big_endian_;
-  std::string bytes_;
+  ElfBuilder elf_;
 };
 
 struct Thread {
@@ -45,34 +54,22 @@ struct Thread {
   std::size_t vector_bytes;                   ///< that are in the core; 528: all of struct user_fpsimd_state
 };
 
-/// `owner`: of at most 7 bytes.
-void put_note(Writer& out, std::uint32_t type, const std::string& description, const std::string& owner = "CORE") {
-  Writer head(out.big_endian());
-  head.put(4, owner.size() + 1).put(4, description.size()).put(4, type);
-  out.append(head.bytes()).append(owner + std::string(8 - owner.size(), '\0')).append(description);
-}
-
 /// struct elf_prstatus (linux/elfcore.h) with 31 registers, sp, pc and pstate; struct user_fpsimd_state (asm/ptrace.h):
 /// 32 registers of 16 bytes, fpsr, fpcr.
-std::string core_of(const std::vector<Thread>& threads, bool big_endian) {
-  Writer notes(big_endian);
+Core core_of(const std::vector<Thread>& threads, bool big_endian) {
+  Core core(EM_AARCH64, true, big_endian);
   for (const Thread& thread : threads) {
-    Writer status(big_endian), vectors(big_endian);
-    status.zeros(32).put(4, thread.id).zeros(76);
-    for (unsigned i = 0; i < 34; ++i) status.put(8, thread.first_general + i);
-    put_note(notes, NT_PRSTATUS, status.zeros(8).bytes());
-    for (unsigned i = 0; i < 32; ++i) vectors.put_wide(0xffff'0000 + i, thread.first_vector + i);
-    vectors.zeros(16);
-    put_note(notes, NT_PRFPREG, vectors.bytes().substr(0, thread.vector_bytes));
+    Bytes status = core.bytes().fill(32, 0).u32(thread.id).fill(76, 0), vectors = core.bytes();
+    for (unsigned i = 0; i < 34; ++i) status.u64(thread.first_general + i);
+    core.add_note(NT_PRSTATUS, status.fill(8, 0));
+    for (unsigned i = 0; i < 32; ++i) {
+      const std::uint64_t upper = 0xffff'0000 + i, lower = thread.first_vector + i;
+      vectors.u64(big_endian ? upper : lower).u64(big_endian ? lower : upper);
+    }
+    vectors.fill(16, 0).vector().resize(thread.vector_bytes);
+    core.add_note(NT_PRFPREG, vectors);
   }
-  Writer file(big_endian);
-  constexpr char k_magic[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64};
-  file.append(std::string(k_magic, sizeof k_magic)).put(1, big_endian ? ELFDATA2MSB : ELFDATA2LSB).put(1, EV_CURRENT);
-  file.zeros(9).put(2, ET_CORE).put(2, EM_AARCH64).put(4, EV_CURRENT).put(8, 0).put(8, sizeof(Elf64_Ehdr)).put(8, 0);
-  file.put(4, 0).put(2, sizeof(Elf64_Ehdr)).put(2, sizeof(Elf64_Phdr)).put(2, 1).zeros(6);
-  file.put(4, PT_NOTE).put(4, 0).put(8, sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr)).zeros(16);
-  file.put(8, notes.bytes().size()).zeros(8).put(8, 4).append(notes.bytes());
-  return file.bytes();
+  return core;
 }
 
 class CoreOfAArch64 : public testing::TestWithParam<bool> {};
@@ -82,13 +79,11 @@ INSTANTIATE_TEST_SUITE_P(ByteOrders, CoreOfAArch64, testing::Bool(),
 
 // covers: HL10 XP04
 TEST_P(CoreOfAArch64, HasTheVectorRegistersOfEachThread) {
-  const TemporaryFolder folder;
   const bool big_endian = GetParam();
   const std::vector<Thread> threads{{.id = 7, .first_general = 0x1000, .first_vector = 0x7000, .vector_bytes = 528},
                                     {.id = 8, .first_general = 0x2000, .first_vector = 0x8000, .vector_bytes = 528},
                                     {.id = 9, .first_general = 0x3000, .first_vector = 0x9000, .vector_bytes = 136}};
-  std::ofstream(folder / "core", std::ios::binary) << core_of(threads, big_endian);
-  const auto core = Target::open_core(folder / "core");
+  const auto core = core_of(threads, big_endian).open();
   ASSERT_TRUE(core) << core.error().text();
   EXPECT_STREQ(core->arch().name, "aarch64");
   ASSERT_EQ(core->threads().size(), threads.size());
@@ -119,58 +114,32 @@ std::uint64_t bits_from(unsigned lowest) {
 
 /// Where a thread stands, and what is on its stack.
 struct Stand {
-  std::string code, stack;
+  Bytes code, stack;
 };
 
-/// In code at whose call the frame pointer leads to a record with a signed return address.
+/// In code at whose call the frame pointer leads to a record with a signed return address. Instructions are
+/// little-endian.
 Stand at_a_call(bool big_endian) {
-  Writer code(false), stack(big_endian);             // instructions are little-endian
-  code.zeros(0x100).put(4, 0x94000000).zeros(0x40);  // bl
-  stack.zeros(16).put(8, 0).put(8, k_caller | k_signature).zeros(32);
-  return {code.bytes(), stack.bytes()};
+  Bytes stack = Bytes::in_order(big_endian).fill(16, 0).u64(0).u64(k_caller | k_signature).fill(32, 0);
+  return {Bytes().fill(0x100, 0).u32(0x94000000).fill(0x40, 0), stack};  // bl
 }
 
 /// In the kernel's trampoline: the ucontext_t 128 bytes above SP has the pc behind 440 others.
 Stand at_a_trampoline(bool big_endian) {
-  Writer code(false), stack(big_endian);
-  code.zeros(0x40).put(4, 0xd2801168).put(4, 0xd4000001).zeros(0x100);
-  stack.zeros(16 + 128 + 440).put(8, k_caller | k_signature).zeros(4096);
-  return {code.bytes(), stack.bytes()};
+  Bytes stack = Bytes::in_order(big_endian).fill(16 + 128 + 440, 0).u64(k_caller | k_signature).fill(4096, 0);
+  return {Bytes().fill(0x40, 0).u32(0xd2801168).u32(0xd4000001).fill(0x100, 0), stack};
 }
 
 /// What the kernel writes that gives addresses of 39 bits, with its note of the bits that sign them, or without.
-std::string core_with_signed_address(std::optional<std::uint64_t> signing_bits, bool big_endian, const Stand& stand) {
-  Writer notes(big_endian), status(big_endian);
-  status.zeros(32).put(4, 7).zeros(76);
-  for (unsigned i = 0; i < 34; ++i) status.put(8, i == 29 || i == 31 ? k_stack + 16 : i == 32 ? k_code + 0x40 : 0);
-  put_note(notes, NT_PRSTATUS, status.zeros(8).bytes());
-  if (signing_bits) {
-    Writer masks(big_endian);
-    put_note(notes, NT_ARM_PAC_MASK, masks.put(8, *signing_bits).put(8, *signing_bits).bytes(), "LINUX");
-  }
-  const std::size_t first = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Phdr);
-  Writer file(big_endian);
-  constexpr char k_magic[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64};
-  file.append(std::string(k_magic, sizeof k_magic)).put(1, big_endian ? ELFDATA2MSB : ELFDATA2LSB).put(1, EV_CURRENT);
-  file.zeros(9).put(2, ET_CORE).put(2, EM_AARCH64).put(4, EV_CURRENT).put(8, 0).put(8, sizeof(Elf64_Ehdr)).put(8, 0);
-  file.put(4, 0).put(2, sizeof(Elf64_Ehdr)).put(2, sizeof(Elf64_Phdr)).put(2, 3).zeros(6);
-  std::size_t offset = first;
-  const auto put_segment = [&](std::uint32_t type, std::uint32_t flags, std::uint64_t at, const std::string& bytes) {
-    const std::size_t size = bytes.size();
-    file.put(4, type)
-        .put(4, flags)
-        .put(8, offset)
-        .put(8, at)
-        .put(8, 0)
-        .put(8, size)
-        .put(8, at == 0 ? 0 : 4096)
-        .put(8, 4);
-    offset += size;
-  };
-  put_segment(PT_NOTE, 0, 0, notes.bytes());
-  put_segment(PT_LOAD, PF_R | PF_X, k_code, stand.code);
-  put_segment(PT_LOAD, PF_R | PF_W, k_stack, stand.stack);
-  return file.append(notes.bytes()).append(stand.code).append(stand.stack).bytes();
+Core core_with_signed_address(std::optional<std::uint64_t> signing_bits, bool big_endian, const Stand& stand) {
+  Core core(EM_AARCH64, true, big_endian);
+  Bytes status = core.bytes().fill(32, 0).u32(7).fill(76, 0);
+  for (unsigned i = 0; i < 34; ++i) status.u64(i == 29 || i == 31 ? k_stack + 16 : i == 32 ? k_code + 0x40 : 0);
+  core.add_note(NT_PRSTATUS, status.fill(8, 0));
+  if (signing_bits) core.add_note(NT_ARM_PAC_MASK, core.bytes().u64(*signing_bits).u64(*signing_bits), "LINUX");
+  core.add_memory({.flags = PF_R | PF_X, .address = k_code, .memory_size = 4096}, stand.code);
+  core.add_memory({.flags = PF_R | PF_W, .address = k_stack, .memory_size = 4096}, stand.stack);
+  return core;
 }
 
 std::vector<Addr> pcs_of(const Target& core) {
@@ -181,11 +150,8 @@ std::vector<Addr> pcs_of(const Target& core) {
 
 // covers: HL10
 TEST_P(CoreOfAArch64, SaysByWhichBitsReturnAddressesAreSigned) {
-  const TemporaryFolder folder;
-  const auto open = [&](std::optional<std::uint64_t> bits) {
-    std::ofstream(folder / "core", std::ios::binary)
-        << core_with_signed_address(bits, GetParam(), at_a_call(GetParam()));
-    return Target::open_core(folder / "core");
+  const auto open = [](std::optional<std::uint64_t> bits) {
+    return core_with_signed_address(bits, GetParam(), at_a_call(GetParam())).open();
   };
   const auto told = open(bits_from(39));
   ASSERT_TRUE(told) << told.error().text();
@@ -200,11 +166,9 @@ TEST_P(CoreOfAArch64, SaysByWhichBitsReturnAddressesAreSigned) {
 
 // covers: HL10
 TEST_P(CoreOfAArch64, EndsAtASignedAddressWhereNobodySaysByWhichBits) {
-  const TemporaryFolder folder;
   for (const bool is_told : {false, true}) {
-    std::ofstream(folder / "core", std::ios::binary) << core_with_signed_address(
-        is_told ? std::optional(bits_from(39)) : std::nullopt, GetParam(), at_a_trampoline(GetParam()));
-    const auto core = Target::open_core(folder / "core");
+    const auto bits = is_told ? std::optional(bits_from(39)) : std::nullopt;
+    const auto core = core_with_signed_address(bits, GetParam(), at_a_trampoline(GetParam())).open();
     ASSERT_TRUE(core) << core.error().text();
     Walk walk = core->walk(core->threads()[0]);
     std::vector<Addr> pcs;
@@ -215,13 +179,10 @@ TEST_P(CoreOfAArch64, EndsAtASignedAddressWhereNobodySaysByWhichBits) {
 }
 
 TEST_P(CoreOfAArch64, IsRefusedWhereSigningBitsAreImpossible) {
-  const TemporaryFolder folder;
   const auto bit = [](unsigned number) { return std::uint64_t{1} << number; };
   for (const std::uint64_t bits : {std::uint64_t{0}, ~std::uint64_t{0}, bits_from(39) & ~bit(54),
                                    bits_from(39) & ~bit(47), bits_from(39) | bit(55), bits_from(12), bit(40)}) {
-    std::ofstream(folder / "core", std::ios::binary)
-        << core_with_signed_address(bits, GetParam(), at_a_call(GetParam()));
-    const auto core = Target::open_core(folder / "core");
+    const auto core = core_with_signed_address(bits, GetParam(), at_a_call(GetParam())).open();
     ASSERT_FALSE(core) << std::hex << bits;
     EXPECT_NE(core.error().text().find("aarch64"), std::string::npos) << core.error().text();
   }
@@ -229,30 +190,22 @@ TEST_P(CoreOfAArch64, IsRefusedWhereSigningBitsAreImpossible) {
 
 /// What the kernel writes of a thread of ARM: struct elf_prstatus with words of 4 bytes and 18 registers; NT_PRFPREG,
 /// of a coprocessor that there is no more; d0-d31 and fpscr, unless it has none.
-std::string core_of_arm(bool big_endian, bool has_vectors) {
-  Writer notes(big_endian), status(big_endian), vectors(big_endian);
-  status.zeros(24).put(4, 7).zeros(44);
-  for (unsigned i = 0; i < 18; ++i) status.put(4, 0x1000 + i);
-  put_note(notes, NT_PRSTATUS, status.zeros(4).bytes());
-  put_note(notes, NT_PRFPREG, std::string(116, '\x77'));
-  for (unsigned i = 0; i < 32; ++i) vectors.put(8, 0x7'0000'0000 + i);
-  if (has_vectors) put_note(notes, NT_ARM_VFP, vectors.put(4, 0).bytes(), "LINUX");
-  Writer file(big_endian);
-  constexpr char k_magic[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32};
-  file.append(std::string(k_magic, sizeof k_magic)).put(1, big_endian ? ELFDATA2MSB : ELFDATA2LSB).put(1, EV_CURRENT);
-  file.zeros(9).put(2, ET_CORE).put(2, EM_ARM).put(4, EV_CURRENT).put(4, 0).put(4, sizeof(Elf32_Ehdr)).put(4, 0);
-  file.put(4, 0).put(2, sizeof(Elf32_Ehdr)).put(2, sizeof(Elf32_Phdr)).put(2, 1).zeros(6);
-  file.put(4, PT_NOTE).put(4, sizeof(Elf32_Ehdr) + sizeof(Elf32_Phdr)).zeros(8).put(4, notes.bytes().size()).zeros(8);
-  return file.put(4, 4).append(notes.bytes()).bytes();
+Core core_of_arm(bool big_endian, bool has_vectors) {
+  Core core(EM_ARM, false, big_endian);
+  Bytes status = core.bytes().fill(24, 0).u32(7).fill(44, 0), vectors = core.bytes();
+  for (unsigned i = 0; i < 18; ++i) status.u32(0x1000 + i);
+  core.add_note(NT_PRSTATUS, status.fill(4, 0));
+  core.add_note(NT_PRFPREG, core.bytes().fill(116, 0x77));
+  for (unsigned i = 0; i < 32; ++i) vectors.u64(0x7'0000'0000 + i);
+  if (has_vectors) core.add_note(NT_ARM_VFP, vectors.u32(0), "LINUX");
+  return core;
 }
 
 // covers: HL10 XP04
 TEST(CoreOfArm, HasTheFloatingPointRegistersOfItsThread) {
   constexpr RegNum k_d7 = 263, k_d8 = 264, k_d15 = 271;
   for (const bool big_endian : {false, true}) {
-    const TemporaryFolder folder;
-    std::ofstream(folder / "core", std::ios::binary) << core_of_arm(big_endian, true);
-    const auto core = Target::open_core(folder / "core");
+    const auto core = core_of_arm(big_endian, true).open();
     ASSERT_TRUE(core) << core.error().text();
     ASSERT_EQ(core->threads().size(), 1u);
     Walk walk = core->walk(core->threads()[0]);
@@ -264,8 +217,7 @@ TEST(CoreOfArm, HasTheFloatingPointRegistersOfItsThread) {
       ASSERT_TRUE(frame.get(reg)) << reg;
       EXPECT_EQ(*frame.get(reg), 0x7'0000'0000u + reg - 256);
     }
-    std::ofstream(folder / "core", std::ios::binary) << core_of_arm(big_endian, false);
-    const auto without = Target::open_core(folder / "core");
+    const auto without = core_of_arm(big_endian, false).open();
     ASSERT_TRUE(without) << without.error().text();
     Walk other = without->walk(without->threads()[0]);
     for (RegNum reg = k_d8; reg <= k_d15; ++reg) EXPECT_FALSE((*other.begin()).get(reg)) << reg;
@@ -282,11 +234,11 @@ TEST(CoreSignal, HasTheAddressOfAFaultInTheLayoutOfEachCpu) {
       arch.big_endian = big_endian;
       const bool is_mips = arch.elf_machine == EM_MIPS;
       const auto siginfo = [&](std::uint32_t signal, std::uint32_t code) {
-        Writer bytes(big_endian);
-        bytes.put(4, signal).put(4, is_mips ? code : 0).put(4, is_mips ? 0 : code).zeros(arch.word_size - 4u);
-        return bytes.put(arch.word_size, 0x1234'5678).zeros(128 - 12 - 4 - 8).bytes();
+        Bytes bytes = Bytes::in_order(big_endian, arch.word_size).u32(signal).u32(is_mips ? code : 0);
+        bytes.u32(is_mips ? 0 : code).fill(arch.word_size - 4u, 0).word(0x1234'5678);
+        return bytes.fill(128 - 12 - 4 - 8, 0).vector();
       };
-      const auto said = [&](const std::string& bytes) { return fault_address(std::as_bytes(std::span(bytes)), arch); };
+      const auto said = [&](std::span<const std::byte> bytes) { return fault_address(bytes, arch); };
       const std::uint32_t bus_error = is_mips ? 10 : 7, child = is_mips ? 18 : 17;
       for (const std::uint32_t signal : {4u, 8u, 11u, bus_error})
         EXPECT_EQ(said(siginfo(signal, 1)), 0x1234'5678u) << arch.name << " " << signal;
@@ -295,8 +247,9 @@ TEST(CoreSignal, HasTheAddressOfAFaultInTheLayoutOfEachCpu) {
       EXPECT_EQ(said(siginfo(11, 0)), std::nullopt) << arch.name << ", SI_USER";
       EXPECT_EQ(said(siginfo(11, ~5u)), std::nullopt) << arch.name << ", SI_TKILL";
       EXPECT_EQ(said(siginfo(11, 0x80)), std::nullopt) << arch.name << ", SI_KERNEL";
+      const RawBytes whole = siginfo(11, 1);
       for (std::size_t size = 0; size < 12u + arch.word_size; ++size)
-        EXPECT_EQ(said(siginfo(11, 1).substr(0, size)), std::nullopt) << arch.name << " " << size;
+        EXPECT_EQ(said(std::span(whole).first(size)), std::nullopt) << arch.name << " " << size;
     }
   }
 }

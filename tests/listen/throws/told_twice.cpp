@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "jitunwind/adapters/listen/listen.h"
-#include "tests/image/elf_builder.h"
 #include "tests/listen/gdb_list.h"
 #include "tests/listen/throws/thrown_through.h"
+#include "tests/support/elf_builder.h"
 
 extern "C" [[gnu::visibility("default")]] jitunwind::test::ListDescriptor __jit_debug_descriptor;
 jitunwind::test::ListDescriptor __jit_debug_descriptor;
@@ -49,14 +49,13 @@ struct [[gnu::packed]] ListedFrames {
 std::vector<std::byte> listed_file(std::uint64_t code) {
   using jitunwind::test::ElfBuilder;
   ElfBuilder elf(true, false);
+  elf.type = ET_REL;
   elf.machine = Code::k_machine;
   const ListedFrames frames;
   const auto* const bytes = reinterpret_cast<const std::byte*>(&frames);
   elf.sections = {{".text", SHT_NOBITS, {}, code, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, Code::k_bytes.size()},
                   {".eh_frame", SHT_PROGBITS, {bytes, bytes + sizeof frames}, 0, SHF_ALLOC}};
-  std::vector<std::byte> file = elf.build();
-  file[16] = static_cast<std::byte>(ET_REL);  // e_type
-  return file;
+  return elf.build();
 }
 
 /// What is preloaded, or linked, has heard of the list's file; in a minute at most.

@@ -5,58 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/support/bytes.h"
+
 namespace jitunwind::test {
-
-using RawBytes = std::vector<std::byte>;
-
-/// Numbers in the image's class and byte order, one behind the other.
-class ElfBytes {
- public:
-  ElfBytes(bool is_64, bool big_endian) : is_64_(is_64), big_endian_(big_endian) {}
-
-  ElfBytes& number(std::uint64_t value, unsigned size) {
-    for (unsigned i = 0; i < size; ++i) {
-      const unsigned shift = 8 * (big_endian_ ? size - 1 - i : i);
-      bytes_.push_back(static_cast<std::byte>(value >> shift));
-    }
-    return *this;
-  }
-  ElfBytes& u8(std::uint64_t v) { return number(v, 1); }
-  ElfBytes& u16(std::uint64_t v) { return number(v, 2); }
-  ElfBytes& u32(std::uint64_t v) { return number(v, 4); }
-  ElfBytes& word(std::uint64_t v) { return number(v, is_64_ ? 8 : 4); }
-  ElfBytes& text(std::string_view t) {
-    for (char c : t) bytes_.push_back(static_cast<std::byte>(c));
-    return *this;
-  }
-  ElfBytes& align(std::size_t unit) {
-    while (bytes_.size() % unit != 0) u8(0);
-    return *this;
-  }
-  ElfBytes& symbol(std::uint32_t name, std::uint64_t value, std::uint64_t size, unsigned type, unsigned binding,
-                   unsigned section) {
-    const unsigned info = binding << 4 | type;
-    if (is_64_) return u32(name).u8(info).u8(0).u16(section).number(value, 8).number(size, 8);
-    return u32(name).u32(value).u32(size).u8(info).u8(0).u16(section);
-  }
-  ElfBytes& note(std::string_view owner, std::uint32_t type, std::string_view description, std::size_t unit = 4) {
-    u32(owner.size() + 1).u32(description.size()).u32(type).text(owner).u8(0).align(unit);
-    return text(description).align(unit);
-  }
-
-  const RawBytes& bytes() const { return bytes_; }
-  std::size_t size() const { return bytes_.size(); }
-
- private:
-  bool is_64_;
-  bool big_endian_;
-  RawBytes bytes_;
-};
 
 struct BuiltSection {
   std::string name;
@@ -78,6 +34,16 @@ struct BuiltSegment {
   std::uint64_t file_size = 0;
   std::uint64_t memory_size = 0;
   std::uint64_t alignment = 4;
+  std::optional<std::size_t> section{};  ///< that it consists of, which says where in the file it is
+};
+
+struct BuiltSymbol {
+  std::uint32_t name = 0;
+  std::uint64_t value = 0;
+  std::uint64_t size = 0;
+  unsigned type = 0;
+  unsigned binding = 0;
+  unsigned section = 0;
 };
 
 /// ELF header, program headers, sections in their order at multiples of 16, section headers. Section 0 and the section
@@ -88,12 +54,28 @@ class ElfBuilder {
 
   bool is_64;
   bool big_endian;
+  std::uint16_t type = ET_DYN;
   std::uint16_t machine = EM_X86_64;
   bool numbers_in_section_0 = false;  ///< as when there are too many for the header's fields
   std::vector<BuiltSection> sections{};
   std::vector<BuiltSegment> segments{};
 
-  ElfBytes bytes() const { return {is_64, big_endian}; }
+  Bytes bytes() const { return Bytes::in_order(big_endian, is_64 ? 8 : 4); }
+  /// A table; the empty symbol in front comes by itself.
+  RawBytes symbols(const std::vector<BuiltSymbol>& all) const {
+    Bytes table = bytes().fill(is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym), 0);
+    for (const BuiltSymbol& s : all) {
+      table.u32(s.name);
+      if (!is_64) table.word(s.value).word(s.size);
+      table.u8(s.binding << 4 | s.type).u8(0).u16(s.section);
+      if (is_64) table.word(s.value).word(s.size);
+    }
+    return table.vector();
+  }
+  Bytes note(std::string_view owner, std::uint32_t kind, std::string_view description, std::size_t unit = 4) const {
+    Bytes note = bytes().u32(owner.size() + 1).u32(description.size()).u32(kind).text(owner).align(unit);
+    return note.characters(description).align(unit);
+  }
   std::size_t header_size() const { return is_64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr); }
   std::size_t segment_size() const { return is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr); }
   std::size_t section_size() const { return is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr); }
@@ -106,7 +88,7 @@ class ElfBuilder {
 
   RawBytes build() const {
     std::string names(1, '\0');
-    ElfBytes headers = bytes();
+    Bytes headers = bytes();
     section_header(headers, 0, BuiltSection{"", SHT_NULL, {}, 0, 0, names_link(), 0, 0, count_in_0()}, 0,
                    segments_in_0());
     for (std::size_t i = 0; i < sections.size(); ++i) {
@@ -128,7 +110,7 @@ class ElfBuilder {
     out.resize(offset_of(sections.size()));
     append(out, own.data);
     out.resize(rounded(out.size()));
-    append(out, headers.bytes());
+    append(out, headers.vector());
     return out;
   }
 
@@ -143,27 +125,28 @@ class ElfBuilder {
   std::uint32_t segments_in_0() const { return numbers_in_section_0 ? static_cast<std::uint32_t>(segments.size()) : 0; }
 
   RawBytes elf_header(std::size_t section_headers) const {
-    ElfBytes h = bytes();
-    h.text(ELFMAG).u8(is_64 ? ELFCLASS64 : ELFCLASS32).u8(big_endian ? ELFDATA2MSB : ELFDATA2LSB).u8(EV_CURRENT);
-    h.align(EI_NIDENT).u16(ET_DYN).u16(machine).u32(EV_CURRENT).word(0x1234);
+    Bytes h = bytes();
+    h.characters(ELFMAG).u8(is_64 ? ELFCLASS64 : ELFCLASS32).u8(big_endian ? ELFDATA2MSB : ELFDATA2LSB).u8(EV_CURRENT);
+    h.align(EI_NIDENT).u16(type).u16(machine).u32(EV_CURRENT).word(0x1234);
     h.word(segments.empty() ? 0 : header_size()).word(section_headers).u32(0).u16(header_size());
     h.u16(segment_size()).u16(numbers_in_section_0 ? PN_XNUM : segments.size());
     h.u16(section_size()).u16(numbers_in_section_0 ? 0 : sections.size() + 2);
     h.u16(numbers_in_section_0 ? SHN_XINDEX : sections.size() + 1);
-    return h.bytes();
+    return h.vector();
   }
 
   RawBytes segment_header(const BuiltSegment& s) const {
-    ElfBytes h = bytes();
+    Bytes h = bytes();
     h.u32(s.type);
     if (is_64) h.u32(s.flags);
-    h.word(s.offset).word(s.address).word(s.address).word(s.file_size).word(s.memory_size);
+    h.word(s.section ? offset_of(*s.section) : s.offset).word(s.address).word(s.address);
+    h.word(s.section ? sections[*s.section].data.size() : s.file_size).word(s.memory_size);
     if (!is_64) h.u32(s.flags);
     h.word(s.alignment);
-    return h.bytes();
+    return h.vector();
   }
 
-  void section_header(ElfBytes& h, std::uint32_t name, const BuiltSection& s, std::size_t offset,
+  void section_header(Bytes& h, std::uint32_t name, const BuiltSection& s, std::size_t offset,
                       std::uint32_t info) const {
     h.u32(name).u32(s.type).word(s.flags).word(s.address).word(offset);
     h.word(s.data.empty() ? s.size : s.data.size()).u32(s.link).u32(info).word(s.alignment).word(s.entry_size);
