@@ -15,9 +15,7 @@
 
 namespace {
 
-using jitunwind::test::Groups, jitunwind::test::Pattern;
-using jitunwind::test::output_of;
-using jitunwind::test::text_of_file;
+using jitunwind::test::Groups, jitunwind::test::output_of, jitunwind::test::Pattern, jitunwind::test::text_of_file;
 using Names = std::set<std::string>;
 
 /// What a C++ header declares for others: functions, also of classes, by their indentation; not what is private.

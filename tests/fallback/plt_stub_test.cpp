@@ -31,8 +31,7 @@ void PrintTo(const Library& library, std::ostream* out) { *out << library.name; 
 /// The stubs' sections, by objdump: "<index> .plt <size> <address> ..." in hex.
 std::vector<SteppedCode> stub_sections(const std::string& path, Addr bias) {
   std::vector<SteppedCode> found;
-  std::istringstream lines(output_of("objdump -hw " + path));
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(output_of("objdump -hw " + path))) {
     std::istringstream in(line);
     int index = 0;
     std::string name;

@@ -26,8 +26,7 @@ struct Symbol {
 /// 100000 on), type, binding, visibility, section, name.
 std::vector<Symbol> functions_by_readelf() {
   std::vector<Symbol> result;
-  std::istringstream lines(output_of("readelf -sW /proc/" + std::to_string(::getpid()) + "/exe"));
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(output_of("readelf -sW /proc/" + std::to_string(::getpid()) + "/exe"))) {
     std::istringstream in(line);
     Symbol s{};
     std::string number, size, type, binding, visibility, section;

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,8 +34,7 @@ std::vector<std::string> mapped_by(const char* macro) {
   std::vector<std::string> names;
   const Pattern mapped("#define unw_\\w+ " + std::string(macro) + "\\((\\w+)\\)");
   for (const char* header : {"/sdk/compat/include/libunwind-common.h", "/sdk/compat/include/libunwind-" CPU ".h"}) {
-    std::ifstream in(std::string(JITUNWIND_SOURCE_DIR) + header);
-    for (std::string line; std::getline(in, line);)
+    for (const std::string& line : lines_of(text_of_file(std::string(JITUNWIND_SOURCE_DIR) + header)))
       if (Groups found; matches(line, found, mapped)) names.push_back(found[1]);
   }
   return names;

@@ -28,6 +28,7 @@
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
 #include "tests/listen/frame_functions.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -387,8 +388,7 @@ TEST(HeardNames, AreFollowedByAThreadThatTakesNoSignals) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     if (entry.path().filename() == std::to_string(::gettid())) continue;
     const std::string name = "SigBlk:\t";
-    std::ifstream status(entry.path() / "status");
-    for (std::string line; std::getline(status, line);) {
+    for (const std::string& line : lines_of(text_of_file(entry.path() / "status"))) {
       if (!line.starts_with(name)) continue;
       ++others;
       EXPECT_NE(std::stoull(line.substr(name.size()), nullptr, 16) >> (SIGPROF - 1) & 1, 0u);

@@ -20,6 +20,7 @@
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/page_answers_p.h"
 #include "tests/support/allowed_calls.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -48,8 +49,7 @@ struct Mapping {
 
 std::vector<Mapping> mappings() {
   std::vector<Mapping> all;
-  std::ifstream file("/proc/self/maps");
-  for (std::string line; std::getline(file, line);) {
+  for (const std::string& line : lines_of(text_of_file("/proc/self/maps"))) {
     Mapping mapping{};
     std::array<char, 5> mode{};
     if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s", &mapping.range.begin, &mapping.range.end,

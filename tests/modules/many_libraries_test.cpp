@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -15,6 +14,7 @@
 #include "bench/libraries/many_libraries.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -83,8 +83,7 @@ void expect_right_walks(const std::vector<StackFunction>& functions) {
 
 /// KiB of this process that no file is behind.
 long anonymous_memory() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
+  for (const std::string& line : lines_of(text_of_file("/proc/self/status")))
     if (line.starts_with("RssAnon:")) return std::stol(line.substr(8));
   return 0;
 }

@@ -11,7 +11,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -22,8 +21,8 @@
 
 namespace {
 
-using jitunwind::test::Groups, jitunwind::test::Pattern;
-using jitunwind::test::output_of;
+using jitunwind::test::Groups, jitunwind::test::lines_of, jitunwind::test::output_of, jitunwind::test::Pattern,
+    jitunwind::test::text_of_file;
 
 struct Kind {
   const char* name;
@@ -126,8 +125,7 @@ std::vector<std::uint64_t> read_notes(const Child& child, std::uint64_t at, std:
 /// Through the program headers of every mapped object, from memory only.
 std::vector<std::uint64_t> find_by_notes(const Child& child, std::uint32_t type) {
   std::vector<std::uint64_t> found;
-  std::ifstream maps(child.maps_path());
-  for (std::string line; std::getline(maps, line);) {
+  for (const std::string& line : lines_of(text_of_file(child.maps_path()))) {
     std::uint64_t begin = 0, end = 0, offset = 0;
     char mode[5];
     if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64, &begin, &end, mode, &offset) != 4) continue;

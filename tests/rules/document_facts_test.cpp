@@ -17,8 +17,7 @@
 
 namespace {
 
-using jitunwind::test::Groups, jitunwind::test::Pattern;
-using jitunwind::test::output_of;
+using jitunwind::test::Groups, jitunwind::test::output_of, jitunwind::test::Pattern;
 using rules::k_root;
 using rules::SourceFile;
 using Lines = std::vector<std::string>;

@@ -2,7 +2,6 @@
 // below and defined above.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -14,8 +13,8 @@
 
 namespace {
 
-using jitunwind::test::Groups, jitunwind::test::Pattern;
-using jitunwind::test::output_of;
+using jitunwind::test::Groups, jitunwind::test::lines_of, jitunwind::test::output_of, jitunwind::test::Pattern,
+    jitunwind::test::text_of_file;
 using Names = std::set<std::string>;
 
 struct LayerSymbols {
@@ -26,8 +25,7 @@ struct LayerSymbols {
 
 /// Of nm's lines "value type name" and "type name".
 void read_symbols(const std::string& nm_output, LayerSymbols& into) {
-  std::istringstream lines(nm_output);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(nm_output)) {
     static const Pattern used(R"(\s+[Uw] (.+))"), defined(R"([0-9a-f]+ [A-Z] (.+))");
     Groups match;
     if (matches(line, match, used)) into.used.insert(match[1]);
@@ -61,8 +59,7 @@ std::string layer_of(const std::string& object, const std::string& layer_of_targ
 std::vector<LayerSymbols> layers_of_the_build() {
   std::vector<LayerSymbols> layers;
   std::map<std::string, std::string> objects;
-  std::ifstream lines(JITUNWIND_LAYER_OBJECTS);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(text_of_file(JITUNWIND_LAYER_OBJECTS))) {
     std::istringstream words(line);
     words >> layers.emplace_back().layer;
     for (std::string object; words >> object;) objects[layer_of(object, layers.back().layer)] += ' ' + object;

@@ -17,8 +17,7 @@
 
 namespace {
 
-using jitunwind::test::Groups, jitunwind::test::Pattern;
-using jitunwind::test::output_of;
+using jitunwind::test::Groups, jitunwind::test::lines_of, jitunwind::test::output_of, jitunwind::test::Pattern;
 
 // AddressSanitizer's, for each global object.
 const Pattern k_sanitizers(R"(__odr_asan\..*)");
@@ -40,8 +39,7 @@ const Pattern k_asked_name(R"(_Unwind_Find_FDE)");
 std::vector<std::string> foreign_names(const std::string& nm_output, const std::vector<Pattern>& allowed,
                                        bool weak_allowed) {
   std::vector<std::string> found;
-  std::istringstream in(nm_output);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : lines_of(nm_output)) {
     std::istringstream fields(line);
     std::string value, type, name;
     if (!(fields >> value >> type >> name)) continue;
@@ -166,8 +164,7 @@ TEST(LibraryRules, SonamesHaveTheVersionOfTheAbi) {
 std::vector<std::string> wrong_versions(const std::string& nm_output,
                                         const std::function<std::string(const std::string&)>& version_of) {
   std::vector<std::string> found;
-  std::istringstream in(nm_output);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : lines_of(nm_output)) {
     std::istringstream fields(line);
     std::string value, type, name;
     if (!(fields >> value >> type >> name) || type == "A") continue;
@@ -371,8 +368,7 @@ TEST(LibraryRules, RelocatedDataAreReadOnly) {
 /// several.
 std::vector<std::string> unprotected(const std::string& notes) {
   std::vector<std::string> found;
-  std::istringstream lines(notes);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(notes)) {
     if (line.rfind("File: ", 0) == 0)
       found.push_back(line.substr(6));
     else if (!found.empty() && line.find("x86 feature: IBT, SHSTK") != std::string::npos)

@@ -100,13 +100,13 @@ Violations too_long(const SourceFile& file) {
 
 /// The standard library's headers include others, but other ones in each release.
 Violations headers_without_cstdint(const SourceFile& file) {
-  static const std::regex integer(R"(.*\bu?int(8|16|32|64|ptr|max)_t\b.*)");
-  static const std::regex include(R"(#include <(cstdint|stdint\.h)>)");
+  static const Pattern integer(R"(.*\bu?int(8|16|32|64|ptr|max)_t\b.*)");
+  static const Pattern include(R"(#include <(cstdint|stdint\.h)>)");
   if (!file.has_extension(".h")) return {};
   for (const std::string& line : file.lines)
-    if (std::regex_match(line, include)) return {};
+    if (matches(line, include)) return {};
   for (std::size_t i = 0; i < file.lines.size(); ++i)
-    if (std::regex_match(file.lines[i], integer)) return {place(file, i)};
+    if (matches(file.lines[i], integer)) return {place(file, i)};
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/texts.h"
 #include "tests/targets/recorded_cores.h"
 
 namespace jitunwind::test {
@@ -23,8 +24,7 @@ struct NamedFrame {
 /// What GDB has said: up to where it knows no name. It knows nothing of described code.
 std::vector<NamedFrame> frames_of_gdb(const std::string& name) {
   std::vector<NamedFrame> frames;
-  std::ifstream said(CORES "/" + name + ".gdb");
-  for (std::string line; std::getline(said, line);) {
+  for (const std::string& line : lines_of(text_of_file(CORES "/" + name + ".gdb"))) {
     std::istringstream words(line);
     NamedFrame frame;
     if (line != "signal") words >> std::hex >> frame.pc >> frame.name;

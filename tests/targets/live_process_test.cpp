@@ -84,8 +84,7 @@ TEST(LiveProcess, ThreadsHaveNamesAndRegisters) {
 
 /// "R", "S", "t", ...
 char state_of(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/status");
-  for (std::string line; std::getline(file, line);)
+  for (const std::string& line : lines_of(text_of_file("/proc/" + std::to_string(process) + "/status")))
     if (line.starts_with("State:")) return line.at(7);
   return '?';
 }

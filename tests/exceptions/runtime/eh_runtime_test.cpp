@@ -13,11 +13,8 @@
 
 namespace {
 
-using jitunwind::test::Ended;
-using jitunwind::test::lines_of;
-using jitunwind::test::output_of;
-using jitunwind::test::Pattern;
-using jitunwind::test::run;
+using jitunwind::test::Ended, jitunwind::test::lines_of, jitunwind::test::output_of, jitunwind::test::Pattern,
+    jitunwind::test::run;
 
 /// Programs of these tests print what they see in a signal handler while nothing else runs.
 [[maybe_unused]] const int g_handlers_may_print = ::setenv("TSAN_OPTIONS", "report_signal_unsafe=0", 0);
