@@ -71,6 +71,21 @@ function(jitunwind_use_precompiled name)
   endif()
 endfunction()
 
+# jitunwind_always_optimised(source...): sources whose own frames are measured or walked, where tests are not optimised.
+function(jitunwind_always_optimised)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2> SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
+# jitunwind_left_to_all(what...): these tests need more time than a change has. They are declared with
+# JITUNWIND_ALL_TESTS alone, and named behind the results elsewhere. Sets jitunwind_all in the caller's scope: whether
+# they are declared.
+function(jitunwind_left_to_all)
+  if(NOT JITUNWIND_ALL_TESTS)
+    set_property(GLOBAL APPEND PROPERTY jitunwind_left_to_all ${ARGN})
+  endif()
+  set(jitunwind_all ${JITUNWIND_ALL_TESTS} PARENT_SCOPE)
+endfunction()
+
 # jitunwind_lacks(reason library...): these libraries that tests link are not there. Such tests are not built, and named.
 function(jitunwind_lacks reason)
   foreach(library IN LISTS ARGN)
@@ -103,13 +118,20 @@ function(jitunwind_test_settings name)
                              JITUNWIND_SOURCE_DIR="${PROJECT_SOURCE_DIR}" JITUNWIND_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endfunction()
 
-# jitunwind_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] [NOT_EMULATED filter reason]
+# jitunwind_test(name [ALL] SOURCES... [LINK lib...] [DEFINITIONS def...] [NOT_EMULATED filter reason]
 #                [NEEDS_A_MACHINE filter reason]): a GoogleTest program against the static library, a test of ctest for each
-# of its own. What the first filter names (--gtest_filter) does not run where a CPU is emulated; what the second names
+# of its own. ALL: left to ./dev test --all, and only declared elsewhere. What the first filter names (--gtest_filter) does not run where a CPU is emulated; what the second names
 # does where that is a whole machine with a kernel (machine_areas, JitunwindEmulated.cmake).
 function(jitunwind_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS;NOT_EMULATED;NEEDS_A_MACHINE" ${ARGN})
+  cmake_parse_arguments(arg "ALL" "" "SOURCES;LINK;DEFINITIONS;NOT_EMULATED;NEEDS_A_MACHINE" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
+  if(arg_ALL)
+    jitunwind_left_to_all(${name})
+    if(NOT jitunwind_all)
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+      return()
+    endif()
+  endif()
   jitunwind_lacks_any(lacks ${name} ${arg_LINK})
   if(lacks)
     return()

@@ -1,9 +1,9 @@
 #include "bench/plot.h"
+#include "tests/support/texts.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
 
 namespace bench {
 namespace {
@@ -18,10 +18,9 @@ TEST(Plot, LeavesOutWhatHasNoPlaceOnLogarithmicAxes) {
 
 /// Colour, width and dashes of each curve, in the order of the lines.
 std::vector<std::string> strokes_of(const std::string& drawn) {
-  static const std::regex curve("<polyline fill=\"none\" (.*) points=");
   std::vector<std::string> strokes;
-  for (std::sregex_iterator found(drawn.begin(), drawn.end(), curve), end; found != end; ++found)
-    strokes.push_back((*found)[1]);
+  for (const auto& found : jitunwind::test::all_in(drawn, "<polyline fill=\"none\" (.*) points="))
+    strokes.push_back(found[1]);
   return strokes;
 }
 
