@@ -23,7 +23,7 @@ TEST(Jitstack, PrintsAllThreadsWithTheirFrames) {
   EXPECT_EQ(printed.status, 0);
   EXPECT_EQ(printed.err, "");
   EXPECT_EQ(lines_of(printed.out).at(0), "process " + id_of(program) + ", 3 threads");
-  expect_lines(printed.out, {"thread " + id_of(program) + " target_program", "  #0   0x[0-9a-f]{16}  .*pause.*",
+  expect_lines(printed.out, {"thread " + id_of(program) + " target_program", "  #[0-9]   0x[0-9a-f]{16}  .*pause.*",
                              R"(  #\d+   0x[0-9a-f]{16}  eh_frame        target_program  stand_still\+0x[0-9a-f]+)",
                              R"(  #\d+   0x[0-9a-f]{16}  dyn_directives  JIT             jit_frame\+0x[0-9a-f]+)",
                              R"(  #\d+   0x[0-9a-f]{16}  eh_frame        target_program  middle\+0x[0-9a-f]+)",
@@ -51,7 +51,7 @@ TEST(Jitstack, ShowsChosenThreadsRowsAndReasons) {
   const pid_t other = program.stacks().rbegin()->first;
   const Printed printed = jitstack("--rows --why --threads " + std::to_string(other) + " " + id_of(program));
   EXPECT_EQ(printed.status, 0);
-  expect_lines(printed.out, {"thread " + std::to_string(other) + " worker [01]", R"(  #2 .*jit_frame\+0x.*)",
+  expect_lines(printed.out, {"thread " + std::to_string(other) + " worker [01]", R"(  #\d .*jit_frame\+0x.*)",
                              R"(       cfa=rsp\+\d+ rbx=\[cfa-\d+\] .*ra=\[cfa-8\])", "  complete"});
   EXPECT_EQ(printed.out.find("thread " + id_of(program) + " "), std::string::npos);
 

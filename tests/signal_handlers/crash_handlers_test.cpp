@@ -252,9 +252,9 @@ TEST(CrashHandler, SeesAnOverflowOfAThreadsStack) {
   EXPECT_EQ(result.reason, StopReason::outermost) << result.text();
   EXPECT_EQ(result.listed, result.frames);
   EXPECT_GT(result.frames, 100u);
-  EXPECT_TRUE(std::string_view(result.last.data()).starts_with("clone") ||
-              std::string_view(result.last.data()).starts_with("__clone"))
-      << result.text();
+  // Threads begin in clone(), or in a function that has no name where the C library is stripped.
+  const std::string_view last = result.last.data();
+  EXPECT_TRUE(last.empty() || last.starts_with("clone") || last.starts_with("__clone")) << result.text();
 }
 
 TEST(CrashHandler, SeesAnOverflowOfAFibersStack) {

@@ -89,17 +89,16 @@ std::size_t by_cursor(void* ucontext) {
   for (const Frame& frame : walk_interrupted(ucontext)) frames += frame.pc() != 0;
   return frames;
 }
-/// 0 where a frame has no name or belongs to no procedure.
+/// 0 where a frame belongs to no procedure, or most have no name: some of a stripped C library have none.
 std::size_t with_names(void* ucontext) {
-  std::size_t frames = 0, all = 0;
+  std::size_t frames = 0, named = 0, all = 0;
   for (const Frame& frame : walk_interrupted(ucontext)) {
     std::array<char, 128> name;
-    const auto named = frame.raw_name(name);
-    const auto procedure = frame.procedure();
-    frames += named.has_value() && procedure.has_value();
+    named += frame.raw_name(name).has_value();
+    frames += frame.procedure().has_value();
     ++all;
   }
-  return frames == all ? frames : 0;
+  return frames == all && 2 * named > all ? frames : 0;
 }
 std::size_t by_libunwind(void* ucontext) {
   unw_cursor_t cursor;

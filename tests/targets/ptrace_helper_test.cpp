@@ -248,7 +248,7 @@ TEST(PtraceHelperOf, TheManualsProgramShowsASleepingProcess) {
   EXPECT_TRUE(printed.ends_with("complete\n")) << printed;
   for (const SeenFrame& frame : program.stacks().at(program.process()).frames) {
     std::ostringstream line;
-    line << "0x" << std::hex << frame.pc << " " << frame.name << "+0x";
+    line << "0x" << std::hex << frame.pc << " " << (frame.name.empty() ? "?+0" : frame.name + "+0x");
     EXPECT_NE(printed.find(line.str()), std::string::npos) << line.str() << "\n" << printed;
   }
   Groups found;
