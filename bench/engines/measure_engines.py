@@ -16,13 +16,23 @@ FOLDER = '@CMAKE_CURRENT_SOURCE_DIR@/engines/'
 LISTENING = {'LD_PRELOAD': '@listen_library@', 'INTEL_JIT_PROFILER64': '@itt_library@'}
 WAYS = {'alone': {}, 'silent dialects': LISTENING,
         'every dialect': LISTENING | {'JITUNWIND_LISTEN': 'frames,itt,maps,gdb'}}
-PHP = ['php8.2', '-d', 'opcache.enable_cli=1', '-d', 'opcache.jit_buffer_size=64M', '-d', 'opcache.jit=1205', '-d',
+
+
+def newest(name):
+    """The program of this name of the newest release, as lli-19 or php8.4; without one the name."""
+    there = [file for folder in os.get_exec_path() if os.path.isdir(folder) for file in os.listdir(folder)
+             if re.fullmatch(name + r'-?\d+(\.\d+)*', file)]
+    return max(there, key=lambda file: [int(part) for part in re.findall(r'\d+', file)], default=name)
+
+
+LLI = newest('lli')
+PHP = [newest('php'), '-d', 'opcache.enable_cli=1', '-d', 'opcache.jit_buffer_size=64M', '-d', 'opcache.jit=1205', '-d',
        'opcache.file_update_protection=0']
-ENGINES = {'lli-%s %s' % (version, kind): ['lli-%s' % version, '--jit-kind=' + kind, FOLDER + 'work.ll']
-           for version, kind in (('16', 'mcjit'), ('19', 'orc'), ('19', 'orc-lazy'))}
+ENGINES = {'%s %s' % (LLI, kind): [LLI, '--jit-kind=' + kind, FOLDER + 'work.ll']
+           for kind in ('mcjit', 'orc', 'orc-lazy')}
 # What work.ll gives back: of a generator whose six lower bits are 1 again after each 64 rounds, and of 100 calls.
 RESULT_OF_LLI = (1 + 100) % 64
-ENGINES |= {'luajit': ['luajit', FOLDER + 'work.lua'], 'php8.2': PHP + [FOLDER + 'work.php']}
+ENGINES |= {'luajit': ['luajit', FOLDER + 'work.lua'], PHP[0]: PHP + [FOLDER + 'work.php']}
 
 
 def run(command, environment):

@@ -162,9 +162,9 @@ class Gdb:
         """Where frame 0 keeps registers of its caller: {register: address}. The script tells GDB values alone."""
         if self._by_script:
             return
-        if self.word(int(gdb.selected_frame().pc())) & 0xff == 0xc3:
-            # At a ret GDB asks no CFI: its epilogue unwinder (gdb, amd64-tdep.c) says that only rip is left to take
-            # back. LLVM's CFI goes on to say where the others were, which is as right.
+        if int(gdb.VERSION.split('.')[0]) < 16 and self.word(int(gdb.selected_frame().pc())) & 0xff == 0xc3:
+            # At a ret GDB before 16 asks no CFI: its epilogue unwinder (gdb, amd64-tdep.c) says that only rip is left
+            # to take back. LLVM's CFI goes on to say where the others were, which is as right.
             wanted = {'rip': wanted['rip']}
         text = run('info frame').split('Saved registers:')[1]
         expect('saved registers', {r: int(a, 16) for r, a in re.findall(r'(r\w+) at (0x[0-9a-f]+)', text)}, wanted)

@@ -72,13 +72,16 @@ void expect_beginnings(const Stacks& theirs, const Target& target) {
     const auto known = theirs.find(thread.id);
     ASSERT_NE(known, theirs.end()) << thread.id;
     std::size_t number = 0;
+    bool is_made_at_run_time = false;
     for (const Frame& frame : target.walk(thread)) {
       ASSERT_LT(number, known->second.size());
       const Addr pc = known->second[number++];
       EXPECT_EQ(pc == 0 && frame.is_signal_frame() ? frame.pc() : pc, frame.pc()) << number;
-      if (frame.origin() == RowOrigin::dyn_directives) break;
+      is_made_at_run_time = frame.origin() == RowOrigin::dyn_directives;
+      if (is_made_at_run_time) break;
     }
-    EXPECT_EQ(number, 10u);
+    EXPECT_TRUE(is_made_at_run_time) << number;
+    EXPECT_GE(number, 10u) << "the C library may have more between pause() and the kernel";
   }
 }
 
