@@ -52,11 +52,12 @@ class Llvm {
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64Disassembler();
     std::string error;
-    const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(k_triple, error);
+    const Named named(k_triple);
+    const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(named, error);
     if (!target) throw std::runtime_error(error);
-    registers_.reset(target->createMCRegInfo(k_triple));
-    info_.reset(target->createMCAsmInfo(*registers_, k_triple, {}));
-    subtarget_.reset(target->createMCSubtargetInfo(k_triple, "", "+all"));
+    registers_.reset(target->createMCRegInfo(named));
+    info_.reset(target->createMCAsmInfo(*registers_, named, {}));
+    subtarget_.reset(target->createMCSubtargetInfo(named, "", "+all"));
     instructions_.reset(target->createMCInstrInfo());
     analysis_.reset(target->createMCInstrAnalysis(instructions_.get()));
     context_ =
@@ -98,7 +99,7 @@ class Llvm {
     std::uint64_t all = 0;
     if (!reg.isValid()) return all;
     for (const llvm::MCPhysReg one : registers_->sub_and_superregs_inclusive(reg)) {
-      const int number = registers_->getDwarfRegNum(one, false);
+      const std::int64_t number = registers_->getDwarfRegNum(one, false);
       if (std::string_view(registers_->getName(one)).ends_with("ZR")) continue;  // that of SP
       const bool is_general = number >= 19 && number <= 31, is_vector = number >= 72 && number <= 79;
       if (is_general || is_vector) all |= std::uint64_t{1} << place_of(static_cast<RegNum>(number));
@@ -107,6 +108,11 @@ class Llvm {
   }
 
   static constexpr const char* k_triple = "aarch64-unknown-linux-gnu";
+#if LLVM_VERSION_MAJOR < 22
+  using Named = std::string;
+#else
+  using Named = llvm::Triple;
+#endif
   std::unique_ptr<llvm::MCRegisterInfo> registers_;
   std::unique_ptr<llvm::MCAsmInfo> info_;
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget_;

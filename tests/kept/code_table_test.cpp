@@ -55,6 +55,14 @@ void keep(Table& table, Addr at, std::uint64_t version, const typename Table::Va
   (void)table.keep(at, Table::cipher(version), value, find(table, at, version).number);
 }
 
+/// Walks ask for the entry of a link, which nobody may have written, and for address 0 when null was called.
+TEST(CodeTable, HoldsNothingForAnyAddressInTheBeginning) {
+  const auto table = std::make_unique<Rules>();
+  const auto entries = table->entries();
+  for (const Addr at : {Addr{0}, Addr{1}, Addr{4095}, ~Addr{0}})
+    EXPECT_FALSE(entries.holds(0, entries.value(0), at, Rules::cipher(0))) << at;
+}
+
 TEST(CallerRule, SaysWhatTheRowSays) {
   for (const bool by_fp : {false, true}) {
     const CallerRule rule =

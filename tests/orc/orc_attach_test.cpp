@@ -20,9 +20,9 @@ std::string attach_to(orc::LLJITBuilder& builder) {
 TEST(OrcAttach, SaysWhatToDoAboutRuntimeDyld) {
   orc::LLJITBuilder builder;
   builder.setObjectLinkingLayerCreator(
-      [](orc::ExecutionSession& session, const llvm::Triple&) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
+      [](orc::ExecutionSession& session, const auto&...) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
         return std::make_unique<orc::RTDyldObjectLinkingLayer>(
-            session, [] { return std::make_unique<llvm::SectionMemoryManager>(); });
+            session, [](const auto&...) { return std::make_unique<llvm::SectionMemoryManager>(); });
       });
   EXPECT_EQ(attach_to(builder),
             "jitunwind: this JIT links by RuntimeDyld, whose memory managers cannot be changed any more: build it with "

@@ -138,9 +138,12 @@ TEST(OrcFailures, NothingStaysOfALinkThatFailsWhenItIsDone) {
 
 /// An allocation action behind ours fails.
 struct FailingActionPlugin : RefusingPlugin {
-  static orc::shared::CWrapperFunctionResult fail(const char*, std::size_t) {
-    return orc::shared::WrapperFunctionResult::createOutOfBandError("failed").release();
-  }
+#if LLVM_VERSION_MAJOR < 22
+  using Result = orc::shared::WrapperFunctionResult;
+#else
+  using Result = orc::shared::WrapperFunctionBuffer;
+#endif
+  static auto fail(const char*, std::size_t) { return Result::createOutOfBandError("failed").release(); }
   void modifyPassConfig(orc::MaterializationResponsibility&, llvm::jitlink::LinkGraph&,
                         llvm::jitlink::PassConfiguration& passes) override {
     passes.PostFixupPasses.push_back([](llvm::jitlink::LinkGraph& graph) {

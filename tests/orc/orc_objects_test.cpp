@@ -150,9 +150,9 @@ TEST(OrcObject, MayHaveItsEhFrameFarFromItsCode) {
     machine.setCodeModel(llvm::CodeModel::Large);
     builder.setJITTargetMachineBuilder(std::move(machine));
     builder.setObjectLinkingLayerCreator(
-        [&](orc::ExecutionSession& session, const llvm::Triple&) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
+        [&](orc::ExecutionSession& session, const auto&...) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
           return std::make_unique<orc::RTDyldObjectLinkingLayer>(
-              session, [&] { return std::make_unique<OrcMemoryManager>(options, &mapper); });
+              session, [&](const auto&...) { return std::make_unique<OrcMemoryManager>(options, &mapper); });
         });
   });
   jit.add(k_local_functions);

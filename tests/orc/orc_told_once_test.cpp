@@ -3,7 +3,12 @@
 
 #include <dlfcn.h>
 #include <jitunwind/system_unwinder.h>
+#include <llvm/Config/llvm-config.h>
+#if LLVM_VERSION_MAJOR < 21
 #include <llvm/ExecutionEngine/Orc/EPCEHFrameRegistrar.h>
+#else
+#include <llvm/ExecutionEngine/Orc/EHFrameRegistrationPlugin.h>
+#endif
 
 #include <atomic>
 #include <stdexcept>
@@ -55,12 +60,18 @@ TEST(OrcToldOnce, NobodyDoesIfOneIs) {
   }
 }
 
+std::unique_ptr<orc::EHFrameRegistrationPlugin> registration(orc::ExecutionSession& session) {
+#if LLVM_VERSION_MAJOR < 21
+  return std::make_unique<orc::EHFrameRegistrationPlugin>(session, or_exit(orc::EPCEHFrameRegistrar::Create(session)));
+#else
+  return or_exit(orc::EHFrameRegistrationPlugin::Create(session));
+#endif
+}
+
 TEST(OrcToldOnce, PluginsBehindOursSeeEhFrame) {
   OrcJit jit;
   auto& layer = llvm::cast<orc::ObjectLinkingLayer>(jit.jit().getObjLinkingLayer());
-  orc::ExecutionSession& session = jit.jit().getExecutionSession();
-  auto registrar = or_exit(orc::EPCEHFrameRegistrar::Create(session));
-  layer.addPlugin(std::make_unique<orc::EHFrameRegistrationPlugin>(session, std::move(registrar)));
+  layer.addPlugin(registration(jit.jit().getExecutionSession()));
   g_told = 0;
   jit.add(k_local_functions);
   EXPECT_NE(jit.find<Calls>("outer"), nullptr);

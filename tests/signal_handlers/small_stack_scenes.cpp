@@ -32,6 +32,10 @@ void (*volatile small_stack_no_code)() = nullptr;
   asm volatile("");
 }
 [[gnu::noinline]] void small_stack_null() {
+#ifdef __x86_64__
+  // What lies behind the return address looks like one, too.
+  asm volatile("movq $0x10000, -16(%%rsp)" ::: "memory");
+#endif
   small_stack_no_code();
   asm volatile("");
 }

@@ -110,7 +110,7 @@ TEST(SingleStep, NoticesEachWrongRowAtItsInstruction) {
   };
   const Case cases[] = {
       {"+0: cfa=rsp+16 ra=[cfa-16]\n+1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]", 0, "cfa expected"},
-      {"+0: cfa=rsp+8 ra=[cfa-16]\n+1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]", 0, "ra expected"},
+      {"+0: cfa=rsp+8 ra=rsp\n+1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]", 0, "ra expected"},
       {"+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+8 ra=[cfa-8]", 1, "cfa expected"},
       {"+0: cfa=rsp+8 rbx=undefined ra=[cfa-8]\n+1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]", 0, "rbx expected"},
       {"+1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]", 0, "no step: no unwind information"},

@@ -32,7 +32,7 @@ void unmap_unseen(void* memory, std::size_t size) noexcept;
 ///   key = address ^ mix(value, version)
 /// mix is one-to-one in the version for each value, so that an entry never stands for its address under another
 /// version. Words that do not belong together stand for an address with probability 2^-64, as do an entry of another
-/// address under another version. An empty entry stands for none in code: words of zeros are for address 0.
+/// address under another version. So do words of zeros, an empty entry, stand for an address: one that no code has.
 ///
 /// An index (number_index_p.h) leads from addresses to numbers of entries. An entry that it no longer leads to is found
 /// only by those who have the number.
@@ -57,7 +57,7 @@ class CodeTable {
 
   /// The cipher of a version, by which keys are encrypted. Whoever looks up under one version again and again makes it
   /// once.
-  static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version); }
+  static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version) ^ k_cipher_of_none; }
 
   /// The entries by their numbers, for whoever has a link. holds() says whether an entry holds for an address.
   class Entries {
@@ -241,6 +241,9 @@ class CodeTable {
   // The index needs no more of a hash than is kept with an entry.
   static constexpr std::uint32_t upper(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash >> 32); }
   static constexpr std::uint64_t whole(std::uint32_t upper) noexcept { return std::uint64_t{upper} << 32; }
+
+  /// Without it an empty entry would stand for address 0 under version 0, and walks may come there: by a call of null.
+  static constexpr std::uint64_t k_cipher_of_none = 0xd1b54a32d192ed03u;
 
   /// One-to-one in the cipher, as are odd factors and shifts that are added. Versions that are near each other differ
   /// in all bits of a value.
