@@ -3,15 +3,18 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "jitunwind/adapters/listen/listen.h"
@@ -264,8 +267,33 @@ TEST(ListsOfAForkedChild, AreFollowedAnew) {
   EXPECT_EQ(status, 0);
   list->first = nullptr;
   EXPECT_TRUE(becomes(page.at() + 4, "", 0));
-  listen();
+  listen(k_silent_dialects);
   ::dlclose(module);
+}
+
+/// The C library does not free the lock of its list of objects in a child: whoever followed must not have it there.
+// covers: LS12
+TEST(ListsOfAForkedChild, KeepNoLockOfTheDynamicLinker) {
+  std::atomic<bool> stop{false};
+  std::thread thread([&stop] {
+    for (ListFollower follower; !stop;) follower.look();
+  });
+  int others = 0;
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(5);
+      ::dl_iterate_phdr([](dl_phdr_info*, std::size_t, void*) { return 0; }, nullptr);
+      ::_exit(0);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    others += status != 0;
+    if (others != 0) break;
+  }
+  EXPECT_EQ(others, 0);
+  stop = true;
+  thread.join();
 }
 
 TEST_F(Lists, MayHoldAnything) {

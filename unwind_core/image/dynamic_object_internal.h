@@ -14,7 +14,7 @@
 namespace jitunwind {
 
 /// Every byte is untrusted, every loop bounded: what cannot be read is absent. Reads memory alone, takes no lock.
-class DynamicObject {
+class [[gnu::visibility("default")]] DynamicObject {
  public:
   /// `bias` is the run-time address less the one in the file, `dynamic` the section's run-time address.
   DynamicObject(const Memory& memory, const Arch& arch, Addr bias, Addr dynamic) noexcept;

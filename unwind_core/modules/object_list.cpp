@@ -7,7 +7,9 @@
 #include <atomic>
 #include <span>
 
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/modules/linker_state_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 // A static program has none.
 #pragma weak _DYNAMIC
@@ -24,10 +26,12 @@ constinit thread_local bool this_thread_lists = false;
 
 void before_fork() noexcept {
   forking.store(true, std::memory_order_seq_cst);
-  // Somebody may have forked inside of dl_iterate_phdr(), and they wait for that thread: not for ever.
-  constexpr int k_patience = 10'000;
+  // Somebody may have forked inside of dl_iterate_phdr(), and they wait for that thread: not for ever, but longer than a
+  // processor keeps them waiting.
+  const ErrnoKeeper keep_errno;
+  constexpr int k_yields = 100, k_patience = 10'000;
   for (int i = 0; i < k_patience && listers.load(std::memory_order_seq_cst) > int{this_thread_lists}; ++i)
-    ::sched_yield();
+    i < k_yields ? (void)::sched_yield() : sleep_for_nanoseconds(100'000);
 }
 void after_fork() noexcept { forking.store(false, std::memory_order_seq_cst); }
 void after_fork_in_child() noexcept {

@@ -37,7 +37,7 @@ class ObjectVisitor {
 void visit_objects(ObjectVisitor& visitor) noexcept;
 /// Those of the own namespace alone, in the order in which debuggers list them. Returns what the list is then; unknown,
 /// and nothing was visited, where the list cannot be had.
-ListVersion visit_own_objects(ObjectVisitor& visitor) noexcept;
+[[gnu::visibility("default")]] ListVersion visit_own_objects(ObjectVisitor& visitor) noexcept;
 
 /// After this call fork waits for threads that these functions have in the list, and these threads wait for fork. The
 /// first of the functions calls it as well. Whoever installs a handler of fork that takes a lock, and calls the
@@ -45,10 +45,10 @@ ListVersion visit_own_objects(ObjectVisitor& visitor) noexcept;
 void watch_forks_of_object_list() noexcept;
 
 /// The dynamic section of the object that this library is linked into. 0: a static program has none.
-Addr own_dynamic_section() noexcept;
+[[gnu::visibility("default")]] Addr own_dynamic_section() noexcept;
 
 /// The version of the list; unknown where the list cannot be had.
-ListVersion list_version() noexcept;
+[[gnu::visibility("default")]] ListVersion list_version() noexcept;
 
 /// Runs `action` with the list's lock. One thread at a time is in it, of all copies of this library and of whoever else
 /// takes the lock. It must not call what visit() must not.

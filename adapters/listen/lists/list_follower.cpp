@@ -1,14 +1,11 @@
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -21,7 +18,6 @@ namespace {
 
 constexpr std::int64_t k_compared_at_once = std::int64_t{1} << 13;  // bytes
 constexpr std::uint64_t k_small = std::uint64_t{1} << 16;           // bytes
-constexpr std::size_t k_most_descriptors = 32;
 /// Lists of which no descriptor has changed are followed at one in so many looks.
 constexpr unsigned k_looks_to_a_walk = 16;
 
@@ -29,52 +25,15 @@ std::uint64_t hash_of(std::span<const std::byte> bytes) noexcept {
   return std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-struct LoadedObjects {
-  std::uint64_t changes = 0;
-  std::vector<std::string> paths;
-};
-
-int visit(dl_phdr_info* info, std::size_t, void* into) {
-  auto& objects = *static_cast<LoadedObjects*>(into);
-  objects.changes = info->dlpi_adds + info->dlpi_subs;
-  objects.paths.emplace_back(info->dlpi_name != nullptr ? info->dlpi_name : "");
-  return 0;
-}
-
-int visit_first(dl_phdr_info* info, std::size_t, void* into) {
-  *static_cast<std::uint64_t*>(into) = info->dlpi_adds + info->dlpi_subs;
-  return 1;
-}
-
-/// As a debugger finds it: by the symbols that the object exports. The name of the program is "".
-Addr descriptor_of(const std::string& path) {
-  if (!path.empty() && path.find('/') == path.npos) return 0;  // the kernel's
-  void* const object = ::dlopen(path.empty() ? nullptr : path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  if (object == nullptr) return 0;
-  const void* const found = ::dlsym(object, k_gdb_descriptor.data());
-  ::dlclose(object);
-  return reinterpret_cast<std::uintptr_t>(found);
-}
-
 }  // namespace
 
 ListFollower::ListFollower() : memory_(::getpid()) {}
 
 void ListFollower::find_descriptors() {
-  std::uint64_t changes = 0;
-  ::dl_iterate_phdr(visit_first, &changes);
-  if (changes == objects_seen_) return;
+  if (!objects_.look()) return;
   looks_ = 0;
-  LoadedObjects objects;
-  ::dl_iterate_phdr(visit, &objects);
-  objects_seen_ = objects.changes;
   descriptors_.clear();
-  for (const std::string& path : objects.paths) {
-    const Addr found = descriptor_of(path);
-    if (found != 0 && std::ranges::find(descriptors_, found, &Descriptor::at) == descriptors_.end() &&
-        descriptors_.size() < k_most_descriptors)
-      descriptors_.push_back({found});
-  }
+  for (const Addr at : objects_.all()) descriptors_.push_back({at});
 }
 
 /// Engines write the entry that they have added or taken out, and the new first one, into the descriptor.

@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "jitunwind/adapters/listen/lists/gdb_descriptors_p.h"
 #include "jitunwind/sdk/dialects/gdb_list.h"
 #include "jitunwind/sdk/dialects/jit_object.h"
 #include "jitunwind/unwind_core/memory/process.h"
@@ -50,7 +51,7 @@ class ListFollower {
   std::map<Addr, Told>::iterator erase(std::map<Addr, Told>::iterator told);
 
   ProcessMemory memory_;
-  std::uint64_t objects_seen_ = ~std::uint64_t{0};  // dlpi_adds + dlpi_subs
+  GdbDescriptors objects_;
   std::vector<Descriptor> descriptors_;
   unsigned looks_ = 0;
   std::map<Addr, Told> told_;  // by the address of the entry
