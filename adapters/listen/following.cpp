@@ -4,11 +4,13 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cerrno>
 #include <exception>
 
 #include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/adapters/listen/lists/gdb_descriptors_p.h"
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
 #include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/maps/map_follower_p.h"
@@ -30,13 +32,23 @@ void look(Dialect dialect, Follower& follower) {
   }
 }
 
-/// A child that executes another program, or closes all files, has done so before the first look.
+/// Of the first thread of a process the kernel keeps no memory when it has ended, as by pthread_exit().
+bool has_main_ended() noexcept {
+  const char from = 0;
+  char into = 0;
+  const iovec here{&into, 1};
+  const iovec there{const_cast<char*>(&from), 1};
+  return copy_between(SYS_process_vm_readv, ::getpid(), {&here, 1}, {&there, 1}) < 0 && errno == ESRCH;
+}
+
+/// A child that executes another program, or closes all files, has done so before the first look. A process ends with
+/// its last thread: so it must not be this one.
 void* follow(void* waits_first) {
   if (waits_first != nullptr) sleep_for_nanoseconds(k_period);
   MapFollower maps;
   DumpFollower dumps;
   ListFollower lists;
-  for (;;) {
+  while (!has_main_ended()) {
     look(Dialect::maps, maps);
     look(Dialect::maps, dumps);
     look(Dialect::gdb, lists);
@@ -44,9 +56,13 @@ void* follow(void* waits_first) {
     forget_unmapped_frames(k_looked_at_each_time);
     sleep_for_nanoseconds(k_period);
   }
+  return nullptr;
 }
 
+constinit std::atomic<bool> may_follow{false};  // constructors have run: what is listened to is known
 constinit std::atomic<bool> follows{false};
+
+bool listens_to_what_is_written() noexcept { return listens_to(Dialect::maps) || listens_to(Dialect::gdb); }
 
 void start_to_follow(bool waits_first) noexcept {
   if (follows.exchange(true)) return;
@@ -68,7 +84,7 @@ void start_to_follow(bool waits_first) noexcept {
 void follow_in_child() noexcept {
   if (!follows.exchange(false)) return;
   count_heard(Heard::files, -heard(Heard::files));
-  if (listens_to(Dialect::maps) || listens_to(Dialect::gdb)) start_to_follow(true);
+  if (listens_to_what_is_written()) start_to_follow(true);
 }
 
 }  // namespace
@@ -77,6 +93,19 @@ void follow_what_is_written() noexcept {
   constinit static std::atomic<bool> is_in_forks{false};
   if (!is_in_forks.exchange(true)) (void)pthread_atfork(nullptr, nullptr, follow_in_child);
   start_to_follow(false);
+}
+
+void follow_where_an_engine_is() noexcept {
+  may_follow.store(true);
+  GdbDescriptors descriptors;
+  if (!listens_to_what_is_written()) return;
+  (void)descriptors.look();
+  if (descriptors.is_one_of_others() || heard(Heard::told) != 0) follow_what_is_written();
+}
+
+void note_engine() noexcept {
+  if (follows.load(std::memory_order_relaxed) || !may_follow.load(std::memory_order_relaxed)) return;
+  if (listens_to_what_is_written()) follow_what_is_written();
 }
 
 }  // namespace jitunwind

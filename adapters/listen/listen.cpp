@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::array<std::string_view, 5> k_words{"frames", "itt", "maps", "gdb", "nothing"};
 constexpr std::uint32_t k_nothing = 1u << (k_words.size() - 1);
-constexpr std::uint32_t k_all_dialects = k_nothing - 1;
+static_assert(k_all_dialects == k_nothing - 1);
 
 // Calls come before constructors have run, those of this library among them.
-constinit std::atomic<std::uint32_t> listened_to{k_silent_dialects};
+constinit std::atomic<std::uint32_t> listened_to{k_all_dialects};
 constinit std::array<std::atomic<std::int64_t>, static_cast<std::size_t>(Heard::count)> counts{};
 constinit std::atomic<std::uint64_t> unheard{0};
 constinit std::atomic<ErrorCode> latest_code{ErrorCode::unspecified};
@@ -54,6 +54,7 @@ std::uint64_t so_far(Heard what) noexcept { return static_cast<std::uint64_t>(he
 [[gnu::constructor]] void listen_by_environment() {
   const std::uint32_t words = environment_words("JITUNWIND_LISTEN", k_words);
   if (words != 0) listen((words & k_nothing) != 0 ? 0 : words);
+  follow_where_an_engine_is();
   if (!logs(LogTopic::registry) || !listens_to(Dialect::frames)) return;
   LogLine(LogTopic::registry)
       .text(are_frames_told_here() ? "listens to __register_frame"

@@ -21,14 +21,17 @@ enum class Dialect : std::uint32_t {
   maps = 4,    ///< "maps": names of /tmp/perf-PID.map and of jitdumps, which a thread of this library follows
   gdb = 8,     ///< "gdb": names and call frame information of GDB's lists, which the same thread follows
 };
-/// Those that cost a program nothing which does not speak: they need no thread.
+inline constexpr std::uint32_t k_all_dialects = 15;
+/// Those that never need a thread.
 inline constexpr std::uint32_t k_silent_dialects = 3;
 
 /// Listens to these dialects from now on, and to no others: bits of Dialect. What was heard before stays known until
-/// its owner takes it back. Without a call: to those that JITUNWIND_LISTEN names, words separated by commas; to the
-/// silent ones where it is not set; to none where it is "nothing". Whoever listens to `maps` or `gdb` listens to
-/// `frames`, too. Thread-safe. Signal-safe without `maps` and `gdb`.
-void listen(std::uint32_t dialects = k_silent_dialects) noexcept;
+/// its owner takes it back. Without a call: to those that JITUNWIND_LISTEN names, words separated by commas; to all
+/// where it is not set; to none where it is "nothing". Whoever listens to `maps` or `gdb` listens to `frames`, too. The
+/// thread of these two begins with the call, or with the program where JITUNWIND_LISTEN names them. Where nothing is
+/// said it begins when there is an engine: an object that the program was loaded with has a list of GDB's, or somebody
+/// calls __register_frame. Thread-safe. Signal-safe without `maps` and `gdb`.
+void listen(std::uint32_t dialects = k_all_dialects) noexcept;
 
 /// For whoever is told by a dialect that gives names alone: code, and what it is called now. A name of code that this
 /// overlaps is forgotten. Where call frame information of the code is heard, both become one procedure, in any order.

@@ -1,10 +1,15 @@
-// Tests tell of code in an area that nothing is in. It is mapped, since code is forgotten that is not.
+// Tests tell of code in an area that nothing is in. It is mapped, since code is forgotten that is not. No thread
+// forgets or follows anything but in tests that ask for it.
 #include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
 
+#include "jitunwind/adapters/listen/listen.h"
+
 namespace {
+
+[[gnu::constructor]] void begin_without_thread() { jitunwind::listen(jitunwind::k_silent_dialects); }
 
 /// Where a sanitizer's shadow is there already it is mapped as well.
 [[gnu::constructor]] void map_code_area() {

@@ -224,7 +224,7 @@ TEST(HeardNames, AreNotHeardWhereNobodyListens) {
   listen(static_cast<std::uint32_t>(Dialect::frames));
   say(k_code, 16, "unheard");
   EXPECT_EQ(registered(), 0u);
-  listen();
+  listen(k_silent_dialects);
 }
 
 TEST(HeardNames, HaveAnyBytes) {
@@ -301,7 +301,7 @@ TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
   std::ofstream(path) << std::hex << k_code << " 10 anew\n";  // cut, and written again
   EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 4) == "anew"; }));
   std::remove(path.c_str());
-  listen();
+  listen(k_silent_dialects);
   forget_all();
   EXPECT_EQ(registered(), 0u);
 }
@@ -322,13 +322,13 @@ TEST(HeardNames, AreReadByAForkedChildFromItsOwnPerfMap) {
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(RegisteredCode().name_at(k_code + 4), "");
-  listen();
+  listen(k_silent_dialects);
 }
 
 /// Nor by its thread, which there is again where somebody listens.
 TEST(HeardNames, AreFollowedByNoThreadInAForkedChildWhereNobodyListens) {
   listen(static_cast<std::uint32_t>(Dialect::maps));
-  listen();
+  listen(k_silent_dialects);
   const auto threads = [] {
     const std::filesystem::directory_iterator all("/proc/self/task");
     return std::distance(begin(all), end(all));
@@ -357,7 +357,7 @@ TEST(HeardNames, AreNotReadFromThePerfMapWhereNobodyListens) {
   listen(static_cast<std::uint32_t>(Dialect::maps));
   EXPECT_TRUE(comes_true([&] { return code.name_at(k_code + 4) == "unheard"; }));
   std::remove(path.c_str());
-  listen();
+  listen(k_silent_dialects);
   forget_all();
 }
 
@@ -376,14 +376,14 @@ TEST(HeardNames, AndFramesAreForgottenByTheThreadThatFollows) {
   listen(static_cast<std::uint32_t>(Dialect::maps));
   EXPECT_TRUE(comes_true([] { return listen_status().procedures == 0; }));
   EXPECT_TRUE(comes_true([] { return listen_status().names == 0; }));
-  listen();
+  listen(k_silent_dialects);
   __deregister_frame(told);
 }
 
 /// Signals of the program's are not handled on it: it has little stack, and the program knows nothing of it.
 TEST(HeardNames, AreFollowedByAThreadThatTakesNoSignals) {
   listen(static_cast<std::uint32_t>(Dialect::maps));
-  listen();
+  listen(k_silent_dialects);
   std::size_t others = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     if (entry.path().filename() == std::to_string(::gettid())) continue;

@@ -91,7 +91,7 @@ TEST(ToldCalls, CountBeforeTheTablesOfALoadedModule) {
   const auto frames = section_of(1, function + k_unit);
   const void* const begin = at(frames->placed().begin);
   for (const bool listens : {true, false}) {
-    listens ? listen() : listen(0);
+    listen(listens ? k_silent_dialects : 0);
     __register_frame(begin);
     EXPECT_EQ(row_of(within), listens ? k_row : row);
     EXPECT_EQ(name_of(within), name);
@@ -100,7 +100,7 @@ TEST(ToldCalls, CountBeforeTheTablesOfALoadedModule) {
     EXPECT_EQ(row_of(within), row);
     EXPECT_EQ(_Unwind_FindEnclosingFunction(pc), reinterpret_cast<void*>(function));
   }
-  listen();
+  listen(k_silent_dialects);
 }
 
 /// The latest call is forgotten, and all are taken back.

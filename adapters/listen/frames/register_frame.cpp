@@ -3,6 +3,7 @@
 // frame_reader_p.h. Weak, so that a static libgcc's own definitions take precedence instead of colliding.
 #include <utility>
 
+#include "jitunwind/adapters/listen/following_p.h"
 #include "jitunwind/adapters/listen/frames/next_functions_p.h"
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
@@ -17,8 +18,10 @@ constinit thread_local bool hands_on = false;
 
 Answer hear(const ToldSections& told) noexcept {
   if (hands_on) return Answer::next;
-  const Answer answer = listens_to(Dialect::frames) ? note_told(told) : note_handed_on(told.begin);
+  const bool listens = listens_to(Dialect::frames);
+  const Answer answer = listens ? note_told(told) : note_handed_on(told.begin);
   if (answer == Answer::next) count_heard(Heard::handed_on);
+  if (listens) note_engine();
   return answer;
 }
 
