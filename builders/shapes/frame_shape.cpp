@@ -1,12 +1,11 @@
 #include "jitunwind/builders/shapes/frame_shape.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
 #include "jitunwind/builders/shapes/shape_pool_p.h"
+#include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
@@ -33,11 +32,9 @@ struct ShapePool::State {
 namespace {
 
 /// Ready before any thread is: a static local that one thread is making at a fork is never made in the child.
-constinit std::mutex pool_lock;
+constinit ForkableLock pool_lock;
 
-[[gnu::constructor]] void hold_across_forks() {
-  (void)::pthread_atfork([] { pool_lock.lock(); }, [] { pool_lock.unlock(); }, [] { pool_lock.unlock(); });
-}
+[[gnu::constructor]] void hold_across_forks() { keep_whole_in_forks<pool_lock>(); }
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include "jitunwind/builders/object_registration.h"
 #include "jitunwind/builders/released_registration_internal.h"
+#include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
 #include "jitunwind/sdk/c/register.h"
 
@@ -56,12 +57,17 @@ class VoidRegistrations {
     }
     return false;
   }
+  static void keep_in_forks() noexcept {
+    if constexpr (k_checks_handles) keep_whole_in_forks<lock_>();
+  }
 
  private:
   using Handles = std::unordered_set<const void*>;
-  [[maybe_unused]] static constinit inline std::mutex lock_;
+  [[maybe_unused]] static constinit inline ForkableLock lock_;
   [[maybe_unused]] static constinit inline Handles* handles_ = nullptr;  // never destroyed, as the registry
 };
+
+[[gnu::constructor]] void keep_void_registrations_in_forks() { VoidRegistrations::keep_in_forks(); }
 
 /// What is wrong with it. Precondition: something is.
 [[gnu::cold]] ju_status refuse_registration(const ju_registration* registration, ju_error* error) {

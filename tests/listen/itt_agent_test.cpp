@@ -1,12 +1,17 @@
 // What an engine calls of the agent of Intel's interface.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "jitunwind/adapters/listen/listen.h"
 #include "tests/builders/registered_code.h"
 #include "tests/listen/method_load.h"
+#include "tests/support/counted_allocations.h"
 
 extern "C" unsigned Initialize();
 extern "C" int NotifyEvent(int event, void* data);
@@ -45,6 +50,52 @@ TEST(IttAgent, NamesCodeUntilItIsUnloaded) {
   EXPECT_EQ(line_at(0x1004), "none");
   EXPECT_EQ(code.name_at(0x2004), "other");
   EXPECT_EQ(NotifyEvent(k_unload_starts, &second.method), 1);
+  EXPECT_EQ(listen_status().names, 0u);
+}
+
+/// Engines compile in threads of their own, and servers fork meanwhile.
+// covers: LS12
+TEST(IttAgent, HearsOfManyThreadsAndInForkedChildren) {
+  std::atomic<bool> stop{false};
+  const auto tell = [](std::uint32_t method) {
+    MethodLoad load;
+    load.method = method;
+    load.address = 0x5'0000'0000 + 0x40 * (method % 512);
+    EXPECT_EQ(NotifyEvent(k_loaded, &load), 1);
+  };
+  std::thread thread([&] {
+    for (std::uint32_t method = 0; !stop; ++method) tell(method);
+  });
+  int status = 0;
+  for (int i = 0; i < 60 && status == 0; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(5);
+      for (std::uint32_t method = 0; method < 10; ++method) tell(method);
+      ::_exit(RegisteredCode().name_at(0x5'0000'0004) == "jitted" ? 0 : 1);
+    }
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+  }
+  EXPECT_EQ(status, 0);
+  stop = true;
+  thread.join();
+  say_gone(Dialect::itt, {0x5'0000'0000, 0x5'0001'0000});
+  EXPECT_EQ(listen_status().names, 0u);
+}
+
+/// Engines are written in languages that know nothing of exceptions.
+TEST(IttAgent, ThrowsNothingWhereThereIsNoMemory) {
+  MethodLoad load;
+  const std::string name(100, 'n');
+  load.name = name.c_str();
+  const auto refused = listen_status().refused;
+  {
+    const NoMemory no_memory;
+    EXPECT_EQ(NotifyEvent(k_loaded, &load), 1);
+    EXPECT_EQ(NotifyEvent(k_unload_starts, &load.method), 1);
+  }
+  EXPECT_EQ(listen_status().refused, refused + 1);
+  EXPECT_EQ(listen_status().latest_refusal.code, ErrorCode::out_of_memory);
   EXPECT_EQ(listen_status().names, 0u);
 }
 

@@ -117,7 +117,8 @@ TEST(LibraryRules, UnwindExpressExportsItsNames) {
 
 TEST(LibraryRules, ListeningLibraryExportsWhatJitsCall) {
   const Pattern names(R"(__(de)?register_frame(_info|_table|_info_table)?(_bases)?)");
-  const Pattern own(R"(_ZN9jitunwind(6listen|13listen_status|8say_name|9say_lines|8say_gone|10heard_line)E.*)");
+  const Pattern own(R"(_ZN9jitunwind(6listen|13listen_status|8say_name|9say_lines|8say_gone|10heard_line|)"
+                    R"(14hear_itt_event)E.*)");
   expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, k_asked_name}, false);
   expect_only("-g", JITUNWIND_LISTEN_STATIC, {names, k_own_name, k_sanitizers}, true);
 }

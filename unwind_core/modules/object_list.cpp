@@ -26,8 +26,8 @@ constinit thread_local bool this_thread_lists = false;
 
 void before_fork() noexcept {
   forking.store(true, std::memory_order_seq_cst);
-  // Somebody may have forked inside of dl_iterate_phdr(), and they wait for that thread: not for ever, but longer than a
-  // processor keeps them waiting.
+  // Somebody may have forked inside of dl_iterate_phdr(), and they wait for that thread: not for ever, but longer than
+  // a processor keeps them waiting.
   const ErrnoKeeper keep_errno;
   constexpr int k_yields = 100, k_patience = 10'000;
   for (int i = 0; i < k_patience && listers.load(std::memory_order_seq_cst) > int{this_thread_lists}; ++i)

@@ -28,7 +28,7 @@ constinit std::size_t call_looked_at = 0;  // a place of the table
 /// A call in the table whose procedures are being cancelled. Whoever takes it back waits.
 constinit ToldCall being_forgotten;
 
-using TableScope = std::lock_guard<ListenLock>;
+using TableScope = std::lock_guard<ForkableLock>;
 
 using Pointers = std::array<unw_dyn_info_t*, ToldMemory::k_most>;
 

@@ -163,8 +163,7 @@ std::size_t look_at_next(std::size_t most) {
 void name_code(const AddrRange& code, std::string_view name) noexcept { describe_code(code, name, 0); }
 
 void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexcept {
-  constinit static std::atomic<bool> is_whole_in_forks{false};
-  if (!is_whole_in_forks.exchange(true)) keep_names_whole_in_forks();
+  keep_names_whole_in_forks();
   if (code.end <= code.begin || code.end - code.begin > k_largest_code)
     return note(ErrorCode::e_range, code.begin, "name for no code, or for more than a procedure can be");
   if (is_code_of_a_module(code.begin)) return note(ErrorCode::e_range, code.begin, "name for code of a module");
@@ -247,6 +246,12 @@ void forget_unmapped_names(std::size_t most) noexcept {
     if (looked_at == 0) return;
     left -= looked_at;
   }
+}
+
+/// The map may be half changed: it is left as it is. What was registered stays so.
+void forget_names_in_child() noexcept {
+  names_made = nullptr;
+  any.store(false, std::memory_order_relaxed);
 }
 
 void join_names(std::span<unw_dyn_info_t* const> told) noexcept {

@@ -33,6 +33,9 @@ void forget_names(const AddrRange& code) noexcept;
 /// Looks at the next few, and forgets those whose begin is not mapped any more.
 void forget_unmapped_names(std::size_t most) noexcept;
 
+/// In a forked child that does not have who was changing names.
+void forget_names_in_child() noexcept;
+
 /// Call frame information was registered: what has a name already gets it.
 void join_names(std::span<unw_dyn_info_t* const> told) noexcept;
 /// It was cancelled: when this has returned nothing reads the entries.
