@@ -213,7 +213,7 @@ MachineInstruction without_target(Word word) {
   if (word.is(0xfeff'f000, 0xd61f'0000)) return by_register(Effect::jump, word);
   if (word.is(0xfe00'0000, 0xd600'0000)) return with_effect(Effect::stop);
   if (word.is(0xffe0'001f, 0xd400'0001)) return that_writes(0);  // SVC
-  if (word.is(0xff00'0000, 0xd500'0000)) return of_system(word);
+  if (word.is(0xff80'0000, 0xd500'0000)) return of_system(word);
   return with_effect(word.is(0xff00'0000, 0xd400'0000) ? Effect::stop : Effect::unknown);
 }
 

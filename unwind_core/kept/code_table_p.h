@@ -242,7 +242,7 @@ class CodeTable {
   static constexpr std::uint32_t upper(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash >> 32); }
   static constexpr std::uint64_t whole(std::uint32_t upper) noexcept { return std::uint64_t{upper} << 32; }
 
-  /// Without it an empty entry would stand for address 0 under version 0, and walks may come there: by a call of null.
+  /// Walks may come to address 0, by a call of null. An empty entry must not stand for it under version 0.
   static constexpr std::uint64_t k_cipher_of_none = 0xd1b54a32d192ed03u;
 
   /// One-to-one in the cipher, as are odd factors and shifts that are added. Versions that are near each other differ
