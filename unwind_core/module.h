@@ -45,7 +45,7 @@ struct Module {
   bool is_lasting = false;      ///< likewise
   /// Not null: it may go at any moment, so that eh_frame_hdr and eh_segment are read through this and never in place.
   const Memory* memory = nullptr;
-  /// With `memory`: its build id, which was copied together with all the above; 0 bytes: none, or a longer one.
+  /// With `memory` or `is_lasting`: its build id, copied together with all the above; 0 bytes: none, or a longer one.
   std::array<std::byte, 32> build_id{};
   std::uint8_t build_id_size = 0;
   void* file_sections = nullptr;  ///< what add_file_sections() has taken, for release_file_sections()

@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
@@ -82,10 +80,7 @@ std::size_t copy_memory(Addr at, std::span<std::byte> into) noexcept {
 }
 
 std::size_t CopiedMemory::read(Addr at, std::span<std::byte> into, MemoryWindow&) const noexcept {
-  const auto lasts = [](Addr byte) { return is_readable_lasting_text(byte); };
-  if (into.empty() || !lasts(at) || !lasts(at + (into.size() - 1))) return copy_memory(at, into);
-  std::memcpy(into.data(), host_pointer(at), into.size());
-  return into.size();
+  return copy_memory(at, into);
 }
 
 }  // namespace jitunwind

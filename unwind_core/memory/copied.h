@@ -7,10 +7,10 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Every read is one system call that copies, process_vm_readv() of this process, and no load but of text that is never
-/// unloaded: what is gone, or whose file is truncated (SIGBUS), cannot be read, and nothing else happens. Where that
-/// call is not allowed (seccomp), what is read goes through a pipe, in five calls. Nothing is viewed in place, nothing
-/// can be written. Stateless, constant-initialised, signal-safe, thread-safe.
+/// Every read is one system call that copies, process_vm_readv() of this process, and no load: what is gone, or may not
+/// be read, or whose file is truncated (SIGBUS), cannot be read, and nothing else happens. Where that call is not
+/// allowed (seccomp), what is read goes through a pipe, in five calls. Nothing is viewed in place, nothing can be
+/// written. Stateless, constant-initialised, signal-safe, thread-safe.
 class CopiedMemory final : public Memory {
  public:
   constexpr CopiedMemory() = default;

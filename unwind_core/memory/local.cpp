@@ -20,7 +20,6 @@
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/valgrind_p.h"
 
@@ -149,8 +148,6 @@ void go_on_at(MemoryWindow& window, AddrRange pages) noexcept {
   if (is_proven(window, page)) return true;
   const AddrRange stack = thread_stack.range();
   const bool is_on_stack = stack.contains(page);
-  // Program headers are believed here as they are where .eh_frame is read in its place.
-  if (!is_on_stack && is_readable_lasting_text(page)) return true;
   if (!is_on_stack && !window.has_tried_mask) {
     try_mask();
     window.has_tried_mask = true;

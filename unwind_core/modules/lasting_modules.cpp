@@ -28,7 +28,6 @@ struct Object {
   const ElfW(Dyn) * dynamic = nullptr;
   const char* strings = nullptr;
   bool lasts = false;
-  bool text_can_be_read = false;
 
   bool covers(Addr at) const noexcept { return module && module->range.contains(at); }
 };
@@ -46,13 +45,15 @@ class Collection {
     for (const ElfW(Phdr) & header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
       const Addr begin = info.dlpi_addr + header.p_vaddr;
       if (header.p_type == PT_DYNAMIC) object.dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
-      if (header.p_type != PT_LOAD || !(header.p_flags & PF_X) || text != 0) continue;
-      text = begin;
-      object.text_can_be_read = (header.p_flags & PF_R) != 0;
+      if (header.p_type == PT_LOAD && (header.p_flags & PF_X) && text == 0) text = begin;
     }
     const LoadedObject loaded{info.dlpi_addr, info.dlpi_name, {info.dlpi_phdr, info.dlpi_phnum}};
     Module module;
-    if (text != 0 && read_module(loaded, text, module)) object.module = module;
+    if (text != 0 && read_module(loaded, text, module)) {
+      MemoryWindow window;
+      keep_build_id(build_id_of(loaded, module.range.begin, window), module);
+      object.module = module;
+    }
     read_names(object, info);
   }
 
@@ -123,7 +124,6 @@ class Collection {
 /// Members that each start of a program writes stand together.
 struct LastingModules {
   std::atomic<std::size_t> count{0};
-  std::array<bool, k_most> text_can_be_read{};
   std::array<AddrRange, k_most> ranges{};
   std::array<std::optional<Module>, k_most> modules{};
 };
@@ -144,7 +144,6 @@ std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(ran
   std::size_t count = 0;
   for (const Object* const object : collection.lasting()) {
     lasting.ranges[count] = object->module->range;
-    lasting.text_can_be_read[count] = object->text_can_be_read;
     lasting.modules[count] = object->module;
     lasting.modules[count]->version = version_of(object->module->range);
     lasting.modules[count++]->is_lasting = true;
@@ -154,34 +153,17 @@ std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(ran
 
 }  // namespace
 
-namespace {
-
-constexpr std::size_t k_none = ~std::size_t{0};
-
-/// The number of the module in the list that covers `at`, or k_none.
-[[gnu::hot]] std::size_t find_lasting(Addr at) noexcept {
+[[gnu::hot]] const Module* find_lasting_module(Addr at) noexcept {
   const AddrRange* first = lasting.ranges.data();
   std::size_t left = lasting.count.load(std::memory_order_acquire);
-  if (left == 0) return k_none;
+  if (left == 0) return nullptr;
   // The last one that does not begin behind `at`, if there is one; without a jump to mispredict.
   while (left > 1) {
     const std::size_t half = left / 2;
     first = first[half].begin <= at ? first + half : first;
     left -= half;
   }
-  return first->contains(at) ? static_cast<std::size_t>(first - lasting.ranges.data()) : k_none;
-}
-
-}  // namespace
-
-const Module* find_lasting_module(Addr at) noexcept {
-  const std::size_t found = find_lasting(at);
-  return found == k_none ? nullptr : &*lasting.modules[found];
-}
-
-bool is_readable_lasting_text(Addr at) noexcept {
-  const std::size_t found = find_lasting(at);
-  return found != k_none && lasting.text_can_be_read[found] && lasting.modules[found]->text.contains(at);
+  return first->contains(at) ? &*lasting.modules[static_cast<std::size_t>(first - lasting.ranges.data())] : nullptr;
 }
 
 }  // namespace jitunwind

@@ -8,7 +8,5 @@ namespace jitunwind {
 /// The one that covers `at`, described for good, `text` by its first executable segment. Null: there is none, or it was
 /// not looked at yet. O(log n), thread-safe, signal-safe.
 const Module* find_lasting_module(Addr at) noexcept;
-/// Whether `at` is in that segment, and the segment can be read. O(log n), thread-safe, signal-safe.
-bool is_readable_lasting_text(Addr at) noexcept;
 
 }  // namespace jitunwind

@@ -1,7 +1,12 @@
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 
-#include <algorithm>
+#include <elf.h>
 
+#include <algorithm>
+#include <bit>
+
+#include "jitunwind/unwind_core/image/elf_internal.h"
+#include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
@@ -49,6 +54,28 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
   if (!out.range.contains(at)) return false;
   if (eh_frame_hdr != 0) read_eh_frame_parts(object, eh_frame_hdr, out);
   return true;
+}
+
+[[gnu::hot]] std::span<const std::byte> build_id_of(const LoadedObject& object, Addr begin,
+                                                    MemoryWindow& window) noexcept {
+  constexpr bool k_big_endian = std::endian::native == std::endian::big;
+  for (const ElfW(Phdr) & header : object.headers) {
+    const Addr at = object.bias + header.p_vaddr;
+    if (header.p_type != PT_NOTE || at < begin || header.p_filesz > k_page_size ||
+        at + header.p_filesz > begin + k_page_size)
+      continue;
+    const std::byte* const notes = LocalMemory().view(at, header.p_filesz, window);
+    if (!notes) continue;
+    const auto id = find_note({notes, header.p_filesz}, k_big_endian, header.p_align, ELF_NOTE_GNU, NT_GNU_BUILD_ID);
+    if (!id.empty()) return id;
+  }
+  return {};
+}
+
+void keep_build_id(std::span<const std::byte> id, Module& module) noexcept {
+  if (id.size() > module.build_id.size()) return;
+  std::ranges::copy(id, module.build_id.begin());
+  module.build_id_size = static_cast<std::uint8_t>(id.size());
 }
 
 }  // namespace jitunwind

@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {
@@ -23,5 +24,12 @@ const char* path_of(const char* name) noexcept;
 
 /// False when none of the segments covers `at`.
 bool read_module(const LoadedObject& object, Addr at, Module& out) noexcept;
+
+/// The build id of an object of this process whose first page is at `begin`. One that is not on that page, where
+/// linkers put it, or cannot be read there, counts as none.
+std::span<const std::byte> build_id_of(const LoadedObject& object, Addr begin, MemoryWindow& window) noexcept;
+
+/// Has the module's build id, unless it is too long.
+void keep_build_id(std::span<const std::byte> id, Module& module) noexcept;
 
 }  // namespace jitunwind

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -129,24 +128,6 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
   return is_mapped(at) && copy_memory(begin, magic) == magic.size() && std::memcmp(magic.data(), ELFMAG, SELFMAG) == 0;
 }
 
-/// The build id of an object. One that cannot be looked at without a probe counts as none.
-[[gnu::hot]] AddrRange identity_of(const LoadedObject& object, AddrRange map, MemoryWindow& window) noexcept {
-  constexpr bool k_big_endian = std::endian::native == std::endian::big;
-  for (const ElfW(Phdr) & header : object.headers) {
-    const Addr at = object.bias + header.p_vaddr;
-    if (header.p_type != PT_NOTE || at < map.begin || header.p_filesz > k_page_size ||
-        at + header.p_filesz > map.begin + k_page_size)
-      continue;
-    const std::byte* const notes = LocalMemory().view(at, header.p_filesz, window);
-    if (!notes) continue;
-    const auto id = find_note({notes, header.p_filesz}, k_big_endian, header.p_align, ELF_NOTE_GNU, NT_GNU_BUILD_ID);
-    if (id.size() < sizeof(std::uint64_t)) continue;
-    const Addr begin = reinterpret_cast<std::uintptr_t>(id.data());
-    return {begin, begin + id.size()};
-  }
-  return {};
-}
-
 /// False: there are parts that cannot be kept.
 [[gnu::hot]] bool parts_of(const Module& module, const LoadedObjectKey& key, AddrRange identity,
                            KeptParts& out) noexcept {
@@ -184,7 +165,9 @@ bool find_object(Addr at, dl_find_object& out) noexcept {
   const AddrRange map{key.map_begin, key.map_end};
   const LoadedObject object{key.load_bias, found.dlfo_link_map->l_name, headers_of(map, window)};
   if (object.headers.empty() || !read_module(object, at, module)) return false;
-  identity = identity_of(object, map, window);
+  const auto id = build_id_of(object, map.begin, window);
+  const Addr id_at = reinterpret_cast<std::uintptr_t>(id.data());
+  identity = id.size() < sizeof(std::uint64_t) ? AddrRange{} : AddrRange{id_at, id_at + id.size()};
   KeptParts parts;
   if (memo_keeps && parts_of(module, key, identity, parts)) memo.keep(key, parts);
   return true;

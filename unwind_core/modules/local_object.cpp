@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "jitunwind/unwind_core/memory/copied.h"
-#include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
@@ -59,10 +58,8 @@ std::optional<Addr> bias_of(std::span<const ElfW(Phdr)> headers, Addr begin) noe
     const auto notes = page.part(*bias + header.p_vaddr - begin, header.p_filesz);
     constexpr bool k_big_endian = std::endian::native == std::endian::big;
     const auto id = find_note(notes, k_big_endian, header.p_align, ELF_NOTE_GNU, NT_GNU_BUILD_ID);
-    if (id.empty() || id.size() > out.build_id.size()) continue;
-    std::ranges::copy(id, out.build_id.begin());
-    out.build_id_size = static_cast<std::uint8_t>(id.size());
-    break;
+    keep_build_id(id, out);
+    if (out.build_id_size != 0) break;
   }
   return true;
 }
@@ -76,13 +73,8 @@ std::span<const std::byte> LocalObject::build_id() noexcept {
 const ElfImage* LocalObject::image() noexcept {
   if (is_looked_at_) return image_ ? &*image_ : nullptr;
   is_looked_at_ = true;
-  if (module_.is_lasting) {
-    MemoryWindow window;
-    if (!LocalMemory().view(module_.range.begin, k_page_size, window)) return nullptr;
-    if (const auto parsed = ElfImage::parse_loaded(bytes_of(module_.range).bytes, k_page_size)) image_ = *parsed;
-  } else if ((memory_ = make_mapped<MemoryParts>(k_of_objects, module_.range))) {
+  if ((memory_ = make_mapped<MemoryParts>(k_of_objects, module_.range)))
     if (const auto parsed = ElfImage::parse_loaded(*memory_); parsed && is_of_it(*parsed)) image_ = *parsed;
-  }
   return image_ ? &*image_ : nullptr;
 }
 
