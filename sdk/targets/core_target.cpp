@@ -7,7 +7,6 @@
 
 #include "jitunwind/sdk/targets/attach_error_p.h"
 #include "jitunwind/sdk/targets/core_target_p.h"
-#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {
@@ -84,24 +83,20 @@ TargetError other_program(const CoreFile& core, const std::string& of, const std
 }
 
 /// Whether a file is the program that the core has mapped: as far as that can be told.
-bool is_program(const CoreFile& core, const Mapping& mapping, FileParts& file) {
-  std::array<std::byte, k_page_size> head;
-  std::size_t got = 0;
-  MemoryWindow window;
-  for (const Mapping& first : core.mappings().all())
-    if (first.same_file(mapping) && first.offset == 0 && got == 0)
-      got = core.memory().read(first.range.begin, head, window);
-  return may_be_loaded_from(file, std::span(head).first(got), "");
+bool is_program(const CoreFile& core, const Arch& arch, const Mapping& mapping, FileParts& file) {
+  const TargetFiles none = TargetFiles::none();
+  const MappedModules objects(core.memory(), arch, core.mappings(), none);
+  return may_be_loaded_from(file, objects.find_object(mapping.range.begin), "");
 }
 
 /// Has the target's program read from that file.
-std::optional<TargetError> take_program(CoreFile& core, const std::string& path, TargetFiles& files) {
+std::optional<TargetError> take_program(CoreFile& core, const Arch& arch, const std::string& path, TargetFiles& files) {
   const auto file = make_mapped<FileParts>(path.c_str());
   if (!file || !file->is_open())
     return TargetError{Reason::no_such_file, "The program '" + path + "' cannot be read: " + why_unreadable(path) + ".",
                        ""};
   if (const Mapping* const mapping = program_of(core)) {
-    if (!is_program(core, *mapping, *file)) return other_program(core, mapping->path, path);
+    if (!is_program(core, arch, *mapping, *file)) return other_program(core, mapping->path, path);
   } else if (const auto image = ElfImage::parse(*file); core.auxiliary(AT_PHDR) != 0 && image) {
     if (!core.add_program(*image, path)) return other_program(core, core.program(), path);
   }
@@ -151,7 +146,7 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
   if (!bits && arch.sign_state != k_no_reg) arch.address_mask = ~Addr{0};  // unknown: Arch
   TargetFiles files(folders.root);
   if (!folders.program.empty())
-    if (auto other = take_program(**core, folders.program, files)) return std::move(*other);
+    if (auto other = take_program(**core, arch, folders.program, files)) return std::move(*other);
   for (const auto& [at, file] : folders.files) {
     const Mapping* const mapping = (*core)->mappings().find(at);
     if (!mapping) return nothing_mapped(path, at);
@@ -166,7 +161,7 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
 }
 
 Target::Core::Core(std::unique_ptr<CoreFile> core, const Arch& arch, TargetFiles files)
-    : core_(std::move(core)), files_(std::move(files)) {
+    : core_(std::move(core)), files_(std::move(files)), memory_(core_->memory(), arch, core_->mappings(), files_) {
   space_.emplace(arch, memory_, core_->mappings(), files_);
   for (const CoreThread& thread : core_->threads())
     threads_.push_back({thread.id, thread.id == core_->process() ? core_->program() : "", thread.signal, true,

@@ -18,7 +18,7 @@ class Target::Core final : public Target::Impl {
  private:
   std::unique_ptr<CoreFile> core_;
   TargetFiles files_;
-  FileBackedMemory memory_{core_->memory(), core_->mappings(), files_};
+  FileBackedMemory memory_;
 };
 
 }  // namespace jitunwind

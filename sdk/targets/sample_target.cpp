@@ -53,7 +53,8 @@ Target::OfSample::OfSample(Sample sample, const Arch& arch, TargetFiles files)
       mappings_(std::move(sample.mappings)),
       files_(std::move(files)),
       stack_range_(range_of(sample)),
-      stack_({{sample.stack_address, sample.stack}}) {
+      stack_({{sample.stack_address, sample.stack}}),
+      memory_(stack_, arch, mappings_, files_) {
   space_.emplace(arch, memory_, mappings_, files_);
   threads_.push_back({sample.thread, "", 0, true});
 }

@@ -23,7 +23,7 @@ class Target::OfSample final : public Target::Impl {
   TargetFiles files_;
   AddrRange stack_range_;
   BytesMemory stack_;
-  FileBackedMemory memory_{stack_, mappings_, files_};
+  FileBackedMemory memory_;
 };
 
 }  // namespace jitunwind

@@ -29,7 +29,7 @@ class InputFile {
 
 void walk_threads(const CoreFile& core, const Arch& arch) {
   const TargetFiles files = TargetFiles::none();
-  const FileBackedMemory backed(core.memory(), core.mappings(), files);
+  const FileBackedMemory backed(core.memory(), arch, core.mappings(), files);
   const fuzz::MeteredMemory memory(backed);
   const TargetSpace target(arch, memory, core.mappings(), files);
   std::size_t walked = 0;

@@ -181,14 +181,19 @@ TEST(ModuleThatSaysTooMuch, HasNothingOfAFileThatIsNoObject) {
   EXPECT_FALSE(target.space.modules().find(0x401801, module));
 }
 
-/// A file that is mapped from its first page on twice. The nearer one has less than its mapping.
+/// A file that is mapped from its first page on twice. The nearer one has less than its mapping, whose rest is not the
+/// part of the file that the other one would have there.
 TEST(ModuleThatSaysTooMuch, HasNothingOfANearerOneInTheSameMapping) {
   BuiltSegment code = loaded(PF_R | PF_X, 0, 0x1000);
   code.memory_size = k_too_long;
   const HostileTarget target(
-      "400000-401000 r-xp 0 08:01 12 /a\n402000-404000 r--p 0 08:01 12 /a\n",
+      "400000-401000 r-xp 0 08:01 12 /a\n402000-404000 r--p 0 08:01 12 /a\n404000-405000 r-xp 0 00:00 0 \n",
       {{k_begin, object(k_begin, {code})}, {0x402000, object(0x402000, {loaded(PF_R, 0, 0x1000)})}}, {});
-  EXPECT_EQ(expect_known_code_to_be_code(target.space.space(), 0x403801), (AddrRange{0x403000, 0x404000}));
+  Module module;
+  EXPECT_TRUE(target.space.modules().find(0x402801, module));
+  EXPECT_EQ(module.range.begin, 0x402000u);
+  EXPECT_FALSE(target.space.modules().find(0x403801, module));
+  EXPECT_EQ(expect_known_code_to_be_code(target.space.space(), 0x404801), (AddrRange{0x404000, 0x405000}));
 }
 
 /// The frame that was interrupted is where its registers say. That its code has a row does not make it code.

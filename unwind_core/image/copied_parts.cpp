@@ -52,20 +52,21 @@ Block CopiedParts::take(std::span<const std::byte> part) noexcept {
   return {};
 }
 
-FileParts::FileParts(const char* path, std::span<char> real_path) noexcept : file_(open(path)) {
+FileParts::FileParts(const char* path, std::span<char> real_path, std::uint64_t begin) noexcept
+    : file_(open(path)), begin_(begin) {
   const ErrnoKeeper keeper;
   if (!file_.is_open()) return;
   const auto identity = identify_file(file_.number(), real_path);
   if (!identity) return;
   identity_ = *identity;
-  set_size(identity_.size);
+  if (begin < identity_.size) set_size(identity_.size - begin);
 }
 
 std::size_t FileParts::read(std::uint64_t offset, std::span<std::byte> into) noexcept {
   const ErrnoKeeper keeper;
   std::size_t done = 0;
   while (done < into.size()) {
-    const long got = read_at(file_.number(), into.data() + done, into.size() - done, offset + done);
+    const long got = read_at(file_.number(), into.data() + done, into.size() - done, begin_ + offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     done += static_cast<std::size_t>(got);

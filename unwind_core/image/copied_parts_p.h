@@ -60,15 +60,16 @@ class CopiedParts {
   std::array<std::byte, 32 * 1024> small_;  // pages that are not used are not touched
 };
 
-/// A regular file, open as long as this.
+/// A regular file, open as long as this, or what of it begins at an offset: an object in an archive.
 class FileParts final : public CopiedParts {
  public:
   /// is_open() false: there is no such file, or it is empty. `real_path`, where not empty, gets the file's path without
   /// symbolic links, NUL-terminated, or "".
-  explicit FileParts(const char* path, std::span<char> real_path = {}) noexcept;
+  explicit FileParts(const char* path, std::span<char> real_path = {}, std::uint64_t begin = 0) noexcept;
 
   bool is_open() const noexcept { return size() != 0; }
   const FileIdentity& identity() const noexcept { return identity_; }
+  std::uint64_t begin() const noexcept { return begin_; }
   /// Copies from the file itself; nothing is kept. Returns how many bytes from the first on could be read.
   std::size_t copy(std::uint64_t offset, std::span<std::byte> into) noexcept { return read(offset, into); }
   /// Gives `use` all its bytes in order, piece by piece. False: not all could be read.
@@ -94,6 +95,7 @@ class FileParts final : public CopiedParts {
   }
 
   ReadableFile file_;
+  std::uint64_t begin_;
   FileIdentity identity_{};
 };
 

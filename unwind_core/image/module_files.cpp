@@ -121,12 +121,13 @@ bool is_same_object(const ElfImage& file, const ElfImage& loaded) noexcept {
   const auto ours = file.build_id();
   const auto theirs = loaded.build_id();
   if (!ours.empty() && !theirs.empty()) return same_bytes(ours, theirs);
-  if (file.header_bytes().empty() || !same_bytes(file.header_bytes(), loaded.header_bytes())) return false;
+  if (!same_bytes(file.header_bytes(), loaded.header_bytes())) return false;
   for (std::size_t i = 0; i < file.segment_count(); ++i) {
     const ElfSegment s = file.segment(i);
     if (!is_read_only(s)) continue;
     const std::uint64_t size = std::min(s.file_size, k_page_size);
-    if (!same_bytes(file.at_address(s.address, size), loaded.at_address(s.address, size))) return false;
+    const auto there = loaded.at_address(s.address, size);
+    if (!there.empty() && !same_bytes(file.at_address(s.address, size), there)) return false;
   }
   return true;
 }
@@ -143,8 +144,9 @@ const char* PathBuffer::join(std::initializer_list<std::string_view> parts) noex
   return buffer().data();
 }
 
-Result<ModuleFiles::ElfFile> ModuleFiles::open_elf(const char* path, std::span<char> real_path) noexcept {
-  auto parts = make_mapped<FileParts>(path, real_path);
+Result<ModuleFiles::ElfFile> ModuleFiles::open_elf(const char* path, std::span<char> real_path,
+                                                   std::uint64_t begin) noexcept {
+  auto parts = make_mapped<FileParts>(path, real_path, begin);
   if (!parts) return Error{ErrorCode::out_of_memory, 0, "copy of a file"};
   if (!parts->is_open()) return Error{ErrorCode::io, 0, "file"};
   const auto image = ElfImage::parse(*parts);
@@ -154,17 +156,18 @@ Result<ModuleFiles::ElfFile> ModuleFiles::open_elf(const char* path, std::span<c
 
 ModuleFiles::ElfFile ModuleFiles::open_again(const FileName& name) noexcept {
   if (name.path.empty()) return {};
-  auto file = open_elf(name.path.text());
+  auto file = open_elf(name.path.text(), {}, name.begin);
   return file && file->parts->identity() == name.identity ? std::move(*file) : ElfFile{};
 }
 ModuleFiles::BothFiles ModuleFiles::open_again() const noexcept { return {open_again(file_), open_again(debug_)}; }
 
-Result<Mapped<ModuleFiles>> ModuleFiles::open(const char* path, const ElfImage* loaded,
-                                              const char* debug_root) noexcept {
+Result<Mapped<ModuleFiles>> ModuleFiles::open(const char* path, const ElfImage* loaded, const char* debug_root,
+                                              std::uint64_t begin) noexcept {
   auto files = make_mapped<ModuleFiles>();
   if (files) files->file_.path = PathBuffer::make();
   if (!files || files->file_.path.empty()) return Error{ErrorCode::out_of_memory, 0, "files of a module"};
-  auto file = open_elf(path, files->file_.path.buffer());
+  files->file_.begin = begin;
+  auto file = open_elf(path, files->file_.path.buffer(), begin);
   if (!file) return file.error();
   if (loaded && !is_same_object(*file->image, *loaded))
     return Error{ErrorCode::bad_structure, 0, "the file is not the one that is loaded"};

@@ -56,11 +56,11 @@ struct CopiedSection {
 /// was not is absent. All functions are thread-safe, signal-safe and call no malloc.
 class ModuleFiles {
  public:
-  /// `path` is the module's file, `loaded` what is in memory, null when unknown: then the file is believed. Debug files
-  /// are looked for below `debug_root`. Errors: io, bad_elf, out_of_memory, and bad_structure when the file is not what
-  /// is loaded, as after an upgrade while the program runs.
+  /// `path` is the module's file, in which it begins at `begin`, `loaded` what is in memory, null when unknown: then
+  /// the file is believed. Debug files are looked for below `debug_root`. Errors: io, bad_elf, out_of_memory, and
+  /// bad_structure when the file is not what is loaded, as after an upgrade while the program runs.
   static Result<Mapped<ModuleFiles>> open(const char* path, const ElfImage* loaded,
-                                          const char* debug_root = k_debug_root) noexcept;
+                                          const char* debug_root = k_debug_root, std::uint64_t begin = 0) noexcept;
 
   ModuleFiles() noexcept = default;
 
@@ -96,9 +96,10 @@ class ModuleFiles {
   struct FileName {
     PathBuffer path;  // empty: there is none
     FileIdentity identity{};
+    std::uint64_t begin = 0;
   };
 
-  static Result<ElfFile> open_elf(const char* path, std::span<char> real_path = {}) noexcept;
+  static Result<ElfFile> open_elf(const char* path, std::span<char> real_path = {}, std::uint64_t begin = 0) noexcept;
   static ElfFile open_again(const FileName& name) noexcept;
   void find_debug_file(const ElfImage& image, std::string_view debug_root) noexcept;
   bool accept_debug_file(const ElfImage& image, const char* path, const std::uint32_t* crc) noexcept;
@@ -111,7 +112,7 @@ class ModuleFiles {
 };
 
 /// Whether `file` is what is `loaded`: by their build ids; where one has none, by program headers and the first page of
-/// every read-only segment. Pure.
+/// every read-only segment, as far as that can be read in memory: a core file leaves out what files have. Pure.
 bool is_same_object(const ElfImage& file, const ElfImage& loaded) noexcept;
 
 /// A segment whose first page is the same in the file and in memory.

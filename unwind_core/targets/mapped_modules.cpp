@@ -12,9 +12,15 @@ namespace {
 
 constexpr std::string_view k_kernels_object = "[vdso]";
 
-/// Whether an object may begin there.
-bool may_begin_object(const Mapping& mapping) noexcept {
-  return mapping.readable && mapping.offset == 0 && (mapping.is_of_file() || mapping.path == k_kernels_object);
+bool is_of_file(const Mapping& mapping) noexcept { return mapping.is_of_file() || mapping.path == k_kernels_object; }
+
+/// Whether an object may begin there: where its file does, or where the mapping before does not lead to. Objects lie in
+/// the middle of files as well, as those in archives. The segments of an object follow each other in its file, and the
+/// first page of one may be the last one of that before.
+bool may_begin_object(const Mapping& mapping, const Mapping* before) noexcept {
+  if (!mapping.readable || !is_of_file(mapping)) return false;
+  if (mapping.offset == 0 || !before || !before->same_file(mapping)) return true;
+  return mapping.offset < before->offset || mapping.offset - before->offset > before->range.size();
 }
 
 AddrRange common(AddrRange a, AddrRange b) noexcept { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
@@ -28,35 +34,39 @@ MappedModules::~MappedModules() = default;
 
 std::vector<Addr> MappedModules::first_pages() const {
   std::vector<Addr> pages;
-  for (const Mapping& mapping : mappings_.all())
-    if (may_begin_object(mapping)) pages.push_back(page_of(mapping.range.begin));
+  const Mapping* before = nullptr;
+  for (const Mapping& mapping : mappings_.all()) {
+    if (may_begin_object(mapping, before)) pages.push_back(page_of(mapping.range.begin));
+    before = &mapping;
+  }
   return pages;
 }
 
 MappedObject* MappedModules::object_at(std::size_t index) const {
   const Mapping& mapping = mappings_.all()[index];
-  if (!may_begin_object(mapping)) return nullptr;
+  if (!may_begin_object(mapping, index == 0 ? nullptr : &mappings_.all()[index - 1])) return nullptr;
   const auto known = objects_.find(mapping.range.begin);
   if (known != objects_.end()) return known->second.get();
   auto made = MappedObject::make(memory_, arch_, mapping, next_version_++);
+  if (made && !made->begins_at_first(mappings_)) made.reset();
   return objects_.emplace(mapping.range.begin, std::move(made)).first->second.get();
 }
 
-/// The nearest below that covers it. Its last segment may be anonymous, and so may code be that a program has moved to
-/// larger pages; of a file that is mapped from the first page on several times, one has the segment. An object may say
+/// The nearest below that covers it, and whose program headers say that this part of the file is there. Its last
+/// segment may be anonymous, and so may code be that a program has moved to larger pages; of a file that is mapped
+/// several times one object has the segment, and between two of them may be what is of another file. An object may say
 /// that it is longer than what is mapped, and that it is where others are.
 MappedModules::Place MappedModules::place_of(Addr at) const noexcept try {
   constexpr std::size_t k_most = 64;  // mappings of one object
   const std::size_t from = mappings_.index_of(at);
   if (from == Mappings::k_none) return {};
   const Mapping& wanted = mappings_.all()[from];
-  if (!wanted.path.empty() && !wanted.is_of_file() && wanted.path != k_kernels_object) return {};
+  if (!wanted.path.empty() && !is_of_file(wanted)) return {};
   AddrRange around = wanted.range;
   for (std::size_t i = from + 1; i-- != 0 && from - i < k_most;) {
-    const Mapping& mapping = mappings_.all()[i];
-    if (wanted.is_of_file() && mapping.is_of_file() && !mapping.same_file(wanted)) return {};
     MappedObject* const object = object_at(i);
-    if (object && object->covers(at, around)) return {object, around, wanted.executable};
+    if (object && object->covers(at, around) && object->is_mapped_by(wanted, at))
+      return {object, around, wanted.executable};
   }
   return {};
 } catch (const std::bad_alloc&) {

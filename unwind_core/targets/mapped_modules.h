@@ -16,9 +16,10 @@ namespace jitunwind {
 class MappedObject;
 class TargetFiles;
 
-/// A module is an ELF object that is mapped from its first page on: its program headers and unwind information are read
-/// from the memory of the target, its symbols and .debug_frame from the files that its mapping names, if they have its
-/// build id. Deleted files and the kernel's object need no file. Used by one thread at a time; allocates.
+/// A module is an ELF object whose first page is mapped, of a file or of the middle of one; its program headers say
+/// which other mappings are its. These and unwind information are read from the memory of the target, its symbols and
+/// .debug_frame from the files that its mapping names, if they have its build id. Deleted files and the kernel's object
+/// need no file. Used by one thread at a time; allocates.
 class MappedModules final : public ModuleFinder {
  public:
   /// All must outlive this.
@@ -32,16 +33,18 @@ class MappedModules final : public ModuleFinder {
   Result<bool> find_symbol(const Module& module, Addr at, NameReach reach, std::span<char> into,
                            ProcedureName& out) const noexcept override;
 
+  /// Null: no module covers `at`.
+  MappedObject* find_object(Addr at) const noexcept { return place_of(at).object; }
   /// What tells the module that covers `at` from all that were there before; false: there is none.
   bool find_version(Addr at, ModuleVersion& out) const noexcept;
 
   /// After the mappings have changed: objects that are where they were stay known.
   void renew() noexcept;
 
-  /// The first pages of all files that are mapped from there on, of which for_each_object() makes objects.
+  /// All pages that an object may begin with, of which for_each_object() makes objects.
   std::vector<Addr> first_pages() const;
 
-  /// Calls `visit(object)` for every object of the target. Reads the first page of every file that is mapped.
+  /// Calls `visit(object)` for every object of the target. Reads first_pages().
   template <class Visit>
   void for_each_object(Visit visit) const {
     for (std::size_t i = 0; i < mappings_.all().size(); ++i)

@@ -58,7 +58,8 @@ bool MappedObject::read_headers() {
     if (s.type == PT_GNU_EH_FRAME) eh_frame_hdr_at_ = {bias_ + s.address, bias_ + s.range().end};
     if (s.type == PT_ARM_EXIDX && arch_.elf_machine == EM_ARM) exidx_at_ = {bias_ + s.address, bias_ + s.range().end};
     if (s.type == PT_LOAD && s.memory_size != 0)
-      segments_.push_back({{bias_ + s.address, bias_ + s.range().end}, (s.flags & PF_X) != 0});
+      segments_.push_back(
+          {{bias_ + s.address, bias_ + s.range().end}, s.offset, (s.flags & PF_X) != 0, s.file_size != 0});
   }
   if (is_elsewhere) return image() != nullptr;
   const std::size_t size = head->header_bytes().size();
@@ -111,6 +112,36 @@ bool MappedObject::covers(Addr at, AddrRange& around) const noexcept {
     if (is_there || pages.begin > at) around.end = std::min(around.end, is_there ? pages.end : pages.begin);
   }
   return is_covered;
+}
+
+bool MappedObject::is_mapped_by(const Mapping& mapping, Addr at) const noexcept {
+  if (mapping.path.empty()) return true;
+  return std::ranges::any_of(segments_, [&](const Segment& s) {
+    return pages_of(s).contains(at) && has_offset(mapping, at, s.offset + (at - s.range.begin));
+  });
+}
+
+MappedObject::Fit MappedObject::fit_at(Addr bias, const Mappings& mappings) const noexcept {
+  Fit fit;
+  for (const Segment& s : segments_) {
+    const Addr at = s.range.begin - bias_ + bias;
+    const Mapping* const mapping = mappings.find(at);
+    if (!s.is_of_file || !mapping || !has_offset(*mapping, at, s.offset)) continue;
+    ++fit.mapped;
+    fit.as_executable += mapping->executable == s.executable;
+  }
+  return fit;
+}
+
+/// A segment whose bytes are not far behind the headers is mapped together with these. Each such segment leads to
+/// another bias, of which all that is mapped tells the right one.
+bool MappedObject::begins_at_first(const Mappings& mappings) const noexcept {
+  const Fit own = fit_at(bias_, mappings);
+  return std::ranges::none_of(segments_, [&](const Segment& s) {
+    const Addr headers = s.range.begin - s.offset;  // as this segment has them
+    return s.offset < k_largest_page_size && headers != first_.range.begin &&
+           fit_at(bias_ - (headers - first_.range.begin), mappings) > own;
+  });
 }
 
 void MappedObject::read_module(Addr at, Module& out) noexcept {

@@ -19,14 +19,19 @@ namespace jitunwind {
 
 class MappedObject {
  public:
-  /// Where the object begins, or is thought to: at the mapping of its first bytes. Null: there is no ELF object of this
-  /// CPU. `memory` must outlive it. `version`: what it is told from others by, not 0.
+  /// The object whose headers `first` begins with, if it begins there. Null: there is no ELF object of this CPU.
+  /// `memory` must outlive it. `version`: what it is told from others by, not 0.
   static std::unique_ptr<MappedObject> make(const Memory& memory, const Arch& arch, const Mapping& first,
                                             std::uint64_t version);
 
   /// Whether one of its segments is loaded at `at`. Precondition: `around` contains `at`. It is cut to addresses of
   /// which the answer is the same.
   bool covers(Addr at, AddrRange& around) const noexcept;
+  /// Whether `mapping` has at `at` what a segment has there: that part of the same file, or what is in no file.
+  bool is_mapped_by(const Mapping& mapping, Addr at) const noexcept;
+  /// False: what is mapped where says that `first` is a later segment of the object, since that, too, has the file's
+  /// first page.
+  bool begins_at_first(const Mappings& mappings) const noexcept;
   /// Whether a segment that is loaded at `at` may be executed.
   bool has_code(Addr at) const noexcept;
   /// Precondition: it covers `at`. What it fills in refers to this object.
@@ -59,9 +64,20 @@ class MappedObject {
  private:
   struct Segment {
     AddrRange range{};
+    std::uint64_t offset = 0;  // from the headers on, in the file
     bool executable = false;
+    bool is_of_file = false;
   };
   static AddrRange pages_of(const Segment& s) noexcept;
+  struct Fit {
+    std::size_t mapped = 0;         // segments that are where they should be
+    std::size_t as_executable = 0;  // of these, as they should be
+    friend auto operator<=>(const Fit&, const Fit&) = default;
+  };
+  Fit fit_at(Addr bias, const Mappings& mappings) const noexcept;
+  bool has_offset(const Mapping& mapping, Addr at, std::uint64_t offset) const noexcept {
+    return mapping.same_file(first_) && mapping.offset + (at - mapping.range.begin) == first_.offset + offset;
+  }
 
   MappedObject(const Memory& memory, const Arch& arch, const Mapping& first, std::uint64_t version) noexcept
       : memory_(memory), arch_(arch), first_(first), version_(version) {}
@@ -90,7 +106,7 @@ class MappedObject {
   bool has_table_ = false;       // copy_table() was called
   CopiedBytes eh_frame_hdr_;
   SectionBytes eh_frame_hdr_bytes_{};
-  FdeTable table_{};  // count 0: there is none, and all of .eh_frame is in eh_frame_
+  FdeTable table_{};                             // count 0: there is none, and all of .eh_frame is in eh_frame_
   CopiedEntries entries_;
   CopiedBytes eh_frame_;
   SectionBytes eh_frame_bytes_{};

@@ -74,10 +74,14 @@ std::string TargetFiles::host_path(const Mapping& mapping) const {
   return path.empty() ? mapped_path(mapping) : path;
 }
 
-Result<Mapped<ModuleFiles>> TargetFiles::open_at(const std::string& path, const ElfImage* loaded) const {
-  if (root().empty()) return ModuleFiles::open(path.c_str(), loaded);
-  auto files = ModuleFiles::open(path.c_str(), loaded, (root() + k_debug_root).c_str());
-  return !files || (*files)->has_debug_file() ? std::move(files) : ModuleFiles::open(path.c_str(), loaded);
+Result<Mapped<ModuleFiles>> TargetFiles::open_at(const std::string& path, const ElfImage* loaded,
+                                                 std::uint64_t begin) const {
+  const auto open_below = [&](const std::string& debug_root) {
+    return ModuleFiles::open(path.c_str(), loaded, debug_root.c_str(), begin);
+  };
+  auto files = open_below(root() + k_debug_root);
+  const bool has_looked_everywhere = root().empty() || !files || (*files)->has_debug_file();
+  return has_looked_everywhere ? std::move(files) : open_below(k_debug_root);
 }
 
 /// A program that has changed its root since it was loaded has its files outside of it, where this process may have
@@ -85,7 +89,7 @@ Result<Mapped<ModuleFiles>> TargetFiles::open_at(const std::string& path, const 
 Result<Mapped<ModuleFiles>> TargetFiles::open(const Mapping& mapping, const ElfImage* loaded) const {
   Result<Mapped<ModuleFiles>> files = Error{ErrorCode::io, mapping.range.begin, "file of a mapping"};
   const auto opens = [&](const std::string& path) {
-    if (!path.empty()) files = open_at(path, loaded);
+    if (!path.empty()) files = open_at(path, loaded, mapping.offset);
     return files.has_value();
   };
   if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) {

@@ -1,6 +1,7 @@
 // The files that a target's mappings name, as this process can open them.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -31,15 +32,16 @@ class TargetFiles {
   /// Goes in front of paths of the target that nothing is mapped of.
   const std::string& root() const;
 
-  /// Error as of ModuleFiles::open(), of the last place where the file may be: the first counts that has what is
-  /// loaded. Debug files are looked for below the root, then where this machine has them.
+  /// `mapping`: of the object's first page. Error as of ModuleFiles::open(), of the last place where the file may be:
+  /// the first counts that has what is loaded. Debug files are looked for below the root, then where this machine has
+  /// them.
   Result<Mapped<ModuleFiles>> open(const Mapping& mapping, const ElfImage* loaded) const;
 
  private:
   std::string named_path(const Mapping& mapping) const;
   std::string mapped_path(const Mapping& mapping) const;
   bool is_program(const Mapping& mapping) const;
-  Result<Mapped<ModuleFiles>> open_at(const std::string& path, const ElfImage* loaded) const;
+  Result<Mapped<ModuleFiles>> open_at(const std::string& path, const ElfImage* loaded, std::uint64_t begin) const;
 
   mutable std::string root_;
   mutable std::string shown_root_;  // what the kernel writes in front of paths below the root; "": nothing

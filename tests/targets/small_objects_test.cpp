@@ -1,0 +1,166 @@
+// Objects so small that several of their segments are on one page of the file, of every linker, page size and kind, as
+// programs and as libraries that are mapped out of a file or of an archive: which mappings are one object follows from
+// its program headers. Each says by its source what its stack is; elfutils says the same of the programs.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/targets/taken_sample.h"
+#include "tests/targets/witnesses.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr std::size_t k_in_archive = 0x5000;
+
+/// An object as a program, or as a library and where it is in the file that it is mapped from.
+struct Case {
+  const char* object;
+  enum { program, library, in_archive, behind_another } as;
+};
+
+void PrintTo(const Case& of, std::ostream* out) {
+  constexpr std::array k_as{"program", "library", "in_archive", "behind_another"};
+  *out << std::filesystem::path(of.object).filename().string() << "_" << k_as[of.as];
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const char* const object : {SMALL_PROGRAMS, SMALL_LIBRARIES}) cases.push_back({object, Case::program});
+  for (const char* const object : {SMALL_LIBRARIES})
+    for (const auto as : {Case::library, Case::in_archive, Case::behind_another}) cases.push_back({object, as});
+  return cases;
+}
+
+/// What is run in a folder of its own.
+class Small {
+ public:
+  explicit Small(const Case& of) : of_(of) {
+    if (of.as != Case::in_archive && of.as != Case::behind_another) return;
+    const std::string bytes = text_of_file(of.object);
+    std::string archive(k_in_archive, 'z');
+    archive += bytes + std::string((bytes.size() + 0xfff) / 0x1000 * 0x1000 - bytes.size(), 'z');
+    second_ = archive.size();
+    std::ofstream(folder_ / "archive", std::ios::binary) << archive << bytes << std::string(5000, 'z');
+  }
+  std::string program() const { return of_.as == Case::program ? of_.object : OBJECT_HOST; }
+  std::vector<std::string> arguments() const {
+    const std::string first = std::to_string(k_in_archive);
+    switch (of_.as) {
+      case Case::program:
+        return {};
+      case Case::library:
+        return {of_.object, "0"};
+      case Case::in_archive:
+        return {folder_ / "archive", first};
+      default:
+        return {folder_ / "archive", first, std::to_string(second_)};
+    }
+  }
+  std::vector<std::string> to_fault() const {
+    std::vector<std::string> with = arguments();
+    with.push_back("fault");
+    return with;
+  }
+  std::string folder() const { return folder_.path(); }
+  std::string core() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder()))
+      if (entry.path().filename().string().starts_with("core")) return entry.path();
+    return "";
+  }
+
+  /// The innermost frames, which are known by call frame information; a program has no others.
+  void expect_right(const SeenStack& stack) const {
+    const std::vector<std::string> known{"stand", "middle", "first",
+                                         of_.as == Case::program ? "start" : "from_outside"};
+    std::vector<std::string> names, origins;
+    for (const SeenFrame& frame : stack.frames) {
+      names.push_back(frame.name);
+      origins.push_back(frame.origin);
+    }
+    ASSERT_GE(names.size(), known.size()) << stack.why;
+    EXPECT_TRUE(std::ranges::equal(known, std::span(names).first(known.size()))) << testing::PrintToString(names);
+    EXPECT_EQ(std::ranges::count(std::span(origins).first(known.size() - 1), "eh_frame"), 3);
+    EXPECT_EQ(stack.why, "complete");
+    if (of_.as == Case::program)
+      EXPECT_EQ(names.size(), known.size());
+    else
+      EXPECT_EQ(names.at(known.size()), "main");
+  }
+
+ private:
+  TemporaryFolder folder_;
+  Case of_;
+  std::size_t second_ = 0;
+};
+
+class SmallObject : public testing::TestWithParam<Case> {};
+
+TEST_P(SmallObject, IsWalkedWhileItLives) {
+  const Small small(GetParam());
+  const TargetProgram program(small.program(), small.arguments());
+  const auto target = Target::attach(program.process());
+  ASSERT_TRUE(target) << target.error().text();
+  const SeenStack stack = seen(target->walk(target->threads().at(0)));
+  small.expect_right(stack);
+  const Addr pc = stack.frames.at(0).pc;
+  Module module;
+  ASSERT_TRUE(target->space().modules.find(pc, module));
+  EXPECT_EQ(module.path, GetParam().as < Case::in_archive ? std::string(GetParam().object) : small.arguments().at(0));
+}
+
+TEST_P(SmallObject, IsWalkedInASample) {
+  const Small small(GetParam());
+  const TargetProgram program(small.program(), small.arguments());
+  const Taken taken = take(program, 64 << 10);
+  const auto target = Target::from_sample(taken.sample);
+  ASSERT_TRUE(target) << target.error().text();
+  small.expect_right(seen(target->walk(target->threads().at(0))));
+}
+
+#ifdef KERNEL_WRITES_CORES
+TEST_P(SmallObject, IsWalkedInACore) {
+  const Small small(GetParam());
+  TargetProgram program(small.program(), small.to_fault(), small.folder());
+  ASSERT_TRUE(WCOREDUMP(program.wait()));
+  const auto target = Target::open_core(small.core());
+  ASSERT_TRUE(target) << target.error().text();
+  small.expect_right(seen(target->walk(target->threads().at(0))));
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Of, SmallObject, testing::ValuesIn(all_cases()), testing::PrintToStringParamName());
+
+#ifdef KERNEL_WRITES_CORES
+/// The build id is in the core, though not in the first page: what the core leaves out is not read from another build,
+/// wherever that is said to be. Of the right one it is.
+TEST(CoreOfASmallProgram, IsNotReadFromAFileOfAnotherBuild) {
+  const Small small({SMALL_BUILD, Case::program});
+  const std::string path = small.folder() + "/program";
+  std::filesystem::copy_file(SMALL_BUILD, path);
+  TargetProgram program(path, {"fault"}, small.folder());
+  ASSERT_TRUE(WCOREDUMP(program.wait()));
+  const auto walked = [&](const std::string& file) {
+    const auto target = Target::open_core(small.core(), {.root = "", .program = file});
+    return target ? seen(target->walk(target->threads().at(0))) : SeenStack{{}, target.error().text()};
+  };
+  small.expect_right(walked(""));
+  small.expect_right(walked(SMALL_BUILD));
+  EXPECT_NE(walked(OTHER_BUILD).why.find("another build"), std::string::npos);
+  std::filesystem::copy_file(OTHER_BUILD, path, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(walked("").frames.size(), 1u) << "no rows";
+  small.expect_right(walked(SMALL_BUILD));
+}
+#endif
+
+#ifdef HAS_EU_STACK
+TEST(SmallPrograms, AreWalkedAsElfutilsDoes) {
+  for (const char* const object : {SMALL_PROGRAMS, SMALL_LIBRARIES}) {
+    const TargetProgram program(object, {});
+    EXPECT_EQ(by_us(program.process()), by_eu_stack(program.process())) << object;
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace jitunwind::test
