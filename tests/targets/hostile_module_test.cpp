@@ -207,6 +207,56 @@ TEST(RowOfWhatIsNoCode, DoesNotMakeItCode) {
   target.expect_the_same_again_and_again(0x401010, 2);
 }
 
+/// An object whose table leads to an FDE of its .eh_frame, of the code at 0x400900, and to one at `other_fde`, of that
+/// at 0x400800. Both are behind what is in `before`.
+RawBytes object_with_table(const RawBytes& before, Addr other_fde) {
+  ElfBuilder elf(true, false);
+  elf.segments = {loaded(PF_R | PF_X, 0, 0x1000), loaded(PF_R, 0x2000, 0x1000), {.type = PT_GNU_EH_FRAME}};
+  elf.sections = {{".before", SHT_PROGBITS, before}, {".eh_frame_hdr", SHT_PROGBITS, RawBytes(28)}, {".eh_frame"}};
+  BuiltSegment& header = elf.segments.back();
+  header.offset = header.address = elf.offset_of(1);
+  header.file_size = header.memory_size = 28;
+  const Addr hdr = k_begin + elf.offset_of(1);
+  CfiSection frames(k_begin + elf.offset_of(2));
+  const Addr fde = frames.fde(frames.cie({}), 0x400900, 0x100, {});
+  frames.terminator();
+  // .eh_frame by 4 bytes relative to their place, the number of pairs, and pairs relative to the header, all of 4
+  // bytes.
+  Bytes table({1, 0x1b, 0x03, 0x3b});
+  table.u32(elf.offset_of(2) - (elf.offset_of(1) + 4)).u32(2);
+  for (const Addr to : {Addr{0x400800}, other_fde, Addr{0x400900}, fde}) table.u32(to - hdr);
+  elf.sections[1].data = table.vector();
+  elf.sections[2].data = frames.data().vector();
+  return elf.build();
+}
+
+/// Tools that merge objects leave each one's .eh_frame where it was, and make one table: in front of the one that the
+/// header names, or in another segment.
+TEST(TableOfATarget, LeadsToEntriesWhereverTheyAre) {
+  constexpr const char* k_maps =
+      "400000-401000 r-xp 0 08:01 12 /a\n402000-403000 r--p 2000 08:01 12 /a\n"
+      "70000000-70001000 rw-p 0 00:00 0 [stack]\n";
+  const auto others_at = [](Addr at, Addr& fde) {
+    CfiSection frames(at);
+    fde = frames.fde(frames.cie({}), 0x400800, 0x100, {});
+    return frames.data().vector();
+  };
+  Addr fde = 0;
+  const Addr in_front = k_begin + [] {
+    ElfBuilder elf(true, false);
+    elf.segments.resize(3);
+    elf.sections = {{".before"}};
+    return elf.offset_of(0);
+  }();
+  const RawBytes before = others_at(in_front, fde);
+  HostileTarget same(k_maps, {{k_begin, object_with_table(before, fde)}}, {0x400911, 0x400821, 0x500000});
+  same.expect_the_same_again_and_again(0x400801, 3);
+  const RawBytes elsewhere = others_at(0x402000, fde);
+  HostileTarget another(k_maps, {{k_begin, object_with_table({}, fde)}, {0x402000, elsewhere}},
+                        {0x400911, 0x400821, 0x500000});
+  another.expect_the_same_again_and_again(0x400801, 3);
+}
+
 /// Three pages of .eh_frame, 0xaa wherever no entry is: a CIE of 16 bytes at the end of the first, an FDE on the third.
 struct EntriesFarApart {
   static constexpr Addr k_at = 0x500000, k_fde = k_at + 0x2100;

@@ -61,6 +61,7 @@ class CopiedEntries {
   bool copy_fde(Addr fde, bool big_endian) noexcept;
   /// The section. What was not copied is no entry's bytes.
   SectionBytes section() const noexcept;
+  bool contains(Addr at) const noexcept { return section_.contains(at); }
 
  private:
   static constexpr std::size_t k_at_once = 4;  // pages; other entries are near, but a CIE stands alone

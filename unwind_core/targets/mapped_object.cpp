@@ -155,7 +155,7 @@ void MappedObject::read_module(Addr at, Module& out) noexcept {
   for (const Segment& s : segments_)
     if (s.executable && s.range.contains(at)) out.text = s.range;
   out.eh_frame_hdr = eh_frame_hdr_bytes_;
-  out.eh_segment = table_.count == 0 ? eh_frame_bytes_ : copy_entries_of(at) ? entries_.section() : SectionBytes{};
+  out.eh_segment = table_.count == 0 ? eh_frame_bytes_ : copy_entries_of(at);
   out.exidx = {exidx_.bytes(), exidx_at_.begin};
 }
 
@@ -213,14 +213,31 @@ void MappedObject::copy_exidx() noexcept {
     if (s.range.contains(exidx_at_.begin)) exidx_ = copy({exidx_at_.begin, std::min(exidx_at_.end, s.range.end)});
 }
 
-/// False: they cannot be read.
-bool MappedObject::copy_entries_of(Addr at) noexcept {
+/// Tools that merge objects leave each object's .eh_frame where it was, and make one table. Null: no segment is there,
+/// or there is no memory.
+CopiedEntries* MappedObject::entries_around(Addr fde) noexcept try {
+  if (entries_.contains(fde)) return &entries_;
+  for (const Segment& s : segments_) {
+    if (!s.range.contains(fde)) continue;
+    const auto [entries, is_new] = other_entries_.try_emplace(s.range.begin);
+    const AddrRange frames{s.range.begin, std::min(s.range.end, s.range.begin + k_most_frames)};
+    if (is_new && !entries->second.make(memory_, frames)) return nullptr;
+    return &entries->second;
+  }
+  return nullptr;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+/// The section around that of an address. Empty: it cannot be read.
+SectionBytes MappedObject::copy_entries_of(Addr at) noexcept {
   const auto offset = static_cast<std::size_t>(table_.address - eh_frame_hdr_bytes_.address);
   FoundFde found;
   if (offset > eh_frame_hdr_bytes_.bytes.size() ||
       !search(table_, at, arch_.big_endian, eh_frame_hdr_bytes_.bytes.subspan(offset), found))
-    return true;
-  return entries_.copy_fde(found.fde, arch_.big_endian);
+    return entries_.section();
+  CopiedEntries* const entries = entries_around(found.fde);
+  return entries && entries->copy_fde(found.fde, arch_.big_endian) ? entries->section() : SectionBytes{};
 }
 
 const ModuleFiles* MappedObject::files(const TargetFiles& from) noexcept try {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,7 +88,8 @@ class MappedObject {
   };
   Names names_in(Addr dynamic) const noexcept;
   void copy_table() noexcept;
-  bool copy_entries_of(Addr at) noexcept;
+  SectionBytes copy_entries_of(Addr at) noexcept;
+  CopiedEntries* entries_around(Addr fde) noexcept;
   void copy_exidx() noexcept;
   CopiedBytes copy(AddrRange range) const noexcept;
 
@@ -107,7 +109,8 @@ class MappedObject {
   CopiedBytes eh_frame_hdr_;
   SectionBytes eh_frame_hdr_bytes_{};
   FdeTable table_{};                             // count 0: there is none, and all of .eh_frame is in eh_frame_
-  CopiedEntries entries_;
+  CopiedEntries entries_;                        // from .eh_frame on to the end of its segment
+  std::map<Addr, CopiedEntries> other_entries_;  // of FDEs that lie elsewhere, by where their segments begin
   CopiedBytes eh_frame_;
   SectionBytes eh_frame_bytes_{};
   AddrRange exidx_at_{};    // empty: there is none
