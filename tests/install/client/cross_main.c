@@ -1,5 +1,8 @@
 /* Another CPU's target: three addresses of it, named by its owner. */
-#include <libunwind-aarch64.h>
+#ifndef HEADER
+#define HEADER <libunwind-aarch64.h>
+#endif
+#include HEADER
 #include <stdio.h>
 #include <string.h>
 
