@@ -114,9 +114,10 @@ Result<ListMember> member_at(Addr at, const Lookup& lookup, const Memory& memory
   return member;
 }
 
-/// Calls `visit(where, code)` for the procedures of a list, the newest first, until it says false.
+/// Calls `visit(where, code)` for the procedures of a list, the newest first, until it says false. Throws what that
+/// throws.
 template <class Visit>
-Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory& memory, Visit visit) noexcept {
+Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory& memory, Visit visit) {
   const Arch& arch = lookup.space.arch;
   Addr marked = 0;  // Brent's cycle detection
   std::uint32_t next_mark = 1;

@@ -13,13 +13,14 @@ void __wrap_free(void* memory);
 
 namespace {
 
+constexpr std::size_t k_any = static_cast<std::size_t>(-1);
 thread_local std::size_t count = 0, given_back = 0;
-thread_local bool no_memory = false;
+thread_local std::size_t last = k_any;  // what `count` cannot pass
 
 constexpr auto k_usual = std::align_val_t{__STDCPP_DEFAULT_NEW_ALIGNMENT__};
 
 void* allocate(std::size_t size, std::align_val_t to) noexcept {
-  if (no_memory) return nullptr;
+  if (count == last) return nullptr;
   ++count;
   const auto alignment = static_cast<std::size_t>(to);
   return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
@@ -40,14 +41,14 @@ namespace jitunwind::test {
 std::size_t allocations() noexcept { return count; }
 std::size_t allocations_held() noexcept { return count - given_back; }
 
-NoMemory::NoMemory() noexcept { no_memory = true; }
-NoMemory::~NoMemory() { no_memory = false; }
+NoMemory::NoMemory(std::size_t times) noexcept { last = count + times; }
+NoMemory::~NoMemory() { last = k_any; }
 
 }  // namespace jitunwind::test
 
 extern "C" {
 void* __wrap_malloc(std::size_t size) {
-  if (no_memory) return nullptr;
+  if (count == last) return nullptr;
   ++count;
   return __real_malloc(size);
 }

@@ -11,10 +11,10 @@ std::size_t allocations() noexcept;
 /// Less those of operator delete and free.
 std::size_t allocations_held() noexcept;
 
-/// For as long as it lives this thread finds no memory by these.
+/// For as long as it lives this thread finds no memory by these, but for the first few times.
 class NoMemory {
  public:
-  NoMemory() noexcept;
+  explicit NoMemory(std::size_t times = 0) noexcept;
   ~NoMemory();
   NoMemory(const NoMemory&) = delete;
   NoMemory& operator=(const NoMemory&) = delete;

@@ -69,21 +69,9 @@ std::vector<std::uintmax_t> cuts_of(std::uintmax_t size) {
 }
 
 #ifdef KERNEL_WRITES_CORES
-/// The kernel's, whose notes come first: it leaves out the pages of code that are as in the files.
-struct ByKernel {
-  ByKernel() {
-    const int status = program.wait();
-    EXPECT_TRUE(WIFSIGNALED(status) && WCOREDUMP(status)) << status;
-    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) path = entry.path();
-  }
-  TemporaryFolder folder;
-  TargetProgram program{TARGET_PROGRAM, {"2", "crash"}, folder.path()};
-  std::string path;
-};
-
 // covers: HL12
 TEST(CoreFile, OfTheKernelShowsTheStacksThatTheProgramSaw) {
-  const ByKernel made;
+  const KernelsCore made;
   const auto core = Target::open_core(made.path, {.root = "", .program = TARGET_PROGRAM});
   ASSERT_TRUE(core) << core.error().text();
   expect_as_the_program_says(*core, made.program);
@@ -130,7 +118,7 @@ void hide_files_note(const std::string& path) {
 /// Its files are those that the dynamic linker has written down.
 // covers: HL12
 TEST(CoreFile, WithoutANoteOfFilesShowsTheStacksThatTheProgramSaw) {
-  const ByKernel made;
+  const KernelsCore made;
   hide_files_note(made.path);
   const auto core = Target::open_core(made.path);
   ASSERT_TRUE(core) << core.error().text();
@@ -142,7 +130,7 @@ TEST(CoreFile, WithoutANoteOfFilesShowsTheStacksThatTheProgramSaw) {
 
 /// Wherever it is cut off: frames of the whole one, as many as are left, or a reason.
 TEST(CoreFile, CutOffAnywhereShowsWhatIsLeft) {
-  const ByKernel made;
+  const KernelsCore made;
   std::map<pid_t, SeenStack> whole;
   {
     const auto target = Target::open_core(made.path);

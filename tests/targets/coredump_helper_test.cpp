@@ -7,7 +7,8 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/support/command.h"
+#include "tests/support/counted_allocations.h"
+#include "tests/targets/built_cores.h"
 #include "tests/targets/libunwind_helpers.h"
 
 #include <libunwind-coredump.h>
@@ -168,12 +169,49 @@ TEST(CoredumpHelper, TakesFilesThatAreElsewhere) {
   expect_as_the_program_saw(remote_stack(space, by_segment.get()), dump.program.stacks().at(dump.program.process()));
 }
 
+#ifdef KERNEL_WRITES_CORES
 // covers: HL08
+TEST(CoredumpHelper, TellsTheSignalOfACrash) {
+  const KernelsCore made;
+  const Core core(made.path);
+  ASSERT_NE(core.get(), nullptr);
+  EXPECT_EQ(_UCD_get_cursig(core.get()), WTERMSIG(made.status));
+  EXPECT_EQ(WTERMSIG(made.status), SIGSEGV);
+}
+#endif
+
+/// Whichever allocation is the first that fails, there is no core, and nothing is kept of what was read.
+// covers: HL08
+TEST(CoredumpHelper, IsNoneWithoutMemory) {
+  const Dump dump;
+  const std::size_t held = allocations_held(), before = allocations();
+  _UCD_destroy(_UCD_create(dump.path.c_str()));
+  const std::size_t needed = allocations() - before;
+  EXPECT_GT(needed, 20u);
+  for (std::size_t times = 0; times <= needed; ++times) {
+    UCD_info* core = nullptr;
+    {
+      const NoMemory here(times);
+      core = _UCD_create(dump.path.c_str());
+    }
+    EXPECT_EQ(core != nullptr, times == needed) << times << " of " << needed;
+    _UCD_destroy(core);
+    EXPECT_EQ(allocations_held(), held) << times;
+  }
+}
+
+// covers: HL08 XP07
 TEST(CoredumpHelper, IsNoneOfOtherFiles) {
   EXPECT_EQ(_UCD_create(nullptr), nullptr);
   EXPECT_EQ(_UCD_create("/nowhere"), nullptr);
   EXPECT_EQ(_UCD_create("/etc/passwd"), nullptr);
   EXPECT_EQ(_UCD_create(TARGET_PROGRAM), nullptr);
+  // Cores of another CPU are a Target's alone.
+  const TemporaryFolder folder;
+  const auto foreign = built::core_of({{.id = 7, .first_general = 1, .first_vector = 1, .vector_bytes = 528}}, false);
+  foreign.write(folder / "foreign");
+  EXPECT_TRUE(Target::open_core(folder / "foreign"));
+  EXPECT_EQ(_UCD_create((folder / "foreign").c_str()), nullptr);
   _UCD_destroy(nullptr);
   EXPECT_EQ(_UCD_get_num_threads(nullptr), 0);
   unw_word_t value = 0;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/support/command.h"
+#include "tests/support/counted_allocations.h"
 #include "tests/support/jit_frame.h"
 #include "tests/targets/libunwind_helpers.h"
 #include "traced_registers.h"
@@ -72,7 +73,8 @@ TEST_P(PtraceHelper, ShowsTheStackOfEachThread) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, PtraceHelper, testing::Values(How::attach, How::seize));
 
-/// In a child that traces itself: what it does between its stops, and where it stops.
+/// A child that traces itself, and stops in a call by code that is made at run time. What the call returns is its exit
+/// status.
 struct TracedChild {
   pid_t process = ::fork();
   /// The child is of this program: addresses mean the same in both.
@@ -80,9 +82,10 @@ struct TracedChild {
 
   TracedChild() {
     if (process == 0) {
+      die_with_the_test();
       ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
       JitFrame frame;
-      frame(
+      const void* const returned = frame(
           [](void*) -> void* {
             for (;;) {
               ::raise(SIGSTOP);
@@ -90,7 +93,7 @@ struct TracedChild {
             }
           },
           nullptr);
-      ::_exit(0);
+      ::_exit(static_cast<int>(reinterpret_cast<std::intptr_t>(returned)));
     }
     wait();
   }
@@ -124,6 +127,31 @@ TEST(PtraceHelperOf, ItsOwnChildGoesOnAndIsLookedAtAnew) {
     child.wait();
   }
   EXPECT_EQ(_UPT_resume(space.get(), nullptr, nullptr), -UNW_EINVAL);
+}
+
+/// In the frame made at run time and in its caller: each goes on behind its call, as if that had returned what is in
+/// the first exception register.
+// covers: AS13 HL03 RS05
+TEST(PtraceHelperOf, ItsOwnChildGoesOnInACallersFrame) {
+  for (const int steps_further : {0, 1}) {
+    const TracedChild child;
+    const AccessorSpace space(_UPT_accessors);
+    const Traced target(child.process);
+    unw_cursor_t cursor;
+    std::array<char, 64> name{};
+    ASSERT_EQ(unw_init_remote(&cursor, space.get(), target.get()), 0);
+    while (std::string("jit_frame") != name.data()) {
+      ASSERT_GT(unw_step(&cursor), 0);
+      unw_get_proc_name(&cursor, name.data(), name.size(), nullptr);
+    }
+    for (int i = 0; i < steps_further; ++i) ASSERT_GT(unw_step(&cursor), 0);
+    ASSERT_EQ(unw_set_reg(&cursor, UNW_REG_EH, 42), 0);
+    ASSERT_EQ(unw_resume(&cursor), 0);
+    siginfo_t ended{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child.process), &ended, WEXITED | WNOWAIT), 0);
+    EXPECT_EQ(ended.si_code, CLD_EXITED);
+    EXPECT_EQ(ended.si_status, 42) << steps_further;
+  }
 }
 
 struct Callbacks : testing::Test {
@@ -218,6 +246,55 @@ TEST_F(Callbacks, FindTheListOfRegisteredProcedures) {
   EXPECT_EQ(mask == 0, is_signed == 0);
 }
 
+/// What a walk of a target comes to, without memory of its own.
+struct Walked {
+  std::array<unw_word_t, 64> ips{};
+  std::size_t frames = 0;
+  int end = 0;
+};
+Walked walk_of(pid_t process, const AccessorSpace& space) {
+  const Traced target(process);
+  Walked walked;
+  unw_cursor_t cursor;
+  walked.end = unw_init_remote(&cursor, space.get(), target.get());
+  if (walked.end < 0) return walked;
+  do unw_get_reg(&cursor, UNW_REG_IP, &walked.ips[walked.frames++]);
+  while (walked.frames < walked.ips.size() && (walked.end = unw_step(&cursor)) > 0);
+  return walked;
+}
+
+/// Whichever allocation is the first that fails, a walk ends with an error behind frames that are right, or is whole.
+/// Nothing is kept.
+// covers: HL01
+TEST_F(Callbacks, SayThatThereIsNoMemory) {
+  void* made = nullptr;
+  {
+    const NoMemory here;
+    made = _UPT_create(child.process);
+  }
+  EXPECT_EQ(made, nullptr);
+  const std::size_t before = allocations();
+  const Walked right = walk_of(child.process, space);
+  const std::size_t needed = allocations() - before;
+  EXPECT_EQ(right.end, 0);
+  EXPECT_GT(needed, 20u);
+  std::vector<Walked> walks(needed);
+  std::size_t kept = 0;
+  for (std::size_t times = 0; times < needed; ++times) {
+    const std::size_t held_before = allocations_held();
+    const NoMemory here(times);
+    walks[times] = walk_of(child.process, space);
+    kept += allocations_held() - held_before;
+  }
+  EXPECT_EQ(kept, 0u);
+  EXPECT_EQ(walks[0].frames, 0u);
+  for (const Walked& walk : walks) {
+    EXPECT_TRUE(walk.end < 0 || (walk.end == 0 && walk.frames == right.frames)) << walk.end << " " << walk.frames;
+    EXPECT_TRUE(std::equal(walk.ips.begin(), walk.ips.begin() + walk.frames, right.ips.begin())) << &walk - &walks[0];
+  }
+}
+
+// covers: HL01
 TEST_F(Callbacks, SayWhatIsWrong) {
   unw_word_t value = 0;
   unw_proc_info_t info;

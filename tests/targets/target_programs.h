@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "jitunwind/sdk/target.h"
+#include "tests/support/command.h"
 
 namespace jitunwind::test {
 
@@ -112,6 +114,21 @@ class TargetProgram {
   pid_t process_ = 0;
   std::map<pid_t, SeenStack> stacks_;
 };
+
+#ifdef KERNEL_WRITES_CORES
+/// A program that crashed, and its core by the kernel, whose notes come first: it leaves out the pages of code that are
+/// as in the files.
+struct KernelsCore {
+  KernelsCore() {
+    EXPECT_TRUE(WIFSIGNALED(status) && WCOREDUMP(status)) << status;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) path = entry.path();
+  }
+  TemporaryFolder folder;
+  TargetProgram program{TARGET_PROGRAM, {"2", "crash"}, folder.path()};
+  const int status = program.wait();
+  std::string path;
+};
+#endif
 
 /// All frames of a walk.
 inline SeenStack seen(Walk walk) {

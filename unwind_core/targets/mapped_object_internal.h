@@ -80,7 +80,7 @@ class MappedObject {
     return mapping.same_file(first_) && mapping.offset + (at - mapping.range.begin) == first_.offset + offset;
   }
 
-  MappedObject(const Memory& memory, const Arch& arch, const Mapping& first, std::uint64_t version) noexcept
+  MappedObject(const Memory& memory, const Arch& arch, const Mapping& first, std::uint64_t version)
       : memory_(memory), arch_(arch), first_(first), version_(version) {}
   bool read_headers();
   struct Names {
