@@ -15,7 +15,8 @@ class TableFormats : public AddressSpaces {
  protected:
   static constexpr unw_word_t k_section = 0x30000;
 
-  void put_section() {
+  /// Of code from there on.
+  std::vector<unsigned char> section_of(unw_word_t code) {
     const auto fp = static_cast<unsigned char>(k_arch.fp), ra = static_cast<unsigned char>(k_arch.ra);
     const auto offset = [](unsigned char reg) { return static_cast<unsigned char>(0x80 | reg); };
     const unsigned char cie[] = {0x14, 0,    0,  0, 0,    0,    0,  0,  1,          'z', 'R',        0,
@@ -23,7 +24,7 @@ class TableFormats : public AddressSpaces {
     std::vector<unsigned char> bytes(cie, cie + sizeof cie);
     for (unw_word_t i = 0; i < 3; ++i) {
       fdes[i] = k_section + bytes.size();
-      const unw_word_t range[] = {k_code + 0x1000 * i, 0x40};
+      const unw_word_t range[] = {code + 0x1000 * i, 0x40};
       std::array<unsigned char, 32> fde{0x1c};
       const auto back = static_cast<std::uint32_t>(bytes.size() + 4);
       std::memcpy(&fde[4], &back, 4);
@@ -31,6 +32,10 @@ class TableFormats : public AddressSpaces {
       bytes.insert(bytes.end(), fde.begin(), fde.end());
     }
     bytes.resize((bytes.size() + 15) & ~std::size_t{7});
+    return bytes;
+  }
+  void put_section() {
+    const std::vector<unsigned char> bytes = section_of(k_code);
     put(k_section, bytes.data(), bytes.size());
   }
   void put(unw_word_t at, const void* bytes, std::size_t size) {
@@ -88,6 +93,66 @@ TEST_F(TableFormats, FromCallbacksAreWalked) {
   EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
   EXPECT_EQ(target.count("find"), 12u);
   EXPECT_EQ(target.count("put"), 12u);
+}
+
+/// Code and entries less than 2 GiB apart, as pairs of 32 bits need it.
+alignas(0x1000) std::array<unsigned char, 0x3000> code_here;
+std::array<unsigned char, 256> section_here;
+
+/// A table's name is that of all its procedures, here and in a target, and offsets count from its first address.
+// covers: DY58
+TEST_F(TableFormats, HaveOneNameForAGroup) {
+  const auto address = [](const void* object) { return reinterpret_cast<std::uintptr_t>(object); };
+  const auto expect_group = [](unw_addr_space_t of, void* argument, const unw_dyn_info_t& info) {
+    for (const unw_word_t procedure : {0x0, 0x1000, 0x2000}) {
+      const unw_word_t ip = info.start_ip + procedure + 5;
+      std::array<char, 32> name{};
+      unw_word_t offset = 0;
+      const int found = unw_get_proc_name_by_ip(of, ip, name.data(), name.size(), &offset, argument);
+      EXPECT_EQ(found, info.u.rti.name_ptr ? 0 : -UNW_ENOINFO);
+      EXPECT_STREQ(name.data(), info.u.rti.name_ptr ? "three stubs" : "");
+      EXPECT_EQ(offset, info.u.rti.name_ptr ? procedure + 5 : 0);
+      unw_proc_info_t described{};
+      EXPECT_EQ(unw_get_proc_info_by_ip(of, ip, &described, argument), 0);
+      EXPECT_EQ(described.start_ip, info.start_ip + procedure);
+    }
+  };
+  const auto put_group = [&](unw_dyn_info_t& info, unw_word_t code, unw_word_t section) {
+    info.start_ip = code;
+    info.end_ip = code + 0x3000;
+    info.u.rti.segbase = section;
+    const auto members = pairs<std::int32_t>(section + k_code - code, k_section);
+    info.u.rti.table_len = sizeof members / sizeof(unw_word_t);
+    return members;
+  };
+  const char* const text = "three stubs";
+  const auto here = section_of(address(code_here.data()));
+  std::ranges::copy(here, section_here.begin());
+  put_section();
+  put(0x53000, text, 12);
+  create();
+  for (const int format : {UNW_INFO_FORMAT_TABLE, UNW_INFO_FORMAT_REMOTE_TABLE})
+    for (const bool is_named : {true, false}) {
+      unw_dyn_info_t local{}, listed{};
+      local.format = listed.format = format;
+      const auto members = put_group(local, address(code_here.data()), address(section_here.data()));
+      local.u.rti.table_data = address(members.data());
+      local.u.rti.name_ptr = is_named ? address(text) : 0;
+      _U_dyn_register(&local);
+      expect_group(unw_local_addr_space, nullptr, local);
+      _U_dyn_cancel(&local);
+
+      const auto listed_members = put_group(listed, k_code, k_section);
+      put(0x50000, listed_members.data(), sizeof listed_members);
+      listed.u.rti.table_data = 0x50000;
+      listed.u.rti.name_ptr = is_named ? 0x53000 : 0;
+      put(0x55000, &listed, sizeof listed);
+      target.memory[0x54000] = 1;
+      target.memory[0x54008] = 0x55000;
+      target.list = 0x54000;
+      target.find = nullptr;
+      expect_group(space, &target, listed);
+    }
 }
 
 // covers: AC05

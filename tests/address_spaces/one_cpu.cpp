@@ -49,7 +49,7 @@ std::string wrong_numbers() {
 /// A registered procedure that was called by one with call frame information, that by another.
 class Target {
  public:
-  explicit Target(bool big_endian) : fake_(with_byte_order(table(), big_endian)) {
+  Target(bool big_endian, int order) : fake_(with_byte_order(table(), big_endian)) {
     const Addr word = arch().word_size;
     cfa_ = k_stack + 32 + offset(arch().entry_cfa);
     put(arch().ra_in_memory ? cfa_ + offset(arch().entry_ra) : k_stack + 16, k_code + 0x1010);
@@ -77,7 +77,7 @@ class Target {
     };
     registers_[table().by_dwarf(table().pc)->libunwind] = k_code + 4u * arch().unit;
     registers_[UNW_REG_SP] = k_stack;
-    space_ = unw_create_addr_space(&accessors, big_endian ? __BIG_ENDIAN : __LITTLE_ENDIAN);
+    space_ = unw_create_addr_space(&accessors, order);
   }
   ~Target() { unw_destroy_addr_space(space_); }
   Target(const Target&) = delete;
@@ -174,7 +174,7 @@ class Target {
   unw_addr_space_t space_ = nullptr;
 };
 
-std::string walk(bool big_endian) { return Target(big_endian).walk(); }
+std::string walk(bool big_endian, int order) { return Target(big_endian, order).walk(); }
 
 #define ONE_CPU UNW_PASTE(one_cpu_, UNW_TARGET)
 

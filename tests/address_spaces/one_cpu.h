@@ -10,10 +10,11 @@ namespace jitunwind::test {
 struct OneCpu {
   const char* target;  ///< UNW_TARGET
   const Arch* arch;
-  long version;                          ///< UNW_VERSION
-  int init_local, init_local2;           ///< what they return
-  std::string wrong_numbers;             ///< what differs between header and table; "": nothing
-  std::string (*walk)(bool big_endian);  ///< of a target with three frames; "": as it should be
+  long version;                 ///< UNW_VERSION
+  int init_local, init_local2;  ///< what they return
+  std::string wrong_numbers;    ///< what differs between header and table; "": nothing
+  /// Of a target with three frames and that byte order, in a space made for `order`; "": as it should be.
+  std::string (*walk)(bool big_endian, int order);
 };
 
 #define JITUNWIND_ARCH(identifier) OneCpu one_cpu_##identifier();

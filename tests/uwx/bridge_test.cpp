@@ -225,8 +225,8 @@ struct TwoFormats {
 };
 
 struct OverAccessors {
-  OverAccessors(const unw_accessors_t& accessors, void* argument)
-      : env(uwx_init()), info(uwx_accessor_init_info(env, nullptr, &accessors, argument)) {
+  OverAccessors(const unw_accessors_t& accessors, void* argument, uwx_env* of = uwx_init())
+      : env(of), info(uwx_accessor_init_info(env, nullptr, &accessors, argument)) {
     EXPECT_EQ(uwx_register_callbacks(env, reinterpret_cast<std::intptr_t>(info), &uwx_accessor_copyin,
                                      &uwx_accessor_lookupip),
               UWX_OK);
@@ -261,6 +261,39 @@ TEST(UwxBridge, CallbacksOverAccessors) {
   EXPECT_EQ(uwx_get_sym_info(over.env, nullptr, &name, &offset), UWX_OK);
   EXPECT_STREQ(name, "owned");
   EXPECT_EQ(uwx_get_module_info(over.env, nullptr, nullptr), UWX_ERR_NOSYM);
+}
+
+/// Accessors give words in this machine's order, copies are in the target's, which is that of the environment: a target
+/// of AArch64, whose first frame is stp x29, x30, [sp, #-32]!, and whose second one is the last.
+// covers: UX39
+TEST(UwxBridge, CallbacksOverAccessorsOfAnotherCpuInEachByteOrder) {
+  constexpr int k_x19 = 19, k_x29 = 29, k_x30 = 30, k_sp = 31, k_pc = 32;  // <libunwind-aarch64.h>
+  for (const bool big : {false, true}) {
+    TwoFormats two;
+    two.region.op[0] = jitunwind_make_dyn_op(UNW_DYN_ADD, _U_QP_TRUE, -1, k_sp, static_cast<unw_word_t>(-32));
+    two.region.op[1] = jitunwind_make_dyn_op(UNW_DYN_SPILL_SP_REL, _U_QP_TRUE, -1, k_x29, 0);
+    two.region.op[2] = jitunwind_make_dyn_op(UNW_DYN_SPILL_SP_REL, _U_QP_TRUE, -1, k_x30, 8);
+    two.target.words = {{TwoFormats::k_stack, 0x2900}, {TwoFormats::k_stack + 8, TwoFormats::k_code + 0x20}};
+    two.target.words.insert({{TwoFormats::k_stack + 32, 0x2901}, {TwoFormats::k_stack + 40, 0}});
+    two.target.registers = {{k_pc, TwoFormats::k_code + 0x20}, {k_sp, TwoFormats::k_stack}, {k_x19, 0x1122'3344}};
+    uwx_env* const env = uwx_init();
+    ASSERT_EQ(uwx_set_target(env, EM_AARCH64), UWX_OK);
+    ASSERT_EQ(uwx_set_remote(env, big), UWX_OK);
+    const OverAccessors over(two.target.accessors(), &two.target, env);
+    ASSERT_EQ(uwx_accessor_init_context(over.env, over.info), UWX_OK);
+    const auto expect = [&](int id, std::uint64_t wanted) {
+      std::uint64_t value = 0;
+      EXPECT_EQ(uwx_get_reg(over.env, id, &value), UWX_OK) << id;
+      EXPECT_EQ(value, wanted) << id << (big ? " big" : " little");
+    };
+    expect(UWX_REG_GR(k_x19), 0x1122'3344);
+    ASSERT_EQ(uwx_step(over.env), UWX_OK);
+    expect(UWX_REG_IP, TwoFormats::k_code + 0x20);
+    expect(UWX_REG_SP, TwoFormats::k_stack + 32);
+    expect(UWX_REG_GR(k_x29), 0x2900);
+    EXPECT_EQ(uwx_step(over.env), UWX_BOTTOM);
+    EXPECT_EQ(two.target.found, two.target.put_back);
+  }
 }
 
 /// There and back: the entry that the one lends is read by the other.

@@ -152,6 +152,19 @@ TEST(UwxNames, AreNotAskedForAgainWhereThereAreNone) {
   EXPECT_EQ(target.count(UWX_LKUP_MODULE), 1u);
 }
 
+// covers: UX09
+TEST(UwxNames, OnlySymbolsAreAskedForByTheInlinedCall) {
+  NamedFrames named;
+  UwxTarget& target = named.target;
+  ASSERT_EQ(uwx_step_inline(target.env, 1), UWX_OK);
+  ASSERT_EQ(uwx_get_module_info(target.env, nullptr, nullptr), UWX_OK);
+  ASSERT_EQ(uwx_get_source_info(target.env, nullptr, nullptr, nullptr, nullptr), UWX_OK);
+  ASSERT_EQ(uwx_step(target.env), UWX_OK);
+  for (const int request : {UWX_LKUP_MODULE, UWX_LKUP_SYMBOLS, UWX_LKUP_LOOKUP}) EXPECT_EQ(target.count(request), 1u);
+  for (const Asked& asked : target.asked)
+    EXPECT_EQ(asked.value_of(UWX_KEY_INLINE).value_or(0), asked.request == UWX_LKUP_SYMBOLS) << asked.request;
+}
+
 /// The client's strings cannot be read any more when the answer was given back.
 // covers: UX19 UX20
 TEST(UwxNames, StringsLiveUntilTheNextStep) {
