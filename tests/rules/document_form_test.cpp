@@ -57,6 +57,25 @@ Lines long_lines(const SourceFile& document) {
   return found;
 }
 
+/// Tables whose second line is not "|---|---|" with as many cells as the first: Markdown shows them as text.
+Lines headless_tables(const SourceFile& document) {
+  static const Pattern delimiter(R"(\s*\|(\s*:?-+:?\s*\|)+\s*)");
+  static const Pattern escaped(R"(\\\|)");
+  const auto cells = [](const std::string& row) {
+    const std::string bars = replaced(row, escaped, "");
+    return std::count(bars.begin(), bars.end(), '|');
+  };
+  Lines found;
+  const Lines text = without_blocks(document.lines);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!is_table(text[i]) || (i > 0 && is_table(text[i - 1]))) continue;
+    const std::string second = i + 1 < text.size() ? text[i + 1] : "";
+    const bool has_head = matches(second, delimiter) && cells(text[i]) == cells(second);
+    if (!has_head) found.push_back(document.path + ":" + std::to_string(i + 1) + ": " + text[i]);
+  }
+  return found;
+}
+
 bool begins_paragraph(const std::string& line) {
   static const Pattern item(R"(\s*([*-]|[0-9]+\.) .*)");
   return matches(line, item) || line.rfind("#", 0) == 0 || line.rfind("<", 0) == 0;
@@ -275,6 +294,16 @@ TEST(DocumentForm, LinesAreShort) {
   EXPECT_EQ(long_lines({"a.md", {"* point", "    " + wide}}), Lines{"a.md:2: 125"});
   EXPECT_EQ(long_lines({"a.md", {wide.substr(2) + "\u00b5"}}), Lines{});
   const Lines found = found_in(rules::documents(), long_lines);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(DocumentForm, TablesHaveHeads) {
+  EXPECT_EQ(headless_tables({"a.md", {"", "|---|---|", "| a | b |"}}), Lines{"a.md:2: |---|---|"});
+  EXPECT_EQ(headless_tables({"a.md", {"| a | b |", "| c | d |"}}), Lines{"a.md:1: | a | b |"});
+  EXPECT_EQ(headless_tables({"a.md", {"| a | b |", "|---|", "| c |"}}), Lines{"a.md:1: | a | b |"});
+  EXPECT_EQ(headless_tables({"a.md", {R"(| a | b\|c |)", "|:--|---|", "| d | e |", "", "```", "| a |", "```"}}),
+            Lines{});
+  const Lines found = found_in(rules::documents(), headless_tables);
   EXPECT_TRUE(found.empty()) << rules::joined(found);
 }
 
