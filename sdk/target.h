@@ -82,8 +82,8 @@ struct Sample {
 
 /// A target that is walked. Whatever its memory says is hostile: every read is checked, every loop bounded, and a walk
 /// ends with a reason. Rows, names and guesses are those of walk_here(), by the same engine; registered procedures are
-/// found by docs/registry.md "Finding the list". Used by one thread, which for a process is the one that attached:
-/// tracing belongs to a thread. Not signal-safe, but for what Frame says of itself, and that not of names.
+/// found by docs/registry.md "Finding the list". Used by one thread at a time. Not signal-safe, but for what Frame says
+/// of itself, and that not of names.
 class Target {
  public:
   /// How long a process stands still.
@@ -94,8 +94,9 @@ class Target {
 
   /// Stops all threads of a process (PTRACE_SEIZE, PTRACE_INTERRUPT: it gets no signal). Interrupted system calls are
   /// restarted as after any signal without handler (signal(7)). It always goes on, with the signals that it had,
-  /// whichever way the Target ends. With Hold::to_copy code that was registered when it stood still is told from code
-  /// that was registered in its place since: such a walk ends with an error instead of a wrong frame.
+  /// whichever way the Target ends; a thread that does not stop within a second, too, which cannot be walked. A thread
+  /// of this process's own is its tracer. With Hold::to_copy code that was registered when it stood still is told from
+  /// code that was registered in its place since: such a walk ends with an error instead of a wrong frame.
   static Result<Target, TargetError> attach(pid_t process, Hold hold = Hold::while_attached);
   /// A process that the calling thread traces already and has stopped: it is neither stopped nor let go. renew() after
   /// it has run.

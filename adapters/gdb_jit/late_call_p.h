@@ -1,12 +1,11 @@
 // A call that comes a little later, on a thread that is there for it alone.
 #pragma once
 
-#include <pthread.h>
 #include <sys/types.h>
 
-#include <atomic>
 #include <chrono>
-#include <cstdint>
+
+#include "jitunwind/unwind_core/targets/threads/own_thread_internal.h"
 
 namespace jitunwind {
 
@@ -24,14 +23,13 @@ class LateCall {
   void join() noexcept;
 
  private:
-  static void* run(void* self) noexcept;
+  static void run(void* self) noexcept;
 
-  pthread_t thread_{};
-  pid_t process_ = 0;         // has a thread whose call is not over
-  pid_t thread_process_ = 0;  // has the thread, which may have ended
+  OwnThread thread_;
+  pid_t process_ = 0;  // has a thread whose call is not over
   std::chrono::nanoseconds delay_{};
   void (*call_)() = nullptr;
-  std::atomic<std::uint32_t> stopped_{0};
+  WaitedWord stopped_;  // 0: no
 };
 
 }  // namespace jitunwind

@@ -23,10 +23,10 @@ pid_t thread_that_lives(pid_t process) {
 }  // namespace
 
 Result<Target, TargetError> Target::Process::make(pid_t process, bool attach, Hold hold) {
-  auto made = std::make_unique<Process>(process, attach);
+  auto made = std::make_unique<Process>(process, attach, hold);
   auto failed = made->begin();
   if (failed && failed->reason == TargetError::Reason::zombie) {
-    made = std::make_unique<Process>(thread_that_lives(process), attach);
+    made = std::make_unique<Process>(thread_that_lives(process), attach, hold);
     failed = made->begin();
   }
   if (failed) return std::move(*failed);
@@ -49,7 +49,8 @@ std::optional<TargetError> Target::Process::stop() {
     return std::nullopt;
   }
   if (traced_.is_attached()) return std::nullopt;
-  const int failure = traced_.stop_all();
+  is_overdue_ = false;
+  const int failure = traced_.stop_all(longest_ns_);
   return failure == 0 ? std::nullopt : std::optional(refused_attach(folder_, status_, failure));
 }
 
@@ -80,7 +81,6 @@ void Target::Process::make_space(Mappings mappings) {
   memory_.emplace(folder_.process(), mem_.number());
   const Arch arch = arch_ == host_arch() ? arch_of_this_machine() : *arch_;
   space_.emplace(arch, *memory_, std::move(mappings), TargetFiles::of_process(folder_));
-  space_->keep_first_pages(*memory_);
   space_->set_perf_map("/tmp/perf-" + std::to_string(own_number_) + ".map");
   if (attaches_) (void)space_->files().root();  // while it is there: it may end when it is let go
 }
@@ -99,7 +99,6 @@ std::optional<TargetError> Target::Process::take_mappings() {
   auto text = folder_.read("maps");
   if (!text || text->empty()) return refused_attach(folder_, status_, EACCES);
   const bool is_known = space_ && runs_what_it_ran();
-  if (is_known) memory_->read_by_file_alone(false);
   if (is_known && *text == maps_) {
     space_->renew();
     return std::nullopt;
@@ -134,23 +133,24 @@ void Target::Process::take_threads() {
   for (const TracedThread& traced : traced_.all()) {
     if (traced.is_gone) continue;
     threads_.push_back({traced.id, traced.name, traced.signal, traced.is_stopped, std::nullopt});
-    if (const auto registers = TracedThreads::registers(traced.id, space_->arch()))
-      registers_.emplace_back(traced.id, *registers);
+    if (const auto registers = traced.registers_of(space_->arch())) registers_.emplace_back(traced.id, *registers);
   }
 }
 
 Result<RegisterFile> Target::Process::registers(const TargetThread& thread) const noexcept {
   for (const auto& [id, registers] : registers_)
     if (id == thread.id) return registers;
-  return Error{ErrorCode::io, static_cast<Addr>(thread.id), "registers of a thread that does not stand still"};
+  return Error{ErrorCode::io, static_cast<Addr>(thread.id),
+               is_overdue_ ? "stack of a process that did not let itself be copied in time"
+                           : "registers of a thread that did not stop in time"};
 }
 
 void Target::Process::let_go() noexcept {
   if (traced_.all().empty()) return;
   keep_stacks();
   space_->let_run();
-  memory_->read_by_file_alone(true);  // it may execute another program
-  traced_.let_go();
+  is_overdue_ = !traced_.let_go();
+  if (is_overdue_) registers_.clear();
 }
 
 void Target::Process::keep_stacks() noexcept {

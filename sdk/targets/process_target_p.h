@@ -6,14 +6,17 @@
 #include "jitunwind/sdk/targets/target_impl_p.h"
 #include "jitunwind/unwind_core/memory/process.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
-#include "jitunwind/unwind_core/targets/traced_threads_internal.h"
+#include "jitunwind/unwind_core/targets/threads/traced_threads_internal.h"
 
 namespace jitunwind {
 
 class Target::Process final : public Target::Impl {
  public:
   static Result<Target, TargetError> make(pid_t process, bool attach, Hold hold);
-  Process(pid_t process, bool attaches) : attaches_(attaches), folder_(process) {}
+  Process(pid_t process, bool attaches, Hold hold)
+      : attaches_(attaches),
+        longest_ns_(hold == Hold::to_copy ? k_longest_copy_ns : TracedThreads::k_for_ever),
+        folder_(process) {}
   ~Process() override { traced_.let_go(); }
 
   pid_t process() const noexcept override { return process_; }
@@ -23,6 +26,8 @@ class Target::Process final : public Target::Impl {
   std::uint64_t stopped_nanoseconds() const noexcept override { return traced_.stopped_nanoseconds(); }
 
  private:
+  static constexpr std::int64_t k_longest_copy_ns = 10'000'000'000;
+
   std::optional<TargetError> begin();
   /// Whose number it is, and whether it can be a target; while it runs.
   std::optional<TargetError> look();
@@ -40,6 +45,8 @@ class Target::Process final : public Target::Impl {
   void keep_stacks() noexcept;
 
   bool attaches_;
+  std::int64_t longest_ns_;
+  bool is_overdue_ = false;  // it ran on before it was copied
   pid_t process_ = 0;
   pid_t own_number_ = 0;  // of the process, as ProcessStatus has it
   const Arch* arch_ = host_arch();

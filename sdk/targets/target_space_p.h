@@ -13,7 +13,6 @@
 #include "jitunwind/sdk/targets/target_rows_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/kept_pages_internal.h"
-#include "jitunwind/unwind_core/memory/process.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "jitunwind/unwind_core/targets/mapped_modules.h"
 #include "jitunwind/unwind_core/targets/target_files_internal.h"
@@ -51,12 +50,6 @@ class TargetSpace {
   /// Where its perf map is: JitNames::set_map().
   void set_perf_map(std::string path) { jit_names_.set_map(std::move(path)); }
 
-  /// Reads the first pages of all objects, which are needed first of all, at once. Nothing may have been read before.
-  void keep_first_pages(const ProcessMemory& memory) {
-    pages_.keep_each(modules_.first_pages(), [&](std::span<const Addr> pages, std::span<std::byte> into) {
-      return memory.read_pages(pages, into);
-    });
-  }
   /// While the target runs: its lists of procedures and of JITs' files are found, and the latter read. renew() when it
   /// stands still: whatever is not as it was is looked for again.
   void look_ahead() noexcept {

@@ -92,11 +92,6 @@ TEST(CopiedMemory, IsCopiedAtOnceWhateverWasOnTheStack) {
   leave_ones_on_the_stack();
   EXPECT_TRUE(process.write(addr_of(pages.at(80)), into, window));
   EXPECT_EQ(std::memcmp(into.data(), pages.at(80), into.size()), 0);
-  const std::array<Addr, 2> both{addr_of(pages.at(k_page)), addr_of(pages.at(0))};
-  std::vector<std::byte> copies(2 * k_page);
-  leave_ones_on_the_stack();
-  EXPECT_EQ(process.read_pages(both, copies), both.size());
-  EXPECT_EQ(std::memcmp(copies.data() + k_page, pages.at(0), k_page), 0);
 }
 
 /// Its code, which stays, is looked at in place.

@@ -106,28 +106,6 @@ TEST(KeptPages, AreReadAtOnceWhereThatIsAskedFor) {
   EXPECT_EQ(memory.reads, reads);
 }
 
-/// As ProcessMemory::read_pages(), of which some cannot be read.
-TEST(KeptPages, AreReadAtOnceWhereverTheyAre) {
-  PagedMemory memory(200);
-  memory.is_there[90] = false;
-  const KeptPages kept(memory);
-  std::vector<Addr> pages;
-  for (std::size_t page = 0; page < 200; page += 2) pages.push_back(k_begin + page * k_page_size);
-  std::size_t calls = 0;
-  kept.keep_each(pages, [&](std::span<const Addr> some, std::span<std::byte> into) {
-    ++calls;
-    MemoryWindow window;
-    for (std::size_t i = 0; i < some.size(); ++i)
-      if (memory.read(some[i], into.subspan(i * k_page_size, k_page_size), window) != k_page_size) return i;
-    return some.size();
-  });
-  EXPECT_EQ(calls, 2u) << "32 at once, and then up to the one that is missing";
-  const std::size_t reads = memory.reads;
-  for (const std::size_t page : {0u, 44u, 62u, 88u}) expect_same(kept, memory, k_begin + page * k_page_size, 100);
-  EXPECT_EQ(memory.reads, reads + 4) << "by the comparison";
-  for (const std::size_t page : {1u, 90u, 92u, 198u}) expect_same(kept, memory, k_begin + page * k_page_size, 5000);
-}
-
 /// New memory is a page fault a page.
 TEST(KeptPages, BeginInTheMemoryOfThoseThatWereThereBefore) {
   const PagedMemory memory(32);

@@ -309,7 +309,7 @@ TEST(LibraryRules, LibraryStaysLoaded) {
 }
 
 /// pthreads(7), "Cancellation points": those that must be, and of those that may be what reads and writes. But for
-/// pthread_join(), around which LateCall disables cancelling.
+/// pthread_join(), around which OwnThread disables cancelling.
 TEST(LibraryRules, NothingIsACancellationPoint) {
   const Pattern points(
       R"((accept4?|clock_nanosleep|close|connect|creat|fcntl|fdatasync|fsync|getms?g|lockf|mq_\w+|msgrcv|msgsnd|msync|)"

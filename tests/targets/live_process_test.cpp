@@ -2,7 +2,6 @@
 // and it goes on as if nothing had been.
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -12,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <functional>
 #include <thread>
 
 #include "jitunwind/unwind_core/memory/process.h"
@@ -21,7 +19,7 @@
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "jitunwind/unwind_core/targets/target_files_internal.h"
 #include "tests/support/jit_frame.h"
-#include "tests/support/texts.h"
+#include "tests/targets/saying_child.h"
 #include "tests/targets/target_programs.h"
 
 namespace jitunwind::test {
@@ -82,19 +80,6 @@ TEST(LiveProcess, ThreadsHaveNamesAndRegisters) {
   }
 }
 
-/// "R", "S", "t", ...
-char state_of(pid_t process) {
-  for (const std::string& line : lines_of(text_of_file("/proc/" + std::to_string(process) + "/status")))
-    if (line.starts_with("State:")) return line.at(7);
-  return '?';
-}
-
-/// The state that it comes to; a process that was let go restarts its system call first.
-char state_soon(pid_t process, char wanted) {
-  for (int i = 0; i < 5000 && state_of(process) != wanted; ++i) ::usleep(1000);
-  return state_of(process);
-}
-
 /// Of each process lists are looked for in the symbols of its program, while it stands still: libc can be run, too.
 TEST(LiveProcess, HasOneProgram) {
   const Mappings mappings = Mappings::parse(text_of_file("/proc/self/maps"));
@@ -123,49 +108,6 @@ TEST(LiveProcess, GoesOnWhenItIsLetGo) {
   ASSERT_TRUE(again) << again.error().text();
   expect_as_the_program_says(*again, program);
 }
-
-/// A child that says when it is as the test wants it, and stands in pause() from the end of `run` on. It ends with
-/// this.
-class SayingChild {
- public:
-  explicit SayingChild(const std::function<void(const SayingChild&)>& run) {
-    if (::pipe(words_) != 0) std::abort();
-    process_ = ::fork();
-    if (process_ != 0) return;
-    die_with_the_test();
-    run(*this);
-    for (;;) ::pause();
-  }
-  ~SayingChild() {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-    ::close(words_[0]), ::close(words_[1]);
-  }
-  SayingChild(const SayingChild&) = delete;
-  SayingChild& operator=(const SayingChild&) = delete;
-
-  pid_t process() const { return process_; }
-  /// Of the child.
-  template <class Word>
-  void say(const Word& word) const {
-    (void)!::write(words_[1], &word, sizeof word);
-  }
-  /// Of the parent, which waits for it.
-  template <class Word>
-  Word heard() const {
-    Word word{};
-    EXPECT_EQ(::read(words_[0], &word, sizeof word), static_cast<ssize_t>(sizeof word));
-    return word;
-  }
-  bool has_said_within(int milliseconds) const {
-    pollfd said{words_[0], POLLIN, 0};
-    return ::poll(&said, 1, milliseconds) == 1;
-  }
-
- private:
-  int words_[2]{};
-  pid_t process_ = 0;
-};
 
 /// A process that counts a signal's arrivals while it is stopped and let go over and over.
 TEST(LiveProcess, LosesNoSignal) {

@@ -1,9 +1,7 @@
 // Pages of a target's memory, kept for as long as the target stands still.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <new>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -32,21 +30,6 @@ class KeptPages final : public Memory {
   }
   /// Reads so many pages from there on, as far as they can be read, at once.
   void keep(Addr page, std::size_t count, MemoryWindow& window) const noexcept;
-  /// Reads pages that may be anywhere, as far as `read(pages, into)` says that it has read them: so many, from the
-  /// first on. Pages that are kept must not be among them.
-  template <class Read>
-  void keep_each(std::span<const Addr> pages, Read read) const noexcept try {
-    while (!pages.empty() && used_ + 2 * k_in_block <= k_most) {
-      const auto some = pages.first(std::min(pages.size(), k_in_block));
-      const std::span<Page> into = room(some.size());
-      const std::size_t whole = read(some, std::as_writable_bytes(into));
-      for (std::size_t i = 0; i < whole; ++i) pages_.emplace(some[i], &into[i]);
-      used_ += whole;
-      if (whole < some.size()) return;
-      pages = pages.subspan(some.size());
-    }
-  } catch (const std::bad_alloc&) {
-  }
   /// What is written is forgotten.
   bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
   void forget() const noexcept;

@@ -30,32 +30,15 @@ std::size_t ProcessMemory::read(Addr at, std::span<std::byte> into, MemoryWindow
   if (into.empty()) return 0;
   const ErrnoKeeper keeper;
   if (at != 0 && into.size() > -at) into = into.first(static_cast<std::size_t>(-at));
-  if (is_pointer(at) && asks_kernel_to_copy()) {
+  long got = 0;
+  if (mem_ >= 0 && is_offset(at)) {
+    do got = read_at(mem_, into.data(), into.size(), at);
+    while (got < 0 && errno == EINTR);
+  } else if (is_pointer(at)) {
     const iovec to{into.data(), into.size()}, from{pointer_of(at), into.size()};
-    const long got = copy_between(SYS_process_vm_readv, process_, {&to, 1}, {&from, 1});
-    if (got > 0) return static_cast<std::size_t>(got);
-    // ESRCH: it is gone, but for a thread that does not lead it; EPERM of memory may be allowed of the open file.
-    if (got == 0 || errno == EFAULT || errno == ENOMEM) return 0;
-    if (errno == ENOSYS || errno == EPERM) is_refused_.store(true, std::memory_order_relaxed);
+    got = copy_between(SYS_process_vm_readv, process_, {&to, 1}, {&from, 1});
   }
-  if (mem_ < 0 || !is_offset(at)) return 0;
-  const long got = read_at(mem_, into.data(), into.size(), at);
   return got > 0 ? static_cast<std::size_t>(got) : 0;
-}
-
-std::size_t ProcessMemory::read_pages(std::span<const Addr> pages, std::span<std::byte> into) const noexcept {
-  constexpr std::size_t k_most = 64;
-  const ErrnoKeeper keeper;
-  if (pages.empty() || !asks_kernel_to_copy()) return 0;
-  pages = pages.first(std::min(pages.size(), k_most));
-  std::array<iovec, k_most> from;
-  for (std::size_t i = 0; i < pages.size(); ++i) {
-    if (!is_pointer(pages[i])) return 0;
-    from[i] = {pointer_of(pages[i]), k_page_size};
-  }
-  const iovec to{into.data(), static_cast<std::size_t>(pages.size() * k_page_size)};
-  const long got = copy_between(SYS_process_vm_readv, process_, {&to, 1}, {from.data(), pages.size()});
-  return got > 0 ? static_cast<std::size_t>(got) / k_page_size : 0;
 }
 
 bool ProcessMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow&) const noexcept {

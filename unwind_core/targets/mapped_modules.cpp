@@ -32,16 +32,6 @@ MappedModules::MappedModules(const Memory& memory, const Arch& arch, const Mappi
     : memory_(memory), arch_(arch), mappings_(mappings), files_(files) {}
 MappedModules::~MappedModules() = default;
 
-std::vector<Addr> MappedModules::first_pages() const {
-  std::vector<Addr> pages;
-  const Mapping* before = nullptr;
-  for (const Mapping& mapping : mappings_.all()) {
-    if (may_begin_object(mapping, before)) pages.push_back(page_of(mapping.range.begin));
-    before = &mapping;
-  }
-  return pages;
-}
-
 MappedObject* MappedModules::object_at(std::size_t index) const {
   const Mapping& mapping = mappings_.all()[index];
   if (!may_begin_object(mapping, index == 0 ? nullptr : &mappings_.all()[index - 1])) return nullptr;

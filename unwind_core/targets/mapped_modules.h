@@ -41,10 +41,7 @@ class MappedModules final : public ModuleFinder {
   /// After the mappings have changed: objects that are where they were stay known.
   void renew() noexcept;
 
-  /// All pages that an object may begin with, of which for_each_object() makes objects.
-  std::vector<Addr> first_pages() const;
-
-  /// Calls `visit(object)` for every object of the target. Reads first_pages().
+  /// Calls `visit(object)` for every object of the target. Reads the first page of every file that is mapped.
   template <class Visit>
   void for_each_object(Visit visit) const {
     for (std::size_t i = 0; i < mappings_.all().size(); ++i)

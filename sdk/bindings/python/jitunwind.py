@@ -6,7 +6,7 @@ process:
         print(hex(frame.pc), frame.name)
 
 The library is libjitunwind.so.1, or what JITUNWIND_LIBRARY in the environment names. Every error is a jitunwind.Error with
-code, text and remedy. One thread at a time for one object; objects of a target belong to the thread that attached.
+code, text and remedy. One thread at a time for one object.
 """
 import ctypes
 import os
