@@ -75,6 +75,16 @@ SourceLines lines_of(const JitDumpRecord& record) {
   return SourceLines(told);
 }
 
+void WaitingLines::keep(const JitDumpRecord& record) {
+  constexpr std::size_t k_most = std::size_t{1} << 16;
+  if (lines_.size() != k_most) lines_[record.code.begin] = lines_of(record);
+}
+
+SourceLines WaitingLines::take(Addr code) {
+  auto lines = lines_.extract(code);
+  return lines ? std::move(lines.mapped()) : SourceLines();
+}
+
 bool is_jitdump(std::string_view path) noexcept {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   return name.starts_with("jit-") && name.ends_with(".dump");

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "jitunwind/sdk/dialects/source_lines.h"
@@ -44,6 +45,18 @@ struct JitDumpRecord {
 /// Of a record of that kind. Lines in front of the code's begin are left out. Those that begin 64 bytes behind it are
 /// taken to be of an ELF file with that code behind its header.
 SourceLines lines_of(const JitDumpRecord& record);
+
+/// Lines, which come in front of the code that they are of. Of 2^16 pieces of code that have not come no more are kept.
+class WaitingLines {
+ public:
+  /// Of a record of kind `lines`.
+  void keep(const JitDumpRecord& record);
+  /// Those of code that has come, by its begin.
+  SourceLines take(Addr code);
+
+ private:
+  std::unordered_map<Addr, SourceLines> lines_;
+};
 
 /// "jit-PID.dump", at any place.
 bool is_jitdump(std::string_view path) noexcept;

@@ -12,30 +12,28 @@ constexpr std::size_t k_most_dumps = 16;
 
 }  // namespace
 
-void JitNames::add(Named&& named) const {
+void JitNames::add(const AddrRange& code, std::shared_ptr<const Told> told) const {
   if (all_.size() == k_most_names) return;
-  latest_[named.code.begin] = all_.size();
-  all_.push_back(std::move(named));
+  latest_[code.begin] = all_.size();
+  all_.push_back({code, std::move(told)});
 }
 
 /// What was moved keeps the name that it had last. Lines come in front of the code that they are of.
 void JitNames::take_record(const JitDumpRecord& record) const {
   switch (record.kind) {
     case JitDumpRecord::Kind::load: {
-      const auto lines = lines_.extract(record.code.begin);
+      SourceLines lines = lines_.take(record.code.begin);
       if (!record.name.empty() || !record.frames.empty())
-        add({record.code, std::string(record.name), lines ? lines.mapped() : SourceLines(), DumpedFrames(record)});
+        add(record.code,
+            std::make_shared<Told>(Told{std::string(record.name), std::move(lines), DumpedFrames(record)}));
       break;
     }
     case JitDumpRecord::Kind::move:
-      if (const auto moved = latest_.find(record.from); moved != latest_.end()) {
-        Named named = all_[moved->second];
-        named.code = record.code;
-        add(std::move(named));
-      }
+      if (const auto moved = latest_.find(record.from); moved != latest_.end())
+        add(record.code, all_[moved->second].told);
       break;
     case JitDumpRecord::Kind::lines:
-      lines_[record.code.begin] = lines_of(record);
+      lines_.keep(record);
       break;
   }
 }
@@ -44,7 +42,7 @@ void JitNames::read_map() const {
   if (map_.path().empty() && !map_path_.empty()) map_ = GrowingFile(files_.root() + map_path_);
   const auto take = [this](std::span<const std::byte> piece) {
     map_reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()}, [this](const NamedCode& said) {
-      add({said.code, std::string(said.name)});
+      add(said.code, std::make_shared<Told>(Told{std::string(said.name)}));
     });
   };
   room_ -= map_.read(room_, std::nullopt, take, [this] { map_reader_.restart(); });
@@ -88,7 +86,7 @@ void JitNames::forget() noexcept {
   dumps_.clear();
   all_.clear();
   latest_.clear();
-  lines_.clear();
+  lines_ = {};
   index_.forget();
 }
 
@@ -104,25 +102,26 @@ const JitNames::Named* JitNames::named_at(Lookup& lookup) const noexcept {
 
 Found JitNames::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   const Named* const named = named_at(lookup);
-  return named != nullptr ? named->frames.find_row(named->code, lookup.at.lookup(), arch_, out) : Found(false);
+  return named != nullptr ? named->told->frames.find_row(named->code, lookup.at.lookup(), arch_, out) : Found(false);
 }
 
 Found JitNames::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
   const Named* const named = named_at(lookup);
-  return named != nullptr ? named->frames.find_procedure(named->code, lookup.at.lookup(), arch_, out) : Found(false);
+  return named != nullptr ? named->told->frames.find_procedure(named->code, lookup.at.lookup(), arch_, out)
+                          : Found(false);
 }
 
 Found JitNames::find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept {
   const Named* const named = named_at(lookup);
-  if (named == nullptr || named->name.empty()) return false;
-  write_name(named->name, into, out);
+  if (named == nullptr || named->told->name.empty()) return false;
+  write_name(named->told->name, into, out);
   out.start = named->code.begin;
   return true;
 }
 
 std::optional<SourceLine> JitNames::find_line(Addr at) const {
   const Named* const named = named_at(at);
-  return named == nullptr ? std::nullopt : named->lines.find(at - named->code.begin);
+  return named == nullptr ? std::nullopt : named->told->lines.find(at - named->code.begin);
 }
 
 }  // namespace jitunwind

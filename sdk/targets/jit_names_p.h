@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -22,8 +23,8 @@
 namespace jitunwind {
 
 /// Names and rows of code of no module; what was written last counts. Files are read when such code is first asked for,
-/// and what has been appended since after look_again(). At most 256 MiB of files and 2^20 names. Used by one thread at
-/// a time.
+/// and what has been appended since after look_again(). At most 256 MiB of files and 2^20 names, and in memory a
+/// small multiple of what was read. Used by one thread at a time.
 class JitNames final : public RowSource, public NameSource {
  public:
   /// All must outlive this.
@@ -43,11 +44,15 @@ class JitNames final : public RowSource, public NameSource {
   void forget() noexcept;
 
  private:
-  struct Named {
-    AddrRange code{};
+  /// What was read of a piece of code once, wherever it is moved to.
+  struct Told {
     std::string name{};
     SourceLines lines{};
     DumpedFrames frames{};
+  };
+  struct Named {
+    AddrRange code{};
+    std::shared_ptr<const Told> told;
   };
   struct Dump {
     GrowingFile file;
@@ -61,7 +66,7 @@ class JitNames final : public RowSource, public NameSource {
   const Named* named_at(Addr at) const noexcept;
   /// Null also where the code is a module's.
   const Named* named_at(Lookup& lookup) const noexcept;
-  void add(Named&& named) const;
+  void add(const AddrRange& code, std::shared_ptr<const Told> told) const;
   void take_record(const JitDumpRecord& record) const;
 
   const Arch& arch_;
@@ -73,7 +78,7 @@ class JitNames final : public RowSource, public NameSource {
   mutable std::list<Dump> dumps_;
   mutable std::vector<Named> all_;                        // as they were written
   mutable std::unordered_map<Addr, std::size_t> latest_;  // where in it, by the begin of the code
-  mutable std::unordered_map<Addr, SourceLines> lines_;   // of code that is loaded next, by its begin
+  mutable WaitingLines lines_;
   mutable ListIndex index_;
   mutable std::uint64_t room_ = std::uint64_t{256} << 20;  // bytes that may still be read
   mutable bool has_looked_ = false;

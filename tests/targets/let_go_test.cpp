@@ -1,5 +1,5 @@
-// A process that was attached to goes on, whatever it or its tracer does meanwhile: threads that do not stop, pages that
-// it serves itself, time that is over.
+// A process that was attached to goes on, whatever it or its tracer does meanwhile: threads that do not stop, pages
+// that it serves itself, time that is over.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
@@ -177,8 +177,8 @@ int pages_to_serve(void* at, std::size_t size) {
 TEST(LetGo, WithAStackThatItServesItself) {
   const SayingChild child([](const SayingChild& self) {
     constexpr std::size_t k_size = 65536;
-    auto* const stack = static_cast<std::byte*>(
-        ::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* const stack =
+        static_cast<std::byte*>(::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     const int pages = pages_to_serve(stack, k_size);
     self.say(pages >= 0 ? 'r' : 'n');
     const auto words = reinterpret_cast<std::uintptr_t>(stack + k_size / 2);

@@ -17,7 +17,6 @@ namespace jitunwind {
 namespace {
 
 constexpr std::size_t k_most_dumps = 16;
-constexpr std::size_t k_most_waiting = std::size_t{1} << 16;
 constexpr std::size_t k_most_described = std::size_t{1} << 20;
 
 std::string read_own_maps() {
@@ -79,16 +78,12 @@ void DumpFollower::forget_unmapped() {
   }
 }
 
-/// Lines come in front of the code that they are of.
 void DumpFollower::hear(const JitDumpRecord& record) {
   switch (record.kind) {
-    case JitDumpRecord::Kind::load: {
-      auto lines = lines_.extract(record.code.begin);
-      return tell(record.code, record.name, DumpedFrames(record), lines ? std::move(lines.mapped()) : SourceLines());
-    }
+    case JitDumpRecord::Kind::load:
+      return tell(record.code, record.name, DumpedFrames(record), lines_.take(record.code.begin));
     case JitDumpRecord::Kind::lines:
-      if (lines_.size() != k_most_waiting) lines_[record.code.begin] = lines_of(record);
-      return;
+      return lines_.keep(record);
     case JitDumpRecord::Kind::move:
       const auto known = described_.find(record.from);
       if (known == described_.end()) return move_name(record.from, record.code);

@@ -55,8 +55,8 @@ class DumpFollower {
 
   std::list<Dump> dumps_;
   std::map<Addr, Described> described_;  // by the begin of the code
-  std::map<Addr, SourceLines> lines_;    // of code that is loaded next, by its begin
-  Addr looked_at_ = 0;                   // the begin of the one that was looked at last
+  WaitingLines lines_;
+  Addr looked_at_ = 0;  // the begin of the one that was looked at last
   unsigned looks_ = 0;
 };
 

@@ -1,0 +1,72 @@
+// What a target's JITs write for perf, where they write it to hurt who reads it.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <fstream>
+#include <string>
+
+#include "jitunwind/sdk/targets/jit_names_p.h"
+#include "tests/listen/dump_writer.h"
+#include "tests/support/command.h"
+
+namespace jitunwind::test {
+namespace {
+
+constexpr Addr k_code = 0x5'0000'0000;
+constexpr std::size_t k_size = 64;
+
+/// A dump of which a target has mapped a page.
+class WrittenNames {
+ public:
+  explicit WrittenNames(const Bytes& records) {
+    const Bytes all = Bytes().add(dump_header()).add(records);
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(all.vector().data()), static_cast<std::streamsize>(all.size()));
+  }
+  /// "FILE:LINE" of the code there, and how much memory is held once it is known.
+  std::string line_at(Addr at) const {
+    const auto line = names_.find_line(at);
+    return line ? line->file + ":" + std::to_string(line->line) : "none";
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_ / "jit-1.dump";
+  const Mappings mappings_{{{.range = {0x1000, 0x2000}, .path = path_, .inode = 1, .readable = true, .executable = true}}};
+  const TargetFiles files_;
+  const JitNames names_{*host_arch(), mappings_, files_};
+};
+
+std::size_t bytes_held() {
+  const struct mallinfo2 now = ::mallinfo2();
+  return now.uordblks + now.hblkhd;
+}
+
+/// Each move is 72 bytes; what is moved is kept once.
+TEST(JitNames, AreKeptOnceHoweverOftenTheirCodeIsMoved) {
+  constexpr std::size_t k_frames = std::size_t{1} << 20, k_moves = 1000;
+  Bytes records;
+  records.add(dump_line(k_code, 7, "a.js"));
+  records.add(dump_record(4, Bytes().u64(k_frames).u64(0).u64(k_frames).fill(k_frames, 0)));
+  records.add(dump_loaded(std::string(4000, 'x'), k_code, Bytes().fill(k_size, 0x90)));
+  for (std::size_t i = 0; i < k_moves; ++i)
+    records.add(dump_moved(k_code + i * k_size, k_code + (i + 1) * k_size, k_size));
+  const WrittenNames names(records);
+  const std::size_t before = bytes_held();
+  EXPECT_EQ(names.line_at(k_code + k_moves * k_size), "a.js:7");
+  EXPECT_LT(bytes_held() - before, 8 * k_frames);
+}
+
+/// Records of 32 bytes, of code that never comes.
+TEST(JitNames, WaitForFewLines) {
+  constexpr std::size_t k_records = std::size_t{1} << 18;
+  Bytes records;
+  for (std::size_t i = 0; i < k_records; ++i) records.add(dump_record(2, Bytes().u64(k_code + i).u64(0)));
+  const WrittenNames names(records);
+  const std::size_t before = bytes_held();
+  EXPECT_EQ(names.line_at(k_code), "none");
+  EXPECT_LT(bytes_held() - before, k_records * 32);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
