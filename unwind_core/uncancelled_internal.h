@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,19 +20,42 @@
 
 namespace jitunwind {
 
+/// "/proc/thread-self/fd/NUMBER": what is open by that number. Signal-safe.
+inline std::array<char, 40> link_of(int number) noexcept {
+  constexpr std::string_view k_folder = "/proc/thread-self/fd/";
+  std::array<char, 40> text{};
+  const std::size_t at = k_folder.copy(text.data(), k_folder.size());
+  std::to_chars(text.data() + at, text.data() + text.size() - 1, number);
+  return text;
+}
+
 /// A file that is open for reading, while it lives: open(2), read(2) and close(2), errno as they leave it. Nothing here
 /// is kept open for longer, for a program may close any number and have it mean something else. Signal-safe.
 class ReadableFile {
  public:
   explicit ReadableFile(const char* path, int flags = 0) noexcept : ReadableFile(AT_FDCWD, path, flags) {}
   /// `folder` is open, too.
-  ReadableFile(int folder, const char* path, int flags = 0) noexcept
-      : number_(static_cast<int>(::syscall(SYS_openat, folder, path, O_RDONLY | O_CLOEXEC | O_LARGEFILE | flags, 0))) {}
+  ReadableFile(int folder, const char* path, int flags = 0) noexcept : number_(number_of(path, flags, folder)) {}
   ~ReadableFile() {
     if (is_open()) ::syscall(SYS_close, number_);
   }
   ReadableFile(const ReadableFile&) = delete;
   ReadableFile& operator=(const ReadableFile&) = delete;
+
+  /// A regular file; EISDIR or EINVAL: it is none. To open a FIFO or a device may do something, and whoever may write a
+  /// folder can put a link to one there: what it is is looked at without opening it (open(2), O_PATH), and that is
+  /// opened. Without /proc it is looked for by its name again.
+  static ReadableFile regular(const char* path, int flags = 0) noexcept {
+    const ReadableFile found(path, O_PATH | flags);
+    struct stat status;
+    if (!found.is_open() || ::fstat(found.number_, &status) != 0) return ReadableFile(-1);
+    if (!S_ISREG(status.st_mode)) {
+      errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+      return ReadableFile(-1);
+    }
+    const int number = number_of(link_of(found.number_).data(), 0);
+    return ReadableFile(number >= 0 ? number : number_of(path, O_NONBLOCK | O_NOCTTY | flags));
+  }
 
   bool is_open() const noexcept { return number_ >= 0; }
   int number() const noexcept { return number_; }
@@ -37,6 +63,11 @@ class ReadableFile {
   long read(char* into, std::size_t size) const noexcept { return ::syscall(SYS_read, number_, into, size); }
 
  private:
+  explicit ReadableFile(int number) noexcept : number_(number) {}
+  static int number_of(const char* path, int flags, int folder = AT_FDCWD) noexcept {
+    return static_cast<int>(::syscall(SYS_openat, folder, path, O_RDONLY | O_CLOEXEC | O_LARGEFILE | flags, 0));
+  }
+
   int number_;
 };
 

@@ -29,11 +29,10 @@ class GrowingFile {
   template <class Take, class BeginAnew>
   std::uint64_t read(std::uint64_t most, std::optional<uid_t> owner, Take take, BeginAnew begin_anew) {
     if (path_.empty()) return 0;
-    const ReadableFile file(path_.c_str(), O_NOFOLLOW | O_NONBLOCK);
+    const ReadableFile file = ReadableFile::regular(path_.c_str(), O_NOFOLLOW);
     struct statx now {};
     constexpr unsigned k_asked = STATX_BASIC_STATS | STATX_BTIME;
-    if (!file.is_open() || ::statx(file.number(), "", AT_EMPTY_PATH, k_asked, &now) != 0 || !S_ISREG(now.stx_mode))
-      return 0;
+    if (!file.is_open() || ::statx(file.number(), "", AT_EMPTY_PATH, k_asked, &now) != 0) return 0;
     if (owner && now.stx_uid != *owner) return 0;
     const Identity identity{now.stx_ino, now.stx_btime.tv_sec, now.stx_btime.tv_nsec};
     if (identity != identity_ || now.stx_size < offset_) {

@@ -42,9 +42,10 @@ TargetError not_elf(const std::string& path) {
 
 /// "No such file or directory": whoever has tried to read it has left errno alone.
 std::string why_unreadable(const std::string& path) {
-  const ReadableFile file(path.c_str(), O_NONBLOCK);
+  const ReadableFile file = ReadableFile::regular(path.c_str());
   char byte = 0;
-  return !file.is_open() || file.read(&byte, 1) < 0 ? std::strerror(errno) : "it is no file with contents";
+  const bool is_none = file.is_open() ? file.read(&byte, 1) >= 0 : errno == EINVAL;
+  return is_none ? "it is no file with contents" : std::strerror(errno);
 }
 
 TargetError cannot_open(const std::string& path, const Error& error) {

@@ -91,7 +91,7 @@ class FileParts final : public CopiedParts {
 
   static ReadableFile open(const char* path) noexcept {
     const ErrnoKeeper keeper;
-    return ReadableFile(path, O_NONBLOCK);
+    return ReadableFile::regular(path);
   }
 
   ReadableFile file_;

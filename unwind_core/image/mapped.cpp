@@ -2,10 +2,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/image/mapped_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -16,17 +15,6 @@ std::uint64_t nanoseconds(const timespec& t) noexcept {
 
 FileIdentity identity_of(const struct stat& s) noexcept {
   return {s.st_dev, s.st_ino, static_cast<std::uint64_t>(s.st_size), nanoseconds(s.st_mtim), nanoseconds(s.st_ctim)};
-}
-
-/// "/proc/self/fd/<number>"
-std::array<char, 32> link_of(int number) noexcept {
-  std::array<char, 32> text{"/proc/self/fd/"};
-  std::array<char, 12> digits{};
-  std::size_t count = 0;
-  do digits[count++] = static_cast<char>('0' + number % 10);
-  while ((number /= 10) != 0);
-  for (std::size_t i = 0; i < count; ++i) text[14 + i] = digits[count - 1 - i];
-  return text;
 }
 
 void read_real_path(int number, std::span<char> into) noexcept {

@@ -59,7 +59,7 @@ std::optional<Mapping> mapping_at(pid_t process, Addr at) noexcept {
 }
 
 bool map_file(const char* path, MappedFile& out) noexcept {
-  const ReadableFile file(path);
+  const ReadableFile file = ReadableFile::regular(path);
   if (!file.is_open()) return false;
   struct stat status;
   void* bytes = MAP_FAILED;

@@ -34,7 +34,7 @@ UCD_info* open_core(const char* filename) {
 
 /// Where the segment of a program header is loaded. The core was opened before: it is of this CPU.
 std::optional<Addr> address_of_segment(const std::string& core, int number) noexcept {
-  const ReadableFile file(core.c_str());
+  const ReadableFile file = ReadableFile::regular(core.c_str());
   ElfW(Ehdr) head;
   ElfW(Phdr) segment;
   if (number < 0 || read_at(file.number(), &head, sizeof head, 0) != long{sizeof head}) return std::nullopt;
