@@ -200,6 +200,28 @@ TEST(CoreFile, FindsItsFilesBelowAFolder) {
   expect_as_the_program_says(*target, core.program);
 }
 
+/// The kernel writes " (deleted)" behind names of files that are deleted, and programs may be called so.
+TEST(CoreFile, HasItsFilesIfItIsCalledDeleted) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "program (deleted)";
+  std::filesystem::copy_file(TARGET_PROGRAM, file);
+  const ByGcore core(file);
+  const auto target = Target::open_core(core.path);
+  ASSERT_TRUE(target) << target.error().text();
+  expect_as_the_program_says(*target, core.program);
+  // Another file has the name without it: it is not taken for the program.
+  std::filesystem::copy_file("/bin/true", folder / "program");
+  const auto again = Target::open_core(core.path);
+  ASSERT_TRUE(again) << again.error().text();
+  expect_as_the_program_says(*again, core.program);
+  std::filesystem::remove(file);
+  std::filesystem::rename(folder / "program", file);
+  const auto without = Target::open_core(core.path);
+  ASSERT_TRUE(without) << without.error().text();
+  for (const TargetThread& thread : without->threads())
+    for (const SeenFrame& frame : seen(without->walk(thread)).frames) EXPECT_NE(frame.name, "main");
+}
+
 TEST(CoreFile, OfAnotherProgramIsRefused) {
   ByGcore core;
   const auto target = Target::open_core(core.path, {.root = "", .program = "/bin/true"});

@@ -70,14 +70,17 @@ bool parse_line(std::string_view line, Mapping& out) {
   return true;
 }
 
+constexpr std::string_view k_deleted = " (deleted)";
+
 }  // namespace
 
 void Mapping::set_shown_path(std::string_view shown) {
-  constexpr std::string_view k_deleted = " (deleted)";
   deleted = shown.ends_with(k_deleted);
   if (deleted) shown.remove_suffix(k_deleted.size());
   path = shown;
 }
+
+std::string Mapping::shown_path() const { return deleted ? path + std::string(k_deleted) : path; }
 
 Mappings::Mappings(std::vector<Mapping> mappings) : all_(std::move(mappings)) {
   std::erase_if(all_, [](const Mapping& mapping) { return mapping.range.empty(); });

@@ -28,8 +28,9 @@ struct Mapping {
   std::string build_id{};  ///< of the file, as bytes; "": not known by the mapping
   friend bool operator==(const Mapping&, const Mapping&) = default;
 
-  /// As the kernel shows it: " (deleted)" behind the path says that.
+  /// As the kernel shows it: " (deleted)" behind the path says that, unless it is the end of the name.
   void set_shown_path(std::string_view shown);
+  std::string shown_path() const;
   bool is_of_file() const noexcept { return !path.empty() && path.front() != '['; }
   bool same_file(const Mapping& other) const noexcept {
     return path == other.path && device == other.device && inode == other.inode;

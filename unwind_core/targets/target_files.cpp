@@ -10,7 +10,6 @@
 namespace jitunwind {
 namespace {
 
-/// To open a device may do something.
 std::string if_file(std::string path) { return identify_file(path.c_str()) ? std::move(path) : std::string(); }
 
 }  // namespace
@@ -42,13 +41,14 @@ void TargetFiles::replace(std::string target_path, std::string host_path) {
 }
 
 /// By its name, below the target's root. The kernel tells names as the reader sees them, or else from the root of the
-/// mount namespace on, those of files as that of the process's root folder: d_path() of fs/d_path.c.
+/// mount namespace on, those of files as that of the process's root folder: d_path() of fs/d_path.c. What it writes
+/// behind the name of a deleted file may be the end of a name: a file that is called so counts if it is what is loaded.
 std::string TargetFiles::named_path(const Mapping& mapping) const {
   // A relative path, or one of another mount namespace ("(unreachable)..."), is none that can be opened from here.
-  if (mapping.deleted || mapping.path.empty() || mapping.path.front() != '/') return {};
+  const std::string shown = mapping.shown_path();
   const std::string& root = this->root();
-  if (!mapping.path.starts_with(shown_root_) || mapping.path[shown_root_.size()] != '/') return {};
-  return if_file(root + mapping.path.substr(shown_root_.size()));
+  if (!shown.starts_with(shown_root_ + "/")) return {};
+  return root + shown.substr(shown_root_.size());
 }
 
 /// By the kernel, whatever its name, to those who are allowed to: proc_pid_map_files(5).
@@ -56,7 +56,7 @@ std::string TargetFiles::mapped_path(const Mapping& mapping) const {
   if (process_.empty() || !mapping.is_of_file()) return {};
   std::array<char, 64> name{};
   std::snprintf(name.data(), name.size(), "/map_files/%" PRIx64 "-%" PRIx64, mapping.range.begin, mapping.range.end);
-  return if_file(process_ + name.data());
+  return process_ + name.data();
 }
 
 /// As the names say, which are of the same kind.
@@ -70,8 +70,8 @@ bool TargetFiles::is_program(const Mapping& mapping) const {
 std::string TargetFiles::host_path(const Mapping& mapping) const {
   if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) return replaced->second;
   if (!has_files_) return {};
-  std::string path = named_path(mapping);
-  return path.empty() ? mapped_path(mapping) : path;
+  std::string path = if_file(named_path(mapping));
+  return path.empty() ? if_file(mapped_path(mapping)) : path;
 }
 
 Result<Mapped<ModuleFiles>> TargetFiles::open_at(const std::string& path, const ElfImage* loaded,
@@ -95,9 +95,9 @@ Result<Mapped<ModuleFiles>> TargetFiles::open(const Mapping& mapping, const ElfI
   if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) {
     (void)opens(replaced->second);
   } else if (has_files_ && !opens(named_path(mapping)) && !process_.empty()) {
-    const bool has_name_here = !root().empty() && !mapping.deleted && mapping.path.starts_with('/');
-    (void)((is_program(mapping) && opens(if_file(process_ + "/exe"))) || opens(mapped_path(mapping)) ||
-           (has_name_here && opens(if_file(mapping.path))));
+    const bool has_name_here = !root().empty() && mapping.path.starts_with('/');
+    (void)((is_program(mapping) && opens(process_ + "/exe")) || opens(mapped_path(mapping)) ||
+           (has_name_here && opens(mapping.shown_path())));
   }
   return files;
 }
