@@ -146,7 +146,8 @@ class Target {
   /// looked at anew. Frames of before are void.
   Result<Done, TargetError> renew();
   /// Of a sample: another sample of the same process. What is known of its modules stays, as far as their mappings are
-  /// the same. Error no_samples: it is no target of a sample, and stays what it is.
+  /// the same; with no mappings they are those of the sample before. Error no_samples: it is no target of a sample, and
+  /// stays what it is.
   Result<Done, TargetError> renew(Sample sample);
 
  private:

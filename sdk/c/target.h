@@ -104,7 +104,7 @@ ju_status ju_target_source_line(const ju_target* target, const ju_cursor* cursor
 ju_status ju_target_let_go(ju_target* target, ju_error* error);
 /** Stops a process again that has run meanwhile, and looks at it anew. */
 ju_status ju_target_renew(ju_target* target, ju_error* error);
-/** Looks at another sample of the same process. */
+/** Looks at another sample of the same process; without maps its mappings are those of the sample before. */
 ju_status ju_target_renew_sample(ju_target* target, const ju_sample* sample, ju_error* error);
 /** Where list number `i` of registered procedures begins in the target; 0: there are no more. */
 ju_status ju_target_list(const ju_target* target, size_t i, uint64_t* address, ju_error* error);

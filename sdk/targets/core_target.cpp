@@ -165,19 +165,19 @@ Target::Core::Core(std::unique_ptr<CoreFile> core, const Arch& arch, TargetFiles
     : core_(std::move(core)), files_(std::move(files)), memory_(core_->memory(), arch, core_->mappings(), files_) {
   space_.emplace(arch, memory_, core_->mappings(), files_);
   for (const CoreThread& thread : core_->threads())
-    threads_.push_back({thread.id, thread.id == core_->process() ? core_->program() : "", thread.signal, true,
-                        fault_address(thread.siginfo, arch)});
+    add({thread.id, thread.id == core_->process() ? core_->program() : "", thread.signal, true,
+         fault_address(thread.siginfo, arch)});
 }
 
 Result<RegisterFile> Target::Core::registers(const TargetThread& thread) const noexcept {
-  for (const CoreThread& known : core_->threads())
-    if (known.id == thread.id) {
-      auto registers = registers_from_prstatus(known.registers, space_->arch());
-      // Where the core has none of them, the frame has no value of theirs.
-      if (registers) (void)add_fp_registers(known.fp_registers, space_->arch(), *registers);
-      return registers;
-    }
-  return Error{ErrorCode::invalid_argument, static_cast<Addr>(thread.id), "thread that is not in the core file"};
+  const auto number = number_of(thread.id);
+  if (!number)
+    return Error{ErrorCode::invalid_argument, static_cast<Addr>(thread.id), "thread that is not in the core file"};
+  const CoreThread& known = core_->threads()[*number];
+  auto registers = registers_from_prstatus(known.registers, space_->arch());
+  // Where the core has none of them, the frame has no value of theirs.
+  if (registers) (void)add_fp_registers(known.fp_registers, space_->arch(), *registers);
+  return registers;
 }
 
 }  // namespace jitunwind

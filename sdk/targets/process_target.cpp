@@ -128,18 +128,19 @@ Result<Mappings, TargetError> Target::Process::parse_mappings(const std::string&
 }
 
 void Target::Process::take_threads() {
-  threads_.clear();
+  forget_threads();
   registers_.clear();
   for (const TracedThread& traced : traced_.all()) {
     if (traced.is_gone) continue;
-    threads_.push_back({traced.id, traced.name, traced.signal, traced.is_stopped, std::nullopt});
-    if (const auto registers = traced.registers_of(space_->arch())) registers_.emplace_back(traced.id, *registers);
+    add({traced.id, traced.name, traced.signal, traced.is_stopped, std::nullopt});
+    const auto registers = traced.registers_of(space_->arch());
+    registers_.push_back(registers ? std::optional(*registers) : std::nullopt);
   }
 }
 
 Result<RegisterFile> Target::Process::registers(const TargetThread& thread) const noexcept {
-  for (const auto& [id, registers] : registers_)
-    if (id == thread.id) return registers;
+  const auto number = number_of(thread.id);
+  if (number && *number < registers_.size() && registers_[*number]) return *registers_[*number];
   return Error{ErrorCode::io, static_cast<Addr>(thread.id),
                is_overdue_ ? "stack of a process that did not let itself be copied in time"
                            : "registers of a thread that did not stop in time"};
@@ -157,8 +158,9 @@ void Target::Process::keep_stacks() noexcept {
   constexpr std::uint64_t k_most = std::uint64_t{1} << 20;  // of one thread
   constexpr Addr k_list_head = 16;                          // docs/registry.md "Finding the list"
   const AddressSpace& space = space_->space();
-  for (const auto& [id, registers] : registers_) {
-    const Addr sp = registers.get(space.arch.column(space.arch.sp)).value_or(0);
+  for (const auto& registers : registers_) {
+    if (!registers) continue;
+    const Addr sp = registers->get(space.arch.column(space.arch.sp)).value_or(0);
     const Mapping* const stack = space_->mappings().find(sp);
     if (!stack) continue;
     const Addr begin = page_of(std::max(sp - std::min<Addr>(space.arch.red_zone, sp), stack->range.begin));

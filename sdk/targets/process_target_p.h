@@ -56,8 +56,7 @@ class Target::Process final : public Target::Impl {
   MemoryFile mem_;
   std::optional<ProcessMemory> memory_;
   TracedThreads traced_{folder_};
-  // As they were while it stood still.
-  std::vector<std::pair<pid_t, RegisterFile>> registers_;
+  std::vector<std::optional<RegisterFile>> registers_;  // of each thread, as they were while it stood still
 };
 
 }  // namespace jitunwind

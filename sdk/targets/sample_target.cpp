@@ -56,18 +56,20 @@ Target::OfSample::OfSample(Sample sample, const Arch& arch, TargetFiles files)
       stack_({{sample.stack_address, sample.stack}}),
       memory_(stack_, arch, mappings_, files_) {
   space_.emplace(arch, memory_, mappings_, files_);
-  threads_.push_back({sample.thread, "", 0, true});
+  add({sample.thread, "", 0, true});
 }
 
 std::optional<TargetError> Target::OfSample::take_sample(Sample sample) {
   process_ = sample.process;
   registers_ = sample.registers;
-  threads_.front().id = sample.thread;
+  forget_threads();
+  add({sample.thread, "", 0, true});
   const AddrRange before = stack_range_;
   stack_range_ = range_of(sample);
   stack_ = BytesMemory({{sample.stack_address, sample.stack}});
+  const bool are_as_before = sample.mappings.empty();
   Mappings mappings(std::move(sample.mappings));
-  if (mappings == mappings_) {
+  if (are_as_before || mappings == mappings_) {
     // A sample has none of the writable memory that lists are in.
     space_->forget_memory(before);
     space_->forget_memory(stack_range_);

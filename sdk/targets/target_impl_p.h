@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 
 #include "jitunwind/sdk/target.h"
 #include "jitunwind/sdk/targets/target_space_p.h"
@@ -29,8 +30,25 @@ class Target::Impl {
   const TargetSpace& space() const noexcept { return *space_; }
 
  protected:
-  std::vector<TargetThread> threads_;
+  void add(TargetThread thread) {
+    numbers_.emplace(thread.id, threads_.size());
+    threads_.push_back(std::move(thread));
+  }
+  void forget_threads() noexcept {
+    numbers_.clear();
+    threads_.clear();
+  }
+  /// Which of threads() has that id; of several the first.
+  std::optional<std::size_t> number_of(pid_t id) const noexcept {
+    const auto known = numbers_.find(id);
+    return known == numbers_.end() ? std::nullopt : std::optional(known->second);
+  }
+
   std::optional<TargetSpace> space_;
+
+ private:
+  std::vector<TargetThread> threads_;
+  std::unordered_map<pid_t, std::size_t> numbers_;
 };
 
 }  // namespace jitunwind

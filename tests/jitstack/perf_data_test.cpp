@@ -7,6 +7,7 @@
 #include "jitunwind/sdk/jitstack/perf/perf_processes_p.h"
 #include "tests/jitstack/jitstack_runs.h"
 #include "tests/jitstack/perf_file.h"
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/texts.h"
 
 namespace jitunwind::jitstack {
@@ -245,6 +246,28 @@ TEST_F(Mapped, ForksCannotMultiplyMappingsWithoutEnd) {
   for (pid_t child = 2; child < 2000; ++child)
     processes.take(PerfForked{.process = child, .parent = 1, .thread = child, .parent_thread = 1});
   EXPECT_TRUE(processes.has_left_out());
+}
+
+/// What is mapped is looked at when it has changed, not for each sample.
+TEST_F(Mapped, SamplesTakeAsLongWhateverIsMapped) {
+  const auto seconds_for_samples = [this](pid_t process, Addr mappings) {
+    for (Addr i = 0; i < mappings; ++i) map(process, {i << 13, (i << 13) + 0x1000}, 0, "/some/library/with/a/path");
+    PerfSample sample{.process = process, .thread = process, .has_registers = true};
+    EXPECT_TRUE(processes.target_of(sample));
+    const double begin = test::cpu_seconds();
+    for (int i = 0; i < 2000; ++i) EXPECT_TRUE(processes.target_of(sample));
+    return test::cpu_seconds() - begin;
+  };
+  (void)seconds_for_samples(1, 10);
+  EXPECT_LT(seconds_for_samples(2, 16'000), 10 * seconds_for_samples(3, 10));
+}
+
+TEST_F(Mapped, WhatIsMappedBetweenSamplesIsSeen) {
+  map(1, {0x1000, 0x2000}, 0, "/a");
+  EXPECT_EQ(told(1), "1000-2000@0/a ");
+  EXPECT_EQ(told(1), "1000-2000@0/a ");
+  map(1, {0x3000, 0x4000}, 0, "/b");
+  EXPECT_EQ(told(1), "1000-2000@0/a 3000-4000@0/b ");
 }
 
 #ifdef PERF_PROGRAM

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "tests/support/command.h"
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/elf_builder.h"
 #include "tests/targets/target_programs.h"
 
@@ -265,13 +266,15 @@ TEST(CoreFile, IsNoneWhateverItIs) {
   }
 }
 
-/// A core of one thread with these segments, whose bytes are all "abcdefghijklmnop". Its notes are in a segment, or in
-/// a section alone.
-RawBytes core_with(const std::vector<BuiltSegment>& segments, bool has_note_segment = true) {
+/// A core of threads, from number 7 on, with these segments, whose bytes are all "abcdefghijklmnop". Its notes are in a
+/// segment, or in a section alone.
+RawBytes core_with(const std::vector<BuiltSegment>& segments, bool has_note_segment = true, std::size_t threads = 1) {
   ElfBuilder core(true, false);
   core.type = ET_CORE;
-  const Bytes status = core.bytes().fill(112 + 27 * 8 + 8, 0).put(32, 7, 4);  // pr_pid
-  core.sections = {{"note", SHT_NOTE, core.note("CORE", NT_PRSTATUS, status.string()).vector()},
+  Bytes notes = core.bytes();
+  for (std::size_t i = 0; i < threads; ++i)
+    notes.add(core.note("CORE", NT_PRSTATUS, core.bytes().fill(112 + 27 * 8 + 8, 0).put(32, 7 + i, 4).string()));
+  core.sections = {{"note", SHT_NOTE, notes.vector()},
                    {"bytes", SHT_PROGBITS, core.bytes().characters("abcdefghijklmnop").vector()}};
   core.segments = segments;
   if (has_note_segment) core.segments.push_back({.type = PT_NOTE, .section = 0});
@@ -310,6 +313,19 @@ TEST(CoreFile, HasItsNotesInASectionWhereNoSegmentHasThem) {
   ASSERT_TRUE(core) << core.error().text();
   ASSERT_EQ(core->threads().size(), 1u);
   EXPECT_EQ(core->threads()[0].id, 7);
+}
+
+/// Their registers are found by their numbers: eight times as many take eight times as long, not 64 times.
+TEST(CoreFile, MayHaveMoreThreadsThanAnyProgram) {
+  const auto seconds_for = [](std::size_t threads) {
+    const auto core = open_bytes(core_with({}, true, threads));
+    EXPECT_TRUE(core && core->threads().size() == threads);
+    const double begin = cpu_seconds();
+    for (const TargetThread& thread : core->threads()) EXPECT_TRUE(core->registers(thread));
+    return cpu_seconds() - begin;
+  };
+  (void)seconds_for(4000);
+  EXPECT_LT(seconds_for(32'000), 25 * seconds_for(4000));
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ void PerfProcesses::map(Process& process, const Mapping& mapping) {
 }
 
 void PerfProcesses::unmap(Process& process, AddrRange range) {
+  process.is_mapped_as_before = false;
   auto at = process.mapped.lower_bound(range.begin);
   if (at != process.mapped.begin() && std::prev(at)->second.range.end > range.begin) --at;
   while (at != process.mapped.end() && at->first < range.end) {
@@ -61,6 +62,7 @@ void PerfProcesses::forget_mappings(Process& process) {
   process.mapped.clear();
   process.program.clear();
   process.target.reset();
+  process.is_mapped_as_before = false;
 }
 
 void PerfProcesses::fork(const PerfForked& forked) {
@@ -92,8 +94,12 @@ Result<const Target*, TargetError> PerfProcesses::target_of(const PerfSample& ta
                 .process = taken.process,
                 .thread = taken.thread};
   sample.stack_address = taken.registers.get(arch_.column(arch_.sp)).value_or(0);
-  sample.mappings.reserve(process.mapped.size());
-  for (const auto& [begin, mapping] : process.mapped) sample.mappings.push_back(mapping);
+  if (process.mapped.empty()) process.target.reset();  // none would be those of before
+  if (!process.target || !process.is_mapped_as_before) {
+    sample.mappings.reserve(process.mapped.size());
+    for (const auto& [begin, mapping] : process.mapped) sample.mappings.push_back(mapping);
+  }
+  process.is_mapped_as_before = true;
   if (process.target) {
     if (auto renewed = process.target->renew(std::move(sample)); !renewed) return TargetError(renewed.error());
   } else {

@@ -32,6 +32,7 @@ class PerfProcesses {
     std::map<pid_t, std::string> names{};
     std::string program{};
     std::optional<Target> target{};
+    bool is_mapped_as_before = false;  ///< as the target has it
   };
 
   void map(Process& process, const Mapping& mapping);

@@ -58,18 +58,15 @@ void take_registers(TracedThread& thread) {
 
 }  // namespace
 
-bool TracedThreads::is_known(pid_t thread) const noexcept {
-  return std::ranges::any_of(threads_, [&](const TracedThread& known) { return known.id == thread; });
-}
-
 /// False: there was none that is not attached to. A thread that ends meanwhile is no failure. None is stopped before
 /// all are attached to and named: it would stand still for that long.
 bool TracedThreads::attach_new() {
   newest_ = threads_.size();
   bool is_whole = true;
   for (const pid_t thread : folder_.threads(&is_whole)) {
-    if (is_known(thread)) continue;
+    if (known_.contains(thread)) continue;
     if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0) {
+      known_.insert(thread);
       threads_.push_back({thread, folder_.name_of_thread(thread)});
     } else if (const int refused = errno; thread == folder_.process() || !folder_.has_ended(thread)) {
       failure_ = refused;
@@ -146,6 +143,7 @@ int TracedThreads::stop_all(std::int64_t longest_ns) {
   stopped_since_ns_ = 0;
   failure_ = 0;
   threads_.clear();
+  known_.clear();
   (void)turn_.exchange(tracer_stops);
   if (!tracer_.start(trace, this)) throw std::bad_alloc();
   is_attached_ = true;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "jitunwind/unwind_core/arch/arch.h"
@@ -65,15 +66,15 @@ class TracedThreads {
 
   static void trace(void* self) noexcept;
   void attach_all();
-  bool is_known(pid_t thread) const noexcept;
   bool attach_new();
   void wait_for_stops() noexcept;
   void hold() noexcept;
 
   const ProcessFolder& folder_;
   std::vector<TracedThread> threads_;
-  std::size_t newest_ = 0;  // of the threads, those from here on have been attached to last
-  int failure_ = 0;         // errno
+  std::unordered_set<pid_t> known_;  // attached to
+  std::size_t newest_ = 0;           // of the threads, those from here on have been attached to last
+  int failure_ = 0;                  // errno
   bool is_attached_ = false;
   std::int64_t longest_ns_ = k_for_ever;
   std::int64_t stopped_since_ns_ = 0;  // 0: no thread was told to stop
