@@ -45,14 +45,14 @@ void JitNames::read_map() const {
       add(said.code, std::make_shared<Told>(Told{std::string(said.name)}));
     });
   };
-  room_ -= map_.read(room_, std::nullopt, take, [this] { map_reader_.restart(); });
+  room_ -= map_.read(room_, owner_, take, [this] { map_reader_.restart(); });
 }
 
 void JitNames::read_dump(Dump& dump) const {
   const auto take = [&](std::span<const std::byte> piece) {
     (void)dump.reader.read(piece, [this](const JitDumpRecord& record) { take_record(record); });
   };
-  room_ -= dump.file.read(room_, std::nullopt, take, [&] { dump.reader.restart(); });
+  room_ -= dump.file.read(room_, owner_, take, [&] { dump.reader.restart(); });
 }
 
 void JitNames::find_dumps() const {

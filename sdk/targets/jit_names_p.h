@@ -37,8 +37,12 @@ class JitNames final : public RowSource, public NameSource {
   /// The line of its source, by what jitdumps say of code at that address.
   std::optional<SourceLine> find_line(Addr at) const;
 
-  /// Where the perf map is, below the root of the files; "": nowhere.
-  void set_map(std::string path) { map_path_ = std::move(path); }
+  /// Where the perf map is, below the root of the files, and whose files count: others may have put one there, before
+  /// the process had its number.
+  void set_process(std::string map, uid_t owner) {
+    map_path_ = std::move(map);
+    owner_ = owner;
+  }
   void look_again() noexcept { has_looked_ = false; }
   /// It may be another program by now.
   void forget() noexcept;
@@ -72,8 +76,9 @@ class JitNames final : public RowSource, public NameSource {
   const Arch& arch_;
   const Mappings& mappings_;
   const TargetFiles& files_;
-  std::string map_path_;
-  mutable GrowingFile map_;  // of that path, as this process can open it
+  std::string map_path_;        // "": there is none
+  std::optional<uid_t> owner_;  // none: anybody's
+  mutable GrowingFile map_;     // of that path, as this process can open it
   mutable PerfMapReader map_reader_;
   mutable std::list<Dump> dumps_;
   mutable std::vector<Named> all_;                        // as they were written

@@ -81,7 +81,7 @@ void Target::Process::make_space(Mappings mappings) {
   memory_.emplace(folder_.process(), mem_.number());
   const Arch arch = arch_ == host_arch() ? arch_of_this_machine() : *arch_;
   space_.emplace(arch, *memory_, std::move(mappings), TargetFiles::of_process(folder_));
-  space_->set_perf_map("/tmp/perf-" + std::to_string(own_number_) + ".map");
+  space_->set_process("/tmp/perf-" + std::to_string(own_number_) + ".map", status_.file_user);
   if (attaches_) (void)space_->files().root();  // while it is there: it may end when it is let go
 }
 

@@ -47,8 +47,8 @@ class TargetSpace {
     auto line = jit_code_.find_line(at);
     return line ? line : jit_names_.find_line(at);
   }
-  /// Where its perf map is: JitNames::set_map().
-  void set_perf_map(std::string path) { jit_names_.set_map(std::move(path)); }
+  /// JitNames::set_process().
+  void set_process(std::string perf_map, uid_t owner) { jit_names_.set_process(std::move(perf_map), owner); }
 
   /// While the target runs: its lists of procedures and of JITs' files are found, and the latter read. renew() when it
   /// stands still: whatever is not as it was is looked for again.

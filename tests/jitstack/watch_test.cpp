@@ -1,5 +1,6 @@
 // jitstack --watch: what was seen of a process in some seconds.
 #include <filesystem>
+#include <fstream>
 
 #include "tests/jitstack/jitstack_runs.h"
 
@@ -80,6 +81,20 @@ TEST(JitstackWatch, EndsWithASignalOrWithTheProcess) {
     EXPECT_GE(stacks_in(text_of_file(output + ".folded"), "target_program;.*"), 1u);
     EXPECT_TRUE(text_of_file(output + ".svg").ends_with("</svg>\n"));
   }
+}
+
+/// Others may have put a link there that leads to a file of this user's.
+TEST(JitstackWatch, WritesThroughNoLink) {
+  const TemporaryFolder folder;
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  const std::string output = folder / "seen", mine = folder / "mine";
+  std::ofstream(mine) << "mine";
+  std::filesystem::create_symlink(mine, output + ".folded");
+  std::filesystem::create_hard_link(mine, output + ".svg");
+  EXPECT_EQ(jitstack("--watch 0.1 --output '" + output + "' " + id_of(program)).status, 0);
+  EXPECT_EQ(text_of_file(mine), "mine");
+  EXPECT_GE(stacks_in(text_of_file(output + ".folded"), "target_program;.*"), 1u);
+  EXPECT_EQ(jitstack("--watch 0.1 --output '" + output + "' " + id_of(program)).status, 0) << "again";
 }
 
 TEST(JitstackWatch, SaysWhatIsWrong) {

@@ -1,13 +1,16 @@
 // What a target's JITs write for perf, where they write it to hurt who reads it.
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <string>
 
 #include "jitunwind/sdk/targets/jit_names_p.h"
 #include "tests/listen/dump_writer.h"
 #include "tests/support/command.h"
+#include "tests/support/fake_space.h"
 
 namespace jitunwind::test {
 namespace {
@@ -32,7 +35,8 @@ class WrittenNames {
  private:
   const TemporaryFolder folder_;
   const std::string path_ = folder_ / "jit-1.dump";
-  const Mappings mappings_{{{.range = {0x1000, 0x2000}, .path = path_, .inode = 1, .readable = true, .executable = true}}};
+  const Mappings mappings_{
+      {{.range = {0x1000, 0x2000}, .path = path_, .inode = 1, .readable = true, .executable = true}}};
   const TargetFiles files_;
   const JitNames names_{*host_arch(), mappings_, files_};
 };
@@ -55,6 +59,27 @@ TEST(JitNames, AreKeptOnceHoweverOftenTheirCodeIsMoved) {
   const std::size_t before = bytes_held();
   EXPECT_EQ(names.line_at(k_code + k_moves * k_size), "a.js:7");
   EXPECT_LT(bytes_held() - before, 8 * k_frames);
+}
+
+/// A user can put a map in /tmp before a process of somebody else's has its number.
+TEST(JitNames, AreReadOfFilesOfTheProcessesUser) {
+  const TemporaryFolder folder;
+  const std::string map = folder / "perf-1.map";
+  std::ofstream(map) << std::hex << k_code << " 40 named\n";
+  const Mappings mappings;
+  const TargetFiles files;
+  const FakeSpace space(*host_arch());
+  for (const bool is_own : {true, false}) {
+    JitNames names(*host_arch(), mappings, files);
+    names.set_process(map, ::geteuid() + (is_own ? 0 : 1));
+    MemoryWindow window;
+    Lookup lookup(space.space, CodeAddress::interrupted(k_code), window);
+    std::array<char, 16> into{};
+    ProcedureName name;
+    const Found found = names.find_name(lookup, into, name);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(*found, is_own);
+  }
 }
 
 /// Records of 32 bytes, of code that never comes.

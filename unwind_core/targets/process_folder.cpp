@@ -24,6 +24,8 @@ Number number_in(std::string_view text, int base = 10) {
   return number;
 }
 
+std::string_view last_word(std::string_view text) { return text.substr(text.find_last_of(" \t") + 1); }
+
 void take_line(std::string_view line, ProcessStatus& out) {
   const std::string_view name = line.substr(0, line.find(':'));
   std::string_view value = line.substr(std::min(name.size() + 1, line.size()));
@@ -33,9 +35,9 @@ void take_line(std::string_view line, ProcessStatus& out) {
   if (name == "Tgid") out.group = number_in<pid_t>(value);
   if (name == "PPid") out.parent = number_in<pid_t>(value);
   if (name == "TracerPid") out.tracer = number_in<pid_t>(value);
-  if (name == "Uid") out.user = number_in<uid_t>(value);
+  if (name == "Uid") out.user = number_in<uid_t>(value), out.file_user = number_in<uid_t>(last_word(value));
   if (name == "SigBlk") out.blocked = number_in<std::uint64_t>(value, 16);
-  if (name == "NStgid") out.own_number = number_in<pid_t>(value.substr(value.find_last_of(" \t") + 1));
+  if (name == "NStgid") out.own_number = number_in<pid_t>(last_word(value));
   if (name == "VmSize") out.has_memory = true;
 }
 

@@ -23,6 +23,7 @@ struct ProcessStatus {
   pid_t parent = 0;
   pid_t tracer = 0;           ///< 0: none
   uid_t user = 0;             ///< the real one
+  uid_t file_user = 0;        ///< whose the files are that it makes
   pid_t own_number = 0;       ///< what it takes for its number itself, in its own namespace of processes; 0: not told
   std::uint64_t blocked = 0;  ///< signals, bit number - 1
   bool has_memory = false;    ///< false: a zombie, one that is about to be one, or a thread of the kernel's

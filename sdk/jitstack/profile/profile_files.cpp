@@ -1,5 +1,7 @@
 #include "jitunwind/sdk/jitstack/profile/profile_files_p.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,8 +12,11 @@
 namespace jitunwind::jitstack {
 namespace {
 
+/// In the place of what had the name. What others have put there, as a link to a file of this user's, is not written
+/// to.
 bool write_file(const std::string& path, const std::string& text) {
-  FILE* const file = std::fopen(path.c_str(), "w");
+  const bool is_free = ::unlink(path.c_str()) == 0 || errno == ENOENT;
+  FILE* const file = is_free ? std::fopen(path.c_str(), "wx") : nullptr;
   const bool is_written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const bool is_closed = file && std::fclose(file) == 0;
   if (is_written && is_closed) return true;
