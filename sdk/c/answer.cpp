@@ -77,9 +77,8 @@ bool read_string(const char* of_caller, std::string_view& out, std::size_t longe
   if (!of_caller) return true;
   std::size_t size = 0;
   while (size < longest) {
-    // The end is in the same page, or the next one can be read: a look costs a system call.
     const char* const at = of_caller + size;
-    if (size != 0 && !is_readable(at)) return false;
+    if (!is_readable(at)) return false;
     const std::size_t left_of_page = k_page_size - reinterpret_cast<std::uintptr_t>(at) % k_page_size;
     const std::size_t most = std::min(left_of_page, longest - size);
     if (const void* const end = std::memchr(at, '\0', most)) {

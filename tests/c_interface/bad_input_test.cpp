@@ -420,6 +420,8 @@ TEST(CBadInput, StringsWithoutEnd) {
   ASSERT_EQ(mprotect(pages + page, page, PROT_NONE), 0);
   std::memset(pages, 'y', page);
   EXPECT_EQ(ju_describe(JU_CPU_HOST, pages + page - 5, &builder, &error), JU_BAD_STRING);
+  for (const std::size_t at : {page, 2 * page - 1})
+    EXPECT_EQ(ju_describe(JU_CPU_HOST, pages + at, &builder, &error), JU_BAD_STRING);
   const Builder good;
   EXPECT_EQ(ju_row_at(good, 0, pages + page - 5), JU_BAD_STRING);
   EXPECT_EQ(ju_row_at(good, 0, nullptr), JU_NULL_POINTER);
