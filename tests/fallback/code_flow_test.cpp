@@ -84,7 +84,7 @@ struct Comparison {
       const RegNum reg = entry_of_row.reg;
       if (reg >= k_register_places || entry_of_row.rule.kind != RegRule::Kind::at_cfa) continue;
       // A register that was restored is in both places.
-      const int words = state.saved[reg];
+      const int words = state.place_saved(reg);
       if (words != 0 && entry_of_row.rule.offset != -8 * std::int64_t{words} - k_entry_cfa)
         return note(entry, pc, row, state);
     }

@@ -47,11 +47,12 @@ class Addresses {
 /// itself and goes elsewhere.
 class Calls {
  public:
-  /// Before the instruction at pc is executed.
-  void follow(Addr pc, Addr sp) {
+  /// Before the instruction at pc is executed. `word` reads one of the stack.
+  template <class Word>
+  void follow(Addr pc, Addr sp, Word word) {
     while (count_ != 0 && calls_[count_ - 1].slot < sp) --count_;
     if (last_pc_ != 0 && sp == last_sp_ - sizeof(std::uintptr_t)) {
-      const Addr pushed = word_at(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(sp)));
+      const Addr pushed = word(sp);
       // A call of what comes next, for its own address, is no call.
       const bool was_called = pushed > last_pc_ && pushed <= last_pc_ + k_longest_call && pc != pushed;
       if (was_called && count_ != calls_.size()) calls_[count_++] = {pushed, sp};
@@ -84,6 +85,7 @@ struct Figures {
   std::size_t complete = 0;  ///< and right
   std::size_t early = 0;     ///< right as far as they go
   std::size_t wrong = 0;
+  std::size_t walks() const { return complete + early + wrong; }
   Addr first_wrong_at = 0;
   std::size_t first_wrong_frame = 0;
 
@@ -101,9 +103,8 @@ struct Figures {
   }
   std::string text(const char* name) const {
     std::array<char, 200> line;
-    const std::size_t all = complete + early + wrong;
-    std::snprintf(line.data(), line.size(), "%s: %zu walks, %.1f %% complete, %zu wrong", name, all,
-                  all == 0 ? 0 : 100.0 * static_cast<double>(complete) / static_cast<double>(all), wrong);
+    std::snprintf(line.data(), line.size(), "%s: %zu walks, %.1f %% complete, %zu wrong", name, walks(),
+                  walks() == 0 ? 0 : 100.0 * static_cast<double>(complete) / static_cast<double>(walks()), wrong);
     return line.data();
   }
 };
@@ -181,27 +182,37 @@ inline void judge_bold(Scene& scene, const ucontext_t& at) {
   scene.bold.add(truth, scene.walk.all(), whole);
 }
 
-inline void judge(void* argument) {
-  Scene& scene = *static_cast<Scene*>(argument);
-  const ucontext_t& at = *registry_test::EveryInstruction::interrupted();
+/// False: there is no truth to judge by, since no call of the code that is watched has been made.
+inline bool follow(Scene& scene, const ucontext_t& at) {
   const Arch& arch = *host_arch();
   const Addr pc = word_at(&at, arch.by_dwarf(arch.pc)->ucontext);
   const bool had_none = scene.calls.empty();
-  scene.calls.follow(pc, word_at(&at, arch.by_dwarf(arch.sp)->ucontext));
+  scene.calls.follow(pc, word_at(&at, arch.by_dwarf(arch.sp)->ucontext),
+                     [](Addr sp) { return word_at(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(sp))); });
   if (scene.calls.empty()) {
     // Code of this program, which has unwind information: what it calls has its callers behind it.
     (void)walk_by_steps(walk_interrupted(&at), scene.walk);
     scene.callers_here.clear();
     for (const Addr caller : scene.walk.all().subspan(1)) scene.callers_here.add(caller);
-    return;
+    return false;
   }
   if (had_none) scene.outer = scene.callers_here;
   scene.calls.list(pc, scene.outer.all(), scene.truth);
+  return true;
+}
+
+inline void judge_every_way(Scene& scene, const ucontext_t& at) {
   judge_steps(scene, at);
   judge_lists(scene, at);
   judge_libunwind(scene, at);
   judge_through_signal(scene);
   judge_bold(scene, at);
+}
+
+inline void judge(void* argument) {
+  Scene& scene = *static_cast<Scene*>(argument);
+  const ucontext_t& at = *registry_test::EveryInstruction::interrupted();
+  if (follow(scene, at)) judge_every_way(scene, at);
 }
 
 /// Their callers, by another unwinder: libgcc's, which glibc asks.
@@ -218,14 +229,8 @@ struct Expected {
   double complete;  ///< at least so much of the walks by steps, 0 to 1
 };
 
-inline void expect_right(const char* name, const std::function<void()>& code, Expected expected) {
-  static Scene scene;
-  scene = {};
-  registry_test::EveryInstruction every;
-  const std::size_t instructions = every.run(&judge, &scene, code);
-  EXPECT_GT(instructions, 500u);
-  const auto walks = [](const Figures& f) { return f.complete + f.early + f.wrong; };
-  EXPECT_GT(walks(scene.steps), instructions / 2);
+/// No walk was wrong in any way, at least so much of them complete.
+inline void expect_right(const char* name, const Scene& scene, Expected expected) {
   EXPECT_TRUE(ends_as_libgcc_says(scene.outer.all()));
   struct Way {
     const char* name;
@@ -235,12 +240,22 @@ inline void expect_right(const char* name, const std::function<void()>& code, Ex
                          Way{"unw_step", scene.by_libunwind}, Way{"from the handler", scene.through_signal}}) {
     EXPECT_EQ(way.figures.wrong, 0u) << way.name << ": frame " << way.figures.first_wrong_frame << " of a walk from "
                                      << std::hex << way.figures.first_wrong_at;
-    EXPECT_EQ(walks(way.figures), walks(scene.steps)) << way.name;
+    EXPECT_EQ(way.figures.walks(), scene.steps.walks()) << way.name;
     EXPECT_EQ(way.figures.complete, scene.steps.complete) << way.name;
   }
-  EXPECT_GE(static_cast<double>(scene.steps.complete), expected.complete * static_cast<double>(walks(scene.steps)));
+  EXPECT_GE(static_cast<double>(scene.steps.complete), expected.complete * static_cast<double>(scene.steps.walks()));
   EXPECT_EQ(scene.wrong_and_unmarked, 0u);
   std::printf("%s: %s; %s\n", name, scene.steps.text("steps").c_str(), scene.bold.text("bold").c_str());
+}
+
+inline void expect_right(const char* name, const std::function<void()>& code, Expected expected) {
+  static Scene scene;
+  scene = {};
+  registry_test::EveryInstruction every;
+  const std::size_t instructions = every.run(&judge, &scene, code);
+  EXPECT_GT(instructions, 500u);
+  EXPECT_GT(scene.steps.walks(), instructions / 2);
+  expect_right(name, scene, expected);
 }
 
 }  // namespace jitunwind::test

@@ -22,9 +22,10 @@ std::optional<Addr> target_by(const JumpOperand& operand, const RegisterFile& re
   return word ? std::optional(*word & arch.address_mask) : std::nullopt;
 }
 
-CallTargets::CallTargets(const Lookup& lookup, Addr return_address, Addr sp_at_call) noexcept {
+CallTargets::CallTargets(const Lookup& lookup, const RegisterFile& registers, Addr return_address,
+                         Addr sp_at_call) noexcept {
   const AddressSpace& space = lookup.space;
-  if (!space.arch.read_instruction || !lookup.registers || return_address == 0) return;
+  if (!space.arch.read_instruction || return_address == 0) return;
   const CodeBefore code(return_address, space.memory, lookup.window);
   for (const CodePattern& pattern : space.arch.calls) {
     if (!code.ends_with(pattern)) continue;
@@ -33,9 +34,8 @@ CallTargets::CallTargets(const Lookup& lookup, Addr return_address, Addr sp_at_c
       if (length > code.size()) break;
       const MachineInstruction call = space.arch.read_instruction(code.last(length), return_address - length);
       if (call.effect != MachineInstruction::Effect::call || call.length != length) continue;
-      const auto target = call.target != 0
-                              ? std::optional(call.target)
-                              : target_by(call.operand, *lookup.registers, sp_at_call, space, lookup.window);
+      const auto target = call.target != 0 ? std::optional(call.target)
+                                           : target_by(call.operand, registers, sp_at_call, space, lookup.window);
       if (target) add(*target);
       if (call.target == 0)
         is_indirect_ = true;

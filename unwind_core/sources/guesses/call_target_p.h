@@ -19,9 +19,9 @@ std::optional<Addr> target_by(const JumpOperand& operand, const RegisterFile& re
 /// A return address tells where the call in front of it ends, not where it begins: what it may be is read in each way.
 class CallTargets {
  public:
-  /// With the registers of the lookup, and SP as it was when the call was made. Calls by registers that have other
-  /// values by then have other targets here, too: whoever asks must see that they lead to the code in question.
-  CallTargets(const Lookup& lookup, Addr return_address, Addr sp_at_call) noexcept;
+  /// With registers and SP as they were when the call was made, as far as that is known. Calls by registers that have
+  /// other values by then have other targets here, too: whoever asks must see that they lead to the code in question.
+  CallTargets(const Lookup& lookup, const RegisterFile& registers, Addr return_address, Addr sp_at_call) noexcept;
 
   std::span<const Addr> all() const noexcept { return {targets_.data(), count_}; }
   /// The call is by a register or by memory, which may have had any value, and cannot be read as one of certain code.

@@ -95,8 +95,9 @@ class Transfer {
     saved = (state_.stored_twice & bit(reg)) != 0 ? std::int16_t{0} : slot;
   }
   void restore(RegNum reg, StackPlace place) noexcept {
+    const std::int16_t slot = slot_of(place);
     std::int16_t& saved = state_.saved[place_of(reg)];
-    if (is_kept(reg) && saved != 0 && saved == slot_of(place)) {
+    if (is_kept(reg) && slot != 0 && slot == state_.place_saved(reg)) {
       saved = 0;
       state_.changed &= ~bit(reg);
       state_.loaded &= ~bit(reg);
@@ -104,6 +105,10 @@ class Transfer {
     } else if (reg != k_no_reg) {
       overwrite(reg);
       if (place.base != Base::unknown) state_.loaded |= bit(reg) & followed_ & ~state_.stored_twice;
+      if (saved == 0 && slot != 0 && (state_.loaded & bit(reg)) != 0) {
+        state_.taken |= bit(reg);
+        saved = slot;
+      }
       if (reg == link_) state_.link = place;
     }
   }
@@ -124,12 +129,14 @@ class Transfer {
   }
   void lose(RegNum reg) noexcept {
     if (!is_kept(reg)) return;
+    if ((state_.taken & bit(reg)) != 0) state_.saved[place_of(reg)] = 0;
     state_.changed |= bit(reg);
     state_.loaded &= ~bit(reg);
+    state_.taken &= ~bit(reg);
   }
   /// Over SP at the entry, or else over what no row can say.
   void sign(SigningKey key) noexcept {
-    const bool is_first = state_.key == SigningKey::any && state_.saved[place_of(link_)] == 0;
+    const bool is_first = state_.key == SigningKey::any && state_.place_saved(link_) == 0;
     if (!is_first || !state_.sp.is(Base::sp, 0)) overwrite(link_);
     state_.key = key;
   }

@@ -38,13 +38,20 @@ struct CodeState {
   /// other of a variable that has no value yet, and gets one. Which is which is not known.
   std::uint32_t stored_twice = 0;
   std::uint32_t loaded = 0;  ///< of these, those that were loaded from the stack last, as procedures do at their end
+  std::uint32_t taken = 0;   ///< of these, those that were not saved before: `saved` tells where from
   SigningKey key = SigningKey::any;  ///< that the link register was signed with since the start; any: it was not
   SigningKey authenticated = SigningKey::any;  ///< that it was signed with before the start; any: nothing tells
   /// Where the value of then is, of each place: so many words below SP at the start; not below, one less: -1 is at SP.
   /// 0: the register has it.
   std::array<std::int16_t, k_register_places> saved{};
 
-  bool has_lost(RegNum reg) const noexcept { return saved[place_of(reg)] == 0 && (changed >> place_of(reg) & 1) != 0; }
+  /// As `saved`; 0: the register has the value, or nothing has.
+  std::int16_t place_saved(RegNum reg) const noexcept {
+    return (taken >> place_of(reg) & 1) != 0 ? std::int16_t{0} : saved[place_of(reg)];
+  }
+  bool has_lost(RegNum reg) const noexcept { return place_saved(reg) == 0 && (changed >> place_of(reg) & 1) != 0; }
+  /// Words from SP at the start down to a place as in `saved`, which is not 0.
+  static constexpr std::int64_t words_below(std::int16_t place) noexcept { return place < 0 ? place + 1 : place; }
 };
 
 /// Whether values of the register are followed: calls preserve it, or it is the link register.
@@ -74,14 +81,18 @@ class CodeFlow {
   bool reach_return(Accepts accepts, CodeState& out) noexcept {
     const auto returns = [&](const MachineInstruction* i) {
       if (!i || !i->leaves() || out.sp.base == StackPlace::Base::unknown) return false;
-      returned_ = i->effect == MachineInstruction::Effect::ret;
-      if (returned_ && i->key() != SigningKey::any && out.key == SigningKey::any) out.authenticated = i->key();
-      return accepts(std::as_const(out), returned_);
+      const bool is_return = i->effect == MachineInstruction::Effect::ret;
+      if (is_return && i->key() != SigningKey::any && out.key == SigningKey::any) out.authenticated = i->key();
+      return accepts(std::as_const(out), is_return);
     };
     return follow(returns, k_most_to_return, out);
   }
-  /// Precondition: reach_return() found one. False: it is a jump.
-  bool returned() const noexcept { return returned_; }
+  /// The same without a call on the way.
+  template <class Accepts>
+  bool reach_return_without_call(Accepts accepts, CodeState& out) noexcept {
+    passes_calls_ = false;
+    return reach_return(accepts, out);
+  }
   /// A way led to what is no code as it is now, or near it.
   bool met_data() const noexcept { return met_data_; }
 
@@ -123,7 +134,6 @@ class CodeFlow {
   AddrRange code_{};  // known to be code
   Addr bytes_at_ = 0;
   std::size_t bytes_size_ = 0;
-  bool returned_ = false;
   bool met_data_ = false;
   std::array<Branch, 24> branches_;
   std::array<AddrRange, 48> stretches_;  // that were followed to their end

@@ -7,7 +7,7 @@
 // address on top of the stack, too. Where it holds something else by now it is the procedure by whose name the code at
 // the pc is known, if that returns: what jumps away in its place may have been jumped to, and have no caller.
 // Made only where both say the same: a frame that is left out, an old return address or a register that holds anything
-// would have to be the same mistake twice.
+// would have to be the same mistake twice. One way is enough where the instructions alone decide where control goes.
 #include <string_view>
 
 #include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
@@ -60,16 +60,17 @@ class FollowedCode {
     if (!has_called && !is_code(lookup_.space, lookup_.window, lookup_.at.value())) return find_bad_call(out);
     WayOut way;
     if (const auto top = find_way_out(way)) {
+      if (way.known == WayOut::Known::at_once) return put_way(way, out);
       const bool has_frame = arch_.ra_in_memory || way.below != 0 || *top != frame_.sp;
       if (!has_frame && way.loaded == 0 && way.returns()) {
         const Found found = find_frameless(way.key(), out);
         if (!found || *found) return found;
       }
-      const Found found = find_entry({*top, way.below}, nullptr, way.returns(), out);
+      const Found found = find_entry({*top, way.below}, nullptr, way, out);
       if (found && *found) return keep_only(way.loaded, out);
       if (!found) return found;
     }
-    return has_called ? Found(false) : find_new_frame(false, out);
+    return has_called ? Found(false) : find_new_frame(WayOut::Known::nowhere, out);
   }
 
  private:
@@ -90,29 +91,51 @@ class FollowedCode {
     if (memory) memory->keep(lookup_.at, lookup_.unknown_version, way);
     return frame_.at(way.sp());
   }
-  WayOut follow_out() noexcept {
+  /// Of an interrupted procedure on a CPU whose calls push, where nothing but the pc decides what comes: no call, which
+  /// may not return, no jump that the registers decide, no register to load. Then the code returns to what is on the
+  /// stack there, whoever called it.
+  std::optional<WayOut> follow_out_at_once() noexcept {
+    if (!arch_.ra_in_memory || lookup_.at.is_return_address()) return std::nullopt;
     CodeState state;
     CodeFlow flow(lookup_.space, lookup_.window, lookup_.at.value());
+    WayOut way{.known = WayOut::Known::at_once};
+    const auto leads_out = [&](const CodeState& at_end, bool returns) {
+      way.offset = at_end.sp.offset;
+      way.base = at_end.sp.base;
+      return returns && at_end.changed == 0 && is_behind_call(way);
+    };
+    return flow.reach_return_without_call(leads_out, state) ? std::optional(way) : std::nullopt;
+  }
+  WayOut follow_out() noexcept {
+    CodeState state;
+    const auto at_once = follow_out_at_once();
+    return at_once ? *at_once : follow_out(state);
+  }
+  WayOut follow_out(CodeState& state) noexcept {
+    CodeFlow flow(lookup_.space, lookup_.window, lookup_.at.value());
     if (lookup_.at.is_return_address()) flow.start_behind_call();
-    WayOut way;
+    WayOut way, jump;
+    // One way may jump to where another procedure goes on, or not, while another returns.
     const auto leads_out = [&](const CodeState& at_end, bool returns) {
       const auto below = words_below_top(at_end, returns);
-      if (below) way = {at_end.sp.offset, *below, at_end.sp.base};
-      return below && is_behind_call(way);
+      if (!below || (!returns && jump.known == WayOut::Known::jumps)) return false;
+      WayOut& found = returns ? way : jump;
+      found = {at_end.sp.offset, *below, at_end.sp.base, {}, at_end.loaded};
+      if (!is_behind_call(found)) return false;
+      found.known = returns ? WayOut::that_returns(at_end.authenticated) : WayOut::Known::jumps;
+      return returns;
     };
+    if (flow.reach_return(leads_out, state)) return way;
+    if (jump.known == WayOut::Known::jumps) return jump;
     // What is data now may be code at the next look.
-    if (!flow.reach_return(leads_out, state))
-      return {.known = flow.met_data() ? WayOut::Known::not_followed : WayOut::Known::nowhere};
-    way.loaded = state.loaded;
-    way.known = flow.returned() ? WayOut::that_returns(state.authenticated) : WayOut::Known::jumps;
-    return way;
+    return {.known = flow.met_data() ? WayOut::Known::not_followed : WayOut::Known::nowhere};
   }
   /// Where the return address is at the end. A jump that has not loaded it may be one within the procedure.
   std::optional<std::uint16_t> words_below_top(const CodeState& at_end, bool returns) const noexcept {
     if (arch_.ra_in_memory) return std::uint16_t{0};
     const StackPlace from = at_end.link;
     if (from.base == Base::unknown) {
-      const bool is_as_it_was = !at_end.has_lost(arch_.ra) && at_end.saved[place_of(arch_.ra)] == 0;
+      const bool is_as_it_was = !at_end.has_lost(arch_.ra) && at_end.place_saved(arch_.ra) == 0;
       return is_as_it_was && returns ? std::optional(std::uint16_t{0}) : std::nullopt;
     }
     const std::int32_t bytes = at_end.sp.offset - from.offset, words = bytes / arch_.word_size;
@@ -120,20 +143,33 @@ class FollowedCode {
       return std::nullopt;
     return static_cast<std::uint16_t>(words);
   }
-  /// From the procedure that was called by what returns to the address at `top`. `live`: the pc may be new. `returns`:
-  /// the code at the pc returns to there, so that the call may also be by a register, and its procedure the one whose
+  /// From the procedure that was called by what returns to the address at `top`. `live`: the pc may be new. `way`: as
+  /// the code at the pc leads there. If it returns the call may also be by a register, and its procedure the one whose
   /// name the code has. Precondition: is_behind_call(top).
-  Found find_entry(Top top, const RegisterFile* live, bool returns, FrameRow& out) noexcept {
+  Found find_entry(Top top, const RegisterFile* live, const WayOut& way, FrameRow& out) noexcept {
     const auto ra = return_address(top);
     if (!ra) return false;
-    const CallTargets called(lookup_, *ra, top.sp + static_cast<Addr>(arch_.entry_cfa));
-    if (!returns && called.may_be_others()) return false;
+    const CallTargets called = targets_of_call(*ra, top.sp + static_cast<Addr>(arch_.entry_cfa), way);
+    if (!way.returns() && called.may_be_others()) return false;
     CodeState state;
     for (const Addr entry : called.all())
       if (leads_here(entry, live, top, state)) return put_row(state, out);
-    if (!returns || !called.may_be_others()) return false;
+    if (!way.returns() || !called.may_be_others()) return false;
     const auto told = told_entry();
     return told && leads_here(*told, live, top, state) ? put_row(state, out) : Found(false);
+  }
+  /// Registers that the code loads before it returns are the caller's then.
+  [[gnu::noinline]] CallTargets targets_of_call(Addr ra, Addr sp, const WayOut& way) noexcept {
+    if (way.loaded == 0 || !way.returns()) return {lookup_, *lookup_.registers, ra, sp};
+    RegisterFile registers = *lookup_.registers;
+    CodeState at_end;
+    (void)follow_out(at_end);
+    for (const RegisterInfo& reg : arch_.registers) {
+      if (!is_followed(arch_, reg) || (at_end.taken >> place_of(reg.dwarf) & 1) == 0) continue;
+      const std::int64_t below = CodeState::words_below(at_end.saved[place_of(reg.dwarf)]) * arch_.word_size;
+      if (const auto value = word_at(frame_.sp - static_cast<Addr>(below))) registers.set(reg.column, *value);
+    }
+    return {lookup_, registers, ra, sp};
   }
   bool leads_here(Addr entry, const RegisterFile* live, Top top, CodeState& state) noexcept {
     CodeFlow from_entry(lookup_.space, lookup_.window, entry, live);
@@ -152,14 +188,14 @@ class FollowedCode {
     if (module) return std::nullopt;
     return is_own_ ? begin_of_taken_back(lookup_.at.lookup()) : std::nullopt;
   }
-  /// Where nothing has been pushed yet. `returns`: as find_entry().
-  Found find_new_frame(bool returns, FrameRow& out) noexcept {
+  /// Where nothing has been pushed yet. `known`: whether the code returns there.
+  Found find_new_frame(WayOut::Known known, FrameRow& out) noexcept {
     const Top top{frame_.sp, 0};
-    return is_behind_call(top) ? find_entry(top, lookup_.registers, returns, out) : Found(false);
+    return is_behind_call(top) ? find_entry(top, lookup_.registers, {.known = known}, out) : Found(false);
   }
   /// A call through a bad pointer: nothing is followed from a pc that is no code.
   Found find_bad_call(FrameRow& out) noexcept {
-    const Found found = find_new_frame(true, out);
+    const Found found = find_new_frame(WayOut::Known::returns, out);
     if (found && *found) out.origin = RowOrigin::bad_call;
     return found;
   }
@@ -198,7 +234,7 @@ class FollowedCode {
     const bool by_sp = state.sp.base == Base::sp, by_fp = state.fp.base == Base::sp && frame_.fp;
     if (by_sp && frame_.sp - static_cast<Addr>(std::int64_t{state.sp.offset}) != top.sp) return false;
     if (by_fp && *frame_.fp - static_cast<Addr>(std::int64_t{state.fp.offset}) != top.sp) return false;
-    if (!arch_.ra_in_memory && (state.saved[place_of(arch_.ra)] != top.below || state.has_lost(arch_.ra))) return false;
+    if (!arch_.ra_in_memory && (state.place_saved(arch_.ra) != top.below || state.has_lost(arch_.ra))) return false;
     return (by_sp || by_fp) && state.authenticated == SigningKey::any;
   }
   /// The code from the pc to a return says, too, which registers are on the stack: it loads them. Where gcc saves each
@@ -215,6 +251,12 @@ class FollowedCode {
     }
     return true;
   }
+  Found put_way(const WayOut& way, FrameRow& out) const noexcept {
+    out = entry_row(arch_);
+    out.cfa = CfaRule::at(way.base == Base::sp ? arch_.sp : arch_.fp, arch_.entry_cfa + way.offset);
+    out.origin = RowOrigin::followed_code;
+    return true;
+  }
   Found put_row(const CodeState& state, FrameRow& out) const noexcept {
     const bool by_sp = state.sp.base == Base::sp;
     out = {};
@@ -224,9 +266,10 @@ class FollowedCode {
     bool fits = !arch_.ra_in_memory || out.set(arch_.ra, RegRule::at_cfa(arch_.entry_ra));
     for (const RegisterInfo& reg : arch_.registers) {
       if (!is_followed(arch_, reg)) continue;
-      const std::int64_t slot = state.saved[place_of(reg.dwarf)], words_below = slot < 0 ? slot + 1 : slot;
-      if (slot != 0)
-        fits = fits && out.set(reg.dwarf, RegRule::at_cfa(-arch_.word_size * words_below - arch_.entry_cfa));
+      const std::int16_t place = state.place_saved(reg.dwarf);
+      if (place != 0)
+        fits = fits &&
+               out.set(reg.dwarf, RegRule::at_cfa(-arch_.word_size * CodeState::words_below(place) - arch_.entry_cfa));
       else if (state.has_lost(reg.dwarf))
         fits = fits && out.set(reg.dwarf, RegRule::undefined());
     }

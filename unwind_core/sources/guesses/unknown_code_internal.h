@@ -23,6 +23,7 @@ struct WayOut {
     // By a link register that was signed in front of here; in the order of the keys.
     authenticates_a,
     authenticates_b,
+    at_once,  // returns without a call in between, and leaves registers that calls preserve as they are
   };
   static constexpr int k_returns = static_cast<int>(Known::returns);
 
@@ -34,7 +35,7 @@ struct WayOut {
 
   StackPlace sp() const noexcept { return {base, offset}; }
   bool returns() const noexcept { return known >= Known::returns; }
-  /// Precondition: it returns. any: nothing is signed.
+  /// Precondition: it returns, and not at once. any: nothing is signed.
   SigningKey key() const noexcept { return static_cast<SigningKey>(static_cast<int>(known) - k_returns); }
   static Known that_returns(SigningKey key) noexcept { return static_cast<Known>(k_returns + static_cast<int>(key)); }
 };

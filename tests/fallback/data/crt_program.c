@@ -1,0 +1,2 @@
+/* Start files, and what they need. */
+int main(void) { return 0; }
