@@ -15,9 +15,9 @@ struct Application {
   Addr word_mask = arch.word_mask();
 
   Result<std::uint64_t> reg_value(RegNum reg) const noexcept {
-    const int column = arch.column(reg);
-    if (!frame.known(column)) return Error{ErrorCode::undefined_register, reg, "a rule needs a register without value"};
-    return frame.value(column);
+    const auto value = frame.get_for_rule(arch.column(reg));
+    if (!value) return Error{ErrorCode::undefined_register, reg, "a rule needs a register without value"};
+    return *value;
   }
 
   Result<std::uint64_t> reg_plus(RegNum reg, std::int64_t offset) const noexcept {
@@ -167,7 +167,10 @@ Status apply_row(const FrameRow& row, const RegisterFile& frame, const Arch& arc
 
   for (const RegisterInfo& reg : arch.registers) {
     // caller.preserved = frame.preserved unless the row says otherwise
-    if (reg.preserved && frame.known(reg.column)) out.registers.set_from(reg.column, frame, reg.column);
+    if (!reg.preserved)
+      out.registers.set_left(reg.column, frame);
+    else if (frame.known(reg.column))
+      out.registers.set_from(reg.column, frame, reg.column);
   }
   // caller.sp = cfa + bias (psABI; DWARF 5, 6.4: the CFA is the SP at the call)
   const int sp_column = arch.column(arch.sp);

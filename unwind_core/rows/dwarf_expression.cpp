@@ -111,7 +111,7 @@ class Evaluator {
   void push_register(std::uint64_t number) noexcept {
     const auto offset = static_cast<std::uint64_t>(reader_.sleb());
     const int column = number < k_no_reg ? input_.arch.column(static_cast<RegNum>(number)) : -1;
-    const auto value = input_.registers.get(column);
+    const auto value = input_.registers.get_for_rule(column);
     if (!value) return fail(ErrorCode::undefined_register, "register of an expression has no value");
     push(*value + offset);
   }

@@ -41,6 +41,11 @@ class RegisterFile {
   std::optional<std::uint64_t> get(int column) const noexcept {
     return known(column) ? std::optional(value(column)) : std::nullopt;
   }
+  /// The same for a rule of this frame's own unwind information. Registers that calls need not preserve have the value
+  /// of the frame further in that had one last: code whose rule needs such a register calls only what leaves it alone.
+  std::optional<std::uint64_t> get_for_rule(int column) const noexcept {
+    return known(column) || (left_ & left_bit(column)) != 0 ? std::optional(value(column)) : std::nullopt;
+  }
   SaveLocation location(int column) const noexcept;
 
   /// A computed value without a place. Precondition of the setters: has(column).
@@ -77,10 +82,18 @@ class RegisterFile {
         values_[i] = value;
       }
     known_ = in_itself_ = (std::uint64_t{1} << columns.count) - 1;
-    in_place_ = 0;
+    in_place_ = left_ = 0;
   }
   /// Value and place of another column, perhaps of another frame.
   void set_from(int column, const RegisterFile& other, int other_column) noexcept;
+  /// What the frame that this one calls leaves of a register that calls need not preserve: a value for rules alone.
+  void set_left(int column, const RegisterFile& callee) noexcept {
+    const auto value = callee.get_for_rule(column);
+    if (!value || left_bit(column) == 0) return;
+    set(column, *value);
+    known_ &= ~(std::uint64_t{1} << column);
+    left_ |= left_bit(column);
+  }
   /// Another value in the same place, if it has one; the caller has written it there. Nothing for column -1.
   void change(int column, std::uint64_t value) noexcept {
     if (column < 0) return;
@@ -89,14 +102,24 @@ class RegisterFile {
     if (place.kind == SaveLocation::Kind::memory) return set_from_memory(column, value, place.at);
     set_from_register(column, value, place.reg);
   }
-  void forget(int column) noexcept { known_ &= ~(std::uint64_t{1} << column); }
-  void clear() noexcept { known_ = 0; }
-  /// Forgets all columns but those whose bits are set.
-  void keep_only(std::uint64_t columns) noexcept { known_ &= columns; }
+  void forget(int column) noexcept {
+    known_ &= ~(std::uint64_t{1} << column);
+    left_ &= ~left_bit(column);
+  }
+  void clear() noexcept { known_ = left_ = 0; }
+  /// All columns but those whose bits are set have values for rules alone from now on.
+  void keep_only(std::uint64_t columns) noexcept {
+    left_ |= static_cast<std::uint32_t>(known_ & ~columns);
+    known_ &= columns;
+  }
 
  private:
   enum class Where : std::uint8_t { none, memory, reg };
 
+  /// 0: of a register that no rule is about; CPUs have their general ones first.
+  static constexpr std::uint32_t left_bit(int column) noexcept {
+    return static_cast<unsigned>(column) < 32 ? std::uint32_t{1} << column : 0;
+  }
   std::uint64_t read_in_place(int column) const noexcept;
   void put(int column, std::uint64_t value, Where where, std::uint64_t place) noexcept {
     const auto i = static_cast<std::size_t>(column);
@@ -117,6 +140,7 @@ class RegisterFile {
   std::array<std::uint64_t, k_max_values> values_;
   std::array<std::uint64_t, k_max_values> places_;
   std::array<Where, k_max_values> where_;
+  std::uint32_t left_ = 0;  // bit per column: no value, but one for rules
 };
 static_assert(k_max_columns <= 64);  // a bit each
 
