@@ -57,11 +57,9 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
   const Arch& arch = out.context.arch;
   const Result<FdeTable> table = table_of(info, arch);
   if (!table) return table.error();
-  FoundFde entry;
-  const Result<bool> found = search(*table, at, arch.big_endian, parts.tables, window, entry);
-  if (!found || !*found) return found;
   MemoryView bytes(parts.entries, window, parts.buffer);
-  return read_fde_for(at, bytes, out.context, entry.fde, out.fde);
+  const auto covers = [&](Addr fde) { return read_fde_for(at, bytes, out.context, fde, out.fde); };
+  return find_covering(*table, at, covers, arch.big_endian, parts.tables, window);
 }
 
 /// Apart from directives: their stacks must not add up.

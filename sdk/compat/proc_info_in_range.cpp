@@ -39,14 +39,13 @@ Found find_by_hdr(Addr hdr_at, std::uint64_t size, Lookup& lookup, ProcedureInfo
   if (!hdr) return hdr.error();
   const Arch& arch = lookup.space.arch;
   const Memory& memory = lookup.space.memory;
-  FoundFde entry;
-  const auto found = search(hdr->table, lookup.at.lookup(), arch.big_endian, memory, lookup.window, entry);
-  if (!found || !*found) return found;
   std::array<std::byte, 4096> buffer;  // any entry that compilers make
   MemoryView bytes(memory, lookup.window, buffer);
+  const Addr pc = lookup.at.lookup();
   Fde fde;
-  const Found covers = read_fde_for(lookup.at.lookup(), bytes, CfiContext{arch}, entry.fde, fde);
-  if (!covers || !*covers) return covers;
+  const auto covers = [&](Addr entry) { return read_fde_for(pc, bytes, CfiContext{arch}, entry, fde); };
+  const Found found = find_covering(hdr->table, pc, covers, arch.big_endian, memory, lookup.window);
+  if (!found || !*found) return found;
   if (const Status described = read_procedure(fde, arch, memory, lookup.window, out); !described)
     return described.error();
   return true;

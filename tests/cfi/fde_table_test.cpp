@@ -33,7 +33,14 @@ std::string found_at(const FdeTable& table, Addr pc, const Bytes& bytes, bool bi
   MemoryWindow window;
   FoundFde again;
   const auto also = search(table, pc, big_endian, memory, window, again);
-  EXPECT_TRUE(also && *also && again.start == found.start && again.fde == found.fde);
+  EXPECT_TRUE(also && *also && again.start == found.start && again.fde == found.fde && again.index == found.index);
+  FoundFde before = found, before_in_memory = found;
+  while (step_back(table, big_endian, bytes.vector(), before)) {
+    const auto moved = step_back(table, big_endian, memory, window, before_in_memory);
+    EXPECT_TRUE(moved && *moved && before.fde == before_in_memory.fde && before.index == before_in_memory.index);
+    EXPECT_EQ(before.start, k_pairs.size() == table.count ? k_pairs[before.index].start : before_in_memory.start);
+  }
+  EXPECT_EQ(before.index, 0u);
   char text[64];
   std::snprintf(text, sizeof text, "%llx->%llx", static_cast<unsigned long long>(found.start),
                 static_cast<unsigned long long>(found.fde));

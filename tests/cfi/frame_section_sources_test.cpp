@@ -108,6 +108,55 @@ TEST(FrameSectionSources, EhFrameThroughItsTable) {
   EXPECT_EQ(apart.eh_row(k_base + 0x1000), "error unreadable_memory: call frame information");
 }
 
+/// [1000, 1100) from k_base, with an empty FDE of the same start, and others in its range.
+struct OneAroundOthers {
+  static constexpr Addr k_start = k_base + 0x1000, k_hdr = k_base + 0xf000, k_inner_size = 4, k_inner_every = 8;
+  static constexpr int k_inner = 20;
+  CfiSection section{k_base + 0x10000};
+  Addr cie = section.cie({});
+  Addr outer = section.fde(cie, k_start, 0x100, {0x0e, 32});
+  Addr empty = section.fde(cie, k_start, 0, {0x0e, 48});
+  std::vector<Addr> inner;
+  Bytes hdr;
+
+  explicit OneAroundOthers(bool empty_is_last) {
+    for (int i = 0; i < k_inner; ++i) inner.push_back(section.fde(cie, start_of(i), k_inner_size, {0x0e, 64}));
+    section.terminator();
+    hdr.u8(1).u8(0x1b).u8(0x03).u8(0x3b).u32(section.section().address - (k_hdr + 4)).u32(2 + k_inner);
+    for (const Addr fde : {empty_is_last ? outer : empty, empty_is_last ? empty : outer}) pair(k_start, fde);
+    for (int i = 0; i < k_inner; ++i) pair(start_of(i), inner[static_cast<std::size_t>(i)]);
+  }
+  static Addr start_of(int i) { return k_start + 0x10 + k_inner_every * static_cast<Addr>(i); }
+  void pair(Addr start, Addr fde) { hdr.u32(start - k_hdr).u32(fde - k_hdr); }
+};
+
+TEST(FrameSectionSources, TheFdeThatCoversCountsAmongEmptyAndNestedOnes) {
+  for (const bool empty_is_last : {true, false}) {
+    OneAroundOthers code(empty_is_last);
+    Space space;
+    space.modules.module.eh_frame_hdr = {code.hdr.vector(), code.k_hdr};
+    space.modules.module.eh_segment = code.section.section();
+    const char* const outer = "eh_frame cfa=rsp+32 ra=[cfa-8]";
+    EXPECT_EQ(space.eh_row(code.k_start - 1), "none");
+    EXPECT_EQ(space.eh_row(code.k_start), outer);
+    EXPECT_EQ(space.eh_row(code.start_of(0) - 1), outer);
+    for (int i = 0; i < code.k_inner; ++i) {
+      EXPECT_EQ(space.eh_row(code.start_of(i)), "eh_frame cfa=rsp+64 ra=[cfa-8]");
+      EXPECT_EQ(space.eh_row(code.start_of(i) + code.k_inner_size), outer);
+    }
+    EXPECT_EQ(space.eh_row(code.k_start + 0xff), outer);
+    EXPECT_EQ(space.eh_row(code.k_start + 0x100), "none");
+
+    space.memory.put_bytes(code.k_hdr, code.hdr.vector());
+    space.memory.put_bytes(code.section.section().address, code.section.section().bytes);
+    space.modules.module.memory = &space.memory;  // which may go at any moment
+    Lookup lookup(space.space, CodeAddress::interrupted(code.k_start + 0xff), space.window);
+    ProcedureInfo info;
+    ASSERT_TRUE(*eh_frame_source().find_procedure(lookup, info));
+    EXPECT_EQ(info.range, (AddrRange{code.k_start, code.k_start + 0x100}));
+  }
+}
+
 TEST(FrameSectionSources, EhFrameWithoutTable) {
   TwoProcedures code;
   Bytes hdr = code.hdr();

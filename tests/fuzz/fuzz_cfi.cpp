@@ -44,6 +44,9 @@ class Input {
       fuzz::check(in_memory && *in_memory == in_bytes, "the table is the same in memory");
       if (in_bytes) fuzz::check(found.fde == again.fde && found.start <= pc, "the table is searched");
       if (in_bytes) read_one(found.fde);
+      if (!in_bytes || !step_back(hdr->table, arch_.big_endian, bytes, found)) continue;
+      const auto back = step_back(hdr->table, arch_.big_endian, memory_, window_, again);
+      fuzz::check(back && *back && found.fde == again.fde && found.index == again.index, "a step back is the same");
     }
   }
 

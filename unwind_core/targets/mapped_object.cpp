@@ -232,12 +232,19 @@ CopiedEntries* MappedObject::entries_around(Addr fde) noexcept try {
 /// The section around that of an address. Empty: it cannot be read.
 SectionBytes MappedObject::copy_entries_of(Addr at) noexcept {
   const auto offset = static_cast<std::size_t>(table_.address - eh_frame_hdr_bytes_.address);
-  FoundFde found;
-  if (offset > eh_frame_hdr_bytes_.bytes.size() ||
-      !search(table_, at, arch_.big_endian, eh_frame_hdr_bytes_.bytes.subspan(offset), found))
-    return entries_.section();
-  CopiedEntries* const entries = entries_around(found.fde);
-  return entries && entries->copy_fde(found.fde, arch_.big_endian) ? entries->section() : SectionBytes{};
+  if (offset > eh_frame_hdr_bytes_.bytes.size()) return entries_.section();
+  const auto pairs = eh_frame_hdr_bytes_.bytes.subspan(offset);
+  SectionBytes around = entries_.section();
+  const auto copy_it = [&](Addr at_fde) -> Found {
+    CopiedEntries* const entries = entries_around(at_fde);
+    const bool is_readable = entries && entries->copy_fde(at_fde, arch_.big_endian);
+    around = is_readable ? entries->section() : SectionBytes{};
+    SectionView bytes(around);
+    Fde fde;
+    return is_readable ? read_fde_for(at, bytes, CfiContext{arch_}, at_fde, fde) : Found(true);
+  };
+  (void)find_covering(table_, at, copy_it, arch_.big_endian, pairs);
+  return around;
 }
 
 const ModuleFiles* MappedObject::files(const TargetFiles& from) noexcept try {

@@ -176,11 +176,16 @@ Found LookedUpRows::row_by_search(const Table& table, CodeAddress at, Lookup& lo
   const auto hdr = parse_eh_frame_hdr({wanted, *table.begin}, size, arch);
   if (!hdr) return hdr.error();
   if (hdr->table.count == 0) return row_by_scan(table, {hdr->eh_frame, ~Addr{0}}, at, lookup, out, code);
-  FoundFde found;
-  const Found searched = search(hdr->table, at.lookup(), arch.big_endian, tables_, lookup.window, found);
-  if (!searched) return searched;
-  if (!*searched) return leaf(lookup, UWX_ERR_NOUENTRY, "the unwind table has no entry", out);
-  return row_by_entry(found.fde, table, at, lookup, out, code);
+  const CfiContext context = table.context(arch);
+  bool has_entry = false;
+  const auto covers = [&](Addr entry) {
+    has_entry = true;
+    return own_row_of_entry(entry, context, at.lookup(), entries_, lookup.window, out, code);
+  };
+  const Found found = find_covering(hdr->table, at.lookup(), covers, arch.big_endian, tables_, lookup.window);
+  if (!found || *found) return found;
+  if (!has_entry) return leaf(lookup, UWX_ERR_NOUENTRY, "the unwind table has no entry", out);
+  return leaf(lookup, UWX_ERR_NOUDESC, "the unwind table's entry is for other code", out);
 }
 
 Found LookedUpRows::row_by_scan(const Table& table, AddrRange entries, CodeAddress at, Lookup& lookup, FrameRow& out,

@@ -149,12 +149,10 @@ class EhFrameSource final : public FdeSource {
     if (!parsed) return parsed.error();
     if (parsed->table.count == 0) return std::nullopt;
     const Addr pc = lookup.at.lookup();
-    FoundFde found;
-    const Found searched = search(parsed->table, pc, arch.big_endian, memory, lookup.window, found);
-    if (!searched || !*searched) return searched;
     std::array<std::byte, 4096> room;  // for any entry that compilers make
     MemoryView bytes(memory, lookup.window, room);
-    const Found read = read_fde_for(pc, bytes, context, found.fde, out);
+    const auto covers = [&](Addr fde) { return read_fde_for(pc, bytes, context, fde, out); };
+    const Found read = find_covering(parsed->table, pc, covers, arch.big_endian, memory, lookup.window);
     out.instructions = out.cie.instructions = {};
     return read;
   }
@@ -163,12 +161,10 @@ class EhFrameSource final : public FdeSource {
                              Fde& out) noexcept {
     const Addr pc = lookup.at.lookup();
     const SectionBytes& hdr = module.eh_frame_hdr;
-    FoundFde found;
-    if (!search(table, pc, context.arch.big_endian,
-                hdr.bytes.subspan(static_cast<std::size_t>(table.address - hdr.address)), found))
-      return false;
+    const auto pairs = hdr.bytes.subspan(static_cast<std::size_t>(table.address - hdr.address));
     ModuleBytes bytes(module, lookup.space.memory, lookup.window);
-    return read_fde_for(pc, bytes, context, found.fde, out);
+    const auto covers = [&](Addr fde) { return read_fde_for(pc, bytes, context, fde, out); };
+    return find_covering(table, pc, covers, context.arch.big_endian, pairs);
   }
 };
 

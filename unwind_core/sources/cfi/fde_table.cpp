@@ -12,32 +12,42 @@ namespace {
 
 using namespace dwarf;
 
-/// `raw(offset, value)` reads the integer at that offset of the table; false: it cannot be read.
+/// A member of a pair. `raw(offset, value)` reads the integer at that offset of the table; false: it cannot be read.
+template <class ReadRaw>
+Addr member(const FdeTable& table, std::uint64_t index, unsigned which, bool& readable, ReadRaw& raw) noexcept {
+  const std::uint64_t offset = (2 * index + which) * table.width;
+  std::uint64_t value = 0;
+  if (!raw(offset, value)) readable = false;
+  if (table.sign_extend && table.width < 8) {
+    const unsigned unused = 64 - 8 * table.width;
+    value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
+  }
+  if (table.self_relative) value += table.address + offset;
+  return value + (which == 0 ? table.start_base : table.fde_base);
+}
+
+template <class ReadRaw>
+bool read_pair(const FdeTable& table, std::uint64_t index, FoundFde& out, bool& readable, ReadRaw& raw) noexcept {
+  out = {member(table, index, 0, readable, raw), member(table, index, 1, readable, raw), index};
+  return readable;
+}
+
 template <class ReadRaw>
 bool search_pairs(const FdeTable& table, Addr pc, FoundFde& out, bool& readable, ReadRaw raw) noexcept {
-  const auto member = [&](std::uint64_t index, unsigned which) -> Addr {
-    const std::uint64_t offset = (2 * index + which) * table.width;
-    std::uint64_t value = 0;
-    if (!raw(offset, value)) readable = false;
-    if (table.sign_extend && table.width < 8) {
-      const unsigned unused = 64 - 8 * table.width;
-      value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
-    }
-    if (table.self_relative) value += table.address + offset;
-    return value + (which == 0 ? table.start_base : table.fde_base);
-  };
   if (table.count == 0) return false;
   // Among `left` pairs from `first` on is the last one whose start is not behind `pc`, if there is one.
   std::uint64_t first = 0;
   for (std::uint64_t left = table.count; left > 1 && readable;) {
     const std::uint64_t half = left / 2;
-    if (member(first + half, 0) <= pc) first += half;
+    if (member(table, first + half, 0, readable, raw) <= pc) first += half;
     left -= half;
   }
-  const Addr start = member(first, 0);
-  if (!readable || start > pc) return false;
-  out = {start, member(first, 1)};
-  return readable;
+  return readable && read_pair(table, first, out, readable, raw) && out.start <= pc;
+}
+
+template <class ReadRaw>
+bool read_pair_before(const FdeTable& table, FoundFde& found, bool& readable, ReadRaw raw) noexcept {
+  return found.index != 0 && read_pair(table, found.index - 1, found, readable, raw);
 }
 
 /// Whether the table is as every linker makes it: signed words of 4 bytes, in the host's order, all of them there.
@@ -71,7 +81,8 @@ bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::by
   }
   for (; left > 1; left -= left / 2) step_to(pair + left / 2 * k_pair);
   if (member(pair) + table.start_base > pc) return false;
-  out = {member(pair) + table.start_base, member(pair + 4) + table.fde_base};
+  out = {member(pair) + table.start_base, member(pair + 4) + table.fde_base,
+         static_cast<std::uint64_t>(pair - bytes.data()) / k_pair};
   return true;
 }
 
@@ -126,11 +137,15 @@ bool set_encoding(FdeTable& table, std::uint8_t encoding, Addr hdr, const Arch& 
 
 }  // namespace
 
-Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memory& memory, MemoryWindow& window,
-                    FoundFde& out) noexcept {
+namespace {
+
+/// What `look` says of the table's members, which it gets a reader of.
+template <class Look>
+Result<bool> in_memory(const FdeTable& table, bool big_endian, const Memory& memory, MemoryWindow& window,
+                       Look look) noexcept {
   bool readable = true;
   Addr failed_at = table.address;
-  const bool found = search_pairs(table, pc, out, readable, [&](std::uint64_t offset, std::uint64_t& value) {
+  const bool found = look(readable, [&](std::uint64_t offset, std::uint64_t& value) {
     failed_at = table.address + offset;
     const auto read = read_unsigned(memory, window, failed_at, table.width, big_endian, "");
     if (read) value = *read;
@@ -140,14 +155,39 @@ Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memor
   return found;
 }
 
-bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std::byte> bytes, FoundFde& out) noexcept {
-  if (is_ordinary(table, big_endian, bytes)) return search_ordinary(table, pc, bytes, out);
+template <class Look>
+bool in_bytes(const FdeTable& table, bool big_endian, std::span<const std::byte> bytes, Look look) noexcept {
   bool readable = true;
-  return search_pairs(table, pc, out, readable, [&](std::uint64_t offset, std::uint64_t& value) {
+  return look(readable, [&](std::uint64_t offset, std::uint64_t& value) {
     if (offset > bytes.size() || table.width > bytes.size() - offset) return false;
     value = ByteReader(bytes.subspan(static_cast<std::size_t>(offset)), big_endian).unsigned_of(table.width);
     return true;
   });
+}
+
+}  // namespace
+
+Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memory& memory, MemoryWindow& window,
+                    FoundFde& out) noexcept {
+  return in_memory(table, big_endian, memory, window,
+                   [&](bool& readable, auto raw) { return search_pairs(table, pc, out, readable, raw); });
+}
+
+bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std::byte> bytes, FoundFde& out) noexcept {
+  if (is_ordinary(table, big_endian, bytes)) return search_ordinary(table, pc, bytes, out);
+  return in_bytes(table, big_endian, bytes,
+                  [&](bool& readable, auto raw) { return search_pairs(table, pc, out, readable, raw); });
+}
+
+Result<bool> step_back(const FdeTable& table, bool big_endian, const Memory& memory, MemoryWindow& window,
+                       FoundFde& found) noexcept {
+  return in_memory(table, big_endian, memory, window,
+                   [&](bool& readable, auto raw) { return read_pair_before(table, found, readable, raw); });
+}
+
+bool step_back(const FdeTable& table, bool big_endian, std::span<const std::byte> bytes, FoundFde& found) noexcept {
+  return in_bytes(table, big_endian, bytes,
+                  [&](bool& readable, auto raw) { return read_pair_before(table, found, readable, raw); });
 }
 
 [[gnu::hot]] bool search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch, FoundFde& out) noexcept {

@@ -24,6 +24,7 @@ struct FdeTable {
 struct FoundFde {
   Addr start = 0;  ///< of its code, as the table says
   Addr fde = 0;
+  std::uint64_t index = 0;  ///< of the pair
 };
 
 /// The last pair whose start is not behind `pc`; false: all are. Whether the FDE reaches as far as `pc` only the FDE
@@ -32,6 +33,27 @@ Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memor
                     FoundFde& out) noexcept;
 /// The last pair of a table in host memory: `bytes` begin at table.address and hold all pairs.
 bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std::byte> bytes, FoundFde& out) noexcept;
+
+/// The pair in front of `found` in its place; false: there is none.
+Result<bool> step_back(const FdeTable& table, bool big_endian, const Memory& memory, MemoryWindow& window,
+                       FoundFde& found) noexcept;
+bool step_back(const FdeTable& table, bool big_endian, std::span<const std::byte> bytes, FoundFde& found) noexcept;
+
+/// The FDE that covers `pc`, as `covers` says of an FDE (Found): of the last pair, or of one in front of it. Linkers
+/// leave empty FDEs behind others of the same start, and FDEs in the range of another one. `where` are the table's
+/// bytes or memory, as for step_back().
+template <class Covers, class... Where>
+Found find_covering(const FdeTable& table, Addr pc, Covers covers, bool big_endian, Where&... where) noexcept {
+  constexpr int k_most = 64;  // where nothing covers it all of them are read
+  FoundFde found;
+  Found is_there = search(table, pc, big_endian, where..., found);
+  for (int i = 0; is_there && *is_there; ++i) {
+    const Found covered = covers(found.fde);
+    if (!covered || *covered) return covered;
+    is_there = i + 1 < k_most ? Found(step_back(table, big_endian, where..., found)) : Found(false);
+  }
+  return is_there;
+}
 
 /// .eh_frame_hdr (LSB 5.0 core, 10.6.2).
 struct EhFrameHdr {
