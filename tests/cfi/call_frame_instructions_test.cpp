@@ -208,6 +208,31 @@ TEST(CallFrameInstructions, TwentyNestedStates) {
             "+1: cfa=rsp+8 rbx=[cfa-16] rbp=[cfa-24] r12=[cfa-32] r13=[cfa-40] ra=[cfa-8]");
 }
 
+/// As libgcc, which has room for any number: an exception must not end here alone.
+TEST(CallFrameInstructions, RowsOfWalksHaveAnyNumberOfStates) {
+  constexpr unsigned k_states = 20'000;
+  Bytes nested{0x83, 2, 0x86, 3, 0x8c, 4, 0x8d, 5, 0x8e, 6, 0x8f, 7};
+  for (unsigned i = 1; i <= k_states; ++i) nested.u8(0x0a).u8(0x0e).uleb(8 + 8 * i).u8(0x41);
+  for (unsigned i = 1; i <= k_states; ++i) nested.u8(0x0b).u8(0x41);
+  CfiSection section;
+  const Addr at = section.fde(section.cie({}), 0x1000, 2 * k_states + 1, nested);
+  SectionView view(section.section());
+  const CfiContext context{arch::x86_64};
+  const auto fde = read_fde(view, context, at);
+  ASSERT_TRUE(fde);
+  FrameRow row;
+  for (const unsigned depth : {1u, 21u, 1000u, k_states}) {
+    for (const Addr pc : {0xfff + Addr{depth}, 0xfff + Addr{2 * k_states - depth}}) {
+      ASSERT_TRUE(row_at(*fde, context, pc, row)) << depth;
+      EXPECT_EQ(to_text(row, arch::x86_64), "cfa=rsp+" + std::to_string(8 + 8 * depth) +
+                                                " rbx=[cfa-16] rbp=[cfa-24] r12=[cfa-32] r13=[cfa-40] r14=[cfa-48] "
+                                                "r15=[cfa-56] ra=[cfa-8]");
+    }
+  }
+  ASSERT_TRUE(row_at(*fde, context, 0x1000 + 2 * k_states, row));
+  EXPECT_EQ(row.cfa, CfaRule::at(7, 8));
+}
+
 TEST(CallFrameInstructions, RowAtAnAddress) {
   CfiSection section;
   const Addr cie = section.cie({});

@@ -266,7 +266,7 @@ class FdeRowsIn : public CfiProgram {
   alignas(8) std::byte room_[k_room];  // stays as it is
 };
 
-/// These have as much room as any FDE gets: about 5 KiB.
+/// These have room for what any compiler makes: about 5 KiB.
 using FdeRows = FdeRowsIn<4608>;
 /// These have room that is enough for nearly all FDEs. Pages of a stack that were never touched cost more than rows.
 using FdeRowsOfFewStates = FdeRowsIn<512>;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_literal_p.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
@@ -380,9 +381,32 @@ template <class Rows>
 
 }  // namespace
 
+namespace {
+
+/// These have room for as many states as the FDE can remember, an instruction each. No compiler makes such FDEs.
+class FdeRowsOfAnyStates : public CfiProgram {
+ public:
+  FdeRowsOfAnyStates(const Fde& fde, const CfiContext& context, FrameRow& row) noexcept
+      : FdeRowsOfAnyStates(fde, context, row, Block(room_for(fde))) {}
+
+ private:
+  FdeRowsOfAnyStates(const Fde& fde, const CfiContext& context, FrameRow& row, Block room) noexcept
+      : CfiProgram(fde, context, row, room.bytes()), room_(std::move(room)) {}
+  static std::size_t room_for(const Fde& fde) noexcept {
+    constexpr std::size_t k_most = std::size_t{64} << 20, k_largest = 2 * sizeof(FrameRow);
+    return std::min(k_most / k_largest, fde.instructions.bytes.size() + 1) * k_largest;
+  }
+
+  Block room_;
+};
+
+}  // namespace
+
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept {
+  const auto is_too_deep = [](const Status& row) { return !row && row.error().code == ErrorCode::too_deep; };
   Status row = row_by<FdeRowsOfFewStates>(fde, context, at, out);
-  if (!row && row.error().code == ErrorCode::too_deep) row = row_by<FdeRows>(fde, context, at, out);
+  if (is_too_deep(row)) row = row_by<FdeRows>(fde, context, at, out);
+  if (is_too_deep(row)) row = row_by<FdeRowsOfAnyStates>(fde, context, at, out);
   return row;
 }
 
