@@ -15,6 +15,7 @@
 #include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
+#include "jitunwind/unwind_core/targets/mappings.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "tests/support/fake_space.h"
 
@@ -378,6 +379,38 @@ TEST(BadCall, UsesTheLinkRegisterOfAArch64) {
   // Where the memory cannot tell, readable is code.
   registers.set(arch.column(arch.ra), 0x4004);
   EXPECT_FALSE(row_by(bad_call_source(), space, CodeAddress::interrupted(0x4000), &registers));
+}
+
+/// Code that may be executed and not read is known at its entry alone, and of the kernel's [vsyscall] each pc is one:
+/// a call by rax tells nothing more there, since that holds the result.
+TEST(CodeThatCannotBeRead, IsLeftAtItsEntry) {
+  constexpr Addr k_unreadable = 0x500000, k_vsyscall = 0xffffffffff600000, k_sp = 0x8000;
+  FakeMemory bytes;
+  bytes.put(0x400008, 0x9090909090909090);
+  bytes.put(0x400010, 0xd0ff, 2);  // call rax
+  bytes.put(k_sp, 0x400012);
+  std::vector<Mapping> list(3);
+  for (Mapping& mapping : list) mapping.executable = true;
+  list[0].range = {0x400000, 0x401000};
+  list[1].range = {k_unreadable, k_unreadable + 0x1000};
+  list[2].range = {k_vsyscall, k_vsyscall + 0x1000};
+  const Mappings mappings(list);
+  const MappedMemory memory(bytes, mappings);
+  const NoModules modules;
+  const AddressSpace space{arch::x86_64, memory, modules, {}, {}};
+  RegisterFile registers;
+  registers.set(7, k_sp);
+  const auto row_at = [&](Addr pc, Addr rax) {
+    registers.set(0, rax);
+    return row_by(followed_code_source(), space, CodeAddress::interrupted(pc), &registers, Guesses::confirmed);
+  };
+  for (const auto& row : {row_at(k_unreadable, k_unreadable), row_at(k_vsyscall, ~Addr{37})}) {
+    ASSERT_TRUE(row);
+    EXPECT_EQ(to_text(*row, arch::x86_64), "cfa=rsp+8 ra=[cfa-8]");
+    EXPECT_EQ(row->origin, RowOrigin::followed_code);
+  }
+  EXPECT_FALSE(row_at(k_unreadable, ~Addr{37}));
+  EXPECT_FALSE(row_at(k_unreadable + 4, k_unreadable));
 }
 
 /// push rbx would be the first thing to change: a function of two instructions, called directly from code next to it.

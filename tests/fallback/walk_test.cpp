@@ -270,6 +270,12 @@ __attribute__((noinline, no_sanitize("undefined"))) int call_badly(void (*target
   return result;
 }
 
+__attribute__((noinline, no_sanitize("undefined"))) int call_badly_with(void (*target)(long), long argument) {
+  volatile int result = 3;
+  target(argument);
+  return result;
+}
+
 /// While it lives a crash is walked, and goes on behind the call.
 class CrashesAreWalked {
  public:
@@ -286,6 +292,17 @@ class CrashesAreWalked {
  private:
   struct sigaction before_ {};
 };
+
+// The page of the kernel's old gettimeofday() may be executed and not read: a bad pointer that it is given faults
+// there. covers: LU20
+TEST(FallbackWalk, StartsInCodeThatCannotBeRead) {
+  constexpr Addr k_vsyscall = 0xffffffffff600000;
+  const CrashesAreWalked handler;
+  EXPECT_EQ(call_badly_with(reinterpret_cast<void (*)(long)>(k_vsyscall), 16), 3);
+  EXPECT_EQ(seen.frames[0].pc, k_vsyscall);
+  expect_whole(0, RowOrigin::bad_call);  // this process cannot tell that it may be executed
+  EXPECT_TRUE(seen.frames[1].is("call_badly_with")) << seen.frames[1].name.data();
+}
 
 // covers: LU20
 TEST(FallbackWalk, StartsBehindACallThroughABadPointer) {

@@ -135,6 +135,8 @@ struct Arch {
   std::span<const char* const> signals = {};  ///< "HUP" is 1: names of asm/signal.h; empty: as most CPUs have them
   const ContextRecords* records = nullptr;  ///< what a ucontext_t holds behind its registers, if anything
   const DataRelocations* relocations = nullptr;  ///< of data in files that are not linked; null: they are not read
+  /// A page that may be executed and not read, whose procedures the kernel does the work of: they push nothing. 0: none.
+  Addr emulated_page = 0;
   const SigningInstructions* signing = nullptr;  ///< of the CPU that the library is compiled for, if it signs addresses
 
   /// Null when the CPU has no such register. O(log n), signal-safe.

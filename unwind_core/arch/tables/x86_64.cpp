@@ -149,6 +149,7 @@ constinit const Arch x86_64 = {
     .exception_registers = k_exception_registers,
     .read_instruction = &read_x86_64_instruction,
     .relocations = &k_relocations,
+    .emulated_page = 0xffffffffff600000,  // [vsyscall], linux/arch/x86/include/uapi/asm/vsyscall.h
 };
 
 }  // namespace jitunwind::arch

@@ -10,6 +10,7 @@
 // would have to be the same mistake twice. One way is enough where the instructions alone decide where control goes.
 #include <string_view>
 
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
@@ -70,7 +71,9 @@ class FollowedCode {
       if (found && *found) return keep_only(way.loaded, out);
       if (!found) return found;
     }
-    return has_called ? Found(false) : find_new_frame(WayOut::Known::nowhere, out);
+    // What may be executed and not read, as the kernel's [vsyscall], is followed nowhere, as what is no code.
+    return has_called ? Found(false)
+                      : find_new_frame(can_be_read() ? WayOut::Known::nowhere : WayOut::Known::returns, out);
   }
 
  private:
@@ -180,6 +183,8 @@ class FollowedCode {
   /// its functions alone, which C libraries call by pointers, and its code for i386 has call frame information for
   /// system calls only.
   std::optional<Addr> told_entry() noexcept {
+    const Addr pc = lookup_.at.value();
+    if (arch_.emulated_page != 0 && page_of(pc) == arch_.emulated_page) return pc;
     const Module* const module = lookup_.module();
     if (module && !is_kernels_object(*module)) return std::nullopt;
     ProcedureName name;
@@ -220,6 +225,10 @@ class FollowedCode {
     const Addr slot = top.sp - Addr{top.below} * arch_.word_size;
     if (top.sp < frame_.sp || slot < frame_.sp || slot > top.sp || slot % arch_.word_size != 0) return std::nullopt;
     return top.below == 0 && !arch_.ra_in_memory ? link_ : word_at(slot);
+  }
+  bool can_be_read() const noexcept {
+    std::byte byte;
+    return lookup_.space.memory.read(lookup_.at.value(), {&byte, 1}, lookup_.window) == 1;
   }
   bool is_behind_call(Top top) noexcept {
     const auto ra = return_address(top);
