@@ -115,7 +115,7 @@ class TargetProgram {
   std::map<pid_t, SeenStack> stacks_;
 };
 
-#ifdef KERNEL_WRITES_CORES
+#if defined(KERNEL_WRITES_CORES) && defined(TARGET_PROGRAM)
 /// A program that crashed, and its core by the kernel, whose notes come first: it leaves out the pages of code that are
 /// as in the files.
 struct KernelsCore {

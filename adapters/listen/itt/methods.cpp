@@ -14,7 +14,7 @@
 namespace jitunwind {
 namespace {
 
-constinit const LocalMemory k_memory;
+constinit const LocalMemory k_own_memory;
 
 /// Engines say that a method is gone by its number. With names_lock; never destroyed: they speak until the end.
 constinit std::map<std::uint32_t, AddrRange>* methods = nullptr;
@@ -39,7 +39,7 @@ void forget_itt_methods_in_child() noexcept { methods = nullptr; }
 
 void hear_itt_event(std::int32_t event, const void* data) noexcept {
   try {
-    auto read = read_itt_event(event, reinterpret_cast<std::uintptr_t>(data), k_memory);
+    auto read = read_itt_event(event, reinterpret_cast<std::uintptr_t>(data), k_own_memory);
     if (!read || read->kind == IttEvent::Kind::other) return;
     if (read->kind == IttEvent::Kind::unloaded) return say_gone(Dialect::itt, take_unloaded(read->method));
     note_loaded(read->method, read->code);
