@@ -55,7 +55,9 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // well.
   // 8 lines for what the kernel says of a fault: what is to be known of a CPU, likewise.
   // 4 lines for <cstdint>, which newer standard libraries do not bring along.
-  constexpr std::size_t k_most_files = 39, k_most_lines = 3599;
+  // 18 lines for registers that a callee has left alone: steps that are inline put them aside for rules.
+  // 2 lines for a page that the kernel emulates: what is to be known of a CPU, likewise.
+  constexpr std::size_t k_most_files = 39, k_most_lines = 3619;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
   std::size_t lines = 0;

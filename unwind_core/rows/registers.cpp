@@ -22,4 +22,12 @@ void RegisterFile::set_from(int column, const RegisterFile& other, int other_col
   }
 }
 
+void RegisterFile::set_left(int column, const RegisterFile& callee) noexcept {
+  const auto value = callee.get_for_rule(column);
+  if (!value || left_bit(column) == 0) return;
+  set(column, *value);
+  known_ &= ~(std::uint64_t{1} << column);
+  left_ |= left_bit(column);
+}
+
 }  // namespace jitunwind

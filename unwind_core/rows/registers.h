@@ -87,13 +87,7 @@ class RegisterFile {
   /// Value and place of another column, perhaps of another frame.
   void set_from(int column, const RegisterFile& other, int other_column) noexcept;
   /// What the frame that this one calls leaves of a register that calls need not preserve: a value for rules alone.
-  void set_left(int column, const RegisterFile& callee) noexcept {
-    const auto value = callee.get_for_rule(column);
-    if (!value || left_bit(column) == 0) return;
-    set(column, *value);
-    known_ &= ~(std::uint64_t{1} << column);
-    left_ |= left_bit(column);
-  }
+  void set_left(int column, const RegisterFile& callee) noexcept;
   /// Another value in the same place, if it has one; the caller has written it there. Nothing for column -1.
   void change(int column, std::uint64_t value) noexcept {
     if (column < 0) return;
