@@ -1,11 +1,16 @@
-// Runs the tools that tests compare with and make files with.
+// Runs the tools that tests compare with and make files with, and waits for what they come to.
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/types.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <initializer_list>
 #include <string>
+#include <thread>
 
 #include "tests/support/texts.h"
 
@@ -53,5 +58,20 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// Until the process waits in one of these system calls, each of which is one place of its code. False: it does not
+/// come to that.
+inline bool waits_in(pid_t process, std::initializer_list<long> calls) {
+  const std::string file = "/proc/" + std::to_string(process) + "/syscall";
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (std::chrono::steady_clock::now() < end) {
+    long number = -1;
+    if (std::ifstream(file) >> number)
+      for (const long call : calls)
+        if (number == call) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
 
 }  // namespace jitunwind::test

@@ -2,6 +2,7 @@
 // registered, cancelled, loaded and unloaded since.
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <filesystem>
 #include <functional>
@@ -144,7 +145,7 @@ class Child {
   void wait() const {
     char byte = 0;
     EXPECT_EQ(::read(stands_[0], &byte, 1), 1) << "the child has ended";
-    ::usleep(20'000);  // until it reads
+    EXPECT_TRUE(waits_in(process_, {SYS_read}));
   }
 
   int go_[2]{};
