@@ -235,10 +235,12 @@ SectionBytes MappedObject::copy_entries_of(Addr at) noexcept {
   if (offset > eh_frame_hdr_bytes_.bytes.size()) return entries_.section();
   const auto pairs = eh_frame_hdr_bytes_.bytes.subspan(offset);
   SectionBytes around = entries_.section();
+  bool is_first = true;
   const auto copy_it = [&](Addr at_fde) -> Found {
     CopiedEntries* const entries = entries_around(at_fde);
     const bool is_readable = entries && entries->copy_fde(at_fde, arch_.big_endian);
-    around = is_readable ? entries->section() : SectionBytes{};
+    if (is_readable || is_first) around = is_readable ? entries->section() : SectionBytes{};
+    is_first = false;
     SectionView bytes(around);
     Fde fde;
     return is_readable ? read_fde_for(at, bytes, CfiContext{arch_}, at_fde, fde) : Found(true);

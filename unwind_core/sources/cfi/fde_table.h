@@ -49,6 +49,7 @@ Found find_covering(const FdeTable& table, Addr pc, Covers covers, bool big_endi
   Found is_there = search(table, pc, big_endian, where..., found);
   for (int i = 0; is_there && *is_there; ++i) {
     const Found covered = covers(found.fde);
+    if (!covered && i != 0) return false;  // nobody has asked for that one
     if (!covered || *covered) return covered;
     is_there = i + 1 < k_most ? Found(step_back(table, big_endian, where..., found)) : Found(false);
   }
