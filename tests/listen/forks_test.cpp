@@ -122,6 +122,8 @@ void fork_in_handler(int) {
 
 // covers: LS12
 TEST(ListenForks, WaitForNobodyWhoWaitsForThem) {
+  say_name(Dialect::itt, k_named, "the first, which prepares for forks");
+  say_gone(Dialect::itt, k_named);
   Interrupted observer;
   ASSERT_TRUE(attach_observer(observer));
   ::signal(SIGUSR1, fork_in_handler);

@@ -138,11 +138,12 @@ TEST(SingleStep, NoticesEachWrongRowAtItsInstruction) {
 }
 
 TEST(SingleStep, NoticesARowThatIsWrongOnlyDuringTheCall) {
-  // rax holds the CFA up to the call, and a callee may use it: right at every boundary, wrong for the caller's frame.
+  // A row that begins within the call: right at every boundary, wrong for the caller's frame.
   const SingleStepRun r = run(k_realigned, realigned_body, {R"(
     +0: cfa=rsp+8 ra=[cfa-8]
     +1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]
     +4: cfa=rax+16 rbx=[cfa-16] ra=[cfa-8]
+    +1a: cfa=rax+24 rbx=[cfa-16] ra=[cfa-8]
     +1b: cfa=[rsp+64]+16 rbx=[cfa-16] ra=[cfa-8]
     +23: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]
     +24: cfa=rsp+8 ra=[cfa-8])"});
