@@ -120,7 +120,9 @@ TEST(TakenText, IsWalkedThroughByItsCallFrameInformation) {
 TEST(TakenText, EndsAWalkWhereNothingElseTells) {
   through_bare(&look_twice);
   ASSERT_TRUE(has(g_before.named, "through_bare"));
+#ifdef __x86_64__  // elsewhere the linkage stub that calls it jumps by a register, and no guess is made behind that
   EXPECT_EQ(g_before.end, 0) << "what is read is followed";
+#endif
   EXPECT_LT(g_taken.end, 0);
   const auto bare = std::find(g_taken.named.begin(), g_taken.named.end(), "through_bare");
   EXPECT_EQ(std::distance(bare, g_taken.named.end()), 1) << "the last frame";
