@@ -41,7 +41,7 @@ class MappedModules final : public ModuleFinder {
   /// After the mappings have changed: objects that are where they were stay known.
   void renew() noexcept;
 
-  /// Calls `visit(object)` for every object of the target. Reads the first page of every file that is mapped.
+  /// Calls `visit(object)` for every object of the target. Reads each page that one may begin with.
   template <class Visit>
   void for_each_object(Visit visit) const {
     for (std::size_t i = 0; i < mappings_.all().size(); ++i)
