@@ -9,6 +9,7 @@
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,11 +48,19 @@ int count_threads() {
 /// Only a process with one thread may.
 int unshare_users() { return std::printf("%d\n", unshare(CLONE_NEWUSER) == 0 ? 0 : errno) < 0; }
 
+/// Files that it opens then stay its own. Other threads may open files for a moment, at the lowest free numbers.
 int close_all() {
+  constexpr int k_first = 100, k_files = 10;
   for (int i = 3; i < 1024; ++i) close(i);
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < k_files; ++i) {
     usleep(10'000);
-    std::printf("%d\n", open("/dev/null", O_RDONLY));
+    const int opened = open("/dev/null", O_RDONLY);
+    std::printf("%d\n", fcntl(opened, F_DUPFD, k_first));
+    close(opened);
+  }
+  for (int i = k_first; i < k_first + k_files; ++i) {
+    struct stat status {};
+    std::printf("%d\n", fstat(i, &status) == 0 && S_ISCHR(status.st_mode));
   }
   return 0;
 }
