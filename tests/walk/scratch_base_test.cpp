@@ -11,7 +11,7 @@ namespace {
 
 volatile long g_sum = 0;
 
-// covers: LU10 RG03
+// covers: LU10
 TEST(ScratchBase, HasAllCallersAtEveryInstructionOfWhatItCalls) {
   expect_right("scratch base",
                [] {
@@ -34,7 +34,7 @@ struct ThreeFrames {
   }
 };
 
-// covers: LU10
+// covers: RG03
 TEST(ScratchBase, IsAValueForRulesAlone) {
   for (const char* caller : {"cfa=rax+16 rbx=[cfa-16] ra=[cfa-8]", "cfa=expr(7010) rbx=[cfa-16] ra=[cfa-8]",
                              "cfa=rsp+4104 rbx=[rax] ra=[cfa-8]"}) {
@@ -42,7 +42,9 @@ TEST(ScratchBase, IsAValueForRulesAlone) {
     ThreeFrames frames("cfa=rsp+8 ra=[cfa-8]", caller);
     Cursor cursor = frames.fake.cursor(0x1010, 0x8000, {{"rax", 0x9000}});
     ASSERT_TRUE(*cursor.step());
-    EXPECT_EQ(cursor.get(0).error().code, ErrorCode::undefined_register);
+    const auto rax = cursor.get(0);
+    ASSERT_FALSE(rax);
+    EXPECT_EQ(rax.error().code, ErrorCode::undefined_register);
     const auto moved = cursor.step();
     ASSERT_TRUE(moved) << moved.error().what;
     EXPECT_EQ(cursor.pc(), 0x3010u);
