@@ -10,7 +10,6 @@
 #include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
-#include "jitunwind/adapters/listen/lists/gdb_descriptors_p.h"
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
 #include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/maps/map_follower_p.h"
@@ -32,7 +31,7 @@ void look(Dialect dialect, Follower& follower) {
   }
 }
 
-/// Of the first thread of a process the kernel keeps no memory when it has ended, as by pthread_exit().
+/// The kernel keeps no memory of a process's first thread when that has ended, as by pthread_exit().
 bool has_main_ended() noexcept {
   const char from = 0;
   char into = 0;
@@ -97,8 +96,8 @@ void follow_what_is_written() noexcept {
 
 void follow_where_an_engine_is() noexcept {
   may_follow.store(true);
-  GdbDescriptors descriptors;
   if (!listens_to_what_is_written()) return;
+  GdbDescriptors descriptors;
   (void)descriptors.look();
   if (descriptors.is_one_of_others() || heard(Heard::told) != 0) follow_what_is_written();
 }

@@ -11,7 +11,7 @@ void follow_what_is_written() noexcept;
 /// For who was not asked to follow: starts it if an object of the process has a list of GDB's, or an engine was heard.
 /// To be called once, when constructors run.
 void follow_where_an_engine_is() noexcept;
-/// Likewise; an engine is heard. Not signal-safe.
+/// An engine is heard: likewise. Not signal-safe.
 void note_engine() noexcept;
 
 }  // namespace jitunwind

@@ -1,4 +1,4 @@
-// What is shared by threads here, and how it is whole in a forked child.
+// Threads share what these locks guard, and a forked child finds it whole.
 #pragma once
 
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"

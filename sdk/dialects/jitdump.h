@@ -49,7 +49,7 @@ SourceLines lines_of(const JitDumpRecord& record);
 /// Lines, which come in front of the code that they are of. Of 2^16 pieces of code that have not come no more are kept.
 class WaitingLines {
  public:
-  /// Of a record of kind `lines`.
+  /// The record is of kind `lines`.
   void keep(const JitDumpRecord& record);
   /// Those of code that has come, by its begin.
   SourceLines take(Addr code);

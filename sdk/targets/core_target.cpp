@@ -175,7 +175,7 @@ Result<RegisterFile> Target::Core::registers(const TargetThread& thread) const n
     return Error{ErrorCode::invalid_argument, static_cast<Addr>(thread.id), "thread that is not in the core file"};
   const CoreThread& known = core_->threads()[*number];
   auto registers = registers_from_prstatus(known.registers, space_->arch());
-  // Where the core has none of them, the frame has no value of theirs.
+  // The frame has no value of those that the core has not.
   if (registers) (void)add_fp_registers(known.fp_registers, space_->arch(), *registers);
   return registers;
 }

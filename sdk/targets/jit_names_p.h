@@ -37,8 +37,8 @@ class JitNames final : public RowSource, public NameSource {
   /// The line of its source, by what jitdumps say of code at that address.
   std::optional<SourceLine> find_line(Addr at) const;
 
-  /// Where the perf map is, below the root of the files, and whose files count: others may have put one there, before
-  /// the process had its number.
+  /// The perf map's path, below the root of the files, and the user whose files count: others may have put one there,
+  /// before the process had its number.
   void set_process(std::string map, uid_t owner) {
     map_path_ = std::move(map);
     owner_ = owner;
@@ -48,7 +48,7 @@ class JitNames final : public RowSource, public NameSource {
   void forget() noexcept;
 
  private:
-  /// What was read of a piece of code once, wherever it is moved to.
+  /// This was read of a piece of code once, wherever it is moved to.
   struct Told {
     std::string name{};
     SourceLines lines{};

@@ -15,7 +15,7 @@ class TableFormats : public AddressSpaces {
  protected:
   static constexpr unw_word_t k_section = 0x30000;
 
-  /// Of code from there on.
+  /// The code is from there on.
   std::vector<unsigned char> section_of(unw_word_t code) {
     const auto fp = static_cast<unsigned char>(k_arch.fp), ra = static_cast<unsigned char>(k_arch.ra);
     const auto offset = [](unsigned char reg) { return static_cast<unsigned char>(0x80 | reg); };

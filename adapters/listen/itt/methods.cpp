@@ -29,7 +29,8 @@ void note_loaded(std::uint32_t method, const AddrRange& code) {
 /// Empty: it was not loaded.
 AddrRange take_unloaded(std::uint32_t method) noexcept {
   const std::lock_guard lock(names_lock);
-  const auto gone = methods != nullptr ? methods->extract(method) : decltype(methods->extract(method))();
+  if (methods == nullptr) return {};
+  const auto gone = methods->extract(method);
   return gone ? gone.mapped() : AddrRange{};
 }
 

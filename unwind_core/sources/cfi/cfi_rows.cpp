@@ -379,10 +379,6 @@ template <class Rows>
   return Done{};
 }
 
-}  // namespace
-
-namespace {
-
 /// These have room for as many states as the FDE can remember, an instruction each. No compiler makes such FDEs.
 class FdeRowsOfAnyStates : public CfiProgram {
  public:

@@ -135,10 +135,6 @@ bool set_encoding(FdeTable& table, std::uint8_t encoding, Addr hdr, const Arch& 
   return (encoding & ~pe_format_mask) == pe_absptr || table.self_relative || table.start_base != 0;
 }
 
-}  // namespace
-
-namespace {
-
 /// What `look` says of the table's members, which it gets a reader of.
 template <class Look>
 Result<bool> in_memory(const FdeTable& table, bool big_endian, const Memory& memory, MemoryWindow& window,
