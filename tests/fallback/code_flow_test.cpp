@@ -113,8 +113,10 @@ struct Comparison {
 // A sanitizer's checks end in calls that do not return, which are many.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(JITUNWIND_CLANG_SANITIZER)
 constexpr double k_least_returned = 0.3;
+constexpr std::size_t k_most_starts = 25;  ///< they make code larger and slower, a dozen times each
 #else
 constexpr double k_least_returned = 0.75;
+constexpr std::size_t k_most_starts = 200;
 #endif
 
 // covers: LU20
@@ -132,7 +134,7 @@ TEST(CodeFlow, SaysWhatTheCompilerSays) {
     ++compared;
     const auto starts = instruction_starts(reinterpret_cast<const void*>(procedure.begin), procedure.size());
     // Of large ones a part: each is followed from its entry for each of its instructions.
-    const std::size_t step = 1 + starts.size() / 200;
+    const std::size_t step = 1 + starts.size() / k_most_starts;
     for (std::size_t i = 0; i < starts.size(); i += step)
       if (const auto row = row_at(starts[i])) comparison.compare(procedure.begin, starts[i], *row);
   }
