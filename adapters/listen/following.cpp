@@ -31,7 +31,7 @@ void look(Dialect dialect, Follower& follower) {
   }
 }
 
-/// The kernel keeps no memory of a process's first thread when that has ended, as by pthread_exit().
+/// The kernel keeps no memory of a process's first thread after that has ended, for example by pthread_exit().
 bool has_main_ended() noexcept {
   const char from = 0;
   char into = 0;
@@ -40,8 +40,8 @@ bool has_main_ended() noexcept {
   return copy_between(SYS_process_vm_readv, ::getpid(), {&here, 1}, {&there, 1}) < 0 && errno == ESRCH;
 }
 
-/// A child that executes another program, or closes all files, has done so before the first look. A process ends with
-/// its last thread: so it must not be this one.
+/// A child that executes another program, or closes all files, has done so before the first poll. A process ends with
+/// its last thread, so this thread must not be the last.
 void* follow(void* waits_first) {
   if (waits_first != nullptr) sleep_for_nanoseconds(k_period);
   MapFollower maps;
@@ -58,7 +58,7 @@ void* follow(void* waits_first) {
   return nullptr;
 }
 
-constinit std::atomic<bool> may_follow{false};  // constructors have run: what is listened to is known
+constinit std::atomic<bool> may_follow{false};  // constructors have run: the dialects are known
 constinit std::atomic<bool> follows{false};
 
 bool listens_to_what_is_written() noexcept { return listens_to(Dialect::maps) || listens_to(Dialect::gdb); }
@@ -79,7 +79,7 @@ void start_to_follow(bool waits_first) noexcept {
   pthread_attr_destroy(&attributes);
 }
 
-/// It has lists and files of its own from now on, and no thread but the one that forked.
+/// The child has its own lists and files from now on, and no thread except the one that forked.
 void follow_in_child() noexcept {
   if (!follows.exchange(false)) return;
   count_heard(Heard::files, -heard(Heard::files));

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 5> k_words{"frames", "itt", "maps", "gdb"
 constexpr std::uint32_t k_nothing = 1u << (k_words.size() - 1);
 static_assert(k_all_dialects == k_nothing - 1);
 
-// Calls come before constructors have run, those of this library among them.
+// Calls arrive before constructors have run, including those of this library.
 constinit std::atomic<std::uint32_t> listened_to{k_all_dialects};
 constinit std::array<std::atomic<std::int64_t>, static_cast<std::size_t>(Heard::count)> counts{};
 constinit std::atomic<std::uint64_t> unheard{0};
@@ -28,8 +28,8 @@ constinit std::atomic<ErrorCode> latest_code{ErrorCode::unspecified};
 constinit std::atomic<Addr> latest_at{0};
 constinit std::atomic<const char*> latest_what{""};
 
-/// How often something was not heard for the same reason: an engine may say one thing of thousands of pieces of code.
-/// Reasons are constant texts, told apart by their addresses.
+/// Counter of refusals for one reason: an engine may cause the same refusal for thousands of pieces of code. Reasons
+/// are constant texts, distinguished by their addresses.
 struct Reason {
   std::atomic<const char*> what{nullptr};
   std::atomic<std::uint64_t> times{0};
@@ -37,7 +37,7 @@ struct Reason {
 constinit std::array<Reason, 64> reasons{};
 constexpr std::uint64_t k_logged_one_by_one = 8;
 
-/// This time included. 0: there is no room for another reason.
+/// Number of refusals for this reason, including this one. 0: there is no room for another reason.
 std::uint64_t times_not_heard(const char* what) noexcept {
   for (Reason& reason : reasons) {
     const char* known = nullptr;
@@ -50,7 +50,7 @@ std::uint64_t times_not_heard(const char* what) noexcept {
 std::atomic<std::int64_t>& count_of(Heard what) noexcept { return counts[static_cast<std::size_t>(what)]; }
 std::uint64_t so_far(Heard what) noexcept { return static_cast<std::uint64_t>(heard(what)); }
 
-/// Before threads exist that might change the environment. Unknown words alone are no choice.
+/// Runs before threads exist that might change the environment. Unknown words alone select nothing.
 [[gnu::constructor]] void listen_by_environment() {
   const std::uint32_t words = environment_words("JITUNWIND_LISTEN", k_words);
   if (words != 0) listen((words & k_nothing) != 0 ? 0 : words);
@@ -88,8 +88,8 @@ bool listens_to(Dialect dialect) noexcept {
   return (listened_to.load(std::memory_order_relaxed) & static_cast<std::uint32_t>(dialect)) != 0;
 }
 
-/// Call frame information that is not told by calls has no personality routines. Where libgcc is told of the same code,
-/// and not this library, exceptions would pass what catches them.
+/// Call frame information that is not announced by calls has no personality routines. If the same code were announced
+/// to libgcc alone, exceptions would pass their handlers.
 void listen(std::uint32_t dialects) noexcept {
   constexpr auto k_without_personality =
       static_cast<std::uint32_t>(Dialect::maps) | static_cast<std::uint32_t>(Dialect::gdb);

@@ -17,10 +17,10 @@ constinit ForkableLock names_lock;
 
 namespace {
 
-constinit thread_local bool names_are_lost = false;  // to the child of the fork under way
+constinit thread_local bool names_are_lost = false;  // for the child of the fork in progress
 
-/// In an observer, or in a signal handler that interrupted the registry: whoever has the names may wait for this
-/// thread.
+/// In an observer, or in a signal handler that interrupted the registry, the holder of the names may wait for this
+/// thread: so the lock is only tried, for a limited time.
 void take_names() noexcept {
   if (!is_writing()) return names_lock.before_fork();
   const ErrnoKeeper keep_errno;
@@ -56,7 +56,7 @@ void give_names_back_in_child() noexcept {
 void keep_names_whole_in_forks() noexcept {
   constinit static std::atomic<bool> done{false};
   if (done.exchange(true)) return;
-  (void)register_procedures({});  // which brings the registry's handlers
+  (void)register_procedures({});  // installs the registry's handlers
   (void)pthread_atfork(take_names, give_names_back, give_names_back_in_child);
 }
 

@@ -1,5 +1,5 @@
-// Code that engines have unmapped without a word. Whatever dialect told of it, it is forgotten in the same way: each
-// keeper looks at a few of its pieces now and then.
+// Code that engines have unmapped without an announcement. It is forgotten in the same way for every dialect: each
+// table of code checks a few of its pieces periodically.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace jitunwind {
 
-/// How many pieces the thread that follows what is written looks at each time; calls look where there is none, at one
-/// in so many calls, since it is a system call.
+/// The thread that polls files and lists checks so many pieces each time. Without that thread one in so many calls
+/// checks one piece, since the check is a system call.
 inline constexpr std::size_t k_looked_at_each_time = 64;
 inline constexpr std::uint32_t k_calls_to_a_look = 32;
 

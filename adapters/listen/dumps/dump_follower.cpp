@@ -39,7 +39,7 @@ void DumpFollower::find_dumps() {
   }
 }
 
-/// Of code whose frames are told the name counts for all that they describe.
+/// If the frames of the code are announced, the name is that of all code they describe.
 void DumpFollower::tell(const AddrRange& code, std::string_view name, DumpedFrames&& frames, SourceLines&& lines) {
   forget_overlapped(code);
   bool is_described = false;

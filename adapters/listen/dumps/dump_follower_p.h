@@ -18,10 +18,10 @@
 
 namespace jitunwind {
 
-/// Dumps are found as perf finds them, by a page of them that is mapped as code. One thread.
+/// Finds dumps in the same way as perf, by a page of them that is mapped as code. For one thread.
 class DumpFollower {
  public:
-  /// What has come since the last time, of files of the owner's; new dumps are looked for once a second. Throws
+  /// Reads the records since the last time, from files of the owner; new dumps are searched for once a second. Throws
   /// std::bad_alloc.
   void look(uid_t owner = ::geteuid());
 
@@ -32,7 +32,7 @@ class DumpFollower {
     JitDumpReader reader{};
   };
 
-  /// Code that is described by its dump's call frame information, which stays until the code is forgotten.
+  /// Code with its dump's call frame information, which stays until the code is forgotten.
   struct Described {
     AddrRange code{};
     std::string name{};
@@ -56,7 +56,7 @@ class DumpFollower {
   std::list<Dump> dumps_;
   std::map<Addr, Described> described_;  // by the begin of the code
   WaitingLines lines_;
-  Addr looked_at_ = 0;  // the begin of the one that was looked at last
+  Addr looked_at_ = 0;  // the begin of the piece that was checked last
   unsigned looks_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 constinit const LocalMemory k_memory;
 
-/// A section without an end is read as far as there is memory, and never further than this.
+/// A section without an end is read to the end of its memory, and never further than this.
 constexpr std::uint64_t k_longest_section = std::uint64_t{1} << 30;
 constexpr std::uint64_t k_longest_procedure = std::uint64_t{1} << 30;
 
@@ -19,7 +19,8 @@ SectionBytes page_around(Addr begin) noexcept {
   return {{reinterpret_cast<const std::byte*>(page), k_page_size}, page};
 }
 
-/// An FDE has the distance to its CIE where a CIE has 0 (LSB 5.0 core, 10.6.1), behind 4 or 12 bytes of length.
+/// An FDE has the distance to its CIE in the place where a CIE has 0 (LSB 5.0 core, 10.6.1), behind 4 or 12 bytes of
+/// length.
 bool begins_with_fde(Addr begin, CfiBytes& bytes) noexcept {
   std::uint32_t word = 0;
   const auto read = [&](Addr at) {

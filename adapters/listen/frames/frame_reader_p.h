@@ -1,4 +1,4 @@
-// The call frame information that one call of the __register_frame family speaks of, entry by entry, and what of it is
+// The call frame information of one call of the __register_frame family, entry by entry, and the checks before it is
 // believed.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace jitunwind {
 
-/// What pointers of the entries may be relative to (__register_frame_info_bases). 0: not told.
+/// Bases of the entries' relative pointers (__register_frame_info_bases). 0: not given.
 struct FrameBases {
   Addr text = 0;
   Addr data = 0;
 };
 
-/// Such a section is not told of and not taken back (libgcc, and crt files of which the section was dropped). The
-/// caller vouches for its first word.
+/// Such a section is neither announced nor taken back (libgcc, and crt files whose section was dropped). The caller
+/// guarantees that its first word is readable.
 bool is_empty_section(const void* begin) noexcept;
 
-/// Bytes that the caller vouches for as far as the page where they begin ends, as libgcc believes all of them; further
-/// pages are proven readable first.
+/// Bytes that the caller guarantees to be readable up to the end of their first page; libgcc trusts all of them.
+/// Further pages are proven readable first.
 class ToldBytes final : public CfiBytes {
  public:
   explicit ToldBytes(Addr begin) noexcept;
@@ -39,10 +39,10 @@ class FrameReader {
  public:
   FrameReader(Addr begin, const FrameBases& bases) noexcept;
 
-  /// As FdeScan::next(). FDEs for no code, which linkers leave behind, are passed over.
+  /// Like FdeScan::next(). FDEs without code, which linkers leave behind, are skipped.
   Result<bool> next(Fde& out) noexcept;
-  /// Why the FDE that was read last cannot be read again by who does not know the bases; nothing: it can. A registered
-  /// procedure has the base of its data, and none of text.
+  /// Returns why the last FDE cannot be read again by a reader that does not know the bases; empty: it can. A
+  /// registered procedure has the base of data, but not that of text.
   std::optional<Error> forbids_reading_again(const Fde& fde) noexcept;
   bool at_end() const noexcept { return ended_ || scan_.at_end(); }
 
@@ -57,8 +57,8 @@ class FrameReader {
   bool ended_ = false;
 };
 
-/// Why the claim of the FDE cannot be that of a procedure; nothing: it can. Some JITs have one FDE for a whole area, by
-/// which exceptions are caught before they reach code that cannot be unwound. It says nothing true of any frame.
+/// Returns why the range of the FDE cannot be a procedure; empty: it can. Some JITs have one FDE for a whole area,
+/// which catches exceptions before they reach code that cannot be unwound. Its rows are wrong for every frame.
 std::optional<Error> disbelief(const Fde& fde) noexcept;
 
 }  // namespace jitunwind

@@ -1,4 +1,4 @@
-// The __register_frame family of whoever would be called if this library were not there: libgcc_s, or LLVM's libunwind.
+// The __register_frame family that would be called without this library: that of libgcc_s, or of LLVM's libunwind.
 #pragma once
 
 namespace jitunwind {
@@ -15,12 +15,12 @@ struct NextFrameFunctions {
   void* (*deregister_info_bases)(const void* begin) = nullptr;
 };
 
-/// By search order behind this library, else in libgcc_s where that is loaded. Members are null where there is none.
-/// Looked up where it is needed: not signal-safe, takes locks of the dynamic linker.
+/// Functions that follow this library in search order, else those of libgcc_s if it is loaded. Missing members are
+/// null. Each call looks them up: not signal-safe, takes locks of the dynamic linker.
 NextFrameFunctions next_frame_functions() noexcept;
 
-/// Where a call of __register_frame by a library that was loaded with the program goes; null: nowhere, or the program
-/// is static. Not signal-safe.
+/// The target of a call of __register_frame by a library that was loaded with the program; null: there is none, or the
+/// program is static. Not signal-safe.
 void* first_register_frame() noexcept;
 
 }  // namespace jitunwind

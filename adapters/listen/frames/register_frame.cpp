@@ -1,6 +1,7 @@
-// The functions by which JITs tell libgcc, or LLVM's libunwind, about call frame information, found where the program's
-// own calls go: a definition before libgcc_s's. Their meaning is libgcc's (unwind-dw2-fde.h), where it is not LLVM's:
-// frame_reader_p.h. Weak, so that a static libgcc's own definitions take precedence instead of colliding.
+// The functions by which JITs announce call frame information to libgcc, or to LLVM's libunwind. These definitions
+// precede libgcc_s's in search order, so the program's own calls reach them. Their meaning is libgcc's
+// (unwind-dw2-fde.h), unless it is LLVM's: frame_reader_p.h. They are weak, so that a static libgcc's own definitions
+// take precedence instead of colliding.
 #include <utility>
 
 #include "jitunwind/adapters/listen/following_p.h"
@@ -13,7 +14,8 @@ namespace {
 
 Addr address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
 
-/// libgcc's functions call each other by their names, which lead here: each goes on to the one of its own name.
+/// libgcc's functions call each other by their names, which lead here: each such call is passed on to the function of
+/// the same name.
 constinit thread_local bool hands_on = false;
 
 Answer hear(const ToldSections& told) noexcept {
@@ -48,7 +50,7 @@ Result call(Result (*next)(Parameters...), Parameters... arguments) noexcept {
   return next(arguments...);
 }
 
-/// There may be a next definition by the time when the call is taken back, and libgcc aborts where it was never told.
+/// There may be a next definition when the call is taken back, and libgcc aborts for a call that it never got.
 template <class Begin, class... Others>
 void tell_next(void (*NextFrameFunctions::*which)(Begin, Others...), Begin begin, Others... others) noexcept {
   auto* const next = next_frame_functions().*which;
@@ -70,7 +72,7 @@ using Next = jitunwind::NextFrameFunctions;
 
 #define JITUNWIND_HEARD extern "C" [[gnu::visibility("default"), gnu::weak]]
 
-// The exported name may lead to another definition, also from here.
+// The exported name may be bound to another definition, also within this library.
 extern "C" {
 [[gnu::visibility("hidden")]] void jitunwind_register_frame(const void* begin) noexcept {
   if (jitunwind::hear_section(begin, nullptr) == Answer::next) jitunwind::tell_next(&Next::register_frame, begin);

@@ -21,13 +21,13 @@ unsigned ToldMemory::class_of(std::size_t count) noexcept {
   return bits <= k_first_bits ? 0 : bits - k_first_bits;
 }
 
-/// In place of the first cell of a chunk, which has none of that number.
+/// Occupies the place of a chunk's first cell, so no cell has that number.
 struct ChunkHead {
   ToldCells::Number number;
 };
 
 unw_dyn_info_t* ToldCells::take() noexcept {
-  // What few calls take is in small pages.
+  // Cells of a small number of calls are in small pages.
   constexpr Number k_first = (std::size_t{640} << 10) / sizeof(unw_dyn_info_t);
   if (next_ == end_) {
     if (next_chunk_ == chunks_.size()) return nullptr;
@@ -98,7 +98,7 @@ void ToldMemory::give_back(unw_dyn_info_t* lone) noexcept {
   while (!given_back_.compare_exchange_weak(first, lone, std::memory_order_release, std::memory_order_relaxed));
 }
 
-// The table. Of a hash the upper bits say which bucket, and the next ones are kept beside the number.
+// The table. The upper bits of a hash select the bucket, and the next ones are stored beside the number.
 
 std::size_t ToldCalls::home_of(std::uint64_t hash) const noexcept {
   return static_cast<std::size_t>(hash >> (64 - bits_));
@@ -112,7 +112,8 @@ namespace {
 
 std::uint64_t hash_of(const void* begin) noexcept { return spread(reinterpret_cast<std::uintptr_t>(begin)); }
 
-/// What its call was given. Precondition: it is the cell of one. `pad` says how far that is from the FDE.
+/// The argument of the cell's call. Precondition: it is the cell of a call. `pad` is the distance of the argument from
+/// the FDE.
 const void* begin_of(const unw_dyn_info_t& cell) noexcept {
   const auto distance = static_cast<std::uint64_t>(std::int64_t{cell.pad});
   return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(cell.u.rti.segbase + distance));
@@ -123,7 +124,7 @@ void prefetch_begin(const unw_dyn_info_t& cell) noexcept {
   __builtin_prefetch(&cell.u.rti.segbase);
 }
 
-/// Not the descriptor of a procedure.
+/// A handle is not the descriptor of a procedure.
 bool is_handle(const unw_dyn_info_t& cell) noexcept { return cell.end_ip == 0; }
 
 ToldCall call_of(unw_dyn_info_t* cell) noexcept {
@@ -148,7 +149,7 @@ unw_dyn_info_t* ToldCalls::make_handle(const void* begin, ToldCall call) noexcep
   return handle;
 }
 
-/// Without a branch for each, of which nobody could say which is taken.
+/// Avoids a branch for each place, which could not be predicted.
 [[gnu::always_inline]] inline unsigned ToldCalls::alike(const Bucket& bucket, std::uint32_t upper) const noexcept {
   using Four = std::uint32_t __attribute__((vector_size(16)));
   Four found{};
@@ -177,7 +178,7 @@ ToldCalls::Place ToldCalls::find(const void* begin) const noexcept {
   }
 }
 
-/// There is room.
+/// Precondition: there is room.
 void ToldCalls::insert(const void* begin, Number number) noexcept {
   const std::uint64_t hash = hash_of(begin);
   for (std::size_t at = home_of(hash);; at = behind(at)) {
@@ -191,7 +192,7 @@ void ToldCalls::insert(const void* begin, Number number) noexcept {
   }
 }
 
-/// The last one of the bucket moves to its place.
+/// The last call of the bucket moves to the free place.
 void ToldCalls::remove(const void* begin, const Place& place) noexcept {
   Bucket& bucket = buckets_[place.bucket];
   std::uint32_t& last = bucket.calls[bucket.count() - 1];
@@ -222,10 +223,10 @@ bool ToldCalls::rebuild(unsigned bits, unsigned number_bits) noexcept {
   return true;
 }
 
-/// Where it makes room, places move.
+/// Places move if the table is rebuilt.
 bool ToldCalls::has_room_for(Number number) noexcept {
   constexpr unsigned k_first_bits = 6;
-  // Each call is put in again where a table grows: small ones grow by more.
+  // Every call is inserted again when a table grows, so small tables grow by more.
   constexpr unsigned k_small_bits = 12;
   const unsigned number_bits = std::max(number_bits_, static_cast<unsigned>(std::bit_width(number)));
   if (buckets_ == nullptr) return rebuild(k_first_bits, number_bits);
@@ -234,7 +235,7 @@ bool ToldCalls::has_room_for(Number number) noexcept {
   return (bits == bits_ && number_bits == number_bits_) || rebuild(bits, number_bits);
 }
 
-/// The place has an earlier call with the same address.
+/// Precondition: the place has an earlier call with the same address.
 bool ToldCalls::put_behind(const Place& place, const void* begin, ToldCall call) noexcept {
   call.block()->older = call_of(place.cell);
   if (is_handle(*place.cell)) {

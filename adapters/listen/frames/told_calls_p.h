@@ -1,4 +1,4 @@
-// Memory and table of what was told. Straight from the kernel: malloc may be what calls us.
+// Memory and table of announced calls. The memory comes directly from the kernel: malloc may be the caller.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace jitunwind {
 
 struct ToldBlock;
 
-/// What one call has told, in one word: the only procedure of nearly all calls, or the first of the blocks of any
-/// other.
+/// The procedures of one call, in one word: the only procedure of nearly all calls, or the first block of any other
+/// call.
 class ToldCall {
  public:
   constexpr ToldCall() noexcept = default;
@@ -42,28 +42,28 @@ class ToldCall {
   std::uintptr_t word_ = 0;
 };
 
-/// Procedures of one call, or a part of them; `count` descriptors behind it.
+/// Procedures of one call, or a part of them; `count` descriptors follow it.
 struct ToldBlock {
   ToldCall next{};   ///< more of the same call; a lone procedure is the last
-  ToldCall older{};  ///< of the first block: an earlier call with the same address
+  ToldCall older{};  ///< in the first block: an earlier call with the same address
   void* object = nullptr;
-  std::uint32_t count = 0;  ///< what it was taken for
-  bool handed_on = false;   ///< the next definition knows of the call, too
-  bool is_gone = false;     ///< of the first block: none of the call is registered any more, since it is not mapped
+  std::uint32_t count = 0;  ///< number of descriptors it was taken for
+  bool handed_on = false;   ///< the next definition also got the call
+  bool is_gone = false;     ///< in the first block: the call's procedures are cancelled, since its code is unmapped
 
   unw_dyn_info_t* infos() noexcept { return reinterpret_cast<unw_dyn_info_t*>(this + 1); }
 };
 static_assert(sizeof(ToldBlock) % alignof(unw_dyn_info_t) == 0);
 
-/// Lone descriptors, which lie side by side so that the registry knows their nodes by their addresses
-/// (docs/registry.md "Which node"). Each has a number, from 1 up, of few bits more than count them.
+/// Single descriptors, side by side, so that the registry finds their nodes by their addresses (docs/registry.md "Which
+/// node"). Each has a number, from 1 up, with few bits more than the count needs.
 class ToldCells {
  public:
   using Number = std::uint32_t;
   static constexpr unsigned k_most_bits = 28;
 
   constexpr ToldCells() noexcept = default;
-  /// One that was never taken. Null: out of memory.
+  /// Takes a cell that was never taken. Null: out of memory.
   unw_dyn_info_t* take() noexcept;
   unw_dyn_info_t* operator[](Number number) const noexcept {
     return reinterpret_cast<unw_dyn_info_t*>(chunks_[number >> k_index_bits]) + number % k_indices;
@@ -80,21 +80,21 @@ class ToldCells {
   Number end_ = 0;
 };
 
-/// Blocks of few sizes, and lone descriptors. Thread-safe where it says so.
+/// Allocator for blocks of few sizes, and for single descriptors. Only functions that say so are thread-safe.
 class ToldMemory {
  public:
   static constexpr std::size_t k_largest = 4096;
   static constexpr std::size_t k_most = (k_largest - sizeof(ToldBlock)) / sizeof(unw_dyn_info_t);
 
   constexpr ToldMemory() noexcept = default;
-  /// For `count` descriptors, at most k_most. Null: out of memory.
+  /// Takes a block for `count` descriptors, at most k_most. Null: out of memory.
   ToldBlock* take(std::size_t count) noexcept;
   void give_back(ToldBlock* block) noexcept;
   /// Null: out of memory.
   unw_dyn_info_t* take_lone() noexcept;
-  /// Has one at hand, if there is memory.
+  /// Reserves a spare descriptor, if there is memory.
   void have_spare() noexcept;
-  /// The one at hand; null: there is none. Thread-safe.
+  /// Takes the spare descriptor; null: there is none. Thread-safe.
   unw_dyn_info_t* take_spare() noexcept { return spare_.exchange(nullptr, std::memory_order_acquire); }
   /// Thread-safe.
   void give_back(unw_dyn_info_t* lone) noexcept;
@@ -108,7 +108,7 @@ class ToldMemory {
   void* take_fresh(std::size_t bytes) noexcept;
 
   std::array<ToldBlock*, k_classes> free_{};
-  unw_dyn_info_t* free_lone_ = nullptr;  // linked by `next`, as those that were given back since this was empty
+  unw_dyn_info_t* free_lone_ = nullptr;  // linked by `next`, like given_back_, which refills it
   std::atomic<unw_dyn_info_t*> given_back_{nullptr};
   std::atomic<unw_dyn_info_t*> spare_{nullptr};
   std::byte* fresh_ = nullptr;
@@ -117,38 +117,39 @@ class ToldMemory {
   ToldCells cells_;
 };
 
-/// Calls by the address that they were given. A table of buckets that are cache lines, of four bytes a call: the number
-/// of its cell, and as many bits of the address's hash as there is room for. What a bucket has no room for is in the
-/// next one that has; so many calls have passed it, by which a search knows where to end. The cell of a lone procedure
-/// is its descriptor; what other calls have told is behind a cell of their own. Not thread-safe.
+/// Calls by the address of their argument. The table has buckets of a cache line, with four bytes for each call: the
+/// number of its cell, and as many bits of the address's hash as fit. A call that finds its bucket full is in the next
+/// one with room. Each bucket counts the calls that have passed it, so a search knows where to end. The cell of a
+/// single procedure is its descriptor; other calls have a separate cell. Not thread-safe.
 class ToldCalls {
  public:
-  /// The cells are the memory's, whose lock is this table's.
+  /// The cells belong to the memory; one lock guards both.
   constexpr explicit ToldCalls(ToldMemory& memory) noexcept : memory_(memory) {}
-  /// Notes in the padding of a descriptor, which is not registered yet, what its call was given. False: it cannot be
-  /// the call's cell, since that is more than 2 GiB away from the FDE.
+  /// Stores the argument of the call in the padding of a descriptor that is not registered yet. False: it cannot be the
+  /// call's cell, since the argument is more than 2 GiB away from the FDE.
   static bool make_cell(unw_dyn_info_t& lone, const void* begin) noexcept;
-  /// False: out of memory. Earlier calls with the same address stay behind it. Precondition: a lone one has none, and
-  /// make_cell() has made it one of `begin`.
+  /// False: out of memory. Earlier calls with the same address stay behind it. Precondition for a single procedure:
+  /// there is no earlier call, and make_cell() has stored `begin` in it.
   bool put(const void* begin, ToldCall call) noexcept;
-  /// Has the memory fetched that the others look at first. Thread-safe.
+  /// Prefetches the memory that the other functions read first. Thread-safe.
   void prefetch(const void* begin) const noexcept;
-  /// The latest call with this address; none.
+  /// Takes the latest call with this address; empty: there is none.
   ToldCall take(const void* begin) noexcept;
-  /// The same, which stays.
+  /// Finds the same call without taking it.
   ToldCall find_call(const void* begin) const noexcept;
-  /// Goes round: the latest call of the next place that is used, of a few that are looked at; or none of these is.
+  /// Iterates in a circle over the places: returns the latest call of the next used place among a few; empty: none of
+  /// these is used.
   ToldCall next(std::size_t& place) const noexcept;
-  /// So many calls of next() go round once.
+  /// The number of calls of next() for one round.
   std::size_t round() const noexcept;
 
  private:
   using Number = ToldCells::Number;
   static constexpr std::size_t k_places_at_once = 64;
-  static constexpr unsigned k_places = 15;  ///< of a bucket
+  static constexpr unsigned k_places = 15;  ///< in a bucket
   struct alignas(64) Bucket {
     std::array<std::uint32_t, k_places> calls;  ///< the first `count()` of them; 0 behind
-    std::uint32_t word;                         ///< calls that found no room here << 4 | count
+    std::uint32_t word;                         ///< calls that passed this full bucket << 4 | count
 
     unsigned count() const noexcept { return word & 15; }
     std::uint32_t passed() const noexcept { return word >> 4; }
@@ -166,7 +167,7 @@ class ToldCalls {
   std::uint32_t upper_bits(std::uint64_t hash) const noexcept;
   std::uint32_t number_mask() const noexcept { return (std::uint32_t{1} << number_bits_) - 1; }
   unw_dyn_info_t* cell_of(std::uint32_t call) const noexcept { return memory_.cells()[call & number_mask()]; }
-  /// Bit i: call i has these upper bits.
+  /// Bit i is set if call i has these upper bits.
   unsigned alike(const Bucket& bucket, std::uint32_t upper) const noexcept;
   Place find(const void* begin) const noexcept;
   void remove(const void* begin, const Place& place) noexcept;
@@ -181,7 +182,7 @@ class ToldCalls {
   unsigned bits_ = 0;
   unsigned number_bits_ = 16;
   std::size_t used_ = 0;
-  std::atomic<std::uintptr_t> buckets_and_bits_{0};  // of pages: for whoever fetches without the lock
+  std::atomic<std::uintptr_t> buckets_and_bits_{0};  // address of pages: for prefetches without the lock
 };
 
 }  // namespace jitunwind

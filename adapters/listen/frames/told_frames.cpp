@@ -20,19 +20,19 @@
 namespace jitunwind {
 namespace {
 
-// For the holder of told_lock, where their functions do not say otherwise. Under the same lock is counted what is told,
-// taken back and registered.
+// Guarded by told_lock, unless their functions say otherwise. The same lock guards the counters of calls, calls taken
+// back and procedures.
 constinit ToldMemory memory;
 constinit ToldCalls calls(memory);
-constinit std::size_t call_looked_at = 0;  // a place of the table
-/// A call in the table whose procedures are being cancelled. Whoever takes it back waits.
+constinit std::size_t call_looked_at = 0;  // a place in the table
+/// A call in the table whose procedures are being cancelled. A thread that takes it back waits.
 constinit ToldCall being_forgotten;
 
 using TableScope = std::lock_guard<ForkableLock>;
 
 using Pointers = std::array<unw_dyn_info_t*, ToldMemory::k_most>;
 
-// A call has parts: blocks, and a lone procedure, which is the last or the only one.
+// A call has parts: blocks, and a single procedure, which is the last or the only part.
 
 ToldCall next_of(ToldCall part) noexcept { return part.is_lone() ? ToldCall() : part.block()->next; }
 
@@ -45,7 +45,7 @@ std::span<unw_dyn_info_t* const> pointers_to(ToldBlock& block, Pointers& into) n
 
 void count_procedures(std::int64_t by) noexcept { count_under_lock(Heard::procedures, by); }
 
-/// False: still registered, so that its memory must stay.
+/// False: the procedures are still registered, so their memory must stay.
 bool cancel(std::span<unw_dyn_info_t* const> infos) noexcept {
   if (infos.empty()) return true;
   const Status cancelled = infos.size() == 1 ? cancel_procedure(infos.front()) : cancel_procedures(infos);
@@ -66,16 +66,16 @@ bool cancel(ToldCall part) noexcept {
   return cancel(pointers_to(*part.block(), pointers));
 }
 
-/// A lone procedure that is not registered any more begins where none that is told does.
+/// A single procedure that is not registered any more has a begin of 0, which no announced procedure has.
 bool is_gone(const unw_dyn_info_t& lone) noexcept { return lone.start_ip == 0; }
 
-/// Before they are cancelled: the code may be running.
+/// To be called before they are cancelled: the code may be running.
 void keep_begins(std::span<const unw_dyn_info_t> infos) noexcept {
   for (const unw_dyn_info_t& info : infos)
     if (!is_gone(info)) keep_taken_back({info.start_ip, info.end_ip});
 }
 
-/// Cancels the procedures of a call, which stays in the table: it is taken back by its address.
+/// Cancels the procedures of a call. The call stays in the table, since it will be taken back by its address.
 void forget(ToldCall call) noexcept {
   std::size_t cancelled = 0;
   ToldCall part = call;
@@ -89,7 +89,7 @@ void forget(ToldCall call) noexcept {
   being_forgotten = {};
 }
 
-/// Where the code of a call begins that is registered; 0: none of it is.
+/// The begin of a call's registered code; 0: none of its code is registered.
 Addr begin_of(ToldCall call) noexcept {
   if (!call) return 0;
   if (call.is_lone()) return call.lone()->start_ip;
@@ -98,8 +98,8 @@ Addr begin_of(ToldCall call) noexcept {
   return first.count != 0 ? first.infos()->start_ip : begin_of(first.next);
 }
 
-/// One that is not mapped any more, if that is the one that is looked at. `left`: how many more are to be looked at,
-/// which are no more than all.
+/// Returns the next call if its code is unmapped, or none. `left` is the number of calls still to be checked, at most
+/// all.
 ToldCall begin_to_forget_next(std::size_t& left) noexcept {
   const TableScope scope(told_lock);
   left = std::min(left, calls.round());
@@ -113,7 +113,7 @@ ToldCall begin_to_forget_next(std::size_t& left) noexcept {
   return call;
 }
 
-/// What a call takes back; counted, and its lone procedure as well.
+/// Takes the call with this argument out of the table and counts it, with its single procedure.
 ToldCall take_call(const void* begin) noexcept {
   for (;;) {
     {
@@ -130,7 +130,7 @@ ToldCall take_call(const void* begin) noexcept {
   }
 }
 
-/// One call, as far as it was read.
+/// One call while it is being read.
 class Call {
  public:
   explicit Call(const ToldSections& told) noexcept : told_(told) {}
@@ -163,7 +163,7 @@ class Call {
     count_under_lock(Heard::told);
     count_procedures(static_cast<std::int64_t>(registered_));
     memory.have_spare();
-    if (!call) return Answer::next;  // and not heard of when it is taken back
+    if (!call) return Answer::next;  // and unknown when it is taken back
     if (put(call)) return handed_on_ ? Answer::next : Answer::ours;
     note_unheard({ErrorCode::out_of_memory, reinterpret_cast<std::uintptr_t>(told_.begin), "no memory for the call"});
     return Answer::ours;
@@ -171,7 +171,7 @@ class Call {
 
  private:
   void refuse(const Error& why) noexcept {
-    // Somebody else may know what these pointers are relative to.
+    // The next definition may know the bases of these pointers.
     if (why.code == ErrorCode::bad_encoding || why.code == ErrorCode::bad_augmentation) handed_on_ = true;
     note_unheard(why);
   }
@@ -195,7 +195,7 @@ class Call {
     const TableScope scope(told_lock);
     return memory.take_lone();
   }
-  /// Where the call has told of one procedure and there is nothing else to know of it, as nearly always. Null: not so;
+  /// Handles a call with one procedure and nothing else to store, which is nearly every call. Null: it is another call;
   /// nothing has changed.
   unw_dyn_info_t* register_lone() noexcept {
     if (count_ != 1 || first_ != nullptr || handed_on_ || told_.object != nullptr) return nullptr;
@@ -211,7 +211,7 @@ class Call {
     join_names({&info, 1});
     return info;
   }
-  /// With the lock. A lone procedure has no room for an earlier call with the same address.
+  /// Precondition: the lock is held. A single procedure has no room for an earlier call with the same address.
   bool put(ToldCall call) const noexcept {
     if (call.is_lone() && calls.find_call(told_.begin)) {
       ToldBlock* const first = memory.take(0);
@@ -221,7 +221,7 @@ class Call {
     }
     return calls.put(told_.begin, call);
   }
-  /// The first one of the call stays the first.
+  /// The first block of the call stays the first.
   void put_first(ToldBlock* block) noexcept {
     if (block == nullptr) return disbelieve({ErrorCode::out_of_memory, 0, "no memory for what was told"});
     if (first_ != nullptr) {
@@ -251,7 +251,7 @@ class Call {
 
   const ToldSections& told_;
   ToldBlock* first_ = nullptr;
-  std::size_t count_ = 0;  // of those that are pending
+  std::size_t count_ = 0;  // of the pending procedures
   std::size_t registered_ = 0;
   bool handed_on_ = false;
   std::array<unw_dyn_info_t, ToldMemory::k_most> pending_;
@@ -260,7 +260,8 @@ class Call {
 }  // namespace
 
 Answer note_told(const ToldSections& told) noexcept {
-  // This library's own tables for an unwinder that does not ask, or a signal handler that interrupted the registry.
+  // The caller is this library itself, for an unwinder that does not ask, or a signal handler that interrupted the
+  // registry.
   if (is_writing()) return Answer::next;
   calls.prefetch(told.begin);
   if (heard(Heard::told) % k_calls_to_a_look == 0) forget_unmapped_frames(1);
@@ -290,7 +291,7 @@ void note_nobody_told(const void* begin) noexcept {
 
 namespace {
 
-/// Counted by take_call().
+/// Its count was changed by take_call().
 void take_back_lone(unw_dyn_info_t* lone) noexcept {
   keep_begins({lone, 1});
   if (is_gone(*lone) || cancel({&lone, 1})) return memory.give_back(lone);

@@ -4,7 +4,7 @@
 
 extern "C" [[gnu::visibility("default")]] unsigned Initialize() { return 1; }
 
-/// 1: go on telling.
+/// Returns 1, which asks the engine to continue.
 extern "C" [[gnu::visibility("default")]] int NotifyEvent(int event, void* data) {
   jitunwind::hear_itt_event(event, data);
   return 1;

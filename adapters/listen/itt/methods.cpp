@@ -16,7 +16,8 @@ namespace {
 
 constinit const LocalMemory k_own_memory;
 
-/// Engines say that a method is gone by its number. With names_lock; never destroyed: they speak until the end.
+/// Engines announce the end of a method by its number. Guarded by names_lock; never destroyed, since engines call until
+/// the end.
 constinit std::map<std::uint32_t, AddrRange>* methods = nullptr;
 
 void note_loaded(std::uint32_t method, const AddrRange& code) {
@@ -26,7 +27,7 @@ void note_loaded(std::uint32_t method, const AddrRange& code) {
   methods->insert_or_assign(method, code);
 }
 
-/// Empty: it was not loaded.
+/// Empty: the method was not loaded.
 AddrRange take_unloaded(std::uint32_t method) noexcept {
   const std::lock_guard lock(names_lock);
   if (methods == nullptr) return {};

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t k_compared_at_once = std::int64_t{1} << 13;  // bytes
 constexpr std::uint64_t k_small = std::uint64_t{1} << 16;           // bytes
-/// Lists of which no descriptor has changed are followed at one in so many looks.
+/// Lists without a changed descriptor are followed at one in so many polls.
 constexpr unsigned k_looks_to_a_walk = 16;
 
 std::uint64_t hash_of(std::span<const std::byte> bytes) noexcept {
@@ -38,7 +38,7 @@ bool GdbDescriptors::look() noexcept {
   return true;
 }
 
-/// By memory alone: dlsym() would take a lock of the dynamic linker that a forked child may find taken for ever.
+/// Reads memory only: dlsym() would take a lock of the dynamic linker that a forked child may find taken for ever.
 void GdbDescriptors::visit(const ListedObject& object) noexcept {
   DynamicObject dynamic(local_space().memory, local_space().arch, object.bias, object.dynamic);
   const auto found = dynamic.find_variable(k_gdb_descriptor);
@@ -56,7 +56,7 @@ void ListFollower::find_descriptors() {
   for (const Addr at : objects_.all()) descriptors_.push_back({at});
 }
 
-/// Engines write the entry that they have added or taken out, and the new first one, into the descriptor.
+/// Engines write the added or removed entry, and the new first one, into the descriptor.
 bool ListFollower::have_changed() {
   bool changed = false;
   for (Descriptor& descriptor : descriptors_) {
@@ -68,7 +68,7 @@ bool ListFollower::have_changed() {
   return changed;
 }
 
-/// What this library tells debuggers is what is registered already.
+/// This library's own entries for debuggers are registered already.
 bool ListFollower::is_own(const GdbListEntry& entry) const noexcept {
   std::array<char, k_own_gdb_list_mark.size()> mark{};
   MemoryWindow window;
@@ -86,12 +86,12 @@ void ListFollower::read_list(Addr descriptor, std::vector<GdbListEntry>& newest_
       known->second.is_listed = true;
       continue;
     }
-    if (is_own(entry)) break;  // all behind it are
+    if (is_own(entry)) break;  // all entries behind it are own ones
     newest_first.push_back(entry);
   }
 }
 
-/// Memory for a large one is taken when all of it may be there.
+/// Memory for a large file is taken only if its last byte can be read.
 bool ListFollower::copy(const GdbListEntry& entry, std::vector<std::byte>& out) const {
   MemoryWindow window;
   std::byte last{};
@@ -137,8 +137,8 @@ std::map<Addr, ListFollower::Told>::iterator ListFollower::erase(std::map<Addr, 
   return told_.erase(told);
 }
 
-/// An engine may free one and make another at the same place between two looks. After a large one the next looks wait:
-/// this goes on as long as the process.
+/// An engine may free a file and make another at the same place between two polls. After a large file the next polls
+/// skip this comparison, which continues as long as the process.
 void ListFollower::compare_some() {
   std::vector<std::byte> file;
   room_ = std::min(room_ + k_compared_at_once, k_compared_at_once);
@@ -175,7 +175,7 @@ void ListFollower::walk_lists() {
 
 void ListFollower::look() {
   find_descriptors();
-  const bool changed = have_changed();  // before they are followed
+  const bool changed = have_changed();  // before the lists are followed
   if (looks_++ % k_looks_to_a_walk == 0 || changed) walk_lists();
   compare_some();
 }

@@ -15,14 +15,14 @@
 
 namespace jitunwind {
 
-/// Where the objects of this process have GDB's descriptors, as far as they export them. More than there is room for
-/// are left out.
+/// Addresses of the GDB descriptors that the objects of this process export. Descriptors beyond the available room are
+/// left out.
 class GdbDescriptors final : private ObjectVisitor {
  public:
-  /// True: objects have come or gone since the last time, or this is the first. A fork waits for it.
+  /// True: objects were loaded or unloaded since the last time, or this is the first time. A fork waits for it.
   bool look() noexcept;
   std::span<const Addr> all() const noexcept { return {all_.data(), count_}; }
-  /// Somebody but this library has one: an engine, or a library that has one in it.
+  /// An object other than this library has a descriptor: an engine, or a library that contains one.
   bool is_one_of_others() const noexcept { return is_one_of_others_; }
 
  private:
@@ -34,29 +34,28 @@ class GdbDescriptors final : private ObjectVisitor {
   ListVersion seen_{};
 };
 
-/// Nobody tells this library when a list changes: engines call their own function. So it looks. Memory is copied by the
-/// kernel, since an engine may free it at any moment. One thread.
+/// Changes of a list are not announced to this library: engines call their own function. So the lists are polled. The
+/// kernel copies the memory, since an engine may free it at any moment. For one thread.
 class ListFollower {
  public:
   ListFollower();
 
-  /// What is new is told, and what is gone is forgotten: entries that are in no list any more, or say something else.
-  /// Lists are followed where a descriptor says something else than the last time, and now and then where none does.
-  /// Of an entry that is where it was the bytes are compared now and then, some 8 KiB for each call. Throws
-  /// std::bad_alloc.
+  /// Registers new entries, and forgets those that are in no list any more, or have changed. Lists are followed if a
+  /// descriptor has changed since the last time, and otherwise periodically. The bytes of unchanged entries are
+  /// compared in turn, some 8 KiB for each call. Throws std::bad_alloc.
   void look();
 
  private:
   static constexpr std::uint64_t k_unread = 0;
   struct Descriptor {
     Addr at = 0;
-    std::array<std::byte, 24> seen{};  // what it was when the lists were followed last
+    std::array<std::byte, 24> seen{};  // its bytes when the lists were followed last
   };
   struct Told {
     GdbListEntry where;
     std::uint64_t hash = k_unread;  // of the file
     JitObject::Procedures procedures{};
-    bool is_listed = true;  // in the lists that were read last
+    bool is_listed = true;  // in the lists of the last reading
   };
 
   void find_descriptors();

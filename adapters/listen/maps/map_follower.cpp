@@ -10,7 +10,7 @@ namespace jitunwind {
 
 MapFollower::MapFollower() : file_("/tmp/perf-" + std::to_string(::getpid()) + ".map") {}
 
-/// Others may have put something there, before this process had its number.
+/// Another user may have created the file before this process got its number.
 void MapFollower::look(uid_t owner) {
   const auto take = [this](std::span<const std::byte> piece) {
     reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()},

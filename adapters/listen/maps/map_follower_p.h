@@ -8,13 +8,13 @@
 
 namespace jitunwind {
 
-/// Of /tmp/perf-PID.map. One thread.
+/// Follows /tmp/perf-PID.map. For one thread.
 class MapFollower {
  public:
   MapFollower();
 
-  /// What has come since the last time. A file that was made anew, or cut, is read from its begin. One that is not the
-  /// owner's is not read. Throws std::bad_alloc.
+  /// Reads the lines since the last time. A file that was made anew, or truncated, is read from its begin. A file of
+  /// another owner is not read. Throws std::bad_alloc.
   void look(uid_t owner = ::geteuid());
 
  private:

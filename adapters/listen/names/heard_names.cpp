@@ -33,20 +33,20 @@ constexpr std::size_t k_most_names = std::size_t{1} << 20;
 /// A registered procedure; its name stands behind it.
 struct Named {
   unw_dyn_info_t info;
-  SourceLines* lines;  // of make_on_heap(); null: none
+  SourceLines* lines;  // from make_on_heap(); null: none
   char* name() noexcept { return reinterpret_cast<char*>(this + 1); }
 };
 
-/// By the start of the code. What overlaps is not in it twice, but that a name which is joined is as long as its FDE.
+/// Names by the start of the code. Entries do not overlap, except that a joined name is as long as its FDE.
 using Names = std::map<Addr, Named*>;
 
 alignas(Names) std::byte names_memory[sizeof(Names)];
 constinit Names* names_made = nullptr;
-constinit std::atomic<bool> any{false};  // has there ever been a name
-constinit Addr name_looked_at = 0;       // the start of the one that was looked at last
+constinit std::atomic<bool> any{false};  // there has been a name
+constinit Addr name_looked_at = 0;       // the start of the name that was checked last
 constinit std::uint32_t names_since_look = 0;
 
-/// Never destroyed: engines speak until the end.
+/// Never destroyed, since engines announce names until the end.
 Names& names() {
   if (names_made == nullptr) names_made = new (names_memory) Names();
   any.store(true, std::memory_order_seq_cst);
@@ -75,8 +75,8 @@ void forget(Named* named) noexcept {
   give_back(named);
 }
 
-/// Registered before the one that it replaces is cancelled, so that the code is never unknown. Lines of the same code
-/// stay.
+/// Registers the new name before the replaced one is cancelled, so that the code is never unknown. Lines of the same
+/// code stay.
 void put(const unw_dyn_info_t& info, std::string_view name) {
   Named*& place = names()[info.start_ip];
   Named* const made = make(info, name);
@@ -96,7 +96,7 @@ void put(const unw_dyn_info_t& info, std::string_view name) {
   forget(old);
 }
 
-/// What others have said of the code at `at`, if that is call frame information without a name.
+/// Finds the announced procedure at `at`, if it is call frame information without a name.
 bool find_told(Addr at, unw_dyn_info_t& out) noexcept {
   const ProcedureHold hold(at);
   if (!hold.info()) return false;
@@ -105,20 +105,21 @@ bool find_told(Addr at, unw_dyn_info_t& out) noexcept {
          out.u.rti.table_data == reinterpret_cast<std::uintptr_t>(&told_pair);
 }
 
-/// Not whatever lies between its parts: where these are 64 KiB apart, as those of AArch64, the kernel leaves nothing
-/// there for the loader and the program, and gives that place away.
+/// Gaps between a module's parts do not count. If the parts are 64 KiB apart, as on AArch64, the kernel maps nothing in
+/// the gaps of the loader and the program, and gives that place to other mappings.
 bool is_code_of_a_module(Addr at) noexcept {
   Module module;
   return local_modules().find(at, module) && module.text.contains(at);
 }
 
-/// Of the same code, as it was described before; 0: it was not.
+/// The FDE that already describes the same code; 0: there is none.
 Addr known_fde(const AddrRange& code) {
   const auto known = names().find(code.begin);
   return known == names().end() || known->second->info.end_ip != code.end ? 0 : known->second->info.u.rti.segbase;
 }
 
-/// All that begins in the code, and the one before it that reaches into it. `but`: a start that is left.
+/// Forgets all names that begin in the code, and the one before it that reaches into it. The name that starts at `but`
+/// stays.
 void forget_overlapped(const AddrRange& code, Addr but) {
   Names& all = names();
   auto at = all.lower_bound(code.begin);
@@ -133,10 +134,10 @@ void forget_overlapped(const AddrRange& code, Addr but) {
   }
 }
 
-/// What is asked about at once is no further apart.
+/// Names that are checked together lie within this distance.
 constexpr Addr k_near = Addr{1} << 20;
 
-/// Of the next ones, at most `most`, as far as they are near each other. Returns how many.
+/// Checks the next names, at most `most`, as far as they are near each other. Returns their number.
 std::size_t look_at_next(std::size_t most) {
   Names& all = names();
   if (all.empty() || most == 0) return 0;
@@ -248,7 +249,7 @@ void forget_unmapped_names(std::size_t most) noexcept {
   }
 }
 
-/// The map may be half changed: it is left as it is. What was registered stays so.
+/// The map may be half changed, so it is abandoned. Registered procedures stay registered.
 void forget_names_in_child() noexcept {
   names_made = nullptr;
   any.store(false, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// What JITs say of their code to others, heard and registered: library jitunwind-listen, CMake target
-// jitunwind::listen. docs/listen.md.
+// Hears and registers the code that JITs announce to others: library jitunwind-listen, CMake target jitunwind::listen.
+// docs/listen.md.
 #pragma once
 
 #include "jitunwind/sdk/language.h"
