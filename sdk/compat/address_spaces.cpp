@@ -1,4 +1,4 @@
-// libunwind's address spaces: making them, what they cache, and walks in them.
+// libunwind's address spaces: their creation, their caches, and walks in them.
 #include <endian.h>
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {
 namespace {
 
-/// As the question would be asked for a frame that was interrupted there.
+/// The lookup is that of a frame that was interrupted there.
 template <class Ask>
 int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) noexcept {
   if (!handle) return -UNW_EINVAL;
@@ -109,7 +109,7 @@ int unw_get_proc_info_by_ip(unw_addr_space_t handle, unw_word_t ip, unw_proc_inf
 int unw_set_cache_size(unw_addr_space_t handle, size_t size, int flag) {
   if (!handle || flag != 0) return -UNW_EINVAL;
   unw_flush_cache(handle, 0, 0);
-  // Of other targets no rows are kept at all.
+  // No rows of other targets are kept.
   return !jitunwind::is_local(*handle) || jitunwind::keep_at_least(size) ? int{UNW_ESUCCESS} : -UNW_ENOMEM;
 }
 

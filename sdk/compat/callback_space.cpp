@@ -33,7 +33,7 @@ bool CallbackMemory::access(Addr at, unw_word_t& value, bool write, MemoryWindow
 
 namespace {
 
-/// The byte of a word that is in host order, at an offset in the target's.
+/// The byte at an offset in the target's order, of a word in host order.
 constexpr unsigned shift_of(Addr offset, const Arch& arch) noexcept {
   const Addr from_low = arch.big_endian ? arch.word_size - 1 - offset : offset;
   return static_cast<unsigned>(8 * from_low);
@@ -68,7 +68,7 @@ bool CallbackMemory::write(Addr at, std::span<const std::byte> from, MemoryWindo
 
 namespace {
 
-/// The row that a marked answer leads to.
+/// The row of a marked answer.
 Found row_of_fde(const FoundInfo& found, Lookup& lookup, FrameRow& out) noexcept {
   CfiContext context{lookup.space.arch};
   context.data_base = found->gp;

@@ -1,4 +1,5 @@
-// Address spaces that programs make of callbacks (unw_create_addr_space): one Memory, one source of rows, one of names.
+// Address spaces that programs make from callbacks (unw_create_addr_space): one Memory, one source of rows, one of
+// names.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@
 
 #include <libunwind.h>
 
-/// libunwind's handle. One for this process, the others are jitunwind::CallbackSpace.
+/// libunwind's handle. There is one for this process; the others are jitunwind::CallbackSpace.
 struct unw_addr_space {
   unw_accessors_t accessors{};
   std::atomic<unw_caching_policy_t> policy{UNW_CACHE_NONE};
@@ -27,7 +28,7 @@ inline namespace JITUNWIND_COMPAT {
 class CallbackMemory final : public Memory {
  public:
   CallbackMemory(unw_addr_space& owner, const Arch& arch) noexcept : owner_(owner), arch_(arch) {}
-  /// By aligned words, which access_mem gives in host byte order. MemoryWindow::failure is what it returned.
+  /// Reads aligned words, which access_mem gives in host byte order. MemoryWindow::failure has its result.
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
   bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
 
@@ -38,7 +39,7 @@ class CallbackMemory final : public Memory {
   const Arch& arch_;
 };
 
-/// find_proc_info, put_unwind_info; get_proc_ip_range for what the former does not know.
+/// find_proc_info, put_unwind_info; get_proc_ip_range for code that the former does not know.
 class CallbackProcedures final : public RowSource {
  public:
   explicit CallbackProcedures(unw_addr_space& owner) noexcept : owner_(owner) {}
@@ -61,7 +62,7 @@ class CallbackNames final : public NameSource {
   unw_addr_space& owner_;
 };
 
-/// get_dyn_info_list_addr. Its answer is kept where the space's policy allows it, until it is flushed.
+/// get_dyn_info_list_addr. Its answer is cached if the space's policy allows it, until it is flushed.
 class CallbackListHead final : public ListHead {
  public:
   explicit CallbackListHead(unw_addr_space& owner) noexcept : owner_(owner) {}
@@ -71,13 +72,14 @@ class CallbackListHead final : public ListHead {
  private:
   unw_addr_space& owner_;
   std::atomic<std::uint64_t> flushes_{1};
-  mutable SequencedEntry<std::uint64_t, Addr> kept_;  // under the number of flushes before it was asked for
+  mutable SequencedEntry<std::uint64_t, Addr> kept_;  // under the number of flushes before the call
 };
 
-/// What an AddressSpace refers to, made before it.
+/// The objects that an AddressSpace refers to, constructed before it.
 struct CallbackParts : unw_addr_space {
   explicit CallbackParts(const Arch& target) noexcept;
-  /// Before any walk: which bits of a code address count, where the CPU signs them and the owner says. Asks once.
+  /// To be called before any walk: gets the bits of a code address from the owner, if the CPU signs addresses. Asks
+  /// once.
   void know_address_bits(void* argument) noexcept;
 
   Arch cpu;  // in the byte order of the target
@@ -93,22 +95,22 @@ struct CallbackParts : unw_addr_space {
   std::once_flag asked_for_address_bits;
 };
 
-/// The list of registered procedures first, then find_proc_info; for code that neither knows, what the code itself
-/// says, and, for those who ask for bold guesses, the frame pointer.
+/// The order of sources is the list of registered procedures, then find_proc_info. For unknown code, the code itself is
+/// followed; with bold guesses, the frame pointer is used.
 struct CallbackSpace final : CallbackParts, AddressSpace {
   explicit CallbackSpace(const Arch& target) noexcept
       : CallbackParts(target), AddressSpace{cpu,     memory_of_target, no_modules, rows, CallbackParts::names,
                                             nullptr, guesses} {}
 };
 
-/// What the functions of the C interface return for an error: what a callback said, as it is.
+/// The result of the C functions for an error; a callback's result is returned unchanged.
 int negated(const Error& error) noexcept;
 
 /// The handle of this process; null in libraries for other CPUs.
 unw_addr_space* local_handle() noexcept;
-/// Its space, as the policy and the list of modules that were set will have it. Precondition: there is one.
+/// The space of this process for the present policy and list of modules. Precondition: there is one.
 const AddressSpace& space_of_process() noexcept;
-/// Chooses it anew, after a setting.
+/// Chooses that space anew, after a setting.
 const AddressSpace& choose_space_of_process() noexcept;
 bool is_of_process(const AddressSpace& space) noexcept;
 
@@ -121,7 +123,7 @@ inline unw_addr_space& handle_of(const AddressSpace& space) noexcept {
   return is_of_process(space) ? *local_handle() : const_cast<CallbackSpace&>(static_cast<const CallbackSpace&>(space));
 }
 
-/// What a function that asks for a procedure returns, and `to` where there is one.
+/// The result of a function that looks up a procedure; fills `to` if there is one.
 int answer(const Found& known, const ProcedureInfo& from, unw_proc_info_t& to) noexcept;
 
 }  // namespace JITUNWIND_COMPAT

@@ -1,4 +1,4 @@
-// libunwind's cursor is room for the engine's.
+// The memory of libunwind's cursor holds the engine's cursor.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ inline namespace JITUNWIND_COMPAT {
 
 static_assert(sizeof(Cursor) <= sizeof(unw_cursor_t) && alignof(Cursor) <= alignof(unw_cursor_t));
 
-/// A caller's buffer for a name, empty at first; where it has no room, one that nobody sees.
+/// A caller's buffer for a name, empty at first. A buffer without room is replaced by a private one.
 class NameBuffer {
  public:
   NameBuffer(char* buffer, std::size_t size) noexcept : into_(size == 0 ? nothing_ : std::span<char>(buffer, size)) {
@@ -31,7 +31,7 @@ class NameBuffer {
 
 inline Cursor& cursor_of(unw_cursor_t* cursor) noexcept { return *std::launder(reinterpret_cast<Cursor*>(cursor)); }
 
-/// False: it is all zeros, which is what most programs have in cursors that were never initialised.
+/// False: the cursor is all zeros, as most programs' cursors are before they are initialised.
 inline bool is_made(unw_cursor_t* cursor) noexcept { return cursor_of(cursor).is_made(); }
 
 }  // namespace JITUNWIND_COMPAT

@@ -4,7 +4,7 @@
 
 extern "C" {
 
-// The interface has no way to report an error: a refused descriptor is left alone.
+// The interface cannot report errors: a refused descriptor is ignored.
 void _U_dyn_register(unw_dyn_info_t* di) { (void)jitunwind::register_procedure(di); }
 void _U_dyn_cancel(unw_dyn_info_t* di) { (void)jitunwind::cancel_procedure(di); }
 

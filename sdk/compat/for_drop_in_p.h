@@ -1,4 +1,4 @@
-// Functions that only the drop-in libraries call, where those have another function under the usual name.
+// Functions that only the drop-in libraries call, since those have another function under the usual name.
 #pragma once
 
 #include <libunwind.h>
@@ -8,7 +8,7 @@ extern "C" {
 /// dwarf_search_unwind_table(), which takes another descriptor there.
 extern decltype(UNW_OBJ(dwarf_search_unwind_table)) UNW_OBJ(search_unwind_table);
 
-/// unw_get_proc_name(), and where no symbol covers the address that of the last one before it in its section: as a rule
-/// the name of other code.
+/// unw_get_proc_name(); if no symbol covers the address, the name of the last symbol before it in its section, which is
+/// usually that of other code.
 extern decltype(unw_get_proc_name) UNW_OBJ(get_nearest_proc_name);
 }

@@ -1,5 +1,5 @@
-// What find_proc_info has found: checked, and given back once. For the address spaces that libunwind's interface makes,
-// and for Unwind Express over the same accessors.
+// The result of find_proc_info: checked, and given back once. The address spaces of libunwind's interface use it, and
+// so does Unwind Express over the same accessors.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline namespace JITUNWIND_COMPAT {
 /// 0 for success, else a negative error: positive numbers mean nothing and become -UNW_EUNSPEC.
 constexpr int checked(int returned) noexcept { return returned > 0 ? -UNW_EUNSPEC : returned; }
 
-// Bits of unw_proc_info_t's flags, of those for the library's own use (UNW_PI_FLAG_FIRST_TDEP_BIT and up).
+// Bits of unw_proc_info_t's flags that are reserved for the library (UNW_PI_FLAG_FIRST_TDEP_BIT and up).
 
 /// unwind_info is the address of an FDE in the target.
 inline constexpr unw_word_t k_fde_flag = unw_word_t{1} << 30;
@@ -26,7 +26,7 @@ inline void mark_as_fde(unw_proc_info_t& info) noexcept {
   info.flags |= k_fde_flag;
 }
 
-/// unwind_info is a RowState of this process: the row for the address that was asked about.
+/// unwind_info is a RowState of this process: the row for the looked up address.
 inline constexpr unw_word_t k_row_flag = unw_word_t{1} << 29;
 inline void mark_as_row(unw_proc_info_t& info, const RowState& row) noexcept {
   info.format = UNW_INFO_FORMAT_TABLE;
@@ -35,7 +35,7 @@ inline void mark_as_row(unw_proc_info_t& info, const RowState& row) noexcept {
   info.unwind_info_size = static_cast<int>(row.whole_size());
 }
 
-/// What is known of a procedure.
+/// Copies the known data of a procedure.
 inline void fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept {
   to.start_ip = from.range.begin;
   to.end_ip = from.range.end;
@@ -62,7 +62,7 @@ class FoundInfo {
   ~FoundInfo() {
     const auto put = accessors_.put_unwind_info;
     if (returned_ != UNW_ESUCCESS || !needs_unwind_info_ || !put) return;
-    // Of what dwarf_search_unwind_table has filled in nothing is the callback's. Some would free it.
+    // Data that dwarf_search_unwind_table has filled in does not belong to the callback. Some callbacks would free it.
     if (is_fde()) info_.unwind_info = nullptr;
     put(space_, &info_, argument_);
   }
@@ -85,7 +85,7 @@ class FoundInfo {
     // The bytes are given back before the row is used.
     return out.own_expressions() ? Status(Done{}) : Error{ErrorCode::row_too_wide, info_.start_ip, k_unwind_info};
   }
-  /// Its bytes, which are there, and may be anything.
+  /// The bytes of the row, which are readable but may have any contents.
   Result<std::span<const std::byte>> row_state() const noexcept {
     MemoryWindow window;
     const auto size = static_cast<std::size_t>(info_.unwind_info_size);
@@ -94,8 +94,8 @@ class FoundInfo {
     return std::span(static_cast<const std::byte*>(info_.unwind_info), size);
   }
 
-  /// The descriptor of docs/directives.md that it stands for: unwind_info leads to the part of it that depends on the
-  /// format, or to all of it. What it says of this process's memory is there.
+  /// The equivalent descriptor of docs/directives.md: unwind_info points to the part of it that depends on the format,
+  /// or to all of it. Memory of this process that it names is checked to be readable.
   Result<unw_dyn_info_t> descriptor() const noexcept {
     auto info = unchecked_descriptor();
     if (!info) return info;
@@ -127,16 +127,16 @@ class FoundInfo {
     return info;
   }
 
-  /// Whether `size` bytes of this process that a callback speaks of are there.
+  /// Whether `size` bytes of this process, named by a callback, can be read.
   static bool is_there(const void* at, std::uint64_t size, MemoryWindow& window) noexcept {
     constexpr std::uint64_t k_most = std::min(std::uint64_t{1} << 32, std::uint64_t{SIZE_MAX});
     return size == 0 || (size <= k_most && LocalMemory().view(reinterpret_cast<std::uintptr_t>(at),
                                                               static_cast<std::size_t>(size), window) != nullptr);
   }
 
-  /// What is registered answers for its own regions and tables; what a callback says may be wrong.
+  /// Registered descriptors vouch for their own regions and tables; a callback's answer may be wrong.
   static Status check_host_memory(const unw_dyn_info_t& info) noexcept {
-    constexpr unsigned k_most_regions = 4096;  // whoever reads them reads no more
+    constexpr unsigned k_most_regions = 4096;  // readers of regions read no more
     const Error bad{ErrorCode::unreadable_memory, info.start_ip, k_unwind_info};
     MemoryWindow window;
     if (info.format == UNW_INFO_FORMAT_TABLE) {

@@ -1,4 +1,4 @@
-// libunwind's C interface over the engine's cursor. Only translation: no unwinding is done here.
+// libunwind's C interface over the engine's cursor. It only translates; no unwinding is done here.
 #include <cstring>
 #include <optional>
 
@@ -27,7 +27,7 @@ const RegisterInfo* register_of(const Cursor& cursor, int reg) noexcept {
   return info && info->column >= 0 ? info : nullptr;
 }
 
-/// Of another target, whose owner has its registers. Nothing where the cursor walks this process.
+/// The registers of another target, which its owner has. Empty: the cursor walks this process.
 std::optional<TargetRegisters> owner_of(const Cursor& cursor) noexcept {
   unw_addr_space& handle = jitunwind::handle_of(cursor.space());
   if (jitunwind::is_local(handle)) return std::nullopt;
@@ -44,8 +44,8 @@ struct FpHolder {
   const RegisterInfo* reg = nullptr;  ///< null: it is in memory, or has no value
 };
 
-/// The register of the innermost frame that still has the value. Registers that calls do not preserve have none but
-/// there.
+/// The register of the innermost frame that still has the value. Registers that calls do not preserve have a value only
+/// in that frame.
 FpHolder holder_of_fp(const Cursor& at, const RegisterInfo& reg) noexcept {
   const auto owner = owner_of(at);
   if (!owner) return {};

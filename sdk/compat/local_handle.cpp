@@ -1,5 +1,5 @@
 // unw_local_addr_space: this process through accessors, for programs that wrap them or call them alone. The argument of
-// each is the context that a walk begins with.
+// each is the first context of a walk.
 #include <cstring>
 
 #include "jitunwind/dyn_info/registry/registry.h"
@@ -33,7 +33,7 @@ int find_proc_info(unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int n
   Lookup lookup(space_of_process(), CodeAddress::interrupted(ip), window);
   ProcedureInfo found;
   const Found known = lookup.space.find_procedure(lookup, found);
-  // Code that is known by its bytes has no FDE, and .debug_frame is read by other rules than FDEs alone tell.
+  // Code that is recognised by its bytes has no FDE. The rules of .debug_frame need more than the FDE alone.
   const bool has_answer = found.unwind_info != 0 && found.origin != RowOrigin::debug_frame;
   if (known && *known && need_unwind_info && !has_answer) return -UNW_ENOINFO;
   const int returned = answer(known, found, *info);
@@ -61,7 +61,7 @@ int access_mem(unw_addr_space_t, unw_word_t at, unw_word_t* value, int write, vo
   return UNW_ESUCCESS;
 }
 
-/// A register may be smaller than unw_word_t, whose first bytes it is: hosts are little-endian.
+/// A register may be smaller than unw_word_t. It is then the first bytes of the word, since hosts are little-endian.
 int access_reg(unw_addr_space_t, unw_regnum_t reg, unw_word_t* value, int write, void* context) {
   const Arch& arch = local_space().arch;
   const RegisterInfo* const info = arch.by_libunwind(reg);
@@ -76,7 +76,7 @@ int access_reg(unw_addr_space_t, unw_regnum_t reg, unw_word_t* value, int write,
   return UNW_ESUCCESS;
 }
 
-/// Of those that calls preserve, the low 8 bytes, where the context has them.
+/// The low 8 bytes of the registers that calls preserve, if the context has them.
 int access_fpreg(unw_addr_space_t, unw_regnum_t reg, unw_fpreg_t* value, int write, void* context) {
   const Arch& arch = local_space().arch;
   const RegisterInfo* const info = arch.by_libunwind(reg);
@@ -94,7 +94,7 @@ int access_fpreg(unw_addr_space_t, unw_regnum_t reg, unw_fpreg_t* value, int wri
   return UNW_ESUCCESS;
 }
 
-/// What access_reg has established, not what the cursor holds.
+/// Resumes with the registers that access_reg has written, not with those of the cursor.
 int resume_context(unw_addr_space_t, unw_cursor_t*, void* context) {
   const AddressSpace& space = local_space();
   const RegisterFile registers = registers_from_ucontext(context, space.arch);
@@ -120,7 +120,7 @@ const AddressSpace& space_as_set() noexcept {
                                                                          : local_space();
 }
 
-/// space_as_set(), but for the time between a setting and choose_space_of_process(). Null: not chosen yet.
+/// Equals space_as_set(), except between a setting and choose_space_of_process(). Null: not chosen yet.
 constinit std::atomic<const AddressSpace*> chosen{nullptr};
 
 }  // namespace
@@ -132,7 +132,7 @@ const AddressSpace& space_of_process() noexcept {
   return space ? *space : choose_space_of_process();
 }
 
-/// Of two at the same time the one that stores last has seen the other's setting before it looks again.
+/// If two threads choose at the same time, the one that stores last sees the other's setting before its second check.
 const AddressSpace& choose_space_of_process() noexcept {
   for (;;) {
     const AddressSpace& space = space_as_set();

@@ -1,4 +1,4 @@
-// Names of procedures and of the files they are from, at cursors and at addresses.
+// Names of procedures and of their files, at cursors and at addresses.
 #include <unistd.h>
 
 #include <array>
@@ -26,7 +26,7 @@ Place place_of(unw_cursor_t* cursor) noexcept {
   const Cursor& at = cursor_of(cursor);
   return {at.space(), at.address(), at.argument(), &at};
 }
-/// As of a frame that was interrupted there.
+/// The address counts as that of an interrupted frame.
 Place place_of(unw_addr_space& handle, unw_word_t ip, void* argument) noexcept {
   return {space_of(handle), CodeAddress::interrupted(ip), is_local(handle) ? nullptr : argument};
 }
@@ -37,7 +37,7 @@ MemoryWindow window_of(const Place& place) noexcept {
   return window;
 }
 
-/// A place, and what is asked about it: of a library that another thread may be unloading.
+/// A lookup at a place, in a library that another thread may be unloading.
 struct Question {
   explicit Question(const Place& place) noexcept
       : window(window_of(place)), lookup(place.space.for_addresses(), place.address, window) {}
@@ -51,14 +51,14 @@ Place named(const Place& place) noexcept {
   return {place.space, place.space.for_addresses().named_at(place.address, window), place.argument};
 }
 
-/// Made at run time, wherever it lies.
+/// Whether the code is registered, in any place.
 Found is_registered(const Place& place) noexcept {
   Question question(place);
   ProcedureInfo procedure;
   return place.space.row_sources.front()->find_procedure(question.lookup, procedure);
 }
 
-/// Of code that was registered without a name no other code's is taken.
+/// Code that was registered without a name does not take the name of other code.
 Found find_preceding_name(const Place& place, std::span<char> into, ProcedureName& out) noexcept {
   if (!is_of_process(place.space)) return false;
   const Found registered = is_registered(place);
@@ -84,7 +84,7 @@ int name_of(const Place& at, NameReach reach, char* buffer, std::size_t size, un
   return with_room(at.walk, [&] { return find_name_of(at, reach, buffer, size, offset); });
 }
 
-/// Of another target its owner says it.
+/// The owner of another target gives the answer.
 int ask_for_file(unw_addr_space& handle, const Place& place, std::span<char> into, unw_word_t* offset) noexcept {
   const auto get = handle.accessors.get_elf_filename;
   if (!get) return -UNW_ENOINFO;
@@ -110,7 +110,7 @@ int find_file_of(const Place& place, char* buffer, std::size_t size, unw_word_t*
   const std::size_t length = question.lookup.space.modules.copy_path(*module, text);
   if (length == 0 || length >= text.size()) return -UNW_ENOINFO;
   std::string_view path(text.data(), length);
-  // The dynamic linker has no path of the program itself.
+  // The dynamic linker does not have the program's own path.
   if (path == "/proc/self/exe") {
     const ssize_t read = ::readlink("/proc/self/exe", text.data(), text.size());
     if (read > 0) path = {text.data(), static_cast<std::size_t>(read)};

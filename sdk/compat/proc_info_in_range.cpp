@@ -1,5 +1,4 @@
-// Procedure information by an .eh_frame_hdr that only the caller knows of: of a file that was mapped by hand, of a
-// target.
+// Procedure information by an .eh_frame_hdr that only the caller knows: that of a file mapped by hand, or of a target.
 #include <array>
 #include <cstring>
 #include <limits>
@@ -26,7 +25,7 @@ Result<EhFrameHdr> read_eh_frame_hdr(Addr at, std::uint64_t size, Lookup& lookup
   };
   const auto parsed = parse();
   if (!parsed || parsed->table.count != 0) return parsed;
-  // Without a table, or with one that cannot be searched: it would have entries if they were encoded as linkers do.
+  // There is no table, or it cannot be searched: linkers encode entries in a form that can be.
   std::byte& encoding = bytes[3];
   if (encoding == std::byte{dwarf::pe_omit}) return parsed;
   encoding = std::byte{dwarf::pe_datarel | dwarf::pe_sdata4};
@@ -39,7 +38,7 @@ Found find_by_hdr(Addr hdr_at, std::uint64_t size, Lookup& lookup, ProcedureInfo
   if (!hdr) return hdr.error();
   const Arch& arch = lookup.space.arch;
   const Memory& memory = lookup.space.memory;
-  std::array<std::byte, 4096> buffer;  // any entry that compilers make
+  std::array<std::byte, 4096> buffer;  // holds any entry that compilers make
   MemoryView bytes(memory, lookup.window, buffer);
   const Addr pc = lookup.at.lookup();
   Fde fde;

@@ -13,9 +13,9 @@ namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {
 namespace {
 
-constexpr unsigned k_most_states = 1u << 20;  // of a procedure; what has more is no code
+constexpr unsigned k_most_states = 1u << 20;  // in one procedure; no code has more
 
-/// What holds at an address of a procedure: the row, and how far it reaches.
+/// The row at an address of a procedure, and its range.
 Result<AddrRange> row_from(Addr at, AddrRange procedure, const Cursor& cursor, FrameRow& out) noexcept {
   MemoryWindow window;
   window.argument = cursor.argument();
@@ -23,12 +23,12 @@ Result<AddrRange> row_from(Addr at, AddrRange procedure, const Cursor& cursor, F
   const Found found = cursor.space().find_row(lookup, out);
   if (!found) return found.error();
   if (!*found) return Error{ErrorCode::no_info, at, "no unwind information for this pc"};
-  // Rows of aliases hold where they were asked for.
+  // Rows of aliases are valid only at the looked up address.
   const Addr end = out.range.contains(at) ? std::min(out.range.end, procedure.end) : at + cursor.space().arch.unit;
   return AddrRange{at, end};
 }
 
-/// What holds from an address of a procedure on.
+/// The state from an address of a procedure on, and its range.
 Result<AddrRange> state_from(Addr at, AddrRange procedure, const Cursor& cursor, RowState& out) noexcept {
   FrameRow row;
   const auto code = row_from(at, procedure, cursor, row);
@@ -38,7 +38,7 @@ Result<AddrRange> state_from(Addr at, AddrRange procedure, const Cursor& cursor,
 }
 
 Result<bool> step_by_state(Cursor& cursor, const void* data) noexcept {
-  // How long the bytes are is what their head says, which whoever kept them has not changed.
+  // The head has the length of the bytes; the program that kept them must not have changed it.
   std::uint32_t size = 0;
   std::memcpy(&size, static_cast<const std::byte*>(data) + sizeof(std::uint32_t), sizeof size);
   const std::size_t whole = RowState::k_head_size + std::min<std::size_t>(size, RowState::k_most);

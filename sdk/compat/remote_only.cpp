@@ -1,4 +1,4 @@
-// What libraries for other CPUs have in the place of this process: nothing.
+// The local part of libraries for other CPUs, which is empty: they have no space for this process.
 #include <cstdlib>
 
 #include "jitunwind/sdk/compat/callback_space_p.h"

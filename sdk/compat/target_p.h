@@ -1,11 +1,11 @@
-// The target of the headers at hand: the interface is compiled once for each CPU, by libunwind-<target>.h.
+// The target of the included headers: the interface is compiled once for each CPU, by libunwind-<target>.h.
 #pragma once
 
 #include "jitunwind/unwind_core/arch/arch.h"
 
 #include <libunwind.h>
 
-/// Inside of namespace jitunwind, so that the libraries of several targets go into one program.
+/// An inner namespace of jitunwind, so that one program can link the libraries of several targets.
 #define JITUNWIND_COMPAT UNW_PASTE(compat_, UNW_TARGET)
 
 namespace jitunwind {

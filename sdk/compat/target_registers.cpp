@@ -12,7 +12,7 @@ namespace {
 bool is_word(const RegisterInfo& reg) noexcept {
   return reg.column >= 0 && reg.libunwind >= 0 && reg.reg_class == RegClass::general;
 }
-/// Of which a frame's value is known; the others are scratch.
+/// Registers whose value in a frame is known; the others are scratch.
 bool is_preserved_fp(const RegisterInfo& reg) noexcept {
   return reg.column >= 0 && reg.libunwind >= 0 && reg.reg_class == RegClass::vector;
 }

@@ -1,5 +1,5 @@
-// What libunwind.so.8 has besides the functions of libunwind.h: registration in the layout of that release, and the few
-// others that programs name.
+// Functions of libunwind.so.8 besides those of libunwind.h: registration in the layout of that release, and the few
+// others that programs import.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,11 +14,12 @@
 
 namespace {
 
-// Links of a descriptor belong to the library; here they lead to the one that is registered in its place, and say so.
+// Links of a descriptor belong to the library. Here they point to its shadow, the descriptor that is registered in its
+// place, and hold the shadow's state.
 using jitunwind::release_1_6::DynInfo;
 
-/// What `shadow_state` is where the shadow is another thread's business or there is one. It may hold anything else
-/// before: in no other descriptor, not even in a copy, these mean the same.
+/// Values of `shadow_state`: a thread is changing the shadow; the shadow is registered. Before that it may hold any
+/// other value. The two values depend on the descriptor's address, so a copy of the descriptor does not have them.
 struct States {
   explicit States(const DynInfo* info) noexcept
       : changing(reinterpret_cast<std::uintptr_t>(info) ^ 0x6a69'7475'6368'616e),
@@ -41,7 +42,7 @@ unw_dyn_info_t* register_shadow(const DynInfo& info) noexcept {
 struct Leb128 {
   unw_word_t value = 0;
   unsigned bits = 0;
-  bool is_negative = false;  ///< with a sign
+  bool is_negative = false;  ///< the last byte has the sign
 };
 
 Leb128 read_leb128(unsigned char*& at) noexcept {
@@ -59,11 +60,12 @@ Leb128 read_leb128(unsigned char*& at) noexcept {
 
 extern "C" {
 
-// The interface has no way to report an error: what is refused is left alone.
+// The interface cannot report errors: a refused descriptor is ignored.
 [[gnu::visibility("default")]] void jitunwind_drop_in_register(DynInfo* info) asm("_U_dyn_register");
 [[gnu::visibility("default")]] void jitunwind_drop_in_cancel(DynInfo* info) asm("_U_dyn_cancel");
 
-// Of threads that register or cancel one descriptor at the same time one does it. The others return without waiting.
+// If several threads register or cancel one descriptor at the same time, one does it, and the others return without
+// waiting.
 void jitunwind_drop_in_register(DynInfo* info) {
   if (!info) return;
   const States states(info);
@@ -91,13 +93,13 @@ void jitunwind_drop_in_cancel(DynInfo* info) {
   jitunwind::destroy_on_heap(shadow);
 }
 
-/// glibc's function of the name, through code made at run time.
+/// Replaces glibc's function of this name, and passes code made at run time.
 [[gnu::weak, gnu::visibility("default")]] int backtrace(void** addresses, int size) {
   const std::size_t room = addresses && size > 0 ? static_cast<std::size_t>(size) : 0;
   return static_cast<int>(jitunwind::backtrace({addresses, room}));
 }
 
-/// DWARF 5, 7.6. The pointer goes on behind the number.
+/// DWARF 5, 7.6. The pointer is moved behind the number.
 [[gnu::visibility("default")]] unw_word_t _ReadULEB(unsigned char** at) { return read_leb128(*at).value; }
 
 [[gnu::visibility("default")]] unw_word_t _ReadSLEB(unsigned char** at) {
@@ -105,7 +107,7 @@ void jitunwind_drop_in_cancel(DynInfo* info) {
   return read.is_negative && read.bits < 64 ? read.value | ~unw_word_t{0} << read.bits : read.value;
 }
 
-/// Goes on at the context's pc.
+/// Resumes at the context's pc.
 [[gnu::visibility("default")]] int UNW_ARCH_OBJ(setcontext)(const unw_context_t* context) {
   jitunwind_restore_context(context, 0);
 }

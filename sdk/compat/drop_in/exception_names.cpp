@@ -1,5 +1,5 @@
-// libunwind's other names of the exception ABI. Contexts and exceptions are those of the runtime that the process has,
-// so that its functions are what they lead to.
+// libunwind's other names of the exception ABI. Contexts and exceptions belong to the runtime of the process, so these
+// names call its functions.
 #include <unwind.h>
 
 extern "C" {

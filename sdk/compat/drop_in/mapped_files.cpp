@@ -1,5 +1,5 @@
-// What libunwind 1.6's own libunwind-ptrace.so.0 and libunwind-coredump.so.0 leave to libunwind-x86_64.so.8: the file
-// at an address of another process, and the table of its procedures.
+// Functions that libunwind 1.6's own libunwind-ptrace.so.0 and libunwind-coredump.so.0 import from
+// libunwind-x86_64.so.8: they find the file at an address of another process, and the table of its procedures.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -74,7 +74,7 @@ std::span<const std::byte> bytes_of(const MappedFile& file) noexcept {
   return {static_cast<const std::byte*>(file.bytes), file.bytes ? file.size : 0};
 }
 
-/// The file as the process sees it: it may have another root.
+/// Maps the file by the process's own root, which may be another one.
 bool map_file_of(pid_t process, const char* path, std::span<char> path_out, MappedFile& out) noexcept {
   std::snprintf(path_out.data(), path_out.size(), "/proc/%d/root%s", process, path);
   if (!map_file(path_out.data(), out)) {
@@ -92,9 +92,9 @@ void for_each_segment(const ElfImage& image, Use use) noexcept {
   for (std::size_t i = 0; i < image.segment_count(); ++i) use(image.segment(i));
 }
 
-/// Run-time address - address in the file, where `begin` is said to be at `offset` in it. Code is executable: where
-/// that offset leads elsewhere it is not known (libunwind-coredump.so.0 always says 0), and `begin` is where the
-/// executable segment begins.
+/// The bias: run-time address minus address in the file; the caller says that `begin` is at `offset` in the file. Code
+/// is executable. If the offset leads to no executable segment it is unknown (libunwind-coredump.so.0 always gives 0),
+/// and `begin` is the begin of the executable segment.
 std::optional<Addr> load_bias(const ElfImage& image, Addr begin, std::uint64_t offset, Addr code) noexcept {
   std::optional<Addr> by_offset, by_begin;
   const std::uint64_t at = offset + (code - begin);
@@ -116,7 +116,8 @@ AddrRange loaded_range(const ElfImage& image, Addr bias) noexcept {
   return {range.begin + bias, range.end + bias};
 }
 
-/// The table of .eh_frame_hdr, of the one form that UNW_INFO_FORMAT_REMOTE_TABLE can say, which is what linkers make.
+/// The table of .eh_frame_hdr, if it has the only form that UNW_INFO_FORMAT_REMOTE_TABLE can express, which linkers
+/// make.
 std::optional<jitunwind::FdeTable> table_of(const ElfImage& image, Addr bias) noexcept {
   std::optional<jitunwind::FdeTable> found;
   for_each_segment(image, [&](const ElfSegment& s) {
@@ -136,8 +137,8 @@ std::optional<jitunwind::FdeTable> table_of(const ElfImage& image, Addr bias) no
 extern "C" {
 #pragma GCC visibility push(default)
 
-/// Maps the ELF file that a process has mapped at `ip`. 0, `begin` of that mapping, its `offset` in the file, and the
-/// file's path, cut to fit; -UNW_ENOINFO: no such file.
+/// Maps the ELF file that a process has mapped at `ip`. Returns 0 with `begin` of that mapping, its `offset` in the
+/// file, and the file's path, truncated to fit; -UNW_ENOINFO: there is no such file.
 int UNW_ARCH_OBJ(get_elf_image)(MappedFile* file, pid_t process, unw_word_t ip, unsigned long* begin,
                                 unsigned long* offset, char* path, std::size_t path_size) {
   *file = {};
@@ -153,7 +154,7 @@ int UNW_ARCH_OBJ(get_elf_image)(MappedFile* file, pid_t process, unw_word_t ip, 
 
 void UNW_ARCH_OBJ(get_exe_image_path)(char* path) { std::strcpy(path, "/proc/self/exe"); }
 
-/// Fills in the table of tables->file, which is mapped from `begin` on and holds the code at `ip`. 1;
+/// Fills in the table of tables->file, which is mapped from `begin` on and holds the code at `ip`. Returns 1, or
 /// -UNW_ENOINFO: it has none.
 int UNW_OBJ(dwarf_find_unwind_table)(FileTables* tables, unw_addr_space_t, char*, unw_word_t begin, unw_word_t offset,
                                      unw_word_t ip) {

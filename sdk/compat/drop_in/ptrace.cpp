@@ -1,4 +1,4 @@
-// libunwind-ptrace.so.0: what programs of libunwind 1.6 find in it that is otherwise in libjitunwind-ptrace.
+// libunwind-ptrace.so.0: the parts for programs of libunwind 1.6 that differ from libjitunwind-ptrace.
 #include <algorithm>
 #include <array>
 
@@ -10,13 +10,13 @@
 extern "C" {
 #pragma GCC visibility push(default)
 
-// Programs may have a copy of it, of the size that it has there.
+// Programs may have a copy relocation of it, with the size of that release.
 jitunwind::release_1_6::Accessors release_1_6_upt_accessors __asm__("_UPT_accessors") = {
     _UPT_find_proc_info, _UPT_put_unwind_info, _UPT_get_dyn_info_list_addr, _UPT_access_mem, _UPT_access_reg,
     _UPT_access_fpreg,   _UPT_resume,          _UPT_get_proc_name,
 };
 
-/// Where PTRACE_PEEKUSER has a register, by its number.
+/// Offsets of registers for PTRACE_PEEKUSER, by their numbers.
 std::array<int, UNW_REG_LAST + 1> _UPT_reg_offset = [] {
   std::array<int, UNW_REG_LAST + 1> offsets{};
   for (int number = 0; number <= UNW_REG_LAST; ++number)

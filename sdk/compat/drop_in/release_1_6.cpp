@@ -1,4 +1,4 @@
-// Functions of libunwind.h that do something else in libunwind 1.6: here they do what programs built with it expect.
+// Functions of libunwind.h that behave differently in libunwind 1.6: here they behave as programs built with it expect.
 #include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
 
 #include "jitunwind/sdk/compat/cursor_p.h"
@@ -16,8 +16,8 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip, un
 }
 JITUNWIND_LOCAL(dwarf_search_unwind_table)
 
-/// > 0 at the frame that was interrupted, whose IP is no return address, not at the trampoline: programs take 1 off the
-/// IP of all others before they look it up.
+/// Positive at the interrupted frame, whose IP is no return address, and not at the trampoline: programs subtract 1
+/// from the IP of all other frames before a lookup.
 int unw_is_signal_frame(unw_cursor_t* cursor) {
   if (!jitunwind::is_made(cursor)) return -UNW_EINVAL;
   const jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
@@ -25,7 +25,7 @@ int unw_is_signal_frame(unw_cursor_t* cursor) {
 }
 JITUNWIND_LOCAL(is_signal_frame)
 
-/// Of stripped code the symbol before it.
+/// Stripped code gets the name of the symbol before it.
 int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset) {
   return UNW_OBJ(get_nearest_proc_name)(cursor, buffer, size, offset);
 }

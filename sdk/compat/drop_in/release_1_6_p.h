@@ -1,4 +1,4 @@
-// Structures of libunwind 1.5 to 1.8 that its later headers lay out in another way, or that no header shows.
+// Structures of libunwind 1.5 to 1.8 that have another layout in its later headers, or that are in no header.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,13 @@ inline unw_dyn_info_t in_todays_layout(const DynInfo& info) noexcept {
   return {nullptr, nullptr, info.start_ip, info.end_ip, info.gp, info.format, 0, info.u};
 }
 
-/// elf_image: a file in memory, which whoever has asked for it unmaps.
+/// elf_image: a file in memory, which the caller of the function unmaps.
 struct MappedFile {
   void* bytes;
   std::size_t size;
 };
 
-/// elf_dyn_info: what is known of a mapped file. A table is known where its format is not -1, which the caller writes
-/// before.
+/// elf_dyn_info: the tables of a mapped file. A table is known if its format is not -1; the caller writes -1 before.
 struct FileTables {
   MappedFile file;
   DynInfo eh_frame;
@@ -41,7 +40,7 @@ struct FileTables {
 };
 static_assert(sizeof(FileTables) == 192);
 
-/// unw_accessors_t without what is newer.
+/// unw_accessors_t without newer members.
 struct Accessors {
   decltype(unw_accessors_t::find_proc_info) find_proc_info;
   decltype(unw_accessors_t::put_unwind_info) put_unwind_info;

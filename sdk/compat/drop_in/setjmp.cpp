@@ -1,7 +1,7 @@
-// libunwind-setjmp.so.0: setjmp() stores three registers and a mark, longjmp() walks to the frame. Where there is no
-// mark the C library has set the buffer, and jumps: its own __sigsetjmp() stays what sigsetjmp() of <setjmp.h> is,
-// since pthread_cleanup_push() of C calls it too, for buffers that only the C library reads (pthread.h,
-// __sigsetjmp_cancel). The C library's longjmp() cannot jump by buffers of this one.
+// libunwind-setjmp.so.0: setjmp() stores three registers and a mark, longjmp() walks to the frame. A buffer without a
+// mark was set by the C library, which then jumps. The C library's own __sigsetjmp() remains the sigsetjmp() of
+// <setjmp.h>: pthread_cleanup_push() of C calls it too, for buffers that only the C library reads (pthread.h,
+// __sigsetjmp_cancel). The C library's longjmp() cannot jump by buffers of this library.
 #include <dlfcn.h>
 #include <signal.h>
 
@@ -21,10 +21,10 @@ using jitunwind::Addr;
 
 struct JumpBuffer {
   Addr pc;
-  Addr sp;  ///< behind the call
+  Addr sp;  ///< after the call
   Addr fp;
   std::uint64_t mark;
-  std::uint64_t mask;  ///< of the kernel: signal n is bit n - 1
+  std::uint64_t mask;  ///< the kernel's form: signal n is bit n - 1
 };
 
 constexpr std::uint64_t k_without_mask = 0x6a69'7475'6e77'6a62;
@@ -35,7 +35,7 @@ constexpr std::uint64_t k_with_mask = ~k_without_mask;
   std::abort();
 }
 
-/// SP of the caller of the function that called setjmp(), as its row there says. Nothing: it has none.
+/// SP of the caller of the function that called setjmp(), by its row there. Empty: it has no caller.
 std::optional<Addr> callers_sp(const JumpBuffer& buffer, const jitunwind::AddressSpace& space) {
   const jitunwind::Arch& arch = space.arch;
   jitunwind::RegisterFile registers;
@@ -47,8 +47,9 @@ std::optional<Addr> callers_sp(const JumpBuffer& buffer, const jitunwind::Addres
   return moved && *moved ? std::optional(cursor.sp()) : std::nullopt;
 }
 
-/// The frame that has called setjmp(): the one whose caller has the same SP. Where that is not known SP of the call
-/// lies between its SP now and its caller's; but what has pushed arguments for setjmp() alone has a higher one now.
+/// The frame that has called setjmp(): the one whose caller has the same SP. If the caller's SP is not known, SP of the
+/// call lies between the frame's present SP and its caller's. A function that pushed arguments for setjmp() alone has a
+/// higher SP now.
 jitunwind::Cursor frame_of(const JumpBuffer& buffer) {
   alignas(16) std::byte context[jitunwind::k_context_size];
   jitunwind_capture_context(context);
@@ -66,8 +67,8 @@ jitunwind::Cursor frame_of(const JumpBuffer& buffer) {
   }
 }
 
-/// The C library's functions, by the names of those that pass on to them. Found at load: looking later would take a
-/// lock, in a handler even.
+/// The C library's functions, by the names of the functions that pass calls on to them. They are found at load: a later
+/// lookup would take a lock, even in a handler.
 struct NextJump {
   using Jump = void(void*, int);
   explicit NextJump(const char* name) noexcept : function(reinterpret_cast<Jump*>(::dlsym(RTLD_NEXT, name))) {}
@@ -105,7 +106,7 @@ struct NextJump {
 
 extern "C" {
 
-/// The end of setjmp(), from unwind_core/arch/*/setjmp.S: its return value.
+/// The end of setjmp(), called by unwind_core/arch/*/setjmp.S: returns its result.
 [[gnu::visibility("hidden")]] int jitunwind_save_mask(void* to, int wanted) {
   sigset_t mask;
   sigemptyset(&mask);

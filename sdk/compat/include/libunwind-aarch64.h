@@ -20,8 +20,8 @@ typedef uint64_t unw_word_t;
 typedef int64_t unw_sword_t;
 #endif
 
-/* 16 bytes, those of a vector register. Copied by memcpy: where a long double has 10, as on x86-64, assignments and
-   arguments lose the others; unw_set_fpreg takes them for 0. */
+/* The type has the 16 bytes of a vector register. Copy it by memcpy: if a long double has 10 bytes, as on x86-64,
+   assignments and arguments lose the others; unw_set_fpreg takes them for 0. */
 typedef long double unw_tdep_fpreg_t;
 
 #define UNW_WORD_MAX UINT64_MAX
@@ -102,7 +102,7 @@ typedef enum {
 
   UNW_AARCH64_CFA = UNW_AARCH64_SP, /* the frame's SP at its call is its SP */
 
-  UNW_TDEP_IP = UNW_AARCH64_X30, /* of a frame it is where the frame goes on, as UNW_AARCH64_PC */
+  UNW_TDEP_IP = UNW_AARCH64_X30, /* in a frame it is the frame's pc, like UNW_AARCH64_PC */
   UNW_TDEP_SP = UNW_AARCH64_SP,
   UNW_TDEP_FP = UNW_AARCH64_X29,
   UNW_TDEP_EH = UNW_AARCH64_X0
@@ -110,7 +110,7 @@ typedef enum {
 
 #define UNW_TDEP_NUM_EH_REGS 4 /* x0-x3 */
 
-/* Without size in C and in C++: nothing is stored there. */
+/* The type has no size in C and in C++: nothing is stored in it. */
 typedef struct unw_tdep_save_loc {
   char unused[0];
 } unw_tdep_save_loc_t;
@@ -152,7 +152,8 @@ typedef struct {
 extern "C" {
 #endif
 
-/* Registers of the calling function as they are at the call. 0. Signal-safe. Only where the machine is one. */
+/* Stores the registers of the calling function at the call, and returns 0. Signal-safe. Only the library for the
+   present machine has it. */
 extern int unw_tdep_getcontext(unw_tdep_context_t* context);
 
 /* Whether reg is a floating-point register. Signal-safe. */

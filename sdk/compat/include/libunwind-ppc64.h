@@ -7,7 +7,7 @@
 #define UNW_TARGET ppc64
 #define UNW_TARGET_PPC64 1
 
-/* Those that compilers use in .eh_frame, and NIP. */
+/* The numbers that compilers use in .eh_frame, and NIP. */
 typedef enum {
   /* clang-format off */
   UNW_PPC64_R0, UNW_PPC64_R1, UNW_PPC64_R2, UNW_PPC64_R3, UNW_PPC64_R4, UNW_PPC64_R5, UNW_PPC64_R6, UNW_PPC64_R7,

@@ -7,7 +7,7 @@
 #define UNW_TARGET s390x
 #define UNW_TARGET_S390X 1
 
-/* Numbers of their own: DWARF has the floating-point registers in another order. */
+/* These numbers differ from DWARF's, which has the floating-point registers in another order. */
 typedef enum {
   /* clang-format off */
   UNW_S390X_R0, UNW_S390X_R1, UNW_S390X_R2, UNW_S390X_R3, UNW_S390X_R4, UNW_S390X_R5, UNW_S390X_R6, UNW_S390X_R7,

@@ -7,7 +7,7 @@
 #define UNW_TARGET x86
 #define UNW_TARGET_X86 1
 
-/* Numbers of their own, not DWARF's. */
+/* These numbers differ from DWARF's. */
 typedef enum {
   /* clang-format off */
   UNW_X86_EAX, UNW_X86_EDX, UNW_X86_ECX, UNW_X86_EBX, UNW_X86_ESI, UNW_X86_EDI, UNW_X86_EBP, UNW_X86_ESP, UNW_X86_EIP,

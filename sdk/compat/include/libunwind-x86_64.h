@@ -78,10 +78,10 @@ typedef struct {
 extern "C" {
 #endif
 
-/* Registers of the calling function as they are at the call. 0. Signal-safe. */
+/* Stores the registers of the calling function at the call, and returns 0. Signal-safe. */
 extern int unw_tdep_getcontext(unw_tdep_context_t* context);
 
-/* Whether reg is a floating-point register: none is, they are all scratch. Signal-safe. */
+/* Whether reg is a floating-point register; none is, since they are all scratch. Signal-safe. */
 extern int unw_tdep_is_fpreg(int reg);
 
 #ifdef __cplusplus

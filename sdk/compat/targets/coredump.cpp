@@ -27,26 +27,26 @@ namespace {
 
 UCD_info* open_core(const char* filename) {
   auto target = Target::open_core(filename);
-  // Its registers are numbered by the header of this one CPU.
+  // Registers have the numbers of this CPU's header.
   if (!target || target->arch().elf_machine != target_arch().elf_machine || target->threads().empty()) return nullptr;
   return new UCD_info(filename, std::move(*target));
 }
 
-/// Where the segment of a program header is loaded. The core was opened before: it is of this CPU.
+/// The load address of a program header's segment. The core was opened before, so it is of this CPU.
 std::optional<Addr> address_of_segment(const std::string& core, int number) noexcept {
   const ReadableFile file = ReadableFile::regular(core.c_str());
   ElfW(Ehdr) head;
   ElfW(Phdr) segment;
   if (number < 0 || read_at(file.number(), &head, sizeof head, 0) != long{sizeof head}) return std::nullopt;
   const std::uint64_t at = head.e_phoff + static_cast<std::uint64_t>(number) * sizeof segment;
-  // With more than PN_XNUM - 1 headers their count is elsewhere; a header that is none has no such type.
+  // With more than PN_XNUM - 1 headers their count is elsewhere; bytes that are no header do not have this type.
   if (head.e_phnum != PN_XNUM && number >= head.e_phnum) return std::nullopt;
   if (read_at(file.number(), &segment, sizeof segment, at) != long{sizeof segment} || segment.p_type != PT_LOAD)
     return std::nullopt;
   return segment.p_vaddr;
 }
 
-/// The core again, with one more file beside it.
+/// Opens the core again, with one more file.
 bool add_file(UCD_info& core, Addr at, const char* filename) {
   TargetFolders folders = core.folders;
   folders.files.emplace_back(at, filename);
@@ -57,13 +57,13 @@ bool add_file(UCD_info& core, Addr at, const char* filename) {
   return true;
 }
 
-/// Asks what is known of the core.
+/// Calls the function with the core's Target.
 template <class Ask>
 int ask(void* core, Ask ask_target) noexcept {
   return core ? ask_target(static_cast<UCD_info*>(core)->target) : -UNW_EINVAL;
 }
 
-/// The value of a register of the selected thread; none: no such register, or the core does not say.
+/// The value of a register of the selected thread; empty: there is no such register, or the core does not have it.
 std::optional<std::uint64_t> value_of(void* core, const RegisterInfo* reg) noexcept {
   const auto& info = *static_cast<UCD_info*>(core);
   const auto registers = info.target.registers(info.thread());

@@ -26,7 +26,7 @@ class TracedProcess {
   explicit TracedProcess(pid_t id) noexcept : id_(id) {}
   pid_t id() const noexcept { return id_; }
 
-  /// What is known of it, looked at anew if it has run since. Null: it is gone, or there is no memory.
+  /// The process as a Target, renewed if it has run since. Null: it is gone, or memory is exhausted.
   const Target* now() noexcept try {
     const std::uint64_t switches = times_it_has_run();
     if (switches == 0) return nullptr;
@@ -45,7 +45,8 @@ class TracedProcess {
   }
 
  private:
-  /// The thread's context switches, proc_pid_status(5): it has to stop to be looked at, which is one. 0: it is gone.
+  /// The thread's context switches, proc_pid_status(5): it has to stop before it is read, which counts as one. 0: it is
+  /// gone.
   std::uint64_t times_it_has_run() const noexcept {
     std::array<char, 64> path{"/proc/"};
     constexpr std::size_t k_length = std::string_view("/proc/").size();
@@ -73,8 +74,8 @@ class TracedProcess {
 
 TracedProcess& process_of(void* target) noexcept { return *static_cast<TracedProcess*>(target); }
 
-/// Asks what is known of the target. Of a process with other registers than this library's UNW_* numbers nothing is
-/// told.
+/// Calls `ask_target` with the present state of the target. A process whose registers differ from this library's UNW_*
+/// numbers is refused.
 template <class Ask>
 int ask(void* target, Ask ask_target) noexcept {
   if (!target) return -UNW_EINVAL;
@@ -83,13 +84,13 @@ int ask(void* target, Ask ask_target) noexcept {
   return known->arch().elf_machine == target_arch().elf_machine ? ask_target(*known) : -UNW_EINVAL;
 }
 
-/// The registers of one kind (NT_*), as ptrace(2) gives and takes them.
+/// The registers of one kind (NT_*), in ptrace(2)'s layout.
 class RegisterBlock {
  public:
   RegisterBlock(pid_t thread, int kind) noexcept : thread_(thread), kind_(kind) {}
 
   bool read() noexcept { return transfer(PTRACE_GETREGSET); }
-  /// It is as long as that of this library's CPU.
+  /// Whether the block has the length of this library's CPU.
   bool is_of(const Arch& arch) const noexcept {
     return std::ranges::all_of(arch.registers, [&](const RegisterInfo& reg) {
       return reg.reg_class == RegClass::vector || reg.prstatus + arch.word_size <= static_cast<std::ptrdiff_t>(size_);

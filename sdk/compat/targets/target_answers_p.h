@@ -1,5 +1,5 @@
-// What libunwind's accessors answer of a Target, the same for a process and for a core file. Inline: each of the two is
-// a library of its own.
+// The answers of libunwind's accessors for a Target, the same for a process and for a core file. They are inline, since
+// each of the two is a separate library.
 #pragma once
 
 #include <cstring>
@@ -15,7 +15,7 @@ inline namespace JITUNWIND_COMPAT {
 
 inline int negated(const Error& error) noexcept { return -unw_error(error.code); }
 
-/// A question about code, as of a frame that was interrupted there.
+/// A lookup of code, as for a frame that was interrupted there.
 struct Question {
   Question(const Target& target, unw_word_t ip) noexcept
       : lookup(target.space(), CodeAddress::interrupted(ip), window) {}
@@ -23,14 +23,14 @@ struct Question {
   Lookup lookup;
 };
 
-/// The row for an address, of memory that give_back() frees.
+/// The row for an address, in memory that give_back() frees.
 inline int hold_row(const Target& target, unw_word_t ip, unw_proc_info_t& info) noexcept {
   Question question(target, ip);
   FrameRow row;
   const Found found = target.space().find_row(question.lookup, row);
   if (!found) return negated(found.error());
   if (!*found) return -UNW_ENOINFO;
-  const AddrRange code{ip, ip + 1};  // all that was asked about
+  const AddrRange code{ip, ip + 1};  // only the looked up address
   if (info.end_ip == 0) info.start_ip = code.begin, info.end_ip = code.end;
   std::unique_ptr<RowState> state(new (std::nothrow) RowState);
   if (!state) return -UNW_ENOMEM;
@@ -40,8 +40,8 @@ inline int hold_row(const Target& target, unw_word_t ip, unw_proc_info_t& info) 
   return UNW_ESUCCESS;
 }
 
-/// find_proc_info. With need_unwind_info the answer holds a row, which give_back() frees: rows are those of the
-/// target's own sources, from wherever they come, and need not be in its memory.
+/// find_proc_info. With need_unwind_info the answer holds a row, which give_back() frees. The row may come from any of
+/// the target's sources, and need not be in its memory.
 inline int find_proc_info(const Target& target, unw_word_t ip, unw_proc_info_t& info, bool need_unwind_info) noexcept {
   std::memset(&info, 0, sizeof info);
   Question question(target, ip);
@@ -107,7 +107,7 @@ inline int find_range(const Target& target, unw_word_t ip, unw_word_t& start, un
   return UNW_ESUCCESS;
 }
 
-/// A register that an accessor is asked for by its number; null: there is none of that kind.
+/// The register with an accessor's number; null: there is none of that kind.
 inline const RegisterInfo* general_register(const Arch& arch, unw_regnum_t number) noexcept {
   const RegisterInfo* const reg = arch.by_libunwind(number);
   return reg && reg->reg_class == RegClass::general && reg->prstatus >= 0 ? reg : nullptr;
