@@ -9,7 +9,7 @@ namespace jitunwind {
 void follow_what_is_written() noexcept;
 
 /// The default without a setting: starts the thread if an object of the process has a list of GDB's, or an engine was
-/// heard. To be called once, when constructors run.
+/// heard. Constructors call it once.
 void follow_where_an_engine_is() noexcept;
 /// An engine was heard: starts the thread under the same condition. Not signal-safe.
 void note_engine() noexcept;

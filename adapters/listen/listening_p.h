@@ -11,7 +11,7 @@ namespace jitunwind {
 enum class Heard : std::uint8_t { told, taken_back, never_told, procedures, names, files, handed_on, count };
 
 void count_heard(Heard what, std::int64_t by = 1) noexcept;
-/// The same for counters under a lock that the caller holds. Takes less time.
+/// A faster variant for counters under a lock that the caller holds.
 void count_under_lock(Heard what, std::int64_t by = 1) noexcept;
 std::int64_t heard(Heard what) noexcept;
 /// Counts an entry that cannot be read or is not believed. Logs it if JITUNWIND_LOG has `registry`: each reason, a

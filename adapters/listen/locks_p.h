@@ -9,10 +9,10 @@ namespace jitunwind {
 /// registered or cancelled: observers of that may call back here.
 extern constinit ForkableLock told_lock;
 /// Guards names, and the engines' numbers for them. Held while procedures are registered and cancelled. A fork has to
-/// take it before the registry's locks, so the registry's own fork handlers have to be there first (handlers before a
-/// fork are called in the reverse order).
+/// take it before the registry's locks. So the registry's own fork handlers have to be installed first: handlers before
+/// a fork are called in the reverse order.
 extern constinit ForkableLock names_lock;
-/// To be called before the data of that lock is changed.
+/// Callers call it before they change the data of that lock.
 void keep_names_whole_in_forks() noexcept;
 
 }  // namespace jitunwind

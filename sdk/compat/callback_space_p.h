@@ -78,8 +78,7 @@ class CallbackListHead final : public ListHead {
 /// The objects that an AddressSpace refers to, constructed before it.
 struct CallbackParts : unw_addr_space {
   explicit CallbackParts(const Arch& target) noexcept;
-  /// To be called before any walk: gets the bits of a code address from the owner, if the CPU signs addresses. Asks
-  /// once.
+  /// Gets the bits of a code address from the owner, if the CPU signs addresses. Called before any walk; asks once.
   void know_address_bits(void* argument) noexcept;
 
   Arch cpu;  // in the byte order of the target

@@ -20,7 +20,7 @@
 namespace jitunwind {
 namespace {
 
-// Guarded by told_lock, unless their functions say otherwise. The same lock guards the counters of calls, calls taken
+// Guarded by told_lock, unless their functions say otherwise. That lock also guards the counters of calls, calls taken
 // back and procedures.
 constinit ToldMemory memory;
 constinit ToldCalls calls(memory);
@@ -69,7 +69,7 @@ bool cancel(ToldCall part) noexcept {
 /// A single procedure that is not registered any more has a begin of 0, which no announced procedure has.
 bool is_gone(const unw_dyn_info_t& lone) noexcept { return lone.start_ip == 0; }
 
-/// To be called before they are cancelled: the code may be running.
+/// Callers call it before they cancel, since the code may be running.
 void keep_begins(std::span<const unw_dyn_info_t> infos) noexcept {
   for (const unw_dyn_info_t& info : infos)
     if (!is_gone(info)) keep_taken_back({info.start_ip, info.end_ip});

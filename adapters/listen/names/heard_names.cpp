@@ -105,8 +105,8 @@ bool find_told(Addr at, unw_dyn_info_t& out) noexcept {
          out.u.rti.table_data == reinterpret_cast<std::uintptr_t>(&told_pair);
 }
 
-/// Gaps between a module's parts do not count. If the parts are 64 KiB apart, as on AArch64, the kernel maps nothing in
-/// the gaps of the loader and the program, and gives that place to other mappings.
+/// Gaps between a module's parts do not count. If the parts are 64 KiB apart, as on AArch64, the kernel leaves the gaps
+/// of the loader and the program unmapped. It then gives that place to other mappings.
 bool is_code_of_a_module(Addr at) noexcept {
   Module module;
   return local_modules().find(at, module) && module.text.contains(at);

@@ -224,7 +224,7 @@ extern int unw_is_guess(unw_cursor_t* cursor);
    scratch registers of calling frames. Signal-safe. */
 extern int unw_get_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t* value);
 
-/* The same for floating-point registers. Signal-safe. */
+/* unw_get_reg for floating-point registers. Signal-safe. */
 extern int unw_get_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t* value);
 
 /* Writes a register of the cursor's frame to its place: a slot on the stack, which takes effect when the frame is
@@ -234,7 +234,7 @@ extern int unw_get_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t* va
    it is the CFA, or its memory cannot be written. Signal-safe. */
 extern int unw_set_reg(unw_cursor_t* cursor, unw_regnum_t reg, unw_word_t value);
 
-/* The same for floating-point registers, by value. Signal-safe. */
+/* unw_set_reg for floating-point registers, by value. Signal-safe. */
 extern int unw_set_fpreg(unw_cursor_t* cursor, unw_regnum_t reg, unw_fpreg_t value);
 
 /* Continues in the cursor's frame, which must be on the calling thread's stack and must not have returned. Does not
@@ -261,8 +261,8 @@ extern int unw_is_interrupted_frame(unw_cursor_t* cursor);
    Signal-safe. */
 extern int unw_get_proc_info(unw_cursor_t* cursor, unw_proc_info_t* info);
 
-/* Gets its name, the registered one or that of the symbol that covers the IP, NUL-terminated, and the distance of the
-   cursor's IP from its start (offset may be NULL). Names of other code before it are not used. -UNW_ENOMEM: the name
+/* Gets its name, the registered one or that of the symbol that covers the IP, NUL-terminated. offset gets the distance
+   of the cursor's IP from its start, and may be NULL. Names of other code before it are not used. -UNW_ENOMEM: the name
    was cut to size - 1 bytes. -UNW_ENOINFO: there is no name; the buffer holds "". Size 0 writes nothing. Signal-safe.
  */
 extern int unw_get_proc_name(unw_cursor_t* cursor, char* buffer, size_t size, unw_word_t* offset);
@@ -284,7 +284,7 @@ extern unw_addr_space_t unw_local_addr_space;
    not have the byte order. Thread-safe, not signal-safe. */
 extern unw_addr_space_t unw_create_addr_space(unw_accessors_t* accessors, int byteorder);
 
-/* The same for callers whose structure ends with get_proc_name, like that of libunwind 1.6. */
+/* A variant for callers whose structure ends with get_proc_name, like that of libunwind 1.6. */
 extern unw_addr_space_t UNW_OBJ(create_addr_space)(unw_accessors_t* accessors, int byteorder);
 
 /* Frees the space. Its cursors may not be used any more. The space of this process is not changed. Not thread-safe, not
@@ -329,7 +329,7 @@ extern int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip, un
    signal-safe. */
 extern void unw_flush_cache(unw_addr_space_t space, unw_word_t lo, unw_word_t hi);
 
-/* The same as unw_get_proc_info and unw_get_proc_name, for any code; argument is that of unw_init_remote, NULL for this
+/* Variants of unw_get_proc_info and unw_get_proc_name for any code; argument is that of unw_init_remote, NULL for this
    process. Signal-safe for this process. */
 extern int unw_get_proc_info_by_ip(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* info, void* argument);
 extern int unw_get_proc_name_by_ip(unw_addr_space_t space, unw_word_t ip, char* buffer, size_t size, unw_word_t* offset,
@@ -372,8 +372,8 @@ extern int unw_apply_reg_state(unw_cursor_t* cursor, void* data);
    unw_flush_cache. Signal-safe. */
 extern int unw_backtrace(void** addresses, int size);
 
-/* The same from a context and with the flag of unw_init_local2; the first entry is the context's own IP. Without a
-   context it works like unw_backtrace. Signal-safe. */
+/* A variant that starts at a context, with the flag of unw_init_local2; the first entry is the context's own IP.
+   Without a context it works like unw_backtrace. Signal-safe. */
 extern int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag);
 
 #ifdef __cplusplus

@@ -4,10 +4,10 @@
      void* target = _UPT_create(pid);
      unw_init_remote(&cursor, space, target);
 
-   The process, or the thread whose number is given, is stopped by the caller (PTRACE_TRACEME, PTRACE_ATTACH or
-   PTRACE_SEIZE and PTRACE_INTERRUPT, then waitpid) during calls of functions that read it. It may run in between:
-   cached data is then read anew. Only the tracing thread may call the functions. They take no locks; two threads may
-   use two targets. Not signal-safe. */
+   The process, or the thread whose number is given, has to be stopped by the caller during calls of functions that read
+   it (PTRACE_TRACEME, PTRACE_ATTACH or PTRACE_SEIZE and PTRACE_INTERRUPT, then waitpid). It may run in between: cached
+   data is then read anew. Only the tracing thread may call the functions. They take no locks; two threads may use two
+   targets. Not signal-safe. */
 #ifndef JITUNWIND_LIBUNWIND_PTRACE_H
 #define JITUNWIND_LIBUNWIND_PTRACE_H
 
