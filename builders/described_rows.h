@@ -1,4 +1,4 @@
-// The rows of a procedure one after the other.
+// The rows of a procedure in ascending order of their offsets.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What Description::row() says of a procedure of `bytes`, asked in ascending order: all answers together take what the
-/// last one takes alone. The description must outlive it. Allocates; one thread at a time.
+/// Gives the rows of Description::row() for a procedure of `bytes`, in ascending order. All lookups together cost as
+/// much as the last one costs alone. The description must outlive the object. Allocates; one thread at a time.
 class DescribedRows {
  public:
   DescribedRows(const Description& description, std::uint64_t bytes);
@@ -18,17 +18,17 @@ class DescribedRows {
   DescribedRows(const DescribedRows&) = delete;
   DescribedRows& operator=(const DescribedRows&) = delete;
 
-  /// Precondition: `offset` is not smaller than the one before. Errors as Description::row(); behind one of a
-  /// description by directives all that follow have one, too.
+  /// Precondition: `offset` is not smaller than in the call before. Errors as Description::row(); once a description by
+  /// directives has failed, every later call fails, too.
   Result<FrameRow> row(std::uint64_t offset) noexcept;
-  /// The same in `out`, which is anything behind an error.
+  /// Writes the row to `out`, whose value is unspecified after an error.
   Status row(std::uint64_t offset, FrameRow& out) noexcept;
 
  private:
   struct Run;
   const Description& description_;
   const std::uint64_t bytes_;
-  std::unique_ptr<Run> run_;  // null: given as rows
+  std::unique_ptr<Run> run_;  // null: the description has rows
 };
 
 }  // namespace jitunwind

@@ -13,19 +13,20 @@
 namespace jitunwind {
 namespace {
 
-/// A place in a procedure of `bytes` as an offset from its start.
+/// Converts a place in a procedure of `bytes` to an offset from its start.
 std::uint64_t from_start(CodeOffset offset, std::uint64_t bytes) noexcept {
   return offset < 0 ? bytes + static_cast<std::uint64_t>(offset) : static_cast<std::uint64_t>(offset);
 }
 
-/// Errors keep no memory: the text stays for good. Sizes that differ are a mistake in a program, and there are few.
+/// Error messages are never freed, because an Error does not own its text. Only a mistake in a program makes two sizes
+/// differ, so there are few such texts.
 const char* two_sizes(const char* before, std::uint64_t one, const char* between, std::uint64_t other) noexcept {
   constexpr std::size_t k_most = 256;
   constexpr const char* k_without_sizes = "described for another size";
   static constinit std::mutex lock;
   static constinit std::set<std::string>* texts = nullptr;
   try {
-    const std::unique_lock guard(lock, std::try_to_lock);  // in a forked child nobody may give it back
+    const std::unique_lock guard(lock, std::try_to_lock);  // not blocking: in a forked child the owner may be gone
     if (!guard) return k_without_sizes;
     if (texts == nullptr) texts = new std::set<std::string>;
     if (texts->size() == k_most) return k_without_sizes;
@@ -82,7 +83,7 @@ Result<FrameRow> Description::row(std::uint64_t offset, std::uint64_t bytes) con
     return row;
   }
   const auto begin_of = [&](std::size_t i) { return from_start(shape_.row_offset(i), bytes); };
-  // Ascending in a procedure of any size that fits: the first one behind.
+  // Rows are in ascending order for every size that fits; the search finds the first row after `offset`.
   std::size_t next = 0;
   for (std::size_t end = shape_.row_count(); next < end;) {
     const std::size_t middle = next + (end - next) / 2;

@@ -1,5 +1,4 @@
-// The result of a builder: an immutable description of one procedure, or of many alike, and the reasons where there is
-// none.
+// The result of a builder: an immutable description of one procedure or of many alike, or the reasons for a refusal.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +18,11 @@ namespace jitunwind {
 
 struct ProcedureHandlers;
 
-/// A counted reference to what a procedure does with exceptions, or to nothing. Thread-safe; not signal-safe.
+/// A counted reference to the exception handlers of a procedure, or to none. Thread-safe; not signal-safe.
 class HandlersRef {
  public:
   HandlersRef() noexcept = default;
-  /// Takes over one that was made by new, whose only user it is.
+  /// Takes over an object that was made by new and has no other user.
   explicit HandlersRef(const ProcedureHandlers* made) noexcept : handlers_(made) {}
   HandlersRef(const HandlersRef& other) noexcept;
   HandlersRef(HandlersRef&& other) noexcept : handlers_(std::exchange(other.handlers_, nullptr)) {}
@@ -35,23 +34,23 @@ class HandlersRef {
 
   explicit operator bool() const noexcept { return handlers_ != nullptr; }
   const ProcedureHandlers* operator->() const noexcept { return handlers_; }
-  /// References at this moment, this one included. Precondition: not empty.
+  /// Number of references at this moment, this one included. Precondition: not empty.
   std::size_t users() const noexcept;
 
  private:
   const ProcedureHandlers* handlers_ = nullptr;
 };
 
-/// Why build() refused: every finding, warnings included, each naming region, directive, offset and reason.
+/// The reasons why build() refused: every finding, warnings included, each with region, directive, offset and reason.
 struct BuildError {
   std::vector<Finding> findings;
 
-  /// A line per finding.
+  /// One line per finding.
   std::string text() const;
 };
 
-/// How to unwind a procedure, independent of where its code is: register it with register_code(), any number of times.
-/// Immutable; copies are cheap and share the frame shape. Thread-safe as a const object.
+/// Describes how to unwind a procedure, independent of the address of its code. register_code() registers it any number
+/// of times. Immutable; copies are cheap and share the frame shape. Thread-safe as a const object.
 class Description {
  public:
   Description(const Description& other);
@@ -69,24 +68,24 @@ class Description {
   Addr personality() const noexcept { return facts_.personality; }
   Addr lsda() const noexcept { return facts_.lsda; }
   Addr gp() const noexcept { return facts_.gp; }
-  /// What lsda() points into when the builder was told of call sites; else empty. Registered procedures keep it.
+  /// Owner of lsda()'s memory for call sites or a frame handler, else empty. Registered procedures share it.
   const HandlersRef& handlers() const noexcept { return facts_.handlers; }
-  /// The only size in bytes the description fits. None: any from min_size() on.
+  /// The only size in bytes that the description fits; none if any size from min_size() on fits.
   std::optional<std::uint64_t> size() const noexcept { return facts_.size; }
   std::uint64_t min_size() const noexcept;
-  /// Done when a procedure of `bytes` can be described like this; e_range or e_overlap otherwise.
+  /// Checks that a procedure of `bytes` can have this description. Errors: e_range, e_overlap, e_landing_pad.
   Status check_size(std::uint64_t bytes) const noexcept;
 
-  /// What is legal but may be a mistake.
+  /// Findings about legal constructs that may be a mistake.
   std::span<const Finding> warnings() const noexcept { return facts_.warnings; }
 
   /// The row at a code offset of a procedure of `bytes`, for a pc that is exact there. The row's expressions belong to
-  /// the shape. Error e_range when offset >= bytes.
+  /// the shape. Error e_range when offset >= bytes; errors of check_size().
   Result<FrameRow> row(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
-  /// Every row of a procedure of `bytes` with its offset, a line each: "+4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]".
+  /// Every row of a procedure of `bytes` with its offset, one per line: "+4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]".
   std::string to_text(std::uint64_t bytes) const;
-  /// The same for size(), or min_size() where any size does.
+  /// The rows for size(), or for min_size() when the description has no fixed size.
   std::string to_text() const { return to_text(size().value_or(min_size())); }
 
  private:

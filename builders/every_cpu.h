@@ -1,4 +1,4 @@
-// The registers of every CPU of unwind_core/arch/arch_list.def, by name.
+// The named registers of every CPU of unwind_core/arch/arch_list.def.
 #pragma once
 
 #include "jitunwind/builders/other_cpus/registers_arm.h"

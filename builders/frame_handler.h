@@ -1,5 +1,5 @@
-// Deciding in C++ what an exception does to a frame of code made at run time, for languages that are not C++: no table,
-// a function that is asked about each frame which an exception is passing.
+// A C++ function that decides how an exception treats a frame of code made at run time. It serves languages other than
+// C++: the run time calls the function for each frame that an exception passes, and no table is needed.
 #pragma once
 
 #include <cstddef>
@@ -13,35 +13,35 @@
 #include "jitunwind/builders/cpu_register.h"
 #include "jitunwind/unwind_core/address.h"
 
-// Of <unwind.h>.
+// Types of <unwind.h>.
 struct _Unwind_Context;
 struct _Unwind_Exception;
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// A frame of a registered procedure, and the exception that passes it. Only valid during the call of the handler.
-/// x86-64 and AArch64: the exception's type is found by the 64-bit layout of the C++ run-time libraries.
+/// A frame of a registered procedure, and the exception that passes it. The object is valid only during the call of the
+/// handler. On x86-64 and AArch64 the exception's type is found by the 64-bit layout of the C++ run-time libraries.
 class PassedFrame {
  public:
   enum class Phase : std::uint8_t {
-    search,   ///< who catches it is looked for; the frame may stay: nothing must be changed yet
-    cleanup,  ///< the frame is about to be left, or entered at a landing pad
+    search,   ///< first phase: a handler is sought, and the frame may survive; nothing must be changed yet
+    cleanup,  ///< second phase: the frame is about to be left, or entered at a landing pad
   };
   Phase phase() const noexcept { return phase_; }
-  /// pthread_exit(), pthread_cancel(): there is no search, and nobody may catch it.
+  /// True for pthread_exit() and pthread_cancel(): there is no search phase, and no frame may catch.
   bool forced() const noexcept { return forced_; }
 
   /// First byte of the procedure.
   Addr start() const noexcept { return start_; }
-  /// Where the call would have returned to.
+  /// Return address of the call.
   Addr pc() const noexcept { return pc_; }
-  /// Of a byte of the call instruction, in the procedure.
+  /// Offset of a byte of the call instruction from start().
   std::uint64_t call_offset() const noexcept { return call_offset_; }
-  /// During the call.
+  /// SP during the call.
   Addr sp() const noexcept;
-  static bool has_reg(RegNum dwarf) noexcept;  ///< whether reg() may be asked for it
-  /// What a general register that calls preserve holds in the frame; others have no value any more: terminates.
+  static bool has_reg(RegNum dwarf) noexcept;  ///< whether reg() accepts this register
+  /// Value of a general register that calls preserve. Other registers have no value any more: reg() terminates.
   std::uint64_t reg(RegNum dwarf) const;
   template <class Cpu>
   std::uint64_t reg(CpuRegister<Cpu> preserved) const {
@@ -49,9 +49,9 @@ class PassedFrame {
   }
 
   _Unwind_Exception* exception() const noexcept { return exception_; }
-  /// Of a C++ exception the type that was thrown; null for others.
+  /// Type of the thrown object if this is a C++ exception; else null.
   const std::type_info* thrown_type() const noexcept;
-  /// Of a C++ exception what was thrown; null for others.
+  /// The thrown object if this is a C++ exception; else null.
   void* thrown_object() const noexcept;
 
  private:
@@ -67,22 +67,23 @@ class PassedFrame {
   _Unwind_Context* context_ = nullptr;
 };
 
-/// What is to become of the frame.
+/// The treatment of the frame that the handler chooses.
 class FrameDecision {
  public:
-  /// The exception passes.
+  /// Lets the exception pass the frame.
   static FrameDecision pass() noexcept { return FrameDecision(Kind::pass, 0); }
-  /// It ends here: the code goes on at `pad`, an address in the procedure, and owns the exception
-  /// (__cxa_begin_catch(), which returns thrown_object(), and __cxa_end_catch(); or _Unwind_DeleteException()).
+  /// Catches the exception: the code continues at `pad`, an address in the procedure, and owns the exception. It ends
+  /// it by __cxa_begin_catch(), which returns thrown_object(), and __cxa_end_catch(); or by _Unwind_DeleteException().
   static FrameDecision catch_at(Addr pad) noexcept { return FrameDecision(Kind::catches, pad); }
-  /// On the way to the frame that catches it the code at `pad` runs, which ends in _Unwind_Resume(exception). The
-  /// handler is then asked about the frame again, at that call: call_offset() tells. The same as pass() in the search:
-  /// a frame that catches must not clean up so first, its code at catch_at()'s landing pad does.
+  /// Runs the code at `pad`, which ends in _Unwind_Resume(exception), on the way to the frame that catches. The handler
+  /// is then called again for this frame, at that call; call_offset() shows it. The search phase treats the decision as
+  /// pass(): a frame that catches must not clean up first, because the code at the landing pad of catch_at() does so.
   static FrameDecision clean_up_at(Addr pad) noexcept { return FrameDecision(Kind::cleans_up, pad); }
 
-  /// At the landing pad SP is that of the call; or this one: not below, inside of the frame, aligned.
+  /// Sets SP at the landing pad, by default SP of the call: aligned, inside the frame, not below SP of the call.
   FrameDecision& with_sp(Addr sp) noexcept { return sp_ = sp, *this; }
-  /// At the landing pad preserved registers are those of the frame, rax (x0) has the exception, rdx (x1) 0; or this.
+  /// Sets a preserved register, rax (x0) or rdx (x1) at the landing pad. The defaults are the frame's values for the
+  /// preserved ones, the exception for rax (x0), and 0 for rdx (x1).
   FrameDecision& with(RegNum dwarf, std::uint64_t value);
   template <class Cpu>
   FrameDecision& with(CpuRegister<Cpu> reg, std::uint64_t value) {
@@ -104,15 +105,15 @@ class FrameDecision {
   std::vector<Value> registers_;
 };
 
-/// Asked in the search, and, where the exception is caught, once more when the frame is left: it must decide the same.
-/// Called by any thread that throws, several at once; may allocate, lock, and throw and catch inside.
+/// The handler runs in the search phase and, if the exception is caught, again when the frame is left or entered: both
+/// calls must decide the same. Throwing threads call it, several at once. It may allocate, lock, throw and catch.
 ///
-/// std::terminate(), after a line on standard error that names procedure and offset, where it lets an exception out,
-/// or decides what cannot be: a landing pad outside of the procedure; an SP below that of the call, outside of the
-/// frame or not aligned; a register that calls do not preserve; to catch what is forced or what it passed in the
-/// search, or to pass what it caught there; to clean up for ever.
+/// std::terminate() is called, after a line on standard error that names procedure and offset, when an exception leaves
+/// the handler or the decision is impossible: a landing pad outside the procedure; an SP below SP of the call, outside
+/// the frame or misaligned; a register that calls do not preserve; a catch of forced unwinding, or of an exception that
+/// passed in the search phase; a pass of an exception that was caught there; endless cleanup.
 ///
-/// Any copyable function object of this type, or none. Copies share the object.
+/// A handler holds any copyable function object of this type, or none. Copies share the object.
 class FrameHandler {
  public:
   FrameHandler() noexcept = default;
@@ -138,7 +139,7 @@ class FrameHandler {
   FrameDecision operator()(const PassedFrame& frame) const { return function_->call(frame); }
 
  private:
-  // A lambda without captures is compared as the function that it converts to, which there always is.
+  // A lambda without captures compares as the function that it converts to, which is never null.
   template <class F>
   static constexpr bool k_is_function = requires(const F& function) {
     +function;
@@ -154,7 +155,7 @@ class FrameHandler {
   struct Function {
     virtual ~Function() = default;
     virtual FrameDecision call(const PassedFrame& frame) const = 0;
-    std::size_t users = 1;  // counted atomically, in frame_handler.cpp alone: <atomic> takes long to compile
+    std::size_t users = 1;  // atomic access in frame_handler.cpp alone: <atomic> takes long to compile
   };
   template <class F>
   struct Of final : Function {

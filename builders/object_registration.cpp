@@ -28,7 +28,7 @@ class Sections {
   explicit Sections(std::span<const AddrRange> code) : sections_(code.begin(), code.end()) {
     sort_by(sections_, &AddrRange::begin);
   }
-  /// The section that holds `at`; an empty range where there is none.
+  /// The section that contains `at`, or an empty range.
   AddrRange around(Addr at) const noexcept {
     const auto behind = std::upper_bound(sections_.begin(), sections_.end(), AddrRange{at, at}, starts_before);
     if (behind == sections_.begin() || !std::prev(behind)->contains(at)) return {};
@@ -40,7 +40,7 @@ class Sections {
   std::vector<AddrRange> sections_;
 };
 
-/// Every instruction of the entry, so that what is wrong is said now and not to somebody's walk.
+/// Executes every instruction of the entry, so that registration reports an error instead of a later walk.
 Status check_rows(const Fde& fde, const CfiContext& context) noexcept {
   FrameRow row;
   FdeRows rows(fde, context, row);
@@ -51,7 +51,8 @@ Status check_rows(const Fde& fde, const CfiContext& context) noexcept {
   }
 }
 
-/// What `eh_frame` describes. FDEs for no code are left out: linkers leave them behind where they drop a function.
+/// Reads the ranges that `eh_frame` describes. FDEs for no code are skipped: linkers leave them behind when they drop a
+/// function.
 Result<std::vector<DescribedRange>> read_eh_frame(const AddrRange& eh_frame, const Sections& sections) {
   std::vector<DescribedRange> described;
   if (eh_frame.empty()) return described;
@@ -73,7 +74,7 @@ Result<std::vector<DescribedRange>> read_eh_frame(const AddrRange& eh_frame, con
   }
 }
 
-/// Symbols by address, each address once.
+/// Symbols in the order of their addresses, one per address.
 std::vector<ObjectFunction> by_address(std::span<const ObjectFunction> functions) {
   std::vector<ObjectFunction> sorted(functions.begin(), functions.end());
   sort_by(sorted, &ObjectFunction::start);
@@ -98,7 +99,8 @@ void add_described(const std::vector<DescribedRange>& described, const std::vect
   }
 }
 
-/// Functions that start where no FDE reaches. One of unknown size ends where the next one or its section does.
+/// Adds the functions whose start no FDE covers. A function of unknown size ends at the next function or at the end of
+/// its section.
 void add_undescribed(std::vector<DescribedRange> described, const std::vector<ObjectFunction>& functions,
                      const Sections& sections, std::vector<NamedRange>& out) {
   sort_by(described, [](const DescribedRange& one) { return one.code.begin; });
@@ -123,7 +125,7 @@ void add_undescribed(std::vector<DescribedRange> described, const std::vector<Ob
 struct ObjectRegistration::Procedures {
   std::vector<unw_dyn_info_t> infos;
   std::vector<unw_dyn_info_t*> pointers;
-  std::string names;  // each with a NUL behind it
+  std::string names;  // separated by NULs
   std::size_t described = 0;
 
   explicit Procedures(const std::vector<NamedRange>& ranges);

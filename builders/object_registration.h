@@ -1,5 +1,5 @@
-// Code that comes with call frame information of its own, as a linker has placed it in memory: every function of an
-// object becomes a procedure whose table refers to the object's FDE. Copies no call frame information and makes none.
+// Registration of an object file's code that a linker has placed in memory. Every function of the object becomes a
+// procedure whose table refers to the object's FDE. Call frame information is neither copied nor generated.
 #pragma once
 
 #include <cstddef>
@@ -14,38 +14,38 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// A function as the object's symbol table has it.
+/// A function as the object's symbol table lists it.
 struct ObjectFunction {
   Addr start = 0;
   std::uint64_t size = 0;  ///< 0: not known
   std::string_view name{};
 };
 
-/// Addresses in this process. What the spans and names refer to is read by register_object() only.
+/// An object in memory, by addresses in this process. Only register_object() reads the spans' and names' memory.
 struct ObjectCode {
-  std::span<const AddrRange> code{};  ///< its sections of code
-  AddrRange eh_frame{};               ///< its .eh_frame, relocated; empty: none. Ends there or at a terminator
-  std::span<const ObjectFunction> functions{};  ///< in any order; of several at one address the first names it
+  std::span<const AddrRange> code{};            ///< the sections of code
+  AddrRange eh_frame{};                         ///< the relocated .eh_frame, up to its end or a terminator; empty: none
+  std::span<const ObjectFunction> functions{};  ///< in any order; the first of several at one address names it
 };
 
-/// The procedures of one object. Cancels when it dies. Not signal-safe. One thread at a time per object; different
-/// objects are independent. May live in a static object.
+/// The procedures of one object. The destructor cancels them. Not signal-safe. One thread at a time per object;
+/// different objects are independent. A static object may own them.
 class [[nodiscard]] ObjectRegistration {
  public:
-  /// Holds nothing.
+  /// Makes an empty object.
   ObjectRegistration() noexcept;
   ObjectRegistration(ObjectRegistration&& other) noexcept;
   ObjectRegistration& operator=(ObjectRegistration&& other) noexcept;
   ~ObjectRegistration();
 
-  /// In the order of their FDEs, then those without one, by address.
+  /// The procedures with an FDE in the order of their FDEs, then the others in the order of their addresses.
   std::span<const unw_dyn_info_t> procedures() const noexcept;
-  /// Functions without FDE: they have a name, and the walk knows no way out of them but a guess.
+  /// Functions without an FDE. They have a name, but a walk can leave them only by a heuristic.
   std::span<const unw_dyn_info_t> undescribed() const noexcept;
 
-  /// One wait for walks that are reading any of it just now. On return nothing reads `eh_frame` and the code may be
-  /// reused. Does nothing when it holds nothing. Error in_signal_handler: nothing changed, still registered (a
-  /// destructor then leaves it registered for good, and the object's memory must stay).
+  /// Takes all procedures out, with one wait for walks that read any of them at this moment. On return nothing reads
+  /// `eh_frame`, and the code may be reused. No effect on an empty object. Error in_signal_handler: nothing changed,
+  /// still registered; a destructor then leaves them registered for good, and the object's memory must stay.
   Status cancel() noexcept;
 
  private:
@@ -56,13 +56,12 @@ class [[nodiscard]] ObjectRegistration {
   std::unique_ptr<Procedures> procedures_;
 };
 
-/// All functions that `eh_frame` describes, whatever their symbols, and all functions that it does not. `eh_frame` must
-/// stay in place, readable and unchanged until all is cancelled; anything may lie any distance from anything. Reads
-/// every entry once: O(bytes + functions * log). Thread-safe; not signal-safe.
+/// Registers all functions that `eh_frame` describes, with or without symbols, and all functions that it does not
+/// describe. `eh_frame` must stay in place, readable and unchanged until the procedures are cancelled. Code and tables
+/// may be any distance apart. Each entry is read once: O(bytes + functions * log). Thread-safe; not signal-safe.
 ///
-/// Errors, with the address of the entry or instruction they speak of: e_range (an FDE for code outside of `code`), all
-/// of FdeScan and FdeRows (a broken `eh_frame`), those of register_procedure(). Nothing is registered then. Throws
-/// std::bad_alloc.
+/// Errors, with the address of the entry or instruction: e_range (an FDE for code outside `code`), those of FdeScan and
+/// FdeRows (a broken `eh_frame`), of register_procedure(). Nothing is registered then. Throws std::bad_alloc.
 Result<ObjectRegistration> register_object(const ObjectCode& object);
 
 }  // namespace jitunwind

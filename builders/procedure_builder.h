@@ -1,6 +1,6 @@
-// Describing how a procedure builds and releases its frame. Two levels that mix freely:
+// A builder for descriptions of how a procedure builds and releases its frame. Two levels mix freely:
 //
-//   idioms: what real instructions do, each with the bytes it occupies in the procedure
+//   idioms: real instructions, each with the bytes it occupies in the procedure
 //
 //     auto add = x86_64::describe("add")
 //                    .push({0, 1}, rbp)
@@ -10,12 +10,12 @@
 //                    .pop({-3, -2})
 //                    .build();
 //
-//   directives: those of the dynamic unwind information (docs/directives.md), by their names and `when`
+//   directives: operations of the dynamic unwind information (docs/directives.md), by their names and `when`
 //
 //     auto add = x86_64::describe("add").region(7).add(0, rsp, -8).spill_sp_rel(0, rbp, 0)...
 //                    .region(-5).add(1, rsp, +8)...build();
 //
-// and, for frames that neither can say, rows: .row_at(0x12, "cfa=[rbp-8] rbx=[cfa-24] ra=[cfa-8]").
+// Frames that neither level can express are given as rows: .row_at(0x12, "cfa=[rbp-8] rbx=[cfa-24] ra=[cfa-8]").
 #pragma once
 
 #include <cstddef>
@@ -38,44 +38,44 @@ namespace jitunwind {
 struct ProbeLoop {
   Instruction bound;       ///< computes the final SP into a scratch register
   Instruction first_step;  ///< first instruction of the loop that moves SP
-  Instruction back;        ///< the jump that closes it
-  std::int64_t bytes;      ///< by which SP is lower after the loop
+  Instruction back;        ///< the jump that closes the loop
+  std::int64_t bytes;      ///< distance by which the loop lowers SP
 };
 
-/// Begin with x86_64::describe() or aarch64::describe(). Every function returns the builder and only records; mistakes
-/// come out of build(), which may be called more than once and leaves the builder usable. Copies are independent: a
-/// common beginning can be kept. Allocates; one thread at a time.
+/// x86_64::describe() or aarch64::describe() makes a builder. Every function returns the builder and only records;
+/// build() reports the mistakes. build() may be called more than once and leaves the builder usable. Copies are
+/// independent, so that several descriptions can share a beginning. Allocates; one thread at a time.
 ///
-/// An instruction's effect holds behind it, so that rows are right at every instruction. Offsets from SP and frame
-/// pointer are those after the instruction. Where nothing is said, a register holds its caller's value, and what an
-/// instruction reloads from a slot that is released with it or later (pop, ldp, ldr) need not be said.
+/// An instruction takes effect after its last byte, so that rows are right at every instruction. Offsets from SP and
+/// frame pointer are those after the instruction. A register that no idiom names holds its caller's value. Reloads
+/// (pop, ldp, ldr) need no idiom of their own if their slot is released by the same or a later instruction.
 template <class Cpu>
 class ProcedureBuilder {
  public:
   using Reg = CpuRegister<Cpu>;
 
   explicit ProcedureBuilder(std::string_view name = {}) : draft_(Cpu::arch(), name) {}
-  /// Where the CPU is chosen at run time: `Cpu` has no table then.
+  /// Makes a builder for a CPU that is chosen at run time; `Cpu` has no table then.
   ProcedureBuilder(const Arch& arch, std::string_view name) requires(!requires { Cpu::arch(); }) : draft_(arch, name) {}
 
   // The procedure as a whole.
 
-  /// The procedure has exactly this size. Idioms may then lie anywhere, and register_code() insists on it. Without it
-  /// what lies behind the body is placed from the end, by negative offsets or by a negative region.
+  /// Sets the exact size of the procedure. Idioms may then lie anywhere, and register_code() accepts this size only. A
+  /// procedure without it places the code after the body from the end, by negative offsets or by a negative region.
   ProcedureBuilder& size(std::uint64_t bytes) { return draft_.set_size(bytes), *this; }
   /// Address of the personality routine, of type _Unwind_Personality_Fn.
   ProcedureBuilder& personality(Addr handler) { return draft_.set_personality(handler), *this; }
-  /// Address of language specific data of your own, in place of a table made of call_site(); Code::lsda overrides it.
+  /// Address of language-specific data in place of a table made of call_site(); Code::lsda overrides it.
   ProcedureBuilder& lsda(Addr address) { return draft_.set_lsda(address), *this; }
   /// Value of the global pointer, on CPUs that have one.
   ProcedureBuilder& gp(Addr value) { return draft_.set_gp(value), *this; }
-  /// The code ends in a call that does not return, or in a jump, with its frame in place: else that is refused.
+  /// Declares an end with the frame in place, in a jump or a call that does not return; else build() refuses it.
   ProcedureBuilder& ends_without_return() { return draft_.set_ends_without_return(), *this; }
 
-  // Idioms: building the frame.
+  // Idioms that build the frame.
 
-  /// push reg, saving the caller's value of reg. For the value of anything else (an argument, a scratch register, a
-  /// register that was saved before) use push(at). Of SP it saves nothing: what is stored is SP in front of the push.
+  /// push reg, saving the caller's value of reg. push(at) is for any other value: an argument, a scratch register, a
+  /// register that was saved before. A push of SP saves no register: it stores SP before the push.
   ProcedureBuilder& push(Instruction at, Reg reg) requires(Cpu::k_has_push) {
     if (reg.dwarf() == arch().sp) return instruction(idiom("push", {reg.dwarf()}), at, {add_sp(-word())});
     return instruction(idiom("push", {reg.dwarf()}), at, {add_sp(-word()), Directive::spill_sp_rel(reg.dwarf(), 0)});
@@ -95,8 +95,8 @@ class ProcedureBuilder {
     return instruction(idiom("allocate", {}, bytes), at, {add_sp(minus(0, bytes))});
   }
 
-  /// reg := SP + above_sp, from where on the frame is found through reg: mov rbp,rsp; lea rbp,[rsp+n]; add x29,sp,#n.
-  /// A preserved register must have been saved before.
+  /// reg := SP + above_sp; the frame is found through reg from now on: mov rbp,rsp; lea rbp,[rsp+n]; add x29,sp,#n. A
+  /// preserved register must have been saved before.
   ProcedureBuilder& set_frame_pointer(Instruction at, Reg reg, std::int64_t above_sp = 0) {
     const Directive set = Directive::save_reg(arch().sp, reg.dwarf());
     if (above_sp == 0) return instruction(idiom("set_frame_pointer", {reg.dwarf()}, above_sp), at, {set});
@@ -108,8 +108,8 @@ class ProcedureBuilder {
     return instruction(idiom("move_frame_pointer", {reg.dwarf()}, bytes), at, {Directive::add(reg.dwarf(), bytes)});
   }
 
-  /// Saves the caller's value of reg at [SP + offset]; a negative offset lies in the red zone. For a vector register
-  /// its preserved part.
+  /// Saves the caller's value of reg at [SP + offset]; a negative offset lies in the red zone. The slot of a vector
+  /// register holds its preserved part.
   ProcedureBuilder& save_at_sp(Instruction at, Reg reg, std::int64_t offset) {
     return instruction(idiom("save_at_sp", {reg.dwarf()}, offset), at, {Directive::spill_sp_rel(reg.dwarf(), offset)});
   }
@@ -117,7 +117,7 @@ class ProcedureBuilder {
   ProcedureBuilder& save_at_fp(Instruction at, Reg reg, std::int64_t offset) {
     return instruction(idiom("save_at_fp", {reg.dwarf()}, offset), at, {Directive::spill_fp_rel(reg.dwarf(), offset)});
   }
-  /// mov to, reg: the caller's value of reg is in register `to` from now on.
+  /// mov to, reg: register `to` holds the caller's value of reg from now on.
   ProcedureBuilder& move_to(Instruction at, Reg reg, Reg to) {
     return instruction(idiom("move_to", {reg.dwarf(), to.dwarf()}), at, {Directive::save_reg(reg.dwarf(), to.dwarf())});
   }
@@ -145,24 +145,23 @@ class ProcedureBuilder {
     return instruction(idiom("sign_return_address"), at, {Directive::add(arch().sign_state, 1)});
   }
 
-  // Idioms: SP moved by an amount that the generator does not know.
+  // Idioms that move SP by an amount unknown to the generator.
 
   /// and sp,-alignment. The frame must be found through a frame pointer or a saved SP from now on.
   ProcedureBuilder& realign(Instruction at) { return instruction(idiom("realign"), at, {add_sp(k_unknown_distance)}); }
-  /// sub sp,reg: memory of variable size. As realign().
+  /// sub sp,reg: allocates memory of variable size. The frame must be found as after realign().
   ProcedureBuilder& allocate_variable(Instruction at) {
     return instruction(idiom("allocate_variable"), at, {add_sp(k_unknown_distance)});
   }
-  /// mov [sp+offset],reg, reg being the frame pointer: the frame is found through this slot from now on, and the
-  /// register is free for other use.
+  /// mov [sp+offset],reg, where reg is the frame pointer: this slot replaces it, and reg is free for other use.
   ProcedureBuilder& store_sp(Instruction at, std::int64_t offset) {
     return instruction(idiom("store_sp", {}, offset), at, {Directive::spill_sp_rel(arch().sp, offset)});
   }
-  /// mov sp,[sp+offset]: from the slot of store_sp().
+  /// mov sp,[sp+offset]: reloads SP from the slot of store_sp().
   ProcedureBuilder& reload_sp(Instruction at) {
     return instruction(idiom("reload_sp"), at, {Directive::save_reg(arch().sp, arch().sp)});
   }
-  /// The loop moves SP in steps, `scratch` holds its final value meanwhile.
+  /// The loop moves SP in steps; `scratch` holds the final value meanwhile.
   ProcedureBuilder& probe_loop(const ProbeLoop& loop, Reg scratch) {
     const RegNum sp = arch().sp;
     set_frame_pointer(loop.bound, scratch, minus(0, loop.bytes));
@@ -170,9 +169,9 @@ class ProcedureBuilder {
     return instruction(idiom("probe_loop"), loop.back, {Directive::save_reg(scratch.dwarf(), sp)});
   }
 
-  // Idioms: releasing the frame.
+  // Idioms that release the frame.
 
-  /// pop reg, of any register: a preserved one saved there holds its caller's value again.
+  /// pop into any register. A preserved register that was saved in the slot holds its caller's value again.
   ProcedureBuilder& pop(Instruction at) requires(Cpu::k_has_push) {
     return instruction(idiom("pop"), at, {add_sp(word())});
   }
@@ -183,7 +182,7 @@ class ProcedureBuilder {
   ProcedureBuilder& deallocate(Instruction at, std::int64_t bytes) {
     return instruction(idiom("deallocate", {}, bytes), at, {add_sp(bytes)});
   }
-  /// SP := fp + offset, fp being the frame pointer: mov rsp,rbp; lea rsp,[rbp-8]; sub sp,x29,#16.
+  /// SP := fp + offset, where fp is the frame pointer: mov rsp,rbp; lea rsp,[rbp-8]; sub sp,x29,#16.
   ProcedureBuilder& restore_sp(Instruction at, Reg fp, std::int64_t offset = 0) {
     const Directive restore = Directive::save_reg(fp.dwarf(), arch().sp);
     if (offset == 0) return instruction(idiom("restore_sp", {fp.dwarf()}, offset), at, {restore});
@@ -193,7 +192,7 @@ class ProcedureBuilder {
   ProcedureBuilder& leave(Instruction at) requires(Cpu::k_has_push) {
     return instruction(idiom("leave"), at, {Directive::save_reg(arch().fp, arch().sp), add_sp(word())});
   }
-  /// reg holds its caller's value again although its slot is not released yet: mov rbp,[rsp+n] in front of add rsp,m.
+  /// mov rbp,[rsp+n] before add rsp,m: reg holds its caller's value again, although its slot is not released yet.
   ProcedureBuilder& reload(Instruction at, Reg reg) {
     return instruction(idiom("reload", {reg.dwarf()}), at, {Directive::save_reg(reg.dwarf(), reg.dwarf())});
   }
@@ -216,70 +215,70 @@ class ProcedureBuilder {
   ProcedureBuilder& authenticate_return_address(Instruction at) requires(Cpu::k_signs_return_address) {
     return instruction(idiom("authenticate_return_address"), at, {Directive::add(arch().sign_state, 1)});
   }
-  /// pop to, of the return address: it is found in register `to` from now on.
+  /// pop to, where the slot holds the return address: register `to` holds it from now on.
   ProcedureBuilder& pop_return_address(Instruction at, Reg to) requires(Cpu::k_has_push) {
     return instruction(idiom("pop_return_address", {to.dwarf()}), at,
                        {Directive::save_reg(arch().ra, to.dwarf()), add_sp(word())});
   }
 
-  /// An early return, in the middle of the procedure: remember() the state of the body, describe the epilogue, then
-  /// restore() with the instruction that leaves (ret, a tail jump); code behind it has the state remembered last. One
+  /// An early return in the middle of the procedure. remember() marks the state of the body; the epilogue follows;
+  /// restore() names the instruction that leaves (ret, a tail jump). Code after it has the state remembered last. One
   /// remember() serves any number of early returns.
   ProcedureBuilder& remember() { return draft_.remember(), *this; }
   ProcedureBuilder& restore(Instruction leaving) { return draft_.restore(leaving), *this; }
 
-  // Idioms: calls.
+  // Idioms for calls.
 
-  /// call: changes nothing, but lets build() check that the frame can be left during the call (e_lr).
+  /// call: changes nothing, but lets build() check that a walk can leave the frame during the call (e_lr).
   ProcedureBuilder& call(Instruction at) { return draft_.add_call(at), *this; }
-  /// call, of a procedure that pops `bytes` of arguments when it returns. Not in force during the call.
+  /// call of a procedure that pops `bytes` of arguments when it returns. SP moves after the call only.
   ProcedureBuilder& callee_pops(Instruction call, std::int64_t bytes) {
     return instruction(idiom("callee_pops", {}, bytes), call, {add_sp(bytes)});
   }
 
-  // Exceptions that pass calls of the procedure. Without any of these they pass, and nothing of it runs.
+  // Exceptions that pass calls of the procedure. A procedure without any of these lets them pass and runs no code.
 
-  /// An exception that leaves a call in these bytes goes on at code offset `landing_pad`, for the reasons given right
-  /// behind: catches(), catches_all(), allows(), cleans_up(); the first that fits counts. None given: cleans_up().
-  /// Bytes of calls that are in no call site: exceptions pass.
+  /// An exception that leaves a call in these bytes continues at code offset `landing_pad`. The reasons follow:
+  /// catches(), catches_all(), allows(), cleans_up(); the first that fits counts. A site that has no reason is a
+  /// cleanup, as by cleans_up(). Exceptions pass calls that are in no call site.
   ///
-  /// At the landing pad the frame is as it was during the call, SP and preserved registers included; rax (x0) has the
-  /// _Unwind_Exception*, rdx (x1) the selector of the reason. The table is read by the C++ personality routine unless
+  /// The frame at the landing pad is the frame during the call, SP and preserved registers included. rax (x0) holds the
+  /// _Unwind_Exception*, rdx (x1) the selector of the reason. The C++ personality routine reads the table unless
   /// personality() names another. Sites may come in any order, and must not overlap.
   ProcedureBuilder& call_site(Instruction calls, std::int64_t landing_pad) {
     return draft_.call_site(calls, landing_pad), *this;
   }
-  /// Lands to catch exceptions of this type, or of a type derived from it. Selector: selector(type). The code calls
-  /// __cxa_begin_catch(rax), and later __cxa_end_catch(). Null is an error.
+  /// Lands to catch exceptions of this type, or of a type derived from it. The selector is selector(type). The code
+  /// calls __cxa_begin_catch(rax), and later __cxa_end_catch(). Null is an error.
   ProcedureBuilder& catches(const std::type_info& type) { return draft_.catches(&type), *this; }
   ProcedureBuilder& catches(const std::type_info* type) { return draft_.catches(type), *this; }
-  /// Lands to catch everything, also what is no C++ exception, and the forced unwinding of pthread_cancel() and
-  /// pthread_exit(), which must be thrown again. It has a selector as types have: selector(nullptr).
+  /// Lands to catch everything: foreign exceptions too, and the forced unwinding of pthread_cancel() and
+  /// pthread_exit(), which must be thrown again. The selector is selector(nullptr).
   ProcedureBuilder& catches_all() { return draft_.catches_all(), *this; }
   /// An exception specification: lands, with a negative selector, for exceptions of other types than these, to call
-  /// __cxa_call_unexpected(rax). None: for every exception.
+  /// __cxa_call_unexpected(rax). An empty list lands for every exception.
   ProcedureBuilder& allows(std::initializer_list<const std::type_info*> types) {
     return draft_.allows({types.begin(), types.size()}), *this;
   }
   ProcedureBuilder& allows(std::span<const std::type_info* const> types) { return draft_.allows(types), *this; }
   /// Lands with selector 0 for exceptions that a frame above catches, to run code and call _Unwind_Resume(rax).
   ProcedureBuilder& cleans_up() { return draft_.cleans_up(), *this; }
-  /// As noexcept: an exception that leaves a call in these bytes ends in std::terminate().
+  /// An exception that leaves a call in these bytes ends in std::terminate(), as in a noexcept function.
   ProcedureBuilder& terminates(Instruction calls) { return draft_.terminates(calls), *this; }
-  /// What a landing pad finds in rdx for this type, null for catches_all(): 1, 2, ... in the order in which types are
-  /// first named, here included.
+  /// The value of rdx at a landing pad for this type, null for catches_all(): 1, 2, ... in the order in which types are
+  /// first named, this call included.
   int selector(const std::type_info& type) { return draft_.selector(&type); }
   int selector(std::nullptr_t) { return draft_.selector(nullptr); }
 
-  /// In place of call sites: `handler` decides what exceptions do to each frame of the procedure. It is kept as long as
-  /// the description or a procedure registered with it. No function is an error.
+  /// Sets a handler that decides what exceptions do to each frame of the procedure, in place of call sites. The
+  /// description and every procedure registered with it keep the handler. An empty handler is an error.
   ProcedureBuilder& handled_by(FrameHandler handler) { return draft_.set_frame_handler(std::move(handler)), *this; }
 
   // Frames built elsewhere.
 
-  /// The frame as it is when this code is entered: a cold part, a second entry point, code entered by on-stack
-  /// replacement. `sp_distance` is CFA - SP where it is known and the row does not say it. Written as empty regions of
-  /// directives and checked against the row; a row that they cannot say is refused (use row_at(0, row)).
+  /// The frame at the entry of this code: a cold part, a second entry point, an on-stack replacement. `sp_distance` is
+  /// CFA - SP where it is known and the row does not contain it. The row is written as empty regions of directives,
+  /// which are read back and compared. Rows that directives cannot express are refused: use row_at(0, row).
   ProcedureBuilder& entry_state(const FrameRow& row, std::optional<std::int64_t> sp_distance = {}) {
     return draft_.entry_state(row, sp_distance), *this;
   }
@@ -287,18 +286,17 @@ class ProcedureBuilder {
     return draft_.entry_state(row, sp_distance), *this;
   }
 
-  /// The row from this code offset on (negative: from the end), up to the next row given, or to the next instruction
-  /// behind which the other directives and idioms say something new. Any row: it is registered as call frame
-  /// information instead of directives. Text or value; expressions are copied.
+  /// The row from this code offset on (negative: from the end). It holds up to the next given row, or to the next
+  /// instruction after which the other directives and idioms change the row. Any row is allowed: the procedure is
+  /// registered as call frame information instead of directives. Expressions are copied.
   ProcedureBuilder& row_at(std::int64_t offset, const FrameRow& row) { return draft_.row_at(offset, row), *this; }
   ProcedureBuilder& row_at(std::int64_t offset, std::string_view row) { return draft_.row_at(offset, row), *this; }
 
-  // Directives.
-  // `when` counts instruction units (bytes on x86-64, instructions on AArch64) from the start of the region; the
-  // directive is in force behind the instruction that contains this unit. Negative: from the region's start on.
+  // Directives. `when` counts instruction units (bytes on x86-64, instructions on AArch64) from the start of the
+  // region. The directive takes effect after the instruction with this unit; a negative one, at the region's start.
 
-  /// Begins the next region: so many units; 0: an empty region, whose directives are in force at once; negative: the
-  /// last units of the procedure. Without any region the whole procedure is one.
+  /// Begins the next region, of so many units. 0 is an empty region, whose directives take effect at once; a negative
+  /// count is the last units of the procedure. A procedure without region() is one region.
   ProcedureBuilder& region(std::int32_t insn_count) { return draft_.open_region(insn_count), *this; }
 
   /// The caller's `reg` is in another register, or at an offset from SP or the frame pointer, from `when` on.
@@ -311,33 +309,32 @@ class ProcedureBuilder {
   ProcedureBuilder& spill_fp_rel(std::int32_t when, Reg reg, std::int64_t offset) {
     return directive(when, Directive::spill_fp_rel(reg.dwarf(), offset));
   }
-  /// k_unknown_distance: by an amount that is not known.
+  /// k_unknown_distance stands for an amount that is not known.
   ProcedureBuilder& add(std::int32_t when, Reg reg, std::int64_t value) {
     return directive(when, Directive::add(reg.dwarf(), value));
   }
   ProcedureBuilder& pop_frames(std::int32_t when, std::int64_t count) {
     return directive(when, Directive::pop_frames(count));
   }
-  /// Without `when` (-1): the state after the directives in front of it in this region.
+  /// The overload without `when` (-1) labels the state after the preceding directives of this region.
   ProcedureBuilder& label_state(unw_word_t label) { return label_state(-1, label); }
   ProcedureBuilder& label_state(std::int32_t when, unw_word_t label) {
     return directive(when, Directive::label_state(label));
   }
-  /// Without `when` (-1): from the region's start on.
+  /// The overload without `when` (-1) takes effect at the region's start.
   ProcedureBuilder& copy_state(unw_word_t label) { return copy_state(-1, label); }
   ProcedureBuilder& copy_state(std::int32_t when, unw_word_t label) {
     return directive(when, Directive::copy_state(label));
   }
-  /// Behaves like the code at `address`, which is registered or has unwind information of its own. Must be alone in its
-  /// region.
+  /// The procedure unwinds like the code at `address`, registered or with unwind information. Alone in its region.
   ProcedureBuilder& alias(Addr address) { return alias(-1, address); }
   ProcedureBuilder& alias(std::int32_t when, Addr address) { return directive(when, Directive::alias(address)); }
   ProcedureBuilder& stop() { return directive(-1, Directive::stop()); }
-  /// Any of these, for code that chooses at run time.
+  /// Any of these, for generators that choose the directive at run time.
   ProcedureBuilder& directive(std::int32_t when, const DraftDirective& directive) {
     return draft_.directive(when, directive), *this;
   }
-  /// Any directive as it is, registers by libunwind number.
+  /// Any directive unchanged, with registers by libunwind number.
   ProcedureBuilder& op(const unw_dyn_op_t& raw) { return draft_.raw(raw), *this; }
 
   // The result.
@@ -355,7 +352,7 @@ class ProcedureBuilder {
       return draft_.arch();
   }
   std::int64_t word() const noexcept { return arch().word_size; }
-  /// Wraps around: nonsense is for build() to find.
+  /// Wraps around on overflow; build() refuses such numbers.
   static std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
   }

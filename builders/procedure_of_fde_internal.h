@@ -1,4 +1,4 @@
-// Procedures that are described by an FDE which lies in memory.
+// Procedures that are described by an FDE in memory.
 #pragma once
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
@@ -7,14 +7,15 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// A procedure in format IP_OFFSET whose table refers to one FDE, which may lie any distance from anything and must
-/// stay in place, readable and unchanged until the procedure is cancelled; 0: none. `name`: as name_ptr. Signal-safe.
+/// Makes a procedure in format IP_OFFSET whose table refers to one FDE. The FDE may lie any distance from code and
+/// table, and must stay in place, readable and unchanged until the procedure is cancelled. `fde` 0 stands for none;
+/// `name` is name_ptr. Signal-safe.
 unw_dyn_info_t procedure_of_fde(AddrRange code, Addr fde, Addr name = 0) noexcept;
 
-/// The same of an FDE that was read where nothing is said of personality routines, as in lists of debuggers: whoever
-/// else knows of the code is asked before exceptions pass it. Signal-safe.
+/// Makes a procedure from an FDE whose source has no personality routines, such as a debugger's list. Other sources of
+/// the code's personality are consulted before exceptions pass it. Signal-safe.
 unw_dyn_info_t procedure_without_personality(AddrRange code, Addr fde) noexcept;
-/// Whether it is such a one. Signal-safe.
+/// Whether procedure_without_personality() made it. Signal-safe.
 bool may_have_other_personality(const unw_dyn_info_t& info) noexcept;
 
 }  // namespace jitunwind

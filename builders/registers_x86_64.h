@@ -1,4 +1,4 @@
-// The registers of x86-64 by name, and x86_64::describe(), where a description of x86-64 code begins.
+// The named registers of x86-64, and x86_64::describe(), which begins a description of x86-64 code.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind::x86_64 {
 
-/// What the builder must know of the instruction set at compile time; everything else is in the CPU's table.
+/// The compile-time properties of the instruction set that the builder needs; the CPU's table has all others.
 struct Cpu {
-  /// The table of this CPU.
   static const Arch& arch() noexcept { return jitunwind::arch::x86_64; }
   static constexpr bool k_has_push = true;    ///< push, pop, enter, leave; a call pushes the return address
   static constexpr bool k_has_pairs = false;  ///< stp, ldp

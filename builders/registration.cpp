@@ -17,9 +17,9 @@ extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 namespace jitunwind {
 namespace {
 
-/// One allocation a procedure. Behind it, in this order: the handlers it keeps; LSDA record or table; name.
+/// One allocation per procedure. The handlers it keeps, the LSDA record or table, and the name follow, in this order.
 struct ProcedureBlock {
-  unw_dyn_info_t info;  // first: the registry knows a block by it
+  unw_dyn_info_t info;  // first: the registry identifies a block by it
   void* user;           // Behind::user_word
   FrameShape shape;
   std::size_t bytes : 8 * sizeof(std::size_t) - 1;
@@ -43,7 +43,7 @@ void free_block(ProcedureBlock* block) noexcept {
 
 void free_procedure(void* info) noexcept { free_block(block_of(static_cast<unw_dyn_info_t*>(info))); }
 
-/// What a description and a place come to.
+/// The values that follow from a description and its Code.
 struct Plan {
   const Description& description;
   const Code& code;
@@ -60,10 +60,10 @@ struct Plan {
   std::size_t name_bytes() const noexcept { return name.empty() ? 0 : name.size() + 1; }
 };
 
-/// The shared list, or the private LSDA record in front of it: an empty region whose STOP hides the entries behind it
-/// from every other reader (docs/directives.md, "Language-specific data").
+/// The shared list, or the private LSDA record that precedes it. The record is an empty region whose STOP hides the
+/// entries after it from every other reader (docs/directives.md, "Language-specific data").
 unw_dyn_region_info_t* region_list(const Plan& plan, std::byte* at) noexcept {
-  // Readers only read it; the structure has no const.
+  // Readers do not write to the list; the structure has no const.
   auto* const shared = const_cast<unw_dyn_region_info_t*>(plan.description.shape().regions());
   const std::size_t ops = plan.record_ops();
   if (ops == 0) return shared;
@@ -125,12 +125,12 @@ Result<unw_dyn_info_t*> make_procedure(const Description& description, const Cod
   return &block->info;
 }
 
-/// LeakSanitizer does not look into the registry's memory, from which the block is freed in time.
+/// LeakSanitizer does not scan the registry's memory, which holds the only pointer until the block is freed.
 void now_of_the_registry(const void* block) noexcept {
   if (__lsan_ignore_object) __lsan_ignore_object(block);
 }
 
-/// Nothing was taken out: a writer is interrupted on this thread.
+/// A writer is interrupted on this thread, so nothing was taken out.
 bool untouched(const Error& error) noexcept { return error.code == ErrorCode::in_signal_handler; }
 
 }  // namespace
@@ -179,18 +179,18 @@ Result<Registration> register_code(const Description& description, const Code& c
   return Registration(*made);
 }
 
-/// The descriptors stand behind it.
+/// The descriptors follow in the same allocation.
 struct RegistrationBatch::Procedures {
   std::size_t size = 0;
   std::size_t capacity = 0;
 
   std::span<unw_dyn_info_t*> all() noexcept { return {reinterpret_cast<unw_dyn_info_t**>(this + 1), size}; }
-  /// Precondition: there is room.
+  /// Precondition: the capacity suffices.
   void add(std::span<unw_dyn_info_t* const> more) noexcept {
     std::ranges::copy(more, all().end());
     size += more.size();
   }
-  /// They are taken out.
+  /// Precondition: the procedures are taken out of the registry.
   void free() noexcept {
     for (unw_dyn_info_t* info : all()) free_procedure(info);
     give_back(this);
@@ -222,7 +222,7 @@ Status RegistrationBatch::register_code(std::span<const Item> items) noexcept {
   if (items.empty()) return Done{};
   if (const Status room = make_room(items.size()); !room) return room;
   const std::size_t before = procedures_->size;
-  // Those that are made are the batch's when they are registered.
+  // The batch owns the new procedures once they are registered.
   const auto made = [&] { return procedures_->all().subspan(before); };
   const auto undo = [&](const Error& error) {
     for (unw_dyn_info_t* info : made()) free_procedure(info);

@@ -1,4 +1,4 @@
-// Making described code known to every walk of this process, and taking it back.
+// Registration of described code for every walk of this process, and its cancellation.
 #pragma once
 
 #include <cstddef>
@@ -13,47 +13,48 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Where the code of a description ended up, and what is particular to this procedure.
+/// The place of a description's code, and the properties of this one procedure.
 struct Code {
   Addr start = 0;             ///< first byte, in this process
   std::uint64_t size = 0;     ///< bytes
   std::string_view name{};    ///< copied; empty: the description's
   Addr lsda = 0;              ///< 0: the description's
-  Addr landing_pad_base = 0;  ///< what call-site tables are relative to; 0: start. Needs an LSDA
-  void* user = nullptr;       ///< yours: what Frame::user() and ProcedureInfo::user give back, never looked into
+  Addr landing_pad_base = 0;  ///< base of call-site tables; 0: start. Needs an LSDA
+  void* user =
+      nullptr;  ///< the caller's own value, returned by Frame::user() and ProcedureInfo::user, never dereferenced
 };
 
-/// One registered procedure. Owns what the registration needs beside the shared frame shape: descriptor, name, LSDA
-/// record, and the CFI of a shape that is given as rows; one allocation. Cancels when it dies.
+/// One registered procedure. It owns, in one allocation, all that the registration needs beside the shared frame shape:
+/// descriptor, name, LSDA record, and the CFI of a shape that is given as rows. The destructor cancels it.
 ///
-/// Not signal-safe. One thread at a time per object; different objects are independent. May live in a static object:
-/// what it needs outlives every destructor of the process.
+/// Not signal-safe. One thread at a time per object; different objects are independent. A static object may own a
+/// registration, because the registry outlives every destructor of the process.
 class [[nodiscard]] Registration {
  public:
-  /// Holds nothing.
+  /// Makes an empty object.
   Registration() noexcept = default;
   Registration(Registration&& other) noexcept : procedure_(std::exchange(other.procedure_, nullptr)) {}
   Registration& operator=(Registration&& other) noexcept;
   ~Registration() { (void)cancel(); }
 
   explicit operator bool() const noexcept { return procedure_ != nullptr; }
-  /// {0,0} when it holds nothing.
+  /// {0,0} for an empty object.
   AddrRange range() const noexcept;
-  /// Null when it holds nothing.
+  /// Null for an empty object.
   const unw_dyn_info_t* info() const noexcept { return procedure_; }
-  /// Of this procedure alone, the shared shape not included.
+  /// Bytes of this procedure alone, without the shared shape.
   std::size_t bytes() const noexcept;
 
-  /// O(1), then waits for walks that are reading the description right now. On return nothing reads it and the code may
-  /// be reused. Does nothing when it holds nothing. Error in_signal_handler: nothing changed, still registered (a
-  /// destructor then leaves the procedure registered for good, since nothing of it may be freed).
+  /// Takes the procedure out in O(1), then waits for walks that read the description at this moment. On return nothing
+  /// reads it, and the code may be reused. No effect on an empty object. Error in_signal_handler: nothing changed,
+  /// still registered; a destructor then leaves it registered for good, since nothing of it may be freed.
   Status cancel() noexcept;
-  /// Never waits: the code may be reused on return, memory is freed by itself once no walk can be reading it. Errors as
-  /// cancel().
+  /// Takes the procedure out without waiting. The code may be reused on return; memory is freed once no walk can read
+  /// it. Errors as cancel().
   Result<RetireTicket> retire() noexcept;
   /// Gives up ownership; the code stays registered. adopt() takes it back.
   [[nodiscard]] unw_dyn_info_t* release() noexcept { return std::exchange(procedure_, nullptr); }
-  /// `released` must come from release().
+  /// Precondition: `released` comes from release().
   static Registration adopt(unw_dyn_info_t* released) noexcept { return Registration(released); }
 
  private:
@@ -66,20 +67,19 @@ class [[nodiscard]] Registration {
 
 /// O(1) at any number of registered procedures; thread-safe; not signal-safe. Errors: e_range and e_overlap when the
 /// description does not fit the size; invalid_argument when it is for another CPU than this process; out_of_memory; and
-/// those of register_procedure(). Nothing is registered then.
+/// those of register_procedure(). Nothing is registered after an error.
 Result<Registration> register_code(const Description& description, const Code& code) noexcept;
 
-/// The same of code without more than its place.
+/// Registers code that has no properties but its place.
 inline Result<Registration> register_code(const Description& description, const void* start,
                                           std::size_t size) noexcept {
   return register_code(description, Code{.start = reinterpret_cast<std::uintptr_t>(start), .size = size});
 }
 
-/// Many registered procedures that come and go together: taking all of them out costs one wait. Same rules as
-/// Registration.
+/// Many registered procedures with one lifetime: one wait takes all of them out. The rules of Registration apply.
 class RegistrationBatch {
  public:
-  /// One code, and its description, which must stay until it is registered.
+  /// Code and its description, which must exist until the code is registered.
   struct Item {
     const Description* description;
     Code code;
@@ -90,24 +90,24 @@ class RegistrationBatch {
   RegistrationBatch& operator=(RegistrationBatch&& other) noexcept;
   ~RegistrationBatch() { (void)cancel(); }
 
-  /// Registers all items or none, and adds them. Errors as of the function of that name.
+  /// Registers all items or none, and adds them to the batch. Errors as jitunwind::register_code().
   Status register_code(std::span<const Item> items) noexcept;
-  /// Takes one over; an empty one is ignored. Error out_of_memory: `one` has it still.
+  /// Moves a registration into the batch; an empty one is ignored. Error out_of_memory: `one` keeps it.
   Status add(Registration&& one) noexcept;
 
   std::size_t size() const noexcept;
   bool empty() const noexcept { return size() == 0; }
 
-  /// As Registration::cancel(), one wait for all; the batch is empty afterwards.
+  /// Cancels all procedures with one wait, as Registration::cancel(); the batch is empty afterwards.
   Status cancel() noexcept;
-  /// As Registration::retire(); the batch is empty afterwards.
+  /// Retires all procedures, as Registration::retire(); the batch is empty afterwards.
   Result<RetireTicket> retire() noexcept;
 
  private:
   struct Procedures;
   Status make_room(std::size_t more) noexcept;
 
-  Procedures* procedures_ = nullptr;  // null: none was ever registered
+  Procedures* procedures_ = nullptr;  // null: nothing was registered yet
 };
 
 }  // namespace jitunwind

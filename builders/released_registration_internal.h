@@ -1,5 +1,5 @@
-// What Registration::release() gave, as handles of languages without types: any memory that can be read is looked up,
-// and what is no such registration stays as it is.
+// Results of Registration::release() as handles for languages without types. A handle is looked up before use, so that
+// any readable memory may be passed: memory that is no registration stays unchanged.
 #pragma once
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
@@ -7,12 +7,13 @@
 
 namespace jitunwind {
 
-/// Whether it comes from there, and is registered still. Signal-safe.
+/// Whether the handle comes from release() and is still registered. Signal-safe.
 inline bool is_released_registration(const unw_dyn_info_t* released) noexcept {
   return is_registered(released, Behind::user_word);
 }
 
-/// Registration::cancel(). Error not_registered: it is none, or none any more, and its memory is not given back.
+/// Cancels as Registration::cancel(). Error not_registered: the handle is no registration, or no longer one, and its
+/// memory is not freed.
 Status cancel_released(unw_dyn_info_t* released) noexcept;
 
 }  // namespace jitunwind

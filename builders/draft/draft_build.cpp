@@ -1,4 +1,4 @@
-// build(): regions, rows where some were given, the check, and the shared shape.
+// build(): the regions, rows if some were given, the check, and the shared shape.
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -48,7 +48,7 @@ class DraftBuild {
     return facts;
   }
 
-  /// A shared shape keeps all warnings; what its user knows better is left out.
+  /// A shared shape keeps all warnings; a warning that this draft answers by ends_without_return() is left out.
   std::vector<Finding> wanted(std::span<const Finding> findings) const {
     std::vector<Finding> out;
     std::ranges::copy_if(findings, std::back_inserter(out), [&](const Finding& f) {
@@ -57,12 +57,12 @@ class DraftBuild {
     return out;
   }
 
-  /// The size given, or one more unit than all regions, so that the last directive has something to be in force for.
+  /// The given size, or one unit more than all regions, so that the last directive applies to at least one unit.
   std::uint64_t nominal_size(const ShapeContent& content) const {
     return draft_.size.value_or(content.min_size + arch_.unit);
   }
 
-  /// True when there is nothing but warnings.
+  /// True when there are no findings but warnings.
   bool check(const ShapeContent& content) {
     const std::uint64_t size = nominal_size(content);
     std::vector<std::uint64_t> call_ends;
@@ -73,7 +73,7 @@ class DraftBuild {
     return std::ranges::all_of(findings_, is_warning, &Finding::code);
   }
 
-  /// In the words of whoever wrote the code, where those are known.
+  /// Rewords the finding by the builder's calls, where those are known.
   void speak_of_idioms(Finding& finding) const {
     const std::uint32_t said = said_for(finding);
     if (said == 0) return;
@@ -82,7 +82,7 @@ class DraftBuild {
     const bool left_early = finding.code == ErrorCode::e_sp_high && draft_.remembered == 0 && releases() > 1;
     if (left_early) finding.message += k_early_return_hint;
   }
-  /// The instruction of its directive, or the one that ends where it says; 0: none.
+  /// Number of the instruction that made the directive, or of the one that ends at the finding's offset; 0: none.
   std::uint32_t said_for(const Finding& finding) const {
     if (finding.region >= 0 && finding.directive >= 0)
       return layout_->regions[static_cast<std::size_t>(finding.region)]
@@ -93,7 +93,7 @@ class DraftBuild {
     return found == draft_.said.end() ? 0 : static_cast<std::uint32_t>(found - draft_.said.begin()) + 1;
   }
 
-  /// Instructions that move SP up.
+  /// Number of directives that move SP up.
   std::size_t releases() const {
     std::size_t count = 0;
     for (const auto& region : draft_.regions)
@@ -107,7 +107,7 @@ class DraftBuild {
     return false;
   }
 
-  /// The code may end in a call or jump that does not come back; that must be said.
+  /// The code may end in a call or jump that does not return; the generator must declare it.
   bool is_balanced(std::span<const Finding> warnings) {
     const bool warned = std::ranges::count(warnings, ErrorCode::w_unbalanced, &Finding::code) != 0;
     if (!warned || draft_.ends_without_return || pops_return_address()) return true;
@@ -117,7 +117,7 @@ class DraftBuild {
                             "or in a call that does not return, say ends_without_return()");
   }
 
-  /// Then SP ends above where it began.
+  /// SP ends above its value at entry when the return address is popped.
   bool pops_return_address() const {
     return arch_.ra_in_memory && std::ranges::any_of(draft_.regions, [this](const auto& region) {
              return std::ranges::any_of(region.directives, [this](const auto& p) {
@@ -128,7 +128,7 @@ class DraftBuild {
 
   FrameShape of_directives(ShapeContent&& content) {
     const std::uint64_t size = nominal_size(content);
-    // A known shape was checked when it was made; only the size is new, and where calls are.
+    // A known shape was checked when it was made; only the size and the places of calls are new.
     if (draft_.calls.empty() && size >= content.min_size && size != 0 && size % arch_.unit == 0)
       if (FrameShape known = ShapePool::find(content)) return is_balanced(known.warnings()) ? known : FrameShape();
     if (!check(content) || !is_balanced(findings_)) return {};
@@ -179,7 +179,7 @@ class DraftBuild {
 
   using PlacedRow = RowList::Placed;
 
-  /// What the directives say, an entry wherever it changes, as places from the start and from the end.
+  /// Converts the directives to rows, one for each change, at offsets from the start and from the end.
   bool render(const ShapeContent& content, std::vector<PlacedRow>& out) {
     const unw_dyn_info_t info = descriptor_at_zero(content.regions.first(), nominal_size(content));
     DirectiveRun run(info, arch_);
@@ -199,7 +199,7 @@ class DraftBuild {
     return true;
   }
 
-  /// Given rows replace what the directives say from their offset on, until either says something new.
+  /// Given rows replace those of the directives from their offset on, up to the next change by either.
   bool merge(const ShapeContent& content, ShapeContent& out) {
     std::vector<PlacedRow> rows;
     std::set<std::int64_t> given_at;
@@ -212,7 +212,7 @@ class DraftBuild {
     std::ranges::copy_if(rendered, std::back_inserter(rows),
                          [&](const PlacedRow& r) { return !given_at.contains(r.offset); });
     anchor(rows);
-    // Places from the start first; each kind ascending: as numbers without a sign are.
+    // Places from the start come before places from the end, each kind ascending: the order of unsigned numbers.
     sort_by(rows, [](const PlacedRow& r) { return static_cast<std::uint64_t>(r.offset); });
     std::int64_t last_from_start = 0;
     std::int64_t first_from_end = 0;
@@ -231,7 +231,8 @@ class DraftBuild {
     return true;
   }
 
-  /// In a procedure of known size rows from the start may lie behind rows from the end: then all are from the start.
+  /// Rows from the start may lie behind rows from the end if the procedure's size is known; all rows are then placed
+  /// from the start.
   void anchor(std::vector<PlacedRow>& rows) const {
     if (!draft_.size) return;
     const auto size = static_cast<std::int64_t>(*draft_.size);
@@ -244,7 +245,7 @@ class DraftBuild {
     if (last_from_start < size + first_from_end) return;
     for (PlacedRow& r : rows)
       if (r.offset < 0) r.offset += size;
-    // The same place given both ways: the given row, which comes first, stays.
+    // A place that is given both ways keeps the given row, which comes first.
     sort_by(rows, &PlacedRow::offset);
     const auto same_place = [](const PlacedRow& a, const PlacedRow& b) { return a.offset == b.offset; };
     rows.erase(std::unique(rows.begin(), rows.end(), same_place), rows.end());

@@ -43,10 +43,10 @@ void DraftLayout::add_explicit(const DraftRecord::Region& region) {
   add({count < 0 ? count : next_start_, count}, std::move(directives));
 }
 
-/// Where the directives that are counted from the end begin: as they were given, or, in a procedure of known size, at
-/// the first instruction that releases stack, if nothing stands in the way. Units, negative.
+/// Begin of the directives that are counted from the end, in units (negative). The given offsets decide. If the size is
+/// known, it is the first instruction that releases stack, provided that every directive can be moved.
 std::optional<std::int64_t> DraftLayout::tail_begin(const DraftRecord::Region& region) const {
-  if (size_ && region.directives.size() > k_max_ops) return std::nullopt;  // a region at the end cannot be cut
+  if (size_ && region.directives.size() > k_max_ops) return std::nullopt;  // a region at the end cannot be split
   std::int64_t begin = 0;
   bool movable = size_.has_value();
   for (const Placed& p : region.directives) {
@@ -70,7 +70,7 @@ std::optional<std::int64_t> DraftLayout::end_unit(const Placed& p) const {
   return p.at->from_end() ? std::nullopt : std::optional((p.at->end + arch_.unit - 1) / arch_.unit);
 }
 
-/// An offset of `at`, counted from the end where that is known; else as it is, not negative.
+/// Offset in `at`, counted from the end where the size is known; else the offset unchanged, which is not negative.
 std::int64_t DraftLayout::from_end(std::int64_t offset, const Instruction& at) const {
   return at.from_end() || !size_ ? offset : offset - *size_;
 }
@@ -92,7 +92,7 @@ void DraftLayout::add_automatic(const DraftRecord::Region& region) {
     if (const auto end = end_unit(p)) head_end = std::max(head_end, *end + (p.at ? 0 : next_start_));
   }
   const auto in_order = [&](std::vector<const Placed*>& directives) {
-    // Idioms may come in any order; directives keep theirs, which a label without `when` depends on.
+    // Idioms may come in any order. Directives keep theirs, because a label without `when` depends on it.
     if (!whens_given) sort_by(directives, [](const Placed* p) { return p->at ? p->at->end : INT64_MIN; });
   };
   in_order(head_directives);
@@ -119,8 +119,8 @@ void DraftLayout::add(const Extent& extent, std::vector<const Placed*> directive
   next_start_ = extent.from_end() ? next_start_ : next_start_ + extent.count;
 }
 
-/// A region has only so many directives: the last one becomes several, which say the same, if it can be cut between
-/// instructions. POP_FRAMES counts regions.
+/// Splits the last region, since the number of directives in a region is limited. The parts together mean the same. The
+/// region stays whole if it cannot be split between instructions or if the draft has POP_FRAMES, which counts regions.
 void DraftLayout::split_last() {
   constexpr std::size_t k_enough = k_max_ops / 2;
   const RegionSpec whole = std::move(regions.back());
@@ -202,7 +202,7 @@ int DraftLayout::number_of(RegNum reg) {
   return -1;
 }
 
-/// The numbers 1, 2, .. that explicit directives leave free.
+/// Numbers of remember() labels: 1, 2, .., without those that explicit directives use.
 unw_word_t DraftLayout::label_number(std::int64_t remembered) {
   while (static_cast<std::int64_t>(free_labels_.size()) < remembered) {
     unw_word_t number = free_labels_.empty() ? 1 : free_labels_.back() + 1;
@@ -216,7 +216,8 @@ void DraftLayout::refuse(ErrorCode code, std::int64_t offset, const std::string&
   const int region = static_cast<int>(regions.size()) - 1;
   const int directive = regions.empty() ? -1 : static_cast<int>(regions.back().ops.size());
   const std::uint32_t said = placing_ ? placing_->said : 0;
-  if (said != 0 && said == refused_) return;  // each directive of it has the same mistake
+  if (said != 0 && said == refused_)
+    return;  // one finding per instruction: each of its directives has the same mistake
   refused_ = said;
   const std::string place = said != 0 ? said_[said - 1].text(arch_)
                                       : "region " + std::to_string(region) + ", directive " + std::to_string(directive);

@@ -1,4 +1,4 @@
-// From a draft to regions: where each directive stands, and in which unit it is in force.
+// Converts a draft to regions: the place of each directive and the unit in which it takes effect.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace jitunwind {
 
-/// Lays a draft out. Directives outside of any region become one region, or, so that procedures with different bodies
-/// share a shape, two: the beginning, and the end that is counted from the procedure's end.
+/// Lays a draft out. Directives outside any region become one region or two: the beginning, and the end that is counted
+/// from the procedure's end. Two regions let procedures with different bodies share a shape.
 class DraftLayout {
  public:
   explicit DraftLayout(const DraftRecord& draft);
@@ -22,7 +22,7 @@ class DraftLayout {
 
  private:
   using Placed = DraftRecord::Placed;
-  /// Units; a start from the end is negative.
+  /// A range in units; a start from the end is negative.
   struct Extent {
     std::int64_t start;
     std::int64_t count;

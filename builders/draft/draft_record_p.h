@@ -1,4 +1,4 @@
-// What a ProcedureDraft has been told: data, for those who build from it.
+// The recorded calls of a ProcedureDraft, as plain data for its build().
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace jitunwind {
 
-/// One instruction, as it was told. "push({0, 1}, rbx)".
+/// One instruction as the caller gave it; its text is "push({0, 1}, rbx)".
 struct SaidInstruction {
   Idiom idiom;
   Instruction at;
@@ -26,17 +26,17 @@ struct SaidInstruction {
 struct ProcedureDraft::Record {
   Record(const Arch& cpu, std::string_view procedure) : arch(&cpu), name(procedure) {}
 
-  /// A directive and its place: behind an instruction, or at a given `when` of its region.
+  /// A directive and its place: an instruction, or a given `when` in its region.
   struct Placed {
     DraftDirective directive;
     std::optional<Instruction> at;
     std::int32_t when = 0;
     std::optional<unw_dyn_op_t> raw;
     bool automatic_label = false;  // value is the number of the remember()
-    std::uint32_t said = 0;        // place in said + 1; 0: a directive
+    std::uint32_t said = 0;        // index in `said` + 1; 0: a directive
   };
   struct Region {
-    std::optional<std::int32_t> insn_count;  // none: the directives outside of any region
+    std::optional<std::int32_t> insn_count;  // none: the directives outside any region
     bool entry_state = false;
     std::vector<Placed> directives;
   };
@@ -46,10 +46,10 @@ struct ProcedureDraft::Record {
   };
   struct GivenRows {
     RowPool rows;
-    std::vector<std::shared_ptr<const ExpressionPool>> expressions;  // what the rows' expressions point into
+    std::vector<std::shared_ptr<const ExpressionPool>> expressions;  // memory of the rows' expressions
   };
 
-  /// Where the next directive goes.
+  /// The region of the next directive.
   Region& current();
   [[gnu::cold]] void refuse(ErrorCode code, const std::string& place, const std::string& reason);
 
@@ -58,7 +58,7 @@ struct ProcedureDraft::Record {
   std::vector<SaidInstruction> said;
   std::vector<Region> regions;
   std::vector<GivenRow> rows;
-  std::vector<std::shared_ptr<GivenRows>> row_pools;  // the last one is added to, unless it is a copy's as well
+  std::vector<std::shared_ptr<GivenRows>> row_pools;  // new rows go to the last one, unless a copy shares it
   std::vector<Instruction> calls;
   std::vector<Finding> findings;
   HandlerDraft handlers;

@@ -11,13 +11,13 @@ namespace {
 using Directives = std::vector<DraftDirective>;
 using Plan = std::vector<Directives>;
 
-/// One plan; holds what every step of it needs.
+/// Makes one plan; its members are the inputs of every step.
 class Planner {
  public:
   Planner(const FrameRow& row, const Arch& arch, std::optional<std::int64_t> sp_distance)
       : row_(row), arch_(arch), sp_distance_(sp_distance) {}
 
-  /// False where directives have no such CFA rule; else `regions` say the row, as far as they can.
+  /// Plans the regions that express the row, as far as directives can. False: directives have no such CFA rule.
   bool plan() {
     using Kind = CfaRule::Kind;
     if (row_.cfa.kind == Kind::offset && row_.cfa.reg == arch_.sp) return from_sp();
@@ -36,7 +36,7 @@ class Planner {
     return true;
   }
 
-  /// CFA = fp + n: allocate, save, then fp := SP + (distance - n), then SP moves away where its distance is not known.
+  /// CFA = fp + n: allocate, save, then fp := SP + (distance - n), then SP moves away if its distance is not known.
   bool from_frame_pointer() {
     const RegNum fp = row_.cfa.reg;
     const std::int64_t distance = sp_distance_.value_or(deepest(arch_.entry_cfa));
@@ -48,8 +48,8 @@ class Planner {
     return true;
   }
 
-  /// CFA = *(sp + o) + n: SP is n below the CFA, a scratch register holds it, then the frame is allocated, SP moves
-  /// away where its distance is not known, and the copy is stored.
+  /// CFA = *(sp + o) + n: a scratch register takes SP at the distance n below the CFA. The frame is then allocated, SP
+  /// moves away if its distance is not known, and the scratch register is stored.
   bool from_slot() {
     const auto scratch = std::ranges::find_if(arch_.registers, [&](const RegisterInfo& r) {
       return r.reg_class == RegClass::general && !r.preserved && r.dwarf != arch_.sp && r.dwarf != arch_.ra &&
@@ -66,12 +66,12 @@ class Planner {
     return true;
   }
 
-  /// The lowest slot, as a distance of SP that covers it; at least `least`.
+  /// The smallest distance of SP that covers the lowest slot; at least `least`.
   std::int64_t deepest(std::int64_t least) const {
     std::int64_t distance = least;
     for (const FrameRow::Entry& e : row_.entries())
       if (e.rule.kind == RegRule::Kind::at_cfa) distance = std::max(distance, -e.rule.offset);
-    // Whole steps of SP from `least`, which SP has where it is aligned as at entry.
+    // SP is aligned at the distance `least`, as at entry, and moves in whole steps from there.
     const std::int64_t step = arch_.sp_granularity;
     return least + (distance - least + step - 1) / step * step;
   }
@@ -93,7 +93,7 @@ class Planner {
     }
   }
 
-  /// Slots kept relative to an SP of unknown distance come behind the move.
+  /// Slots relative to an SP of unknown distance come after its move.
   void lose_sp() {
     if (sp_distance_) return;
     regions.push_back({DraftDirective::add(arch_.sp, k_unknown_distance)});
@@ -109,7 +109,7 @@ class Planner {
   std::optional<std::int64_t> sp_distance_;
 };
 
-/// Frames are small; sums of such numbers do not overflow.
+/// The sums of numbers below this limit do not overflow, and no frame is larger.
 bool is_small(std::int64_t value) {
   constexpr std::int64_t k_limit = std::int64_t{1} << 48;
   return value > -k_limit && value < k_limit;
@@ -122,7 +122,7 @@ bool has_small_numbers(const FrameRow& row, std::optional<std::int64_t> sp_dista
          });
 }
 
-/// What the planned regions give, read back.
+/// Reads the planned regions back as a row.
 Status interpreted(const Plan& plan, const Arch& arch, FrameRow& out) {
   std::vector<RegionSpec> specs;
   for (const Directives& directives : plan) {
@@ -141,7 +141,7 @@ Status interpreted(const Plan& plan, const Arch& arch, FrameRow& out) {
   return directive_row(info, arch, CodeAddress::interrupted(0), nullptr, out);
 }
 
-/// Without "same": said of a preserved register or of a return address register it changes nothing.
+/// The row without rules "same": they change nothing for a preserved register or a return address register.
 FrameRow normalized(const FrameRow& row) {
   FrameRow out = row;
   for (const FrameRow::Entry& e : row.entries())

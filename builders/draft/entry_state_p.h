@@ -1,4 +1,4 @@
-// A frame that was built elsewhere, as directives: the inverse of reading them.
+// Converts the row of a frame that was built elsewhere to directives: the inverse of reading them.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct EntryStateError {
   std::string reason;
 };
 
-/// The directives of consecutive empty regions, one simulated instruction each, behind which the row of a procedure is
-/// `row`. `sp_distance` is CFA - SP where it is known. Refuses rows that directives cannot say: the result is
-/// interpreted and compared with `row`.
+/// The directives of consecutive empty regions, one simulated instruction each, after which the row of a procedure is
+/// `row`. `sp_distance` is CFA - SP where it is known. The result is interpreted and compared with `row`; a row that
+/// directives cannot express is refused.
 Result<std::vector<std::vector<DraftDirective>>, EntryStateError> plan_entry_state(
     const FrameRow& row, const Arch& arch, std::optional<std::int64_t> sp_distance);
 

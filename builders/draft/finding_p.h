@@ -1,4 +1,4 @@
-// What builders refuse, in the form of every finding.
+// Findings of builders, in the common form.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace jitunwind {
 
-/// "push({0, 1}, rbx): E_REG: reason". `offset` from the start of the code; one from its end is none.
+/// "push({0, 1}, rbx): E_REG: reason". `offset` counts from the start of the code; an offset from its end is recorded
+/// as none.
 inline Finding finding_of(const std::string& place, ErrorCode code, const std::string& reason,
                           std::int64_t offset = -1) {
   Finding finding;

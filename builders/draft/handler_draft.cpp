@@ -7,7 +7,7 @@
 #include "jitunwind/builders/frame_personality_internal.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 
-/// Of the C++ run-time library; Itanium C++ ABI, exception handling. Only its address is used.
+/// The personality routine of the C++ run-time library (Itanium C++ ABI, exception handling). Only its address is used.
 extern "C" int __gxx_personality_v0(...);
 
 namespace jitunwind {
@@ -88,7 +88,7 @@ void HandlerDraft::allows(std::span<const std::type_info* const> types) {
     list.push_back(static_cast<std::uint64_t>(selector(type)));
   }
   list.push_back(0);
-  // The selector is minus the place of the list in the filters' bytes, counted from 1.
+  // The selector is minus the position of the list in the filters' bytes, counted from 1.
   ByteWriter counting({}, false);
   for (const std::uint64_t number : filters_) counting.uleb(number);
   filters_.insert(filters_.end(), list.begin(), list.end());

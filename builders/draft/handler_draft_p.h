@@ -1,6 +1,5 @@
-// What a ProcedureBuilder was told of exceptions: which calls lead to which landing pad, for which exceptions. build()
-// makes of it the table that __gxx_personality_v0 reads (Itanium C++ ABI, exception handling tables; LSB 5.0
-// core, 10.6).
+// The exception handlers of a draft: call sites, their landing pads, and the exceptions that land. build() converts
+// them to the table that __gxx_personality_v0 reads (Itanium C++ ABI, exception handling tables; LSB 5.0 core, 10.6).
 #pragma once
 
 #include <atomic>
@@ -21,24 +20,24 @@
 
 namespace jitunwind {
 
-/// What a procedure does with exceptions, shared by its description and everything registered with it.
+/// The exception handlers of a procedure, shared by its description and every procedure registered with it.
 struct ProcedureHandlers {
-  std::vector<std::byte> table;  ///< language-specific data; the same wherever the code lies. Empty: frame_handler
-  std::uint64_t min_size = 0;    ///< bytes of a procedure that has all call sites and landing pads in it
+  std::vector<std::byte> table;  ///< language-specific data, independent of the code's address. Empty: frame_handler
+  std::uint64_t min_size = 0;    ///< size in bytes of a procedure that contains all call sites and landing pads
   FrameHandler frame_handler{};
   mutable std::atomic<std::size_t> users{1};  ///< HandlersRef
 
-  /// For the descriptor.
+  /// The value of the descriptor's field.
   Addr lsda() const noexcept;
   Addr personality() const noexcept;
 };
 
-/// Every function only records; mistakes come out of build().
+/// Every function only records; build() reports the mistakes.
 class HandlerDraft {
  public:
   void call_site(Instruction calls, std::int64_t pad);
   void terminates(Instruction calls);
-  // Of the call site named last.
+  // These apply to the last call site.
   void catches(const std::type_info* type);
   void catches_all();
   void allows(std::span<const std::type_info* const> types);
@@ -46,19 +45,19 @@ class HandlerDraft {
 
   void set_frame_handler(FrameHandler handler);
 
-  /// The number of a type, from 1 on in the order in which they are named.
+  /// Number of a type, from 1 on, in the order in which types are first named.
   int selector(const std::type_info* type);
 
   bool empty() const noexcept { return sites_.empty() && findings_.empty() && !frame_handler_; }
 
-  /// What the procedure as a whole was told.
+  /// The properties of the procedure as a whole.
   struct Procedure {
     const Arch& arch;
     std::optional<std::uint64_t> size;
     Addr personality;
     Addr lsda;
   };
-  /// Empty when there is nothing; empty and findings where something is wrong.
+  /// Empty when the draft has no handlers, and after a mistake, which adds to `findings`.
   HandlersRef build(const Procedure& procedure, std::vector<Finding>& findings) const;
 
  private:
@@ -68,7 +67,7 @@ class HandlerDraft {
     Kind kind;
     Instruction calls;
     std::int64_t pad;
-    std::vector<std::int64_t> selectors;  // in the order in which they are tried; 0: cleanup
+    std::vector<std::int64_t> selectors;  // in the order of their precedence; 0: cleanup
   };
 
   void add_selector(const char* what, std::int64_t selector);

@@ -1,14 +1,14 @@
-// The language-specific data of __gxx_personality_v0 (Itanium C++ ABI, exception handling tables, as LSB 5.0 core names
-// its encodings):
+// The language-specific data of __gxx_personality_v0 (Itanium C++ ABI, exception handling tables; LSB 5.0 core names
+// the encodings):
 //
 //   landing pad base (omitted: pads count from the procedure's start), encoding of types, where their table ends
 //   call sites: begin, length, landing pad or 0, 1 + offset of the first action or 0; ascending. A call in none of them
-//               ends in std::terminate(), so that what lies between the sites is a site without landing pad
+//               ends in std::terminate(), so that the code between the sites is a site without landing pad
 //   actions:    selector, distance to the next action or 0
 //   types:      number 1 is the last; addresses of std::type_info, absolute
 //   filters:    lists of numbers of types
 //
-// Nothing in it depends on where the code lies: one table serves every procedure of a description.
+// The table does not depend on the code's address, so that one table serves every procedure of a description.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -51,7 +51,7 @@ class HandlerTable {
     const HandlerDraft::Site* site;
   };
 
-  // Where the procedure may end at the latest: offsets have 31 bits.
+  // The largest end of a procedure: offsets have 31 bits.
   static constexpr std::uint64_t k_any_end = std::uint64_t{1} << 31;
 
   static std::string name_of(const HandlerDraft::Site& site) {
@@ -74,7 +74,7 @@ class HandlerTable {
     return bytes;
   }
 
-  /// As an offset from the start. False, and a finding: outside of the procedure.
+  /// Converts an offset to one from the start. False, and a finding, for a place outside the procedure.
   bool resolve(const HandlerDraft::Site& site, ErrorCode code, const char* what, std::int64_t offset, bool from_end,
                std::uint64_t& out) {
     const std::string name = std::string(what) + " " + std::to_string(offset);
@@ -127,7 +127,7 @@ class HandlerTable {
     for (const std::uint64_t number : draft_.filters_) to.uleb(number);
   }
 
-  /// Returns the actions.
+  /// Writes the call sites and returns the actions.
   std::vector<std::byte> write_sites(ByteWriter& to) const {
     std::map<std::vector<std::int64_t>, std::uint64_t> known;
     std::vector<std::byte> actions;
@@ -155,7 +155,7 @@ class HandlerTable {
     const auto bytes = bytes_of([&](ByteWriter& w) {
       for (std::size_t i = 0; i < selectors.size(); ++i) {
         w.sleb(selectors[i]);
-        w.sleb(i + 1 < selectors.size() ? 1 : 0);  // from this byte to the next action, which is the next byte
+        w.sleb(i + 1 < selectors.size() ? 1 : 0);  // distance from this byte to the next action, which is the next byte
       }
     });
     actions.insert(actions.end(), bytes.begin(), bytes.end());

@@ -27,7 +27,7 @@ void IdiomCheck::refuse(ErrorCode code, std::uint32_t said, const std::string& r
   findings_.push_back(finding_of(text(said), code, reason, draft_.said[said - 1].at.begin));
 }
 
-/// An offset of `at` from the start; of a procedure of unknown size, one from the end behind all those.
+/// Offset in `at` from the start. Offsets from the end of a procedure of unknown size come after all others.
 std::int64_t IdiomCheck::place(const Instruction& at, std::int64_t offset) const {
   constexpr std::int64_t k_any_end = std::int64_t{1} << 40;
   return at.from_end() ? offset + (draft_.size ? static_cast<std::int64_t>(*draft_.size) : k_any_end) : offset;
@@ -56,7 +56,7 @@ void IdiomCheck::follow(const DraftRecord::Region& region) {
   std::vector<const Placed*> order;
   order.reserve(region.directives.size());
   for (const Placed& p : region.directives) order.push_back(&p);
-  // As DraftLayout places them: labels are behind the instruction that they were said behind.
+  // DraftLayout uses the same order: a label follows the instruction that was named before it.
   sort_by(order, [this](const Placed* p) { return p->at ? place(*p->at, p->at->end) : 0; });
   calls_ = draft_.calls;
   sort_by(calls_, [this](const Instruction& call) { return place(call, call.end); });
@@ -79,7 +79,7 @@ void IdiomCheck::follow(const DraftRecord::Region& region) {
   check_calls_up_to(INT64_MAX);
 }
 
-/// A callee keeps preserved registers alone.
+/// A call keeps preserved registers only.
 void IdiomCheck::check_calls_up_to(std::int64_t end) {
   for (; next_call_ < calls_.size() && place(calls_[next_call_], calls_[next_call_].end) <= end; ++next_call_) {
     const Instruction& call = calls_[next_call_];
@@ -172,7 +172,7 @@ void IdiomCheck::check_return_address(std::uint32_t said) {
            "the return address is " + std::to_string(*state_.depth - arch_.entry_cfa) + " bytes above SP");
 }
 
-/// SP may be above where it was at entry: the return address was popped.
+/// SP is above its value at entry when the return address was popped.
 void IdiomCheck::check_left(std::uint32_t said) {
   const std::int64_t allocated = state_.depth ? *state_.depth - arch_.entry_cfa : 0;
   if (allocated > 0 && !draft_.ends_without_return)
@@ -182,7 +182,8 @@ void IdiomCheck::check_left(std::uint32_t said) {
                "frame, say ends_without_return()");
 }
 
-/// The deallocation rule: what is between the old SP and the new one is free; what is below both is in the red zone.
+/// The deallocation rule: slots between the old SP and the new one are free. Slots below both are in the red zone and
+/// stay.
 void IdiomCheck::release(std::optional<std::int64_t> before, std::uint32_t said) {
   if (!state_.depth || (before && *state_.depth >= *before)) return;
   const auto is_free = [&](const Saved& saved) {

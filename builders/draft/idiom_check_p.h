@@ -1,5 +1,5 @@
-// What instructions cannot do, whatever their directives say: two in the same bytes, two registers in one slot, a
-// register saved twice, or popped from where another one was saved.
+// Checks idioms for combinations that no instructions can have, whatever their directives are: two instructions in the
+// same bytes, two registers in one slot, a register saved twice, or one popped from another one's slot.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace jitunwind {
 
-/// For whoever releases what is released already.
+/// Hint for a draft that releases a frame twice.
 inline constexpr const char* k_early_return_hint =
     "; behind an early return the frame is there again: remember() in front of its epilogue, restore() with its ret";
 
 /// Follows the idioms of a draft in the order of their code, as far as SP's distance to the caller's frame is known.
-/// What is between directives, in regions that were asked for, is checked for its bytes alone.
+/// Idioms between directives, in explicit regions, are checked for their bytes alone.
 class IdiomCheck {
  public:
   explicit IdiomCheck(const DraftRecord& draft);
@@ -30,7 +30,7 @@ class IdiomCheck {
     std::optional<std::int64_t> offset;
     RegNum in = k_no_reg;
   };
-  /// Its caller's value is in it again.
+  /// The register holds its caller's value again.
   struct Restored {
     RegNum reg;
     std::uint32_t said;
@@ -70,7 +70,7 @@ class IdiomCheck {
   State state_;
   std::vector<std::pair<std::int64_t, State>> remembered_;
   std::vector<Instruction> calls_;  // in the order of their code
-  std::size_t next_call_ = 0;       // to check
+  std::size_t next_call_ = 0;       // next one to check
   std::vector<Finding> findings_;
 };
 

@@ -20,13 +20,13 @@ Expression copied(Expression expression, ExpressionPool& pool) {
   return pool.add({expression.begin(), expression.end()});
 }
 
-/// The same row with its expressions in `pool` and a return address column.
+/// A copy of the row with its expressions in `pool` and with a return address column.
 FrameRow owned(const FrameRow& row, const Arch& arch, ExpressionPool& pool) {
   FrameRow own = row;
   if (own.ra == k_no_reg) own.ra = arch.ra;
   if (row.cfa.kind == CfaRule::Kind::expression) own.cfa.expression = copied(row.cfa.expression, pool);
   for (const FrameRow::Entry& e : row.entries()) {
-    // Replaces an entry that is there: there is always room.
+    // set() replaces an existing entry, so that there is always room.
     if (e.rule.kind == RegRule::Kind::at_expression)
       (void)own.set(e.reg, RegRule::at(copied(e.rule.expression(), pool)));
     if (e.rule.kind == RegRule::Kind::is_expression)
@@ -141,7 +141,7 @@ void ProcedureDraft::remember() {
   DraftRecord::Placed label{
       .directive = DraftDirective::label_state(0), .at = {}, .when = -1, .raw = {}, .automatic_label = true};
   label.directive.value = ++record_->remembered;
-  if (!region.directives.empty()) {  // behind what was said last
+  if (!region.directives.empty()) {  // after the last directive
     label.at = region.directives.back().at;
     label.when = region.directives.back().when;
   }
@@ -173,7 +173,7 @@ void ProcedureDraft::entry_state(const FrameRow& row, std::optional<std::int64_t
       record_->regions.back().directives.push_back({.directive = d, .at = {}, .when = 0, .raw = {}});
   }
   if (first) return;
-  // The state in front of these regions is another frame's: begin from the procedure's entry.
+  // The state before these regions belongs to another frame; the entry state starts from the procedure's entry.
   DraftRecord::Placed label{
       .directive = DraftDirective::label_state(0), .at = {}, .when = -1, .raw = {}, .automatic_label = true};
   label.directive.value = ++record_->remembered;

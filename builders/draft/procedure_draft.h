@@ -1,5 +1,5 @@
-// What a ProcedureBuilder has been told so far, without the CPU's types: directives, rows, and where they hold. build()
-// lays directives out in regions, or renders everything to rows where a row was given, and checks the result.
+// The recorded content of a ProcedureBuilder, without the CPU's types: directives, rows, and their places. build() lays
+// directives out in regions, or converts everything to rows if a row was given, and checks the result.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// The value of an ADD by an amount that is not known.
+/// The value of an ADD by an unknown amount.
 inline constexpr std::int64_t k_unknown_distance = INT64_MIN;
 
-/// One directive with its registers by DWARF number, not placed yet.
+/// One directive without a place, its registers by DWARF number.
 struct DraftDirective {
   unw_dyn_operation_t tag = UNW_DYN_STOP;
   RegNum reg = k_no_reg;
@@ -53,11 +53,11 @@ struct DraftDirective {
   }
   static DraftDirective stop() noexcept { return {}; }
 
-  /// SP moves towards the caller's frame: where an epilogue may begin.
+  /// SP moves towards the caller's frame, so that an epilogue may begin here.
   bool releases_stack(const Arch& arch) const noexcept;
 };
 
-/// What an idiom was called with, but for its instruction.
+/// The arguments of an idiom, without its instruction.
 struct Idiom {
   const char* name;
   std::array<RegNum, 2> regs{k_no_reg, k_no_reg};
@@ -71,8 +71,8 @@ struct Idiom {
   }
 };
 
-/// Not for direct use: ProcedureBuilder is the interface. Every function only records; mistakes come out of build(). A
-/// copy is independent. Allocates; used by one thread at a time.
+/// ProcedureBuilder is the interface; this class is not for direct use. Every function only records; build() reports
+/// the mistakes. A copy is independent. Allocates; one thread at a time.
 class ProcedureDraft {
  public:
   struct Record;  // draft_record_p.h

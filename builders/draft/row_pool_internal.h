@@ -1,4 +1,5 @@
-// Rows of which each is kept once: a FrameRow has a KiB, a procedure may have a million of a few dozen.
+// A pool that keeps each row once: a FrameRow has a KiB, and a procedure may have a million rows, of which only a few
+// dozen differ.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,14 @@
 
 namespace jitunwind {
 
-/// Rows are equal if and only if their places are. What their expressions point into must outlive the pool.
+/// Rows are equal if and only if their addresses are. The memory of their expressions must outlive the pool.
 class RowPool {
  public:
   RowPool() = default;
   RowPool(const RowPool&) = delete;
   RowPool& operator=(const RowPool&) = delete;
 
-  /// The row like this one, without range and origin; a copy where there was none. Valid as long as the pool.
+  /// The row equal to this one, without range and origin; a copy is made for the first. Valid as long as the pool.
   const FrameRow* keep(const FrameRow& row) {
     const std::uint64_t hash = hash_of(row);
     const auto [begin, end] = by_hash_.equal_range(hash);

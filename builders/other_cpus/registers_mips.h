@@ -1,4 +1,4 @@
-// The registers of MIPS with 64 bits by name, and mips::describe(), where a description of its code begins.
+// The named registers of MIPS with 64 bits, and mips::describe(), which begins a description of its code.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind::mips {
 
-/// What the builder must know of the instruction set at compile time; everything else is in the CPU's table.
+/// The compile-time properties of the instruction set that the builder needs; the CPU's table has all others.
 struct Cpu {
-  /// The table of this CPU.
   static const Arch& arch() noexcept { return jitunwind::arch::mips; }
   static constexpr bool k_has_push = false;
   static constexpr bool k_has_pairs = false;

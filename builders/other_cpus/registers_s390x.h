@@ -1,4 +1,4 @@
-// The registers of z/Architecture with 64 bits by name, and s390x::describe(), where a description of its code begins.
+// The named registers of z/Architecture with 64 bits, and s390x::describe(), which begins a description of its code.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind::s390x {
 
-/// What the builder must know of the instruction set at compile time; everything else is in the CPU's table.
+/// The compile-time properties of the instruction set that the builder needs; the CPU's table has all others.
 struct Cpu {
-  /// The table of this CPU.
   static const Arch& arch() noexcept { return jitunwind::arch::s390x; }
   static constexpr bool k_has_push = false;
   static constexpr bool k_has_pairs = false;

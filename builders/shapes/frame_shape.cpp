@@ -31,7 +31,8 @@ struct ShapePool::State {
 
 namespace {
 
-/// Ready before any thread is: a static local that one thread is making at a fork is never made in the child.
+/// The lock is initialised before any thread starts. A static local would not do: if a thread is making it at a fork,
+/// the child never gets it.
 constinit ForkableLock pool_lock;
 
 [[gnu::constructor]] void hold_across_forks() { keep_whole_in_forks<pool_lock>(); }
@@ -72,7 +73,7 @@ FrameShape ShapePool::intern(ShapeContent&& content, std::vector<Finding>&& warn
 }
 
 void ShapePool::release(FrameShape::Node& node) noexcept {
-  // The last reference is given up under the lock, where nobody can find the node and take a new one meanwhile.
+  // The lock covers the release of the last reference, so that no thread finds the node and acquires it meanwhile.
   std::size_t references = node.references.load(std::memory_order_relaxed);
   while (references > 1)
     if (node.references.compare_exchange_weak(references, references - 1, std::memory_order_release)) return;

@@ -1,5 +1,5 @@
-// Frame shapes: how a frame is built and released, apart from which procedure does it. Procedures with equal
-// descriptions share one shape, so that a thousand functions with one prologue own one region list.
+// Frame shapes: how a frame is built and released, independent of the procedure. Procedures with equal descriptions
+// share one shape, so that a thousand functions with one prologue own one region list.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// A place in a procedure of any size: bytes from its start, or, negative, from its end.
+/// A place in a procedure of any size: bytes from its start or, if negative, from its end.
 using CodeOffset = std::int64_t;
 
-/// One row of a shape that is given as rows, and from where on it holds.
+/// One row of a shape that is given as rows, and the offset from which it holds.
 struct ShapeRow {
   CodeOffset offset = 0;
   FrameRow row;
 };
 
-/// A counted reference to an interned shape: structurally equal shapes are one object process-wide, which lives until
-/// its last reference is gone, those of registered procedures included. What it refers to never changes.
+/// A counted reference to an interned shape: structurally equal shapes are one object process-wide. It lives until its
+/// last reference is gone, those of registered procedures included. The shape never changes.
 ///
-/// Thread-safe; not signal-safe. Copying costs one atomic increment. The pool behind it is never destroyed: shapes may
-/// be held by static objects.
+/// Thread-safe; not signal-safe. Copying costs one atomic increment. The pool is never destroyed, so that static
+/// objects may own shapes.
 class FrameShape {
  public:
-  /// Empty: for assigning to.
+  /// Makes an empty reference, to assign to.
   FrameShape() noexcept = default;
   FrameShape(const FrameShape& other) noexcept;
   FrameShape(FrameShape&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
@@ -42,13 +42,13 @@ class FrameShape {
   ~FrameShape();
 
   explicit operator bool() const noexcept { return node_ != nullptr; }
-  /// Equal references: the same shape.
+  /// Equal references refer to the same shape.
   friend bool operator==(const FrameShape&, const FrameShape&) noexcept = default;
 
   // Precondition of everything below: not empty.
 
   const Arch& arch() const noexcept;
-  /// Given as rows, registered in table format; else as directives.
+  /// True for a shape of rows, which is registered in table format; false for one of directives.
   bool has_rows() const noexcept;
   /// Null for a leaf and for a shape of rows. Valid as long as a reference is held.
   const unw_dyn_region_info_t* regions() const noexcept;
@@ -58,17 +58,17 @@ class FrameShape {
   /// Precondition: i < row_count().
   ShapeRow row(std::size_t i) const noexcept;
   CodeOffset row_offset(std::size_t i) const noexcept;
-  /// Bytes that a procedure of this shape has at least.
+  /// Size in bytes of the smallest procedure of this shape.
   std::uint64_t min_size() const noexcept;
-  /// What the check of the directives had to say, warnings only.
+  /// Findings of the check of the directives, warnings only.
   std::span<const Finding> warnings() const noexcept;
 
-  /// References at this moment, this one included.
+  /// Number of references at this moment, this one included.
   std::size_t users() const noexcept;
-  /// Memory that all users share.
+  /// Bytes of memory that all users share.
   std::size_t bytes() const noexcept;
 
-  /// The directives, a line each: "region 7", "  ADD rsp,24 @3". Allocates.
+  /// The directives, one per line: "region 7", "  ADD rsp,24 @3". Allocates.
   std::string directives_text() const;
 
  private:
@@ -79,7 +79,7 @@ class FrameShape {
   Node* node_ = nullptr;
 };
 
-/// What the shapes of this process amount to now. Thread-safe.
+/// Number and memory of the shapes that exist in this process at this moment.
 struct FrameShapeStatistics {
   std::size_t shapes = 0;
   std::size_t bytes = 0;

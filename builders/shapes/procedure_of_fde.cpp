@@ -5,16 +5,16 @@
 namespace jitunwind {
 namespace {
 
-/// A table of one: in format IP_OFFSET its only pair says "start_ip, segbase", and segbase is the
-/// FDE. So nothing needs to be near anything.
+/// A table with one entry. Its pair in format IP_OFFSET is relative to "start_ip, segbase", and segbase is the FDE.
+/// Code, table and FDE can therefore be any distance apart.
 struct Pair {
   std::int32_t start;
   std::int32_t fde;
 };
 constexpr Pair k_start_and_segbase{0, 0};
-/// The same, by which those without personality are known.
+/// A table with the same content at another address, which marks procedures without a personality routine.
 constexpr Pair k_without_personality{0, 0};
-constexpr unw_word_t k_words = sizeof(Pair) / sizeof(std::uintptr_t);  // of this CPU
+constexpr unw_word_t k_words = sizeof(Pair) / sizeof(std::uintptr_t);  // words of this CPU
 
 }  // namespace
 

@@ -52,7 +52,7 @@ bool operator==(const RegionList& a, const RegionList& b) noexcept {
   const unw_dyn_region_info_t* y = b.first();
   for (; x && y; x = x->next, y = y->next) {
     if (x->insn_count != y->insn_count || x->op_count != y->op_count) return false;
-    // No padding: 1 + 1 + 2 + 4 + 8 bytes.
+    // The memory has no padding: 1 + 1 + 2 + 4 + 8 bytes.
     if (x->op_count != 0 && std::memcmp(x->op, y->op, x->op_count * sizeof(unw_dyn_op_t)) != 0) return false;
   }
   return x == y;
@@ -78,7 +78,8 @@ std::vector<CodeOffset> boundaries(const unw_dyn_region_info_t* regions, const A
     out.push_back(start * arch.unit);
     for (const unw_dyn_op_t& op : ops_of(*r)) {
       if (op.tag == UNW_DYN_STOP) break;
-      // In force behind unit `when`, clipped to the region's last one; negative: from its start on.
+      // The directive takes effect after unit `when`, at the latest after the region's last one; a negative `when`
+      // takes effect at the region's start.
       const std::int64_t behind = op.when < 0 ? 0 : std::min<std::int64_t>(op.when + std::int64_t{1}, length);
       if (!at_end || start + behind < 0) out.push_back((start + behind) * arch.unit);
     }

@@ -18,7 +18,7 @@ namespace jitunwind {
 struct RegionSpec {
   std::int32_t insn_count = 0;
   std::vector<unw_dyn_op_t> ops;
-  std::vector<std::uint32_t> said;  ///< for each, its idiom's ProcedureDraft::Placed::said
+  std::vector<std::uint32_t> said;  ///< for each op, ProcedureDraft::Placed::said of its idiom
 };
 
 /// An immutable, contiguous region list.
@@ -32,7 +32,7 @@ class RegionList {
   std::size_t bytes() const noexcept { return bytes_; }
 
   std::uint64_t hash() const noexcept;
-  /// Same counts and directives in the same order.
+  /// Compares counts and directives in order.
   friend bool operator==(const RegionList& a, const RegionList& b) noexcept;
 
  private:
@@ -40,14 +40,14 @@ class RegionList {
   std::size_t bytes_ = 0;
 };
 
-/// Of a procedure of so many bytes at address 0, so that its addresses are code offsets.
+/// A descriptor of a procedure of so many bytes at address 0, so that its addresses are code offsets.
 unw_dyn_info_t descriptor_at_zero(const unw_dyn_region_info_t* regions, std::uint64_t bytes) noexcept;
 
-/// Every offset at which a directive of the list comes in force or a region begins, without repetition: from the start
-/// ascending, then from the end ascending. A procedure's first byte is always among them.
+/// Every offset, once, at which a directive of the list takes effect or a region begins: those from the start
+/// ascending, then those from the end ascending. A procedure's first byte is always included.
 std::vector<CodeOffset> boundaries(const unw_dyn_region_info_t* regions, const Arch& arch);
 
-/// Bytes that the list covers at least: all regions, one behind the other.
+/// Number of bytes that the list covers at least: the sum of all regions.
 std::uint64_t covered_bytes(const unw_dyn_region_info_t* regions, const Arch& arch) noexcept;
 
 /// "region 7\n  ADD rsp,24 @3\n".

@@ -24,7 +24,7 @@ FrameRow RowList::row(std::size_t i) const noexcept {
   row.args_size = packed.args_size;
   row.ra = packed.ra;
   row.signal_frame = packed.signal_frame;
-  // They come from a row and fit in one.
+  // set() cannot fail, because the entries come from one row.
   for (std::size_t e = i == 0 ? 0 : rows_[i - 1].entries_end; e < packed.entries_end; ++e)
     (void)row.set(entries_[e].reg, entries_[e].rule);
   return row;
@@ -39,7 +39,7 @@ std::size_t RowList::bytes() const noexcept {
 
 std::uint64_t RowList::hash() const noexcept {
   std::uint64_t value = rows_.size();
-  // Enough to tell lists apart; equality looks at everything.
+  // The hash uses only a part of each row, which suffices to distinguish lists; equality compares everything.
   for (const Packed& r : rows_)
     value = hash_with(value, static_cast<std::uint64_t>(r.offset) ^ static_cast<std::uint64_t>(r.cfa.offset));
   for (const FrameRow::Entry& e : entries_)

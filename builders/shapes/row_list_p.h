@@ -1,4 +1,4 @@
-// The rows of a shape, packed: a FrameRow has room for 40 rules and owned expressions, most rows have a handful.
+// The rows of a shape, packed: a FrameRow has room for 40 rules and its own expressions, but most rows have a handful.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace jitunwind {
 /// An immutable list.
 class RowList {
  public:
-  /// What the expressions of the rows point into; shared with whoever gave the rows.
+  /// Memory of the rows' expressions, shared with the draft that gave the rows.
   using Pools = std::vector<std::shared_ptr<const ExpressionPool>>;
 
   RowList() noexcept = default;
@@ -40,7 +40,7 @@ class RowList {
     CodeOffset offset;
     CfaRule cfa;
     std::uint32_t args_size;
-    std::uint32_t entries_end;  // in entries_; they begin where those of the row before end
+    std::uint32_t entries_end;  // in entries_; a row's entries begin at the end of the row before
     RegNum ra;
     bool signal_frame;
     friend bool operator==(const Packed&, const Packed&) noexcept = default;

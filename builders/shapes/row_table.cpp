@@ -13,7 +13,7 @@ struct Pair {
 };
 static_assert(sizeof(Pair) == 8);
 
-/// -word, or -1 where a slot lies elsewhere.
+/// -word, or -1 if a slot is at no multiple of it.
 std::int64_t data_alignment(const ShapeContent& content) noexcept {
   for (std::size_t i = 0; i < content.rows.size(); ++i) {
     const OffsetRow one{0, content.rows.row(i)};
@@ -49,7 +49,7 @@ Status RowTable::encode(const ShapeContent& content, const Procedure& procedure,
 
 Status RowTable::measure(ShapeContent& content) noexcept {
   content.data_alignment = data_alignment(content);
-  // The longest form of the one distance that depends on the procedure's size.
+  // The only distance that depends on the procedure's size is measured in its longest form.
   const std::uint64_t size = content.min_size + (std::uint64_t{1} << 40);
   EhFrameWriter counting(*content.arch, {});
   std::size_t fde_at = 0;

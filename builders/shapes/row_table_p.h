@@ -1,4 +1,4 @@
-// A shape of rows as the table of one procedure: one entry, and the call frame information it refers to.
+// Converts a shape of rows to the table of one procedure: one entry, and the call frame information it refers to.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace jitunwind {
 
 /// Format IP_OFFSET: a pair of 32-bit numbers, the first relative to start_ip, the second to the table, so that code
-/// and table may be any distance apart; then .eh_frame bytes with one CIE and one FDE.
+/// and table may be any distance apart. The .eh_frame bytes with one CIE and one FDE follow.
 class RowTable {
  public:
   struct Procedure {
@@ -20,8 +20,8 @@ class RowTable {
     Addr lsda;
   };
 
-  /// Fills in what every procedure of a shape with these rows needs: bytes, and the unit of slots. Error: what call
-  /// frame information cannot say; `at` is the place of the row in the list.
+  /// Computes the values that all procedures of a shape with these rows share: the size in bytes, and the unit of
+  /// slots. Error: a row that call frame information cannot express; `at` is the row's index in the list.
   static Status measure(ShapeContent& content) noexcept;
   static std::size_t max_bytes(const FrameShape& shape) noexcept;
 

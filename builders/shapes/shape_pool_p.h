@@ -12,13 +12,13 @@
 
 namespace jitunwind {
 
-/// What makes a shape. Directives or rows, never both.
+/// The content by which shapes are compared: directives or rows, never both.
 struct ShapeContent {
   const Arch* arch = nullptr;
   RegionList regions;
   RowList rows;
   std::uint64_t min_size = 0;
-  // Of the table that every procedure of a shape of rows has; follow from the rows.
+  // Values of the table that every procedure of a shape of rows has; the rows determine them.
   std::size_t table_bytes = 0;
   std::int64_t data_alignment = 0;
 
@@ -38,13 +38,13 @@ struct FrameShape::Node {
   std::size_t bytes() const noexcept { return sizeof(Node) + content.regions.bytes() + content.rows.bytes(); }
 };
 
-/// Thread-safe; never destroyed; holds its lock across fork, so that the child can go on.
+/// Thread-safe and never destroyed. The lock is held across fork, so that the child can continue.
 class ShapePool {
  public:
   static const ShapeContent& content(const FrameShape& shape) noexcept { return shape.node_->content; }
-  /// Empty when there is none like it.
+  /// Empty when there is no equal shape.
   static FrameShape find(const ShapeContent& content);
-  /// The shape like `content`, made from it when there is none.
+  /// The shape equal to `content`, made from it if there is none.
   static FrameShape intern(ShapeContent&& content, std::vector<Finding>&& warnings);
   static FrameShapeStatistics statistics() noexcept;
 
@@ -53,7 +53,7 @@ class ShapePool {
   static void acquire(FrameShape::Node& node) noexcept { node.references.fetch_add(1, std::memory_order_relaxed); }
   static void release(FrameShape::Node& node) noexcept;
   struct State;
-  static State& state();  ///< under the lock
+  static State& state();  ///< precondition: the lock is held
 };
 
 }  // namespace jitunwind
