@@ -17,7 +17,7 @@ using derivation::CodePlace;
 
 AsmjitAssembler::AsmjitAssembler(asmjit::CodeHolder* code) noexcept
     : asmjit::x86::Assembler(nullptr), recorder_(new (std::nothrow) derivation::TraceRecorder) {
-  // Not through the base: its constructor would attach it before this class's functions are the virtual ones.
+  // The base constructor would attach before this class's virtual functions are in place.
   if (code) (void)code->attach(this);
 }
 

@@ -1,6 +1,6 @@
-// asmjit's x86::Assembler, noting as it writes what each instruction does to the frame. AsmjitRuntime, or
-// describe_asmjit(), turns that into unwind information: push, pop, sub, mov, lea, leave, enter, calls of emitProlog
-// and emitEpilog, several epilogues, several procedures, data between them.
+// asmjit's x86::Assembler with a trace: it records the effect of each instruction on the frame. AsmjitRuntime or
+// describe_asmjit() derives unwind information from the trace. Supported: push, pop, sub, mov, lea, leave, enter, calls
+// of emitProlog and emitEpilog, several epilogues, several procedures, data between them.
 #pragma once
 
 #include <asmjit/x86.h>
@@ -22,12 +22,13 @@ class TraceRecorder;
 struct TracedCallSite;
 }  // namespace derivation
 
-/// Why exceptions land at a landing pad: as behind call_site() of the builders (docs/builders.md "Exceptions that land
-/// in the code"); none: as cleans_up(). Valid as long as its assembler is attached. Memory that runs out shows when
-/// the code is described.
+/// The reasons for which exceptions land at a landing pad, as after call_site() of the builders (docs/builders.md
+/// "Exceptions that land in the code"). A site without a reason is a cleanup. Valid as long as its assembler is
+/// attached. Exhausted memory is reported when the code is described.
 class AsmjitCallSite {
  public:
-  /// The filter value of a landing pad is that of the first of these that holds, in their order. Each returns itself.
+  /// The filter value at a landing pad is that of the first reason that applies, in the order of the calls. Each call
+  /// returns the object itself.
   AsmjitCallSite& catches(const std::type_info& type) noexcept;
   AsmjitCallSite& catches_all() noexcept;
   AsmjitCallSite& allows(std::initializer_list<const std::type_info*> types) noexcept;
@@ -44,46 +45,49 @@ class AsmjitCallSite {
   derivation::TracedCallSite* site_;  // null without memory
 };
 
-/// In place of asmjit::x86::Assembler, whose interface it has. Must live, and stay attached to its CodeHolder, until
-/// the code has been added to a runtime or described.
+/// Replaces asmjit::x86::Assembler and has its interface. It must live, and stay attached to its CodeHolder, until the
+/// code has been added to a runtime or described.
 ///
-/// A procedure begins: at the first byte of the code; at the target of a call; where procedure() says so; and, if no
-/// jump leads there, where emitProlog() writes and where a named global label is bound.
+/// A procedure begins at the first byte of the code, at the target of a call, and at a call of procedure(). It also
+/// begins at emitProlog() and at a named global label, if no jump leads there.
 class AsmjitAssembler : public asmjit::x86::Assembler {
  public:
   explicit AsmjitAssembler(asmjit::CodeHolder* code = nullptr) noexcept;
   ~AsmjitAssembler() noexcept override;
 
-  /// The next instruction is the first of a procedure; it is entered by calls from anywhere. Without a name it has that
-  /// of a global label that is bound there.
+  /// Begins a procedure at the next instruction, which calls from anywhere may enter. A procedure without a name takes
+  /// the name of a global label that is bound there.
   void procedure(std::string_view name = {}) noexcept;
 
-  /// Writes bytes that are one instruction, which asmjit has no name for. It goes on behind itself, leaves memory of
-  /// the frame and SP alone, and changes no registers but those of `changes`. At most 15 bytes.
+  /// Writes one instruction as bytes, for instructions that asmjit does not support. It continues at the next
+  /// instruction, keeps memory of the frame and SP, and changes no registers but those of `changes`. It has at most 15
+  /// bytes.
   asmjit::Error embed_instruction(std::span<const std::uint8_t> bytes,
                                   std::initializer_list<asmjit::Operand> changes = {}) noexcept;
 
-  /// The instruction before is a call of a procedure outside of this code which takes `bytes` of arguments off the
-  /// stack when it returns. Of calls to labels this is known.
+  /// Declares that the preceding instruction calls a procedure outside this code, which pops `bytes` of arguments when
+  /// it returns. Calls to labels need no declaration.
   void callee_pops(std::int64_t bytes) noexcept;
 
-  /// The instruction before is a jump through a register or memory: to one of these labels, or, without any, out of
-  /// this code with the frame as it is. Without a word a jump goes to the label whose address its register holds;
-  /// through a table of labels that this code holds; or to another procedure, if the frame is released.
+  /// Declares the targets of the preceding jump through a register or memory: one of these labels, or, if the list is
+  /// empty, a place outside this code with the frame in place. A jump without a declaration goes to the label whose
+  /// address its register holds; through a table of labels in this code; or to another procedure, if the frame is
+  /// released.
   void jump_targets(std::span<const asmjit::Label> labels) noexcept;
 
-  /// Exceptions that leave a call between the labels go on at `landing_pad`, in the same procedure, with SP and
-  /// preserved registers as during the call. All of those calls must have the same SP. Labels may be bound later.
+  /// Exceptions that leave a call between the labels continue at `landing_pad`, in the same procedure, with SP and
+  /// preserved registers as during the call. SP must be the same at all of those calls. Labels may be bound later.
   /// Selectors of a procedure's types are 1, 2, ... in the order in which its call sites name them.
   AsmjitCallSite call_site(const asmjit::Label& begin, const asmjit::Label& end,
                            const asmjit::Label& landing_pad) noexcept;
-  /// As noexcept: exceptions that leave a call between the labels end in std::terminate().
+  /// Exceptions that leave a call between the labels end in std::terminate(), as in a noexcept function.
   void terminates(const asmjit::Label& begin, const asmjit::Label& end) noexcept;
-  /// `handler` decides what exceptions do to frames of the procedure that the next instruction is in. Its call sites
-  /// then say only at which landing pads it may go on, and from which calls; reasons do not count.
+  /// Sets a handler that decides what exceptions do to frames of the procedure of the next instruction. The procedure's
+  /// call sites then only state the landing pads that the handler may choose, and for which calls; their reasons have
+  /// no effect.
   void handled_by(FrameHandler handler) noexcept;
 
-  // What asmjit calls.
+  // Functions that asmjit calls.
   asmjit::Error _emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
                       const asmjit::Operand_& o2, const asmjit::Operand_* more) override;
   asmjit::Error align(asmjit::AlignMode mode, std::uint32_t alignment) override;

@@ -10,7 +10,7 @@ namespace jitunwind {
 namespace v = asmjit_version;
 
 AsmjitBuilder::AsmjitBuilder(asmjit::CodeHolder* code) noexcept : asmjit::x86::Builder(nullptr) {
-  // Not through the base: its constructor would attach it before this class's functions are the virtual ones.
+  // The base constructor would attach before this class's virtual functions are in place.
   if (code) (void)code->attach(this);
 }
 

@@ -1,4 +1,4 @@
-// asmjit's x86::Builder, noting where emitProlog() writes and for which calling convention.
+// asmjit's x86::Builder with a record of where emitProlog() writes and for which calling convention.
 #pragma once
 
 #include <asmjit/x86.h>
@@ -11,15 +11,16 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// In place of asmjit::x86::Builder, whose interface it has, where procedures have no named labels or other conventions
-/// than the psABI's. (An x86::Builder's procedures begin at the first byte, at targets of calls, and at named global
-/// labels that no jump leads to, and follow the psABI. An x86::Compiler knows all this of its functions.)
+/// Replaces asmjit::x86::Builder and has its interface. It is needed for procedures without named labels, or with other
+/// calling conventions than the psABI's. (Procedures of an x86::Builder begin at the first byte, at targets of calls,
+/// and at named global labels that no jump leads to; they follow the psABI. An x86::Compiler knows start and convention
+/// of its functions.)
 class AsmjitBuilder : public asmjit::x86::Builder {
  public:
   explicit AsmjitBuilder(asmjit::CodeHolder* code = nullptr) noexcept;
   ~AsmjitBuilder() noexcept override;
 
-  /// What is written at the cursor now is the first of a procedure; it is entered by calls from anywhere.
+  /// Begins a procedure at the cursor, which calls from anywhere may enter.
   asmjit::Error procedure(std::string_view name = {}) noexcept;
 
 #if ASMJIT_LIBRARY_VERSION >= 0x011200
@@ -30,7 +31,7 @@ class AsmjitBuilder : public asmjit::x86::Builder {
 
  private:
   friend struct AsmjitAccess;
-  /// A label of our own at the cursor marks the place.
+  /// A private label at the cursor, which marks the place.
   struct Mark {
     std::uint32_t label;
     std::uint64_t preserved;  ///< derivation::RegSet; 0: the psABI's

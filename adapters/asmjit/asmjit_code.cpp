@@ -51,7 +51,7 @@ AsmjitRefusal refusal_of(const Refusal& refusal, const std::string& procedure, c
   return out;
 }
 
-/// The trace of everything that was written into the code. Emitters that wrote nothing of it are of no account.
+/// The trace of everything that was written into the code. Emitters that wrote nothing of it are ignored.
 Result<CodeTrace, Refusal> trace_of(asmjit::CodeHolder& code) {
   std::vector<const derivation::TraceRecorder*> recorders;
   std::vector<asmjit::BaseBuilder*> builders;

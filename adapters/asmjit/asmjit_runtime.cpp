@@ -44,7 +44,7 @@ asmjit::Error AsmjitRuntime::add_named(void** out, asmjit::CodeHolder* code, std
 
 namespace {
 
-/// Else nobody would hear why add() gives kErrorInvalidState.
+/// A program without an error handler gets the reason for kErrorInvalidState by this line only.
 void remark_once(const AsmjitRefusal& refusal) {
   static std::atomic<bool> remarked = false;
   if (remarked.exchange(true)) return;
@@ -66,7 +66,7 @@ void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHol
   try {
     (void)v::report_error(*emitters.front(), v::k_invalid_state, description.text());
   } catch (...) {
-    // Handlers may throw, which add() may not: the caller gets the error as a value.
+    // Handlers may throw, but add() must not; its caller gets the error as a value.
   }
 }
 
@@ -93,7 +93,7 @@ asmjit::Error AsmjitRuntime::describe_and_add(void** out, asmjit::CodeHolder& co
   return error;
 }
 
-/// All or none.
+/// Registers all procedures or none.
 asmjit::Error AsmjitRuntime::register_procedures(void* start, const AsmjitDescription& description,
                                                  std::string_view name) {
   std::vector<RegistrationBatch::Item> items;
@@ -117,7 +117,7 @@ asmjit::Error AsmjitRuntime::_release(void* start) noexcept {
     added = added_.extract(start);
   }
   if (added.empty()) return v::k_invalid_argument;
-  // Outside of the lock: it waits for readers.
+  // The cancellation waits for readers and therefore runs without the lock.
   if (added.mapped().cancel()) return asmjit::JitRuntime::_release(start);
   const std::lock_guard lock(mutex_);
   added_.insert(std::move(added));

@@ -1,4 +1,4 @@
-// asmjit's JitRuntime, registering the code it adds, so that every walk of this process knows its frames and names.
+// asmjit's JitRuntime that registers the code it adds, so that every walk of this process knows its frames and names.
 //
 //   jitunwind::AsmjitRuntime runtime;                  // was: asmjit::JitRuntime
 //   jitunwind::AsmjitAssembler a(&code);               // was: asmjit::x86::Assembler; Builder and Compiler stay
@@ -20,37 +20,36 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What add() does with code of which not every procedure can be described.
+/// The policy of add() for code with a procedure that cannot be described.
 enum class Undescribed : std::uint8_t {
   refuse,  ///< kErrorInvalidState; the code is not added
-  add,     ///< it is added; walks do not know the procedures that were refused
+  add,     ///< the code is added; walks do not know the refused procedures
 };
 
-/// How a runtime treats the code that is added.
+/// Options for the code that a runtime adds.
 struct AsmjitRuntimeOptions {
   Undescribed undescribed = Undescribed::refuse;
-  /// Called for each procedure that was refused, on the thread that adds. Else, and in addition, the reasons go to the
-  /// error handler of the code's emitter. Where there is neither, the first reason of the process goes to stderr. Must
-  /// not throw.
+  /// Called for each refused procedure, on the thread that adds. The error handler of the code's emitter also receives
+  /// the reasons. If neither exists, the first reason of the process goes to stderr. The function must not throw.
   std::function<void(const AsmjitRefusal&)> on_refusal{};
   const asmjit::JitAllocator::CreateParams* allocator = nullptr;  ///< read by the constructor only
 };
 
-/// add() and release() as of JitRuntime. add() describes and registers each procedure; release() cancels them, waiting
-/// for walks that read their descriptions just now, and then frees the code. The destructor cancels everything that was
-/// not released.
+/// add() and release() as in JitRuntime. add() describes and registers each procedure. release() cancels them, waits
+/// for walks that read their descriptions at this moment, and then frees the code. The destructor cancels everything
+/// that was not released.
 ///
 /// Thread-safe: threads may add and release at the same time, each with a CodeHolder of its own. Not signal-safe.
 /// Errors beside JitRuntime's own: kErrorInvalidState from add() (see Undescribed), kErrorInvalidArgument from
-/// release() of an address that add() did not give, kErrorOutOfMemory. Nothing stays registered or allocated when add()
-/// fails.
+/// release() of an address that add() did not return, kErrorOutOfMemory. Nothing stays registered or allocated when
+/// add() fails.
 class AsmjitRuntime : public asmjit::JitRuntime {
  public:
   explicit AsmjitRuntime(AsmjitRuntimeOptions options = {}) noexcept;
   ~AsmjitRuntime() noexcept override;
 
   using asmjit::JitRuntime::add;
-  /// With a name for the procedure at the start of the code, if that has none of its own.
+  /// Adds code with a name for the procedure at its start, if that procedure has no name of its own.
   template <class Function>
   asmjit::Error add(Function* out, asmjit::CodeHolder* code, std::string_view name) noexcept {
     void* start = nullptr;
@@ -62,10 +61,10 @@ class AsmjitRuntime : public asmjit::JitRuntime {
   /// Releases everything.
   void reset(asmjit::ResetPolicy policy = asmjit::ResetPolicy::kSoft) noexcept;
 
-  /// Procedures registered now.
+  /// Number of procedures registered at this moment.
   std::size_t registered() const;
 
-  // What asmjit calls.
+  // Functions that asmjit calls.
   asmjit::Error _add(void** out, asmjit::CodeHolder* code) noexcept override;
   asmjit::Error _release(void* start) noexcept override;
 

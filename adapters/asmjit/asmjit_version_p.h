@@ -1,5 +1,5 @@
-// asmjit renamed its interface from camelCase to snake_case between 1.9 (Debian 12) and 1.21, at 1.18. Every name that
-// the adapter uses and that differs is wrapped here, and only here.
+// asmjit renamed its interface from camelCase to snake_case between 1.9 (Debian 12) and 1.21, at 1.18. Every different
+// name that the adapter uses is wrapped here, and only here.
 #pragma once
 
 #include <asmjit/x86.h>
@@ -52,15 +52,15 @@ inline bool has_base_register(const ::asmjit::Operand_& mem) noexcept {
 }
 inline std::int64_t imm_value(const ::asmjit::Operand_& op) noexcept { return op.as<::asmjit::Imm>().value(); }
 
-/// A memory operand in the words of the adapter.
+/// A memory operand in the terms of the adapter.
 struct MemoryOperand {
   bool plain_base = false;           ///< [64-bit general register + offset], default segment, no index
-  std::uint32_t base = 0;            ///< its id
-  std::uint32_t label = UINT32_MAX;  ///< of a [label + offset] or [label + index + offset]
+  std::uint32_t base = 0;            ///< id of the base register
+  std::uint32_t label = UINT32_MAX;  ///< the label of [label + offset] or [label + index + offset]
   bool has_index = false;
   bool is_indexed = false;  ///< [64-bit general register + index + offset], default segment
   std::int64_t offset = 0;
-  std::uint32_t size = 0;  ///< 0: as the other operand
+  std::uint32_t size = 0;  ///< 0: size of the other operand
 };
 inline MemoryOperand memory_operand(const ::asmjit::Operand_& op) noexcept {
   const auto& mem = op.as<::asmjit::x86::Mem>();
@@ -122,12 +122,12 @@ inline std::uint32_t section_id(const ::asmjit::Section& s) noexcept { return s.
 inline const ::asmjit::Section* current_section(const ::asmjit::BaseAssembler& a) noexcept {
   return a.JITUNWIND_ASMJIT(currentSection, current_section)();
 }
-/// Where the next byte goes.
+/// The place of the next byte.
 inline derivation::CodePlace place_of(const ::asmjit::BaseAssembler& a) noexcept {
   const ::asmjit::Section* section = current_section(a);
   return {section ? section_id(*section) : 0, static_cast<std::uint32_t>(a.offset())};
 }
-/// What was written behind an offset of the current section, up to where the next byte goes.
+/// The bytes of the current section from an offset up to the place of the next byte.
 inline std::span<const std::uint8_t> bytes_behind(const ::asmjit::BaseAssembler& a, std::size_t offset) noexcept {
   return {a.JITUNWIND_ASMJIT(bufferData, buffer_data)() + offset, a.offset() - offset};
 }
@@ -144,7 +144,7 @@ inline std::size_t label_count(const ::asmjit::CodeHolder& code) noexcept {
   return code.JITUNWIND_ASMJIT(labelCount, label_count)();
 }
 
-/// Where a label is bound, and its name when it is a global one.
+/// The place at which a label is bound, and its name if it is a global label.
 struct BoundLabel {
   bool bound = false;
   std::uint32_t section = 0;
@@ -190,7 +190,7 @@ inline std::uint64_t preserved_registers(const ::asmjit::FuncFrame& frame, ::asm
   return frame.JITUNWIND_ASMJIT(preservedRegs, preserved_regs)(group);
 }
 
-// A second CodeHolder like the first, and what nodes say: for builder_replay.cpp.
+// A second CodeHolder with the same layout, and the properties of nodes, for builder_replay.cpp.
 
 inline ::asmjit::Error init_like(::asmjit::CodeHolder& to, const ::asmjit::CodeHolder& from) noexcept {
   return to.init(from.environment(), from.JITUNWIND_ASMJIT(baseAddress, base_address)());
@@ -215,13 +215,13 @@ inline bool add_label(::asmjit::CodeHolder& code) noexcept {
   return code.newLabelEntry(&entry) == ::asmjit::kErrorOk;
 #endif
 }
-/// Sections are put behind each other, and what refers from one to another is filled in.
+/// Places the sections one after the other, and resolves the references between them.
 inline ::asmjit::Error link_sections(::asmjit::CodeHolder& code) noexcept {
   const ::asmjit::Error error = code.flatten();
   return error == ::asmjit::kErrorOk ? code.JITUNWIND_ASMJIT(resolveUnresolvedLinks, resolve_cross_section_fixups)()
                                      : error;
 }
-/// asmjit fills it in when the code gets its address.
+/// asmjit fills the address table in when the code gets its address.
 inline bool is_address_table(const ::asmjit::CodeHolder& code, std::uint32_t section) noexcept {
   const ::asmjit::Section* table = code.JITUNWIND_ASMJIT(addressTableSection, address_table_section)();
   return table && section_id(*table) == section;
@@ -231,8 +231,8 @@ inline std::vector<std::uint8_t> section_bytes(const ::asmjit::CodeHolder& code,
   return {section.data(), section.data() + buffer_size(section)};
 }
 
-/// Bytes of a section that are final only at the final address: the operand, and the two bytes in front of it where a
-/// call or jump may be turned into one through the address table.
+/// Bytes of a section that are final only at the final address: the operand, and the two bytes before it, which change
+/// when asmjit redirects a call or jump through the address table.
 struct PatchedBytes {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -252,7 +252,7 @@ inline std::vector<PatchedBytes> patched_bytes(const ::asmjit::CodeHolder& code,
 inline ::asmjit::BaseNode* first_node(const ::asmjit::BaseBuilder& b) noexcept {
   return b.JITUNWIND_ASMJIT(firstNode, first_node)();
 }
-/// Beside those of sections, of which it has one from the start.
+/// Whether there are nodes other than those of sections; a builder has one section node from the start.
 inline bool has_nodes(const ::asmjit::BaseBuilder& b) noexcept {
   for (::asmjit::BaseNode* node = first_node(b); node; node = node->next())
     if (node->type() != ::asmjit::NodeType::kSection) return true;
@@ -282,14 +282,14 @@ inline FunctionNode function_node(::asmjit::BaseNode& node) noexcept {
           preserved_registers(function.frame(), ::asmjit::RegGroup::kGp),
           preserved_registers(function.frame(), ::asmjit::RegGroup::kVec)};
 }
-/// Of an invocation whose convention makes the callee pop its arguments; else 0.
+/// Bytes popped by the callee of an invocation, if its convention requires that; else 0.
 inline std::int64_t bytes_popped_by_callee(::asmjit::BaseNode& node) noexcept {
   if (!node.JITUNWIND_ASMJIT(isInvoke, is_invoke)()) return 0;
   const ::asmjit::FuncDetail& detail = node.as<::asmjit::InvokeNode>()->detail();
   if (!detail.JITUNWIND_ASMJIT(hasFlag, has_flag)(::asmjit::CallConvFlags::kCalleePopsStack)) return 0;
   return detail.JITUNWIND_ASMJIT(argStackSize, arg_stack_size)();
 }
-/// Where an annotated jump may go.
+/// The possible targets of an annotated jump.
 inline std::vector<std::uint32_t> annotated_targets(::asmjit::BaseNode& node) {
   std::vector<std::uint32_t> out;
   if (node.type() != ::asmjit::NodeType::kJump) return out;

@@ -18,7 +18,7 @@ using ::asmjit::CodeHolder;
 using ::asmjit::Error;
 using ::asmjit::Operand_;
 
-/// Writes what the nodes say, and adds what only the nodes know of an instruction.
+/// Serializes the nodes and adds the properties of an instruction that only its node has.
 class ReplayAssembler final : public AsmjitAssembler {
  public:
   ReplayAssembler(CodeHolder* code, BaseNode* first) noexcept : AsmjitAssembler(code), next_(first) {}
@@ -35,7 +35,7 @@ class ReplayAssembler final : public AsmjitAssembler {
     return error;
   }
 
-  // Sections of the other CodeHolder stand for ours.
+  // The nodes name sections of the other CodeHolder; the section with the same id is used.
   Error section(::asmjit::Section* section) override {
     return AsmjitAssembler::section(v::section_by_id(*_code, v::section_id(*section)));
   }
@@ -46,7 +46,7 @@ class ReplayAssembler final : public AsmjitAssembler {
 
 Refusal refused(const char* reason) { return Refusal{{0, 0}, std::nullopt, reason, {}}; }
 
-/// The same sections and labels, nothing in them.
+/// Gives `to` the same sections and labels, all of them empty.
 bool copy_layout(const CodeHolder& from, CodeHolder& to) {
   if (v::init_like(to, from) != ::asmjit::kErrorOk) return false;
   while (v::section_count(to) < v::section_count(from))
@@ -57,7 +57,7 @@ bool copy_layout(const CodeHolder& from, CodeHolder& to) {
   return true;
 }
 
-/// Bytes that asmjit fills in when the code gets its address are left out.
+/// Compares all bytes but those that asmjit fills in when the code gets its address.
 bool same_bytes(const CodeHolder& a, const CodeHolder& b) {
   for (std::uint32_t id = 0; id < v::section_count(a); ++id) {
     if (v::is_address_table(a, id)) continue;
@@ -78,7 +78,7 @@ bool same_labels(const CodeHolder& a, const CodeHolder& b) {
   return true;
 }
 
-/// Procedures and their conventions are known of nodes, not of instructions.
+/// Procedures and their conventions are properties of nodes, not of instructions.
 void add_functions(::asmjit::BaseBuilder& builder, CodeTrace& trace) {
   for (BaseNode* node = v::first_node(builder); node; node = node->next()) {
     if (!v::is_function(*node)) continue;
@@ -101,7 +101,7 @@ Result<CodeTrace, Refusal> replay(::asmjit::BaseBuilder& builder, const CodeHold
   v::copy_encoding_options(builder, assembler);
   if (!v::first_node(builder) || v::serialize(builder, assembler) != ::asmjit::kErrorOk)
     return refused("the emitter's nodes cannot be written as instructions: it was not finalized");
-  // What refers from one section to another may have been filled in already.
+  // References between sections may have been resolved already.
   const bool same =
       same_labels(code, copy) &&
       (same_bytes(code, copy) || (v::link_sections(copy) == ::asmjit::kErrorOk && same_bytes(code, copy)));
@@ -110,7 +110,7 @@ Result<CodeTrace, Refusal> replay(::asmjit::BaseBuilder& builder, const CodeHold
   const TraceRecorder* const recorder = AsmjitAccess::recorder(assembler);
   auto trace = TraceRecorder::trace({&recorder, 1}, copy);
   if (!trace) return trace;
-  // Names are known to the original's labels only.
+  // Only the original's labels have names.
   for (LabelId id = 0; id < trace->labels.size(); ++id)
     if (const v::BoundLabel label = v::bound_label(code, id); label.bound && !label.name.empty())
       trace->starts.push_back({*trace->labels[id], label.name, 0, false});

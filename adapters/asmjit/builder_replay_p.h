@@ -1,5 +1,5 @@
-// The trace of a finalized x86::Builder or x86::Compiler: its nodes are serialized once more into an assembler that
-// notes what it writes.
+// The trace of a finalized x86::Builder or x86::Compiler: its nodes are serialized a second time, into an assembler
+// that records a trace.
 #pragma once
 
 #include <asmjit/x86.h>
@@ -9,8 +9,8 @@
 
 namespace jitunwind::derivation {
 
-/// `code` is what `builder` is attached to and was serialized to, by finalize() and nothing else. Error: it was not, or
-/// has been changed since. Throws std::bad_alloc.
+/// `builder` must be attached to `code` and serialized to it, by finalize() and nothing else. Error: the code was
+/// written in another way, or has changed since. Throws std::bad_alloc.
 Result<CodeTrace, Refusal> replay(::asmjit::BaseBuilder& builder, const ::asmjit::CodeHolder& code);
 
 }  // namespace jitunwind::derivation

@@ -151,7 +151,7 @@ void Translation::pop_instruction() {
 void Translation::enter_instruction() {
   if (!has_op(1) || !v::is_imm(op(0)) || !v::is_imm(op(1))) return say({.kind = Kind::sp_unknown});
   push(k_rbp, 8);
-  // Nested, it copies the pointers to the frames around, and adds its own (Intel SDM, ENTER).
+  // A nested ENTER copies the pointers to the enclosing frames, and adds its own (Intel SDM, ENTER).
   const std::int64_t level = v::imm_value(op(1)) % 32;
   for (std::int64_t i = 0; i < level; ++i) push(k_no_reg, 8);
   copy(k_rbp, k_rsp, 8 * level);
@@ -200,7 +200,7 @@ bool Translation::control_flow() {
 }
 
 void Translation::jump_instruction(bool conditional) {
-  // jecxz and loop have an explicit form with the counter in front of the target.
+  // The explicit form of jecxz and loop has the counter before the target.
   const std::size_t last = has_op(1) ? 1 : 0;
   clobber(implicitly_written(id_));
   Effect jump{.kind = conditional ? Kind::branch_elsewhere : Kind::jump_elsewhere, .value = Effect::any};
@@ -308,7 +308,7 @@ bool Translation::arithmetic() {
   }
 }
 
-/// By what asmjit knows of operands; where it knows nothing, every operand is written.
+/// Uses asmjit's information about operands; if it has none, every operand counts as written.
 void Translation::anything() {
   std::size_t count = 0;
   while (has_op(count)) ++count;

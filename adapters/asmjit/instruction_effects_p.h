@@ -1,4 +1,4 @@
-// asmjit's instructions in the words of the trace: what each does to SP, to registers and to the stack.
+// Translates asmjit's instructions to effects on SP, registers and the stack.
 #pragma once
 
 #include <asmjit/x86.h>
@@ -11,19 +11,20 @@
 
 namespace jitunwind::derivation {
 
-/// The DWARF number of an x86-64 general register that asmjit numbers as the instruction set does.
+/// The DWARF number of an x86-64 general register, from asmjit's number, which is the instruction set's.
 RegNum dwarf_of(std::uint32_t general_id) noexcept;
-/// Registers of one of asmjit's masks, SP left out.
+/// Registers of one of asmjit's masks, without SP.
 RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept;
 
-/// Appends the effects of an instruction of x86-64. What is not known to do less is taken to change all it may.
+/// Appends the effects of an x86-64 instruction. An instruction that is not known to do less counts as changing
+/// everything it may change.
 void append_effects(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand_> operands,
                     std::vector<Effect>& out);
 
-/// The same of an instruction that does nothing but change registers. SP among them is lost.
+/// Appends the effects of an instruction that only changes registers. SP among them is lost.
 void append_changes(std::span<const ::asmjit::Operand> registers, std::vector<Effect>& out);
 
-/// General registers that the instruction changes although they are not among its operands, in any of its forms.
+/// General registers that any form of the instruction changes without naming them as operands.
 RegSet implicitly_written(std::uint32_t instruction) noexcept;
 
 }  // namespace jitunwind::derivation

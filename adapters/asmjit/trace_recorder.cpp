@@ -19,7 +19,7 @@ std::uint32_t hash_of(std::span<const std::uint8_t> bytes) noexcept {
   return hash == 0 ? 1 : hash;
 }
 
-/// asmjit fills in addresses where labels are bound and where the code gets its place.
+/// asmjit fills in addresses when labels are bound and when the code gets its place.
 bool may_be_patched(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand_> operands) noexcept {
   const bool goes_elsewhere = v::control_flow(v::instruction_id(instruction)) != ::asmjit::InstControlFlow::kRegular;
   return std::ranges::any_of(operands, [&](const ::asmjit::Operand_& operand) {
@@ -56,7 +56,7 @@ TraceRecorder::Written& TraceRecorder::section(std::uint32_t id) {
   return sections_[id];
 }
 
-/// True when the instruction takes the place of one of the same length that was written before.
+/// True when the instruction replaces an earlier one of the same length.
 bool TraceRecorder::replace(const TracedInstruction& instruction) {
   if (instruction.section >= sections_.size()) return false;
   auto& instructions = sections_[instruction.section].instructions;
@@ -88,7 +88,7 @@ void TraceRecorder::instruction(CodePlace place, std::span<const std::uint8_t> b
   });
 }
 
-/// An instruction with the effects from the first one on.
+/// Adds an instruction whose effects begin at `first_effect`.
 void TraceRecorder::add(CodePlace place, std::uint32_t end, std::uint16_t mnemonic, std::uint32_t hash,
                         std::size_t first_effect) {
   const TracedInstruction traced{place.section,
@@ -159,7 +159,7 @@ void TraceRecorder::frame_handler(CodePlace place, FrameHandler handler) noexcep
   guarded([&] { frame_handlers_.push_back({place, std::move(handler)}); });
 }
 
-// What several wrote.
+// The combined trace of several recorders.
 
 namespace {
 
@@ -169,7 +169,7 @@ CodePlace place_of(const Piece& piece) {
 }
 constexpr auto by_place = [](const auto& piece) { return place_of(piece); };
 
-/// The first instruction whose bytes somebody has changed in the buffer.
+/// The first instruction whose bytes in the buffer have changed.
 std::optional<Refusal> find_changed(std::span<const std::uint8_t> bytes,
                                     std::span<const TracedInstruction> instructions) {
   for (const TracedInstruction& i : instructions)
@@ -178,8 +178,8 @@ std::optional<Refusal> find_changed(std::span<const std::uint8_t> bytes,
   return std::nullopt;
 }
 
-/// The first of `size` bytes of a section that nobody has written, and the first that were written twice, once as code.
-/// Data may have been filled in.
+/// The first of `size` bytes of a section that no emitter wrote, or that were written twice, once as code. Data may
+/// have been filled in.
 std::optional<Refusal> find_unseen(std::uint32_t section, std::size_t size,
                                    std::span<const TracedInstruction> instructions, std::span<const TracedData> data) {
   std::uint32_t code_end = 0, end = 0;
@@ -197,8 +197,8 @@ std::optional<Refusal> find_unseen(std::uint32_t section, std::size_t size,
   return Refusal{{section, end}, {}, "bytes here were not written through an AsmjitAssembler that is attached", {}};
 }
 
-/// call next; next: pop rax. That what is called is behind the call does not tell: a procedure may fall into itself, so
-/// to speak, to run twice.
+/// call next; next: pop rax. A callee that follows its call is not proof of this idiom: a procedure may fall through
+/// into itself, to run twice.
 void find_pushed_pcs(CodeTrace& trace) {
   std::vector<std::uint32_t> calls(trace.labels.size());
   for (const Effect& e : trace.effects)
@@ -220,7 +220,7 @@ void find_pushed_pcs(CodeTrace& trace) {
 
 }  // namespace
 
-/// Effects and jump targets are numbered anew.
+/// Appends the records; effects and jump targets get new numbers.
 void TraceRecorder::append_to(CodeTrace& out) const {
   if (out_of_memory_) throw std::bad_alloc();
   const auto first_effect = static_cast<std::uint32_t>(out.effects.size());

@@ -1,4 +1,4 @@
-// Keeps what one emitter wrote, in the order of places, while it writes.
+// Records the output of one emitter, in the order of places, while it writes.
 #pragma once
 
 #include <asmjit/x86.h>
@@ -15,40 +15,40 @@
 
 namespace jitunwind::derivation {
 
-/// Memory that runs out while recording makes the trace incomplete, and what is asked of it later an error; nothing is
-/// thrown into the emitter.
+/// Exhausted memory makes the trace incomplete, and later queries return an error; nothing is thrown into the emitter.
 class TraceRecorder {
  public:
   void reset() noexcept;
 
-  /// `bytes`: those that were written.
+  /// `bytes`: the bytes of the instruction as written.
   void instruction(CodePlace place, std::span<const std::uint8_t> bytes, const ::asmjit::BaseInst& instruction,
                    std::span<const ::asmjit::Operand_> operands) noexcept;
-  /// Of bytes that asmjit has no name for: one instruction that goes on behind itself and leaves the stack alone.
+  /// Records one instruction that asmjit does not support: it continues at the next instruction and does not touch the
+  /// stack.
   void instruction(CodePlace place, std::span<const std::uint8_t> bytes,
                    std::span<const ::asmjit::Operand> changes) noexcept;
   void padding(CodePlace place, std::uint32_t end) noexcept;
   void data(CodePlace place, std::uint32_t end) noexcept;
   void embedded_label(CodePlace place, LabelId label) noexcept;
   void start(const ProcedureStart& start) noexcept;
-  /// The call written last is of a procedure that pops so many bytes of arguments.
+  /// Declares that the callee of the last call pops so many bytes of arguments.
   void callee_pops(std::int64_t bytes) noexcept;
-  /// The indirect jump written last goes to one of these; empty: out of this code.
+  /// Declares the targets of the last indirect jump; empty: a place outside this code.
   void jumps_to(std::vector<LabelId> targets) noexcept;
   /// Null without memory; else valid until reset().
   TracedCallSite* call_site(LabelId begin, LabelId end, LabelId pad) noexcept;
   void reason(TracedCallSite& site, const std::function<void(x86_64::Builder&)>& say) noexcept;
   void frame_handler(CodePlace place, FrameHandler handler) noexcept;
 
-  /// Nothing was written.
+  /// True when nothing was written.
   bool is_idle() const noexcept { return sections_.empty() && !out_of_memory_; }
-  /// What all of them recorded, labels as `code` has them. An error when bytes of a section of `code` were not seen
-  /// being written, were written twice, or are others than those of the instruction that was.
+  /// The combined trace of all recorders, with labels as `code` has them. Error: bytes of a section of `code` were not
+  /// recorded, were written twice, or differ from those of the recorded instruction.
   static Result<CodeTrace, Refusal> trace(std::span<const TraceRecorder* const> recorders,
                                           const ::asmjit::CodeHolder& code);
 
  private:
-  /// In the order in which they were written.
+  /// Records in the order in which they were written.
   struct Written {
     std::vector<TracedInstruction> instructions;
     std::vector<TracedData> data;

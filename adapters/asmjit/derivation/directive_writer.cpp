@@ -7,7 +7,7 @@ namespace {
 
 using Kind = RegRule::Kind;
 
-/// "Not mentioned" of a preserved register is "same".
+/// A preserved register without a rule has the rule "same".
 RegRule normal(const RegRule& rule) { return rule.kind == Kind::unspecified ? RegRule::same() : rule; }
 
 }  // namespace
@@ -20,7 +20,7 @@ DirectiveWriter::DirectiveWriter(const Arch& arch) : arch_(arch) {
 bool DirectiveWriter::balanced() const noexcept { return machine_.sp == arch_.entry_cfa; }
 
 std::vector<DirectiveWriter::Placed> DirectiveWriter::take() {
-  // A label of the state at the start was put in last.
+  // The label of the state at the start was inserted last; the stable sort moves it to its place.
   std::ranges::stable_sort(placed_, {}, &Placed::offset);
   return std::move(placed_);
 }
@@ -30,7 +30,7 @@ bool DirectiveWriter::add(const FrameStep& step) {
   group_.clear();
   raises_sp_ = false;
   const bool said = diff(step);
-  // Behind a jump or return the state of elsewhere goes on.
+  // The state after a jump or return is often that of an earlier place; a copy of it is shorter.
   if (!said || group_.size() > 2) {
     const Machine after = machine_;
     machine_ = before;
@@ -39,7 +39,7 @@ bool DirectiveWriter::add(const FrameStep& step) {
       machine_ = after;
     }
   }
-  if (step.offset == 0 && !group_.empty()) return false;  // not entered like a procedure
+  if (step.offset == 0 && !group_.empty()) return false;  // not a procedure's state at entry
   for (const DraftDirective& d : group_) placed_.push_back({d, step.offset, step.instruction, raises_sp_});
   const std::pair state{step.row, step.sp};
   if (!known_.contains(state)) known_.emplace(state, Known{step.offset, step.instruction, machine_, std::nullopt});
@@ -63,7 +63,7 @@ bool DirectiveWriter::copy(const FrameStep& step) {
 
 bool DirectiveWriter::diff(const FrameStep& step) { return move_sp(step) && change_cfa(step) && change_rules(step); }
 
-/// Deallocation rule: slots between the old and the new SP are released, their registers hold the caller's values.
+/// Deallocation rule: slots between the old and the new SP are released, and their registers hold the caller's values.
 void DirectiveWriter::release(std::optional<std::int64_t> old) {
   for (RegSet left = machine_.ruled; left != 0; left &= left - 1) {
     const RegNum r = first_of(left);
@@ -162,7 +162,7 @@ bool DirectiveWriter::change_rules(const FrameStep& step) {
 bool DirectiveWriter::change_rule(RegNum reg, const RegRule& wanted) {
   Machine& m = machine_;
   RegRule& have = m.rules[reg];
-  // While SP is unknown a slot is kept by its distance to the base.
+  // While SP is unknown, a slot is recorded by its distance to the base.
   RegRule kept = wanted;
   if (kept.kind == Kind::at_reg) kept.offset += m.base_offset;
   if (have == kept) return true;

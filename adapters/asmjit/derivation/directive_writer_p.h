@@ -1,4 +1,5 @@
-// Which directives lead from one row to the next (docs/directives.md), kept in step with what they make of the state.
+// Chooses the directives that lead from one row to the next (docs/directives.md), and simulates their effect on the
+// state.
 #pragma once
 
 #include <array>
@@ -16,52 +17,52 @@
 
 namespace jitunwind::derivation {
 
-/// What holds from `offset` on, up to the next step.
+/// The row and SP from `offset` on, up to the next step.
 struct FrameStep {
-  std::uint32_t offset = 0;       ///< in the procedure
-  std::uint32_t instruction = 0;  ///< offset of the instruction in front of it
+  std::uint32_t offset = 0;       ///< offset in the procedure
+  std::uint32_t instruction = 0;  ///< offset of the preceding instruction
   Value sp;
-  const FrameRow* row = nullptr;  ///< in a RowPool: others are other rows
+  const FrameRow* row = nullptr;  ///< in a RowPool: another address is another row
 };
 
 class DirectiveWriter {
  public:
   explicit DirectiveWriter(const Arch& arch);
 
-  /// Steps in ascending order, the first at offset 0. False: directives cannot say it.
+  /// Adds steps in ascending order, the first at offset 0. False: directives cannot express the step.
   bool add(const FrameStep& step);
 
   struct Placed {
     DraftDirective directive;
-    std::uint32_t offset = 0;       ///< in force from here on; 0: from the start
-    std::uint32_t instruction = 0;  ///< its instruction begins here
-    bool releases = false;          ///< its instruction does nothing but raise SP
+    std::uint32_t offset = 0;       ///< takes effect here; 0: at the start
+    std::uint32_t instruction = 0;  ///< begin of its instruction
+    bool releases = false;          ///< its instruction only raises SP
   };
-  /// In the order of their offsets.
+  /// The directives in the order of their offsets.
   std::vector<Placed> take();
-  /// The procedure ends as it began: at a return, SP is where it was.
+  /// True when SP at the end, a return, is SP at entry.
   bool balanced() const noexcept;
 
  private:
-  /// The state that directives have led to; docs/directives.md "Frame state".
+  /// The state after the directives so far; docs/directives.md "Frame state".
   struct Machine {
     std::optional<std::int64_t> sp;  ///< CFA - SP; none: unknown
-    BaseId base = k_cfa_base;        ///< of SP while it is unknown
+    BaseId base = k_cfa_base;        ///< base of SP while it is unknown
     std::int64_t base_offset = 0;
     RegNum fp = k_no_reg;
     std::int64_t fp_offset = 0;  ///< CFA - fp
     bool has_slot = false;
-    std::int64_t slot = 0;         ///< place of the copy of SP, from the base
+    std::int64_t slot = 0;         ///< distance of the slot that holds a copy of SP to the base
     std::int64_t slot_offset = 0;  ///< CFA - that copy
     std::array<RegRule, 17> rules{};
-    RegSet ruled = 0;  ///< those of registers whose rule is specified, and may be of others
+    RegSet ruled = 0;  ///< registers with a specified rule; it may contain others
 
     void put(RegNum reg, const RegRule& rule) noexcept {
       rules[reg] = rule;
       ruled |= set_of(reg);
     }
   };
-  /// A state that there was, where it was for the first time.
+  /// A state and its first occurrence.
   struct Known {
     std::uint32_t offset;
     std::uint32_t instruction;

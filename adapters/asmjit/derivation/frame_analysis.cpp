@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Effect::Kind;
 
-/// Control does not go on to the next instruction.
+/// Control does not continue at the next instruction.
 bool ends_run(Kind kind) {
   return kind == Kind::ret || kind == Kind::jump || kind == Kind::jump_elsewhere || kind == Kind::jump_indirect ||
          kind == Kind::trap || kind == Kind::cannot_return;
@@ -67,7 +67,8 @@ void FrameAnalysis::refuse(Index i, std::string reason, RegNum lost) {
   refusals_.try_emplace(i, Refused{{place_of(instruction), instruction.mnemonic, std::move(reason), {}}, lost});
 }
 
-/// The caller gets back what it relies on: at a return, and at a jump to another procedure.
+/// The promise to the caller, at a return and at a jump to another procedure: SP is at the return address, and the
+/// registers that the caller relies on have their values.
 std::optional<FrameAnalysis::Broken> FrameAnalysis::broken_promise(const FrameState& state) const {
   if (state.memory(state.sp(), 0, arch_.word_size).is_entry(arch_.ra)) return broken_register(state);
   const bool is_there = state.sp() == Value::address(k_cfa_base, arch_.entry_ra);
@@ -108,7 +109,7 @@ void FrameAnalysis::start(Index i, RegSet preserved) {
   work_.insert(i);
 }
 
-/// With the starts that are known by now.
+/// Starts again, with all procedure starts found so far.
 void FrameAnalysis::restart() {
   restart_ = false;
   in_.clear();
@@ -130,7 +131,7 @@ void FrameAnalysis::start_declared() {
     if (const Index i = e.kind == Kind::call ? index_of(e.label) : k_nowhere; i != k_nowhere) start(i, 0);
 }
 
-/// True when something new can be followed.
+/// Follows the next start that is only a hint. True when there was one.
 bool FrameAnalysis::start_hinted() {
   for (const ProcedureStart& s : trace_.starts) {
     const Index i = index_of(s.place);
@@ -141,7 +142,7 @@ bool FrameAnalysis::start_hinted() {
   return false;
 }
 
-// Following the paths.
+// The paths.
 
 void FrameAnalysis::solve() {
   while (!work_.empty()) {
@@ -151,7 +152,7 @@ void FrameAnalysis::solve() {
   }
 }
 
-/// What an instruction does, control flow aside.
+/// Applies an instruction's effects, without control flow.
 bool FrameAnalysis::execute(Index i, FrameState& state, std::string& why) {
   const BaseId id = base_made_by(i);
   for (const Effect& e : effects_of(i)) {
@@ -171,7 +172,7 @@ bool FrameAnalysis::execute(Index i, FrameState& state, std::string& why) {
   return true;
 }
 
-/// cmp rsp,r11; jne: the register that holds what SP is where the branch goes by that condition, or no register.
+/// cmp rsp,r11; jne: the register that equals SP on the side of the branch with this condition, or no register.
 RegNum FrameAnalysis::equal_to_sp(Index branch, Effect::Condition condition) const {
   const auto effects = effects_of(branch);
   const bool tells = !effects.empty() && effects.back().kind == Kind::branch && effects.back().value == condition;
@@ -195,11 +196,11 @@ void FrameAnalysis::follow_run(Index head) {
     if (!effects.empty() && !leave(i, effects.back(), state)) return;
     if (const RegNum equal = equal_to_sp(i, Effect::different); equal != k_no_reg) state.equate_sp(equal);
     if (!falls_into(i, i + 1)) {
-      // A call in front of data does not return: there is nothing to return to.
+      // A call before data does not return, because there is no code to return to.
       if (!calls(last)) refuse(last, "goes on into bytes that are no instruction");
       return;
     }
-    // Nor does a call in front of another procedure.
+    // A call before another procedure does not return either.
     if (starts_.contains(i + 1) && calls(last)) return;
     if (is_head_[i + 1]) return flow(last, i + 1, state);
   }
@@ -218,8 +219,8 @@ void FrameAnalysis::flow(Index from, Index to, const FrameState& state) {
   if (changed) work_.insert(to);
 }
 
-/// An exception that leaves the call, which the caller's values in scratch registers do not survive. Call sites that
-/// overlap are refused later.
+/// The path of an exception that leaves the call; values in scratch registers do not survive. Overlapping call sites
+/// are refused later.
 void FrameAnalysis::land(Index call, FrameState state) {
   const CodePlace at = place_of(trace_.instructions[call]);
   const auto behind = std::ranges::upper_bound(
@@ -238,7 +239,7 @@ void FrameAnalysis::flow_to_label(Index from, LabelId to, const FrameState& stat
     refuse(from, "jumps to a label that is not bound to an instruction");
 }
 
-/// Control flow of an instruction's last effect. True: it goes on to the next instruction.
+/// Control flow of an instruction's last effect. True: control continues at the next instruction.
 bool FrameAnalysis::leave(Index i, const Effect& e, const FrameState& state) {
   switch (e.kind) {
     case Kind::ret: {
@@ -285,14 +286,14 @@ void FrameAnalysis::leave_indirectly(Index i, const Effect& e, const FrameState&
     return;
   }
   const std::vector<LabelId> targets = targets_of(i, e);
-  for (const LabelId label : targets)  // a table may be followed by addresses of data
+  for (const LabelId label : targets)  // addresses of data may follow a table
     if (has_targets(e) || index_of(label) != k_nowhere) flow_to_label(i, label, state);
-  // To another procedure, then. Where else it might go is not known: perhaps back into this one.
+  // The remaining case counts as a jump to another procedure; its target is unknown, and may be in this one.
   if (!targets.empty() || has_targets(e)) return;
   if (const auto broken = broken_promise(state)) refuse(i, "jumps to an unknown address ", *broken);
 }
 
-/// Somebody said where the jump goes.
+/// The generator declared the targets of the jump.
 bool FrameAnalysis::has_targets(const Effect& e) const {
   return e.value >= 0 && static_cast<std::size_t>(e.value) < trace_.jump_targets.size();
 }
@@ -303,7 +304,7 @@ std::vector<LabelId> FrameAnalysis::targets_of(Index jump, const Effect& e) cons
   return tables_near(jump);
 }
 
-/// The addresses of labels that follow each other in data from `place` on.
+/// The consecutive label addresses in data from `place` on.
 std::vector<LabelId> FrameAnalysis::table_at(CodePlace place) const {
   std::vector<LabelId> targets;
   auto entry = std::ranges::find(trace_.embedded, place, &EmbeddedLabel::place);
@@ -316,7 +317,7 @@ std::vector<LabelId> FrameAnalysis::table_at(CodePlace place) const {
   return targets;
 }
 
-/// The labels of every table that point into the procedure of the jump.
+/// The labels, in any table, that are bound in the procedure of the jump.
 std::vector<LabelId> FrameAnalysis::tables_near(Index jump) const {
   const auto next = starts_.upper_bound(jump);
   const Index last = next == starts_.end() ? trace_.instructions.size() : next->first;
@@ -327,7 +328,7 @@ std::vector<LabelId> FrameAnalysis::tables_near(Index jump) const {
   return targets;
 }
 
-/// By the ret instructions that a call of the label can end in; 0 where there is none.
+/// Bytes popped by the ret instructions that a call of the label can end in; 0 if there are none.
 std::int64_t FrameAnalysis::popped_by(LabelId callee) {
   const auto [known, fresh] = popped_.try_emplace(callee, 0);
   if (!fresh) return known->second;
@@ -398,9 +399,9 @@ TracedProcedure FrameAnalysis::cut(Index first, Index last) const {
   return procedure;
 }
 
-/// Code that no path leads to is dead, unless something outside can name it: by a label that others may use, or as the
-/// first of its section. In what state it would be entered then is not known. A label that only dead code uses is not
-/// for others.
+/// Code that no path leads to is dead, unless code outside can enter it: at a label that others may use, or at the
+/// first byte of its section. The state at such an entry is unknown. A label that only dead code uses is not for
+/// others.
 std::set<FrameAnalysis::Index> FrameAnalysis::unreached_labels() const {
   std::set<LabelId> jumped_to(trace_.internal.begin(), trace_.internal.end());
   for (const TracedCallSite& site : trace_.call_sites) jumped_to.insert({site.begin, site.end});
@@ -413,7 +414,7 @@ std::set<FrameAnalysis::Index> FrameAnalysis::unreached_labels() const {
   return unreached;
 }
 
-// What was lost, and where.
+// The explanation of refusals.
 
 FrameAnalysis::~FrameAnalysis() = default;
 
@@ -449,7 +450,7 @@ Refusal::Cause FrameAnalysis::cause(Index i, std::string deed) const {
   return {place_of(trace_.instructions[i]), trace_.instructions[i].mnemonic, std::move(deed)};
 }
 
-/// Of a value that is missing in front of instruction i: what the paths that lead there have done to it.
+/// Explains a missing value before instruction i by the instructions on the paths that lead there.
 void FrameAnalysis::explain(Index i, RegNum lost, Refusal& refusal) {
   if (lost == k_no_reg) return;
   const LostValue how = lost_values().find(i, lost);
@@ -486,11 +487,11 @@ std::vector<Refusal::Cause> FrameAnalysis::causes_of(const LostValue& how, RegNu
   return causes;
 }
 
-/// The instruction to blame is the one that did it, or the one where paths meet.
+/// The instruction to blame is the one that lost the value, or the one at which paths merge.
 Refusal FrameAnalysis::lost_at(const Boundary& at, RegNum reg, std::string reason) {
   const Index i = at.instruction;
   LostValue how = lost_values().find(i, reg);
-  // What callees may use is lost by the call.
+  // The call itself loses values that callees may overwrite.
   const bool by_call = calls(i) && how.lost == LostValue::k_nowhere && at.state->reg(reg).kind == Value::Kind::unknown;
   if (by_call && reg != arch_.sp) how.lost = i;
   Index blamed = is_head_[i] || i == 0 ? i : i - 1;

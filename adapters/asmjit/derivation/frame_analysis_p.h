@@ -1,4 +1,5 @@
-// Follows a trace along every path from every procedure's first instruction, and says what holds at each boundary.
+// Follows a trace along every path from every procedure's first instruction, and computes the frame state at each
+// boundary.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace jitunwind::derivation {
 
-/// A contiguous piece of code with one description: from one start to the next, trailing data left out.
+/// A contiguous piece of code with one description: from one start to the next, without trailing data.
 struct TracedProcedure {
   std::string name;
   std::uint32_t section = 0;
@@ -26,7 +27,7 @@ struct TracedProcedure {
   std::optional<Refusal> refusal;
 };
 
-/// Sees what happens on the way from a head to the next.
+/// An observer of the states between one head and the next.
 class PathWatcher {
  public:
   virtual ~PathWatcher() = default;
@@ -44,35 +45,35 @@ class FrameAnalysis {
   FrameAnalysis(const CodeTrace& trace, const Arch& arch);
   ~FrameAnalysis();
 
-  /// Finds procedures and what holds in them.
+  /// Finds the procedures and their frame states.
   void run();
   const std::vector<TracedProcedure>& procedures() const noexcept { return procedures_; }
 
   struct Boundary {
-    std::size_t instruction;  ///< the one behind it
-    const FrameState* state;  ///< null where no path leads: such code never runs, since nothing names it
+    std::size_t instruction;  ///< the one after the boundary
+    const FrameState* state;  ///< null if no path leads here: such code never runs, since nothing names it
     bool changed;             ///< false: the state is that of the boundary visited before
   };
-  /// The instructions of a procedure without refusal, in order. False from the visitor ends the visit, and is the
-  /// result.
+  /// Visits the instructions of a procedure without refusal, in order. A visitor that returns false ends the visit; its
+  /// result is the result.
   using Visitor = std::function<bool(const Boundary&)>;
   bool visit(const TracedProcedure& procedure, const Visitor& visitor);
 
-  /// Why there is no row at a boundary that a path leads to: a value cannot be found, of the return address column, of
-  /// SP, which stands for the way to the CFA, or of a register, of which nothing needs to be said.
+  /// Explains why there is no row at a boundary that a path leads to: a value is lost. `reg` is the return address
+  /// column, SP (which stands for the CFA), or a register; `reason` may be empty for the last.
   Refusal lost_at(const Boundary& at, RegNum reg, std::string reason);
 
-  // For who follows paths once more, behind run(). Heads are instructions that several paths may lead to.
+  // Functions that follow paths a second time, after run(). Heads are instructions that several paths may lead to.
   void watch(std::size_t head, PathWatcher& watcher);
   std::optional<std::size_t> head_of(std::size_t instruction) const;
   const FrameState* state_at_head(std::size_t head) const;
   std::vector<std::size_t> starts() const;
   bool starts_at(std::size_t instruction) const { return starts_.contains(instruction); }
 
-  /// Does the instruction call?
+  /// Whether the instruction calls.
   bool calls(std::size_t instruction) const;
 
-  /// Places of labels that are bound.
+  /// Place of a label. Precondition: it is bound.
   CodePlace place_of_label(LabelId label) const { return *trace_.labels[label]; }
 
  private:
@@ -128,7 +129,7 @@ class FrameAnalysis {
   std::vector<bool> is_head_;
   std::vector<bool> reached_;
   std::map<Index, RegSet> starts_;
-  bool restart_ = false;            // a start was found in code that had been followed as something else
+  bool restart_ = false;            // a start was found in code that was followed as part of another procedure
   std::map<Index, FrameState> in_;  // by head
   std::set<Index> work_;
   std::map<LabelId, std::int64_t> popped_;
@@ -137,7 +138,7 @@ class FrameAnalysis {
     RegNum lost;
   };
   std::map<Index, Refused> refusals_;  // the first of each instruction
-  PathWatcher* watcher_ = nullptr;     // nothing is decided while somebody watches
+  PathWatcher* watcher_ = nullptr;     // the analysis decides nothing while a watcher is set
   std::unique_ptr<LostValues> lost_;
   std::vector<TracedProcedure> procedures_;
 };

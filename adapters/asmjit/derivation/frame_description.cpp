@@ -26,7 +26,7 @@ class Describer {
   std::uint32_t size() const { return procedure_.end - procedure_.begin; }
   std::uint32_t offset_of(std::size_t i) const { return trace_.instructions[i].begin - procedure_.begin; }
 
-  /// Of registers that hold such addresses at a boundary: value - CFA.
+  /// Registers that hold addresses relative to the CFA at a boundary: value - CFA.
   struct CfaDistances {
     RegSet known = 0;
     std::array<std::int64_t, 17> of;
@@ -90,7 +90,7 @@ Describer::CfaDistances Describer::distances_in(const FrameState& state) {
   return out;
 }
 
-/// The rows of the procedure, where they change.
+/// The rows of the procedure, one for each change.
 bool Describer::plan(CfaBase preferred, Refusal& why) {
   steps_.clear();
   CfaDistances before, here;
@@ -100,7 +100,7 @@ bool Describer::plan(CfaBase preferred, Refusal& why) {
     before = here;
     if (at.changed) here = state ? distances_in(*state) : CfaDistances{};
     if (!state || (!at.changed && !analysis_.calls(i))) return true;
-    // The row serves the callee's caller too: it must not need what the callee may use.
+    // The row also serves the callee's caller, so that it must not depend on values that the callee may overwrite.
     if (analysis_.calls(i)) state = &during_call(*state);
     const auto row = plan_row(*state, arch_, preferred);
     if (!row) {
@@ -113,7 +113,7 @@ bool Describer::plan(CfaBase preferred, Refusal& why) {
   });
 }
 
-/// `before`: in front of the instruction that leads here.
+/// `before`: distances before the preceding instruction.
 void Describer::add_step(std::size_t i, const Value& sp, const FrameRow& row, const CfaDistances& before) {
   const auto instruction_before = [&](std::size_t k) { return k > procedure_.first ? offset_of(k - 1) : 0; };
   const FrameRow* const kept = rows_.keep(row);
@@ -123,7 +123,7 @@ void Describer::add_step(std::size_t i, const Value& sp, const FrameRow& row, co
   const bool lost_sp = last.sp.is_cfa_address() && !sp.is_cfa_address();
   if (lost_sp && row.cfa.kind == CfaRule::Kind::offset && row.cfa.reg != last.row->cfa.reg &&
       has(before.known, row.cfa.reg) && before.of[row.cfa.reg] == -row.cfa.offset) {
-    // SP gets out of reach by this instruction: rows go by the other register one boundary earlier, as directives need
+    // The instruction moves SP out of reach. Rows use the other register one boundary earlier, because directives need
     // a frame pointer that was set from an SP in reach.
     FrameStep earlier = last;
     earlier.offset = offset_of(i - 1);
@@ -138,8 +138,7 @@ void Describer::add_step(std::size_t i, const Value& sp, const FrameRow& row, co
   steps_.push_back({offset_of(i), instruction_before(i), sp, kept});
 }
 
-/// Where the epilogue begins that ends the procedure; size() when there is none, or when it cannot be placed from the
-/// end.
+/// Begin of the epilogue that ends the procedure; size() if there is none, or if it cannot be placed from the end.
 std::uint32_t Describer::tail_begin(const std::vector<Placed>& placed) const {
   std::uint32_t begin = size();
   for (auto d = placed.rbegin(); d != placed.rend() && d->releases; ++d) begin = d->instruction;
@@ -147,7 +146,7 @@ std::uint32_t Describer::tail_begin(const std::vector<Placed>& placed) const {
     return d.directive.tag == UNW_DYN_LABEL_STATE || d.directive.tag == UNW_DYN_COPY_STATE;
   });
   const bool overlaps = std::ranges::any_of(placed, [&](const Placed& d) { return !d.releases && d.offset > begin; });
-  // Nor is one that cannot be cut into regions.
+  // A region at the end cannot be split, so that it must hold all directives.
   constexpr std::size_t k_most_of_a_region = 65536;  // docs/directives.md
   const bool too_many = placed.size() > k_most_of_a_region;
   return labelled || overlaps || too_many ? size() : begin;
@@ -165,7 +164,7 @@ std::optional<Description> Describer::with_directives() {
   for (const Placed& d : placed)
     if (d.offset <= tail) head = std::max(head, d.offset);
   if (!placed.empty()) {
-    // Without an epilogue of its own at the end, the description is for this size.
+    // The description is for this size if no epilogue ends the procedure.
     if (tail == size()) builder.size(head = size());
     builder.region(static_cast<std::int32_t>(head));
   }
@@ -193,14 +192,14 @@ std::optional<Description> Describer::with_rows() {
   return std::move(*built);
 }
 
-/// What the procedure does with exceptions. Sites belong to the procedure that they begin in.
+/// Adds the exception handlers of the procedure. A site belongs to the procedure that it begins in.
 void Describer::say_handlers(x86_64::Builder& builder) const {
   const CodePlace begin{procedure_.section, procedure_.begin}, end{procedure_.section, procedure_.end};
   for (const TracedFrameHandler& handler : trace_.frame_handlers)
     if (handler.place >= begin && handler.place < end) return void(builder.handled_by(handler.handler));
   const auto offset = [&](LabelId label) {
     const CodePlace place = analysis_.place_of_label(label);
-    // Elsewhere: in any case not in the procedure.
+    // The label is in another section; this offset is outside every procedure.
     return place.section == procedure_.section ? std::int64_t{place.offset} - procedure_.begin : INT32_MIN;
   };
   for (const TracedCallSite& site : trace_.call_sites) {
@@ -215,7 +214,7 @@ void Describer::say_handlers(x86_64::Builder& builder) const {
   }
 }
 
-/// Apart from what was derived, so that the reason is told.
+/// Checks the handlers in a builder of their own, so that the refusal has their reason.
 std::optional<Refusal> Describer::check_handlers() const {
   auto builder = x86_64::describe();
   say_handlers(builder.size(size()));
@@ -226,7 +225,7 @@ std::optional<Refusal> Describer::check_handlers() const {
   return Refusal{{procedure_.section, procedure_.begin}, std::nullopt, reason, {}};
 }
 
-/// Every row of the description, taken at every boundary, against what is known there.
+/// Compares the description's row at every boundary with the state there.
 bool Describer::is_proved(const Description& description) {
   if (!description.check_size(size())) return false;
   std::size_t step = 0;
@@ -237,12 +236,12 @@ bool Describer::is_proved(const Description& description) {
     const std::size_t i = at.instruction;
     const FrameState* state = at.state;
     if (!state) return true;
-    // Directives and rows were placed at the steps alone: between two of them the row stays.
+    // Directives and rows change at the steps only, so that the row is looked up once per step.
     for (; step < steps_.size() && steps_[step].offset <= offset_of(i); ++step) has_row = false;
     const bool proved = has_row && !at.changed;
     if (!has_row && !rows.row(offset_of(i), row)) return false;
     has_row = true;
-    // What is known during a call is known in front of it.
+    // A row that holds during a call also holds before it.
     if (analysis_.calls(i)) return proves(during_call(*state), arch_, row);
     return proved || proves(*state, arch_, row);
   });

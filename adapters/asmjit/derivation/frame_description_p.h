@@ -1,5 +1,5 @@
-// From what is known of a procedure's frames to its description: directives where they can say it, shared between
-// procedures of one shape, else rows. Nothing is given out that was not proved instruction by instruction.
+// Converts the states of a procedure's frames to its description: directives if they can express it, shared between
+// procedures of one shape, else rows. Every description is proved instruction by instruction.
 #pragma once
 
 #include "jitunwind/adapters/asmjit/derivation/frame_analysis_p.h"
@@ -7,7 +7,7 @@
 
 namespace jitunwind::derivation {
 
-/// Precondition: the analysis has run, the procedure is one of its own and has no refusal.
+/// Precondition: the analysis has run, and the procedure is one of its own without refusal.
 Result<Description, Refusal> describe(FrameAnalysis& analysis, const TracedProcedure& procedure, const CodeTrace& trace,
                                       const Arch& arch);
 

@@ -22,7 +22,7 @@ std::optional<CfaRule> cfa_from_memory(const FrameState& state, const Arch& arch
 }
 
 std::optional<CfaRule> plan_cfa(const FrameState& state, const Arch& arch, CfaBase preferred) {
-  // A copy in memory outlives registers: asmjit may give the register that it was stored from to the body.
+  // A copy in memory outlives registers: asmjit may assign the stored register to the body.
   if (!state.sp().is_cfa_address())
     if (const auto rule = cfa_from_memory(state, arch)) return rule;
   const RegNum first = preferred == CfaBase::frame_pointer ? arch.fp : arch.sp;
@@ -34,7 +34,7 @@ std::optional<CfaRule> plan_cfa(const FrameState& state, const Arch& arch, CfaBa
   return std::nullopt;
 }
 
-/// The slot nearest to the CFA that holds what `reg` held at entry, at or above SP (or below it).
+/// The slot nearest to the CFA that holds the value of `reg` at entry, at or above SP (or below it).
 const Slot* find_slot(const FrameState& state, RegNum reg, bool below_sp) {
   if (state.slots_of(reg) == 0) return nullptr;
   for (const Slot& s : state.slots()) {
@@ -51,7 +51,7 @@ RegRule rule_of(const Slot& slot, const FrameState& state, const Arch& arch) {
 }
 
 std::optional<RegRule> plan_register(const FrameState& state, const Arch& arch, RegNum reg) {
-  // An SP that may have been raised may be above the slot of a register that is not needed from there.
+  // SP that may have been raised can be above the slot of a register that the code does not reload from there.
   if ((state.sp().base & k_loose_base) != 0 && state.reg(reg).is_entry(reg)) return RegRule::same();
   if (const Slot* slot = find_slot(state, reg, false)) return rule_of(*slot, state, arch);
   if (state.reg(reg).is_entry(reg)) return RegRule::same();
@@ -61,7 +61,7 @@ std::optional<RegRule> plan_register(const FrameState& state, const Arch& arch, 
   return std::nullopt;
 }
 
-/// Does the rule give the caller's value, if it gives any?
+/// True when the rule gives the caller's value, or no value.
 bool proves_rule(const FrameState& state, const Arch& arch, RegNum r, const RegRule& rule) noexcept {
   using Kind = RegRule::Kind;
   const std::uint32_t size = r >= k_first_vector ? 16 : arch.word_size;
@@ -107,7 +107,7 @@ std::string place_text(const FrameState& state, const Arch& arch, RegNum reg) {
   return "no place";
 }
 
-/// Registers of which a cursor knows no values keep none.
+/// A cursor has no values of vector registers, so that a value kept in one is lost.
 std::string why_not_found(const FrameState& state, const Arch& arch, RegNum reg) {
   for (RegNum r = k_first_vector; r < k_tracked_registers; ++r)
     if (state.reg(r).is_entry(reg))
@@ -132,9 +132,9 @@ Result<FrameRow, LostPlace> plan_row(const FrameState& state, const Arch& arch, 
     auto rule = plan_register(state, arch, r);
     if (!rule && r == arch.ra) return LostPlace{r, "the return address is lost"};
     if (!rule && promised) return LostPlace{r, why_not_found(state, arch, r)};
-    // The convention of this procedure lets it go.
+    // The convention of this procedure does not preserve the register.
     if (!rule) rule = RegRule::undefined();
-    // What is not mentioned is the same, if the psABI preserves it; vector registers have no value to pass on.
+    // A row may omit the rule "same" of a register that the psABI preserves; vector registers have no value to pass on.
     if (rule->kind == RegRule::Kind::same && may_be_silent) continue;
     if (!row.set(r, *rule)) return LostPlace{k_no_reg, "more registers than a row holds"};
   }

@@ -1,4 +1,4 @@
-// From what is known of a frame to a row, and the proof that a row, whoever made it, says nothing that is not known.
+// Converts a frame state to a row, and proves that a row of any origin agrees with a state.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace jitunwind::derivation {
 
-/// Registers that the caller of a procedure of the psABI relies on.
+/// Registers that the psABI preserves.
 RegSet abi_preserved(const Arch& arch) noexcept;
 
-/// Which register rows measure the CFA from while several can tell it.
+/// The preferred base register of the CFA when several have a known distance to it.
 enum class CfaBase : std::uint8_t { frame_pointer, stack_pointer };
 
-/// Why there is no row: the CFA (SP stands for it), the return address or a preserved register cannot be found.
+/// The reason why there is no row: the CFA (SP stands for it), the return address or a preserved register is lost.
 struct LostPlace {
   RegNum reg = k_no_reg;
   std::string reason;  ///< "": nothing holds the register's value
 };
 
-/// A row that holds in this state. The CFA is found through the usual frame pointer or SP when they are at a known
-/// distance; while SP is not, rather through a copy of an address in memory at SP; else through any register. Registers
-/// are found where they were stored, else where they are.
+/// Plans a row that holds in this state. The CFA is found through the usual frame pointer or SP if their distance is
+/// known. If SP's is not, a copy of an address in memory at SP is preferred. Any other register comes last. Registers
+/// are found in their slots, else in the registers that hold them.
 Result<FrameRow, LostPlace> plan_row(const FrameState& state, const Arch& arch, CfaBase preferred);
 
-/// "r12", "[cfa-16]": a place that holds what the register held at entry, if there is one.
+/// "r12", "[cfa-16]": a place that holds the register's value at entry; "no place" if there is none.
 std::string place_text(const FrameState& state, const Arch& arch, RegNum reg);
 
-/// True when applying the row in this state gives the CFA, the return address and every preserved register, and every
-/// other register that the row speaks of.
+/// True when the row, applied in this state, gives the CFA, the return address, every preserved register, and every
+/// other register that the row has a rule for.
 bool proves(const FrameState& state, const Arch& arch, const FrameRow& row) noexcept;
 
 }  // namespace jitunwind::derivation

@@ -41,8 +41,8 @@ Value FrameState::memory(const Value& address, std::int64_t displacement, std::u
   return fits ? found->value : Value{};
 }
 
-/// The first slot of the base that begins below `offset`, or what is behind its slots. What is asked about is SP's most
-/// often: the last ones.
+/// The first slot of the base that begins below `offset`, or the end of its slots. Most lookups are relative to SP,
+/// whose slots are the last ones.
 FrameState::Slots::const_iterator FrameState::first_below(BaseId base, std::int64_t offset) const noexcept {
   Slot wanted;
   wanted.base = base;
@@ -83,7 +83,8 @@ bool FrameState::erase_slots(Slots::const_iterator begin, Slots::const_iterator 
 }
 
 void FrameState::store(const Value& address, std::int64_t displacement, std::uint32_t size, const Value& value) {
-  // Stores through other pointers are the program's own: code that overwrites what it saved cannot be described.
+  // Stores through other pointers are not tracked; code that overwrites its own saved registers in this way cannot be
+  // described.
   if (!address.is_address()) return;
   constexpr std::int64_t k_largest = 16;
   const std::int64_t begin = address.offset + displacement;
@@ -104,14 +105,14 @@ void FrameState::store(const Effect& effect) {
   const std::uint32_t size = is_vector ? size_of(value.reg) : k_word;
   if (effect.size < size || (effect.size > size && is_vector)) value = {};
   store(address, effect.value, effect.size, {});
-  // A general register's value in the low half of a vector register.
+  // The low half of a vector register may hold a general register's value.
   if (value.kind != Value::Kind::unknown) store(address, effect.value, size, value);
 }
 
-/// Memory of the frame that ends more than so many bytes below SP is not ours any more.
+/// Drops memory of the frame that ends more than so many bytes below SP: it no longer belongs to the frame.
 void FrameState::drop_slots_below(std::int64_t bytes_below_sp) {
   const Value& sp = registers_[sp_];
-  // Every other base lies below the CFA, so once SP is at a known distance from the CFA again it was released.
+  // Every other base lies below the CFA; its memory is released once SP is at a known distance from the CFA again.
   const auto end = sp.base == k_cfa_base ? slots_.cend() : first_below(sp.base, INT64_MIN);
   erase_slots(first_below(sp.base, sp.offset - bytes_below_sp), end, [](const Slot&) { return true; });
 }
@@ -127,7 +128,7 @@ void FrameState::push(std::int64_t bytes, const Value& value) {
   store(sp(), 0, static_cast<std::uint32_t>(bytes), value);
 }
 
-/// What the low 8 bytes of a register hold.
+/// The value of a register's low 8 bytes.
 Value FrameState::low_half(RegNum reg) const noexcept {
   const Value& value = registers_[reg];
   const bool is_half = value.kind == Value::Kind::entry && size_of(value.reg) != k_word;
@@ -170,8 +171,8 @@ bool FrameState::exchange(const Effect& effect, std::string& why) {
   return true;
 }
 
-/// SP is the instruction's. If it was before, in a loop, then what was known relative to its previous result is
-/// history.
+/// Makes SP a new base of this instruction. The base exists already if the instruction is in a loop; values relative to
+/// its previous result are dropped.
 void FrameState::make_sp(BaseId id) {
   erase_slots(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.base == id || s.value.depends_on(id); });
   for (RegNum r = 0; r < k_tracked_registers; ++r)
@@ -180,8 +181,8 @@ void FrameState::make_sp(BaseId id) {
   put(sp_, Value::address(id, 0));
 }
 
-/// Slots of SP once it is rounded down, by 0, 8, ... bytes: what memory holds at all of the places that they may be at.
-/// SP is taken to be a multiple of 8, as the psABI has it.
+/// Slots after SP is rounded down by 0, 8, ... bytes: values that memory holds for each of these distances. SP is
+/// assumed to be a multiple of 8, as the psABI requires.
 std::vector<Slot> FrameState::slots_at_any_alignment(std::int64_t alignment, BaseId id) const {
   constexpr std::int64_t k_most = 64;
   std::vector<Slot> out;
@@ -204,7 +205,8 @@ void FrameState::lower(const Effect& effect, BaseId id) {
   const std::vector<Slot> slots = effect.value != 0 ? slots_at_any_alignment(effect.value, id) : std::vector<Slot>();
   make_sp(id);
   for (const Slot& slot : slots) store(sp(), slot.offset, slot.size, slot.value);
-  // The same amount may be added again. A register that the caller wants back keeps its value's name.
+  // Code may add the same amount again, so that the register's value gets a name. A register that the caller relies on
+  // keeps its own name.
   if (effect.reg == k_no_reg || effect.reg == sp_ || from.depends_on(id)) return;
   const Value& by = registers_[effect.reg];
   if (by.is_address() || (by.kind == Value::Kind::entry && has(preserved_, by.reg))) return;
@@ -213,7 +215,7 @@ void FrameState::lower(const Effect& effect, BaseId id) {
   lowerings_.push_back({id, from});
 }
 
-/// Code that raises SP by an amount which nobody knows is taken to leave below SP nothing that it still needs.
+/// Code that raises SP by an unknown amount is assumed to need nothing that is below SP.
 void FrameState::raise(const Effect& effect, BaseId id) {
   const Value by = effect.reg == k_no_reg ? Value{} : registers_[effect.reg];
   if (by.kind == Value::Kind::amount && sp() == Value::address(by.base, 0))
@@ -298,7 +300,7 @@ void FrameState::raise_sp(std::int64_t bytes) {
   drop_slots_below(red_zone_);
 }
 
-/// Memory of its own base below an SP.
+/// Drops memory below an SP that is relative to the same base.
 void FrameState::drop_slots_of_base_below(const Value& sp) {
   erase_slots(first_below(sp.base, sp.offset), first_below(sp.base, INT64_MIN), [](const Slot&) { return true; });
 }

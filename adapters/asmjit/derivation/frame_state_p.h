@@ -1,8 +1,7 @@
-// What is known of a frame at one boundary between instructions: where SP, the CFA and the caller's register values
-// are.
+// The frame state at one boundary between instructions: the places of SP, the CFA and the caller's register values.
 //
-// Values are followed symbolically. An address is a known distance from a base: base 0 is the CFA, any other the
-// unknown SP that one instruction (and rsp,-64; sub rsp,rax) made, or that there is where paths meet.
+// Values are followed symbolically. An address is a known distance from a base. Base 0 is the CFA; any other base is an
+// unknown SP, made by one instruction (and rsp,-64; sub rsp,rax) or by a merge of paths.
 #pragma once
 
 #include <array>
@@ -16,9 +15,9 @@ namespace jitunwind::derivation {
 
 using BaseId = std::uint32_t;
 inline constexpr BaseId k_cfa_base = 0;
-/// Of an SP that may be above the one it was made from.
+/// Bit of a base: an SP that may be above the SP it was made from.
 inline constexpr BaseId k_loose_base = BaseId{1} << 31;
-/// The SPs of the instruction with this index: lowered or raised by it, or of paths that meet in front of it.
+/// Bases made by the instruction with this index, which lowers or raises SP, and by a merge of paths before it.
 constexpr BaseId base_made_by(std::size_t instruction) noexcept { return static_cast<BaseId>(instruction) + 1; }
 inline constexpr BaseId k_join = BaseId{1} << 30;
 constexpr BaseId base_joined_at(std::size_t instruction) noexcept {
@@ -30,10 +29,10 @@ constexpr std::size_t maker_of(BaseId base) noexcept { return (base & ~(k_loose_
 struct Value {
   enum class Kind : std::uint8_t {
     unknown,
-    entry,    ///< what register `reg` held when the procedure was entered; the return address for 16
+    entry,    ///< value of register `reg` when the procedure was entered; the return address for 16
     address,  ///< base + offset
     code,     ///< address of label `base`
-    amount,   ///< by which SP was lowered to `base`
+    amount,   ///< amount by which SP was lowered to `base`
   };
   Kind kind = Kind::unknown;
   RegNum reg = k_no_reg;
@@ -47,15 +46,15 @@ struct Value {
   bool is_entry(RegNum r) const noexcept { return kind == Kind::entry && reg == r; }
   bool is_address() const noexcept { return kind == Kind::address; }
   bool is_cfa_address() const noexcept { return is_address() && base == k_cfa_base; }
-  /// Of no meaning once an instruction has made the base anew.
+  /// The value is stale once an instruction has made the base a second time.
   bool depends_on(BaseId made) const noexcept {
     return base == made && (kind == Kind::address || kind == Kind::amount);
   }
   friend bool operator==(const Value&, const Value&) = default;
 };
 
-/// Memory at base + offset holds a known value. In the order of bases, each from its highest offset down: what SP moves
-/// over comes and goes at the end.
+/// Memory at base + offset holds a known value. Slots are in the order of bases, each from its highest offset down, so
+/// that SP adds and removes slots at the end.
 struct Slot {
   BaseId base = k_cfa_base;
   std::int64_t offset = 0;
@@ -69,41 +68,41 @@ struct Slot {
 
 class FrameState {
  public:
-  /// At a procedure's first instruction.
+  /// The state at a procedure's first instruction.
   static FrameState at_entry(const Arch& arch, RegSet preserved);
 
   /// Registers that the caller relies on.
   RegSet preserved() const noexcept { return preserved_; }
   const Value& reg(RegNum reg) const noexcept { return registers_[reg]; }
-  /// Always an address: what gives SP any other value is refused.
+  /// SP, which is always an address: an instruction that gives SP any other value is refused.
   const Value& sp() const noexcept { return registers_[sp_]; }
   /// Registers that hold an address at a known distance to the CFA.
   RegSet cfa_registers() const noexcept { return cfa_registers_; }
   const std::vector<Slot>& slots() const noexcept { return slots_; }
-  /// Slots that hold what the register held at entry.
+  /// Number of slots that hold the register's value at entry.
   std::uint32_t slots_of(RegNum reg) const noexcept { return slots_of_[reg]; }
   /// SP, another register, or a slot that is found from SP holds an address at a known distance to the CFA.
   bool knows_cfa() const noexcept;
-  /// Unknown when nothing is known of the 8 bytes (16 for vector registers) at the address.
+  /// Value of the 8 bytes (16 for vector registers) at the address; unknown if nothing is recorded.
   Value memory(const Value& address, std::int64_t displacement, std::uint32_t size) const noexcept;
 
   bool same_as(const FrameState& other) const noexcept;
-  /// Grows with every difference that an effect makes; starts anywhere.
+  /// A counter that grows with every change by an effect; its start is arbitrary.
   std::uint64_t changes() const noexcept { return changes_; }
 
-  /// `id`: base_made_by() the instruction. False, with the reason, when the frame is lost by it.
+  /// Applies an effect; `id` is base_made_by() the instruction. False, with the reason, when the frame is lost by it.
   bool apply(const Effect& effect, BaseId id, std::string& why);
-  /// What is below SP then may be overwritten, but for the red zone.
+  /// Raises SP. Memory below it is then lost, except for the red zone.
   void raise_sp(std::int64_t bytes);
-  /// SP turned out to be what the register holds.
+  /// SP was proved equal to the register.
   void equate_sp(RegNum reg) {
     if (registers_[reg].is_address()) set_sp(Value(registers_[reg]));
   }
-  /// What is left of it once a callee may have used what callees may use: scratch registers and memory below SP.
+  /// Drops the values that a callee may overwrite: scratch registers and memory below SP.
   void forget_what_callees_use();
 
-  /// Keeps what both agree on; SPs that differ become the base `join`. False, with the reason, when there is no other
-  /// way to the CFA then, or when they disagree on the convention.
+  /// Keeps the values that both states agree on; different SPs become the base `join`. False, with the reason, when no
+  /// other way to the CFA remains or when the conventions differ.
   bool merge(const FrameState& other, BaseId join, bool& changed, std::string& why);
 
  private:
@@ -137,12 +136,12 @@ class FrameState {
   RegNum sp_ = k_no_reg;
   std::int64_t red_zone_ = 0;
   RegSet preserved_ = 0;
-  RegSet known_ = 0;  // registers whose value is
+  RegSet known_ = 0;  // registers with a known value
   RegSet cfa_registers_ = 0;
   std::array<Value, k_tracked_registers> registers_{};
   Slots slots_;
   std::array<std::uint32_t, k_tracked_registers> slots_of_{};
-  /// From where SP was lowered, by an amount that is still held somewhere: a few, the latest last.
+  /// The SP before it was lowered, while some register holds the amount: a few, the latest last.
   struct Lowering {
     BaseId to;
     Value from;

@@ -12,7 +12,7 @@ RegSet in_place(const FrameState& state) {
   return set;
 }
 
-/// Registers whose values at entry are somewhere else.
+/// Registers whose values at entry are in another place.
 RegSet copied(const FrameState& state) {
   RegSet set = 0;
   for (RegNum r = 0; r < k_tracked_registers; ++r) {
@@ -70,7 +70,7 @@ void LostValues::executed(std::size_t instruction, const FrameState& state) {
   look(instruction + 1, state);
 }
 
-/// True: that is news.
+/// Merges the record of copies. True when it changed.
 bool LostValues::copies_meet(RegNum reg, bool had_one, std::size_t to, LostValue& at) const {
   const LostValue& here = now_[reg];
   const LostValue before = at;
@@ -79,7 +79,7 @@ bool LostValues::copies_meet(RegNum reg, bool had_one, std::size_t to, LostValue
   return at.copies_end != before.copies_end || at.some_had_none != before.some_had_none;
 }
 
-/// What several ways lead to is told of the first of them on which it happened; if on none, it was the meeting.
+/// The first path that lost the value is blamed where paths merge; if none did, the merge is blamed.
 void LostValues::flows(std::size_t to, const FrameState& state) {
   const FrameState* const there = analysis_.state_at_head(to);
   if (wanted_ != LostValue::k_nowhere || !there || analysis_.starts_at(to)) return;

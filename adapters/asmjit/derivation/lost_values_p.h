@@ -1,5 +1,5 @@
-// Where values were lost that a procedure owes its caller: found once something was refused, by following every path
-// once more.
+// Finds the instructions that lost the values a procedure owes its caller. After a refusal, every path is followed a
+// second time.
 #pragma once
 
 #include <array>
@@ -12,25 +12,25 @@
 
 namespace jitunwind::derivation {
 
-/// Of one register's value at entry, on a way that leads to some place.
+/// The fate of one register's value at entry, on a path to some place.
 struct LostValue {
   static constexpr std::size_t k_nowhere = SIZE_MAX;
-  std::size_t changed = k_nowhere;  ///< the instruction since which the register holds something else
-  std::size_t lost = k_nowhere;     ///< the instruction since which nothing holds it
-  bool lost_by_meeting = false;     ///< rather in front of `lost`, where paths meet that keep it in different places
-  /// Where paths meet of which some have copies that the others have not there, and none was made since. The register
-  /// held it yet.
+  std::size_t changed = k_nowhere;  ///< the instruction since which the register holds another value
+  std::size_t lost = k_nowhere;     ///< the instruction since which no place holds the value
+  bool lost_by_meeting = false;     ///< lost before `lost` instead, where paths merge that keep it in different places
+  /// The merge of paths on which some copies are missing, if no copy was made since. The register itself still holds
+  /// the value.
   std::size_t copies_end = k_nowhere;
-  bool some_had_none = false;  ///< of these paths
+  bool some_had_none = false;  ///< some of these paths had no copy
 };
 
 class LostValues final : public PathWatcher {
  public:
   explicit LostValues(FrameAnalysis& analysis);
 
-  /// In front of an instruction that is reached.
+  /// The fate of a register before an instruction that is reached.
   LostValue find(std::size_t instruction, RegNum reg);
-  /// What is known there; none: no path leads there. Valid behind find().
+  /// The state there; none: no path leads there. Valid after find().
   const std::optional<FrameState>& state() const noexcept { return found_state_; }
 
   void begins(std::size_t head, const FrameState& state) override;
@@ -46,7 +46,7 @@ class LostValues final : public PathWatcher {
   std::map<std::size_t, All> at_head_;
   std::set<std::size_t> work_;
   All now_{};
-  RegSet in_place_ = 0;  // at the boundary in front
+  RegSet in_place_ = 0;  // at the preceding boundary
   RegSet held_ = 0;
   std::size_t wanted_ = LostValue::k_nowhere;
   All found_{};

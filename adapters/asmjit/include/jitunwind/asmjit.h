@@ -1,4 +1,5 @@
-// asmjit programs: AsmjitRuntime in place of asmjit::JitRuntime, AsmjitAssembler in place of asmjit::x86::Assembler.
+// The header of asmjit programs: AsmjitRuntime replaces asmjit::JitRuntime, AsmjitAssembler replaces
+// asmjit::x86::Assembler.
 #pragma once
 
 #include "jitunwind/sdk/language.h"
