@@ -1,4 +1,4 @@
-// What the C interface says of debuggers; sdk/c/process.h.
+// Debuggers in the C interface; sdk/c/process.h.
 #include "jitunwind/adapters/gdb_jit/gdb_jit.h"
 #include "jitunwind/sdk/c/answer_internal.h"
 #include "jitunwind/sdk/c/process.h"

@@ -12,7 +12,7 @@ unsigned CodeFiles::size_of(const File& file) noexcept {
 }
 
 void CodeFiles::close() noexcept {
-  // Not clear(), which would keep memory that is lost where the library is unloaded.
+  // Assignment frees the memory, which clear() would keep and lose when the library is unloaded.
   for (Files& files : files_) files = Files();
   where_ = decltype(where_)();
   by_address_.clear();
@@ -20,7 +20,7 @@ void CodeFiles::close() noexcept {
   interface_.close();
 }
 
-/// Smaller files first, as long as all of it together is not larger than a full one.
+/// Takes smaller files first, as long as the merged file is not larger than a full one.
 CodeFiles::Files CodeFiles::take_mergeable(std::size_t count) {
   Files taken;
   for (unsigned size = 0; size + 1 < k_sizes && (std::size_t{1} << size) <= count; ++size) {
@@ -34,9 +34,9 @@ CodeFiles::Files CodeFiles::take_mergeable(std::size_t count) {
   return taken;
 }
 
-/// Notes that its procedures are in this file.
+/// Records that the procedures are in this file.
 void CodeFiles::enter(File& file) {
-  // Neighbours together: one section for each run of them.
+  // Neighbours become adjacent, so that one section covers each run of them.
   std::sort(file.procedures.begin(), file.procedures.end(),
             [](const auto& a, const auto& b) { return key(*a) < key(*b); });
   for (const auto& procedure : file.procedures) {
@@ -50,7 +50,7 @@ bool CodeFiles::are_joined(const DebuggedProcedure& procedure, const DebuggedPro
   return by_address_.upper_bound(key(procedure))->first == key(next);
 }
 
-/// A file whose section reaches over a new procedure of another one, and those behind it.
+/// Marks the file whose section extends over a new procedure of another file, and over those after it.
 void CodeFiles::mark_file_around(const DebuggedProcedure& procedure) {
   const auto here = by_address_.find(key(procedure));
   if (here == by_address_.begin() || std::prev(here)->second == here->second) return;
@@ -75,9 +75,9 @@ void CodeFiles::publish(std::unique_ptr<File> file) {
   interface_.add(published.entry);
 }
 
-/// GDB knows the new one before it forgets the others, so that what stays is never unknown: its breakpoints by name
-/// stay in the code, which other threads run meanwhile. Others forget first. LLDB must: what it unloads takes away what
-/// was loaded at the same addresses since.
+/// GDB learns the new file before it drops the others, so that the remaining procedures are always known: its
+/// breakpoints by name stay in the code, which other threads run meanwhile. Other debuggers drop the old files first.
+/// LLDB requires this: unloading a file removes files that were loaded at the same addresses later.
 void CodeFiles::replace(Files old, std::unique_ptr<File> by) {
   if (tracer_.kind() != TracerKind::gdb) old.clear();
   publish(std::move(by));

@@ -1,4 +1,4 @@
-// The files that debuggers know, and which procedures are in which.
+// The files that debuggers know, and the file of each procedure.
 #pragma once
 
 #include <array>
@@ -17,25 +17,25 @@
 
 namespace jitunwind {
 
-/// Files are merged as they come: at most one of each size (by powers of two) up to k_full procedures, so that n
-/// procedures make n / k_full files, and each is written some log2(k_full) times. One that loses procedures goes, and
-/// what it still has comes back in a new one. One thread at a time. Functions that are not noexcept throw
-/// std::bad_alloc, and then all that may be called is close().
+/// Files are merged as they are added: there is at most one of each size (by powers of two) up to k_full procedures. n
+/// procedures therefore make n / k_full files, and each procedure is written some log2(k_full) times. A file that loses
+/// procedures is removed, and its remaining procedures come back in a new file. One thread at a time. Functions that
+/// are not noexcept throw std::bad_alloc; after that only close() may be called.
 class CodeFiles {
  public:
   CodeFiles(const Arch& arch, Tracer& tracer) : arch_(arch), tracer_(tracer), empty_file_(make_symbol_file(arch, {})) {}
 
-  /// False: no memory, which can only be the first time.
+  /// False: no memory, which is possible on the first call only.
   bool open() noexcept { return interface_.open(empty_file_); }
   void close() noexcept;
 
   bool contains(const unw_dyn_info_t* info) const { return where_.count(info) != 0 || withdrawn_.count(info) != 0; }
-  /// Takes them over, and what is withdrawn comes with them. Precondition: contains() none of them.
+  /// Takes the procedures over, together with the withdrawn ones. Precondition: contains() is false for each.
   void add(std::vector<std::unique_ptr<DebuggedProcedure>> procedures);
 
-  // Procedures that are here and not registered any more are gone when these return. Their file is written anew, or,
-  // where `may_wait()` is true, it goes and the others that it had are withdrawn: debuggers do not know them until they
-  // come with what is added next. It is asked only if there is something to remove.
+  // These remove the procedures that are no longer registered. The file of each is written anew, or removed if
+  // `may_wait()` is true. Its other procedures are withdrawn in that case: debuggers do not know them until the next
+  // add(). `may_wait` is called only if there is something to remove.
 
   template <class MayWait>
   void remove(std::span<unw_dyn_info_t* const> procedures, MayWait may_wait) {
@@ -56,7 +56,7 @@ class CodeFiles {
   std::size_t bytes() const noexcept;
 
  private:
-  /// Debuggers forget it when it dies.
+  /// The destructor makes debuggers drop the file.
   struct File {
     explicit File(JitInterface& i) noexcept : interface(i) {}
     ~File() {
@@ -69,11 +69,11 @@ class CodeFiles {
     jit_code_entry entry{};
     std::vector<std::byte> bytes;
     std::vector<std::unique_ptr<DebuggedProcedure>> procedures;
-    bool is_outdated = false;  // to be written anew, without those that are gone
+    bool is_outdated = false;  // to be written anew, without the procedures that are gone
   };
   static constexpr unsigned k_sizes = 10;
   static constexpr std::size_t k_full = std::size_t{1} << (k_sizes - 1);
-  /// No page of something else fits in between.
+  /// The gap between two procedures is less than a page, so that no foreign page lies between them.
   static constexpr Addr k_widest_gap = 4095;
   using Files = std::vector<std::unique_ptr<File>>;
   using Key = std::pair<Addr, const unw_dyn_info_t*>;  // begin of the code

@@ -35,7 +35,7 @@ class CfiCollector final : public FdeReceiver {
   std::optional<Error> error_;
 };
 
-/// As it is registered now; longer ones than debuggers print are cut.
+/// The name as registered now; names longer than debuggers print are cut.
 std::string name_of(Addr start) {
   std::array<char, 4096> name;
   MemoryWindow window;
@@ -114,7 +114,7 @@ class GdbJit final : public RegistryObserver {
     latest_refusal_ = error;
   }
 
-  /// May changes be handed on later, and will they be? `more`: procedures to be registered.
+  /// Whether changes may be published later, and will be. `more`: number of procedures to be registered.
   bool may_wait(std::size_t more) noexcept;
 
   std::size_t waiting() const noexcept {
@@ -133,7 +133,7 @@ class GdbJit final : public RegistryObserver {
     files_.add(std::move(made));
   }
 
-  /// Null: it is not registered any more.
+  /// Null: the procedure is no longer registered.
   std::unique_ptr<DebuggedProcedure> make_debugged(const RegisteredProcedure& procedure) {
     auto known = std::make_unique<DebuggedProcedure>();
     known->key = procedure.key;
@@ -143,7 +143,7 @@ class GdbJit final : public RegistryObserver {
       if (hold.info() == nullptr) return nullptr;
       known->code = {hold.info()->start_ip, hold.info()->end_ip};
     }
-    // Without the hold, since rows may be asked of sources that wait for the dynamic linker.
+    // The hold is released, because sources of rows may wait for the dynamic linker.
     known->name = name_of(known->code.begin);
     CfiCollector collector(known->cfi);
     encode_fdes(known->code, collector);
@@ -161,9 +161,9 @@ class GdbJit final : public RegistryObserver {
   Error latest_refusal_{};
 };
 
-// Everything below is under the observers' lock.
+// The observers' lock guards everything below.
 
-/// Never destroyed: static objects of others cancel at exit.
+/// Never destroyed, because foreign static objects cancel at exit.
 GdbJit* gdb_jit = nullptr;
 alignas(GdbJit) std::byte gdb_jit_memory[sizeof(GdbJit)];
 constinit bool is_attached = false;
@@ -183,10 +183,10 @@ bool GdbJit::may_wait(std::size_t more) noexcept {
   return false;
 }
 
-/// The code may be unmapped after this, or the process ends; what is registered from here on nobody hears of. Later
-/// than destructors of static objects, which cancel.
+/// Runs when the code may be unmapped next, or when the process ends; later registrations are not published. It runs
+/// after the destructors of static objects, which cancel.
 [[gnu::destructor(101)]] void leave() {
-  // exit() in a handler that interrupted a change on its own thread.
+  // exit() was called in a signal handler that interrupted a change on its own thread.
   if (WritingScope::active() || gdb_jit == nullptr) return;
   {
     const WritingScope writing;

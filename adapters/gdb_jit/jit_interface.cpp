@@ -3,7 +3,7 @@
 #include "jitunwind/adapters/gdb_jit/jit_lists_p.h"
 
 extern "C" {
-// Weak: where LLVM is linked statically as well, its strong definitions count for both.
+// The definitions are weak: if LLVM is linked statically as well, its strong definitions serve both.
 [[gnu::weak, gnu::visibility("default")]] constinit jit_descriptor __jit_debug_descriptor{1, 0, nullptr, nullptr};
 [[gnu::weak, gnu::visibility("default"), gnu::noinline]] void __jit_debug_register_code() {
   asm volatile("" ::: "memory");
@@ -27,16 +27,16 @@ class LockScope {
   WriterLock& lock_;
 };
 
-/// Code of the object itself need not fear that it goes.
+/// Whether the list's object may be unloaded meanwhile; the object of this code cannot be.
 bool may_go(const JitList& list) noexcept { return !list.lasts && list.object != own_dynamic_section(); }
 
-/// The function may be of an object that is being loaded, and not relocated yet. It is there for a breakpoint, and
-/// empty wherever it is known.
+/// The function may be in an object that is being loaded and is not relocated yet. Calling it is safe: it exists for a
+/// breakpoint, and is empty in every known definition.
 void tell_list(const JitList& list, std::uint32_t action, jit_code_entry& entry) noexcept {
   list.descriptor->relevant_entry = &entry;
   list.descriptor->action_flag = action;
   list.breakpoint();
-  // A debugger that comes later reads the list alone.
+  // A debugger that attaches later must read the list only.
   list.descriptor->action_flag = 0;
   list.descriptor->relevant_entry = nullptr;
 }
@@ -46,13 +46,13 @@ void tell_list(const JitList& list, std::uint32_t action, jit_code_entry& entry)
 bool JitInterface::open(std::span<const std::byte> empty_file) noexcept {
   if (own_ == nullptr) own_ = JitSharedLists::make();
   if (own_ == nullptr || empty_file.size() > own_->empty_file.size()) return false;
-  // Whoever it meets may be about to go.
+  // The copy that made the other lists may be about to close them.
   while (JitSharedLists* const others = open_own(empty_file))
     if (open_of(*others)) break;
   return true;
 }
 
-/// Null: it is open. Others: they were there first.
+/// Null: the interface is open. Otherwise the lists of another copy, which were there first.
 JitSharedLists* JitInterface::open_own(std::span<const std::byte> empty_file) noexcept {
   const LockScope scope(own_->lock);
   if (own_->copies == 0) {
@@ -79,7 +79,7 @@ void JitInterface::close() noexcept {
   const LockScope scope(shared_->lock);
   if (--shared_->copies == 0) {
     shared_->take_out_all();
-    // A debugger that came later has read them.
+    // A debugger that attached later has read these entries.
     for (JitList& list : shared_->lists)
       if (list.descriptor != nullptr) tell(k_unregister, list.guard);
     tell(k_unregister, shared_->first_entry);
@@ -112,8 +112,8 @@ void JitInterface::remove(jit_code_entry& entry) noexcept {
   tell(k_unregister, entry);
 }
 
-/// LLDB has a breakpoint in one of the functions, and which is not known here. GDB has one in each, and would take an
-/// entry that it is told of twice for two.
+/// LLDB has a breakpoint in one of the functions, and its choice is not known here. GDB has one in each, and would
+/// count an entry twice if it is told twice.
 void JitInterface::tell(std::uint32_t action, jit_code_entry& entry) noexcept {
   ++stops_;
   for (JitList& list : shared_->lists) list.is_told = false;
@@ -123,7 +123,7 @@ void JitInterface::tell(std::uint32_t action, jit_code_entry& entry) noexcept {
   (void)tell_lists(action, entry, once);
 }
 
-/// False: some may have gone and were not told.
+/// False: objects may have been unloaded, and their lists were not told.
 bool JitInterface::tell_lists(std::uint32_t action, jit_code_entry& entry, bool first_alone) noexcept {
   bool all = true;
   const JitList* const first = shared_->first();

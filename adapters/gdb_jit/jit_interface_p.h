@@ -8,7 +8,7 @@
 
 #include "jitunwind/adapters/gdb_jit/tracer_p.h"
 
-/// As the manual has them; version 1.
+/// The structures of the manual; version 1.
 struct jit_code_entry {
   jit_code_entry* next_entry;
   jit_code_entry* prev_entry;
@@ -27,26 +27,26 @@ namespace jitunwind {
 
 struct JitSharedLists;
 
-/// What one copy of this library has in the lists of the process's descriptors, which all copies share.
+/// The entries of one copy of this library in the lists of the process's descriptors, which all copies share.
 class JitInterface {
  public:
   explicit JitInterface(Tracer& tracer) noexcept : tracer_(tracer) {}
 
-  /// Finds the descriptors. False: no memory, which can only be the first time. `empty_file` is copied.
+  /// Finds the descriptors. False: no memory, which is possible on the first call only. `empty_file` is copied.
   bool open(std::span<const std::byte> empty_file) noexcept;
-  /// Precondition: nothing of this copy is in the lists.
+  /// Precondition: the lists have no entry of this copy.
   void close() noexcept;
   bool is_open() const noexcept { return shared_ != nullptr; }
-  /// Copies of this library that have it open, this one included.
+  /// Number of copies of this library that have the interface open, this one included.
   unsigned users() const noexcept;
 
-  // The debugger, if there is one, has read or forgotten the file when these return. They wait for the lock of the
-  // dynamic linker's list of objects, which is never held while constructors run.
+  // A debugger, if there is one, has read or dropped the file when these return. They wait for the lock of the dynamic
+  // linker's list of objects, which is never held while constructors run.
 
   void add(jit_code_entry& entry) noexcept;
   void remove(jit_code_entry& entry) noexcept;
 
-  /// How often a debugger has been told, in all.
+  /// Total number of times a debugger was told.
   std::uint64_t stops() const noexcept { return stops_; }
 
  private:
@@ -56,7 +56,7 @@ class JitInterface {
   bool tell_lists(std::uint32_t action, jit_code_entry& entry, bool first_alone) noexcept;
 
   Tracer& tracer_;
-  JitSharedLists* own_ = nullptr;  // made by this copy, for all
+  JitSharedLists* own_ = nullptr;  // made by this copy, shared by all
   JitSharedLists* shared_ = nullptr;
   std::uint64_t stops_ = 0;
 };

@@ -16,7 +16,7 @@
 namespace jitunwind {
 namespace {
 
-constexpr int k_attempts = 4;  // objects come and go meanwhile, others change their lists
+constexpr int k_attempts = 4;  // objects are loaded and unloaded meanwhile, and other owners change their lists
 
 // Used with the lock of the lists, by one thread of this copy.
 [[gnu::section(".data.large")]] constinit ObjectSnapshot objects;
@@ -29,7 +29,7 @@ bool read(Addr at, T& into, MemoryWindow& window) noexcept {
   return local_space().memory.read(at, bytes, window) == bytes.size();
 }
 
-/// What stands in front of the guards' file.
+/// The bytes before the guards' file.
 struct alignas(8) Mark {
   std::array<char, 16> text;
   JitSharedLists* self;
@@ -47,18 +47,18 @@ JitSharedLists* owner_of(const jit_code_entry& entry, MemoryWindow& window) noex
 }
 
 struct ListEnd {
-  bool is_known = false;                 // false: it cannot be told, others are at work
-  JitSharedLists* owner = nullptr;       // of the first guard
-  jit_code_entry* last_entry = nullptr;  // where there is no guard; null: the list is empty
+  bool is_known = false;                 // false: unknown, because another owner is changing the list
+  JitSharedLists* owner = nullptr;       // owner of the first guard
+  jit_code_entry* last_entry = nullptr;  // last entry of a list without a guard; null: the list is empty
 };
 
-/// Others change their entries with no lock of ours: nothing here need be what it seems.
+/// Other owners change their entries without this library's lock, so that no pointer here is trusted.
 ListEnd find_end(const jit_descriptor* descriptor) noexcept {
   MemoryWindow window;
   jit_descriptor head{};
   if (!read(address_of(descriptor), head, window)) return {};
   jit_code_entry* before = nullptr;
-  // No ring passes: an entry has one predecessor.
+  // A cycle fails this check, because an entry has one predecessor.
   for (jit_code_entry *at = head.first_entry, *next = nullptr; at != nullptr; before = at, at = next) {
     jit_code_entry entry{};
     if (!read(address_of(at), entry, window) || entry.prev_entry != before) return {};
@@ -77,7 +77,7 @@ void take_out(const jit_code_entry& last, JitList& list) noexcept {
   store(before != nullptr ? before->next_entry : list.descriptor->first_entry, rest);
 }
 
-/// Definitions whose lists do not end with ours yet.
+/// Definitions whose lists do not end with the shared entries yet.
 class JitNewcomers {
  public:
   explicit JitNewcomers(JitSharedLists& shared) noexcept : shared_(shared) {}
@@ -89,9 +89,9 @@ class JitNewcomers {
       if (!was_seen && !add(objects[i], i, objects.version())) is_complete_ = false;
     }
   }
-  /// Null: none, or they do not matter.
+  /// Null: there are none, or they are not needed.
   JitSharedLists* others() const noexcept { return shared_.is_empty() ? others_ : nullptr; }
-  /// False: something has changed meanwhile.
+  /// False: the objects or lists changed meanwhile.
   bool put_in(const ListVersion& version) noexcept {
     bool all = is_complete_;
     for (std::size_t i = 0; i < count_; ++i) {
@@ -101,7 +101,7 @@ class JitNewcomers {
     }
     return all;
   }
-  /// With the objects' lock, or where the object is known to stay.
+  /// Precondition: the objects' lock is held, or the object is known to stay loaded.
   static bool put_in(JitSharedLists& shared, const JitList& list, const ListEnd& end) noexcept {
     const auto place = std::ranges::find(shared.lists, nullptr, &JitList::descriptor);
     jit_code_entry*& before = end.last_entry != nullptr ? end.last_entry->next_entry : list.descriptor->first_entry;
@@ -120,7 +120,7 @@ class JitNewcomers {
     ListEnd end;
   };
 
-  /// False: something has changed meanwhile.
+  /// False: the objects or lists changed meanwhile.
   bool add(const ListedObject& object, std::size_t rank, const ListVersion& version) noexcept {
     ListEnd end;
     const auto look_at = [&](const jit_descriptor* descriptor) {

@@ -15,35 +15,36 @@
 
 namespace jitunwind {
 
-/// The debugger may stop the process between any two stores, and reads a list from its head by `next_entry`.
+/// Stores in release order: the debugger may stop the process between any two stores, and reads a list from its head by
+/// `next_entry`.
 inline void store(jit_code_entry*& place, jit_code_entry* value) noexcept {
   std::atomic_ref<jit_code_entry*>(place).store(value, std::memory_order_release);
 }
 
-/// One descriptor's list.
+/// The list of one descriptor.
 struct JitList {
   jit_descriptor* descriptor = nullptr;  ///< null: free
   void (*breakpoint)() = nullptr;
-  Addr object = 0;        ///< its object's dynamic section; 0: there is none
-  std::size_t rank = 0;   ///< of its object, in the order in which debuggers list them
-  bool is_found = false;  ///< by symbols, as debuggers do
-  bool lasts = false;     ///< it is never unloaded
+  Addr object = 0;        ///< dynamic section of its object; 0: there is none
+  std::size_t rank = 0;   ///< position of its object in the order in which debuggers list them
+  bool is_found = false;  ///< found by symbols, as debuggers find it
+  bool lasts = false;     ///< the object is never unloaded
   bool is_told = false;
   jit_code_entry guard{};
 };
 
-/// One process may have several definitions: this library's, a second copy's, LLVM's, the program's. Which of them a
-/// debugger reads depends on the debugger and on when it came (docs/debuggers.md "Others in the process"), so ours are
-/// in the lists of all of them. An entry has one successor: lists that share one end with the same entries, and differ
-/// in what is in front of those, which others have put there. So no debugger that reads several lists takes a file for
-/// two.
+/// A process may have several definitions: this library's, a second copy's, LLVM's, the program's. The debugger and the
+/// time of its attachment decide which of them it reads (docs/debuggers.md "Others in the process"), so that the shared
+/// entries are in all of the lists. An entry has one successor. Lists that share an entry therefore end with the same
+/// entries; they differ in the foreign entries before them. A debugger that reads several lists does not count a file
+/// twice.
 ///
-/// Others know nothing of our lock. So our entries live between empty ones that never move, one in front for each list:
-/// after those are in, others change nothing that we change, nor we anything of theirs, but for what tells the
-/// debugger.
+/// Foreign owners do not take this library's lock. The shared entries therefore lie between empty entries that never
+/// move, with one guard for each list before them. Once the guards are in place, foreign owners and this library change
+/// no common field but those that notify the debugger.
 ///
-/// In pages that stay, whichever copy of this library made them. The layout is k_mark's. Everything with the lock, but
-/// for make().
+/// The object is in pages that stay mapped, whichever copy of this library made them. Its layout is k_mark's.
+/// Everything but make() requires the lock.
 struct JitSharedLists {
   static constexpr std::array<char, 16> k_mark = k_own_gdb_list_mark;
 
@@ -51,25 +52,25 @@ struct JitSharedLists {
   static JitSharedLists* make() noexcept;
   /// Precondition: copies == 0.
   void start(std::span<const std::byte> file) noexcept;
-  /// Looks for objects that have come and gone. Returns other copies' lists, which are to be used instead, where it
-  /// meets them first.
+  /// Looks for objects that were loaded or unloaded. Returns another copy's lists if it finds them first; they replace
+  /// these.
   JitSharedLists* look() noexcept;
-  /// The definition that this copy's calls mean, however debuggers may find it.
+  /// Adds the definition that this copy's calls reach, however debuggers may find it.
   void put_in(jit_descriptor& descriptor, void (*breakpoint)()) noexcept;
   void take_out_all() noexcept;
   bool is_empty() const noexcept;
   /// Null: there is none.
   JitList* list_of(Addr object) noexcept;
-  /// The one that every GDB finds. Null: likewise.
+  /// The definition that every GDB finds. Null: there is none.
   const JitList* first() const noexcept;
 
   WriterLock lock;
-  std::atomic<std::uint32_t> copies{0};  ///< that have them open; 0: nobody opens them any more, but who made them
+  std::atomic<std::uint32_t> copies{0};  ///< number that have the lists open; at 0 only their maker opens them again
   jit_code_entry first_entry{}, last_entry{};  ///< around the files of all copies
-  ListVersion seen{};                          ///< the objects that were looked at
+  ListVersion seen{};                          ///< the objects that were examined
   std::size_t seen_count = 0;
   std::array<JitList, 32> lists{};
-  // In front of the file that the guards have: by these other copies tell guards from others' entries.
+  // The mark lies before the guards' file; other copies distinguish guards from foreign entries by it.
   alignas(8) std::array<char, 16> mark{};
   JitSharedLists* self = nullptr;
   alignas(8) std::array<std::byte, 1024> empty_file{};

@@ -15,7 +15,7 @@ bool LateCall::start(std::chrono::nanoseconds delay, void (*call)()) noexcept {
   const pid_t process = ::getpid();
   if (process_ == process) return true;
   if (stopped_.load() != 0) return false;
-  thread_.join();  // the one before is about to end
+  thread_.join();  // the thread before is about to end
   delay_ = delay;
   call_ = call;
   const bool started = thread_.start(run, this);

@@ -1,4 +1,4 @@
-// A call that comes a little later, on a thread that is there for it alone.
+// A delayed call on a thread of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -9,24 +9,24 @@
 
 namespace jitunwind {
 
-/// One thread at a time, but for join().
+/// One thread at a time, except for join().
 class LateCall {
  public:
-  /// `call()` once, after `delay`. True: it will come, in this process; also where it was on its way already.
+  /// Calls `call()` once, after `delay`. True: the call will happen, in this process; also if it was pending already.
   bool start(std::chrono::nanoseconds delay, void (*call)()) noexcept;
-  /// For the call: start() starts another from here on.
+  /// Called by `call()`: start() may start another call from now on.
   void is_over() noexcept { process_ = 0; }
-  /// From here on no call begins.
+  /// Prevents every later call.
   void stop() noexcept;
-  /// After stop(), not by what holds up the call: when it returns a call that had begun has returned, and no thread is
-  /// left.
+  /// Waits after stop() until a call that had begun has returned and no thread is left. The caller must not hold a lock
+  /// that the call waits for.
   void join() noexcept;
 
  private:
   static void run(void* self) noexcept;
 
   OwnThread thread_;
-  pid_t process_ = 0;  // has a thread whose call is not over
+  pid_t process_ = 0;  // the process with a thread whose call is not over
   std::chrono::nanoseconds delay_{};
   void (*call_)() = nullptr;
   WaitedWord stopped_;  // 0: no

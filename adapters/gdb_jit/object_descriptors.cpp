@@ -21,7 +21,8 @@ namespace {
 constexpr std::string_view k_descriptor = "__jit_debug_descriptor";
 constexpr std::string_view k_breakpoint = "__jit_debug_register_code";
 
-/// By our own reads: ThreadSanitizer does not see the lock with which the dynamic linker frees it.
+/// The library's own reads are used: ThreadSanitizer does not see the lock with which the dynamic linker frees the
+/// path.
 void copy_path(const char* name, std::span<char> into) noexcept {
   MemoryWindow window;
   const Addr at{std::bit_cast<std::uintptr_t>(name)};
@@ -72,17 +73,17 @@ bool ObjectDescriptor::find(const ListedObject& object, const ListVersion& versi
   if (!files) return same;
   ObjectDescriptor found(object);
   if (!found.find_symbols((*files)->open_again(), exports)) return true;
-  // Without what the search has read of it.
+  // The second image drops the pages that the search has read.
   found.file_ = (*files)->open_again().file;
   if (!found.file_.image) return true;
-  // What is_loaded() looks at is read while the file still is the same.
+  // The data that is_loaded() compares is read while the file is unchanged.
   (void)found.file_.image->header_bytes();
   (void)found.file_.image->build_id();
   out.emplace(std::move(found));
   return true;
 }
 
-/// Both are looked for in one object, as GDB does. Debuggers take what is not exported, too.
+/// Both symbols must be in one object, as GDB requires. Debuggers accept symbols that are not exported, too.
 bool ObjectDescriptor::find_symbols(const ModuleFiles::BothFiles& files, bool exports) noexcept {
   const auto& file = files.file.image;
   const auto& debug = files.debug.image;
@@ -104,7 +105,7 @@ bool ObjectDescriptor::find_symbols(const ElfSymbols& symbols) noexcept {
   return true;
 }
 
-/// Bytes of the file's image, where they are loaded. Those that are not loaded say nothing.
+/// Compares bytes of the file with the loaded bytes. Bytes that are not loaded count as equal.
 bool ObjectDescriptor::has_in_memory(std::span<const std::byte> of_file) const noexcept {
   const ElfImage& image = *file_.image;
   if (of_file.empty()) return true;

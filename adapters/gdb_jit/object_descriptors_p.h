@@ -1,5 +1,5 @@
-// Which of the process's objects have a definition of GDB's interface of their own, and where, as debuggers find them:
-// by the symbol tables of files.
+// The process's objects that define GDB's interface, and the addresses of their definitions. They are found as
+// debuggers find them: by the symbol tables of files.
 #pragma once
 
 #include <array>
@@ -13,16 +13,16 @@
 
 namespace jitunwind {
 
-/// The objects of one moment, in the order in which debuggers list them. More than there is room for are left out.
+/// The objects at one moment, in the order in which debuggers list them. Objects beyond the capacity are left out.
 class ObjectSnapshot final : private ObjectVisitor {
  public:
-  /// False: the list cannot be had.
+  /// False: the list is not available.
   bool take() noexcept;
 
   const ListVersion& version() const noexcept { return version_; }
   std::size_t count() const noexcept { return count_; }
   const ListedObject& operator[](std::size_t index) const noexcept { return objects_[index]; }
-  /// By its dynamic section. count(): it is not there.
+  /// Index of the object with this dynamic section; count(): there is none.
   std::size_t index_of(Addr dynamic) const noexcept;
 
  private:
@@ -33,22 +33,23 @@ class ObjectSnapshot final : private ObjectVisitor {
   ListVersion version_{};
 };
 
-/// One object's definition, as its file has it.
+/// The definition of one object, according to its file.
 class ObjectDescriptor {
  public:
-  /// `out` stays empty: it has none, or has no file. False: the list of objects has changed.
+  /// `out` stays empty if the object has no definition or no file. False: the list of objects has changed.
   static bool find(const ListedObject& object, const ListVersion& version,
                    std::optional<ObjectDescriptor>& out) noexcept;
 
   jit_descriptor* descriptor() const noexcept { return descriptor_; }
   void (*breakpoint() const noexcept)() { return breakpoint_; }
   Addr object() const noexcept { return object_.dynamic; }
-  /// Is that file what is loaded, and the descriptor one that we know? Precondition: the object stays there meanwhile.
+  /// Whether that file is the loaded one, and the descriptor is of a known version. Precondition: the object stays
+  /// loaded meanwhile.
   bool is_loaded() const noexcept;
 
  private:
   explicit ObjectDescriptor(const ListedObject& object) noexcept : object_(object) {}
-  /// `exports`: its hash table has the function, which spares most objects the search.
+  /// `exports`: the object's hash table has the function; this check spares most objects the search.
   bool find_symbols(const ModuleFiles::BothFiles& files, bool exports) noexcept;
   bool find_symbols(const ElfSymbols& symbols) noexcept;
   bool has_in_memory(std::span<const std::byte> of_file) const noexcept;

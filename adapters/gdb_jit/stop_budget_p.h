@@ -1,4 +1,4 @@
-// How often a debugger may stop the process.
+// A limit for the stops of the process by a debugger.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,9 @@
 
 namespace jitunwind {
 
-/// So many stops, and more while they take no more than a fifth of the time, and what was saved up of both; fewer where
-/// they take seconds. When that is spent, one change still goes at once where there was none for a while: pause().
+/// The budget allows a number of stops, and more while they take at most a fifth of the time; unused stops and time are
+/// saved up. It allows fewer stops if each takes seconds. One change still goes at once after a quiet time, pause(),
+/// when the budget is spent.
 class StopBudget {
  public:
   using Clock = std::chrono::steady_clock;
@@ -17,7 +18,7 @@ class StopBudget {
     refill();
     return time_ <= -k_most_debt || (time_ <= Clock::duration(0) && stops_ < k_between_stops);
   }
-  /// After a change that stopped the process.
+  /// Called after a change that stopped the process.
   void spend(Clock::duration time, unsigned stops) noexcept {
     time_ = std::max(time_ - time, -2 * k_most_debt);
     stops_ = std::max(stops_ - stops * k_between_stops, Clock::duration(0));
@@ -28,7 +29,8 @@ class StopBudget {
     time_ = k_most_time;
     stops_ = k_most_stops;
   }
-  /// How long changes are collected: as long as the latest took, since the process is to run half of the time.
+  /// Time for which changes are collected: as long as the latest change took, since the process should run half of the
+  /// time.
   Clock::duration pause() const noexcept { return pause_; }
   bool has_paused() const noexcept { return Clock::now() >= paused_until_; }
 
@@ -48,7 +50,7 @@ class StopBudget {
   }
 
   Clock::duration time_ = k_most_time;
-  Clock::duration stops_ = k_most_stops;  // as the time in which there may be one each 15 ms
+  Clock::duration stops_ = k_most_stops;  // in units of time: one stop per 15 ms
   Clock::duration pause_ = k_least_pause;
   Clock::time_point refilled_ = Clock::now();
   Clock::time_point paused_until_{};

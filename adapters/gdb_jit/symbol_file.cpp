@@ -12,7 +12,7 @@ namespace {
 
 using Procedures = std::span<const FileProcedure>;
 
-/// Procedures of one section.
+/// The procedures of one section.
 struct Run {
   AddrRange code{};
   std::size_t procedures = 0;
@@ -29,7 +29,7 @@ std::vector<Run> find_runs(Procedures sorted) {
 }
 
 constexpr char k_section_name_bytes[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0.shstrtab";
-constexpr std::string_view k_section_names{k_section_name_bytes, sizeof k_section_name_bytes};  // the last NUL, too
+constexpr std::string_view k_section_names{k_section_name_bytes, sizeof k_section_name_bytes};  // includes the last NUL
 constexpr std::size_t name_at(std::string_view name) { return k_section_names.find(name); }
 
 struct Place {
@@ -38,7 +38,7 @@ struct Place {
   std::size_t end() const noexcept { return offset + size; }
 };
 
-/// The sizes of a class of ELF files.
+/// The sizes of one class of ELF files.
 struct ElfSizes {
   std::size_t header, symbol, section_header;
 };
@@ -47,7 +47,7 @@ constexpr ElfSizes sizes_for(const Arch& arch) noexcept {
   return {sizeof(Elf32_Ehdr), sizeof(Elf32_Sym), sizeof(Elf32_Shdr)};
 }
 
-/// Where everything lies: header, sections with contents, section headers.
+/// The places of all parts: header, sections with contents, section headers.
 struct Layout {
   ElfSizes sizes{};
   std::vector<Run> runs;
@@ -167,8 +167,8 @@ class FileWriter {
     for (const Run& run : layout_.runs)
       section(".text", SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, run.code.begin,
               {layout_.sizes.header, static_cast<std::size_t>(run.code.size())});
-    // Not SHF_ALLOC, as its address would be that of every other file's: GDB's time for sorting sections by address
-    // would grow with the square of their number. Its pointers are absolute, so that it needs none.
+    // The section is not SHF_ALLOC, because its address would be that of every other file's: GDB's time for sorting
+    // sections by address would grow with the square of their number. Its pointers are absolute and need no address.
     section(".eh_frame", SHT_PROGBITS, 0, 0, layout_.frames);
     const auto strings = static_cast<unsigned>(layout_.sections() - 2);
     section(".symtab", SHT_SYMTAB, 0, 0, layout_.symbols, strings, 1, layout_.sizes.symbol);

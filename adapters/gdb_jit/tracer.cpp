@@ -12,7 +12,7 @@
 namespace jitunwind {
 namespace {
 
-/// As much as there is room for; empty: it cannot be read.
+/// Reads as much as fits; empty: the file cannot be read.
 std::string_view read_file(const char* path, std::span<char> into) noexcept {
   const ReadableFile file(path);
   const long size = file.is_open() ? file.read(into.data(), into.size()) : -1;

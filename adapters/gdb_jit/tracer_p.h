@@ -1,4 +1,4 @@
-// Who debugs this process.
+// The debugger of this process.
 #pragma once
 
 #include <chrono>
@@ -7,11 +7,11 @@ namespace jitunwind {
 
 enum class TracerKind { none, gdb, other };
 
-/// As proc(5) has it: the line TracerPid of /proc/self/status, and the tracer's comm. One in a pid namespace that is
-/// not seen from here is none.
+/// The tracer according to proc(5): the line TracerPid of /proc/self/status, and the tracer's comm. A tracer in a pid
+/// namespace that is not visible from here counts as none.
 TracerKind find_tracer() noexcept;
 
-/// The same, looked for every 10 ms at most. One thread at a time.
+/// Caches find_tracer() for 10 ms. One thread at a time.
 class Tracer {
  public:
   TracerKind kind() noexcept {

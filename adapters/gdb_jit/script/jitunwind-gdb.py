@@ -1,5 +1,5 @@
-# Walks and names code made at run time in GDB, by the list of registered procedures in the process or core file. The
-# program need not do anything for it. Loaded by GDB for libjitunwind.so where that is allowed, else:
+# Unwinds and names code made at run time in GDB, by the list of registered procedures in the process or core file. The
+# program needs no support for it. GDB loads the script for libjitunwind.so if auto-loading is allowed. The command is:
 #   source PREFIX/share/jitunwind/gdb/jitunwind-gdb.py
 # docs/debuggers.md "The script".
 import os
@@ -14,7 +14,7 @@ from gdb.FrameDecorator import FrameDecorator
 
 
 def _find_package():
-    """Beside this file (__file__ may be one that loads it), and nowhere else: what lies elsewhere may be anybody's."""
+    """The package beside this file (__file__ may be a file that loads it), and no other: it could be anyone's."""
     folder = os.path.dirname(os.path.realpath(_find_package.__code__.co_filename))
     if os.path.isdir(os.path.join(folder, 'jitunwind_gdb')):
         return folder
@@ -24,7 +24,7 @@ def _find_package():
 if _find_package() not in sys.path:
     sys.path.insert(0, _find_package())
 
-# Nothing is written beside what a package has installed.
+# The folder of an installed package stays unchanged.
 _writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
 from jitunwind_gdb import cfi, printers, process  # noqa: E402
 from jitunwind_gdb.rows import BY_NAME  # noqa: E402
@@ -42,17 +42,17 @@ def _complain(text):
 
 
 def _sections(name):
-    """Where sections of this name are in memory."""
+    """The addresses of all sections of this name."""
     text = gdb.execute('maintenance info sections -all-objects ' + name, to_string=True)
     found = re.findall(r'(0x[0-9a-f]+)->0x[0-9a-f]+ at .*: ' + re.escape(name), text)
     return sorted({int(address, 16) for address in found})
 
 
 class _Lists:
-    """All lists of the process: each copy of the library has an ELF note that leads to its own."""
+    """All lists of the process: each copy of the library has an ELF note that leads to its list."""
 
     def __init__(self):
-        self._known, self._headers = {}, {}  # of an inferior: its lists; its modules' .eh_frame_hdr
+        self._known, self._headers = {}, {}  # by inferior: its lists; its modules' .eh_frame_hdr
         gdb.events.new_objfile.connect(self._changed)
         gdb.events.exited.connect(lambda event: self._forget())
         if hasattr(gdb.events, 'free_objfile'):
@@ -99,7 +99,7 @@ class _Lists:
         return None
 
     def find_code(self, arch, pc):
-        """What ALIAS leads to: a procedure, or the row of a module's code, or None."""
+        """The target of an ALIAS: a procedure, or the row of a module's code, or None."""
         found = self.find(pc)
         if found is not None:
             return found
@@ -110,7 +110,7 @@ class _Lists:
             try:
                 fde = cfi.find_fde_by_header(_read, header, pc)
             except (gdb.error, cfi.CfiError):
-                continue  # another module's
+                continue  # the header of another module
             if fde is not None:
                 return fde.row(arch, pc)
         return None
@@ -125,18 +125,19 @@ class _FrameId:
 
 
 class _Unwinder(gdb.unwinder.Unwinder):
-    # What delivers signals on x86-64: mov rax, SYS_rt_sigreturn; syscall. What it interrupted was no call.
+    # The signal trampoline of x86-64: mov rax, SYS_rt_sigreturn; syscall. The frame that it interrupted is not at
+    # a call.
     _SIGRETURN = b'\x48\xc7\xc0\x0f\0\0\0\x0f\x05'
 
     def __init__(self):
         super().__init__('jitunwind')
-        self._last = None  # level and pc of the frame before
+        self._last = None  # level and pc of the preceding frame
 
     def __call__(self, frame):
         try:
             return self._unwind(frame)
         except (gdb.error, *process.UNTOLD):
-            return None  # GDB goes on with what it knows itself
+            return None  # GDB continues with its own unwinders
 
     def _unwind(self, frame):
         arch = BY_NAME.get(frame.architecture().name())
@@ -205,7 +206,7 @@ class _Unwinder(gdb.unwinder.Unwinder):
             try:
                 unwind.add_saved_register(name, frame.read_register(name))
             except ValueError:
-                pass  # another CPU, or a core file without
+                pass  # another CPU, or a core file without the register
         return unwind
 
 
@@ -219,7 +220,7 @@ class _Named(FrameDecorator):
 
 
 class _Names:
-    """A frame filter: the names of frames that GDB has none for. What GDB has is said as it would say it without."""
+    """A frame filter that names frames for which GDB has no name. Names of GDB stay as they are."""
 
     def __init__(self):
         self.name, self.enabled, self.priority = 'jitunwind', True, 100

@@ -1,9 +1,9 @@
-"""FDEs to rows: .eh_frame of LSB 5.0 core, 10.6, and the instructions of DWARF 5, 6.4.2. No GDB in here."""
+"""Converts FDEs to rows: .eh_frame of LSB 5.0 core, 10.6; instructions of DWARF 5, 6.4.2. Independent of GDB."""
 
 from .rows import Row
 
 
-# Of what may be no CFI at all: more would take long.
+# The memory may be no CFI at all; these limits bound the time.
 _MAX_LEB_BYTES = 16
 _MAX_AUGMENTATION = 16
 
@@ -13,7 +13,7 @@ class CfiError(Exception):
 
 
 class _Bytes:
-    """`read(address, size)` gives bytes of the target."""
+    """A reader of the target's memory; `read(address, size)` returns its bytes."""
 
     def __init__(self, read, address, size):
         self.data, self.base, self.at = read(address, size), address, 0
@@ -64,7 +64,7 @@ class _Bytes:
 
 
 def _entry(read, address):
-    """Bytes of the entry behind its length, and where the field behind the length is."""
+    """The entry's bytes after its length field, and whether it has the 64-bit format."""
     length = int.from_bytes(read(address, 4), 'little')
     if length == 0xffffffff:
         length = int.from_bytes(read(address + 4, 8), 'little')
@@ -139,7 +139,7 @@ class _Machine:
         self.arch, self.cie, self.cfa, self.rules, self.initial, self.kept = arch, cie, None, {}, {}, []
 
     def run(self, code, location, pc):
-        code.at = code.at  # each set of instructions is run once
+        code.at = code.at  # each set of instructions runs once
         while not code.done():
             byte = code.number(1)
             high, low = byte & 0xc0, byte & 0x3f
@@ -209,7 +209,7 @@ class _Machine:
 
 
 def find_fde(read, procedure, pc):
-    """docs/directives.md "Table formats". None: not described. `procedure`: format, begin, segbase, words, table, gp."""
+    """The FDE, or None: docs/directives.md "Table formats". `procedure`: format, begin, segbase, words, table, gp."""
     width = 8 if procedure.format == 5 else 4
     start_base = procedure.begin if procedure.format == 4 else procedure.segbase
     low, high = 0, min(procedure.words // (2 * width // 8), 1 << 24)
@@ -230,13 +230,13 @@ def find_fde(read, procedure, pc):
 
 
 def find_fde_by_header(read, header, pc):
-    """By a module's .eh_frame_hdr at this address, as linkers write it: a table of 32-bit distances. None: not there."""
+    """The FDE by a module's .eh_frame_hdr at this address, a linker's table of 32-bit distances, or None."""
     version, frames, counts, table = read(header, 4)
     if (version, counts, table) != (1, 0x03, 0x3b) or frames & 0x0f not in (0x03, 0x0b):
         raise CfiError('.eh_frame_hdr')
     count = int.from_bytes(read(header + 8, 4), 'little')
 
-    class Table:  # as a procedure in table format has it
+    class Table:  # the attributes of a procedure in table format
         format, begin, segbase, words, table, gp = 2, None, header, count, header + 12, 0
 
     return find_fde(read, Table, pc)
@@ -246,7 +246,7 @@ _MASK = (1 << 64) - 1
 
 
 def evaluate(expression, stack, register, word):
-    """DWARF 5, 2.5. `register(number)`, `word(address)`."""
+    """The value of an expression; DWARF 5, 2.5. `register(number)` and `word(address)` return values of the target."""
     code = _Bytes(lambda address, size: expression, 0, len(expression))
     binary = {
         0x1a: lambda a, b: a & b, 0x1c: lambda a, b: a - b, 0x1e: lambda a, b: a * b, 0x21: lambda a, b: a | b,

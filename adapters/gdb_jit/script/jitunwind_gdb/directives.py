@@ -1,4 +1,4 @@
-"""Directives to rows: docs/directives.md, which decides. No GDB in here."""
+"""Converts directives to rows, as docs/directives.md specifies. Independent of GDB."""
 
 from .rows import Row
 
@@ -8,11 +8,11 @@ MAX_REGIONS = 4096
 MAX_OPS = 65536
 MAX_ALIASES = 8
 
-_ENTRY = -1  # in force from the beginning of its region
+_ENTRY = -1  # takes effect at the beginning of its region
 
 
 class DirectiveError(Exception):
-    """What ends a look-up: a code of "Validation"."""
+    """An error that ends a lookup: a code of "Validation"."""
 
 
 class Op:
@@ -31,7 +31,7 @@ def _wrap(value):
 
 
 class _State:
-    """ "Frame state". `places`: what was said of registers, as ('same',) ('undefined',) ('at_cfa', o) ('at_sp', o)
+    """ "Frame state". `places` holds the rules of registers: ('same',) ('undefined',) ('at_cfa', o) ('at_sp', o)
     ('in', register)."""
 
     def __init__(self, arch):
@@ -121,7 +121,7 @@ class _State:
                 self.end_fp()
 
     def save(self, op, sp_off, fp, fp_off):
-        """The rest is SP and frame pointer as the instruction leaves them."""
+        """Applies a save; the other arguments are SP and frame pointer after the instruction."""
         if op.tag == SAVE_REG:
             self.places[op.reg] = ('same',) if op.reg == op.val else ('in', op.val)
             if op.reg == op.val == fp:
@@ -179,7 +179,7 @@ class _State:
         return Row(cfa, self.rules())
 
     def take_over(self, row):
-        """The row of the alias's address, as this procedure's."""
+        """This procedure's row, derived from the row at the alias's address."""
         if row.cfa[0] == 'reg' and row.cfa[1] in self.places or row.cfa[0] == 'deref' and row.cfa[1] in self.places:
             raise DirectiveError('E_ALIAS_STATE')
         rules = {r: rule for r, rule in row.rules.items() if r not in self.places}
@@ -188,7 +188,7 @@ class _State:
 
 
 def _check_register(op, arch):
-    """What a directive says of a register that cannot be: E_REG."""
+    """Raises E_REG for a directive that the register does not allow."""
     if not arch.exists(op.reg):
         raise DirectiveError('E_REG')
     if op.tag == ADD:
@@ -211,7 +211,7 @@ def _check_register(op, arch):
 
 
 def _by_time(region):
-    """[(when, directives)]: groups of rule G in their order, and when the region becomes an alias, or None."""
+    """[(when, directives)]: groups of rule G in their order, and the `when` of the region's ALIAS, or None."""
     length, latest, groups, alias = abs(region.count), _ENTRY, {}, None
     for op in region.ops:
         if op.tag == STOP:
@@ -230,7 +230,7 @@ def _by_time(region):
 
 
 class _Machine:
-    """`stack`: (state, stack below, depth) or None. States on it are never changed, so that labels can share it."""
+    """`stack`: (state, stack below, depth) or None. Its states never change, so that labels can share it."""
 
     def __init__(self, arch):
         self.arch, self.state, self.stack, self.labels = arch, _State(arch), None, {}
@@ -336,8 +336,8 @@ class _Machine:
 
 
 def directive_row(arch, procedure, address, find):
-    """The row at `address`. `procedure`: has begin, end, and regions() as a list of Region. `find(address)` tells more of
-    code elsewhere, for ALIAS: a procedure, or a Row, or None."""
+    """The row at `address`. `procedure` has begin, end, and regions() as a list of Region. `find(address)` looks up the
+    code that ALIAS names: a procedure, or a Row, or None."""
     alias, depth = None, 0
     if procedure.begin >= procedure.end or (procedure.end - procedure.begin) % arch.unit != 0:
         raise DirectiveError('E_RANGE')

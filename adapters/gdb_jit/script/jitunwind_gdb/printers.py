@@ -1,5 +1,5 @@
-"""Pretty printers: rows and their rules in the notation of unwind_core/rows/row_text.h, errors as sentences, cursors by
-where they stand. A value that was not initialised may be anything: what cannot be read is said so, in bounds.
+"""Pretty printers: rows and rules in the notation of unwind_core/rows/row_text.h, errors as sentences, cursors by their
+position. An uninitialised value may contain anything: all reads are bounded, and unreadable parts are printed as such.
 """
 import gdb
 import gdb.printing
@@ -11,12 +11,12 @@ _MOST_BYTES = 256
 
 
 def _kind(value):
-    """The name of an enumerator without its scopes; of a value that is none the number."""
+    """The name of an enumerator without its scopes, or the number of a value that has no enumerator."""
     return str(value).rsplit('::', 1)[-1]
 
 
 def _arch():
-    """Of the process: a row does not say which CPU it is for."""
+    """The CPU of the process, because a row does not name its CPU."""
     try:
         name = gdb.selected_inferior().architecture().name()
     except (AttributeError, gdb.error):  # GDB before 12, or no process
@@ -127,7 +127,7 @@ def cursor_text(cursor):
 
 
 def caller_rule_text(rule):
-    """"cfa=rsp+48 rbp=[cfa-24], lasting, eh_frame": a kept rule. Its layout is what the program's constants say."""
+    """"cfa=rsp+48 rbp=[cfa-24], lasting, eh_frame": a cached rule. The program's constants define its layout."""
     word = int(rule['word_']) & (1 << 64) - 1
 
     def bits(name, count):

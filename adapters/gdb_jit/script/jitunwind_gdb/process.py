@@ -1,4 +1,4 @@
-"""The list of registered procedures in the memory of a target: docs/registry.md "Finding the list". No GDB in here."""
+"""The list of registered procedures in a target's memory: docs/registry.md "Finding the list". Independent of GDB."""
 
 import array
 import bisect
@@ -8,22 +8,22 @@ import time
 from . import cfi
 from .directives import MAX_OPS, MAX_REGIONS, STOP, DirectiveError, Op, Region, directive_row
 
-# Memory may be damaged, or never have been a list: bounds of what is read of it.
+# The memory may be damaged, or may never have been a list; these limits bound the reads.
 _MAX_PROCEDURES = 1 << 20
-_MAX_SECONDS = 0.7  # of reading one list, and of rest before it is read on
+_MAX_SECONDS = 0.7  # time to read a part of a list, and pause before the next part
 _MAX_OPS_OF_PROCEDURE = 1 << 16
-# What Procedure.row() raises where it cannot tell, beside what `read` raises.
+# Procedure.row() raises these if it has no row, beside the exceptions of `read`.
 UNTOLD = (DirectiveError, cfi.CfiError, IndexError, KeyError)
 
 
 def printable(data):
-    """As text without control characters: a terminal would do what they say, and a line end would begin another line."""
+    """Text without control characters: a terminal would execute them, and a line end would begin another line."""
     text = data.decode(errors='backslashreplace')
     return ''.join(c if c.isprintable() else c.encode('unicode_escape').decode('ascii') for c in text)
 
 
 class _Pages:
-    """Descriptors mostly lie side by side, and each question to the debugger costs as much as a page."""
+    """A cache of one page: most descriptors are adjacent, and each read by the debugger costs as much as a page."""
 
     _SIZE = 4096
 
@@ -39,14 +39,14 @@ class _Pages:
             return self._read(address, size)
         try:
             self._at, self._page = at, self._read(at, self._SIZE)
-        except Exception:  # whatever the debugger raises
+        except Exception:  # any exception of the debugger
             self._at, self._page = 0, b''
             return self._read(address, size)
         return self._page[address - at:address - at + size]
 
 
 class Procedure:
-    """A descriptor. `read(address, size)` gives bytes or raises."""
+    """A descriptor. `read(address, size)` returns bytes or raises."""
 
     def __init__(self, read, address):
         self.read, self.address = read, address
@@ -54,7 +54,7 @@ class Procedure:
          self.segbase, self.words, self.table) = struct.unpack('<QQQQQiiQQQQ', read(address, 80))
 
     def name(self):
-        """Bytes up to a NUL, as text; None: there is none."""
+        """The name up to its NUL, as text; None: the procedure has no name."""
         if self.name_address == 0:
             return None
         found = b''
@@ -94,7 +94,7 @@ class Procedure:
             address, count = address + 16 * some, count - some
 
     def row(self, arch, pc, find):
-        """None: this procedure says nothing of the address. Raises UNTOLD, and what `read` raises."""
+        """The row at the address; None: this procedure has no row there. Raises UNTOLD and the exceptions of `read`."""
         if self.format == 0:
             return directive_row(arch, self, pc, find)
         if self.format not in (1, 2, 4, 5):
@@ -104,8 +104,8 @@ class Procedure:
 
 
 class ProcedureList:
-    """The procedures of one head, newest first, kept until the head's generation says that they changed. `complain(text)`
-    is told once what is wrong with a list."""
+    """The procedures of one head, newest first, cached until the head's generation changes. `complain(text)` is called
+    once for a damaged list."""
 
     def __init__(self, read, head, complain):
         self.read, self.head, self.complain, self.generation = read, head, complain, None
@@ -113,7 +113,7 @@ class ProcedureList:
         self._sort()
 
     def _clear(self):
-        # By age. Objects would take 50 times as much.
+        # The arrays are in the order of age. Objects would take 50 times as much memory.
         self._addresses, self._all_begins, self._all_ends = (array.array('Q') for _ in range(3))
         self._seen_last, self._until = 0, 1
 
@@ -133,13 +133,13 @@ class ProcedureList:
         if wrong and not self._is_told:
             self._is_told = True
             self.complain('the list of registered procedures at %#x %s %#x: %d are known' %
-                          (self.head, *wrong, len(self._addresses)))  # what is in front of it stays known
+                          (self.head, *wrong, len(self._addresses)))  # the procedures before it stay known
         self._sort()
 
     def _follow(self):
-        """What is wrong with the list, and where, or None. A list that comes back is noticed some rounds later: by the
-        address that was number 2^n (Brent's algorithm), as a set of all of them would be large. A long list is read on a
-        while later, so that no command takes long."""
+        """The defect of the list and its address, or None. A cycle is detected some rounds later, by the address at
+        position 2^n (Brent's algorithm), because a set of all addresses would be large. The rest of a long list is read
+        later, so that no command takes long."""
         pages, end = _Pages(self.read), time.monotonic() + _MAX_SECONDS
         address, self._rest = self._rest, 0
         while address:
@@ -156,7 +156,7 @@ class ProcedureList:
                 return 'is long, and is read on later from', address
             try:
                 following, _, begin, stop = struct.unpack('<QQQQ', pages.read(address, 80)[:32])
-            except Exception:  # whatever the debugger raises
+            except Exception:  # any exception of the debugger
                 return 'cannot be read at', address
             self._addresses.append(address)
             self._all_begins.append(begin)
@@ -165,7 +165,7 @@ class ProcedureList:
         return None
 
     def _keep_first_round(self, length):
-        """Returns where the second one begins."""
+        """Drops the repetitions of a cycle and returns the address where the second round begins."""
         begin = next(i for i in range(len(self._addresses)) if self._addresses[i] == self._addresses[i + length])
         address = self._addresses[begin]
         for one in (self._addresses, self._all_begins, self._all_ends):
@@ -173,17 +173,17 @@ class ProcedureList:
         return address
 
     def _sort(self):
-        order = sorted(range(len(self._addresses)), key=self._all_begins.__getitem__)  # stable: by age where equal
+        order = sorted(range(len(self._addresses)), key=self._all_begins.__getitem__)  # stable: equal ones by age
         self._order = array.array('I', order)
         self._begins = array.array('Q', (self._all_begins[i] for i in order))
-        self._ends = array.array('Q')  # the highest end up to each
+        self._ends = array.array('Q')  # the highest end up to each position
         highest = 0
         for i in order:
             highest = max(highest, self._all_ends[i])
             self._ends.append(highest)
 
     def find(self, pc):
-        """The newest one that covers `pc`, or None."""
+        """The newest procedure that covers `pc`, or None."""
         self.refresh()
         found = None
         i = bisect.bisect_right(self._begins, pc) - 1

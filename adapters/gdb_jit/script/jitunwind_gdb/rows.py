@@ -1,4 +1,4 @@
-"""Rows: how to get from one frame to its caller at one address, and the CPUs that rows are made for.
+"""Rows, each of which leads from a frame to its caller at one address, and the CPUs that have rows.
 
 A row has a CFA, one of
     ('reg', register, offset)           register + offset
@@ -22,9 +22,9 @@ class Arch:
 
     def __init__(self, unit, sp, fp, ra, entry_cfa, entry_ra, preserved, savable, general, others, names, sign_state=None):
         self.unit, self.sp, self.fp, self.ra = unit, sp, fp, ra
-        self.entry_cfa, self.entry_ra = entry_cfa, entry_ra  # entry_ra None: in its register
+        self.entry_cfa, self.entry_ra = entry_cfa, entry_ra  # entry_ra None: the return address is in its register
         self.preserved, self.savable, self.general = preserved, savable, general
-        self.places = general | others  # that can hold another register
+        self.places = general | others  # registers that can hold another one
         self.names, self.sign_state = names, sign_state
         self.numbers = {name: number for number, name in names.items()}
 
