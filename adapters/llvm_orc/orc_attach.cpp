@@ -36,7 +36,7 @@ llvm::Error attach(orc::LLJIT& jit, OrcOptions options) {
 
 orc::LLJITBuilderState::ObjectLinkingLayerCreator orc_rtdyld_layer(OrcOptions options) {
   const auto shared = std::make_shared<const OrcOptions>(std::move(options));
-  // Up to LLVM 20 a creator is given the triple as well; from 21 on a manager is given the object.
+  // LLVM up to 20 passes the triple to a creator; LLVM from 21 on passes the object to a manager.
   return [shared](orc::ExecutionSession& session, const auto&...) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
     return std::make_unique<orc::RTDyldObjectLinkingLayer>(
         session, [shared](const auto&...) { return std::make_unique<OrcMemoryManager>(*shared); });

@@ -1,4 +1,4 @@
-// One line for whoever has an LLJIT:
+// One line attaches the adapter to an LLJIT:
 //
 //   if (auto error = jitunwind::attach(*jit)) return error;
 #pragma once
@@ -12,14 +12,15 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// From now on every object that `jit` links is registered as long as it is in memory: OrcPlugin. What was linked
-/// before is not. Call it before threads compile, and once.
+/// Registers every object that `jit` links from now on, as long as the object is in memory; see OrcPlugin. Objects that
+/// were linked before are not registered. Call it once, before threads compile.
 ///
 /// Errors: the code of `jit` runs in another process; its objects are linked by RuntimeDyld (the default of LLVM before
-/// 18 or so on x86-64), whose memory managers cannot be changed afterwards: build it with orc_rtdyld_layer().
+/// 18 or so on x86-64). RuntimeDyld's memory managers cannot be changed afterwards: build such a JIT with
+/// orc_rtdyld_layer().
 llvm::Error attach(llvm::orc::LLJIT& jit, OrcOptions options = {});
 
-/// For LLJITBuilder::setObjectLinkingLayerCreator(): a layer that links by RuntimeDyld into OrcMemoryManagers.
+/// A creator for LLJITBuilder::setObjectLinkingLayerCreator(): its layer links by RuntimeDyld into OrcMemoryManagers.
 llvm::orc::LLJITBuilderState::ObjectLinkingLayerCreator orc_rtdyld_layer(OrcOptions options = {});
 
 }  // namespace jitunwind

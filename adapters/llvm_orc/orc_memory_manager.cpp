@@ -12,7 +12,7 @@ namespace {
 
 using llvm::object::SymbolRef;
 
-/// False also where the object does not say.
+/// False also if the object has no such information.
 template <class T>
 bool have(llvm::Expected<T>& value) {
   if (value) return true;
@@ -49,7 +49,7 @@ std::uint8_t* OrcMemoryManager::allocateDataSection(std::uintptr_t size, unsigne
   return at;
 }
 
-/// All its sections are allocated. The linker's own symbol table has local symbols, too, as long as it lives.
+/// All sections of the object are allocated. The linker's own symbol table has local symbols, too, as long as it lives.
 void OrcMemoryManager::notifyObjectLoaded(llvm::RuntimeDyld& linker, const llvm::object::ObjectFile& object) {
   loading_.name = object.getFileName().str();
   for (const SymbolRef& symbol : object.symbols()) {
@@ -63,7 +63,7 @@ void OrcMemoryManager::notifyObjectLoaded(llvm::RuntimeDyld& linker, const llvm:
   loaded_.push_back(std::exchange(loading_, {}));
 }
 
-/// Of every object that has the section, before it is finalised.
+/// LLVM calls this for every object that has the section, before it is finalised.
 void OrcMemoryManager::registerEHFrames(std::uint8_t* at, std::uint64_t, std::size_t size) {
   const auto begin = reinterpret_cast<std::uintptr_t>(at);
   for (LoadedObject& object : loaded_)

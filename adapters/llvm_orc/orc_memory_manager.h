@@ -1,4 +1,4 @@
-// RuntimeDyld: a memory manager that registers the object it holds when its memory is finalised.
+// The adapter for RuntimeDyld: a memory manager that registers the object it holds when its memory is finalised.
 #pragma once
 
 #include <llvm/ExecutionEngine/SectionMemoryManager.h>
@@ -13,16 +13,16 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// In place of the llvm::SectionMemoryManager of one object, or, for an MCJIT, of all its modules; tells the system's
-/// unwinder nothing itself. Errors of an object (see OrcPlugin) fail its link; MCJIT looks at none, and goes on without
-/// the registration. What is registered is cancelled when the linker or the engine goes. `options` must outlive it;
-/// `mapper` as for LLVM's.
+/// Replaces the llvm::SectionMemoryManager of one object or, for an MCJIT, of all its modules. The system's unwinder
+/// gets no registration of its own. Errors of an object (see OrcPlugin) fail its link; MCJIT ignores them and continues
+/// without the registration. The destructor of the linker or engine cancels the registrations. `options` must outlive
+/// the manager; `mapper` is LLVM's parameter.
 class OrcMemoryManager : public llvm::SectionMemoryManager {
  public:
   explicit OrcMemoryManager(const OrcOptions& options = k_no_options, MemoryMapper* mapper = nullptr);
   ~OrcMemoryManager() override;
 
-  // What LLVM calls.
+  // Functions that LLVM calls.
   using llvm::SectionMemoryManager::notifyObjectLoaded;
   std::uint8_t* allocateCodeSection(std::uintptr_t size, unsigned alignment, unsigned section,
                                     llvm::StringRef name) override;
@@ -39,7 +39,7 @@ class OrcMemoryManager : public llvm::SectionMemoryManager {
     std::uint64_t size;
     std::string name;
   };
-  /// From its first section to finalisation.
+  /// An object between its first section and finalisation.
   struct LoadedObject {
     std::string name;
     std::vector<AddrRange> code;
@@ -49,7 +49,7 @@ class OrcMemoryManager : public llvm::SectionMemoryManager {
   };
   static const OrcOptions k_no_options;
 
-  /// Error: as text.
+  /// The error as text; empty on success.
   std::string register_loaded(const LoadedObject& object);
 
   const OrcOptions& options_;

@@ -1,4 +1,4 @@
-// What users of the adapter say, and what it says to them.
+// The options and reports of the adapter.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Functions of one object for which LLVM wrote no call frame information: those that cannot throw and do not have the
-/// attribute uwtable. They have names in every walk, but a walk leaves them by a guess or not at all.
+/// Functions of one object without call frame information from LLVM: functions that cannot throw and do not have the
+/// attribute uwtable. They have names in every walk, but a walk leaves them by a heuristic or not at all.
 struct OrcUndescribed {
   std::string object;
   std::vector<std::string> functions;
@@ -18,10 +18,10 @@ struct OrcUndescribed {
   std::string text() const;
 };
 
-/// What is told of code that LLVM links.
+/// Options for the code that LLVM links.
 struct OrcOptions {
-  /// Called once an object that has such functions, before any of its code can run, on the thread that links it;
-  /// several may. Must not throw.
+  /// Called once for an object with such functions, before any of its code can run, on the thread that links it.
+  /// Several threads may call it at once. It must not throw.
   std::function<void(const OrcUndescribed&)> on_undescribed{};
 };
 

@@ -30,7 +30,7 @@ using ActionResult = shared::CWrapperFunctionBuffer;
 constexpr const char* k_eh_frame = ".eh_frame";
 constexpr const char* k_hidden = ".eh_frame of jitunwind";
 
-/// From LLVM 20 on names of symbols are pooled strings.
+/// Names of symbols are pooled strings from LLVM 20 on.
 [[maybe_unused]] llvm::StringRef text_of(llvm::StringRef name) { return name; }
 template <class Pooled>
 llvm::StringRef text_of(const Pooled& name) {
@@ -55,7 +55,7 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
   OrcObject(std::string name, std::shared_ptr<const OrcOptions> options)
       : name_(std::move(name)), options_(std::move(options)) {}
 
-  /// Names, before JITLink prunes: local functions that are called directly have no symbol afterwards.
+  /// Records names before JITLink prunes: local functions that are called directly have no symbol afterwards.
   llvm::Error note_names(const jitlink::LinkGraph& graph) {
     for (const jitlink::Symbol* symbol : graph.defined_symbols()) {
       if (!symbol->isCallable() || !symbol->hasName() || !is_code(symbol->getBlock().getSection())) continue;
@@ -65,7 +65,7 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
     return llvm::Error::success();
   }
 
-  /// Where everything is, and when to register it.
+  /// Records the addresses of all parts and adds the actions that register them.
   llvm::Error place(jitlink::LinkGraph& graph) {
     llvm::DenseSet<const jitlink::Block*> blocks;
     for (const jitlink::Section& section : graph.sections()) {
@@ -93,7 +93,7 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
     const jitlink::Block* block;
     std::uint64_t offset;
     std::uint64_t size;
-    llvm::StringRef text;  // the graph's
+    llvm::StringRef text;  // memory of the graph
   };
 
   llvm::Error add_actions(jitlink::LinkGraph& graph) {
@@ -143,7 +143,7 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
   std::shared_ptr<OrcObject> self_;
 };
 
-/// Passes that look .eh_frame up between these two find an empty one.
+/// Passes between these two that look .eh_frame up find an empty section.
 llvm::Error hide_eh_frame(jitlink::LinkGraph& graph) {
   jitlink::Section* const section = graph.findSectionByName(k_eh_frame);
   if (section) graph.mergeSections(graph.createSection(k_hidden, section->getMemProt()), *section, true);

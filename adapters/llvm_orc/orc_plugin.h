@@ -1,6 +1,6 @@
-// JITLink: every object that an ObjectLinkingLayer links is registered when its memory is finalised and cancelled when
-// that memory is given back. LLVM ties both to the memory itself (allocation actions), so that resource trackers may be
-// removed or merged, and links may fail at any point, without anything here having to follow.
+// The adapter for JITLink: every object that an ObjectLinkingLayer links is registered when its memory is finalised,
+// and cancelled when that memory is deallocated. LLVM ties both to the memory itself (allocation actions). Resource
+// trackers may therefore be removed or merged, and links may fail at any point, without any action of the adapter.
 #pragma once
 
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
@@ -12,20 +12,20 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// For layers whose code runs in this process. Functions are those of .eh_frame, local ones included; names are the
-/// symbols as they were before JITLink dropped what nobody refers to.
+/// A plugin for layers whose code runs in this process. The functions are those of .eh_frame, local ones included. The
+/// names are the symbols before JITLink drops unreferenced ones.
 ///
-/// Plugins of the layer that were added before do not see .eh_frame when fixups are done: so LLVM's
-/// EHFrameRegistrationPlugin, which LLJIT adds by itself, tells the system's unwinder nothing, and nothing is
-/// registered twice. Add plugins that want to read it (PerfSupportPlugin) behind this one.
+/// Plugins that were added to the layer earlier do not see .eh_frame after fixup. LLVM's EHFrameRegistrationPlugin,
+/// which LLJIT adds by itself, therefore registers nothing with the system's unwinder, and nothing is registered twice.
+/// Add plugins that read the section (PerfSupportPlugin) after this one.
 ///
-/// Errors of an object fail its link, whatever it was linked for: .eh_frame that is broken, no memory. Thread-safe as
-/// LLVM wants it. A second plugin in one layer does nothing.
+/// Errors of an object fail its link: a broken .eh_frame, no memory. Thread-safe as LLVM requires. A second plugin in
+/// one layer has no effect.
 class OrcPlugin : public llvm::orc::ObjectLinkingLayer::Plugin {
  public:
   explicit OrcPlugin(OrcOptions options = {});
 
-  // What LLVM calls.
+  // Functions that LLVM calls.
   void modifyPassConfig(llvm::orc::MaterializationResponsibility& responsibility, llvm::jitlink::LinkGraph& graph,
                         llvm::jitlink::PassConfiguration& passes) override;
   llvm::Error notifyFailed(llvm::orc::MaterializationResponsibility& responsibility) override;

@@ -1,5 +1,5 @@
-// What both linkers share: an object is registered, and whoever wants to hear of its functions without call frame
-// information does.
+// Common code of both linkers: the registration of an object, and the report of its functions without call frame
+// information.
 #pragma once
 
 #include <llvm/Support/Error.h>
@@ -11,7 +11,7 @@
 
 namespace jitunwind {
 
-/// Error: a sentence with object, place and reason. Throws nothing.
+/// Error: a sentence with object, place and reason. Does not throw.
 llvm::Expected<ObjectRegistration> register_orc_object(const ObjectCode& code, const std::string& name,
                                                        const OrcOptions& options) noexcept;
 
