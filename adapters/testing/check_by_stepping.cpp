@@ -11,7 +11,7 @@
 namespace jitunwind {
 namespace {
 
-/// As it was registered; the address, where there is no name.
+/// The registered name, or the address of code without a name.
 std::string name_of(AddrRange range) {
   std::array<char, 256> name;
   ProcedureName found;

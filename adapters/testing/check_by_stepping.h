@@ -1,4 +1,5 @@
-// Every instruction of registered code run one at a time, and what its description says compared with what is true.
+// A check of registered code: every instruction runs alone, and the caller by the description is compared with the real
+// one.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +13,35 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What came of it.
+/// The result of a check.
 struct SteppingReport {
-  std::string failure;             ///< why it could not be judged to the end; empty: it could
-  std::uint64_t activations = 0;   ///< of the procedures, how often they were entered
-  std::uint64_t instructions = 0;  ///< compared where they were interrupted
-  std::uint64_t calls = 0;         ///< compared as a frame that waits for its callee
-  std::uint64_t wrong = 0;         ///< of both
-  std::vector<Addr> not_run;       ///< instructions that never were, by address: nothing is known of them
-  std::string mismatches;          ///< the first ones: instruction, row, what was expected, what it says. For people
+  std::string failure;             ///< reason why the check is incomplete; empty: it is complete
+  std::uint64_t activations = 0;   ///< number of entries into the procedures
+  std::uint64_t instructions = 0;  ///< compared as interrupted frames
+  std::uint64_t calls = 0;         ///< compared as frames that wait for a callee
+  std::uint64_t wrong = 0;         ///< differences in both
+  std::vector<Addr> not_run;       ///< addresses of instructions that never ran and are unchecked
+  std::string mismatches;          ///< the first ones, for people: instruction, row, expected and actual values
 
-  /// All that ran was right, and something did. See not_run for what did not.
+  /// True when all executed instructions were right, and at least one ran. not_run lists the others.
   explicit operator bool() const noexcept { return failure.empty() && wrong == 0 && instructions != 0; }
-  /// All of it, for people.
+  /// The whole report, for people.
   std::string text() const;
 };
 
-/// Runs `run` in a forked child, one instruction at a time, and at every instruction of these ranges, which must be
-/// registered, compares the caller that the registered description leads to with the truth, recorded when the range was
-/// entered: CFA, return address, and the registers that the psABI says are preserved. At calls the frame that waits is
-/// compared as well.
+/// Runs `run` in a forked child, one instruction at a time. These ranges must be registered. The caller by the
+/// registered description is compared with the real one at each of their instructions: CFA, return address, and the
+/// registers that the psABI preserves. The real values are recorded when a range is entered. Calls are compared as
+/// waiting frames as well.
 ///
-/// `run` calls the code, and returns 0 where it computed what it should. It may call anything and get signals; but no
-/// exception and no longjmp may pass the ranges, which nobody would see leave. It runs in a copy of this process that
-/// has the calling thread alone. A million instructions take some ten seconds.
+/// `run` calls the code, and returns 0 if its results are right. It may call anything and receive signals. No exception
+/// and no longjmp may pass the ranges, because their departure would not be noticed. `run` executes in a copy of this
+/// process that has the calling thread only. A million instructions take some ten seconds.
 ///
-/// x86-64 alone. Not signal-safe; one at a time in a process. `failure` says it where no child can be traced, as in
-/// sandboxes without ptrace(2), where `run` does not return 0, a signal kills it, it is not done after `max_steps`
-/// instructions, or a procedure returns with a preserved register changed, which is a fault of the code.
+/// x86-64 only. Not signal-safe; one check at a time in a process. `failure` reports a child that cannot be traced, as
+/// in sandboxes without ptrace(2); a result of `run` other than 0; a signal that kills it; a run longer than
+/// `max_steps` instructions. It also reports a procedure that returns with a preserved register changed, which is a
+/// fault of the code.
 SteppingReport check_by_stepping(std::span<const AddrRange> code, const std::function<int()>& run,
                                  std::uint64_t max_steps = 4'000'000);
 SteppingReport check_by_stepping(const Registration& procedure, const std::function<int()>& run,

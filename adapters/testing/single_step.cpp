@@ -25,15 +25,15 @@ namespace {
 
 constexpr Addr k_max_callee_cleanup = 0x1000;
 
-/// What the judged procedure found when it was entered.
+/// The state at the entry of a judged procedure.
 struct Activation {
   Addr cfa = 0;
   Addr return_address = 0;
   RegisterFile registers;
   VectorRegisters vectors{};
   struct Away {
-    Addr pc;  ///< where it goes on
-    Addr sp;  ///< with at least this SP
+    Addr pc;  ///< address at which it continues
+    Addr sp;  ///< least SP at which it continues
   };
   std::optional<Away> away;  ///< it called code that is not judged, or a signal handler runs
 };
@@ -128,7 +128,7 @@ bool Stepper::fail(const std::string& why) {
   return false;
 }
 
-/// The first instruction of an activation is next.
+/// Starts an activation whose first instruction is next.
 bool Stepper::enter() {
   Activation a;
   const Addr sp = reg(arch_.sp);
@@ -163,7 +163,7 @@ bool Stepper::leave_finished(Addr pc) {
   return kept;
 }
 
-/// Keeps the stack of activations in step with one executed instruction.
+/// Updates the stack of activations after one executed instruction.
 bool Stepper::follow(const Site& before, Addr sp_before, const Site& now) {
   if (child_.signalled() && !now.code) {
     // A handler begins; the interrupted instruction has not been executed.
@@ -183,7 +183,7 @@ bool Stepper::follow(const Site& before, Addr sp_before, const Site& now) {
   if (before.code)
     return !activations_.empty() || fail("judged code at " + hex(now.pc) + " was reached without a call");
 
-  // Judged code is reached from other code: by its return, or by a call.
+  // Other code continues in judged code by a return or by a call.
   if (!activations_.empty()) {
     auto& away = activations_.back().away;
     const Addr sp = reg(arch_.sp);
@@ -212,7 +212,7 @@ std::string Stepper::vector_difference(const Wanted& wanted, const Activation& t
   return actual == truth.vectors[i] ? "" : " " + wanted.name + " differs;";
 }
 
-/// Empty when the cursor, moved to the caller, says what is true.
+/// Empty when the cursor, moved to the caller, agrees with the truth.
 std::string Stepper::differences(const Activation& truth, const RegisterFile& frame, Cursor& cursor,
                                  const FrameRow& row) {
   const auto moved = cursor.step();
@@ -264,13 +264,13 @@ void Stepper::compare(const Activation& truth, const RegisterFile& frame, Cursor
   }
 }
 
-/// The callee's first instruction is next. Its caller, seen through the entry row: pc is a return address, SP is back
-/// where it was, scratch registers have no value.
+/// Compares the caller of a callee whose first instruction is next. The caller is seen through the entry row: pc is a
+/// return address, SP has its value before the call, and scratch registers have no value.
 void Stepper::compare_after_call(const Site& call) {
   MemoryWindow window;
   Caller caller;
   if (!apply_row(entry_row(arch_), registers_, arch_, child_.memory(), window, caller)) return;
-  // What the convention at hand preserves the callee will give back, whether the psABI does or not.
+  // The callee preserves the registers of its own convention, whether the psABI does or not.
   for (const Wanted& w : wanted_)
     if (w.info->column >= 0) caller.registers.set_from(w.info->column, registers_, w.info->column);
   compare(activations_.back(), caller.registers, Cursor::Top::returned_to, call);

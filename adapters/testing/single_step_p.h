@@ -1,17 +1,17 @@
-// Every instruction: real code runs in a forked child one instruction at a time, and what the engine says about the
-// caller is compared with what was true when the procedure was entered.
+// A single-step check: real code runs in a forked child one instruction at a time, and the caller that the engine
+// computes is compared with the state at the procedure's entry.
 //
 //   truth, recorded when an activation begins:  CFA = sp + entry_cfa;  return address, preserved registers: as they are
-//   at every boundary inside of the judged code:    cursor at the interrupted pc, one step, all of the truth compared
-//   at every call that the judged code makes:       the same for the frame as the callee's first instruction sees it,
+//   at every boundary inside the judged code:       cursor at the interrupted pc, one step, all of the truth compared
+//   at every call that the judged code makes:       the frame is compared as the callee's first instruction sees it,
 //                                                   by the after-call rule and with scratch registers unknown
 //
 // An activation lasts until control is back at its return address with SP at or above its CFA: `ret n` and tail calls
-// end it like a plain `ret`. Its end is checked too: preserved registers must be what they were (a fault of the code or
-// of the truth, not of the rows).
+// end it like a plain `ret`. Its end is checked, too: preserved registers must have their old values (otherwise the
+// code or the truth is wrong, not the rows).
 //
-// The child is a fork: code, modules and registrations that exist before single_step() are the same in both processes,
-// so row sources of this process answer, and only registers and memory are read from the child.
+// The child is a fork: code, modules and registrations that exist before single_step() are the same in both processes.
+// Row sources of this process therefore apply, and only registers and memory are read from the child.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ namespace jitunwind::stepping {
 /// "0x1f".
 std::string hex(std::uint64_t value);
 
-/// Code whose every instruction is judged. Entered by calls to any of its addresses.
+/// Code whose every instruction is judged. Calls may enter at any of its addresses.
 struct SteppedCode {
   std::string name;
   AddrRange range;
 };
 
-/// One body of unwind information to judge; several see the same run.
+/// One set of row sources to judge; several sets judge the same run.
 struct SingleStepJudge {
   std::string name;
   std::vector<const RowSource*> sources;
@@ -42,13 +42,13 @@ struct SingleStepJudge {
 
 struct SingleStepOptions {
   const ModuleFinder* modules = nullptr;  ///< null: this process has none
-  /// Compared beside CFA and return address. Empty: the preserved general registers of the psABI. Vector registers are
-  /// compared by the rule of the row, 16 bytes.
+  /// Registers that are compared beside CFA and return address. An empty list stands for the preserved general
+  /// registers of the psABI. Vector registers are compared by the rule of the row, 16 bytes.
   std::vector<RegNum> preserved;
-  /// Calls that enter nothing: they push the pc, for code that wants to know its own.
+  /// Calls without a callee: they push the pc, for code that reads its own.
   std::set<Addr> pc_pushes;
-  std::uint64_t max_steps = 4'000'000;  ///< of the child, judged code or not
-  std::size_t max_texts = 5;            ///< mismatches described; all are counted
+  std::uint64_t max_steps = 4'000'000;  ///< steps of the child, judged code or not
+  std::size_t max_texts = 5;            ///< number of mismatches described; all are counted
 };
 
 struct SingleStepReport {
@@ -62,20 +62,20 @@ struct SingleStepReport {
 struct SingleStepRun {
   std::string failure;            ///< empty: the child ran to its end, returned 0 and kept its preserved registers
   std::uint64_t steps = 0;        ///< instructions the child executed
-  std::uint64_t activations = 0;  ///< of judged code
+  std::uint64_t activations = 0;  ///< entries into judged code
   std::set<Addr> visited;         ///< boundaries of judged code
-  std::vector<SingleStepReport> reports;  ///< one a judge
+  std::vector<SingleStepReport> reports;  ///< one per judge
 
-  /// No failure, something was compared, and no judge was wrong.
+  /// True without a failure, with at least one comparison, and without a mismatch.
   bool ok() const;
-  /// For people: figures, failure, mismatches.
+  /// Figures, failure and mismatches, for people.
   std::string text() const;
   /// Instructions of host code [begin, begin + size) that never ran.
   std::vector<Addr> missed(const void* begin, std::size_t size) const;
 };
 
-/// `body` runs in the child and returns 0 when it found what it computed right. Throws std::runtime_error when no child
-/// can be traced. The host must be x86-64.
+/// `body` runs in the child and returns 0 if its results are right. Throws std::runtime_error when no child can be
+/// traced. The host must be x86-64.
 SingleStepRun single_step(std::span<const SteppedCode> code, const std::function<int()>& body,
                           std::span<const SingleStepJudge> judges, const SingleStepOptions& options = {});
 

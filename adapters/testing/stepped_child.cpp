@@ -16,7 +16,7 @@
 namespace jitunwind::stepping {
 namespace {
 
-/// Parent and child alternate strictly; on one CPU a step costs half of what it costs on two.
+/// Parent and child alternate strictly; on one CPU a step costs half as much as on two.
 cpu_set_t pin_to_one_cpu() {
   cpu_set_t before, one;
   CPU_ZERO(&before);

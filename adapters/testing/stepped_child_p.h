@@ -16,13 +16,13 @@
 
 namespace jitunwind::stepping {
 
-/// The memory of another process. Keeps one block around the stack pointer between two steps.
+/// The memory of another process. A block around the stack pointer is cached between two steps.
 class ChildMemory final : public Memory {
  public:
   explicit ChildMemory(pid_t pid) noexcept : pid_(pid) {}
 
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
-  /// After each step one of these: what was kept is out of date.
+  /// One of these follows each step, because the cached block is stale.
   void reload_around(Addr sp) noexcept;
   void forget() noexcept { kept_size_ = 0; }
 
@@ -42,22 +42,22 @@ class SteppedChild {
  public:
   enum class State { stopped, exited, killed };
 
-  /// Forks. The child runs body and exits with what it returns; it is stopped before the first instruction that step()
+  /// Forks. The child runs `body` and exits with its result; it is stopped before the first instruction that step()
   /// executes. Throws std::runtime_error when there is no child or it cannot be traced.
   explicit SteppedChild(const std::function<int()>& body);
-  /// Kills what is left.
+  /// Kills the child if it still exists.
   ~SteppedChild();
   SteppedChild(const SteppedChild&) = delete;
   SteppedChild& operator=(const SteppedChild&) = delete;
 
-  /// One instruction, or, when a signal is delivered, up to the first instruction of its handler. Killed: a signal
-  /// ended the child, or tracing failed; why() says which.
+  /// Executes one instruction or, when a signal is delivered, stops at the first instruction of its handler. Killed: a
+  /// signal ended the child, or tracing failed; why() gives the reason.
   State step();
-  /// A signal was delivered in the last step.
+  /// True when the last step delivered a signal.
   bool signalled() const noexcept { return signalled_; }
-  /// Valid while stopped: every register that the CPU's table gives a place in NT_PRSTATUS.
+  /// Reads every register to which the CPU's table gives a place in NT_PRSTATUS. Valid while stopped.
   void read_registers(const Arch& arch, RegisterFile& out) const;
-  /// Of x86-64.
+  /// Reads the vector registers of x86-64.
   VectorRegisters read_vector_registers() const;
   ChildMemory& memory() noexcept { return memory_; }
   int exit_status() const noexcept { return exit_status_; }

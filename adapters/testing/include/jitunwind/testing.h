@@ -1,5 +1,5 @@
-// For unit tests of JIT compilers: descriptions checked against the code that they are of. Library jitunwind-testing,
-// CMake target jitunwind::testing. docs/testing.md.
+// Checks of descriptions against their code, for unit tests of JIT compilers. Library jitunwind-testing, CMake target
+// jitunwind::testing. docs/testing.md.
 #pragma once
 
 #include "jitunwind/sdk/language.h"
