@@ -49,7 +49,7 @@ ju_status tell_thrown(ju_error* into) {
     throw;
   } catch (const std::bad_alloc&) {
     return tell(into, JU_OUT_OF_MEMORY, "");
-  } catch (const std::length_error&) {  // of an array that no memory has room for
+  } catch (const std::length_error&) {  // an array is larger than any memory
     return tell(into, JU_OUT_OF_MEMORY, "");
   } catch (const std::exception& thrown) {
     return tell(into, JU_UNSPECIFIED, 0, "", thrown.what());

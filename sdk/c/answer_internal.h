@@ -1,5 +1,5 @@
-// What the functions of the C interface have in common: nothing throws, errors go where the caller wants them,
-// structures of other releases are read and written as far as both know them.
+// Common parts of the C interface's functions: nothing throws, errors go to the caller's structure, and structures of
+// other releases are read and written as far as both releases know them.
 #pragma once
 
 #include <algorithm>
@@ -16,23 +16,24 @@ namespace jitunwind::c {
 
 ju_status status_of(ErrorCode code) noexcept;
 
-/// Bytes of the first release's structure: callers have at least these. A structure that grows has its number here.
+/// Size in bytes of the first release's structure, which every caller has at least. A structure that grows gets a
+/// specialisation here.
 template <class T>
 inline constexpr std::size_t k_first_size = sizeof(T);
-/// No structure will ever be as large: what says so was never set.
+/// The upper limit of a structure's size; a larger number was never set.
 inline constexpr std::size_t k_most_size = std::size_t{1} << 16;
 
-/// No structure's size is less aligned than the structure, and so arrays of it are aligned.
+/// A structure's size is a multiple of its alignment, so that elements of arrays are aligned.
 template <class T>
 bool has_size(const T& of_caller) noexcept {
   const std::size_t size = of_caller.struct_size;
   return size >= k_first_size<T> && size < k_most_size && size % alignof(T) == 0;
 }
 
-/// Tells the caller, if they want to know, and returns the status. Signal-safe.
+/// Fills in the caller's structure, unless it is null, and returns the status. Signal-safe.
 ju_status tell(ju_error* into, ju_status status, std::uint64_t at, std::string_view place,
                std::string_view text) noexcept;
-/// With the general text of the status.
+/// Uses the general text of the status.
 ju_status tell(ju_error* into, ju_status status, const char* place, std::uint64_t at = 0) noexcept;
 ju_status tell(ju_error* into, const Error& error, const char* place = "") noexcept;
 template <class T>
@@ -40,10 +41,10 @@ ju_status tell(ju_error* into, const Result<T>& result, const char* place = "") 
   return result ? JU_OK : tell(into, result.error(), place);
 }
 
-/// In a catch clause: what was thrown, as a status. What is no exception of C++, such as the end of a thread, goes on.
+/// Converts the exception of a catch clause to a status. Foreign exceptions, such as the end of a thread, are rethrown.
 ju_status tell_thrown(ju_error* into);
 
-/// What `work` returns; or what it threw, as a status.
+/// The result of `work`, or the status for its exception.
 template <class Work>
 ju_status answer(ju_error* error, Work work) {
   if (error && !has_size(*error)) [[unlikely]]
@@ -55,8 +56,8 @@ ju_status answer(ju_error* error, Work work) {
   }
 }
 
-/// A structure of the caller's, of this release or of another one. What an older one does not have is 0; what a newer
-/// one has besides must be 0.
+/// Reads a structure of the caller's, of this release or of another one. Members that an older release lacks are 0;
+/// members that a newer release adds must be 0.
 template <class T>
 ju_status read_struct(const T* of_caller, T& out, const char* place, ju_error* error) noexcept {
   if (!of_caller) return tell(error, JU_NULL_POINTER, place);
@@ -72,7 +73,7 @@ ju_status read_struct(const T* of_caller, T& out, const char* place, ju_error* e
   return JU_OK;
 }
 
-/// Writes as much as the caller has room for; its size stays.
+/// Writes as many bytes as the caller's structure has; its struct_size stays.
 template <class T>
 ju_status write_struct(T values, T* of_caller, const char* place, ju_error* error) noexcept {
   if (!of_caller) return tell(error, JU_NULL_POINTER, place);
@@ -82,11 +83,12 @@ ju_status write_struct(T values, T* of_caller, const char* place, ju_error* erro
   return JU_OK;
 }
 
-/// As all texts that are written to memory of the caller's.
+/// Writes a text to the caller's memory, cut to `room` - 1 bytes.
 ju_status write_text(std::string_view text, char* into, std::size_t room, std::size_t* length) noexcept;
 
 inline constexpr std::size_t k_longest_string = 65536;
-/// Finds the end of a string of the caller's; null is "". False: it has none, or none that can be read. Signal-safe.
+/// Finds the end of a string of the caller's; null is "". False: the string has no end, or is not readable.
+/// Signal-safe.
 bool read_string(const char* of_caller, std::string_view& out, std::size_t longest = k_longest_string) noexcept;
 
 }  // namespace jitunwind::c

@@ -1,14 +1,14 @@
-/* What all of the C interface has in common: what functions return, what went wrong and what to do about it, versions.
+/* The common parts of the C interface: results, errors with their remedies, versions.
 
-   Every function says which threads may call it, and whether signal handlers may. Where it does not say: thread-safe
-   for different handles, one thread at a time for one handle, and not signal-safe. Nothing throws, and nothing calls
-   longjmp(); callbacks of yours must not let exceptions out. Strings are UTF-8 or whatever the code generator calls its
-   functions, and end with a NUL within 65536 bytes. Addresses, sizes and offsets are in bytes.
+   Every function's comment states which threads may call it, and whether signal handlers may. The default is:
+   thread-safe for different handles, one thread at a time for one handle, not signal-safe. No function throws or
+   calls longjmp(); callbacks must not let exceptions out. Strings are UTF-8, or the code generator's own names, and
+   end with a NUL within 65536 bytes. Addresses, sizes and offsets are in bytes.
 
-   Enumerations are 32 bits wide, and end with an _ANY that nothing returns: other numbers may be handed over, and are
-   refused.
+   Enumerations are 32 bits wide, and end with an _ANY that no function returns: callers may pass other numbers, which
+   are refused.
 
-   C99, and C++ from C++11 on. docs/c.md has a table of which C++ function is which C function. */
+   The headers need C99, or C++11. docs/c.md has a table of the C++ functions and their C functions. */
 #ifndef JITUNWIND_SDK_C_BASE_H
 #define JITUNWIND_SDK_C_BASE_H
 
@@ -22,10 +22,10 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** What every function that can fail returns. The numbers never change; newer libraries may return more of them. */
+/** The result of every function that can fail. The numbers never change; newer libraries may return further ones. */
 typedef enum ju_status {
   JU_OK = 0,
-  JU_END = 1, /**< of a step: this is the outermost frame */
+  JU_END = 1, /**< result of a step: this is the outermost frame */
 
   /* General. */
   JU_UNSPECIFIED = 2,          /**< unspecified error */
@@ -101,7 +101,7 @@ typedef enum ju_status {
   JU_NOT_REGISTERED = 121,     /**< descriptor is not registered */
   JU_IN_SIGNAL_HANDLER = 122,  /**< registration interrupted by itself */
 
-  /* What C callers can do wrong and C++ types forbid. */
+  /* Mistakes of C callers that C++ types forbid. */
   JU_NULL_POINTER = 140, /**< a pointer that must not be null is */
   JU_BAD_HANDLE = 141,   /**< handle of another kind, or none at all */
   JU_FREED_HANDLE = 142, /**< handle that was freed: always noticed by libraries built with JITUNWIND_CHECK_HANDLES */
@@ -113,7 +113,7 @@ typedef enum ju_status {
   JU_BAD_VALUE = 148,           /**< value that the enumeration does not have */
   JU_OUT_OF_RANGE = 149,        /**< number behind the last one there is */
 
-  /* Why there is no target. */
+  /* Reasons for having no target. */
   JU_NO_PROCESS = 160,            /**< no process has that number */
   JU_ZOMBIE = 161,                /**< it has ended, or is about to: the kernel has taken its memory */
   JU_KERNEL_THREAD = 162,         /**< a thread of the kernel's */
@@ -126,7 +126,7 @@ typedef enum ju_status {
   JU_CORE_OF_OTHER_PROGRAM = 169, /**< the program that was given is not the one that the core is of */
   JU_NO_SAMPLES = 170,            /**< the file has no samples of stacks, or they cannot be read */
 
-  /* Why another thread does not answer. */
+  /* Reasons of a thread that does not answer. */
   JU_THREAD_GONE = 180,   /**< this process has no thread of that number */
   JU_THREAD_BLOCKS = 181, /**< it blocks all signals, or the one it is asked by */
   JU_THREAD_SILENT = 182, /**< it does not run: stopped by a debugger, or in an uninterruptible wait */
@@ -137,23 +137,23 @@ typedef enum ju_status {
 
 /** The code as a word, "e_range". Never null. Thread-safe, signal-safe. */
 const char* ju_status_name(ju_status status);
-/** What the code means, in one sentence. Never null. Thread-safe, signal-safe. */
+/** The meaning of the code, in one sentence. Never null. Thread-safe, signal-safe. */
 const char* ju_status_text(ju_status status);
-/** What to do about it, in one sentence, "" where that depends. Never null. Thread-safe, signal-safe. */
+/** The remedy, in one sentence; "" if it depends on the case. Never null. Thread-safe, signal-safe. */
 const char* ju_status_remedy(ju_status status);
 
-/** Bytes of the texts in a ju_error, the NUL included. Longer ones are cut. */
+/** Sizes in bytes of the texts in a ju_error, the NUL included. Longer texts are cut. */
 enum { JU_PLACE_SIZE = 64, JU_TEXT_SIZE = 512 };
 
-/** What went wrong. Every function that takes a `ju_error*` also takes null. Set struct_size before the first call, by
-    ju_error_init(); the same one may be handed to any number of calls, which write it only when they fail. */
+/** The description of an error. Every function that takes a `ju_error*` also takes null. Set struct_size before the
+    first call, by ju_error_init(). One object may serve any number of calls, which write it only when they fail. */
 typedef struct ju_error {
   size_t struct_size; /**< sizeof(ju_error): structures grow at their end */
   ju_status code;
-  uint64_t at;               /**< the address, code offset or number that the text speaks of; 0: none */
-  const char* remedy;        /**< what to do about it; "" where that depends. Static storage */
-  char place[JU_PLACE_SIZE]; /**< the argument, instruction or directive that it is about; "" where there is none */
-  char text[JU_TEXT_SIZE];   /**< one sentence; of ju_build() a line for each finding */
+  uint64_t at;               /**< address, code offset or number in the text; 0: none */
+  const char* remedy;        /**< the remedy; "" if it depends on the case. Static storage */
+  char place[JU_PLACE_SIZE]; /**< argument, instruction or directive at fault; "" if there is none */
+  char text[JU_TEXT_SIZE];   /**< one sentence; a line for each finding of ju_build() */
 } ju_error;
 
 /** Makes an error empty, and sets its size. Signal-safe. */

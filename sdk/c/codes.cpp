@@ -1,4 +1,4 @@
-// The codes of the C interface: those of the library under stable numbers, and what C callers can do wrong.
+// The codes of the C interface: those of the library under stable numbers, and the mistakes of C callers.
 #include <iterator>
 
 #include "jitunwind/sdk/c/answer_internal.h"
@@ -6,7 +6,7 @@
 namespace jitunwind::c {
 namespace {
 
-/// What the code means is said by the library, or here.
+/// The library has the meaning of a code, or this table has it.
 struct NamedCode {
   ju_status status;
   const char* name;
@@ -46,7 +46,7 @@ constexpr NamedCode k_own[]{
     {JU_THREADS_BUSY, "threads_busy", "as many threads as there is room for are being asked"},
 };
 
-/// By the codes of the library. A code that is added to these and not here does not compile.
+/// Maps the codes of the library. A code that is added there and not here does not compile.
 constexpr ju_status number_of(ErrorCode code) noexcept {
   switch (code) {
 #define JITUNWIND_CODE(name, number) \

@@ -1,6 +1,6 @@
-// Handles of the C interface. Each begins with a word that says its kind, but for registrations, which the registry
-// knows. Where JITUNWIND_CHECK_HANDLES is defined, a
-// handle's memory is never given back, so that use after free is noticed however late it comes.
+// Handles of the C interface. Each begins with a word that names its kind, except for registrations, which the registry
+// knows. JITUNWIND_CHECK_HANDLES keeps a handle's memory forever, so that use after free is noticed however late it
+// comes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 
 namespace jitunwind::c {
 
-/// Numbers that no pointer, size or text is.
+/// Numbers that no pointer, size or text has.
 enum class Kind : std::uint64_t {
   builder = 0x9a75'b01d'e500'0001,
   description,
@@ -35,7 +35,7 @@ inline Kind kind_of(const void* handle) noexcept {
   return kind;
 }
 
-/// What is wrong with it. Precondition: something is.
+/// Chooses the error. Precondition: the handle is bad.
 ju_status refuse_handle(const void* handle, const char* place, ju_error* error) noexcept;
 
 inline bool is_handle(const void* handle, Kind kind) noexcept {
@@ -66,14 +66,14 @@ void free_handle(T* handle) noexcept {
   std::destroy_at(handle);
   const Kind freed = Kind::freed;
   std::memcpy(static_cast<void*>(handle), &freed, sizeof freed);
-  asm volatile("" : : "r"(handle) : "memory");  // it is written though the memory is given back
+  asm volatile("" : : "r"(handle) : "memory");  // the store is not optimised away, although the memory is freed
   if constexpr (!k_checks_handles)
     ::operator delete(static_cast<void*>(handle));
   else if (__lsan_ignore_object)
     __lsan_ignore_object(handle);
 }
 
-/// As all functions that free: null does nothing.
+/// Null does nothing, as in all functions that free.
 template <class T>
 ju_status check_and_free(T* handle, const char* place) noexcept {
   if (!handle) return JU_OK;
@@ -82,7 +82,7 @@ ju_status check_and_free(T* handle, const char* place) noexcept {
   return JU_OK;
 }
 
-/// To the caller, or freed.
+/// Passes the object to the caller.
 template <class T>
 ju_status hand_out(std::unique_ptr<T> made, T** out) noexcept {
   *out = made.release();

@@ -1,4 +1,4 @@
-/* This process as a whole: what the library has kept and counted, its log, and who else knows what is registered. */
+/* This process as a whole: the library's statistics, its log, and other readers of the registry. */
 #ifndef JITUNWIND_SDK_C_PROCESS_H
 #define JITUNWIND_SDK_C_PROCESS_H
 
@@ -11,14 +11,14 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** Of one table of what was found before. */
+/** Statistics of one cache. */
 typedef struct ju_table_statistics {
   uint64_t hits;     /**< 0 unless counts_hits */
-  uint64_t misses;   /**< had to be found the long way */
-  uint64_t refusals; /**< of these, what was found and not kept */
+  uint64_t misses;   /**< lookups that needed a search */
+  uint64_t refusals; /**< number of misses whose result was not cached */
 } ju_table_statistics;
 
-/** Numbers since the process began, but for those of which "now" is said: docs/diagnostics.md. */
+/** Numbers since the process began, except for those marked "now": docs/diagnostics.md. */
 typedef struct ju_statistics {
   size_t struct_size;  /**< sizeof(ju_statistics) */
   int32_t counts_hits; /**< not 0: the library was built with JITUNWIND_COUNT */
@@ -44,78 +44,78 @@ typedef struct ju_statistics {
   uint64_t index_bytes;    /**< now */
   uint64_t registry_bytes; /**< now */
 } ju_statistics;
-/** What this process has counted. Thread-safe, signal-safe. Errors: null_pointer, bad_struct_size. */
+/** Reads the statistics of this process. Thread-safe, signal-safe. Errors: null_pointer, bad_struct_size. */
 ju_status ju_statistics_get(ju_statistics* statistics, ju_error* error);
-/** What this process has counted as text, a line for each number; cut to room - 1 bytes, `length` may be null.
+/** The statistics of this process as text, one line per number, cut to room - 1 bytes; `length` may be null.
     Thread-safe. */
 ju_status ju_statistics_text(char* into, size_t room, size_t* length);
 
-/** A line for each registered procedure, to a file. Thread-safe. Errors: out_of_memory, in_signal_handler. */
+/** Writes one line per registered procedure to a file. Thread-safe. Errors: out_of_memory, in_signal_handler. */
 ju_status ju_dump_registry(int fd);
 
-/** What the log is about, as bits. */
+/** The topics of the log, as bits. */
 enum { JU_LOG_WALK = 1, JU_LOG_ROWS = 2, JU_LOG_REGISTRY = 4 };
-/** Lines about these topics go to `fd` from now on; 0: none. Thread-safe, signal-safe. */
+/** Sends lines about these topics to `fd` from now on; 0 stands for no topics. Thread-safe, signal-safe. */
 void ju_set_log(uint32_t topics, int fd);
-/** Where lines of the log go. Thread-safe, signal-safe. */
+/** The file descriptor of the log. Thread-safe, signal-safe. */
 int ju_log_fd(void);
 
-/* Debuggers: GDB, LLDB and whoever else reads GDB's interface for code made at run time. docs/debuggers.md. All are
-   thread-safe. Errors: out_of_memory, in_signal_handler. */
+/* Debuggers: GDB, LLDB and other readers of GDB's interface for code made at run time. docs/debuggers.md. All
+   functions are thread-safe. Errors: out_of_memory, in_signal_handler. */
 
-/** From here on debuggers know what is registered, and what is registered already. */
+/** Publishes the registered procedures to debuggers, now and after each registration. */
 ju_status ju_attach_gdb(ju_error* error);
-/** Debuggers forget what they were told. */
+/** Makes debuggers drop all published procedures. */
 ju_status ju_detach_gdb(ju_error* error);
-/** What waits to be handed on together is handed on now. */
+/** Publishes the waiting procedures now. */
 ju_status ju_flush_gdb(ju_error* error);
 
-/** What debuggers are shown, at one moment. */
+/** The state of the published procedures at one moment. */
 typedef struct ju_gdb_statistics {
   size_t struct_size; /**< sizeof(ju_gdb_statistics) */
   int32_t attached;
-  uint32_t copies;     /**< of this library in the process that are attached */
-  uint64_t procedures; /**< that debuggers know */
-  uint64_t waiting;    /**< to be handed on together */
+  uint32_t copies;     /**< attached copies of this library in the process */
+  uint64_t procedures; /**< number that debuggers know */
+  uint64_t waiting;    /**< number that wait to be published together */
   uint64_t files;
-  uint64_t bytes;   /**< of the files */
+  uint64_t bytes;   /**< size of all files */
   uint64_t refused; /**< procedures that debuggers know by name only, or not at all */
   ju_status latest_refusal;
 } ju_gdb_statistics;
-/** What debuggers are shown. Errors: null_pointer, bad_struct_size. */
+/** Reads the state of the published procedures. Errors: null_pointer, bad_struct_size. */
 ju_status ju_gdb_statistics_get(ju_gdb_statistics* statistics, ju_error* error);
 
 /* C++ exceptions, pthread_cancel(), backtrace() of the C library. docs/exceptions.md. */
 
-/** How the unwinder of the C++ run-time learns of registered procedures. */
+/** The path by which the unwinder of the C++ run-time finds registered procedures. */
 typedef enum ju_unwinder_path {
-  JU_PATH_NONE = 0,                /**< it does not */
-  JU_PATH_INTERPOSED = 1,          /**< it asks our _Unwind_Find_FDE */
-  JU_PATH_REGISTERED_SECTIONS = 2, /**< __register_frame, a section for 64 KiB of code */
-  JU_PATH_REGISTERED_FDES = 3,     /**< __register_frame, an FDE a procedure */
+  JU_PATH_NONE = 0,                /**< it does not find them */
+  JU_PATH_INTERPOSED = 1,          /**< it calls the library's _Unwind_Find_FDE */
+  JU_PATH_REGISTERED_SECTIONS = 2, /**< __register_frame, a section per 64 KiB of code */
+  JU_PATH_REGISTERED_FDES = 3,     /**< __register_frame, an FDE per procedure */
   JU_PATH_OWN_RUNTIME = 4,         /**< it is libjitunwind-eh */
-  JU_PATH_JUMP_SLOT = 5,           /**< its jump slot leads to ours */
+  JU_PATH_JUMP_SLOT = 5,           /**< its jump slot leads to the library's function */
   JU_UNWINDER_PATH_ANY = 0x7fffffff
 } ju_unwinder_path;
 /** The name of a path, "interposed". Never null. Thread-safe, signal-safe. */
 const char* ju_unwinder_path_name(ju_unwinder_path path);
-/** What system_unwinder_status() of C++ says. */
+/** The result of C++'s system_unwinder_status(). */
 typedef struct ju_unwinder_status {
   size_t struct_size; /**< sizeof(ju_unwinder_status) */
   ju_unwinder_path path;
-  const char* why;  /**< what was tried and how it came out; static storage */
-  int32_t has_next; /**< not 0: another definition answers for code that is not registered */
+  const char* why;  /**< attempts and their results; static storage */
+  int32_t has_next; /**< not 0: another definition serves code that is not registered */
   uint32_t slots;
   uint32_t unreached;
   const char* why_unreached; /**< static storage */
-  uint64_t refused;          /**< questions about registered procedures that could not be answered */
+  uint64_t refused;          /**< lookups of registered procedures that failed */
   ju_status latest_refusal;
 } ju_unwinder_status;
-/** Asks the unwinder about a private address, and sees who is asked in turn. Thread-safe. Errors: null_pointer,
-    bad_struct_size. */
+/** Looks a private address up through the unwinder, and records the functions it calls. Thread-safe. Errors:
+    null_pointer, bad_struct_size. */
 ju_status ju_unwinder_status_get(ju_unwinder_status* status, ju_error* error);
 /** The first frame, from the caller's up, that an exception would not pass, as one line; its number counts frames of
-   this library, too. Cut to room - 1 bytes, `length` may be null. Allocates. */
+    this library, too. The text is cut to room - 1 bytes; `length` may be null. Allocates. */
 ju_status ju_why_stopped(char* into, size_t room, size_t* length);
 
 #pragma GCC visibility pop

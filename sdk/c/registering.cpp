@@ -32,9 +32,9 @@ struct ju_object {
 namespace jitunwind::c {
 namespace {
 
-/// The handles of registrations are the descriptors themselves, for a second allocation would be a tenth of what
-/// registering costs. They have no word that says their kind: the registry is asked. Where handles are checked, those
-/// that are void are known besides.
+/// The handles of registrations are the descriptors themselves, because a second allocation would be a tenth of the
+/// cost of registering. They have no word for their kind, so that the registry is searched. Libraries that check
+/// handles also record the void ones.
 class VoidRegistrations {
  public:
   static void add([[maybe_unused]] const void* handle) {
@@ -64,12 +64,12 @@ class VoidRegistrations {
  private:
   using Handles = std::unordered_set<const void*>;
   [[maybe_unused]] static constinit inline ForkableLock lock_;
-  [[maybe_unused]] static constinit inline Handles* handles_ = nullptr;  // never destroyed, as the registry
+  [[maybe_unused]] static constinit inline Handles* handles_ = nullptr;  // never destroyed, like the registry
 };
 
 [[gnu::constructor]] void keep_void_registrations_in_forks() { VoidRegistrations::keep_in_forks(); }
 
-/// What is wrong with it. Precondition: something is.
+/// Chooses the error. Precondition: the registration is bad.
 [[gnu::cold]] ju_status refuse_registration(const ju_registration* registration, ju_error* error) {
   constexpr const char* k_place = "registration";
   if (!registration) return tell(error, JU_NULL_POINTER, k_place);
@@ -91,7 +91,7 @@ unw_dyn_info_t* info_of(ju_registration* registration) noexcept {
   return reinterpret_cast<unw_dyn_info_t*>(registration);
 }
 
-/// Looked at, not owned.
+/// Borrows the registration for one call; the handle keeps it.
 template <class Ask>
 auto ask(const ju_registration* registration, Ask question) {
   Registration looked_at = Registration::adopt(info_of(const_cast<ju_registration*>(registration)));
@@ -101,7 +101,7 @@ auto ask(const ju_registration* registration, Ask question) {
 }
 
 ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) {
-  ju_code other;  // of another release
+  ju_code other;  // a structure of another release
   const ju_code* code = of_caller;
   if (!code || code->struct_size != sizeof other) [[unlikely]] {
     if (const ju_status bad = read_struct(of_caller, other, "code", error)) return bad;
@@ -115,7 +115,7 @@ ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) {
 
 ju_ticket ticket_of(const RetireTicket& ticket) noexcept { return {ticket.serial, ticket.batch, ticket.skipped}; }
 
-/// What can be taken out by `cancel` is taken out; the handle is the library's unless it is registered still.
+/// Cancellation takes out every registration it can; the library owns the handle unless it is still registered.
 bool is_registered_still(const Status& cancelled) noexcept {
   return !cancelled && cancelled.error().code == ErrorCode::in_signal_handler;
 }
@@ -210,7 +210,7 @@ ju_status ju_batch_register(ju_batch* batch, const ju_description* const* descri
     if (!jitunwind::c::has_size(*codes)) return tell(error, JU_BAD_STRUCT_SIZE, "codes", codes->struct_size);
     std::vector<jitunwind::RegistrationBatch::Item> items(count);
     for (size_t i = 0; i < count; ++i) {
-      // Elements are as far apart as the caller's are large.
+      // The distance of elements is the caller's structure size.
       const auto* const code =
           reinterpret_cast<const ju_code*>(reinterpret_cast<const std::byte*>(codes) + i * codes->struct_size);
       ju_status bad = check(descriptions[i], "descriptions", error);

@@ -47,7 +47,7 @@ ju_status code_of(TargetError::Reason reason) noexcept {
   return JU_UNSPECIFIED;
 }
 
-/// What to do is in the text, too: it depends on more than the code.
+/// The text includes the remedy, which depends on more than the code.
 ju_status tell_reason(ju_error* error, const TargetError& why, const char* place) {
   return tell(error, code_of(why.reason), 0, place, why.text());
 }
@@ -102,7 +102,7 @@ ju_status read_sample(const ju_sample* of_caller, Sample& out, ju_error* error) 
   return JU_OK;
 }
 
-/// A thread by its number.
+/// Checks the number of a thread.
 ju_status check_thread(const ju_target* target, size_t i, ju_error* error) {
   if (const ju_status bad = check(target, "target", error)) return bad;
   return i < target->target.threads().size() ? JU_OK : tell(error, JU_OUT_OF_RANGE, "i", i);

@@ -1,4 +1,4 @@
-/* Somebody else's stacks: those of another process, of a core file, or of a sample. docs/targets.md.
+/* Walks of foreign stacks: those of another process, a core file, or a sample. docs/targets.md.
 
      ju_target* target = NULL;
      ju_cursor cursor;
@@ -7,8 +7,8 @@
        fprintf(stderr, "%s\n", error.text);
      ju_target_free(target);
 
-   A target is used by one thread, which for a process is the one that attached. Not signal-safe, but for what
-   ju_frame_* says, names aside. Cursors of a target are void when it is freed, renewed or let go. */
+   Only one thread may use a target; for a process it is the thread that attached. Not signal-safe, except for the
+   functions ju_frame_* other than those of names. Cursors of a target are void once it is freed, renewed or let go. */
 #ifndef JITUNWIND_SDK_C_TARGET_H
 #define JITUNWIND_SDK_C_TARGET_H
 
@@ -21,22 +21,22 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/** A target that is walked. */
+/** A target of walks. */
 typedef struct ju_target ju_target;
 
-/** How long a process stands still: until it is let go, or as long as registers and stacks are copied. */
+/** The time for which a process is stopped: until it is let go, or while registers and stacks are copied. */
 typedef enum ju_hold { JU_WHILE_ATTACHED = 0, JU_TO_COPY = 1, JU_HOLD_ANY = 0x7fffffff } ju_hold;
 
-/** A file in which memory is that a core file leaves out. */
+/** A file with memory that a core file leaves out. */
 typedef struct ju_mapped_file {
   uint64_t address;
   const char* path;
 } ju_mapped_file;
-/** Where the files of a core file or a sample are. */
+/** The places of the files of a core file or a sample. */
 typedef struct ju_folders {
   size_t struct_size;          /**< sizeof(ju_folders) */
-  const char* root;            /**< goes in front of the target's paths; null: they are this machine's */
-  const char* program;         /**< the file of its program, if that is somewhere else; null */
+  const char* root;            /**< prefix of the target's paths; null: they are this machine's */
+  const char* program;         /**< the file of its program, if it is at another place; null */
   const ju_mapped_file* files; /**< null: none */
   size_t file_count;
 } ju_folders;
@@ -46,13 +46,13 @@ typedef struct ju_reg_value {
   ju_reg reg;
   uint64_t value;
 } ju_reg_value;
-/** What a profiler keeps of a moment of a thread. */
+/** A profiler's record of a thread at one moment. */
 typedef struct ju_sample {
   size_t struct_size; /**< sizeof(ju_sample) */
   ju_cpu cpu;
   const ju_reg_value* registers;
   size_t register_count;
-  uint64_t stack_address; /**< of the first byte of `stack` */
+  uint64_t stack_address; /**< address of the first byte of `stack` */
   const void* stack;      /**< must outlive the target */
   size_t stack_size;      /**< bytes */
   const char* maps;       /**< text of /proc/PID/maps; any length */
@@ -60,53 +60,54 @@ typedef struct ju_sample {
   int32_t thread;
 } ju_sample;
 
-/** Looks at another process: stops all threads of it, which goes on when the target ends. Errors: no_process and the
-    like, with a remedy. */
+/** Attaches to another process: stops all of its threads, which continue when the target ends. Errors: no_process and
+    similar ones, with a remedy. */
 ju_status ju_target_attach(int32_t process, ju_hold hold, ju_target** target, ju_error* error);
-/** Looks at a process that the calling thread traces already and has stopped. */
+/** Opens a process that the calling thread traces already and has stopped. */
 ju_status ju_target_of_traced(int32_t process, ju_target** target, ju_error* error);
-/** Looks at a core file, whole or cut off anywhere. `folders` may be null. */
+/** Opens a core file, whole or cut off anywhere. `folders` may be null. */
 ju_status ju_target_open_core(const char* path, const ju_folders* folders, ju_target** target, ju_error* error);
-/** Looks at the frames that can be told from a sample. `folders` may be null. */
+/** Opens a sample; only frames whose data is in the sample can be walked. `folders` may be null. */
 ju_status ju_target_of_sample(const ju_sample* sample, const ju_folders* folders, ju_target** target, ju_error* error);
-/** Frees a target. A process goes on then. Null does nothing. Errors: bad_handle, freed_handle. */
+/** Frees a target; its process continues. Null does nothing. Errors: bad_handle, freed_handle. */
 ju_status ju_target_free(ju_target* target);
 
-/** Number of the process; 0: of a sample, or of a bad handle. */
+/** Number of the process; 0 for a sample and for a bad handle. */
 int32_t ju_target_process(const ju_target* target);
-/** Its CPU; JU_CPU_HOST of a bad handle. */
+/** The target's CPU; JU_CPU_HOST for a bad handle. */
 ju_cpu ju_target_cpu(const ju_target* target);
-/** How many threads there are; 0 of a bad handle. */
+/** Number of threads; 0 for a bad handle. */
 size_t ju_target_threads(const ju_target* target);
 
 /** A thread of a target. */
 typedef struct ju_thread {
   size_t struct_size; /**< sizeof(ju_thread) */
   int32_t id;
-  int32_t signal;     /**< that it was ended by, or about to get; 0: none */
+  int32_t signal;     /**< signal that ended it or that it is about to receive; 0: none */
   int32_t is_stopped; /**< 0: it does not stop, and cannot be walked */
-  char name[64];      /**< cut */
+  char name[64];      /**< cut to its size */
 } ju_thread;
-/** Thread number `i`, in the order of their ids; of a core file the one that it was made for first. Errors:
-   null_pointer, bad_handle, freed_handle, bad_struct_size, out_of_range. */
+/** Thread number `i`, in the order of their ids. The first thread of a core file is the one for which it was made.
+    Errors: null_pointer, bad_handle, freed_handle, bad_struct_size, out_of_range. */
 ju_status ju_target_thread(const ju_target* target, size_t i, ju_thread* thread, ju_error* error);
-/** The innermost frame of thread number `i`. Errors: the same. */
+/** The innermost frame of thread number `i`. Errors: as ju_target_thread(). */
 ju_status ju_target_cursor(const ju_target* target, size_t i, ju_cursor* cursor, ju_error* error);
 
-/** The line of the source that a frame's code was made from, where its JIT compiler tells (jitdumps). `cursor` stands
-   at a frame of the target. Writes the file, "" where none is told, cut to room - 1 bytes, and the line if `line` is
-   not null. Errors: null_pointer, bad_handle, freed_handle; invalid_argument: the cursor is another target's; no_info:
-    nobody has told. */
+/** The source line of a frame's code, if its JIT compiler announced it (jitdumps). `cursor` is at a frame of the
+    target. Writes the file, "" if none was announced, cut to room - 1 bytes; and the line, if `line` is not null.
+    Errors: null_pointer, bad_handle, freed_handle; invalid_argument: the cursor belongs to another target; no_info:
+    no source line was announced. */
 ju_status ju_target_source_line(const ju_target* target, const ju_cursor* cursor, char* file, size_t room,
                                 uint32_t* line, ju_error* error);
 
-/** A process goes on; what was copied of it can still be walked. Errors: null_pointer, bad_handle, freed_handle. */
+/** Lets a process continue; the copied part of it can still be walked. Errors: null_pointer, bad_handle,
+    freed_handle. */
 ju_status ju_target_let_go(ju_target* target, ju_error* error);
-/** Stops a process again that has run meanwhile, and looks at it anew. */
+/** Stops a process that has continued, and reads its state again. */
 ju_status ju_target_renew(ju_target* target, ju_error* error);
-/** Looks at another sample of the same process; without maps its mappings are those of the sample before. */
+/** Opens another sample of the same process; a sample without maps has the mappings of the sample before. */
 ju_status ju_target_renew_sample(ju_target* target, const ju_sample* sample, ju_error* error);
-/** Where list number `i` of registered procedures begins in the target; 0: there are no more. */
+/** Address of list number `i` of registered procedures in the target; 0: there are no more. */
 ju_status ju_target_list(const ju_target* target, size_t i, uint64_t* address, ju_error* error);
 
 #pragma GCC visibility pop

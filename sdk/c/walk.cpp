@@ -41,8 +41,8 @@ ju_status tell_stop(ju_error* error, StopReason reason, const Error& why) noexce
   return reason == StopReason::outermost ? JU_OK : tell(error, why, stop_reason_name(reason));
 }
 
-/// The frame that has called the function which `inner` stands in, as if the walk had begun there: its registers are
-/// where they will be when that function has returned. What the step has proven readable is not asked again.
+/// Begins at the frame that called the function of `inner`, as if the walk had started there: its registers are in
+/// their places after the function's return. Memory that the step proved readable is not probed again.
 ju_status begin_at_caller(Cursor&& inner, ju_cursor& out, ju_error* error) noexcept {
   const auto moved = inner.step();
   if (!moved) return tell(error, moved.error());
@@ -116,7 +116,7 @@ const char* ju_stop_reason_name(ju_stop_reason reason) {
   return jitunwind::stop_reason_name(static_cast<StopReason>(reason));
 }
 
-// The functions that begin at their caller store their own registers, and step once.
+// Functions that begin at their caller store their own registers, and step once.
 
 ju_status ju_cursor_here(ju_cursor* cursor, ju_error* error) {
   if (const ju_status bad = jitunwind::c::check_room(cursor, error)) return bad;
@@ -136,7 +136,7 @@ ju_status ju_walk_here(ju_on_frame on_frame, void* context, ju_error* error) {
 
 int ju_backtrace(void** addresses, int size) {
   int count = jitunwind_backtrace(addresses, size, 1);
-  asm volatile("" : "+r"(count));  // not a tail call: the frame it leaves out would be another
+  asm volatile("" : "+r"(count));  // no tail call, which would omit another frame
   return count;
 }
 
@@ -263,7 +263,7 @@ ju_status ju_frame_row(const ju_cursor* cursor, char* into, size_t room, size_t*
 namespace jitunwind::c {
 namespace {
 
-/// A register of the cursor's CPU.
+/// Checks that the register belongs to the cursor's CPU.
 ju_status check_register_of(const ju_cursor* cursor, ju_reg reg, ju_error* error) noexcept {
   if (const ju_status bad = check_cursor(cursor, error)) return bad;
   return check_register(reg, frame_of(*cursor).cursor().space().arch, error);
@@ -304,7 +304,7 @@ ju_status ju_walk_thread(int32_t thread, uint64_t wait_ns, ju_frame* frames, siz
   if (count) *count = 0;
   if (!frames && room != 0) return tell(error, JU_NULL_POINTER, "frames");
   if (room != 0 && !jitunwind::c::has_size(*frames)) return tell(error, JU_BAD_STRUCT_SIZE, "frames");
-  constexpr uint64_t k_longest = 3'600'000'000'000;  // an hour: what is added to the clock must not overflow
+  constexpr uint64_t k_longest = 3'600'000'000'000;  // one hour, because the sum with the clock must not overflow
   const jitunwind::ThreadWalk walk =
       jitunwind::walk_thread(thread, std::chrono::nanoseconds(std::min(wait_ns, k_longest)));
   if (const ju_status none = jitunwind::c::code_of(walk.answer())) return tell(error, none, "thread");

@@ -29,13 +29,13 @@ extern "C" {
 
 /** A CPU, by its number in ELF files. */
 typedef enum ju_cpu {
-  JU_CPU_HOST = 0, /**< the one that this process runs on */
+  JU_CPU_HOST = 0, /**< the CPU of this process */
 )";
 constexpr const char* k_register = R"(  JU_CPU_ANY = 0x7fffffff
 } ju_cpu;
 
-/** A register: its CPU's number in the upper half, its DWARF number in the lower. A register of one CPU is refused
-    where code of another one is described. */
+/** A register: its CPU's number in the upper half, its DWARF number in the lower. Functions that describe code
+    of one CPU refuse a register of another one. */
 typedef uint32_t ju_reg;
 
 enum {
@@ -44,15 +44,15 @@ constexpr const char* k_end = R"(
   JU_NO_REG = 0 /**< no register */
 };
 
-/** The CPU that this process runs on; JU_CPU_HOST where the library has no table for it. Thread-safe, signal-safe. */
+/** The CPU of this process; JU_CPU_HOST if the library has no table for it. Thread-safe, signal-safe. */
 ju_cpu ju_host_cpu(void);
-/** A register that is chosen at run time, by its DWARF number; JU_NO_REG of an unknown CPU. ju_build() refuses numbers
+/** A register that is chosen at run time, by its DWARF number; JU_NO_REG for an unknown CPU. ju_build() refuses numbers
     that the CPU does not have. Thread-safe, signal-safe. */
 ju_reg ju_register_number(ju_cpu cpu, uint16_t dwarf);
 /** A register by its name, "rbp"; "ra" is the return address column. JU_NO_REG: there is none. Thread-safe,
     signal-safe. */
 ju_reg ju_register_by_name(ju_cpu cpu, const char* name);
-/** The name of a register, "rbp"; "" of what is no register. Never null. Thread-safe, signal-safe. */
+/** The name of a register, "rbp"; "" for any other number. Never null. Thread-safe, signal-safe. */
 const char* ju_register_name(ju_reg reg);
 
 #pragma GCC visibility pop

@@ -25,8 +25,8 @@ using Lines = std::vector<std::string>;
 constexpr std::array<std::string_view, 5> k_folders{"unwind_core/kept/", "unwind_core/walk/", "unwind_core/modules/",
                                                     "unwind_core/sources/cfi/", "sdk/exceptions/runtime/"};
 /// Folders whose every sentence is checked; the folders above move here one by one.
-constexpr std::string_view k_strict_folders[]{"builders/", "adapters/asmjit/", "adapters/gdb_jit/",
-                                              "adapters/llvm_orc/", "adapters/testing/"};
+constexpr std::string_view k_strict_folders[]{"builders/",          "adapters/asmjit/",  "adapters/gdb_jit/",
+                                              "adapters/llvm_orc/", "adapters/testing/", "sdk/c/"};
 
 struct Comment {
   std::size_t line = 0;
@@ -148,7 +148,7 @@ TEST(CommentForm, HardPartsSayWhatTheySpeakOf) {
     const Lines of_file = offending_comments(file, strict ? Judged::every_sentence : Judged::first_sentence);
     found.insert(found.end(), of_file.begin(), of_file.end());
   }
-  EXPECT_GT(files, 160u);
+  EXPECT_GT(files, 200u);
   EXPECT_TRUE(found.empty()) << rules::joined(found);
 }
 

@@ -1,4 +1,4 @@
-// Each function hands on to the C++ builder.
+// Functions that forward to the C++ builder.
 #include <initializer_list>
 #include <span>
 #include <typeinfo>
@@ -12,7 +12,7 @@ using jitunwind::c::check;
 using jitunwind::c::say;
 using jitunwind::c::tell;
 
-// A call of the C++ builder `b`, `r...` being the registers: where it compiles for a CPU, that CPU has the instruction.
+// A call of the C++ builder `b` with the registers `r...`. It compiles for the CPUs that have the instruction.
 #define JITUNWIND_CALL(call)                                                     \
   [=](auto& b, [[maybe_unused]] auto... r) -> void requires requires { b.call; } \
   { b.call; }
@@ -20,7 +20,7 @@ using jitunwind::c::tell;
 namespace jitunwind::c {
 namespace {
 
-/// A text of the caller's: a row.
+/// Records a row in text form.
 template <class Work>
 ju_status say_text(ju_builder* builder, const char* what, const char* text, Work work) {
   if (const ju_status bad = check(builder, what)) return bad;
@@ -34,7 +34,7 @@ ju_status say_text(ju_builder* builder, const char* what, const char* text, Work
 
 const std::type_info* type_of(const void* type_info) noexcept { return static_cast<const std::type_info*>(type_info); }
 
-/// Its bit in cpus_with().
+/// The CPU's bit in cpus_with().
 std::uint32_t bit_of(const Arch& arch) noexcept {
   unsigned cpu = 0;
 #define JITUNWIND_ARCH(identifier)                                \

@@ -1,4 +1,4 @@
-// What the handles of descriptions are. A builder is the C++ one, for a CPU that is chosen at run time.
+// The handles of builders and descriptions. A builder is the C++ builder for a CPU that is chosen at run time.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace jitunwind::c {
 
-/// Any CPU. It has all instructions at compile time; cpus_with() says which have them.
+/// Stands for any CPU. It has all instructions at compile time; cpus_with() gives the CPUs that have them.
 struct AnyCpu {
   static constexpr bool k_has_push = true;
   static constexpr bool k_has_pairs = true;
@@ -22,12 +22,12 @@ struct AnyCpu {
 };
 using AnyBuilder = ProcedureBuilder<AnyCpu>;
 
-/// A register is the CPU's number in ELF files, and below it that of the register in DWARF.
+/// A register consists of the CPU's number in ELF files and, below it, the register's number in DWARF.
 inline constexpr unsigned k_cpu_shift = 16;
 inline unsigned cpu_of(ju_reg reg) noexcept { return reg >> k_cpu_shift; }
 inline RegNum dwarf_of(ju_reg reg) noexcept { return static_cast<RegNum>(reg & 0xffff); }
 inline ju_cpu cpu_of(const Arch& arch) noexcept { return static_cast<ju_cpu>(arch.elf_machine); }
-/// Null where there is no such CPU.
+/// Null: there is no such CPU.
 const Arch* arch_of(ju_cpu cpu) noexcept;
 /// Refuses registers of other CPUs.
 ju_status check_register(ju_reg reg, const Arch& arch, ju_error* error) noexcept;
@@ -40,7 +40,7 @@ struct ju_builder {
   jitunwind::c::Kind kind = k_kind;
   const jitunwind::Arch* arch;
   jitunwind::c::AnyBuilder builder;
-  // What C callers can do wrong and the C++ builder cannot be told; ju_build() says it first.
+  // Mistakes of C callers that the C++ builder cannot represent; ju_build() reports them first.
   ju_status first_misuse = JU_OK;
   std::string misuse{};
   mutable std::string findings{};
@@ -55,10 +55,10 @@ struct ju_description {
 
 namespace jitunwind::c {
 
-/// Notes what was done wrong, and returns the status.
+/// Records a mistake and returns the status.
 ju_status refuse(ju_builder& builder, ju_status status, const char* what, std::string_view why);
 
-/// The CPUs that have what `work` calls, a bit each in the order of the list: for whose C++ builder it compiles.
+/// The CPUs whose C++ builder compiles with `work`, one bit each in the order of the list.
 template <class Work, class... Regs>
 consteval std::uint32_t cpus_with() {
   std::uint32_t all = 0;
@@ -72,17 +72,17 @@ consteval std::uint32_t cpus_with() {
   return all;
 }
 
-/// What a builder is told, as say_it() takes it: one function for all that is told.
+/// A call in the form of say_it(), which is one function for all calls.
 struct Said {
   const char* what;    ///< the function of the C interface
-  std::uint32_t cpus;  ///< cpus_with() it
+  std::uint32_t cpus;  ///< cpus_with() of the call
   std::span<const ju_reg> regs;
   void (*tell)(AnyBuilder& builder, const void* work);
   const void* work;
 };
 ju_status say_it(ju_builder* builder, const Said& said);
 
-/// Tells the builder something by `work`, which is called with the C++ builder and the registers as that one has them.
+/// Calls `work` with the C++ builder and the registers in its type.
 template <class Work, class... Regs>
 ju_status say(ju_builder* builder, const char* what, Work work, Regs... regs) {
   const std::array<ju_reg, sizeof...(regs)> all{regs...};

@@ -1,4 +1,4 @@
-// What becomes of a builder, and what can be asked of it.
+// The result of a builder, and its properties.
 #include "jitunwind/builders/shapes/frame_shape.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
 
@@ -22,7 +22,7 @@ ju_status first_code(const BuildError& error) noexcept {
   return JU_UNSPECIFIED;
 }
 
-/// Where the first finding is: for people and programs that read one.
+/// The place of the first finding, for people and for programs that read only one.
 std::uint64_t place_of(const BuildError& error) noexcept {
   const std::int64_t offset = error.findings.empty() ? 0 : error.findings.front().offset;
   return offset < 0 ? 0 : static_cast<std::uint64_t>(offset);

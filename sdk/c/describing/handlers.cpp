@@ -24,21 +24,21 @@ struct ju_decision {
 namespace jitunwind::c {
 namespace {
 
-/// What ju_passed_frame::frame points to.
+/// ju_passed_frame::frame points to this.
 struct PassedFrameHandle {
   static constexpr Kind k_kind = Kind::passed_frame;
   Kind kind = k_kind;
   const PassedFrame& frame;
 };
 
-/// Memory that is no decision stays as it is.
+/// Leaves memory that is no decision unchanged.
 void decide(ju_decision* decision, ju_decision::What what, uint64_t pad) noexcept {
   if (check(decision, "decision") != JU_OK) return;
   decision->what = what;
   decision->pad = pad;
 }
 
-/// A handler of the caller's and what it is called with.
+/// A handler of the caller's and its argument.
 struct Callback {
   ju_frame_handler handler;
   std::shared_ptr<void> context;
