@@ -1,4 +1,4 @@
-// What the C interface says of C++ exceptions; sdk/c/process.h.
+// C++ exceptions in the C interface; sdk/c/process.h.
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "jitunwind/sdk/c/answer_internal.h"
 #include "jitunwind/sdk/c/process.h"

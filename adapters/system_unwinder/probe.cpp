@@ -5,7 +5,8 @@
 namespace jitunwind {
 namespace {
 
-// Unwinders ask on the thread that asks them. What other threads ask, of other copies of libgcc_s, says nothing.
+// Unwinders call back on the thread of the caller. Lookups by other threads, through other copies of libgcc_s, prove
+// nothing.
 constinit thread_local bool probe_has_come = false;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// An address that is no code, which unwinders are asked about to see who answers.
+// A private address that is no code. A lookup of it through an unwinder shows which definition is called.
 #pragma once
 
 #include <cstddef>
@@ -6,18 +6,18 @@
 
 namespace jitunwind {
 
-/// The unwinder's function of that name: who wants to know which function an address is in asks for its FDE.
+/// The unwinder's function of that name, which returns the function at an address and looks up its FDE.
 using FindEnclosingFunction = void*(void* pc);
 
-/// Whether a question to this unwinder arrives here, or at our own exception runtime, which looks procedures up itself.
-/// Null: false. Signal-safe as far as the unwinder is.
+/// Whether a lookup through this unwinder reaches this library, or its own exception runtime, which looks procedures up
+/// itself. Null: false. Signal-safe as far as the unwinder is.
 bool question_arrives(FindEnclosingFunction* ask) noexcept;
 
-/// That a question about the private address has come, on this thread.
+/// Records that a lookup of the private address arrived on this thread.
 void note_probe() noexcept;
 
 #pragma GCC visibility push(default)
-/// No code. The unwinder may look at the byte before the address that it is asked about.
+/// No code. The unwinder may look up the byte before the given address.
 extern std::byte probe_place[2];
 
 /// Whether `pc` is the private address. Signal-safe.

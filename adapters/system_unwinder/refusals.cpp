@@ -6,7 +6,7 @@
 namespace jitunwind {
 namespace {
 
-/// Written by whoever has the number; readable when the number is there again at the end.
+/// The thread that has the number writes the entry. A read is valid if the number is the same at its end.
 struct Entry {
   std::atomic<std::uint64_t> number{0};
   std::atomic<Addr> pc{0};

@@ -1,4 +1,4 @@
-// Questions of the unwinder about registered procedures that could not be answered.
+// Failed lookups of registered procedures by the unwinder.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ void note_refusal(const Error& error) noexcept;
 
 struct Refusals {
   std::uint64_t count = 0;
-  Error latest{};  ///< unspecified when there is none
+  Error latest{};  ///< unspecified if there is none
 };
 Refusals refusals() noexcept;
 

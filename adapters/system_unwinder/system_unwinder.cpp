@@ -30,7 +30,8 @@ bool is_own_runtime() noexcept {
 
 constinit std::atomic<FrameContract> contract{FrameContract::none};
 
-/// For an unwinder that does not ask. Never destroyed: static objects of others cancel at exit.
+/// Announces procedures to an unwinder that does not call _Unwind_Find_FDE. Never destroyed, because foreign static
+/// objects cancel at exit.
 class Teller final : public RegistryObserver {
  public:
   explicit Teller(FrameContract contract) noexcept : tables_(contract) {}
@@ -64,7 +65,7 @@ class Teller final : public RegistryObserver {
 
 alignas(Teller) std::byte teller_memory[sizeof(Teller)];
 
-/// Whatever way is found first stays: the tables, once they are there, are kept up.
+/// The first path that is found stays: once the tables exist, they are kept up to date.
 void start_telling() noexcept {
   const ObserversScope scope;
   if (contract.load(std::memory_order_relaxed) != FrameContract::none) return;
@@ -80,8 +81,8 @@ constinit std::atomic<bool> by_slot{false};
 constinit std::atomic<std::uint64_t> loads_seen{0};
 constinit thread_local unsigned registrations = 0;
 
-/// Any thread may come here at any time: one that waits for another's dlopen(), which may be in a constructor that
-/// registers, must not keep that one from doing the same.
+/// Any thread may come here at any time. A thread that waits for another one's dlopen(), which may be in a constructor
+/// that registers, must not keep that thread from doing the same.
 void look() noexcept {
   const std::uint64_t loads = list_version().loads;
   const bool arrived = question_arrives(&_Unwind_FindEnclosingFunction);
@@ -94,15 +95,16 @@ void look() noexcept {
     start_telling();
 }
 
-/// Another copy of libgcc_s may have come. That is asked for now and then, since it takes as long as registering.
+/// Another copy of libgcc_s may have been loaded. The check runs once per 256 registrations, since it takes as long as
+/// registering.
 bool is_time_to_look() noexcept {
   constexpr unsigned k_every = 256;
   return ++registrations % k_every == 0 && list_version().loads != loads_seen.load(std::memory_order_relaxed);
 }
 
-/// The unwinder's jump slot is bound now, by the thread that loads this library. If another thread were the first to
-/// use it the dynamic linker would note that libgcc_s depends on this library, and wait with that until constructors
-/// are through; which may wait for that thread.
+/// Binds the unwinder's jump slot now, by the thread that loads this library. If another thread used the slot first,
+/// the dynamic linker would record that libgcc_s depends on this library, and wait with that until constructors have
+/// returned; these may wait for that thread.
 [[gnu::constructor(101)]] void bind_at_load() { (void)question_arrives(&_Unwind_FindEnclosingFunction); }
 
 }  // namespace
@@ -133,7 +135,7 @@ SystemUnwinderStatus system_unwinder_status() noexcept {
   {
     const WritingScope writing;
     attach_system_unwinder();
-    look();  // at whatever has come since
+    look();  // examines the objects loaded since
   }
   next_find_fde().resolve();
   SystemUnwinderStatus status = path_found();
@@ -150,7 +152,7 @@ SystemUnwinderStatus system_unwinder_status() noexcept {
 
 namespace {
 
-/// The path, and why.
+/// The path and its reason.
 SystemUnwinderStatus path_found() noexcept {
   SystemUnwinderStatus status;
   const FrameContract told = contract.load(std::memory_order_acquire);

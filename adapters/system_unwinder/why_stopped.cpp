@@ -15,7 +15,7 @@ extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
 namespace jitunwind {
 namespace {
 
-/// The unwinder looks at the byte before the address that it is asked about.
+/// The unwinder looks up the byte before the given address.
 bool is_known_to_unwinder(CodeAddress address) noexcept {
   return &_Unwind_FindEnclosingFunction != nullptr &&
          _Unwind_FindEnclosingFunction(pointer_to(address.lookup() + 1)) != nullptr;
@@ -49,7 +49,7 @@ StoppedAt why_stopped() noexcept {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
   Cursor cursor = cursor_at(context, Cursor::Top::returned_to);
-  // This function's own frame is none of the caller's.
+  // This function's own frame is not one of the caller's.
   Result<bool> moved = cursor.step();
   const std::uint32_t first = cursor.depth();
   while (moved && *moved && is_known_to_unwinder(cursor.address())) moved = cursor.step();

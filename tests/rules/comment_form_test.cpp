@@ -25,8 +25,13 @@ using Lines = std::vector<std::string>;
 constexpr std::array<std::string_view, 5> k_folders{"unwind_core/kept/", "unwind_core/walk/", "unwind_core/modules/",
                                                     "unwind_core/sources/cfi/", "sdk/exceptions/runtime/"};
 /// Folders whose every sentence is checked; the folders above move here one by one.
-constexpr std::string_view k_strict_folders[]{"builders/",          "adapters/asmjit/",  "adapters/gdb_jit/",
-                                              "adapters/llvm_orc/", "adapters/testing/", "sdk/c/"};
+constexpr std::string_view k_strict_folders[]{"builders/",
+                                              "adapters/asmjit/",
+                                              "adapters/gdb_jit/",
+                                              "adapters/llvm_orc/",
+                                              "adapters/testing/",
+                                              "adapters/system_unwinder/",
+                                              "sdk/c/"};
 
 struct Comment {
   std::size_t line = 0;

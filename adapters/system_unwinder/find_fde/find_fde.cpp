@@ -1,8 +1,8 @@
-// The name that libgcc_s looks up in the process for every frame of every throw and every backtrace(), so that the
-// first definition in search order answers: ours, for registered procedures. Two forms more:
-//   weak, so that a static libgcc's own definition, where that is linked as well (its object has __register_frame,
-//   too), takes precedence instead of colliding; -Wl,--wrap=_Unwind_Find_FDE has a static libgcc call
-//   __wrap__Unwind_Find_FDE, whatever else is linked.
+// libgcc_s looks this name up in the process for every frame of every throw and every backtrace(). The first definition
+// in search order is used: this one, for registered procedures. Two forms serve a static libgcc. The definition is
+// weak, so that libgcc's own one, if it is linked as well (its object has __register_frame, too), takes precedence
+// instead of colliding. A static libgcc calls __wrap__Unwind_Find_FDE under -Wl,--wrap=_Unwind_Find_FDE, whatever else
+// is linked.
 #include "jitunwind/adapters/system_unwinder/find_fde/find_fde_p.h"
 
 using jitunwind::EhBases;
@@ -21,7 +21,7 @@ namespace {
 
 constinit NextDefinition next_definition(&jitunwind_find_fde);
 
-/// The name may be asked for before anything is registered, and constructors may register and throw.
+/// The name may be called before anything is registered, and constructors may register and throw.
 [[gnu::constructor(101)]] void resolve_at_load() { next_definition.resolve(); }
 
 }  // namespace
@@ -40,7 +40,7 @@ const void* __wrap__Unwind_Find_FDE(void* pc, EhBases* bases) noexcept {
   const void* const caller = __builtin_return_address(0);
   return jitunwind::find_ours_or(pc, bases, [&] {
     FindFde* const real = &__real__Unwind_Find_FDE;
-    // Where libgcc's own is not linked the wrapped name is ours.
+    // The wrapped name is this definition if libgcc's own is not linked.
     if (real != nullptr && real != &jitunwind_find_fde) return real(pc, bases);
     return jitunwind::next_definition.find(pc, bases, caller);
   });

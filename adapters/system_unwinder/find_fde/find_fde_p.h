@@ -5,7 +5,7 @@
 
 namespace jitunwind {
 
-/// What answers behind it.
+/// The definition that is called for code that is not registered.
 NextDefinition& next_find_fde() noexcept;
 
 }  // namespace jitunwind

@@ -10,16 +10,16 @@
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
-// What is copied: unwind_core/arch/*/forwarder.S.
+// The code that is copied: unwind_core/arch/*/forwarder.S.
 extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder[];
 extern "C" [[gnu::visibility("hidden")]] const char jitunwind_forwarder_end[];
-/// How far behind the code its data are: no smaller than any page of the CPU.
+/// Distance from the code to its data: no smaller than any page of the CPU.
 extern "C" [[gnu::visibility("hidden")]] const std::uintptr_t jitunwind_forwarder_data;
 
 namespace jitunwind {
 namespace {
 
-/// Behind the code, on another page.
+/// The data lies after the code, on another page.
 struct Data {
   std::atomic<FindFde*> target;
   struct alignas(64) Counter {
@@ -50,7 +50,7 @@ FindFde* make_forwarder(FindFde* target) noexcept {
 }
 
 void redirect(FindFde* forwarder, FindFde* target) noexcept {
-  constexpr int k_patience = 50'000;  // pauses in a second
+  constexpr int k_patience = 50'000;  // number of pauses in a second
   Data& data = data_of(forwarder);
   data.target.store(target, std::memory_order_seq_cst);
   int pauses = 0;

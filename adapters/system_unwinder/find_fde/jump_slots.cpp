@@ -20,7 +20,7 @@ namespace {
 
 std::uintptr_t value_of(FindFde* function) noexcept { return reinterpret_cast<std::uintptr_t>(function); }
 
-/// Whether dlclose() may take this code away.
+/// Whether dlclose() may unload this code.
 bool may_be_unloaded() noexcept {
   const Addr own = own_dynamic_section();
   if (own == 0 || find_lasting_module(own) != nullptr) return false;
@@ -39,8 +39,8 @@ struct Exchange {
     const bool same = __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
     result = same ? Written::done : Written::changed;
   }
-  /// Where the linker has put the slot among what becomes read-only after relocation (-z relro, -z now), the page may
-  /// be written to for these few instructions, as it could while the object was loaded.
+  /// The linker may have placed the slot in memory that becomes read-only after relocation (-z relro, -z now). The page
+  /// is made writable for these few instructions, as it was while the object was loaded.
   void write_to_page() noexcept {
     const Addr at = address_of(word);
     if (is_writable(at)) return write();
@@ -52,7 +52,7 @@ struct Exchange {
   }
 };
 
-/// One thread at a time: otherwise one might take the right to write from another that is about to.
+/// One thread at a time: otherwise a thread could make the page read-only before the store of another one.
 Written exchange(std::uintptr_t* word, std::uintptr_t from, std::uintptr_t to) noexcept {
   Exchange exchange{word, from, to};
   with_object_list([](void* of) { static_cast<Exchange*>(of)->write_to_page(); }, &exchange);
@@ -118,8 +118,9 @@ constexpr const char* k_not_used = "it does not call through its jump slot";
 constexpr const char* k_refused = "its jump slot cannot be written";
 constexpr const char* k_no_entry = "jump slots were taken too often, or there is no executable memory";
 
-/// With the list of objects locked, so that the copy is still there. It is not asked: what its functions are bound to
-/// at their first call may need another lock. Should it bind the slot at the same time, that is for the next look.
+/// Runs with the list of objects locked, so that the copy stays loaded. The copy is not probed, because the first call
+/// of its functions may bind them and take another lock. If the copy binds the slot at the same time, the next look()
+/// handles it.
 const char* JumpSlots::take_in_passing(const UnwinderCopy& copy, bool& again) noexcept {
   if (copy.slot == nullptr) return k_no_slot;
   const std::uintptr_t stands = load(copy.slot);
@@ -137,7 +138,7 @@ const char* JumpSlots::take_in_passing(const UnwinderCopy& copy, bool& again) no
 }
 
 const char* JumpSlots::take(const UnwinderCopy& copy, std::uintptr_t& left) noexcept {
-  constexpr int k_attempts = 8;  // each fails because somebody else has written to the slot
+  constexpr int k_attempts = 8;  // each fails because another thread has written to the slot
   for (int i = 0; i < k_attempts; ++i) {
     left = load(copy.slot);
     if (is_ours(left)) return question_arrives(copy.ask) ? nullptr : k_not_used;
@@ -155,8 +156,8 @@ const char* JumpSlots::take(const UnwinderCopy& copy, std::uintptr_t& left) noex
   return "others write to its jump slot";
 }
 
-/// By then the slot is bound, unless it never is (LD_BIND_NOT, auditors): then what stands there finds the definition
-/// each time, and does not write to it.
+/// The probe binds the slot, unless it is never bound (LD_BIND_NOT, auditors): its code then looks the definition up
+/// each time, and does not write to the slot.
 const char* JumpSlots::reach(const UnwinderCopy& copy, std::uintptr_t& left) noexcept {
   if (question_arrives(copy.ask)) return nullptr;
   return copy.slot != nullptr ? take(copy, left) : k_no_slot;
@@ -223,7 +224,7 @@ void JumpSlots::give_back() noexcept {
 
 namespace {
 
-/// Last of all, when nothing of the object's own throws any more. Where the code stays it is still right.
+/// Runs last, when the object's own code does not throw any more. It is also right if the code stays loaded.
 [[gnu::destructor(101)]] void give_back_at_unload() { jump_slots.give_back(); }
 
 }  // namespace

@@ -1,8 +1,10 @@
-// Questions of unwinders whose _Unwind_Find_FDE comes before ours in the order of the symbol search: libgcc_s calls the
-// function through a word in its own memory, its jump slot, and that word is made to lead here. What stood there, be it
-// libgcc_s's own function, another copy of this library or somebody else's, is asked for all code but registered one.
+// Redirection of unwinders whose _Unwind_Find_FDE precedes this library's in the order of the symbol search. libgcc_s
+// calls the function through a word in its own memory, its jump slot, and that word is redirected to this library. The
+// former target, be it libgcc_s's own function, another copy of this library or a foreign one, serves all code that is
+// not registered.
 //
-// Nothing here has a lock. Threads that look at the same time do the same, and a compare-exchange of the slot decides.
+// Nothing here takes a lock. Threads that look at the same time do the same work, and a compare-exchange of the slot
+// decides.
 #pragma once
 
 #include <array>
@@ -20,13 +22,13 @@ class JumpSlots {
  public:
   constexpr JumpSlots() noexcept = default;
 
-  /// Looks at every copy of libgcc_s in the process and takes the slots of those whose questions do not arrive. Of
-  /// copies that stay that is tried out. Others could be unloaded while they are asked: their slots are taken while the
-  /// list of objects is locked, wherever they lead. Not signal-safe; thread-safe. Does not wait for constructors of
-  /// others.
+  /// Examines every copy of libgcc_s in the process and takes the slots of those whose lookups do not reach this
+  /// library. Copies that stay loaded are probed. Other copies could be unloaded during a probe: their slots are taken
+  /// while the list of objects is locked, wherever they lead. Not signal-safe; thread-safe. Does not wait for foreign
+  /// constructors.
   void look() noexcept;
 
-  /// In every slot that was looked at, and that stays, stands what stood there then. A load for each.
+  /// True when every examined slot of a copy that stays loaded has the value of that time. Costs one load per slot.
   bool are_as_left() const noexcept {
     for (const Slot& slot : slots_) {
       const std::uintptr_t* const word = slot.word.load(std::memory_order_acquire);
@@ -38,29 +40,30 @@ class JumpSlots {
 
   struct Seen {
     unsigned taken = 0;      ///< copies whose slots lead here
-    unsigned unreached = 0;  ///< those that do not ask here
-    const char* why = "";    ///< of one of the latter; static storage
-    bool again = false;      ///< something is being loaded or bound: look again soon
+    unsigned unreached = 0;  ///< copies whose lookups do not reach this library
+    const char* why = "";    ///< reason for one of the latter; static storage
+    bool again = false;      ///< an object is being loaded or bound: look again soon
   };
-  /// At the last look.
+  /// The result of the last look().
   Seen seen() const noexcept;
 
-  /// For the moment when this library's code goes: no slot, and nobody who has taken a slot since, leads here any more.
+  /// Called before this library's code is unloaded: afterwards no slot, and no function that replaced a slot since,
+  /// leads here any more.
   void give_back() noexcept;
 
  private:
   static constexpr std::size_t k_most_slots = 16;
   static constexpr std::size_t k_most_entries = 64;
 
-  /// Where a slot leads: a function of this library for each, that knows what stood there. Never used for another slot,
-  /// nor with another next definition, since a thread may be on its way into it.
+  /// The target of a slot: one function of this library each, with the slot's former target. It is never reused for
+  /// another slot or another next definition, since a thread may be about to enter it.
   struct Entry {
     constexpr explicit Entry(FindFde* function) noexcept : next(function) {}
     NextDefinition next;
     std::atomic<std::uintptr_t*> word{nullptr};
-    std::atomic<FindFde*> lead{nullptr};  ///< the function, or what forwards to it; null: not made yet
+    std::atomic<FindFde*> lead{nullptr};  ///< the function, or its forwarder; null: not made yet
   };
-  /// Of a copy that stays.
+  /// The slot of a copy that stays loaded.
   struct Slot {
     std::atomic<std::uintptr_t*> word{nullptr};
     std::atomic<std::uintptr_t> left{0};
@@ -79,7 +82,7 @@ class JumpSlots {
   Entry* entry_for(std::uintptr_t* word, FindFde* next) noexcept;
   void leave(std::uintptr_t* word, std::uintptr_t value) noexcept;
 
-  // Why it is not taken; null: it is.
+  // These return the reason why the slot is not taken; null: it is taken.
   const char* take_in_passing(const UnwinderCopy& copy, bool& again) noexcept;
   const char* take(const UnwinderCopy& copy, std::uintptr_t& left) noexcept;
   const char* reach(const UnwinderCopy& copy, std::uintptr_t& left) noexcept;

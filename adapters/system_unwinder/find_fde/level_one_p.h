@@ -1,5 +1,5 @@
-// What the unwinder of the C++ run-time and this library say to each other: not in any public header, but fixed since
-// libgcc_s has exported it (GCC_3.0).
+// The interface between the unwinder of the C++ run-time and this library. No public header has it, but it is fixed
+// since libgcc_s exported it (GCC_3.0).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace jitunwind {
 
-/// Bases of what an FDE refers to, and the beginning of its code.
+/// Bases of an FDE's pointers, and the beginning of its code.
 struct EhBases {
   void* text;
   void* data;

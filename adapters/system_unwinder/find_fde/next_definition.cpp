@@ -7,7 +7,7 @@
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
-// A static program has none, and no next definition.
+// A static program has no dlsym, and no next definition.
 #pragma weak dlsym
 
 namespace jitunwind {
@@ -22,8 +22,8 @@ FindFde* NextDefinition::usable(void* definition) const noexcept {
   return found == own_ ? nullptr : found;
 }
 
-/// By search order; where ours is the last one, or the run-time library came late and for itself, in the module that
-/// asked, or in libgcc_s.
+/// Searches in search order first. This library's definition may be the last one, or the run-time library may have been
+/// loaded late and locally; the module of the caller and libgcc_s are searched then.
 FindFde* NextDefinition::search() const noexcept {
   if (&dlsym == nullptr) return nullptr;
   if (FindFde* const next = usable(dlsym(RTLD_NEXT, k_name))) return next;

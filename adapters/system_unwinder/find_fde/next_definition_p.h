@@ -1,5 +1,5 @@
-// Whoever would answer if this library did not: the definition of _Unwind_Find_FDE behind ours. One in each shared
-// library that defines the name, and one for each jump slot that leads here.
+// The definition of _Unwind_Find_FDE that would be called without this library. Each shared library that defines the
+// name has one, and so has each jump slot that leads here.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace jitunwind {
 
-// A function that must not throw makes no jump of a call that may.
+// The compiler turns a call in a noexcept function into a jump only if the callee cannot throw.
 static_assert(std::is_nothrow_invocable_v<FindFde, void*, EhBases*>);
 
 class NextDefinition {
@@ -20,28 +20,28 @@ class NextDefinition {
   /// `own`: the definition that must not be found again.
   constexpr explicit NextDefinition(FindFde* own) noexcept : own_(own) {}
 
-  /// What our definition in front of it answers. `caller` is who asks: should it turn out to be the run-time library
-  /// that has the next definition, resolve() will find it. No lock but what the next definition has; signal-safe as far
-  /// as that is.
+  /// The result of the preceding definition of this library. `caller` is the address of the caller: if it belongs to
+  /// the run-time library that has the next definition, resolve() finds it there. Takes no lock but those of the next
+  /// definition; signal-safe if that is.
   [[gnu::always_inline]] const void* find_or_ours(void* pc, EhBases* bases, const void* caller) noexcept {
-    // Most of a stack is other code, about which a question must cost no more than without us: a jump.
+    // Most of a stack is other code, whose lookup must cost no more than without this library: a jump.
     FindFde* const next = get();
     if (next != nullptr && !registered_span.may_cover(pc) && !is_probe(pc)) [[likely]]
       return next(pc, bases);
     return find_ours_first(pc, bases, caller);
   }
 
-  /// FDE of code that is not registered here, by the next definition's word; where none is known, by the static tables
-  /// of the loaded modules.
+  /// FDE of code that is not registered here, by the next definition; if that is unknown, by the static tables of the
+  /// loaded modules.
   const void* find(void* pc, EhBases* bases, const void* caller) noexcept {
     FindFde* const next = get();
     return next ? next(pc, bases) : find_static(pc, bases, caller);
   }
 
-  /// Looks for it, where it is not known yet. Not signal-safe; takes locks of the dynamic linker.
+  /// Looks for the next definition unless it is known. Not signal-safe; takes locks of the dynamic linker.
   void resolve() noexcept;
   void set(FindFde* next) noexcept { next_.store(next, std::memory_order_release); }
-  /// Somebody asked while it was not known.
+  /// True when a caller needed the next definition while it was unknown.
   bool wanted() const noexcept { return caller_.load(std::memory_order_relaxed) != nullptr; }
   bool known() const noexcept { return get() != nullptr; }
   FindFde* own() const noexcept { return own_; }
@@ -56,10 +56,10 @@ class NextDefinition {
 
   FindFde* const own_;
   std::atomic<FindFde*> next_{nullptr};
-  std::atomic<const void*> caller_{nullptr};  // the latest one that asked while it was not known
+  std::atomic<const void*> caller_{nullptr};  // the latest caller while it was unknown
 };
 
-/// `next`: asked where the procedure is not ours.
+/// `next` is called if the procedure is not registered here.
 template <class Next>
 const void* find_ours_or(void* pc, EhBases* bases, Next next) noexcept {
   RegisteredFde registered;

@@ -11,7 +11,7 @@ extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingF
 namespace jitunwind {
 namespace {
 
-/// The object that has both addresses.
+/// Whether one object contains both addresses.
 bool are_in_one_object(Addr a, Addr b) noexcept {
   Module module;
   return local_modules().find(a, module) && module.range.contains(b);
@@ -24,7 +24,8 @@ std::optional<UnwinderCopy> read_unwinder_copy(const ListedObject& listed) noexc
   const auto find = object.find_function("_Unwind_Find_FDE");
   if (!find) return std::nullopt;
   const auto ask = object.find_function("_Unwind_FindEnclosingFunction");
-  // A static libgcc hides its functions. The one that is linked to this library calls ours, or through a slot as well.
+  // A static libgcc hides its functions. The one that is linked to this library calls this library's definition, or
+  // calls through a slot as well.
   const bool is_own = listed.dynamic == own_dynamic_section();
   if (!ask && !is_own) return std::nullopt;
   UnwinderCopy copy;
@@ -41,8 +42,8 @@ std::optional<UnwinderCopy> read_unwinder_copy(const ListedObject& listed) noexc
   return copy;
 }
 
-/// A slot that is not bound leads to where it came from, the procedure linkage table: before relocation by the address
-/// in the file.
+/// An unbound slot leads to its origin, the procedure linkage table; before relocation it holds the address in the
+/// file.
 SlotState state_of_slot(const UnwinderCopy& copy, std::uintptr_t value) noexcept {
   const Addr slot = address_of(copy.slot);
   if (value == 0) return SlotState::unrelocated;

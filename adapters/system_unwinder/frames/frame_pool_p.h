@@ -1,5 +1,5 @@
-// Memory for the FDEs of procedures that an unwinder is told of one by one: many in one piece, each where it is until
-// it is given back.
+// A pool for the FDEs of procedures that are announced to an unwinder one by one: many in one block, each at a fixed
+// address until it is given back.
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@ namespace jitunwind {
 
 class FramePool {
  public:
-  /// At least `size` bytes, aligned to 16.
+  /// Takes at least `size` bytes, aligned to 16.
   std::byte* take(std::size_t size);
-  /// `size` as it was taken.
+  /// `size` is the argument of take().
   void give_back(std::byte* block, std::size_t size) noexcept;
 
  private:
   static constexpr std::size_t k_unit = 16;
-  static constexpr std::size_t k_largest = 1024;  ///< larger ones have memory of their own
+  static constexpr std::size_t k_largest = 1024;  ///< larger blocks have memory of their own
   static constexpr std::size_t k_chunk = 16 * k_largest;
 
   struct Free {

@@ -42,7 +42,7 @@ void SectionMemory::give_back(Bytes section, Clock::time_point now) {
   sections_.push_back({now, std::move(section)});
 }
 
-/// Where there is no room to note it, all was changed.
+/// Records a change; if there is no room for it, everything counts as changed.
 void FrameSection::Changes::note(Stretch stretch) noexcept {
   if (stretches.size() < stretches.capacity())
     stretches.push_back(stretch);
@@ -50,7 +50,7 @@ void FrameSection::Changes::note(Stretch stretch) noexcept {
     all = true;
 }
 
-/// Before the first change that follows a publication.
+/// Runs before the first change that follows a publication.
 void FrameSection::catch_up() noexcept {
   if (missing_.all) std::memcpy(unpublished().data(), copies_[current_].data(), end_);
   for (const Stretch& stretch : missing_.stretches)
@@ -62,7 +62,8 @@ bool FrameSection::fits(const Stretch& gap, std::uint32_t size) noexcept {
   return gap.size == size || gap.size >= size + k_least_gap;
 }
 
-/// The one that fits, or the beginning of a larger one; else the first bytes that were never used, if there are enough.
+/// Takes a gap that fits, or the beginning of a larger one; else the first bytes that were never used, if there are
+/// enough.
 FrameSection::Stretch FrameSection::take_stretch(std::uint32_t size) noexcept {
   const auto gap = std::find_if(gaps_.rbegin(), gaps_.rend(), [&](const Stretch& one) { return fits(one, size); });
   if (gap != gaps_.rend()) {
@@ -83,7 +84,7 @@ FrameSection::Stretch FrameSection::take_stretch(std::uint32_t size) noexcept {
   return {end_ - size, size};
 }
 
-/// Everything gets a new place, in new copies: the old ones may be in use as long as anything is.
+/// Gives every entry a new place, in new copies: the old copies may be in use as long as they have an entry.
 void FrameSection::lay_out(std::size_t bytes) {
   catch_up();
   outgrown_.reserve(outgrown_.size() + copies_.size());
@@ -102,10 +103,10 @@ void FrameSection::lay_out(std::size_t bytes) {
     entry.offset = end_;
     end_ += entry.size;
   }
-  changed_.all = true;  // there is nothing that the other one lacks, but it must be published
+  changed_.all = true;  // the other copy lacks nothing, but it must be published
 }
 
-/// All that can fail: then nothing has changed.
+/// Does all work that can fail, before anything changes.
 void FrameSection::make_room(std::size_t bytes) {
   grow_to(entries_, entries_.size() + 1);
   grow_to(free_places_, free_places_.size() + 1);
@@ -140,12 +141,12 @@ void FrameSection::remove(Place place) noexcept {
   put_filler(&unpublished()[gone.offset], gone.size);
   changed_.note({gone.offset, k_least_gap});
   live_ -= gone.size;
-  // What there is no room to note is not used again before all gets a new place.
+  // A gap that cannot be recorded for lack of room is not used again before the next lay_out().
   if (gaps_.size() < gaps_.capacity()) gaps_.push_back(gone);
   if (free_places_.size() < free_places_.capacity()) free_places_.push_back(place);
 }
 
-/// The new one first, so that what stays is never unknown.
+/// Publishes the new copy first, so that remaining entries are always known.
 void FrameSection::publish(SectionMemory& memory) {
   if (changed_.empty()) return;
   const std::byte* next = nullptr;

@@ -1,11 +1,11 @@
-// A section of call frame information for libgcc's __register_frame, whose entries come and go while other threads
-// unwind by it. libgcc gives out pointers into a section and reads on without its lock, so an entry must stay as it is
-// as long as its procedure is registered; and it reads a section when it pleases, so nothing of one that is registered
-// may change.
+// A section of call frame information for libgcc's __register_frame, whose entries are added and removed while other
+// threads unwind by it. libgcc returns pointers into a section and reads on without its lock, so that an entry must not
+// change as long as its procedure is registered. It also reads a section at any time, so that a registered section must
+// not change at all.
 //
-// Hence two copies, one of them registered. A change is written into the other one, which libgcc knows nothing of, and
-// in which every entry is at the same place: those that stay are there already. Then they swap, and what was changed is
-// what the other copy has to catch up with.
+// There are therefore two copies, one of them registered. A change is written to the other copy, which libgcc does not
+// know, and in which every entry has the same place; remaining entries are there already. The copies are then swapped,
+// and the other copy has to catch up with the changes.
 #pragma once
 
 #include <array>
@@ -19,9 +19,9 @@
 
 namespace jitunwind {
 
-/// What libgcc may still be reading when it has given its lock back, though it was deregistered meanwhile: of a section
-/// what it keeps of it (libgcc 12, _Unwind_Find_FDE: the encoding of the function's address), and the section. So the
-/// memory is set aside, much longer than any thread takes for these instructions, before it is used again.
+/// libgcc may still read a section and its object after it released its lock, although the section was deregistered
+/// meanwhile (libgcc 12, _Unwind_Find_FDE: the encoding of the function's address). The memory is therefore set aside,
+/// much longer than any thread takes for these instructions, before it is reused.
 class SectionMemory {
  public:
   using Clock = std::chrono::steady_clock;
@@ -47,21 +47,21 @@ class SectionMemory {
 class FrameSection {
  public:
   using Bytes = SectionMemory::Bytes;
-  /// Of an entry, as long as it is there.
+  /// The number of an entry, as long as it exists.
   using Place = std::uint32_t;
 
   FrameSection() = default;
   FrameSection(const FrameSection&) = delete;
   FrameSection& operator=(const FrameSection&) = delete;
-  /// Nothing of it may be published.
+  /// Precondition: no copy is published.
   ~FrameSection() = default;
 
-  /// CIEs and FDEs, a multiple of 8 bytes. O(1) but for a section that grows, or has many gaps.
+  /// Adds CIEs and FDEs, a multiple of 8 bytes. O(1), except for a section that grows or has many gaps.
   Place add(std::span<const std::byte> entries);
   /// O(1).
   void remove(Place place) noexcept;
-  /// What was added and removed so far becomes known to libgcc, at once for what stays. Takes as long as what was
-  /// changed, and libgcc's search for a section among all.
+  /// Publishes the changes so far to libgcc; remaining entries are known at all times. Takes time in proportion to the
+  /// changes, and libgcc's search for a section among all.
   void publish(SectionMemory& memory);
 
  private:
@@ -83,21 +83,21 @@ class FrameSection {
   void catch_up() noexcept;
   void make_room(std::size_t bytes);
   void lay_out(std::size_t bytes);
-  /// One of size 0 where there is none.
+  /// Size 0: there is none.
   Stretch take_stretch(std::uint32_t size) noexcept;
 
   std::vector<Stretch> entries_;  // by place
   std::vector<Place> free_places_;
   std::vector<Stretch> gaps_;
-  std::uint32_t end_ = 0;   // of all that was ever laid out
+  std::uint32_t end_ = 0;   // end of the space that was ever laid out
   std::uint32_t live_ = 0;  // bytes of entries
   std::array<Bytes, 2> copies_{};
   std::vector<Bytes> outgrown_;
-  unsigned current_ = 0;  // which of the two is published, or was last
-  Changes missing_{};     // what the other one lacks
-  Changes changed_{};     // in the other one since
+  unsigned current_ = 0;  // index of the copy that is published, or was last
+  Changes missing_{};     // changes that the other copy lacks
+  Changes changed_{};     // changes in the other copy since the last publication
   const std::byte* published_ = nullptr;
-  SectionMemory::Object* object_ = nullptr;  // of what is published
+  SectionMemory::Object* object_ = nullptr;  // of the published copy
 };
 
 }  // namespace jitunwind

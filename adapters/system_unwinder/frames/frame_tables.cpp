@@ -21,8 +21,8 @@ extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
 namespace jitunwind {
 namespace {
 
-// A section as two readers want it: a CIE, FDEs, the end. libgcc reads on from where it is told to begin, and skips
-// CIEs; LLVM reads one FDE, and wants its place. A section that begins with an FDE, whose CIE stands before it, is
+// A section in a form for two readers: a CIE, FDEs, the end. libgcc reads on from the registered begin, and skips CIEs;
+// LLVM reads one FDE, and needs its address. A section that is registered by its FDE, whose CIE precedes it, serves
 // both.
 
 std::uint32_t length_at(const std::byte* entry) noexcept {
@@ -33,18 +33,18 @@ std::uint32_t length_at(const std::byte* entry) noexcept {
 
 constexpr std::ptrdiff_t k_end_size = 4;
 
-/// The FDE in a copy of what encode_fde() wrote: it is the second entry.
+/// The FDE in a copy of encode_fde()'s output: it is the second entry.
 const std::byte* fde_of(const std::byte* cie) noexcept { return cie + length_at(cie); }
 
 constexpr std::size_t k_probe_size = 16;
 constinit std::array<std::byte, 4 * k_probe_size> probe_code{};  // the first and the third quarter have an FDE
 
-/// The unwinder looks for the function in front of the address that it is given.
+/// The unwinder looks up the function before the address that it is given.
 bool is_known(Addr begin) noexcept { return _Unwind_FindEnclosingFunction(pointer_to(begin + 1)) != nullptr; }
 
 using ProbeSection = std::array<std::byte, 256>;
 
-/// Where the first of two FDEs is, one of each place; nothing where they cannot be made.
+/// Offset of the first of two FDEs, one for each place; none if they cannot be made.
 std::optional<std::size_t> make_probe(ProbeSection& section, Addr first, Addr second) noexcept {
   const Arch& arch = local_space().arch;
   EhFrameWriter writer(arch, section);
@@ -60,9 +60,9 @@ std::optional<std::size_t> make_probe(ProbeSection& section, Addr first, Addr se
   return first_fde;
 }
 
-/// libgcc 13 and newer have a tree of sections by the first address of their code, and ignore one whose address is
-/// there. Which is taken out is found by that address, too: then neither is known. What was ignored is not taken out,
-/// since libgcc 13 aborts where it finds nothing.
+/// libgcc 13 and newer have a tree of sections by the first address of their code, and ignore a section whose address
+/// exists. Removal also goes by that address, so that neither is known afterwards. The ignored section is not
+/// deregistered, since libgcc 13 aborts if it finds nothing.
 bool replaces_sections(ProbeSection& section, std::size_t first_fde, Addr first) noexcept {
   static ProbeSection copy;
   copy = section;
@@ -78,7 +78,7 @@ bool replaces_sections(ProbeSection& section, std::size_t first_fde, Addr first)
 FrameContract find_frame_contract() noexcept {
   if (&__register_frame == nullptr || &__deregister_frame == nullptr || &_Unwind_FindEnclosingFunction == nullptr)
     return FrameContract::none;
-  static ProbeSection section;  // the unwinder may keep it in mind
+  static ProbeSection section;  // the unwinder may keep a pointer to it
   const Addr first = address_of(&probe_code[0]);
   const Addr second = address_of(&probe_code[2 * k_probe_size]);
   const auto first_fde = make_probe(section, first, second);
@@ -94,8 +94,9 @@ FrameContract find_frame_contract() noexcept {
   return knows_first ? FrameContract::fde : FrameContract::none;
 }
 
-/// The FDEs of a procedure one behind the other; where they are told one by one, an end behind each. Code that the
-/// unwinder knows was told by somebody else: a second section would be ignored, and the first one taken out for it.
+/// Collects the FDEs of a procedure in sequence; an end follows each if they are announced one by one. Code that the
+/// unwinder knows already was announced by another owner: a second section would be ignored, and its removal would
+/// remove the first one.
 class FrameTables::Collector final : public FdeReceiver {
  public:
   explicit Collector(FrameContract contract) noexcept : contract_(contract) {}
@@ -115,7 +116,7 @@ class FrameTables::Collector final : public FdeReceiver {
 
 namespace {
 
-/// Those that a Collector has made to be told one by one.
+/// Visits the FDEs that a Collector made to be announced one by one.
 template <class Visit>
 void for_each_fde(std::span<const std::byte> fdes, Visit visit) noexcept {
   for (const std::byte* cie = fdes.data(); cie != fdes.data() + fdes.size();) {
@@ -171,7 +172,7 @@ void FrameTables::publish(Pieces::iterator piece) {
   if (piece->second.entries.empty()) pieces_.erase(piece);
 }
 
-/// One that was registered anew is there for good reason.
+/// A procedure that is registered again is kept.
 bool FrameTables::remove_if_gone(Piece& piece, Entries::iterator entry) noexcept {
   if (still_registered(entry->second.key)) return false;
   take_back(piece, entry->second);

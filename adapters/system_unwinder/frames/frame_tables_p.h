@@ -1,5 +1,6 @@
-// Registered procedures told to an unwinder that does not ask: by __register_frame, whose argument is a section of CIEs
-// and FDEs for libgcc and one FDE for LLVM's libunwind. A section of one FDE is both.
+// Announcement of registered procedures to an unwinder that does not call _Unwind_Find_FDE. It uses __register_frame,
+// whose argument is a section of CIEs and FDEs for libgcc and one FDE for LLVM's libunwind. A section of one FDE is
+// both.
 #pragma once
 
 #include <cstddef>
@@ -15,43 +16,44 @@
 
 namespace jitunwind {
 
-/// What __register_frame takes in this process.
+/// The argument of __register_frame in this process.
 enum class FrameContract : std::uint8_t {
-  none,            ///< there is no such function, or the unwinder does not know what was registered with it
+  none,            ///< there is no such function, or it has no effect
   section,         ///< sections, several of the same code among them: libgcc 12 and older
-  unique_section,  ///< sections, but none whose code begins where another's does: libgcc 13 and newer ignore it
+  unique_section,  ///< sections, but only one for each begin of code: libgcc 13 and newer ignore others
   fde,             ///< one FDE: LLVM's libunwind
 };
 
-/// Tries it out: registers two FDEs of a place that is no code, then a copy of both, and asks the unwinder for them.
+/// Finds the contract by trial: registers two FDEs of a place that is no code, then a copy of both, and looks them up
+/// through the unwinder.
 FrameContract find_frame_contract() noexcept;
 
-/// One set a process. Not signal-safe; the caller sees to it that there is one thread at a time. Allocates.
+/// One object per process. Not signal-safe; the caller serialises the calls. Allocates.
 class FrameTables {
  public:
   explicit FrameTables(FrameContract contract) noexcept : contract_(contract) {}
 
   void add(std::span<unw_dyn_info_t* const> procedures);
-  /// Takes those out that are not registered any more.
+  /// Removes those that are not registered any more.
   void remove(std::span<unw_dyn_info_t* const> procedures);
   void remove_all_gone();
 
  private:
   using Bytes = std::vector<std::byte>;
   class Collector;
-  /// One procedure, with as many FDEs as it has, each behind a CIE of its own.
+  /// One procedure, with all of its FDEs, each after a CIE of its own.
   struct Entry {
     RegistrationKey key{};
-    std::byte* fdes = nullptr;      // where they are told one by one: each in front of the end of a section
+    std::byte* fdes = nullptr;      // if announced one by one: the end of a section follows each
     std::uint32_t size = 0;         // 0: it has none
     FrameSection::Place place = 0;  // in a section of several
   };
-  /// What begins in one aligned piece of the address space. libgcc 12 keeps tables by their lowest address and looks
-  /// into one of them only, so tables must not interleave.
+  /// The entries in one aligned piece of the address space. libgcc 12 sorts tables by their lowest address and looks
+  /// into one of them only, so that tables must not interleave.
   using Entries = std::map<Addr, Entry>;
   struct Piece {
     Entries entries;       // by start of the code
-    FrameSection section;  // of all of them, where one may take another's place
+    FrameSection section;  // all entries, if the contract allows a section to replace another one
   };
   using Pieces = std::map<Addr, Piece>;
   static constexpr unsigned k_piece_bits = 16;

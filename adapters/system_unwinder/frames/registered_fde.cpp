@@ -26,7 +26,7 @@ Kind found(const void* fde, Addr function, Addr data, RegisteredFde& out) noexce
   return Kind::found;
 }
 
-/// Where the procedure begins, of which the record may cover but a part: the first pointer of the FDE, which has the
+/// Begin of the procedure, which the record may cover in part only: the first pointer of the FDE, which has the
 /// absolute form (LSB 5.0 core, 10.6.1.2).
 Addr function_of(const DerivedRecord& record) noexcept {
   Addr function = 0;
@@ -44,15 +44,15 @@ Kind refuse(const Error& error, Addr pc) noexcept {
   return Kind::none;
 }
 
-/// A table with more than one entry has FDEs of its own for many procedures.
+/// A table with more than one entry has an FDE for each of many procedures.
 bool has_many_entries(const unw_dyn_info_t& info) noexcept {
   if (info.format == UNW_INFO_FORMAT_DYNAMIC) return false;
   const std::size_t entry = info.format == UNW_INFO_FORMAT_REMOTE_TABLE_64 ? 16 : 8;
   return info.u.rti.table_len > entry / local_space().arch.word_size;
 }
 
-/// Whether the FDE is one that every reader of .eh_frame understands where it is: the 64-bit form of LSB 5.0, 10.6, is
-/// not, nor are pointers that are relative to text.
+/// Whether every reader of .eh_frame understands the FDE in its place. The 64-bit form of LSB 5.0, 10.6, and pointers
+/// relative to text are not understood by all.
 bool can_be_handed_out(const ProcedureInfo& procedure) noexcept {
   MemoryWindow window;
   MemoryView bytes(local_space().memory, window, {});
@@ -67,8 +67,9 @@ bool can_be_handed_out(const ProcedureInfo& procedure) noexcept {
   return !extended && fde->size < k_largest && fde->cie.size < k_largest && !fde->cie.signed_with_b_key;
 }
 
-/// Of all its code, for one run through the rows takes as long as all that is in front of the pc: the second is the
-/// last one. True: ask again, since there is an FDE for the pc now, or the procedure was cancelled meanwhile.
+/// Encodes all of the procedure's code, because one run through the rows takes as long as all rows before the pc: the
+/// second run is the last one. True: look up again, since there is an FDE for the pc now, or the procedure was
+/// cancelled meanwhile.
 bool make_stretches(Addr pc, const RegistrationKey& key, const ProcedureInfo& procedure) noexcept {
   DerivedRecord* next = encode_stretches(procedure);
   const ProcedureHold hold(pc);
@@ -83,7 +84,7 @@ bool make_stretches(Addr pc, const RegistrationKey& key, const ProcedureInfo& pr
   return !lives || find_derived(hold, pc) != nullptr;
 }
 
-/// The procedure's FDE, made now and published. None: it was cancelled meanwhile, ask again.
+/// The procedure's FDE, made now and published. None: the procedure was cancelled meanwhile; look up again.
 std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcept {
   RegistrationKey key;
   bool many = false, asked_once = false;
@@ -107,7 +108,7 @@ std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcep
   }
   if (many && can_be_handed_out(procedure))
     return found(pointer_to(procedure.unwind_info), procedure.range.begin, procedure.gp, out);
-  // Without a hold, since ALIAS may lead to sources that wait; so the result may be that of two procedures.
+  // The hold is released, since ALIAS may lead to sources that wait; the result may therefore belong to two procedures.
   if (asked_once && make_stretches(pc, key, procedure)) return std::nullopt;
   const Result<DerivedRecord*> record = encode_fde(procedure, pc);
   if (!record) return refuse(record.error(), pc);
@@ -120,7 +121,7 @@ std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcep
   return found(*publish_derived(hold, *record), out);
 }
 
-/// Out of the way of those who ask about other code.
+/// Out of line, so that lookups of other code stay fast.
 [[gnu::noinline]] Kind find_or_make(Addr pc, bool others_asked, RegisteredFde& out) noexcept {
   const DerivedAnswer known = find_derived(pc);
   if (known.kind == DerivedAnswer::Kind::found) {

@@ -11,18 +11,18 @@ namespace jitunwind {
 
 struct RegisteredFde {
   enum class Kind : std::uint8_t {
-    not_registered,  ///< none of ours: whoever is next knows
-    none,            ///< ours, but what is known cannot be said in an FDE, or there is no memory for it; or the probe's
+    not_registered,  ///< not registered here: the next definition decides
+    none,  ///< registered, but an FDE cannot express it, or there is no memory for one; or the probe's address
     found,
-    others_first,  ///< ours, but others may know of a personality routine: where these do not know it, ask again
+    others_first,  ///< registered, but others may know a personality routine: if they do not, call again
   };
   const void* fde;  ///< valid until the procedure is cancelled
   EhBases bases;
 };
 
-/// `out` is set where it is found. No lock, no malloc, no waiting. The first question about a procedure, or a
-/// stretch of a large one, encodes its rows; any later one is a look into the index. Signal-safe. Thread-safe.
-/// `others_asked`: none of them knows the code.
+/// Sets `out` if the FDE is found. Takes no lock, does not call malloc and does not wait. The first lookup of a
+/// procedure, or of a stretch of a large one, encodes its rows; a later one is an index lookup. Signal-safe.
+/// Thread-safe. `others_asked`: the other definitions do not know the code.
 RegisteredFde::Kind find_registered_fde(const void* pc, RegisteredFde& out, bool others_asked = false) noexcept;
 
 }  // namespace jitunwind

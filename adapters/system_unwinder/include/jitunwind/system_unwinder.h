@@ -1,4 +1,4 @@
-// How throw, backtrace() and pthread_cancel pass registered procedures in this process.
+// The path of throw, backtrace() and pthread_cancel through registered procedures in this process.
 #pragma once
 
 #include "jitunwind/sdk/language.h"
