@@ -9,17 +9,17 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What a kept rule is valid by, besides the registrations at its address. KeepsBy of its row, and whether the module
-/// can be unloaded at all: RowCache::kept_by().
+/// The version by which a cached rule is valid, besides the registrations at its address. RowCache::kept_by() derives
+/// it from KeepsBy of the row and from whether the module can be unloaded at all.
 enum class KeptBy : std::uint8_t {
   nothing,  ///< the rule is not kept
   lasting,  ///< nothing else: the code is registered, or its module is never unloaded
   module,   ///< the version of the module
 };
 
-/// What a step needs of a row. The word says where the CFA, the return address and the frame pointer are. The places of
-/// the other registers are the same for many rows, so the word has their number in a table of shapes (save_shapes_p.h).
-/// The upper bits are a link: which entry of the table the caller was left by the last time.
+/// The part of a row that a step needs. The word says where the CFA, the return address and the frame pointer are. The
+/// places of the other registers are the same for many rows, so the word has their number in a table of shapes
+/// (save_shapes_p.h). The upper bits are a link: which entry of the table the caller was left by the last time.
 class CallerRule {
  public:
   enum class Kind : unsigned {
@@ -31,7 +31,7 @@ class CallerRule {
     signal,     ///< a signal trampoline: all registers are in the ucontext_t at its SP
   };
 
-  /// What is known of the procedure's personality routine.
+  /// Whether the procedure is known to have a personality routine.
   enum class Handler : unsigned { unknown, none, known };
 
   constexpr CallerRule() noexcept = default;
@@ -68,7 +68,8 @@ class CallerRule {
   /// False: the register is as it is in the caller.
   constexpr bool saves_frame_pointer() const noexcept { return (word_ >> k_saves_fp_at & 1) != 0; }
   static constexpr std::uint64_t k_most_below_cfa = 255 * CompactRow::k_word;
-  /// Bytes. Where the frame pointer is not saved, the place of the return address: it can be read in any case.
+  /// Bytes. The value is the place of the return address if the frame pointer is not saved: that place can be read in
+  /// any case.
   constexpr std::uint64_t frame_pointer_below_cfa() const noexcept {
     return (static_cast<std::uint32_t>(word_) >> k_fp_at) * CompactRow::k_word;
   }
@@ -105,13 +106,13 @@ class CallerRule {
     return CallerRule((word_ & k_rule_mask) | std::uint64_t{entry & k_link_mask} << k_link_at);
   }
   constexpr std::uint64_t without_link() const noexcept { return word_ & k_rule_mask; }
-  /// What the key of a CodeTable depends on: all but the link. A shift is one instruction.
+  /// The part of the word that the key of a CodeTable depends on: all but the link. A shift is one instruction.
   constexpr std::uint64_t digest() const noexcept { return word_ << (64 - k_link_at); }
 
  private:
   constexpr explicit CallerRule(std::uint64_t word) noexcept : word_(word) {}
 
-  // What a step asks for is in the lower half: tests of it have operands of 32 bits.
+  // The fields that a step tests are in the lower half, because tests of it have operands of 32 bits.
   static constexpr unsigned k_base_at = 16, k_saves_fp_at = 17, k_kept_at = 18, k_module_at = 19, k_kind_at = 20,
                             k_fp_at = 24, k_shape_at = 32, k_origin_at = 42, k_handler_at = 45;
   static constexpr unsigned k_link_at = 48;

@@ -16,8 +16,8 @@ class CodeChangesTest;
 
 /// Code is divided into stretches of eight sizes, and each stretch has a counter of changes. A change counts for the
 /// two or three stretches of its own size that it lies on, so that code beside it is not affected. Each region of code
-/// has a note of the sizes that count in it. In a region where nothing was ever registered no size counts, and a reader
-/// touches nothing that writers write.
+/// has a note of the sizes that count in it. No size counts in a region where nothing was ever registered, and a reader
+/// there touches nothing that writers write.
 ///
 /// A writer counts after its change can be seen, and before it returns. A reader takes the number first and looks up
 /// then, so it never keeps an old answer under a new number. No number of an address comes again: counts only grow, and

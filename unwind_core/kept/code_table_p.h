@@ -55,8 +55,7 @@ class CodeTable {
     bool holds = false;
   };
 
-  /// The cipher of a version, by which keys are encrypted. Whoever looks up under one version again and again makes it
-  /// once.
+  /// The cipher of a version, by which keys are encrypted. A caller with many lookups under one version makes it once.
   static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version) ^ k_cipher_of_none; }
 
   /// The entries by their numbers, for whoever has a link. holds() says whether an entry holds for an address.

@@ -12,7 +12,7 @@
 
 namespace jitunwind {
 
-/// Where a compact row leads.
+/// The caller to which a compact row leads.
 struct CompactCaller {
   Addr cfa = 0;
   Addr sp = 0;

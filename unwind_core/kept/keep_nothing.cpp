@@ -8,7 +8,7 @@
 
 namespace jitunwind {
 
-/// Where several threads ask at once, one of them names unknown words.
+/// One of several threads that ask at once names unknown words.
 bool is_to_keep_nothing() noexcept {
   static constexpr std::array<std::string_view, 1> k_words{"nothing"};
   static constinit std::atomic<bool> is_named{false};

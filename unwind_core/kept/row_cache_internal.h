@@ -86,7 +86,7 @@ struct RowCache {
   /// row is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
   /// stay loaded while the stack is walked. Signal-safe.
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
-  /// Where find() was false: the rule of code that says that it has no caller, if that is what is kept there, or none.
+  /// The rule of code without a caller, if the cache has it; else none. Precondition: find() was false.
   CallerRule find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept;
   /// Asks the sources of the lookup's address space for the row.
   Found find_new(Lookup& lookup, NewRow& out) const noexcept;
@@ -122,8 +122,8 @@ struct RowCache {
   static std::uint64_t version_of(std::uint64_t registrations, KeptBy by, const ModuleVersion& module) noexcept {
     return by == KeptBy::module ? registrations + spread(module.version) : registrations;
   }
-  /// What a row that the sources found can be kept by. Walks take an address whose row is kept for code, so it is kept
-  /// only where AddressSpace::expect_code() takes it as well: a frame that was interrupted may be anywhere.
+  /// The version by which a row of the sources can be cached. Walks take an address whose row is kept for code, so it
+  /// is kept only where AddressSpace::expect_code() takes it as well: a frame that was interrupted may be anywhere.
   static KeptBy kept_by(const FrameRow& row, Lookup& lookup) noexcept;
   /// The module of the lookup, if there is one.
   static ModuleVersion module_of(Lookup& lookup) noexcept {

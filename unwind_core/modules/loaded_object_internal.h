@@ -25,7 +25,7 @@ const char* path_of(const char* name) noexcept;
 /// False when none of the segments covers `at`.
 bool read_module(const LoadedObject& object, Addr at, Module& out) noexcept;
 
-/// The build id of an object of this process whose first page is at `begin`. One that is not on that page, where
+/// The build id of an object of this process whose first page is at `begin`. A build id that is not on that page, where
 /// linkers put it, or cannot be read there, counts as none.
 std::span<const std::byte> build_id_of(const LoadedObject& object, Addr begin, MemoryWindow& window) noexcept;
 

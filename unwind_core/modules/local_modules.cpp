@@ -116,9 +116,8 @@ std::optional<link_map> copied_link_map(const dl_find_object& found) noexcept {
 
 /// An object that is gone, but still known, is not found: the linker forgets objects after it has unmapped them (glibc,
 /// elf/dl-close.c). The linker's state is asked for first. If it was consistent then, no object that is known and gone
-/// lies where there was code by then. Of its range what is asked about must be there, and the beginning: between
-/// segments there may be nothing, as in the loader on AArch64, which the kernel maps, and whose segments lie 64 KiB
-/// apart.
+/// lies where there was code by then. The address and the beginning of its range must be mapped. Gaps between segments
+/// may not be, as in the loader on AArch64, which the kernel maps, and whose segments lie 64 KiB apart.
 bool find_object(Addr at, dl_find_object& out) noexcept {
   const bool may_be_gone = !is_linker_consistent();
   if (::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) != 0) return false;

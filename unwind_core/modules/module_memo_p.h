@@ -14,7 +14,7 @@
 
 namespace jitunwind {
 
-/// What the dynamic linker says of a loaded object. Parts that are kept under this key are of that object, or of one
+/// The dynamic linker's record of a loaded object. Parts that are kept under this key are of that object, or of one
 /// that is laid out alike and took its place. Places are kept, never contents.
 struct LoadedObjectKey {
   Addr map_begin = 0;

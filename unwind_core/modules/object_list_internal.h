@@ -40,8 +40,8 @@ void visit_objects(ObjectVisitor& visitor) noexcept;
 [[gnu::visibility("default")]] ListVersion visit_own_objects(ObjectVisitor& visitor) noexcept;
 
 /// After this call fork waits for threads that these functions have in the list, and these threads wait for fork. The
-/// first of the functions calls it as well. Whoever installs a handler of fork that takes a lock, and calls the
-/// functions under that lock, must call this before. Otherwise fork would wait for that lock, and its holder for fork.
+/// first of the functions calls it as well. A component must call this first if its fork handler takes a lock under
+/// which it also calls the functions. Otherwise fork would wait for that lock, and its holder for fork.
 void watch_forks_of_object_list() noexcept;
 
 /// The dynamic section of the object that this library is linked into. 0: a static program has none.

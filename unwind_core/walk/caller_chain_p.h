@@ -54,11 +54,11 @@ class CallerChain {
   ReadableStack& stack() noexcept { return stack_; }
   const ReadableStack& stack() const noexcept { return stack_; }
 
-  /// Goes from frame to frame until `end`, which is not behind the room, or until there is no caller. With `last`,
-  /// which may be null, it stops at a frame whose SP is in it. Unknown: no rule, or one that does not help.
+  /// Goes from frame to frame until `end`, which is not behind the room, or until there is no caller. It also stops at
+  /// a frame whose SP is in `last`, which may be null. Unknown: no rule, or one that does not help.
   Stop run_to(void** end, const LastWalk* last) noexcept;
 
-  /// Whoever finds an entry uses the rule that was read: the entry itself may be another address's by now.
+  /// The caller uses the rule that was read, because the entry itself may belong to another address by now.
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
     return rows_.rules.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }

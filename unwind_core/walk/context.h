@@ -20,7 +20,7 @@ namespace jitunwind {
 /// Size that holds a captured ucontext_t of any CPU that can capture.
 inline constexpr std::size_t k_context_size = 1024;
 
-/// Where pc, SP and frame pointer are in a ucontext_t, in bytes from its start.
+/// Offsets of pc, SP and frame pointer in a ucontext_t, in bytes from its start.
 struct UcontextOffsets {
   Addr pc, sp, fp;
 };

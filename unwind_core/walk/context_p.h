@@ -1,4 +1,4 @@
-// What resuming changes in a ucontext_t of the kernel's.
+// The parts of the kernel's ucontext_t that resuming changes.
 #pragma once
 
 #include "jitunwind/unwind_core/arch/arch.h"

@@ -26,7 +26,7 @@ const char* stop_reason_name(StopReason reason) noexcept;
 
 /// A position on a stack. Plain data: copies are independent, so that keeping a copy is how to go back down. Used by
 /// one thread at a time. All functions are signal-safe where the address space's memory, modules and sources are (the
-/// local space is); none allocates or locks. What they take of the stack: docs/contracts.md "Stack".
+/// local space is); none allocates or locks. Their use of the stack: docs/contracts.md "Stack".
 class Cursor : public StackPosition {
  public:
   /// How the innermost pc was reached.
@@ -58,10 +58,10 @@ class Cursor : public StackPosition {
   /// value in this frame, as scratch registers of calling frames.
   Result<std::uint64_t> get(RegNum reg) const noexcept;
   /// Writes to where the register of this frame is kept: a slot in memory, which counts when the frame is returned to,
-  /// or the context the walk began with. What has no place of its own (SP, exception registers) is kept in the cursor;
-  /// all of it counts for resume(), and for step(). Exception registers can be written in every frame, others where
-  /// they have a value. A written pc is taken for the next instruction, not for a return address. Where the frame below
-  /// has signed its return address the new pc is signed there as well. Errors: bad_register; undefined_register;
+  /// or the context the walk began with. The cursor keeps registers without a place of their own (SP, exception
+  /// registers); all of it counts for resume(), and for step(). Exception registers can be written in every frame,
+  /// others where they have a value. A written pc is taken for the next instruction, not for a return address. The new
+  /// pc is signed as well if the frame below has signed its return address. Errors: bad_register; undefined_register;
   /// read_only_register: memory that cannot be written, or a signed pc of another process, whose keys nobody has.
   Status set(RegNum reg, std::uint64_t value) noexcept;
   /// Sets a register of the frame in which the walk began, whose value is known only now. It is for whoever reads the
@@ -81,7 +81,7 @@ class Cursor : public StackPosition {
   Result<ProcedureInfo> procedure() noexcept;
   /// Precondition: !into.empty(). Error no_info when there is no name.
   Result<ProcedureName> name(std::span<char> into) const noexcept;
-  /// Where this frame's row comes from; none when there is no row.
+  /// The origin of this frame's row; none when there is no row.
   RowOrigin origin() noexcept;
   RowOrigin origin() const noexcept;
   /// True where the caller of this frame was interrupted by a signal.
@@ -121,8 +121,8 @@ class Cursor : public StackPosition {
     address_ = top == Top::interrupted ? CodeAddress::interrupted(pc) : CodeAddress::returned_to(pc);
   }
   void go_on_at(Addr pc) noexcept;
-  /// What is to be written for a pc of this frame: where the frame below has signed its return address it authenticates
-  /// it, so that another one has to be signed, too. Error read_only_register: this process has not the keys.
+  /// The value to write for a pc of this frame: a frame below that has signed its return address authenticates it, so
+  /// that another one has to be signed, too. Error read_only_register: this process has not the keys.
   Result<std::uint64_t> sign_as_present(Addr pc) const noexcept;
   /// How `row` has the return address signed, as pc_signature_.
   std::uint8_t signature_by(const FrameRow& row) const noexcept {

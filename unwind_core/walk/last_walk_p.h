@@ -136,7 +136,7 @@ class alignas(4096) LastWalk {
   std::uint64_t everywhere_ = 0;
   std::uint64_t first_counts_ = 0;
   std::size_t counted_ = 0;
-  /// Numbers of frames, each at place_of() its SP. Where two frames meet one of them is found.
+  /// Numbers of frames, each at place_of() its SP. One of two frames at the same place is found.
   std::array<std::uint16_t, k_few_places> few_numbers_{};
   std::array<PastFrame, k_capacity> frames_{};
   std::array<std::uint16_t, k_places> numbers_{};

@@ -36,7 +36,7 @@ Status check(const Cursor& cursor) noexcept {
   return Done{};
 }
 
-/// What the kernel has saved of interrupted code.
+/// The kernel's saved state of interrupted code.
 struct KernelFrame {
   Addr ucontext = 0;  ///< 0: it has saved nothing
   bool is_of_sigreturn = false;
@@ -55,7 +55,7 @@ constexpr std::size_t k_mask_size = 8;  // of the kernel's
 constexpr std::size_t k_upto_mask = offsetof(ucontext_t, uc_sigmask) + k_mask_size;
 static_assert(offsetof(ucontext_t, uc_stack) + sizeof(stack_t) <= k_upto_mask);
 
-/// The beginning of the kernel's ucontext_t, at least as far as its mask. Of a frame of sigreturn one is made that
+/// The beginning of the kernel's ucontext_t, at least as far as its mask. A frame of sigreturn gets a new one that
 /// leaves the signal stack as it is.
 bool read_ucontext(const AddressSpace& space, const KernelFrame& frame, std::span<std::byte> into) noexcept {
   MemoryWindow window;

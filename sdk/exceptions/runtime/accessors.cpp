@@ -1,5 +1,5 @@
-// What personality routines and stop functions ask of a context. A context of another runtime is passed on to it: glibc
-// unwinds by libgcc_s whatever the program is linked with, and the personality routines then ask here.
+// The functions by which personality routines and stop functions read a context. A context of another runtime is passed
+// on to it: glibc unwinds by libgcc_s whatever the program is linked with, and the personality routines then ask here.
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "jitunwind/sdk/exceptions/runtime/failure_p.h"
 #include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
@@ -101,7 +101,8 @@ void* _Unwind_FindEnclosingFunction(void* pc) {
   ProcedureInfo info;
   const Found found = space.find_procedure(lookup, info);
   if (found && *found) return reinterpret_cast<void*>(static_cast<std::uintptr_t>(info.range.begin));
-  // What was registered with libgcc_s alone; and so that who asks whether it sees such questions gets its answer.
+  // libgcc_s may know frames that were registered with it alone. The probe (adapters/system_unwinder/probe_p.h) also
+  // expects this call.
   Bases bases{};
   const bool known = &_Unwind_Find_FDE && _Unwind_Find_FDE(static_cast<char*>(pc) - 1, &bases);
   return known ? bases.function : nullptr;

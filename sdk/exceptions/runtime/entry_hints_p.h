@@ -1,4 +1,4 @@
-// Where the last throw found what it looked for: numbers of entries in tables (unwind_core/kept/code_table_p.h).
+// Hints from the last throw: numbers of the entries it found in tables (unwind_core/kept/code_table_p.h).
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 namespace jitunwind::eh {
 
 /// Numbers that spare a search by address. Any number may be wrong: whoever uses one checks whether the entry holds for
-/// the address, as with the links of rules. Thread-safe, signal-safe, constant-initialised. What is kept are the lower
-/// halves of numbers; those of a larger table are looked for.
+/// the address, as with the links of rules. Thread-safe, signal-safe, constant-initialised. The lower halves of numbers
+/// are kept; entries of a larger table are searched.
 class EntryHints {
  public:
   /// The entry of the rule of code where a walk begins, which no rule of a callee links to: `_Unwind_Resume()` is

@@ -1,4 +1,4 @@
-// What the runtime says on standard error before a program dies of an exception that cannot be handled.
+// The runtime's messages on standard error before a program dies of an exception that cannot be handled.
 #pragma once
 
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"

@@ -1,5 +1,6 @@
-// Level I of the Itanium C++ ABI's exception handling: the two phases. What libgcc adds to the ABI is as in libgcc, of
-// which personality routines know more than the ABI says. Entered from unwind_core/arch/*/exceptions.S.
+// Level I of the Itanium C++ ABI's exception handling: the two phases. Additions of libgcc to the ABI are as in libgcc,
+// because personality routines depend on more of it than the ABI specifies. Entered from
+// unwind_core/arch/*/exceptions.S.
 #include <cstdlib>
 #include <optional>
 
@@ -19,7 +20,7 @@ constexpr int k_abi_version = 1;
 /// another runtime's.
 [[gnu::used]] constexpr auto k_accessors = &_Unwind_GetIPInfo;
 
-/// What the entry does next; its layout is known there.
+/// The next action of the entry, which knows the layout.
 struct Outcome {
   void* go_on_at;
   std::intptr_t code;

@@ -9,7 +9,7 @@
 
 namespace jitunwind::eh {
 
-/// What another runtime calls `name`, a function of the exception ABI: libgcc_s, or else the next in search order after
+/// Another runtime's function of this name in the exception ABI: libgcc_s's, or else the next in search order after
 /// this library. Null: there is none. Takes no lock; signal-safe.
 void* other_function(const char* name) noexcept;
 /// The function of that name in the runtime that made `context`.
@@ -24,9 +24,9 @@ struct ForeignFde {
 /// lock.
 bool find_fde_of_others(Addr at, ForeignFde& out) noexcept;
 
-/// Exceptions in flight carry their runtime's notes in two private words. In ours the first one has these upper bits,
-/// which no address has; below them the stop function of a forced unwind, 0 for an exception that was raised. The
-/// second one is the identity of the handler's frame, or the argument of the stop function.
+/// Exceptions in flight carry their runtime's notes in two private words. The first word of this runtime has these
+/// upper bits, which no address has. Its lower bits are the stop function of a forced unwind, 0 for an exception that
+/// was raised. The second one is the identity of the handler's frame, or the argument of the stop function.
 inline constexpr unsigned k_tag_shift = 56;
 inline constexpr std::uint64_t k_tag = std::uint64_t{0x6a} << k_tag_shift;
 

@@ -60,9 +60,9 @@ class SectionView final : public CfiBytes {
   Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override;
 };
 
-/// Memory of the target: viewed in place where it is this process's own, else copied to the caller's buffer, which
-/// must outlive the rows. Error too_deep when the buffer is full; 4 KiB hold any entry that compilers make. Without a
-/// buffer what cannot be viewed cannot be read.
+/// Memory of the target: viewed in place where it is this process's own, else copied to the caller's buffer, which must
+/// outlive the rows. Error too_deep when the buffer is full; 4 KiB hold any entry that compilers make. Memory that
+/// cannot be viewed cannot be read without a buffer.
 class MemoryView final : public CfiBytes {
  public:
   MemoryView(const Memory& memory, MemoryWindow& window, std::span<std::byte> buffer) noexcept
@@ -86,7 +86,8 @@ struct CfiContext {
   Addr load_bias = 0;  ///< debug_frame: added to addresses of code, which there are those of the file
   Addr text_base = 0;  ///< what DW_EH_PE_textrel is relative to; 0: not known, and then it is refused
   Addr data_base = 0;  ///< what DW_EH_PE_datarel is relative to; 0: not known, and then it is refused
-  /// An FDE of which the code begins 0 bytes behind text_base is one, as GDB takes it. To libgcc it is one for no code.
+  /// An FDE of which the code begins 0 bytes behind text_base is one, as GDB takes it. libgcc takes it for an FDE of no
+  /// code.
   bool text_begins_code = false;
 };
 
@@ -272,7 +273,7 @@ using FdeRows = FdeRowsIn<4608>;
 using FdeRowsOfFewStates = FdeRowsIn<512>;
 
 /// The row that holds at `at`, which must be in the FDE's range; CodeAddress::lookup() of a frame's address. Everything
-/// but origin and keeps_by is set. Whoever keeps the row longer than the bytes calls FrameRow::own_expressions().
+/// but origin and keeps_by is set. A caller that keeps the row longer than the bytes calls FrameRow::own_expressions().
 Status row_at(const Fde& fde, const CfiContext& context, Addr at, FrameRow& out) noexcept;
 
 /// The row of the entry at `entry` in memory that a search has found for `at`, which is read into 4 KiB of the stack.

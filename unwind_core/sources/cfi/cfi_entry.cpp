@@ -112,7 +112,7 @@ Addr cie_address(const Entry& fde, const CfiContext& context) noexcept {
 }
 
 /// Letters behind the "z". A letter that is not known ends what can be read, and the data is skipped by its length.
-/// Where "R", "L" or "P" stand behind it, FDEs could only be misread.
+/// FDEs could only be misread if "R", "L" or "P" follow it.
 void read_augmentation(std::string_view letters, ByteReader data, const CfiContext& context, Cie& cie,
                        ByteReader& reader) noexcept {
   for (std::size_t i = 0; i < letters.size() && data.ok(); ++i) {

@@ -44,7 +44,7 @@ struct State {
 };
 static_assert(std::endian::native == std::endian::little);
 
-/// What follows an instruction.
+/// The next action after an instruction.
 enum class Then { next, row_found, failed };
 
 class Program {
@@ -135,7 +135,7 @@ class Program {
     return Then::next;
   }
 
-  // Operands. One that is cut off, or longer than need be, sets has_failed_.
+  // Operands. An operand that is cut off, or longer than need be, sets has_failed_.
 
   std::uint64_t fixed(std::size_t size) noexcept {
     std::uint64_t value = 0;

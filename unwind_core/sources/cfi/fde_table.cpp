@@ -57,7 +57,7 @@ bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::by
 }
 
 /// Searches in some 8 instructions a pair, where the general way takes 55, and in 20 while pairs ahead are fetched. The
-/// table of new code is in no cache. To wait for one pair after the other takes longer than all other work for a frame.
+/// table of new code is in no cache. Waiting for one pair after the other takes longer than all other work for a frame.
 [[gnu::always_inline]] inline bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes,
                                                    FoundFde& out) noexcept {
   constexpr std::size_t k_pair = 8, k_pairs_of_two_lines = 16;
@@ -135,7 +135,7 @@ bool set_encoding(FdeTable& table, std::uint8_t encoding, Addr hdr, const Arch& 
   return (encoding & ~pe_format_mask) == pe_absptr || table.self_relative || table.start_base != 0;
 }
 
-/// What `look` says of the table's members, which it gets a reader of.
+/// The result of `look`, which gets a reader of the table's members.
 template <class Look>
 Result<bool> in_memory(const FdeTable& table, bool big_endian, const Memory& memory, MemoryWindow& window,
                        Look look) noexcept {
