@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t bit(int column) noexcept { return std::uint64_t{1} << column; }
 
-/// What a target has of the context that a walk begins in.
+/// The columns that a target has for the context in which a walk begins.
 std::uint64_t registers_of_context(const Arch& arch) noexcept {
   std::uint64_t columns = 0;
   for (const RegisterInfo& reg : arch.registers)
@@ -16,10 +16,10 @@ std::uint64_t registers_of_context(const Arch& arch) noexcept {
   return columns;
 }
 
-/// Columns whose values a row is applied with, but for those that stay where they are.
+/// The columns whose values are needed to apply a row, except those that stay in their places.
 struct ReadByRow {
   std::uint64_t named = 0;
-  bool has_expressions = false;  ///< which may read any
+  bool has_expressions = false;  ///< these may read any column
 };
 ReadByRow registers_read_by(const FrameRow& row, const Arch& arch) noexcept {
   ReadByRow read;
@@ -168,7 +168,7 @@ int Environment::read_registers() noexcept {
     if (reg.column < 0 || (unread_ & bit(reg.column)) == 0 || !is_known_of(reg)) continue;
     const bool is_named = (read.named & bit(reg.column)) != 0;
     if (!is_named && !read.has_expressions) continue;
-    // What an expression does not read need not be there.
+    // A register that is only read by an expression, if at all, need not be there.
     const auto value = read_register(reg);
     if (!value && is_named) return status_of(value.error());
   }
@@ -213,7 +213,7 @@ int Environment::step() noexcept {
   return UWX_OK;
 }
 
-/// By the engine's own sources, with the rows that it keeps.
+/// Steps by the engine's own sources, with its cached rows.
 int Environment::step_here() noexcept {
   Cursor& cursor = *cursor_;
   const auto is_signal_frame = cursor.is_signal_frame();

@@ -1,8 +1,8 @@
-// uwx_env: a target behind two callbacks, and a cursor on a stack of it. Of a target that is this process itself, with
+// uwx_env: a target behind two callbacks, and a cursor on one of its stacks. If the target is this process itself, with
 // the callbacks of uwx_self.h, the space is that of the engine's local walks.
 //
-// What the cursor does not know yet it is told when it is needed: registers of the frame in which the walk began, of
-// which `unread_` says that nobody has saved them since.
+// The cursor gets unknown values when they are needed: registers of the frame in which the walk began. `unread_` marks
+// those that no frame has saved since.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Environment final : FactsListener {
   const Allocator& allocator() const noexcept { return allocator_; }
   StringPool& pool() noexcept { return names_.pool(); }
 
-  // All that return a number return UWX_OK or another status.
+  // Functions that return a number return UWX_OK or another status.
 
   int set_remote(bool big_endian) noexcept;
   int set_target(unsigned elf_machine) noexcept;
@@ -35,9 +35,9 @@ class Environment final : FactsListener {
   int set_callbacks(const Callbacks& callbacks) noexcept;
   const Callbacks& callbacks() const noexcept { return callbacks_; }
 
-  /// At an instruction, where the callbacks tell all other registers.
+  /// Begins at an instruction; the callbacks give all other registers.
   int begin(Addr ip, Addr sp) noexcept;
-  /// With these registers and no others.
+  /// Begins with these registers and no others.
   int begin(const RegisterFile& registers, Cursor::Top top) noexcept;
   int set_register(int regid, std::uint64_t value) noexcept;
   int step() noexcept;
@@ -54,20 +54,21 @@ class Environment final : FactsListener {
   int find_source() noexcept;
   const FrameNames& names() const noexcept { return names_; }
 
-  /// The token of uwx_self.h that belongs to it; null: none.
+  /// The token of uwx_self.h that belongs to the environment; null: none.
   void set_self(uwx_self_info* info) noexcept;
   uwx_self_info* self() const noexcept { return self_; }
   bool is_remote() const noexcept { return remote_; }
   bool walks_itself() const noexcept { return walks_itself_; }
   const Arch& target() const noexcept { return cpu_; }
 
-  // For who walks the same target by other means.
+  // The next functions serve walks of the same target by other means.
 
-  /// The row at `ip`, which is the one of the context where that was interrupted, else one before a return address.
+  /// Finds the row at `ip`, if that is the interrupted IP of the context; otherwise `ip` is a return address, and the
+  /// row is that of the byte before it.
   int find_row_at(Addr ip, FrameRow& out, FrameFacts& facts) const noexcept;
-  /// Memory of the target, whatever it is. False: it cannot be read.
+  /// Reads memory of the target, whatever its area. False: it cannot be read.
   bool read_target(Addr at, std::span<std::byte> into) const noexcept;
-  /// Whoever asks for the next one has used the one before.
+  /// The memory of a row that is lent until the next row is requested.
   RowState& lent_row() noexcept { return lent_row_; }
 
   /// Null: there is no context.
@@ -86,11 +87,11 @@ class Environment final : FactsListener {
   int step_here() noexcept;
   int ask_symbols(bool with_source) noexcept;
   int find_row() noexcept;
-  /// Of those that the row needs.
+  /// Reads the registers that the row needs.
   int read_registers() noexcept;
   Result<std::uint64_t> read_register(const RegisterInfo& reg) noexcept;
   std::uint64_t still_unread() const noexcept;
-  /// A cursor at the caller. UWX_BOTTOM: there is none.
+  /// Makes a cursor at the caller. UWX_BOTTOM: there is none.
   int find_caller(Cursor& out) noexcept;
   bool is_known_of(const RegisterInfo& reg) const noexcept;
 
@@ -110,9 +111,9 @@ class Environment final : FactsListener {
   std::optional<Cursor> cursor_;
   std::uint64_t unread_ = 0;  // columns
   mutable FrameNames names_;
-  // Of this frame.
+  // The following members describe this frame.
   bool has_row_ = false;
-  int context_code_ = 0;  // while uwx_step says UWX_ABI_FRAME
+  int context_code_ = 0;  // set while uwx_step returns UWX_ABI_FRAME
   mutable int context_of_row_ = 0;
   FrameRow row_;
   RowState lent_row_{};

@@ -1,4 +1,4 @@
-// The functions of uwx.h: arguments are checked here, and nothing else is done.
+// The functions of uwx.h. They check arguments and do nothing else.
 #include <cstdlib>
 #include <new>
 
@@ -10,7 +10,7 @@ namespace {
 
 constinit Allocator allocator_of_clients{&std::malloc, &std::free};
 
-/// NULL environments end here.
+/// Rejects environments that are NULL.
 template <class Work>
 int with(uwx_env* env, Work work) noexcept {
   return env ? work(env->environment) : UWX_ERR_NOENV;

@@ -1,4 +1,4 @@
-// Unwind Express for the calling thread: what the engine knows of this process, as answers to the callbacks' requests.
+// Unwind Express for the calling thread: the engine's knowledge of this process, as answers to the callbacks' requests.
 #include "jitunwind/sdk/uwx/self_p.h"
 
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 
 uwx_self_info& info_of(std::intptr_t token) noexcept { return *reinterpret_cast<uwx_self_info*>(token); }
 
-/// A registered procedure: the frame that its row makes.
+/// Answers for a registered procedure with the frame that its row makes.
 int answer_registered(const FrameRow& row, Lookup& lookup, uwx_self_info& info, std::uint64_t** resultp) noexcept {
   AnswerWriter answer(info.answer);
   ProcedureInfo procedure;
@@ -58,7 +58,7 @@ int look_up(Addr ip, uwx_self_info& info, std::uint64_t** resultp) noexcept {
   return answer.finish(UWX_LKUP_FDESC, resultp);
 }
 
-/// Null: there is none, or no memory.
+/// Null: there is no name, or no memory.
 const char* name_at(CodeAddress at, uwx_self_info& info, ProcedureName& found) noexcept {
   std::array<char, 1> none;
   if (!find_local_name(at, none, found)) return nullptr;
@@ -73,7 +73,7 @@ const char* path_of(const Module& module, uwx_self_info& info) noexcept {
   return !into.empty() && modules.copy_path(module, into) != 0 ? into.data() : nullptr;
 }
 
-/// Positions of static code. Nothing where its file says nothing.
+/// Answers with positions of static code, if its file has any.
 bool answer_source(CodeAddress at, int inline_context, const Module& module, const char* path, uwx_self_info& info,
                    AnswerWriter& answer) noexcept {
   const auto file = info.files.find(path);
@@ -111,7 +111,8 @@ int look_up_names(int request, Addr ip, uwx_self_info& info, std::uint64_t** res
   return path || name ? answer.finish(UWX_LKUP_SYMINFO, resultp) : UWX_LKUP_NOTFOUND;
 }
 
-/// What is known of the frame that called, as a context of its own: what it has saved may be gone any moment.
+/// The registers of the calling frame, as a context of their own, because saved values may be overwritten at any
+/// moment.
 RegisterFile values_of(const Cursor& frame) noexcept {
   RegisterFile values;
   for (const RegisterInfo& reg : frame.space().arch.registers)
@@ -194,7 +195,7 @@ int uwx_self_do_context_frame(uwx_env* env, uwx_self_info* info) {
   Environment& environment = env->environment;
   if (!info || environment.self() != info || environment.context_code() != UWX_ABI_CONTEXT_SIGNAL)
     return UWX_ERR_NOCONTEXT;
-  // The kernel's own frame tells all registers, whoever has found that it is one.
+  // The kernel's own frame has all registers, whichever source has recognised it.
   Cursor interrupted(local_space(), environment.cursor()->registers(), Cursor::Top::returned_to);
   const auto moved = interrupted.step();
   if (!moved || !*moved || interrupted.signal_context().depth != 1) return UWX_ERR_UCACCESS;

@@ -15,13 +15,14 @@ struct uwx_self_info final {
       : owner(env), files(env.environment.allocator()), strings(env.environment.allocator()) {}
 
   uwx_env& owner;
-  /// What UWX_COPYIN_REG reads: of the function that made the context, or of what a signal has interrupted.
+  /// The context that UWX_COPYIN_REG reads: that of the function which made it, or of the code that a signal has
+  /// interrupted.
   jitunwind::RegisterFile context;
-  /// Whether the next answer to SYMBOLS is to have the source, for which debug information is read.
+  /// Whether the next answer to SYMBOLS includes the source, for which debug information is read.
   bool wants_source = true;
   jitunwind::uwx::FileCache files;
 
-  // Of the answer at hand.
+  // The words of the current answer.
   std::array<std::uint64_t, jitunwind::uwx::k_answer_words> answer{};
   jitunwind::uwx::StringPool strings;
 };

@@ -20,14 +20,15 @@ using rules::SourceFile;
 using Lines = std::vector<std::string>;
 
 /// Folders whose every sentence is checked.
-constexpr std::string_view k_folders[]{"builders/",
-                                       "adapters/asmjit/",
+constexpr std::string_view k_folders[]{"adapters/asmjit/",
                                        "adapters/gdb_jit/",
                                        "adapters/llvm_orc/",
                                        "adapters/system_unwinder/",
                                        "adapters/testing/",
+                                       "builders/",
                                        "sdk/c/",
                                        "sdk/exceptions/runtime/",
+                                       "sdk/uwx/",
                                        "unwind_core/kept/",
                                        "unwind_core/modules/",
                                        "unwind_core/sources/cfi/",

@@ -1,4 +1,4 @@
-// Answers that the library's own callbacks give.
+// The writer of the answers that the library's own callbacks give.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,20 @@
 
 namespace jitunwind::uwx {
 
-/// Words of the longest one.
+/// The size of the longest answer in words.
 inline constexpr std::size_t k_answer_words = k_frame_words + 12;
 
-/// Pairs, one after the other.
+/// Appends pairs of key and value.
 class AnswerWriter {
  public:
-  /// `words` are those that the client keeps until UWX_LKUP_FREE, k_answer_words of them.
+  /// `words`: memory of k_answer_words words, which the client keeps until UWX_LKUP_FREE.
   explicit AnswerWriter(std::span<std::uint64_t, k_answer_words> words) noexcept : words_(words) {}
   void add(std::uint64_t key, std::uint64_t value) noexcept {
     words_[used_++] = key;
     words_[used_++] = value;
   }
   void add(std::uint64_t key, const char* text) noexcept { add(key, reinterpret_cast<std::uintptr_t>(text)); }
-  /// False: the row cannot be said.
+  /// False: an answer cannot express the row.
   bool add_frame(const FrameRow& row, const Arch& arch) noexcept {
     const auto written = write_frame(row, arch, words_.subspan(used_, k_frame_words));
     used_ += written.value_or(0);
@@ -37,7 +37,7 @@ class AnswerWriter {
   std::size_t used_ = 0;
 };
 
-/// What the engine says with a request.
+/// The pairs that the engine passes with a request.
 struct Asked {
   bool is_caller = false;
   int inline_context = 0;

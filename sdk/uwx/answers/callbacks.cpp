@@ -83,7 +83,7 @@ bool has_vector(int kind) noexcept {
 Answer::Answer(const Callbacks& callbacks, int request, Addr ip, Question& question) noexcept
     : callbacks_(callbacks), vector_(question.words()) {
   kind_ = callbacks.lookupip(request, ip, callbacks.token, &vector_);
-  // What it did not give it must not get back.
+  // The client must not get back a vector that it did not give.
   if (!has_vector(kind_) || vector_ == question.words()) {
     vector_ = nullptr;
     if (kind_ != UWX_LKUP_NOTFOUND) kind_ = UWX_LKUP_ERR;

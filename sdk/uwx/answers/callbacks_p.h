@@ -1,5 +1,5 @@
-// The two callbacks of a client as the engine sees them: memory that is copied in, and answers to requests. What they
-// say is not believed: numbers are checked, vectors are bounded, and pointers are read without faulting.
+// The two callbacks of a client as the engine sees them: memory that is copied in, and answers to requests. Their
+// results are not trusted: numbers are checked, vectors are bounded, and pointers are read without faulting.
 #pragma once
 
 #include <array>
@@ -21,13 +21,14 @@ struct Callbacks {
   bool complete() const noexcept { return copyin && lookupip; }
 };
 
-/// An error that is returned as that status; see status_of().
+/// The error that is returned as this status; see status_of().
 inline Error failure(int status, const char* what) noexcept { return callback_error(status, what); }
 
-/// UWX_ERR_* of an error of the engine.
+/// The UWX_ERR_* of an error of the engine.
 int status_of(const Error& error) noexcept;
 
-/// One area of the target, by aligned reads of 8 bytes, and, in unwind information, of 4 where 8 are not wanted.
+/// One area of the target. Reads are aligned, and of 8 bytes; in unwind information they are of 4 bytes if 8 are not
+/// wanted.
 class CopyinMemory final : public Memory {
  public:
   /// `failure`: status of a read that the callback does not answer, for MemoryWindow::failure.
@@ -41,10 +42,10 @@ class CopyinMemory final : public Memory {
   int failure_;
 };
 
-/// UWX_COPYIN_REG: 8 bytes in the target's byte order.
+/// Reads a register by UWX_COPYIN_REG: 8 bytes in the target's byte order.
 Result<std::uint64_t> copy_register(const Callbacks& callbacks, int regid, bool big_endian) noexcept;
 
-/// What the engine says with a request: a few pairs, and their end.
+/// The pairs that the engine passes with a request, and their end.
 class Question {
  public:
   Question() noexcept { add(UWX_KEY_VERSION, UWX_VERSION); }
@@ -52,7 +53,7 @@ class Question {
     words_[used_++] = key;
     words_[used_++] = value;
   }
-  /// With an end behind it.
+  /// The words include the end.
   std::uint64_t* words() noexcept { return words_.data(); }
 
  private:
@@ -60,7 +61,7 @@ class Question {
   std::size_t used_ = 0;
 };
 
-/// One request and its answer, which is given back when this goes.
+/// One request and its answer. The destructor frees the answer.
 class Answer {
  public:
   Answer(const Callbacks& callbacks, int request, Addr ip, Question& question) noexcept;
@@ -68,10 +69,10 @@ class Answer {
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
-  /// UWX_LKUP_*. Where that says so there is a vector, or it is UWX_LKUP_ERR.
+  /// The UWX_LKUP_* of the answer. A kind that promises a vector has one; otherwise the kind is UWX_LKUP_ERR.
   int kind() const noexcept { return kind_; }
 
-  /// on_pair(key, value) -> whether it knows the key. BADKEY where not, and where the vector has no end.
+  /// on_pair(key, value) returns whether it knows the key. BADKEY: it does not, or the vector has no end.
   template <class OnPair>
   Status for_each(OnPair on_pair) const noexcept {
     MemoryWindow window;

@@ -5,7 +5,7 @@
 namespace jitunwind::uwx {
 namespace {
 
-constexpr std::uint64_t k_spill = 2;  // low 4 bits of UWX_KEY_SPILL
+constexpr std::uint64_t k_spill = 2;  // the low 4 bits of UWX_KEY_SPILL
 constexpr int k_code_none = 0, k_code_spplus = 1, k_code_sprel = 2, k_code_psprel = 3, k_code_reg = 4,
               k_code_regrel = 7;
 
@@ -23,7 +23,7 @@ RegPlus reg_plus(std::uint64_t disposition, const Arch& arch) noexcept {
           static_cast<std::int64_t>((disposition & ~std::uint64_t{7}) << k_above) >> k_above};
 }
 
-/// A register id of 28 bits: more there are not.
+/// A register id has 28 bits; no register has a larger one.
 const RegisterInfo* reg_in(std::uint64_t disposition, const Arch& arch) noexcept {
   return disposition >> 32 == 0 ? register_of(static_cast<int>(disposition >> 4), arch) : nullptr;
 }
@@ -76,7 +76,8 @@ Result<RegRule> rule_of(std::uint64_t disposition, const Arch& arch) noexcept {
   return bad("disposition of a register");
 }
 
-/// What FDESC may say of: RP and PSP, and registers of the CPU. Not IP and SP, which the former stand for.
+/// The registers that FDESC may describe: RP, PSP and registers of the CPU. IP and SP are excluded, since RP and PSP
+/// stand for them.
 std::optional<RegNum> spilled(std::uint64_t key, const Arch& arch) noexcept {
   const std::uint64_t id = key >> 4;
   if (id == UWX_REG_RP) return arch.ra;
@@ -88,7 +89,7 @@ class FrameReader {
  public:
   FrameReader(const Arch& arch, FrameRow& out, FrameFacts& facts) noexcept : arch_(arch), out_(out), facts_(facts) {}
 
-  /// Whether the key is known.
+  /// Returns whether the key is known.
   bool take(std::uint64_t key, std::uint64_t value) noexcept {
     ++pairs_;
     if (key == UWX_KEY_FSIZE) return out_.cfa = CfaRule::at(arch_.sp, static_cast<std::int64_t>(value)), true;
@@ -126,7 +127,7 @@ class FrameReader {
   bool has_context_ = false;
 };
 
-/// The disposition of a rule. Nothing: there is none.
+/// The disposition of a rule; empty: there is none.
 std::optional<std::uint64_t> disposition_of(const RegRule& rule, const Arch& arch) noexcept {
   using Kind = RegRule::Kind;
   if (rule.offset % 8 != 0) return std::nullopt;
@@ -153,7 +154,7 @@ std::optional<std::uint64_t> disposition_of(const RegRule& rule, const Arch& arc
   return std::nullopt;
 }
 
-/// Of the CFA.
+/// The disposition of the CFA.
 std::optional<std::uint64_t> disposition_of(const CfaRule& cfa, const Arch& arch) noexcept {
   const RegisterInfo* const reg = cfa.reg == k_no_reg ? nullptr : arch.by_dwarf(cfa.reg);
   if (cfa.offset % 8 != 0 || !reg || reg->uwx < 0) return std::nullopt;

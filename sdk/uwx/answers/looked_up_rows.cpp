@@ -9,9 +9,9 @@
 namespace jitunwind::uwx {
 namespace {
 
-constexpr std::uint32_t k_most_entries = 1u << 20;  // of an .eh_frame without a table
+constexpr std::uint32_t k_most_entries = 1u << 20;  // entries of an .eh_frame without a table
 
-/// A procedure that has called is no leaf: there, what a leaf's row leads to is some other word of the stack.
+/// A procedure that has called is no leaf: a leaf's row would read another word of its stack.
 Found leaf(const Lookup& lookup, int status, const char* what, FrameRow& out) noexcept {
   if (lookup.at.is_return_address()) return failure(status, what);
   out = entry_row(lookup.space.arch);
@@ -29,7 +29,7 @@ CodeAddress remapped(CodeAddress at, Addr to) noexcept {
   return at.is_return_address() ? CodeAddress::returned_to(to) : CodeAddress::interrupted(to);
 }
 
-/// Nothing: the vector does not say.
+/// Empty: the vector has no NEWIP.
 Result<std::optional<Addr>> read_new_ip(const Answer& answer) noexcept {
   std::optional<Addr> to;
   const Status read = answer.for_each([&](std::uint64_t key, std::uint64_t value) {
@@ -40,7 +40,7 @@ Result<std::optional<Addr>> read_new_ip(const Answer& answer) noexcept {
   return to;
 }
 
-/// An entry of .eh_frame as it stands in memory: its length (LSB 5.0 core, 10.6.1) and what comes behind it.
+/// An entry of .eh_frame in memory: its length (LSB 5.0 core, 10.6.1) and the fields after it.
 struct EntryHead {
   Addr next = 0;  ///< 0: this ends the section
   bool is_cie = false;
@@ -77,7 +77,7 @@ Found LookedUpRows::find_row(Lookup& lookup, FrameRow& out) const noexcept {
     Question again = lookup_question(at);
     const Answer second(callbacks_, UWX_LKUP_LOOKUP, at.value(), again);
     found = row_of(second, at, lookup, out, facts);
-    facts.func_start = 0;  // of other code
+    facts.func_start = 0;  // it is of other code
     facts.code = {};
     if (found) listener_.know(facts);
   } else {

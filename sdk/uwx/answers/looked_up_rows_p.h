@@ -1,5 +1,5 @@
-// UWX_LKUP_LOOKUP as the source of rows of a target: the client knows which table, entry or frame there is for an
-// address, and the engine reads it through the client's memory.
+// UWX_LKUP_LOOKUP as the source of rows of a target. The client finds the table, entry or frame for an address, and the
+// engine reads it through the client's memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace jitunwind::uwx {
 
-/// Told what was found of the frame beside its row, with the strings of the answer still there.
+/// Receives the facts of the frame besides its row, while the strings of the answer still exist.
 class FactsListener {
  public:
   virtual void know(const FrameFacts& facts) const noexcept = 0;
@@ -20,18 +20,18 @@ class FactsListener {
   ~FactsListener() = default;
 };
 
-/// Makes one request for each question, and a second one where the first was answered with UWX_LKUP_REMAP.
+/// Makes one request for each question, and a second one if the first was answered with UWX_LKUP_REMAP.
 class LookedUpRows final : public RowSource {
  public:
   LookedUpRows(const Callbacks& callbacks, const FactsListener& listener) noexcept
       : callbacks_(callbacks), listener_(listener) {}
 
-  /// Never false: code that nothing knows has a leaf's row, or is an error. Of a context frame that FDESC speaks of
-  /// there is no row, but signal_frame is set.
+  /// Never false: unknown code has a leaf's row, or is an error. A context frame of FDESC has no row, but signal_frame
+  /// is set.
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
 
  private:
-  /// What UTABLE and UINFO say; 0: nothing.
+  /// The values of UTABLE and UINFO; 0: none.
   struct Table {
     std::optional<Addr> text_base, begin, end, entry;
     std::uint64_t flags = UWX_UFLAGS_EH_FRAME_HDR;

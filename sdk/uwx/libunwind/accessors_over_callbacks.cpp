@@ -1,5 +1,5 @@
-// libunwind's accessors over an environment. find_proc_info hands on the row that the callback's answer leads to, so
-// that both interfaces unwind by one row. The environment keeps it until it is asked for the next one.
+// libunwind's accessors over an environment. find_proc_info returns the row that the callback's answer leads to, so
+// that both interfaces unwind by one row. The environment keeps it until the next row is requested.
 #include <uwx_libunwind.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ int access_mem(unw_addr_space_t, unw_word_t at, unw_word_t* value, int write, vo
   return UNW_ESUCCESS;
 }
 
-/// The register's id; none: there is none of it.
+/// The id of the register; -1: it has none.
 int regid_of(const Arch& arch, unw_regnum_t reg) noexcept {
   const RegisterInfo* const info = arch.by_libunwind(reg);
   return info && info->uwx >= 0 ? info->uwx : -1;

@@ -1,5 +1,5 @@
-// The callbacks of Unwind Express over libunwind's accessors. What find_proc_info says is handed on as the engine reads
-// it: an entry of a table by its address, a row by the entry that it is, directives as the frame that they make.
+// The callbacks of Unwind Express over libunwind's accessors. The result of find_proc_info is passed on as the engine
+// reads it: an entry of a table by its address, a row by the entry that it is, directives as the frame that they make.
 #include <uwx_libunwind.h>
 
 #include <bit>
@@ -13,7 +13,7 @@
 #include "jitunwind/sdk/uwx/answers/answer_writer_p.h"
 #include "jitunwind/sdk/uwx/environment_p.h"
 
-/// The opaque structure of uwx_libunwind.h. The target's memory is what its own copy-in callback reads.
+/// The opaque structure of uwx_libunwind.h. The environment's own copy-in callback reads the target's memory.
 struct uwx_accessor_info final : jitunwind::ListHead {
   uwx_accessor_info(uwx_env& env, unw_addr_space_t handle, const unw_accessors_t& given, void* passed) noexcept
       : owner(env), accessors(given), handle(handle), argument(passed), cpu(env.environment.target()) {}
@@ -39,7 +39,7 @@ struct uwx_accessor_info final : jitunwind::ListHead {
   jitunwind::TargetList list{*this};
   jitunwind::AddressSpace space{cpu, memory, no_modules, {}, {}};
 
-  // Of the answer at hand: what find_proc_info has found is not put back before that is.
+  // The current answer. The result of find_proc_info is put back when the answer is freed, not before.
   std::optional<jitunwind::FoundInfo> found;
   std::array<std::uint64_t, jitunwind::uwx::k_answer_words> answer{};
   std::array<char, 4096> name{};
@@ -52,7 +52,7 @@ uwx_accessor_info& accessor_info_of(std::intptr_t token) noexcept {
   return *reinterpret_cast<uwx_accessor_info*>(token);
 }
 
-/// In the target's byte order.
+/// Stores the value in the target's byte order.
 void give(std::uint64_t value, const Arch& arch, std::span<char, 8> into) noexcept {
   if (arch.big_endian != (std::endian::native == std::endian::big)) value = __builtin_bswap64(value);
   std::memcpy(into.data(), &value, sizeof value);
@@ -99,7 +99,8 @@ int answer_frame(const FrameRow& row, Addr start, uwx_accessor_info& info, std::
   return answer.add_frame(row, info.cpu) ? answer.finish(UWX_LKUP_FDESC, resultp) : UWX_LKUP_ERR;
 }
 
-/// A row in this process's memory: as the entry that its bytes are, which copy_row() reads until the answer is free.
+/// Answers with a row in this process's memory, as the entry of these bytes. copy_row() reads them until the answer is
+/// freed.
 int answer_row(const FoundInfo& found, const ProcedureInfo& procedure, uwx_accessor_info& info,
                std::uint64_t** resultp) noexcept {
   const auto state = found.row_state();
@@ -108,7 +109,8 @@ int answer_row(const FoundInfo& found, const ProcedureInfo& procedure, uwx_acces
   return entry ? answer_entry(*entry, procedure, info, resultp) : UWX_LKUP_ERR;
 }
 
-/// Zeros beside the row's bytes: whoever reads aligned words reads more. False: it is something else that is read.
+/// Copies bytes of the row, with zeros beside them, since reads of aligned words extend beyond the row. False: the read
+/// is of other memory.
 bool copy_row(const uwx_accessor_info& info, Addr at, std::span<char> into) noexcept {
   if (!info.found || !info.found->is_row()) return false;
   const auto state = info.found->row_state();

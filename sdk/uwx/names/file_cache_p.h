@@ -1,4 +1,4 @@
-// Files whose names and source were asked for, read once.
+// Files whose names and source were requested. Each is read once.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class FileCache {
 
   struct File {
     SymbolFile symbols;
-    /// At an address as in the file.
+    /// The position of an address as in the file.
     SourcePosition position(Addr at, int context) noexcept {
       if (!has_source) source = SourceFile(path);
       has_source = true;
@@ -27,7 +27,7 @@ class FileCache {
 
    private:
     friend class FileCache;
-    /// What tells a file from the one that had its path before.
+    /// The identity of a file: it differs from that of a former file with the same path.
     struct Identity {
       std::uint64_t device = 0, inode = 0, size = 0;
       std::int64_t seconds = 0, nanoseconds = 0;
@@ -38,10 +38,10 @@ class FileCache {
     bool has_source = false;
     Identity identity;
     File* next = nullptr;
-    const char* path = nullptr;  // behind this
+    const char* path = nullptr;  // stored after this object
   };
 
-  /// Errors as of SymbolFile::open(). The file stays as long as the cache.
+  /// Errors are those of SymbolFile::open(). The file lives as long as the cache.
   Result<File*> find(const char* path) noexcept;
   const Allocator& allocator() const noexcept { return allocator_; }
 

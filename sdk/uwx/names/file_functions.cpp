@@ -7,7 +7,7 @@
 namespace jitunwind::uwx {
 namespace {
 
-/// What is asked for, and where it goes.
+/// The request, and the places for its results.
 struct Wanted {
   std::uint64_t relip = 0, relfuncstart = 0;
   int inline_context = 0;
@@ -28,7 +28,7 @@ struct Wanted {
   }
 };
 
-/// Keeps what fits nowhere out of the pool's own errors.
+/// Copies strings into the pool, and remembers whether its memory was too small. That is not an error of the pool.
 class Copies {
  public:
   explicit Copies(StringPool& pool) noexcept : pool_(pool) {}

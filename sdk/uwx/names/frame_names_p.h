@@ -1,5 +1,4 @@
-// Names and source of the frame at hand: what the client's answers say, asked for once, with the strings that were
-// handed out.
+// Names and source of the current frame: the client's answers, requested once, and the strings that were handed out.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +12,26 @@ class FrameNames {
  public:
   explicit FrameNames(const Allocator& allocator) noexcept : pool_(allocator) {}
 
-  /// Another frame.
+  /// Begins another frame.
   void forget() noexcept;
-  /// From here on of the code around an inlined call.
+  /// Continues with the code around an inlined call.
   void step_inline(int context) noexcept;
-  /// What LOOKUP has told.
+  /// Stores the facts that LOOKUP gave.
   void know(const FrameFacts& facts) noexcept;
   void know_function(Addr start) noexcept { function_ = start; }
 
-  /// UWX_LKUP_MODULE and UWX_LKUP_SYMBOLS, where the answer is not known. Status: OK, NOSYM, or an error.
+  /// The requests UWX_LKUP_MODULE and UWX_LKUP_SYMBOLS are made unless the answer is known. Status: OK, NOSYM, or an
+  /// error.
   int ask_module(const Callbacks& callbacks, CodeAddress at) noexcept;
-  /// `wants_source`: names alone will not do. `gets_source`: an answer has all that there is.
+  /// `wants_source`: names alone are not enough. `gets_source`: an answer contains everything.
   int ask_symbols(const Callbacks& callbacks, CodeAddress at, bool wants_source, bool gets_source) noexcept;
 
   char* module() const noexcept { return module_; }
   Addr text_base() const noexcept { return text_base_; }
-  /// Of the unwind information, or else of the symbol; 0: not known.
+  /// The function's begin by the unwind information, or else by the symbol; 0: not known.
   Addr function() const noexcept { return function_ != 0 ? function_ : symbol_start_; }
   char* symbol() const noexcept { return symbol_; }
-  /// `at` from the symbol's beginning; 0: not known.
+  /// The offset of `at` from the symbol's begin; 0: not known.
   std::uint64_t offset(Addr at) const noexcept { return symbol_ && symbol_start_ != 0 ? at - symbol_start_ : 0; }
 
   struct Source {
@@ -57,7 +57,7 @@ class FrameNames {
   Addr function_ = 0;
   Addr symbol_start_ = 0;
   Source source_{};
-  int inlined_at_ = 0;  // what uwx_step_inline was given
+  int inlined_at_ = 0;  // the argument of uwx_step_inline
   bool module_asked_ = false;
   Asked symbols_asked_ = Asked::no;
 };

@@ -13,7 +13,7 @@
 namespace jitunwind::uwx {
 namespace {
 
-/// The functions of libdw that are used, under their names.
+/// The functions of libdw that are used, by their names.
 struct Libdw {
   decltype(&::dwfl_begin) dwfl_begin;
   decltype(&::dwfl_end) dwfl_end;
@@ -56,14 +56,14 @@ bool load(Libdw& into) noexcept {
   JITUNWIND_FIND(dwarf_attr), JITUNWIND_FIND(dwarf_attr_integrate), JITUNWIND_FIND(dwarf_formudata);
   JITUNWIND_FIND(dwarf_formstring), JITUNWIND_FIND(dwarf_getsrcfiles), JITUNWIND_FIND(dwarf_filesrc);
 #undef JITUNWIND_FIND
-  // Not the standard one, which asks servers on the network.
+  // The standard function is not used, since it queries servers on the network.
   find(into.callbacks.find_debuginfo, "dwfl_build_id_find_debuginfo");
   find(into.callbacks.section_address, "dwfl_offline_section_address");
   find(into.callbacks.find_elf, "dwfl_build_id_find_elf");
   return complete;
 }
 
-/// Null: there is no libdw, now and later. Never unloaded.
+/// Null: there is no libdw, now and later. It is never unloaded.
 const Libdw* libdw() noexcept {
   enum class State { unknown, filling, ready, missing };
   static constinit std::atomic<State> state{State::unknown};
@@ -80,7 +80,7 @@ const Libdw* libdw() noexcept {
   return expected == State::ready ? &table : nullptr;
 }
 
-/// What libdw gives with malloc.
+/// Owns the scopes that libdw allocates with malloc.
 class Scopes {
  public:
   Scopes(Dwarf_Die* dies, int count) noexcept : dies_(dies), count_(count > 0 ? count : 0) {}
@@ -95,7 +95,7 @@ class Scopes {
   int count_;
 };
 
-/// As symbols are called.
+/// The function's name as in symbols.
 const char* name_of(const Libdw& dw, Dwarf_Die* die) noexcept {
   Dwarf_Attribute attribute;
   if (Dwarf_Attribute* const linkage = dw.dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute))
@@ -110,7 +110,8 @@ Dwarf_Word number_of(const Libdw& dw, Dwarf_Die* die, unsigned attribute_name) n
   return found && dw.dwarf_formudata(found, &value) == 0 ? value : 0;
 }
 
-/// By .debug_aranges, or, where a compiler has written none, as clang, by what each unit says of itself.
+/// Finds the unit by .debug_aranges. Some compilers, for example clang, write none: the ranges of each unit are
+/// searched then.
 Dwarf_Die* unit_at(const Libdw& dw, Dwfl_Module* module, Addr at, Dwarf_Addr& bias) noexcept {
   Dwarf_Die* unit = dw.dwfl_module_addrdie(module, at, &bias);
   if (unit) return unit;
@@ -160,7 +161,7 @@ SourcePosition SourceFile::find(Addr at, int context) noexcept {
   Dwarf_Die* parents = nullptr;
   const int parent_count = depth > 0 ? dw.dwarf_getscopes_die(innermost, &parents) : 0;
   Scopes scopes(parents, parent_count);
-  // From the innermost outwards: `context` calls are behind.
+  // The calls are passed from the innermost one outwards: `context` of them.
   int passed = 0;
   Dwarf_Die* last_call = nullptr;
   for (int i = 0; i < scopes.count() && dw.dwarf_tag(scopes[i]) != DW_TAG_subprogram; ++i) {

@@ -1,4 +1,4 @@
-// Where libdw's headers were missing: there are no source positions.
+// The replacement for builds without libdw's headers: there are no source positions.
 #include "jitunwind/sdk/uwx/names/source_file_p.h"
 
 namespace jitunwind::uwx {

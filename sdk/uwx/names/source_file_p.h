@@ -1,7 +1,7 @@
 // Source positions and inlined calls of an ELF file, by its debug information.
 //
-// libdw reads it. It is loaded when the first position is asked for: whoever walks and names needs neither it nor what
-// it needs, and where it is missing there are no positions.
+// libdw reads it, and is loaded when the first position is requested. Walks and names need neither libdw nor its
+// dependencies. If it is missing, there are no positions.
 #pragma once
 
 #include <utility>
@@ -12,17 +12,17 @@ namespace jitunwind::uwx {
 
 /// Strings live as long as the file.
 struct SourcePosition {
-  const char* inlined = nullptr;  ///< function that the place is inlined from; null: none
+  const char* inlined = nullptr;  ///< the function that the place is inlined from; null: none
   const char* file = nullptr;
   int line = 0;
-  int context = 0;  ///< of the call around it; 0: no inlined call is left
+  int context = 0;  ///< that of the call around it; 0: no inlined call is left
 };
 
-/// Of one thread at a time. Allocates as libdw does.
+/// Used by one thread at a time. Allocates as libdw does.
 class SourceFile {
  public:
   SourceFile() noexcept = default;
-  /// Without anything to find where libdw or the file is missing.
+  /// The object finds nothing if libdw or the file is missing.
   explicit SourceFile(const char* path) noexcept;
   ~SourceFile();
   SourceFile(SourceFile&& other) noexcept : debug_info_(std::exchange(other.debug_info_, nullptr)) {}
@@ -31,8 +31,8 @@ class SourceFile {
     return *this;
   }
 
-  /// `at` as in the file, of the instruction itself, not behind it. `context` 0: there; n: where the n-th inlined call
-  /// around it was made. Nothing: not known.
+  /// `at`: address as in the file, of the instruction itself, not after it. `context` 0: its own position; n: that of
+  /// the n-th inlined call around it. Empty: not known.
   SourcePosition find(Addr at, int context) noexcept;
 
  private:

@@ -1,5 +1,4 @@
-// Strings that an environment hands out: 4 KiB of its own, and more from the client's allocator where that is not
-// enough.
+// Strings that an environment hands out. It has 4 KiB of its own, and takes more from the client's allocator if needed.
 #pragma once
 
 #include <array>
@@ -12,7 +11,7 @@
 
 namespace jitunwind::uwx {
 
-/// The client's, as it was when the object that has it was made.
+/// The client's allocator at the time when its user was made.
 struct Allocator {
   alloc_cb allocate;
   free_cb release;
@@ -26,11 +25,11 @@ class StringPool {
   StringPool(const StringPool&) = delete;
   StringPool& operator=(const StringPool&) = delete;
 
-  /// Room for `size` bytes, empty where there is no memory. Stays until clear().
+  /// Room for `size` bytes; empty: there is no memory. It exists until clear().
   std::span<char> room(std::size_t size) noexcept;
   /// A NUL-terminated copy; null: no memory.
   char* keep(std::string_view text) noexcept;
-  /// The same of a string in this process that ends by a NUL, or after 64 KiB, or where it cannot be read.
+  /// A copy of a string in this process that ends by a NUL, after 64 KiB, or at unreadable memory; null: no memory.
   char* keep(const void* text) noexcept;
   void clear() noexcept;
 
