@@ -26,13 +26,13 @@ inline constexpr std::uint32_t k_all_dialects = 15;
 inline constexpr std::uint32_t k_silent_dialects = 3;
 
 /// Listens to these dialects from now on, and to no others: bits of Dialect. Earlier announcements stay known until
-/// their owner takes them back. Without a call, the dialects are those of JITUNWIND_LISTEN, words separated by commas;
-/// by default all, with "nothing" none. `maps` and `gdb` imply `frames`. The thread of these two begins with the call,
-/// or with the program if JITUNWIND_LISTEN names them. By default it begins with an engine: an object loaded with the
+/// their owner takes them back. The default without a call is JITUNWIND_LISTEN, words separated by commas: all dialects
+/// without it, none with "nothing". `maps` and `gdb` imply `frames`. The thread of these two begins with the call, or
+/// with the program if JITUNWIND_LISTEN names them. It otherwise begins with an engine: an object loaded with the
 /// program has a list of GDB's, or __register_frame is called. Thread-safe. Signal-safe without `maps` and `gdb`.
 void listen(std::uint32_t dialects = k_all_dialects) noexcept;
 
-/// For agents of a dialect with names alone: announces code and its present name. A name of code that this overlaps is
+/// Announces code and its present name, for agents of a dialect with names alone. A name of code that this overlaps is
 /// forgotten. If call frame information of the code is heard, both become one procedure, in any order. Does nothing if
 /// the dialect is not listened to. Thread-safe; not signal-safe.
 void say_name(Dialect dialect, const AddrRange& code, std::string_view name) noexcept;

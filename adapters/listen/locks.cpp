@@ -19,8 +19,8 @@ namespace {
 
 constinit thread_local bool names_are_lost = false;  // for the child of the fork in progress
 
-/// In an observer, or in a signal handler that interrupted the registry, the holder of the names may wait for this
-/// thread: so the lock is only tried, for a limited time.
+/// The holder of the names may wait for this thread, if that is in an observer, or in a signal handler that interrupted
+/// the registry. The lock is then only tried, for a limited time.
 void take_names() noexcept {
   if (!is_writing()) return names_lock.before_fork();
   const ErrnoKeeper keep_errno;

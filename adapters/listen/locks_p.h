@@ -9,7 +9,7 @@ namespace jitunwind {
 /// registered or cancelled: observers of that may call back here.
 extern constinit ForkableLock told_lock;
 /// Guards names, and the engines' numbers for them. Held while procedures are registered and cancelled. A fork has to
-/// take it before the registry's locks. So the registry's own fork handlers have to be installed first: handlers before
+/// take it before the registry's locks. The registry's own fork handlers are therefore installed first: handlers before
 /// a fork are called in the reverse order.
 extern constinit ForkableLock names_lock;
 /// Callers call it before they change the data of that lock.

@@ -9,8 +9,8 @@
 
 namespace jitunwind {
 
-/// The thread that polls files and lists checks so many pieces each time. Without that thread one in so many calls
-/// checks one piece, since the check is a system call.
+/// The thread that polls files and lists checks so many pieces each time. If there is no such thread, one in so many
+/// calls checks one piece, since the check is a system call.
 inline constexpr std::size_t k_looked_at_each_time = 64;
 inline constexpr std::uint32_t k_calls_to_a_look = 32;
 

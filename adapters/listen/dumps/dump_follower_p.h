@@ -18,7 +18,7 @@
 
 namespace jitunwind {
 
-/// Finds dumps in the same way as perf, by a page of them that is mapped as code. For one thread.
+/// Finds dumps in the same way as perf, by a page of them that is mapped as code. Used by one thread.
 class DumpFollower {
  public:
   /// Reads the records since the last time, from files of the owner; new dumps are searched for once a second. Throws

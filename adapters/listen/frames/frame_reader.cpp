@@ -19,7 +19,7 @@ SectionBytes page_around(Addr begin) noexcept {
   return {{reinterpret_cast<const std::byte*>(page), k_page_size}, page};
 }
 
-/// An FDE has the distance to its CIE in the place where a CIE has 0 (LSB 5.0 core, 10.6.1), behind 4 or 12 bytes of
+/// An FDE has the distance to its CIE in the place where a CIE has 0 (LSB 5.0 core, 10.6.1), after 4 or 12 bytes of
 /// length.
 bool begins_with_fde(Addr begin, CfiBytes& bytes) noexcept {
   std::uint32_t word = 0;

@@ -25,9 +25,9 @@ class ToldCall {
   explicit operator bool() const noexcept { return word_ != 0; }
   bool operator==(const ToldCall&) const noexcept = default;
   bool is_lone() const noexcept { return (word_ & k_lone) != 0; }
-  /// Precondition: it is a lone one.
+  /// Precondition: it is a single one.
   unw_dyn_info_t* lone() const noexcept { return reinterpret_cast<unw_dyn_info_t*>(word_ - k_lone); }
-  /// Precondition: it is not a lone one. Null: no call.
+  /// Precondition: it is not a single one. Null: no call.
   ToldBlock* block() const noexcept { return reinterpret_cast<ToldBlock*>(word_); }
 
   std::uintptr_t word() const noexcept { return word_; }
@@ -44,7 +44,7 @@ class ToldCall {
 
 /// Procedures of one call, or a part of them; `count` descriptors follow it.
 struct ToldBlock {
-  ToldCall next{};   ///< more of the same call; a lone procedure is the last
+  ToldCall next{};   ///< more of the same call; a single procedure is the last
   ToldCall older{};  ///< in the first block: an earlier call with the same address
   void* object = nullptr;
   std::uint32_t count = 0;  ///< number of descriptors it was taken for
@@ -104,7 +104,7 @@ class ToldMemory {
   static constexpr unsigned k_first_bits = 7;  // 128 bytes: one descriptor
   static constexpr unsigned k_classes = 6;
   static unsigned class_of(std::size_t count) noexcept;
-  /// Null: out of memory. At most k_largest.
+  /// Null: out of memory. The limit is k_largest.
   void* take_fresh(std::size_t bytes) noexcept;
 
   std::array<ToldBlock*, k_classes> free_{};
@@ -128,14 +128,14 @@ class ToldCalls {
   /// Stores the argument of the call in the padding of a descriptor that is not registered yet. False: it cannot be the
   /// call's cell, since the argument is more than 2 GiB away from the FDE.
   static bool make_cell(unw_dyn_info_t& lone, const void* begin) noexcept;
-  /// False: out of memory. Earlier calls with the same address stay behind it. Precondition for a single procedure:
-  /// there is no earlier call, and make_cell() has stored `begin` in it.
+  /// False: out of memory. Earlier calls with the same address stay, older than this one. Precondition for a single
+  /// procedure: there is no earlier call, and make_cell() has stored `begin` in it.
   bool put(const void* begin, ToldCall call) noexcept;
   /// Prefetches the memory that the other functions read first. Thread-safe.
   void prefetch(const void* begin) const noexcept;
   /// Takes the latest call with this address; empty: there is none.
   ToldCall take(const void* begin) noexcept;
-  /// Finds the same call without taking it.
+  /// Finds the latest call with this address, and leaves it in the table.
   ToldCall find_call(const void* begin) const noexcept;
   /// Iterates in a circle over the places: returns the latest call of the next used place among a few; empty: none of
   /// these is used.
@@ -148,7 +148,7 @@ class ToldCalls {
   static constexpr std::size_t k_places_at_once = 64;
   static constexpr unsigned k_places = 15;  ///< in a bucket
   struct alignas(64) Bucket {
-    std::array<std::uint32_t, k_places> calls;  ///< the first `count()` of them; 0 behind
+    std::array<std::uint32_t, k_places> calls;  ///< the first `count()` of them; 0 after these
     std::uint32_t word;                         ///< calls that passed this full bucket << 4 | count
 
     unsigned count() const noexcept { return word & 15; }

@@ -251,7 +251,7 @@ class Call {
 
   const ToldSections& told_;
   ToldBlock* first_ = nullptr;
-  std::size_t count_ = 0;  // of the pending procedures
+  std::size_t count_ = 0;  // number of pending procedures
   std::size_t registered_ = 0;
   bool handed_on_ = false;
   std::array<unw_dyn_info_t, ToldMemory::k_most> pending_;
@@ -260,8 +260,8 @@ class Call {
 }  // namespace
 
 Answer note_told(const ToldSections& told) noexcept {
-  // The caller is this library itself, for an unwinder that does not ask, or a signal handler that interrupted the
-  // registry.
+  // The caller is this library itself, for an unwinder that does not call _Unwind_Find_FDE, or a signal handler that
+  // interrupted the registry.
   if (is_writing()) return Answer::next;
   calls.prefetch(told.begin);
   if (heard(Heard::told) % k_calls_to_a_look == 0) forget_unmapped_frames(1);

@@ -45,7 +45,7 @@ TakenBack take_back(const void* begin) noexcept;
 /// Checks the next few calls, and cancels their procedures if the begin of their code is not mapped any more. The calls
 /// can be taken back as before. Thread-safe, not signal-safe; no malloc.
 void forget_unmapped_frames(std::size_t most) noexcept;
-/// For a forked child, which lacks the thread that was forgetting. The caller holds told_lock.
+/// Runs in a forked child, which lacks the thread that was forgetting. The caller holds told_lock.
 void forget_nothing_in_child() noexcept;
 
 }  // namespace jitunwind

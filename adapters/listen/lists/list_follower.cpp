@@ -86,7 +86,7 @@ void ListFollower::read_list(Addr descriptor, std::vector<GdbListEntry>& newest_
       known->second.is_listed = true;
       continue;
     }
-    if (is_own(entry)) break;  // all entries behind it are own ones
+    if (is_own(entry)) break;  // all entries after it are own ones
     newest_first.push_back(entry);
   }
 }

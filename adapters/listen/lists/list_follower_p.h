@@ -34,8 +34,8 @@ class GdbDescriptors final : private ObjectVisitor {
   ListVersion seen_{};
 };
 
-/// Changes of a list are not announced to this library: engines call their own function. So the lists are polled. The
-/// kernel copies the memory, since an engine may free it at any moment. For one thread.
+/// Changes of a list are not announced to this library: engines call their own function. The lists are therefore
+/// polled. The kernel copies the memory, since an engine may free it at any moment. Used by one thread.
 class ListFollower {
  public:
   ListFollower();

@@ -8,7 +8,7 @@
 
 namespace jitunwind {
 
-/// Follows /tmp/perf-PID.map. For one thread.
+/// Follows /tmp/perf-PID.map. Used by one thread.
 class MapFollower {
  public:
   MapFollower();

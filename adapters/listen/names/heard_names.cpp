@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint64_t k_largest_code = std::uint64_t{1} << 30;
 constexpr std::size_t k_most_names = std::size_t{1} << 20;
 
-/// A registered procedure; its name stands behind it.
+/// A registered procedure; its name follows in memory.
 struct Named {
   unw_dyn_info_t info;
   SourceLines* lines;  // from make_on_heap(); null: none

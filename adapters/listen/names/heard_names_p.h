@@ -33,7 +33,7 @@ void forget_names(const AddrRange& code) noexcept;
 /// Checks the next few names, and forgets those whose begin is not mapped any more.
 void forget_unmapped_names(std::size_t most) noexcept;
 
-/// For a forked child, which lacks the thread that was changing names.
+/// Runs in a forked child, which lacks the thread that was changing names.
 void forget_names_in_child() noexcept;
 
 /// Call frame information was registered: names of the same code are joined with it.
