@@ -15,11 +15,12 @@
 namespace jitunwind {
 namespace {
 
-/// Behind an ALIAS a look-up does not tell how far its row holds: every instruction unit needs one. So many at most.
+/// A lookup does not tell how far a row holds that comes from an ALIAS: every instruction unit needs a lookup. This is
+/// the limit of their number.
 constexpr unsigned k_max_lookups = 4096;
 
-// The unwinder runs through an FDE up to the pc for each frame, and memory for it was mapped before anybody asked: a
-// procedure that needs more than one record has one for each stretch of its code that somebody asks about.
+// The unwinder runs through an FDE up to the pc for each frame, and memory for it is mapped before it is requested. A
+// procedure that needs more than one record therefore has one for each stretch of its code that is looked up.
 constexpr std::size_t k_record_bytes = 4096 - sizeof(DerivedRecord);
 constexpr std::size_t k_small_record_bytes = 256 - sizeof(DerivedRecord);  // enough for most
 constexpr Addr k_stretch = 512;
@@ -29,23 +30,23 @@ constexpr Error k_no_row{ErrorCode::no_info, 0, "procedure without a row"};
 
 enum class Slots : std::uint8_t { of_words, of_bytes };
 
-/// CIE and FDE of a procedure, whose rows are those of a part of it.
+/// Writes CIE and FDE of a procedure, with the rows of a part of it.
 class FdeWriter final : public RowListener {
  public:
   enum class Outcome : std::uint8_t {
     written,      ///< as far as there is room
-    too_long,     ///< more bytes than wanted, or too many look-ups
-    other_slots,  ///< not with such slots
+    too_long,     ///< more bytes than wanted, or too many lookups
+    other_slots,  ///< impossible with such slots
     failed,       ///< error()
   };
 
-  /// Gives up beyond `most` bytes. What has no row has no caller, but at `pc`, where that is an error.
+  /// Gives up beyond `most` bytes. Code without a row has no caller, except at `pc`, where it is an error.
   FdeWriter(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots, std::span<std::byte> into,
             std::size_t most) noexcept
       : procedure_(procedure), code_(code), pc_(pc), slots_(slots), most_(most), writer_(local_space().arch, into) {}
 
   Outcome write() noexcept;
-  /// Behind the last row, for who tells the rows himself.
+  /// Ends the last row, if the caller passes the rows itself.
   Outcome finish() noexcept;
 
   Outcome outcome() const noexcept { return outcome_; }
@@ -81,13 +82,13 @@ class FdeWriter final : public RowListener {
   bool started_ = false;
   bool in_gap_ = false;
   bool behind_alias_ = false;
-  CfaRule cfa_{};  // of the row in front
+  CfaRule cfa_{};  // of the row before
   RegNum ra_ = k_no_reg;
   bool signal_frame_ = false;
 };
 
 void FdeWriter::begin(const FrameRow& first) noexcept {
-  // Nobody reads language-specific data but a personality routine.
+  // Only a personality routine reads language-specific data.
   const bool has_lsda = procedure_.handler != 0 && procedure_.lsda != 0;
   const std::int64_t data_alignment = slots_ == Slots::of_bytes ? -1 : 0;
   const bool by_b = first.signing_key == SigningKey::b;
@@ -108,13 +109,14 @@ bool FdeWriter::put(Addr at, const FrameRow& row) noexcept {
 
 bool FdeWriter::row(const FrameRow& row) noexcept {
   in_gap_ = false;
-  cfa_ = row.cfa.kind == CfaRule::Kind::expression ? CfaRule{} : row.cfa;  // whose bytes are not ours
+  cfa_ = row.cfa.kind == CfaRule::Kind::expression ? CfaRule{}
+                                                   : row.cfa;  // the bytes of an expression belong to the caller
   ra_ = row.ra;
   signal_frame_ = row.signal_frame;
   return put(row.range.begin, row);
 }
 
-/// Whatever the row was before; without one, that of the entry.
+/// Code without a row has no caller. Its CFA and return column are those of the row before, or else those of the entry.
 bool FdeWriter::no_row(AddrRange code, const Error& why) noexcept {
   if (code.contains(pc_)) return end(Outcome::failed, why);
   if (in_gap_) return true;
@@ -128,7 +130,7 @@ bool FdeWriter::no_row(AddrRange code, const Error& why) noexcept {
   return put(code.begin, outermost);
 }
 
-/// One row, and where the next one may be.
+/// Looks up one row; returns the place where the next one may be.
 Addr FdeWriter::look_up(Addr at) noexcept {
   if (++lookups_ > k_max_lookups) {
     if (!in_gap_) (void)end(Outcome::too_long, k_too_much_alias);
@@ -206,7 +208,7 @@ Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots sl
   }
 }
 
-/// Of all stretches of that size the one around `pc`.
+/// The stretch of that size that contains `pc`.
 AddrRange stretch_around(Addr pc, Addr size, AddrRange procedure) noexcept {
   const Addr begin = pc - (pc - procedure.begin) % size;
   return {begin, std::min(begin + size, procedure.end)};
@@ -235,7 +237,7 @@ Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexc
 
 namespace {
 
-/// Records of one stretch after the other, from one run through the rows.
+/// Writes the records of one stretch after the other, in one run through the rows.
 class StretchesWriter final : public RowListener {
  public:
   explicit StretchesWriter(const ProcedureInfo& procedure) noexcept
@@ -276,14 +278,15 @@ class StretchesWriter final : public RowListener {
     }
     return true;
   }
-  /// Where the one that a question makes begins and ends, but for those that are full.
+  /// Begins a stretch. It ends where the record of a lookup would end, unless its record is full before that.
   void begin(Addr at) noexcept {
     constexpr Addr k_nobody_asks = 0;
     stretch_ = {at, stretch_around(at, k_stretch, procedure_.range).end};
     writer_.emplace(procedure_, stretch_, k_nobody_asks, slots_, std::span{scratch_->bytes(), scratch_->size()},
                     k_record_bytes);
   }
-  /// Has no record until somebody asks. Where it was its slots there may be more such.
+  /// The rest of the stretch has no record until a lookup makes one. If its slots were the reason, there may be more
+  /// such stretches: they get slots of bytes.
   void give_up() noexcept {
     if (writer_->outcome() == Outcome::other_slots) slots_ = Slots::of_bytes;
     writer_.reset();
@@ -304,7 +307,7 @@ class StretchesWriter final : public RowListener {
   }
 
   const ProcedureInfo& procedure_;
-  DerivedRecord* const scratch_;  // is copied from, since entries are the same wherever they lie
+  DerivedRecord* const scratch_;  // records are copied from it, since entries do not depend on their address
   Slots slots_ = Slots::of_words;
   AddrRange stretch_{};
   std::optional<FdeWriter> writer_;  // none: the rest of the stretch has no record
@@ -324,7 +327,7 @@ std::size_t entry_size(const std::byte* entry) noexcept {
   return sizeof length + length;
 }
 
-/// All rows of the procedure, in a buffer that grows.
+/// Encodes all rows of the procedure, in a buffer that grows.
 Status encode_whole(const ProcedureInfo& procedure, std::vector<std::byte>& buffer) {
   for (Slots slots = Slots::of_words;;) {
     FdeWriter writer(procedure, procedure.range, procedure.range.begin, slots, buffer, SIZE_MAX);

@@ -1,4 +1,4 @@
-// Asks a FrameHandler about each frame that an exception passes, judges what it says, and lands.
+// Asks a FrameHandler about each frame that an exception passes, checks the answer, and lands.
 #include <algorithm>
 #include <array>
 #include <cinttypes>
@@ -21,7 +21,7 @@
 namespace jitunwind {
 namespace {
 
-/// Names the frame, and dies.
+/// Reports the frame, and terminates.
 [[noreturn]] void give_up(const PassedFrame& frame, const std::string& what) {
   std::array<char, 200> text;
   ProcedureName name;
@@ -57,9 +57,9 @@ std::uint64_t PassedFrame::reg(RegNum dwarf) const {
 
 namespace {
 
-// Itanium C++ ABI, 2.2: __cxa_exception stands in front of the unwinder's header, its first member is the type. An
-// exception thrown again by std::rethrow_exception() (class .. 1) has the address of what was thrown instead: in GNU's
-// library in the place of the type, in LLVM's in front of it.
+// Itanium C++ ABI, 2.2: __cxa_exception precedes the unwinder's header, and its first member is the type. An exception
+// that std::rethrow_exception() threw again (class .. 1) has the address of the original object instead: GNU's library
+// has it in the place of the type, LLVM's before the header.
 constexpr std::size_t k_type_before_header = 80;
 constexpr std::uint64_t k_gnu = 0x474e5543432b2b00;   // "GNUCC++"
 constexpr std::uint64_t k_llvm = 0x434c4e47432b2b00;  // "CLNGC++"
@@ -89,11 +89,11 @@ void* PassedFrame::thrown_object() const noexcept {
 const std::type_info* PassedFrame::thrown_type() const noexcept {
   const void* const object = thrown_object();
   if (object == nullptr) return nullptr;
-  // The header of what was thrown first.
+  // The header of the original exception.
   return pointer_before<const std::type_info*>(static_cast<const _Unwind_Exception*>(object) - 1, k_type_before_header);
 }
 
-/// One question to one handler.
+/// One call of one handler.
 class FramePersonality {
  public:
   FramePersonality(_Unwind_Action actions, _Unwind_Exception* exception, _Unwind_Context* context) noexcept
@@ -167,7 +167,7 @@ class FramePersonality {
     return out;
   }
 
-  /// SP once the frame is released, as at the procedure's first instruction.
+  /// SP after the frame is released, as at the procedure's first instruction.
   Addr released_sp() const {
     const AddressSpace& space = local_space();
     MemoryWindow window;
@@ -181,8 +181,8 @@ class FramePersonality {
     return caller.cfa - static_cast<Addr>(space.arch.entry_cfa);
   }
 
-  /// A cleanup ends in _Unwind_Resume(), which asks about the same frame at its own call: to clean up there for ever is
-  /// easily said. Every exception is searched for before it is cleaned up for.
+  /// A cleanup ends in _Unwind_Resume(), which asks about the same frame at its own call. A handler can easily clean up
+  /// there for ever, by mistake. Every exception is searched for before it is cleaned up for.
   void watch(const FrameDecision& decision) const {
     struct Cleanup {
       const void* exception;
@@ -198,7 +198,7 @@ class FramePersonality {
     last = now;
   }
 
-  /// What __cxa_begin_catch() returns: the last member in front of the header.
+  /// The result of __cxa_begin_catch(): the last member before the header.
   void set_caught_object() const noexcept {
     void* const object = frame_.thrown_object();
     if (object != nullptr)
@@ -226,7 +226,7 @@ class FramePersonality {
     out.set(arch.column(arch.pc), decision.pad_);
     alignas(16) std::byte context[k_registers_size]{};
     registers_to_ucontext(out, arch, context);
-    // Nothing here is destroyed any more.
+    // No object here is destroyed any more.
     decision = FrameDecision::pass();  // {} would keep the capacity of its registers
     const Error error = go_on_with(local_space(), context, frame_.sp());
     give_up(frame_, std::string("cannot go on: ") + error.what);

@@ -23,7 +23,7 @@ using Lines = std::vector<std::string>;
 constexpr std::string_view k_folders[]{
     "adapters/asmjit/",          "adapters/gdb_jit/", "adapters/listen/",  "adapters/llvm_orc/",
     "adapters/system_unwinder/", "adapters/testing/", "builders/",         "sdk/c/",
-    "sdk/exceptions/runtime/",   "sdk/uwx/",          "unwind_core/kept/", "unwind_core/modules/",
+    "sdk/exceptions/",           "sdk/uwx/",          "unwind_core/kept/", "unwind_core/modules/",
     "unwind_core/sources/cfi/",  "unwind_core/walk/"};
 
 struct Comment {
