@@ -9,11 +9,9 @@ namespace jitunwind::jitstack {
 namespace {
 
 /// Call frame information of code in no module is its JIT's.
-bool is_jit(const Target& target, const Frame& frame) {
-  if (is_registered(frame.origin())) return true;
-  Module module;
-  return (frame.origin() == RowOrigin::eh_frame || frame.origin() == RowOrigin::debug_frame) &&
-         !target.space().modules.find(frame.address().lookup(), module);
+bool is_jit(const Frame& frame, bool is_of_module) {
+  const bool is_told = frame.origin() == RowOrigin::eh_frame || frame.origin() == RowOrigin::debug_frame;
+  return is_registered(frame.origin()) || (is_told && !is_of_module);
 }
 
 SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
@@ -21,9 +19,13 @@ SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
   seen.name = frame.name();
   if (!seen.name.empty()) seen.offset = frame.offset();
   if (const auto source = target.source_line(frame)) seen.source = source->file + ":" + std::to_string(source->line);
-  if (const Mapping* const mapping = target.mappings().find(frame.address().lookup())) seen.module = mapping->path;
+  const Addr at = frame.address().lookup();
+  if (const Mapping* const mapping = target.mappings().find(at)) seen.module = mapping->path;
+  Module module;
+  const bool is_of_module = target.space().modules.find(at, module);
+  if (is_of_module && seen.module.empty()) seen.module = module.path;  // its text was copied to memory of no file
   seen.is_signal_frame = frame.is_signal_frame();
-  seen.is_jit = is_jit(target, frame);
+  seen.is_jit = is_jit(frame, is_of_module);
   FrameRow row;
   if (rows == Rows::yes && frame.row(row)) seen.row = to_text(row, target.arch());
   return seen;

@@ -73,6 +73,14 @@ TEST(Jitstack, GoesOnBoldlyThroughUnknownCodeWhereItIsAskedTo) {
                           R"(  #\d+ .*calls_unknown_code\+0x.*)", R"(  #\d+ .*main\+0x.*)"});
 }
 
+TEST(Jitstack, NamesTheFileOfTextThatIsCopiedToMemoryOfNoFile) {
+  const TargetProgram program(COPIED_TEXT_PROGRAM);
+  const Printed printed = jitstack(id_of(program));
+  EXPECT_EQ(printed.status, 0);
+  expect_lines(printed.out, {R"(  #\d+ .* eh_frame  copied_text_\w+ +.*stand_still.*\+0x.*)",
+                             R"(  #\d+ .* eh_frame  copied_text_\w+ +main\+0x.*)"});
+}
+
 /// The page describes every key, and nothing else is there.
 void expect_keys(const Json& json, std::set<std::string> keys) {
   const std::string page = text_of_file(JITUNWIND_SOURCE_DIR "/docs/jitstack.md");
