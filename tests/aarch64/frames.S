@@ -124,6 +124,29 @@ a64_leaf_trap:
         signed  a64_signed, 25, 29              // paciasp, autiasp
         signed  a64_signed_b, 27, 31, .cfi_b_key_frame  // pacibsp, autibsp
 
+// CFA = SP + 16 + 16 * vg, as compilers describe frames with two registers of scalable vectors.
+        .globl  a64_scalable_behind_call
+        begin   a64_scalable
+        stp     x29, x30, [sp, #-16]!
+        .cfi_def_cfa_offset 16
+        .cfi_offset x29, -16
+        .cfi_offset x30, -8
+        lsl     x29, x2, #4             // no frame pointer
+        sub     sp, sp, x29
+        .cfi_escape 0x0f, 10, 0x8f, 0, 0x92, 46, 0, 0x40, 0x1e, 0x23, 16, 0x22
+        mov     x9, x0
+        mov     x0, x1
+        blr     x9
+a64_scalable_behind_call:
+        add     sp, sp, x29
+        .cfi_def_cfa sp, 16
+        ldp     x29, x30, [sp], #16
+        .cfi_def_cfa_offset 0
+        .cfi_restore x29
+        .cfi_restore x30
+        ret
+        end     a64_scalable
+
 // x0-x30 are at 8 * n of what x0 points to, q0-q31 at 256 + 16 * n.
         .globl  a64_all_trap
         begin   a64_all

@@ -1,6 +1,8 @@
 // frames.S: frames to walk from, to resume in and to throw through.
 #pragma once
 
+#include <sys/prctl.h>
+
 #include <array>
 #include <cstdint>
 
@@ -28,6 +30,11 @@ extern const char a64_signed_behind_call[];
 std::uint64_t a64_signed_b(void (*f)(void*), void* argument);
 extern const char a64_signed_b_behind_call[];
 
+/// Calls f(argument) in a frame whose size its call frame information tells by DWARF's vg, the words of 8 bytes in a
+/// scalable vector, which the third argument is.
+void a64_scalable(void (*f)(void*), void* argument, std::uint64_t vg);
+extern const char a64_scalable_behind_call[];
+
 struct alignas(16) A64All {
   std::array<std::uint64_t, 32> general;                ///< x0-x30
   std::array<std::array<std::uint64_t, 2>, 32> vector;  ///< q0-q31
@@ -38,6 +45,12 @@ extern const char a64_all_trap[];
 }
 
 namespace jitunwind::test {
+
+/// Of this thread; 0: the CPU has none.
+inline std::uint64_t vector_words() {
+  const int length = ::prctl(PR_SVE_GET_VL);
+  return length > 0 ? static_cast<std::uint64_t>(length & PR_SVE_VL_LEN_MASK) / 8 : 0;
+}
 
 inline constexpr std::uint64_t k_a64_magic = std::uint64_t{0x4d00} << 48;
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -247,6 +248,35 @@ TEST(Aarch64, WalksThroughSignedReturnAddresses) {
               std::vector(seen.by_backtrace.begin() + 1, seen.by_backtrace.end()));
   }
   std::printf("signature %llx\n", static_cast<unsigned long long>(seen.signature));
+}
+
+/// The walk's frames from a64_scalable() on.
+struct ScalableWalk {
+  std::vector<Addr> pcs{};
+  int by_backtrace = 0;
+  StopReason stop = StopReason::none;
+};
+
+TEST(NativeAarch64, WalksFramesOfScalableVectors) {
+  const std::uint64_t words = vector_words();
+  for (int round = 0; round < 3; ++round) {
+    ScalableWalk seen;
+    const auto walk_it = [](void* into) {
+      auto* const out = static_cast<ScalableWalk*>(into);
+      Walk walk = walk_here();
+      for (const Frame& frame : walk) out->pcs.push_back(frame.pc());
+      out->stop = walk.stop_reason();
+      std::array<void*, 64> all;
+      out->by_backtrace = jitunwind_backtrace(all.data(), all.size(), 0);
+    };
+    a64_scalable(walk_it, &seen, words == 0 ? 2 : words);
+    const auto frame = std::ranges::find(seen.pcs, address_of(a64_scalable_behind_call));
+    ASSERT_NE(frame, seen.pcs.end());
+    // No code has such frames where the CPU has no such registers.
+    EXPECT_EQ(seen.stop, words == 0 ? StopReason::broken : StopReason::outermost);
+    EXPECT_EQ(seen.pcs.end() - frame > 3, words != 0);
+    EXPECT_EQ(seen.pcs.size(), static_cast<std::size_t>(seen.by_backtrace));
+  }
 }
 
 }  // namespace

@@ -154,5 +154,21 @@ TEST(Aarch64Exceptions, LandWhereAHandlerSays) {
   EXPECT_TRUE(preserved_are_magic(arrival));
 }
 
+// covers: EX14
+TEST(Aarch64Exceptions, PassFramesOfScalableVectors) {
+  const std::uint64_t words = vector_words();
+  if (words == 0) return;  // no code has such frames
+  int caught = 0;
+  const A64Arrival arrival = in_magic_frame([&] {
+    try {
+      a64_scalable([](void*) { throw_number(5); }, nullptr, words);
+    } catch (const std::runtime_error& error) {
+      caught = std::stoi(error.what());
+    }
+  });
+  EXPECT_EQ(caught, 5);
+  EXPECT_TRUE(preserved_are_magic(arrival));
+}
+
 }  // namespace
 }  // namespace jitunwind::test

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "jitunwind/unwind_core/arch/arch.h"
+
 namespace jitunwind {
 
 /// Vector registers are in one of the records. The kernel puts that first, but does not promise it:
@@ -13,6 +15,7 @@ struct ContextRecords {
   std::uint16_t room;  ///< bytes for all of them
   std::uint32_t kind;  ///< of the one with vector registers
   std::uint32_t size;  ///< of that
+  RegNum vector_words;  ///< pseudo register of how many words of 8 bytes a scalable vector has
 };
 
 }  // namespace jitunwind

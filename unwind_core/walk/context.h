@@ -30,11 +30,12 @@ inline UcontextOffsets ucontext_offsets(const Arch& arch) noexcept {
   return {of(arch.pc), of(arch.sp), of(arch.fp)};
 }
 
-/// The low 8 bytes of vector registers, still in themselves, if the first record has them. Signal-safe.
+/// How long scalable vectors are in this process, which expressions of call frame information ask for. Signal-safe.
+void add_vector_words(const Arch& arch, RegisterFile& registers) noexcept;
+/// That, and the low 8 bytes of vector registers, still in themselves, if the first record has them. Signal-safe.
 void add_vectors_of_ucontext(const std::byte* ucontext, const Arch& arch, RegisterFile& registers) noexcept;
 
-/// Registers still in themselves: SaveLocation::Kind::reg. `ucontext` is readable host memory, the host's own, so in
-/// its byte order. Signal-safe.
+/// Registers still in themselves (SaveLocation::Kind::reg), of a ucontext_t of the host's own. Signal-safe.
 inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& arch) noexcept {
   const auto* const bytes = static_cast<const std::byte*>(ucontext);
   RegisterFile registers;
@@ -46,8 +47,7 @@ inline RegisterFile registers_from_ucontext(const void* ucontext, const Arch& ar
   return registers;
 }
 
-/// The registers of an elf_gregset_t of the target, in its byte order. NT_PRSTATUS has one and PTRACE_GETREGSET gives
-/// it. Error truncated: it is too short, as that of another CPU may be. Signal-safe.
+/// Those of an elf_gregset_t of the target, as NT_PRSTATUS has. Error truncated: it is too short. Signal-safe.
 Result<RegisterFile> registers_from_prstatus(std::span<const std::byte> registers, const Arch& arch) noexcept;
 
 /// Adds the low 8 bytes of the vector registers that calls preserve, of an elf_fpregset_t as NT_PRFPREG has one. Error

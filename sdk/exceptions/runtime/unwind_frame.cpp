@@ -97,6 +97,7 @@ UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : StackPosit
     return value;
   };
   for (const LiveRegister& r : live.across_calls()) take(r);
+  add_vector_words(space_->arch, registers_);
   address_ = CodeAddress::returned_to(take(live.pc) & space_->arch.address_mask);
   rule_place_.next = hints.first_rule(address_.lookup());
   const Addr sp = take(live.sp);

@@ -73,6 +73,7 @@ constexpr RegisterInfo k_registers[] = {
     {31, "sp", "sp", general, false, 31, 31, greg(31), user(31), 0x11f, 31},
     {32, "pc", "pc", general, false, 32, 32, greg(32), user(32), 0x120, 32},
     {34, "ra_sign_state", "ra_sign_state", pseudo, false, 33, 34, -1, -1, -1},
+    {46, "vg", "vg", pseudo, true, 42, -1, -1, -1, -1, 46},
     {64, "v0", "v0", vector, false, -1, 64, -1, fpreg(0), 0x200},
     {65, "v1", "v1", vector, false, -1, 65, -1, fpreg(1), 0x201},
     {66, "v2", "v2", vector, false, -1, 66, -1, fpreg(2), 0x202},
@@ -192,7 +193,9 @@ constexpr CodePattern k_calls[] = {
     {k_blra, k_blra_mask, 4, 0},
 };
 
-constexpr ContextRecords k_records{.first = k_fpsimd, .room = 4096, .kind = 0x46508001, .size = 528};  // FPSIMD_MAGIC
+// FPSIMD_MAGIC
+constexpr ContextRecords k_records{
+    .first = k_fpsimd, .room = 4096, .kind = 0x46508001, .size = 528, .vector_words = 46};
 
 constexpr RegNum k_exception_registers[] = {0, 1, 2, 3};  // x0-x3
 

@@ -56,7 +56,8 @@ struct CodeState {
 
 /// Whether values of the register are followed: calls preserve it, or it is the link register.
 constexpr bool is_followed(const Arch& arch, const RegisterInfo& reg) noexcept {
-  return reg.dwarf == arch.ra ? !arch.ra_in_memory : reg.preserved && reg.dwarf != arch.sp;
+  return reg.dwarf == arch.ra ? !arch.ra_in_memory
+                              : reg.preserved && reg.dwarf != arch.sp && reg.reg_class != RegClass::pseudo;
 }
 
 /// Follows from one address. Every step is bounded, and what is no code, cannot be read or is not understood ends the
