@@ -13,7 +13,14 @@ namespace jitunwind {
 
 namespace {
 
-constexpr const char* k_unknown_code = "code without unwind information, and its caller cannot be confirmed";
+/// That there is no row and no guess. Of a file that is missing, as in core files, neither code nor table can be read.
+Error unknown_code(const AddressSpace& space, CodeAddress at, MemoryWindow window) noexcept {
+  std::byte code;
+  const bool is_read = space.memory.read(at.lookup(), {&code, 1}, window) == 1;
+  return {ErrorCode::no_info, at.value(),
+          is_read ? "code without unwind information, and its caller cannot be confirmed"
+                  : "code that cannot be read, nor unwind information of it"};
+}
 
 }  // namespace
 
@@ -126,7 +133,7 @@ Status Cursor::find_row(FrameRow& out) const noexcept {
   MemoryWindow window = window_;
   const Found found = with_room(this, [&] { return ask_for_row(window, out); });
   if (!found) return found.error();
-  if (!*found) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  if (!*found) return unknown_code(*space_, address_, window_);
   return Done{};
 }
 
@@ -141,7 +148,7 @@ Status Cursor::take(const Found& found, const FrameRow& row) noexcept {
   row_known_ = true;
   origin_ = *found ? row.origin : RowOrigin::none;
   signal_frame_ = *found && row.signal_frame;
-  if (!*found) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  if (!*found) return unknown_code(*space_, address_, window_);
   return Done{};
 }
 
@@ -324,14 +331,14 @@ RowOrigin Cursor::origin() const noexcept {
 
 Result<bool> Cursor::is_signal_frame() noexcept {
   if (const Status known = know_row(); !known) return known.error();
-  if (origin_ == RowOrigin::none) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  if (origin_ == RowOrigin::none) return unknown_code(*space_, address_, window_);
   return signal_frame_;
 }
 
 Result<bool> Cursor::is_signal_frame() const noexcept {
   const auto kind = row_kind();
   if (!kind) return kind.error();
-  if (kind->origin == RowOrigin::none) return Error{ErrorCode::no_info, pc(), k_unknown_code};
+  if (kind->origin == RowOrigin::none) return unknown_code(*space_, address_, window_);
   return kind->is_signal_frame;
 }
 
