@@ -30,6 +30,9 @@
 #include <vector>
 
 #include "bench/thread_time.h"
+#ifdef JITUNWIND_BENCH_ASMJIT
+#include "examples/asmjit_names.h"
+#endif
 #include "jitunwind/builders/registers_x86_64.h"
 
 namespace {
@@ -187,11 +190,12 @@ void throw_everywhere(benchmark::State& state, std::size_t rows, bool in_order) 
 #ifdef JITUNWIND_BENCH_ASMJIT
 
 using asmjit::x86::Assembler;
+using examples::new_label;
 
 void write_plain(Assembler& a) { a.add(asmjit::x86::rax, asmjit::x86::rcx); }
 void write_branch(Assembler& a) {
   using namespace asmjit::x86;
-  const asmjit::Label behind = a.newLabel();
+  const asmjit::Label behind = new_label(a);
   a.cmp(rax, rbx);
   a.je(behind);
   a.add(rax, 1);
@@ -206,7 +210,7 @@ void write_call(Assembler& a) {
 }
 void write_exit(Assembler& a) {
   using namespace asmjit::x86;
-  const asmjit::Label behind = a.newLabel();
+  const asmjit::Label behind = new_label(a);
   a.test(rax, rax);
   a.je(behind);
   a.pop(rbx);

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "examples/asmjit_names.h"
+
 static void native() { throw std::runtime_error("no such file"); }
 
 static void report(void* exception) {
@@ -33,12 +35,13 @@ int main() {
     jitunwind::AsmjitAssembler a(&code);
 
     using namespace asmjit::x86;
-    const asmjit::Label begin = a.newLabel(), end = a.newLabel(), landing_pad = a.newLabel(), leave = a.newLabel();
+    using examples::new_label;
+    const asmjit::Label begin = new_label(a), end = new_label(a), landing_pad = new_label(a), leave = new_label(a);
     auto site = a.call_site(begin, end, landing_pad);
     if (as_cxx)
       site.catches(typeid(std::exception));
     else
-      a.handled_by([&](const auto& frame) { return decide(frame, code.labelOffset(landing_pad)); });
+      a.handled_by([&](const auto& frame) { return decide(frame, examples::label_offset(code, landing_pad)); });
     a.push(rbx);
     a.bind(begin);
     a.call(asmjit::imm(&native));

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "examples/asmjit_names.h"
 #include "examples/other_unwinders.h"
 
 namespace {
@@ -100,17 +101,16 @@ Error make_sum(jitunwind::AsmjitRuntime& runtime, Callback* out) {
   CodeHolder code;
   code.init(runtime.environment());
   x86::Compiler compiler(&code);
-  compiler.addFunc(FuncSignatureT<int, int>(CallConvId::kHost));
-  x86::Gp value = compiler.newInt32();
-  x86::Gp result = compiler.newInt32();
-  compiler.func()->setArg(0, value);
-  InvokeNode* call = nullptr;
-  compiler.invoke(&call, imm(&between), FuncSignatureT<int, int>(CallConvId::kHost));
-  call->setArg(0, value);
-  call->setRet(0, result);
+  FuncNode* const function = examples::add_func(compiler, examples::signature<int, int>());
+  x86::Gp value = examples::new_gp32(compiler);
+  x86::Gp result = examples::new_gp32(compiler);
+  examples::set_arg(*function, 0, value);
+  InvokeNode* const call = examples::invoke(compiler, imm(&between), examples::signature<int, int>());
+  examples::set_arg(*call, 0, value);
+  examples::set_ret(*call, 0, result);
   compiler.add(result, value);  // lives across the call, so in a callee-saved register
   compiler.ret(result);
-  compiler.endFunc();
+  examples::end_func(compiler);
   compiler.finalize();
   return runtime.add(out, &code, "sum_without_frame_pointer");
 }
@@ -120,7 +120,7 @@ Error make_counter(jitunwind::AsmjitRuntime& runtime, Callback* out) {
   CodeHolder code;
   code.init(runtime.environment());
   jitunwind::AsmjitAssembler a(&code);
-  Label again = a.newLabel();
+  Label again = examples::new_label(a);
   a.push(x86::rbp);
   a.push(x86::rbx);
   a.sub(x86::rsp, 8);
@@ -144,7 +144,7 @@ Error make_load(jitunwind::AsmjitRuntime& runtime, Load* out) {
   CodeHolder code;
   code.init(runtime.environment());
   jitunwind::AsmjitAssembler a(&code);
-  Label spin = a.newLabel();
+  Label spin = examples::new_label(a);
   a.push(x86::r15);
   a.mov(x86::r15, x86::rdi);
   a.bind(spin);
@@ -229,7 +229,8 @@ int main() {
   Callback sum = nullptr;
   Load load = nullptr;
   const auto begin = std::chrono::steady_clock::now();
-  if (make_sum(runtime, &sum) || make_counter(runtime, &g_rbp_as_counter) || make_load(runtime, &load)) {
+  if (make_sum(runtime, &sum) != kErrorOk || make_counter(runtime, &g_rbp_as_counter) != kErrorOk ||
+      make_load(runtime, &load) != kErrorOk) {
     std::fprintf(stderr, "asmjit refused the code\n");
     return 1;
   }

@@ -19,10 +19,11 @@
 namespace toy {
 
 using namespace asmjit::x86;
+using examples::new_label;
 
 CodePiece::CodePiece(Machine& machine) : machine_(machine) {
   code_.init(machine.code_memory().environment());
-  code_.setErrorHandler(&errors_);
+  examples::set_error_handler(code_, &errors_);
   code_.attach(&a_);
 }
 
@@ -30,7 +31,7 @@ GeneratedCode CodePiece::add(const std::string& name) {
   GeneratedCode made;
   const asmjit::Error error = machine_.code_memory().add(&made.start, &code_, name);
   if (error == asmjit::kErrorOk && errors_.first.empty()) {
-    made.size = code_.codeSize();
+    made.size = examples::code_size(code_);
     return made;
   }
   throw std::runtime_error(name + ": " + (errors_.first.empty() ? "asmjit has no memory" : errors_.first));
@@ -57,10 +58,10 @@ GeneratedCode generate_entry(Machine& machine) {
 
 CodeGenerator::CodeGenerator(Machine& machine, const FunctionCode& function, std::span<const Value> texts)
     : machine_(machine), function_(function), texts_(texts), piece_(machine), a_(piece_.assembler()) {
-  for (std::size_t i = 0; i < function.code.size(); ++i) labels_.push_back(a_.newLabel());
-  for (std::size_t i = 0; i < function.handlers.size(); ++i) pads_.push_back(a_.newLabel());
-  resume_ = a_.newLabel();
-  overflow_ = a_.newLabel();
+  for (std::size_t i = 0; i < function.code.size(); ++i) labels_.push_back(new_label(a_));
+  for (std::size_t i = 0; i < function.handlers.size(); ++i) pads_.push_back(new_label(a_));
+  resume_ = new_label(a_);
+  overflow_ = new_label(a_);
 }
 
 GeneratedCode CodeGenerator::generate() {
@@ -89,7 +90,7 @@ GeneratedCode CodeGenerator::generate() {
 
 /// Takes the frame's slots and copies the arguments into the first ones.
 void CodeGenerator::prologue() {
-  const asmjit::Label enough = a_.newLabel();
+  const asmjit::Label enough = new_label(a_);
   a_.push(rbx);
   a_.sub(rsp, sizeof(Value) * function_.slots);
   a_.mov(rbx, rdi);
@@ -124,8 +125,8 @@ void CodeGenerator::inside(std::int32_t number) {
   if (handler_ >= 0) a_.bind(site_end_);
   handler_ = number;
   if (number < 0) return;
-  const asmjit::Label begin = a_.newLabel();
-  site_end_ = a_.newLabel();
+  const asmjit::Label begin = new_label(a_);
+  site_end_ = new_label(a_);
   a_.bind(begin);
   auto site = a_.call_site(begin, site_end_, pads_[static_cast<std::size_t>(number)]);
   if (chain_has(number, [](Handler::Kind kind) { return kind == Handler::Kind::catches; }))
@@ -140,7 +141,7 @@ void CodeGenerator::landing_pad(std::int32_t number) {
   a_.bind(pads_[static_cast<std::size_t>(number)]);
   switch (to.kind) {
     case Handler::Kind::catches: {
-      const asmjit::Label mine = a_.newLabel();
+      const asmjit::Label mine = new_label(a_);
       a_.test(edx, edx);
       a_.jnz(mine);
       go_outward(to.outer);

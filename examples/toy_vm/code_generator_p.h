@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/asmjit_names.h"
 #include "examples/toy_vm/code_generator.h"
 #include "examples/toy_vm/machine.h"
 
@@ -25,7 +26,7 @@ class CodePiece {
 
  private:
   struct Errors final : asmjit::ErrorHandler {
-    void handleError(asmjit::Error, const char* message, asmjit::BaseEmitter*) override {
+    void EXAMPLES_ASMJIT(handleError, handle_error)(asmjit::Error, const char* message, asmjit::BaseEmitter*) override {
       if (first.empty()) first = message;
     }
     std::string first;

@@ -5,6 +5,7 @@
 namespace toy {
 
 using namespace asmjit::x86;
+using examples::new_label;
 
 void CodeGenerator::instruction(const Instruction& i) {
   switch (i.op) {
@@ -84,7 +85,7 @@ void CodeGenerator::store_result(std::uint32_t slot) {
 /// Numbers here, everything else, and what throws, in compute().
 void CodeGenerator::arithmetic(const Instruction& i) {
   const std::uint32_t a = i.depth - 2, b = i.depth - 1;
-  const asmjit::Label slow = a_.newLabel(), done = a_.newLabel();
+  const asmjit::Label slow = new_label(a_), done = new_label(a_);
   a_.mov(rcx, kind(a));
   a_.or_(rcx, kind(b));
   a_.jnz(slow);

@@ -89,17 +89,8 @@ inline void set_arg(asmjit::FuncNode& f, std::uint32_t index, const asmjit::x86:
 inline asmjit::x86::Mem new_stack(asmjit::x86::Compiler& cc, std::uint32_t size, std::uint32_t alignment) {
   return cc.JITUNWIND_ASMJIT(newStack, new_stack)(size, alignment);
 }
-inline asmjit::InvokeNode* invoke(asmjit::x86::Compiler& cc, std::uint64_t target, const asmjit::FuncSignature& s) {
-  asmjit::InvokeNode* node = nullptr;
-#if JITUNWIND_ASMJIT_SNAKE_CASE
-  (void)cc.invoke(asmjit::Out(node), target, s);
-#else
-  (void)cc.invoke(&node, target, s);
-#endif
-  return node;
-}
-inline asmjit::InvokeNode* invoke(asmjit::x86::Compiler& cc, const asmjit::Label& target,
-                                  const asmjit::FuncSignature& s) {
+template <class Target>
+asmjit::InvokeNode* invoke(asmjit::x86::Compiler& cc, const Target& target, const asmjit::FuncSignature& s) {
   asmjit::InvokeNode* node = nullptr;
 #if JITUNWIND_ASMJIT_SNAKE_CASE
   (void)cc.invoke(asmjit::Out(node), target, s);

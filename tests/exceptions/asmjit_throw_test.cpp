@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "tests/asmjit/asmjit_names.h"
+
 namespace jitunwind::test {
 namespace {
 
@@ -31,24 +33,22 @@ Made compile(AsmjitRuntime& runtime, bool with_frame_pointer, unsigned alignment
   CodeHolder code;
   code.init(runtime.environment());
   x86::Compiler cc(&code);
-  FuncNode* const function = cc.addFunc(FuncSignatureT<void, void (*)()>(CallConvId::kCDecl));
-  if (with_frame_pointer) function->frame().setPreservedFP();
-  const x86::Gp callee = cc.newIntPtr();
-  function->setArg(0, callee);
+  FuncNode* const function = add_func(cc, signature<void, void (*)()>());
+  if (with_frame_pointer) set_preserved_fp(function->frame());
+  const x86::Gp callee = new_int64(cc);
+  set_arg(*function, 0, callee);
   std::vector<x86::Gp> kept;
   for (int i = 0; i < 6; ++i) {
-    kept.push_back(cc.newInt64());
+    kept.push_back(new_int64(cc));
     cc.mov(kept.back(), -1 - i);
   }
-  x86::Mem slot = cc.newStack(64, alignment);
-  slot.setSize(8);
+  const x86::Mem slot = new_stack(cc, 64, alignment);
   cc.mov(slot, kept[0]);
-  InvokeNode* invoke = nullptr;
-  cc.invoke(&invoke, callee, FuncSignatureT<void>(CallConvId::kCDecl));
+  invoke(cc, callee, signature<void>());
   for (int i = 1; i < 6; ++i) cc.add(kept[0], kept[static_cast<std::size_t>(i)]);
   cc.mov(slot, kept[0]);
   cc.ret();
-  cc.endFunc();
+  end_func(cc);
   EXPECT_EQ(cc.finalize(), kErrorOk);
   Made made = nullptr;
   EXPECT_EQ(runtime.add(&made, &code, "compiled"), kErrorOk);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "jitunwind/builders/registers_x86_64.h"
+#include "tests/asmjit/asmjit_names.h"
 
 namespace jitunwind::test {
 namespace {
@@ -50,7 +51,7 @@ class AsmjitLanding : public testing::Test {
   }
   /// Keeps rbx around the guarded call and returns 0, or what catch_it() says.
   void guarded_frame() {
-    const Label leave = a.newLabel();
+    const Label leave = new_label(a);
     a.push(rbx);
     guarded_call();
     a.xor_(eax, eax);
@@ -76,9 +77,9 @@ class AsmjitLanding : public testing::Test {
   std::string refused;
 
   void make_labels() {
-    begin = a.newLabel();
-    end = a.newLabel();
-    pad = a.newLabel();
+    begin = new_label(a);
+    end = new_label(a);
+    pad = new_label(a);
   }
 };
 
@@ -139,7 +140,7 @@ TEST_F(AsmjitLanding, KeepsItsPromiseNotToThrow) {
 TEST_F(AsmjitLanding, IsDecidedByAHandler) {
   make_labels();
   a.handled_by([this](const PassedFrame& frame) {
-    return FrameDecision::catch_at(frame.start() + code.labelOffset(pad)).with(x86_64::rdx, 5);
+    return FrameDecision::catch_at(frame.start() + label_offset(code, pad)).with(x86_64::rdx, 5);
   });
   a.call_site(begin, end, pad);
   guarded_frame();
@@ -151,8 +152,8 @@ TEST_F(AsmjitLanding, IsDecidedByAHandler) {
 /// Each procedure of the code has its own.
 TEST_F(AsmjitLanding, OfTwoProceduresInOneCode) {
   make_labels();
-  Label second = a.newLabel();
-  Label outer_begin = a.newLabel(), outer_end = a.newLabel();
+  Label second = new_label(a);
+  Label outer_begin = new_label(a), outer_end = new_label(a);
   a.call_site(begin, end, pad).catches(typeid(int));
   a.terminates(outer_begin, outer_end);
   a.sub(rsp, 8);
@@ -190,7 +191,7 @@ TEST_F(AsmjitLanding, IsRefusedWhereCallsDifferInSp) {
 
 TEST_F(AsmjitLanding, IsRefusedOutsideOfTheProcedure) {
   make_labels();
-  Label second = a.newLabel();
+  Label second = new_label(a);
   a.call_site(begin, end, pad);
   a.push(rbx);
   guarded_call();

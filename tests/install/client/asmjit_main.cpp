@@ -7,12 +7,11 @@ int main() {
   jitunwind::AsmjitRuntime runtime;
   asmjit::CodeHolder code;
   code.init(runtime.environment());
-  asmjit::x86::Compiler compiler(&code);
-  compiler.addFunc(asmjit::FuncSignatureT<void>());
-  asmjit::InvokeNode* call = nullptr;
-  compiler.invoke(&call, asmjit::imm(innermost), asmjit::FuncSignatureT<void>());
-  compiler.endFunc();
-  if (compiler.finalize() != asmjit::kErrorOk) return 1;
+  jitunwind::AsmjitAssembler a(&code);
+  a.sub(asmjit::x86::rsp, 8);
+  a.call(asmjit::imm(innermost));
+  a.add(asmjit::x86::rsp, 8);
+  a.ret();
 
   void (*middle)() = nullptr;
   if (runtime.add(&middle, &code, "middle") != asmjit::kErrorOk) return 1;
