@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <atomic>
 #include <fstream>
@@ -41,11 +42,7 @@ void wait_for_name(pid_t process, const std::string& wanted) {
     std::getline(std::ifstream("/proc/" + std::to_string(process) + "/comm"), name);
   }
   EXPECT_EQ(name, wanted);
-  std::string stat;
-  for (int i = 0; i < 60'000 && stat.find(") S ") == std::string::npos; ++i) {
-    ::usleep(1000);
-    std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), stat);
-  }
+  EXPECT_TRUE(waits_in(process, {SYS_pause, SYS_read, SYS_clock_nanosleep}));
   ::usleep(50'000);
 }
 
@@ -214,6 +211,7 @@ TEST(VanishingProcess, ThatLoadsAndUnloadsLibrariesAllTheTime) {
   for (const SeenFrame& frame : whole.frames) has_jit_frame = has_jit_frame || frame.origin == "dyn_directives";
   EXPECT_TRUE(has_jit_frame);
   for (int round = 0; round < 50; ++round) {
+    ASSERT_TRUE(waits_in(child, {SYS_pause})) << "which one that was let go has before itself once more";
     const auto hold = round % 2 == 0 ? Target::Hold::while_attached : Target::Hold::to_copy;
     const auto target = Target::attach(child, hold);
     ASSERT_TRUE(target) << target.error().text();
