@@ -104,7 +104,7 @@ std::array<unsigned char, 256> section_here;
 TEST_F(TableFormats, HaveOneNameForAGroup) {
   const auto address = [](const void* object) { return reinterpret_cast<std::uintptr_t>(object); };
   const auto expect_group = [](unw_addr_space_t of, void* argument, const unw_dyn_info_t& info) {
-    for (const unw_word_t procedure : {0x0, 0x1000, 0x2000}) {
+    for (const unw_word_t procedure : {0x0ul, 0x1000ul, 0x2000ul}) {
       const unw_word_t ip = info.start_ip + procedure + 5;
       std::array<char, 32> name{};
       unw_word_t offset = 0;
