@@ -24,9 +24,8 @@ volatile long sum = 0;
 }
 
 [[gnu::noinline]] long work_below(int depth, long rounds) {
-  if (depth == 0) return spin(rounds);
-  const long below = work_below(depth - 1, rounds);
-  asm volatile("");
+  const long below = depth == 0 ? spin(rounds) : work_below(depth - 1, rounds);
+  asm volatile("");  // behind both calls: neither may be a jump
   return below + 1;
 }
 
