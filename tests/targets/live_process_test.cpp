@@ -413,6 +413,7 @@ TEST(Attaching, ByRootThatMayNot) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
+#ifdef HAS_MOUNT_NAMESPACES
 /// Its files are in a mount namespace of its own, where nobody else has anything at these paths.
 // covers: HL07
 TEST(LiveProcess, InAnotherMountNamespace) {
@@ -430,6 +431,7 @@ TEST(LiveProcess, InAnotherMountNamespace) {
   for (const SeenFrame& frame : stack.frames) names.push_back(frame.name);
   EXPECT_NE(std::ranges::find(names, "main"), names.end()) << "main is in no table but that of its file";
 }
+#endif
 
 /// Two targets in two threads: nothing is shared.
 // covers: SF07
