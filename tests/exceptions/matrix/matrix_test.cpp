@@ -88,7 +88,7 @@ constexpr Reason k_impossible[]{
      [](const Linked& linked, std::string_view scenario) {
        return linked.library == "libc++"sv && linked.unwinder != "LLVM"sv && scenario == "cancel_rethrown";
      },
-     "terminating with uncaught foreign exception"},
+     "uncaught foreign exception"},
 };
 
 /// Not before the program has thrown once; a cell that was tried too early must have aborted.
