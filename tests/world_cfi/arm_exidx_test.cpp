@@ -56,7 +56,7 @@ class Sections final : public Memory {
   std::vector<SectionBytes> all_;
 };
 
-/// What readelf's words mean: "vsp = r7", "vsp = vsp + 8", "pop {r4, r14}", "pop {D8}".
+/// What readelf's words mean: "vsp = r7", "vsp = vsp + 8", "pop {r4, r14}", "pop {D8}", "pop {D8-D9}".
 struct Reading {
   std::string base = "sp";
   std::int64_t offset = 0;
@@ -85,9 +85,11 @@ struct Reading {
     if (word != "pop") return;
     for (std::string reg; words >> reg;) {
       std::erase_if(reg, [](char c) { return c == '{' || c == '}' || c == ','; });
-      const bool is_double = reg[0] == 'D';
-      saved[is_double ? "d" + reg.substr(1) : reg] = offset;
-      offset += is_double ? 8 : 4;
+      const bool is_double = reg[0] == 'D' || reg[0] == 'd';
+      const std::size_t range = reg.find('-');
+      const int first = std::stoi(reg.substr(1)), last = range == reg.npos ? first : std::stoi(reg.substr(range + 2));
+      for (int number = first; number <= last; ++number, offset += is_double ? 8 : 4)
+        saved[(is_double ? "d" : "r") + std::to_string(number)] = offset;
     }
   }
   /// Where SP was saved, that is the CFA, and the others are told from the base.
