@@ -31,29 +31,22 @@ inline Stacks by_eu_stack(pid_t process) {
   return stacks;
 }
 
+/// Of functions that were inlined, and of those that have left their frame by a jump to another, GDB makes frames, too.
 inline Stacks by_gdb(pid_t process) {
   Stacks stacks;
   pid_t thread = 0;
   const std::string printed =
       output_of("gdb -nx -q -batch -iex 'set debuginfod enabled off' -p " + std::to_string(process) +
                 " -ex 'set backtrace past-main on' -ex 'set backtrace past-entry on' -ex 'thread apply all frame apply "
-                "all -q printf \"%#lx %#lx\\n\", (long)$pc, (long)$sp' 2>/dev/null");
-  const Pattern head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"),
-      frame("0x([0-9a-f]+) 0x([0-9a-f]+)");
-  Addr last_sp = 0;
+                "all -q python "
+                "f = gdb.selected_frame(); "
+                "f.type() in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME) or print(hex(f.pc()))' 2>/dev/null");
+  const Pattern head("Thread .*LWP (\\d+).*"), only("Thread (\\d+) .*process (\\d+).*"), frame("0x([0-9a-f]+)");
   for (const std::string& line : lines_of(printed)) {
     Groups found;
     if (matches(line, found, head)) thread = std::stoi(found[1]);
     if (matches(line, found, only)) thread = std::stoi(found[2]);
-    if (!matches(line, found, frame)) continue;
-    const Addr pc = std::stoull(found[1], nullptr, 16), sp = std::stoull(found[2], nullptr, 16);
-    // A call takes stack. Frames of GDB's with their callee's SP are functions that were inlined, or that have left
-    // their frame by a jump to another: what is on the stack is their caller's.
-    if (stacks[thread].empty() || sp != last_sp)
-      stacks[thread].push_back(pc);
-    else
-      stacks[thread].back() = pc;
-    last_sp = sp;
+    if (matches(line, found, frame)) stacks[thread].push_back(std::stoull(found[1], nullptr, 16));
   }
   return stacks;
 }
