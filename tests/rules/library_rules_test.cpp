@@ -336,7 +336,7 @@ TEST(LibraryRules, NoStaticLocalIsMadeAtItsFirstUse) {
   }
 }
 
-#ifndef JITUNWIND_TEST_SANITIZED  // where several sources are one object
+#ifndef JITUNWIND_TEST_UNITED
 /// What a forked child registers by has memory of unwind_core/heap_internal.h, which says why.
 TEST(LibraryRules, WritersNeitherThrowNorUseOperatorNew) {
   std::set<std::string> writers{"registration.cpp.o"};
