@@ -10,8 +10,8 @@ decltype(_Unwind_GetRegionStart) __libunwind_Unwind_GetRegionStart;
 decltype(_Unwind_GetIP) __libunwind_Unwind_GetIP;
 decltype(_Unwind_FindEnclosingFunction) __libunwind_Unwind_FindEnclosingFunction;
 unsigned long __libunwind_Unwind_GetBSP(_Unwind_Context* context);
-int main();
 }
+int main();
 
 namespace {
 

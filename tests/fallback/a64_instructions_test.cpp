@@ -60,8 +60,13 @@ class Llvm {
     subtarget_.reset(target->createMCSubtargetInfo(named, "", "+all"));
     instructions_.reset(target->createMCInstrInfo());
     analysis_.reset(target->createMCInstrAnalysis(instructions_.get()));
+#if LLVM_VERSION_MAJOR < 23
+    const auto given = [](const auto& owner) { return owner.get(); };
+#else
+    const auto given = [](const auto& owner) -> auto& { return *owner; };
+#endif
     context_ =
-        std::make_unique<llvm::MCContext>(llvm::Triple(k_triple), info_.get(), registers_.get(), subtarget_.get());
+        std::make_unique<llvm::MCContext>(llvm::Triple(k_triple), given(info_), given(registers_), given(subtarget_));
     disassembler_.reset(target->createMCDisassembler(*subtarget_, *context_));
     printer_.reset(target->createMCInstPrinter(llvm::Triple(k_triple), 0, *info_, *instructions_, *registers_));
   }
