@@ -36,13 +36,14 @@ struct Module {
   Addr load_bias = 0;     ///< run-time address - address in the file
   const char* path = "";  ///< as the loader names it; "" when unknown. Lives as long as the module. See copy_path()
   AddrRange text{};       ///< executable, around the address that it was found by; each of these addresses finds it
-  SectionBytes eh_frame_hdr{};  ///< PT_GNU_EH_FRAME; bytes reach to the end of its readable segment
-  SectionBytes eh_segment{};    ///< that whole segment: GNU ld puts .eh_frame behind the header, gold before it
-  SectionBytes eh_frame{};      ///< known only where there is no eh_frame_hdr; else found through it
-  SectionBytes debug_frame{};   ///< decompressed, from the file or its separate debug file
-  SectionBytes exidx{};         ///< PT_ARM_EXIDX of a target of ARM
-  std::uint64_t version = 0;    ///< as in ModuleVersion; a finder may leave it 0
-  bool is_lasting = false;      ///< likewise
+  SectionBytes eh_frame_hdr{};   ///< PT_GNU_EH_FRAME; bytes reach to the end of its readable segment
+  SectionBytes eh_segment{};     ///< that whole segment: GNU ld puts .eh_frame behind the header, gold before it
+  SectionBytes eh_frame{};       ///< known only where there is no eh_frame_hdr; else found through it
+  SectionBytes debug_frame{};    ///< decompressed, from the file or its separate debug file
+  const char* unread = nullptr;  ///< why unwind information that the file has cannot be read: its compression. Static
+  SectionBytes exidx{};          ///< PT_ARM_EXIDX of a target of ARM
+  std::uint64_t version = 0;     ///< as in ModuleVersion; a finder may leave it 0
+  bool is_lasting = false;       ///< likewise
   /// Not null: it may go at any moment, so that eh_frame_hdr and eh_segment are read through this and never in place.
   const Memory* memory = nullptr;
   /// With `memory` or `is_lasting`: its build id, copied together with all the above; 0 bytes: none, or a longer one.

@@ -88,8 +88,10 @@ bool ObjectDescriptor::find_symbols(const ModuleFiles::BothFiles& files, bool ex
   const auto& file = files.file.image;
   const auto& debug = files.debug.image;
   if (!file) return false;
-  if (find_symbols(file->symbols(SHT_SYMTAB))) return true;
-  if (debug && find_symbols(debug->symbols(SHT_SYMTAB))) return true;
+  for (const auto& image : {file, debug}) {
+    if (!image) continue;
+    if (const auto read = read_symbols(*image); read && find_symbols(read->symbols)) return true;
+  }
   return exports && find_symbols(file->symbols(SHT_DYNSYM));
 }
 

@@ -51,7 +51,8 @@ void read_sections(const ElfImage& image) {
 }
 
 void find_symbols(const ElfImage& image) {
-  std::array<SymbolTable, 2> tables{SymbolTable{&image, image.symbols(SHT_SYMTAB)},
+  const auto symtab = read_symbols(image);
+  std::array<SymbolTable, 2> tables{SymbolTable{&image, symtab ? symtab->symbols : ElfSymbols{}},
                                     SymbolTable{&image, image.dynamic_symbols(0x10000)}};
   if (tables[0].symbols.count() == 0) tables[0].symbols = image.symbols(SHT_DYNSYM);
   const auto index = SymbolIndex::make(tables);

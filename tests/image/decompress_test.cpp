@@ -2,13 +2,19 @@
 #include <gtest/gtest.h>
 #include <lzma.h>
 #include <zlib.h>
+#ifdef HAS_ZSTD
+#include <zstd.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <string>
 
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/module_files_internal.h"
+#include "tests/support/command.h"
 #include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
@@ -32,6 +38,16 @@ RawBytes deflated(const std::string& text, int level = 9) {
   return out;
 }
 
+#ifdef HAS_ZSTD
+RawBytes zstd(const std::string& text) {
+  RawBytes out(::ZSTD_compressBound(text.size()));
+  const std::size_t size = ::ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 9);
+  EXPECT_FALSE(::ZSTD_isError(size));
+  out.resize(size);
+  return out;
+}
+#endif
+
 RawBytes xz(const std::string& text, std::uint32_t preset = 6) {
   RawBytes out(::lzma_stream_buffer_bound(text.size()));
   std::size_t size = 0;
@@ -50,6 +66,8 @@ std::string random_text(std::size_t size, unsigned seed) {
   return text;
 }
 
+constexpr std::uint32_t k_of_zstd = 2;  // ELFCOMPRESS_ZSTD
+
 struct Section {
   std::string name = ".debug_frame";
   std::uint64_t flags = SHF_COMPRESSED;
@@ -58,19 +76,23 @@ struct Section {
   RawBytes stream;
 };
 
-RawBytes image_with(const Section& s, bool is_64, bool big_endian) {
-  ElfBuilder b(is_64, big_endian);
+RawBytes contents_of(const Section& s, const ElfBuilder& b) {
   Bytes data = b.bytes();
   if (s.name.starts_with(".z")) {
     data.characters("ZLIB").add(Bytes::in_order(true).u64(s.size));
   } else if (s.flags & SHF_COMPRESSED) {
     data.u32(s.type);
-    if (is_64) data.u32(0);
+    if (b.is_64) data.u32(0);
     data.word(s.size).word(8);
   }
   RawBytes all = data.vector();
   all.insert(all.end(), s.stream.begin(), s.stream.end());
-  b.sections = {{s.name, SHT_PROGBITS, all, 0, s.flags}};
+  return all;
+}
+
+RawBytes image_with(const Section& s, bool is_64, bool big_endian) {
+  ElfBuilder b(is_64, big_endian);
+  b.sections = {{s.name, SHT_PROGBITS, contents_of(s, b), 0, s.flags}};
   return b.build();
 }
 
@@ -91,6 +113,9 @@ TEST(CompressedSections, AreReadInEveryClassAndByteOrder) {
         EXPECT_EQ(*read({".debug_frame", SHF_COMPRESSED, ELFCOMPRESS_ZLIB, size, deflated(text)}, is_64, big_endian),
                   text);
         EXPECT_EQ(*read({".zdebug_frame", 0, 0, size, deflated(text)}, is_64, big_endian), text);
+#ifdef HAS_ZSTD
+        EXPECT_EQ(*read({".debug_frame", SHF_COMPRESSED, k_of_zstd, size, zstd(text)}, is_64, big_endian), text);
+#endif
       }
     EXPECT_EQ(*read({".debug_frame", 0, 0, 0, bytes_of(text)}), text);
   }
@@ -110,7 +135,8 @@ TEST(CompressedSections, ThatLieAreRefused) {
   EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, zlib, 999, stream}), ErrorCode::bad_encoding);
   EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, zlib, 1001, stream}), ErrorCode::bad_encoding);
   EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, zlib, 0, stream}), ErrorCode::bad_encoding);
-  EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, 2, 1000, stream}), ErrorCode::bad_encoding) << "zstd";
+  EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, k_of_zstd, 1000, stream}), ErrorCode::bad_encoding);
+  EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, 3, 1000, stream}), ErrorCode::bad_encoding);
   EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, zlib, 1000, bytes_of("no zlib stream")}), ErrorCode::bad_encoding);
   for (const std::uint64_t size : {std::uint64_t{1} << 21, (std::uint64_t{1} << 30) + 1, ~std::uint64_t{0}}) {
     EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, zlib, size, stream}), ErrorCode::too_deep);
@@ -120,6 +146,67 @@ TEST(CompressedSections, ThatLieAreRefused) {
     EXPECT_EQ(code({".debug_frame", SHF_COMPRESSED, zlib, 1000,
                     RawBytes(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(cut))}),
               ErrorCode::bad_encoding);
+}
+
+#ifdef HAS_ZSTD
+TEST(CompressedSections, OfZstdMayHaveSeveralFrames) {
+  const std::string text = random_text(5000, 9);
+  RawBytes stream = zstd(text.substr(0, 3000));
+  const std::size_t first = stream.size();
+  const RawBytes second = zstd(text.substr(3000));
+  stream.insert(stream.end(), second.begin(), second.end());
+  EXPECT_EQ(*read({".debug_frame", SHF_COMPRESSED, k_of_zstd, text.size(), stream}), text);
+  const std::string zeros(1 << 22, '\0');
+  EXPECT_EQ(*read({".debug_frame", SHF_COMPRESSED, k_of_zstd, zeros.size(), zstd(zeros)}), zeros);
+
+  const auto error = [](std::uint64_t size, const RawBytes& of) {
+    const auto result = read({".debug_frame", SHF_COMPRESSED, k_of_zstd, size, of});
+    EXPECT_STREQ(result ? "" : result.error().what, k_broken_zstd);
+    return result ? ErrorCode::unspecified : result.error().code;
+  };
+  for (std::size_t cut = 0; cut < stream.size(); ++cut)
+    EXPECT_EQ(error(text.size(), RawBytes(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(cut))),
+              ErrorCode::bad_encoding);
+  for (const std::uint64_t size : {std::size_t{0}, text.size() - 1, text.size() + 1})
+    EXPECT_EQ(error(size, stream), ErrorCode::bad_encoding);
+  for (const std::uint64_t size : {stream.size() << 16, (std::size_t{1} << 30) + 1, ~std::size_t{0}})
+    EXPECT_EQ(error(size, stream), ErrorCode::too_deep);
+  // A frame of release 0.7, whose decoder calls malloc.
+  stream[first] = std::byte{0x27};
+  EXPECT_EQ(error(text.size(), stream), ErrorCode::bad_encoding);
+}
+#endif
+
+/// The name at 0x1008 in a file whose .symtab and .strtab are compressed by `compress`.
+template <class Compress>
+std::string name_by_symbols(std::uint32_t type, Compress compress) {
+  ElfBuilder b(true, false);
+  const auto section = [&](std::string name, std::uint32_t kind, const RawBytes& bytes, std::uint32_t link,
+                           std::uint64_t entry) {
+    const std::string text = text_of(bytes);
+    return BuiltSection{name, kind,           contents_of({name, SHF_COMPRESSED, type, text.size(), compress(text)}, b),
+                        0,    SHF_COMPRESSED, link,
+                        entry};
+  };
+  b.sections = {
+      {".text", SHT_NOBITS, {}, 0x1000, SHF_ALLOC | SHF_EXECINSTR, 0, 0, 16, 0x1000},
+      section(".symtab", SHT_SYMTAB, b.symbols({{1, 0x1000, 16, STT_FUNC, STB_GLOBAL, 1}}), 3, sizeof(Elf64_Sym)),
+      section(".strtab", SHT_STRTAB, b.bytes().text("").text("compressed").vector(), 0, 0)};
+  const TemporaryFolder folder;
+  const RawBytes file = b.build();
+  std::ofstream(folder / "file", std::ios::binary) << text_of(file);
+  EXPECT_EQ(ElfImage::parse(file)->symbols(SHT_SYMTAB).count(), 0u) << "compressed bytes are no symbols";
+  const auto files = ModuleFiles::open((folder / "file").c_str(), nullptr);
+  const auto found = files ? (*files)->find_symbol(0x1008) : std::nullopt;
+  return found ? std::string(found->name) : "none";
+}
+
+TEST(CompressedSymbols, GiveNames) {
+  EXPECT_EQ(name_by_symbols(ELFCOMPRESS_ZLIB, [](const std::string& text) { return deflated(text); }), "compressed");
+  EXPECT_EQ(name_by_symbols(ELFCOMPRESS_ZLIB, &bytes_of), "none");
+#ifdef HAS_ZSTD
+  EXPECT_EQ(name_by_symbols(k_of_zstd, &zstd), "compressed");
+#endif
 }
 
 TEST(CompressedSections, CutInTheirHeaderAreRefused) {

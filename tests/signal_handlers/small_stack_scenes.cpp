@@ -144,8 +144,10 @@ const Scene k_scenes[] = {
        small_stack_overflow(0);
      }},
     {".debug_frame", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_PLAIN); }, false, true},
-    {".debug_frame, compressed", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_COMPRESSED); }, false,
-     true},
+    {".debug_frame of zlib", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_ZLIB); }, false, true},
+#ifdef DEBUG_FRAME_ZSTD
+    {".debug_frame of zstd", "debug_frame_calls", [] { call_through_library(DEBUG_FRAME_ZSTD); }, false, true},
+#endif
 };
 
 }  // namespace

@@ -174,7 +174,11 @@ class ElfImage {
   /// The same from `address` to the end of what the file has of its segment.
   std::span<const std::byte> from_address(Addr address) const noexcept;
 
-  /// The first symbol table of this type, SHT_SYMTAB or SHT_DYNSYM; empty when there is none.
+  /// The first symbol table of this type, SHT_SYMTAB or SHT_DYNSYM, and none where there is none; the symbols of such
+  /// bytes.
+  std::optional<ElfSection> symbol_section(std::uint32_t type) const noexcept;
+  ElfSymbols symbols_of(std::span<const std::byte> entries, std::span<const std::byte> strings) const noexcept;
+  /// Both together, of sections that are not compressed; empty when there is none.
   ElfSymbols symbols(std::uint32_t section_type) const noexcept;
   /// Whether there is such a table with symbols in it, which is not looked at.
   bool has_symbols(std::uint32_t section_type) const noexcept;
@@ -203,8 +207,6 @@ class ElfImage {
   void read_segment_table(std::uint64_t head_size, std::uint64_t offset, std::size_t count) noexcept;
   std::uint64_t hash_count(Addr hash) const noexcept;
   std::uint64_t gnu_hash_count(Addr hash) const noexcept;
-  std::optional<ElfSection> symbol_section(std::uint32_t type) const noexcept;
-  ElfSymbols symbols_of(std::span<const std::byte> entries, std::span<const std::byte> strings) const noexcept;
 
   std::span<const std::byte> bytes_{};
   CopiedParts* parts_ = nullptr;  // in place of bytes_

@@ -112,7 +112,8 @@ bool ElfImage::has_symbols(std::uint32_t section_type) const noexcept {
 
 ElfSymbols ElfImage::symbols(std::uint32_t section_type) const noexcept {
   const auto table = symbol_section(section_type);
-  return table ? symbols_of(contents(*table), contents(section(table->link))) : ElfSymbols{};
+  if (!table || ((table->flags | section(table->link).flags) & SHF_COMPRESSED) != 0) return {};
+  return symbols_of(contents(*table), contents(section(table->link)));
 }
 
 ElfSymbols ElfImage::dynamic_symbols(Addr bias) const noexcept {

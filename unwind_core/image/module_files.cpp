@@ -88,18 +88,25 @@ SymbolTables stripped_tables(const ElfImage& image, const ElfImage* little) noex
   return {SymbolTable{little, little ? little->symbols(SHT_SYMTAB) : ElfSymbols{}}, SymbolTable{&image, dynamic}};
 }
 
+/// Whether it is to be read again.
+bool lacked_memory(const Error& error) noexcept { return error.code == ErrorCode::out_of_memory; }
+
 Mapped<SymbolIndex> index_of(const SymbolTables& tables) noexcept {
   auto made = SymbolIndex::make(tables);
   return made ? make_mapped<SymbolIndex>(std::move(*made)) : Mapped<SymbolIndex>{};
 }
 
-/// What is broken is none, and stays so; null where there is no memory for it.
+/// What cannot be read is none, and stays so; null where there is no memory for it.
 Mapped<CopiedSection> copy_of(const ElfImage& image, std::string_view name) noexcept {
   auto made = make_mapped<CopiedSection>();
   const auto section = image.find_section(name);
   if (!made || !section) return made;
   auto read = read_section(image, *section);
-  if (!read) return read.error().code == ErrorCode::out_of_memory ? Mapped<CopiedSection>{} : std::move(made);
+  if (!read) {
+    if (lacked_memory(read.error())) return {};
+    made->unread = read.error().what;
+    return made;
+  }
   made->address = section->address;
   if (read->bytes.empty()) return made;
   if (read->own.empty()) {
@@ -112,6 +119,20 @@ Mapped<CopiedSection> copy_of(const ElfImage& image, std::string_view name) noex
 }
 
 }  // namespace
+
+Result<SymbolData> read_symbols(const ElfImage& image) noexcept {
+  SymbolData data;
+  const auto table = image.symbol_section(SHT_SYMTAB);
+  if (!table) return data;
+  auto entries = read_section(image, *table);
+  if (!entries) return entries.error();
+  auto strings = read_section(image, image.section(table->link));
+  if (!strings) return strings.error();
+  data.symbols = image.symbols_of(entries->bytes, strings->bytes);
+  data.entries = std::move(entries->own);
+  data.strings = std::move(strings->own);
+  return data;
+}
 
 bool is_read_only(const ElfSegment& segment) noexcept {
   return segment.type == PT_LOAD && (segment.flags & (PF_R | PF_W)) == PF_R;
@@ -221,28 +242,32 @@ const SymbolIndex* ModuleFiles::symbols() const noexcept {
     const BothFiles files = open_again();
     if (!files.file.image) return Mapped<SymbolIndex>{};
     for (const ElfFile* file : {&files.file, &files.debug})
-      if (file->image && file->image->has_symbols(SHT_SYMTAB))
-        if (const ElfSymbols symbols = file->image->symbols(SHT_SYMTAB); symbols.count() != 0)
-          return index_of({SymbolTable{&*file->image, symbols}, SymbolTable{}});
+      if (file->image && file->image->has_symbols(SHT_SYMTAB)) {
+        const auto read = read_symbols(*file->image);
+        if (!read && lacked_memory(read.error())) return Mapped<SymbolIndex>{};
+        if (read && read->symbols.count() != 0)
+          return index_of({SymbolTable{&*file->image, read->symbols}, SymbolTable{}});
+      }
     const LittleDebugFile little(*files.file.image);
     if (little.lacked_memory()) return Mapped<SymbolIndex>{};
     return index_of(stripped_tables(*files.file.image, little.image()));
   });
 }
 
-std::span<const std::byte> ModuleFiles::debug_frame() const noexcept {
-  const CopiedSection* const section = debug_frame_.get([this] {
+const CopiedSection* ModuleFiles::debug_frame() const noexcept {
+  return debug_frame_.get([this] {
     const BothFiles files = open_again();
-    if (!files.file.image) return Mapped<CopiedSection>{};
+    Mapped<CopiedSection> best;
+    if (!files.file.image) return best;
     for (const ElfFile* file : {&files.file, &files.debug})
       for (const std::string_view name : {".debug_frame", ".zdebug_frame"}) {
         if (!file->image) continue;
         auto copy = copy_of(*file->image, name);
         if (!copy || !copy->bytes.empty()) return copy;
+        if (!best || !best->unread) best = std::move(copy);
       }
-    return make_mapped<CopiedSection>();
+    return best;
   });
-  return section ? section->bytes.bytes() : std::span<const std::byte>{};
 }
 
 const CopiedSection* ModuleFiles::eh_frame() const noexcept {

@@ -48,7 +48,8 @@ class PathBuffer {
 /// A section that was copied, decompressed where it has to be.
 struct CopiedSection {
   Block bytes;
-  Addr address = 0;  ///< as in the file
+  Addr address = 0;              ///< as in the file
+  const char* unread = nullptr;  ///< why it is without bytes, though there are some; static
 };
 
 /// Immutable once made, but for what is read when it is first asked for: from the files again, if they are still the
@@ -87,9 +88,9 @@ class ModuleFiles {
     const SymbolIndex* const index = symbols();
     return index ? index->find(at, reach) : std::nullopt;
   }
-  /// .debug_frame of the file or else of its debug file; empty when there is none.
-  std::span<const std::byte> debug_frame() const noexcept;
-  /// .eh_frame of the file, without bytes when there is none. Null: it cannot be read.
+  /// .debug_frame of the file or else of its debug file, without bytes when there is none. Null: it cannot be read.
+  const CopiedSection* debug_frame() const noexcept;
+  /// .eh_frame of the file, likewise.
   const CopiedSection* eh_frame() const noexcept;
 
  private:
@@ -110,6 +111,16 @@ class ModuleFiles {
   Lazy<CopiedSection> debug_frame_;
   Lazy<CopiedSection> eh_frame_;
 };
+
+/// A table of symbols, and what of it was decompressed.
+struct SymbolData {
+  ElfSymbols symbols{};
+  Block entries;
+  Block strings;
+};
+
+/// The image's .symtab, without symbols where there is none. Errors: those of read_section(). Signal-safe.
+Result<SymbolData> read_symbols(const ElfImage& image) noexcept;
 
 /// Whether `file` is what is `loaded`: by their build ids; where one has none, by program headers and the first page of
 /// every read-only segment, as far as that can be read in memory: a core file leaves out what files have. Pure.

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "jitunwind/unwind_core/image/symbol_index_internal.h"
+#include "jitunwind/unwind_core/image/module_files_internal.h"
 #include "jitunwind/unwind_core/module.h"
 #include "jitunwind/unwind_core/row_source.h"
 
@@ -26,6 +26,14 @@ inline bool name_of(const SymbolIndex* symbols, const ElfImage* loaded, const Mo
   write_name(found->name, into, out);
   out.start = found->start + module.load_bias;
   return true;
+}
+
+/// Precondition: the files stay for as long as the module is used.
+inline void add_debug_frame(const ModuleFiles& files, Module& module) noexcept {
+  const CopiedSection* const section = files.debug_frame();
+  if (!section) return;
+  module.debug_frame = {section->bytes.bytes(), 0};
+  module.unread = section->unread;
 }
 
 }  // namespace jitunwind

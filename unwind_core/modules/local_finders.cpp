@@ -26,7 +26,7 @@ class ModulesWithFiles : public ModuleFinder {
     ModuleFilesLease lease = find_module_files(object);
     // Rows refer to these bytes: they must stay.
     if (!lease.is_kept()) return;
-    module.debug_frame = {lease.files()->debug_frame(), 0};
+    add_debug_frame(*lease.files(), module);
     if (module.eh_frame_hdr.empty() || module.memory) add_eh_frame(*lease.files(), object, module);
     module.file_sections = lease.take();
   }

@@ -87,7 +87,7 @@ void MappedModules::add_file_sections(Module& module) const noexcept {
   MappedObject* const object = object_of(module);
   const ModuleFiles* const files = object ? object->files(files_) : nullptr;
   if (!files) return;
-  module.debug_frame = {files->debug_frame(), 0};
+  add_debug_frame(*files, module);
   if (!module.eh_frame_hdr.empty()) return;
   if (const CopiedSection* const section = files->eh_frame(); section && !section->bytes.empty())
     module.eh_frame = {section->bytes.bytes(), section->address + module.load_bias};

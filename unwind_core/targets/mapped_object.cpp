@@ -306,7 +306,8 @@ Addr MappedObject::find_in_files(std::string_view variable, const TargetFiles& f
   const ModuleFiles::BothFiles both = opened->open_again();
   for (const ModuleFiles::ElfFile* file : {&both.file, &both.debug}) {
     if (!file->image) continue;
-    const ElfSymbols symbols = file->image->symbols(SHT_SYMTAB);
+    const auto read = read_symbols(*file->image);
+    const ElfSymbols symbols = read ? read->symbols : ElfSymbols();
     for (std::size_t i = 0; i < symbols.count(); ++i) {
       const ElfSymbol symbol = symbols[i];
       if (symbol.type != STT_OBJECT || symbol.section == SHN_UNDEF) continue;

@@ -11,19 +11,6 @@
 
 namespace jitunwind {
 
-namespace {
-
-/// That there is no row and no guess. Of a file that is missing, as in core files, neither code nor table can be read.
-Error unknown_code(const AddressSpace& space, CodeAddress at, MemoryWindow window) noexcept {
-  std::byte code;
-  const bool is_read = space.memory.read(at.lookup(), {&code, 1}, window) == 1;
-  return {ErrorCode::no_info, at.value(),
-          is_read ? "code without unwind information, and its caller cannot be confirmed"
-                  : "code that cannot be read, nor unwind information of it"};
-}
-
-}  // namespace
-
 const char* stop_reason_name(StopReason reason) noexcept {
   switch (reason) {
     case StopReason::none:
@@ -125,6 +112,21 @@ Result<bool> Cursor::stop(StopReason reason, const Error& error) noexcept {
   return error;
 }
 
+/// There is no row and no guess. A core file may leave out the code of a file that is missing.
+Error Cursor::unknown_code() const noexcept {
+  return with_room(this, [&] {
+    MemoryWindow window = window_;
+    Lookup asked(*space_, address_, window);
+    const Module* const module = asked.module_with_file_sections();
+    const char* why = module ? module->unread : nullptr;
+    std::byte code;
+    if (why == nullptr && space_->memory.read(address_.lookup(), {&code, 1}, window) != 1)
+      why = "code that cannot be read, nor unwind information of it";
+    if (why == nullptr) why = "code without unwind information, and its caller cannot be confirmed";
+    return Error{ErrorCode::no_info, pc(), why};
+  });
+}
+
 Status Cursor::find_row(FrameRow& out) noexcept {
   return with_room(this, [&] { return look_for_row(out); });
 }
@@ -133,7 +135,7 @@ Status Cursor::find_row(FrameRow& out) const noexcept {
   MemoryWindow window = window_;
   const Found found = with_room(this, [&] { return ask_for_row(window, out); });
   if (!found) return found.error();
-  if (!*found) return unknown_code(*space_, address_, window_);
+  if (!*found) return unknown_code();
   return Done{};
 }
 
@@ -148,7 +150,7 @@ Status Cursor::take(const Found& found, const FrameRow& row) noexcept {
   row_known_ = true;
   origin_ = *found ? row.origin : RowOrigin::none;
   signal_frame_ = *found && row.signal_frame;
-  if (!*found) return unknown_code(*space_, address_, window_);
+  if (!*found) return unknown_code();
   return Done{};
 }
 
@@ -331,14 +333,14 @@ RowOrigin Cursor::origin() const noexcept {
 
 Result<bool> Cursor::is_signal_frame() noexcept {
   if (const Status known = know_row(); !known) return known.error();
-  if (origin_ == RowOrigin::none) return unknown_code(*space_, address_, window_);
+  if (origin_ == RowOrigin::none) return unknown_code();
   return signal_frame_;
 }
 
 Result<bool> Cursor::is_signal_frame() const noexcept {
   const auto kind = row_kind();
   if (!kind) return kind.error();
-  if (kind->origin == RowOrigin::none) return unknown_code(*space_, address_, window_);
+  if (kind->origin == RowOrigin::none) return unknown_code();
   return kind->is_signal_frame;
 }
 

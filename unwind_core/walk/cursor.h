@@ -131,6 +131,8 @@ class Cursor : public StackPosition {
   std::uint8_t signature_by(const CompactRow&) const noexcept { return 0; }  // a row with a signature is none
   Result<bool> stop(StopReason reason, const Error& error) noexcept;
   Result<bool> stop_without_row(const Error& error) noexcept;
+  /// no_info, and why: what the code's file has may be compressed.
+  Error unknown_code() const noexcept;
   bool repeats(Addr pc, Addr cfa) noexcept;
   /// Whether the caller that a row leads to is code. Precondition: no signal interrupted it; that may happen anywhere.
   bool leads_to_code(Addr pc) noexcept;

@@ -31,6 +31,7 @@ class JitunwindRecipe(ConanFile):
     def requirements(self):
         self.requires("xz_utils/[>=5.4 <6]")
         self.requires("zlib/[>=1.2.11 <2]")
+        self.requires("zstd/[>=1.4 <2]")
         if self.options.with_asmjit:
             self.requires("asmjit/cci.20240531")
 

@@ -25,7 +25,7 @@ class DecoderMemory {
   }
 
  private:
-  std::array<Block, 24> blocks_;  // zlib makes 2, liblzma under 10
+  std::array<Block, 24> blocks_;  // zlib makes 2, libzstd 1, liblzma under 10
 };
 
 /// For decoders that want functions: both take a DecoderMemory as their first argument.

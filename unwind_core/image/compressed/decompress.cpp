@@ -5,7 +5,21 @@
 namespace jitunwind {
 namespace {
 
+constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 30;
+constexpr std::uint32_t k_of_zstd = 2;  // ELFCOMPRESS_ZSTD, which elf.h of glibc 2.36 and older lacks
+
+struct Compression {
+  std::uint64_t factor;  ///< bytes that come out of one, at most
+  Status (*decompress)(std::span<const std::byte> stream, std::span<std::byte> into) noexcept;
+  const char* broken;
+};
+// zlib technical details, "Maximum Compression Factor": 1032 to 1.
+constexpr Compression k_zlib{1032, &decompress_zlib, k_broken_zlib};
+// RFC 8878, 3.1.1.2: a block of at most 128 KiB has a header of 3 bytes and at least one more.
+constexpr Compression k_zstd{(std::uint64_t{128} << 10) / 4, &decompress_zstd, k_broken_zstd};
+
 struct Compressed {
+  const Compression& by;
   std::span<const std::byte> stream;
   std::uint64_t size;
 };
@@ -17,18 +31,29 @@ Result<Compressed> compression_header(const ElfImage& image, std::span<const std
   if (image.is_64()) r.skip(4);
   const std::uint64_t size = r.unsigned_of(image.is_64() ? 8 : 4);
   r.skip(image.is_64() ? 8 : 4);
-  if (!r.ok()) return r.error("compression header");
-  if (type != ELFCOMPRESS_ZLIB) return Error{ErrorCode::bad_encoding, 0, "kind of compression"};
-  return Compressed{r.rest(), size};
+  if (!r.ok()) return r.error("compressed section that ends in its header");
+  if (type != ELFCOMPRESS_ZLIB && type != k_of_zstd)
+    return Error{ErrorCode::bad_encoding, type, "section compressed neither by zlib nor by zstd"};
+  return Compressed{type == k_of_zstd ? k_zstd : k_zlib, r.rest(), size};
 }
 
 Result<Compressed> zdebug_header(std::span<const std::byte> stored) noexcept {
   ByteReader r(stored, true);
   const std::uint32_t magic = r.u32();
   const std::uint64_t size = r.u64();
-  if (!r.ok()) return r.error("header of a .zdebug section");
-  if (magic != 0x5a4c4942) return Error{ErrorCode::bad_encoding, 0, "magic of a .zdebug section"};
-  return Compressed{r.rest(), size};
+  if (!r.ok()) return r.error("compressed section .zdebug that ends in its header");
+  if (magic != 0x5a4c4942) return Error{ErrorCode::bad_encoding, 0, "compressed section .zdebug without its magic"};
+  return Compressed{k_zlib, r.rest(), size};
+}
+
+Result<Block> decompress(const Compressed& from) noexcept {
+  if (from.size > k_most_bytes || from.size / from.by.factor > from.stream.size())
+    return Error{ErrorCode::too_deep, 0, from.by.broken};
+  if (from.size == 0) return Error{ErrorCode::bad_encoding, 0, from.by.broken};
+  Block out(static_cast<std::size_t>(from.size));
+  if (out.empty()) return Error{ErrorCode::out_of_memory, 0, "decompressed section"};
+  if (const Status done = from.by.decompress(from.stream, out.bytes()); !done) return done.error();
+  return out;
 }
 
 }  // namespace
@@ -39,7 +64,7 @@ Result<SectionData> read_section(const ElfImage& image, const ElfSection& sectio
   if (!by_flag && !image.name(section).starts_with(".zdebug")) return SectionData{stored, {}};
   const auto compressed = by_flag ? compression_header(image, stored) : zdebug_header(stored);
   if (!compressed) return compressed.error();
-  auto block = decompress_zlib(compressed->stream, compressed->size);
+  auto block = decompress(*compressed);
   if (!block) return block.error();
   const std::span<const std::byte> bytes = block->bytes();
   return SectionData{bytes, std::move(*block)};

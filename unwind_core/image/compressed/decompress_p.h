@@ -1,5 +1,5 @@
-// What zlib and liblzma do for files of debug information. Decompression is into mappings of our own: zlib for debug
-// sections, xz for .gnu_debugdata. Neither calls malloc.
+// What zlib, libzstd and liblzma do for files of debug information. Decompression is into mappings of our own: zlib and
+// zstd for sections, xz for .gnu_debugdata. None calls malloc.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,18 @@ struct SectionData {
   Block own;
 };
 
-/// Decompresses where the section says so: SHF_COMPRESSED with ELFCOMPRESS_ZLIB (gABI, chapter 4 "Section
-/// Compression"), or a name that begins with ".zdebug" (GNU: "ZLIB", the size as 64 bits big-endian, a zlib stream).
-/// Errors: bad_encoding for broken data and other compressions, too_deep for sizes beyond 1 GiB or beyond what zlib can
-/// reach, out_of_memory. Signal-safe.
+/// Decompresses where the section says so: SHF_COMPRESSED with ELFCOMPRESS_ZLIB or ELFCOMPRESS_ZSTD (gABI, chapter 4
+/// "Section Compression"), or a name that begins with ".zdebug" (GNU: "ZLIB", the size as 64 bits big-endian, a zlib
+/// stream). Errors: bad_encoding for broken data and other compressions, too_deep for sizes beyond 1 GiB or beyond what
+/// such a stream can reach, out_of_memory. Error::what names the compression. Signal-safe.
 Result<SectionData> read_section(const ElfImage& image, const ElfSection& section) noexcept;
 
-/// A zlib stream of which `size` bytes come out. Errors as above; bad_encoding where this is built without zlib.
-Result<Block> decompress_zlib(std::span<const std::byte> stream, std::uint64_t size) noexcept;
+inline constexpr const char* k_broken_zlib = "section compressed by zlib, which is broken or too large";
+inline constexpr const char* k_broken_zstd = "section compressed by zstd, which is broken or too large";
+
+/// Streams of which exactly `into` comes out. Errors as above; bad_encoding where this is built without the library.
+Status decompress_zlib(std::span<const std::byte> stream, std::span<std::byte> into) noexcept;
+Status decompress_zstd(std::span<const std::byte> stream, std::span<std::byte> into) noexcept;
 
 /// An .xz stream. At most 128 MiB come out, and the decoder gets at most 80 MiB, which is what xz -9 needs. Errors as
 /// above; bad_encoding where this is built without liblzma. Signal-safe.

@@ -6,21 +6,9 @@
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
 
 namespace jitunwind {
-namespace {
 
-constexpr std::uint64_t k_most_inflated = std::uint64_t{1} << 30;
-// zlib technical details, "Maximum Compression Factor": 1032 to 1.
-constexpr std::uint64_t k_zlib_factor = 1032;
-
-}  // namespace
-
-Result<Block> decompress_zlib(std::span<const std::byte> in, std::uint64_t size) noexcept {
-  if (size > k_most_inflated || size / k_zlib_factor > in.size() || in.size() > std::numeric_limits<uInt>::max())
-    return Error{ErrorCode::too_deep, 0, "size of a compressed section"};
-  if (size == 0) return Error{ErrorCode::bad_encoding, 0, "empty compressed section"};
-  Block out(static_cast<std::size_t>(size));
-  if (out.empty()) return Error{ErrorCode::out_of_memory, 0, "decompressed section"};
-
+Status decompress_zlib(std::span<const std::byte> in, std::span<std::byte> into) noexcept {
+  if (in.size() > std::numeric_limits<uInt>::max()) return Error{ErrorCode::too_deep, 0, k_broken_zlib};
   DecoderMemory memory;
   z_stream stream{};
   stream.zalloc = &allocate_for_decoder<uInt>;
@@ -28,13 +16,13 @@ Result<Block> decompress_zlib(std::span<const std::byte> in, std::uint64_t size)
   stream.opaque = &memory;
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in.data()));
   stream.avail_in = static_cast<uInt>(in.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.bytes().data());
-  stream.avail_out = static_cast<uInt>(size);
+  stream.next_out = reinterpret_cast<Bytef*>(into.data());
+  stream.avail_out = static_cast<uInt>(into.size());
   if (::inflateInit(&stream) != Z_OK) return Error{ErrorCode::out_of_memory, 0, "zlib"};
   const int end = ::inflate(&stream, Z_FINISH);
   ::inflateEnd(&stream);
-  if (end != Z_STREAM_END || stream.avail_out != 0) return Error{ErrorCode::bad_encoding, 0, "compressed section"};
-  return out;
+  if (end != Z_STREAM_END || stream.avail_out != 0) return Error{ErrorCode::bad_encoding, 0, k_broken_zlib};
+  return Done{};
 }
 
 std::uint32_t crc_of(std::span<const std::byte> bytes, std::uint32_t before) noexcept {

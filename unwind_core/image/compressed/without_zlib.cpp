@@ -5,8 +5,8 @@
 
 namespace jitunwind {
 
-Result<Block> decompress_zlib(std::span<const std::byte>, std::uint64_t) noexcept {
-  return Error{ErrorCode::bad_encoding, 0, "compressed: built without zlib"};
+Status decompress_zlib(std::span<const std::byte>, std::span<std::byte>) noexcept {
+  return Error{ErrorCode::bad_encoding, 0, "section compressed by zlib, which this is built without"};
 }
 
 /// The polynomial of IEEE 802.3, its bits reversed, by bytes.

@@ -1,0 +1,10 @@
+// In the place of decompress_zstd.cpp where the library is not there (JITUNWIND_ZSTD).
+#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+
+namespace jitunwind {
+
+Status decompress_zstd(std::span<const std::byte>, std::span<std::byte>) noexcept {
+  return Error{ErrorCode::bad_encoding, 0, "section compressed by zstd, which this is built without"};
+}
+
+}  // namespace jitunwind
