@@ -66,6 +66,8 @@ struct TargetFolders {
   std::string program{};  ///< the file of its program, if that is somewhere else
   /// Of a core file: what is mapped at an address, as far as it is not in the core, is in that file of this machine.
   std::vector<std::pair<Addr, std::string>> files{};
+  /// The [vdso] of a sample, unless it is this machine's, is .build-id/xx/yyyy/vdso in this folder: perf's cache.
+  std::string build_ids{};
 };
 
 /// What a profiler keeps of a moment of a thread: registers, the top of the stack, and what was mapped where.

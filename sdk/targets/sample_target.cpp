@@ -1,9 +1,12 @@
 #include "jitunwind/sdk/targets/sample_target_p.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 
 #include "jitunwind/sdk/targets/attach_error_p.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -39,22 +42,62 @@ Arch arch_of(const Sample& sample) noexcept {
   return arch;
 }
 
+bool is_of_build(const std::string& object, const std::string& build_id) noexcept {
+  const auto image = ElfImage::parse(std::as_bytes(std::span(object)));
+  return image && std::ranges::equal(image->build_id(), std::as_bytes(std::span(build_id)));
+}
+
+std::string kernels_object_of_this_machine() {
+  const Mappings own = Mappings::parse(ProcessFolder(::getpid()).read("maps").value_or(""));
+  const auto kernels = std::ranges::find(own.all(), k_kernels_object, &Mapping::path);
+  if (kernels == own.all().end()) return {};
+  return {reinterpret_cast<const char*>(kernels->range.begin), static_cast<std::size_t>(kernels->range.size())};
+}
+
+std::string kernels_object_in(const std::string& build_ids, const std::string& build_id) {
+  constexpr std::uint64_t k_longest = std::uint64_t{1} << 20;
+  const BuildIdPath name(std::as_bytes(std::span(build_id)));
+  const std::string path = build_ids + "/.build-id/" + std::string(name.view()) + "/vdso";
+  const auto file = make_mapped<FileParts>(path.c_str());
+  if (!file || !file->is_open() || file->size() > k_longest) return {};
+  const auto bytes = file->part(0, file->size());
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace
 
 Result<Target, TargetError> Target::OfSample::make(Sample sample, const TargetFolders& folders) {
   if (!sample.arch && !host_arch()) return no_table("The sample", 0, true);
   const Arch arch = arch_of(sample);
-  return Target(std::make_unique<OfSample>(std::move(sample), arch, TargetFiles(folders.root)));
+  return Target(std::make_unique<OfSample>(std::move(sample), arch, folders));
 }
 
-Target::OfSample::OfSample(Sample sample, const Arch& arch, TargetFiles files)
+/// The stack and the kernel's object, which is in no file of the target. This machine's object is taken if it has the
+/// build id of the mapping, else perf's copy.
+BytesMemory Target::OfSample::memory_of(const Sample& sample) {
+  const auto kernels = std::ranges::find(mappings_.all(), k_kernels_object, &Mapping::path);
+  const Mapping mapping = kernels == mappings_.all().end() ? Mapping() : *kernels;
+  if (mapping != kernels_mapping_) {
+    kernels_mapping_ = mapping;
+    kernels_object_ = mapping.build_id.empty() ? "" : kernels_object_of_this_machine();
+    if (!is_of_build(kernels_object_, mapping.build_id) && !build_ids_.empty())
+      kernels_object_ = kernels_object_in(build_ids_, mapping.build_id);
+    if (!is_of_build(kernels_object_, mapping.build_id)) kernels_object_.clear();
+  }
+  const auto object = std::as_bytes(std::span(kernels_object_));
+  return BytesMemory({{sample.stack_address, sample.stack},
+                      {mapping.range.begin, object.first(std::min<std::size_t>(object.size(), mapping.range.size()))}});
+}
+
+Target::OfSample::OfSample(Sample sample, const Arch& arch, const TargetFolders& folders)
     : process_(sample.process),
       registers_(sample.registers),
       mappings_(std::move(sample.mappings)),
-      files_(std::move(files)),
+      files_(folders.root),
       stack_range_(range_of(sample)),
-      stack_({{sample.stack_address, sample.stack}}),
-      memory_(stack_, arch, mappings_, files_) {
+      build_ids_(folders.build_ids),
+      taken_(memory_of(sample)),
+      memory_(taken_, arch, mappings_, files_) {
   space_.emplace(arch, memory_, mappings_, files_);
   add({sample.thread, "", 0, true});
 }
@@ -66,16 +109,17 @@ std::optional<TargetError> Target::OfSample::take_sample(Sample sample) {
   add({sample.thread, "", 0, true});
   const AddrRange before = stack_range_;
   stack_range_ = range_of(sample);
-  stack_ = BytesMemory({{sample.stack_address, sample.stack}});
   const bool are_as_before = sample.mappings.empty();
   Mappings mappings(std::move(sample.mappings));
   if (are_as_before || mappings == mappings_) {
+    taken_ = memory_of(sample);
     // A sample has none of the writable memory that lists are in.
     space_->forget_memory(before);
     space_->forget_memory(stack_range_);
     return std::nullopt;
   }
   mappings_ = mappings;
+  taken_ = memory_of(sample);
   space_->renew(std::move(mappings));
   return std::nullopt;
 }

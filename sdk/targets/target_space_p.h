@@ -19,6 +19,26 @@
 
 namespace jitunwind {
 
+/// Tells why nothing is known about code that cannot be read, as the code of a sample whose file is not there.
+class UnreadCode final : public RowSource {
+ public:
+  explicit UnreadCode(const Mappings& mappings) noexcept : mappings_(mappings) {}
+  Found find_row(Lookup& lookup, FrameRow&) const noexcept override {
+    const Addr at = lookup.at.lookup();
+    const Mapping* const mapping = mappings_.find(at);
+    std::byte first{};
+    if (!mapping || !mapping->executable || lookup.space.memory.read(at, std::span(&first, 1), lookup.window) == 1)
+      return false;
+    const char* what = "code of a file that cannot be read, or is another";
+    if (!mapping->is_of_file()) what = "code that is in no file";
+    if (mapping->path == k_kernels_object) what = "code of a [vdso] that is not this machine's, nor in perf's cache";
+    return Error{ErrorCode::no_info, at, what};
+  }
+
+ private:
+  const Mappings& mappings_;
+};
+
 /// Used by one thread at a time. Everything in it refers to the rest: it stays where it is.
 class TargetSpace {
  public:
@@ -30,7 +50,7 @@ class TargetSpace {
         files_(std::move(files)),
         rows_{&list_,     &eh_frame_source(), &debug_frame_source(),  &arm_exidx_source(),
               &jit_code_, &jit_names_,        &signal_frame_source(), &plt_stub_source()},
-        guesses_{&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source()},
+        guesses_{&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source(), &unread_code_},
         names_{&list_, &elf_name_source(), &jit_code_, &jit_names_} {}
   TargetSpace(const TargetSpace&) = delete;
   TargetSpace& operator=(const TargetSpace&) = delete;
@@ -108,7 +128,7 @@ class TargetSpace {
       const Mapping *const before = mappings_.find(at), *const after = now.find(at);
       return before && after && *before == *after;
     };
-    const auto kernels = std::ranges::find(mappings_.all(), "[vdso]", &Mapping::path);
+    const auto kernels = std::ranges::find(mappings_.all(), k_kernels_object, &Mapping::path);
     return kernels != mappings_.all().end() && is_there(kernels->range.begin) &&
            std::ranges::all_of(heads_.known(), is_there, &TargetHeads::List::head);
   }
@@ -126,7 +146,8 @@ class TargetSpace {
   JitCode jit_code_{raw_, arch_, modules_, mappings_, files_};
   JitNames jit_names_{arch_, mappings_, files_};
   std::array<const RowSource*, 8> rows_;
-  std::array<const RowSource*, 4> guesses_;
+  UnreadCode unread_code_{mappings_};
+  std::array<const RowSource*, 5> guesses_;
   std::array<const NameSource*, 4> names_;
   AddressSpace space_{arch_, memory_, modules_, rows_, names_, rows_kept_.cache(), guesses_};
 };

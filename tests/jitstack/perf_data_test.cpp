@@ -52,6 +52,32 @@ TEST(PerfData, RegistersAndStackOfASampleAreThoseThatPerfKept) {
   EXPECT_EQ(std::to_integer<int>(sample.stack[16]), 3);
 }
 
+TEST(PerfData, MappingsHaveTheBuildIdsThatTheFileLists) {
+  test::PerfFile made;
+  made.event(7);
+  made.machine("x86_64");
+  const std::string id = "0123456789abcdefghij";
+  made.build_id("/bin/short", id, 8);
+  made.build_id("[vdso]", id);
+  made.build_id("/bin/lie", id, 21);
+  for (const char* path : {"/bin/short", "[vdso]", "/bin/lie", "/bin/other"})
+    made.mapped(10, 0x4000, 0x1000, 0, path, 1);
+  const std::string file = made.bytes();
+  const auto ids_of = [](const std::string& bytes) {
+    std::vector<std::string> ids;
+    const auto data = parsed(bytes);
+    for (std::size_t i = 0; data && i < data->size(); ++i)
+      ids.push_back(std::get<PerfMapped>(*data->event(i)).mapping.build_id);
+    return ids;
+  };
+  EXPECT_EQ(ids_of(file), (std::vector<std::string>{id.substr(0, 8), id, "", ""}));
+  for (std::size_t cut = 1; cut < 300; ++cut) {
+    std::string part = file;
+    part.resize(file.size() - cut);
+    (void)ids_of(part);
+  }
+}
+
 /// The file's own machine says what its registers are: perf's numbers of SP and of the pc (asm/perf_regs.h).
 // covers: XP04
 TEST(PerfData, RegistersAreThoseOfTheMachineThatItWasRecordedOn) {

@@ -19,6 +19,12 @@ class PerfFile {
 
   /// What uname(2) says of the machine that it was recorded on; "": the file does not say.
   void machine(const std::string& name) { machine_ = name; }
+  /// The build id of a file, 20 bytes of which the first `size` count.
+  void build_id(const std::string& path, const std::string& id, std::size_t size = 20) {
+    const Bytes body = Bytes().u32(4711).characters(id).fill(24 - id.size(), 0).text(path).align(8);
+    const std::uint64_t misc = PERF_RECORD_MISC_USER | 1 << 15;
+    build_ids_.u32(67).u32(misc | (8 + body.size()) << 16).add(Bytes(body).put(4 + 20, size, 1));
+  }
   void registers(std::uint64_t wanted) { registers_ = wanted; }
   /// An event; the same fields for all of its samples.
   void event(std::uint64_t id, std::uint64_t more_fields = 0) { events_.push_back({id, k_sample_type | more_fields}); }
@@ -69,9 +75,20 @@ class PerfFile {
       file.add(attribute).u64(k_header + 8 * i).u64(8);
     }
     file.add(data_);
-    if (machine_.empty()) return file.string();
-    file.put(k_features, 1 << 6, 1).u64(file.size() + 16).u64(4 + machine_.size() + 1);
-    return file.u32(machine_.size() + 1).text(machine_).string();
+    // Features, by their bits.
+    std::vector<Bytes> features;
+    unsigned bits = 0;
+    const auto has = [&](unsigned bit, const Bytes& contents) { features.push_back(contents), bits |= 1u << bit; };
+    if (build_ids_.size() != 0) has(2, build_ids_);
+    if (!machine_.empty()) has(6, Bytes().u32(machine_.size() + 1).text(machine_));
+    file.put(k_features, bits, 1);
+    std::uint64_t at = file.size() + 16 * features.size();
+    for (const Bytes& feature : features) {
+      file.u64(at).u64(feature.size());
+      at += feature.size();
+    }
+    for (const Bytes& feature : features) file.add(feature);
+    return file.string();
   }
 
  private:
@@ -88,6 +105,7 @@ class PerfFile {
   }
 
   std::string machine_;
+  Bytes build_ids_;
   std::uint64_t registers_ = k_registers;
   std::vector<Event> events_;
   Bytes data_;

@@ -1,9 +1,11 @@
 // A sample as a target: registers, the top of the stack and what was mapped where, of a moment of a live process.
+#include <elf.h>
 #include <sys/sysmacros.h>
 
 #include <array>
 #include <fstream>
 
+#include "jitunwind/unwind_core/image/elf_internal.h"
 #include "tests/listen/dump_writer.h"
 #include "tests/targets/taken_sample.h"
 
@@ -128,6 +130,71 @@ TEST(SampleOfAProcess, StripsSignaturesOnlyWhereItsAddressesShowTheirBits) {
   told.address_mask = k_39_bits;
   EXPECT_EQ(mask_of(told, small), k_39_bits);
   EXPECT_EQ(mask_of(arch::x86_64, small), ~Addr{0});
+}
+
+/// The kernel's object as it is mapped here, and a sample in the first of its functions.
+class SampleInTheKernelsObject : public testing::Test {
+ protected:
+  SampleInTheKernelsObject() {
+    const Arch& arch = *host_arch();
+    sample.mappings = Mappings::parse(text_of_file("/proc/self/maps")).all();
+    mapping = &*std::ranges::find(sample.mappings, "[vdso]", &Mapping::path);
+    object.assign(reinterpret_cast<const char*>(mapping->range.begin), mapping->range.size());
+    const auto image = ElfImage::parse(std::as_bytes(std::span(object)));
+    id_at = static_cast<std::size_t>(reinterpret_cast<const char*>(image->build_id().data()) - object.data());
+    id = object.substr(id_at, image->build_id().size());
+    const ElfSymbols symbols = image->symbols(SHT_DYNSYM);
+    for (std::size_t i = 0; i < symbols.count(); ++i)
+      if (symbols[i].type == STT_FUNC) pc = mapping->range.begin + symbols[i].value;
+    (void)sample.registers.set(arch.column(arch.pc), pc);
+    (void)sample.registers.set(arch.column(arch.sp), 0x900000);
+  }
+
+  /// "whole of the kernel's object", or why the walk ends.
+  std::string seen_with(const std::string& build_id, const std::string& build_ids = {}) {
+    mapping->build_id = build_id;
+    const auto target = Target::from_sample(sample, {.build_ids = build_ids});
+    if (!target) return target.error().text();
+    std::string read(object.size(), ' ');
+    MemoryWindow window;
+    read.resize(target->space().memory.read(mapping->range.begin, std::as_writable_bytes(std::span(read)), window));
+    const SeenStack stack = seen(target->walk(target->threads()[0]));
+    if (stack.frames.at(0).name.empty()) return stack.why;
+    EXPECT_EQ(stack.frames.at(0).origin, "eh_frame");
+    return read == object ? "this" : "another";
+  }
+
+  Sample sample{};
+  Mapping* mapping = nullptr;
+  std::string object, id;
+  std::size_t id_at = 0;
+  Addr pc = 0;
+};
+
+TEST_F(SampleInTheKernelsObject, HasThisMachinesIfTheBuildIdsAreTheSame) { EXPECT_EQ(seen_with(id), "this"); }
+
+TEST_F(SampleInTheKernelsObject, HasAnotherMachinesFromAFolderOfBuildIds) {
+  const TemporaryFolder folder;
+  std::string other = id, name;
+  other[0] = static_cast<char>(other[0] ^ 1);
+  for (const char byte : other) {
+    constexpr std::string_view k_digits = "0123456789abcdef";
+    name += {k_digits[byte >> 4 & 0xf], k_digits[byte & 0xf]};
+    if (name.size() == 2) name += "/";
+  }
+  const std::string place = folder / ".build-id/" + name;
+  std::filesystem::create_directories(place);
+  std::ofstream(place + "/vdso", std::ios::binary) << std::string(object).replace(id_at, other.size(), other);
+  EXPECT_EQ(seen_with(other, folder / ""), "another");
+  EXPECT_EQ(seen_with(id, folder / ""), "this");
+  // What is filed under an id that it does not have.
+  std::ofstream(place + "/vdso", std::ios::binary) << object;
+  EXPECT_NE(seen_with(other, folder / "").find("[vdso]"), std::string::npos);
+}
+
+TEST_F(SampleInTheKernelsObject, EndsWithAReasonWhereNobodyHasIt) {
+  EXPECT_NE(seen_with("").find("[vdso] that is not this machine's"), std::string::npos) << seen_with("");
+  EXPECT_NE(seen_with("another").find("[vdso] that is not this machine's"), std::string::npos);
 }
 
 /// Whatever a process has written there is not in the file.

@@ -45,6 +45,24 @@ class PathBuffer {
   Block memory_;
 };
 
+/// "xx/yyyy" of a build id, as debug files are filed.
+struct BuildIdPath {
+  std::array<char, 2 * 64 + 1> text;
+  std::size_t length = 0;
+
+  explicit BuildIdPath(std::span<const std::byte> id) noexcept {
+    constexpr std::string_view k_digits = "0123456789abcdef";
+    if (id.size() < 2 || id.size() > 64) return;
+    for (std::size_t i = 0; i < id.size(); ++i) {
+      const auto byte = std::to_integer<unsigned>(id[i]);
+      text[length++] = k_digits[byte >> 4];
+      text[length++] = k_digits[byte & 0xf];
+      if (i == 0) text[length++] = '/';
+    }
+  }
+  std::string_view view() const noexcept { return {text.data(), length}; }
+};
+
 /// A section that was copied, decompressed where it has to be.
 struct CopiedSection {
   Block bytes;

@@ -10,8 +10,6 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::string_view k_kernels_object = "[vdso]";
-
 bool is_of_file(const Mapping& mapping) noexcept { return mapping.is_of_file() || mapping.path == k_kernels_object; }
 
 /// Whether an object may begin there: where its file does, or where the mapping before does not lead to. Objects lie in

@@ -14,6 +14,9 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// What the kernel calls the object that it maps into every process: vdso(7).
+inline constexpr std::string_view k_kernels_object = "[vdso]";
+
 /// A line of /proc/PID/maps, or what a core file has in its place.
 struct Mapping {
   AddrRange range{};

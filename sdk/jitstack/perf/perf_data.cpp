@@ -18,7 +18,8 @@ constexpr std::uint64_t k_swapped_magic = 0x50455246494c4532;
 constexpr std::uint64_t k_pipe_header = 16;
 // perf's own records and features (tools/perf/util/event.h, header.h).
 constexpr std::uint32_t k_auxtrace = 71, k_compressed = 81;
-constexpr unsigned k_arch_feature = 6;
+constexpr unsigned k_build_id_feature = 2, k_arch_feature = 6;
+constexpr std::uint16_t k_build_id_size = 1 << 15;  // PERF_RECORD_MISC_BUILD_ID_SIZE
 constexpr std::size_t k_most_attributes = 4096;
 constexpr std::uint64_t k_branch_index = std::uint64_t{1} << 17;  // PERF_SAMPLE_BRANCH_HW_INDEX
 
@@ -139,6 +140,7 @@ class PerfData::Parser {
       return wrong("has several events whose samples cannot be told apart.", "Record one event: perf record -e NAME.");
     data_.arch_ = host_arch();
     take_arch(data, features);
+    take_build_ids(data, features);
     if (!data_.arch_)
       return wrong("is of a CPU that is not known here: " + (machine_.empty() ? "this machine's" : machine_) + ".", "");
     if (auto failed = take_records(data)) return std::move(*failed);
@@ -190,24 +192,51 @@ class PerfData::Parser {
     });
   }
 
-  /// Behind the data there is a section for each feature, in the order of their bits.
-  void take_arch(const Section& data, std::uint64_t features) {
-    if ((features >> k_arch_feature & 1) == 0) return;
-    const auto before = static_cast<std::uint64_t>(std::popcount(features & ((1u << k_arch_feature) - 1)));
+  /// Behind the data there is a section for each feature, in the order of their bits. Empty: there is none.
+  std::span<const std::byte> feature(const Section& data, std::uint64_t features, unsigned bit) const {
     const std::size_t size = data_.file_.size();
-    if (data.offset > size || data.size > size - data.offset) return;
+    if ((features >> bit & 1) == 0 || data.offset > size || data.size > size - data.offset) return {};
+    const auto before = static_cast<std::uint64_t>(std::popcount(features & ((std::uint64_t{1} << bit) - 1)));
     ByteReader in(data_.file_, false);
     in.seek(static_cast<std::size_t>(data.offset + data.size));
     in.skip(16 * before);
     const Section where = section(in);
-    if (!in.ok() || where.offset > size) return;
-    in.seek(static_cast<std::size_t>(where.offset));
+    if (!in.ok() || where.offset > size) return {};
+    const std::uint64_t most = size - where.offset;
+    return data_.file_.subspan(static_cast<std::size_t>(where.offset),
+                               static_cast<std::size_t>(std::min(where.size, most)));
+  }
+
+  void take_arch(const Section& data, std::uint64_t features) {
+    const auto bytes = feature(data, features, k_arch_feature);
+    if (bytes.empty()) return;
+    ByteReader in(bytes, false);
     in.skip(4);
     const std::string_view name = in.c_string();
     if (!in.ok()) return;
     const auto is_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; };
     machine_ = name.size() < 64 && std::ranges::all_of(name, is_of_name) ? name : "a name that is none";
     data_.arch_ = arch_called(machine_);
+  }
+
+  /// build_id_event: head, process, 20 bytes of the id, of which the byte behind says how many count, and the path.
+  void take_build_ids(const Section& data, std::uint64_t features) {
+    const auto all = feature(data, features, k_build_id_feature);
+    for (std::size_t at = 0; at < all.size();) {
+      ByteReader in(all.subspan(at), false);
+      const Head head = head_of(in);
+      if (!in.ok() || head.size < 8 || head.size > all.size() - at) return;
+      in = ByteReader(all.subspan(at, head.size), false);
+      in.skip(8 + 4);
+      const auto id = in.bytes(20);
+      const std::size_t told = in.u8();
+      in.skip(3);
+      const std::string_view path = in.c_string();
+      const std::size_t size = (head.misc & k_build_id_size) != 0 ? told : id.size();
+      if (in.ok() && size <= id.size())
+        data_.build_ids_.try_emplace(std::string(path), reinterpret_cast<const char*>(id.data()), size);
+      at += head.size;
+    }
   }
 
   std::optional<TargetError> take_records(const Section& section) {
@@ -307,8 +336,12 @@ Result<PerfEvent> PerfData::event(std::size_t index) const {
       if (head.type == PERF_RECORD_EXIT) return told(PerfEnded{process, thread});
       return told(PerfForked{process, second, thread, parent_thread});
     }
-    default:
-      return told(PerfMapped{process, mapping_of(in, head)});
+    default: {
+      Mapping mapping = mapping_of(in, head);
+      const auto known = build_ids_.find(mapping.path);
+      if (mapping.build_id.empty() && known != build_ids_.end()) mapping.build_id = known->second;
+      return told(PerfMapped{process, std::move(mapping)});
+    }
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <variant>
@@ -75,6 +77,7 @@ class PerfData {
 
   std::span<const std::byte> file_;
   const Arch* arch_ = nullptr;
+  std::map<std::string, std::string, std::less<>> build_ids_;  // of files, by their paths
   std::vector<Attributes> attributes_;
   std::vector<Record> records_;
   std::size_t samples_ = 0;

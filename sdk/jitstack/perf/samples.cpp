@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -33,6 +34,13 @@ Result<std::vector<std::byte>, TargetError> contents_of(const std::string& path)
   return bytes;
 }
 
+/// Where perf keeps copies of what it has seen: perf-buildid-cache(1).
+std::string build_id_cache() {
+  if (const char* const folder = std::getenv("PERF_BUILDID_DIR")) return folder;
+  const char* const home = std::getenv("HOME");
+  return home ? std::string(home) + "/.debug" : "";
+}
+
 class Samples {
  public:
   explicit Samples(const Options& options)
@@ -57,7 +65,7 @@ class Samples {
 
  private:
   void walk_all(const PerfData& data) {
-    PerfProcesses processes(data.arch(), {options_.root, ""});
+    PerfProcesses processes(data.arch(), {.root = options_.root, .build_ids = build_id_cache()});
     for (std::size_t i = 0; i < data.size(); ++i) {
       progress_.show("record " + std::to_string(i) + " of " + std::to_string(data.size()));
       const auto event = data.event(i);
