@@ -120,6 +120,7 @@ std::optional<TargetError> Target::OfSample::take_sample(Sample sample) {
   }
   mappings_ = mappings;
   taken_ = memory_of(sample);
+  memory_.renew();
   space_->renew(std::move(mappings));
   return std::nullopt;
 }

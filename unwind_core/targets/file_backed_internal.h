@@ -20,6 +20,9 @@ class FileBackedMemory final : public Memory {
       : memory_(memory), arch_(arch), mappings_(mappings), files_(files) {}
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
 
+  /// After the mappings have changed.
+  void renew() noexcept { objects_.renew(); }
+
  private:
   static constexpr std::size_t k_most_open = 64;
 

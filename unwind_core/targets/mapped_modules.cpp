@@ -44,7 +44,7 @@ MappedObject* MappedModules::object_at(std::size_t index) const {
 /// segment may be anonymous, and so may code be that a program has moved to larger pages; of a file that is mapped
 /// several times one object has the segment, and between two of them may be what is of another file. An object may say
 /// that it is longer than what is mapped, and that it is where others are.
-MappedModules::Place MappedModules::place_of(Addr at) const noexcept try {
+MappedModules::Place MappedModules::look_for_place(Addr at) const {
   constexpr std::size_t k_most = 64;  // mappings of one object
   const std::size_t from = mappings_.index_of(at);
   if (from == Mappings::k_none) return {};
@@ -56,7 +56,12 @@ MappedModules::Place MappedModules::place_of(Addr at) const noexcept try {
     if (object && object->covers(at, around) && object->is_mapped_by(wanted, at))
       return {object, around, wanted.executable};
   }
-  return {};
+  return {nullptr, around, wanted.executable};
+}
+
+MappedModules::Place MappedModules::place_of(Addr at) const noexcept try {
+  if (!last_.around.contains(at)) last_ = look_for_place(at);
+  return last_;
 } catch (const std::bad_alloc&) {
   return {};
 }
@@ -100,6 +105,7 @@ Result<bool> MappedModules::find_symbol(const Module& module, Addr at, NameReach
 }
 
 void MappedModules::renew() noexcept {
+  last_ = {};
   std::erase_if(objects_, [&](const auto& known) {
     const Mapping* const there = mappings_.find(known.first);
     return !known.second || !there || *there != known.second->first();

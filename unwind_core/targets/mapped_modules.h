@@ -57,6 +57,7 @@ class MappedModules final : public ModuleFinder {
   };
 
   MappedObject* object_at(std::size_t mapping) const;
+  Place look_for_place(Addr at) const;
   Place place_of(Addr at) const noexcept;
   MappedObject* object_of(const Module& module) const noexcept;
 
@@ -67,6 +68,7 @@ class MappedModules final : public ModuleFinder {
   // By where they begin. Null: there is none.
   mutable std::map<Addr, std::unique_ptr<MappedObject>> objects_;
   mutable std::uint64_t next_version_ = 1;
+  mutable Place last_{};  // which the frames of deep stacks ask for again and again
 };
 
 }  // namespace jitunwind
