@@ -6,14 +6,15 @@
 namespace jitunwind {
 namespace {
 
-// What directives of one instruction do, in the order in which it is done. copy and alias come before, label behind.
+// The effects of the directives of one instruction, in the order in which they are applied. copy and alias come before
+// them, label comes after them.
 enum Step : unsigned { reload_sp, add_sp, set_fp, add, save, pop_frames, copy, alias, label, none };
 
 constexpr unsigned bit(unsigned step) noexcept { return 1u << step; }
 
 constexpr std::int64_t signed_value(const unw_dyn_op_t& op) noexcept { return static_cast<std::int64_t>(op.val); }
 
-/// Whatever the target's word: who reads it from there makes it ours.
+/// The value does not depend on the target's word: readers of a target convert it to that of this process.
 bool is_unknown(const unw_dyn_op_t& op) noexcept { return op.val == UNW_DYN_ADD_UNKNOWN; }
 
 const RegisterInfo* by_word(const Arch& arch, unw_word_t number) noexcept {
@@ -31,8 +32,8 @@ const char* wrong_register(const unw_dyn_op_t& op, const Arch& arch) noexcept {
   if (!reg) return "no such register";
   if (op.tag == UNW_DYN_ADD) return nullptr;
   const bool is_sp = reg->dwarf == arch.sp;
-  // What a caller keeps in a register can be described if a cursor has a value of it, and if it is no part of the CPU's
-  // state that the call itself makes.
+  // The value that a caller keeps in a register can be described if a cursor has a value of the register, and if it is
+  // no part of the CPU's state that the call itself makes.
   const bool preservable = reg->column >= 0 && reg->reg_class != RegClass::pseudo && !is_sp &&
                            (reg->dwarf != arch.pc || reg->dwarf == arch.ra);
   if (op.tag == UNW_DYN_SPILL_SP_REL) return preservable || is_sp ? nullptr : "register that cannot be saved";
@@ -105,7 +106,7 @@ Status DirectiveMachine::header(std::uint32_t region, RegionHeader& out) const n
   }
 }
 
-/// The next region, behind the one that was run.
+/// Finds the next region, after the one that was run.
 Status DirectiveMachine::locate_region() noexcept {
   const std::int64_t end = current_.begin + current_.length;
   if (const Status read = reader_.read_header(current_.header.next, current_.header); !read) return read;
@@ -247,7 +248,7 @@ Status DirectiveMachine::run_group(RegionOps& ops) noexcept {
     ++count;
     steps |= bit(step_of(*op));
     if (op->tag == UNW_DYN_ALIAS) {
-      // Row of alias + (units behind the ALIAS) at every instruction.
+      // The row at every instruction is that of alias + (units after the ALIAS).
       alias_begin_ = op->val - static_cast<std::uint64_t>(ops.when() + 1) * arch_.unit;
       state_.become_alias(alias_begin_ + static_cast<std::uint64_t>(alias_unit_) * arch_.unit);
       aliased_ = true;
@@ -265,7 +266,7 @@ Status DirectiveMachine::run_group(RegionOps& ops) noexcept {
   return Done{};
 }
 
-/// `only`: all that the group has, since most have one.
+/// `only`: the single directive of the group, since most groups have one.
 Status DirectiveMachine::run_instruction(RegionOps& ops, unsigned steps, const unw_dyn_op_t* only) noexcept {
   const std::optional<std::int64_t> old_sp_off = state_.sp_off();
   sp_directive_ = fp_directive_ = ops.index();
@@ -280,7 +281,7 @@ Status DirectiveMachine::run_instruction(RegionOps& ops, unsigned steps, const u
 
   if (observer_ && !rebuilding_ && (steps & bit(save))) show_spills(ops);
 
-  // A frame pointer taken without being saved costs its caller's value only. A lost return address ends the walk.
+  // A frame pointer that is set without being saved costs its caller's value only. A lost return address ends the walk.
   if (const Status fp = state_.judge_fp(fp_set); !fp && (observer_ || fp_set == arch_.ra))
     if (const Status s = complain(fp.error(), fp_directive_); !s) return s;
   const Status sp = state_.judge_sp();
@@ -359,7 +360,7 @@ Status DirectiveMachine::copy_label(RegionOps& ops) noexcept {
   return Done{};
 }
 
-/// Others than these are rebuilt when they are copied.
+/// Other labels are rebuilt when they are copied.
 void DirectiveMachine::remember_labels(RegionOps& ops) noexcept {
   ops.rewind();
   while (const unw_dyn_op_t* op = ops.next_op()) {
@@ -415,8 +416,8 @@ auto DirectiveMachine::find_label(unw_word_t wanted, Point before) noexcept -> R
   return latest;
 }
 
-/// The region whose entry state is the n-th from the top of the stack of region states at the end of `region`. Every
-/// region pushes its entry state; COPY_STATE continues with the stack that there was at its label.
+/// Finds the region whose entry state is the n-th from the top of the stack of region states at the end of `region`.
+/// Every region pushes its entry state; COPY_STATE continues with the stack at its label.
 Result<std::uint32_t> DirectiveMachine::find_popped(std::uint32_t region, std::uint64_t n) noexcept {
   Point at{region, k_when_end};
   for (;;) {
@@ -438,8 +439,8 @@ Result<std::uint32_t> DirectiveMachine::find_popped(std::uint32_t region, std::u
   }
 }
 
-/// The stretches that lead to `point`, latest first, at most `limit` of them; how many. Of more than fit, the earliest
-/// are kept, the i-th at i modulo the size.
+/// Collects the stretches that lead to `point`, latest first, at most `limit` of them, and returns their number. If
+/// there are more than fit, the earliest are kept, the i-th at i modulo the size.
 Result<std::uint32_t> DirectiveMachine::collect(Point point, std::uint32_t limit, std::optional<Addr>& alias) noexcept {
   std::uint32_t n = 0;
   while (n < limit) {

@@ -1,8 +1,8 @@
 // Runs the region list of one procedure up to an instruction: regions, times, labels and the stack of region states
-// (docs/directives.md), on the FrameState. Used for rows and, with an observer, for checking a whole list.
+// (docs/directives.md), on the FrameState. It serves rows and, with an observer, the check of a whole list.
 //
 // Labels and region states may be any number, and nothing is allocated: a state that is needed again is rebuilt. Every
-// state has a Point in the list; going back from it over COPY_STATE and POP_FRAMES gives the few stretches of
+// state has a Point in the list. The way back from it over COPY_STATE and POP_FRAMES gives the few stretches of
 // directives that lead to it, and running these gives the state.
 #pragma once
 
@@ -15,53 +15,53 @@
 
 namespace jitunwind {
 
-/// Sees a run from the outside. With an observer, a wrong directive is reported and left out instead of ending the run.
+/// Observes a run. If there is an observer, a wrong directive is reported and left out instead of ending the run.
 class DirectiveObserver {
  public:
   struct Place {
     int region;
     int directive;      ///< -1: none in particular
-    std::int64_t unit;  ///< instruction index in the procedure at which it holds
+    std::int64_t unit;  ///< instruction index in the procedure at which it takes effect
   };
   virtual void finding(ErrorCode code, const Place& place, const char* what) = 0;
-  /// The state from instruction `place.unit` on; place.directive is the last one that changed it, or -1.
+  /// Receives the state from instruction `place.unit` on; place.directive is the last one that changed it, or -1.
   virtual void state(const Place& place, const FrameState& state) = 0;
-  /// `place.directive` put a register into memory; `above_sp`: where, where that is known.
+  /// `place.directive` stored a register into memory; `above_sp`: the distance of the slot from SP, if it is known.
   virtual void spill(const Place& place, RegNum reg, std::optional<std::int64_t> above_sp, const FrameState& state) = 0;
-  /// At the end of a region, before its POP_FRAMES takes states off.
+  /// A region ends; its POP_FRAMES has not removed states yet.
   virtual void region_end(int region, std::int64_t unit, const FrameState& state) = 0;
 
  protected:
   ~DirectiveObserver() = default;
 };
 
-/// Why `op` cannot be meant, whatever the state: registers that the CPU does not have, or that cannot be used so. Null:
-/// nothing wrong. Every case is e_reg.
+/// The reason why `op` is wrong in any state: the CPU does not have its registers, or they cannot be used so. Null:
+/// nothing is wrong. Every case is e_reg.
 const char* wrong_register(const unw_dyn_op_t& op, const Arch& arch) noexcept;
 
 class DirectiveMachine {
  public:
-  /// `units`: length of the procedure. `first`: 0 where there are no regions.
+  /// `units`: length of the procedure. `first`: 0 if there are no regions.
   DirectiveMachine(const Arch& arch, const RegionReader& reader, Addr first, std::int64_t units,
                    DirectiveObserver* observer = nullptr) noexcept;
 
-  /// The state at instruction index `x`, 0 <= x < units; not smaller than the one before. What lies in front of that
-  /// one is not run again. Behind an error there is another at every x. Error::at is the code offset in bytes.
+  /// Runs to the state at instruction index `x`, 0 <= x < units; not smaller than the one before. Directives before
+  /// that one are not run again. After an error every x has an error. Error::at is the code offset in bytes.
   Status run_to(std::int64_t x) noexcept;
 
   const FrameState& state() const noexcept { return state_; }
-  /// Instruction indices that the state holds for, around x.
+  /// The range of instruction indices around x for which the state holds.
   std::int64_t holds_from() const noexcept { return holds_from_; }
   std::int64_t holds_to() const noexcept { return holds_to_; }
-  /// Directives looked at so far, as often as they were.
+  /// Number of directives examined so far, repetitions included.
   std::uint32_t work() const noexcept { return WorkBudget{}.ops_left - budget_.ops_left; }
-  /// Where the run has come to.
+  /// The place that the run has reached.
   DirectiveObserver::Place place() const noexcept { return {static_cast<int>(region_), -1, unit_}; }
 
  private:
   static constexpr std::int64_t k_before_region = k_when_entry - 1;
 
-  /// The state behind all directives of `region` with effective when <= `when`; k_before_region: its entry state.
+  /// The state after all directives of `region` with effective when <= `when`; k_before_region: its entry state.
   struct Point {
     std::uint32_t region;
     std::int64_t when;
@@ -72,9 +72,9 @@ class DirectiveMachine {
     std::int64_t from;
     std::int64_t to;
   };
-  /// What a region does besides changing the frame, up to some time.
+  /// The effects of a region besides changes of the frame, up to some time.
   struct Control {
-    std::int64_t copy_when = k_before_region;  ///< of the last COPY_STATE; k_before_region: none
+    std::int64_t copy_when = k_before_region;  ///< when of the last COPY_STATE; k_before_region: none
     unw_word_t copied_label = 0;
     std::int64_t pop_when = k_before_region;
     std::uint64_t pops = 0;     ///< POP_FRAMES in force
@@ -91,7 +91,7 @@ class DirectiveMachine {
     std::int64_t length;
   };
 
-  /// Where the run has come to: to the place of the next region, to that region, into it.
+  /// The stage that the run has reached: the place of the next region, the region's head, its inside.
   enum class Stage : std::uint8_t { unknown, between_regions, before_region, in_region };
 
   Status find_regions() noexcept;
@@ -139,32 +139,32 @@ class DirectiveMachine {
   std::int64_t holds_from_ = 0;
   std::int64_t holds_to_ = 0;
 
-  // The region that is being run, and what is left of its directives.
+  // The region that is being run, and the rest of its directives.
   Stage stage_ = Stage::unknown;
   std::optional<Error> failure_;
-  std::uint32_t regions_left_ = 0;  // behind it
+  std::uint32_t regions_left_ = 0;  // number of regions after it
   Region current_{};
   RegionOps ops_;
-  bool has_group_ = false;  // the next one, which is not in force yet
+  bool has_group_ = false;  // the next group, which is not in force yet
   bool aliased_ = false;
-  Addr alias_begin_ = 0;  // whose row is that at the region's beginning
+  Addr alias_begin_ = 0;  // the row at the region's begin is that of this address
 
-  // Of the region that is being run.
+  // The state of the region that is being run.
   std::uint32_t region_ = 0;
-  std::int64_t unit_ = 0;        // where its current group takes effect
-  std::int64_t alias_unit_ = 0;  // how far into the region the examined instruction is
+  std::int64_t unit_ = 0;        // its current group takes effect there
+  std::int64_t alias_unit_ = 0;  // distance of the examined instruction from the region's begin
   std::uint64_t pops_ = 0;
-  std::uint32_t pop_directive_ = 0;  // the one that pops_ comes from
-  std::uint32_t sp_directive_ = 0;   // the last one of the group that moved SP, that set the frame pointer
+  std::uint32_t pop_directive_ = 0;  // the source of pops_
+  std::uint32_t sp_directive_ = 0;   // the last directives of the group that moved SP, and that set the frame pointer
   std::uint32_t fp_directive_ = 0;
   bool copied_ = false;
-  bool sp_high_ = false;  // said already
+  bool sp_high_ = false;  // is reported already
   bool rebuilding_ = false;
   FrameState entry_;
 
-  // The label that was set first, which is what every early return of a function copies, and the latest one.
+  // The label that was set first, which every early return of a function copies, and the latest one.
   std::array<std::optional<Remembered>, 2> labels_;
-  std::array<Stretch, 32> stretches_;  // the earliest ones that collect() met, latest first
+  std::array<Stretch, 32> stretches_;  // the earliest stretches that collect() met, latest first
 };
 
 }  // namespace jitunwind

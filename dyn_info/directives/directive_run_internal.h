@@ -1,5 +1,5 @@
-// The directives of one procedure asked about many addresses, one after the other: all rows of a procedure cost what
-// the last one does alone.
+// A run through the directives of one procedure that stops at ascending addresses. All rows of a procedure therefore
+// cost no more than a lookup of the last one.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ class DirectiveRun {
  public:
   /// `regions`: address of the first one for `reader`, or 0.
   DirectiveRun(const RegionReader& reader, Addr regions, AddrRange procedure, const Arch& arch) noexcept;
-  /// Of this process, format DYNAMIC.
+  /// The procedure is one of this process, in format DYNAMIC.
   DirectiveRun(const unw_dyn_info_t& info, const Arch& arch) noexcept;
   DirectiveRun(const DirectiveRun&) = delete;
   DirectiveRun& operator=(const DirectiveRun&) = delete;
 
-  /// `lookup` is CodeAddress::lookup(), not smaller than the one before. Errors as directive_row; all that follow have
-  /// one, too.
+  /// `lookup` is CodeAddress::lookup(), not smaller than the one before. Errors are those of directive_row; all later
+  /// calls fail, too.
   Status go_to(Addr lookup, DirectiveOutcome& out) noexcept;
-  /// Directives looked at so far, as often as they were.
+  /// Number of directives examined so far, repetitions included.
   std::uint32_t work() const noexcept { return machine_.work(); }
 
  private:

@@ -12,7 +12,7 @@ std::string number(const char* format, std::int64_t value) {
   return buffer;
 }
 
-/// "r99" where the CPU has no such register: its libunwind number.
+/// The result is "r99", with the libunwind number, if the CPU has no such register.
 std::string reg_text(std::int64_t libunwind, const Arch& arch) {
   const bool in_range = libunwind >= 0 && libunwind <= 0x7fff;
   const RegisterInfo* const info = in_range ? arch.by_libunwind(static_cast<int>(libunwind)) : nullptr;

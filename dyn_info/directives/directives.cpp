@@ -30,7 +30,7 @@ Status DirectiveRun::go_to(Addr lookup, DirectiveOutcome& out) noexcept {
   const auto address_of = [&](std::int64_t unit) { return procedure_.begin + static_cast<Addr>(unit) * arch_.unit; };
   out.state = machine_.state();
   out.range = {};
-  if (!out.state.alias())  // the last regions may say that they reach behind the procedure
+  if (!out.state.alias())  // the last regions may extend beyond the procedure
     out.range = {address_of(machine_.holds_from()), std::min(address_of(machine_.holds_to()), procedure_.end)};
   return Done{};
 }
@@ -61,7 +61,7 @@ Status make_own_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept {
 
 Status take_over(const FrameState& alias, FrameRow& row) noexcept {
   row.origin = RowOrigin::dyn_directives;
-  row.keeps_by = KeepsBy::nothing;  // what is registered where the alias leads may change alone
+  row.keeps_by = KeepsBy::nothing;  // the registered code at the alias's address may change alone
   row.range = {};
   return alias.change_row(row);
 }
@@ -69,7 +69,7 @@ Status take_over(const FrameState& alias, FrameRow& row) noexcept {
 Status follow_alias(const FrameState& alias, const Lookup& lookup, unsigned depth, FrameRow& out) noexcept {
   const Addr at = *alias.alias();
   if (depth > k_max_alias_depth) return Error{ErrorCode::e_alias_depth, at, "ALIAS nested too deeply"};
-  // The after-call rule was applied by whoever asked.
+  // The caller has applied the after-call rule already.
   Lookup aliased(lookup.space, CodeAddress::interrupted(at), lookup.window);
   aliased.alias_depth = depth;
   const Found found = lookup.space.find_row(aliased, out);
@@ -90,7 +90,7 @@ LsdaExtension lsda_extension(const RegionReader& reader, Addr regions) noexcept 
   RegionHeader first;
   if (regions == 0 || !reader.read_header(regions, first) || first.insn_count != 0) return {};
   std::array<unw_dyn_op_t, 1> buffer;
-  /// Nothing: there is no such directive.
+  /// Empty: there is no such directive.
   const auto value_of = [&](std::uint32_t i, int tag) -> std::optional<Addr> {
     if (i >= first.op_count) return std::nullopt;
     const auto read = reader.read_ops(first, i, buffer);

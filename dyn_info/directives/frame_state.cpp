@@ -62,7 +62,7 @@ Status FrameState::add_sp(std::int64_t value) noexcept {
   return Done{};
 }
 
-/// What is known relative to SP is lost with it.
+/// Values relative to SP are lost with it.
 Status FrameState::lose_sp() noexcept {
   if (is_alias_) return k_alias_state;
   sp_off_.reset();
@@ -100,8 +100,8 @@ Status FrameState::lose(RegNum reg) noexcept {
   return known;
 }
 
-/// Slots in [old SP, new SP) are free again: the register holds the caller's value. Of an unknown old SP everything
-/// below the new one is free, and so is what was kept relative to it.
+/// Slots in [old SP, new SP) are free again: the register holds the caller's value. If the old SP is unknown, every
+/// slot below the new one is free, and so is every slot that was relative to the old one.
 void FrameState::settle(std::optional<std::int64_t> old_sp_off) noexcept {
   if (is_alias_ || !sp_off_ || (old_sp_off && *sp_off_ >= *old_sp_off)) return;
   const std::int64_t sp = minus(0, *sp_off_);
@@ -130,7 +130,7 @@ Status FrameState::save(const Anchor& anchor, RegNum reg, RegNum in) noexcept {
 Status FrameState::spill_sp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept {
   if (is_alias_) return k_alias_state;
   if (reg == arch_->sp) {
-    // The copy is of the frame pointer, else of SP itself; of neither: nobody knows what was stored.
+    // The slot has a copy of the frame pointer, or else of SP itself. If neither is known, its value is unknown.
     has_slot_ = anchor.fp != k_no_reg || anchor.sp_off;
     slot_ = offset;
     slot_off_ = anchor.fp != k_no_reg ? anchor.fp_off : anchor.sp_off.value_or(0);

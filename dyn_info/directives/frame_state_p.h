@@ -1,5 +1,5 @@
-// The state that directives act on (docs/directives.md "Frame state") and what one instruction does to it. Knows no
-// regions, labels or times.
+// The state that directives act on (docs/directives.md "Frame state") and the effect of one instruction on it. It knows
+// no regions, labels or times.
 #pragma once
 
 #include <array>
@@ -12,21 +12,22 @@
 
 namespace jitunwind {
 
-/// CFA, one rule a register, sign of the return address. Plain data; offsets wrap around instead of overflowing.
+/// CFA, one rule for each register, and the signature of the return address. Plain data; offsets wrap around instead of
+/// overflowing.
 ///
 /// Directives of one instruction are applied in this order, whatever their order in the list: reload_sp, add_sp,
-/// set_fp, add, settle, then save, spill_sp and spill_fp, then pop_frames, then judge. Each returns what is wrong with
-/// the directive and then leaves the state as it was; Error::at stays 0.
+/// set_fp, add, settle, then save, spill_sp and spill_fp, then pop_frames, then judge. Each function returns the
+/// directive's error, and then leaves the state as it was; Error::at stays 0.
 class FrameState {
  public:
-  /// SP and FP as the saves of one instruction see them; they may end the frame pointer, in any order.
+  /// SP and FP as the saves of one instruction use them; the saves may end the frame pointer, in any order.
   struct Anchor {
     std::optional<std::int64_t> sp_off;
     RegNum fp = k_no_reg;
     std::int64_t fp_off = 0;
   };
 
-  /// At a procedure's first instruction.
+  /// The state at a procedure's first instruction.
   explicit FrameState(const Arch& arch) noexcept;
 
   Status reload_sp(RegNum from) noexcept;
@@ -44,14 +45,14 @@ class FrameState {
   Status spill_fp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept;
   Status pop_frames() noexcept;
 
-  /// Of the register that became frame pointer in this instruction, k_no_reg: none. Error e_fp_clobber: it was not
-  /// saved before, and the caller's value is lost from now on.
+  /// Judges the register that became frame pointer in this instruction; k_no_reg: none did. Error e_fp_clobber: it was
+  /// not saved before, and the caller's value is lost from now on.
   Status judge_fp(RegNum set) noexcept;
   Status judge_sp() const noexcept;
 
-  /// Takes over the row at another address, which nobody has looked up yet.
+  /// Becomes the row at another address, which is not looked up yet.
   void become_alias(Addr at) noexcept;
-  /// Precondition: both alias(). Adds what `later` did to registers behind another ALIAS that led here.
+  /// Precondition: both alias(). Adds the changes of registers after another ALIAS that led here.
   void add_changes(const FrameState& later) noexcept;
   std::optional<Addr> alias() const noexcept { return is_alias_ ? std::optional(alias_) : std::nullopt; }
 
@@ -61,14 +62,15 @@ class FrameState {
   bool ra_at_entry() const noexcept;
   /// The CFA cannot be computed.
   bool is_lost() const noexcept { return !is_alias_ && fp_ == k_no_reg && !has_slot_ && !sp_off_; }
-  /// SP - CFA of a slot given relative to the CFA, where SP's distance is known.
+  /// The distance of a slot from SP, if it is given relative to the CFA and the distance of SP is known.
   std::optional<std::int64_t> slot_above_sp(RegNum reg) const noexcept;
   /// Offset of a register's slot from the CFA.
   std::optional<std::int64_t> slot_from_cfa(RegNum reg) const noexcept;
 
   /// Precondition: not alias(). Error e_sp_lost. Fills CFA, rules and return address column, nothing else.
   Status make_row(FrameRow& out) const noexcept;
-  /// Precondition: alias(). `row` is that of the aliased address; changes it by what directives did behind the ALIAS.
+  /// Precondition: alias(). `row` is that of the aliased address; applies the changes of the directives after the
+  /// ALIAS.
   Status change_row(FrameRow& row) const noexcept;
 
  private:
@@ -85,14 +87,14 @@ class FrameState {
   std::optional<std::int64_t> sp_off_;  // CFA - SP
   std::int64_t fp_off_ = 0;             // CFA - fp
   std::int64_t slot_ = 0;               // *(SP + slot_) is a copy of SP,
-  std::int64_t slot_off_ = 0;           // CFA - that copy
+  std::int64_t slot_off_ = 0;           // CFA - (that copy)
   Addr alias_ = 0;
   std::uint64_t changed_ = 0;  // columns that a directive wrote; the others are as at entry, or as in the alias
   RegNum fp_ = k_no_reg;
   bool has_slot_ = false;
   bool is_alias_ = false;
   bool ra_signed_ = false;
-  std::array<Place, k_max_columns> places_;         // uninitialised where not changed_
+  std::array<Place, k_max_columns> places_;         // uninitialised if not changed_
   std::array<std::int64_t, k_max_columns> values_;  // offset, or DWARF number
 };
 

@@ -24,7 +24,7 @@ Result<std::span<const unw_dyn_op_t>> LocalRegionReader::read_ops(const RegionHe
   return std::span<const unw_dyn_op_t>(local(region.at)->op + first, region.op_count - first);
 }
 
-// Layout as the target's own compiler makes it: next, int32, uint32, then the directives, each 8 bytes and a word.
+// The layout is that of the target's own compiler: next, int32, uint32, then the directives, each 8 bytes and a word.
 
 Status MemoryRegionReader::read_header(Addr at, RegionHeader& out) const noexcept {
   constexpr const char* k_what = "region of a procedure";
@@ -55,7 +55,7 @@ Result<std::span<const unw_dyn_op_t>> MemoryRegionReader::read_ops(const RegionH
     op.reg = static_cast<std::int16_t>(reader.u16());
     op.when = static_cast<std::int32_t>(reader.u32());
     const std::int64_t value = reader.signed_of(arch_.word_size);
-    // The lowest number of the target's word, as UNW_DYN_ADD_UNKNOWN is of ours.
+    // The lowest number of the target's word, like UNW_DYN_ADD_UNKNOWN in this process.
     const bool unknown = op.tag == UNW_DYN_ADD && value == -(std::int64_t{1} << (8 * arch_.word_size - 2)) * 2;
     op.val = unknown ? UNW_DYN_ADD_UNKNOWN : static_cast<unw_word_t>(value);
   }
@@ -79,7 +79,8 @@ const unw_dyn_op_t* RegionOps::read_op(std::uint32_t i) noexcept {
   return &chunk_[0];
 }
 
-/// docs/directives.md "When a directive takes effect". `latest`: of the directives that stand before it in the list.
+/// docs/directives.md "When a directive takes effect". `latest`: the latest when of the directives before it in the
+/// list.
 std::int64_t RegionOps::effective_when(const unw_dyn_op_t& op, std::int64_t latest) const noexcept {
   if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) return latest;
   const std::int64_t length = region_.length();
@@ -143,7 +144,7 @@ bool RegionOps::next_sorted_group() noexcept {
   return group_end_ != group_begin_;
 }
 
-/// The k_indexed earliest directives at `when` or later, in the order of when and list.
+/// Indexes the k_indexed earliest directives at `when` or later, in the order of when and list.
 void RegionOps::index_from(std::int64_t when) noexcept {
   const auto earlier = [](const Indexed& a, const Indexed& b) {
     return a.when != b.when ? a.when < b.when : a.index < b.index;
@@ -154,7 +155,7 @@ void RegionOps::index_from(std::int64_t when) noexcept {
   for (rewind_list(); next_listed();) {
     if (listed_when_ < when) continue;
     const Indexed next{static_cast<std::int32_t>(listed_when_), index_};
-    if (size == k_indexed) {  // the latest one of a heap is in front
+    if (size == k_indexed) {  // the latest element of a heap is its first
       all_indexed_ = false;
       if (!earlier(next, order_[0])) continue;
       std::pop_heap(begin, begin + size, earlier);

@@ -1,5 +1,5 @@
-// Region lists, wherever they live: headers and directives in host byte order, and the directives of one region grouped
-// by the instruction they belong to. Knows when a directive takes effect, not what it does.
+// Region lists in any memory: headers and directives in host byte order, and the directives of one region, grouped by
+// the instruction that they belong to. This file knows when a directive takes effect, but not its effect.
 #pragma once
 
 #include <array>
@@ -15,13 +15,14 @@
 
 namespace jitunwind {
 
-/// A longer list is refused (e_cycle), as is a region with more directives and no STOP among the first of them.
+/// A longer list is refused (e_cycle). A region with more directives is, too, if there is no STOP among the first of
+/// them.
 inline constexpr std::uint32_t k_max_regions = 4096;
 inline constexpr std::uint32_t k_max_ops = 65536;
 
 /// Effective `when` of directives in force before the region's first instruction.
 inline constexpr std::int64_t k_when_entry = -1;
-/// Later than every directive.
+/// A time later than every directive.
 inline constexpr std::int64_t k_when_end = std::numeric_limits<std::int64_t>::max();
 
 struct RegionHeader {
@@ -30,18 +31,18 @@ struct RegionHeader {
   std::int32_t insn_count = 0;
   std::uint32_t op_count = 0;
 
-  /// Instruction units.
+  /// The length in instruction units.
   std::int64_t length() const noexcept {
     const std::int64_t n = insn_count;
     return n < 0 ? -n : n;
   }
 };
 
-/// Where regions are read from. Directives come in host byte order, `val` sign-extended from the target's word.
+/// The memory of regions. Directives are given in host byte order, `val` sign-extended from the target's word.
 class RegionReader {
  public:
   virtual Status read_header(Addr at, RegionHeader& out) const noexcept = 0;
-  /// At least one of the directives from `first` on (first < op_count): in place, or copied into `buffer`.
+  /// Reads at least one of the directives from `first` on (first < op_count): in place, or copied into `buffer`.
   virtual Result<std::span<const unw_dyn_op_t>> read_ops(const RegionHeader& region, std::uint32_t first,
                                                          std::span<unw_dyn_op_t> buffer) const noexcept = 0;
 
@@ -49,7 +50,8 @@ class RegionReader {
   ~RegionReader() = default;
 };
 
-/// Regions of this process, read in place: what a registered descriptor points to is valid until it is cancelled.
+/// Regions of this process, read in place: memory that a registered descriptor points to is valid until it is
+/// cancelled.
 class LocalRegionReader final : public RegionReader {
  public:
   Status read_header(Addr at, RegionHeader& out) const noexcept override;
@@ -72,15 +74,15 @@ class MemoryRegionReader final : public RegionReader {
   const Arch& arch_;
 };
 
-/// Bounds the work of one lookup, whatever a list says: directives looked at, repetitions included. Enough for all that
-/// a region may have, in almost any order.
+/// Bounds the work of one lookup for any list: number of directives examined, repetitions included. It is enough for
+/// all directives that a region may have, in almost any order.
 struct WorkBudget {
   std::uint32_t ops_left = 1u << 26;
 };
 
 /// The directives of one region up to STOP, in groups of one effective `when`, earliest first. The list may be in any
-/// order and is never sorted in place: other procedures, threads and processes read it. In order: read straight
-/// through. Else the k_indexed earliest ones are sorted by index here, and then the earliest of what is left.
+/// order. It is never sorted in place, since other procedures, threads and processes read it. A list in order is read
+/// straight through. Otherwise the k_indexed earliest ones are sorted by index here, and then the earliest of the rest.
 ///
 /// A read that fails ends every loop early and shows in `failure()`.
 class RegionOps {
@@ -91,20 +93,20 @@ class RegionOps {
 
   Status open(const RegionHeader& region) noexcept;
 
-  /// To the next group; false at the end.
+  /// Goes to the next group; false at the end.
   bool next_group() noexcept;
-  /// Of the current group.
+  /// The effective `when` of the current group.
   std::int64_t when() const noexcept { return when_; }
-  /// Directives of the current group in list order: rewind, then next_op until null.
+  /// The directives of the current group in list order: rewind, then next_op until null.
   void rewind() noexcept;
   const unw_dyn_op_t* next_op() noexcept;
 
-  /// All directives in list order, whatever the group: rewind_list, then next_listed until null.
+  /// All directives in list order, of any group: rewind_list, then next_listed until null.
   void rewind_list() noexcept;
   const unw_dyn_op_t* next_listed() noexcept;
   /// Effective `when` of the directive that next_listed returned.
   std::int64_t listed_when() const noexcept { return listed_when_; }
-  /// Place in the list of the directive that next_op or next_listed returned.
+  /// The position in the list of the directive that next_op or next_listed returned.
   std::uint32_t index() const noexcept { return index_; }
 
   std::uint32_t count() const noexcept { return count_; }
@@ -113,7 +115,7 @@ class RegionOps {
   std::optional<std::int64_t> alias_when() const noexcept {
     return alias_when_ == k_when_end ? std::nullopt : std::optional(alias_when_);
   }
-  /// Place of the first directive with an unknown tag.
+  /// The position of the first directive with an unknown tag.
   std::optional<std::uint32_t> unknown_tag() const noexcept { return unknown_tag_; }
   const std::optional<Error>& failure() const noexcept { return failure_; }
 
@@ -146,7 +148,7 @@ class RegionOps {
   std::optional<Error> failure_;
 
   std::int64_t when_ = k_when_entry - 1;
-  std::uint32_t group_begin_ = 0;  // in the list, or in order_
+  std::uint32_t group_begin_ = 0;  // index in the list, or in order_
   std::uint32_t group_end_ = 0;
   std::uint32_t position_ = 0;
   std::uint32_t index_ = 0;
@@ -158,7 +160,7 @@ class RegionOps {
   std::array<unw_dyn_op_t, 8> buffer_;
   std::array<Indexed, k_indexed> order_;
   std::uint32_t order_size_ = 0;
-  bool all_indexed_ = false;  // nothing is later than what is in order_
+  bool all_indexed_ = false;  // no directive is later than those in order_
   bool by_search_ = false;    // the group has more directives than order_ holds: it is read from the list
 };
 

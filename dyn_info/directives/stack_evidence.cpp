@@ -17,12 +17,12 @@ namespace jitunwind {
 
 namespace {
 
-constexpr std::uint64_t k_most = std::uint64_t{64} << 20;    // no stack that is searched is larger
-constexpr std::uint64_t k_deepest = std::uint64_t{8} << 20;  // frames of handlers below the frame
+constexpr std::uint64_t k_most = std::uint64_t{64} << 20;    // larger stacks are not searched
+constexpr std::uint64_t k_deepest = std::uint64_t{8} << 20;  // limit for the frames of handlers below the frame
 
 using Words = std::span<std::uintptr_t>;
 
-/// Bytes read, 0 at unreadable memory, -1 where looking is not permitted. Never faults.
+/// Number of bytes read; 0: unreadable memory; -1: reading is not permitted. Never faults.
 ssize_t read_words(std::uint64_t at, Words words) noexcept {
   const iovec into{words.data(), words.size_bytes()};
   const iovec from{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), words.size_bytes()};
@@ -35,8 +35,8 @@ bool is_unreadable(std::uint64_t at) noexcept {
   return read_words(at, {&word, 1}) == 0;
 }
 
-/// A word that may be the stack pointer of code at the frame or below it. Notes of where a stack begins are not: the C
-/// library and others keep such on the stack, the edge of an unreadable page.
+/// Whether the word may be the stack pointer of code at the frame or below it. Notes of a stack's begin are not: the C
+/// library and other code keep such notes on the stack, the edge of an unreadable page.
 bool may_be_below(FramePosition frame, std::uint64_t word) noexcept {
   if (frame.above(word) > k_deepest) return false;
   return word % k_page_size != 0 || !(is_unreadable(word) || is_unreadable(word - k_page_size));
@@ -47,7 +47,7 @@ bool search(FramePosition frame, std::uint64_t sp, std::uint64_t thread_locals) 
   const std::uint64_t end = thread_locals > begin ? std::min(thread_locals, begin + k_most) : begin + k_most;
   std::array<std::uintptr_t, 128> words;
   for (std::uint64_t at = begin; at < end;) {
-    // Not across a page, whose other side may be unreadable.
+    // A read does not cross a page, since the next one may be unreadable.
     const std::uint64_t size = std::min({k_page_size - at % k_page_size, std::uint64_t{sizeof words}, end - at});
     const Words part(words.data(), static_cast<std::size_t>(size) / sizeof words[0]);
     const ssize_t got = part.empty() ? 0 : read_words(at, part);

@@ -1,5 +1,5 @@
-// Checks a description: what can be seen of each directive alone, then what the directive machine meets on its way
-// through the procedure, then what only whoever wrote the code can tell about.
+// Checks a description: first each directive alone, then the states of the directive machine on its way through the
+// procedure, then the facts that only the author of the code knows.
 #include <algorithm>
 #include <cctype>
 #include <cinttypes>
@@ -66,10 +66,10 @@ class Validator final : public DirectiveObserver {
   const std::int64_t units_;
   std::vector<Region> regions_;
   std::vector<Finding> findings_;
-  Place shown_{-1, -1, 0};  // of the state that holds from shown_.unit on
+  Place shown_{-1, -1, 0};  // place of the state that holds from shown_.unit on
   bool shown_lost_ = false;
   bool lost_reported_ = false;
-  Place last_end_{-1, -1, 0};  // of the last region that was reached
+  Place last_end_{-1, -1, 0};  // end of the last region that was reached
   bool unbalanced_ = false;
 };
 
@@ -80,7 +80,7 @@ const unw_dyn_op_t* Validator::directive(const Place& place) const {
   return ops && !ops->empty() ? &ops->front() : nullptr;
 }
 
-/// The same condition may be met on several ways: it is said once.
+/// A condition may be found on several ways: it is reported once.
 void Validator::add(ErrorCode code, const Place& place, const std::string& reason) {
   for (const Finding& f : findings_)
     if (f.code == code && f.region == place.region && f.directive == place.directive) return;
@@ -189,7 +189,7 @@ void Validator::spill(const Place& place, RegNum reg, std::optional<std::int64_t
     add(ErrorCode::e_spill_ra, place, "slot overlaps the return address");
 }
 
-/// A state matters if an instruction boundary of the procedure lies where it holds.
+/// A state matters if an instruction boundary of the procedure lies within its validity.
 void Validator::judge_lost(std::int64_t until) {
   if (shown_.unit >= until || shown_.unit >= units_) return;
   if (shown_lost_ && !lost_reported_) add(ErrorCode::e_sp_lost, shown_, "SP relation lost and no frame pointer");
@@ -207,7 +207,7 @@ void Validator::region_end(int region, std::int64_t unit, const FrameState& stat
   unbalanced_ = !state.alias() && state.sp_off() != arch_.entry_cfa;
 }
 
-/// A caller's return address in a register that the callee may have overwritten.
+/// A caller's return address must not be in a register that the callee may have overwritten.
 void Validator::check_calls() {
   std::vector<std::uint64_t> ends(facts_.call_ends.begin(), facts_.call_ends.end());
   std::ranges::sort(ends);
@@ -227,7 +227,7 @@ void Validator::check_calls() {
   }
 }
 
-/// Only aliases that stay inside the procedure can be followed without anything being registered.
+/// Only aliases that stay inside the procedure can be followed while nothing is registered.
 void Validator::check_alias(int region, std::int64_t unit) {
   Addr at = info_.start_ip + static_cast<Addr>(unit) * arch_.unit;
   for (unsigned depth = 0; depth <= k_max_alias_depth; ++depth) {

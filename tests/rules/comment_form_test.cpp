@@ -20,11 +20,21 @@ using rules::SourceFile;
 using Lines = std::vector<std::string>;
 
 /// Folders whose every sentence is checked.
-constexpr std::string_view k_folders[]{
-    "adapters/asmjit/",          "adapters/gdb_jit/", "adapters/listen/",  "adapters/llvm_orc/",
-    "adapters/system_unwinder/", "adapters/testing/", "builders/",         "sdk/c/",
-    "sdk/exceptions/",           "sdk/uwx/",          "unwind_core/kept/", "unwind_core/modules/",
-    "unwind_core/sources/cfi/",  "unwind_core/walk/"};
+constexpr std::string_view k_folders[]{"adapters/asmjit/",
+                                       "adapters/gdb_jit/",
+                                       "adapters/listen/",
+                                       "adapters/llvm_orc/",
+                                       "adapters/system_unwinder/",
+                                       "adapters/testing/",
+                                       "builders/",
+                                       "dyn_info/directives/",
+                                       "sdk/c/",
+                                       "sdk/exceptions/",
+                                       "sdk/uwx/",
+                                       "unwind_core/kept/",
+                                       "unwind_core/modules/",
+                                       "unwind_core/sources/cfi/",
+                                       "unwind_core/walk/"};
 
 struct Comment {
   std::size_t line = 0;
