@@ -1,6 +1,6 @@
 // The registered procedures of this process as sources of rows, procedures and names. Descriptors, regions, tables and
-// names are read under a hold and nothing else is: other sources, which may take a lock of the loader, are asked when
-// the hold is gone, and rows keep no pointer into what was read.
+// names are read while a hazard pointer is held, and nothing else is. Other sources, which may take a lock of the
+// loader, are asked after it is released, and rows keep no pointer into the data.
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
@@ -11,7 +11,7 @@
 namespace jitunwind {
 namespace {
 
-// Procedures of this process are read from its own memory, whatever memory an address space was given.
+// Procedures of this process are read from its own memory, whatever memory an address space has.
 constinit const LocalMemory k_memory;
 constexpr LocalRegionReader k_regions;
 constexpr DescriptionParts k_parts{k_regions, k_memory, k_memory, {}};
@@ -57,7 +57,7 @@ class DynNameSource final : public NameSource {
     const ProcedureHold hold(lookup.at.lookup());
     if (hold.failed()) return k_no_hold;
     if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return false;
-    const Addr name = hold.info()->u.pi.name_ptr;  // the first member whatever the format
+    const Addr name = hold.info()->u.pi.name_ptr;  // the first member in every format
     if (name == 0) return false;
     out.start = hold.info()->start_ip;
     return read_name(k_memory, name, into, lookup.window, out);

@@ -1,4 +1,4 @@
-/* Dynamic unwind information: the structures a program hands to _U_dyn_register, bit for bit those of libunwind's
+/* Dynamic unwind information: the structures that a program passes to _U_dyn_register, bit for bit those of libunwind's
    header of this name (its current 80-byte descriptor; releases 1.5 to 1.6.x had an extra word in unw_dyn_info_t and
    must not be mixed with this header). C and C++. Meaning of every directive: docs/directives.md.
 
@@ -28,7 +28,7 @@ typedef enum {
   UNW_DYN_ADD,          /* reg += val */
   UNW_DYN_POP_FRAMES,   /* frame released; val region states popped at the region's end */
   UNW_DYN_LABEL_STATE,  /* remember the state as val */
-  UNW_DYN_COPY_STATE,   /* the state remembered as val */
+  UNW_DYN_COPY_STATE,   /* return to the state remembered as val */
   UNW_DYN_ALIAS         /* unwind like the code at val */
 } unw_dyn_operation_t;
 
@@ -45,7 +45,7 @@ typedef struct unw_dyn_op {
   int8_t tag;     /* unw_dyn_operation_t */
   int8_t qp;      /* _U_QP_TRUE on targets without predicates */
   int16_t reg;    /* libunwind register number */
-  int32_t when;   /* instruction index in the region; in force behind that instruction */
+  int32_t when;   /* instruction index in the region; in force after that instruction */
   unw_word_t val; /* depends on tag */
 } unw_dyn_op_t;
 
@@ -82,8 +82,8 @@ typedef struct unw_dyn_info {
   struct unw_dyn_info* next; /* the library's */
   struct unw_dyn_info* prev; /* the library's */
   unw_word_t start_ip;       /* first address of the procedure */
-  unw_word_t end_ip;         /* first address behind it */
-  unw_word_t gp;             /* global pointer, 0 where the target has none */
+  unw_word_t end_ip;         /* first address after it */
+  unw_word_t gp;             /* global pointer, 0 if the target has none */
   int32_t format;            /* unw_dyn_info_format_t */
   int32_t pad;
   union {
@@ -107,11 +107,11 @@ typedef struct unw_dyn_info_list {
 
 /* Makes the procedure known to every walk of this process. O(1). di and everything reachable from it must stay valid
    and unchanged until _U_dyn_cancel has returned; next and prev are the library's from now on, which writes them when
-   others are registered or cancelled, too. Memory that is not there, or read-only, faults. Thread-safe, not
+   others are registered or cancelled, too. Memory that is missing or read-only faults. Thread-safe, not
    signal-safe. A descriptor that is registered already is left alone. */
 extern void _U_dyn_register(unw_dyn_info_t* di);
 
-/* Takes it out again. O(1), then waits for walks that are reading di; when it returns, nothing reads di any more.
+/* Cancels the procedure. O(1), then waits for walks that are reading di; when it returns, nothing reads di any more.
    Thread-safe, not signal-safe. Ignores descriptors that are not registered, as long as they can be read. */
 extern void _U_dyn_cancel(unw_dyn_info_t* di);
 

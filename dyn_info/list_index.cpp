@@ -8,7 +8,7 @@
 
 namespace jitunwind {
 
-/// Those that JITs make, one behind the other: each is a stretch, and so is what is between two.
+/// Handles procedures that do not overlap, as JITs make them: each is a stretch, and so is each gap.
 bool ListIndex::add_disjoint(std::span<const Procedure> ascending, std::vector<Stretch>& stretches) {
   for (std::size_t i = 0; i + 1 < ascending.size(); ++i)
     if (ascending[i].code.end > ascending[i + 1].code.begin) return false;
@@ -21,7 +21,8 @@ bool ListIndex::add_disjoint(std::span<const Procedure> ascending, std::vector<S
   return true;
 }
 
-/// A sweep over all bounds: of the procedures that are open at one the first of the list has what follows.
+/// Sweeps over all bounds: the code after a bound belongs to the procedure that is first in the list among those that
+/// cover it.
 void ListIndex::add_overlapping(std::span<const Procedure> procedures, std::vector<Stretch>& stretches) {
   std::vector<std::size_t> by_begin(procedures.size());
   std::vector<Addr> bounds;
@@ -45,7 +46,7 @@ void ListIndex::add_overlapping(std::span<const Procedure> procedures, std::vect
   }
 }
 
-/// Code that is made from low to high addresses is from high to low in the list.
+/// Code that is made at ascending addresses is at descending addresses in the list.
 void ListIndex::make_stretches(std::span<const Procedure> procedures) {
   stretches_.clear();
   changed_.clear();
@@ -69,14 +70,14 @@ bool ListIndex::make(Addr list, std::uint32_t generation, std::span<const Proced
   return false;
 }
 
-/// The one that has `at`, and where it ends; nobody's before the first.
+/// The stretch that contains `at`, and its end; code before the first stretch belongs to no procedure.
 ListIndex::Stretch ListIndex::stretch_at(const std::vector<Stretch>& stretches, Addr at, Addr& end) noexcept {
   const auto behind = std::ranges::upper_bound(stretches, at, {}, &Stretch::begin);
   end = behind == stretches.end() ? ~Addr{0} : behind->begin;
   return behind == stretches.begin() ? Stretch{} : *std::prev(behind);
 }
 
-/// The same of both vectors, as one would have it.
+/// The stretch that contains `at` by both vectors, as if they were one.
 ListIndex::Stretch ListIndex::known_at(Addr at, Addr& end) const noexcept {
   if (changed_.empty()) return stretch_at(stretches_, at, end);
   Addr end_before = 0;
@@ -92,7 +93,7 @@ Addr ListIndex::find(Addr at) const noexcept {
   return known_at(at, end).descriptor;
 }
 
-/// What is behind the range stays what it is.
+/// Addresses after the range keep their descriptor.
 void ListIndex::assign(std::vector<Stretch>& stretches, AddrRange range, Addr descriptor) {
   Addr end = 0;
   const Stretch after = stretch_at(stretches, range.end, end);
@@ -103,7 +104,7 @@ void ListIndex::assign(std::vector<Stretch>& stretches, AddrRange range, Addr de
   stretches.insert(place, std::begin(made), std::end(made));
 }
 
-/// A procedure comes where nobody's code is, and one that goes is there from its first to its last byte.
+/// A registered procedure must be in a gap, and a cancelled one must be there from its first to its last byte.
 bool ListIndex::change(const Change& change) {
   const auto& [code, descriptor] = change.procedure;
   const Addr before = change.is_registered ? 0 : descriptor;
@@ -119,7 +120,7 @@ bool ListIndex::change(const Change& change) {
   return true;
 }
 
-/// Linear in both.
+/// Linear in the sizes of both vectors.
 void ListIndex::merge() {
   std::vector<Stretch> merged;
   merged.reserve(stretches_.size() + changed_.size());
@@ -147,7 +148,7 @@ void ListIndex::merge() {
 }
 
 bool ListIndex::change(std::uint32_t generation, std::span<const Change> changes) noexcept try {
-  constexpr std::size_t k_most_changed = 1024;  // two of each change
+  constexpr std::size_t k_most_changed = 1024;  // two for each change
   if (!is_known_ || !is_disjoint_ || !changes_) return is_known_ = false;
   is_known_ = false;
   for (const Change& one : changes) {

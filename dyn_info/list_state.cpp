@@ -7,7 +7,7 @@
 
 namespace jitunwind {
 
-/// version, generation, first: docs/registry.md "Finding the list".
+/// Reads version, generation, first: docs/registry.md "Finding the list".
 Result<ListState> read_list_state(Addr head, const Memory& memory, const Arch& arch, MemoryWindow& window) noexcept {
   constexpr std::uint32_t k_newest_version = 1;  // nongnu's libunwind leaves 0
   std::array<std::byte, 16> bytes;
@@ -28,7 +28,7 @@ std::optional<std::uint64_t> count_changes(const ListHead::Changes& where, const
   return ByteReader(bytes, arch.big_endian, where.at).u64();
 }
 
-/// ListChanges, as the target has it.
+/// Reads the ListChanges of the target.
 std::optional<std::vector<ListIndex::Change>> read_changes(const ListHead::Changes& where, std::uint64_t first,
                                                            const Memory& memory, const Arch& arch,
                                                            MemoryWindow& window) {

@@ -1,4 +1,4 @@
-// The head of a target's list of procedures, and the changes that it has last had.
+// The head of a target's list of procedures, and the latest changes of the list.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@ struct ListState {
   bool is_changing() const noexcept { return generation % 2 != 0; }
 };
 
-/// Of the unw_dyn_info_list_t at `head`. Errors: as unreadable() says; unsupported_version.
+/// Reads the unw_dyn_info_list_t at `head`. Errors: those of unreadable(); unsupported_version.
 Result<ListState> read_list_state(Addr head, const Memory& memory, const Arch& arch, MemoryWindow& window) noexcept;
 
-/// Of a list that is not changing: how many changes have made it. Nothing: that is not kept, or cannot be read.
+/// The number of changes that have made a list, which must not be changing. Empty: the number is not kept, or cannot be
+/// read.
 std::optional<std::uint64_t> count_changes(const ListHead::Changes& where, const Memory& memory, const Arch& arch,
                                            MemoryWindow& window) noexcept;
-/// The same list's changes of the numbers from `first` on, the oldest first. Nothing: not all of them are kept. Throws
+/// Reads that list's changes of the numbers from `first` on, the oldest first. Empty: not all of them are kept. Throws
 /// std::bad_alloc.
 std::optional<std::vector<ListIndex::Change>> read_changes(const ListHead::Changes& where, std::uint64_t first,
                                                            const Memory& memory, const Arch& arch,

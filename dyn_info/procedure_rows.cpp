@@ -17,7 +17,7 @@ namespace {
 
 Addr address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
 
-/// docs/directives.md "Table formats".
+/// Reads the table as in docs/directives.md "Table formats".
 Result<FdeTable> table_of(const unw_dyn_info_t& info, const Arch& arch) noexcept {
   FdeTable table;
   table.start_base = table.fde_base = info.u.rti.segbase;
@@ -39,7 +39,7 @@ Result<FdeTable> table_of(const unw_dyn_info_t& info, const Arch& arch) noexcept
     default:
       return Error{ErrorCode::e_format, info.start_ip, "unknown format"};
   }
-  // table_len counts words; more of them than the address space holds is no table.
+  // table_len counts words. A table cannot have more of them than the address space.
   const std::uint64_t words_of_pair = 2 * table.width / arch.word_size;
   table.count = std::min<std::uint64_t>(info.u.rti.table_len / words_of_pair, ~Addr{0} / (2 * table.width));
   return table;
@@ -62,7 +62,7 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
   return find_covering(*table, at, covers, arch.big_endian, parts.tables, window);
 }
 
-/// Apart from directives: their stacks must not add up.
+/// The function is separate from that of directives, so that their stacks do not add up.
 [[gnu::noinline]] Found table_row(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
                                   FrameRow& out) noexcept {
   TableEntry entry(info, lookup.space.arch);
@@ -131,7 +131,7 @@ Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& par
 
 namespace {
 
-/// As far as there was a row, and then why there is none.
+/// Passes the rows as far as there are any, and then the reason why there is none.
 template <class Rows>
 [[gnu::noinline]] Result<Addr> tell_rows(const TableEntry& entry, AddrRange code, RowListener& listener) noexcept {
   FrameRow row;
@@ -193,7 +193,7 @@ Addr tell_rows(const unw_dyn_info_t& info, const DescriptionParts& parts, AddrRa
 
 Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window,
                 ProcedureName& out) noexcept {
-  // By aligned words, none of which lies on the end of what the name is in and on something else.
+  // The name is read by aligned words. No word lies both within the memory that has the name's end and outside of it.
   std::array<std::byte, sizeof(std::uint64_t)> word;
   const std::size_t room = into.empty() ? 0 : into.size() - 1;
   bool ended = false;
@@ -247,7 +247,7 @@ namespace {
 constinit const LocalMemory k_host_memory;
 constexpr LocalRegionReader k_host_regions;
 
-/// Of a descriptor in host memory.
+/// The parts of a descriptor in host memory.
 struct HostParts {
   HostParts(const unw_dyn_info_t& info, const Memory& target) noexcept
       : pairs(info.format == UNW_INFO_FORMAT_TABLE ? static_cast<const Memory&>(k_host_memory) : target),
@@ -257,13 +257,13 @@ struct HostParts {
   DescriptionParts parts;
 };
 
-/// Nothing but one procedure, which the caller has found.
+/// A set of one procedure, which the caller has found.
 class OneProcedure final : public Procedures {
  public:
   explicit OneProcedure(const unw_dyn_info_t& info) noexcept : info_(info) {}
   [[gnu::noinline]] Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row,
                                           DirectiveOutcome& outcome) const noexcept override {
-    if (at != lookup.at.lookup()) return RowAnswer::none;  // where an alias leads
+    if (at != lookup.at.lookup()) return RowAnswer::none;  // the address that an alias leads to
     const HostParts host(info_, lookup.space.memory);
     return ask_procedure(info_, host.parts, at, lookup, row, outcome);
   }

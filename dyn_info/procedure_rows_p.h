@@ -1,4 +1,4 @@
-// What one descriptor says of an address, whatever its format and wherever it lives, and ALIAS from one to the next.
+// Lookup of an address in one descriptor, of any format and in any memory, and ALIAS from one to the next.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace jitunwind {
 
-/// Where the parts of a descriptor are read. The descriptor itself is in host memory and host byte order; its pointers
-/// are addresses for these.
+/// The memory of a descriptor's parts. The descriptor itself is in host memory and host byte order; its pointers are
+/// addresses for these members.
 struct DescriptionParts {
   const RegionReader& regions;
   const Memory& tables;         ///< pairs of a table format
@@ -20,7 +20,7 @@ struct DescriptionParts {
   std::span<std::byte> buffer;  ///< for entries that cannot be viewed in place
 };
 
-/// "No match" in the table of codes: docs/directives.md "Validation".
+/// Whether the code matches nothing: "No match" in the table of codes, docs/directives.md "Validation".
 bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept;
 inline bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept {
   return matches_nothing(AddrRange{info.start_ip, info.end_ip}, arch);
@@ -29,10 +29,10 @@ inline bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexce
 enum class RowAnswer : std::uint8_t {
   none,
   row,         ///< `row` is complete
-  directives,  ///< `outcome` is: a row can be made of it, or it is an alias
+  directives,  ///< `outcome` is complete: a row can be made of it, or it is an alias
 };
 
-/// What one procedure says. `row` keeps no pointer into what was read.
+/// Looks an address up in one procedure. `row` keeps no pointer into the data.
 Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
                                 FrameRow& row, DirectiveOutcome& outcome) noexcept;
 
@@ -40,8 +40,8 @@ Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionPar
 Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
                          ProcedureInfo& out) noexcept;
 
-/// NUL-terminated bytes in a target, whatever they mean, written as NameSource::find_name does. What lies behind
-/// readable memory counts as cut off. False: an empty name.
+/// Reads NUL-terminated bytes in a target, whatever their meaning, like NameSource::find_name. A name that runs into
+/// unreadable memory counts as cut off. False: an empty name.
 Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window, ProcedureName& out) noexcept;
 
 /// Procedures by address: the newest one that covers it.
@@ -53,7 +53,7 @@ class Procedures {
   ~Procedures() = default;
 };
 
-/// The row at lookup.at, ALIAS followed from procedure to procedure in a loop, one question after the other.
+/// Finds the row at lookup.at. ALIAS is followed from procedure to procedure in a loop, one lookup after the other.
 Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noexcept;
 
 }  // namespace jitunwind

@@ -1,5 +1,5 @@
-// Descriptors that nobody vouches for: any memory that can be read. The registry knows which of it are registered, and
-// what was said to stand behind them.
+// Descriptors without any guarantee: any memory that can be read. The registry knows which of it is registered, and
+// with which Behind.
 #pragma once
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
@@ -7,10 +7,10 @@
 
 namespace jitunwind {
 
-/// Whether `di` is registered now, and with `behind`. A look-up of a few loads. Signal-safe.
+/// Whether `di` is registered now, with `behind`. A lookup of a few loads. Signal-safe.
 bool is_registered(const unw_dyn_info_t* di, Behind behind) noexcept;
 
-/// cancel_procedure() of what was registered with `behind`. All else is not registered, to whoever asks so.
+/// cancel_procedure() for descriptors that were registered with `behind`. All others count as not registered.
 Status cancel_procedure(unw_dyn_info_t* di, Behind behind) noexcept;
 
 }  // namespace jitunwind

@@ -44,7 +44,7 @@ void add_list(std::vector<TargetHeads::List>& lists, const TargetHeads::List& li
 
 }  // namespace
 
-/// What the first number of the head's note says is the layout of the descriptors.
+/// The first word of the note on a head is the layout of the descriptors.
 void TargetHeads::find_notes(std::vector<List>& lists) const {
   modules_.for_each_object([&](MappedObject& object) {
     const Pointing head = read_note(object, k_head_note, arch_);

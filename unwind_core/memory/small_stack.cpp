@@ -22,8 +22,8 @@ extern "C" void jitunwind_call_on_stack(void (*work)(void*), void* argument, voi
 namespace jitunwind {
 namespace {
 
-/// One mapping: pages that cannot be accessed, a stack for work, such pages again, a stack for handlers of signals
-/// that the work causes. What is in this is at the upper end of the latter.
+/// One mapping: pages that cannot be accessed, a stack for work, such pages again, a stack for handlers of signals that
+/// the work causes. This object lies at the upper end of the signal stack.
 struct ScratchStack {
   // Sanitizers make frames larger. Only what is touched takes memory.
   static constexpr std::size_t k_work = std::size_t{256} << 10;
@@ -31,7 +31,7 @@ struct ScratchStack {
   static constexpr std::size_t k_whole = k_largest_page_size + k_work + k_largest_page_size + k_signals;
   static constexpr std::size_t k_alignment = 64;
 
-  /// At the upper end of the stack for work, which is 0 in a child that was forked: nobody is on it there.
+  /// Lies at the upper end of the stack for work. Its bytes are 0 in a forked child, where no thread is on it.
   struct alignas(k_alignment) Use {
     std::atomic<bool> is_taken;
     std::atomic<Addr> sp_before;
