@@ -29,7 +29,7 @@ CallTargets::CallTargets(const Lookup& lookup, const RegisterFile& registers, Ad
   const CodeBefore code(return_address, space.memory, lookup.window);
   for (const CodePattern& pattern : space.arch.calls) {
     if (!code.ends_with(pattern)) continue;
-    // A prefix in front makes other registers of the same bytes.
+    // A prefix before the pattern makes other registers of the same bytes.
     for (std::size_t length = pattern.bytes.size(); length <= pattern.bytes.size() + 1; ++length) {
       if (length > code.size()) break;
       const MachineInstruction call = space.arch.read_instruction(code.last(length), return_address - length);

@@ -1,4 +1,4 @@
-// Where a call went that a return address tells of, and whether that is where the walk came from.
+// The target of the call before a return address, and the check that the walk came from there.
 #pragma once
 
 #include <array>
@@ -11,20 +11,22 @@
 
 namespace jitunwind {
 
-/// What an operand stands for with such registers; `sp`: in place of theirs. Nothing: one is not known, or the memory
+/// The target of an operand with these registers; `sp` replaces their SP. Empty: a register is not known, or the memory
 /// cannot be read.
 std::optional<Addr> target_by(const JumpOperand& operand, const RegisterFile& registers, Addr sp,
                               const AddressSpace& space, MemoryWindow& window) noexcept;
 
-/// A return address tells where the call in front of it ends, not where it begins: what it may be is read in each way.
+/// A return address tells the end of the call before it, but not its begin: every possible call that ends there is
+/// read.
 class CallTargets {
  public:
-  /// With registers and SP as they were when the call was made, as far as that is known. Calls by registers that have
-  /// other values by then have other targets here, too: whoever asks must see that they lead to the code in question.
+  /// Registers and SP are those at the time of the call, as far as they are known. Calls by registers that have other
+  /// values by now have other targets here, too: the caller must check that they lead to the code in question.
   CallTargets(const Lookup& lookup, const RegisterFile& registers, Addr return_address, Addr sp_at_call) noexcept;
 
   std::span<const Addr> all() const noexcept { return {targets_.data(), count_}; }
-  /// The call is by a register or by memory, which may have had any value, and cannot be read as one of certain code.
+  /// The call is by a register or by memory, which may have had any value, and its bytes cannot be read as a call of
+  /// certain code.
   bool may_be_others() const noexcept { return is_indirect_ && !is_direct_; }
 
  private:

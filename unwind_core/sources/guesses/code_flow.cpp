@@ -19,10 +19,10 @@ StackPlace plus(StackPlace place, std::int64_t amount) noexcept {
   return {place.base, static_cast<std::int32_t>(offset)};
 }
 
-/// What one instruction makes of what is known.
+/// Applies the effect of one instruction to the known state.
 class Transfer {
  public:
-  /// `followed`: registers, a bit for each place. `link`: the link register; k_no_reg: calls push.
+  /// `followed`: registers, a bit for each register place. `link`: the link register; k_no_reg: calls push.
   Transfer(const Arch& arch, std::uint32_t followed, RegNum link, CodeState& state) noexcept
       : arch_(arch), followed_(followed), link_(link), state_(state) {}
 
@@ -37,7 +37,7 @@ class Transfer {
         [[fallthrough]];
       case Effect::pop:
         restore(i.reg, state_.sp);
-        // What is popped into SP is what it holds then.
+        // A value that is popped into SP is its value after the pop.
         if (i.reg != arch_.sp) state_.sp = plus(state_.sp, i.amount);
         break;
       case Effect::set:
@@ -70,7 +70,7 @@ class Transfer {
   }
   static std::uint32_t bit(RegNum reg) noexcept { return std::uint32_t{1} << place_of(reg); }
   bool is_kept(RegNum reg) const noexcept { return (followed_ & bit(reg)) != 0; }
-  /// As CodeState::saved; 0: elsewhere.
+  /// A slot as in CodeState::saved; 0: the place is elsewhere.
   std::int16_t slot_of(StackPlace place) const noexcept {
     const std::int32_t words = -place.offset / arch_.word_size;
     if (place.base != Base::sp || place.offset % arch_.word_size != 0 || words > 0x7fff || words < -0x7fff) return 0;
@@ -120,7 +120,7 @@ class Transfer {
     if (state_.fp.is(Base::fp, 0) && !value.is(Base::fp, 0)) lose(reg);
     state_.fp = value;
   }
-  /// A register by its number, or by its place.
+  /// Overwrites a register by its number, or by its place.
   void overwrite(RegNum reg) noexcept {
     if (reg == arch_.sp) state_.sp = {};
     if (reg == arch_.fp) state_.fp = {};
@@ -134,7 +134,7 @@ class Transfer {
     state_.loaded &= ~bit(reg);
     state_.taken &= ~bit(reg);
   }
-  /// Over SP at the entry, or else over what no row can say.
+  /// The signature is over SP at the entry; any other one cannot be expressed by a row.
   void sign(SigningKey key) noexcept {
     const bool is_first = state_.key == SigningKey::any && state_.place_saved(link_) == 0;
     if (!is_first || !state_.sp.is(Base::sp, 0)) overwrite(link_);
@@ -165,7 +165,7 @@ bool CodeFlow::reach(CodeAddress goal, CodeState& out) noexcept {
   towards_ = goal.value();
   if (!goal.is_return_address())
     return follow([&](const MachineInstruction*) { return at_ == towards_; }, k_most_to_goal, out);
-  // What branches lead to may be other code, behind a call that does not return.
+  // Branch targets may be other code, after a call that does not return.
   const auto is_behind_call = [&](const MachineInstruction* i) {
     if (!i || i->effect != Effect::call || at_ + i->length != towards_) return false;
     out.changed |= link_bit();
@@ -180,7 +180,7 @@ bool CodeFlow::reach_without_call(Addr goal) noexcept {
   return reach(CodeAddress::interrupted(goal), ignored);
 }
 
-/// False: control does not go on, as far as that can be told.
+/// False: control does not continue, as far as can be told.
 bool CodeFlow::pass(const MachineInstruction& i, CodeState& state) noexcept {
   Transfer(space_.arch, followed_, link_, state).apply(i);
   at_ += i.length;
@@ -191,7 +191,8 @@ bool CodeFlow::pass(const MachineInstruction& i, CodeState& state) noexcept {
   return target && go_to(*target);
 }
 
-/// The nearest one before the goal, if there is one; without goal, the last one that was met. False: there is none.
+/// Takes the nearest branch before the goal, if there is one; without a goal, the last one that was met. False: there
+/// is none.
 bool CodeFlow::take_branch() noexcept {
   if (branches_count_ == 0) return false;
   std::size_t best = branches_count_ - 1;
@@ -207,7 +208,7 @@ bool CodeFlow::take_branch() noexcept {
   return true;
 }
 
-/// How many of the bytes to read next are code.
+/// The number of the next bytes to read that are code.
 std::size_t CodeFlow::code_size(Addr at) noexcept {
   if (!code_.contains(at)) code_ = code_around(space_, window_, at);
   while (code_.contains(at) && code_.end - at < bytes_.size()) {
@@ -232,7 +233,7 @@ MachineInstruction CodeFlow::read(Addr at) noexcept {
       bytes.subspan(static_cast<std::size_t>(std::min<Addr>(at - bytes_at_, bytes_size_))), at);
 }
 
-/// Stubs jump by a word that the dynamic linker fills in. Nothing: where to is not known.
+/// Stubs jump by a word that the dynamic linker fills in. Empty: the target is not known.
 std::optional<Addr> CodeFlow::target_of(const MachineInstruction& jump) noexcept {
   if (jump.target != 0) return jump.target;
   const bool by_register = jump.operand.base != k_no_reg || jump.operand.index != k_no_reg;
@@ -259,7 +260,7 @@ void CodeFlow::add_branch(Addr target, const CodeState& state) noexcept {
   if (!is_known && branches_count_ != branches_.size()) branches_[branches_count_++] = {target, state};
 }
 
-/// The stretch so far is one that was followed. False: there are too many.
+/// Adds the stretch so far to those that were followed. False: there are too many.
 bool CodeFlow::go_to(Addr at) noexcept {
   if (begin_ != at_) {
     if (stretches_count_ == stretches_.size()) return false;

@@ -1,5 +1,5 @@
-// Following code, instruction by instruction, for what it does to the stack: from a procedure's entry to a pc, and from
-// a pc to where the procedure returns. What both say of one frame is the frame.
+// Follows code, instruction by instruction, for its effects on the stack: from a procedure's entry to a pc, and from a
+// pc to the procedure's return. A frame is one on which both agree.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@
 
 namespace jitunwind {
 
-/// An address on the stack, from where the following began.
+/// An address on the stack, relative to the start of the path.
 struct StackPlace {
   enum class Base : std::uint8_t {
     unknown,
-    sp,  ///< what SP held at the start
-    fp,  ///< what the frame pointer held at the start
+    sp,  ///< value of SP at the start
+    fp,  ///< value of the frame pointer at the start
   };
   Base base = Base::unknown;
   std::int32_t offset = 0;
@@ -27,30 +27,32 @@ struct StackPlace {
   bool is(Base b, std::int32_t o) const noexcept { return base == b && offset == o; }
 };
 
-/// What is known at one instruction.
+/// The known state at one instruction.
 struct CodeState {
   StackPlace sp{StackPlace::Base::sp, 0};
   StackPlace fp{StackPlace::Base::fp, 0};
-  StackPlace link{};  ///< where the link register was loaded from, other than from where it was saved; else unknown
-  /// Registers that have other values than at the start. A bit for each place (place_of).
+  StackPlace link{};  ///< source of the link register, if that is loaded from elsewhere than its slot; else unknown
+  /// Registers that have other values than at the start: a bit for each place (place_of).
   std::uint32_t changed = 0;
-  /// Those that were stored at two places before they changed: one is where the procedure saves the register, and the
-  /// other of a variable that has no value yet, and gets one. Which is which is not known.
+  /// Registers that were stored at two places before they changed. One is the slot in which the procedure saves the
+  /// register. The other belongs to a variable that has no value yet, and gets one. The two cannot be told apart.
   std::uint32_t stored_twice = 0;
-  std::uint32_t loaded = 0;  ///< of these, those that were loaded from the stack last, as procedures do at their end
-  std::uint32_t taken = 0;   ///< of these, those that were not saved before: `saved` tells where from
-  SigningKey key = SigningKey::any;  ///< that the link register was signed with since the start; any: it was not
-  SigningKey authenticated = SigningKey::any;  ///< that it was signed with before the start; any: nothing tells
-  /// Where the value of then is, of each place: so many words below SP at the start; not below, one less: -1 is at SP.
-  /// 0: the register has it.
+  std::uint32_t loaded =
+      0;                    ///< of these, registers that were last loaded from the stack, as procedures do at their end
+  std::uint32_t taken = 0;  ///< of these, registers that were not saved before: `saved` has the source
+  SigningKey key =
+      SigningKey::any;  ///< key that the link register was signed with since the start; any: it was not signed
+  SigningKey authenticated = SigningKey::any;  ///< key that it was signed with before the start; any: unknown
+  /// The slot that has a place's value at the start, in words below SP at the start. Slots that are not below have one
+  /// less: -1 is at SP. 0: the register has the value.
   std::array<std::int16_t, k_register_places> saved{};
 
-  /// As `saved`; 0: the register has the value, or nothing has.
+  /// The slot as in `saved`; 0: the register has the value, or it is lost.
   std::int16_t place_saved(RegNum reg) const noexcept {
     return (taken >> place_of(reg) & 1) != 0 ? std::int16_t{0} : saved[place_of(reg)];
   }
   bool has_lost(RegNum reg) const noexcept { return place_saved(reg) == 0 && (changed >> place_of(reg) & 1) != 0; }
-  /// Words from SP at the start down to a place as in `saved`, which is not 0.
+  /// Number of words from SP at the start down to a slot of `saved`, which is not 0.
   static constexpr std::int64_t words_below(std::int16_t place) noexcept { return place < 0 ? place + 1 : place; }
 };
 
@@ -60,24 +62,25 @@ constexpr bool is_followed(const Arch& arch, const RegisterInfo& reg) noexcept {
                               : reg.preserved && reg.dwarf != arch.sp && reg.reg_class != RegClass::pseudo;
 }
 
-/// Follows from one address. Every step is bounded, and what is no code, cannot be read or is not understood ends the
-/// way there: branches not taken before are tried then. Signal-safe where the memory is.
+/// Follows code from one address. Every step is bounded. A path ends at data, at memory that cannot be read, and at
+/// instructions that are not understood: branches that were not taken before are tried then. Signal-safe if the memory
+/// is.
 class CodeFlow {
  public:
-  /// `live`: registers of a goal that may have been jumped to an instant ago, by one of them.
+  /// `live`: registers for a goal that may have just been jumped to by one of them.
   CodeFlow(const AddressSpace& space, MemoryWindow& window, Addr start, const RegisterFile* live = nullptr) noexcept;
   CodeFlow(const CodeFlow&) = delete;
   CodeFlow& operator=(const CodeFlow&) = delete;
 
-  /// A call in front of the start has come back: the link register holds what that has left in it.
+  /// A call before the start has returned: the link register has the value that the call left in it.
   void start_behind_call() noexcept { state_.changed |= link_bit(); }
-  /// To the code in question, what is known there: to an address, or behind the call that returns to it. False: no way
-  /// that was found leads there. Once for each object, as below.
+  /// Follows to the code in question and gives the state there: at an address, or after the call that returns to it.
+  /// False: no path that was found leads there. Used once for each object, like the functions below.
   bool reach(CodeAddress goal, CodeState& out) noexcept;
-  /// The same without a call on the way.
+  /// Follows likewise, but over no call.
   bool reach_without_call(Addr goal) noexcept;
-  /// To where the code returns, or jumps to what is not in the code, if `accepts` takes what is known there for a
-  /// procedure's end; it is told whether the code returns. SP is in a known place.
+  /// Follows to a return of the code, or to a jump out of it, if `accepts` takes the state there as a procedure's end.
+  /// Its second argument tells whether the code returns. SP is in a known place.
   template <class Accepts>
   bool reach_return(Accepts accepts, CodeState& out) noexcept {
     const auto returns = [&](const MachineInstruction* i) {
@@ -88,17 +91,17 @@ class CodeFlow {
     };
     return follow(returns, k_most_to_return, out);
   }
-  /// The same without a call on the way.
+  /// Follows likewise, but over no call.
   template <class Accepts>
   bool reach_return_without_call(Accepts accepts, CodeState& out) noexcept {
     passes_calls_ = false;
     return reach_return(accepts, out);
   }
-  /// A way led to what is no code as it is now, or near it.
+  /// A path led to bytes that are no code now, or near them.
   bool met_data() const noexcept { return met_data_; }
 
  private:
-  /// Instructions. Large functions have tens of thousands.
+  /// Limits in instructions. Large functions have tens of thousands.
   static constexpr std::size_t k_most_to_goal = 4096;
   static constexpr std::size_t k_most_to_return = 1024;
 
@@ -126,10 +129,10 @@ class CodeFlow {
   RegNum link_;                 // the link register; k_no_reg: calls push
   std::uint32_t followed_ = 0;  // registers, a bit for each place
   bool passes_calls_ = true;
-  Addr begin_;  // of the stretch that is followed
+  Addr begin_;  // begin of the stretch that is followed
   Addr at_;
   Addr towards_ = 0;
-  CodeState state_{};  // where the stretch begins
+  CodeState state_{};  // state at the begin of the stretch
   std::size_t branches_count_ = 0;
   std::size_t stretches_count_ = 0;
   AddrRange code_{};  // known to be code
@@ -137,12 +140,13 @@ class CodeFlow {
   std::size_t bytes_size_ = 0;
   bool met_data_ = false;
   std::array<Branch, 24> branches_;
-  std::array<AddrRange, 48> stretches_;  // that were followed to their end
+  std::array<AddrRange, 48> stretches_;  // stretches that were followed to their end
   std::array<std::byte, 128> bytes_;
 };
 
-/// Stretches of code, one after the other, each as far as control goes on by itself. Where one runs into an address
-/// that a branch leads to, the branch says what is known there: a call in front of it may be one that does not return.
+/// Follows stretches of code, one after the other, each as far as control continues without a branch. If a stretch
+/// reaches the target of a branch, the state of the branch counts: a call before the target may be one that does not
+/// return.
 template <class IsGoal>
 bool CodeFlow::follow(IsGoal is_goal, std::size_t most, CodeState& out) noexcept {
   do {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t k_longest_pattern = 32;
 
-/// The first code.size() bytes of the pattern.
+/// Compares the first code.size() bytes of the pattern.
 bool matches(const CodePattern& pattern, std::span<const std::byte> code) noexcept {
   for (std::size_t i = 0; i < code.size(); ++i)
     if ((std::to_integer<unsigned>(code[i]) & pattern.mask[i]) != pattern.bytes[i]) return false;
@@ -21,8 +21,8 @@ bool matches(const CodePattern& pattern, std::span<const std::byte> code) noexce
 
 const CodePattern* find_pattern(std::span<const CodePattern> patterns, Addr pc, const Memory& memory,
                                 MemoryWindow& window, std::optional<Addr>* cut_off) noexcept {
-  // A read of code made at run time is a system call: one for all patterns, and one for each where their room crosses
-  // into a page that is not there.
+  // A read of code made at run time is a system call. There is one for all patterns, and one for each pattern whose
+  // room crosses into a page that is missing.
   std::size_t before = 0;
   std::size_t behind = 0;
   for (const CodePattern& pattern : patterns) {
@@ -55,7 +55,7 @@ CodeBefore::CodeBefore(Addr address, const Memory& memory, MemoryWindow& window)
     if (address >= size && memory.read(address - size, into, window) == size) size_ = size;
   };
   read(k_size);
-  // At the beginning of a mapping there are fewer.
+  // There are fewer bytes at the begin of a mapping.
   const auto on_page = static_cast<std::size_t>(address - page_of(address - 1));
   if (size_ == 0 && on_page < k_size) read(on_page);
 }

@@ -1,5 +1,5 @@
-// Two bold guesses for interrupted pcs at which nothing is known: that nothing has been pushed since the call, so that
-// the row is that of a procedure's first instruction. The return address it gives must follow a call.
+// Two bold guesses for interrupted pcs without any information. Both assume that nothing has been pushed since the
+// call, so that the row is that of a procedure's first instruction. The return address must follow a call.
 //   bad_call: the pc is no code; a call through a bad pointer was made an instant ago.
 //   leaf: the pc is code; procedures that call nothing need no unwind information, and most of them touch no stack.
 #include "jitunwind/unwind_core/sources/guesses/entry_guess_p.h"
@@ -33,7 +33,7 @@ Found guess_entry_row(const Lookup& lookup, std::optional<Addr> ra, RowOrigin or
 
 namespace {
 
-/// Whether the call before `ra` says where it goes, and the pc is not far behind. Precondition: ra != 0.
+/// Whether the call before `ra` has a known target, and the pc is not far after it. Precondition: ra != 0.
 bool calls_into(const Lookup& lookup, Addr ra) noexcept {
   constexpr Addr k_leaf_size = 4096;
   const Arch& arch = lookup.space.arch;
@@ -61,8 +61,8 @@ class LeafSource final : public RowSource {
     if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
     const auto ra = return_address_at_entry(lookup);
     if (!ra || *ra == 0) return false;
-    // What is on top of the stack may be an old return address in a slot not written yet. A call to just above the pc
-    // is evidence enough; any other is believed only where no frame record contradicts it.
+    // The top of the stack may be an old return address in a slot that is not written yet. A call to just above the pc
+    // is evidence enough; any other counts only if no frame record contradicts it.
     if (!calls_into(lookup, *ra)) {
       const Found record = frame_pointer_source().find_row(lookup, out);
       if (!record || *record) return record;

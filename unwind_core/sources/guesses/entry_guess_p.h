@@ -7,7 +7,7 @@
 
 namespace jitunwind {
 
-/// Where such a procedure returns to: *(cfa + entry_ra) where the CPU's calls push it, else the link register. Nothing:
+/// The return address of such a procedure: *(cfa + entry_ra) if the CPU's calls push it, else the link register. Empty:
 /// it is not known.
 std::optional<Addr> return_address_at_entry(const Lookup& lookup) noexcept;
 

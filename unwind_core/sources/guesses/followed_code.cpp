@@ -1,13 +1,14 @@
-// A guess for code that nothing else knows, by the code itself:
-//   from the pc on, as far as a return:   where the return address is: on the stack, or still in the link register
-//   the call in front of that address:    which procedure was called
-//   from that procedure's entry to the pc: where the return address is, and where registers are saved
-// A call by a register or by memory says which by what that holds now. It is believed where the way out ends in a
-// return: interpreters jump from piece to piece by a register, which leads to the one at the pc from an old return
-// address on top of the stack, too. Where it holds something else by now it is the procedure by whose name the code at
-// the pc is known, if that returns: what jumps away in its place may have been jumped to, and have no caller.
-// Made only where both say the same: a frame that is left out, an old return address or a register that holds anything
-// would have to be the same mistake twice. One way is enough where the instructions alone decide where control goes.
+// A guess for code that no other source knows, by following the code itself:
+//   from the pc to a return:               the place of the return address: on the stack, or still in the link register
+//   the call before that address:          the procedure that was called
+//   from that procedure's entry to the pc: the place of the return address, and of saved registers
+// A call by a register or by memory is read with the present value of these. It counts if the path out ends in a
+// return: interpreters jump from piece to piece by a register, and that leads to the piece at the pc also from an old
+// return address on top of the stack. If the register has another value by now, the procedure is the one whose name the
+// code at the pc has, provided that it returns: code that jumps away instead may have been jumped to, and have no
+// caller. The guess is made only if both paths agree. A skipped frame, an old return address or an unrelated register
+// value would have to cause the same mistake twice. One path is enough if the instructions alone decide the flow of
+// control.
 #include <string_view>
 
 #include "jitunwind/unwind_core/page_internal.h"
@@ -24,13 +25,13 @@ namespace {
 
 using Base = StackPlace::Base;
 
-/// As dynamic linkers and /proc/PID/maps call it.
+/// The name of the object for dynamic linkers and /proc/PID/maps.
 bool is_kernels_object(const Module& module) noexcept {
   const std::string_view path = module.path;
   return path.starts_with("linux-gate.so") || path.starts_with("linux-vdso.so") || path == "[vdso]";
 }
 
-/// The frame that a lookup is about.
+/// The frame of the lookup.
 struct Frame {
   Addr sp = 0;
   std::optional<Addr> fp;
@@ -46,8 +47,8 @@ struct Frame {
   }
 };
 
-/// Where a procedure is entered SP is at the return address, or that is in the link register. Code from the entry on
-/// counts from there, and returns with SP as it was.
+/// The address counts from the procedure's entry: SP points at the return address there, or the link register has it.
+/// Code from the entry on returns with the same SP.
 class FollowedCode {
  public:
   FollowedCode(Lookup& lookup, Frame frame, bool is_own) noexcept
@@ -71,19 +72,19 @@ class FollowedCode {
       if (found && *found) return keep_only(way.loaded, out);
       if (!found) return found;
     }
-    // What may be executed and not read, as the kernel's [vsyscall], is followed nowhere, as what is no code.
+    // Code that is executable but not readable, such as the kernel's [vsyscall], cannot be followed, like data.
     return has_called ? Found(false)
                       : find_new_frame(can_be_read() ? WayOut::Known::nowhere : WayOut::Known::returns, out);
   }
 
  private:
-  /// SP at the entry, and how many words below that the return address is; 0: where calls leave it.
+  /// SP at the entry, and the number of words from there down to the return address; 0: it is where calls leave it.
   struct Top {
     Addr sp = 0;
     std::uint16_t below = 0;
   };
 
-  /// SP where the code returns. Only the place is kept; what is there is looked at in any case.
+  /// The SP at the code's return. Only the place is cached; its content is checked in any case.
   std::optional<Addr> find_way_out(WayOut& way) noexcept {
     UnknownCode* const memory = lookup_.space.unknown_code;
     if (memory && memory->find(lookup_.at, lookup_.unknown_version, way)) {
@@ -94,9 +95,9 @@ class FollowedCode {
     if (memory) memory->keep(lookup_.at, lookup_.unknown_version, way);
     return frame_.at(way.sp());
   }
-  /// Of an interrupted procedure on a CPU whose calls push, where nothing but the pc decides what comes: no call, which
-  /// may not return, no jump that the registers decide, no register to load. Then the code returns to what is on the
-  /// stack there, whoever called it.
+  /// The path out of an interrupted procedure, on a CPU whose calls push, if the pc alone decides it: there is no call,
+  /// which may not return, no jump that depends on registers, and no register to load. The code then returns to the
+  /// address on the stack there, whatever its caller is.
   std::optional<WayOut> follow_out_at_once() noexcept {
     if (!arch_.ra_in_memory || lookup_.at.is_return_address()) return std::nullopt;
     CodeState state;
@@ -118,7 +119,7 @@ class FollowedCode {
     CodeFlow flow(lookup_.space, lookup_.window, lookup_.at.value());
     if (lookup_.at.is_return_address()) flow.start_behind_call();
     WayOut way, jump;
-    // One way may jump to where another procedure goes on, or not, while another returns.
+    // One path may jump to a part of another procedure, or not, while another path returns.
     const auto leads_out = [&](const CodeState& at_end, bool returns) {
       const auto below = words_below_top(at_end, returns);
       if (!below || (!returns && jump.known == WayOut::Known::jumps)) return false;
@@ -130,10 +131,10 @@ class FollowedCode {
     };
     if (flow.reach_return(leads_out, state)) return way;
     if (jump.known == WayOut::Known::jumps) return jump;
-    // What is data now may be code at the next look.
+    // Bytes that are data now may be code at the next lookup.
     return {.known = flow.met_data() ? WayOut::Known::not_followed : WayOut::Known::nowhere};
   }
-  /// Where the return address is at the end. A jump that has not loaded it may be one within the procedure.
+  /// The place of the return address at the end. A jump before which it was not loaded may be one within the procedure.
   std::optional<std::uint16_t> words_below_top(const CodeState& at_end, bool returns) const noexcept {
     if (arch_.ra_in_memory) return std::uint16_t{0};
     const StackPlace from = at_end.link;
@@ -146,9 +147,9 @@ class FollowedCode {
       return std::nullopt;
     return static_cast<std::uint16_t>(words);
   }
-  /// From the procedure that was called by what returns to the address at `top`. `live`: the pc may be new. `way`: as
-  /// the code at the pc leads there. If it returns the call may also be by a register, and its procedure the one whose
-  /// name the code has. Precondition: is_behind_call(top).
+  /// Follows from the entry of the procedure whose call returns to the address at `top`. `live`: the pc may be new.
+  /// `way`: the path out from the pc. If it returns, the call may also be by a register, and its procedure the one
+  /// whose name the code has. Precondition: is_behind_call(top).
   Found find_entry(Top top, const RegisterFile* live, const WayOut& way, FrameRow& out) noexcept {
     const auto ra = return_address(top);
     if (!ra) return false;
@@ -161,7 +162,7 @@ class FollowedCode {
     const auto told = told_entry();
     return told && leads_here(*told, live, top, state) ? put_row(state, out) : Found(false);
   }
-  /// Registers that the code loads before it returns are the caller's then.
+  /// Registers that the code loads before it returns have the caller's values then.
   [[gnu::noinline]] CallTargets targets_of_call(Addr ra, Addr sp, const WayOut& way) noexcept {
     if (way.loaded == 0 || !way.returns()) return {lookup_, *lookup_.registers, ra, sp};
     RegisterFile registers = *lookup_.registers;
@@ -178,10 +179,10 @@ class FollowedCode {
     CodeFlow from_entry(lookup_.space, lookup_.window, entry, live);
     return from_entry.reach(lookup_.at, state) && says(state, top);
   }
-  /// Where the procedure begins that somebody told the name of, or told of and took back. Symbols of modules are not
-  /// asked: there are functions with several, and parts of functions with their own. The kernel's object has those of
-  /// its functions alone, which C libraries call by pointers, and its code for i386 has call frame information for
-  /// system calls only.
+  /// The begin of the procedure whose name was announced, or was announced and taken back. Symbols of modules are not
+  /// used: some functions have several, and some parts of functions have their own. An exception is the kernel's
+  /// object, which has symbols of its functions alone. C libraries call these by pointers, and its code for i386 has
+  /// call frame information for system calls only.
   std::optional<Addr> told_entry() noexcept {
     const Addr pc = lookup_.at.value();
     if (arch_.emulated_page != 0 && page_of(pc) == arch_.emulated_page) return pc;
@@ -193,21 +194,21 @@ class FollowedCode {
     if (module) return std::nullopt;
     return is_own_ ? begin_of_taken_back(lookup_.at.lookup()) : std::nullopt;
   }
-  /// Where nothing has been pushed yet. `known`: whether the code returns there.
+  /// The row before any push. `known`: whether the code returns there.
   Found find_new_frame(WayOut::Known known, FrameRow& out) noexcept {
     const Top top{frame_.sp, 0};
     return is_behind_call(top) ? find_entry(top, lookup_.registers, {.known = known}, out) : Found(false);
   }
-  /// A call through a bad pointer: nothing is followed from a pc that is no code.
+  /// A call through a bad pointer: no path begins at a pc that is no code.
   Found find_bad_call(FrameRow& out) noexcept {
     const Found found = find_new_frame(WayOut::Known::returns, out);
     if (found && *found) out.origin = RowOrigin::bad_call;
     return found;
   }
-  /// Of an interrupted procedure that has no frame, which it still is if the code returns by the link register with SP
-  /// as it is now, and no call has left there what it holds: control that comes from there is behind a call of its own.
-  /// `key`: that it authenticates the register with. Such procedures of the kernel's object have no call frame
-  /// information on AArch64.
+  /// Row of a leaf that was interrupted before any push: the code returns through the link register, SP is unchanged,
+  /// and no call inside this procedure has set the link register. If one had, a path without another call would lead
+  /// from there to the pc. `key`: the key by which it authenticates the register. Such procedures of the kernel's
+  /// object have no call frame information on AArch64.
   Found find_frameless(SigningKey key, FrameRow& out) noexcept {
     constexpr Addr k_near = 4096;
     const Found found = guess_entry_row(lookup_, link_, RowOrigin::followed_code, out);
@@ -220,7 +221,7 @@ class FollowedCode {
     const auto word = read_word(lookup_.space.memory, lookup_.window, at, arch_, "return address");
     return word ? std::optional(*word & arch_.address_mask) : std::nullopt;
   }
-  /// What is below SP is nobody's frame.
+  /// Memory below SP belongs to no frame.
   std::optional<Addr> return_address(Top top) noexcept {
     const Addr slot = top.sp - Addr{top.below} * arch_.word_size;
     if (top.sp < frame_.sp || slot < frame_.sp || slot > top.sp || slot % arch_.word_size != 0) return std::nullopt;
@@ -238,7 +239,7 @@ class FollowedCode {
     const auto top = frame_.at(way.sp());
     return top && is_behind_call(Top{*top, way.below});
   }
-  /// Whether the return address is at `top`, by all that is known.
+  /// Whether the return address is at `top`, by the known state.
   bool says(const CodeState& state, Top top) const noexcept {
     const bool by_sp = state.sp.base == Base::sp, by_fp = state.fp.base == Base::sp && frame_.fp;
     if (by_sp && frame_.sp - static_cast<Addr>(std::int64_t{state.sp.offset}) != top.sp) return false;
@@ -246,9 +247,9 @@ class FollowedCode {
     if (!arch_.ra_in_memory && (state.place_saved(arch_.ra) != top.below || state.has_lost(arch_.ra))) return false;
     return (by_sp || by_fp) && state.authenticated == SigningKey::any;
   }
-  /// The code from the pc to a return says, too, which registers are on the stack: it loads them. Where gcc saves each
-  /// apart from the others (-fshrink-wrap-separate, of this CPU) one way alone may have come from elsewhere to the pc,
-  /// as from a call that does not return. Of what the two do not agree on nothing is known.
+  /// The code from the pc to a return also tells which registers are on the stack: it loads them. gcc for this CPU may
+  /// save each register apart from the others (-fshrink-wrap-separate). A single path may then have come to the pc from
+  /// elsewhere, for example from a call that does not return. Registers on which the two paths disagree are unknown.
   Found keep_only(std::uint64_t loaded, FrameRow& out) const noexcept {
     if (arch_.ra_in_memory) return true;
     for (const RegisterInfo& reg : arch_.registers) {
@@ -287,7 +288,7 @@ class FollowedCode {
     return true;
   }
 
-  /// Of the link register; any: it has none.
+  /// Sets the signature of the link register; any: it has none.
   bool put_signature(SigningKey key, FrameRow& out) const noexcept {
     out.signing_key = key;
     return key == SigningKey::any || out.set(arch_.sign_state, RegRule::constant(1));
@@ -297,7 +298,7 @@ class FollowedCode {
   const Arch& arch_;
   Frame frame_;
   bool is_own_;                 // code of this process
-  std::optional<Addr> link_{};  // the return address that is in the link register, if it may be
+  std::optional<Addr> link_{};  // the return address in the link register, if it may be there
 };
 
 class FollowedCodeSource final : public RowSource {

@@ -1,7 +1,7 @@
-// A bold guess for code that nothing else knows: that the frame pointer points at a frame record,
+// A bold guess for code that no other source knows: the frame pointer points at a frame record,
 //   caller.fp = *(fp + chain.saved_fp), caller.pc = *(fp + chain.return_address), cfa = fp + chain.cfa
-// Believed only when every number in it is plausible: code without frame pointers keeps anything in that register, and
-// a wrong frame is worse than the end of the walk.
+// It is made only if every number in it is plausible. Code without frame pointers keeps arbitrary values in that
+// register, and a wrong frame is worse than the end of the walk.
 #include <algorithm>
 
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
@@ -11,12 +11,13 @@ namespace jitunwind {
 namespace {
 
 struct FrameRecord {
-  Addr at;  ///< what the frame pointer holds
+  Addr at;  ///< value of the frame pointer
   Addr saved_fp;
   Addr return_address;
 };
 
-/// The record lies where records can be: aligned to a word, and not below SP, since what is below is nobody's frame.
+/// The record must be in a possible place: aligned to a word, and not below SP, since memory below SP belongs to no
+/// frame.
 std::optional<FrameRecord> read_record(const Lookup& lookup) noexcept {
   const Arch& arch = lookup.space.arch;
   if (!lookup.registers || !arch.chain.exists()) return std::nullopt;
@@ -35,12 +36,13 @@ std::optional<FrameRecord> read_record(const Lookup& lookup) noexcept {
 
 bool is_plausible(const Lookup& lookup, const FrameRecord& record) noexcept {
   const AddressSpace& space = lookup.space;
-  // Two zeros end a chain of records (AAPCS64, 6.4.6), but anything may be two zeros: a guess is no end of a stack.
+  // Two zeros end a chain of records (AAPCS64, 6.4.6), but unrelated memory may have two zeros: a guess never ends a
+  // stack.
   if (!is_after_call(space, lookup.window, record.return_address)) return false;
-  // The caller's record is further up, or there is none.
+  // The caller's record is at a higher address, or there is none.
   const bool climbs = record.saved_fp > record.at && record.saved_fp % space.arch.word_size == 0;
   if (climbs || record.saved_fp == 0) return true;
-  // A caller compiled with -fomit-frame-pointer may keep anything in the register. Then it is code of a module, which
+  // A caller compiled with -fomit-frame-pointer may keep any value in the register. It is then code of a module, which
   // has unwind information; in code made at run time the walk would be lost.
   Module module;
   return space.modules.find(CodeAddress::returned_to(record.return_address).lookup(), module);

@@ -1,5 +1,5 @@
-// Code whose call frame information its engine has taken back, and that may run all the same: Mesa's llvmpipe frees
-// what describes its code as soon as that is made. Where it begins is all that stays known, for guesses that follow
+// Code whose engine has taken its call frame information back, and that may run all the same: Mesa's llvmpipe frees the
+// description of its code as soon as that is made. Only the begin of the code stays known, for guesses that follow
 // code.
 #pragma once
 
@@ -13,17 +13,17 @@ namespace jitunwind {
 
 class RowSource;
 
-/// The latest so many are known.
+/// The number of the latest begins that are known.
 inline constexpr std::size_t k_taken_back_known = 1024;
 
-/// Takes some nanoseconds, and reads nothing. Nobody has to say that the code is gone: what is followed then has to
-/// lead to the same caller twice, as in any code. Thread-safe.
+/// Takes some nanoseconds, and reads nothing. The end of the code need not be announced: a guess then has to find the
+/// same caller twice, as in any code. Thread-safe.
 void keep_taken_back(const AddrRange& code) noexcept;
 
-/// Where the latest one around the address begins. Signal-safe, thread-safe.
+/// The begin of the latest such code around the address. Signal-safe, thread-safe.
 std::optional<Addr> begin_of_taken_back(Addr at) noexcept;
 
-/// followed_code_source() of this process, where such a begin counts as one that somebody told the name of.
+/// followed_code_source() of this process. Such a begin counts as that of an announced name.
 const RowSource& followed_own_code_source() noexcept;
 
 }  // namespace jitunwind

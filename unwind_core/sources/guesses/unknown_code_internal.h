@@ -1,5 +1,5 @@
-// A table of code that no source of rows covers. All sources were asked to find that out. What a guess needs of the
-// code is kept as well: it does not depend on the stack.
+// A cache of code that no source of rows covers, which is known only after a lookup in all sources. It also keeps the
+// facts that a guess needs of the code: they do not depend on the stack.
 #pragma once
 
 #include <array>
@@ -13,22 +13,22 @@
 
 namespace jitunwind {
 
-/// Where code leaves its return address, by following it as far as a return.
+/// The place where code leaves its return address, by following it to a return.
 struct WayOut {
   enum class Known : std::uint8_t {
     not_followed,
     nowhere,
     jumps,
     returns,
-    // By a link register that was signed in front of here; in the order of the keys.
+    // The code returns by a link register that was signed before this place; in the order of the keys.
     authenticates_a,
     authenticates_b,
-    at_once,  // returns without a call in between, and leaves registers that calls preserve as they are
+    at_once,  // returns without a call in between, and leaves preserved registers as they are
   };
   static constexpr int k_returns = static_cast<int>(Known::returns);
 
-  std::int32_t offset = 0;  ///< of SP there
-  std::uint16_t below = 0;  ///< words below that the return address is; 0: where calls leave it
+  std::int32_t offset = 0;  ///< offset of SP there
+  std::uint16_t below = 0;  ///< words from there down to the return address; 0: it is where calls leave it
   StackPlace::Base base = StackPlace::Base::unknown;
   Known known = Known::not_followed;
   std::uint64_t loaded = 0;  ///< registers that were loaded from the stack before, a bit for each place
@@ -40,20 +40,21 @@ struct WayOut {
   static Known that_returns(SigningKey key) noexcept { return static_cast<Known>(k_returns + static_cast<int>(key)); }
 };
 
-/// Of one address space, whose rows are kept, too. What is registered or loaded makes another version at once; of other
-/// memory nobody tells when it changes, so that nothing holds longer than a moment. Thread-safe, signal-safe.
+/// A cache for one address space whose rows are cached, too. Registering or loading code changes its generation at
+/// once. Changes of other memory are not announced, so that no entry is valid for longer than a moment. Thread-safe,
+/// signal-safe.
 class UnknownCode {
   static constexpr unsigned k_bits = 8;
 
  public:
   using Table = std::array<SequencedEntry<CodeQuestion, WayOut>, std::size_t{1} << k_bits>;
 
-  /// `table`: zeros, not touched until something is kept. In most processes nothing ever is.
+  /// `table`: zeros, not touched until an entry is stored. Most processes never store one.
   constexpr explicit UnknownCode(Table& table) noexcept : table_(table) {}
 
-  /// The version of the place (RowCache::version_of) in this moment. 0: nothing can be kept of it.
+  /// The present generation of the place (RowCache::version_of). 0: entries cannot be stored.
   static std::uint64_t version(Addr at, const RowCache& rows) noexcept;
-  /// The version under which it is known that nothing knows the code; 0: it is not.
+  /// The generation under which the code is known to be unknown to all sources; 0: it is not.
   std::uint64_t find(CodeAddress at, const RowCache& rows) const noexcept;
   /// False: it is not known to be unknown.
   bool find(CodeAddress at, std::uint64_t version, WayOut& out) const noexcept {
@@ -66,7 +67,8 @@ class UnknownCode {
   }
 
  private:
-  /// A return address is looked up where another instruction begins. Never 0: that would be a new entry's.
+  /// The key of a return address differs, since it is looked up at another instruction. Never 0: that is the key of a
+  /// new entry.
   static constexpr Addr key_of(CodeAddress at) noexcept { return at.value() << 1 | (at.is_return_address() ? 1 : 0); }
   Table::value_type& entry_of(CodeAddress at) const noexcept { return table_[table_place(at.value(), k_bits)]; }
 
