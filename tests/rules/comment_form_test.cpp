@@ -35,6 +35,7 @@ constexpr std::string_view k_folders[]{"adapters/asmjit/",
                                        "unwind_core/modules/",
                                        "unwind_core/sources/cfi/",
                                        "unwind_core/sources/guesses/",
+                                       "unwind_core/targets/",
                                        "unwind_core/walk/"};
 
 struct Comment {

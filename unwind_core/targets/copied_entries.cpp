@@ -14,7 +14,7 @@ constinit SpareBlocks spare_entries;
 
 }  // namespace
 
-/// What is left to the next one is zeros, as new memory is.
+/// Memory that is left to the next user is zero, like new memory.
 CopiedEntries::~CopiedEntries() {
   for (std::size_t page = 0; page < is_written_.size() && !bytes_.empty(); ++page)
     if (is_written_[page]) std::ranges::fill(bytes_.bytes().subspan(page * k_page_size, k_page_size), std::byte{0});
@@ -45,7 +45,7 @@ SectionBytes CopiedEntries::section() const noexcept {
           section_.begin};
 }
 
-/// How many bytes from the first on could be read.
+/// The number of bytes from the first on that could be read.
 std::size_t CopiedEntries::read(AddrRange part) noexcept {
   MemoryWindow window;
   const auto first = static_cast<std::size_t>((part.begin - begin_) / k_page_size);
@@ -55,7 +55,8 @@ std::size_t CopiedEntries::read(AddrRange part) noexcept {
   return memory_->read(part.begin, into, window);
 }
 
-/// With so many behind it as are missing. Of a page that cannot be read as a whole what is needed may be there.
+/// Copies a page together with the missing pages after it. If a page cannot be read as a whole, the needed part may be
+/// readable.
 bool CopiedEntries::copy_page(std::size_t number, std::size_t most, AddrRange needed) noexcept {
   std::size_t end = number + 1;
   while (end < is_there_.size() && end < number + most && !is_there_[end]) ++end;
@@ -67,7 +68,7 @@ bool CopiedEntries::copy_page(std::size_t number, std::size_t most, AddrRange ne
   return read(wanted) == wanted.size();
 }
 
-/// Precondition: it is in the section, and not empty.
+/// Precondition: the part is in the section, and not empty.
 bool CopiedEntries::copy(AddrRange part, std::size_t most) noexcept {
   const auto first = static_cast<std::size_t>((part.begin - begin_) / k_page_size);
   const auto last = static_cast<std::size_t>((part.end - 1 - begin_) / k_page_size);
@@ -76,10 +77,10 @@ bool CopiedEntries::copy(AddrRange part, std::size_t most) noexcept {
   return true;
 }
 
-/// LSB 5.0 core, 10.6.1.1: length, and the CIE's id or the way to it. An entry whose length is all ones is longer than
-/// what can be said in 4 bytes: whatever follows may be its.
+/// LSB 5.0 core, 10.6.1.1: length, and the CIE's id or the distance to it. An entry whose length is all ones is longer
+/// than 4 bytes can express: any later bytes may belong to it.
 bool CopiedEntries::copy_entry(Addr at, std::size_t pages, bool big_endian, std::uint32_t& second_word) noexcept {
-  constexpr std::uint64_t k_head = 8, k_compared = 32;  // of a CIE with known ones, however short it is
+  constexpr std::uint64_t k_head = 8, k_compared = 32;  // of a CIE with known ones, of any length
   const std::uint64_t room = section_.end - at;
   if (room < k_head) return copy({at, section_.end}, pages);
   if (!copy({at, at + k_head}, pages)) return false;

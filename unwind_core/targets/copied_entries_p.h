@@ -1,4 +1,4 @@
-// What is copied of an object of a target: tables as a whole, .eh_frame entry by entry.
+// Copies of parts of a target's object: tables as a whole, .eh_frame entry by entry.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace jitunwind {
 
-/// Bytes of a target that stay. Few of them are on the heap, whose pages the next target uses again; many have a
-/// mapping of their own, which is given back.
+/// Copied bytes of a target that stay. A small number is on the heap, whose pages the next target reuses; a large
+/// number has a mapping of its own, which is released.
 class CopiedBytes {
  public:
   CopiedBytes() noexcept = default;
-  /// Not initialised. Empty: there is no memory.
+  /// Makes bytes that are not initialised. Empty: there is no memory.
   static CopiedBytes room_for(std::size_t size) noexcept {
     constexpr std::size_t k_few = std::size_t{64} << 10;
     CopiedBytes room;
@@ -32,7 +32,7 @@ class CopiedBytes {
   }
 
   std::span<std::byte> bytes() const noexcept { return few_ ? std::span(few_.get(), count_) : many_.bytes(); }
-  /// Precondition: there are as many. False, and nothing changes: the rest cannot be given back.
+  /// Precondition: there are as many. False, and nothing changes: the rest cannot be released.
   bool keep_first(std::size_t count) noexcept {
     if (!few_) return count != 0 && many_.resize(count);
     count_ = count;
@@ -41,12 +41,12 @@ class CopiedBytes {
 
  private:
   HeapArray<std::byte> few_;
-  std::size_t count_ = 0;  // on the heap
+  std::size_t count_ = 0;  // number of bytes on the heap
   Block many_;
 };
 
-/// Has room for all of a section, and copies what is asked for, in pieces of several pages: a walk needs some entries
-/// of the thousands that an object has. Used by one thread at a time.
+/// Has room for all of a section, and copies requested parts, in pieces of several pages: a walk needs some entries of
+/// the thousands that an object has. Used by one thread at a time.
 class CopiedEntries {
  public:
   CopiedEntries() noexcept = default;
@@ -54,17 +54,17 @@ class CopiedEntries {
   CopiedEntries(const CopiedEntries&) = delete;
   CopiedEntries& operator=(const CopiedEntries&) = delete;
 
-  /// `memory` must outlive this. False: there is no room for it, and there are no bytes.
+  /// `memory` must outlive this object. False: there is no room for the section, and there are no bytes.
   bool make(const Memory& memory, AddrRange section) noexcept;
 
   /// Copies the FDE at `fde` and its CIE as far as they lie in the section. False: they cannot be read.
   bool copy_fde(Addr fde, bool big_endian) noexcept;
-  /// The section. What was not copied is no entry's bytes.
+  /// The section. Parts that were not copied hold no valid entry.
   SectionBytes section() const noexcept;
   bool contains(Addr at) const noexcept { return section_.contains(at); }
 
  private:
-  static constexpr std::size_t k_at_once = 4;  // pages; other entries are near, but a CIE stands alone
+  static constexpr std::size_t k_at_once = 4;  // pages; other entries are near, but a CIE is alone
 
   bool copy(AddrRange part, std::size_t most) noexcept;
   bool copy_page(std::size_t number, std::size_t most, AddrRange needed) noexcept;
@@ -73,10 +73,10 @@ class CopiedEntries {
 
   const Memory* memory_ = nullptr;
   AddrRange section_{};
-  Addr begin_ = 0;  // of the page in which it begins
+  Addr begin_ = 0;  // begin of the page in which the section begins
   Block bytes_;
   std::vector<bool> is_there_;    // by page
-  std::vector<bool> is_written_;  // by page: may have other bytes than zeros
+  std::vector<bool> is_written_;  // by page: may have bytes other than zeros
 };
 
 }  // namespace jitunwind

@@ -10,12 +10,12 @@
 namespace jitunwind {
 namespace {
 
-// A liar's numbers: no process has more.
+// Limits for false numbers: no process has more.
 constexpr std::size_t k_most_threads = std::size_t{1} << 20;
 constexpr std::size_t k_most_segments = std::size_t{1} << 20;
 constexpr std::size_t k_most_note_segments = 64;
 
-/// Bytes of fixed size that hold text up to a NUL.
+/// The text up to a NUL in bytes of fixed size.
 std::string text_in(std::span<const std::byte> bytes) {
   const auto end = std::ranges::find(bytes, std::byte{0});
   return {reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(end - bytes.begin())};
@@ -95,7 +95,8 @@ Addr CoreFile::auxiliary(std::uint64_t tag) const noexcept {
   return 0;
 }
 
-/// Segments of notes, as far as the file reaches; where there are none, as after tools that keep sections alone, these.
+/// Reads segments of notes, as far as the file reaches. If there are none, as after tools that keep only sections,
+/// sections of notes are read.
 void CoreFile::read_notes() {
   std::size_t count = 0;
   for (std::size_t i = 0; i < image_->segment_count() && count < k_most_note_segments; ++i) {
@@ -123,7 +124,8 @@ void CoreFile::take_notes(std::span<const std::byte> bytes, std::uint64_t alignm
       take_fp_registers(note.description);
 }
 
-/// struct user_pac_mask (asm/ptrace.h), which is the same for all threads: bits of data's addresses, of code's.
+/// struct user_pac_mask (asm/ptrace.h), which is the same for all threads: mask for addresses of data, mask for
+/// addresses of code.
 void CoreFile::take_signing_bits(std::span<const std::byte> masks) {
   ByteReader reader(masks, image_->big_endian());
   reader.skip(8);
@@ -138,7 +140,7 @@ void CoreFile::take(const ElfNote& note) {
     case NT_PRFPREG:
       if (machine() != EM_ARM) take_fp_registers(note.description);
       return;
-    case NT_SIGINFO:  // the kernel's is that of the first thread, GDB writes one of each
+    case NT_SIGINFO:  // the kernel's is that of the first thread; GDB writes one for each
       if (!threads_.empty() && threads_.back().siginfo.empty()) {
         constexpr std::size_t k_size = 128;
         const auto bytes = part_of(note.description, 0, k_size);
@@ -163,7 +165,7 @@ void CoreFile::take(const ElfNote& note) {
 }
 
 std::optional<Addr> fault_address(std::span<const std::byte> siginfo, const Arch& arch) noexcept {
-  constexpr std::int32_t k_from_the_kernel = 0x80;  // SI_KERNEL: without more
+  constexpr std::int32_t k_from_the_kernel = 0x80;  // SI_KERNEL: without further data
   constexpr std::uint32_t k_illegal = 4, k_arithmetic = 8, k_segment = 11;
   ByteReader reader(siginfo, arch.big_endian);
   const std::uint32_t signal = reader.u32();
@@ -200,8 +202,8 @@ void CoreFile::take_thread(std::span<const std::byte> status) {
   threads_.push_back(std::move(thread));
 }
 
-/// struct elf_prpsinfo: pr_state, pr_sname, pr_zomb, pr_nice; pr_flag, a word; pr_uid, pr_gid, of 2 bytes where words
-/// have 4; pr_pid, pr_ppid, pr_pgrp, pr_sid; pr_fname; pr_psargs.
+/// struct elf_prpsinfo: pr_state, pr_sname, pr_zomb, pr_nice; pr_flag, a word; pr_uid, pr_gid, of 2 bytes if words have
+/// 4; pr_pid, pr_ppid, pr_pgrp, pr_sid; pr_fname; pr_psargs.
 void CoreFile::take_process(std::span<const std::byte> info) {
   constexpr std::size_t k_name_size = 16, k_arguments_size = 80;
   const std::size_t ids = image_->is_64() ? 24 : 12;
@@ -250,8 +252,8 @@ void CoreFile::take_segments() {
   });
 }
 
-/// What NT_FILE or else the dynamic linker says, with the permissions of the segment that begins there or before; and
-/// of segments what it does not speak of.
+/// Takes the mappings of NT_FILE, or else of the dynamic linker, with the permissions of the segment that begins there
+/// or before. Segments that these do not name become mappings, too.
 void CoreFile::make_mappings() {
   const Addr kernels_object = auxiliary(AT_SYSINFO_EHDR);
   std::vector<Mapping> segments;

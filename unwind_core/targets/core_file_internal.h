@@ -1,5 +1,5 @@
-// A core file: core(5), elf(5), and what the kernel (fs/binfmt_elf.c) and GDB's gcore write into one. Of the machine
-// that it was made on, whichever that is. Untrusted, and cut anywhere: what is not there is absent.
+// A core file: core(5), elf(5), and the contents that the kernel (fs/binfmt_elf.c) and GDB's gcore write. It may come
+// from another machine. The file is not trusted, and may be cut anywhere: missing data are absent.
 #pragma once
 
 #include <sys/types.h>
@@ -22,16 +22,16 @@ struct CoreThread {
   pid_t id = 0;
   int signal = 0;                         ///< pr_cursig
   std::vector<std::byte> registers{};     ///< elf_gregset_t, as far as it is there
-  std::vector<std::byte> fp_registers{};  ///< elf_fpregset_t, of ARM struct user_vfp; empty: none
+  std::vector<std::byte> fp_registers{};  ///< elf_fpregset_t, on ARM struct user_vfp; empty: none
   std::vector<std::byte> siginfo{};       ///< siginfo_t of the signal; empty: none
 };
 
-/// Where a thread that a fault has ended was not let in, or the instruction that could not be executed: si_addr.
-/// Nothing: it was ended by another signal, or by one that was sent; or the CPU does not say it, as of an address that
-/// is none at all on x86-64 (SI_KERNEL); or `siginfo` is cut off.
+/// The address whose access ended a thread by a fault, or the instruction that could not be executed: si_addr. Empty:
+/// another signal ended the thread, or one that was sent; or the CPU does not tell the address, such as a non-canonical
+/// one on x86-64 (SI_KERNEL); or `siginfo` is cut off.
 std::optional<Addr> fault_address(std::span<const std::byte> siginfo, const Arch& arch) noexcept;
 
-/// What of the memory of a process is in its core file.
+/// The memory of a process as far as it is in its core file.
 class CoreMemory final : public Memory {
  public:
   explicit CoreMemory(FileParts& file) noexcept : file_(file) {}
@@ -50,8 +50,8 @@ class CoreMemory final : public Memory {
 /// Used by one thread at a time.
 class CoreFile {
  public:
-  /// Errors: io, with errno as it was left; bad_elf: no ELF file; bad_structure: one that is no core; truncated: the
-  /// file ends before it says anything of a thread.
+  /// Errors: io, with errno as it was left; bad_elf: no ELF file; bad_structure: an ELF file that is no core;
+  /// truncated: the file ends before the first data of a thread.
   static Result<std::unique_ptr<CoreFile>> open(const char* path);
   CoreFile(const CoreFile&) = delete;
   CoreFile& operator=(const CoreFile&) = delete;
@@ -61,22 +61,23 @@ class CoreFile {
   bool big_endian() const noexcept { return image_->big_endian(); }
 
   pid_t process() const noexcept { return process_; }
-  /// The first 15 bytes of the name of the program's file, and 79 of its arguments.
+  /// The first 15 bytes of the name of the program's file, and 79 bytes of its arguments.
   const std::string& program() const noexcept { return program_; }
   const std::string& arguments() const noexcept { return arguments_; }
-  /// The one that the core was made for first.
+  /// The first one is the thread for which the core was made.
   const std::vector<CoreThread>& threads() const noexcept { return threads_; }
   const Mappings& mappings() const noexcept { return mappings_; }
   const Memory& memory() const noexcept { return memory_; }
-  /// Where the core does not say what is mapped of its program, this file says it: of qemu-user's cores, which leave
-  /// out the first page of code and name no files. False: it is not the core's program. `path`: what the program is
-  /// called if the core does not say that either.
+  /// Adds mappings of the program that the core does not tell, from the program's file: qemu-user's cores leave out the
+  /// first page of code and name no files. False: it is not the core's program. `path`: the name of the program if the
+  /// core does not have it either.
   bool add_program(const ElfImage& program, const std::string& path);
-  /// What is mapped at an address, of which the core does not say the file, is that one from its first byte on.
+  /// Gives the mapping at an address this file, if the core does not tell its file. The mapping begins at the file's
+  /// first byte.
   void name_mapping(Addr at, const std::string& path);
-  /// Bits by which addresses of code are signed, where the kernel has said so (AArch64).
+  /// The bits by which addresses of code are signed, if the kernel has noted them (AArch64).
   std::optional<std::uint64_t> signing_bits() const noexcept { return signing_bits_; }
-  /// Of the auxiliary vector, by AT_*; 0: it does not say.
+  /// A value of the auxiliary vector, by AT_*; 0: it has none.
   Addr auxiliary(std::uint64_t tag) const noexcept;
 
  private:
@@ -109,7 +110,7 @@ class CoreFile {
   std::vector<std::pair<std::uint64_t, Addr>> auxiliary_;
   std::optional<std::uint64_t> signing_bits_;
   std::vector<Loaded> loaded_;
-  std::vector<Mapping> files_;  // of NT_FILE, or else of link maps
+  std::vector<Mapping> files_;  // those of NT_FILE, or else of link maps
   Mappings mappings_;
 };
 

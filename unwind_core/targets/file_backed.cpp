@@ -10,7 +10,7 @@ namespace jitunwind {
 
 bool may_be_loaded_from(FileParts& file, MappedObject* object, std::string_view build_id) noexcept {
   const auto image = ElfImage::parse(file);
-  if (!image) return build_id.empty() && !object;  // data, and nobody says otherwise
+  if (!image) return build_id.empty() && !object;  // data, and nothing contradicts it
   if (!build_id.empty()) return std::ranges::equal(image->build_id(), std::as_bytes(std::span(build_id)));
   const ElfImage* const loaded = object ? object->image() : nullptr;
   return loaded ? is_same_object(*image, *loaded) : !object;
@@ -41,7 +41,7 @@ std::size_t FileBackedMemory::read(Addr at, std::span<std::byte> into, MemoryWin
     if (!mapping || mapping->writable || !mapping->is_of_file()) break;
     FileParts* const file = file_of(*mapping);
     if (!file) break;
-    // By pages: what is behind them may be in the other memory again.
+    // The file is read by pages: the other memory may have the bytes after a page again.
     const std::uint64_t on_page = page_of(missing) + k_page_size - missing;
     const auto size =
         static_cast<std::size_t>(std::min<std::uint64_t>({into.size() - done, on_page, mapping->range.end - missing}));

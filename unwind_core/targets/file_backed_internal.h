@@ -1,4 +1,4 @@
-// Memory of a target that is not all there: what a core file or a sample leaves out because a file has it.
+// Memory of a target that is not complete: a core file or a sample leaves out what a file has.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 
 namespace jitunwind {
 
-/// Another memory; where that has nothing, and the mapping cannot be written to, the file that is mapped there, if
-/// may_be_loaded_from() of what is in the other memory. Used by one thread at a time. All but `arch` must outlive this.
+/// Another memory, completed by files. If the memory lacks bytes and the mapping is not writable, they come from the
+/// mapped file, provided that may_be_loaded_from() accepts it for the object in that memory. Used by one thread at a
+/// time. All arguments except `arch` must outlive this object.
 class FileBackedMemory final : public Memory {
  public:
   FileBackedMemory(const Memory& memory, const Arch& arch, const Mappings& mappings, const TargetFiles& files) noexcept
@@ -26,20 +27,21 @@ class FileBackedMemory final : public Memory {
  private:
   static constexpr std::size_t k_most_open = 64;
 
-  /// Null: there is none, or it is another.
+  /// Null: there is no file, or it is another one.
   FileParts* file_of(const Mapping& mapping) const;
 
   const Memory& memory_;
   Arch arch_;
   const Mappings& mappings_;
   const TargetFiles& files_;
-  MappedModules objects_{memory_, arch_, mappings_, files_};  // of what the memory has by itself
-  // By the target's path, and where in that file the object begins; null: there is none that is the target's.
+  MappedModules objects_{memory_, arch_, mappings_, files_};  // those that the memory has by itself
+  // Files by the target's path and the offset at which the object begins in the file; null: there is no such file of
+  // the target.
   mutable std::map<std::pair<std::string, std::uint64_t>, Mapped<FileParts>> open_;
 };
 
-/// Whether `file` can be what an object in memory was loaded from, null: nobody knows of one. `build_id` is what
-/// somebody else says of it, "" nothing. Where nothing can be told it is believed.
+/// Whether the object in memory can have been loaded from `file`; a null `object` is unknown. `build_id` comes from
+/// another source, "": there is none. If nothing can be compared, the file is accepted.
 bool may_be_loaded_from(FileParts& file, MappedObject* object, std::string_view build_id) noexcept;
 
 }  // namespace jitunwind

@@ -83,7 +83,7 @@ Addr LinkMaps::dynamic_section(const ProgramStart& program) const noexcept {
   return bias && dynamic != 0 ? *bias + dynamic : 0;
 }
 
-/// struct r_debug: a version of 4 bytes, the first link map, each where a word may begin.
+/// struct r_debug: a version of 4 bytes, and the first link map, each at a place where a word may begin.
 Addr LinkMaps::first_map(Addr dynamic) const noexcept {
   for (std::size_t i = 0; dynamic != 0 && i < k_most_entries; ++i, dynamic += 2 * word_size_) {
     const auto tag = word(dynamic), value = word(dynamic + word_size_);
@@ -100,7 +100,7 @@ void LinkMaps::add(Addr begin, const std::string& path) {
     add_segments(*image, page_of(begin), path);
 }
 
-/// The segments of the object whose first page is there. A page belongs to the segment that begins on it.
+/// Adds the segments of the object whose first page is there. A page belongs to the segment that begins on it.
 void LinkMaps::add_segments(const ElfImage& image, Addr begin, const std::string& path) {
   if (path.empty()) return;
   const std::optional<Addr> bias = image.bias_at(begin);
@@ -117,7 +117,7 @@ void LinkMaps::add_segments(const ElfImage& image, Addr begin, const std::string
   }
 }
 
-/// By its own first page, or else by that of its file, which the headers follow at once.
+/// Adds the program by its own first page, or else by that of its file, which the headers follow at once.
 void LinkMaps::add_program(const ProgramStart& program) {
   const std::string path = text(program.path);
   add(program.headers, path);
@@ -127,7 +127,7 @@ void LinkMaps::add_program(const ProgramStart& program) {
 
 std::vector<Mapping> LinkMaps::take(const ProgramStart& program) {
   add_program(program);
-  // l_addr, l_name, l_ld, l_next. The first one is the program itself, without a name.
+  // Members: l_addr, l_name, l_ld, l_next. The first map is the program itself, without a name.
   Addr map = first_map(dynamic_section(program));
   for (std::size_t count = 0; map != 0 && count < k_most_objects && found_.size() < Mappings::k_most; ++count) {
     const auto bias = word(map), name = word(map + word_size_), next = word(map + 3 * word_size_);

@@ -1,4 +1,4 @@
-// What the dynamic linker of a target says of its objects, for targets whose mappings have no names.
+// The objects of a target according to its dynamic linker, for targets whose mappings have no names.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace jitunwind {
 
-/// What the auxiliary vector says of the program: getauxval(3). 0: it does not.
+/// The program according to the auxiliary vector: getauxval(3). 0: there is no such value.
 struct ProgramStart {
   Addr headers = 0;                ///< AT_PHDR
   std::uint64_t header_count = 0;  ///< AT_PHNUM
   Addr path = 0;                   ///< AT_EXECFN
-  /// The program's file, where somebody knows it: for what of it is not in the memory. Null: nobody does.
+  /// The program's file, if it is known: it serves for parts that the memory lacks. Null: it is not known.
   const ElfImage* file = nullptr;
-  std::string file_path{};  ///< what it is called where the memory has no name of it
+  std::string file_path{};  ///< name of the file if the memory has none
 };
 
-/// The segments of all objects whose first page `memory` has, with their files' paths, by link maps (<link.h>) from the
-/// program's DT_DEBUG on. Of a static program its own. Readable; other permissions are for others to say. Bounded,
-/// whatever the memory holds. Of the target `core` tells word size and byte order.
+/// The segments of all objects whose first page is in `memory`, with their files' paths, by link maps (<link.h>) from
+/// the program's DT_DEBUG on. A static program has its own segments alone. They are readable; the caller sets other
+/// permissions. Bounded for any content of the memory. `core` tells word size and byte order of the target.
 std::vector<Mapping> mappings_by_link_map(const Memory& memory, const ElfImage& core, const ProgramStart& program);
 
 }  // namespace jitunwind

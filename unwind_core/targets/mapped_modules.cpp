@@ -12,9 +12,9 @@ namespace {
 
 bool is_of_file(const Mapping& mapping) noexcept { return mapping.is_of_file() || mapping.path == k_kernels_object; }
 
-/// Whether an object may begin there: where its file does, or where the mapping before does not lead to. Objects lie in
-/// the middle of files as well, as those in archives. The segments of an object follow each other in its file, and the
-/// first page of one may be the last one of that before.
+/// Whether an object may begin there: at the begin of its file, or at a part of the file that does not continue the
+/// mapping before. Objects may lie in the middle of files, for example in archives. The segments of an object follow
+/// each other in its file, and the first page of a segment may be the last one of the segment before.
 bool may_begin_object(const Mapping& mapping, const Mapping* before) noexcept {
   if (!mapping.readable || !is_of_file(mapping)) return false;
   if (mapping.offset == 0 || !before || !before->same_file(mapping)) return true;
@@ -40,10 +40,10 @@ MappedObject* MappedModules::object_at(std::size_t index) const {
   return objects_.emplace(mapping.range.begin, std::move(made)).first->second.get();
 }
 
-/// The nearest below that covers it, and whose program headers say that this part of the file is there. Its last
-/// segment may be anonymous, and so may code be that a program has moved to larger pages; of a file that is mapped
-/// several times one object has the segment, and between two of them may be what is of another file. An object may say
-/// that it is longer than what is mapped, and that it is where others are.
+/// Finds the nearest object below that covers the address, and whose program headers place this part of the file there.
+/// Its last segment may be anonymous, and so may code that a program has moved to larger pages. If a file is mapped
+/// several times, only one object has the segment, and parts of another file may lie between two of them. An object may
+/// claim to be longer than its mappings, and to be where others are.
 MappedModules::Place MappedModules::look_for_place(Addr at) const {
   constexpr std::size_t k_most = 64;  // mappings of one object
   const std::size_t from = mappings_.index_of(at);

@@ -16,13 +16,13 @@ namespace jitunwind {
 class MappedObject;
 class TargetFiles;
 
-/// A module is an ELF object whose first page is mapped, of a file or of the middle of one; its program headers say
-/// which other mappings are its. These and unwind information are read from the memory of the target, its symbols and
-/// .debug_frame from the files that its mapping names, if they have its build id. Deleted files and the kernel's object
-/// need no file. Used by one thread at a time; allocates.
+/// A module is an ELF object whose first page is mapped, from the begin or the middle of a file; its program headers
+/// tell its other mappings. These and unwind information are read from the memory of the target. Symbols and
+/// .debug_frame come from the files that its mapping names, if they have its build id. Deleted files and the kernel's
+/// object need no file. Used by one thread at a time; allocates.
 class MappedModules final : public ModuleFinder {
  public:
-  /// All must outlive this.
+  /// All arguments must outlive this object.
   MappedModules(const Memory& memory, const Arch& arch, const Mappings& mappings, const TargetFiles& files) noexcept;
   ~MappedModules();
   MappedModules(const MappedModules&) = delete;
@@ -35,10 +35,10 @@ class MappedModules final : public ModuleFinder {
 
   /// Null: no module covers `at`.
   MappedObject* find_object(Addr at) const noexcept { return place_of(at).object; }
-  /// What tells the module that covers `at` from all that were there before; false: there is none.
+  /// The version that tells the module at `at` from all former ones; false: there is none.
   bool find_version(Addr at, ModuleVersion& out) const noexcept;
 
-  /// After the mappings have changed: objects that are where they were stay known.
+  /// Call after changes of the mappings: objects that are where they were stay known.
   void renew() noexcept;
 
   /// Calls `visit(object)` for every object of the target. Reads each page that one may begin with.
@@ -49,11 +49,11 @@ class MappedModules final : public ModuleFinder {
   }
 
  private:
-  /// Whose an address is, and as much as is mapped around it of which the answer is the same.
+  /// The object at an address, and the mapped range around it with the same answer.
   struct Place {
-    MappedObject* object = nullptr;  ///< null: nobody's
+    MappedObject* object = nullptr;  ///< null: there is none
     AddrRange around{};
-    bool is_executable = false;  ///< `around`, as it is mapped
+    bool is_executable = false;  ///< whether `around` is mapped as executable
   };
 
   MappedObject* object_at(std::size_t mapping) const;
@@ -65,7 +65,7 @@ class MappedModules final : public ModuleFinder {
   const Arch& arch_;
   const Mappings& mappings_;
   const TargetFiles& files_;
-  // By where they begin. Null: there is none.
+  // Objects by their begin. Null: there is none.
   mutable std::map<Addr, std::unique_ptr<MappedObject>> objects_;
   mutable std::uint64_t next_version_ = 1;
   mutable Place last_{};  // which the frames of deep stacks ask for again and again

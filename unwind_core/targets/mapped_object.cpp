@@ -12,12 +12,13 @@
 namespace jitunwind {
 namespace {
 
-/// Of one object, together: the largest programs have some 30 MiB of .eh_frame.
+/// The limit for all frames of one object: the largest programs have some 30 MiB of .eh_frame.
 constexpr std::uint64_t k_most_frames = std::uint64_t{256} << 20;
 constexpr std::size_t k_most_loaded = 64;
-constexpr std::uint64_t k_longest_object = std::uint64_t{4} << 30;  // whose program headers are looked for in all of it
+constexpr std::uint64_t k_longest_object =
+    std::uint64_t{4} << 30;  // limit for objects in which program headers are searched for everywhere
 
-/// From the first page to the last byte in memory, as in the file.
+/// The range from the first page to the last byte in memory, as in the file.
 AddrRange extent_of(const ElfImage& image) noexcept {
   AddrRange extent{~Addr{0}, 0};
   for (std::size_t i = 0; i < image.segment_count(); ++i)
@@ -48,7 +49,7 @@ bool MappedObject::read_headers() {
   if (!head || !head->is_of(arch_)) return false;
   const auto bias = head->bias_at(begin);
   const AddrRange extent = extent_of(*head);
-  // The header is where the lowest segment begins, or the image is none as parse_loaded() knows it.
+  // The header is at the begin of the lowest segment, or the image is none for parse_loaded().
   if (!bias || extent.empty() || *bias + extent.begin != begin) return false;
   bias_ = *bias;
   range_ = {begin, begin + extent.size()};
@@ -77,7 +78,7 @@ const ElfImage* MappedObject::image() noexcept {
   return &*image_;
 }
 
-/// Notes that are read by programs are short; longer ones, as those of probes, are in no segment.
+/// Notes that programs read are short; longer ones, such as those of probes, are in no segment.
 MappedObject::Note MappedObject::find_note(std::string_view owner, std::uint32_t type,
                                            std::span<std::byte> room) const noexcept {
   const ElfImage& head = headers();
@@ -133,12 +134,12 @@ MappedObject::Fit MappedObject::fit_at(Addr bias, const Mappings& mappings) cons
   return fit;
 }
 
-/// A segment whose bytes are not far behind the headers is mapped together with these. Each such segment leads to
-/// another bias, of which all that is mapped tells the right one.
+/// A segment whose bytes are not far after the headers is mapped together with these. Each such segment gives another
+/// bias, and all mappings together tell which is right.
 bool MappedObject::begins_at_first(const Mappings& mappings) const noexcept {
   const Fit own = fit_at(bias_, mappings);
   return std::ranges::none_of(segments_, [&](const Segment& s) {
-    const Addr headers = s.range.begin - s.offset;  // as this segment has them
+    const Addr headers = s.range.begin - s.offset;  // as this segment places them
     return s.offset < k_largest_page_size && headers != first_.range.begin &&
            fit_at(bias_ - (headers - first_.range.begin), mappings) > own;
   });
@@ -159,7 +160,7 @@ void MappedObject::read_module(Addr at, Module& out) noexcept {
   out.exidx = {exidx_.bytes(), exidx_at_.begin};
 }
 
-/// As much of it as can be read from its beginning on.
+/// Copies the bytes that can be read from its begin on.
 CopiedBytes MappedObject::copy(AddrRange range) const noexcept {
   CopiedBytes copied = CopiedBytes::room_for(static_cast<std::size_t>(std::min(range.size(), k_most_frames)));
   if (copied.bytes().empty()) return {};
@@ -169,9 +170,9 @@ CopiedBytes MappedObject::copy(AddrRange range) const noexcept {
   return {};
 }
 
-/// The header tells how long its table is: so no section table is needed, which is in the file alone. Its segment tells
-/// the same, and is believed if that is not much. .eh_frame may be all of its segment. Without a table all of it is
-/// looked through.
+/// The header has the length of its table, so that no section table is needed, which is in the file alone. The segment
+/// also has a length, which is used if it is small. .eh_frame may be all of its segment. If there is no table, all of
+/// it is searched.
 void MappedObject::copy_table() noexcept {
   constexpr std::uint64_t k_much = std::uint64_t{1} << 20;
   const Addr at = eh_frame_hdr_at_.begin;
@@ -192,7 +193,7 @@ void MappedObject::copy_table() noexcept {
   if (table_end - at > eh_frame_hdr_.bytes().size()) eh_frame_hdr_ = copy({at, table_end});
   const auto copied = static_cast<std::size_t>(std::min<std::uint64_t>(table_end - at, eh_frame_hdr_.bytes().size()));
   eh_frame_hdr_bytes_ = {eh_frame_hdr_.bytes().first(copied), at};
-  // What is broken is for whoever looks for a row to say.
+  // Lookups of rows report broken data.
   if (!parsed || parsed->eh_frame == 0) return;
   AddrRange frames{parsed->eh_frame, parsed->eh_frame};
   for (const Segment& s : segments_)
@@ -205,7 +206,7 @@ void MappedObject::copy_table() noexcept {
   }
 }
 
-/// All of it, once: 8 bytes for each procedure. What is broken is for whoever looks for a row to say.
+/// Copies all of it, once: 8 bytes for each procedure. Lookups of rows report broken data.
 void MappedObject::copy_exidx() noexcept {
   if (has_exidx_) return;
   has_exidx_ = true;
@@ -213,7 +214,7 @@ void MappedObject::copy_exidx() noexcept {
     if (s.range.contains(exidx_at_.begin)) exidx_ = copy({exidx_at_.begin, std::min(exidx_at_.end, s.range.end)});
 }
 
-/// Tools that merge objects leave each object's .eh_frame where it was, and make one table. Null: no segment is there,
+/// Tools that merge objects leave each object's .eh_frame in its place, and make one table. Null: no segment is there,
 /// or there is no memory.
 CopiedEntries* MappedObject::entries_around(Addr fde) noexcept try {
   if (entries_.contains(fde)) return &entries_;
@@ -229,7 +230,7 @@ CopiedEntries* MappedObject::entries_around(Addr fde) noexcept try {
   return nullptr;
 }
 
-/// The section around that of an address. Empty: it cannot be read.
+/// The section around an address. Empty: it cannot be read.
 SectionBytes MappedObject::copy_entries_of(Addr at) noexcept {
   const auto offset = static_cast<std::size_t>(table_.address - eh_frame_hdr_bytes_.address);
   if (offset > eh_frame_hdr_bytes_.bytes.size()) return entries_.section();
@@ -262,7 +263,7 @@ const ModuleFiles* MappedObject::files(const TargetFiles& from) noexcept try {
   return nullptr;
 }
 
-/// Libraries have names of their own, those that can be run as well: libc, whose symbols take long to look through. A
+/// Libraries have names of their own, also those that can be run: libc, whose many symbols take long to search. A
 /// program that is loaded anywhere and needs no interpreter needs no libraries either.
 bool MappedObject::is_program() const noexcept {
   bool is = headers().type() == ET_EXEC;
@@ -277,7 +278,7 @@ bool MappedObject::is_program() const noexcept {
   return !names.has_own && (is || !names.has_needed);
 }
 
-/// gABI, chapter 5 "Dynamic Section".
+/// Reads the names by gABI, chapter 5 "Dynamic Section".
 MappedObject::Names MappedObject::names_in(Addr dynamic) const noexcept {
   constexpr std::size_t k_most_entries = 256;
   MemoryWindow window;

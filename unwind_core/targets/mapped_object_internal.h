@@ -1,4 +1,4 @@
-// One loaded ELF object of a target, by its memory: what it says is copied once.
+// One loaded ELF object of a target, read from its memory: its data are copied once.
 #pragma once
 
 #include <cstdint>
@@ -20,59 +20,60 @@ namespace jitunwind {
 
 class MappedObject {
  public:
-  /// The object whose headers `first` begins with, if it begins there. Null: there is no ELF object of this CPU.
-  /// `memory` must outlive it. `version`: what it is told from others by, not 0.
+  /// Makes the object whose headers `first` begins with, if it begins there. Null: there is no ELF object of this CPU.
+  /// `memory` must outlive it. `version`: its identity among others, not 0.
   static std::unique_ptr<MappedObject> make(const Memory& memory, const Arch& arch, const Mapping& first,
                                             std::uint64_t version);
 
-  /// Whether one of its segments is loaded at `at`. Precondition: `around` contains `at`. It is cut to addresses of
-  /// which the answer is the same.
+  /// Whether one of its segments is loaded at `at`. Precondition: `around` contains `at`. `around` is cut to addresses
+  /// with the same answer.
   bool covers(Addr at, AddrRange& around) const noexcept;
-  /// Whether `mapping` has at `at` what a segment has there: that part of the same file, or what is in no file.
+  /// Whether `mapping` has at `at` the bytes of a segment: that part of the same file, or memory that is in no file.
   bool is_mapped_by(const Mapping& mapping, Addr at) const noexcept;
-  /// False: what is mapped where says that `first` is a later segment of the object, since that, too, has the file's
-  /// first page.
+  /// False: the mappings show that `first` is a later segment of the object, since that, too, has the file's first
+  /// page.
   bool begins_at_first(const Mappings& mappings) const noexcept;
   /// Whether a segment that is loaded at `at` may be executed.
   bool has_code(Addr at) const noexcept;
-  /// Precondition: it covers `at`. What it fills in refers to this object.
+  /// Precondition: it covers `at`. The results refer to this object.
   void read_module(Addr at, Module& out) noexcept;
 
   Addr load_bias() const noexcept { return bias_; }
   const Mapping& first() const noexcept { return first_; }
-  /// Tells it from all others that its finder has found: ModuleVersion::version.
+  /// Its identity among all objects that its finder has found: ModuleVersion::version.
   std::uint64_t version() const noexcept { return version_; }
-  /// ELF header and program headers; of everything else nothing may be asked.
+  /// ELF header and program headers; the image has no other valid part.
   const ElfImage& headers() const noexcept { return head_ ? *head_ : *image_; }
-  /// All of it. What is looked at is copied, and stays. Null: there is no memory for that.
+  /// The whole image. Parts that are read are copied, and stay. Null: there is no memory for them.
   const ElfImage* image() noexcept;
   struct Note {
     std::span<const std::byte> description{};  ///< empty: there is no such note
     Addr at = 0;
   };
-  /// In the first bytes of a segment of notes, as many as `room` has, which they are copied to.
+  /// Searches the first bytes of a segment of notes, as many as `room` has; they are copied to it.
   Note find_note(std::string_view owner, std::uint32_t type, std::span<std::byte> room) const noexcept;
-  /// Null: there are none, or they are not of this object. Opened when they are first asked for.
+  /// Null: there are none, or they are not of this object. They are opened at the first request.
   const ModuleFiles* files(const TargetFiles& from) noexcept;
 
-  /// It is what the process was started with, not a library.
+  /// The object is the program with which the process was started, not a library.
   bool is_program() const noexcept;
-  /// Where a variable is that the object defines and exports; 0: it has none of that name.
+  /// The address of a variable that the object defines and exports; 0: it has none of that name.
   Addr find_exported(std::string_view variable) const noexcept;
-  /// The same by the symbols of its files, which have those that are not exported. Reads all of them.
+  /// The address of a variable by the symbols of its files, which include those that are not exported. Reads all of
+  /// them.
   Addr find_in_files(std::string_view variable, const TargetFiles& from) noexcept;
 
  private:
   struct Segment {
     AddrRange range{};
-    std::uint64_t offset = 0;  // from the headers on, in the file
+    std::uint64_t offset = 0;  // distance from the headers in the file
     bool executable = false;
     bool is_of_file = false;
   };
   static AddrRange pages_of(const Segment& s) noexcept;
   struct Fit {
-    std::size_t mapped = 0;         // segments that are where they should be
-    std::size_t as_executable = 0;  // of these, as they should be
+    std::size_t mapped = 0;         // number of segments that are in their places
+    std::size_t as_executable = 0;  // of these, those with the right permission to execute
     friend auto operator<=>(const Fit&, const Fit&) = default;
   };
   Fit fit_at(Addr bias, const Mappings& mappings) const noexcept;
@@ -98,19 +99,19 @@ class MappedObject {
   Mapping first_;
   std::uint64_t version_;
   std::vector<std::byte> head_bytes_;
-  std::optional<ElfImage> head_;  // of these; without them the headers are not on the first page, and image_ has them
+  std::optional<ElfImage> head_;  // headers of these; empty: they are not on the first page, and image_ has them
   std::unique_ptr<MemoryParts> parts_;
   std::optional<ElfImage> image_;
   AddrRange range_{};
   Addr bias_ = 0;
   std::vector<Segment> segments_;
-  AddrRange eh_frame_hdr_at_{};  // as its segment says; begin 0: there is none
+  AddrRange eh_frame_hdr_at_{};  // by its segment; begin 0: there is none
   bool has_table_ = false;       // copy_table() was called
   CopiedBytes eh_frame_hdr_;
   SectionBytes eh_frame_hdr_bytes_{};
   FdeTable table_{};                             // count 0: there is none, and all of .eh_frame is in eh_frame_
   CopiedEntries entries_;                        // from .eh_frame on to the end of its segment
-  std::map<Addr, CopiedEntries> other_entries_;  // of FDEs that lie elsewhere, by where their segments begin
+  std::map<Addr, CopiedEntries> other_entries_;  // those of FDEs elsewhere, by the begin of their segments
   CopiedBytes eh_frame_;
   SectionBytes eh_frame_bytes_{};
   AddrRange exidx_at_{};    // empty: there is none

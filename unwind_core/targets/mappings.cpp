@@ -11,7 +11,7 @@
 namespace jitunwind {
 namespace {
 
-/// Values of hexadecimal digits as the kernel writes them; of all other characters more than 15.
+/// Values of hexadecimal digits as the kernel writes them; other characters have more than 15.
 constexpr auto k_digits = [] {
   std::array<std::uint8_t, 256> values{};
   values.fill(16);
@@ -20,8 +20,8 @@ constexpr auto k_digits = [] {
   return values;
 }();
 
-/// Takes a hexadecimal number and what must follow it off the front. By hand: a process with many libraries has some
-/// thousand of them, which std::from_chars() takes twice as long to read.
+/// Takes a hexadecimal number and the character after it off the front. The loop is written by hand: a process with
+/// many libraries has some thousand numbers, which std::from_chars() takes twice as long to read.
 bool take_number(std::string_view& text, char behind, std::uint64_t& out) {
   constexpr std::size_t k_most_digits = 16;
   std::uint64_t number = 0;
@@ -46,7 +46,7 @@ std::string unescaped(std::string_view path) {
   return text.append(path);
 }
 
-/// "begin-end rwxp offset major:minor inode   path", all but the inode in hex.
+/// A line is "begin-end rwxp offset major:minor inode   path", all but the inode in hex.
 bool parse_line(std::string_view line, Mapping& out) {
   if (!take_number(line, '-', out.range.begin) || !take_number(line, ' ', out.range.end)) return false;
   if (line.size() < 5 || line[4] != ' ') return false;
@@ -84,7 +84,7 @@ std::string Mapping::shown_path() const { return deleted ? path + std::string(k_
 
 Mappings::Mappings(std::vector<Mapping> mappings) : all_(std::move(mappings)) {
   std::erase_if(all_, [](const Mapping& mapping) { return mapping.range.empty(); });
-  // The kernel has them in order.
+  // The kernel lists them in order.
   const auto begin_of = [](const Mapping& mapping) { return mapping.range.begin; };
   if (!std::ranges::is_sorted(all_, {}, begin_of)) sort_by(all_, begin_of);
   Addr end = 0;
@@ -97,7 +97,7 @@ Mappings::Mappings(std::vector<Mapping> mappings) : all_(std::move(mappings)) {
 }
 
 Mappings Mappings::parse(std::string_view maps) {
-  constexpr std::size_t k_line = 64;  // some
+  constexpr std::size_t k_line = 64;  // typical length
   std::vector<Mapping> found;
   found.reserve(std::min(maps.size() / k_line + 1, k_most));
   while (!maps.empty() && found.size() < k_most) {

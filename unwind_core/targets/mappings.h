@@ -1,5 +1,5 @@
-// What is mapped where in a target, in the words of proc_pid_maps(5): by the kernel for a live process, by NT_FILE and
-// the segments of a core file, or by whoever took a sample.
+// The mappings of a target in the terms of proc_pid_maps(5): by the kernel for a live process, by NT_FILE and the
+// segments of a core file, or by the author of a sample.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What the kernel calls the object that it maps into every process: vdso(7).
+/// The kernel's name of the object that it maps into every process: vdso(7).
 inline constexpr std::string_view k_kernels_object = "[vdso]";
 
-/// A line of /proc/PID/maps, or what a core file has in its place.
+/// A line of /proc/PID/maps, or its equivalent in a core file.
 struct Mapping {
   AddrRange range{};
   std::uint64_t offset = 0;  ///< in the file, bytes
-  std::string path{};        ///< as the target names it; "" of anonymous memory, "[stack]" and the like of the kernel's
-  std::uint64_t device = 0;  ///< together with the inode 0 where they are not known
+  std::string path{};  ///< the target's name for it; "" for anonymous memory, "[stack]" and others for the kernel's
+  std::uint64_t device = 0;  ///< 0, like the inode, if they are not known
   std::uint64_t inode = 0;
   bool readable = false;
   bool writable = false;
   bool executable = false;
-  bool deleted = false;    ///< the file has this name no more
-  std::string build_id{};  ///< of the file, as bytes; "": not known by the mapping
+  bool deleted = false;    ///< the file does not have this name any more
+  std::string build_id{};  ///< build id of the file, as bytes; "": not known by the mapping
   friend bool operator==(const Mapping&, const Mapping&) = default;
 
-  /// As the kernel shows it: " (deleted)" behind the path says that, unless it is the end of the name.
+  /// The path as the kernel shows it: " (deleted)" after it means that, unless it is the end of the name.
   void set_shown_path(std::string_view shown);
   std::string shown_path() const;
   bool is_of_file() const noexcept { return !path.empty() && path.front() != '['; }
@@ -40,17 +40,17 @@ struct Mapping {
   }
 };
 
-/// Ascending, and no two overlap. Immutable once made.
+/// Mappings in ascending order without overlaps. Immutable once made.
 class Mappings {
  public:
-  /// More are left out: no kernel lets a process have them without being told to (vm.max_map_count).
+  /// Further ones are left out: no kernel lets a process have more without a setting (vm.max_map_count).
   static constexpr std::size_t k_most = std::size_t{1} << 20;
   static constexpr std::size_t k_none = ~std::size_t{0};
 
   Mappings() = default;
-  /// Any order; of those that overlap the first is kept. Empty ones are left out.
+  /// The order is free. The first of overlapping mappings is kept. Empty ones are left out.
   explicit Mappings(std::vector<Mapping> mappings);
-  /// The text of /proc/PID/maps. A line that is none is left out.
+  /// Parses the text of /proc/PID/maps. Invalid lines are left out.
   static Mappings parse(std::string_view maps);
 
   /// k_none: nothing is mapped there.
@@ -66,7 +66,7 @@ class Mappings {
   std::vector<Mapping> all_;
 };
 
-/// Another memory, of which the mappings tell what may be executed. Both must outlive it.
+/// Another memory, with executable ranges by the mappings. Both must outlive it.
 class MappedMemory final : public Memory {
  public:
   MappedMemory(const Memory& memory, const Mappings& mappings) noexcept : memory_(memory), mappings_(mappings) {}

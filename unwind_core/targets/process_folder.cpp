@@ -41,15 +41,15 @@ void take_line(std::string_view line, ProcessStatus& out) {
   if (name == "VmSize") out.has_memory = true;
 }
 
-/// A field of proc_pid_stat(5) and what follows it, from the third one on: the second is a name in parentheses, which
-/// may be anything.
+/// A field of proc_pid_stat(5) and its successors, from the third one on: the second is a name in parentheses, with any
+/// content.
 std::string_view fields_from(std::string_view stat, int wanted) {
   stat.remove_prefix(std::min(stat.rfind(')'), stat.size()));
   for (int field = 2; field < wanted; ++field) stat.remove_prefix(std::min(stat.find(' '), stat.size() - 1) + 1);
   return stat;
 }
 
-/// By its flags: older kernels have no line for it in the status.
+/// The flags tell it: older kernels have no line for it in the status.
 bool is_of_kernel(std::string_view stat) {
   constexpr unsigned long k_kernel_thread = 0x0020'0000;  // PF_KTHREAD of include/linux/sched.h
   return (number_in<unsigned long>(fields_from(stat, 9)) & k_kernel_thread) != 0;
@@ -68,13 +68,13 @@ std::string link_target(const std::string& path) {
 }
 
 ProcessFolder::ProcessFolder(pid_t process) noexcept
-    // "/proc/-1" is none.
+    // "/proc/-1" does not exist.
     : process_(process), folder_(("/proc/" + std::to_string(process)).c_str(), O_DIRECTORY) {}
 
 std::optional<std::string> ProcessFolder::read(const std::string& name, std::size_t most) const {
   const ReadableFile file(folder_.number(), name.c_str());
   if (!file.is_open()) return std::nullopt;
-  // The kernel writes no more than a page at once of most files.
+  // The kernel returns at most a page per read for most files.
   std::array<char, 4096> piece;
   std::string text;
   while (text.size() < most) {
@@ -100,9 +100,9 @@ std::optional<ProcessStatus> ProcessFolder::status() const {
   return status;
 }
 
-/// How many threads the kernel counts is in the number of links (proc_task_getattr() of fs/proc/base.c).
+/// The number of links tells how many threads the kernel counts (proc_task_getattr() of fs/proc/base.c).
 std::vector<pid_t> ProcessFolder::threads(bool* is_whole) const {
-  constexpr std::size_t k_length_at = 16, k_name_at = 19;  // of struct linux_dirent64: getdents(2)
+  constexpr std::size_t k_length_at = 16, k_name_at = 19;  // in struct linux_dirent64: getdents(2)
   std::vector<pid_t> threads;
   const ReadableFile folder(folder_.number(), "task", O_DIRECTORY);
   std::array<char, 4096> entries;

@@ -1,4 +1,4 @@
-// What the kernel tells of a process: proc(5).
+// A process according to the kernel: proc(5).
 #pragma once
 
 #include <fcntl.h>
@@ -22,18 +22,18 @@ struct ProcessStatus {
   pid_t group = 0;   ///< the process that a thread belongs to
   pid_t parent = 0;
   pid_t tracer = 0;           ///< 0: none
-  uid_t user = 0;             ///< the real one
-  uid_t file_user = 0;        ///< whose the files are that it makes
-  pid_t own_number = 0;       ///< what it takes for its number itself, in its own namespace of processes; 0: not told
-  std::uint64_t blocked = 0;  ///< signals, bit number - 1
-  bool has_memory = false;    ///< false: a zombie, one that is about to be one, or a thread of the kernel's
+  uid_t user = 0;             ///< the real user
+  uid_t file_user = 0;        ///< owner of the files that it makes
+  pid_t own_number = 0;       ///< its number in its own namespace of processes; 0: not known
+  std::uint64_t blocked = 0;  ///< signals, as bits: number - 1
+  bool has_memory = false;    ///< false: a zombie, a process that is about to be one, or a thread of the kernel's
   bool is_of_kernel = false;  ///< a thread of the kernel's
 };
 
-/// Where a link leads to; "": it is none, cannot be read, or leads to where no path does.
+/// The target of a link; "": it is none, cannot be read, or leads to something without a path.
 std::string link_target(const std::string& path);
 
-/// A file that is open in one way or another while this lives.
+/// A file that is open in some way during the lifetime of this object.
 class MemoryFile {
  public:
   MemoryFile() noexcept = default;
@@ -54,30 +54,30 @@ class MemoryFile {
   int number_ = -1;
 };
 
-/// /proc/PID, open: it stays that of one process, whoever has its number later.
+/// /proc/PID, open: it stays that of one process, also if its number is reused.
 class ProcessFolder {
  public:
   explicit ProcessFolder(pid_t process) noexcept;
 
   bool is_open() const noexcept { return folder_.is_open(); }
   pid_t process() const noexcept { return process_; }
-  /// None: it cannot be read; errno says why. Of larger files the beginning.
+  /// Empty: it cannot be read, and errno has the reason. Larger files are cut to `most` bytes.
   std::optional<std::string> read(const std::string& name, std::size_t most = k_most) const;
   std::optional<ProcessStatus> status() const;
-  /// Ascending. Empty where the process is gone. `is_whole` becomes false where others may be there as well: the kernel
-  /// ends its list at a thread that is gone before the next one is asked for.
+  /// The threads in ascending order. Empty if the process is gone. `is_whole` becomes false if there may be others: the
+  /// kernel ends its list at a thread that disappears before the next one is read.
   std::vector<pid_t> threads(bool* is_whole = nullptr) const;
-  /// Whether it will execute nothing any more. The first thread of a process may have ended while others go on.
+  /// Whether it will execute nothing any more. The first thread of a process may have ended while others continue.
   bool has_ended(pid_t thread) const;
   std::string name_of_thread(pid_t thread) const;
-  /// /proc/PID/mem for reading and writing, or else for reading.
+  /// Opens /proc/PID/mem for reading and writing, or else for reading.
   MemoryFile open_memory() const noexcept;
-  /// What goes in front of its paths so that they are of its root folder and mount namespace; "" where these are ours.
-  /// For as long as this lives.
+  /// The prefix of its paths that leads to its root folder and mount namespace; "": both are those of this process.
+  /// Valid during the lifetime of this object.
   std::string root() const;
-  /// Where one of its files is that is a link; "": it cannot be read.
+  /// The target of one of its files that is a link; "": it cannot be read.
   std::string link(const std::string& name) const { return link_target(path() + "/" + name); }
-  /// Of the folder itself. For as long as this lives.
+  /// The path of the folder itself. Valid during the lifetime of this object.
   std::string path() const { return "/proc/self/fd/" + std::to_string(folder_.number()); }
 
   static constexpr std::size_t k_most = std::size_t{256} << 20;

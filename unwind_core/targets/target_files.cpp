@@ -40,18 +40,19 @@ void TargetFiles::replace(std::string target_path, std::string host_path) {
   replaced_.insert_or_assign(std::move(target_path), std::move(host_path));
 }
 
-/// By its name, below the target's root. The kernel tells names as the reader sees them, or else from the root of the
-/// mount namespace on, those of files as that of the process's root folder: d_path() of fs/d_path.c. What it writes
-/// behind the name of a deleted file may be the end of a name: a file that is called so counts if it is what is loaded.
+/// The name below the target's root. The kernel gives names relative to the reader's root, or else from the root of the
+/// mount namespace on; files and the process's root folder are alike in this: d_path() of fs/d_path.c. The suffix of a
+/// deleted file's name may also be the end of a name: a file with such a name counts if it is the loaded one.
 std::string TargetFiles::named_path(const Mapping& mapping) const {
-  // A relative path, or one of another mount namespace ("(unreachable)..."), is none that can be opened from here.
+  // A relative path, or one of another mount namespace ("(unreachable)..."), cannot be opened from here.
   const std::string shown = mapping.shown_path();
   const std::string& root = this->root();
   if (!shown.starts_with(shown_root_ + "/")) return {};
   return root + shown.substr(shown_root_.size());
 }
 
-/// By the kernel, whatever its name, to those who are allowed to: proc_pid_map_files(5).
+/// The kernel's link to the mapped file, whatever its name, for users who are allowed to read it:
+/// proc_pid_map_files(5).
 std::string TargetFiles::mapped_path(const Mapping& mapping) const {
   if (process_.empty() || !mapping.is_of_file()) return {};
   std::array<char, 64> name{};
@@ -59,7 +60,7 @@ std::string TargetFiles::mapped_path(const Mapping& mapping) const {
   return process_ + name.data();
 }
 
-/// As the names say, which are of the same kind.
+/// The names tell it, since both are of the same kind.
 bool TargetFiles::is_program(const Mapping& mapping) const {
   if (process_.empty() || !mapping.is_of_file()) return false;
   Mapping program;
@@ -84,8 +85,8 @@ Result<Mapped<ModuleFiles>> TargetFiles::open_at(const std::string& path, const 
   return has_looked_everywhere ? std::move(files) : open_below(k_debug_root);
 }
 
-/// A program that has changed its root since it was loaded has its files outside of it, where this process may have
-/// them by the same names.
+/// The files of a program that has changed its root since it was loaded are outside of that root. They may have the
+/// same names for this process.
 Result<Mapped<ModuleFiles>> TargetFiles::open(const Mapping& mapping, const ElfImage* loaded) const {
   Result<Mapped<ModuleFiles>> files = Error{ErrorCode::io, mapping.range.begin, "file of a mapping"};
   const auto opens = [&](const std::string& path) {

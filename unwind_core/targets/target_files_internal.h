@@ -1,4 +1,4 @@
-// The files that a target's mappings name, as this process can open them.
+// The files that a target's mappings name, as far as this process can open them.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@ namespace jitunwind {
 
 class ProcessFolder;
 
-/// Where files are. Immutable while anything uses it; used by one thread at a time.
+/// The places of files. Immutable while it is used; used by one thread at a time.
 class TargetFiles {
  public:
-  /// `root` goes in front of the target's paths: a folder with a copy of another machine's files, "" for this process's
-  /// own.
+  /// `root` is the prefix of the target's paths: a folder with a copy of another machine's files; "": those of this
+  /// process.
   explicit TargetFiles(std::string root = {}) : root_(std::move(root)) {}
-  /// Those of another process, or its mappings' own. `process` must outlive this. Where its root folder is is asked
-  /// when it is first needed.
+  /// The files of another process, or of its mappings. `process` must outlive this object. The place of its root folder
+  /// is read when it is first needed.
   static TargetFiles of_process(const ProcessFolder& process);
-  /// No file of the target can be opened: everything is to be had from its memory.
+  /// No file of the target can be opened: all data must come from its memory.
   static TargetFiles none();
 
-  /// The file at `target_path` is here, whatever else has that name.
+  /// Opens `host_path` for the file at `target_path`, whatever other file has that name.
   void replace(std::string target_path, std::string host_path);
 
-  /// "": it cannot be opened. A deleted file has no name; the one which has it now is another.
+  /// "": it cannot be opened. A deleted file has no name; the file that has it now is another one.
   std::string host_path(const Mapping& mapping) const;
-  /// Goes in front of paths of the target that nothing is mapped of.
+  /// The prefix of paths of the target that are not mapped.
   const std::string& root() const;
 
-  /// `mapping`: of the object's first page. Error as of ModuleFiles::open(), of the last place where the file may be:
-  /// the first counts that has what is loaded. Debug files are looked for below the root, then where this machine has
-  /// them.
+  /// `mapping`: that of the object's first page. Errors are those of ModuleFiles::open() for the last place in which
+  /// the file may be. The first file counts that fits the loaded object. Debug files are searched for below the root,
+  /// then in this machine's places.
   Result<Mapped<ModuleFiles>> open(const Mapping& mapping, const ElfImage* loaded) const;
 
  private:
@@ -44,8 +44,8 @@ class TargetFiles {
   Result<Mapped<ModuleFiles>> open_at(const std::string& path, const ElfImage* loaded, std::uint64_t begin) const;
 
   mutable std::string root_;
-  mutable std::string shown_root_;  // what the kernel writes in front of paths below the root; "": nothing
-  mutable const ProcessFolder* unasked_ = nullptr;  // not null: it has not told these two yet
+  mutable std::string shown_root_;                  // the kernel's prefix of paths below the root; "": none
+  mutable const ProcessFolder* unasked_ = nullptr;  // not null: the process whose two values above are not read yet
   std::string process_;                             // the folder of a live process; "": there is none
   std::map<std::string, std::string> replaced_;
   bool has_files_ = true;

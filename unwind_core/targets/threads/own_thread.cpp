@@ -18,7 +18,7 @@ std::uint32_t WaitedWord::exchange(std::uint32_t value) noexcept {
 }
 
 void WaitedWord::wait_while(std::uint32_t value, const timespec* until) const noexcept {
-  constexpr int k_wait = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;  // until a time, not for one
+  constexpr int k_wait = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;  // until a point in time, not for a duration
   while (load() == value)
     if (::syscall(SYS_futex, &word_, k_wait, value, until, nullptr, FUTEX_BITSET_MATCH_ANY) != 0 && errno == ETIMEDOUT)
       return;
@@ -59,7 +59,7 @@ void OwnThread::join() noexcept {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);  // pthread_join() is a cancellation point
   pthread_join(thread_, nullptr);
   pthread_setcancelstate(before, nullptr);
-  // It is joined before the kernel ends what it traces: mm_release() and exit_notify() of kernel/exit.c.
+  // The join comes before the kernel ends what the thread traces: mm_release() and exit_notify() of kernel/exit.c.
   while (::syscall(SYS_tgkill, process_, id_, 0) == 0) ::sched_yield();
   process_ = 0;
 }

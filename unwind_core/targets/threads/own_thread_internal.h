@@ -1,4 +1,4 @@
-// Threads of the library's own, and words by which they wait for others.
+// The library's own threads, and words by which they wait for others.
 #pragma once
 
 #include <pthread.h>
@@ -14,36 +14,36 @@ namespace jitunwind {
 class WaitedWord {
  public:
   std::uint32_t load() const noexcept { return word_.load(std::memory_order_acquire); }
-  /// Returns what it was. Who waits is woken.
+  /// Returns the former value, and wakes waiters.
   std::uint32_t exchange(std::uint32_t value) noexcept;
-  /// False: it was not `before`, and stays as it is. Nobody is woken.
+  /// False: the value was not `before`, and does not change. No waiter is woken.
   bool replace(std::uint32_t before, std::uint32_t value) noexcept {
     return word_.compare_exchange_strong(before, value, std::memory_order_acq_rel);
   }
-  /// Returns when it is another one, or when CLOCK_MONOTONIC says `until`, if that is not null.
+  /// Returns when the value is another one, or when CLOCK_MONOTONIC has reached `until`, unless that is null.
   void wait_while(std::uint32_t value, const timespec* until = nullptr) const noexcept;
 
  private:
   std::atomic<std::uint32_t> word_{0};
 };
 
-/// What CLOCK_MONOTONIC says in so many nanoseconds.
+/// The time of CLOCK_MONOTONIC after so many nanoseconds.
 timespec monotonic_time_in(std::int64_t nanoseconds) noexcept;
 
-/// A thread on which no signal of the program's is handled. Used by one thread at a time.
+/// A thread that handles none of the program's signals. Used by one thread at a time.
 class OwnThread {
  public:
-  /// False: the system makes no more threads. The one before has been joined.
+  /// False: the system makes no more threads. Precondition: the former thread has been joined.
   bool start(void (*run)(void*) noexcept, void* of) noexcept;
-  /// Returns when the kernel, too, has done with the thread: then it has let go of what that traced. Of a thread that
-  /// was not started, or in a child of fork(), which does not have it, there is nothing to wait for.
+  /// Returns when the kernel, too, has finished with the thread: it has then released all that the thread traced.
+  /// Returns at once if no thread was started, and in a child of fork(), which does not have it.
   void join() noexcept;
 
  private:
   static void* begin(void* self) noexcept;
 
   pthread_t thread_{};
-  pid_t process_ = 0;  // has the thread
+  pid_t process_ = 0;  // the process that has the thread
   pid_t id_ = 0;
   void (*run_)(void*) noexcept = nullptr;
   void* of_ = nullptr;

@@ -32,9 +32,9 @@ std::int64_t now_ns() noexcept {
 
 void* number(std::uintptr_t value) noexcept { return reinterpret_cast<void*>(value); }
 
-/// Whether the thread has stopped, or is gone. The kernel's word of either is left where it is: of one that has ended
-/// it is its parent's to have, as this process may be; of a stop it has the signal that the thread gets when its tracer
-/// ends.
+/// Whether the thread has stopped, or is gone. waitid() leaves both reports in place (WNOWAIT). The report of an end
+/// belongs to the parent, which may be this process; the report of a stop has the signal that the thread gets when its
+/// tracer ends.
 bool has_stopped(TracedThread& thread) noexcept {
   siginfo_t info{};
   const int how = WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL;
@@ -42,13 +42,14 @@ bool has_stopped(TracedThread& thread) noexcept {
   if (can_wait && info.si_pid == 0) return false;
   if (!can_wait || (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)) return thread.is_gone = true;
   thread.is_stopped = true;
-  // A stop of its own comes before ours where a signal is about to be delivered: it is handed on when it is let go.
+  // A stop of the thread's own precedes the requested one if a signal is about to be delivered. The signal is passed on
+  // when the thread is released.
   const int event = info.si_status >> 8, signal = info.si_status & 0x7f;
   if (event != k_stop_event) thread.signal = signal;
   return true;
 }
 
-/// Of a thread that stands still.
+/// Precondition: the thread has stopped.
 void take_registers(TracedThread& thread) {
   std::array<std::byte, 1024> block;
   iovec into{block.data(), block.size()};
@@ -58,8 +59,8 @@ void take_registers(TracedThread& thread) {
 
 }  // namespace
 
-/// False: there was none that is not attached to. A thread that ends meanwhile is no failure. None is stopped before
-/// all are attached to and named: it would stand still for that long.
+/// False: every thread is attached to already. A thread that ends meanwhile is no failure. No thread is stopped before
+/// all are attached to and have names: it would be stopped for that long.
 bool TracedThreads::attach_new() {
   newest_ = threads_.size();
   bool is_whole = true;
@@ -72,7 +73,8 @@ bool TracedThreads::attach_new() {
       failure_ = refused;
       return false;
     } else {
-      // It may have been counted for one that is not in the list. The first of a process stays in it.
+      // The kernel may have counted the thread for one that is not in the list. The first thread of a process stays in
+      // it.
       const auto status = folder_.status();
       is_whole = is_whole && status && status->group == thread;
     }
@@ -83,7 +85,7 @@ bool TracedThreads::attach_new() {
   return !added.empty() || !is_whole;
 }
 
-/// Of those that are new: the others have had their time.
+/// Waits for the new threads: the others have had their time.
 void TracedThreads::wait_for_stops() noexcept {
   constexpr std::int64_t k_short_wait_ns = 200'000;
   const std::int64_t begin = now_ns();
@@ -95,7 +97,8 @@ void TracedThreads::wait_for_stops() noexcept {
         is_waited_for = is_waited_for || &thread >= threads_.data() + newest_;
     const std::int64_t waited = now_ns() - begin;
     if (!is_waited_for || waited > k_longest_wait_ns) return;
-    // What has a processor stops in microseconds, and the shortest sleep takes many more. What waits for one gets this.
+    // A running thread stops in microseconds, and the shortest sleep takes many more. A thread that waits for a
+    // processor gets this one.
     if (waited < k_short_wait_ns) {
       ::sched_yield();
       continue;
@@ -109,7 +112,7 @@ void TracedThreads::attach_all() {
   const std::int64_t begin = now_ns();
   while (attach_new() && now_ns() - begin < k_longest_stop_ns) wait_for_stops();
   for (TracedThread& thread : threads_) {
-    // Of a first thread that has ended before others nothing is told.
+    // The end of a first thread that ended before others is not reported.
     if (!thread.is_stopped) thread.is_gone = thread.is_gone || folder_.has_ended(thread.id);
     if (thread.is_stopped) take_registers(thread);
   }
@@ -124,7 +127,7 @@ void TracedThreads::trace(void* self) noexcept {
   }
   (void)traced.turn_.exchange(all_stand);
   if (traced.failure_ == 0) traced.hold();
-  // What stands still goes on at once, and the rest by the end of this thread.
+  // Stopped threads continue at once, and the others at the end of this thread.
   for (const TracedThread& thread : traced.threads_)
     (void)::ptrace(PTRACE_DETACH, thread.id, nullptr, number(static_cast<std::uintptr_t>(thread.signal)));
   if (traced.stopped_since_ns_ != 0)
@@ -173,7 +176,7 @@ bool TracedThreads::let_go() noexcept {
 
 Result<RegisterFile> TracedThread::registers_of(const Arch& arch) const noexcept {
   if (registers.empty()) return Error{ErrorCode::io, static_cast<Addr>(id), "registers of a thread"};
-  // The kernel gives those of the code that it stands in, which programs can change.
+  // The kernel gives the registers of the mode of the present code, and programs can change that.
   const Arch& host = *host_arch();
   if (arch.word_size < host.word_size && registers_from_prstatus(registers, host))
     return Error{ErrorCode::truncated, static_cast<Addr>(id), "registers of another CPU"};
