@@ -1,6 +1,6 @@
-// Instructions of AArch64 (Arm Architecture Reference Manual for A-profile, C4.1: the encoding by bits 28 to 25): what
-// they do to SP, the frame pointer, the link register, saved registers and the flow of control. Of what is not known,
-// as SVE and SME, nothing is said: who follows the code stops there.
+// Instructions of AArch64 (Arm Architecture Reference Manual for A-profile, C4.1: the encoding by bits 28 to 25): their
+// effects on SP, the frame pointer, the link register, saved registers and the flow of control. Others, such as SVE and
+// SME, are unknown: following the code stops there.
 #include <cstddef>
 #include <cstdint>
 
@@ -28,11 +28,11 @@ class Word {
   std::uint32_t bits_;
 };
 
-// Number 31 is SP or nothing. DWARF numbers (DWARF for the Arm 64-bit Architecture, 4.1): those of the instructions,
-// and 64 more for vectors.
+// Number 31 is SP or no register. DWARF numbers (DWARF for the Arm 64-bit Architecture, 4.1): those of the
+// instructions, and 64 more for vectors.
 constexpr unsigned k_x29 = 29, k_x30 = 30, k_x31 = 31;
 constexpr bool is_of_frame(unsigned code) { return code == k_x29 || code == k_x31; }
-/// Preserved by calls (AAPCS64, 6.1.1 and 6.1.2), and the link register.
+/// Registers that calls preserve (AAPCS64, 6.1.1 and 6.1.2), and the link register.
 constexpr RegNum general(unsigned code) {
   return code >= 19 && code <= k_x30 ? static_cast<RegNum>(code) : k_no_reg;
 }
@@ -43,7 +43,8 @@ constexpr std::uint32_t bit_of_general_or_sp(unsigned code) {
   return code == k_x31 ? std::uint32_t{1} << k_x31 : bit_of_general(code);
 }
 
-/// "Data Processing -- Immediate": ADD, SUB and the logical ones without flags write SP, and those of memory tags.
+/// "Data Processing -- Immediate": ADD, SUB and the logical instructions without flags write SP, and those of memory
+/// tags do.
 MachineInstruction with_immediate(Word word) {
   const unsigned to = word.field(0, 5), from = word.field(5, 5);
   const bool adds = word.is(0x3f80'0000, 0x1100'0000), tags = word.is(0x1f80'0000, 0x1180'0000);
@@ -52,13 +53,13 @@ MachineInstruction with_immediate(Word word) {
     const std::int64_t amount = std::int64_t{word.field(10, 12)} << (word.bit(22) ? 12 : 0);
     return with_effect(Effect::set, static_cast<RegNum>(to), word.bit(30) ? -amount : amount, static_cast<RegNum>(from));
   }
-  // AUTIASPPC, AUTIBSPPC: a signature over the address of the instruction that signed, too.
+  // AUTIASPPC, AUTIBSPPC: the signature also covers the address of the instruction that signed.
   if (word.is(0xff80'0000, 0xf380'0000)) return {};
   return that_writes(adds || tags || combines ? bit_of_general_or_sp(to) : bit_of_general(to));
 }
 
-/// "Data Processing -- Register": of these ADD and SUB of an extended register, or of a checked pointer, write SP, and
-/// IRG; conditional compares nothing.
+/// "Data Processing -- Register": ADD and SUB of an extended register, or of a checked pointer, and IRG write SP;
+/// conditional compares write nothing.
 MachineInstruction with_registers(Word word) {
   if (word.is(0x1fe0'0000, 0x1a40'0000)) return that_writes(0);
   const unsigned to = word.field(0, 5);
@@ -72,9 +73,9 @@ struct Access {
   bool loads = false;
   bool is_vector = false;
   bool has_two = false;
-  bool is_at_offset = false;  ///< from the base, and not further by a register
+  bool is_at_offset = false;  ///< from the base alone, without an index register
   bool writes_back = false;
-  std::int64_t width = 0;  ///< bytes of each
+  std::int64_t width = 0;  ///< bytes of each register
   unsigned first = 0, second = 0, base = 0;
   std::int64_t amount = 0;
   std::int32_t step = 0;
@@ -128,14 +129,15 @@ MachineInstruction with_one(Word word) {
   return a.instruction();
 }
 
-/// Of one to four registers, one after the other.
+/// Loads and stores of one to four registers, one after the other.
 MachineInstruction with_vectors(Word word) {
   std::uint32_t written = word.bit(23) ? bit_of_general_or_sp(word.field(5, 5)) : 0;
   for (unsigned i = 0; word.bit(22) && i < 4; ++i) written |= bit_of(vector((word.field(0, 5) + i) % 32));
   return that_writes(written);
 }
 
-/// Exclusive, ordered, and compare-and-swap, which may write two registers each, or a third to say what happened.
+/// Exclusive, ordered, and compare-and-swap instructions. They may write two registers each, or a third one for the
+/// status.
 MachineInstruction with_exclusive(Word word) {
   const unsigned third = word.field(16, 5);
   return that_writes(bit_of_general(word.field(0, 5)) | bit_of_general(word.field(10, 5)) | bit_of_general(third) |
@@ -166,7 +168,7 @@ MachineInstruction with_memory(Word word) {
   return {};
 }
 
-/// "Scalar Floating-Point and Advanced SIMD": most write a vector register, comparisons nothing.
+/// "Scalar Floating-Point and Advanced SIMD": most write a vector register, comparisons write nothing.
 MachineInstruction with_vector(Word word) {
   const unsigned to = word.field(0, 5), operation = word.field(16, 3);
   const bool compares = word.is(0xff20'fc00, 0x1e20'2000) || word.is(0xff20'0c00, 0x1e20'0400);
@@ -190,7 +192,7 @@ MachineInstruction by_key(Effect effect, bool is_b) {
   return with_effect(effect, k_no_reg, static_cast<std::int64_t>(is_b ? SigningKey::b : SigningKey::a));
 }
 
-/// Signs or authenticates the link register. With zero in place of SP it gets a value of which nothing is known.
+/// Signs or authenticates the link register. Zero in place of SP gives it an unknown value.
 MachineInstruction with_signature(Word word) {
   if (!word.bit(5)) return that_writes(bit_of(k_x30));
   return by_key(word.bit(7) ? Effect::authenticate : Effect::sign, word.bit(6));
@@ -199,13 +201,13 @@ MachineInstruction with_signature(Word word) {
 MachineInstruction of_system(Word word) {
   if (word.is(0xffff'ff1f, 0xd503'231f)) return with_signature(word);
   if (word.is(~0u, 0xd503'20ff)) return that_writes(bit_of(k_x30));  // XPACLRI
-  if (word.is(~0u, 0xd503'24ff)) return {};  // PACM: what is signed next is signed otherwise
+  if (word.is(~0u, 0xd503'24ff)) return {};  // PACM: the next signature is made in another way
   const unsigned to = word.field(0, 5);
   const std::uint32_t second = word.bit(22) ? bit_of_general(to + 1) : 0;
   return that_writes(word.bit(21) ? bit_of_general(to) | second : 0);
 }
 
-/// "Branches, Exception Generating and System instructions", those that do not say where to.
+/// "Branches, Exception Generating and System instructions": those that have no target.
 MachineInstruction without_target(Word word) {
   if (word.is(~0u, 0xd65f'03c0)) return with_effect(Effect::ret);
   if (word.is(~0x400u, 0xd65f'0bff)) return by_key(Effect::ret, word.bit(10));
@@ -217,7 +219,7 @@ MachineInstruction without_target(Word word) {
   return with_effect(word.is(0xff00'0000, 0xd400'0000) ? Effect::stop : Effect::unknown);
 }
 
-/// Bits of the distance to where an instruction goes, and where they are. Of none: it does not say.
+/// The bits of the distance to an instruction's target, and their position. No bits: it has no target in the code.
 struct Distance {
   Effect effect = Effect::unknown;
   unsigned at = 0, size = 0;

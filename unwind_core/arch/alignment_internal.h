@@ -1,4 +1,4 @@
-// How a CPU's psABI aligns what other programs' structures have.
+// The alignment of a CPU's psABI in structures of other programs.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace jitunwind {
 
-/// Bytes by which a number of 8 bytes is aligned in a structure.
+/// The alignment in bytes of a number of 8 bytes in a structure.
 std::size_t alignment_of_8_bytes(const Arch& arch) noexcept;
 
 }  // namespace jitunwind

@@ -5,7 +5,8 @@
 
 namespace jitunwind {
 
-/// Whose they are; of their threads the kernel gives registers by that CPU's NT_PRSTATUS. Null: none are known.
+/// The CPU of these programs; the kernel gives registers of their threads by that CPU's NT_PRSTATUS. Null: none are
+/// known.
 const Arch* also_runs(const Arch& arch) noexcept;
 
 }  // namespace jitunwind

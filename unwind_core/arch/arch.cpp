@@ -18,8 +18,8 @@ constexpr const Arch* k_arches[] = {
 #undef JITUNWIND_ARCH
 };
 
-/// The CPUs of k_arches with their memory in the order that is not the table's. Made when the library is loaded: at a
-/// first use it would take a lock.
+/// The CPUs of k_arches with the byte order of memory that is not the table's. They are made when the library is
+/// loaded: the first use would need a lock.
 const std::array<Arch, std::size(k_arches)> k_other_orders = []<std::size_t... i>(std::index_sequence<i...>) {
   return std::array<Arch, std::size(k_arches)>{with_byte_order(*k_arches[i], !k_arches[i]->big_endian)...};
 }(std::make_index_sequence<std::size(k_arches)>());
@@ -92,7 +92,7 @@ const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept {
 const Arch* also_runs(const Arch& arch) noexcept { return &arch == &arch::x86_64 ? &arch::x86 : nullptr; }
 
 Arch arch_of_this_machine() noexcept {
-  constexpr Addr k_below_55 = (Addr{1} << 55) - 1;  // bit 55 tells the kernel's addresses from programs'
+  constexpr Addr k_below_55 = (Addr{1} << 55) - 1;  // bit 55 distinguishes the kernel's addresses from programs'
   Arch arch = *host_arch();
   const SigningInstructions* const keys = keys_of_this_process();
   if (arch.signing) arch.address_mask = keys ? keys->strip(k_below_55) : ~Addr{0};
@@ -104,7 +104,7 @@ const SigningInstructions* keys_of_this_process() noexcept {
   return signing && signing->are_there() ? signing : nullptr;
 }
 
-/// psABI for i386, table 2.1; all others align them by their size.
+/// psABI for i386, table 2.1; all other CPUs align them by their size.
 std::size_t alignment_of_8_bytes(const Arch& arch) noexcept { return arch.elf_machine == arch::x86.elf_machine ? 4 : 8; }
 
 const Arch* host_arch() noexcept {

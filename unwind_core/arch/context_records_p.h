@@ -1,5 +1,5 @@
-// What a ucontext_t holds behind the registers that it always has, on CPUs where the kernel puts records there: each
-// begins with its kind and its size in bytes, 4 bytes each, and the last one has kind 0.
+// The contents of a ucontext_t after the registers that it always has, on CPUs whose kernel puts records there. Each
+// record begins with its kind and its size in bytes, 4 bytes each, and the last one has kind 0.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace jitunwind {
 
-/// Vector registers are in one of the records. The kernel puts that first, but does not promise it:
-/// RegisterInfo::ucontext is where they are if it is the first.
+/// One of the records has the vector registers. The kernel puts that first, but does not promise it:
+/// RegisterInfo::ucontext is their place if it is the first.
 struct ContextRecords {
-  std::int16_t first;  ///< offset of the first one in a ucontext_t
+  std::int16_t first;  ///< offset of the first record in a ucontext_t
   std::uint16_t room;  ///< bytes for all of them
-  std::uint32_t kind;  ///< of the one with vector registers
-  std::uint32_t size;  ///< of that
-  RegNum vector_words;  ///< pseudo register of how many words of 8 bytes a scalable vector has
+  std::uint32_t kind;  ///< kind of the record with vector registers
+  std::uint32_t size;  ///< size of that record
+  RegNum vector_words;  ///< pseudo register: number of 8-byte words of a scalable vector
 };
 
 }  // namespace jitunwind

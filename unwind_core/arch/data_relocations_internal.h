@@ -5,9 +5,9 @@
 
 namespace jitunwind {
 
-/// Without an addend of its own (ELF's REL) A is the word at the place.
+/// If there is no addend (ELF's REL), A is the word at the place.
 struct DataRelocations {
-  static constexpr std::uint32_t k_none = ~std::uint32_t{0};  ///< a CPU with 32 bits has none of 64
+  static constexpr std::uint32_t k_none = ~std::uint32_t{0};  ///< a CPU with 32 bits has no relocation of 64 bits
 
   std::uint32_t absolute_64;
   std::uint32_t absolute_32;

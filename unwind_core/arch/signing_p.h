@@ -1,20 +1,21 @@
-// Return addresses that a CPU has signed: what the CPU itself says of them, in the process that it runs.
+// Operations of a CPU on the return addresses that it has signed, in the process that it runs.
 #pragma once
 
 #include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind {
 
-/// The instructions of this machine's CPU. Both work on CPUs that sign nothing, where they change nothing. Signal-safe.
+/// The instructions of this machine's CPU. Both also work on CPUs that sign nothing: they change nothing there.
+/// Signal-safe.
 struct SigningInstructions {
   /// Whether this CPU signs addresses, and the kernel lets programs do so.
   bool (*are_there)() noexcept;
-  /// The address with the signature of this process's key over it and the modifier. Precondition: key is a or b.
+  /// Signs an address with this process's key and the modifier. Precondition: key is a or b.
   Addr (*sign)(Addr address, Addr modifier, SigningKey key) noexcept;
-  /// The address without its signature.
+  /// Removes the signature of an address.
   Addr (*strip)(Addr address) noexcept;
 
-  /// Whether `address` carries the signature of this process over it and the modifier.
+  /// Whether `address` carries this process's signature over it and the modifier.
   bool is_signed_so(Addr address, Addr modifier, SigningKey key) const noexcept {
     const Addr plain = strip(address);
     const auto is_by = [&](SigningKey one) { return sign(plain, modifier, one) == address; };

@@ -38,7 +38,7 @@ class Reader {
 constexpr Map k_vex_maps[32] = {Map::vector_other, Map::two_byte, Map::m38,    Map::m3a,
                                 Map::vector_other, Map::fp16_5,   Map::fp16_6, Map::vector_other};
 
-/// 66, f3, f2 as VEX and EVEX have them.
+/// The prefixes 66, f3, f2 as VEX and EVEX encode them.
 void put_vector_prefix(unsigned pp, Parts& parts) {
   parts.operand_size = pp == 1;
   constexpr std::uint8_t k_repeats[] = {0, 0, 0xf3, 0xf2};
@@ -46,7 +46,7 @@ void put_vector_prefix(unsigned pp, Parts& parts) {
   parts.is_vector = true;
 }
 
-/// False: not known.
+/// False: the prefix is not known.
 bool read_vector_prefix(std::uint8_t first, Reader& in, Parts& parts) {
   const unsigned p0 = in.u8();
   const auto inverted = [](unsigned byte, unsigned bit) { return (byte >> bit & 1) != 0 ? 0u : 8u; };
@@ -72,7 +72,7 @@ bool read_vector_prefix(std::uint8_t first, Reader& in, Parts& parts) {
   return parts.map != Map::vector_other;
 }
 
-/// Legacy prefixes; of those by which opcodes differ, which there are.
+/// Legacy prefixes. Opcodes may depend on some of them, which `parts` records.
 constexpr Opcodes k_prefixes{{0x26, 0x26}, {0x2e, 0x2e}, {0x36, 0x36}, {0x3e, 0x3e}, {0x64, 0x67}, {0xf0, 0xf0}, {0xf2, 0xf3}};
 constexpr Opcodes k_vector_prefixes{{0x62, 0x62}, {0xc4, 0xc5}};
 
@@ -83,7 +83,7 @@ bool read_opcode(Reader& in, Parts& parts) {
     if (byte == 0x67) parts.address_size = true;
     if (byte >= 0xf2) parts.repeat = byte;
   }
-  // In 32-bit mode these are les, lds and bound, whose operand is never a register.
+  // These are les, lds and bound in 32-bit mode, whose operand is never a register.
   if (k_vector_prefixes.has(byte) && (parts.is_64 || in.peek() >= 0xc0)) return read_vector_prefix(byte, in, parts);
   if (parts.is_64 && (byte & 0xf0) == 0x40) {
     parts.has_rex = true;
@@ -92,7 +92,7 @@ bool read_opcode(Reader& in, Parts& parts) {
     parts.x = (byte & 2u) << 2;
     parts.b = (byte & 1u) << 3;
     byte = in.u8();
-    // It must be the last of the prefixes.
+    // This prefix must be the last one.
     if ((byte & 0xf0) == 0x40 || k_prefixes.has(byte) || k_vector_prefixes.has(byte)) return false;
     if (parts.w) parts.operand_size = false;
   }
@@ -110,7 +110,7 @@ constexpr Opcodes k_invalid_one_byte{{0x06, 0x07}, {0x0e, 0x0e}, {0x16, 0x17}, {
                                      {0x2f, 0x2f}, {0x37, 0x37}, {0x3f, 0x3f}, {0x60, 0x61}, {0x82, 0x82},
                                      {0x9a, 0x9a}, {0xce, 0xce}, {0xd4, 0xd6}, {0xea, 0xea}};
 constexpr Opcodes k_far_one_byte{{0x9a, 0x9a}, {0xea, 0xea}};
-/// What 32-bit mode has besides.
+/// Additional opcodes of 32-bit mode.
 constexpr Opcodes k_modrm_32{{0x62, 0x62}, {0xc4, 0xc5}};
 constexpr Opcodes k_imm8_32{{0x82, 0x82}, {0xd4, 0xd5}};
 constexpr Opcodes k_modrm_one_byte{{0x00, 0x03}, {0x08, 0x0b}, {0x10, 0x13}, {0x18, 0x1b}, {0x20, 0x23}, {0x28, 0x2b},
@@ -119,14 +119,14 @@ constexpr Opcodes k_modrm_one_byte{{0x00, 0x03}, {0x08, 0x0b}, {0x10, 0x13}, {0x
 constexpr Opcodes k_imm8_one_byte{{0x04, 0x04}, {0x0c, 0x0c}, {0x14, 0x14}, {0x1c, 0x1c}, {0x24, 0x24}, {0x2c, 0x2c},
                                   {0x34, 0x34}, {0x3c, 0x3c}, {0x6a, 0x6b}, {0x70, 0x80}, {0x83, 0x83}, {0xa8, 0xa8},
                                   {0xb0, 0xb7}, {0xc0, 0xc1}, {0xc6, 0xc6}, {0xcd, 0xcd}, {0xe0, 0xe7}, {0xeb, 0xeb}};
-/// 4 bytes, 2 with an operand-size prefix.
+/// The immediate has 4 bytes, 2 with an operand-size prefix.
 constexpr Opcodes k_imm32_one_byte{{0x05, 0x05}, {0x0d, 0x0d}, {0x15, 0x15}, {0x1d, 0x1d}, {0x25, 0x25},
                                    {0x2d, 0x2d}, {0x35, 0x35}, {0x3d, 0x3d}, {0x68, 0x69}, {0x81, 0x81},
                                    {0xa9, 0xa9}, {0xb8, 0xbf}, {0xc7, 0xc7}, {0xe8, 0xe9}};
-/// Some of them are the operating system's.
+/// Some of these belong to the operating system.
 constexpr Opcodes k_invalid_two_byte{{0x04, 0x04}, {0x0a, 0x0a}, {0x0c, 0x0c}, {0x20, 0x27}, {0x36, 0x36},
                                      {0x39, 0x39}, {0x3b, 0x3f}, {0x78, 0x7b}, {0xa6, 0xa7}};
-/// Of a processor that is no more.
+/// Opcodes of a processor that does not exist any more.
 constexpr Opcodes k_invalid_vector{{0x84, 0x85}, {0x95, 0x95}, {0x97, 0x97}, {0xb8, 0xb8}, {0xbc, 0xbd}};
 constexpr Opcodes k_no_modrm_two_byte{{0x05, 0x09}, {0x0b, 0x0b}, {0x0e, 0x0e}, {0x30, 0x37}, {0x77, 0x77},
                                       {0x80, 0x8f}, {0xa0, 0xa2}, {0xa8, 0xaa}, {0xc8, 0xcf}};

@@ -1,6 +1,6 @@
 // The parts of instructions of x86, in 64-bit and in 32-bit mode, as they are encoded (Intel SDM, volume 2, chapter 2
 // "Instruction format" and appendix A "Opcode map"; the encodings with VEX and EVEX prefixes there, too). Far transfers
-// with an address in the code and what newer extensions have put in the place of others (APX) are unknown.
+// with an address in the code, and newer extensions that reuse encodings (APX), are unknown.
 #pragma once
 
 #include <array>
@@ -48,8 +48,8 @@ struct Parts {
   bool has_modrm = false;
   unsigned mod = 0;
   unsigned reg = 0;  // with r
-  unsigned rm = 0;   // with b; of memory without SIB the base
-  bool has_base = false, has_index = false, is_rip = false;  // with addresses of 16 bits neither is told
+  unsigned rm = 0;   // with b; for memory without SIB the base
+  bool has_base = false, has_index = false, is_rip = false;  // none is set with addresses of 16 bits
   unsigned base = 0, index = 0, scale = 1;
   std::int64_t displacement = 0;
   std::int64_t immediate = 0;
@@ -58,11 +58,11 @@ struct Parts {
   bool is_memory() const { return has_modrm && mod != 3; }
   bool is_register() const { return has_modrm && mod == 3; }
   unsigned group() const { return reg & 7; }
-  bool is_whole() const { return is_64 ? w : !operand_size; }  // operands are words of the machine
+  bool is_whole() const { return is_64 ? w : !operand_size; }  // operands have the size of the machine's words
   bool is_long_branch() const { return map == Map::two_byte && !is_vector && opcode >= 0x80 && opcode <= 0x8f; }
 };
 
-/// False: not a known instruction, or cut off. `parts` says the mode.
+/// False: the instruction is unknown, or cut off. `parts` has the mode.
 bool read_parts(std::span<const std::byte> bytes, Parts& parts) noexcept;
 
 }  // namespace jitunwind::arch::x86_code

@@ -1,5 +1,5 @@
-// Instructions of x86 in 64-bit and in 32-bit mode: what they do to SP, the frame pointer, saved registers and the flow
-// of control. Of far transfers, and of those that come back with other registers, nothing is known: who follows the code
+// Instructions of x86 in 64-bit and in 32-bit mode: their effects on SP, the frame pointer, saved registers and the
+// flow of control. Far transfers, and instructions that return with other registers, are unknown: following the code
 // stops there.
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,8 @@ using x86_code::Parts;
 /// Codes of registers in instructions, in either mode.
 constexpr unsigned k_ax = 0, k_bx = 3, k_sp = 4, k_fp = 5, k_si = 6, k_di = 7;
 
-/// In the order of their codes: AMD64 ABI, figure 3.36 has them in another. The psABI for i386, table 2.14, has not.
+/// Numbers in the order of the codes. The order of AMD64 ABI, figure 3.36, is another one; that of the psABI for i386,
+/// table 2.14, is the same.
 RegNum dwarf(const Parts& p, unsigned code) {
   constexpr RegNum k_numbers[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
   return p.is_64 ? k_numbers[code & 15] : static_cast<RegNum>(code & 7);
@@ -33,7 +34,7 @@ bool is_frame_slot(const Parts& p) {
   return p.is_memory() && p.has_base && !p.has_index && !p.address_size && is_frame_register(p.base);
 }
 
-/// A register of 8 bits: without REX the upper four are the second bytes of the first four.
+/// A register of 8 bits: if there is no REX, the upper four are the second bytes of the first four.
 unsigned byte_register(const Parts& p, unsigned code) { return !p.has_rex && code >= 4 && code < 8 ? code - 4 : code; }
 
 std::uint32_t written_rm(const Parts& p, bool is_byte) {
@@ -44,7 +45,7 @@ std::uint32_t written_reg(const Parts& p, bool is_byte) { return bit_of(p, is_by
 constexpr Opcodes k_moves_si{{0x6e, 0x6f}, {0xa4, 0xa7}, {0xac, 0xad}};
 constexpr Opcodes k_moves_di{{0x6c, 0x6d}, {0xa4, 0xa7}, {0xaa, 0xab}, {0xae, 0xaf}};
 
-/// Registers that calls preserve in neither mode are left out where an instruction writes them without naming them.
+/// Registers that calls preserve in neither mode are omitted if an instruction writes them without naming them.
 std::uint32_t written_one_byte(const Parts& p) {
   const unsigned op = p.opcode;
   const bool is_byte = (op & 1) == 0;
@@ -102,7 +103,7 @@ std::uint32_t written_one_byte(const Parts& p) {
   return (k_moves_si.has(op) ? bit_of(p, k_si) : 0) | (k_moves_di.has(op) ? bit_of(p, k_di) : 0);
 }
 
-/// Where `reg` names a general register that is written; where the other operand does.
+/// Opcodes whose `reg` names a general register that is written, and those whose other operand does.
 constexpr Opcodes k_writes_reg{{0x02, 0x03}, {0x40, 0x50}, {0xaf, 0xaf}, {0xb2, 0xb2}, {0xb4, 0xb8},
                                {0xbc, 0xbf}, {0xc5, 0xc5}, {0xd7, 0xd7}};
 constexpr Opcodes k_writes_rm{{0x00, 0x01}, {0x90, 0x9f}, {0xa4, 0xa5}, {0xab, 0xad},
@@ -172,7 +173,7 @@ std::uint32_t written_by(const Parts& p) {
   }
 }
 
-/// In 32-bit mode an operand of 16 bits cuts the address off.
+/// An operand of 16 bits cuts the address off in 32-bit mode.
 MachineInstruction to(const Parts& p, Effect effect, Addr next) {
   if (!p.is_64 && p.operand_size) return with_effect(Effect::unknown);
   MachineInstruction i = with_effect(effect);
@@ -180,7 +181,7 @@ MachineInstruction to(const Parts& p, Effect effect, Addr next) {
   return i;
 }
 
-/// reg = base + amount, where it is of the two registers that frames are found by.
+/// reg = base + amount, if it concerns the two registers by which frames are found.
 MachineInstruction set(const Parts& p, unsigned reg, unsigned base, std::int64_t amount) {
   const bool known = p.is_whole() && is_frame_register(reg) && is_frame_register(base);
   return known ? with_effect(Effect::set, dwarf(p, reg), amount, dwarf(p, base)) : that_writes(bit_of(p, reg));
@@ -190,7 +191,7 @@ MachineInstruction move_between_registers(const Parts& p, unsigned reg, unsigned
   return (p.opcode & 1) != 0 ? set(p, reg, from, 0) : that_writes(written_by(p));
 }
 
-/// Words of the frame that registers are saved in.
+/// Accesses to words of the frame in which registers are saved.
 MachineInstruction access(const Parts& p, Effect effect) {
   if (p.is_whole() && is_frame_slot(p)) return with_effect(effect, dwarf(p, p.reg), p.displacement, dwarf(p, p.base));
   return that_writes(written_by(p));
@@ -233,7 +234,7 @@ MachineInstruction group_ff(const Parts& p, Addr next) {
   }
 }
 
-/// add, sub and others of an immediate: SP by a known amount, or anything.
+/// add, sub and others with an immediate: SP changes by a known amount, or to any value.
 MachineInstruction arithmetic(const Parts& p) {
   const RegNum sp = dwarf(p, k_sp);
   const bool of_sp = p.is_register() && p.rm == k_sp && p.is_whole();
@@ -246,7 +247,7 @@ MachineInstruction push_or_pop(const Parts& p, Effect effect, RegNum reg) {
   return p.operand_size ? with_effect(Effect::unknown) : with_effect(effect, reg, word(p));
 }
 
-/// pusha and popa of 32-bit mode: eight registers, whose places nobody asks for, and of which SP is not popped.
+/// pusha and popa of 32-bit mode: eight registers, whose places are not needed; SP is not popped.
 MachineInstruction push_or_pop_all(const Parts& p, Effect effect) {
   if (p.operand_size) return with_effect(Effect::unknown);
   MachineInstruction i = with_effect(effect, k_no_reg, 8 * word(p));
@@ -254,7 +255,7 @@ MachineInstruction push_or_pop_all(const Parts& p, Effect effect) {
   return i;
 }
 
-/// Those that only 32-bit mode has; unknown: none of them.
+/// Instructions of 32-bit mode alone; unknown: none of them.
 MachineInstruction one_byte_32(const Parts& p) {
   switch (p.opcode) {
     case 0x06:
@@ -330,7 +331,7 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
   }
 }
 
-/// enclu and its relatives come back with other registers.
+/// enclu and its relatives return with other registers.
 bool is_of_enclaves(const Parts& p) {
   const unsigned code = p.group() << 3 | (p.rm & 7);
   return p.is_register() && (code == 0x00 || code == 0x05 || code == 0x0f || code == 0x17);

@@ -1,6 +1,6 @@
-// int jitunwind_backtrace(void **addresses, int size, int callers_only): hands the caller's frame pointer, its SP and the
-// return address on, and leaves no frame of its own. Built a second time as libunwind's unw_backtrace(), which begins
-// with the caller.
+// int jitunwind_backtrace(void **addresses, int size, int callers_only): passes the caller's frame pointer, its SP and
+// the return address on, and leaves no frame of its own. It is built a second time as libunwind's unw_backtrace(),
+// which begins with the caller.
 #ifndef JITUNWIND_BACKTRACE
 #define JITUNWIND_BACKTRACE jitunwind_backtrace
 #define JITUNWIND_WHOLE

@@ -1,6 +1,6 @@
-// int jitunwind_capture_context(ucontext_t *): the caller's registers, as they are when this function has returned.
-// Writes only what the AAPCS64 lets a function preserve, plus scratch registers as they stand. Built a second time under
-// the name that libunwind's interface has for it.
+// int jitunwind_capture_context(ucontext_t *): stores the caller's registers, as they are when this function has
+// returned. Writes only registers that the AAPCS64 lets a function preserve, and scratch registers as they stand. It is
+// built a second time under its name in libunwind's interface.
 #ifndef JITUNWIND_CAPTURE
 #define JITUNWIND_CAPTURE jitunwind_capture_context
 #endif

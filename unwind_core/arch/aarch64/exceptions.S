@@ -1,9 +1,9 @@
 // The functions of the exception ABI that need their caller's registers (Itanium C++ ABI, level I; AAPCS64, 6.1). Each
-// stores what its caller will have when it returns, as a ucontext_t as far as its vector registers, and asks its C++
-// half:
+// stores the values that its caller will have when it returns, as a ucontext_t up to its vector registers, and calls
+// its C++ half:
 //   struct { void *go_on_at; long code; } half(first, second, third, const void *registers)
-// go_on_at 0: return code to the caller. Else: another runtime's function of this name takes the call over, as if this one
-// had never been called.
+// If go_on_at is 0, code is returned to the caller. Otherwise another runtime's function of this name takes the call
+// over, as if this one had never been called.
 #if defined(__aarch64__)
 #include "functions.inc"
         .set    .Lframe, .Lin_v0 + 16 * 16

@@ -1,8 +1,8 @@
-// jitunwind_forwarder: a function that calls another one and counts the calls that are under way. It runs nowhere here,
-// but in a copy at the beginning of a page of its own. The data are 64 KiB behind, the largest page of any kernel: the
-// address of the other function, and from 64 on four counters, each on a cache line of its own. Stacks choose among
-// these, so that threads seldom share one. Arguments and results are as they are; there is a frame record, since no table
-// describes the copy.
+// jitunwind_forwarder: a function that calls another one and counts the calls in progress. This code never runs here,
+// but in a copy at the beginning of a page of its own. The data are 64 KiB after it, the largest page of any kernel:
+// the address of the other function, and from 64 on four counters, each on a cache line of its own. The stack's address
+// selects a counter, so that threads seldom share one. Arguments and results are unchanged. There is a frame record,
+// since no table describes the copy.
 #if defined(__aarch64__)
 #include "functions.inc"
         .section .rodata
@@ -11,7 +11,7 @@
         .globl  jitunwind_forwarder_end
         .hidden jitunwind_forwarder_end
         .p2align 4
-        // Exclusive accesses: the atomic instructions of ARMv8.1 may be missing.
+        // The accesses are exclusive ones: the atomic instructions of ARMv8.1 may be missing.
         .macro  count amount
 1:      ldaxr   x9, [x19]
         add     x9, x9, #(\amount)
@@ -34,8 +34,8 @@ jitunwind_forwarder:
         lsr     w9, w9, #30
         adr     x19, .Lcounters
         add     x19, x19, x9, lsl #6
-        // Counted before the address is read: who has changed the address and finds no call counted then sees none of
-        // the former function's.
+        // The call is counted before the address is read. A thread that has changed the address and finds no call
+        // counted therefore knows that no call of the former function is in progress.
         count   1
         ldr     x9, .Ltarget
         blr     x9

@@ -1,12 +1,13 @@
-// Into a frame, with all of its registers at once: see unwind_core/walk/resume.h. There is no shadow stack.
+// Resumption in a frame, with all of its registers at once: see unwind_core/walk/resume.h. There is no shadow stack.
 #if defined(__aarch64__)
 #include "functions.inc"
         .text
 
-// What these functions are called by never goes on: the frame they go to is said to be their caller, from their first
-// instruction on, and its pc is where it goes on, not where a call returns to. Its registers are saved at the offsets
-// from x0, DW_OP_breg0, in bytes for want of a directive: DW_CFA_expression 0x10, DW_CFA_def_cfa_expression 0x0f with
-// DW_OP_deref (DWARF 5, 6.4.2). The return column is 32, the pc: in the frame x30 is a register as any other.
+// The caller of these functions never continues: call frame information declares the target frame as their caller, from
+// their first instruction on, and its pc as an interrupted one, not a return address. Its registers are saved at the
+// offsets from x0, DW_OP_breg0. They are given in bytes, since there is no directive: DW_CFA_expression 0x10,
+// DW_CFA_def_cfa_expression 0x0f with DW_OP_deref (DWARF 5, 6.4.2). The return column is 32, the pc: x30 is an ordinary
+// register of the frame.
         .macro  saved_at offset, column
         .cfi_escape 0x10, \column, 3, 0x70, ((\offset) & 0x7f) | 0x80, (\offset) >> 7
         .endm
@@ -23,8 +24,8 @@
         .endr
         .endm
 
-// Everything is loaded before sp moves: what lies below it then belongs to signal handlers. The jump is a return, which
-// may lead to any instruction where landing pads are asked for.
+// Everything is loaded before sp moves, since memory below it then belongs to signal handlers. The jump is a return,
+// which may lead to any instruction if landing pads are required.
         function jitunwind_restore_context, caller_is_in_context
         ldp     x17, x16, [x0, #.Lin_sp]
         preserved ldr, ldp, x0
@@ -57,7 +58,8 @@
 // rt_sigreturn finds struct rt_sigframe at sp, a siginfo_t of 128 bytes and the ucontext_t (arch/arm64/kernel/signal.c).
         function jitunwind_return_from_signal, caller_is_in_context
         cbz     w2, 1f
-        // PSTATE.BTYPE: an indirect branch was under way (Arm ARM, C5.2.4); nowhere else is one.
+        // PSTATE.BTYPE: the code was interrupted in the middle of an indirect branch (Arm ARM, C5.2.4); no other place
+        // has such a state.
         ldr     x9, [x0, #.Lin_pstate]
         and     x9, x9, #~0xc00
         str     x9, [x0, #.Lin_pstate]

@@ -1,5 +1,5 @@
-// setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds where the call returns to, SP, the frame
-// pointer, and what save_mask() adds. Preserved registers are found again by walking.
+// setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds the return address of the call, SP,
+// the frame pointer, and the data of save_mask(). Preserved registers are found again by walking.
 #if defined(__aarch64__)
 #include "functions.inc"
         .text

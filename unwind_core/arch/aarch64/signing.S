@@ -1,6 +1,6 @@
-// What the CPU says of signed addresses. All three instructions are hints, which CPUs without them take for nops (A64
-// instruction set, PACIA1716, PACIB1716, XPACLRI). None of them faults, whatever the address is, as the authenticating
-// ones may (FEAT_FPAC).
+// The CPU's operations on signed addresses. All three instructions are hints, which CPUs without them execute as nops
+// (A64 instruction set, PACIA1716, PACIB1716, XPACLRI). None of them faults for any address, as the authenticating ones
+// may (FEAT_FPAC).
 #if defined(__aarch64__)
 #include "functions.inc"
         .section .text.hot, "ax", %progbits

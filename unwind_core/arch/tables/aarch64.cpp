@@ -30,7 +30,7 @@ using enum RegClass;
 // perf_event_arm_regs (asm/perf_regs.h). DWARF numbers: DWARF for the Arm 64-bit Architecture, table 1. Unwind Express
 // has no AArch64 ids: GR(n) = 0x100 + n, FR(n) = 0x200 + n.
 constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(176 + 8 + 8 * index); }
-// struct fpsimd_context, the first record behind those: head, fpsr, fpcr, vregs[32].
+// struct fpsimd_context, the first record after those: head, fpsr, fpcr, vregs[32].
 constexpr std::int16_t k_fpsimd = 464;
 constexpr std::int16_t vreg(int index) { return static_cast<std::int16_t>(k_fpsimd + 16 + 16 * index); }
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(8 * index); }
@@ -116,9 +116,9 @@ constexpr CodePattern k_trampolines[] = {
     {k_sigreturn, k_exact, 4, 0},
 };
 
-// Procedure linkage table as GNU ld and lld write it: adrp x16; ldr x17,[x16,#]; add x16,x16,#; br x17, perhaps after
-// bti c or with autia1716 before the br. The first entry begins with stp x16,x30,[sp,#-16]!; x30 keeps the return
-// address throughout.
+// Procedure linkage table of GNU ld and lld: adrp x16; ldr x17,[x16,#]; add x16,x16,#; br x17, perhaps after bti c or
+// with autia1716 before the br. The first entry begins with stp x16,x30,[sp,#-16]!; x30 keeps the return address
+// throughout.
 constexpr std::uint8_t k_plt[] = {
     0x10, 0x00, 0x00, 0x90,
     0x11, 0x02, 0x40, 0xf9,

@@ -22,7 +22,8 @@ using enum RegClass;
 // GR(n) = 0x100 + n, FR(n) = 0x200 + n.
 constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(20 + 12 + 4 * index); }
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(4 * index); }
-// NT_ARM_VFP: struct user_vfp (asm/user.h), d0-d31. NT_PRFPREG has registers of a coprocessor that there is no more.
+// NT_ARM_VFP: struct user_vfp (asm/user.h), d0-d31. NT_PRFPREG has registers of a coprocessor that does not exist any
+// more.
 constexpr std::int16_t vfp(int index) { return static_cast<std::int16_t>(8 * index); }
 
 constexpr RegisterInfo k_registers[] = {
@@ -77,10 +78,9 @@ constexpr RegisterInfo k_registers[] = {
     {287, "d31", "d31", vector, false, -1, 287, -1, vfp(31), 0x21f},
 };
 
-// mov r7,#173; svc in A32 and in T32 (arch/arm/kernel/sigreturn_codes.S, whose svc has the number of the old ABI, or 0);
-// the C library's __default_rt_sa_restorer.
-// The same with 119, where handlers without SA_SIGINFO return to: their frame is a ucontext_t (struct sigframe,
-// arch/arm/kernel/signal.h).
+// The patterns are mov r7,#173; svc in A32 and in T32 (arch/arm/kernel/sigreturn_codes.S, whose svc has the number of
+// the old ABI, or 0), and the C library's __default_rt_sa_restorer. Handlers without SA_SIGINFO return to the same code
+// with 119: their frame is a ucontext_t (struct sigframe, arch/arm/kernel/signal.h).
 constexpr std::uint8_t k_rt_sigreturn[] = {0xad, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef};
 constexpr std::uint8_t k_rt_sigreturn_thumb[] = {0xad, 0x27, 0x00, 0xdf};
 constexpr std::uint8_t k_rt_sigreturn_library[] = {0x4f, 0xf0, 0xad, 0x07, 0x00, 0xdf};
@@ -88,7 +88,7 @@ constexpr std::uint8_t k_sigreturn[] = {0x77, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00
 constexpr std::uint8_t k_sigreturn_thumb[] = {0x77, 0x27, 0x00, 0xdf};
 constexpr std::uint8_t k_sigreturn_library[] = {0x4f, 0xf0, 0x77, 0x07, 0x00, 0xdf};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-// The same where code has the other byte order, too: it is little-endian on all CPUs from ARMv6 on (BE8).
+// The bytes are the same if data has the other byte order: code is little-endian on all CPUs from ARMv6 on (BE8).
 constexpr std::uint8_t k_rt_sigreturn_big[] = {0xe3, 0xa0, 0x70, 0xad, 0xef, 0x90, 0x00, 0xad};
 constexpr std::uint8_t k_sigreturn_big[] = {0xe3, 0xa0, 0x70, 0x77, 0xef, 0x90, 0x00, 0x77};
 constexpr std::uint8_t k_rt_svc_mask[] = {0xff, 0xff, 0xff, 0xff, 0x52, 0xff, 0x6f, 0xff};  // 0 or 0x9000ad
@@ -160,8 +160,8 @@ constinit const Arch arm = {
     .entry_cfa = 0,
     .ra_in_memory = false,
     .entry_ra = 0,
-    .address_mask = 0xffff'fffe,  // bit 0 says T32
-    .chain = {},                  // compilers disagree about where in a frame the frame pointer points
+    .address_mask = 0xffff'fffe,  // bit 0 marks T32
+    .chain = {},                  // compilers disagree about the place to which the frame pointer points
     .sigframe_ucontext = k_ucontext,
     .in_context = columns_in_context(k_registers),
     .registers = k_registers,

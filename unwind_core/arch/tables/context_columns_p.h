@@ -1,4 +1,4 @@
-// Which of a table's columns are those of what its ucontext_t always holds.
+// The columns of a table that its ucontext_t always has.
 #pragma once
 
 #include "jitunwind/unwind_core/arch/arch.h"
@@ -7,9 +7,9 @@ namespace jitunwind {
 
 static_assert(k_max_values % 4 == 0);  // RegisterFile::set_from_context() takes them by fours
 
-/// Never defined: a constant expression cannot call it.
+/// It is never defined: a constant expression cannot call it.
 void columns_differ_or_have_a_gap();
-/// Does not compile where the table is not so.
+/// The function does not compile if the table has another form.
 consteval ContextColumns columns_in_context(std::span<const RegisterInfo> registers) {
   ContextColumns columns;
   for (const RegisterInfo& reg : registers) {

@@ -18,7 +18,7 @@ using enum RegClass;
 // ucontext: offsetof(ucontext_t, uc_mcontext) is 40; r0-r31, f0-f31, hi and three more of its kind, lo and three more,
 // pc (sys/ucontext.h). prstatus: elf_gregset_t, r0-r31, lo, hi, pc (asm/reg.h). Vector: NT_PRFPREG's f0-f31. perf: enum
 // perf_event_mips_regs (asm/perf_regs.h). DWARF numbers: gcc's; 66 is its return column of signal frames. libunwind has
-// numbers of r0-r31 and pc alone: those of hi and lo are where a core file has them, those of f0-f31 are behind that of
+// numbers of r0-r31 and pc alone: those of hi and lo are their places in a core file, those of f0-f31 follow that of
 // its CFA. Unwind Express has no MIPS ids: GR(n) = 0x100 + DWARF number, FR(n) = 0x200 + n.
 constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(40 + 8 * index); }
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(8 * index); }
@@ -95,7 +95,7 @@ constexpr RegisterInfo k_registers[] = {
     {66, "pc", "pc", general, false, 31, 34, greg(72), user(34), 0x142, 0},
 };
 
-// __vdso_rt_sigreturn: li v0,5211; syscall. In both byte orders, as code is.
+// __vdso_rt_sigreturn: li v0,5211; syscall. The pattern exists in both byte orders, like the code.
 constexpr std::uint8_t k_sigreturn_big[] = {0x24, 0x02, 0x14, 0x5b, 0x00, 0x00, 0x00, 0x0c};
 constexpr std::uint8_t k_sigreturn_little[] = {0x5b, 0x14, 0x02, 0x24, 0x0c, 0x00, 0x00, 0x00};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -106,7 +106,7 @@ constexpr CodePattern k_trampolines[] = {
     {k_sigreturn_little, k_exact, 4, 0},
 };
 
-// jal; bal; jalr ra. The return address is behind the instruction in the delay slot.
+// jal; bal; jalr ra. The return address follows the instruction in the delay slot.
 constexpr std::uint8_t k_jal_big[] = {0x0c, 0, 0, 0, 0, 0, 0, 0};
 constexpr std::uint8_t k_jal_big_mask[] = {0xfc, 0, 0, 0, 0, 0, 0, 0};
 constexpr std::uint8_t k_jal_little[] = {0, 0, 0, 0x0c, 0, 0, 0, 0};
@@ -159,8 +159,8 @@ constinit const Arch mips = {
     .ra_in_memory = false,
     .entry_ra = 0,
     .address_mask = ~Addr{0},
-    .chain = {},               // where in a frame the frame pointer points, the frame's size decides
-    .sigframe_ucontext = 152,  // after room for arguments and trampoline, and struct siginfo
+    .chain = {},               // the place to which the frame pointer points depends on the frame's size
+    .sigframe_ucontext = 152,  // after space for arguments and trampoline, and struct siginfo
     .in_context = {},          // pc has no number among the others
     .registers = k_registers,
     .trampolines = k_trampolines,

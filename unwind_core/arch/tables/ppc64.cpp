@@ -17,11 +17,11 @@ using enum RegClass;
 
 // ucontext: offsetof(ucontext_t, uc_mcontext.gp_regs) is 232; struct pt_regs (asm/ptrace.h) is r0-r31, nip, msr,
 // orig_gpr3, ctr, link, xer, ccr. prstatus: the same. Vector: NT_PRFPREG's f0-f31. perf: enum perf_event_powerpc_regs
-// (asm/perf_regs.h). DWARF numbers: those that compilers use in .eh_frame, which for lr, ctr and CR are not the ELFv2
-// ABI's of other sections; 67 is that of nip in signal frames (arch/powerpc/kernel/vdso/sigtramp64.S). Each preserved
-// field of CR stands for the whole of it. The last columns, those of f20-f31, are behind those that a frame has values
-// of. libunwind's numbers are the same but for nip. Unwind Express has no PowerPC ids: GR(n) = 0x100 + DWARF number,
-// FR(n) = 0x200 + n.
+// (asm/perf_regs.h). DWARF numbers: those that compilers use in .eh_frame, which differ for lr, ctr and CR from the
+// ELFv2 ABI's of other sections; 67 is that of nip in signal frames (arch/powerpc/kernel/vdso/sigtramp64.S). Each
+// preserved field of CR stands for the whole of it. The last columns, those of f20-f31, are beyond those that a frame
+// has values of. libunwind's numbers are the same except for nip. Unwind Express has no PowerPC ids: GR(n) = 0x100 +
+// DWARF number, FR(n) = 0x200 + n.
 constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(232 + 8 * index); }
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(8 * index); }
 
@@ -97,7 +97,7 @@ constexpr RegisterInfo k_registers[] = {
     {70, "cr2", "CR2", general, true, 35, 70, greg(38), user(38), 0x146, 38},
     {71, "cr3", "CR3", general, true, 36, 71, -1, -1, 0x147},
     {72, "cr4", "CR4", general, true, 37, 72, -1, -1, 0x148},
-    // Of 16 bytes: a frame has no value of them. v20-v31 are preserved.
+    // Registers of 16 bytes: a frame has no value of them. v20-v31 are preserved.
     {77, "v0", "VR0", vector, false, -1, 77, -1, -1, -1},
     {78, "v1", "VR1", vector, false, -1, 78, -1, -1, -1},
     {79, "v2", "VR2", vector, false, -1, 79, -1, -1, -1},
@@ -132,8 +132,9 @@ constexpr RegisterInfo k_registers[] = {
     {108, "v31", "VR31", vector, false, -1, 108, -1, -1, -1},
 };
 
-// __kernel_sigtramp_rt64 where a handler returns to: addi r1,r1,128; li r0,172; sc. qemu-user's: li r0,172; sc, with a
-// frame that is 16 bytes larger. In both byte orders, as code is; the longer ones stand first.
+// __kernel_sigtramp_rt64 at the return of a handler: addi r1,r1,128; li r0,172; sc. qemu-user's: li r0,172; sc, with a
+// frame that is 16 bytes larger. The patterns exist in both byte orders, like the code; the longer ones precede the
+// others.
 constexpr std::uint8_t k_sigreturn_big[] = {0x38, 0x21, 0x00, 0x80, 0x38, 0x00, 0x00, 0xac, 0x44, 0x00, 0x00, 0x02};
 constexpr std::uint8_t k_sigreturn_little[] = {0x80, 0x00, 0x21, 0x38, 0xac, 0x00, 0x00, 0x38, 0x02, 0x00, 0x00, 0x44};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};

@@ -14,7 +14,7 @@ namespace {
 
 using enum RegClass;
 
-// ucontext: offsetof(ucontext_t, uc_mcontext.__gregs) is 176; pc stands where x0 would. prstatus: struct
+// ucontext: offsetof(ucontext_t, uc_mcontext.__gregs) is 176; pc is in the place of x0. prstatus: struct
 // user_regs_struct (asm/ptrace.h), the same order. Vector: NT_PRFPREG's f0-f31. perf: enum perf_event_riscv_regs
 // (asm/perf_regs.h). DWARF numbers: psABI, "DWARF register numbers"; 64 is its alternate return column, which signal
 // frames use for pc, and libunwind's number of pc. Unwind Express has no RISC-V ids: GR(n) = 0x100 + n, FR(n) = 0x200 +
@@ -100,7 +100,7 @@ constexpr CodePattern k_trampolines[] = {
     {k_sigreturn, k_exact, 4, 0},
 };
 
-// jal ra; jalr ra; c.jalr, which with x0 is c.ebreak.
+// jal ra; jalr ra; c.jalr, which is c.ebreak with x0.
 constexpr std::uint8_t k_jal[] = {0xef, 0x00, 0, 0};
 constexpr std::uint8_t k_jal_mask[] = {0xff, 0x0f, 0, 0};
 constexpr std::uint8_t k_jalr[] = {0xe7, 0x00, 0, 0};

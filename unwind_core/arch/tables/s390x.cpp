@@ -15,10 +15,10 @@ namespace {
 using enum RegClass;
 
 // ucontext: offsetof(ucontext_t, uc_mcontext) is 40; psw mask, psw address, r0-r15, access registers, fpc, f0-f15
-// (sys/ucontext.h). prstatus: s390_regs (asm/ptrace.h), the same order. Vector: NT_PRFPREG's f0-f15 behind fpc. perf:
-// enum perf_event_s390_regs (asm/perf_regs.h). DWARF numbers: psABI, table 1.23, where even floating-point registers
-// stand before odd ones; libunwind's are in their own order. Unwind Express has no s390x ids: GR(n) = 0x100 + n, FR(n)
-// = 0x200 + n.
+// (sys/ucontext.h). prstatus: s390_regs (asm/ptrace.h), the same order. Vector: NT_PRFPREG's f0-f15 after fpc. perf:
+// enum perf_event_s390_regs (asm/perf_regs.h). DWARF numbers: psABI, table 1.23, in which even floating-point registers
+// precede odd ones; libunwind's are in their own order. Unwind Express has no s390x ids: GR(n) = 0x100 + n, FR(n) =
+// 0x200 + n.
 constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(40 + 16 + 8 * index); }
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(16 + 8 * index); }
 constexpr std::int16_t fpreg(int index) { return static_cast<std::int16_t>(8 + 8 * index); }
@@ -60,8 +60,8 @@ constexpr RegisterInfo k_registers[] = {
     {65, "pswa", "PSWA", general, false, 16, 32, greg(-1), user(-1), 0x141, 33},
 };
 
-// svc 173 and svc 119, in the vdso or in the signal frame. The latter is of handlers without SA_SIGINFO: behind a
-// register save area, a mask and a pointer the registers are at 176 (struct sigframe, arch/s390/kernel/signal.c).
+// svc 173 and svc 119, in the vdso or in the signal frame. The latter serves handlers without SA_SIGINFO: the registers
+// are at 176, after a register save area, a mask and a pointer (struct sigframe, arch/s390/kernel/signal.c).
 constexpr std::uint8_t k_rt_sigreturn[] = {0x0a, 0xad};
 constexpr std::uint8_t k_sigreturn[] = {0x0a, 0x77};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff};
@@ -71,7 +71,7 @@ constexpr CodePattern k_trampolines[] = {
     {k_sigreturn, k_exact, 0, 176 - 40 - k_ucontext},
 };
 
-// brasl r14; bras r14; basr r14 with any register but r0, by which nothing is jumped to.
+// brasl r14; bras r14; basr r14 with any register except r0, with which it does not jump.
 constexpr std::uint8_t k_brasl[] = {0xc0, 0xe5, 0, 0, 0, 0};
 constexpr std::uint8_t k_brasl_mask[] = {0xff, 0xff, 0, 0, 0, 0};
 constexpr std::uint8_t k_bras[] = {0xa7, 0xe5, 0, 0};

@@ -21,8 +21,8 @@ using enum RegClass;
 
 // ucontext: offsetof(ucontext_t, uc_mcontext.gregs) is 20; gregs order gs, fs, es, ds, edi, esi, ebp, esp, ebx, edx,
 // ecx, eax, trapno, err, eip (sys/ucontext.h). prstatus: struct user_regs_struct (sys/user.h). perf: enum
-// perf_event_x86_regs (asm/perf_regs.h). DWARF numbers: psABI, table 2.14; libunwind's are others, with both
-// exception registers in front. Unwind Express has no x86 ids: GR(n) = 0x100 + DWARF number.
+// perf_event_x86_regs (asm/perf_regs.h). DWARF numbers: psABI, table 2.14; libunwind's are others, with both exception
+// registers first. Unwind Express has no x86 ids: GR(n) = 0x100 + DWARF number.
 constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(20 + 4 * index); }
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(4 * index); }
 
@@ -37,7 +37,7 @@ constexpr RegisterInfo k_registers[] = {
     {6, "esi", "ESI", general, true, 6, 4, greg(5), user(3), 0x106, 4},
     {7, "edi", "EDI", general, true, 7, 5, greg(4), user(4), 0x107, 5},
     {8, "eip", "EIP", general, false, 8, 8, greg(14), user(12), 0x108, 8},
-    // Scratch: of the innermost frame alone.
+    // Scratch registers: only the innermost frame has them.
     {11, "st0", "ST0", vector, false, -1, 11, -1, -1, -1},
     {12, "st1", "ST1", vector, false, -1, 12, -1, -1, -1},
     {13, "st2", "ST2", vector, false, -1, 13, -1, -1, -1},
@@ -56,14 +56,14 @@ constexpr RegisterInfo k_registers[] = {
     {28, "xmm7", "XMM7", vector, false, -1, 60, -1, -1, -1},
 };
 
-// __kernel_rt_sigreturn and __restore_rt: mov $173,%eax; int $0x80. __kernel_sigreturn and __restore, where handlers
-// without SA_SIGINFO return to: pop %eax; mov $119,%eax; int $0x80; behind the popped number of the signal is the
-// struct sigcontext (struct sigframe_ia32, arch/x86/include/asm/sigframe.h). A handler returns to the first byte. The
-// mask is in oldmask, and behind the 88 bytes of that structure and 624 of a struct _fpstate_32 that nobody uses.
+// __kernel_rt_sigreturn and __restore_rt: mov $173,%eax; int $0x80. __kernel_sigreturn and __restore serve handlers
+// without SA_SIGINFO: pop %eax; mov $119,%eax; int $0x80. The struct sigcontext follows the popped number of the signal
+// (struct sigframe_ia32, arch/x86/include/asm/sigframe.h). A handler returns to the first byte. The mask is in oldmask,
+// and after the 88 bytes of that structure and 624 of an unused struct _fpstate_32.
 constexpr std::uint8_t k_restore_rt[] = {0xb8, 0xad, 0x00, 0x00, 0x00, 0xcd, 0x80};
 constexpr std::uint8_t k_restore[] = {0x58, 0xb8, 0x77, 0x00, 0x00, 0x00, 0xcd, 0x80};
 constexpr std::uint8_t k_exact[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-constexpr std::int16_t k_ucontext = 140;  // behind the handler's three arguments and siginfo
+constexpr std::int16_t k_ucontext = 140;  // after the handler's three arguments and siginfo
 constexpr SigreturnFrame k_sigreturn = {.mask = 20 + 80, .mask_upper = 20 + 88 + 624};
 constexpr CodePattern k_trampolines[] = {
     {k_restore_rt, std::span(k_exact).first(7), 0, 0},
@@ -83,7 +83,7 @@ constexpr std::uint8_t k_plt0[] = {0xff, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 
 constexpr std::uint8_t k_plt0_pic[] = {0xff, 0xb3, 0x04, 0, 0, 0, 0xff, 0xa3, 0x08, 0, 0, 0};
 constexpr std::uint8_t k_plt0_pic_mask[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr std::uint8_t k_plt0_mask[] = {0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0};
-// .plt.got: jmp *name or jmp *name@GOT(%ebx); xchg %ax,%ax. .plt.sec of -z ibtplt: endbr32 in front of it.
+// .plt.got: jmp *name or jmp *name@GOT(%ebx); xchg %ax,%ax. .plt.sec of -z ibtplt: endbr32 before it.
 constexpr std::uint8_t k_plt_got[] = {0xff, 0x25, 0, 0, 0, 0, 0x66, 0x90};
 constexpr std::uint8_t k_plt_got_pic[] = {0xff, 0xa3, 0, 0, 0, 0, 0x66, 0x90};
 constexpr std::uint8_t k_plt_got_mask[] = {0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff};

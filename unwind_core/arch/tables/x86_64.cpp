@@ -44,7 +44,7 @@ constexpr RegisterInfo k_registers[] = {
     {14, "r14", "R14", general, true, 14, 14, greg(6), user(1), 0x10e, 22},
     {15, "r15", "R15", general, true, 15, 15, greg(7), user(0), 0x10f, 23},
     {16, "rip", "RIP", general, false, 16, 16, greg(16), user(16), 0x110, 8},
-    // Named for rows of Win64-convention functions (gcc ms_abi saves xmm6-xmm15); the psABI preserves none.
+    // These names serve rows of Win64-convention functions (gcc ms_abi saves xmm6-xmm15); the psABI preserves none.
     {17, "xmm0", "XMM0", vector, false, -1, -1, -1, -1, -1},
     {18, "xmm1", "XMM1", vector, false, -1, -1, -1, -1, -1},
     {19, "xmm2", "XMM2", vector, false, -1, -1, -1, -1, -1},

@@ -1,4 +1,4 @@
-// Calls of x86, with 32 and with 64 bits: the same bytes, of which disp32 is relative to rip with 64.
+// Calls of x86, with 32 and with 64 bits: the bytes are the same, but disp32 is relative to rip with 64.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace jitunwind::arch {
 
-// Calls: e8 rel32 and ff /2 (Intel SDM, volume 2, "CALL"): ModRM with 2 in its middle field; prefixes do not matter to
-// what stands at the end. By form: register, [register]; [register+disp8]; SIB; SIB+disp8; disp32 or rip-relative;
-// SIB+disp32. A far call (ff /3, 9a) pushes another frame.
+// Calls: e8 rel32 and ff /2 (Intel SDM, volume 2, "CALL"): ModRM with 2 in its middle field; prefixes do not change the
+// end. Forms: register, [register]; [register+disp8]; SIB; SIB+disp8; disp32 or rip-relative; SIB+disp32. A far call
+// (ff /3, 9a) pushes another frame.
 inline constexpr std::uint8_t k_x86_call_rel[] = {0xe8, 0, 0, 0, 0};
 inline constexpr std::uint8_t k_x86_call_rel_mask[] = {0xff, 0, 0, 0, 0};
 inline constexpr std::uint8_t k_x86_call_register[] = {0xff, 0xd0};

@@ -1,7 +1,7 @@
-// int jitunwind_backtrace(void **addresses, int size, int callers_only): hands the caller's frame pointer, its SP
-// behind the call and the return address on, each as 8 bytes. Built a second time as libunwind's unw_backtrace(),
-// which begins with the caller. The function that it goes on in may be in another library: by procedure linkage,
-// which finds the global offset table in ebx.
+// int jitunwind_backtrace(void **addresses, int size, int callers_only): passes the caller's frame pointer, its SP
+// after the call and the return address on, each as 8 bytes. It is built a second time as libunwind's unw_backtrace(),
+// which begins with the caller. The function that it continues in may be in another library: the call is by procedure
+// linkage, which needs the global offset table in ebx.
 #ifndef JITUNWIND_BACKTRACE
 #define JITUNWIND_BACKTRACE jitunwind_backtrace
 #define JITUNWIND_WHOLE movl 56(%esp), %eax

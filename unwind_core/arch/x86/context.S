@@ -1,7 +1,7 @@
-// int jitunwind_capture_context(ucontext_t *): the caller's registers, as they are when this function has returned.
-// Offsets further behind: uc_mcontext.fpregs 96, __fpregs_mem 236, in it cw 0 (sys/ucontext.h). Writes only what the
-// psABI lets a function preserve, plus scratch registers as they stand. Built a second time under the name that
-// libunwind's interface has for it.
+// int jitunwind_capture_context(ucontext_t *): stores the caller's registers, as they are when this function has
+// returned. Further offsets: uc_mcontext.fpregs 96, __fpregs_mem 236, in it cw 0 (sys/ucontext.h). Writes only
+// registers that the psABI lets a function preserve, and scratch registers as they stand. It is built a second time
+// under its name in libunwind's interface.
 #ifndef JITUNWIND_CAPTURE
 #define JITUNWIND_CAPTURE jitunwind_capture_context
 #endif
@@ -17,7 +17,7 @@
         movl    %edx, .Lin_edx(%eax)
         movl    %ecx, .Lin_ecx(%eax)
         movl    $0, .Lin_eax(%eax)      // the 0 that is returned
-        leal    4(%esp), %ecx           // esp of the caller behind the call
+        leal    4(%esp), %ecx           // esp of the caller after the call
         movl    %ecx, .Lin_esp(%eax)
         movl    (%esp), %ecx
         movl    %ecx, .Lin_eip(%eax)

@@ -1,8 +1,8 @@
-// jitunwind_forwarder: a function that calls another one and counts the calls that are under way. It runs nowhere
-// here, but in a copy at the beginning of a page of its own. The data are in the page behind: the address of the
-// other function, and from 64 on four counters, each on a cache line of its own. Stacks choose among these, so that
-// threads seldom share one. Both arguments are handed on, the result is as it is; there is a frame record, since no
-// table describes the copy.
+// jitunwind_forwarder: a function that calls another one and counts the calls in progress. This code never runs here,
+// but in a copy at the beginning of a page of its own. The data are in the next page: the address of the other
+// function, and from 64 on four counters, each on a cache line of its own. The stack's address selects a counter, so
+// that threads seldom share one. Both arguments are passed on, and the result is unchanged. There is a frame record,
+// since no table describes the copy.
 #if defined(__i386__)
 #include "functions.inc"
         .section .rodata
@@ -29,8 +29,8 @@ jitunwind_forwarder:
         shrl    $30, %ebx
         shll    $6, %ebx
         leal    64(%esi, %ebx), %ebx
-        // Counted before the address is read: who has changed the address and finds no call counted then sees none of
-        // the former function's.
+        // The call is counted before the address is read. A thread that has changed the address and finds no call
+        // counted therefore knows that no call of the former function is in progress.
         lock incl (%ebx)
         pushl   12(%ebp)
         pushl   8(%ebp)

@@ -1,7 +1,7 @@
 // void jitunwind_call_on_stack(void (*work)(void *), void *argument, void *stack): calls work(argument) on another
-// stack, of which `stack` is the upper end, a multiple of 16. The frame's caller is on the first stack, which may be
-// at lower addresses: of a function that has called another, GDB believes that of __morestack alone (frame.c,
-// get_prev_frame_always_1), so that the call is in a symbol of that name.
+// stack. `stack` is its upper end, a multiple of 16. The frame's caller is on the first stack, which may be at lower
+// addresses. GDB accepts such a caller only of a function named __morestack (frame.c, get_prev_frame_always_1), if the
+// function has called another one: the call is therefore in a symbol of that name.
 #if defined(__i386__)
 #include "functions.inc"
         .section .text.hot, "ax", %progbits

@@ -1,13 +1,14 @@
-// Into a frame, with all of its registers at once: see unwind_core/walk/resume.h. Offsets: functions.inc; efl 84.
+// Resumption in a frame, with all of its registers at once: see unwind_core/walk/resume.h. Offsets: functions.inc; efl
+// 84.
 #if defined(__i386__)
 #include "functions.inc"
         .text
 
-// What these functions are called by never goes on: the frame they go to is said to be their caller, from their first
-// instruction on, and its pc is where it goes on, not where a call returns to. Its registers are saved at their
-// offsets from what a few operations say, in bytes for want of a directive: DW_CFA_expression 0x10,
-// DW_CFA_def_cfa_expression 0x0f with DW_OP_deref (DWARF 5, 6.4.2). The operations: DW_OP_breg4 4, DW_OP_deref,
-// DW_OP_plus_uconst, of the argument; DW_OP_breg0, of what eax holds.
+// The caller of these functions never continues: call frame information declares the target frame as their caller, from
+// their first instruction on, and its pc as an interrupted one, not a return address. Its registers are saved at their
+// offsets from the result of a few operations. They are given in bytes, since there is no directive: DW_CFA_expression
+// 0x10, DW_CFA_def_cfa_expression 0x0f with DW_OP_deref (DWARF 5, 6.4.2). The operations: DW_OP_breg4 4, DW_OP_deref,
+// DW_OP_plus_uconst, for the argument; DW_OP_breg0, for the value of eax.
         .macro  saved_at_argument offset, column
         .cfi_escape 0x10, \column, 5, 0x74, 4, 0x06, 0x23, \offset
         .endm
@@ -34,8 +35,8 @@
         saved saved_at_eax
         .endm
 
-// Everything is loaded before esp moves: what lies below it then belongs to signal handlers. The pc goes to the place
-// of a return address, on the new stack below its SP, where nobody has anything any more; ecx is lost.
+// Everything is loaded before esp moves, since memory below it then belongs to signal handlers. The pc goes to the
+// place of a return address, on the new stack below its SP, which is free there; ecx is lost.
         function jitunwind_restore_context
         load_argument
         pushl   .Lin_eip(%eax)
@@ -60,8 +61,8 @@
         ret
         end_function jitunwind_restore_context
 
-// rt_sigreturn finds the ucontext_t 140 bytes above esp, as a handler's return leaves it: its number, two pointers
-// and a siginfo_t of 128 bytes are before it (struct rt_sigframe_ia32, arch/x86/include/asm/sigframe.h).
+// rt_sigreturn finds the ucontext_t 140 bytes above esp, as a handler's return leaves it. Before it are its number, two
+// pointers and a siginfo_t of 128 bytes (struct rt_sigframe_ia32, arch/x86/include/asm/sigframe.h).
         function jitunwind_return_from_signal
         load_argument
         cmpl    $0, 16(%esp)

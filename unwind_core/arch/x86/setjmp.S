@@ -1,5 +1,6 @@
-// setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds where the call returns to, SP behind it
-// and the frame pointer, each as 8 bytes, and what save_mask() adds. Preserved registers are found again by walking.
+// setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds the return address of the call, SP
+// after it and the frame pointer, each as 8 bytes, and the data of save_mask(). Preserved registers are found again by
+// walking.
 #if defined(__i386__)
 #include "functions.inc"
         .text
@@ -18,7 +19,7 @@
         movl    %ecx, 20(%eax)
         .endm
 
-// The second argument of save_mask() is not there: what is above the first is the caller's.
+// The second argument of save_mask() is missing: memory above the first one belongs to the caller.
         .globl  _setjmp
         .set    _setjmp, setjmp
         set_jump setjmp

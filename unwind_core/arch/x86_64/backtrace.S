@@ -1,5 +1,5 @@
-// int jitunwind_backtrace(void **addresses, int size, int callers_only): hands the caller's frame pointer, its SP behind
-// the call and the return address on, and leaves no frame of its own. Built a second time as libunwind's
+// int jitunwind_backtrace(void **addresses, int size, int callers_only): passes the caller's frame pointer, its SP
+// after the call and the return address on, and leaves no frame of its own. It is built a second time as libunwind's
 // unw_backtrace(), which begins with the caller.
 #ifndef JITUNWIND_BACKTRACE
 #define JITUNWIND_BACKTRACE jitunwind_backtrace
@@ -8,7 +8,7 @@
 #define JITUNWIND_WHOLE xorl %edx, %edx
 #endif
 #if defined(__x86_64__) && defined(__LP64__)
-#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
+#include <cet.h>  // .note.gnu.property, if the compiler is asked for it
         .section .text.hot, "ax", %progbits
         .globl  JITUNWIND_BACKTRACE
         .type   JITUNWIND_BACKTRACE, @function

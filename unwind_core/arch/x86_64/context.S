@@ -1,12 +1,12 @@
-// int jitunwind_capture_context(ucontext_t *): the caller's registers, as they are when this function has returned.
-// Offsets: ucontext of the table in x86_64.cpp; uc_mcontext.fpregs 224, __fpregs_mem 424, in it cwd 0 and mxcsr 24
-// (sys/ucontext.h). Writes only what the psABI lets a function preserve, plus scratch registers as they stand.
-// Built a second time under the name that libunwind's interface has for it.
+// int jitunwind_capture_context(ucontext_t *): stores the caller's registers, as they are when this function has
+// returned. Offsets: ucontext of the table in x86_64.cpp; uc_mcontext.fpregs 224, __fpregs_mem 424, in it cwd 0 and
+// mxcsr 24 (sys/ucontext.h). Writes only registers that the psABI lets a function preserve, and scratch registers as
+// they stand. It is built a second time under its name in libunwind's interface.
 #ifndef JITUNWIND_CAPTURE
 #define JITUNWIND_CAPTURE jitunwind_capture_context
 #endif
 #if defined(__x86_64__) && defined(__LP64__)
-#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
+#include <cet.h>  // .note.gnu.property, if the compiler is asked for it
         .section .text.hot, "ax", %progbits
         .globl  JITUNWIND_CAPTURE
         .type   JITUNWIND_CAPTURE, @function
@@ -29,7 +29,7 @@ JITUNWIND_CAPTURE:
         movq    %rdx, 136(%rdi)
         movq    $0, 144(%rdi)           // rax: the 0 that is returned
         movq    %rcx, 152(%rdi)
-        leaq    8(%rsp), %rax           // rsp of the caller behind the call
+        leaq    8(%rsp), %rax           // rsp of the caller after the call
         movq    %rax, 160(%rdi)
         movq    (%rsp), %rax
         movq    %rax, 168(%rdi)

@@ -1,10 +1,11 @@
 // The functions of the exception ABI that need their caller's registers (Itanium C++ ABI, level I; AMD64 ABI, 6.2).
-// Each stores what its caller will have when it returns, as a ucontext_t down to rip, and asks its C++ half:
+// Each stores the values that its caller will have when it returns, as a ucontext_t down to rip, and calls its C++
+// half:
 //   struct { void *go_on_at; long code; } half(first, second, third, const void *registers)
-// go_on_at 0: return code to the caller. Else: another runtime's function of this name takes the call over, as if this one
-// had never been called. Offsets as in context.S.
+// If go_on_at is 0, code is returned to the caller. Otherwise another runtime's function of this name takes the call
+// over, as if this one had never been called. Offsets are those of context.S.
 #if defined(__x86_64__) && defined(__LP64__)
-#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
+#include <cet.h>  // .note.gnu.property, if the compiler is asked for it
         .section .text.hot, "ax", %progbits
 
         .macro  entry name, half

@@ -1,9 +1,10 @@
-// jitunwind_forwarder: a function that calls another one and counts the calls that are under way. It runs nowhere here,
-// but in a copy at the beginning of a page of its own. The data are in the page behind: the address of the other
-// function, and from 64 on four counters, each on a cache line of its own. Stacks choose among these, so that threads
-// seldom share one. Arguments and results are as they are; there is a frame record, since no table describes the copy.
+// jitunwind_forwarder: a function that calls another one and counts the calls in progress. This code never runs here,
+// but in a copy at the beginning of a page of its own. The data are in the next page: the address of the other
+// function, and from 64 on four counters, each on a cache line of its own. The stack's address selects a counter, so
+// that threads seldom share one. Arguments and results are unchanged. There is a frame record, since no table describes
+// the copy.
 #if defined(__x86_64__) && defined(__LP64__)
-#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
+#include <cet.h>  // .note.gnu.property, if the compiler is asked for it
         .section .rodata
         .globl  jitunwind_forwarder
         .hidden jitunwind_forwarder
@@ -26,8 +27,8 @@ jitunwind_forwarder:
         shll    $6, %ebx
         leaq    .Lcounters(%rip), %rax
         addq    %rax, %rbx
-        // Counted before the address is read: who has changed the address and finds no call counted then sees none of
-        // the former function's.
+        // The call is counted before the address is read. A thread that has changed the address and finds no call
+        // counted therefore knows that no call of the former function is in progress.
         lock incq (%rbx)
         call    *.Ltarget(%rip)
         lock decq (%rbx)

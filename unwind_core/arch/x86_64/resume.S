@@ -1,10 +1,11 @@
-// Into a frame, with all of its registers at once: see unwind_core/walk/resume.h. Offsets as in context.S; efl 176.
-// The instructions of shadow stacks (Intel SDM, volume 2) are written as bytes, for assemblers that lack them.
+// Resumption in a frame, with all of its registers at once: see unwind_core/walk/resume.h. Offsets are those of
+// context.S; efl 176. The instructions of shadow stacks (Intel SDM, volume 2) are written as bytes, for assemblers that
+// lack them.
 #if defined(__x86_64__) && defined(__LP64__)
-#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
+#include <cet.h>  // .note.gnu.property, if the compiler is asked for it
         .text
 
-// rsi entries off the shadow stack, 255 at most by one incsspq: next_shadow_stack_pop() in resume.h. Clobbers rax.
+// Pops rsi entries off the shadow stack, 255 at most by one incsspq: next_shadow_stack_pop() in resume.h. Clobbers rax.
         .macro  pop_shadow_stack
         testq   %rsi, %rsi
         jz      2f
@@ -17,10 +18,10 @@
 2:
         .endm
 
-// What these functions are called by never goes on: the frame they go to is said to be their caller, from their first
-// instruction on, and its pc is where it goes on, not where a call returns to. Its registers are saved at the offsets
-// from rdi, DW_OP_breg5, in bytes for want of a directive: DW_CFA_expression 0x10, DW_CFA_def_cfa_expression 0x0f with
-// DW_OP_deref (DWARF 5, 6.4.2).
+// The caller of these functions never continues: call frame information declares the target frame as their caller, from
+// their first instruction on, and its pc as an interrupted one, not a return address. Its registers are saved at the
+// offsets from rdi, DW_OP_breg5. They are given in bytes, since there is no directive: DW_CFA_expression 0x10,
+// DW_CFA_def_cfa_expression 0x0f with DW_OP_deref (DWARF 5, 6.4.2).
         .macro  saved_at offset, column
         .cfi_escape 0x10, \column, 3, 0x75, (\offset & 0x7f) | 0x80, \offset >> 7
         .endm
@@ -45,7 +46,7 @@
         saved_at 168, 16
         .endm
 
-// Everything is loaded before rsp moves: what lies below it then belongs to signal handlers.
+// Everything is loaded before rsp moves, since memory below it then belongs to signal handlers.
         .globl  jitunwind_restore_context
         .type   jitunwind_restore_context, @function
         .p2align 4
@@ -109,7 +110,7 @@ jitunwind_shadow_stack_pointer:
         .cfi_startproc
         endbr64
         xorl    %eax, %eax
-        .byte   0xf3, 0x48, 0x0f, 0x1e, 0xc8    // rdsspq %rax: leaves rax alone without one
+        .byte   0xf3, 0x48, 0x0f, 0x1e, 0xc8    // rdsspq %rax: leaves rax unchanged if there is none
         ret
         .cfi_endproc
         .size   jitunwind_shadow_stack_pointer, . - jitunwind_shadow_stack_pointer

@@ -1,7 +1,7 @@
-// setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds where the call returns to, SP behind it,
-// the frame pointer, and what save_mask() adds. Preserved registers are found again by walking.
+// setjmp() and its relatives: see sdk/compat/drop_in/setjmp.cpp. A jmp_buf holds the return address of the call, SP
+// after it, the frame pointer, and the data of save_mask(). Preserved registers are found again by walking.
 #if defined(__x86_64__) && defined(__LP64__)
-#include <cet.h>  // .note.gnu.property, where the compiler is asked for it
+#include <cet.h>  // .note.gnu.property, if the compiler is asked for it
         .text
 
         .macro  set_jump name
