@@ -18,7 +18,7 @@ static void report(void* exception) {
   abi::__cxa_end_catch();
 }
 
-/// What a virtual machine knows of its code: which exceptions it handles itself.
+/// The virtual machine's knowledge of its code: the exceptions that it handles itself.
 static jitunwind::FrameDecision decide(const jitunwind::PassedFrame& frame, std::uint64_t landing_pad) {
   const std::type_info* const type = frame.thrown_type();
   std::printf("%s passes +0x%llx\n", type ? type->name() : "an exception of another language",

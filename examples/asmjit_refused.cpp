@@ -1,4 +1,4 @@
-// Code of which not every frame can be derived: what its author is told, and how to describe that procedure by hand.
+// Code of which some frames cannot be derived: the message to its author, and a description of that procedure by hand.
 #include <asmjit/x86.h>
 #include <jitunwind/asmjit.h>
 #include <jitunwind/jitunwind.h>
@@ -19,7 +19,7 @@ static void write_run_on(jitunwind::AsmjitAssembler& a) {
   a.procedure("run_on");
   a.push(rbx);
   a.mov(rbx, rsp);
-  a.mov(rsp, rdi);  // whose memory this is, only the program knows
+  a.mov(rsp, rdi);  // only the program knows whose memory this is
   a.call(rsi);
   a.mov(rsp, rbx);
   a.pop(rbx);
@@ -52,6 +52,6 @@ int main() {
 
   alignas(16) static std::array<std::byte, 65536> stack;
   run_on(stack.data() + stack.size(), &show_stack);
-  (void)registration->cancel();  // before its code goes
+  (void)registration->cancel();  // before its code is freed
   runtime.release(run_on);
 }

@@ -1,4 +1,4 @@
-// The whole story in one screen: a function made with asmjit, on a stack that is walked to the end.
+// All of it on one screen: a function made with asmjit, on a stack that is walked to the end.
 #include <asmjit/x86.h>
 #include <jitunwind/asmjit.h>
 #include <jitunwind/jitunwind.h>

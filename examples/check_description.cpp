@@ -1,4 +1,4 @@
-// A unit test of a JIT compiler's: is the description right at every instruction of the code?
+// A unit test of a JIT compiler: the description must be right at every instruction of the code.
 #include <jitunwind/jitunwind.h>
 #include <jitunwind/testing.h>
 

@@ -1,5 +1,5 @@
-// A parent that prints the stack of its crashed child, code made at run time included: live, before the child is gone,
-// and from the core file that it leaves. Ends with 0 if both say the same.
+// A parent that prints the stack of its crashed child, code made at run time included: live, before the child
+// disappears, and from its core file. The exit status is 0 if both are the same.
 #include <jitunwind/jitunwind.h>
 #include <jitunwind/target.h>
 
@@ -68,7 +68,7 @@ int main() {
     _exit(run_child());
   }
 
-  // The child stops before the signal is delivered: all of its memory is there.
+  // The child stops before the signal is delivered, when all of its memory is still there.
   int status = 0;
   if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status) || WSTOPSIG(status) != SIGSEGV) return 1;
   std::vector<std::string> live;
@@ -81,7 +81,7 @@ int main() {
   ptrace(PTRACE_DETACH, child, nullptr, SIGSEGV);
   waitpid(child, &status, 0);
 
-  // Where the kernel hands core files to a program (kernel.core_pattern) there is none here.
+  // There is no file here if the kernel passes core files to a program (kernel.core_pattern).
   std::vector<std::string> dead = live;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const auto core = Target::open_core(entry.path());

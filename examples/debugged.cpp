@@ -1,4 +1,4 @@
-// Code made at run time under a debugger, where the function has no name before it is made (./dev demo debugged):
+// Code made at run time under a debugger: the function has no name before it is made (./dev demo debugged):
 //   gdb -batch -ex "set breakpoint pending on" -ex "break jit_function" -ex run -ex bt build/demo/examples/debugged
 #include <jitunwind/gdb.h>
 #include <jitunwind/jitunwind.h>

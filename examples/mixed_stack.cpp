@@ -1,6 +1,6 @@
 // One stack: C++, code made at run time without a frame pointer, C++, code made at run time that uses rbp for something
-// else, C++. Walked by us, by glibc's backtrace() and by libunwind, side by side; then from signal handlers that
-// interrupt such code.
+// else, C++. It is walked by this library, by glibc's backtrace() and by libunwind, side by side; then from signal
+// handlers that interrupt such code.
 #include <asmjit/x86.h>
 #include <jitunwind/asmjit.h>
 #include <jitunwind/jitunwind.h>
@@ -79,7 +79,7 @@ void print(const Listing& ours, const std::vector<examples::OtherWalk>& others) 
   for (const auto& other : others) std::printf("     %s: %s\n", other.name.c_str(), other.said.c_str());
 }
 
-// What runs below the code made at run time.
+// The functions below the code made at run time.
 
 using Callback = int (*)(int);
 Callback g_rbp_as_counter = nullptr;
@@ -138,7 +138,8 @@ Error make_counter(jitunwind::AsmjitRuntime& runtime, Callback* out) {
   return runtime.add(out, &code, "rbp_as_counter");
 }
 
-/// int load(const int* p, volatile int* stop): spins until *stop, then loads *p. Neither frame pointer nor pushes.
+/// int load(const int* p, volatile int* stop): spins until *stop, then loads *p. It has neither a frame pointer nor
+/// pushes.
 using Load = int (*)(const int*, const volatile int*);
 Error make_load(jitunwind::AsmjitRuntime& runtime, Load* out) {
   CodeHolder code;
@@ -192,7 +193,7 @@ int under_signals(Load load) {
   return loaded;
 }
 
-/// What one registration costs: the same description, many times.
+/// The cost of one registration: the same description, many times.
 void time_registration() {
   using namespace jitunwind;
   const auto description = x86_64::describe("timed")

@@ -1,4 +1,4 @@
-// What versions of LLVM say differently: the examples compile with each that the adapter takes.
+// Differences between versions of LLVM: the examples compile with each that the adapter takes.
 #pragma once
 
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
@@ -13,7 +13,7 @@
 
 namespace orc_versions {
 
-/// An LLJIT that links by JITLink and finds the symbols of this program, as LLVM 18 makes one unless told otherwise.
+/// An LLJIT that links by JITLink and finds the symbols of this program, which is the default of LLVM 18.
 inline llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> create_jit() {
   llvm::orc::LLJITBuilder builder;
 #if LLVM_VERSION_MAJOR < 18
@@ -38,7 +38,7 @@ inline llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> create_jit() {
 #endif
 }
 
-/// The type of pointers to that. LLVM 14 has one for each type.
+/// The type of pointers to that type. LLVM 14 has one for each type.
 inline llvm::PointerType* pointer_to(llvm::Type* type) {
 #if LLVM_VERSION_MAJOR < 15
   return llvm::PointerType::getUnqual(type);
@@ -47,7 +47,7 @@ inline llvm::PointerType* pointer_to(llvm::Type* type) {
 #endif
 }
 
-/// What LLJIT::lookup() found, as a pointer.
+/// The result of LLJIT::lookup(), as a pointer.
 #if LLVM_VERSION_MAJOR < 15
 template <class Function>
 Function* function_at(const llvm::JITEvaluatedSymbol& symbol) {

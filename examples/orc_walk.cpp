@@ -1,4 +1,4 @@
-// The whole story in one screen: functions that LLVM's LLJIT compiles, on a stack that is walked to the end.
+// All of it on one screen: functions that LLVM's LLJIT compiles, on a stack that is walked to the end.
 #include <jitunwind/jitunwind.h>
 #include <jitunwind/llvm_orc.h>
 #include <llvm/IR/IRBuilder.h>

@@ -26,7 +26,7 @@ std::string frames_text(std::size_t count, const char* end) {
   return walk;
 }
 
-/// nongnu libunwind, through its shared library so that its names stay apart from ours.
+/// nongnu libunwind, through its shared library, so that its names stay apart from this library's.
 [[gnu::noinline]] OtherWalk walk_with_libunwind() {
   OtherWalk walk{"libunwind", false, {}, "not installed (Debian: libunwind8)"};
   void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);

@@ -1,4 +1,4 @@
-// The unwinders a Linux program has today, for comparison.
+// The present unwinders of a Linux program, for comparison.
 #pragma once
 
 #include <set>
@@ -16,7 +16,7 @@ struct OtherWalk {
   std::string said;  ///< how the walk ended
 };
 
-/// glibc's backtrace(), which is libgcc's unwinder, and libunwind as far as it is installed, both from the caller.
+/// glibc's backtrace(), which is libgcc's unwinder, and libunwind if it is installed, both from the caller.
 std::vector<OtherWalk> walk_with_others();
 
 }  // namespace examples

@@ -1,4 +1,4 @@
-// Walking one's own stack: a loop over frames, and samples of a profiler from a signal handler.
+// Walks of the own stack: a loop over frames, and samples of a profiler from a signal handler.
 #include <jitunwind/jitunwind.h>
 
 #include <sys/time.h>
@@ -20,7 +20,7 @@
   std::printf("%s\n", walk.why().c_str());  // "complete", or where and why it ended
 }
 
-// A profiler: the handler takes addresses alone, names are found afterwards.
+// A profiler: the handler stores addresses alone, and names are found afterwards.
 struct Sample {
   std::array<void*, 64> addresses;
   std::size_t count = 0;

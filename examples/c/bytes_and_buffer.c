@@ -1,5 +1,5 @@
-/* A JIT that writes bytes into a buffer, as small ones do: adds numbers, calls back from the middle. x86-64, C99.
-   What it needs of jitunwind is between the two marks. */
+/* A JIT that writes bytes into a buffer, as small ones do: adds numbers, calls back from the middle. x86-64, C99. The
+   code that uses jitunwind is between the two marks. */
 #define _GNU_SOURCE
 #include <jitunwind/c.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void emit(buffer* code, const void* bytes, size_t count) {
 
 static void emit_int32(buffer* code, int value) { emit(code, &value, sizeof value); }
 
-/* Where the instructions are that build and release the frame. */
+/* The places of the instructions that build and release the frame. */
 typedef struct frame_places {
   int64_t pushed, allocated, released, popped, end;
 } frame_places;
@@ -46,7 +46,7 @@ static frame_places compile(buffer* code, const int* numbers, size_t count) {
   return at;
 }
 
-/* What integrates it: describe, register, take back. */
+/* The integration: describe, register, take back. */
 static ju_registration* make_known(const buffer* code, const frame_places* at) {
   ju_registration* registration = NULL;
   ju_description* description = NULL;
@@ -69,7 +69,7 @@ static ju_registration* make_known(const buffer* code, const frame_places* at) {
   ju_builder_free(builder);
   return registration;
 }
-/* That is all. */
+/* The integration ends here. */
 
 static int print_frame(const ju_cursor* cursor, void* context) {
   char name[100];
@@ -96,7 +96,7 @@ int main(void) {
   long (*sum)(void (*)(long));
   memcpy(&sum, &code.bytes, sizeof sum);
   const long result = sum(watch);
-  ju_cancel(registration, NULL); /* nothing reads it any more: the code may go */
+  ju_cancel(registration, NULL); /* nothing reads it any more: the code may be freed */
   munmap(code.bytes, size);
   return result == 42 ? 0 : 1;
 }

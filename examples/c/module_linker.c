@@ -1,7 +1,6 @@
-/* A JIT that loads a module of functions at once, as compilers with an intermediate language do: all frames are alike,
-   so that one description serves every function, and one batch registers them. A module that is compiled anew takes the
-   place of the old one, whose code other threads may still be leaving. x86-64, C99. The integrating part is load() and
-   replace(). */
+/* A JIT that loads a module of functions at once, as compilers with an intermediate language do. All frames are alike,
+   so that one description serves every function, and one batch registers them. A recompiled module replaces the old
+   one, whose code may still be running in other threads. x86-64, C99. The integrating part is load() and replace(). */
 #define _GNU_SOURCE
 #include <jitunwind/c.h>
 #include <stdio.h>
@@ -10,7 +9,7 @@
 
 enum { most_functions = 8, room = 4096 };
 
-/* A function of the module: adds a number to what the next one returns, or to what it is given. */
+/* A function of the module: adds a number to the result of the next one, or to its argument. */
 typedef struct function {
   const char* name;
   int number;
@@ -34,7 +33,7 @@ static void compile(module* m, const function* functions, size_t count) {
     m->start[i] = m->size;
     emit(m, "\x55\x48\x89\xe5\x48\x83\xec\x10", 8); /* push rbp; mov rbp,rsp; sub rsp,16 */
     if (i + 1 < count) {
-      const int distance = 11; /* the next function begins behind add; leave; ret */
+      const int distance = 11; /* the next function begins after add; leave; ret */
       emit(m, "\xe8", 1);      /* call the next one, with the same argument */
       emit(m, &distance, 4);
     } else {
@@ -48,7 +47,7 @@ static void compile(module* m, const function* functions, size_t count) {
   m->start[count] = m->size;
 }
 
-/* Made once: a shape that fits functions of any size, for what is at their end is counted from there. */
+/* Made once: a shape that fits functions of any size, since places at their end are counted from there. */
 static ju_description* describe_frames(ju_error* error) {
   ju_builder* builder = NULL;
   ju_description* description = NULL;
@@ -74,12 +73,12 @@ static int load(module* m, const ju_description* frames, const function* functio
   return ju_batch_register(m->registered, descriptions, codes, count, error) == JU_OK;
 }
 
-/* Never waits. */
+/* It never waits. */
 static void replace(module* old, ju_ticket* ticket) {
   ju_batch_retire(old->registered, ticket, NULL);
   ju_batch_free(old->registered, NULL);
 }
-/* That is all. */
+/* The integration ends here. */
 
 static int make(module* m, const ju_description* frames, const function* functions, size_t count, ju_error* error) {
   m->size = 0;
@@ -117,7 +116,7 @@ int main(void) {
   printf("%ld\n", call(innermost));
   ju_batch_free(n.registered, NULL);
   ju_description_free(frames);
-  munmap(m.code, room); /* retired: nothing reads what described it, and nobody runs it */
+  munmap(m.code, room); /* retired: nothing reads its description, and no thread runs it */
   munmap(n.code, room);
   return 0;
 }

@@ -1,6 +1,6 @@
-/* A compiler interface as portable JIT back ends have one: emit_enter() and emit_return() make the frame, whatever the
-   code between them does. They are the only place that knows the frame, so that they describe it. x86-64, C99. What it
-   needs of jitunwind is marked with ju_, and in finish(). */
+/* A compiler interface like those of portable JIT back ends: emit_enter() and emit_return() make the frame, whatever
+   the code between them does. No other place knows the frame, so that they describe it. x86-64, C99. The parts for
+   jitunwind are those with ju_, and finish(). */
 #define _GNU_SOURCE
 #include <jitunwind/c.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 enum { most_saved = 5, room = 4096 };
-/* Registers that functions must save, by their numbers in instructions, and as jitunwind calls them. */
+/* Registers that functions must save, by their numbers in instructions, and by jitunwind's names. */
 static const unsigned char saved_code[most_saved] = {3, 12, 13, 14, 15};
 static const ju_reg saved_reg[most_saved] = {JU_X86_64_RBX, JU_X86_64_R12, JU_X86_64_R13, JU_X86_64_R14, JU_X86_64_R15};
 
@@ -46,7 +46,7 @@ static void emit_enter(compiler* c, const char* name, int saved, int locals) {
   ju_allocate(c->frame, begin, here(c), c->locals);
 }
 
-/* May come any number of times: code behind a return has the frame that code in front of it had. */
+/* It may come any number of times: code after a return has the same frame as code before it. */
 static void emit_return(compiler* c) {
   ju_remember(c->frame);
   int64_t begin = here(c);
@@ -104,10 +104,10 @@ int main(void) {
   compiled clamp;
   c.code = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (c.code == MAP_FAILED) return 1;
-  /* long clamp(long value, long (*look)(long)): values below 100 as they are, others by look(100) */
+  /* long clamp(long value, long (*look)(long)): values below 100 are unchanged, others become look(100) */
   emit_enter(&c, "clamp", 2, 16);
   emit(&c, "\x48\x89\xfb\x49\x89\xf4", 6); /* mov rbx,rdi; mov r12,rsi */
-  emit(&c, "\x48\x83\xfb\x64\x7d\x0e", 6); /* cmp rbx,100; jge behind the return */
+  emit(&c, "\x48\x83\xfb\x64\x7d\x0e", 6); /* cmp rbx,100; jge over the return */
   emit(&c, "\x48\x89\xd8", 3);             /* mov rax,rbx */
   emit_return(&c);
   emit(&c, "\xbf\x64\x00\x00\x00\x41\xff\xd4", 8); /* mov edi,100; call r12 */

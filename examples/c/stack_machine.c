@@ -1,5 +1,5 @@
-/* A stack machine with exceptions of its own, compiled: `try` lands where its handler says. No table is written: a
-   function is asked about each frame that an exception passes. Exceptions are those of <unwind.h>, so that they pass
+/* A stack machine with exceptions of its own, compiled: its handlers tell where `try` lands. No table is written: a
+   function is called for each frame that an exception passes. Exceptions are those of <unwind.h>, so that they pass
    frames of C and C++ as well. x86-64, C99. The integrating part is decide() and make_known(). */
 #define _GNU_SOURCE
 #include <jitunwind/c.h>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unwind.h>
 
-/* What is thrown. */
+/* The thrown object. */
 typedef struct thrown {
   struct _Unwind_Exception header;
   long code;
@@ -20,7 +20,7 @@ static void free_thrown(_Unwind_Reason_Code reason, struct _Unwind_Exception* ex
   free(exception);
 }
 
-/* Natives, which compiled code reaches through r12. */
+/* Natives, which compiled code calls through r12. */
 static long check(long value) {
   if (value < 100) return value;
   thrown* const exception = calloc(1, sizeof *exception);
@@ -39,7 +39,7 @@ static long caught(thrown* exception) {
 }
 static long (*const natives[])() = {(long (*)())check, (long (*)())caught};
 
-enum op { op_push, op_add, op_check, op_try, op_catch, op_return }; /* try .. catch: catch pushes what was caught */
+enum op { op_push, op_add, op_check, op_try, op_catch, op_return }; /* try .. catch: catch pushes the caught value */
 typedef struct instruction {
   enum op op;
   int number;
@@ -79,7 +79,7 @@ static void compile(procedure* p, const instruction* at) {
         p->try_begin = p->size;
         p->depth_at_try = depth;
         break;
-      case op_catch: /* jmp behind it; mov rdi,rax; call [r12+8]; mov [rbx],rax; add rbx,8 */
+      case op_catch: /* jmp over it; mov rdi,rax; call [r12+8]; mov [rbx],rax; add rbx,8 */
         p->try_end = p->size;
         emit(p, "\xeb\x0f", 2);
         p->landing_pad = p->size;
@@ -133,7 +133,7 @@ int main(void) {
   ju_registration* const registration = make_known(&p, &error);
   if (registration == NULL || mprotect(p.code, 4096, PROT_READ | PROT_EXEC) != 0) return puts(error.text), 1;
   memcpy(&run, &p.code, sizeof run);
-  printf("%ld\n", run(operands, natives)); /* 1 + what was caught, 41 */
+  printf("%ld\n", run(operands, natives)); /* 1 + the caught value, 41 */
   ju_cancel(registration, NULL);
   munmap(p.code, 4096);
   return 0;

@@ -184,7 +184,7 @@ static void operand(compiler* c) {
   }
 }
 
-/* Leaves its value on the stack. Up to the first operator that does not bind more than `binding`. */
+/* Leaves its value on the stack. It ends before the first operator that does not bind more than `binding`. */
 void toy_expression(compiler* c, int binding) {
   toy_nest(c);
   operand(c);
@@ -231,7 +231,8 @@ static void read_function(compiler* c) {
   if (f->slots > most_slots) toy_refuse(c->m, line, "function '%s' needs too many values at a time", name);
 }
 
-/* Functions may be called before they are defined: names and parameter counts first. What is wrong is said later. */
+/* Functions may be called before they are defined: names and parameter counts are read first. Errors are reported
+   later. */
 static void declare_functions(compiler* c) {
   machine* const m = c->m;
   for (size_t i = 0; i + 1 < c->count; ++i) {

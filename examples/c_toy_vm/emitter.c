@@ -1,4 +1,4 @@
-/* What each operation becomes. Numbers are added, multiplied and compared here, everything else in toy_compute(). */
+/* The code of each operation. Numbers are added, multiplied and compared here; toy_compute() does everything else. */
 #include "examples/c_toy_vm/emitter.h"
 
 #include <stdarg.h>
@@ -102,7 +102,7 @@ void toy_jump_if_zero(compiler* c, jumps* to) {
   toy_jump(c, "0f 84", to);
 }
 
-/* a op b, in the place of a. `fast`: the instructions by which rax op= [b], of numbers; null: there are none. */
+/* a op b, in the place of a. `fast`: the instructions for rax op= [b], of numbers; null: there are none. */
 void toy_compute_top(compiler* c, enum op op, const char* fast) {
   const int b = --c->depth, a = b - 1;
   jumps slow = {NULL, 0}, done = {NULL, 0};

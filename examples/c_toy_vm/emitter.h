@@ -1,5 +1,5 @@
-/* What the compiler writes x86-64 code with: code is a text of hexadecimal bytes. Every value has a slot in the frame:
-   SP stays where the prologue put it, and the machine is in rbx.
+/* The compiler's writer of x86-64 code: code is a text of hexadecimal bytes. Every value has a slot in the frame: SP
+   stays where the prologue put it, and the machine is in rbx.
 
      cfa-8 return address | cfa-16 rbx | ... slot 1 (16 bytes) | slot 0 (16 bytes) = [rsp] */
 #pragma once
@@ -8,17 +8,17 @@
 
 #include "examples/c_toy_vm/toy.h"
 
-/* Jumps to one place, which is not known yet: where their distances are. */
+/* Jumps to one place, which is not known yet, by the places of their distances. */
 typedef struct jumps {
   int64_t* at;
   size_t count;
 } jumps;
 
-/* What a statement that leaves may have to pass: a loop; a try statement with `finally`, from which every way out leads
-   through that; and the code of `finally`. */
+/* A construct that a statement may have to leave: a loop; a try statement with `finally`, through which every way out
+   leads; and the code of `finally`. */
 typedef struct surrounding {
   enum { around_loop, around_guarded, around_finishing } kind;
-  jumps ends; /* to what is behind the loop; to the code of `finally` */
+  jumps ends; /* to the code after the loop; to the code of `finally` */
   int64_t top;
   int slot; /* of a try statement: the result, which only `return` has; the exception kept; the number of the exit */
   int handler;
@@ -39,7 +39,7 @@ typedef struct compiler {
   const token* tokens;
   size_t count, next;
   int nesting;
-  /* Of the function that is being compiled. */
+  /* State of the function that is being compiled. */
   function* f;
   jumps returns;
   int depth, handler, scope; /* depth: slots in use */
@@ -59,7 +59,7 @@ void toy_call_runtime(compiler* c, uintptr_t function);
 void toy_jump(compiler* c, const char* opcode, jumps* to);
 void toy_jump_back(compiler* c, int64_t to);
 void toy_bind(compiler* c, const jumps* to);
-/* What follows is code of this line; what it throws goes to this handler. */
+/* The next code belongs to this line; its exceptions go to this handler. */
 void toy_at_line(compiler* c, int line);
 void toy_inside(compiler* c, int handler);
 void toy_take_slots(compiler* c, int count);
@@ -87,5 +87,5 @@ __attribute__((noreturn)) void toy_expected(compiler* c, const char* what);
 void toy_declare(compiler* c, const char* name, int slot);
 const local* toy_find_local(const compiler* c, const char* name);
 function* toy_find_function(const compiler* c, const char* name, size_t* number);
-/* Scripts nest as deep as people write, not as deep as this program's stack is. */
+/* Scripts nest as deeply as people write, not as deep as this program's stack is. */
 void toy_nest(compiler* c);

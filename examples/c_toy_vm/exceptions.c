@@ -1,5 +1,5 @@
 /* Exceptions of the language: those of <unwind.h>, with a class of their own. Compiled code has no tables; a handler is
-   asked about each of its frames. */
+   called for each of its frames. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,14 +48,15 @@ void toy_fail(machine* m, const char* format, ...) {
 
 void toy_overflow(machine* m) { toy_fail(m, "stack overflow"); }
 
-/* What lands at `catch` ends here, and leaves its value. */
+/* An exception that lands at `catch` ends here, and leaves its value. */
 value toy_caught(struct _Unwind_Exception* exception) {
   const value what = ((const thrown*)exception)->value;
   _Unwind_DeleteException(exception);
   return what;
 }
 
-/* Kept by `finally`: the exception, and 1 if a `catch` of the function has caught it. To that, or to the callers. */
+/* `finally` has kept the exception, and 1 if a `catch` of the function has caught it. It continues to that, or to the
+   callers. */
 void toy_resume(const value* kept) {
   if (kept->kind != 0) _Unwind_RaiseException(kept->as.exception);
   _Unwind_Resume(kept->as.exception);
@@ -66,7 +67,7 @@ void toy_discard(const value* kept) {
   if (kept->as.exception != NULL) _Unwind_DeleteException(kept->as.exception);
 }
 
-/* An exception takes the place of the one that was kept. */
+/* An exception replaces the kept one. */
 void toy_displace(value* kept, struct _Unwind_Exception* exception, uint64_t caught) {
   toy_discard(kept);
   kept->as.exception = exception;
@@ -74,7 +75,7 @@ void toy_displace(value* kept, struct _Unwind_Exception* exception, uint64_t cau
   toy_resume(kept);
 }
 
-/* What holds at a code offset. */
+/* The value that applies at a code offset. */
 int toy_mark(const marks* marks, int64_t at) {
   size_t i = 0;
   while (i < marks->count && marks->list[i].at <= at) ++i;
@@ -87,8 +88,8 @@ static int is_ours(const ju_passed_frame* frame) {
   return !frame->forced && memcmp(&exception->exception_class, class_of_ours, sizeof class_of_ours) == 0;
 }
 
-/* The code goes on at the innermost handler that wants the exception. rdx says whether a `catch` of this function
-   catches it, be it this handler or one around it: then it is not on its way any more (toy_resume()). */
+/* The code continues at the innermost handler that wants the exception. rdx tells whether a `catch` of this function
+   catches it, be it this handler or one around it: the exception then ends its way there (toy_resume()). */
 void toy_decide(const ju_passed_frame* frame, ju_decision* decision, void* of) {
   const function* const f = of;
   const int ours = is_ours(frame);
@@ -115,7 +116,8 @@ static int is_throwing(const char* name) {
   return size >= sizeof end - 1 && strcmp(name + size - (sizeof end - 1), end) == 0;
 }
 
-/* Script functions and natives, from where it was thrown on; not the machine's own, nor who called main(). */
+/* Script functions and natives, from the throw on; the machine's own functions and the callers of main() are left out.
+ */
 static int toy_trace_frame(const ju_cursor* cursor, void* context) {
   machine* const m = context;
   const function* const f = ju_frame_user(cursor);
@@ -123,7 +125,7 @@ static int toy_trace_frame(const ju_cursor* cursor, void* context) {
   ju_procedure procedure = {0};
   procedure.struct_size = sizeof procedure;
   ju_frame_name(cursor, frame.name, sizeof frame.name, NULL);
-  if (f == NULL) frame.name[strcspn(frame.name, ".")] = '\0'; /* of a compiler's "native_number.cold" */
+  if (f == NULL) frame.name[strcspn(frame.name, ".")] = '\0'; /* a compiler's "native_number.cold" */
   if (is_throwing(frame.name)) m->trace_count = 0;
   if (f == NULL && (is_throwing(frame.name) || strncmp(frame.name, "toy_", 4) == 0)) return 0;
   if (f == NULL && strcmp(frame.name, "<script>") == 0) return 0;
@@ -134,7 +136,7 @@ static int toy_trace_frame(const ju_cursor* cursor, void* context) {
   return f == NULL && strcmp(frame.name, "main") == 0;
 }
 
-/* A native catches values of scripts, not errors of natives. The outermost call catches both: the search comes there
+/* A native catches values of scripts, not errors of natives. The outermost call catches both: the search reaches it
    only if nothing below catches, and the whole stack is still there. */
 void toy_decide_entry(const ju_passed_frame* frame, ju_decision* decision, void* context) {
   enum { offset_of_pad = 24 };

@@ -8,7 +8,7 @@
 
 static const char* const keywords[] = {"and", "break", "catch", "continue", "else",  "finally", "fn",   "if",
                                        "let", "not",   "or",    "return",   "throw", "try",     "while"};
-/* Longer ones first. */
+/* Longer ones come first. */
 static const char* const signs[] = {"==", "!=", "<=", ">=", "<", ">", "=", "+", "-",
                                     "*",  "/",  "%",  "(",  ")", "{", "}", ",", ";"};
 
@@ -18,7 +18,7 @@ typedef struct lexer {
   int line;
 } lexer;
 
-/* Of ASCII, whatever the locale. */
+/* The letters are those of ASCII, whatever the locale. */
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 static int is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }

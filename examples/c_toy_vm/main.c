@@ -10,7 +10,7 @@
 
 enum { exit_uncaught = 1, exit_cannot_run = 2 };
 
-/* Down to where scripts may use the stack: what is below is for natives and for throwing. */
+/* The limit down to which scripts may use the stack: the memory below it is for natives and for throwing. */
 static char* stack_limit(char* here) {
   const size_t most = 2 << 20;
   pthread_attr_t attributes;
@@ -55,7 +55,7 @@ static value argument(machine* m, const char* from) {
   return made;
 }
 
-/* A line for each frame; of very deep stacks the first and the last. */
+/* A line for each frame; very deep stacks have the first and the last frames. */
 static void print_trace(const machine* m) {
   enum { shown_at_end = 8 };
   int width = 0;

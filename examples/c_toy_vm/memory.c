@@ -44,7 +44,7 @@ const text* toy_text(machine* m, const char* bytes, size_t size) {
   return *bucket = made;
 }
 
-/* Code is cancelled before its memory goes, and before what its handlers look into. */
+/* Code is cancelled before its memory is freed, and before the data of its handlers are. */
 void toy_free(machine* m) {
   ju_batch_free(m->registered, NULL);
   if (m->memory != NULL) munmap(m->memory, m->memory_size);

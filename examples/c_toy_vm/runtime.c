@@ -1,4 +1,4 @@
-/* What compiled code calls for values of all kinds, and the functions in C that scripts find. */
+/* Functions that compiled code calls for values of all kinds, and the functions in C that scripts find. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static int order_of_texts(const text* a, const text* b) {
   return order != 0 ? order : (a->size > b->size) - (a->size < b->size);
 }
 
-/* Division rounds towards zero; all wraps around at 64 bits. The rest is done by compiled code. */
+/* Division rounds towards zero; all operations wrap around at 64 bits. Compiled code does the rest. */
 static value toy_divide(machine* m, int64_t a, int64_t b, enum op op) {
   if (b == 0) toy_fail(m, "division by zero");
   if (b == -1) return of_number(op == op_divide ? (int64_t)(0 - (uint64_t)a) : 0);
@@ -92,7 +92,7 @@ value toy_call(machine* m, value of, const value* arguments, int count) {
   return f->code(m, arguments);
 }
 
-/* Natives. Their names are seen in traces. */
+/* Natives. Traces show their names. */
 
 __attribute__((noreturn)) static void toy_native_error(const text* message) {
   const value what = of_text(message, kind_error);
@@ -106,12 +106,12 @@ static value native_print(machine* m, const value* arguments) {
   return of_number(0);
 }
 
-/* text(value): what print() shows of it; of an error, its message. */
+/* text(value): the text that print() shows of it; of an error, its message. */
 static value native_text(machine* m, const value* arguments) {
   return of_text(toy_to_text(m, arguments[0]), kind_text);
 }
 
-/* number(text): its error is what the C++ machine's library says. */
+/* number(text): its error is the text of the C++ machine's library. */
 static value native_number(machine* m, const value* arguments) {
   const text* const digits = toy_to_text(m, arguments[0]);
   char* end = NULL;
@@ -141,14 +141,14 @@ static value native_each(machine* m, const value* arguments) {
 static void toy_leave_scope(const text* const* name) { printf("leave %s\n", (*name)->bytes); }
 
 /* scoped(name, function): function(), within a scope of C that prints when it is entered and left: GNU C runs cleanups
-   of frames that exceptions pass, where it is told -fexceptions. */
+   of frames that exceptions pass, if it gets -fexceptions. */
 static value native_scoped(machine* m, const value* arguments) {
   const text* const name __attribute__((cleanup(toy_leave_scope))) = toy_to_text(m, arguments[0]);
   printf("enter %s\n", name->bytes);
   return toy_call(m, arguments[1], NULL, 0);
 }
 
-/* Within a protected call: C has no catch. */
+/* Runs within a protected call: C has no catch. */
 static value toy_call_first(machine* m, const value* arguments) { return toy_call(m, arguments[0], NULL, 0); }
 
 /* attempt(function, otherwise): function(); if it throws a value of the script, otherwise(value). */

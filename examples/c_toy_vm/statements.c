@@ -1,4 +1,4 @@
-/* Statements: what one leaves on the stack are the local variables that it declares. The code of `finally` is written
+/* Statements: a statement leaves the local variables on the stack that it declares. The code of `finally` is written
    once; every way into it leaves the number of the way out:
 
                the statements of try and catch; on exceptions, to K
@@ -76,7 +76,7 @@ static int exit_number(compiler* c, surrounding* guarded, enum way way, size_t t
   return exit_first + (int)i;
 }
 
-/* Goes out to surrounding number `to`, a loop; or returns what was pushed last. */
+/* Leaves outwards to surrounding number `to`, a loop; or returns the value that was pushed last. */
 static void leave(compiler* c, enum way way, size_t to) {
   for (size_t i = c->around_count; i > (way == way_returns ? 0 : to + 1); --i) {
     surrounding* const passed = &c->around[i - 1];
@@ -97,7 +97,7 @@ static void leave(compiler* c, enum way way, size_t to) {
   toy_jump(c, "e9", &c->returns);
 }
 
-/* The token behind the block that begins at token `open`; the last token if it does not end. */
+/* The token after the block that begins at token `open`; the last token if it does not end. */
 static size_t behind_block(const compiler* c, size_t open) {
   size_t depth = 0;
   for (size_t at = open; at + 1 < c->count; ++at) {
@@ -108,7 +108,7 @@ static size_t behind_block(const compiler* c, size_t open) {
   return c->count - 1;
 }
 
-/* The block of try, and what catches its exceptions, which are in rax there. */
+/* The block of try, and the handler of its exceptions, which are in rax there. */
 static void catching_part(compiler* c) {
   const int slot = c->depth, handler = add_handler(c, handler_catches, slot);
   jumps end = {NULL, 0};
@@ -274,7 +274,7 @@ static void return_statement(compiler* c) {
   leave(c, way_returns, 0);
 }
 
-/* Those that end in ";". */
+/* These statements end in ";". */
 static void simple_statement(compiler* c) {
   const int depth = c->depth;
   if (toy_accept(c, "let")) {

@@ -9,14 +9,14 @@
 typedef struct machine machine;
 typedef struct function function;
 
-/* The same text is the same pointer. */
+/* Equal texts are the same pointer. */
 typedef struct text {
   struct text* next;
   size_t size;
   char bytes[];
 } text;
 
-/* An error is what a native function failed with; it holds the message. */
+/* An error is the failure of a native function; it holds the message. */
 enum kind { kind_number, kind_text, kind_function, kind_error };
 
 /* 16 bytes of a frame; rax and rdx as a result (x86-64 psABI 3.2.3). */
@@ -39,7 +39,7 @@ typedef struct native {
   callable code;
 } native;
 
-/* From code offset `at` on, `what` holds: a line, or the innermost handler. */
+/* `what` is valid from code offset `at` on: a line, or the innermost handler. */
 typedef struct mark {
   int64_t at;
   int what;
@@ -50,7 +50,7 @@ typedef struct marks {
   size_t count;
 } marks;
 
-/* Where exceptions go on that leave the code inside of it. */
+/* The place where exceptions continue that leave the code inside of it. */
 typedef struct handler {
   enum { handler_catches, handler_finishes, handler_discards } kind;
   int outer; /* the handler around this one; -1: none */
@@ -88,21 +88,21 @@ struct machine {
   size_t memory_size;
   ju_batch* registered;
   const unsigned char* entry;
-  traced* trace; /* of the last exception that came out */
+  traced* trace; /* trace of the last exception that came out */
   size_t trace_count;
   jmp_buf refused;
-  int refused_line; /* 0: not the script is at fault */
+  int refused_line; /* 0: the script is not at fault */
   char message[1024];
 };
 
-/* What a stub calls, and what came of it. The stub knows the offsets. */
+/* The callee of a stub, and its result. The stub knows the offsets. */
 typedef struct protected_call {
   machine* m;
   callable code;
   const value* arguments;
   value result;
   struct _Unwind_Exception* exception; /* null: it returned */
-  int outermost;                       /* nobody catches what comes here: its stack is kept */
+  int outermost;                       /* no function catches exceptions here: their stack is kept */
 } protected_call;
 
 typedef struct token {
@@ -129,12 +129,12 @@ enum op {
   op_or
 };
 
-/* memory.c: everything is freed with the machine. Without memory the program ends. */
+/* memory.c: everything is freed with the machine. The program ends if there is no memory. */
 void* toy_keep(machine* m, size_t size);
 void* toy_grown(machine* m, void* array, size_t count, size_t size); /* with room for one more */
 const text* toy_text(machine* m, const char* bytes, size_t size);
 void toy_free(machine* m);
-/* A script that cannot be run: back to toy_load(). */
+/* A script that cannot be run returns to toy_load(). */
 __attribute__((noreturn)) void toy_refuse(machine* m, int line, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 

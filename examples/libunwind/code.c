@@ -1,4 +1,4 @@
-/* What is known of code, on a stack or not. */
+/* Facts about code, on a stack or not. */
 #define _GNU_SOURCE
 #include <libunwind.h>
 
@@ -7,7 +7,7 @@
 
 static int times;
 
-/* Lists what the dynamic linker lists, and counts how often it was asked. */
+/* Lists the objects of the dynamic linker, and counts its calls. */
 static int list_and_count(unw_iterate_phdr_callback_t callback, void* data) {
   ++times;
   return dl_iterate_phdr(callback, data);
@@ -42,7 +42,7 @@ static int show_address(unw_word_t ip) {
   return 0;
 }
 
-/* The .eh_frame_hdr of the program itself, as somebody who loads files by hand knows it. */
+/* The .eh_frame_hdr of the program itself, for programs that load files by hand. */
 static int find_header(struct dl_phdr_info* info, size_t size, void* data) {
   unw_word_t* const header = data;
   int i;

@@ -1,4 +1,4 @@
-/* The stacks of a core file: core FILE, or without an argument of one that gcore makes of this program. */
+/* The stacks of a core file: core FILE; without an argument, of a core file that gcore makes of this program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

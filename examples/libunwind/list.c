@@ -1,4 +1,4 @@
-/* Lists of return addresses: of this function's callers, and of what a signal has interrupted. */
+/* Lists of return addresses: of this function's callers, and of the code that a signal has interrupted. */
 #define _GNU_SOURCE
 #include <libunwind.h>
 

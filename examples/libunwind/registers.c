@@ -1,4 +1,4 @@
-/* Where the registers of a calling frame are kept, how to change them, and how to go on there. */
+/* The places of a calling frame's registers, how to change them, and how to continue there. */
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
@@ -14,7 +14,7 @@ static void show_places(unw_cursor_t* cursor) {
   }
 }
 
-/* Returns to the caller of its caller, which sees `value` returned. */
+/* Returns to the caller of its caller, for which the result is `value`. */
 __attribute__((noinline)) static long return_twice(long value) {
   unw_context_t context;
   unw_cursor_t cursor;
@@ -46,7 +46,7 @@ static int show_floating_point(void) {
 }
 
 int main(void) {
-  long (*volatile call)(long) = leave_out; /* compilers see that it returns -1 wherever it returns */
+  long (*volatile call)(long) = leave_out; /* compilers see that every return of it is -1 */
   if (call(42) != 42) return 1;
   return show_floating_point() == -UNW_EBADREG ? 0 : 1;
 }

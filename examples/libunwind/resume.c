@@ -1,4 +1,4 @@
-/* A process that hangs in a call is made to go on behind it: its tracer resumes it in the frame of the caller. */
+/* A process that hangs in a call is made to continue after it: its tracer resumes it in the frame of the caller. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* How each part of a procedure is left, kept and used later without any lookup. */
+/* The effect of each part of a procedure on its frame, kept and used later without any lookup. */
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
@@ -27,7 +27,7 @@ __attribute__((noinline)) static int compare(void) {
   unw_word_t ip, other_ip;
   unw_getcontext(&context);
   unw_init_local(&cursor, &context);
-  unw_step(&cursor); /* a frame that has called: what holds is what holds in front of its return address */
+  unw_step(&cursor); /* a frame that has called: the state before its return address is valid */
   unw_get_reg(&cursor, UNW_REG_IP, &kept.ip);
   if (unw_reg_states_iterate(&cursor, keep, &kept) != 0 || !kept.known) return 1;
   other = cursor;

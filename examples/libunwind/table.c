@@ -1,5 +1,5 @@
-/* A find_proc_info callback that leaves the search to the library, as profilers do: it says where a module's table
-   is. */
+/* A find_proc_info callback that leaves the search to the library, as profilers do: it gives the place of a module's
+   table. */
 #define _GNU_SOURCE
 #include <libunwind.h>
 

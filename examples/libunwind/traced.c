@@ -1,4 +1,4 @@
-/* The stack of another process, with the procedure of each frame: traced PID, or without an argument a child of its own
+/* The stack of another process, with the procedure of each frame: traced PID; without an argument, a child of its own
    that sleeps. */
 #include <errno.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* A walk of this thread: address, stack pointer, name, and what kind of frame it is. */
+/* A walk of this thread: address, stack pointer, name, and the kind of each frame. */
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
@@ -25,7 +25,7 @@ static int show_backtrace(void) {
   return moved;
 }
 
-/* Through code that nothing tells anything about, at the price of frames that may be missing behind a guess. */
+/* Walks through code without any information, at the price that frames may be missing behind a guess. */
 static int show_bold_backtrace(void) {
   unw_context_t context;
   unw_cursor_t cursor;
@@ -57,7 +57,8 @@ static int show_registers(void) {
   return known;
 }
 
-/* Where a frame's line is looked up: a return address is behind the call, which may be the last of its code. */
+/* The address by which a frame's line is found: a return address is after the call, which may be the last instruction
+   of its code. */
 static unw_word_t place_of(unw_cursor_t* cursor) {
   unw_word_t ip = 0;
   unw_get_reg(cursor, UNW_REG_IP, &ip);

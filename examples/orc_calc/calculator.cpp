@@ -54,7 +54,7 @@ void Calculator::run(std::string_view program) {
     if (!item.function.empty() &&
         !functions.emplace(item.function, static_cast<unsigned>(item.parameters.size())).second)
       throw SyntaxError(item.at, "'" + item.function + "' is defined already");
-  // Mistakes are found before anything is added.
+  // Errors are found before anything is added.
   std::vector<orc::ThreadSafeModule> definitions;
   for (const Item& item : items) {
     orc::ThreadSafeModule module = generate(item, functions, item.function);

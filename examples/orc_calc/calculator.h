@@ -1,4 +1,4 @@
-// Compiles programs with an LLJIT and runs them. A module for each function and for each expression.
+// Compiles programs with an LLJIT and runs them. Each function and each expression has a module.
 #pragma once
 
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
@@ -16,13 +16,13 @@ namespace calc {
 
 class Calculator {
  public:
-  /// How compiled code gets at a native: another address for it, or its own.
+  /// The address of a native for compiled code: another address for it, or its own.
   using Linkage = std::uint64_t (*)(const Native& native);
-  /// Error: LLVM's.
+  /// The error is LLVM's.
   static llvm::Expected<std::unique_ptr<Calculator>> create(Linkage linkage);
 
   /// Defines the functions, then evaluates the expressions in their order and prints their values. Throws SyntaxError
-  /// before anything runs, what natives throw, and std::runtime_error with what LLVM says.
+  /// before anything runs, the exceptions of natives, and std::runtime_error with LLVM's message.
   void run(std::string_view program);
 
  private:

@@ -13,7 +13,8 @@ namespace {
 
 using Kind = Expression::Kind;
 
-/// Where functions stop calling: natives and the unwinder need the rest. Of the thread that compiles, which runs.
+/// The limit at which functions stop calling: natives and the unwinder need the rest. It is that of the compiling
+/// thread, which also runs the code.
 std::uint64_t lowest_stack_pointer() {
   constexpr std::uint64_t k_reserved = 256 * 1024;
   pthread_attr_t attributes;
@@ -116,7 +117,7 @@ class Generator {
     return body;
   }
 
-  /// Two values that come from two blocks.
+  /// A value that comes from two blocks.
   Value join(Value first, llvm::BasicBlock* from_first, Value second, llvm::BasicBlock* from_second) {
     llvm::PHINode* const joined = builder_.CreatePHI(number_type(), 2);
     joined->addIncoming(first, from_first);
@@ -152,7 +153,7 @@ class Generator {
     for (const auto& operand : e.operands) arguments.push_back(value(*operand));
     llvm::Function* const callee = declare(e.name, arguments.size());
     if (!landing_pad_) {
-      // A call in the last place would leave its caller's frame before it is made, and out of every walk.
+      // A tail call would leave its caller's frame before it is made, and the frame would be missing in every walk.
       llvm::CallInst* const made = builder_.CreateCall(callee, arguments);
       made->setTailCallKind(llvm::CallInst::TCK_NoTail);
       return made;

@@ -12,7 +12,7 @@ using namespace std::string_view_literals;
 constexpr std::array k_keywords{"def"sv, "else"sv, "if"sv, "in"sv, "let"sv, "then"sv, "try"sv};
 constexpr std::array k_signs{"=="sv, "<"sv, ">"sv, "="sv, "+"sv, "-"sv, "*"sv, "/"sv, "("sv, ")"sv, ","sv, ";"sv};
 
-// Of ASCII, whatever the locale.
+// The letters are those of ASCII, whatever the locale.
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_part(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); }
 

@@ -1,4 +1,4 @@
-// Text to tokens.
+// Conversion of text to tokens.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Token {
   enum class Kind : std::uint8_t { number, name, keyword, sign, end };
   Kind kind = Kind::end;
   Position at{};
-  std::string_view text{};  ///< of the text that was read
+  std::string_view text{};  ///< part of the text that was read
   double number = 0;
 };
 

@@ -1,5 +1,5 @@
-// orc_calc [--asmjit] [FILE]: runs the program in the file; without one, each line that is typed. With --asmjit natives
-// are called through code that asmjit makes.
+// orc_calc [--asmjit] [FILE]: runs the program in the file; if there is none, each line that is typed. --asmjit calls
+// natives through code that asmjit makes.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int k_uncaught = 1, k_cannot_run = 2;
 
-/// 0, or what went wrong; said on standard error, with what was printed before in front of it.
+/// 0, or the number of the error; its text goes to standard error, after all former output.
 int run(calc::Calculator& calculator, const std::string& program, const std::string& name) {
   const auto say = [](const std::string& text) {
     std::fflush(stdout);

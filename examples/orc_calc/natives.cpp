@@ -17,7 +17,7 @@ static double print(double x) {
   return x;
 }
 
-/// What comes and goes with its frame, whether it returns or an exception passes.
+/// An object that lives as long as its frame, whether that returns or an exception passes.
 struct Scope {
   explicit Scope(double number) : number_(number) { std::printf("enter %g\n", number_); }
   ~Scope() { std::printf("leave %g\n", number_); }
@@ -41,7 +41,7 @@ static double check(double x, double low, double high) {
 
 static double fail(double code) { throw CalculationError("failed with code " + std::to_string(code)); }
 
-/// The stack that it is called on.
+/// The stack of its call.
 static double trace() {
   for (const std::string& line : stack_trace()) std::printf("%s\n", line.c_str());
   return 0;

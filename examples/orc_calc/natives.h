@@ -9,11 +9,11 @@
 
 namespace calc {
 
-/// What natives throw: what went wrong, and the stack it went wrong on.
+/// The exception of natives: the error, and the stack of its place.
 class CalculationError : public std::runtime_error {
  public:
   explicit CalculationError(const std::string& what);
-  /// One line a frame.
+  /// Prints one line for each frame.
   const std::vector<std::string>& stack() const { return stack_; }
 
  private:
@@ -27,7 +27,7 @@ struct Native {
 };
 std::span<const Native> natives();
 
-/// Functions that call this have used up the stack. Throws CalculationError.
+/// Called by functions that have used up the stack. Throws CalculationError.
 void stack_is_full();
 
 }  // namespace calc

@@ -1,4 +1,4 @@
-// Where there is no asmjit.
+// The replacement for builds without asmjit.
 #include "examples/orc_calc/thunks.h"
 
 namespace calc {

@@ -9,7 +9,7 @@ namespace {
 using Kind = Expression::Kind;
 using Ptr = std::unique_ptr<Expression>;
 
-/// What parses and compiles it needs stack for each level.
+/// The parser and the compiler need stack for each level.
 constexpr unsigned k_max_depth = 400;
 
 class Parser {
@@ -114,7 +114,7 @@ class Parser {
       if (is(sign)) return true;
     return false;
   }
-  /// Left to right; a chain of operators nests as deeply as it is long.
+  /// Operators of equal rank group from left to right; a chain of them nests as deeply as it is long.
   Ptr operation(std::size_t level) {
     if (level == 3) return unary();
     Ptr left = operation(level + 1);

@@ -7,13 +7,13 @@
 namespace calc {
 namespace {
 
-/// "calc::native::check" of "calc::native::check(double, double, double) [clone .cold]".
+/// The result is "calc::native::check" for "calc::native::check(double, double, double) [clone .cold]".
 std::string without_parameters(std::string name) {
   name.resize(std::min({name.find('('), name.find(" [clone"), name.size()}));
   return name;
 }
 
-/// Who made the code, by what describes it.
+/// The author of the code, by the source of its description.
 const char* maker(jitunwind::RowOrigin origin) {
   if (origin == jitunwind::RowOrigin::dyn_table) return "LLVM";
   if (origin == jitunwind::RowOrigin::dyn_directives) return "asmjit";

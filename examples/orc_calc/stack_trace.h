@@ -6,7 +6,7 @@
 
 namespace calc {
 
-/// Frames of the program and of natives, innermost first, up to main(): name, and who made the code.
+/// Frames of the program and of natives, innermost first, up to main(): name, and author of the code.
 std::vector<std::string> stack_trace();
 
 }  // namespace calc

@@ -1,4 +1,4 @@
-// The language: numbers, functions of numbers, and what to do when a function throws.
+// The language: numbers, functions of numbers, and handlers for functions that throw.
 //
 //   item       = "def" name "(" [name {"," name}] ")" expression | expression          each ended by ";" or the end
 //   expression = "let" name "=" expression "in" expression

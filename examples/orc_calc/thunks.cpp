@@ -16,7 +16,7 @@ std::uint64_t thunk_of(const Native& native) {
   jitunwind::AsmjitAssembler a(&code);
   using namespace asmjit::x86;
   a.push(rbp);
-  a.mov(rbp, -1);  // no frame pointer: whoever guesses by one is lost
+  a.mov(rbp, -1);  // no frame pointer: guesses by one fail here
   a.call(asmjit::imm(native.address));
   a.pop(rbp);
   a.ret();

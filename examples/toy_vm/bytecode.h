@@ -1,7 +1,7 @@
-// What the compiler makes of a script and the code generator reads: code of a stack machine, a function at a time.
+// The compiler's result for a script, and the code generator's input: code of a stack machine, a function at a time.
 //
-// A frame is a row of slots. Parameters are the first, then come the locals of the open blocks, then what expressions
-// have pushed: at every instruction it is known how many there are (`depth`), so that "push" writes slot `depth`.
+// A frame is a row of slots. The parameters come first, then the locals of the open blocks, then the values that
+// expressions have pushed. Their number is known at every instruction (`depth`), so that "push" writes slot `depth`.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@ enum class Op : std::uint8_t {
   negate_truth,  // pop a, push a is 0 ? 1 : 0
   jump,          // to instruction `operand`
   jump_if_zero,  // pop, jump if it was 0
-  call,          // function number `operand`: pop its arguments, push what it returns
+  call,          // function number `operand`: pop its arguments, push its result
   throw_value,   // pop
   return_value,  // pop
-  resume,        // the exception that handler `operand` has kept goes on to what is outside of that handler
+  resume,        // the exception that handler `operand` has kept continues outside of that handler
   discard,       // the exception that handler `operand` has kept, if it has one, ends here
 };
 
@@ -45,10 +45,10 @@ struct Instruction {
   std::int64_t operand;
 };
 
-/// Where exceptions go on that leave the instructions inside of it.
+/// The place where exceptions continue that leave the instructions inside of it.
 struct Handler {
   enum class Kind : std::uint8_t {
-    catches,   ///< std::exception and what is derived from it: its value in `slot`, then the code at `target`
+    catches,   ///< std::exception and its derived types: its value in `slot`, then the code at `target`
     finishes,  ///< anything: kept in `slot`, then the code at `target`, which ends in `resume`, `discard` or an
                ///< exception
     discards,  ///< around the code of a `finishes`: the exception kept in `slot` gives way to the new one
@@ -57,7 +57,7 @@ struct Handler {
   std::int32_t outer;  ///< the handler around this one; -1: none
   std::uint32_t slot;
   std::int64_t target = -1;
-  bool used = false;  ///< there is an instruction that may throw to it; else it has no code
+  bool used = false;  ///< an instruction may throw to it; else it has no code
 };
 
 /// A function of the script; or a native one, which has no code.
@@ -65,7 +65,7 @@ struct FunctionCode {
   std::string name;
   std::uint32_t arity = 0;
   std::uint32_t line = 0;
-  std::uint32_t slots = 0;  ///< the most that are in use
+  std::uint32_t slots = 0;  ///< the largest number in use
   std::vector<Instruction> code{};
   std::vector<Handler> handlers{};
 
@@ -73,7 +73,7 @@ struct FunctionCode {
 };
 
 struct Program {
-  std::vector<FunctionCode> functions;  ///< the natives, in the order in which they were given; then the script's
+  std::vector<FunctionCode> functions;  ///< the natives, in their given order; then the script's
   std::vector<std::string> texts;
   std::size_t main = 0;  ///< number of the function "main"
 };

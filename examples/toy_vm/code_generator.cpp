@@ -1,11 +1,11 @@
 // The frame of a function, and its exceptions: they are those of C++, found by __gxx_personality_v0 in a table that is
-// made of call sites. So a script's `catch` is a `catch (const std::exception&)`: it knows C++ types and their bases,
-// and what a C++ caller catches, a script's frames pass like C++ frames, and the other way round.
+// made of call sites. A script's `catch` is thus a `catch (const std::exception&)`: it knows C++ types and their bases.
+// Exceptions that a C++ caller catches pass a script's frames like C++ frames, and the other way round.
 //
-// The search for a handler sees all handlers of a frame at once: the call sites in a `try` name the type that any
+// The search for a handler sees all handlers of a frame at once. The call sites in a `try` name the type that any
 // `catch` around them in the function wants, and the landing pad of the innermost handler gets in rdx (selector)
-// whether one does. Where it is not its own it goes on at the next pad outside, within the frame; from the last one,
-// with selector 0, to _Unwind_Resume() and the frames above.
+// whether one does. If it is not its own, the exception continues at the next pad outside, within the frame; from the
+// last one, with selector 0, to _Unwind_Resume() and the frames above.
 #include "examples/toy_vm/code_generator.h"
 
 #include <unwind.h>
@@ -44,7 +44,7 @@ GeneratedCode generate(Machine& machine, const FunctionCode& function, std::span
 GeneratedCode generate_entry(Machine& machine) {
   CodePiece piece(machine);
   auto& a = piece.assembler();
-  // The search comes here only if nothing below catches, and the whole stack is still there.
+  // The search reaches this frame only if nothing below catches, and the whole stack is still there.
   a.handled_by([&machine](const jitunwind::PassedFrame& frame) {
     if (frame.phase() == jitunwind::PassedFrame::Phase::search) machine.see_uncaught();
     return jitunwind::FrameDecision::pass();
@@ -118,7 +118,7 @@ bool CodeGenerator::chain_has(std::int32_t from, bool (*wanted)(Handler::Kind)) 
   return false;
 }
 
-/// What is called from now on throws to `number` and the handlers around it.
+/// Exceptions of later calls go to `number` and the handlers around it.
 void CodeGenerator::inside(std::int32_t number) {
   if (number >= 0 && !handler(number).used) number = -1;
   if (number == handler_) return;
@@ -170,7 +170,7 @@ void CodeGenerator::landing_pad(std::int32_t number) {
   }
 }
 
-/// Exception in rax, selector in rdx.
+/// The exception is in rax, the selector in rdx.
 void CodeGenerator::go_outward(std::int32_t outer) {
   resumes_ = resumes_ || outer < 0;
   a_.jmp(outer < 0 ? resume_ : pads_[static_cast<std::size_t>(outer)]);

@@ -1,4 +1,4 @@
-// Byte code to x86-64, a function at a time. Each becomes a procedure that is registered under its name.
+// Conversion of byte code to x86-64, a function at a time. Each becomes a procedure that is registered under its name.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace toy {
 
-/// From `offset` on, in bytes from the start of the code, the code is that of a line.
+/// The code from `offset` on, in bytes from its start, is that of a line.
 struct CodeLine {
   std::uint32_t offset;
   std::uint32_t line;
@@ -22,11 +22,11 @@ struct GeneratedCode {
   std::vector<CodeLine> lines{};  ///< by offset
 };
 
-/// A toy::Code. `texts` are those of the program. Throws std::runtime_error where asmjit fails.
+/// Makes a toy::Code. `texts` are those of the program. Throws std::runtime_error if asmjit fails.
 GeneratedCode generate(Machine& machine, const FunctionCode& function, std::span<const Value> texts);
 
-/// Value (Machine&, const Value* arguments, Code function): calls function(machine, arguments). An exception that
-/// nobody catches below it is shown to machine.see_uncaught() before anything is unwound.
+/// Value (Machine&, const Value* arguments, Code function): calls function(machine, arguments). An exception that is
+/// not caught below it is passed to machine.see_uncaught() before anything is unwound.
 GeneratedCode generate_entry(Machine& machine);
 
 }  // namespace toy

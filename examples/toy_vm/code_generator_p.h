@@ -1,5 +1,5 @@
-// The code generator: a frame's slots are at fixed places below its return address, instructions move values between
-// them. Nothing is kept in registers but the machine, in rbx.
+// The code generator: a frame's slots are at fixed places below its return address, and instructions move values
+// between them. The only value in a register is the machine, in rbx.
 //
 //   cfa-8 return address | cfa-16 rbx | ... slot 1 (16 bytes) | slot 0 (16 bytes) = [rsp]
 #pragma once
@@ -16,12 +16,12 @@
 
 namespace toy {
 
-/// One piece of code that goes to the machine's code memory.
+/// One piece of code for the machine's code memory.
 class CodePiece {
  public:
   explicit CodePiece(Machine& machine);
   jitunwind::AsmjitAssembler& assembler() { return a_; }
-  /// Describes, registers and places what was written.
+  /// Describes, registers and places the written code.
   GeneratedCode add(const std::string& name);
 
  private:
@@ -86,7 +86,7 @@ class CodeGenerator {
   std::vector<asmjit::Label> pads_;    // of the handlers
   asmjit::Label resume_, overflow_;
   bool resumes_ = false;
-  // Where calls that are written now throw to, and the end of the call site that they are in.
+  // The handler of calls that are written now, and the end of the call site that they are in.
   std::int32_t handler_ = -1;
   asmjit::Label site_end_;
 };

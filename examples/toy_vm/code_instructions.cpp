@@ -1,4 +1,4 @@
-// What the instructions of the byte code become.
+// The machine code of the byte code's instructions.
 #include "examples/toy_vm/code_generator_p.h"
 #include "examples/toy_vm/runtime.h"
 
@@ -67,7 +67,7 @@ void CodeGenerator::instruction(const Instruction& i) {
 }
 
 void CodeGenerator::push_constant(const Instruction& i, Value value) {
-  a_.mov(rax, value.number);  // or the pointer that is in its place
+  a_.mov(rax, value.number);  // or the pointer in its place
   a_.mov(content(i.depth), rax);
   a_.mov(kind(i.depth), static_cast<int>(value.kind));
 }
@@ -82,7 +82,7 @@ void CodeGenerator::store_result(std::uint32_t slot) {
   a_.mov(kind(slot), rdx);
 }
 
-/// Numbers here, everything else, and what throws, in compute().
+/// Numbers are computed here; compute() does everything else, and throws.
 void CodeGenerator::arithmetic(const Instruction& i) {
   const std::uint32_t a = i.depth - 2, b = i.depth - 1;
   const asmjit::Label slow = new_label(a_), done = new_label(a_);
@@ -90,7 +90,7 @@ void CodeGenerator::arithmetic(const Instruction& i) {
   a_.or_(rcx, kind(b));
   a_.jnz(slow);
   fast_path(i.op, a, b, slow);
-  a_.mov(content(a), rax);  // whose kind is that of a number already
+  a_.mov(content(a), rax);  // its kind is that of a number already
   a_.jmp(done);
   a_.bind(slow);
   a_.mov(rdi, rbx);
@@ -101,7 +101,7 @@ void CodeGenerator::arithmetic(const Instruction& i) {
   a_.bind(done);
 }
 
-/// rax = a op b; to `slow` with what the processor does not do.
+/// rax = a op b; jumps to `slow` if the processor cannot do it.
 void CodeGenerator::fast_path(Op op, std::uint32_t a, std::uint32_t b, const asmjit::Label& slow) {
   const auto compare = [&](CondCode condition) {
     a_.xor_(ecx, ecx);

@@ -13,7 +13,7 @@ constexpr bool ends_path(Op op) {
   return op == Op::jump || op == Op::throw_value || op == Op::return_value || op == Op::resume;
 }
 
-/// By how much an instruction other than a call changes the depth.
+/// The change of the depth by an instruction other than a call.
 constexpr int pushed_by(Op op) {
   if (op <= Op::load) return 1;
   const bool pops = (op >= Op::store && op <= Op::not_equal) || op == Op::jump_if_zero || op == Op::throw_value ||
@@ -71,8 +71,8 @@ void FunctionWriter::begin(std::int32_t handler) {
   reachable_ = at(handler).used;
 }
 
-/// What `catches` does not catch, and what comes instead of what is discarded, goes on outward; what `finishes` keeps
-/// does so only if its code ever resumes it.
+/// Exceptions that `catches` does not catch, and those that replace a discarded one, continue outwards. The one that
+/// `finishes` keeps does so only if its code ever resumes it.
 void FunctionWriter::may_throw_to(std::int32_t handler) {
   while (handler >= 0 && !at(handler).used) {
     at(handler).used = true;

@@ -1,4 +1,4 @@
-// Writes the byte code of one function: counts slots, resolves jumps, and leaves out what nothing leads to.
+// Writes the byte code of one function: counts slots, resolves jumps, and leaves out unreachable code.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ class FunctionWriter {
 
   void jump(Op op, Jumps& to);
   void bind(const Jumps& jumps);
-  /// For jumps back.
+  /// The target of jumps back.
   std::int64_t here() const { return static_cast<std::int64_t>(function_.code.size()); }
 
-  /// Inside of those that were entered and not yet left.
+  /// The handlers that were entered and not yet left.
   std::int32_t enter(Handler::Kind kind, std::uint32_t slot);
   void leave();
   const Handler& handler(std::int32_t number) const { return function_.handlers[static_cast<std::size_t>(number)]; }

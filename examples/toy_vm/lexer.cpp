@@ -11,11 +11,11 @@ using namespace std::string_view_literals;
 
 constexpr std::array k_keywords{"and"sv, "break"sv, "catch"sv, "continue"sv, "else"sv,  "finally"sv, "fn"sv,   "if"sv,
                                 "let"sv, "not"sv,   "or"sv,    "return"sv,   "throw"sv, "try"sv,     "while"sv};
-// Longer ones first.
+// Longer ones come first.
 constexpr std::array k_signs{"=="sv, "!="sv, "<="sv, ">="sv, "<"sv, ">"sv, "="sv, "+"sv, "-"sv,
                              "*"sv,  "/"sv,  "%"sv,  "("sv,  ")"sv, "{"sv, "}"sv, ","sv, ";"sv};
 
-// Of ASCII, whatever the locale.
+// The letters are those of ASCII, whatever the locale.
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_name_part(char c) { return is_letter(c) || is_digit(c); }

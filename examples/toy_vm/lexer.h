@@ -1,4 +1,4 @@
-// Text to tokens.
+// Conversion of text to tokens.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct Token {
   enum class Kind : std::uint8_t { name, number, text, word, end };  ///< word: a keyword or a sign, by its spelling
   Kind kind;
   std::uint32_t line;
-  std::string spelling;  ///< of a text: what it stands for
+  std::string spelling;  ///< of a text: its meaning
   std::int64_t number = 0;
 
   bool is(std::string_view word) const { return kind == Kind::word && spelling == word; }
-  /// For messages: "'while'", "end of script".
+  /// The form for messages: "'while'", "end of script".
   std::string shown() const;
 };
 

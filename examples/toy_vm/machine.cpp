@@ -9,8 +9,8 @@
 namespace toy {
 namespace {
 
-/// Down to where scripts may use the stack below `here`: exceptions take no heed of how deep they were thrown, so
-/// unlike a counter a limit is right again wherever they land. What is below is for natives and for throwing.
+/// The limit down to which scripts may use the stack below `here`. Exceptions ignore the depth of their throw, so that
+/// a limit, unlike a counter, is right again wherever they land. The memory below is for natives and for throwing.
 std::uintptr_t stack_limit_below(std::uintptr_t here) {
   constexpr std::uintptr_t most = 2 << 20;
   pthread_attr_t attributes;
@@ -37,7 +37,7 @@ void Machine::load(std::string_view script, std::string_view script_name) {
   script_name_ = script_name;
   std::vector<Value> texts;
   for (const std::string& each : program.texts) texts.push_back(text(each));
-  // All of them first: the code of one holds the address of another.
+  // All functions come first: the code of one holds the address of another.
   for (std::size_t i = functions_.size(); i < program.functions.size(); ++i)
     functions_.push_back({program.functions[i].name, program.functions[i].arity, nullptr});
   for (std::size_t i = native_names_.size(); i < program.functions.size(); ++i) {
@@ -56,7 +56,7 @@ Value Machine::run(std::span<const Value> arguments) {
   return entry_(*this, arguments.data(), main_->code);
 }
 
-/// The search for a handler goes on with memory or without.
+/// The search for a handler continues with memory or without.
 void Machine::see_uncaught() noexcept {
   try {
     uncaught_ = trace_of_throw(*this);
@@ -79,7 +79,7 @@ Value Machine::call(Value function, std::span<const Value> arguments) {
 
 Value Machine::text(std::string_view text) { return Value::of(&*texts_.emplace(text).first); }
 
-/// Of what a script threw, that value.
+/// The value of an exception that a script threw.
 Value Machine::error(const std::exception& caught) {
   if (const auto* thrown = dynamic_cast<const ScriptError*>(&caught)) return thrown->value();
   return Value::of(&errors_.emplace_back(CaughtError{std::current_exception(), caught.what()}));

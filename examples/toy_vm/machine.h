@@ -4,7 +4,8 @@
 //   machine.load(source, "primes.toy");
 //   machine.run({});                        // throws what the script throws and does not catch
 //
-// One thread at a time. What a script made (texts, errors) lives as long as the machine: there is no collector.
+// The machine serves one thread at a time. Values that a script made (texts, errors) live as long as the machine: there
+// is no collector.
 #pragma once
 
 #include <jitunwind/asmjit.h>
@@ -38,14 +39,14 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  /// Throws SyntaxError, or std::runtime_error if asmjit does. At most once.
+  /// Throws SyntaxError, or std::runtime_error if asmjit does. Called once, if ever.
   void load(std::string_view script, std::string_view script_name);
-  /// Calls the script's function "main". Exceptions come out, and leave in uncaught() where they were thrown.
+  /// Calls the script's function "main". Exceptions leave it, and uncaught() then has the stack of their throw.
   Value run(std::span<const Value> arguments);
-  /// Of the last exception that came out of run(): the stack as it was when it was thrown, destructors not yet run.
+  /// The stack of the last exception that left run(), at the time of the throw, when no destructor had run.
   const StackTrace& uncaught() const { return uncaught_; }
 
-  // For natives.
+  // Functions that natives call.
 
   /// Exceptions pass. Throws ScriptError if the value is no function, or one of another number of arguments.
   Value call(Value function, std::span<const Value> arguments);
@@ -56,14 +57,14 @@ class Machine {
   [[noreturn]] void fail(std::string_view message);
   std::ostream& out() { return out_; }
 
-  // For the code generator and for traces.
+  // Functions that the code generator and traces call.
 
-  /// While an exception is being thrown that comes out of run(): keeps its stack.
+  /// Keeps the stack while an exception is being thrown that will leave run().
   void see_uncaught() noexcept;
   jitunwind::AsmjitRuntime& code_memory() { return code_memory_; }
   const std::deque<Function>& functions() const { return functions_; }
   const std::uintptr_t& stack_limit() const { return stack_limit_; }
-  /// "primes.toy:7" of a return address into code of a script; "" of others.
+  /// The result is "primes.toy:7" for a return address into code of a script; "" for others.
   std::string position(std::uintptr_t return_address) const;
 
  private:
@@ -75,7 +76,7 @@ class Machine {
     std::vector<CodeLine> lines;
   };
 
-  jitunwind::AsmjitRuntime code_memory_;  // first: what is registered is cancelled last
+  jitunwind::AsmjitRuntime code_memory_;  // first: registered code is cancelled last
   std::ostream& out_;
   std::deque<Function> functions_;  // never move: code holds their addresses
   std::vector<NativeName> native_names_;

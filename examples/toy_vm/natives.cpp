@@ -1,5 +1,5 @@
-// They throw what C++ functions throw, call back into scripts, have destructors and catch clauses, and know nothing of
-// how exceptions pass the scripts' frames between them.
+// They throw like C++ functions, call back into scripts, have destructors and catch clauses, and know nothing of how
+// exceptions pass the scripts' frames between them.
 #include "examples/toy_vm/natives.h"
 
 #include <array>
@@ -14,7 +14,7 @@ static Value print(Machine& machine, const Value* arguments) {
   return {};
 }
 
-/// text(value): what print() shows of it; of an error, its message.
+/// text(value): the text that print() shows of it; of an error, its message.
 static Value text(Machine& machine, const Value* arguments) { return machine.text(to_text(arguments[0])); }
 
 /// number(text): throws std::invalid_argument and std::out_of_range, as the C++ library does.
@@ -36,7 +36,7 @@ static Value each(Machine& machine, const Value* arguments) {
   return {};
 }
 
-/// scoped(name, function): function(), within the life of a C++ object that prints when it comes and goes.
+/// scoped(name, function): function(), during the life of a C++ object that prints its begin and end.
 static Value scoped(Machine& machine, const Value* arguments) {
   struct Scope {
     Scope(std::ostream& to, std::string called) : out(to), name(std::move(called)) { out << "enter " << name << '\n'; }

@@ -32,7 +32,8 @@ Program Parser::program() {
   return std::move(program_);
 }
 
-/// Functions may be called before they are defined: names and parameter counts first. What is wrong is said later.
+/// Functions may be called before they are defined: names and parameter counts are read first. Errors are reported
+/// later.
 void Parser::declare_functions() {
   for (std::size_t i = 0; i + 1 < tokens_.size(); ++i) {
     const Token& name = tokens_[i + 1];

@@ -1,4 +1,4 @@
-// Script to byte code, in one pass.
+// Conversion of a script to byte code, in one pass.
 //
 //   script     { "fn" name "(" [ name { "," name } ] ")" block }
 //   block      "{" { statement } "}"

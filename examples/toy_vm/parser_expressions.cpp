@@ -42,7 +42,7 @@ void Parser::emit(Op op, std::int64_t operand) {
   writer_->emit(op, operand);
 }
 
-/// Up to the first operator that does not bind more than `binding`.
+/// The expression ends before the first operator that does not bind more than `binding`.
 void Parser::expression(int binding) {
   const Nesting nesting(*this);
   operand();

@@ -20,13 +20,13 @@ class Parser {
   Program program();
 
  private:
-  // How statements leave what they are in.
+  // The ways in which statements leave their surroundings.
   enum class Way : std::uint8_t { returns, breaks, continues };
-  /// What a statement that leaves may have to pass: a loop; the parts of a try statement before `finally`, from which
-  /// every way out leads through the code of `finally`; and that code.
+  /// A construct that a statement may have to leave: a loop; the parts of a try statement before `finally`, whose every
+  /// way out leads through the code of `finally`; and that code.
   struct Surrounding {
     enum class Kind : std::uint8_t { loop, guarded, finishing };
-    /// `way` out to the surrounding number `to`.
+    /// Leads `way` out to the surrounding number `to`.
     struct Exit {
       Way way;
       std::size_t to;
@@ -34,9 +34,10 @@ class Parser {
     };
 
     Kind kind;
-    FunctionWriter::Jumps ends{};  // jumps to what is behind the loop; to the code of `finally`
+    FunctionWriter::Jumps ends{};  // jumps to the code after the loop; to the code of `finally`
     std::int64_t top = 0;          // of a loop
-    // Of a try statement: its slots, and how the code of `finally` goes on by the number that it finds in one of them.
+    // A try statement has its slots, and the continuations of the code of `finally` by the number that it finds in one
+    // of them.
     std::uint32_t slots = 0;
     std::int32_t handler = -1;
     std::vector<Exit> exits{};
@@ -96,7 +97,7 @@ class Parser {
   Program program_;
   std::size_t natives_;
   std::map<std::string, std::size_t, std::less<>> functions_;
-  // Of the function that is being read.
+  // State of the function that is being read.
   FunctionWriter* writer_ = nullptr;
   std::vector<Local> locals_;
   std::size_t scope_ = 0;
@@ -104,7 +105,7 @@ class Parser {
   unsigned nesting_ = 0;
 };
 
-/// Scripts nest as deep as people write, not as deep as this program's stack is.
+/// Scripts nest as deeply as people write, not as deep as this program's stack is.
 class Parser::Nesting {
  public:
   explicit Nesting(Parser& parser) : parser_(parser) {

@@ -1,9 +1,9 @@
-// Statements: what one leaves on the stack are the local variables that it declares.
+// Statements: a statement leaves the local variables on the stack that it declares.
 #include "examples/toy_vm/parser_p.h"
 
 namespace toy {
 
-/// What is declared in a block ends with it; the slots are used again.
+/// Variables that are declared in a block end with it; their slots are reused.
 void Parser::block() {
   const std::uint32_t depth = writer_->depth();
   const std::size_t locals = locals_.size();

@@ -38,7 +38,7 @@ void Parser::try_statement() {
   writer_->release_to(guarded.slots);
 }
 
-/// The block of try, and what catches its exceptions.
+/// The block of try, and the handler of its exceptions.
 void Parser::catching_part() {
   const std::uint32_t value = writer_->depth();
   const std::int32_t handler = writer_->enter(Handler::Kind::catches, value);
@@ -89,7 +89,7 @@ void Parser::finally_part() {
     });
 }
 
-/// The token behind the block that begins at token `open`; the last token if it does not end.
+/// The token after the block that begins at token `open`; the last token if it does not end.
 std::size_t Parser::behind_block(std::size_t open) const {
   std::size_t depth = 0, at = open;
   for (; at + 1 < tokens_.size(); ++at) {
@@ -100,7 +100,7 @@ std::size_t Parser::behind_block(std::size_t open) const {
   return tokens_.size() - 1;
 }
 
-/// Goes out to surrounding number `to`, a loop; or returns what was pushed last.
+/// Leaves outwards to surrounding number `to`, a loop; or returns the value that was pushed last.
 void Parser::leave(Way way, std::size_t to) {
   const std::size_t last = way == Way::returns ? 0 : to + 1;
   for (std::size_t i = surroundings_.size(); i > last; --i) {

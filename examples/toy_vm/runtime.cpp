@@ -81,7 +81,7 @@ class Caught {
   ~Caught() { abi::__cxa_end_catch(); }
   Caught(const Caught&) = delete;
   Caught& operator=(const Caught&) = delete;
-  /// It landed as one of these: that is what object_ points to (Itanium C++ ABI: exception handling, 2.5.3).
+  /// The exception landed as one of these types: object_ points to that (Itanium C++ ABI: exception handling, 2.5.3).
   const std::exception& as_exception() const { return *static_cast<const std::exception*>(object_); }
 
  private:

@@ -1,4 +1,4 @@
-// What the generated code calls.
+// The functions that the generated code calls.
 #pragma once
 
 #include <unwind.h>
@@ -8,10 +8,10 @@
 
 namespace toy {
 
-/// operands[0] op operands[1], of any values. Throws ScriptError where that has no meaning.
+/// operands[0] op operands[1], of any values. Throws ScriptError if that has no meaning.
 Value compute(Machine& machine, const Value* operands, Op op);
 
-/// Throws ScriptError; or, of a caught C++ exception, that exception.
+/// Throws ScriptError; for a caught C++ exception, that exception.
 [[noreturn]] void throw_value(Machine& machine, const Value* value);
 
 [[noreturn]] void stack_overflow(Machine& machine);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// "toy::natives::each" of "toy::natives::each(toy::Machine&, toy::Value const*) [clone .cold]".
+/// The result is "toy::natives::each" for "toy::natives::each(toy::Machine&, toy::Value const*) [clone .cold]".
 std::string without_parameters(std::string name) {
   const std::size_t unnamed = name.rfind("(anonymous namespace)");
   const std::size_t from = unnamed == std::string::npos ? 0 : unnamed + 1;
@@ -23,14 +23,15 @@ std::string without_parameters(std::string name) {
   return name;
 }
 
-/// The last function of the exception runtime: above it is who threw. AddressSanitizer has names with a prefix.
+/// The last function of the exception runtime: the throwing function is above it. AddressSanitizer has names with a
+/// prefix.
 bool throws(std::string_view name) {
   constexpr std::array throwing{"__cxa_throw"sv, "__cxa_rethrow"sv, "_Unwind_RaiseException"sv,
                                 "_Unwind_Resume_or_Rethrow"sv, "std::rethrow_exception"sv};
   return std::ranges::any_of(throwing, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-/// What runs the script, of no interest to its author.
+/// Functions that run the script, which do not interest its author.
 bool is_machinery(std::string_view name) {
   return name == "<script>" || (name.starts_with("toy::") && !name.starts_with("toy::natives::"));
 }

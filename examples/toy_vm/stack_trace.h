@@ -1,4 +1,4 @@
-// A stack of script functions and C++ functions, as a user wants to read it.
+// A stack of script functions and C++ functions, in a form for users.
 #pragma once
 
 #include <ostream>
@@ -11,16 +11,16 @@ class Machine;
 
 struct TracedFrame {
   std::string name;
-  std::string place;  ///< "primes.toy:7"; "C++" of what is no script
+  std::string place;  ///< "primes.toy:7"; "C++" outside of scripts
 };
 
-/// Innermost first, main() last.
+/// The innermost frame is first, main() last.
 using StackTrace = std::vector<TracedFrame>;
 
-/// Of the exception that is being thrown by the caller's callers: from where it was thrown.
+/// The stack of the exception that the caller's callers are throwing: from the throw on.
 StackTrace trace_of_throw(const Machine& machine);
 
-/// A line for each frame; of very deep stacks the first and the last.
+/// A line for each frame; very deep stacks have the first and the last frames.
 std::ostream& operator<<(std::ostream& out, const StackTrace& trace);
 
 }  // namespace toy

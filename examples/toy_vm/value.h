@@ -1,4 +1,4 @@
-// What scripts compute with, and what functions are to each other: a native one looks like one of a script.
+// The values of scripts. A native function looks like one of a script.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct CaughtError;
 
 enum class Kind : std::uint64_t { number, text, function, error };
 
-/// Texts, functions and errors belong to the machine and live as long as it does. The same text is the same pointer.
+/// Texts, functions and errors belong to the machine and live as long as it does. Equal texts are the same pointer.
 struct Value {
   union {
     std::int64_t number = 0;
@@ -30,8 +30,8 @@ struct Value {
   static Value of(const Function* f) { return {.function = f, .kind = Kind::function}; }
   static Value of(const CaughtError* e) { return {.error = e, .kind = Kind::error}; }
 };
-// The code that is generated has a Value in 16 bytes of a frame, in rax and rdx as a result (x86-64 psABI 3.2.3), and
-// knows that 0 is a number's kind.
+// The generated code has a Value in 16 bytes of a frame, in rax and rdx as a result (x86-64 psABI 3.2.3), and knows
+// that 0 is a number's kind.
 static_assert(sizeof(Value) == 16 && std::is_trivially_copyable_v<Value>);
 static_assert(static_cast<int>(Kind::number) == 0);
 
@@ -43,13 +43,13 @@ struct Function {
   Code code = nullptr;
 };
 
-/// A C++ exception, as the value that `catch` gives to a script. `throw` of it throws it again, as what it was.
+/// A C++ exception, as the value that `catch` gives to a script. `throw` of it throws the original exception again.
 struct CaughtError {
   std::exception_ptr exception;
   std::string message;
 };
 
-/// What `throw` in a script throws, and the machine itself; C++ catches it like any other exception.
+/// The exception of `throw` in a script, and of the machine itself; C++ catches it like any other exception.
 class ScriptError : public std::runtime_error {
  public:
   ScriptError(Value value, const std::string& message) : std::runtime_error(message), value_(value) {}
@@ -60,7 +60,7 @@ class ScriptError : public std::runtime_error {
   Value value_;
 };
 
-/// As print() shows it.
+/// The text that print() shows.
 std::string to_text(Value value);
 
 }  // namespace toy

@@ -37,7 +37,7 @@ int StoppedProcess::copyin(int request, char* loc, std::uint64_t rem, int len, s
 int StoppedProcess::lookupip(int request, std::uint64_t ip, std::intptr_t tok, std::uint64_t** resultp) {
   auto& self = *reinterpret_cast<StoppedProcess*>(tok);
   if (request == UWX_LKUP_FREE) return 0;  // answer_ stays
-  // A return address may be behind the end of its function: what is meant is the call before it.
+  // A return address may be after the end of its function: the lookup is for the call before it.
   for (const std::uint64_t* said = *resultp; said[0] != UWX_KEY_END; said += 2)
     if (said[0] == UWX_KEY_CALLER) ip -= said[1];
   if (!self.find_module(ip)) return UWX_LKUP_NOTFOUND;

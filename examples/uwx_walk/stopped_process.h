@@ -19,7 +19,7 @@ class StoppedProcess {
   std::uint64_t ip() const { return registers_.rip; }
   std::uint64_t sp() const { return registers_.rsp; }
 
-  // The token is the address of this.
+  // The token is the address of this object.
   static int copyin(int request, char* loc, std::uint64_t rem, int len, std::intptr_t tok);
   static int lookupip(int request, std::uint64_t ip, std::intptr_t tok, std::uint64_t** resultp);
 

@@ -12,7 +12,7 @@
 
 #include "examples/uwx_walk/stopped_process.h"
 
-/// One line a frame, by whatever callbacks the environment has.
+/// Prints one line for each frame, by the callbacks that the environment has.
 static void print_frame(uwx_env* env) {
   std::uint64_t ip = 0, offset = 0;
   char *function = nullptr, *file = nullptr;
