@@ -74,15 +74,19 @@ bool read_ucontext(const AddressSpace& space, const KernelFrame& frame, std::spa
   return true;
 }
 
-/// 0 without a shadow stack. `sp` is that of the frame to end in.
-Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcept {
-  if (jitunwind_shadow_stack_pointer() == 0) return 0;
+/// Out of line: threads without a shadow stack have no room for this.
+[[gnu::noinline]] Result<std::uint64_t> count_entries_to_pop(const AddressSpace& space, Addr sp) noexcept {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
   const auto entries =
       with_room([&] { return shadow_stack_entries(Cursor(space, context, Cursor::Top::returned_to), sp); });
   if (!entries) return entries;
   return *entries + 1;  // the call that pops them
+}
+
+/// 0 without a shadow stack. `sp` is that of the frame to end in.
+Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcept {
+  return jitunwind_shadow_stack_pointer() == 0 ? 0 : count_entries_to_pop(space, sp);
 }
 
 /// Goes on by a copy of the kernel's frame, and the kernel does the rest: floating-point state is where the copy says.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <span>
+#include <type_traits>
 
 #include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
@@ -306,14 +308,18 @@ void UnwindFrame::set_pc(Addr pc) noexcept { landing_pad_ = pc; }
 
 JITUNWIND_LEFT_BY_A_JUMP Error UnwindFrame::install() noexcept {
   const LiveRegisters& live = live_registers();
-  alignas(16) std::array<std::byte, k_registers_size> context;  // others become anything: resume.h
+  const std::uint64_t pushed = is_compact_ ? 0 : row_->args_size;
+  // Handlers throw on small stacks: nobody looks at the row from here on. Other registers become anything: resume.h.
+  using Registers = std::array<std::byte, k_registers_size>;
+  static_assert(sizeof(Registers) <= sizeof(FrameRow) && std::is_trivially_destructible_v<FrameRow>);
+  std::byte* const context = (::new (static_cast<void*>(row_)) Registers)->data();
   const auto put = [&](const LiveRegister& r, std::uint64_t value) {
-    std::memcpy(context.data() + r.ucontext, &value, sizeof value);
+    std::memcpy(context + r.ucontext, &value, sizeof value);
   };
   for (const LiveRegister& r : live.all()) put(r, registers_.get(r.column).value_or(0));
   put(live.pc, landing_pad_ != 0 ? landing_pad_ : pc());
-  put(live.sp, sp() + (is_compact_ ? 0 : row_->args_size));
-  return go_on_with(*space_, context.data(), sp());
+  put(live.sp, sp() + pushed);
+  return go_on_with(*space_, context, sp());
 }
 
 }  // namespace jitunwind::eh

@@ -126,6 +126,22 @@ TEST(CppPrograms, Preloaded) {
 }
 #endif
 
+#ifdef HANDLERS_LIBGCC
+/// Exceptions and jumps out of signal handlers, on small signal stacks and where the stack is exhausted, and out of the
+/// runtime's callbacks. A throw takes no more of a signal stack of 8 KiB than libgcc's leaves there.
+// covers: EX01 EX05 SF09
+TEST(Handlers, AreLeftAsWithLibgcc) {
+  const Ended expected = run(HANDLERS_LIBGCC);
+  EXPECT_EQ(expected.status, 0);
+  EXPECT_NE(expected.text.find("trace: jumped 3 times\n"), std::string::npos) << expected.text;
+  for (const char* const program : {HANDLERS_OWN, HANDLERS_STATIC, HANDLERS_STATIC_PIE}) {
+    const Ended own = run(std::string("timeout 60 ") + program);
+    EXPECT_EQ(own.status, 0) << program;
+    EXPECT_EQ(own.text, expected.text) << program;
+  }
+}
+#endif
+
 #ifdef CPP_LIBCXX
 // Debian's libc++ loads LLVM's libunwind.so.1, libjitunwind and glibc load libgcc_s: ours is bound first.
 TEST(CppPrograms, UnderLibcxx) {
