@@ -169,6 +169,35 @@ TEST(CoredumpHelper, TakesFilesThatAreElsewhere) {
   expect_as_the_program_saw(remote_stack(space, by_segment.get()), dump.program.stacks().at(dump.program.process()));
 }
 
+/// Another core by the name that it was opened by is not taken for it, with whatever threads; and where the file itself
+/// is cut meanwhile, what is gone cannot be read.
+// covers: HL08
+TEST(CoredumpHelper, StaysTheCoreThatItWas) {
+  const Dump dump, other;
+  const AccessorSpace space(_UCD_accessors);
+  const Core core(dump.path), cut(other.path);
+  ASSERT_NE(core.get(), nullptr);
+  ASSERT_NE(cut.get(), nullptr);
+  _UCD_select_thread(core.get(), 2);
+  const pid_t thread = _UCD_get_pid(core.get());
+  const auto& frames = other.program.stacks().at(other.program.process()).frames;
+  const Addr in_main = std::ranges::find(frames, "main", &SeenFrame::name)->pc;
+  std::filesystem::copy_file(other.path, dump.path + ".new");
+  std::filesystem::rename(dump.path + ".new", dump.path);
+  EXPECT_EQ(_UCD_add_backing_file_at_vaddr(core.get(), in_main, TARGET_PROGRAM), -1);
+  EXPECT_EQ(_UCD_get_pid(core.get()), thread);
+  expect_as_the_program_saw(remote_stack(space, core.get()), dump.program.stacks().at(thread));
+  unw_word_t sp = 0, word = 0;
+  ASSERT_EQ(_UCD_access_reg(space.get(), UNW_REG_SP, &sp, 0, cut.get()), 0);
+  std::filesystem::resize_file(other.path, 4096);
+  EXPECT_EQ(_UCD_access_mem(space.get(), sp, &word, 0, cut.get()), -UNW_EINVAL);
+  unw_cursor_t cursor;
+  EXPECT_EQ(unw_init_remote(&cursor, space.get(), cut.get()), 0);
+  while (unw_step(&cursor) > 0) {
+  }
+  EXPECT_EQ(_UCD_add_backing_file_at_vaddr(cut.get(), in_main, TARGET_PROGRAM), -1);
+}
+
 #ifdef KERNEL_WRITES_CORES
 // covers: HL08
 TEST(CoredumpHelper, TellsTheSignalOfACrash) {

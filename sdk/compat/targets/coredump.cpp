@@ -1,6 +1,7 @@
 // libunwind-coredump.h: a core file as a Target.
 #include <link.h>
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <string>
@@ -46,12 +47,18 @@ std::optional<Addr> address_of_segment(const std::string& core, int number) noex
   return segment.p_vaddr;
 }
 
+/// Another file may have the core's name by now: threads are numbered by this one's.
+bool is_same_core(const Target& again, const Target& core) {
+  return again.arch().elf_machine == core.arch().elf_machine &&
+         std::ranges::equal(again.threads(), core.threads(), {}, &TargetThread::id, &TargetThread::id);
+}
+
 /// Opens the core again, with one more file.
 bool add_file(UCD_info& core, Addr at, const char* filename) {
   TargetFolders folders = core.folders;
   folders.files.emplace_back(at, filename);
   auto target = Target::open_core(core.path, folders);
-  if (!target) return false;
+  if (!target || !is_same_core(*target, core.target)) return false;
   core.folders = std::move(folders);
   core.target = std::move(*target);
   return true;
