@@ -161,6 +161,31 @@ struct Callbacks : testing::Test {
   unw_word_t here(const volatile void* object) const { return reinterpret_cast<std::uintptr_t>(object); }
 };
 
+/// What is asked next says that there is nothing to be seen, of a zombie and of what is no more.
+// covers: HL03
+TEST_F(Callbacks, EndAWalkOfWhatEndsMeanwhile) {
+  unw_cursor_t cursor;
+  unw_word_t word = 0;
+  const auto expect_nothing = [&](const char* what) {
+    EXPECT_EQ(unw_step(&cursor), -UNW_EUNSPEC) << what;
+    EXPECT_EQ(_UPT_access_mem(space.get(), here(&TracedChild::word), &word, 0, target.get()), -UNW_EUNSPEC) << what;
+    EXPECT_EQ(_UPT_access_reg(space.get(), UNW_REG_SP, &word, 0, target.get()), -UNW_EUNSPEC) << what;
+    unw_flush_cache(space.get(), 0, 0);
+    EXPECT_EQ(unw_init_remote(&cursor, space.get(), target.get()), -UNW_EUNSPEC) << what;
+  };
+  const auto begin = [&] {
+    ASSERT_EQ(unw_init_remote(&cursor, space.get(), target.get()), 0);
+    ASSERT_GT(unw_step(&cursor), 0);
+  };
+  begin();
+  ::kill(child.process, SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child.process), &ended, WEXITED | WNOWAIT), 0);
+  expect_nothing("a zombie");
+  ::waitpid(child.process, nullptr, 0);
+  expect_nothing("no more");
+}
+
 // covers: HL02
 TEST_F(Callbacks, ReadAndWriteMemory) {
   unw_word_t value = 41;

@@ -192,5 +192,65 @@ TEST(UwxWalk, OtherMachinesAndByteOrders) {
   EXPECT_EQ(uwx_free(env), UWX_OK);
 }
 
+/// Sizes that nobody asked for, bytes that change at every read or never end, answers that lead anywhere: a step comes
+/// to an end all the same, moves on or leaves the frame as it is, and says which.
+// covers: UX09 UX21
+TEST(UwxWalk, CallbacksThatLieEndAStep) {
+  using Copyin = UwxTarget::Copyin;
+  std::uint64_t changing = 1;
+  const auto fill = [](char* loc, int len, auto byte_at) {
+    for (int i = 0; i < len; ++i) loc[i] = static_cast<char>(byte_at(static_cast<std::uint64_t>(i)));
+    return len;
+  };
+  const std::function<int(const Copyin&, char*)> lies[] = {
+      [](const Copyin&, char*) { return 0; },
+      [](const Copyin& c, char*) { return c.len - 1; },
+      [&](const Copyin& c, char* loc) { return fill(loc, c.len, [](auto) { return 0xff; }) + 8; },
+      [](const Copyin&, char*) { return -1; },
+      [&](const Copyin& c, char* loc) {
+        return fill(loc, c.len, [&](auto) { return (changing *= 0x5851f42d) >> 24; });
+      },
+      // CIEs without end: each word says "4 bytes, id 0"; each one "64 bits of length".
+      [&](const Copyin& c, char* loc) {
+        return fill(loc, c.len, [&](auto i) { return (c.rem + i) % 8 == 0 ? 4 : 0; });
+      },
+      [&](const Copyin& c, char* loc) { return fill(loc, c.len, [&](auto i) { return c.rem + i < 8 ? 0xff : 4; }); },
+      // A stack without end: every word leads to the next.
+      [&](const Copyin& c, char* loc) { return fill(loc, c.len, [&](auto i) { return (c.rem + 16) >> 8 * (i % 8); }); },
+  };
+  constexpr std::uint64_t k_everywhere = ~std::uint64_t{7};
+  const Given answers[] = {
+      {UWX_LKUP_UTABLE,
+       {UWX_KEY_TBASE, 0, UWX_KEY_USTART, 0x1000, UWX_KEY_UEND, k_everywhere, UWX_KEY_UFLAGS, 2, 0, 0}},
+      {UWX_LKUP_UTABLE, {UWX_KEY_TBASE, 0, UWX_KEY_USTART, 0x1000, UWX_KEY_UEND, k_everywhere, 0, 0}},
+      {UWX_LKUP_UINFO, {UWX_KEY_UINFO, 0x1000, 0, 0}},
+      {UWX_LKUP_REMAP, {UWX_KEY_NEWIP, 0x1000, 0, 0}},
+      {UWX_LKUP_FDESC, {UWX_KEY_FSIZE, 8, 0, 0}},
+      {UWX_LKUP_FDESC, {UWX_KEY_FSIZE, k_everywhere, UWX_KEY_FUNC, 0x10, UWX_KEY_MODULE, 8, 0, 0}},
+      {UWX_LKUP_FDESC, Words(1200, UWX_KEY_MODULE)},
+      {UWX_LKUP_SYMINFO, {UWX_KEY_FUNC, k_everywhere, 0, 0}},
+      {UWX_LKUP_ERR, {}},
+  };
+  for (const auto& lie : lies)
+    for (const Given& given : answers) {
+      UwxTarget target;
+      target.copy_instead = lie;
+      target.answer = [&](const Asked&) { return given; };
+      ASSERT_EQ(uwx_init_context(target.env, 0x40'0020, 0x7fff'0000, 0, 0), UWX_OK);
+      for (int steps = 0, status = UWX_OK; steps < 20 && status == UWX_OK; ++steps) {
+        const std::uint64_t ip = target.ip(), sp = target.sp();
+        const std::size_t asked = target.asked.size(), copied = target.copies.size();
+        status = uwx_step(target.env);
+        EXPECT_LE(target.copies.size() - copied, std::size_t{1} << 22);
+        EXPECT_LE(target.asked.size() - asked, 2u);
+        EXPECT_EQ(target.held(), 0u);
+        EXPECT_TRUE(status == UWX_OK || (target.ip() == ip && target.sp() == sp)) << status;
+      }
+      char *module = nullptr, *function = nullptr;
+      std::uint64_t offset = 0;
+      (void)uwx_get_sym_info(target.env, &module, &function, &offset);
+    }
+}
+
 }  // namespace
 }  // namespace jitunwind::test
