@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -40,12 +41,14 @@ class WatchedFifo {
   int watch_;
 };
 
-/// A program whose debug file is "p.debug", by its name and by its build id ab cd.
-std::string stripped_program(const TemporaryFolder& folder) {
+/// A program whose debug file is "p.debug", by its name and, where it has one, by its build id ab cd.
+std::string stripped_program(const TemporaryFolder& folder, bool has_id = true) {
   ElfBuilder elf(sizeof(void*) == 8, false);
-  elf.sections = {{".gnu_debuglink", SHT_PROGBITS, elf.bytes().text("p.debug").align(4).u32(0x1234).vector()},
-                  {".note.gnu.build-id", SHT_NOTE, elf.note("GNU", NT_GNU_BUILD_ID, "\xab\xcd").vector()}};
-  elf.segments = {{.type = PT_NOTE, .section = 1}};
+  elf.sections = {{".gnu_debuglink", SHT_PROGBITS, elf.bytes().text("p.debug").align(4).u32(0x1234).vector()}};
+  if (has_id) {
+    elf.sections.push_back({".note.gnu.build-id", SHT_NOTE, elf.note("GNU", NT_GNU_BUILD_ID, "\xab\xcd").vector()});
+    elf.segments = {{.type = PT_NOTE, .section = 1}};
+  }
   const RawBytes bytes = elf.build();
   const std::string path = folder / "p";
   std::ofstream(path, std::ios::binary)
@@ -81,6 +84,19 @@ TEST(RegularFiles, AreAllThatIsOpened) {
 
   ::close(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK));
   EXPECT_TRUE(watched.was_opened());
+}
+
+/// A hole of a TiB behind an ELF file: to read it for the link's checksum would take a quarter of an hour.
+TEST(RegularFiles, AreNotReadForEver) {
+  const TemporaryFolder folder;
+  const std::string program = stripped_program(folder, false), debug = folder / "p.debug";
+  std::filesystem::copy_file(program, debug);
+  std::filesystem::resize_file(debug, std::uintmax_t{1} << 40);
+  ::alarm(60);
+  const auto files = ModuleFiles::open(program.c_str(), nullptr);
+  ::alarm(0);
+  ASSERT_TRUE(files);
+  EXPECT_FALSE((*files)->has_debug_file());
 }
 
 /// Where a process has no /proc, as behind chroot(2), a file has its name alone.
