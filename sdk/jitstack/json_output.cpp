@@ -68,7 +68,8 @@ class JsonOutput final : public Output {
   bool end() override {
     const Json document{{"format", 1}, {"jitstack", JITUNWIND_VERSION_TEXT}, {"targets", std::move(targets_)}};
     // Names that are no UTF-8 are so by U+FFFD.
-    const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    // In ASCII: a terminal obeys DEL, C1 and characters that turn the direction of writing in JSON, too.
+    const std::string text = document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
     return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   }
 

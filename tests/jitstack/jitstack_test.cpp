@@ -148,6 +148,34 @@ TEST(Jitstack, MarksGuessesAndStacksThatAreCutShort) {
   EXPECT_TRUE(std::ranges::any_of(thread["frames"], [](const Json& frame) { return frame["guess"].get<bool>(); }));
 }
 
+/// Of code in no file, by the map that programs write for perf.
+TEST(Jitstack, PrintsNamesThatTerminalsObeyInNoOutput) {
+  const TargetProgram program(HOSTILE_PROGRAM, {});
+  const auto frames = [&](const std::string& json) { return Json::parse(json)["targets"][0]["threads"][0]["frames"]; };
+  const std::string name = "\xc2\x9b\x33\x31m \x7f \xe2\x80\xae \033[31m \\\"; '",
+                    map = "/tmp/perf-" + id_of(program) + ".map";
+  const Json without = frames(jitstack("--json " + id_of(program)).out);
+  const auto guessed = std::ranges::find_if(without, [](const Json& frame) { return frame["guess"].get<bool>(); });
+  ASSERT_NE(guessed, without.end());
+  const auto pc = std::stoull(std::string((*guessed)["pc"]).substr(2), nullptr, 16);
+  std::ofstream(map) << std::hex << pc - 8 << " 10 " << name << "\xff\n";
+  const TemporaryFolder folder;
+  for (const std::string options : {"", "--rows --why ", "--json ", "--json --rows --why "}) {
+    const std::string out = jitstack(options + id_of(program)).out;
+    for (const std::string obeyed : {"\033", "\x7f", "\xc2\x9b", "\xe2\x80\xae", "\xff"})
+      EXPECT_EQ(out.find(obeyed), out.npos) << options;
+    EXPECT_NE(out.find("31m"), out.npos) << options;
+    if (options.empty() || options[2] != 'j') continue;
+    const Json named = frames(out);
+    EXPECT_TRUE(std::ranges::any_of(named, [&](const Json& frame) { return frame["name"] == name + "\xef\xbf\xbd"; }))
+        << out;
+    std::ofstream(folder / "json") << out;
+    (void)output_of("python3 -c 'import json, sys; json.loads(open(sys.argv[1], \"rb\").read().decode(\"ascii\"))' '" +
+                    (folder / "json") + "'");
+  }
+  std::filesystem::remove(map);
+}
+
 TEST(Jitstack, SaysWhatIsNoTarget) {
   const TemporaryFolder folder;
   std::ofstream(folder / "text") << "no core";
