@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 
 #include "tests/support/command.h"
 #include "tests/support/cpu_seconds.h"
@@ -267,13 +268,19 @@ TEST(CoreFile, IsNoneWhateverItIs) {
 }
 
 /// A core of threads, from number 7 on, with these segments, whose bytes are all "abcdefghijklmnop". Its notes are in a
-/// segment, or in a section alone.
-RawBytes core_with(const std::vector<BuiltSegment>& segments, bool has_note_segment = true, std::size_t threads = 1) {
+/// segment, or in a section alone. `files`: an NT_FILE of one file that says that it has so many.
+RawBytes core_with(const std::vector<BuiltSegment>& segments, bool has_note_segment = true, std::size_t threads = 1,
+                   std::optional<std::uint64_t> files = std::nullopt, bool numbers_in_section_0 = false) {
   ElfBuilder core(true, false);
   core.type = ET_CORE;
+  core.numbers_in_section_0 = numbers_in_section_0;
   Bytes notes = core.bytes();
   for (std::size_t i = 0; i < threads; ++i)
     notes.add(core.note("CORE", NT_PRSTATUS, core.bytes().fill(112 + 27 * 8 + 8, 0).put(32, 7 + i, 4).string()));
+  if (files) {
+    const Bytes note = core.bytes().u64(*files).u64(4096).u64(0x400000).u64(0x402000).u64(0).text("/file");
+    notes.add(core.note("CORE", NT_FILE, note.string()));
+  }
   core.sections = {{"note", SHT_NOTE, notes.vector()},
                    {"bytes", SHT_PROGBITS, core.bytes().characters("abcdefghijklmnop").vector()}};
   core.segments = segments;
@@ -305,6 +312,30 @@ TEST(CoreFile, SegmentsThatContradictEachOtherAreReadOnce) {
   EXPECT_EQ(text_at(*core, 0x10000), "abcdefghijklmnop");
   EXPECT_EQ(text_at(*core, 0x10008), "ijklmnop");
   EXPECT_EQ(text_at(*core, 0x20000), "abcde");
+}
+
+/// Counts of files and of program headers that nobody has room for, and that wrap where they are multiplied.
+TEST(CoreFile, HasNoMoreThanItHasBytesFor) {
+  constexpr std::uint64_t k_wraps = ~std::uint64_t{0} / 24 + 2;  // 24 times this are 24 or so
+  const std::vector<BuiltSegment> segments{{.address = 0x10000, .file_size = 16, .memory_size = 16}};
+  for (const std::uint64_t files : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{1} << 32, std::uint64_t{1} << 61,
+                                    k_wraps, ~std::uint64_t{0}}) {
+    const auto core = open_bytes(core_with(segments, true, 1, files));
+    ASSERT_TRUE(core) << core.error().text();
+    EXPECT_EQ(core->mappings().find(0x400000) != nullptr, files == 1) << files;
+    EXPECT_EQ(text_at(*core, 0x10000), "abcdefghijklmnop");
+  }
+  RawBytes bytes = core_with(segments, true, 1, 1, true);  // e_phnum is PN_XNUM
+  EXPECT_TRUE(open_bytes(bytes));
+  Elf64_Ehdr head;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  ASSERT_EQ(head.e_phnum, PN_XNUM);
+  constexpr std::uint32_t k_most = ~std::uint32_t{0};
+  std::memcpy(bytes.data() + head.e_shoff + offsetof(Elf64_Shdr, sh_info), &k_most, sizeof k_most);
+  const auto core = open_bytes(bytes);
+  ASSERT_TRUE(core) << core.error().text();
+  EXPECT_EQ(core->threads().size(), 1u) << "of the section of notes";
+  EXPECT_EQ(text_at(*core, 0x10000), "");
 }
 
 /// Tools that copy sections leave no segment of notes.
