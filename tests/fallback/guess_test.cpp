@@ -410,6 +410,11 @@ TEST(CodeThatCannotBeRead, IsLeftAtItsEntry) {
     EXPECT_EQ(row->origin, RowOrigin::followed_code);
   }
   EXPECT_FALSE(row_at(k_unreadable, ~Addr{37}));
+  // Of the page that the kernel emulates its core files have zeros, which are not what runs.
+  for (Addr at = k_vsyscall; at != k_vsyscall + 0x1000; at += 8) bytes.put(at, 0);
+  const auto in_core = row_at(k_vsyscall, ~Addr{37});
+  ASSERT_TRUE(in_core);
+  EXPECT_EQ(to_text(*in_core, arch::x86_64), "cfa=rsp+8 ra=[cfa-8]");
   EXPECT_FALSE(row_at(k_unreadable + 4, k_unreadable));
 }
 

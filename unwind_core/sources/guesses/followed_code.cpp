@@ -59,6 +59,7 @@ class FollowedCode {
 
   Found find_row(FrameRow& out) noexcept {
     const bool has_called = lookup_.at.is_return_address();
+    if (!has_called && is_emulated()) return find_new_frame(WayOut::Known::returns, out);
     if (!has_called && !is_code(lookup_.space, lookup_.window, lookup_.at.value())) return find_bad_call(out);
     WayOut way;
     if (const auto top = find_way_out(way)) {
@@ -72,7 +73,7 @@ class FollowedCode {
       if (found && *found) return keep_only(way.loaded, out);
       if (!found) return found;
     }
-    // Code that is executable but not readable, such as the kernel's [vsyscall], cannot be followed, like data.
+    // Code that is executable but not readable cannot be followed, like data.
     return has_called ? Found(false)
                       : find_new_frame(can_be_read() ? WayOut::Known::nowhere : WayOut::Known::returns, out);
   }
@@ -184,8 +185,7 @@ class FollowedCode {
   /// object, which has symbols of its functions alone. C libraries call these by pointers, and its code for i386 has
   /// call frame information for system calls only.
   std::optional<Addr> told_entry() noexcept {
-    const Addr pc = lookup_.at.value();
-    if (arch_.emulated_page != 0 && page_of(pc) == arch_.emulated_page) return pc;
+    if (is_emulated()) return lookup_.at.value();
     const Module* const module = lookup_.module();
     if (module && !is_kernels_object(*module)) return std::nullopt;
     ProcedureName name;
@@ -226,6 +226,10 @@ class FollowedCode {
     const Addr slot = top.sp - Addr{top.below} * arch_.word_size;
     if (top.sp < frame_.sp || slot < frame_.sp || slot > top.sp || slot % arch_.word_size != 0) return std::nullopt;
     return top.below == 0 && !arch_.ra_in_memory ? link_ : word_at(slot);
+  }
+  /// The kernel's [vsyscall]: what can be read there, zeros in core files, is not what is done.
+  bool is_emulated() const noexcept {
+    return arch_.emulated_page != 0 && page_of(lookup_.at.value()) == arch_.emulated_page;
   }
   bool can_be_read() const noexcept {
     std::byte byte;
