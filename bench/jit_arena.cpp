@@ -12,7 +12,6 @@ namespace bench {
 
 namespace {
 
-constexpr std::size_t k_code_slot = 64;
 constexpr std::size_t k_table_slot = 80;
 constexpr std::size_t k_cie_size = 24;
 constexpr std::size_t k_fde_size = 48;
@@ -55,15 +54,16 @@ void write_tables(std::byte* at, const std::byte* code, std::size_t locals) {
 
 }  // namespace
 
-JitArena::JitArena(std::size_t count) : size_(count * (k_code_slot + k_table_slot)) {
+JitArena::JitArena(std::size_t count, std::size_t distance, std::size_t shapes)
+    : size_(count * (distance + k_table_slot)) {
   void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   memory_ = static_cast<std::byte*>(memory);
   functions_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    std::byte* code = memory_ + i * k_code_slot;
-    std::byte* tables = memory_ + count * k_code_slot + i * k_table_slot;
-    const std::size_t locals = 16 * (1 + i % 4);
+    std::byte* code = memory_ + i * distance;
+    std::byte* tables = memory_ + count * distance + i * k_table_slot;
+    const std::size_t locals = 16 * (1 + i % shapes);
     write_code(code, locals);
     write_tables(tables, code, locals);
     functions_.push_back({code, k_code.size(), locals, tables, tables + k_cie_size});

@@ -16,10 +16,11 @@ struct Context {
   const StackFunction* next;  // first: JIT code reads and advances it
 };
 
-/// Code and unwind tables of `count` functions in one mapping, so that 32-bit distances between them suffice.
+/// Code and unwind tables of `count` functions in one mapping, so that 32-bit distances between them suffice. They
+/// begin `distance` bytes, at least 32, from each other, and are of at most 4 shapes.
 class JitArena {
  public:
-  explicit JitArena(std::size_t count);
+  explicit JitArena(std::size_t count, std::size_t distance = 64, std::size_t shapes = 4);
   ~JitArena();
   JitArena(const JitArena&) = delete;
   JitArena& operator=(const JitArena&) = delete;

@@ -51,6 +51,13 @@ void add_registration_benchmarks(std::size_t max_functions);
 ///                                       thread throws likewise
 void add_throw_benchmarks(std::size_t max_functions);
 
+/// An item is a throw or a walk through one function made at run time, of N that are alike, 32 bytes from each other, and
+/// were registered just before:
+///   through_new/WAY/DESCRIPTION/N     through each for the first time
+///   through_again/WAY/DESCRIPTION/N   through each once more
+void add_through_walk_benchmarks(std::size_t max_functions);
+void add_through_throw_benchmarks(std::size_t max_functions);
+
 /// Not Google Benchmark's: does one thing `times` times, for callgrind. An empty name lists what there is, a line each:
 /// items a time, name. Returns the program's status.
 ///   instructions/WAY/walk/a frame, register/and cancel, throw/through a frame

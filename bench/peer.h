@@ -31,6 +31,8 @@ class Registrar {
  public:
   virtual ~Registrar() = default;
   virtual const char* name() const = 0;
+  /// What describes its functions; null: what does those of another one.
+  virtual const char* description() const { return nullptr; }
   /// Beyond that a run would take minutes.
   virtual std::size_t max_functions() const = 0;
   /// What a generator has done before it registers; not measured.

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   if (group == "walk") {
     bench::add_walk_benchmarks();
     bench::add_contention_benchmarks();
+    bench::add_through_walk_benchmarks(std::strtoul(argv[2], nullptr, 10));
   } else if (group == "cold") {
     bench::add_cold_benchmarks();
     bench::add_scattered_benchmarks();
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
     bench::add_registration_benchmarks(std::strtoul(argv[2], nullptr, 10));
   } else if (group == "throw") {
     bench::add_throw_benchmarks(std::strtoul(argv[2], nullptr, 10));
+    bench::add_through_throw_benchmarks(std::strtoul(argv[2], nullptr, 10));
   } else {
     std::fprintf(stderr, "usage: %s walk|cold|cold_throw|registration|throw MAX-FUNCTIONS [--benchmark_...]\n",
                  argv[0]);

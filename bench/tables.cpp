@@ -111,6 +111,9 @@ std::vector<TableOptions> tables(const Others& others) {
         {own_throw, libgcc_throw, 0.4, "throw/destructors/(10|50|200)/.*"},
         {our_throw, libgcc_throw, 1.03}}},
       {"First throw after N registrations, ns", "first_throw/", our_throw, {{listening_throw, k_time, 100'000}}},
+      {"Walk or throw through one of N functions that were just registered, for the first time, ns", "through_new/",
+       our_throw},
+      {"Through each of them once more, ns", "through_again/", our_throw},
       {"Throw through one function made at run time while another thread does the same (or only computes), elapsed "
        "time, ns",
        "throw_beside/",

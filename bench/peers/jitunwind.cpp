@@ -3,6 +3,7 @@
 #include <jitunwind/c.h>
 #include <jitunwind/jitunwind.h>
 
+#include <array>
 #include <deque>
 #include <vector>
 
@@ -42,9 +43,10 @@ class Descriptions {
 Descriptions descriptions;
 
 /// register_procedure() with descriptors that the caller has, as libunwind's interface does it.
-class RegistryRegistrar final : public Registrar {
+class RegistryRegistrar : public Registrar {
  public:
   const char* name() const override { return "register_procedure"; }
+  const char* description() const override { return "directives"; }
   std::size_t max_functions() const override { return 1'000'000; }
   bool find(const void* pc) override { return find_procedure(pc); }
 
@@ -61,8 +63,33 @@ class RegistryRegistrar final : public Registrar {
   void register_function(std::size_t index) override { (void)jitunwind::register_procedure(&prepared_[index]); }
   void cancel_function(std::size_t index) override { (void)jitunwind::cancel_procedure(&prepared_[index]); }
 
- private:
+ protected:
   std::vector<unw_dyn_info_t> prepared_;
+};
+
+/// The same of procedures that a table of one leads to an FDE of.
+class TableRegistrar final : public RegistryRegistrar {
+ public:
+  const char* name() const override { return "register_procedure, tables"; }
+  const char* description() const override { return "table"; }
+  void prepare(std::span<const JitFunction> functions) override {
+    prepared_.assign(functions.size(), {});
+    pairs_.clear();
+    pairs_.reserve(functions.size());
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      const auto start = reinterpret_cast<std::uintptr_t>(functions[i].code);
+      pairs_.push_back({start, reinterpret_cast<std::uintptr_t>(functions[i].fde)});
+      unw_dyn_info_t& info = prepared_[i];
+      info.start_ip = start;
+      info.end_ip = start + functions[i].size;
+      info.format = UNW_INFO_FORMAT_REMOTE_TABLE_64;
+      info.u.rti.table_len = sizeof pairs_[i] / sizeof(unw_word_t);
+      info.u.rti.table_data = reinterpret_cast<std::uintptr_t>(&pairs_[i]);
+    }
+  }
+
+ private:
+  std::vector<std::array<std::uint64_t, 2>> pairs_;
 };
 
 /// register_code(): allocates the descriptor and the name as well.
@@ -154,10 +181,12 @@ class ListRegistrar final : public Registrar {
 };
 
 RegistryRegistrar registry_registrar;
+TableRegistrar table_registrar;
 BuilderRegistrar builder_registrar;
 CRegistrar c_registrar;
 ListRegistrar list_registrar;
-Registrar* const k_registrars[]{&registry_registrar, &builder_registrar, &c_registrar, &list_registrar};
+Registrar* const k_registrars[]{&registry_registrar, &builder_registrar, &c_registrar, &list_registrar,
+                                &table_registrar};
 
 }  // namespace
 

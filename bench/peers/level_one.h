@@ -25,6 +25,7 @@ class FrameRegistrar final : public Registrar {
   FrameRegistrar(Argument argument, std::size_t max_functions) : argument_(argument), max_functions_(max_functions) {}
 
   const char* name() const override { return "__register_frame"; }
+  const char* description() const override { return "told"; }
   std::size_t max_functions() const override { return max_functions_; }
   void prepare(std::span<const JitFunction> functions) override {
     arguments_.clear();

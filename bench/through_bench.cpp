@@ -1,0 +1,108 @@
+// Walking and throwing through many functions, one after the other, as programs with a JIT do it: what is kept of a few
+// of them is of no use for the others.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string>
+
+#include "bench/jit_arena.h"
+#include "bench/measurements.h"
+#include "bench/stack.h"
+#include "bench/thread_time.h"
+
+namespace bench {
+
+namespace {
+
+constexpr std::array<std::size_t, 4> k_counts{100, 1000, 20'000, 100'000};
+constexpr std::size_t k_distance = 32;
+constexpr std::size_t k_shapes = 1;
+constexpr std::size_t k_passages = 20'000;  ///< at least, in all iterations
+
+enum class Passage { first, second };
+
+/// One passage through a function: how, and what runs below it. Context first, because that is what frames pass on.
+struct Way {
+  std::string name;
+  StackFunction below;
+  const Walker* walker = nullptr;
+};
+struct Walking : Context {
+  const Walker* walker;
+  std::size_t frames = 0;
+};
+constexpr std::size_t k_frames = 4;  ///< the walker's caller, the function, its caller, and whatever runs the stack
+
+void walk_one(Context* context) {
+  auto& walking = *static_cast<Walking*>(context);
+  std::array<void*, k_frames> addresses;
+  walking.frames += walking.walker->walk(addresses);
+}
+
+void throw_one(Context*) { throw 1; }
+
+/// Whether that was through `function`.
+bool pass(const Way& way, std::vector<StackFunction>& functions, StackFunction function) {
+  functions[1] = function;
+  Walking context{{}, way.walker};
+  try {
+    run_stack(functions, context);
+  } catch (int) {
+    return true;
+  }
+  return context.frames == k_frames;
+}
+
+void through(benchmark::State& state, const Way& way, Registrar& registrar, std::size_t count, Passage passage) {
+  const JitArena arena(count, k_distance, k_shapes);
+  registrar.prepare(arena.functions());
+  std::vector<StackFunction> functions{static_function(0), nullptr, way.below};
+  bool is_right = true;
+  const auto pass_all = [&] {
+    for (std::size_t i = 0; i < count; ++i) is_right = pass(way, functions, arena.entry(i)) && is_right;
+  };
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < count; ++i) registrar.register_function(i);
+    // What the first one of all brings along is not of N.
+    if (passage == Passage::second)
+      pass_all();
+    else
+      is_right = pass(way, functions, static_function(1));
+    const double begin = thread_seconds();
+    pass_all();
+    state.SetIterationTime(thread_seconds() - begin);
+    for (std::size_t i = 0; i < count; ++i) registrar.cancel_function(i);
+  }
+  if (!is_right) state.SkipWithError("not through the function");
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+}
+
+void add(const Way& way, std::size_t max_functions) {
+  for (Registrar* const registrar : registrars()) {
+    if (registrar->description() == nullptr) continue;
+    for (const std::size_t count : k_counts) {
+      if (count > std::min(max_functions, registrar->max_functions())) continue;
+      for (const Passage passage : {Passage::first, Passage::second}) {
+        const std::string name = (passage == Passage::first ? "through_new/" : "through_again/") + way.name + "/" +
+                                 registrar->description() + "/" + std::to_string(count);
+        benchmark::RegisterBenchmark(name.c_str(),
+                                     [=](benchmark::State& state) { through(state, way, *registrar, count, passage); })
+            ->UseManualTime()
+            ->Iterations(static_cast<benchmark::IterationCount>(std::max(k_passages / count, std::size_t{1})));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void add_through_walk_benchmarks(std::size_t max_functions) {
+  for (const Walker& walker : walkers())
+    if (walker.passes_jit_frames) add({walker.name, walk_one, &walker}, max_functions);
+}
+
+void add_through_throw_benchmarks(std::size_t max_functions) { add({thrower(), throw_one}, max_functions); }
+
+}  // namespace bench
