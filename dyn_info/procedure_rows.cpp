@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"
+#include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
@@ -273,6 +274,13 @@ class OneProcedure final : public Procedures {
 };
 
 }  // namespace
+
+Found find_own_fde(const unw_dyn_info_t& info, Addr at, const Arch& arch, MemoryWindow& window, Fde& out) noexcept {
+  TableEntry entry(info, arch);
+  const Found found = find_entry(info, {k_host_regions, k_host_memory, k_host_memory, {}}, at, window, entry);
+  if (found && *found) out = entry.fde;
+  return found;
+}
 
 Found described_procedure(const unw_dyn_info_t& info, Lookup& lookup, ProcedureInfo& out) noexcept {
   const HostParts host(info, lookup.space.memory);

@@ -117,24 +117,31 @@ void lead_far(DerivedRecord& record, DerivedRecord* next) noexcept {
 
 const DerivedRecord* DerivedRecords::publish(NodeId id, DerivedRecord* record) noexcept {
   any_.store(true, std::memory_order_relaxed);
-  std::atomic<DerivedRecord*>& slot = slots_[id];
-  DerivedRecord* first = slot.load(std::memory_order_acquire);
+  std::atomic<Slot>& place = slots_[id];
+  Slot before = place.load(std::memory_order_acquire);
   do {
+    DerivedRecord* const first = before.first();
     if (first != nullptr && first->covers == record->covers) {
       give_back(record);
       return first;
     }
     record->next.store(first, std::memory_order_relaxed);
     lead_far(*record, first);
-  } while (!slot.compare_exchange_weak(first, record, std::memory_order_acq_rel));
+  } while (!place.compare_exchange_weak(before, Slot(record), std::memory_order_acq_rel));
   return record;
+}
+
+void DerivedRecords::share(NodeId id, const DerivedRecord* record) noexcept {
+  any_.store(true, std::memory_order_relaxed);
+  Slot none;
+  slots_[id].compare_exchange_strong(none, Slot::of_shared(record), std::memory_order_acq_rel);
 }
 
 void DerivedRecords::clear_slot(NodeId id) noexcept {
   if (id >= readable_below_.load(std::memory_order_relaxed)) return;
-  std::atomic<DerivedRecord*>& slot = slots_[id];
-  if (slot.load(std::memory_order_relaxed) == nullptr) return;
-  DerivedRecord* record = slot.exchange(nullptr, std::memory_order_acq_rel);
+  std::atomic<Slot>& place = slots_[id];
+  if (place.load(std::memory_order_relaxed).empty()) return;
+  DerivedRecord* record = place.exchange(Slot(), std::memory_order_acq_rel).first();
   while (record != nullptr) {
     DerivedRecord* const next = record->next.load(std::memory_order_relaxed);
     DerivedRecord* const released = std::exchange(set_aside_[next_set_aside_], record);
@@ -144,10 +151,13 @@ void DerivedRecords::clear_slot(NodeId id) noexcept {
   }
 }
 
-namespace {
-
-const DerivedRecord* find_in(NodeId id, std::uint64_t pc) noexcept {
-  const DerivedRecord* record = registry_state.derived.first(id);
+const DerivedRecord* DerivedRecords::find(NodeId id, AddrRange procedure, std::uint64_t pc) const noexcept {
+  const Slot known = slot(id);
+  if (const DerivedRecord* const shared = known.shared()) {
+    const AddrRange covers{procedure.begin + shared->covers.begin, procedure.end + shared->covers.end};
+    return covers.contains(pc) ? shared : nullptr;
+  }
+  const DerivedRecord* record = known.first();
   while (record != nullptr && !record->covers.contains(pc)) {
     const DerivedRecord* const far = record->far.load(std::memory_order_relaxed);
     // All between are behind the pc, or all that follow are in front of it.
@@ -157,16 +167,16 @@ const DerivedRecord* find_in(NodeId id, std::uint64_t pc) noexcept {
   return record;
 }
 
-}  // namespace
-
-const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept {
-  return find_in(hold.key().node, pc);
-}
-
-bool has_one_derived(const ProcedureHold& hold) noexcept {
-  const DerivedRecord* const first = registry_state.derived.first(hold.key().node);
+bool DerivedRecords::has_one(NodeId id) const noexcept {
+  const DerivedRecord* const first = slot(id).first();
   return first != nullptr && first->next.load(std::memory_order_relaxed) == nullptr;
 }
+
+const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept {
+  return registry_state.derived.find(hold.key().node, {hold.info()->start_ip, hold.info()->end_ip}, pc);
+}
+
+bool has_one_derived(const ProcedureHold& hold) noexcept { return registry_state.derived.has_one(hold.key().node); }
 
 DerivedAnswer find_derived(std::uint64_t pc) noexcept {
   using Kind = ProcedureIndex::Answer::Kind;
@@ -176,13 +186,17 @@ DerivedAnswer find_derived(std::uint64_t pc) noexcept {
     ProcedureIndex::Snapshot snapshot;
     const ProcedureIndex::Answer answer = r.index.find(pc, snapshot);
     if (answer.kind == Kind::interfered) continue;
-    const DerivedRecord* const record = answer.kind == Kind::found ? find_in(answer.node, pc) : nullptr;
-    // A record of another procedure can only be seen with that one's state.
-    if (answer.kind == Kind::found && r.nodes[answer.node].state.load(std::memory_order_acquire) != answer.state.word())
-      continue;
-    if (!r.index.unchanged(pc, snapshot)) continue;
-    if (answer.kind == Kind::none) return {};
-    return {record != nullptr ? DerivedAnswer::Kind::found : DerivedAnswer::Kind::no_record, record};
+    DerivedAnswer derived;
+    if (answer.kind == Kind::found) {
+      const ProcedureNode& node = r.nodes[answer.node];
+      derived.start = node.start.load(std::memory_order_relaxed);
+      derived.record = r.derived.find(answer.node, {derived.start, node.end.load(std::memory_order_relaxed)}, pc);
+      derived.kind = derived.record != nullptr ? DerivedAnswer::Kind::found : DerivedAnswer::Kind::no_record;
+      // Fields of another procedure can only be seen together with that one's state.
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (node.state.load(std::memory_order_acquire) != answer.state.word()) continue;
+    }
+    if (r.index.unchanged(pc, snapshot)) return derived;
   }
   return {DerivedAnswer::Kind::no_record};
 }
@@ -193,6 +207,10 @@ void give_back_derived(DerivedRecord* record) noexcept { registry_state.derived.
 
 const DerivedRecord* publish_derived(const ProcedureHold& hold, DerivedRecord* record) noexcept {
   return registry_state.derived.publish(hold.key().node, record);
+}
+
+void share_derived(const ProcedureHold& hold, const DerivedRecord* record) noexcept {
+  registry_state.derived.share(hold.key().node, record);
 }
 
 }  // namespace jitunwind

@@ -1,6 +1,7 @@
 // What others have derived from the description of a procedure, such as its call frame information in another form: one
-// chain of records a procedure, made when somebody first needs it, gone when the procedure is. The memory is never
-// unmapped, so that a look at a record of a procedure that was cancelled meanwhile finds mapped bytes.
+// chain of records a procedure, made when somebody first needs it, gone when the procedure is; or one record that many
+// procedures share. The memory is never unmapped, so that a look at a record of a procedure that was cancelled
+// meanwhile finds mapped bytes.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@ struct DerivedRecord {
   std::atomic<DerivedRecord*> next;  ///< published before, of the same procedure
   /// Likewise, and all between are of addresses that descend from this one's to that one's; null: `next` is not.
   std::atomic<DerivedRecord*> far;
-  AddrRange covers;    ///< addresses that it speaks of
+  AddrRange covers;    ///< its addresses; in a shared one, distances from the procedure's begin and end
   const void* data;    ///< what whoever made it wants to find first
   std::uint64_t base;  ///< likewise
   std::uint32_t cell;
@@ -60,11 +61,13 @@ class DerivedRecords {
   /// The node must be held. Where somebody else was faster with the same range: their record, and `record` is given
   /// back. Those that are published in ascending order are found in logarithmic time.
   const DerivedRecord* publish(NodeId id, DerivedRecord* record) noexcept;
-  /// Latest first; null: none. Of a node that was made anew meanwhile, anything; its state tells.
-  const DerivedRecord* first(NodeId id) const noexcept {
-    if (id >= readable_below_.load(std::memory_order_acquire)) return nullptr;
-    return slots_[id].load(std::memory_order_acquire);
-  }
+  /// Gives a procedure without a record this one, which others have too, until one of its own is published. The node
+  /// must be held, and the record is never freed.
+  void share(NodeId id, const DerivedRecord* record) noexcept;
+  /// Null: none. Of a node that was made anew meanwhile, anything; its state tells.
+  const DerivedRecord* find(NodeId id, AddrRange procedure, std::uint64_t pc) const noexcept;
+  /// Whether the procedure has exactly one record of its own.
+  bool has_one(NodeId id) const noexcept;
 
   /// Handed out so far, and free again or not.
   std::size_t bytes() const noexcept {
@@ -98,7 +101,31 @@ class DerivedRecords {
   DerivedRecord* carve(unsigned size_class) noexcept;
   DerivedRecord* at(std::uint32_t cell) const noexcept;
 
-  GrowingArray<std::atomic<DerivedRecord*>, 10, 20, Pages::small> slots_;  // as many as nodes
+  /// The latest record of a node's own, or a shared one; 0: none.
+  class Slot {
+   public:
+    Slot() noexcept = default;
+    explicit Slot(DerivedRecord* first) noexcept : word_(reinterpret_cast<std::uintptr_t>(first)) {}
+    static Slot of_shared(const DerivedRecord* record) noexcept {
+      Slot slot;
+      slot.word_ = reinterpret_cast<std::uintptr_t>(record) | 1;
+      return slot;
+    }
+    bool empty() const noexcept { return word_ == 0; }
+    DerivedRecord* first() const noexcept { return is_shared() ? nullptr : record(); }
+    const DerivedRecord* shared() const noexcept { return is_shared() ? record() : nullptr; }
+
+   private:
+    bool is_shared() const noexcept { return (word_ & 1) != 0; }
+    DerivedRecord* record() const noexcept { return reinterpret_cast<DerivedRecord*>(word_ & ~std::uintptr_t{1}); }
+
+    std::uintptr_t word_ = 0;
+  };
+  Slot slot(NodeId id) const noexcept {
+    return id < readable_below_.load(std::memory_order_acquire) ? slots_[id].load(std::memory_order_acquire) : Slot();
+  }
+
+  GrowingArray<std::atomic<Slot>, 10, 20, Pages::small> slots_;  // as many as nodes
   GrowingArray<Cell, 14, 18, Pages::small> cells_;
   std::atomic<std::uint64_t> frontier_{0};      // cells behind were never handed out
   std::atomic<std::uint64_t> cells_mapped_{0};  // at least
@@ -118,13 +145,14 @@ struct DerivedAnswer {
   enum class Kind : std::uint8_t { no_procedure, no_record, found };
   Kind kind = Kind::no_procedure;
   const DerivedRecord* record = nullptr;  ///< valid until the procedure is cancelled
+  std::uint64_t start = 0;                ///< of the procedure
 };
 /// Reads nothing of the descriptor, so it needs no hold. `no_record` also where registrations came in between again and
 /// again: a hold answers then.
 DerivedAnswer find_derived(std::uint64_t pc) noexcept;
 /// Of the procedure of a hold that lives; null: none that covers the address.
 const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept;
-/// Whether somebody has asked about the procedure, once.
+/// Whether the procedure has exactly one record of its own.
 bool has_one_derived(const ProcedureHold& hold) noexcept;
 
 /// Room for a record that is not anybody's yet. Signal-safe.
@@ -132,5 +160,7 @@ DerivedRecord* allocate_derived(std::size_t bytes) noexcept;
 void give_back_derived(DerivedRecord* record) noexcept;
 /// For the procedure of a hold that lives.
 const DerivedRecord* publish_derived(const ProcedureHold& hold, DerivedRecord* record) noexcept;
+/// The record is never given back.
+void share_derived(const ProcedureHold& hold, const DerivedRecord* record) noexcept;
 
 }  // namespace jitunwind

@@ -8,6 +8,7 @@
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
+#include "jitunwind/sdk/exceptions/shape_fdes_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/emit/row_state.h"
@@ -318,6 +319,55 @@ class StretchesWriter final : public RowListener {
 }  // namespace
 
 DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept { return StretchesWriter(procedure).write(); }
+
+namespace {
+
+/// Writes rows into an FDE up to the first gap.
+class RowsWithoutGaps final : public RowListener {
+ public:
+  explicit RowsWithoutGaps(FdeWriter& writer) noexcept : writer_(writer) {}
+  bool row(const FrameRow& row) noexcept override { return writer_.row(row); }
+  bool no_row(AddrRange, const Error&) noexcept override { return has_gap_ = true, false; }
+  bool has_gap() const noexcept { return has_gap_; }
+
+ private:
+  FdeWriter& writer_;
+  bool has_gap_ = false;
+};
+
+}  // namespace
+
+DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end, std::span<const std::byte> key) noexcept {
+  ProcedureInfo procedure;
+  procedure.range = {0, end};
+  const DescriptionParts parts{LocalRegionReader(), local_space().memory, local_space().memory, {}};
+  Slots slots = Slots::of_words;
+  for (std::size_t bytes = k_small_record_bytes; bytes <= k_record_bytes;) {
+    DerivedRecord* const record = allocate_derived(key.size() + bytes);
+    if (record == nullptr) return nullptr;
+    const std::span<std::byte> room = std::span(record->bytes(), record->size()).subspan(key.size());
+    FdeWriter writer(procedure, procedure.range, 0, slots, room, k_record_bytes);
+    RowsWithoutGaps rows(writer);
+    MemoryWindow window;
+    Lookup lookup(local_space(), CodeAddress::interrupted(0), window);
+    const bool whole = tell_rows(info, parts, procedure.range, lookup, rows) == end && !rows.has_gap();
+    if (writer.finish() == Outcome::written && writer.fits() && whole) {
+      std::memcpy(record->bytes(), key.data(), key.size());
+      record->covers = {0, end - info.end_ip};
+      record->data = room.data() + writer.fde_at();
+      record->base = 0;
+      return record;
+    }
+    give_back_derived(record);
+    if (writer.outcome() == Outcome::other_slots && slots == Slots::of_words) {
+      slots = Slots::of_bytes;
+      continue;
+    }
+    if (writer.outcome() != Outcome::written || !whole) return nullptr;
+    bytes = std::max(writer.size(), bytes + 1);
+  }
+  return nullptr;
+}
 
 namespace {
 

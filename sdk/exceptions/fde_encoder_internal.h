@@ -22,6 +22,12 @@ Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexc
 /// records may be missing, also at the ends: those after the last one if memory was exhausted. Signal-safe.
 DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept;
 
+/// The FDE of all procedures with the same directives as this one. Its code begins at 0. The record covers the code up
+/// to a last region that is counted from the procedure's end, and is never freed. Null: the procedure has a personality
+/// routine or a gp, an ALIAS, or many directives; or there is no room. Precondition: the descriptor is held.
+/// Signal-safe.
+const DerivedRecord* find_shape_fde(const unw_dyn_info_t& info) noexcept;
+
 class FdeReceiver {
  public:
   /// A CIE followed by an FDE, which covers `code`; no end mark.

@@ -1,10 +1,16 @@
 // The FDEs that the unwinder gets: what they say, judged by another reader; what is refused; how long they live.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/derived_records_internal.h"
@@ -36,7 +42,11 @@ struct FdeAt {
     MemoryView view(memory, window, {});
     const auto read = read_fde(view, context, reinterpret_cast<std::uintptr_t>(pointer));
     EXPECT_TRUE(read) << read.error().what;
-    if (read) fde = *read;
+    if (!read) return;
+    fde = *read;
+    // libgcc's FDE is of the function that is said beside it, whatever it says itself.
+    const ProcedureHold procedure(pc);
+    if (fde->range.begin == 0 && procedure.info()) fde->range = {function, procedure.info()->end_ip};
   }
   std::string row_at(Addr pc) const {
     FrameRow row;
@@ -74,8 +84,8 @@ TEST_P(EncodedRows, AreTheRegisteredOnes) {
   EXPECT_EQ(found.fde->range, (AddrRange{frame.begin(), frame.begin() + frame.size()}));
   std::size_t different = 0;
   for (Addr pc = frame.begin(); pc < frame.begin() + frame.size(); ++pc) {
-    EXPECT_EQ(found.row_at(pc), registered_row(pc)) << pc - frame.begin();
-    different += found.row_at(pc) != found.row_at(frame.begin());
+    EXPECT_EQ(FdeAt(pc).row_at(pc), registered_row(pc)) << pc - frame.begin();
+    different += FdeAt(pc).row_at(pc) != found.row_at(frame.begin());
   }
   EXPECT_GT(different, frame.size() / 2);
 }
@@ -125,7 +135,7 @@ TEST(Fde, WithoutPersonalityHasNone) {
 
 TEST(Fde, IsTheSameEveryTime) {
   const Registration live = register_code(described(16).build().value(), Code{k_code, 16}).value();
-  const FdeAt first(k_code), again(k_code + 15);
+  const FdeAt first(k_code), again(k_code + 13);
   EXPECT_NE(first.pointer, nullptr);
   EXPECT_EQ(first.pointer, again.pointer);
   EXPECT_EQ(FdeAt(k_code + 16).pointer, nullptr);
@@ -183,6 +193,117 @@ TEST(Fde, OneForEachOfManyProcedures) {
     ASSERT_TRUE(found.fde) << i;
     ASSERT_EQ(found.fde->range.begin, k_code + 32 * i);
   }
+}
+
+void expect_rows_of_registered(AddrRange code) {
+  for (Addr pc = code.begin; pc < code.end; ++pc) {
+    const FdeAt found(pc);
+    ASSERT_TRUE(found.fde) << pc - code.begin;
+    EXPECT_EQ(found.function, code.begin);
+    EXPECT_EQ(found.row_at(pc), registered_row(pc)) << pc - code.begin;
+  }
+}
+
+/// In front of what is counted from the end; that has one of its own, which is of all the code.
+TEST(Fde, OfAShapeIsOneForProceduresOfAnyLength) {
+  using namespace x86_64;
+  const auto description = describe("shape").push({0, 1}, rbx).pop({-2, -1}, rbx).build().value();
+  std::vector<Registration> live;
+  std::set<const void*> fronts, ends;
+  for (const std::size_t size : {3, 16, 24, 4096}) {
+    const Addr begin = k_code + 8192 * live.size();
+    live.push_back(register_code(description, Code{begin, size}).value());
+    fronts.insert(FdeAt(begin).pointer);
+    expect_rows_of_registered({begin, begin + size});
+    ends.insert(FdeAt(begin + size - 1).pointer);
+    expect_rows_of_registered({begin, begin + size});
+  }
+  EXPECT_EQ(fronts.size(), 1u);
+  EXPECT_EQ(ends.size(), 4u);
+  EXPECT_EQ(fronts.count(nullptr) + ends.count(nullptr), 0u);
+}
+
+/// push rbx in front of `at`; then SP moves by `bytes`.
+struct HandMade {
+  HandMade(Addr begin, std::int32_t at, std::uint64_t bytes)
+      : ops{_U_dyn_op(UNW_DYN_ADD, 0, at, 7, static_cast<unw_word_t>(-8)), _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, at, 3, 0),
+            _U_dyn_op(UNW_DYN_ADD, 0, 8, 7, 0 - bytes), _U_dyn_op(UNW_DYN_STOP, 0, 0, 0, 0)} {
+    region = {{&last, 16, 4, {ops[0]}}, {ops[1], ops[2], ops[3]}};
+    last = {nullptr, -4, 1, {_U_dyn_op(UNW_DYN_POP_FRAMES, 0, 3, 0, 1)}};
+    info.start_ip = begin;
+    info.end_ip = begin + 32;
+    info.u.pi.regions = &region.head;
+  }
+  HandMade(const HandMade&) = delete;
+  ~HandMade() { EXPECT_TRUE(cancel_procedure(&info)); }
+  FdeAt registered() {
+    EXPECT_TRUE(register_procedure(&info));
+    expect_rows_of_registered({info.start_ip, info.end_ip - 4});
+    return FdeAt(info.start_ip + 8);
+  }
+
+  unw_dyn_op_t ops[4];
+  struct {
+    unw_dyn_region_info_t head;
+    unw_dyn_op_t more[3];
+  } region;
+  unw_dyn_region_info_t last;
+  unw_dyn_info_t info{};
+};
+
+TEST(Fde, OfAShapeIsOneForDirectivesThatAreAlikeWhereverTheyLie) {
+  HandMade first(k_code, 0, 16), second(k_code + 64, 0, 16), longer(k_code + 128, 0, 16), later(k_code + 192, 1, 16),
+      larger(k_code + 256, 0, 24), handled(k_code + 320, 0, 16), of_gp(k_code + 384, 0, 16),
+      behind(k_code + 448, 0, 16);
+  longer.info.end_ip += 16;
+  handled.info.u.pi.handler = k_handler;
+  of_gp.info.gp = 0x1234;
+  behind.region.head.insn_count = 17;
+  const void* const shared = first.registered().pointer;
+  EXPECT_EQ(second.registered().pointer, shared);
+  EXPECT_EQ(longer.registered().pointer, shared);
+  std::set<const void*> others;
+  for (HandMade* const other : {&later, &larger, &handled, &of_gp, &behind}) others.insert(other->registered().pointer);
+  EXPECT_EQ(others.size(), 5u);
+  EXPECT_EQ(others.count(shared) + others.count(nullptr), 0u);
+  EXPECT_EQ(FdeAt(of_gp.info.start_ip).data, 0x1234u);
+}
+
+/// Code at one address, of one description and of another in turns.
+TEST(Fde, OfAShapeIsThatOfTheCodeThatIsThereNow) {
+  std::array<const void*, 2> known{};
+  for (int i = 0; i < 1000; ++i) {
+    const int turn = i % 2;
+    HandMade code(k_code, 0, turn == 0 ? 16 : 24);
+    ASSERT_TRUE(register_procedure(&code.info));
+    const FdeAt found(k_code + 12);
+    ASSERT_TRUE(found.fde);
+    ASSERT_EQ(found.row_at(k_code + 12), registered_row(k_code + 12));
+    if (i >= 2) {
+      ASSERT_EQ(found.pointer, known[static_cast<std::size_t>(turn)]);
+    }
+    known[static_cast<std::size_t>(turn)] = found.pointer;
+  }
+  EXPECT_NE(known[0], known[1]);
+}
+
+/// More shapes than there is room for, in a process of their own.
+TEST(Fde, OfOneOfManyShapesIsRight) {
+  const auto ask_all = [] {
+    std::vector<std::unique_ptr<HandMade>> all;
+    for (std::uint64_t i = 0; i < 6000; ++i) {
+      all.push_back(std::make_unique<HandMade>(k_code + 64 * i, 0, 8 * i));
+      EXPECT_TRUE(register_procedure(&all.back()->info));
+    }
+    for (int again = 0; again < 2; ++again) {
+      for (const auto& one : all) {
+        const Addr pc = one->info.start_ip + 12;
+        EXPECT_EQ(FdeAt(pc).row_at(pc), registered_row(pc));
+      }
+    }
+    std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(ask_all(), testing::ExitedWithCode(0), "");
 }
 
 /// A procedure with so many early returns that the usual room does not suffice.
@@ -267,6 +388,44 @@ TEST(Fde, OfATableIsTheTablesOwn) {
   }
   info.u.rti.table_len = 3;
   EXPECT_TRUE(cancel_procedure(&info));
+}
+
+/// Where whoever reads it understands it, as it lies there; what is unusual is written anew.
+TEST(Fde, OfATableOfOneIsTheTablesOwn) {
+  struct {
+    const char* row;
+    std::int64_t data_alignment;
+    bool is_own;
+  } const cases[]{{"cfa=rsp+24 rbx=[cfa-16] ra=[cfa-8]", 0, true},
+                  {"cfa=rsp+20 rbx=[cfa-13] ra=[cfa-8]", -1, false},
+                  {"cfa=rsp+24 rbx=cfa-16 ra=[cfa-8]", 0, false}};
+  for (const auto& c : cases) {
+    std::array<std::byte, 256> bytes{};
+    EhFrameWriter writer(*host_arch(), bytes);
+    CieParameters parameters;
+    parameters.data_alignment = c.data_alignment;
+    writer.begin_cie(parameters);
+    const std::size_t place = writer.size();
+    writer.begin_fde({k_code + 4, k_code + 20}, 0);
+    ASSERT_TRUE(writer.row(0, entry_row(*host_arch())));
+    ExpressionPool pool;
+    ASSERT_TRUE(writer.row(4, parse_row(c.row, *host_arch(), pool).value().row));
+    writer.end_fde();
+    writer.terminate();
+    unw_dyn_info_t info =
+        procedure_of_fde({k_code, k_code + 32}, reinterpret_cast<std::uintptr_t>(bytes.data() + place));
+    info.gp = 0x1234;
+    ASSERT_TRUE(register_procedure(&info));
+    for (int again = 0; again < 2; ++again) {
+      const FdeAt found(k_code + 12);
+      EXPECT_EQ(found.pointer == bytes.data() + place, c.is_own) << c.row;
+      EXPECT_EQ(found.function, k_code + 4);
+      EXPECT_EQ(found.data, 0x1234u);
+      EXPECT_EQ(found.row_at(k_code + 12), registered_row(k_code + 12));
+      EXPECT_EQ(FdeAt(k_code + 2).pointer, nullptr) << "in front of it";
+    }
+    EXPECT_TRUE(cancel_procedure(&info));
+  }
 }
 
 /// What has no row is refused, and told; the rest of the same procedure works, up to where the frame is lost.

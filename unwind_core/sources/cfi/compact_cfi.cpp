@@ -247,4 +247,13 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
   return program.run(code.instructions.data()) && !program.has_advanced_or_remembered() && program.finish(out);
 }
 
+bool is_plain(const Fde& fde, const Arch& arch) noexcept {
+  const CompactLayout layout(arch);
+  CompactRow initial, last;
+  AddrRange range;
+  return find_initial_row(fde.cie, layout, initial) &&
+         find_compact_row({&fde.cie, &initial, fde.range, fde.instructions.bytes}, layout, fde.range.end - 1, last,
+                          range);
+}
+
 }  // namespace jitunwind
