@@ -13,8 +13,6 @@ namespace {
 
 // Procedures of this process are read from its own memory, whatever memory an address space has.
 constinit const LocalMemory k_memory;
-constexpr LocalRegionReader k_regions;
-constexpr DescriptionParts k_parts{k_regions, k_memory, k_memory, {}};
 
 constexpr Error k_no_hold{ErrorCode::too_deep, 0, "look-ups of registered procedures nested too deeply"};
 
@@ -26,7 +24,7 @@ class RegisteredProcedures final : public Procedures {
     const ProcedureHold hold(at);
     if (hold.failed()) return k_no_hold;
     if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return RowAnswer::none;
-    return ask_procedure(*hold.info(), k_parts, at, lookup, row, outcome);
+    return ask_procedure(*hold.info(), parts_of_registered(*hold.info()), at, lookup, row, outcome);
   }
 };
 constexpr RegisteredProcedures k_registered;
@@ -42,7 +40,7 @@ class DynRowSource final : public RowSource {
     const ProcedureHold hold(at);
     if (hold.failed()) return k_no_hold;
     if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return false;
-    const Found found = ask_procedure_info(*hold.info(), k_parts, at, lookup, out);
+    const Found found = ask_procedure_info(*hold.info(), parts_of_registered(*hold.info()), at, lookup, out);
     out.user = hold.user_word();
     return found;
   }
@@ -74,7 +72,7 @@ Result<Addr> tell_registered_rows(AddrRange code, Lookup& lookup, RowListener& l
   if (hold.failed()) return k_no_hold;
   if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch))
     return Error{ErrorCode::no_info, code.begin, "procedure without a row"};
-  return tell_rows(*hold.info(), k_parts, code, lookup, listener);
+  return tell_rows(*hold.info(), parts_of_registered(*hold.info()), code, lookup, listener);
 }
 
 [[gnu::hot]] const RowSource& dyn_row_source() noexcept { return k_rows; }

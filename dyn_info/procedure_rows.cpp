@@ -7,6 +7,7 @@
 
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
+#include "jitunwind/dyn_info/promised_memory_p.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
@@ -246,6 +247,7 @@ Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noex
 namespace {
 
 constinit const LocalMemory k_host_memory;
+constinit const PromisedMemory k_promised_memory;
 constexpr LocalRegionReader k_host_regions;
 
 /// The parts of a descriptor in host memory.
@@ -275,9 +277,17 @@ class OneProcedure final : public Procedures {
 
 }  // namespace
 
+const unw_word_t told_pair = 0;
+
+DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept {
+  const bool is_told = info.format != UNW_INFO_FORMAT_DYNAMIC && info.u.rti.table_data == address_of(&told_pair);
+  const Memory& entries = is_told ? static_cast<const Memory&>(k_host_memory) : k_promised_memory;
+  return {k_host_regions, k_promised_memory, entries, {}};
+}
+
 Found find_own_fde(const unw_dyn_info_t& info, Addr at, const Arch& arch, MemoryWindow& window, Fde& out) noexcept {
   TableEntry entry(info, arch);
-  const Found found = find_entry(info, {k_host_regions, k_host_memory, k_host_memory, {}}, at, window, entry);
+  const Found found = find_entry(info, parts_of_registered(info), at, window, entry);
   if (found && *found) out = entry.fde;
   return found;
 }

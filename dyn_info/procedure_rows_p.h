@@ -20,6 +20,9 @@ struct DescriptionParts {
   std::span<std::byte> buffer;  ///< for entries that cannot be viewed in place
 };
 
+/// The parts of a procedure that is registered in this process. Memory that its registration promises is not probed.
+DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept;
+
 /// Whether the code matches nothing: "No match" in the table of codes, docs/directives.md "Validation".
 bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept;
 inline bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept {

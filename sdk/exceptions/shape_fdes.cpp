@@ -15,6 +15,7 @@
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -104,7 +105,7 @@ const DerivedRecord* find_shape_fde(const unw_dyn_info_t& info) noexcept {
       unw_dyn_info_t alike = info;
       alike.start_ip = 0;
       alike.end_ip = end + key.tail() * unit;
-      DerivedRecord* const made = encode_shape(alike, end, key.bytes());
+      DerivedRecord* const made = with_room([&] { return encode_shape(alike, end, key.bytes()); });
       if (made == nullptr) return nullptr;
       if (place.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return made;
       give_back_derived(made);

@@ -20,15 +20,18 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/support/allowed_calls.h"
+#include "tests/support/jit_frame.h"
 
 namespace {
 
 using jitunwind::test::allow_only;
 using jitunwind::test::install;
+using jitunwind::test::JitFrame;
 
 int frames_by_cursor(unw_context_t& context) {
   unw_cursor_t cursor;
@@ -362,6 +365,35 @@ void register_many() {
   for (unw_dyn_info_t& procedure : procedures) _U_dyn_cancel(&procedure);
 }
 
+/// Below registered code that nothing was looked up of before: by directives, and by a table of one FDE.
+void pass_new_code(void* (*callee)(void*)) {
+  static const auto frames = [] {
+    std::vector<std::unique_ptr<JitFrame>> made;
+    for (int i = 0; i < 100; ++i) {
+      made.push_back(std::make_unique<JitFrame>());
+      made.push_back(std::make_unique<JitFrame>("cfa=rsp+32 rbp=[cfa-24] rbx=[cfa-16] ra=[cfa-8]"));
+    }
+    return made;
+  }();
+  static std::size_t next = 0;
+  const std::size_t end = next + frames.size() / 4;
+  for (; next < end; ++next) {
+    try {
+      (*frames.at(next))(callee, nullptr);
+    } catch (int) {
+    }
+  }
+}
+void walk_below_new_code() {
+  pass_new_code([](void* nothing) {
+    walk_addresses();
+    return nothing;
+  });
+}
+void throw_below_new_code() {
+  pass_new_code([](void*) -> void* { throw 1; });
+}
+
 std::vector<unsigned>* allowed = nullptr;
 void allow_these_only() {
   if (!allow_only(*allowed)) ::_exit(8);
@@ -438,6 +470,8 @@ TEST(SystemCalls, AreThoseOfTheTable) {
       {"a walk by a cursor", &walk_by_steps, &walk_by_steps},
       {cold, &nothing, &walk_addresses},
       {cold, &nothing, &walk_by_steps},
+      {"throws by libgcc_s through registered code that is new", &throw_below_new_code, &throw_below_new_code},
+      {"walks of addresses through registered code that is new", &walk_below_new_code, &walk_below_new_code},
       {"walks that meet code of which nothing is known", &walk_unknown, &walk_unknown},
       {"names, procedures and files of addresses", &nothing, &ask_names},
       {"any of these on a signal stack with less than 32 KiB left", &walk_on_small_stack, &walk_on_small_stack},

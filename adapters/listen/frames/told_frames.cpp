@@ -12,6 +12,7 @@
 #include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/sources/guesses/taken_back_internal.h"

@@ -16,14 +16,13 @@
 #include "jitunwind/adapters/listen/locks_p.h"
 #include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/heap_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 
 namespace jitunwind {
-
-const unw_word_t told_pair = 0;
 
 namespace {
 

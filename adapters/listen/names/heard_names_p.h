@@ -11,9 +11,6 @@
 
 namespace jitunwind {
 
-/// The table pair of every procedure that was announced by call frame information; its address identifies them.
-extern const unw_word_t told_pair;
-
 /// The newest name counts: names of code that this overlaps are forgotten. If the code is that of an announced
 /// procedure, this becomes its name, with any end. Code of loaded modules keeps its own names. Registers a procedure.
 /// Thread-safe; not signal-safe.

@@ -108,23 +108,28 @@ bool make_stretches(Addr pc, const RegistrationKey& key, const ProcedureInfo& pr
   return !lives || find_derived(hold, pc) != nullptr;
 }
 
-/// The procedure's FDE, made now and published. None: the procedure was cancelled meanwhile; look up again.
-std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcept {
+/// A registration without a ready FDE for a pc.
+struct Unready {
   RegistrationKey key;
-  bool asked_once = false;
-  {
-    const ProcedureHold hold(pc);
-    if (hold.failed()) return refuse({ErrorCode::too_deep, pc, "look-ups of procedures nested too deeply"}, pc);
-    if (!hold.info()) return Kind::not_registered;
-    const unw_dyn_info_t& info = *hold.info();
-    if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record, info.start_ip, out);
-    if (!others_asked && may_have_other_personality(info)) return Kind::others_first;
-    key = hold.key();
-    asked_once = has_one_derived(hold);
-    const bool in_directives = info.format == UNW_INFO_FORMAT_DYNAMIC;
-    const std::optional<Kind> ready = in_directives ? hand_out_shared(hold, pc, out) : hand_out_own(hold, pc, out);
-    if (ready) return ready;
-  }
+  bool asked_once;
+};
+
+/// Finds an FDE that needs no encoding and no room. None: `unready` is set.
+[[gnu::noinline]] std::optional<Kind> find_ready(Addr pc, bool others_asked, RegisteredFde& out,
+                                                 Unready& unready) noexcept {
+  const ProcedureHold hold(pc);
+  if (hold.failed()) return refuse({ErrorCode::too_deep, pc, "look-ups of procedures nested too deeply"}, pc);
+  if (!hold.info()) return Kind::not_registered;
+  const unw_dyn_info_t& info = *hold.info();
+  if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record, info.start_ip, out);
+  if (!others_asked && may_have_other_personality(info)) return Kind::others_first;
+  unready = {hold.key(), has_one_derived(hold)};
+  return info.format == UNW_INFO_FORMAT_DYNAMIC ? hand_out_shared(hold, pc, out) : hand_out_own(hold, pc, out);
+}
+
+/// The procedure's FDE, made now and published. None: the procedure was cancelled meanwhile, or an FDE is ready now;
+/// look up again.
+std::optional<Kind> make(Addr pc, const Unready& unready, RegisteredFde& out) noexcept {
   ProcedureInfo procedure;
   {
     MemoryWindow window;
@@ -134,11 +139,11 @@ std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcep
     if (!*known) return Kind::not_registered;
   }
   // The hold is released, since ALIAS may lead to sources that wait; the result may therefore belong to two procedures.
-  if (asked_once && make_stretches(pc, key, procedure)) return std::nullopt;
+  if (unready.asked_once && make_stretches(pc, unready.key, procedure)) return std::nullopt;
   const Result<DerivedRecord*> record = encode_fde(procedure, pc);
   if (!record) return refuse(record.error(), pc);
   const ProcedureHold hold(pc);
-  if (!hold.info() || hold.key().registration != key.registration) {
+  if (!hold.info() || hold.key().registration != unready.key.registration) {
     give_back_derived(*record);
     return std::nullopt;
   }
@@ -155,11 +160,15 @@ std::optional<Kind> make(Addr pc, bool others_asked, RegisteredFde& out) noexcep
   }
   if (known.kind == DerivedAnswer::Kind::no_procedure) return Kind::not_registered;
   const ErrnoKeeper keep_errno;
+  Unready unready;
+  if (const std::optional<Kind> ready = find_ready(pc, others_asked, out, unready)) return *ready;
   return with_room([&] {
     constexpr int k_attempts = 8;  // each fails only because the code was cancelled under the unwinder
-    std::optional<Kind> made;
-    for (int i = 0; i < k_attempts && !made; ++i) made = make(pc, others_asked, out);
-    return made.value_or(Kind::not_registered);
+    for (int i = 0; i < k_attempts; ++i) {
+      if (const std::optional<Kind> made = make(pc, unready, out)) return *made;
+      if (const std::optional<Kind> ready = find_ready(pc, others_asked, out, unready)) return *ready;
+    }
+    return Kind::not_registered;
   });
 }
 
