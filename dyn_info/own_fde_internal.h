@@ -7,9 +7,19 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// The table pair of every procedure whose FDE was announced to libgcc; its address identifies them. That memory is
+/// Whether every reader of .eh_frame understands the form of the FDE. The 64-bit form of LSB 5.0 core, 10.6.1, of FDE
+/// or CIE, and return addresses that are signed with key B are not understood by all.
+bool has_common_form(const Fde& fde) noexcept;
+
+/// The table pairs of procedures whose FDE was announced to libgcc; their addresses identify these. That memory is
 /// probed before it is read. All other registered memory can be read (docs/contracts.md).
-extern const unw_word_t told_pair;
+struct ToldPairs {
+  unw_word_t common = 0;  ///< of FDEs that has_common_form() is true of
+  unw_word_t other = 0;
+};
+extern const ToldPairs told_pairs;
+bool has_told_pair(const unw_dyn_info_t& info, const unw_word_t& pair) noexcept;
+bool was_told(const unw_dyn_info_t& info) noexcept;
 
 /// The FDE that the procedure's table has for `at`; its bytes live as long as the hold on the procedure. False: none.
 /// Precondition: a table format. Signal-safe.

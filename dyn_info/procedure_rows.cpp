@@ -277,12 +277,27 @@ class OneProcedure final : public Procedures {
 
 }  // namespace
 
-const unw_word_t told_pair = 0;
+constinit const ToldPairs told_pairs{};
+
+bool has_told_pair(const unw_dyn_info_t& info, const unw_word_t& pair) noexcept {
+  return info.format == UNW_INFO_FORMAT_IP_OFFSET && info.u.rti.table_data == address_of(&pair);
+}
+bool was_told(const unw_dyn_info_t& info) noexcept {
+  return has_told_pair(info, told_pairs.common) || has_told_pair(info, told_pairs.other);
+}
 
 DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept {
-  const bool is_told = info.format != UNW_INFO_FORMAT_DYNAMIC && info.u.rti.table_data == address_of(&told_pair);
-  const Memory& entries = is_told ? static_cast<const Memory&>(k_host_memory) : k_promised_memory;
+  const Memory& entries = was_told(info) ? static_cast<const Memory&>(k_host_memory) : k_promised_memory;
   return {k_host_regions, k_promised_memory, entries, {}};
+}
+
+bool has_common_form(const Fde& fde) noexcept {
+  const auto is_long = [](Addr entry) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, reinterpret_cast<const void*>(static_cast<std::uintptr_t>(entry)), sizeof length);
+    return length == 0xffffffffu;
+  };
+  return !is_long(fde.address) && !is_long(fde.cie.address) && !fde.cie.signed_with_b_key;
 }
 
 Found find_own_fde(const unw_dyn_info_t& info, Addr at, const Arch& arch, MemoryWindow& window, Fde& out) noexcept {

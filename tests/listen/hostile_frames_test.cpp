@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listen.h"
@@ -20,6 +21,10 @@
 #include "tests/builders/registered_code.h"
 #include "tests/listen/frame_functions.h"
 #include "tests/listen/told_frame.h"
+#include "tests/support/allowed_calls.h"
+#include "tests/support/failing_memory.h"
+
+extern "C" const void* _Unwind_Find_FDE(const void* pc, void* bases);
 
 namespace jitunwind::test {
 namespace {
@@ -129,6 +134,59 @@ TEST(HostileFrames, AreNotLongerThanEntriesAre) {
   frames.fde(k_code + 16, 16);
   std::memcpy(frames.section.data().vector().data() + fde, &k_length, sizeof k_length);
   EXPECT_EQ(tell(frames), (Heard{0, 1, 0, "no row"}));
+}
+
+struct FdeOf {
+  explicit FdeOf(Addr pc) : address(_Unwind_Find_FDE(at(pc), bases)) {}
+  const void* bases[3]{};
+  const void* address;
+};
+
+/// As it would find them by itself.
+TEST(HostileFrames, AreLibgccsToReadWhereTheyLie) {
+  EhFrame frames;
+  const Addr fde = frames.fde(k_code, 16);
+  frames.section.terminator();
+  CfiSection section(0, CfiSection::Format::eh_frame, true);
+  const Addr long_fde = section.fde(section.cie(host_cie()), k_code + 64, 16, saved_register());
+  section.terminator();
+  const auto& bytes = section.section().bytes;
+  const std::vector<std::byte> long_form(bytes.begin(), bytes.end());
+  const AddrRange placed = frames.placed();
+  for (const void* const begin : {at(placed.begin), static_cast<const void*>(long_form.data())})
+    __register_frame(begin);
+  for (int again = 0; again < 2; ++again) {
+    const FdeOf own(k_code + 4), of_long(k_code + 64 + 4);
+    EXPECT_EQ(own.address, at(fde));
+    EXPECT_EQ(own.bases[2], at(k_code));
+    EXPECT_NE(of_long.address, nullptr);
+    EXPECT_NE(of_long.address, long_form.data() + long_fde) << "libgcc does not know this form";
+    EXPECT_EQ(of_long.bases[2], at(k_code + 64));
+  }
+  for (const void* const begin : {at(placed.begin), static_cast<const void*>(long_form.data())})
+    __deregister_frame(begin);
+}
+
+/// No question is asked for each of many.
+TEST(HostileFrames, AreFoundByLibgccWithoutASystemCall) {
+  if (k_is_sanitized) GTEST_SKIP() << "sanitizers make system calls of their own";
+  EhFrame frames(16384);
+  for (Addr i = 0; i < 100; ++i) frames.fde(k_code + 16 * i, 16);
+  frames.section.terminator();
+  const void* const begin = at(frames.placed().begin);
+  __register_frame(begin);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    (void)FdeOf(k_code);
+    if (!allow_only({SYS_exit_group})) ::_exit(8);
+    for (Addr i = 1; i < 100; ++i)
+      if (FdeOf(k_code + 16 * i + 3).bases[2] != at(k_code + 16 * i)) ::_exit(7);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  __deregister_frame(begin);
 }
 
 /// libgcc would read it.

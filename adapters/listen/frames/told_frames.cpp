@@ -184,7 +184,8 @@ class Call {
     unw_dyn_info_t& info = pending_[count_++];
     info = procedure_of_fde(fde.range, fde.address);
     info.gp = told_.bases.data;
-    info.u.rti.table_data = reinterpret_cast<std::uintptr_t>(&told_pair);
+    const unw_word_t& pair = has_common_form(fde) ? told_pairs.common : told_pairs.other;
+    info.u.rti.table_data = reinterpret_cast<std::uintptr_t>(&pair);
     if (count_ == pending_.size()) register_pending();
   }
   ToldBlock* take(std::size_t count) const noexcept {

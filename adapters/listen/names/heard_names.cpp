@@ -100,8 +100,7 @@ bool find_told(Addr at, unw_dyn_info_t& out) noexcept {
   const ProcedureHold hold(at);
   if (!hold.info()) return false;
   out = *hold.info();
-  return out.format == UNW_INFO_FORMAT_IP_OFFSET && out.start_ip == at &&
-         out.u.rti.table_data == reinterpret_cast<std::uintptr_t>(&told_pair);
+  return was_told(out) && out.start_ip == at;
 }
 
 /// Gaps between a module's parts do not count. If the parts are 64 KiB apart, as on AArch64, the kernel leaves the gaps

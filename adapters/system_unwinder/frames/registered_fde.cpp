@@ -55,30 +55,28 @@ bool has_many_entries(const unw_dyn_info_t& info) noexcept {
   return info.u.rti.table_len > entry / local_space().arch.word_size;
 }
 
-/// Whether every reader of .eh_frame understands the FDE in its place. The 64-bit form of LSB 5.0, 10.6, is not
-/// understood by all. Pointers relative to text were refused when the FDE was read.
-bool can_be_handed_out(const Fde& fde) noexcept {
-  constexpr std::uint64_t k_largest = 0xfffffff0u;
-  std::uint32_t length = 0;
-  std::memcpy(&length, pointer_to(fde.address), sizeof length);
-  return length < k_largest && fde.size < k_largest && fde.cie.size < k_largest && !fde.cie.signed_with_b_key;
+std::optional<Kind> hand_out(const ProcedureHold& hold, Addr fde, AddrRange code, RegisteredFde& out) noexcept {
+  DerivedRecord* const record = allocate_derived(0);
+  if (record == nullptr) return std::nullopt;
+  record->covers = code;
+  record->data = pointer_to(fde);
+  record->base = hold.info()->gp;
+  return found(*publish_derived(hold, record), code.begin, out);
 }
 
-/// Hands out the FDE of a table in its place, which needs no rows.
+/// Hands out the FDE of a table in its place, which needs no rows. An announced FDE is not read at all: without this
+/// library the unwinder would read it, too.
 std::optional<Kind> hand_out_own(const ProcedureHold& hold, Addr pc, RegisteredFde& out) noexcept {
   const unw_dyn_info_t& info = *hold.info();
+  if (has_told_pair(info, told_pairs.common))
+    return hand_out(hold, info.u.rti.segbase, {info.start_ip, info.end_ip}, out);
   MemoryWindow window;
   Fde fde;
   const Found own = find_own_fde(info, pc, local_space().arch, window, fde);
-  if (!own || !*own || !can_be_handed_out(fde)) return std::nullopt;
+  if (!own || !*own || !has_common_form(fde)) return std::nullopt;
   if (has_many_entries(info)) return found(pointer_to(fde.address), fde.range.begin, info.gp, out);
   if (!is_plain(fde, local_space().arch)) return std::nullopt;
-  DerivedRecord* const record = allocate_derived(0);
-  if (record == nullptr) return std::nullopt;
-  record->covers = fde.range;
-  record->data = pointer_to(fde.address);
-  record->base = info.gp;
-  return found(*publish_derived(hold, record), info.start_ip, out);
+  return hand_out(hold, fde.address, fde.range, out);
 }
 
 /// Hands out the FDE of the procedure's shape.
