@@ -110,8 +110,7 @@ bool FdeWriter::put(Addr at, const FrameRow& row) noexcept {
 
 bool FdeWriter::row(const FrameRow& row) noexcept {
   in_gap_ = false;
-  cfa_ = row.cfa.kind == CfaRule::Kind::expression ? CfaRule{}
-                                                   : row.cfa;  // the bytes of an expression belong to the caller
+  cfa_ = row.cfa.kind == CfaRule::Kind::expression ? CfaRule{} : row.cfa;  // its bytes are borrowed
   ra_ = row.ra;
   signal_frame_ = row.signal_frame;
   return put(row.range.begin, row);

@@ -15,8 +15,7 @@ namespace {
 /// The limit for all frames of one object: the largest programs have some 30 MiB of .eh_frame.
 constexpr std::uint64_t k_most_frames = std::uint64_t{256} << 20;
 constexpr std::size_t k_most_loaded = 64;
-constexpr std::uint64_t k_longest_object =
-    std::uint64_t{4} << 30;  // limit for objects in which program headers are searched for everywhere
+constexpr std::uint64_t k_longest_object = std::uint64_t{4} << 30;  // limit for finding headers in all of it
 
 /// The range from the first page to the last byte in memory, as in the file.
 AddrRange extent_of(const ElfImage& image) noexcept {

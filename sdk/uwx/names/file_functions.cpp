@@ -28,7 +28,7 @@ struct Wanted {
   }
 };
 
-/// Copies strings into the pool, and remembers whether its memory was too small. That is not an error of the pool.
+/// Copies strings into the pool. A string that does not fit is recorded here, apart from the pool's own errors.
 class Copies {
  public:
   explicit Copies(StringPool& pool) noexcept : pool_(pool) {}

@@ -37,11 +37,9 @@ struct CodeState {
   /// Registers that were stored at two places before they changed. One is the slot in which the procedure saves the
   /// register. The other belongs to a variable that has no value yet, and gets one. The two cannot be told apart.
   std::uint32_t stored_twice = 0;
-  std::uint32_t loaded =
-      0;                    ///< of these, registers that were last loaded from the stack, as procedures do at their end
-  std::uint32_t taken = 0;  ///< of these, registers that were not saved before: `saved` has the source
-  SigningKey key =
-      SigningKey::any;  ///< key that the link register was signed with since the start; any: it was not signed
+  std::uint32_t loaded = 0;  ///< of these, those that were last loaded from the stack, as procedures do at their end
+  std::uint32_t taken = 0;   ///< of these, registers that were not saved before: `saved` has the source
+  SigningKey key = SigningKey::any;            ///< of the link register's signature since the start; any: not signed
   SigningKey authenticated = SigningKey::any;  ///< key that it was signed with before the start; any: unknown
   /// The slot that has a place's value at the start, in words below SP at the start. Slots that are not below have one
   /// less: -1 is at SP. 0: the register has the value.

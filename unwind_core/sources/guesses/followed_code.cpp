@@ -47,8 +47,8 @@ struct Frame {
   }
 };
 
-/// The address counts from the procedure's entry: SP points at the return address there, or the link register has it.
-/// Code from the entry on returns with the same SP.
+/// SP points at the return address at a procedure's entry, or the link register has it. Code from the entry on counts
+/// from there, and returns with the same SP.
 class FollowedCode {
  public:
   FollowedCode(Lookup& lookup, Frame frame, bool is_own) noexcept

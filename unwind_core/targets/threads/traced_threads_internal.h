@@ -1,5 +1,5 @@
 // The threads of another process, stopped: ptrace(2). An attached process is released when this object is destroyed, or
-// when this process ends, and continues with its pending signals.
+// when this process ends, and continues with the signals that it had.
 #pragma once
 
 #include <sys/types.h>
