@@ -1,6 +1,6 @@
-// The registered procedures of this process as sources of rows, procedures and names. Descriptors, regions, tables and
-// names are read while a hazard pointer is held, and nothing else is. Other sources, which may take a lock of the
-// loader, are asked after it is released, and rows keep no pointer into the data.
+// The registered procedures of this process as sources of rows, procedures and names. Only descriptors, regions, tables
+// and names are read while a hazard pointer is held. Other sources, which may take a lock of the loader, follow after
+// it is released, and rows keep no pointer into the data.
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"

@@ -147,12 +147,12 @@ class DirectiveMachine {
   RegionOps ops_;
   bool has_group_ = false;  // the next group, which is not in force yet
   bool aliased_ = false;
-  Addr alias_begin_ = 0;  // the row at the region's begin is that of this address
+  Addr alias_begin_ = 0;  // the row at the region's start is that of this address
 
   // The state of the region that is being run.
   std::uint32_t region_ = 0;
   std::int64_t unit_ = 0;        // its current group takes effect there
-  std::int64_t alias_unit_ = 0;  // distance of the examined instruction from the region's begin
+  std::int64_t alias_unit_ = 0;  // distance of the examined instruction from the region's start
   std::uint64_t pops_ = 0;
   std::uint32_t pop_directive_ = 0;  // the source of pops_
   std::uint32_t sp_directive_ = 0;   // the last directives of the group that moved SP, and that set the frame pointer

@@ -35,7 +35,7 @@ bool is_unreadable(std::uint64_t at) noexcept {
   return read_words(at, {&word, 1}) == 0;
 }
 
-/// Whether the word may be the stack pointer of code at the frame or below it. Notes of a stack's begin are not: the C
+/// Whether the word may be the stack pointer of code at the frame or below it. Notes of a stack's start are not: the C
 /// library and other code keep such notes on the stack, the edge of an unreadable page.
 bool may_be_below(FramePosition frame, std::uint64_t word) noexcept {
   if (frame.above(word) > k_deepest) return false;

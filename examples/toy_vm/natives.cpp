@@ -36,7 +36,7 @@ static Value each(Machine& machine, const Value* arguments) {
   return {};
 }
 
-/// scoped(name, function): function(), during the life of a C++ object that prints its begin and end.
+/// scoped(name, function): function(), during the life of a C++ object that prints its start and end.
 static Value scoped(Machine& machine, const Value* arguments) {
   struct Scope {
     Scope(std::ostream& to, std::string called) : out(to), name(std::move(called)) { out << "enter " << name << '\n'; }

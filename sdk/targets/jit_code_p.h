@@ -33,8 +33,8 @@ class JitCode final : public RowSource, public NameSource {
 
   /// The target runs, and renew() follows when it stands still: what is read now need not be read then.
   void look_ahead() noexcept { look(); }
-  /// The target is about to run: what it says afterwards is of another moment. Files that are new are read now. Of
-  /// those that were known before one counts if it is still the same when it is asked about.
+  /// The target is about to run: what it says afterwards is of another moment. Files that are new are read now. A file
+  /// that was known before is used only if it is unchanged at the next query.
   void let_run() noexcept;
   /// The target has run and stands still again. `changed` gets the code of files that have come, gone or changed;
   /// false: it is not known. Lists are read, and files that are new or were asked about. Others are when they are.

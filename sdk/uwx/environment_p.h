@@ -63,8 +63,7 @@ class Environment final : FactsListener {
 
   // The next functions serve walks of the same target by other means.
 
-  /// Finds the row at `ip`, if that is the interrupted IP of the context; otherwise `ip` is a return address, and the
-  /// row is that of the byte before it.
+  /// Finds the row at `ip`: the IP of the context, if that was interrupted, or else the byte before a return address.
   int find_row_at(Addr ip, FrameRow& out, FrameFacts& facts) const noexcept;
   /// Reads memory of the target, whatever its area. False: it cannot be read.
   bool read_target(Addr at, std::span<std::byte> into) const noexcept;

@@ -59,7 +59,7 @@ struct FrameChain {
 };
 
 /// The frames that sigreturn returns by, of handlers without SA_SIGINFO. They have a struct sigcontext and the two
-/// words of the signal mask, at these offsets from the begin of the ucontext_t that would have it.
+/// words of the signal mask, at these offsets from the start of the ucontext_t that would have it.
 struct SigreturnFrame {
   std::int16_t mask = 0;
   std::int16_t mask_upper = 0;

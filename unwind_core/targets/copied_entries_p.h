@@ -73,7 +73,7 @@ class CopiedEntries {
 
   const Memory* memory_ = nullptr;
   AddrRange section_{};
-  Addr begin_ = 0;  // begin of the page in which the section begins
+  Addr begin_ = 0;  // start of the page in which the section begins
   Block bytes_;
   std::vector<bool> is_there_;    // by page
   std::vector<bool> is_written_;  // by page: may have bytes other than zeros

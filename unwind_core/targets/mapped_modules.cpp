@@ -12,7 +12,7 @@ namespace {
 
 bool is_of_file(const Mapping& mapping) noexcept { return mapping.is_of_file() || mapping.path == k_kernels_object; }
 
-/// Whether an object may begin there: at the begin of its file, or at a part of the file that does not continue the
+/// Whether an object may begin there: at the start of its file, or at a part of the file that does not continue the
 /// mapping before. Objects may lie in the middle of files, for example in archives. The segments of an object follow
 /// each other in its file, and the first page of a segment may be the last one of the segment before.
 bool may_begin_object(const Mapping& mapping, const Mapping* before) noexcept {

@@ -16,7 +16,7 @@ namespace jitunwind {
 class MappedObject;
 class TargetFiles;
 
-/// A module is an ELF object whose first page is mapped, from the begin or the middle of a file; its program headers
+/// A module is an ELF object whose first page is mapped, from the start or the middle of a file; its program headers
 /// tell its other mappings. These and unwind information are read from the memory of the target. Symbols and
 /// .debug_frame come from the files that its mapping names, if they have its build id. Deleted files and the kernel's
 /// object need no file. Used by one thread at a time; allocates.

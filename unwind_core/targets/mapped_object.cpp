@@ -48,7 +48,7 @@ bool MappedObject::read_headers() {
   if (!head || !head->is_of(arch_)) return false;
   const auto bias = head->bias_at(begin);
   const AddrRange extent = extent_of(*head);
-  // The header is at the begin of the lowest segment, or the image is none for parse_loaded().
+  // The header is at the start of the lowest segment, or the image is none for parse_loaded().
   if (!bias || extent.empty() || *bias + extent.begin != begin) return false;
   bias_ = *bias;
   range_ = {begin, begin + extent.size()};
@@ -159,7 +159,7 @@ void MappedObject::read_module(Addr at, Module& out) noexcept {
   out.exidx = {exidx_.bytes(), exidx_at_.begin};
 }
 
-/// Copies the bytes that can be read from its begin on.
+/// Copies the bytes that can be read from its start on.
 CopiedBytes MappedObject::copy(AddrRange range) const noexcept {
   CopiedBytes copied = CopiedBytes::room_for(static_cast<std::size_t>(std::min(range.size(), k_most_frames)));
   if (copied.bytes().empty()) return {};

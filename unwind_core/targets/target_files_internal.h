@@ -24,7 +24,7 @@ class TargetFiles {
   /// No file of the target can be opened: all data must come from its memory.
   static TargetFiles none();
 
-  /// Opens `host_path` for the file at `target_path`, whatever other file has that name.
+  /// Takes `host_path` for the file at `target_path`, whatever other file has that name.
   void replace(std::string target_path, std::string host_path);
 
   /// "": it cannot be opened. A deleted file has no name; the file that has it now is another one.

@@ -54,9 +54,9 @@ class DumpFollower {
   void forget_unmapped();
 
   std::list<Dump> dumps_;
-  std::map<Addr, Described> described_;  // by the begin of the code
+  std::map<Addr, Described> described_;  // by the start of the code
   WaitingLines lines_;
-  Addr looked_at_ = 0;  // the begin of the piece that was checked last
+  Addr looked_at_ = 0;  // the start of the piece that was checked last
   unsigned looks_ = 0;
 };
 

@@ -67,7 +67,7 @@ bool cancel(ToldCall part) noexcept {
   return cancel(pointers_to(*part.block(), pointers));
 }
 
-/// A single procedure that is not registered any more has a begin of 0, which no announced procedure has.
+/// A single procedure that is not registered any more has a start of 0, which no announced procedure has.
 bool is_gone(const unw_dyn_info_t& lone) noexcept { return lone.start_ip == 0; }
 
 /// Callers call it before they cancel, since the code may be running.
@@ -90,7 +90,7 @@ void forget(ToldCall call) noexcept {
   being_forgotten = {};
 }
 
-/// The begin of a call's registered code; 0: none of its code is registered.
+/// The start of a call's registered code; 0: none of its code is registered.
 Addr begin_of(ToldCall call) noexcept {
   if (!call) return 0;
   if (call.is_lone()) return call.lone()->start_ip;

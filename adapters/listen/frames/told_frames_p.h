@@ -42,7 +42,7 @@ struct TakenBack {
 /// them any more. Does nothing without such a call. Thread-safe, not signal-safe; no malloc.
 TakenBack take_back(const void* begin) noexcept;
 
-/// Checks the next few calls, and cancels their procedures if the begin of their code is not mapped any more. The calls
+/// Checks the next few calls, and cancels their procedures if the start of their code is not mapped any more. The calls
 /// can be taken back as before. Thread-safe, not signal-safe; no malloc.
 void forget_unmapped_frames(std::size_t most) noexcept;
 /// Runs in a forked child, which lacks the thread that was forgetting. The caller holds told_lock.

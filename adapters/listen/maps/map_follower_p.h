@@ -13,7 +13,7 @@ class MapFollower {
  public:
   MapFollower();
 
-  /// Reads the lines since the last time. A file that was made anew, or truncated, is read from its begin. A file of
+  /// Reads the lines since the last time. A file that was made anew, or truncated, is read from its start. A file of
   /// another owner is not read. Throws std::bad_alloc.
   void look(uid_t owner = ::geteuid());
 

@@ -11,9 +11,9 @@
 
 namespace jitunwind::eh {
 
-/// Numbers that spare a search by address. Any number may be wrong: whoever uses one checks whether the entry holds for
-/// the address, as with the links of rules. Thread-safe, signal-safe, constant-initialised. The lower halves of numbers
-/// are kept; entries of a larger table are searched.
+/// Numbers that spare a search by address. Any number may be wrong: its user checks whether the entry covers the
+/// address, as with the links of rules. Thread-safe, signal-safe, constant-initialised. The lower halves of numbers are
+/// kept; entries of a larger table are searched.
 class EntryHints {
  public:
   /// The entry of the rule of code where a walk begins, which no rule of a callee links to: `_Unwind_Resume()` is

@@ -54,7 +54,7 @@ _Unwind_Reason_Code nonsense(const UnwindFrame& frame, _Unwind_Reason_Code error
 }
 
 /// Phase 1. On _URC_HANDLER_FOUND `context` is the handler's frame, and `first` the first frame with a personality
-/// routine: what lies below it is not looked at again.
+/// routine: frames below it need no second lookup.
 _Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& context,
                            std::optional<_Unwind_Context>& first) {
   for (;;) {
@@ -70,7 +70,7 @@ _Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& contex
   }
 }
 
-/// Phase 2, from a frame that was looked at: up to the next one that wants control. Returns only on errors.
+/// Phase 2: continues from a frame whose lookup is done, up to the next one that wants control. Returns only on errors.
 JITUNWIND_LEFT_BY_A_JUMP _Unwind_Reason_Code clean_up(_Unwind_Exception* exception, _Unwind_Context& context,
                                                       Known known) {
   for (;; known = context.frame.look()) {

@@ -242,8 +242,8 @@ UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, const CodeQuesti
   return Known::found;
 }
 
-/// Programs tell libgcc of frames by __register_frame(), and it alone knows them. It is asked last, since that takes
-/// its lock. Its answers are never kept, since nobody says when they end.
+/// Programs announce frames to libgcc by __register_frame(), and it alone knows them. It is called last, since it takes
+/// its lock. Its answers are never cached, since their end is not announced.
 UnwindFrame::Known UnwindFrame::look_at_frames_of_others() noexcept {
   ForeignFde found;
   if (!find_fde_of_others(address_.lookup(), found)) return Known::end;

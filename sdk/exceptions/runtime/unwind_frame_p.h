@@ -34,10 +34,11 @@ class UnwindFrame : public StackPosition {
   /// frame and its copies, of which one is in use at a time: rows that are not compact are made there.
   UnwindFrame(const void* entry, FrameRow& row) noexcept;
 
-  /// Looks for the row and the facts of the code here. Guesses do not count: what they restore may be wrong.
+  /// Looks up the row and the facts of the code here. Guesses do not count: the registers that they restore may be
+  /// wrong.
   Known look() noexcept;
-  /// Looks by a copy of a frame that was found, after the original went on: what was found is the copy's own, unless it
-  /// is in the row that copies share.
+  /// Repeats the lookup in a copy of a frame, after the original went on. The copy has its own results, unless they are
+  /// in the row that copies share.
   Known look_again() noexcept { return is_compact_ ? Known::found : look(); }
   /// Moves to the caller. Precondition: look() found something.
   Known step() noexcept;
@@ -55,9 +56,9 @@ class UnwindFrame : public StackPosition {
     return reinterpret_cast<_Unwind_Personality_Fn>(static_cast<std::uintptr_t>(facts_.personality));
   }
   Addr lsda() const noexcept { return facts_.lsda; }
-  /// The start of a procedure without a personality routine is looked for when it is asked for.
+  /// The start of a procedure without a personality routine is looked up at its first use.
   Addr start() noexcept;
-  /// The global pointer is looked for whenever it is asked for: hardly anybody asks, and rows do not depend on it.
+  /// The global pointer is looked up at each use: it is rarely used, and rows do not depend on it.
   Addr gp() noexcept;
 
   const Error& error() const noexcept { return error_; }

@@ -205,7 +205,7 @@ extern int uwx_get_source_info(struct uwx_env* env, char** ifuncp, char** srcfil
    needs no context. Strings live as those above. Both functions allocate. */
 extern int uwx_find_symbol(struct uwx_env* env, struct uwx_symbol_cache** cachep, char* mod, uint64_t relip,
                            char** funcp, uint64_t* offsetp);
-/* Finds the symbol with its source, by the file's debug information. `relfuncstart`: begin of the function; 0: not
+/* Finds the symbol with its source, by the file's debug information. `relfuncstart`: start of the function; 0: not
    known. `inline_context` is as for uwx_step_inline. All pointers may be NULL. */
 extern int uwx_find_source_info(struct uwx_env* env, struct uwx_symbol_cache** cachep, char* mod, uint64_t relip,
                                 uint64_t relfuncstart, int inline_context, char** ifuncp, char** funcp,

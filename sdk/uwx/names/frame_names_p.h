@@ -28,10 +28,10 @@ class FrameNames {
 
   char* module() const noexcept { return module_; }
   Addr text_base() const noexcept { return text_base_; }
-  /// The function's begin by the unwind information, or else by the symbol; 0: not known.
+  /// The function's start by the unwind information, or else by the symbol; 0: not known.
   Addr function() const noexcept { return function_ != 0 ? function_ : symbol_start_; }
   char* symbol() const noexcept { return symbol_; }
-  /// The offset of `at` from the symbol's begin; 0: not known.
+  /// The offset of `at` from the symbol's start; 0: not known.
   std::uint64_t offset(Addr at) const noexcept { return symbol_ && symbol_start_ != 0 ? at - symbol_start_ : 0; }
 
   struct Source {

@@ -16,7 +16,7 @@ namespace jitunwind {
 std::optional<Addr> target_by(const JumpOperand& operand, const RegisterFile& registers, Addr sp,
                               const AddressSpace& space, MemoryWindow& window) noexcept;
 
-/// A return address tells the end of the call before it, but not its begin: every possible call that ends there is
+/// A return address tells the end of the call before it, but not its start: every possible call that ends there is
 /// read.
 class CallTargets {
  public:

@@ -127,10 +127,10 @@ class CodeFlow {
   RegNum link_;                 // the link register; k_no_reg: calls push
   std::uint32_t followed_ = 0;  // registers, a bit for each place
   bool passes_calls_ = true;
-  Addr begin_;  // begin of the stretch that is followed
+  Addr begin_;  // start of the stretch that is followed
   Addr at_;
   Addr towards_ = 0;
-  CodeState state_{};  // state at the begin of the stretch
+  CodeState state_{};  // state at the start of the stretch
   std::size_t branches_count_ = 0;
   std::size_t stretches_count_ = 0;
   AddrRange code_{};  // known to be code

@@ -55,7 +55,7 @@ CodeBefore::CodeBefore(Addr address, const Memory& memory, MemoryWindow& window)
     if (address >= size && memory.read(address - size, into, window) == size) size_ = size;
   };
   read(k_size);
-  // There are fewer bytes at the begin of a mapping.
+  // There are fewer bytes at the start of a mapping.
   const auto on_page = static_cast<std::size_t>(address - page_of(address - 1));
   if (size_ == 0 && on_page < k_size) read(on_page);
 }

@@ -180,7 +180,7 @@ class FollowedCode {
     CodeFlow from_entry(lookup_.space, lookup_.window, entry, live);
     return from_entry.reach(lookup_.at, state) && says(state, top);
   }
-  /// The begin of the procedure whose name was announced, or was announced and taken back. Symbols of modules are not
+  /// The start of the procedure whose name was announced, or was announced and taken back. Symbols of modules are not
   /// used: some functions have several, and some parts of functions have their own. An exception is the kernel's
   /// object, which has symbols of its functions alone. C libraries call these by pointers, and its code for i386 has
   /// call frame information for system calls only.

@@ -7,7 +7,7 @@
 namespace jitunwind {
 namespace {
 
-/// An end of 0 marks an entry that is being written. A reader that gets a begin newer than the end sees the end change.
+/// An end of 0 marks an entry that is being written. A reader that gets a start newer than the end sees the end change.
 struct Place {
   std::atomic<Addr> begin{0};
   std::atomic<Addr> end{0};
