@@ -51,8 +51,8 @@ void add_registration_benchmarks(std::size_t max_functions);
 ///                                       thread throws likewise
 void add_throw_benchmarks(std::size_t max_functions);
 
-/// An item is a throw or a walk through one function made at run time, of N that are alike, 32 bytes from each other, and
-/// were registered just before:
+/// An item is a throw or a walk through one function made at run time, of N that are alike, 32 bytes from each other,
+/// and were registered just before:
 ///   through_new/WAY/DESCRIPTION/N     through each for the first time
 ///   through_again/WAY/DESCRIPTION/N   through each once more
 void add_through_walk_benchmarks(std::size_t max_functions);
