@@ -72,21 +72,25 @@ Result<Target, TargetError> Target::OfSample::make(Sample sample, const TargetFo
   return Target(std::make_unique<OfSample>(std::move(sample), arch, folders));
 }
 
-/// The stack and the kernel's object, which is in no file of the target. This machine's object is taken if it has the
-/// build id of the mapping, else perf's copy.
-BytesMemory Target::OfSample::memory_of(const Sample& sample) {
+/// The kernel's object is in no file of the target. This machine's object is taken if it has the build id of the
+/// mapping, else perf's copy.
+void Target::OfSample::take_kernels_object() {
   const auto kernels = std::ranges::find(mappings_.all(), k_kernels_object, &Mapping::path);
-  const Mapping mapping = kernels == mappings_.all().end() ? Mapping() : *kernels;
-  if (mapping != kernels_mapping_) {
-    kernels_mapping_ = mapping;
-    kernels_object_ = mapping.build_id.empty() ? "" : kernels_object_of_this_machine();
-    if (!is_of_build(kernels_object_, mapping.build_id) && !build_ids_.empty())
-      kernels_object_ = kernels_object_in(build_ids_, mapping.build_id);
-    if (!is_of_build(kernels_object_, mapping.build_id)) kernels_object_.clear();
-  }
+  Mapping mapping = kernels == mappings_.all().end() ? Mapping() : *kernels;
+  if (mapping == kernels_mapping_) return;
+  kernels_mapping_ = std::move(mapping);
+  const std::string& build_id = kernels_mapping_.build_id;
+  kernels_object_ = build_id.empty() ? "" : kernels_object_of_this_machine();
+  if (!is_of_build(kernels_object_, build_id) && !build_ids_.empty())
+    kernels_object_ = kernels_object_in(build_ids_, build_id);
+  if (!is_of_build(kernels_object_, build_id)) kernels_object_.clear();
+}
+
+BytesMemory Target::OfSample::memory_of(const Sample& sample) const {
   const auto object = std::as_bytes(std::span(kernels_object_));
+  const AddrRange place = kernels_mapping_.range;
   return BytesMemory({{sample.stack_address, sample.stack},
-                      {mapping.range.begin, object.first(std::min<std::size_t>(object.size(), mapping.range.size()))}});
+                      {place.begin, object.first(std::min<std::size_t>(object.size(), place.size()))}});
 }
 
 Target::OfSample::OfSample(Sample sample, const Arch& arch, const TargetFolders& folders)
@@ -96,7 +100,7 @@ Target::OfSample::OfSample(Sample sample, const Arch& arch, const TargetFolders&
       files_(folders.root),
       stack_range_(range_of(sample)),
       build_ids_(folders.build_ids),
-      taken_(memory_of(sample)),
+      taken_((take_kernels_object(), memory_of(sample))),
       memory_(taken_, arch, mappings_, files_) {
   space_.emplace(arch, memory_, mappings_, files_);
   add({sample.thread, "", 0, true});
@@ -119,6 +123,7 @@ std::optional<TargetError> Target::OfSample::take_sample(Sample sample) {
     return std::nullopt;
   }
   mappings_ = mappings;
+  take_kernels_object();
   taken_ = memory_of(sample);
   memory_.renew();
   space_->renew(std::move(mappings));

@@ -17,7 +17,8 @@ class Target::OfSample final : public Target::Impl {
   std::optional<TargetError> take_sample(Sample sample) override;
 
  private:
-  BytesMemory memory_of(const Sample& sample);
+  void take_kernels_object();
+  BytesMemory memory_of(const Sample& sample) const;
 
   pid_t process_;
   RegisterFile registers_;
