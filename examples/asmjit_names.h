@@ -1,4 +1,4 @@
-// asmjit renamed its interface from camelCase to snake_case at 1.18. By these names, which are those of today, the
+// asmjit renamed its interface from camelCase to snake_case at 1.18. These names are those of today; with them the
 // examples compile with either.
 #pragma once
 
