@@ -242,14 +242,18 @@ TEST(Libraries, AreForgottenWhenTheyAreUnloaded) {
   for (const std::string& line : after) EXPECT_EQ(line.find(folder.path()), std::string::npos) << line;
 }
 
+std::span<const std::byte> debug_frame_of(const ModuleFiles& files) {
+  const CopiedSection* const section = files.debug_frame();
+  return section ? section->bytes.bytes() : std::span<const std::byte>();
+}
+
 TEST(DebugFiles, GiveDebugFrameHoweverItIsCompressed) {
   const TemporaryFolder folder;
   const std::string source = folder / "f.c", object = folder / "f.o";
   std::ofstream(source) << "int f(int (*g)(int), int x) { return g(x + 1) * 2; }\n";
   output_of("gcc -c -g -O1 -fno-asynchronous-unwind-tables " + source + " -o " + object);
   const auto plain = *ModuleFiles::open(object.c_str(), nullptr);
-  ASSERT_GT(plain->debug_frame().size(), 40u);
-  const std::vector<std::byte> expected(plain->debug_frame().begin(), plain->debug_frame().end());
+  ASSERT_GT(debug_frame_of(*plain).size(), 40u);
   // Too small a section is left as it is: make it large first.
   std::string many;
   for (int i = 0; i < 200; ++i) many += "int f" + std::to_string(i) + "(int (*g)(int)) { return g(1) * 2; }\n";
@@ -261,7 +265,7 @@ TEST(DebugFiles, GiveDebugFrameHoweverItIsCompressed) {
     output_of("objcopy --compress-debug-sections=" + kind + " " + object + " " + compressed);
     const auto files = *ModuleFiles::open(compressed.c_str(), nullptr);
     ASSERT_LT(std::filesystem::file_size(compressed), std::filesystem::file_size(object));
-    EXPECT_TRUE(std::ranges::equal(files->debug_frame(), large->debug_frame())) << kind;
+    EXPECT_TRUE(std::ranges::equal(debug_frame_of(*files), debug_frame_of(*large))) << kind;
   }
 }
 
