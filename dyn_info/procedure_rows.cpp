@@ -297,7 +297,11 @@ bool has_common_form(const Fde& fde) noexcept {
     std::memcpy(&length, reinterpret_cast<const void*>(static_cast<std::uintptr_t>(entry)), sizeof length);
     return length == 0xffffffffu;
   };
-  return !is_long(fde.address) && !is_long(fde.cie.address) && !fde.cie.signed_with_b_key;
+  // LSB 5.0 core, 10.5.1: absolute or fixed size, not aligned. libgcc aborts at the others (size_of_encoded_value()).
+  const unsigned form = fde.cie.pointer_encoding & 0x07u;
+  const bool has_size = form == 0 || (form >= 2 && form <= 4);
+  const bool aligned = (fde.cie.pointer_encoding & 0x70u) == 0x50;
+  return has_size && !aligned && !is_long(fde.address) && !is_long(fde.cie.address) && !fde.cie.signed_with_b_key;
 }
 
 Found find_own_fde(const unw_dyn_info_t& info, Addr at, const Arch& arch, MemoryWindow& window, Fde& out) noexcept {

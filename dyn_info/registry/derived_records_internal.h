@@ -74,6 +74,8 @@ class DerivedRecords {
     return static_cast<std::size_t>(frontier_.load(std::memory_order_relaxed)) * sizeof(Cell);
   }
 
+  /// What all shared records may take, for which there is room beside that of procedures, bytes.
+  static constexpr std::size_t k_most_shared = std::size_t{2} << 20;
   static constexpr unsigned k_classes = 10;
   static constexpr std::size_t k_max_bytes = (std::size_t{64} << (k_classes - 1)) - sizeof(DerivedRecord);
 
@@ -82,7 +84,7 @@ class DerivedRecords {
     std::array<std::byte, 64> bytes;
   };
   static constexpr std::uint64_t k_cells_of_procedure = 4;
-  static constexpr std::uint64_t k_spare_cells = 1u << 14;
+  static constexpr std::uint64_t k_spare_cells = (1u << 14) + k_most_shared / sizeof(Cell);
   static constexpr unsigned k_set_aside = 64;
   static constexpr std::uint64_t k_short_code = 4096;
   static constexpr std::uint64_t k_longest_code = 1u << 26;  // of longer code no more is expected

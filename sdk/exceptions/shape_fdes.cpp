@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "jitunwind/dyn_info/directives/region_list_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
@@ -86,8 +87,12 @@ class ShapeKey {
 
 /// The first shapes of the process; they are never freed. One compare-exchange takes a place.
 constexpr unsigned k_bits = 12;
-constexpr std::size_t k_places = 8;  ///< of a key
+constexpr std::size_t k_places = 8;                    ///< of a key
+constexpr std::size_t k_slack = std::size_t{1} << 17;  ///< for the records that threads make at once, bytes
 constinit std::array<std::atomic<DerivedRecord*>, std::size_t{1} << k_bits> shapes{};
+
+/// Bytes of the records of all shapes. Records of procedures, which share the memory, must not run out for them.
+constinit std::atomic<std::size_t> taken{0};
 
 }  // namespace
 
@@ -96,18 +101,25 @@ const DerivedRecord* find_shape_fde(const unw_dyn_info_t& info) noexcept {
   ShapeKey key;
   // The last unit of front() need not exist: it only gives the last row before the tail a place.
   if (!key.read(info) || (info.end_ip - info.start_ip) / unit < key.front() - 1 + key.tail()) return nullptr;
+  // A larger distance between two rows would be written as DW_CFA_set_loc, which has an address of its own.
+  if (key.front() > std::numeric_limits<std::uint32_t>::max()) return nullptr;
   const std::uint64_t hash = key.hash();
   for (std::size_t i = 0; i < k_places; ++i) {
     std::atomic<DerivedRecord*>& place = shapes[(table_place(hash, k_bits) + i) % shapes.size()];
     DerivedRecord* known = place.load(std::memory_order_acquire);
     if (known == nullptr) {
+      // Several threads may pass this at once; the slack has room for the record of each.
+      if (taken.load(std::memory_order_relaxed) >= DerivedRecords::k_most_shared - k_slack) return nullptr;
       const Addr end = key.front() * unit;
       unw_dyn_info_t alike = info;
       alike.start_ip = 0;
       alike.end_ip = end + key.tail() * unit;
       DerivedRecord* const made = with_room([&] { return encode_shape(alike, end, key.bytes()); });
       if (made == nullptr) return nullptr;
-      if (place.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return made;
+      if (place.compare_exchange_strong(known, made, std::memory_order_acq_rel)) {
+        taken.fetch_add(sizeof(DerivedRecord) + made->size(), std::memory_order_relaxed);
+        return made;
+      }
       give_back_derived(made);
     }
     if (key.is_of(*known)) return known;

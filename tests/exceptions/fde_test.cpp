@@ -306,6 +306,20 @@ TEST(Fde, OfOneOfManyShapesIsRight) {
   EXPECT_EXIT(ask_all(), testing::ExitedWithCode(0), "");
 }
 
+/// Shapes stay when their code is replaced. They leave room for the FDEs of later code.
+TEST(Fde, OfReplacedCodeHasRoomHoweverManyShapesThereWere) {
+  const auto replace_all = [] {
+    for (std::uint64_t i = 0; i < 6000; ++i) {
+      HandMade one(k_code, 0, 8 * i);
+      EXPECT_TRUE(register_procedure(&one.info));
+      EXPECT_EQ(FdeAt(k_code + 12).row_at(k_code + 12), registered_row(k_code + 12)) << i;
+      if (testing::Test::HasFailure()) break;
+    }
+    std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(replace_all(), testing::ExitedWithCode(0), "");
+}
+
 /// A procedure with so many early returns that the usual room does not suffice.
 TEST(Fde, MayBeLong) {
   using namespace x86_64;

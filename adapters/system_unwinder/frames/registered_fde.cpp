@@ -55,9 +55,9 @@ bool has_many_entries(const unw_dyn_info_t& info) noexcept {
   return info.u.rti.table_len > entry / local_space().arch.word_size;
 }
 
-std::optional<Kind> hand_out(const ProcedureHold& hold, Addr fde, AddrRange code, RegisteredFde& out) noexcept {
+Kind hand_out(const ProcedureHold& hold, Addr fde, AddrRange code, RegisteredFde& out) noexcept {
   DerivedRecord* const record = allocate_derived(0);
-  if (record == nullptr) return std::nullopt;
+  if (record == nullptr) return found(pointer_to(fde), code.begin, hold.info()->gp, out);
   record->covers = code;
   record->data = pointer_to(fde);
   record->base = hold.info()->gp;

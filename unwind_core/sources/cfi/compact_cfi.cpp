@@ -251,8 +251,11 @@ bool is_plain(const Fde& fde, const Arch& arch) noexcept {
   const CompactLayout layout(arch);
   CompactRow initial, last;
   AddrRange range;
-  return find_initial_row(fde.cie, layout, initial) &&
-         find_compact_row({&fde.cie, &initial, fde.range, fde.instructions.bytes}, layout, fde.range.end - 1, last,
+  if (!find_initial_row(fde.cie, layout, initial)) return false;
+  // libgcc takes a register that DW_CFA_restore names for one that is not saved, whatever the CIE says.
+  for (std::size_t slot = 0; slot < layout.size(); ++slot)
+    if (slot != CompactLayout::k_return_address && initial.slots[slot] != 0) return false;
+  return find_compact_row({&fde.cie, &initial, fde.range, fde.instructions.bytes}, layout, fde.range.end - 1, last,
                           range);
 }
 
