@@ -24,7 +24,7 @@ inline constexpr Reg x13{13}, x14{14}, x15{15}, x16{16}, x17{17}, x18{18}, x19{1
 inline constexpr Reg x24{24}, x25{25}, x26{26}, x27{27}, x28{28};
 inline constexpr Reg x29{29};  ///< the frame pointer
 inline constexpr Reg x30{30};  ///< the link register, which holds the return address
-inline constexpr Reg sp{31}, pc{32}, ra_sign_state{34};
+inline constexpr Reg sp{31}, pc{32}, ra_sign_state{34}, vg{46};
 inline constexpr Reg v0{64}, v1{65}, v2{66}, v3{67}, v4{68}, v5{69}, v6{70}, v7{71}, v8{72}, v9{73}, v10{74}, v11{75};
 inline constexpr Reg v12{76}, v13{77}, v14{78}, v15{79}, v16{80}, v17{81}, v18{82}, v19{83}, v20{84}, v21{85}, v22{86};
 inline constexpr Reg v23{87}, v24{88}, v25{89}, v26{90}, v27{91}, v28{92}, v29{93}, v30{94}, v31{95};
