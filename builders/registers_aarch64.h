@@ -10,7 +10,7 @@ namespace jitunwind::aarch64 {
 
 /// The compile-time properties of the instruction set that the builder needs; the CPU's table has all others.
 struct Cpu {
-  static const Arch& arch() noexcept { return jitunwind::arch::aarch64; }
+  static const Arch& arch() noexcept { return jitunwind::arch::aarch64; }  ///< the table of this CPU
   static constexpr bool k_has_push = false;
   static constexpr bool k_has_pairs = true;  ///< stp, ldp, pre- and post-indexed
   static constexpr bool k_signs_return_address = true;

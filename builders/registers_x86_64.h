@@ -10,7 +10,7 @@ namespace jitunwind::x86_64 {
 
 /// The compile-time properties of the instruction set that the builder needs; the CPU's table has all others.
 struct Cpu {
-  static const Arch& arch() noexcept { return jitunwind::arch::x86_64; }
+  static const Arch& arch() noexcept { return jitunwind::arch::x86_64; }  ///< the table of this CPU
   static constexpr bool k_has_push = true;    ///< push, pop, enter, leave; a call pushes the return address
   static constexpr bool k_has_pairs = false;  ///< stp, ldp
   static constexpr bool k_signs_return_address = false;

@@ -10,7 +10,7 @@ namespace jitunwind::s390x {
 
 /// The compile-time properties of the instruction set that the builder needs; the CPU's table has all others.
 struct Cpu {
-  static const Arch& arch() noexcept { return jitunwind::arch::s390x; }
+  static const Arch& arch() noexcept { return jitunwind::arch::s390x; }  ///< the table of this CPU
   static constexpr bool k_has_push = false;
   static constexpr bool k_has_pairs = false;
   static constexpr bool k_signs_return_address = false;

@@ -418,7 +418,8 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
         "unwind_core/kept/caller_rule_p.h cfa_offset", "unwind_core/kept/caller_rule_p.h CallerRule",
         "unwind_core/kept/compact_row.cpp compact_without", "unwind_core/kept/compact_row.cpp expand",
         "unwind_core/kept/row_cache.cpp rule_of", "unwind_core/sources/cfi/compact_cfi.cpp State",
-        "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row", "unwind_core/sources/cfi/compact_cfi.cpp restore"})
+        "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row", "unwind_core/sources/cfi/compact_cfi.cpp is_plain",
+        "unwind_core/sources/cfi/compact_cfi.cpp restore"})
     expected.insert(other);
   EXPECT_EQ(functions_that_evaluate(rules::source_files()), expected);
 }
