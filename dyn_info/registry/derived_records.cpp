@@ -189,11 +189,10 @@ DerivedAnswer find_derived(std::uint64_t pc) noexcept {
     DerivedAnswer derived;
     if (answer.kind == Kind::found) {
       const ProcedureNode& node = r.nodes[answer.node];
-      derived.start = node.start.load(std::memory_order_relaxed);
-      derived.record = r.derived.find(answer.node, {derived.start, node.end.load(std::memory_order_relaxed)}, pc);
-      derived.kind = derived.record != nullptr ? DerivedAnswer::Kind::found : DerivedAnswer::Kind::no_record;
       // Fields of another procedure can only be seen together with that one's state.
-      std::atomic_thread_fence(std::memory_order_acquire);
+      derived.start = node.start.load(std::memory_order_acquire);
+      derived.record = r.derived.find(answer.node, {derived.start, node.end.load(std::memory_order_acquire)}, pc);
+      derived.kind = derived.record != nullptr ? DerivedAnswer::Kind::found : DerivedAnswer::Kind::no_record;
       if (node.state.load(std::memory_order_acquire) != answer.state.word()) continue;
     }
     if (r.index.unchanged(pc, snapshot)) return derived;
