@@ -111,9 +111,10 @@ const DerivedRecord* find_shape_fde(const unw_dyn_info_t& info) noexcept {
       // Several threads may pass this at once; the slack has room for the record of each.
       if (taken.load(std::memory_order_relaxed) >= DerivedRecords::k_most_shared - k_slack) return nullptr;
       const Addr end = key.front() * unit;
-      unw_dyn_info_t alike = info;
-      alike.start_ip = 0;
+      unw_dyn_info_t alike{};  // no copy: writers change the list's links meanwhile
       alike.end_ip = end + key.tail() * unit;
+      alike.format = info.format;
+      alike.u.pi = info.u.pi;
       DerivedRecord* const made = with_room([&] { return encode_shape(alike, end, key.bytes()); });
       if (made == nullptr) return nullptr;
       if (place.compare_exchange_strong(known, made, std::memory_order_acq_rel)) {
