@@ -89,8 +89,8 @@ void Target::OfSample::take_kernels_object() {
 BytesMemory Target::OfSample::memory_of(const Sample& sample) const {
   const auto object = std::as_bytes(std::span(kernels_object_));
   const AddrRange place = kernels_mapping_.range;
-  return BytesMemory({{sample.stack_address, sample.stack},
-                      {place.begin, object.first(std::min<std::size_t>(object.size(), place.size()))}});
+  const auto mapped = static_cast<std::size_t>(std::min<std::uint64_t>(object.size(), place.size()));
+  return BytesMemory({{sample.stack_address, sample.stack}, {place.begin, object.first(mapped)}});
 }
 
 Target::OfSample::OfSample(Sample sample, const Arch& arch, const TargetFolders& folders)
