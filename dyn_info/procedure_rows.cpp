@@ -7,7 +7,6 @@
 
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
-#include "jitunwind/dyn_info/promised_memory_p.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
@@ -245,6 +244,23 @@ Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noex
 }
 
 namespace {
+
+/// Memory of this process that the registration of a procedure promises to be readable (docs/contracts.md): no system
+/// call proves it. Constant-initialised, signal-safe.
+class PromisedMemory final : public Memory {
+ public:
+  constexpr PromisedMemory() = default;
+  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow&) const noexcept override {
+    std::memcpy(into.data(), host(at), into.size());
+    return into.size();
+  }
+  const std::byte* view(Addr at, std::size_t, MemoryWindow&) const noexcept override { return host(at); }
+
+ private:
+  static const std::byte* host(Addr at) noexcept {
+    return reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at));
+  }
+};
 
 constinit const LocalMemory k_host_memory;
 constinit const PromisedMemory k_promised_memory;

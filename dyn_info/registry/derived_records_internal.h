@@ -74,7 +74,7 @@ class DerivedRecords {
     return static_cast<std::size_t>(frontier_.load(std::memory_order_relaxed)) * sizeof(Cell);
   }
 
-  /// What all shared records may take, for which there is room beside that of procedures, bytes.
+  /// Bytes for all shared records, reserved beside those of procedures.
   static constexpr std::size_t k_most_shared = std::size_t{2} << 20;
   static constexpr unsigned k_classes = 10;
   static constexpr std::size_t k_max_bytes = (std::size_t{64} << (k_classes - 1)) - sizeof(DerivedRecord);

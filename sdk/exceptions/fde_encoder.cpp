@@ -8,7 +8,6 @@
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
-#include "jitunwind/sdk/exceptions/shape_fdes_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/emit/row_state.h"
@@ -183,21 +182,26 @@ struct Encoded {
   Error error{};
 };
 
-void complete(DerivedRecord& record, AddrRange code, const FdeWriter& writer, const ProcedureInfo& procedure) noexcept {
+void complete(DerivedRecord& record, AddrRange code, const FdeWriter& writer, const ProcedureInfo& procedure,
+              std::size_t head = 0) noexcept {
   record.covers = code;
-  record.data = record.bytes() + writer.fde_at();
+  record.data = record.bytes() + head + writer.fde_at();
   record.base = procedure.gp;
 }
 
-Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots) noexcept {
+/// Encodes in a record that grows until the entries fit into it, behind a head of `head` bytes. `write` writes them.
+template <class Write>
+Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots, std::size_t head,
+               Write write) noexcept {
   for (std::size_t bytes = k_small_record_bytes;;) {
-    DerivedRecord* const record = allocate_derived(bytes);
+    DerivedRecord* const record = allocate_derived(head + bytes);
     if (record == nullptr)
       return {Outcome::failed, nullptr, {ErrorCode::out_of_memory, pc, "no memory for call frame information"}};
-    FdeWriter writer(procedure, code, pc, slots, {record->bytes(), record->size()}, k_record_bytes);
-    const Outcome outcome = writer.write();
+    const std::span room(record->bytes() + head, record->size() - head);
+    FdeWriter writer(procedure, code, pc, slots, room, k_record_bytes);
+    const Outcome outcome = write(writer);
     if (outcome == Outcome::written && writer.fits()) {
-      complete(*record, code, writer, procedure);
+      complete(*record, code, writer, procedure, head);
       return {outcome, record, {}};
     }
     give_back_derived(record);
@@ -206,6 +210,10 @@ Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots sl
       return {Outcome::failed, nullptr, {ErrorCode::invalid_argument, pc, "call frame information of changing length"}};
     bytes = writer.size();
   }
+}
+
+Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots) noexcept {
+  return encode(procedure, code, pc, slots, 0, [](FdeWriter& writer) { return writer.write(); });
 }
 
 /// The stretch of that size that contains `pc`.
@@ -340,32 +348,21 @@ DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end, std::span<cons
   ProcedureInfo procedure;
   procedure.range = {0, end};
   const DescriptionParts parts{LocalRegionReader(), local_space().memory, local_space().memory, {}};
-  Slots slots = Slots::of_words;
-  for (std::size_t bytes = k_small_record_bytes; bytes <= k_record_bytes;) {
-    DerivedRecord* const record = allocate_derived(key.size() + bytes);
-    if (record == nullptr) return nullptr;
-    const std::span<std::byte> room = std::span(record->bytes(), record->size()).subspan(key.size());
-    FdeWriter writer(procedure, procedure.range, 0, slots, room, k_record_bytes);
+  const auto write = [&](FdeWriter& writer) {
     RowsWithoutGaps rows(writer);
     MemoryWindow window;
     Lookup lookup(local_space(), CodeAddress::interrupted(0), window);
     const bool whole = tell_rows(info, parts, procedure.range, lookup, rows) == end && !rows.has_gap();
-    if (writer.finish() == Outcome::written && writer.fits() && whole) {
-      std::memcpy(record->bytes(), key.data(), key.size());
-      record->covers = {0, end - info.end_ip};
-      record->data = room.data() + writer.fde_at();
-      record->base = 0;
-      return record;
-    }
-    give_back_derived(record);
-    if (writer.outcome() == Outcome::other_slots && slots == Slots::of_words) {
-      slots = Slots::of_bytes;
-      continue;
-    }
-    if (writer.outcome() != Outcome::written || !whole) return nullptr;
-    bytes = std::max(writer.size(), bytes + 1);
-  }
-  return nullptr;
+    const Outcome outcome = writer.finish();
+    return whole || outcome != Outcome::written ? outcome : Outcome::failed;
+  };
+  Encoded encoded = encode(procedure, procedure.range, 0, Slots::of_words, key.size(), write);
+  if (encoded.outcome == Outcome::other_slots)
+    encoded = encode(procedure, procedure.range, 0, Slots::of_bytes, key.size(), write);
+  if (encoded.record == nullptr) return nullptr;
+  std::memcpy(encoded.record->bytes(), key.data(), key.size());
+  encoded.record->covers = {0, end - info.end_ip};
+  return encoded.record;
 }
 
 namespace {

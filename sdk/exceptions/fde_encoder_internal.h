@@ -27,6 +27,10 @@ DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept;
 /// routine or a gp, an ALIAS, or many directives; or there is no room. Precondition: the descriptor is held.
 /// Signal-safe.
 const DerivedRecord* find_shape_fde(const unw_dyn_info_t& info) noexcept;
+/// An unpublished record that begins with `key`, and the FDE of the code from 0 to `end`. `info` is a procedure that
+/// begins at 0 and may end later. Null: some of that code has no row, the FDE is too long, or there is no memory.
+/// Signal-safe.
+DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end, std::span<const std::byte> key) noexcept;
 
 class FdeReceiver {
  public:

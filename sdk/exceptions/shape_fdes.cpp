@@ -4,8 +4,6 @@
 //
 // Procedures have one shape if their directives are equal up to a region that is counted from the end. The contents of
 // directives are compared, not their addresses. So their owner may free them at any time, and no shape becomes invalid.
-#include "jitunwind/sdk/exceptions/shape_fdes_p.h"
-
 #include <array>
 #include <atomic>
 #include <cstdint>
