@@ -49,8 +49,8 @@ bool is_of_build(const std::string& object, const std::string& build_id) noexcep
 
 std::string kernels_object_of_this_machine() {
   const Mappings own = Mappings::parse(ProcessFolder(::getpid()).read("maps").value_or(""));
-  const auto kernels = std::ranges::find(own.all(), k_kernels_object, &Mapping::path);
-  if (kernels == own.all().end()) return {};
+  const Mapping* const kernels = own.kernels_object();
+  if (!kernels) return {};
   return {reinterpret_cast<const char*>(kernels->range.begin), static_cast<std::size_t>(kernels->range.size())};
 }
 
@@ -75,8 +75,8 @@ Result<Target, TargetError> Target::OfSample::make(Sample sample, const TargetFo
 /// The kernel's object is in no file of the target. This machine's object is taken if it has the build id of the
 /// mapping, else perf's copy.
 void Target::OfSample::take_kernels_object() {
-  const auto kernels = std::ranges::find(mappings_.all(), k_kernels_object, &Mapping::path);
-  Mapping mapping = kernels == mappings_.all().end() ? Mapping() : *kernels;
+  const Mapping* const kernels = mappings_.kernels_object();
+  Mapping mapping = kernels ? *kernels : Mapping();
   if (mapping == kernels_mapping_) return;
   kernels_mapping_ = std::move(mapping);
   const std::string& build_id = kernels_mapping_.build_id;

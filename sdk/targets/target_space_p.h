@@ -128,8 +128,8 @@ class TargetSpace {
       const Mapping *const before = mappings_.find(at), *const after = now.find(at);
       return before && after && *before == *after;
     };
-    const auto kernels = std::ranges::find(mappings_.all(), k_kernels_object, &Mapping::path);
-    return kernels != mappings_.all().end() && is_there(kernels->range.begin) &&
+    const Mapping* const kernels = mappings_.kernels_object();
+    return kernels && is_there(kernels->range.begin) &&
            std::ranges::all_of(heads_.known(), is_there, &TargetHeads::List::head);
   }
 

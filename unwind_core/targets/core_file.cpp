@@ -263,7 +263,7 @@ void CoreFile::make_mappings() {
     mapping.readable = (segment.flags & PF_R) != 0;
     mapping.writable = (segment.flags & PF_W) != 0;
     mapping.executable = (segment.flags & PF_X) != 0;
-    if (segment.range.begin == kernels_object && kernels_object != 0) mapping.path = "[vdso]";
+    if (segment.range.begin == kernels_object && kernels_object != 0) mapping.path = k_kernels_object;
     segments.push_back(std::move(mapping));
   }
   const Mappings of_segments(std::move(segments));

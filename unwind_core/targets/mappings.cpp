@@ -108,6 +108,11 @@ Mappings Mappings::parse(std::string_view maps) {
   return Mappings(std::move(found));
 }
 
+const Mapping* Mappings::kernels_object() const noexcept {
+  const auto kernels = std::ranges::find(all_, k_kernels_object, &Mapping::path);
+  return kernels != all_.end() ? &*kernels : nullptr;
+}
+
 std::size_t Mappings::index_of(Addr at) const noexcept {
   const auto behind =
       std::ranges::upper_bound(all_, at, {}, [](const Mapping& mapping) { return mapping.range.begin; });

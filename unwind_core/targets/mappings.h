@@ -59,6 +59,8 @@ class Mappings {
     const std::size_t index = index_of(at);
     return index == k_none ? nullptr : &all_[index];
   }
+  /// The mapping of the kernel's object; null: none.
+  const Mapping* kernels_object() const noexcept;
   const std::vector<Mapping>& all() const noexcept { return all_; }
   friend bool operator==(const Mappings&, const Mappings&) = default;
 
