@@ -31,7 +31,7 @@ class Registrar {
  public:
   virtual ~Registrar() = default;
   virtual const char* name() const = 0;
-  /// What describes its functions; null: what does those of another one.
+  /// The description of its functions; null: that of another peer's.
   virtual const char* description() const { return nullptr; }
   /// Beyond that a run would take minutes.
   virtual std::size_t max_functions() const = 0;

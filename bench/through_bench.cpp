@@ -65,7 +65,7 @@ void through(benchmark::State& state, const Way& way, Registrar& registrar, std:
   };
   for (auto _ : state) {
     for (std::size_t i = 0; i < count; ++i) registrar.register_function(i);
-    // What the first one of all brings along is not of N.
+    // The costs of the very first passage do not depend on N.
     if (passage == Passage::second)
       pass_all();
     else

@@ -67,7 +67,7 @@ class RegistryRegistrar : public Registrar {
   std::vector<unw_dyn_info_t> prepared_;
 };
 
-/// The same of procedures that a table of one leads to an FDE of.
+/// The same for procedures that have a table with one FDE each.
 class TableRegistrar final : public RegistryRegistrar {
  public:
   const char* name() const override { return "register_procedure, tables"; }

@@ -46,7 +46,7 @@ extern const char a64_all_trap[];
 
 namespace jitunwind::test {
 
-/// Of this thread; 0: the CPU has none.
+/// Number of 8-byte words in a scalable vector of this thread; 0: the CPU has none.
 inline std::uint64_t vector_words() {
   const int length = ::prctl(PR_SVE_GET_VL);
   return length > 0 ? static_cast<std::uint64_t>(length & PR_SVE_VL_LEN_MASK) / 8 : 0;

@@ -154,7 +154,6 @@ TEST(Aarch64Exceptions, LandWhereAHandlerSays) {
   EXPECT_TRUE(preserved_are_magic(arrival));
 }
 
-// covers: EX14
 TEST(Aarch64Exceptions, PassFramesOfScalableVectors) {
   const std::uint64_t words = vector_words();
   if (words == 0) return;  // no code has such frames

@@ -13,7 +13,7 @@ struct OneCpu {
   long version;                 ///< UNW_VERSION
   int init_local, init_local2;  ///< what they return
   std::string wrong_numbers;    ///< what differs between header and table; "": nothing
-  /// What is wrong with a target of three frames and that byte order, in a space made for `order`; "": nothing.
+  /// Returns the fault of a target with three frames and that byte order, in a space made for `order`; "": none.
   std::string (*walk)(bool big_endian, int order);
 };
 

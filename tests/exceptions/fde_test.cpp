@@ -404,7 +404,7 @@ TEST(Fde, OfATableIsTheTablesOwn) {
   EXPECT_TRUE(cancel_procedure(&info));
 }
 
-/// Where whoever reads it understands it, as it lies there; what is unusual is written anew.
+/// An FDE that every reader understands is handed out in its place; an unusual one is written anew.
 TEST(Fde, OfATableOfOneIsTheTablesOwn) {
   struct {
     const char* row;

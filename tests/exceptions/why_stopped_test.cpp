@@ -76,7 +76,7 @@ class EmptyPool {
 /// Never called; no procedure that has it shares its FDE with others.
 const auto k_personality = reinterpret_cast<std::uintptr_t>(&ask);
 
-/// What has an FDE keeps it, as does what is described like it; what is new has none until there is memory.
+/// Code that has an FDE keeps it, as does code with the same description; other new code has none without memory.
 TEST(WhyStopped, AtNewCodeWhenThePoolIsEmpty) {
   const JitFrame known;
   EXPECT_EQ(below(known).kind, Kind::nowhere);

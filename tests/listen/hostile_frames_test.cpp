@@ -169,7 +169,6 @@ TEST(HostileFrames, AreLibgccsToReadWhereTheyLie) {
 
 /// No question is asked for each of many.
 TEST(HostileFrames, AreFoundByLibgccWithoutASystemCall) {
-  if (k_is_sanitized) GTEST_SKIP() << "sanitizers make system calls of their own";
   EhFrame frames(16384);
   for (Addr i = 0; i < 100; ++i) frames.fde(k_code + 16 * i, 16);
   frames.section.terminator();
@@ -178,7 +177,7 @@ TEST(HostileFrames, AreFoundByLibgccWithoutASystemCall) {
   const pid_t child = ::fork();
   if (child == 0) {
     (void)FdeOf(k_code);
-    if (!allow_only({SYS_exit_group})) ::_exit(8);
+    if (!k_is_sanitized && !allow_only({SYS_exit_group})) ::_exit(8);  // sanitizers make system calls of their own
     for (Addr i = 1; i < 100; ++i)
       if (FdeOf(k_code + 16 * i + 3).bases[2] != at(k_code + 16 * i)) ::_exit(7);
     ::_exit(0);

@@ -161,8 +161,8 @@ struct Callbacks : testing::Test {
   unw_word_t here(const volatile void* object) const { return reinterpret_cast<std::uintptr_t>(object); }
 };
 
-/// What is asked next says that there is nothing to be seen, of a zombie and of what is no more.
-// covers: HL03
+/// Calls after the end say that nothing can be seen, for a zombie as for a process that is no more.
+// covers: HL02
 TEST_F(Callbacks, EndAWalkOfWhatEndsMeanwhile) {
   unw_cursor_t cursor;
   unw_word_t word = 0;

@@ -194,7 +194,6 @@ TEST(UwxWalk, OtherMachinesAndByteOrders) {
 
 /// Sizes that nobody asked for, bytes that change at every read or never end, answers that lead anywhere: a step comes
 /// to an end all the same, moves on or leaves the frame as it is, and says which.
-// covers: UX09 UX21
 TEST(UwxWalk, CallbacksThatLieEndAStep) {
   using Copyin = UwxTarget::Copyin;
   std::uint64_t changing = 1;

@@ -129,7 +129,7 @@ TEST(CppPrograms, Preloaded) {
 #ifdef HANDLERS_LIBGCC
 /// Exceptions and jumps out of signal handlers, on small signal stacks and where the stack is exhausted, and out of the
 /// runtime's callbacks. A throw takes no more of a signal stack of 8 KiB than libgcc's leaves there.
-// covers: EX01 EX05
+// covers: EX01
 TEST(Handlers, AreLeftAsWithLibgcc) {
   const Ended expected = run(HANDLERS_LIBGCC);
   EXPECT_EQ(expected.status, 0);

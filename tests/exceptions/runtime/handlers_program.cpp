@@ -1,5 +1,5 @@
-// What leaves signal handlers, exhausted stacks and the runtime's own callbacks: exceptions and jumps, through code
-// made at run time. Compiled with -fnon-call-exceptions. Prints what happened, the same with every runtime and in every
+// Exceptions and jumps that leave signal handlers, exhausted stacks and the runtime's own callbacks, through code made
+// at run time. Compiled with -fnon-call-exceptions. Prints what happened, the same with every runtime and in every
 // way to link one.
 #include <pthread.h>
 #include <setjmp.h>
