@@ -30,8 +30,6 @@ Statistics statistics() noexcept {
   out.rows_in_table = kept_rows();
   out.guesses = counted(Counter::row_guessed);
   out.walks_of_addresses = {counted(Counter::kept_rule_used), counted(Counter::chain_left), 0};
-  out.last_walks = {counted(Counter::last_walk_used), 0, counted(Counter::last_walk_full)};
-  out.last_walks_recorded = counted(Counter::last_walk_stored);
   out.cies = {counted(Counter::cie_known), counted(Counter::cie_read), 0};
   out.modules = {counted(Counter::module_known), counted(Counter::module_read), 0};
   out.fdes = {counted(Counter::fde_known), counted(Counter::fde_made), counted(Counter::fde_refused)};
@@ -60,8 +58,6 @@ std::string Statistics::text() const {
   out += line_of("rows in the table", rows_in_table);
   out += line_of("guesses", guesses);
   out += line_of("walks of addresses", walks_of_addresses);
-  out += line_of("last walks", last_walks);
-  out += line_of("last walks recorded", last_walks_recorded);
   out += line_of("CIEs", cies);
   out += line_of("modules", modules);
   out += line_of("FDEs", fdes);

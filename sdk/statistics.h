@@ -31,8 +31,6 @@ struct Statistics {
   std::uint64_t guesses = 0;           ///< made where no source had a row
 
   TableStatistics walks_of_addresses;  ///< hits: frames left by a kept rule; misses: walks that needed all registers
-  TableStatistics last_walks;  ///< hits: frames known from the thread's last walk; refusals: a thread found no room
-  std::uint64_t last_walks_recorded = 0;
 
   TableStatistics cies;          ///< common information entries of .eh_frame, by their bytes
   TableStatistics modules;       ///< headers of loaded modules

@@ -28,8 +28,6 @@ ju_status ju_statistics_get(ju_statistics* statistics, ju_error* error) {
   out.rows_in_table = now.rows_in_table;
   out.guesses = now.guesses;
   out.walks_of_addresses = jitunwind::c::table_of(now.walks_of_addresses);
-  out.last_walks = jitunwind::c::table_of(now.last_walks);
-  out.last_walks_recorded = now.last_walks_recorded;
   out.cies = jitunwind::c::table_of(now.cies);
   out.modules = jitunwind::c::table_of(now.modules);
   out.fdes = jitunwind::c::table_of(now.fdes);

@@ -30,8 +30,8 @@ typedef struct ju_statistics {
   uint64_t rows_in_table; /**< now */
   uint64_t guesses;
   ju_table_statistics walks_of_addresses;
-  ju_table_statistics last_walks;
-  uint64_t last_walks_recorded;
+  ju_table_statistics last_walks; /**< always 0: walks are no longer recorded */
+  uint64_t last_walks_recorded;   /**< always 0 */
   ju_table_statistics cies;
   ju_table_statistics modules;
   ju_table_statistics fdes;

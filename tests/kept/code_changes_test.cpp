@@ -60,11 +60,9 @@ TEST_F(CodeChangesTest, WhatIsTooLargeCountsEverywhere) {
 
 TEST_F(CodeChangesTest, BesideWritersEveryAddressOfAChangeCounts) {
   const auto counts = [this](std::uint64_t pc, std::uint64_t size) {
-    const std::uint64_t before = changes().number(pc), stamp = changes().stamp(pc);
-    const std::uint64_t rare = changes().first_counts() + changes().everywhere();
+    const std::uint64_t before = changes().number(pc);
     changes().count_beside_writers(pc, pc + size);
-    EXPECT_NE(changes().first_counts() + changes().everywhere(), rare) << "or stamps of no count would hold";
-    return changes().number(pc) != before && (changes().stamp(pc) != stamp || CodeChanges::counts_nothing(stamp));
+    return changes().number(pc) != before;
   };
   EXPECT_TRUE(counts(k_code, 64)) << "nothing counts yet";
   changes().count(k_code, k_code + 64);
@@ -111,38 +109,6 @@ TEST_F(CodeChangesTest, NoNumberComesAgain) {
       }
     }
   }
-}
-
-TEST_F(CodeChangesTest, StampsThatComeAgainCountEverywhere) {
-  changes().count(k_code, k_code + 64);
-  const std::uint64_t stamp = changes().stamp(k_code), everywhere = changes().everywhere();
-  have_changed(k_code, std::uint64_t{1} << 48);
-  EXPECT_FALSE(changes().one_holds(stamp));
-  have_changed(k_code, (std::uint64_t{1} << 48) - 1);
-  changes().count(k_code, k_code + 64);
-  EXPECT_NE(changes().everywhere(), everywhere) << "the next one is the stamp of the first";
-  changes().count(k_code, k_code + 64);
-  EXPECT_TRUE(changes().one_holds(stamp));
-}
-
-TEST_F(CodeChangesTest, StampsTellTheSame) {
-  const std::uint64_t nothing = changes().stamp(k_code), first_counts = changes().first_counts();
-  EXPECT_TRUE(CodeChanges::counts_nothing(nothing));
-  changes().count(k_code, k_code + 64);
-  EXPECT_NE(changes().first_counts(), first_counts);
-  const std::uint64_t one = changes().stamp(k_code);
-  EXPECT_FALSE(CodeChanges::counts_nothing(one) || CodeChanges::counts_several(one));
-  EXPECT_TRUE(changes().one_holds(one));
-  changes().count(k_code + 64, k_code + 128);
-  EXPECT_TRUE(changes().one_holds(one)) << "a neighbour";
-  changes().count(k_code + 16, k_code + 48);
-  EXPECT_FALSE(changes().one_holds(one));
-  EXPECT_NE(changes().stamp(k_code), one);
-  changes().count(k_code, k_code + 1000);
-  const std::uint64_t several = changes().stamp(k_code);
-  EXPECT_TRUE(CodeChanges::counts_several(several));
-  changes().count(k_code, k_code + 64);
-  EXPECT_NE(changes().stamp(k_code), several);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ std::uint64_t value(const RegisterFile& registers, const Arch& arch, RegNum reg)
   return registers.get(arch.column(reg)).value_or(0);
 }
 
-// What walks of addresses do: CallerChain::step_by(), and for compact rules the loop of CallerChain::run_to().
+// What walks of addresses do: CallerChain::step_by(), and for compact rules the loop of CallerChain::run().
 TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
   const AddressSpace& space = local_space();
   ASSERT_NE(space.row_cache, nullptr);
@@ -132,7 +132,7 @@ TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
           CodeAddress::returned_to(k_pc).lookup(), rows.changes.number(k_pc - 1), {}, {chain.find(k_pc - 1).number}};
       (void)(is_compact ? rows.keep(question, rule, in_short, {}) : rows.keep(question, rule, {}));
       CallerChain again(space, {CodeAddress::returned_to(k_pc), sp, fp}, WalkPart::callers, into);
-      ASSERT_EQ(again.run_to(into.data() + into.size(), nullptr), CallerChain::Stop::full) << text;
+      ASSERT_EQ(again.run(), CallerChain::Stop::full) << text;
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(into[0]), expected.pc) << text;
       EXPECT_EQ(again.position().sp, position.sp) << text;
       EXPECT_EQ(again.position().fp, position.fp) << text;

@@ -50,11 +50,10 @@ class CodeChanges {
       return;
     }
     count_units(start, last, size);
-    first_counts_.fetch_add(1, std::memory_order_seq_cst);
   }
 
   /// Whether nothing was ever counted.
-  bool is_new() const noexcept { return everywhere_.load() == 0 && first_counts() == 0; }
+  bool is_new() const noexcept { return everywhere_.load() == 0 && !stretches_count_.load(); }
 
   /// Fetches the first counter that count() would count with.
   void prefetch(std::uint64_t start, std::uint64_t end) const noexcept {
@@ -81,39 +80,12 @@ class CodeChanges {
   /// False: nothing counts there, and the number is everywhere().
   bool may_count(std::uint64_t pc) const noexcept { return sizes_at(pc) != 0; }
 
-  // Stamps are for readers that look at the same code again and again.
-
-  /// The stamp of an address tells its count from other counts of it, without everywhere().
-  std::uint64_t stamp(std::uint64_t pc) const noexcept {
-    const unsigned sizes = sizes_at(pc);
-    std::uint64_t counter = k_counters;
-    if (std::has_single_bit(sizes)) counter = place_of(pc, static_cast<unsigned>(std::countr_zero(sizes)));
-    if ((sizes & (sizes - 1)) != 0) counter = k_several;
-    return counter << k_counter_at | (counted(pc, sizes) & k_count_mask);
-  }
-  /// A stamp of code where nothing was ever counted: it holds as long as first_counts().
-  static constexpr bool counts_nothing(std::uint64_t stamp) noexcept { return stamp >> k_counter_at == k_counters; }
-  /// Whether one_holds() cannot judge the stamp.
-  static constexpr bool counts_several(std::uint64_t stamp) noexcept { return stamp >> k_counter_at == k_several; }
-  /// Whether the stamp's address still has it, as long as first_counts() is what it was. Precondition: it counts one.
-  bool one_holds(std::uint64_t stamp) const noexcept {
-    const std::uint64_t count =
-        counters_[static_cast<std::size_t>(stamp >> k_counter_at)].load(std::memory_order_acquire);
-    return ((count ^ stamp) & k_count_mask) == 0;
-  }
-  /// Another number when something was counted where nothing of its size ever was.
-  std::uint64_t first_counts() const noexcept { return first_counts_.load(std::memory_order_acquire); }
-
  private:
   friend class CodeChangesTest;
   static constexpr unsigned k_sizes = 8;
   static constexpr unsigned k_region_bits = 16;
   static constexpr std::size_t k_regions = std::size_t{1} << 14;
   static constexpr std::size_t k_counters = std::size_t{1} << 15;
-  // A stamp has the counter's number, or k_counters where none counts, or k_several; below it the count.
-  static constexpr unsigned k_counter_at = 48;
-  static constexpr std::uint64_t k_several = 0xffff;
-  static constexpr std::uint64_t k_count_mask = (std::uint64_t{1} << k_counter_at) - 1;
 
   /// 64 bytes to 1 MiB.
   static constexpr unsigned unit_bits(unsigned size) noexcept { return 6 + 2 * size; }
@@ -148,25 +120,21 @@ class CodeChanges {
   }
   void count_units(std::uint64_t start, std::uint64_t last, unsigned size) noexcept {
     const unsigned bits = unit_bits(size);
-    for (std::uint64_t unit = start >> bits; unit <= last >> bits; ++unit) {
-      const std::uint64_t before = counters_[place(unit, size)].fetch_add(1, std::memory_order_seq_cst);
-      // The part of the count that a stamp has comes again after some weeks.
-      if (((before + 1) & k_count_mask) == 0) [[unlikely]]
-        everywhere_.fetch_add(1, std::memory_order_seq_cst);
-    }
+    for (std::uint64_t unit = start >> bits; unit <= last >> bits; ++unit)
+      counters_[place(unit, size)].fetch_add(1, std::memory_order_seq_cst);
   }
   void have_counted(std::uint64_t region, unsigned size) noexcept {
     std::atomic<std::uint8_t>& sizes = sizes_[region % k_regions];
     const auto bit = static_cast<std::uint8_t>(1u << size);
     if ((sizes.load(std::memory_order_relaxed) & bit) != 0) return;
     sizes.fetch_or(bit, std::memory_order_seq_cst);
-    first_counts_.fetch_add(1, std::memory_order_seq_cst);
+    stretches_count_.store(true, std::memory_order_relaxed);
   }
 
   alignas(64) std::array<std::atomic<std::uint8_t>, k_regions> sizes_{};  ///< a bit each, in each region
   alignas(64) std::array<std::atomic<std::uint64_t>, k_counters> counters_{};
   alignas(64) std::atomic<std::uint64_t> everywhere_{0};
-  std::atomic<std::uint64_t> first_counts_{0};
+  std::atomic<bool> stretches_count_{false};
 };
 
 }  // namespace jitunwind

@@ -12,32 +12,29 @@ namespace jitunwind {
 
 /// Events that are counted. The first ones are those of warm paths.
 enum class Counter : unsigned {
-  kept_row_used,     ///< a step by a kept row, with all registers
-  kept_rule_used,    ///< a step of a walk of addresses by a kept rule
-  last_walk_used,    ///< a frame that was found in the last walk of its thread
-  cie_known,         ///< a CIE was the same as one that was read before
-  module_known,      ///< a module was as it was kept
-  fde_known,         ///< an FDE that was made before answered an unwinder
-  unknown_known,     ///< code without unwind information was known to have none
-  files_known,       ///< files of a module were open
-  row_made,          ///< a row was made because none was kept
-  row_kept,          ///< and was kept
-  row_of_more,       ///< and was not kept: it depends on more than its code and module
-  row_not_compact,   ///< and was not kept: no compact row says it
-  row_met_once,      ///< and was not kept: its address was met for the first time
-  row_guessed,       ///< a guess was made where no source had a row
-  chain_left,        ///< a walk of addresses had to go on with all registers
-  last_walk_stored,  ///< a walk was recorded as the last one of its thread
-  last_walk_full,    ///< a thread had none, because as many threads have one as there is room for
-  cie_read,          ///< a CIE was read in full
-  module_read,       ///< a module's headers were read
-  fde_made,          ///< an FDE was made for an unwinder
-  fde_refused,       ///< and could not be: the procedure has no row there, or no memory was left
-  unknown_met,       ///< all sources were asked, and none had a row
-  files_opened,      ///< files of a module were opened
-  files_refused,     ///< and not kept: there was no room, or the path had got another file meanwhile
-  shape_known,       ///< a procedure had a frame shape that another one has
-  shape_made,        ///< a frame shape was made
+  kept_row_used,    ///< a step by a kept row, with all registers
+  kept_rule_used,   ///< a step of a walk of addresses by a kept rule
+  cie_known,        ///< a CIE was the same as one that was read before
+  module_known,     ///< a module was as it was kept
+  fde_known,        ///< an FDE that was made before answered an unwinder
+  unknown_known,    ///< code without unwind information was known to have none
+  files_known,      ///< files of a module were open
+  row_made,         ///< a row was made because none was kept
+  row_kept,         ///< and was kept
+  row_of_more,      ///< and was not kept: it depends on more than its code and module
+  row_not_compact,  ///< and was not kept: no compact row says it
+  row_met_once,     ///< and was not kept: its address was met for the first time
+  row_guessed,      ///< a guess was made where no source had a row
+  chain_left,       ///< a walk of addresses had to go on with all registers
+  cie_read,         ///< a CIE was read in full
+  module_read,      ///< a module's headers were read
+  fde_made,         ///< an FDE was made for an unwinder
+  fde_refused,      ///< and could not be: the procedure has no row there, or no memory was left
+  unknown_met,      ///< all sources were asked, and none had a row
+  files_opened,     ///< files of a module were opened
+  files_refused,    ///< and not kept: there was no room, or the path had got another file meanwhile
+  shape_known,      ///< a procedure had a frame shape that another one has
+  shape_made,       ///< a frame shape was made
   procedure_registered,
   procedure_cancelled,
   procedure_retired,

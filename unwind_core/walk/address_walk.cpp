@@ -1,7 +1,5 @@
 #include "jitunwind/unwind_core/walk/address_walk_internal.h"
 
-#include <algorithm>
-
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
@@ -9,7 +7,6 @@
 #include "jitunwind/unwind_core/walk/caller_chain_p.h"
 #include "jitunwind/unwind_core/walk/caller_rules_p.h"
 #include "jitunwind/unwind_core/walk/context.h"
-#include "jitunwind/unwind_core/walk/last_walk_p.h"
 
 namespace jitunwind {
 namespace {
@@ -28,7 +25,6 @@ class AddressWalk {
  private:
   using Stop = CallerChain::Stop;
 
-  Stop run() noexcept;
   Stop go_on_by_rows(Stop stop) noexcept;
   void go_on_by_cursor() noexcept;
   /// Goes on from a place that no rule is known of. Needs room on the stack (small_stack_internal.h).
@@ -59,36 +55,12 @@ class AddressWalk {
 
   const WalkStart& start_;
   CallerChain chain_;
-  LastWalkLease last_{chain_};
 };
 
-/// Walks by the last walk and by rules. It looks for its frame among those of the last walk: at each of the first
-/// frames, then after as many as were walked before.
-[[gnu::hot]] CallerChain::Stop AddressWalk::run() noexcept {
-  constexpr std::size_t k_first = 16;
-  const auto end_of = [&](std::size_t frames) {
-    const std::span<void*> room = chain_.room();
-    return room.data() + std::min(frames, room.size());
-  };
-  if (!last_.get()) {
-    const Stop stop = chain_.run_to(end_of(LastWalk::k_few), nullptr);
-    if (stop != Stop::full || chain_.is_full()) return stop;
-    if (!last_.take(chain_)) return chain_.run_to(end_of(chain_.room().size()), nullptr);
-  }
-  for (std::size_t frames = k_first;;) {
-    last_.follow(chain_);
-    if (chain_.is_full()) return Stop::full;
-    void** const end = end_of(frames);
-    const Stop stop = chain_.run_to(end, frames == k_first ? last_.get() : nullptr);
-    if (stop != Stop::full || chain_.is_full()) return stop;
-    if (chain_.room().data() == end) frames *= 2;
-  }
-}
-
-/// Goes on where run() has stopped, until there is no more room or no caller. Unknown: only all registers lead on, or
-/// tell whether the last address is one of code.
+/// Goes on where the chain has stopped, until there is no more room or no caller. Unknown: only all registers lead on,
+/// or tell whether the last address is one of code.
 CallerChain::Stop AddressWalk::go_on_by_rows(Stop stop) noexcept {
-  while (stop == Stop::unknown && step_by_rows(chain_)) stop = chain_.is_full() ? Stop::full : run();
+  while (stop == Stop::unknown && step_by_rows(chain_)) stop = chain_.is_full() ? Stop::full : chain_.run();
   return ends_well(stop) ? stop : Stop::unknown;
 }
 
@@ -106,7 +78,7 @@ CallerChain::Stop AddressWalk::go_on_by_rows(Stop stop) noexcept {
     const Addr sp_before = cursor.sp();
     if (!step_by_cursor(chain_, cursor)) return;
     if (cursor.sp() <= sp_before) break;
-    if (go_on_by_rows(run()) != Stop::unknown) return;
+    if (go_on_by_rows(chain_.run()) != Stop::unknown) return;
   }
   // A walk that always goes up ends. Only the cursor notices when another one comes round.
   while (!chain_.is_full() && step_by_cursor(chain_, cursor)) {
@@ -114,10 +86,9 @@ CallerChain::Stop AddressWalk::go_on_by_rows(Stop stop) noexcept {
 }
 
 [[gnu::hot]] std::size_t AddressWalk::make() noexcept {
-  Stop stop = run();
+  Stop stop = chain_.run();
   if (stop == Stop::unknown || !ends_well(stop)) [[unlikely]]
     stop = with_room(place(), [&] { return find_new_places(stop); });
-  if (last_.get() && stop != Stop::unknown) last_.record_if_wanted(chain_, start_);
   return chain_.found();
 }
 

@@ -6,12 +6,11 @@
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/walk/context.h"
-#include "jitunwind/unwind_core/walk/last_walk_p.h"
 
 namespace jitunwind {
 namespace {
 
-/// The entry of the first frame of the thread's last walk. The next walk mostly begins at the same frame.
+/// The entry of the first frame of the thread's walk before. The next walk mostly begins at the same frame.
 constinit thread_local std::uint32_t first_entry = 0;
 
 }  // namespace
@@ -26,8 +25,8 @@ constinit thread_local std::uint32_t first_entry = 0;
 
 /// The chain from one frame to the next bounds the time of a walk, so all that a step reads and writes is in registers.
 /// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
-template <bool k_calls_push, bool k_until_met>
-[[gnu::hot]] CallerChain::Stop CallerChain::run_on(void** const end, const LastWalk* last) noexcept {
+template <bool k_calls_push>
+[[gnu::hot]] CallerChain::Stop CallerChain::run_on() noexcept {
   if (!is_on_stack()) return Stop::unknown;
   Addr at = at_;
   Addr sp = sp_;
@@ -38,7 +37,7 @@ template <bool k_calls_push, bool k_until_met>
   RulePlace callee = callee_;
   if (callee.number == RulePlace::k_none) callee.next = first_entry;
   Stop stop = Stop::full;
-  while (out != end) {
+  while (out != end_) {
     Table::Number entry = entries.in_bounds(callee.next);
     CallerRule rule = entries.value(entry);
     if (!entries.holds(entry, rule, at, cipher(rule, at))) [[unlikely]] {
@@ -71,7 +70,6 @@ template <bool k_calls_push, bool k_until_met>
     at = pc - 1;
     callee = RulePlace::at(entry, rule);
     *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc));
-    if (k_until_met && last->has_frame_at(sp)) break;
   }
   count_warm_event(Counter::kept_rule_used, static_cast<std::uint64_t>(out - next_));
   at = CodeAddress::returned_to(at + 1).lookup();
@@ -88,27 +86,15 @@ template <bool k_calls_push, bool k_until_met>
   return stop;
 }
 
-[[gnu::hot]] CallerChain::Stop CallerChain::run_to(void** end, const LastWalk* last) noexcept {
+[[gnu::hot]] CallerChain::Stop CallerChain::run() noexcept {
   for (;;) {
-    Stop stop = Stop::full;
-    if (arch_.calls_push())
-      stop = last ? run_on<true, true>(end, last) : run_on<true, false>(end, nullptr);
-    else
-      stop = last ? run_on<false, true>(end, last) : run_on<false, false>(end, nullptr);
+    const Stop stop = arch_.calls_push() ? run_on<true>() : run_on<false>();
     if (stop != Stop::not_compact) return stop;
     Position position{at_, sp_, fp_};
     if (const Stop left = step_by(not_compact_, position); left != Stop::full) return left;
     go_to(position, callee_);
-    if (next_ == end) return Stop::full;
+    if (is_full()) return Stop::full;
   }
-}
-
-CallerChain::Table::Found CallerChain::find_behind(RulePlace callee, Addr at) noexcept {
-  const Table::Entries entries = rows_.rules.table.entries();
-  const Table::Number linked = entries.in_bounds(callee.next);
-  const CallerRule rule = entries.value(linked);
-  if (entries.holds(linked, rule, at, cipher(rule, at))) return {linked, rule, true};
-  return find(at);
 }
 
 /// Judges a rule that reads outside of SP and the known end of the stack. Full: a probe has found that memory readable.

@@ -12,8 +12,6 @@
 
 namespace jitunwind {
 
-class LastWalk;
-
 /// A frame as far as a walk of addresses knows it, and the addresses of the frames that it has passed. Precondition:
 /// the space keeps rows.
 class CallerChain {
@@ -36,34 +34,25 @@ class CallerChain {
 
   std::size_t found() const noexcept { return static_cast<std::size_t>(next_ - into_.data()); }
   bool is_full() const noexcept { return next_ == end_; }
-  /// The memory that the next addresses go to.
-  std::span<void*> room() const noexcept { return {next_, end_}; }
-  /// Steps made, and the addresses that they led to.
+  /// Steps made.
   std::size_t depth() const noexcept { return found() - start_found_; }
-  std::span<void* const> callers() const noexcept { return {into_.data() + start_found_, depth()}; }
   /// Forgets all steps behind the first `depth`.
   void cut_to(std::size_t depth) noexcept { next_ = into_.data() + start_found_ + depth; }
 
   const AddressSpace& space() const noexcept { return space_; }
   const Arch& arch() const noexcept { return arch_; }
   const RowCache& rows() const noexcept { return rows_; }
-  const CodeChanges& changes() const noexcept { return rows_.changes; }
-  /// CodeChanges::everywhere(), when the walk began.
-  std::uint64_t everywhere() const noexcept { return everywhere_; }
   Position position() const noexcept { return {at_, sp_, fp_}; }
   ReadableStack& stack() noexcept { return stack_; }
   const ReadableStack& stack() const noexcept { return stack_; }
 
-  /// Goes from frame to frame until `end`, which is not behind the room, or until there is no caller. It also stops at
-  /// a frame whose SP is in `last`, which may be null. Unknown: no rule, or one that does not help.
-  Stop run_to(void** end, const LastWalk* last) noexcept;
+  /// Goes from frame to frame until there is no more room, or no caller. Unknown: no rule, or one that does not help.
+  Stop run() noexcept;
 
   /// The caller uses the rule that was read, because the entry itself may belong to another address by now.
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
     return rows_.rules.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }
-  /// Finds the same, first by the link of the entry that led out of the frame before.
-  Table::Found find_behind(RulePlace callee, Addr at) noexcept;
   /// The question to take before this frame's row is looked for. `known` is what the table had for its address.
   CodeQuestion question(Addr at, const Table::Found& known) const noexcept {
     return {at, rows_.changes.number(at, everywhere_), callee_, {known.number}};
@@ -79,17 +68,10 @@ class CallerChain {
     callee_ = callee;
     arrive(caller.pc);
   }
-  /// Goes on behind `count` frames whose addresses are in the room already.
-  void pass(std::size_t count, const Position& caller) noexcept {
-    next_ += count;
-    at_ = caller.at;
-    sp_ = caller.sp;
-    fp_ = caller.fp;
-  }
 
  private:
-  template <bool k_calls_push, bool k_until_met>
-  Stop run_on(void** end, const LastWalk* last) noexcept;
+  template <bool k_calls_push>
+  Stop run_on() noexcept;
   std::uint64_t cipher(KeptBy by, std::uint64_t registrations) const noexcept {
     return Table::cipher(RowCache::version_of(registrations, by, module_));
   }
