@@ -68,6 +68,14 @@ TEST(Statistics, WalksOfAddressesUseTheSameRows) {
   EXPECT_EQ(after.walks_of_addresses.hits > before.walks_of_addresses.hits, after.counts_hits);
 }
 
+/// Also the last frame's row, which says that there is no caller, leads on without a cursor.
+TEST(Statistics, NoWalkOfAddressesThroughRowsNeedsACursor) {
+  const JitFrame frame;
+  const auto all = after_each(1, [&] { list_through(frame); });
+  EXPECT_GE(all[1].rows.misses, all[0].rows.misses + 1);
+  EXPECT_EQ(all[1].walks_of_addresses.misses, all[0].walks_of_addresses.misses);
+}
+
 TEST(Statistics, SayWhyRowsAreNotKept) {
   const JitFrame reads_its_cfa("cfa=[rsp+8] ra=[cfa-8]");
   const Statistics before = statistics();

@@ -60,7 +60,11 @@ class AddressWalk {
 /// Goes on where the chain has stopped, until there is no more room or no caller. Unknown: only all registers lead on,
 /// or tell whether the last address is one of code.
 CallerChain::Stop AddressWalk::go_on_by_rows(Stop stop) noexcept {
-  while (stop == Stop::unknown && step_by_rows(chain_)) stop = chain_.is_full() ? Stop::full : chain_.run();
+  while (stop == Stop::unknown) {
+    stop = step_by_rows(chain_);
+    if (stop == Stop::unknown) return stop;
+    if (stop == Stop::full && !chain_.is_full()) stop = chain_.run();
+  }
   return ends_well(stop) ? stop : Stop::unknown;
 }
 

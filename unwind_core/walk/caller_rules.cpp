@@ -7,6 +7,7 @@ namespace {
 
 using Table = CallerChain::Table;
 using Position = CallerChain::Position;
+using Stop = CallerChain::Stop;
 
 /// Whether it was interrupted matters to guesses alone, which need registers.
 Lookup lookup_at(const CallerChain& chain, Addr at, MemoryWindow& window) noexcept {
@@ -49,40 +50,44 @@ void keep_otherwise(CallerChain& chain, const CodeQuestion& question, Cursor& be
   if (rule.kind() == CallerRule::Kind::compact) return;
   Position position = position_of(before, chain.arch(), question.at);
   const Position there = position_of(after, chain.arch(), 0);
-  if (chain.step_by(rule, position) == CallerChain::Stop::full && position.pc == there.pc && position.sp == there.sp &&
+  if (chain.step_by(rule, position) == Stop::full && position.pc == there.pc && position.sp == there.sp &&
       position.fp == there.fp)
     keep_rule(chain, question, rule, module);
 }
 
-/// False: it has not moved.
-[[gnu::hot]] bool step_by_row(CallerChain& chain, const Table::Found& known) noexcept {
+/// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
+[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known) noexcept {
   const CodeQuestion question = chain.question(chain.position().at, known);
   const RowCache& rows = chain.rows();
   MemoryWindow window;
   Lookup lookup = lookup_at(chain, question.at, window);
   NewRow row(rows.layout);
   const Found found = rows.find_new(lookup, row);
-  if (!found || !*found || !(row.is_compact || row.is_compact_but_signed)) return false;
+  if (!found || !*found) return Stop::unknown;
+  if (!row.is_compact && !row.is_compact_but_signed) {
+    rows.keep_end(question, lookup, row.full);
+    return rows.says_end(row.full) ? Stop::outermost : Stop::unknown;
+  }
   const RowOrigin origin = row.full.origin;
   const CallerRule rule = rows.rule_of(row.compact.row, origin, RowCache::kept_by(row.full, lookup));
   Position position = chain.position();
-  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != CallerChain::Stop::full) return false;
+  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return Stop::unknown;
   const ModuleVersion module = rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
   // A rule without a shape is for walks of addresses alone: steps have the row made, and authenticate.
   chain.go_to(position,
               row.is_compact ? rows.keep(question, rule, row.compact.row, module) : rows.keep(question, rule, module));
-  return true;
+  return Stop::full;
 }
 
 }  // namespace
 
-[[gnu::hot]] bool step_by_rows(CallerChain& chain) noexcept {
+[[gnu::hot]] Stop step_by_rows(CallerChain& chain) noexcept {
   Table::Found known = chain.find(chain.position().at);
   do {
-    if (!step_by_row(chain, known)) return false;
+    if (const Stop stop = step_by_row(chain, known); stop != Stop::full) return stop;
     known = chain.is_full() ? Table::Found{} : chain.find(chain.position().at);
   } while (!known.holds && !chain.is_full());
-  return true;
+  return Stop::full;
 }
 
 bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept {
