@@ -1,5 +1,5 @@
-// Parts of a file or of a loaded module, copied when they are first looked at: what may be truncated, replaced or
-// unmapped by anybody at any moment is never looked at in place.
+// Parts of a file or of a loaded module, copied when they are first used. Anybody may truncate, replace or unmap the
+// original at any moment, so nothing is read in place.
 #pragma once
 
 #include <array>
@@ -15,24 +15,27 @@
 
 namespace jitunwind {
 
-/// The copies live as long as this. Used by one thread at a time; made by make_mapped(), for it is large. Signal-safe.
+/// The copies live as long as this object. One thread at a time may use it. It is large: make_mapped() makes it.
+/// Signal-safe.
 class CopiedParts {
  public:
   CopiedParts(const CopiedParts&) = delete;
   CopiedParts& operator=(const CopiedParts&) = delete;
 
-  /// Of all there is, copied or not.
+  /// The size of the whole file or module, copied or not.
   std::uint64_t size() const noexcept { return size_; }
-  /// Empty where not all of the part can be read, or it would be too much: bytes of one image, or parts of it. Virtual,
-  /// so that libraries which have images of bytes in place alone need not have this.
+  /// Returns bytes of one image, or parts of it. The result is empty when the part cannot be read in full, or when the
+  /// copies would exceed k_most_bytes. The function is virtual so that libraries whose images are all bytes in place
+  /// need not link it.
   virtual std::span<const std::byte> part(std::uint64_t offset, std::uint64_t size) noexcept;
 
-  /// Where a part is, or what is in one. Precondition: it is.
+  /// Returns the offset of a part, or of bytes inside one. Precondition: the bytes lie in a part.
   std::uint64_t offset_of(std::span<const std::byte> part) const noexcept;
-  /// The memory of a part, which then lives as long as what is returned. Empty: it is not alone in its memory.
+  /// Returns the memory of a part; the part then lives as long as the returned block. The result is empty when the
+  /// memory holds other parts, too.
   Block take(std::span<const std::byte> part) noexcept;
 
-  /// Strings and symbols of the largest programs are some 100 MiB.
+  /// The strings and symbols of the largest programs take some 100 MiB.
   static constexpr std::uint64_t k_most_bytes = std::uint64_t{512} << 20;
 
  protected:
@@ -41,7 +44,7 @@ class CopiedParts {
   void set_size(std::uint64_t size) noexcept { size_ = size; }
 
  private:
-  /// How many bytes from the first on could be read.
+  /// Returns how many bytes could be read, counted from the first one.
   virtual std::size_t read(std::uint64_t offset, std::span<std::byte> into) noexcept = 0;
   std::span<std::byte> room(std::size_t size) noexcept;
 
@@ -57,22 +60,22 @@ class CopiedParts {
   std::array<Block, 16> large_{};
   std::size_t large_count_ = 0;
   std::size_t small_used_ = 0;
-  std::array<std::byte, 32 * 1024> small_;  // pages that are not used are not touched
+  std::array<std::byte, 32 * 1024> small_;  // the kernel provides no memory for pages that are not used
 };
 
-/// A regular file, open as long as this, or what of it begins at an offset: an object in an archive.
+/// A regular file, open as long as this object. An object in an archive is the part of the file from an offset on.
 class FileParts final : public CopiedParts {
  public:
-  /// is_open() false: there is no such file, or it is empty. `real_path`, where not empty, gets the file's path without
-  /// symbolic links, NUL-terminated, or "".
+  /// is_open() is false when there is no such file or the file is empty. `real_path`, unless it is empty, receives the
+  /// file's path without symbolic links, NUL-terminated, or "".
   explicit FileParts(const char* path, std::span<char> real_path = {}, std::uint64_t begin = 0) noexcept;
 
   bool is_open() const noexcept { return size() != 0; }
   const FileIdentity& identity() const noexcept { return identity_; }
   std::uint64_t begin() const noexcept { return begin_; }
-  /// Copies from the file itself; nothing is kept. Returns how many bytes from the first on could be read.
+  /// Copies from the file itself and keeps nothing. Returns how many bytes could be read, counted from the first one.
   std::size_t copy(std::uint64_t offset, std::span<std::byte> into) noexcept { return read(offset, into); }
-  /// Gives `use` all its bytes in order, piece by piece. False: not all could be read.
+  /// Passes all bytes to `use` in order, piece by piece. Returns false when not all could be read.
   template <class Use>
   bool read_all(Use use) noexcept {
     const Block piece(64 * 1024);

@@ -9,13 +9,13 @@
 namespace jitunwind {
 namespace {
 
-// Nobody's object has more; a liar's is given up.
+// No real object exceeds these limits. The search gives up on hostile data that does.
 constexpr std::size_t k_most_entries = 512;
 constexpr std::size_t k_most_in_chain = 1u << 16;
 constexpr std::size_t k_most_relocations = 1u << 20;
 constexpr std::size_t k_longest_name = 64;
 
-/// The hash functions of DT_GNU_HASH and DT_HASH.
+/// The hash functions of DT_GNU_HASH and DT_HASH (gABI, chapter 5 "Hash Table").
 std::uint32_t gnu_hash(std::string_view name) noexcept {
   std::uint32_t hash = 5381;
   for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
@@ -49,8 +49,8 @@ std::uint64_t DynamicObject::number_at(Addr at, std::size_t size) noexcept {
   return read ? *read : 0;
 }
 
-/// glibc relocates these pointers in place where the section can be written; other dynamic linkers leave them. What is
-/// nearer to the section is meant.
+/// glibc relocates these pointers in place when the section is writable; other dynamic linkers do not. The candidate
+/// that is nearer to the section is the run-time address.
 Addr DynamicObject::at_run_time(Addr pointer) const noexcept {
   const auto distance = [this](Addr at) { return std::min(at - dynamic_, dynamic_ - at); };
   return distance(pointer + bias_) < distance(pointer) ? pointer + bias_ : pointer;
@@ -94,8 +94,9 @@ std::optional<DynamicObject::Function> DynamicObject::function_at(std::uint32_t 
   return Function{symbol, read.value + bias_};
 }
 
-/// Buckets, first hashed symbol, bloom words, bloom shift; the bloom words; the buckets with the first symbol of each
-/// chain; for every hashed symbol its hash, bit 0 set at the end of a chain.
+/// DT_GNU_HASH holds, in this order: the number of buckets, the first hashed symbol, the number of Bloom words and the
+/// Bloom shift; the Bloom words; the buckets, each with the first symbol of its chain; the hash of every hashed symbol.
+/// Bit 0 of a hash is set at the end of a chain.
 std::optional<DynamicObject::Function> DynamicObject::find_by_gnu_hash(std::string_view name) noexcept {
   const Addr table = at_run_time(says_.gnu_hash);
   const std::uint32_t buckets = u32_at(table);
@@ -122,8 +123,8 @@ std::optional<DynamicObject::Function> DynamicObject::find_by_gnu_hash(std::stri
   return std::nullopt;
 }
 
-/// Buckets, chain entries; the buckets with the first symbol of each chain; for every symbol the next one, 0 at the
-/// end.
+/// DT_HASH holds, in this order: the number of buckets and of chain entries; the buckets, each with the first symbol of
+/// its chain; the next symbol for every symbol, 0 at the end of a chain.
 std::optional<DynamicObject::Function> DynamicObject::find_by_hash(std::string_view name) noexcept {
   const Addr table = at_run_time(says_.hash);
   const std::uint32_t buckets = u32_at(table);
@@ -137,7 +138,7 @@ std::optional<DynamicObject::Function> DynamicObject::find_by_hash(std::string_v
   return std::nullopt;
 }
 
-/// Entries of offset, symbol and type, addend: Elf64_Rela, Elf32_Rela.
+/// Each entry holds offset, symbol with type, and addend: Elf64_Rela, Elf32_Rela.
 Addr DynamicObject::find_slot(Addr relocations, std::uint64_t size, std::uint32_t type, std::uint32_t symbol) noexcept {
   if (relocations == 0) return 0;
   const std::size_t word = arch_.word_size;

@@ -1,6 +1,6 @@
 // A loaded object as its dynamic section describes it to the dynamic linker (System V gABI, chapter 5 "Dynamic
-// Section", "Hash Table", "Relocation"), read from the memory of its process: which functions it defines, and through
-// which words it calls them.
+// Section", "Hash Table", "Relocation"). The description is read from the memory of the object's process. It tells
+// which functions the object defines, and through which words it calls functions.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,29 @@
 
 namespace jitunwind {
 
-/// Every byte is untrusted, every loop bounded: what cannot be read is absent. Reads memory alone, takes no lock.
+/// Every byte is untrusted and every loop is bounded. Values that cannot be read are absent. The class reads only
+/// memory and takes no lock.
 class [[gnu::visibility("default")]] DynamicObject {
  public:
-  /// `bias` is the run-time address less the one in the file, `dynamic` the section's run-time address.
+  /// `bias` is the run-time address minus the address in the file; `dynamic` is the section's run-time address.
   DynamicObject(const Memory& memory, const Arch& arch, Addr bias, Addr dynamic) noexcept;
 
   struct Function {
     std::uint32_t symbol = 0;
     Addr address = 0;  ///< at run time
   };
-  /// One that the object itself defines, of whichever version. None for one that is chosen when it is bound
-  /// (STT_GNU_IFUNC).
+  /// Finds a function that the object itself defines, of any version. A function that is chosen when it is bound
+  /// (STT_GNU_IFUNC) is not found.
   std::optional<Function> find_function(std::string_view name) noexcept;
-  /// Where a variable is at run time that the object itself defines and exports.
+  /// Finds the run-time address of a variable that the object itself defines and exports.
   std::optional<Addr> find_variable(std::string_view name) noexcept;
 
-  /// The word that holds the function's address for the object's calls, at run time: its jump slot, or, in objects that
-  /// call without a procedure linkage table, its entry of the global offset table. 0: there is none, or it does not lie
-  /// as a word must.
+  /// Returns the run-time address of the word that holds the function's address for the object's calls. This word is
+  /// the function's jump slot, or its entry of the global offset table in objects that call without a procedure linkage
+  /// table. Returns 0 when there is no such word or it is not aligned.
   Addr find_slot(const Function& function) noexcept;
 
-  /// Linked with -z nodelete.
+  /// Whether the object was linked with -z nodelete.
   bool stays_loaded() const noexcept;
 
  private:
@@ -53,8 +54,8 @@ class [[gnu::visibility("default")]] DynamicObject {
   const Addr dynamic_;
   MemoryWindow window_{};
   ElfDynamic says_{};
-  std::uint8_t wanted_type_ = 0;  // STT_*, of the search at hand
-  bool unreadable_ = false;       // from the first failure on
+  std::uint8_t wanted_type_ = 0;  // STT_* of the current search
+  bool unreadable_ = false;       // set by the first failure
 };
 
 }  // namespace jitunwind

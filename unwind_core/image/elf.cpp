@@ -39,8 +39,8 @@ Result<ElfImage> ElfImage::parse_loaded(CopiedParts& memory) noexcept {
   image.parts_ = &memory;
   image.layout_ = Layout::memory;
   if (const Status read = image.read_header(memory.size()); !read) return read.error();
-  // Tools that rewrite programs, as BOLT, put the program headers behind everything else. In memory they are as far
-  // from the beginning as in the file only if a segment says so.
+  // Tools that rewrite programs, such as BOLT, move the program headers behind everything else. Their distance from the
+  // beginning is then the same in memory as in the file only if a segment says so.
   const std::uint64_t end = image.segments_at_ + image.segments_.size();
   bool is_there = end <= k_page_size;
   for (std::size_t i = 0; i < image.segment_count() && !is_there; ++i) {
@@ -73,10 +73,10 @@ std::span<const std::byte> ElfImage::table(std::uint64_t within, std::uint64_t o
   return offset > within || size > within - offset ? std::span<const std::byte>{} : bytes_at(offset, size);
 }
 
-/// gABI, chapter 4, "ELF Header". Numbers that do not fit their field are in section 0: shnum in sh_size, shstrndx in
-/// sh_link, phnum in sh_info.
+/// gABI, chapter 4, "ELF Header". Section 0 holds the numbers that do not fit their fields: shnum in sh_size, shstrndx
+/// in sh_link, phnum in sh_info.
 Status ElfImage::read_header(std::uint64_t head_size) noexcept {
-  // Of the smaller class it is shorter.
+  // The header of the 32-bit class is shorter than this, so fewer bytes are no error yet.
   const auto head = bytes_at(0, std::min<std::uint64_t>(head_size, sizeof(Elf64_Ehdr)));
   if (head.size() < EI_NIDENT) return Error{ErrorCode::truncated, 0, "ELF header"};
   const auto ident = [head](std::size_t i) { return std::to_integer<unsigned>(head[i]); };
@@ -198,7 +198,8 @@ std::string_view ElfImage::name(const ElfSection& section) const noexcept {
 std::optional<ElfSection> ElfImage::find_section(std::string_view name) const noexcept {
   for (std::size_t i = 0; i < section_count_; ++i) {
     const ElfSection s = section(i);
-    // Compared in place: to look for the NUL of every name would be quadratic where a liar left them out.
+    // The names are compared in place. A search for the NUL of every name would take quadratic time in hostile data
+    // without NULs.
     const auto own = sub_bytes(section_names_, s.name, name.size() + 1);
     if (!own.empty() && own.back() == std::byte{0} && std::memcmp(own.data(), name.data(), name.size()) == 0) return s;
   }
@@ -244,7 +245,7 @@ std::span<const std::byte> ElfImage::at_address(Addr address, std::uint64_t size
   const std::uint32_t description_size = reader_.u32();
   out.type = reader_.u32();
   const auto owner = reader_.bytes(owner_size);
-  // The name starts behind the 12 bytes of the header: padding counts from the note's start.
+  // The name starts behind the header of 12 bytes, and padding counts from the start of the note.
   skip_at_most(padded(12 + std::uint64_t{owner_size}) - 12 - owner_size);
   out.description = reader_.bytes(description_size);
   if (!reader_.ok()) return false;
@@ -264,7 +265,8 @@ std::span<const std::byte> ElfImage::at_address(Addr address, std::uint64_t size
 }
 
 std::span<const std::byte> ElfImage::find_note(std::string_view owner, std::uint32_t type) const noexcept {
-  // Objects have a handful; a liar's thousands of headers of the same bytes are not all searched.
+  // Real objects have a handful of note sections. The limit stops a hostile object with thousands of headers that share
+  // the same bytes.
   constexpr std::size_t k_most = 64;
   std::size_t searched = 0;
   std::span<const std::byte> found;

@@ -1,6 +1,6 @@
 // An ELF object as bytes: program headers, sections, symbols, notes (System V gABI, chapters 4 and 5; LSB 5.0, 10).
-// 32 and 64 bit, both byte orders, from a file or from memory of any process. The bytes are untrusted: every offset is
-// checked, what does not fit is absent. Maps and decompresses nothing.
+// Both classes (32 and 64 bit) and both byte orders are read, from a file or from the memory of any process. The bytes
+// are untrusted: every offset is checked, and items that do not fit are absent. Nothing is mapped or decompressed here.
 #pragma once
 
 #include <algorithm>
@@ -48,16 +48,16 @@ struct ElfSymbol {
   Addr value = 0;
   std::uint64_t size = 0;
   std::uint32_t name = 0;     ///< offset in the table's strings
-  std::uint16_t section = 0;  ///< SHN_*, unless it is an index
+  std::uint16_t section = 0;  ///< SHN_* if it is no index
   std::uint8_t type = 0;      ///< STT_*
   std::uint8_t binding = 0;   ///< STB_*
 };
 
-/// A symbol of 24 or 16 bytes.
+/// Reads a symbol of 24 bytes (64 bit) or 16 bytes (32 bit).
 ElfSymbol read_symbol(ByteReader& from, bool is_64) noexcept;
 constexpr std::size_t symbol_size(bool is_64) noexcept { return is_64 ? 24 : 16; }
 
-/// What a dynamic section says (gABI, chapter 5 "Dynamic Section"); 0 where it does not.
+/// The entries of a dynamic section (gABI, chapter 5 "Dynamic Section"); a member is 0 when the section lacks it.
 struct ElfDynamic {
   Addr symbols = 0;
   Addr strings = 0;
@@ -71,7 +71,7 @@ struct ElfDynamic {
   std::uint64_t call_relocations_kind = 0;  ///< DT_RELA or DT_REL
   std::uint64_t flags = 0;                  ///< DT_FLAGS_1
 
-  /// One entry. False: it was the last.
+  /// Takes one entry. Returns false when it was the last one.
   bool take(std::uint64_t tag, std::uint64_t value) noexcept;
 };
 
@@ -83,14 +83,14 @@ class ElfSymbols {
  public:
   ElfSymbols() noexcept = default;
 
-  /// 0 where there is no table.
+  /// The count is 0 when there is no table.
   std::size_t count() const noexcept { return count_; }
   /// Precondition: index < count().
   ElfSymbol operator[](std::size_t index) const noexcept;
   std::span<const std::byte> strings() const noexcept { return strings_; }
-  /// Empty when the offset is outside of the strings or no NUL follows.
+  /// The name is empty when its offset is outside of the strings or no NUL follows.
   std::string_view name(const ElfSymbol& symbol) const noexcept;
-  /// The first bytes of the name's place, at most `size`; a NUL may be among them. O(1).
+  /// Returns at most `size` bytes from the beginning of the name; a NUL may be among them. O(1).
   std::string_view beginning(const ElfSymbol& symbol, std::size_t size) const noexcept;
 
  private:
@@ -112,93 +112,99 @@ class ElfSymbols {
   bool big_endian_ = false;
 };
 
-/// Plain data that refers to the bytes it was made of. All functions are pure, signal-safe and allocate nothing; but of
-/// an image of CopiedParts they copy what they look at, and what cannot be copied is absent.
+/// Plain data that refers to the bytes it was made of. All functions are pure and signal-safe and allocate nothing. The
+/// exception is an image of CopiedParts: its functions copy the bytes that they need, and bytes that cannot be copied
+/// are absent.
 class ElfImage {
  public:
-  /// How the bytes lie.
+  /// The order of the bytes.
   enum class Layout : std::uint8_t {
-    file,    ///< by file offset
-    memory,  ///< as loaded: by address, from the lowest segment's page on; sections are absent
+    file,    ///< as in the file, by file offset
+    memory,  ///< as loaded: by address, from the page of the lowest segment on; sections are absent
   };
 
-  /// Error bad_elf or truncated: no ELF header, or one of no known class, byte order or version.
+  /// Fails with bad_elf or truncated when there is no ELF header, or when its class, byte order or version is unknown.
   static Result<ElfImage> parse(std::span<const std::byte> file) noexcept;
-  /// The parts must outlive the image and what it says.
+  /// The parts must outlive the image and everything that it returns.
   static Result<ElfImage> parse(CopiedParts& file) noexcept;
-  /// Of the memory of a module from its first to its last byte.
+  /// Parses the memory of a module, from its first to its last byte.
   static Result<ElfImage> parse_loaded(CopiedParts& memory) noexcept;
-  /// `memory` reaches from the first to the last byte of a loaded object and may have holes: what is outside of `head`,
-  /// the readable bytes that it starts with, and of readable segments is never touched.
+  /// `memory` reaches from the first to the last byte of a loaded object and may have holes. `head` is the number of
+  /// readable bytes at its beginning. Bytes that are neither in the head nor in a readable segment are never touched.
   static Result<ElfImage> parse_loaded(std::span<const std::byte> memory, std::size_t head) noexcept;
 
   bool is_64() const noexcept { return is_64_; }
   bool big_endian() const noexcept { return big_endian_; }
   unsigned machine() const noexcept { return machine_; }  ///< EM_*
-  /// Whether it is of that CPU, with its byte order and words.
+  /// Whether the image is for that CPU, with the CPU's byte order and word size.
   bool is_of(const Arch& arch) const noexcept;
   unsigned type() const noexcept { return type_; }  ///< ET_*
-  /// Those it was made of; empty of an image of CopiedParts.
+  /// The bytes that the image was made of; empty for an image of CopiedParts.
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
-  /// Those of CopiedParts; null: it is of other bytes.
+  /// The CopiedParts that the image was made of; null for an image of other bytes.
   CopiedParts* parts() const noexcept { return parts_; }
 
   std::size_t segment_count() const noexcept { return segment_count_; }
   /// Precondition: index < segment_count().
   ElfSegment segment(std::size_t index) const noexcept;
-  /// Address at run time less that in the file, of an object whose first page is loaded at that of `headers`. Nothing:
-  /// no segment holds that page.
+  /// The load bias of an object whose first page is loaded at the page of `headers`: run-time address minus address in
+  /// the file. There is none when no segment holds that page.
   std::optional<Addr> bias_at(Addr headers) const noexcept;
-  /// ELF header and program headers as they are in the bytes; empty where they do not follow each other.
+  /// The ELF header and the program headers as stored; empty when they are not adjacent.
   std::span<const std::byte> header_bytes() const noexcept;
 
   std::size_t section_count() const noexcept { return section_count_; }
   /// Precondition: index < section_count().
   ElfSection section(std::size_t index) const noexcept;
-  /// Empty when it is outside of the section names or no NUL follows.
+  /// The name is empty when its offset is outside of the section names or no NUL follows.
   std::string_view name(const ElfSection& section) const noexcept;
-  /// The first of that name. O(sections).
+  /// Finds the first section of that name. O(sections).
   std::optional<ElfSection> find_section(std::string_view name) const noexcept;
-  /// As stored, compressed or not. Empty for SHT_NOBITS and for what reaches behind the end of the bytes.
+  /// The bytes as stored, compressed or not. They are empty for SHT_NOBITS and when the section reaches behind the end
+  /// of the image.
   std::span<const std::byte> contents(const ElfSection& section) const noexcept;
-  /// The section that holds a symbol; none for undefined, absolute and other special symbols, and for SHN_XINDEX.
+  /// The section that holds a symbol. Undefined, absolute and other special symbols have none, nor does SHN_XINDEX.
   std::optional<ElfSection> section_of(const ElfSymbol& symbol) const noexcept;
 
-  /// Bytes of [address, address + size) in one segment that is loaded from the file; empty when it is in none.
+  /// The bytes of [address, address + size) in one segment that is loaded from the file; empty when no segment holds
+  /// them all.
   std::span<const std::byte> at_address(Addr address, std::uint64_t size) const noexcept;
 
-  /// Whether they are in one, without a look at them.
+  /// Whether one segment holds these bytes. The bytes are not read.
   bool has_bytes_at(Addr address, std::uint64_t size) const noexcept { return size <= offsets_from(address).size(); }
 
-  /// The same from `address` to the end of what the file has of its segment.
+  /// The bytes from `address` to the end of the segment's part in the file; empty when no segment holds `address`.
   std::span<const std::byte> from_address(Addr address) const noexcept;
 
-  /// The first symbol table of this type, SHT_SYMTAB or SHT_DYNSYM, and none where there is none; the symbols of such
-  /// bytes.
+  /// The first symbol table of this type, SHT_SYMTAB or SHT_DYNSYM, if there is one. symbols_of() reads the symbols of
+  /// such bytes.
   std::optional<ElfSection> symbol_section(std::uint32_t type) const noexcept;
   ElfSymbols symbols_of(std::span<const std::byte> entries, std::span<const std::byte> strings) const noexcept;
-  /// Both together, of sections that are not compressed; empty when there is none.
+  /// Combines both, for sections that are not compressed. The table is empty when there is none.
   ElfSymbols symbols(std::uint32_t section_type) const noexcept;
-  /// Whether there is such a table with symbols in it, which is not looked at.
+  /// Whether there is such a table with symbols. The symbols are not read.
   bool has_symbols(std::uint32_t section_type) const noexcept;
   /// The dynamic symbols by PT_DYNAMIC, for images without sections. `bias` is subtracted from those pointers that a
   /// dynamic linker has relocated in memory.
   ElfSymbols dynamic_symbols(Addr bias) const noexcept;
 
-  /// The linker's --build-id, a note "GNU" of type NT_GNU_BUILD_ID; empty when there is none.
+  /// The build ID (--build-id of the linker): a note of owner "GNU" and type NT_GNU_BUILD_ID. It is empty when there is
+  /// none.
   std::span<const std::byte> build_id() const noexcept;
-  /// Description of the first note of that owner and type in the note sections or segments; empty when there is none.
+  /// The description of the first note of that owner and type in the note sections or segments; empty when there is
+  /// none.
   std::span<const std::byte> find_note(std::string_view owner, std::uint32_t type) const noexcept;
 
  private:
   ElfImage() noexcept = default;
   std::span<const std::byte> bytes_at(std::uint64_t offset, std::uint64_t size) const noexcept;
   std::uint64_t size() const noexcept;
-  /// `count` entries; empty unless all are there and an entry holds what the class defines.
+  /// Returns `count` entries. The result is empty when not all are there, or when an entry is shorter than its class
+  /// defines.
   std::span<const std::byte> table(std::uint64_t within, std::uint64_t offset, std::size_t count,
                                    std::size_t entry_size, std::size_t least) const noexcept;
-  /// Where a segment's bytes are, from `address` on.
+  /// The offsets of a segment's bytes, from `address` on.
   AddrRange offsets_from(Addr address) const noexcept;
   ByteReader reader(std::span<const std::byte> bytes) const noexcept { return {bytes, big_endian_}; }
   std::uint64_t word(ByteReader& r) const noexcept { return r.unsigned_of(is_64_ ? 8 : 4); }
@@ -209,7 +215,7 @@ class ElfImage {
   std::uint64_t gnu_hash_count(Addr hash) const noexcept;
 
   std::span<const std::byte> bytes_{};
-  CopiedParts* parts_ = nullptr;  // in place of bytes_
+  CopiedParts* parts_ = nullptr;  // replaces bytes_ when it is set
   std::span<const std::byte> segments_{};
   std::span<const std::byte> sections_{};
   std::span<const std::byte> section_names_{};
@@ -218,7 +224,7 @@ class ElfImage {
   std::size_t segment_count_ = 0;
   std::size_t section_count_ = 0;
   std::uint64_t segments_at_ = 0;
-  Addr lowest_ = 0;  ///< Layout::memory: address of the first byte
+  Addr lowest_ = 0;  ///< address of the first byte, for Layout::memory
   std::uint16_t machine_ = 0;
   std::uint16_t type_ = 0;
   Layout layout_ = Layout::file;
@@ -233,13 +239,13 @@ struct ElfNote {
   std::span<const std::byte> description{};
 };
 
-/// The notes of such bytes, one after the other.
+/// Iterates over the notes in such bytes.
 class ElfNotes {
  public:
   ElfNotes(std::span<const std::byte> notes, bool big_endian, std::uint64_t alignment) noexcept
-      // 8 is used by .note.gnu.property alone (Linux Extensions to gABI); everything else is in words of 4.
+      // Only .note.gnu.property uses 8 (Linux Extensions to gABI); all other notes are in words of 4 bytes.
       : reader_(notes, big_endian), unit_(alignment == 8 ? 8 : 4) {}
-  /// False: there are no more, or what follows is cut off.
+  /// Returns false when there are no more notes, or when the next one is truncated.
   bool next(ElfNote& out) noexcept;
 
  private:
@@ -250,8 +256,8 @@ class ElfNotes {
   std::uint64_t unit_;
 };
 
-/// Description of the first note of that owner and type in a note section's bytes (gABI, chapter 5 "Note Section").
-/// Empty when there is none.
+/// The description of the first note of that owner and type in a note section's bytes (gABI, chapter 5 "Note Section");
+/// empty when there is none.
 std::span<const std::byte> find_note(std::span<const std::byte> notes, bool big_endian, std::uint64_t alignment,
                                      std::string_view owner, std::uint32_t type) noexcept;
 

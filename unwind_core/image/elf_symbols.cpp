@@ -1,5 +1,5 @@
-// The symbol tables of an ELF object, by sections or by PT_DYNAMIC (gABI, chapter 4 "Symbol Table", chapter 5 "Dynamic
-// Section", "Hash Table").
+// The symbol tables of an ELF object, found by sections or by PT_DYNAMIC (gABI, chapter 4 "Symbol Table", chapter 5
+// "Dynamic Section", "Hash Table").
 #include <elf.h>
 
 #include <algorithm>
@@ -98,7 +98,7 @@ ElfSymbols ElfImage::symbols_of(std::span<const std::byte> entries, std::span<co
 std::optional<ElfSection> ElfImage::symbol_section(std::uint32_t type) const noexcept {
   for (std::size_t i = 0; i < section_count_; ++i) {
     const ElfSection s = section(i);
-    // The gABI lets entries be larger; nobody's are, and a lie here must not shift the fields.
+    // The gABI allows larger entries, but nobody writes them. A false size must not shift the fields.
     if (s.type == type && s.link < section_count_ && s.entry_size == symbol_size(is_64_)) return s;
   }
   return std::nullopt;
@@ -126,9 +126,9 @@ ElfSymbols ElfImage::dynamic_symbols(Addr bias) const noexcept {
       const std::uint64_t tag = word(r);
       if (!dynamic.take(tag, word(r))) break;
     }
-    break;  // gABI: there is one
+    break;  // the gABI allows only one
   }
-  // glibc relocates these pointers in place; other dynamic linkers and the kernel's object leave them.
+  // glibc relocates these pointers in place; other dynamic linkers and the kernel's object (vDSO) do not.
   const auto unrelocated = [&](Addr at) { return bias != 0 && from_address(at).empty() ? at - bias : at; };
   const std::uint64_t count = dynamic.hash != 0       ? hash_count(unrelocated(dynamic.hash))
                               : dynamic.gnu_hash != 0 ? gnu_hash_count(unrelocated(dynamic.gnu_hash))
@@ -138,16 +138,16 @@ ElfSymbols ElfImage::dynamic_symbols(Addr bias) const noexcept {
                     at_address(unrelocated(dynamic.strings), dynamic.strings_size));
 }
 
-/// DT_HASH: nbucket, nchain; one chain entry for every symbol.
+/// DT_HASH begins with nbucket and nchain. It has one chain entry for every symbol.
 std::uint64_t ElfImage::hash_count(Addr hash) const noexcept {
   ByteReader r = reader(at_address(hash, 8));
   r.skip(4);
   return r.u32();
 }
 
-/// DT_GNU_HASH has no count: nbuckets, first hashed symbol, bloom words, bloom shift; the bloom words; the buckets with
-/// the first symbol of each chain; for every hashed symbol its hash, bit 0 set at the end of a chain. The last symbol
-/// is the end of the chain that begins last.
+/// DT_GNU_HASH stores no count. It holds, in this order: nbuckets, the first hashed symbol, the number of Bloom words
+/// and the Bloom shift; the Bloom words; the buckets, each with the first symbol of its chain; the hash of every hashed
+/// symbol. Bit 0 of a hash is set at the end of a chain. The last symbol is the end of the chain that begins last.
 std::uint64_t ElfImage::gnu_hash_count(Addr hash) const noexcept {
   ByteReader r = reader(at_address(hash, 16));
   const std::uint64_t buckets = r.u32();

@@ -1,5 +1,5 @@
-// Memory and files by mmap alone: what names and file sections need inside signal handlers, where malloc must not be
-// called. All functions are signal-safe, keep errno and are no cancellation points.
+// Memory and files by mmap alone. Names and file sections are needed inside signal handlers, where malloc must not be
+// called. All functions are signal-safe, preserve errno and are no cancellation points.
 #pragma once
 
 #include <atomic>
@@ -14,21 +14,21 @@
 
 namespace jitunwind {
 
-/// Anonymous pages, zeroed; null when mmap refuses.
+/// Returns zeroed anonymous pages, or null when mmap refuses.
 void* map_memory(std::size_t size) noexcept;
-/// The same for what is written from the first to the last byte: there at once, which spares an interrupt for each
-/// page.
+/// Does the same for memory that is written from its first to its last byte. The kernel provides all pages at once,
+/// which saves a page fault for each of them.
 void* map_memory_at_once(std::size_t size) noexcept;
 void unmap_memory(void* memory, std::size_t size) noexcept;
 
-/// Memory of its own, released with the object. Empty when mmap refused.
+/// A mapping of its own, released with the object. It is empty when mmap refused.
 class Block {
  public:
   Block() noexcept = default;
   explicit Block(std::size_t size) noexcept : Block(map_memory(size), size) {}
-  /// By map_memory_at_once().
+  /// Makes a block by map_memory_at_once().
   static Block whole(std::size_t size) noexcept { return {map_memory_at_once(size), size}; }
-  /// What release() has returned.
+  /// Makes a block of memory that release() has returned.
   static Block of(void* memory, std::size_t size) noexcept { return {memory, size}; }
   ~Block() {
     if (memory_) unmap_memory(memory_, size_);
@@ -43,14 +43,14 @@ class Block {
 
   bool empty() const noexcept { return size_ == 0; }
   std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(memory_), size_}; }
-  /// Nobody's from now on.
+  /// Returns the memory without releasing it. It belongs to no block from now on.
   std::span<std::byte> release() noexcept {
     const std::span<std::byte> all = bytes();
     memory_ = nullptr;
     size_ = 0;
     return all;
   }
-  /// False, and nothing changes, when mremap refuses. May move.
+  /// Resizes the block, which may move. Returns false and changes nothing when mremap refuses.
   bool resize(std::size_t size) noexcept;
 
  private:
@@ -71,15 +71,15 @@ struct UnmapDeleter {
 template <class T>
 using Mapped = std::unique_ptr<T, UnmapDeleter>;
 
-/// Null when mmap refuses.
+/// Returns null when mmap refuses.
 template <class T, class... Args>
 Mapped<T> make_mapped(Args&&... args) noexcept {
   void* const memory = map_memory(sizeof(T));
   return Mapped<T>(memory ? new (memory) T(std::forward<Args>(args)...) : nullptr);
 }
 
-/// A value that the first to ask makes and everybody after it sees. Who asks meanwhile, perhaps in a signal handler on
-/// the same thread, makes another and drops it: nobody ever waits.
+/// A value that the first caller makes and every later caller sees. A caller that comes meanwhile, perhaps in a signal
+/// handler on the same thread, makes another value and drops it. Nobody ever waits.
 template <class T>
 class Lazy {
  public:
@@ -88,7 +88,7 @@ class Lazy {
   Lazy(const Lazy&) = delete;
   Lazy& operator=(const Lazy&) = delete;
 
-  /// `make` returns a Mapped<T>; when that is null nothing is kept, and the next to ask tries again.
+  /// `make` returns a Mapped<T>. When the pointer is null nothing is kept, and the next caller tries again.
   template <class Make>
   const T* get(Make make) const noexcept {
     const T* const ready = value_.load(std::memory_order_acquire);
@@ -107,7 +107,7 @@ class Lazy {
   mutable std::atomic<T*> value_{nullptr};
 };
 
-/// What tells one file from another, and from itself after it was written to.
+/// The identity of a file. It differs between files, and changes when a file is written to.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -117,9 +117,9 @@ struct FileIdentity {
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-/// Error io when there is no such regular file.
+/// Fails with io when there is no such regular file.
 Result<FileIdentity> identify_file(const char* path) noexcept;
-/// The same of a file that is open. `real_path`, where not empty, gets its path without symbolic links,
+/// Identifies an open file. `real_path`, unless it is empty, receives the file's path without symbolic links,
 /// NUL-terminated, or "".
 Result<FileIdentity> identify_file(int number, std::span<char> real_path) noexcept;
 

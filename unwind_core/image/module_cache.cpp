@@ -14,13 +14,15 @@
 namespace jitunwind {
 namespace {
 
-/// In a mapping of its own, so that its address is that of a page.
+/// The files of one object with its identity. They are in a mapping of their own, so that their address is the address
+/// of a page.
 struct KeptFiles {
   KeptFiles(const ObjectIdentity& i, Mapped<ModuleFiles> f) noexcept : identity(i), files(std::move(f)) {}
 
   ObjectIdentity identity;
   Mapped<ModuleFiles> files;
-  // Where the object was seen. More than two at a time: its files are kept for good.
+  // Load addresses at which the object was seen. When it is loaded at more than two places at a time, its files are
+  // kept for good.
   std::array<std::atomic<Addr>, 2> places{};
   std::atomic<bool> stays{false};
 
@@ -44,29 +46,30 @@ struct KeptFiles {
   }
 };
 
-/// One word: the page of the files, some bits of their hash, and how many use them. So they are found, taken into use
-/// and taken out in one step each, and nobody sees them half.
+/// One atomic word holds the page of the files, some bits of their hash, and the number of their users. Each of
+/// finding, acquiring and removing the files is therefore a single step, and nobody sees an intermediate state.
 class Slot {
  public:
-  /// Null: there are others, none, or as many users as there may be. Else release() them.
+  /// Returns null when the slot is empty, holds other files, or has the largest possible number of users. Otherwise the
+  /// caller must release() the files.
   KeptFiles* use(std::uint64_t hash) noexcept {
     return use_if([tag = tag_of(hash)](Word word) { return tag_in(word) == tag; });
   }
   KeptFiles* use() noexcept {
     return use_if([](Word) { return true; });
   }
-  /// Precondition: the caller uses them.
+  /// Precondition: the caller uses the files.
   KeptFiles* in_use() const noexcept { return files_in(word_.load(std::memory_order_relaxed)); }
   void release() noexcept { word_.fetch_sub(1, std::memory_order_release); }
 
   bool is_empty() const noexcept { return word_.load(std::memory_order_relaxed) == 0; }
-  /// In use by the caller from then on. False, and nothing has changed: there are files.
+  /// The caller uses the files from then on. Returns false and changes nothing when the slot is not empty.
   bool put(KeptFiles* files, std::uint64_t hash) noexcept {
     const Word word = page_number(files) << k_page_at | tag_of(hash) << k_tag_at | 1;
     Word none = 0;
     return word_.compare_exchange_strong(none, word, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
-  /// Ends the caller's use of them. Empty where others use them.
+  /// Ends the caller's use of the files. The result is empty when others still use them.
   Mapped<KeptFiles> take_out(KeptFiles* files) noexcept {
     Word word = word_.load(std::memory_order_relaxed);
     if ((word & k_users) == 1 && word_.compare_exchange_strong(word, 0, std::memory_order_acq_rel))
@@ -101,11 +104,12 @@ class Slot {
   std::atomic<Word> word_{0};
 };
 
-// Open addressing: files are in one of so many places. Leaked at exit, since handlers may run then too.
+// Open addressing: a hash has this many possible places. The slots are leaked at exit, since signal handlers may run
+// then, too.
 constexpr std::size_t k_probes = 32;
 [[gnu::section(".bss.large")]] constinit std::array<Slot, 4096> slots{};
 
-// Of which it is seen whether their modules are still there.
+// Each lookup checks this many slots for modules that are no longer loaded.
 constexpr std::size_t k_looked_at_by_each = slots.size() / k_lookups_to_forget;
 constexpr std::size_t k_looked_at_by_opening = slots.size() / k_openings_to_forget;
 
@@ -118,10 +122,10 @@ std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t hash = 0) 
     hash = hash_with(hash, word);
   }
   hash = spread(hash ^ hash >> 32);
-  return hash ^ hash >> 32;  // places are taken of the lower bits
+  return hash ^ hash >> 32;  // the lower bits choose the slot
 }
 
-/// Of what is_same_object() compares of objects without build id.
+/// Hashes the parts that is_same_object() compares in objects without a build ID.
 std::uint64_t hash_of(const ElfImage& image) noexcept {
   std::uint64_t hash = hash_of(image.header_bytes());
   for (std::size_t i = 0; i < image.segment_count(); ++i)
@@ -130,7 +134,7 @@ std::uint64_t hash_of(const ElfImage& image) noexcept {
   return hash;
 }
 
-/// In use by the caller.
+/// The caller uses the files in the returned slot.
 Slot* find_kept(const ObjectIdentity& identity) noexcept {
   for (std::size_t probe = 0; probe < k_probes; ++probe) {
     Slot& at = slot(identity.hash, probe);
@@ -142,7 +146,8 @@ Slot* find_kept(const ObjectIdentity& identity) noexcept {
   return nullptr;
 }
 
-/// In use by the caller; null, and `made` untouched, when there is no room. Whoever puts the same files first wins.
+/// The caller uses the files in the returned slot. When two callers put the same files, the first one wins. Returns
+/// null and leaves `made` untouched when there is no room.
 Slot* put(Mapped<KeptFiles>& made) noexcept {
   const ObjectIdentity& identity = made->identity;
   for (std::size_t probe = 0; probe < k_probes; ++probe) {
@@ -158,7 +163,7 @@ Slot* put(Mapped<KeptFiles>& made) noexcept {
 
 constinit std::atomic<std::size_t> next_to_look_at{0};
 
-/// Looks at so many places, from where the last one ended.
+/// Checks this many slots, from where the previous check ended.
 void forget_unloaded(WantedObject& asking, std::size_t places) noexcept {
   std::size_t next = next_to_look_at.fetch_add(places, std::memory_order_relaxed);
   for (; places != 0; --places, ++next) {
@@ -214,7 +219,7 @@ ModuleFilesLease find_module_files(WantedObject& object) noexcept {
     if (!opened) return lease;
     auto made = make_mapped<KeptFiles>(*identity, std::move(*opened));
     if (!made) return lease;
-    // The path may have got another file since it was looked at.
+    // The path may lead to another file than the one that was identified.
     if (identity->id_size != 0 || made->files->identity() == identity->file) kept = put(made);
     count_event(Counter::files_opened);
     if (!kept) {

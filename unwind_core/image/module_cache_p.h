@@ -1,4 +1,4 @@
-// The files of the modules of this process, opened once and kept for as long as those are loaded.
+// The files of the modules of this process, opened once and kept as long as the modules are loaded.
 #pragma once
 
 #include <cstdint>
@@ -7,38 +7,38 @@
 
 namespace jitunwind {
 
-/// What tells an object from others: all of its build id; of one without its program headers, the first page of each
-/// read-only segment, and the file that its path names now.
+/// The identity of an object is its whole build ID. An object without a build ID is identified by its program headers,
+/// by the first page of each read-only segment, and by the file that its path names now.
 struct ObjectIdentity {
   std::uint64_t hash = 0;
-  std::size_t id_size = 0;  ///< of its build id, which may be longer than what is kept of it besides the hash
+  std::size_t id_size = 0;  ///< size of the build ID, which may be longer than `id`; the hash covers all of it
   std::array<std::byte, 32> id{};
-  FileIdentity file{};  ///< of objects without build id
+  FileIdentity file{};  ///< only for objects without a build ID
   friend bool operator==(const ObjectIdentity&, const ObjectIdentity&) = default;
 };
 
-/// The object whose files are wanted: of what it says no more is looked at than is needed.
+/// The object whose files are wanted. A lookup asks only for the properties that it needs.
 class WantedObject {
  public:
-  /// Empty: it has none, or it cannot be read.
+  /// The build ID is empty when the object has none or it cannot be read.
   virtual std::span<const std::byte> build_id() noexcept = 0;
-  /// As it is in memory; null: it cannot be read, and the path is believed.
+  /// The object's image in memory. It is null when it cannot be read; the file at the path is then trusted.
   virtual const ElfImage* image() noexcept = 0;
-  /// Null: not known.
+  /// The path is null when it is not known.
   virtual const char* path() noexcept = 0;
-  /// Where it is loaded, so that its files can be forgotten when it is not there any more; 0: it stays.
+  /// The object's load address, by which its files can be forgotten after it is unloaded; 0 if it is never unloaded.
   virtual Addr place() noexcept = 0;
-  /// Whether there is an object of that identity at the place of one that was wanted before.
+  /// Whether an object of that identity is still loaded at the place of an object that was wanted before.
   virtual bool is_still_at(Addr place, const ObjectIdentity& identity) noexcept = 0;
 
  protected:
   ~WantedObject() = default;
 };
 
-/// None: it has no build id, and its path leads to no file.
+/// There is no identity when the object has no build ID and its path leads to no file.
 std::optional<ObjectIdentity> identity_of(WantedObject& object) noexcept;
 
-/// Files of one module, which stay for as long as this lives.
+/// The files of one module, which stay as long as this lease lives.
 class ModuleFilesLease {
  public:
   ModuleFilesLease() noexcept = default;
@@ -51,11 +51,11 @@ class ModuleFilesLease {
     return *this;
   }
 
-  /// Null: there is no such file, or it is not the one loaded.
+  /// Null when there is no such file, or when the file is not the one that is loaded.
   const ModuleFiles* files() const noexcept;
   bool is_kept() const noexcept { return kept_ != nullptr; }
 
-  /// The lease of what is_kept() as a word, for give_back() to end it.
+  /// Returns the lease of files that are kept (is_kept()) as a word; give_back() ends it.
   void* take() noexcept { return std::exchange(kept_, nullptr); }
   static void give_back(void* kept) noexcept;
 
@@ -65,15 +65,17 @@ class ModuleFilesLease {
   Mapped<ModuleFiles> own_;
 };
 
-/// What is in memory decides, not where it is: files are kept under the identity of the loaded object and are compared
-/// with it at every look-up, so that dlclose and dlopen of something else at the same address cannot give old answers,
-/// and the same library anywhere else gives the same files. Failures are not kept.
+/// Finds the files of an object by the contents of its memory, not by its address. Files are kept under the identity of
+/// the loaded object, and every lookup compares the identities. When dlclose and dlopen put another object at the same
+/// address, no old answers are given, and the same library at another address gives the same files. Failures are not
+/// kept.
 ///
-/// Each look-up also looks whether some of the modules that files are kept of are still there: those of unloaded ones
-/// are gone after k_lookups_to_forget more look-ups, or k_openings_to_forget that open files. What is leased stays.
-/// There is room for 4096 files; what comes while it is full is opened anew for every look-up.
+/// Each lookup also checks for some of the modules with kept files whether they are still loaded. The files of an
+/// unloaded module are dropped after at most k_lookups_to_forget lookups, or k_openings_to_forget lookups that open
+/// files. Leased files stay. There is room for 4096 files; while it is full, further files are opened anew by every
+/// lookup.
 ///
-/// Thread-safe, signal-safe, without locks: nobody waits.
+/// Thread-safe and signal-safe, without locks: nobody waits.
 ModuleFilesLease find_module_files(WantedObject& object) noexcept;
 
 inline constexpr std::size_t k_lookups_to_forget = 1024;

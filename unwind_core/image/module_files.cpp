@@ -15,8 +15,8 @@ bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) noex
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
-/// .gnu_debuglink (GDB manual, "Separate Debug Files"): name, NUL, padding to 4 bytes, CRC-32 of the whole debug file
-/// in the object's byte order.
+/// The section .gnu_debuglink (GDB manual, "Separate Debug Files") holds a name, a NUL, padding to 4 bytes, and the
+/// CRC-32 of the whole debug file in the object's byte order.
 struct DebugLink {
   std::string_view name{};
   std::uint32_t crc = 0;
@@ -30,12 +30,13 @@ std::optional<DebugLink> debug_link(const ElfImage& image) noexcept {
   link.name = r.c_string();
   r.skip(-r.position() & 3);
   link.crc = r.u32();
-  // A name with a folder in it would lead out of the folders searched.
+  // A name with a folder in it would lead out of the folders that are searched.
   if (!r.ok() || link.name.empty() || link.name.find('/') != std::string_view::npos) return std::nullopt;
   return link;
 }
 
-/// The link may be a target's own, and its file may have holes: terabytes that cost their owner nothing.
+/// The size is limited because the link may come from a hostile target, whose file may have holes: terabytes that take
+/// no space on disk.
 bool has_crc(FileParts& file, std::uint32_t crc) noexcept {
   constexpr std::uint64_t k_most_read = 2 * CopiedParts::k_most_bytes;
   if (file.size() > k_most_read) return false;
@@ -46,7 +47,7 @@ bool has_crc(FileParts& file, std::uint32_t crc) noexcept {
 
 using SymbolTables = std::array<SymbolTable, SymbolIndex::k_most_tables>;
 
-/// GDB manual, "MiniDebugInfo": an ELF file of symbols, compressed with xz.
+/// An ELF file of symbols, compressed with xz (GDB manual, "MiniDebugInfo").
 class LittleDebugFile {
  public:
   explicit LittleDebugFile(const ElfImage& image) noexcept {
@@ -73,7 +74,7 @@ SymbolTables stripped_tables(const ElfImage& image, const ElfImage* little) noex
   return {SymbolTable{little, little ? little->symbols(SHT_SYMTAB) : ElfSymbols{}}, SymbolTable{&image, dynamic}};
 }
 
-/// Whether it is to be read again.
+/// Whether a later attempt may succeed.
 bool lacked_memory(const Error& error) noexcept { return error.code == ErrorCode::out_of_memory; }
 
 Mapped<SymbolIndex> index_of(const SymbolTables& tables) noexcept {
@@ -81,7 +82,7 @@ Mapped<SymbolIndex> index_of(const SymbolTables& tables) noexcept {
   return made ? make_mapped<SymbolIndex>(std::move(*made)) : Mapped<SymbolIndex>{};
 }
 
-/// What cannot be read is none, and stays so; null where there is no memory for it.
+/// A section that cannot be read is empty, and stays so. Returns null when there is no memory for the copy.
 Mapped<CopiedSection> copy_of(const ElfImage& image, std::string_view name) noexcept {
   auto made = make_mapped<CopiedSection>();
   const auto section = image.find_section(name);
@@ -138,7 +139,7 @@ bool is_same_object(const ElfImage& file, const ElfImage& loaded) noexcept {
   return true;
 }
 
-/// Null when it does not fit.
+/// Returns null when the joined path does not fit.
 const char* PathBuffer::join(std::initializer_list<std::string_view> parts) noexcept {
   std::size_t length = 0;
   for (const std::string_view part : parts) {
@@ -178,15 +179,16 @@ Result<Mapped<ModuleFiles>> ModuleFiles::open(const char* path, const ElfImage* 
   if (loaded && !is_same_object(*file->image, *loaded))
     return Error{ErrorCode::bad_structure, 0, "the file is not the one that is loaded"};
   files->file_.identity = file->parts->identity();
-  // Without /proc it has no other name, and in another mount namespace another file has it.
+  // The real path needs /proc, and in another mount namespace it may name another file. Either way the given path is
+  // used.
   const auto named = identify_file(files->file_.path.text());
   if (!named || *named != files->file_.identity) (void)files->file_.path.join({path});
   files->find_debug_file(*file->image, debug_root);
   return files;
 }
 
-/// The places of the GDB manual, "Separate Debug Files": by build id; then by the link's name beside the file, in
-/// .debug, and in the same folder below the root.
+/// Searches the places of the GDB manual, "Separate Debug Files". The first is the build ID's; then come those of the
+/// link's name: beside the file, in .debug, and in the same folder below the root.
 void ModuleFiles::find_debug_file(const ElfImage& image, std::string_view debug_root) noexcept {
   if (image.has_symbols(SHT_SYMTAB) && (image.find_section(".debug_info") || image.find_section(".zdebug_info")))
     return;
@@ -209,7 +211,8 @@ void ModuleFiles::find_debug_file(const ElfImage& image, std::string_view debug_
     if (accept({before, folder, between, link->name}, &link->crc)) return;
 }
 
-/// By build id where both have one, which spares reading the whole file; else by the link's CRC.
+/// Compares the build IDs if both files have one, which saves reading the whole file. Otherwise it compares the link's
+/// CRC.
 bool ModuleFiles::accept_debug_file(const ElfImage& image, const char* path, const std::uint32_t* crc) noexcept {
   if (!path) return false;
   const auto file = open_elf(path);

@@ -1,5 +1,5 @@
-// The files that tell more of a loaded module than its memory does: its own, its separate debug file, and the little
-// debug file within it (.gnu_debugdata).
+// The files that tell more of a loaded module than its memory does: its own file, its separate debug file, and the
+// little debug file inside the former (.gnu_debugdata).
 #pragma once
 
 #include <limits.h>
@@ -18,14 +18,14 @@
 
 namespace jitunwind {
 
-/// Where Debian and everybody else keeps separate debug files (GDB manual, "Separate Debug Files").
+/// The usual folder of separate debug files (GDB manual, "Separate Debug Files"), of Debian and others.
 inline constexpr const char* k_debug_root = "/usr/lib/debug";
 
-/// A path put together in memory of its own: two of them on the stack would be 8 KiB in a signal handler.
+/// A path in a mapping of its own. Two such buffers on the stack would take 8 KiB in a signal handler.
 class PathBuffer {
  public:
   PathBuffer() noexcept = default;
-  /// Empty when mmap refuses.
+  /// The buffer is empty when mmap refuses.
   static PathBuffer make() noexcept {
     PathBuffer path;
     path.memory_ = Block(PATH_MAX);
@@ -38,14 +38,14 @@ class PathBuffer {
   }
   /// NUL-terminated. Precondition: !empty().
   const char* text() const noexcept { return buffer().data(); }
-  /// Null when it does not fit.
+  /// Returns null when the joined path does not fit.
   const char* join(std::initializer_list<std::string_view> parts) noexcept;
 
  private:
   Block memory_;
 };
 
-/// "xx/yyyy" of a build id, as debug files are filed.
+/// The path of a build ID's debug file below the folder of debug files: "xx/yyyy".
 struct BuildIdPath {
   std::array<char, 2 * 64 + 1> text;
   std::size_t length = 0;
@@ -63,21 +63,22 @@ struct BuildIdPath {
   std::string_view view() const noexcept { return {text.data(), length}; }
 };
 
-/// A section that was copied, decompressed where it has to be.
+/// A copied section, decompressed if necessary.
 struct CopiedSection {
   Block bytes;
   Addr address = 0;              ///< as in the file
-  const char* unread = nullptr;  ///< why it is without bytes, though there are some; static
+  const char* unread = nullptr;  ///< why a section that has bytes is empty here; static
 };
 
-/// Immutable once made, but for what is read when it is first asked for: from the files again, if they are still the
-/// same. Nothing of a file is mapped, and none stays open: whatever happens to the files, what was read stays, and what
-/// was not is absent. All functions are thread-safe, signal-safe and call no malloc.
+/// Immutable once made, except for sections and symbols, which are read when they are first asked for. The files are
+/// then opened again, and read only if they are unchanged. No file is mapped or stays open. Parts that were read stay
+/// valid whatever happens to the files; the other parts of a changed file are absent. All functions are thread-safe and
+/// signal-safe and call no malloc.
 class ModuleFiles {
  public:
-  /// `path` is the module's file, in which it begins at `begin`, `loaded` what is in memory, null when unknown: then
-  /// the file is believed. Debug files are looked for below `debug_root`. Errors: io, bad_elf, out_of_memory, and
-  /// bad_structure when the file is not what is loaded, as after an upgrade while the program runs.
+  /// `path` names the module's file, in which the module begins at `begin`. `loaded` is the module in memory; when it
+  /// is null the file is trusted. Debug files are searched below `debug_root`. Errors: io, bad_elf, out_of_memory, and
+  /// bad_structure when the file is not the loaded one, as after an upgrade while the program runs.
   static Result<Mapped<ModuleFiles>> open(const char* path, const ElfImage* loaded,
                                           const char* debug_root = k_debug_root, std::uint64_t begin = 0) noexcept;
 
@@ -85,35 +86,36 @@ class ModuleFiles {
 
   struct ElfFile {
     Mapped<FileParts> parts;
-    std::optional<ElfImage> image;  ///< none: there is no such file, or not the same any more
+    std::optional<ElfImage> image;  ///< empty when there is no such file, or it has changed
   };
   struct BothFiles {
     ElfFile file;
     ElfFile debug;
   };
-  /// Open as long as these live, of which each thread needs its own.
+  /// Opens the files for as long as the result lives. Each thread needs its own result.
   BothFiles open_again() const noexcept;
 
   const FileIdentity& identity() const noexcept { return file_.identity; }
   bool has_debug_file() const noexcept { return !debug_.path.empty(); }
 
-  /// By the rule of symbol_index_internal.h over .symtab, of the file or else of its debug file; where there is none,
-  /// over the .symtab in .gnu_debugdata together with .dynsym. Null: they cannot be read, the file is gone or there is
-  /// no memory.
+  /// The symbols by the rule of symbol_index_internal.h. They come from the .symtab of the file, or else of its debug
+  /// file, or else from the .symtab in .gnu_debugdata together with .dynsym. Null when they cannot be read, the file is
+  /// gone, or there is no memory.
   const SymbolIndex* symbols() const noexcept;
-  /// The name of an address as in the file, by symbols().
+  /// Finds the name of an address by symbols(). `at` is an address as in the file.
   std::optional<FoundSymbol> find_symbol(Addr at, NameReach reach = NameReach::own) const noexcept {
     const SymbolIndex* const index = symbols();
     return index ? index->find(at, reach) : std::nullopt;
   }
-  /// .debug_frame of the file or else of its debug file, without bytes when there is none. Null: it cannot be read.
+  /// The .debug_frame of the file, or else of its debug file. It has no bytes when neither file has one. Null when it
+  /// cannot be read.
   const CopiedSection* debug_frame() const noexcept;
-  /// .eh_frame of the file, likewise.
+  /// The .eh_frame of the file. It has no bytes when the file has none. Null when it cannot be read.
   const CopiedSection* eh_frame() const noexcept;
 
  private:
   struct FileName {
-    PathBuffer path;  // empty: there is none
+    PathBuffer path;  // empty when there is no file
     FileIdentity identity{};
     std::uint64_t begin = 0;
   };
@@ -130,21 +132,23 @@ class ModuleFiles {
   Lazy<CopiedSection> eh_frame_;
 };
 
-/// A table of symbols, and what of it was decompressed.
+/// A symbol table with its decompressed bytes.
 struct SymbolData {
   ElfSymbols symbols{};
   Block entries;
   Block strings;
 };
 
-/// The image's .symtab, without symbols where there is none. Errors: those of read_section(). Signal-safe.
+/// Reads the image's .symtab. The result has no symbols when there is none. Errors: those of read_section().
+/// Signal-safe.
 Result<SymbolData> read_symbols(const ElfImage& image) noexcept;
 
-/// Whether `file` is what is `loaded`: by their build ids; where one has none, by program headers and the first page of
-/// every read-only segment, as far as that can be read in memory: a core file leaves out what files have. Pure.
+/// Whether `file` is the object that is `loaded`. Their build IDs decide. If one has none, the program headers and the
+/// first page of every read-only segment decide. Pages that cannot be read in memory are not compared, because a core
+/// file leaves out pages that the files have. Pure.
 bool is_same_object(const ElfImage& file, const ElfImage& loaded) noexcept;
 
-/// A segment whose first page is the same in the file and in memory.
+/// Whether the segment's first page is the same in the file and in memory.
 bool is_read_only(const ElfSegment& segment) noexcept;
 
 }  // namespace jitunwind

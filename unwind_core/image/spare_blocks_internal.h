@@ -1,4 +1,4 @@
-// Memory of those that have ended, for the next of their kind.
+// Memory of released objects, kept for the next object of the same kind.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,22 @@
 
 namespace jitunwind {
 
-/// New memory takes an interrupt of the kernel's for each page that is written, which is longer than reading a page of
-/// another process. Keeps four blocks of whole pages until the process ends, the largest ones, each as it was given.
+/// New memory costs a page fault for each page that is written, which takes longer than reading a page of another
+/// process. This class keeps the four largest blocks of whole pages until the process ends, with their contents.
 /// Thread-safe; nobody waits. Constant-initialised.
 class SpareBlocks {
  public:
   /// Larger ones are not kept.
   static constexpr std::size_t k_largest = std::size_t{1} << 20;
 
-  /// At least so large. Empty: there is none.
+  /// Returns a block of at least `size` bytes, or an empty block when there is none.
   Block take(std::size_t size) noexcept {
     for (std::atomic<std::uintptr_t>& place : places_) {
       if (pages_of(place.load()) * k_page_size < size) continue;
       const std::uintptr_t known = place.exchange(0);
       Block block = known == 0 ? Block() : Block::of(memory_of(known), pages_of(known) * k_page_size);
       if (block.bytes().size() >= size && known != 0) return block;
-      give(std::move(block));  // another one by now
+      give(std::move(block));  // another thread has replaced the block meanwhile
     }
     return {};
   }
@@ -46,7 +46,7 @@ class SpareBlocks {
   }
 
  private:
-  // A block begins with a page, so that the lower bits of its address have room for the number of its pages.
+  // A block begins at a page boundary, so the lower bits of its address have room for its number of pages.
   static_assert(k_largest / k_page_size < k_page_size);
   static std::size_t pages_of(std::uintptr_t word) noexcept { return word % k_page_size; }
   static void* memory_of(std::uintptr_t word) noexcept { return reinterpret_cast<void*>(word - pages_of(word)); }

@@ -1,4 +1,4 @@
-// The names in an ELF file that need not be loaded: by its path, with its separate debug file.
+// The names in an ELF file that need not be loaded, and in its separate debug file.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Reads the symbols when they are first asked for, and keeps them in memory of its own (mmap), whatever happens to the
+/// Reads the symbols when they are first asked for, and keeps them in memory of its own (mmap), independently of the
 /// file. Calls no malloc.
 class SymbolFile {
  public:
@@ -25,10 +25,10 @@ class SymbolFile {
   static Result<SymbolFile> open(const char* path) noexcept;
   bool is_open() const noexcept { return opened_ != nullptr; }
 
-  /// As in the file: of the first byte of the module when it is loaded, on the page of its lowest segment.
+  /// The address that the first byte of the loaded module has in the file: the page of the lowest segment.
   /// Precondition, as below: is_open().
   Addr first_address() const noexcept;
-  /// The symbol that covers an address as in the file, written as NameSource::find_name does.
+  /// Finds the symbol that covers an address as in the file, and writes its name as NameSource::find_name does.
   Found find(Addr at, std::span<char> into, ProcedureName& out) const noexcept;
 
  private:

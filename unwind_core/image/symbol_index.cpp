@@ -9,19 +9,20 @@
 namespace jitunwind {
 namespace {
 
-/// A symbol as the rule sees it, copied: what is sorted must not change under the sort, as a mapped file may.
+/// A copied symbol with the properties that the rule compares. Sorting needs data that does not change meanwhile, as a
+/// mapped file may.
 struct Candidate {
   Addr start = 0;
-  Addr end = 0;             ///< start: without size
+  Addr end = 0;             ///< equal to start without a size
   std::uint32_t index = 0;  ///< in its table
   std::uint8_t table = 0;
-  std::uint8_t rank = 0;  ///< type and binding: the greater is preferred
+  std::uint8_t rank = 0;  ///< type and binding; the greater is preferred
 
   bool is_sized() const noexcept { return end > start; }
   bool covers(Addr at) const noexcept { return at >= start && at < end; }
 };
 
-/// The order of the rule: the last of those that start at or below an address is the preferred one.
+/// The order of the rule: the last one among the symbols that start at or below an address is preferred.
 bool less_preferred(const Candidate& a, const Candidate& b) noexcept {
   if (a.start != b.start) return a.start < b.start;
   if (a.is_sized() != b.is_sized()) return b.is_sized();
@@ -37,13 +38,13 @@ std::uint8_t rank_of(const ElfSymbol& symbol) noexcept {
   return static_cast<std::uint8_t>(is_function << 4 | binding);
 }
 
-/// "$x", "$d.anything": AAELF64 5.5.5, RISC-V ELF psABI "Mapping Symbol".
+/// Mapping symbols such as "$x" and "$d.anything" (AAELF64 5.5.5, RISC-V ELF psABI "Mapping Symbol").
 bool is_mapping_symbol(std::string_view three) noexcept {
   return three.size() == 3 && three[0] == '$' && three[1] != '\0' && (three[2] == '\0' || three[2] == '.');
 }
 
-/// Where a symbol is: its section; in an image without sections a segment. Objects have about ten segments; only a
-/// liar has more than 64.
+/// The places of symbols. The place of a symbol is its section, or its segment in an image without sections. Objects
+/// have about ten segments; only hostile ones have more than 64.
 class Places {
  public:
   explicit Places(const ElfImage& image) noexcept
@@ -71,7 +72,7 @@ class Places {
   }
 
  private:
-  /// Those that a symbol can name (gABI, chapter 4 "Sections": reserved indexes).
+  /// The number of sections that a symbol can name (gABI, chapter 4 "Sections": reserved indexes).
   std::size_t sections() const noexcept { return std::min<std::size_t>(image_.section_count(), SHN_LORESERVE); }
 
   const ElfImage& image_;
@@ -86,8 +87,9 @@ bool is_eligible(const SymbolTable& table, const ElfSymbol& symbol) noexcept {
          !is_mapping_symbol(table.symbols.beginning(symbol, 3));
 }
 
-/// Where its code begins. Functions of PPC64 with the first ABI are descriptors in data, whose first word that is
-/// (64-bit PowerPC ELF ABI 1.9, 3.2.2 "Function Descriptors"); one that is relocated when it is loaded has 0 there.
+/// The start of the symbol's code. Functions of the first PPC64 ABI are descriptors in data: the first word of a
+/// descriptor is the start of the code (64-bit PowerPC ELF ABI 1.9, 3.2.2 "Function Descriptors"). The word is 0 in a
+/// descriptor that is relocated at load time.
 Addr code_of(const SymbolTable& table, const ElfSymbol& symbol) noexcept {
   constexpr std::size_t k_word = 8;
   if (table.image->machine() != EM_PPC64 || symbol.type == STT_NOTYPE) return symbol.value;
@@ -124,7 +126,8 @@ struct Wanted {
   NameReach reach;
 };
 
-/// `covered`: how far symbols that start at or below the address reach. A label reaches to the end of its `place`.
+/// `covered` is the greatest end of the symbols that start at or below the address. A label reaches to the end of its
+/// `place`.
 bool names(const Candidate& candidate, AddrRange place, Addr covered, const Wanted& wanted) noexcept {
   if (candidate.covers(wanted.at)) return true;
   const bool is_label_of_its_own = covered <= candidate.start;
@@ -158,8 +161,8 @@ std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr
 
 struct SymbolIndex::Entry : Candidate {
   std::uint16_t place = Places::k_none;
-  Addr reach = 0;  ///< greatest end of this and all entries before
-  // Once sorted `index` is the offset of the name.
+  Addr reach = 0;  ///< greatest end of this entry and all previous ones
+  // After sorting, `index` is the offset of the name.
 };
 
 std::span<const SymbolIndex::Entry> SymbolIndex::entries() const noexcept {

@@ -1,15 +1,16 @@
-// Which symbol names an address: one rule, over one or more symbol tables of a module, with or without an index.
+// The rule by which a symbol names an address. It applies to one or more symbol tables of a module, with or without an
+// index.
 //
-// Eligible are defined symbols with a name of type STT_FUNC, STT_GNU_IFUNC, or STT_NOTYPE in an executable section;
-// not absolute ones, nor the mapping symbols of some psABIs ("$x", "$d.1"). Of those that start at or below the
-// address:
-//   1. the ones whose st_size covers it: the greatest start, so that the innermost names it;
-//   2. none covers: the greatest start, if it has no sized symbol, is not inside of one, and its section holds the
-//      address: a label of hand-written assembly reaches to the next symbol, one in a function to the function's end.
-//      Behind the end of a sized function nothing has a name: in a stripped library "the nearest symbol below" is as a
-//      rule some other function. NameReach::next asks for that one.
-// Of several with one start, in this order: sized; a function rather than untyped; the smaller size; global, weak,
-// local; the earlier in its table.
+// Defined symbols with a name are eligible if their type is STT_FUNC or STT_GNU_IFUNC, or STT_NOTYPE in an executable
+// section. Absolute symbols and the mapping symbols of some psABIs ("$x", "$d.1") are not eligible. Among the eligible
+// symbols that start at or below the address, one is chosen as follows:
+//  1. If the st_size of some of them covers the address, the greatest start wins, so that the innermost names it.
+//  2. Otherwise the greatest start wins if it has no sized symbol, is not inside of one, and its section holds the
+//     address. A label of hand-written assembly reaches to the next symbol; a label in a function reaches to the
+//     function's end. Behind the end of a sized function nothing has a name: in a stripped library the nearest symbol
+//     below is usually an unrelated function. NameReach::next asks for that symbol.
+// When several symbols have the same start, these criteria decide in this order: sized; a function rather than untyped;
+// the smaller size; global, weak, local; the earlier in its table.
 #pragma once
 
 #include <array>
@@ -25,27 +26,28 @@
 namespace jitunwind {
 
 struct FoundSymbol {
-  std::string_view name;  ///< in the image's bytes, or the index; without the version, "name@VERSION"
-  Addr start = 0;         ///< as in the file: without the load bias
+  std::string_view name;  ///< refers to the image's bytes or the index; without the version of "name@VERSION"
+  Addr start = 0;         ///< as in the file, without the load bias
 };
 
-/// A symbol table of an image. The image knows the sections.
+/// A symbol table with its image, which knows the sections.
 struct SymbolTable {
   const ElfImage* image = nullptr;
   ElfSymbols symbols{};
 };
 
-/// By reading all symbols. `at` as in the file. Pure, signal-safe.
+/// Reads all symbols. `at` is an address as in the file. Pure, signal-safe.
 std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr at,
                                        NameReach reach = NameReach::own) noexcept;
 
-/// The same by binary search. Immutable, and on its own: it has copies of all that it needs of the images.
+/// Finds the same symbols by binary search. Immutable and independent: it has copies of all that it needs of the
+/// images.
 class SymbolIndex {
  public:
   static constexpr std::size_t k_most_tables = 2;
 
-  /// Reads and sorts all symbols, once: about 0.2 us each. Tables beyond k_most_tables are left out. out_of_memory when
-  /// mmap refuses. Signal-safe.
+  /// Reads and sorts all symbols once, in about 0.2 us per symbol. Tables beyond k_most_tables are left out. Fails with
+  /// out_of_memory when mmap refuses. Signal-safe.
   static Result<SymbolIndex> make(std::span<const SymbolTable> tables) noexcept;
 
   std::optional<FoundSymbol> find(Addr at, NameReach reach = NameReach::own) const noexcept;
@@ -53,10 +55,10 @@ class SymbolIndex {
 
  private:
   struct Entry;
-  /// What is kept of a table besides its symbols.
+  /// The kept data of a table besides its symbols.
   struct Kept {
     Block strings;
-    Block places;  // AddrRange of every place
+    Block places;  // the AddrRange of every place
   };
   SymbolIndex() noexcept = default;
   std::span<const Entry> entries() const noexcept;

@@ -1,4 +1,4 @@
-// Memory for decoders, which would call malloc.
+// Memory for decoders, which would otherwise call malloc.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace jitunwind {
 
-/// The few allocations that a decoder makes, a mapping each.
+/// The few allocations of a decoder. Each is a mapping of its own.
 class DecoderMemory {
  public:
   void* allocate(std::size_t count, std::size_t size) noexcept {
@@ -28,7 +28,7 @@ class DecoderMemory {
   std::array<Block, 24> blocks_;  // zlib makes 2, libzstd 1, liblzma under 10
 };
 
-/// For decoders that want functions: both take a DecoderMemory as their first argument.
+/// Functions for the decoders' interfaces. Both take a DecoderMemory as their first argument.
 template <class Count>
 void* allocate_for_decoder(void* memory, Count count, Count size) {
   return static_cast<DecoderMemory*>(memory)->allocate(count, size);

@@ -9,13 +9,13 @@ constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 30;
 constexpr std::uint32_t k_of_zstd = 2;  // ELFCOMPRESS_ZSTD, which elf.h of glibc 2.36 and older lacks
 
 struct Compression {
-  std::uint64_t factor;  ///< bytes that come out of one, at most
+  std::uint64_t factor;  ///< largest number of output bytes for one input byte
   Status (*decompress)(std::span<const std::byte> stream, std::span<std::byte> into) noexcept;
   const char* broken;
 };
 // zlib technical details, "Maximum Compression Factor": 1032 to 1.
 constexpr Compression k_zlib{1032, &decompress_zlib, k_broken_zlib};
-// RFC 8878, 3.1.1.2: a block of at most 128 KiB has a header of 3 bytes and at least one more.
+// RFC 8878, 3.1.1.2: a block of at most 128 KiB takes a header of 3 bytes and at least one more byte.
 constexpr Compression k_zstd{(std::uint64_t{128} << 10) / 4, &decompress_zstd, k_broken_zstd};
 
 struct Compressed {
@@ -24,7 +24,7 @@ struct Compressed {
   std::uint64_t size;
 };
 
-/// Elf32_Chdr: type, size, alignment. Elf64_Chdr: type, reserved, size, alignment.
+/// Elf32_Chdr holds type, size and alignment; Elf64_Chdr holds type, a reserved word, size and alignment.
 Result<Compressed> compression_header(const ElfImage& image, std::span<const std::byte> stored) noexcept {
   ByteReader r(stored, image.big_endian());
   const std::uint32_t type = r.u32();

@@ -1,4 +1,4 @@
-#define ZSTD_STATIC_LINKING_ONLY  // a decoder that is given its memory; libraries of 1.3 and later export it
+#define ZSTD_STATIC_LINKING_ONLY  // declares decoders with memory of the caller; libzstd 1.3 and later export them
 #include <zstd.h>
 
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace jitunwind {
 namespace {
 
-/// Frames of releases before 0.8 have other numbers, and their decoders call malloc.
+/// Frames of releases before 0.8 have other magic numbers, and their decoders call malloc.
 bool is_frame(std::span<const std::byte> in) noexcept {
   constexpr unsigned char k_magic[] = {0x28, 0xb5, 0x2f, 0xfd};  // RFC 8878, 3.1.1
   return in.size() >= sizeof k_magic && std::memcmp(in.data(), k_magic, sizeof k_magic) == 0;

@@ -1,4 +1,4 @@
-// In the place of decompress_xz.cpp where the library is not there (JITUNWIND_LZMA).
+// Replaces decompress_xz.cpp when liblzma is not available (JITUNWIND_LZMA).
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
 
 namespace jitunwind {

@@ -1,4 +1,4 @@
-// In the place of decompress_zlib.cpp where the library is not there (JITUNWIND_ZLIB).
+// Replaces decompress_zlib.cpp when zlib is not available (JITUNWIND_ZLIB).
 #include <array>
 
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
@@ -9,7 +9,7 @@ Status decompress_zlib(std::span<const std::byte>, std::span<std::byte>) noexcep
   return Error{ErrorCode::bad_encoding, 0, "section compressed by zlib, which this is built without"};
 }
 
-/// The polynomial of IEEE 802.3, its bits reversed, by bytes.
+/// The CRC of IEEE 802.3 with its polynomial bit-reversed, computed by bytes.
 std::uint32_t crc_of(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
   static constexpr auto k_of_byte = [] {
     std::array<std::uint32_t, 256> table{};

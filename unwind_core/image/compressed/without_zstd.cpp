@@ -1,4 +1,4 @@
-// In the place of decompress_zstd.cpp where the library is not there (JITUNWIND_ZSTD).
+// Replaces decompress_zstd.cpp when libzstd is not available (JITUNWIND_ZSTD).
 #include "jitunwind/unwind_core/image/compressed/decompress_p.h"
 
 namespace jitunwind {
