@@ -18,8 +18,8 @@ namespace {
 
 void* host_pointer(Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
 
-/// A sandbox said no to process_vm_readv(); a process is not asked about itself otherwise (ptrace(2), "Ptrace access
-/// mode checking": the same thread group).
+/// Set when a sandbox refuses process_vm_readv(). Nothing else refuses it, because a process may always access itself
+/// (ptrace(2), "Ptrace access mode checking": the same thread group).
 constinit std::atomic<bool> is_refused{false};
 
 class Pipe {
@@ -32,7 +32,7 @@ class Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
 
-  /// Within one page, which any pipe holds (pipe(7), PIPE_BUF).
+  /// Precondition: `into` is within one page, which any pipe holds (pipe(7), PIPE_BUF).
   bool copy(Addr at, std::span<std::byte> into) const noexcept {
     const auto size = static_cast<long>(into.size());
     return is_open_ && ::syscall(SYS_write, ends_[1], host_pointer(at), into.size()) == size &&

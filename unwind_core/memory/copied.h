@@ -1,5 +1,5 @@
-// This process's own memory where another thread may unmap it at any moment: of a library that is being unloaded, or
-// of what the dynamic linker has just freed.
+// Memory of this process that another thread may unmap at any moment: that of a library while it is unloaded, or memory
+// that the dynamic linker has just freed.
 #pragma once
 
 #include "jitunwind/unwind_core/memory/memory.h"
@@ -7,9 +7,9 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Every read is one system call that copies, process_vm_readv() of this process, and no load: what is gone, or may not
-/// be read, or whose file is truncated (SIGBUS), cannot be read, and nothing else happens. Where that call is not
-/// allowed (seccomp), what is read goes through a pipe, in five calls. Nothing is viewed in place, nothing can be
+/// Every read is one system call that copies, process_vm_readv() of this process, instead of a load. Memory that is
+/// unmapped or not readable, or whose file is truncated (SIGBUS), cannot be read; the read has no other effect. If that
+/// call is not allowed (seccomp), bytes go through a pipe, in five calls. Nothing is viewed in place and nothing can be
 /// written. Stateless, constant-initialised, signal-safe, thread-safe.
 class CopiedMemory final : public Memory {
  public:
@@ -17,11 +17,11 @@ class CopiedMemory final : public Memory {
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
 };
 
-// Without a window.
+// The following functions need no MemoryWindow.
 
-/// By process_vm_readv() alone; -1: it may not be called.
+/// Reads by process_vm_readv() alone. Returns -1 when that call is not allowed.
 long copy_at_once(Addr at, std::span<std::byte> into) noexcept;
-/// As CopiedMemory reads what may be unloaded.
+/// Reads memory that may be unmapped, as CopiedMemory does.
 std::size_t copy_memory(Addr at, std::span<std::byte> into) noexcept;
 
 }  // namespace jitunwind

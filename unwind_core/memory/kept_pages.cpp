@@ -8,7 +8,7 @@
 namespace jitunwind {
 namespace {
 
-/// The first block of a target that has ended, for the next one: new memory takes as long as reading all of it.
+/// Keeps the first block of a former target for the next one: making new memory takes as long as reading all of it.
 constinit SpareBlocks spare_pages;
 
 }  // namespace
@@ -27,7 +27,7 @@ std::size_t KeptPages::read(Addr at, std::span<std::byte> into, MemoryWindow& wi
     const Page* page = find(page_of(next));
     if (!page && into.size() - done >= k_large) return done + memory_.read(next, into.subspan(done), window);
     if (!page) page = fetch(page_of(next), window);
-    // Of a page that is there in part (the end of what a core file holds) nothing is kept.
+    // A page that can be read only in part (at the end of a core file's memory) is not kept.
     const auto piece = into.subspan(done, size);
     const std::size_t got = page ? size : memory_.read(next, piece, window);
     if (page) std::copy_n(page->begin() + static_cast<std::ptrdiff_t>(offset), size, piece.begin());
@@ -59,9 +59,9 @@ std::span<KeptPages::Page> KeptPages::room(std::size_t count) const {
   return {pages + used_ % k_in_block, count};
 }
 
-/// The page is read with others: with none where nothing is known beside it; with a few where reading has begun to go
-/// on, and with many where it goes on and on, as on stacks; or backwards, as in a list whose newest member is the
-/// first.
+/// The page is read together with its neighbours. The page is read alone when neither neighbour is known. A few pages
+/// are read when reading has begun to continue from a known one, and many when it goes on and on, as on stacks. Reading
+/// may also go backwards, as in a list whose newest member is the first.
 const KeptPages::Page* KeptPages::fetch(Addr page, MemoryWindow& window) const noexcept {
   const auto is_known = [&](std::size_t distance, bool is_before) {
     const Addr by = distance * k_page_size;
@@ -73,7 +73,7 @@ const KeptPages::Page* KeptPages::fetch(Addr page, MemoryWindow& window) const n
   std::size_t count = 1;
   while (count < most && count * k_page_size <= room && !is_known(count, goes_back)) ++count;
   if (!goes_back) keep(page, count, window);
-  // Of what lies before it the first pages may be missing.
+  // The first pages of the part before it may be missing.
   for (; goes_back && count != 0 && !pages_.contains(page); count /= 2)
     keep(page - (count - 1) * k_page_size, count, window);
   return find(page);
@@ -105,7 +105,7 @@ void KeptPages::forget() const noexcept {
   last_ = nullptr;
 }
 
-/// Their room is not used again before everything is forgotten.
+/// The room of these pages is not reused before everything is forgotten.
 void KeptPages::forget(AddrRange range) const noexcept {
   if (used_ > k_most / 2 || range.end - range.begin > k_at_once * k_page_size) return forget();
   for (Addr page = page_of(range.begin); page < range.end && page >= page_of(range.begin); page += k_page_size)

@@ -1,4 +1,4 @@
-// Pages of a target's memory, kept for as long as the target stands still.
+// Pages of a target's memory, kept as long as the target is stopped.
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace jitunwind {
 
-/// Another memory of which each read is dear, read by pages, and each page once: 1 where nothing is known beside it, 4
-/// and then 16 at once where reading goes on, as it does on stacks. Large reads go through: who makes them keeps what
-/// is read. forget() before the target runs, or whatever else changes it. Used by one thread at a time. Bounded: what
-/// is read beyond 64 MiB is not kept.
+/// Wraps a memory whose reads are expensive. It is read by pages, and each page once. A single page is read when its
+/// neighbours are unknown; 4 and then 16 pages are read at once when reading continues, as it does on stacks. Large
+/// reads pass through, because their callers keep the bytes. Call forget() before the target runs or anything else
+/// changes it. One thread at a time may use this object. Pages beyond 64 MiB are not kept.
 class KeptPages final : public Memory {
  public:
   explicit KeptPages(const Memory& memory) noexcept : memory_(memory) {}
@@ -28,12 +28,12 @@ class KeptPages final : public Memory {
   std::optional<bool> is_executable(Addr at, MemoryWindow& window) const noexcept override {
     return memory_.is_executable(at, window);
   }
-  /// Reads so many pages from there on, as far as they can be read, at once.
+  /// Reads `count` pages from there on at once, as far as they can be read.
   void keep(Addr page, std::size_t count, MemoryWindow& window) const noexcept;
-  /// What is written is forgotten.
+  /// Writes through, and forgets all pages.
   bool write(Addr at, std::span<const std::byte> from, MemoryWindow& window) const noexcept override;
   void forget() const noexcept;
-  /// Only what was read there.
+  /// Forgets the pages of this range, or all.
   void forget(AddrRange range) const noexcept;
 
  private:
@@ -43,14 +43,14 @@ class KeptPages final : public Memory {
 
   const Page* find(Addr page) const noexcept;
   const Page* fetch(Addr page, MemoryWindow& window) const noexcept;
-  /// For `count` pages, one behind the other.
+  /// Returns room for `count` adjacent pages.
   std::span<Page> room(std::size_t count) const;
 
   const Memory& memory_;
   mutable std::unordered_map<Addr, Page*> pages_;
   mutable std::vector<Block> blocks_;
   mutable std::size_t used_ = 0;
-  mutable Addr last_page_ = 1;  // no page's
+  mutable Addr last_page_ = 1;  // the address of no page
   mutable const Page* last_ = nullptr;
 };
 

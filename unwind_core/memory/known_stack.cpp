@@ -1,9 +1,9 @@
-// A thread's stack is one mapping that ends with something of the thread's: with glibc its thread control block, in the
-// main thread the strings that the kernel put there (execve(2)). What can be read without a gap from an SP up to there
-// is that stack. Guard pages, which every other neighbour has below or above it, are gaps.
+// A thread's stack is one mapping, at whose end lies an object of the thread. The object is glibc's thread control
+// block, or in the main thread the strings that the kernel put there (execve(2)). Memory that can be read without a gap
+// from an SP up to that object is therefore the stack. All other neighbours have guard pages, which are gaps.
 //
-// What was learned counts for as long as nobody has a reason to doubt it: under one number for all threads, which was
-// read before the first page was probed.
+// Known stacks are valid until somebody has a reason to doubt them. One number for all threads counts these occasions.
+// It is read before the first page is probed.
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
 
 #include <pthread.h>
@@ -23,7 +23,8 @@ constinit std::atomic<std::uint64_t> KnownStack::current_age{1};
 
 namespace {
 
-/// A handler that interrupts learning does without: what it would learn, the interrupted learner would write over.
+/// Marks a thread that is learning its stack. A handler that interrupts it does not learn, because the interrupted code
+/// would overwrite the result.
 class Learning {
  public:
   explicit Learning(KnownStack& stack) noexcept
@@ -47,7 +48,7 @@ class Learning {
   bool is_first_;
 };
 
-/// Farther from SP nothing is looked for: a page costs a system call, if only once a thread.
+/// Limits the distance from SP. Each page costs a system call, though only once a thread.
 constexpr Addr k_farthest = Addr{8} << 20;
 
 KnownStack::Thread kind_of_thread() noexcept {
@@ -60,7 +61,8 @@ KnownStack::Thread kind_of_thread() noexcept {
   return found;
 }
 
-/// 0: too far. The main thread's control block is elsewhere, and what is below that is anybody's.
+/// Returns 0 when the end is too far away. The main thread's control block is not on its stack, so the block does not
+/// mark the stack's end.
 Addr end_of_stack(Addr sp) noexcept {
   const bool is_main = kind_of_thread() == KnownStack::Thread::main;
   const Addr mark = is_main ? ::getauxval(AT_EXECFN) : static_cast<Addr>(pthread_self());
@@ -80,8 +82,8 @@ Addr end_of_stack(Addr sp) noexcept {
   const Addr end = is_below ? before.begin : end_of_stack(sp);
   const Addr gap = known.gap.load(std::memory_order_relaxed);
   if (end == 0 || (gap >= page_of(sp) && gap < end)) return {};
-  // Below this function's frame nothing is this thread's: another thread's context, whose stack is the next mapping and
-  // goes when that thread does.
+  // An SP below this function's frame belongs to another thread's context. That thread's stack is the next mapping, and
+  // goes when the thread does.
   const Addr here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (sp < here && here < std::max(end, before.end)) return {};
   const Addr reached = first_unreadable_page(page_of(sp), end);
@@ -101,7 +103,7 @@ Addr end_of_stack(Addr sp) noexcept {
 void forget_known_stacks() noexcept { KnownStack::current_age.fetch_add(1, std::memory_order_acq_rel); }
 
 [[gnu::noinline]] AddrRange stack_in_use(Addr sp) noexcept {
-  // The compiler saves the caller's frame pointer there, so that the page has just been written to.
+  // The compiler saves the caller's frame pointer in this frame, so the page has just been written to.
   const Addr page = page_of(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
   const bool is_near = sp >= page && sp - page < 2 * k_page_size;
   return is_near ? AddrRange{page, page + k_page_size} : AddrRange{};

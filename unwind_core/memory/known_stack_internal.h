@@ -1,4 +1,4 @@
-// Which memory is the calling thread's stack, so that walks of addresses and throws need not probe it again.
+// The calling thread's known stack, which walks by address and throws need not probe again.
 #pragma once
 
 #include <atomic>
@@ -9,15 +9,15 @@
 namespace jitunwind {
 
 /// The part of the calling thread's stack that was found readable before, up to the stack's upper end. It stays
-/// readable for as long as the thread runs, unless the program takes pages of it away. Who relies on this range crashes
-/// then, until somebody has noticed; cursors do not rely on it, and notice.
+/// readable as long as the thread runs, unless the program unmaps pages of it. Code that relies on the range then
+/// crashes, until somebody notices. Cursors do not rely on it, and they notice.
 ///
-/// Written by the thread and by handlers that interrupt it: `end` first, so that what is seen between the two is empty.
+/// The thread and handlers that interrupt it write the range. They write `end` first, so the range is empty in between.
 struct KnownStack {
   std::atomic<Addr> begin{~Addr{0}};
   std::atomic<Addr> end{0};
-  std::atomic<Addr> gap{0};           ///< a page between an SP and the stack's end that cannot be read
-  std::atomic<std::uint64_t> age{0};  ///< current_age before it was probed
+  std::atomic<Addr> gap{0};           ///< an unreadable page between an SP and the stack's end
+  std::atomic<std::uint64_t> age{0};  ///< current_age before the stack was probed
   std::atomic<bool> is_learning{false};
 
   enum class Thread : unsigned char { unknown, main, other };
@@ -26,7 +26,7 @@ struct KnownStack {
   /// Counts how often all threads' stacks were forgotten.
   static constinit std::atomic<std::uint64_t> current_age;
 
-  /// Empty where nothing is known. Signal-safe.
+  /// The range is empty when nothing is known. Signal-safe.
   AddrRange range() const noexcept {
     if (age.load(std::memory_order_relaxed) != current_age.load(std::memory_order_acquire)) return {};
     return {begin.load(std::memory_order_relaxed), end.load(std::memory_order_relaxed)};
@@ -35,7 +35,7 @@ struct KnownStack {
     begin.store(~Addr{0}, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
-  /// Knows nothing, and what is learned now was probed at `new_age` or later.
+  /// Clears all that is known. Facts that are learned from now on were probed at `new_age` or later.
   void begin_again(std::uint64_t new_age) noexcept {
     forget();
     gap.store(0, std::memory_order_relaxed);
@@ -45,9 +45,9 @@ struct KnownStack {
 };
 extern constinit thread_local KnownStack thread_stack;
 
-/// The same after a look at what is around `sp`: what lies between it and the known part, or the upper end, is probed.
-/// Empty, and as good as nothing was probed, where `sp` is on another stack (sigaltstack, fibers), or below the calling
-/// function's frame. Signal-safe.
+/// Returns the known stack after probing the pages around `sp`: those between `sp` and the known part, or the upper
+/// end. The range is empty, after hardly any probe, when `sp` is on another stack (sigaltstack, fibers) or below the
+/// calling function's frame. Signal-safe.
 AddrRange learn_stack(Addr sp) noexcept;
 
 /// Precondition: `sp` is an SP of the calling thread, perhaps a former one on the same stack.
@@ -56,15 +56,15 @@ inline AddrRange known_stack(Addr sp) noexcept {
   return known.contains(sp) ? known : learn_stack(sp);
 }
 
-/// What any thread knows of its stack counts no more, and is learned anew. Signal-safe, thread-safe.
+/// Invalidates what all threads know of their stacks; they learn it anew. Signal-safe, thread-safe.
 void forget_known_stacks() noexcept;
 
-/// Of the calling function's stack what a walk from `sp` need not probe: the page on which functions are running right
-/// now, where `sp` is on it or on the next one. Empty: the walk is on another stack, or far away. Signal-safe.
+/// Returns the page of the calling function's stack that a walk from `sp` need not probe. Functions are running on it
+/// right now. The range is empty unless `sp` is on this page or the next one. Signal-safe.
 AddrRange stack_in_use(Addr sp) noexcept;
 
-/// Pages from `page` on, in one piece, that can be read: returns the first that cannot, at most `end`. Two pages are
-/// probed by one system call. Signal-safe.
+/// Probes adjacent pages from `page` on, two by one system call. Returns the first page that cannot be read, at most
+/// `end`. Signal-safe.
 Addr first_unreadable_page(Addr page, Addr end) noexcept;
 
 }  // namespace jitunwind

@@ -1,5 +1,5 @@
-// Reads and writes of this process's own memory behind probes: no access is made to a page before a system call has
-// touched it without complaint.
+// Reads and writes of this process's own memory after probes. A page is accessed only after a system call has touched
+// it without an error.
 #include "jitunwind/unwind_core/memory/local.h"
 
 #include <linux/futex.h>
@@ -31,7 +31,7 @@ T* host_pointer(Addr at) noexcept {
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(at));
 }
 
-/// No template argument: gcc drops a type's attributes there.
+/// The type is not a template argument, because gcc drops a type's attributes there.
 volatile UnalignedWord* host_word(Addr at) noexcept {
   return reinterpret_cast<volatile UnalignedWord*>(static_cast<std::uintptr_t>(at));
 }
@@ -52,8 +52,8 @@ JITUNWIND_RAW_ACCESS void raw_store(Addr at, std::span<const std::byte> from) no
 
 constexpr std::size_t k_kernel_sigset_size = 8;
 
-/// rt_sigprocmask copies the new mask in before it looks at `how` (kernel/signal.c): an impossible `how` answers EFAULT
-/// for memory that cannot be read and EINVAL for any other, and changes nothing.
+/// rt_sigprocmask copies the new mask before it checks `how` (kernel/signal.c). An impossible `how` therefore fails
+/// with EFAULT for memory that cannot be read and with EINVAL for any other, and changes nothing.
 int errno_of_mask(Addr at) noexcept {
   constexpr int k_impossible_how = -1;
   const long result =
@@ -66,12 +66,12 @@ bool is_readable_by_copy(Addr at) noexcept {
   return copy_at_once(at, copy) == long{copy.size()};
 }
 
-/// Where masks do not tell, copies do, which cost more.
+/// Whether probes by signal masks are reliable. If not, pages are probed by copies, which cost more.
 constinit std::atomic<bool> masks_tell{true};
 
 constinit std::atomic<bool> is_under_valgrind{false};
 
-/// It tells of itself by what it preloads. Of masks that cannot be read it complains.
+/// Valgrind is recognised by the libraries that it preloads. It reports masks that cannot be read as errors.
 [[gnu::constructor(101)]] void notice_valgrind() {
   const char* const preloaded = ::getenv("LD_PRELOAD");
   if (!preloaded || !std::strstr(preloaded, "/vgpreload_")) return;
@@ -79,9 +79,9 @@ constinit std::atomic<bool> is_under_valgrind{false};
   masks_tell.store(false, std::memory_order_relaxed);
 }
 
-/// A sandbox may answer in the kernel's place, and the same whatever is asked (seccomp(2), SECCOMP_RET_ERRNO). So one
-/// of the kernel's addresses, which nobody can read, is asked for before an answer is believed: the lowest of those
-/// that x86-64 has; with 32 bits the last page.
+/// A sandbox may answer in the kernel's place with the same error for every call (seccomp(2), SECCOMP_RET_ERRNO). An
+/// address of the kernel, which nobody can read, is therefore probed before an answer is trusted. It is the lowest such
+/// address of x86-64, and with 32 bits the last page.
 void try_mask() noexcept {
   constexpr Addr k_of_kernel = sizeof(void*) == 8 ? ~Addr{0} << 47 : Addr{0xffff'f000};
   const ErrnoKeeper keeper;
@@ -94,7 +94,7 @@ void try_mask() noexcept {
   return masks_tell.load(std::memory_order_relaxed) ? errno_of_mask(at) == EINVAL : is_readable_by_copy(at);
 }
 
-/// A gap of the stack that was closed hinders learning no more.
+/// Clears a gap in the stack that has become readable, so that the stack can be learned.
 void close_gap(AddrRange readable) noexcept {
   std::atomic<Addr>& gap = thread_stack.gap;
   if (readable.contains(gap.load(std::memory_order_relaxed))) [[unlikely]]
@@ -107,7 +107,7 @@ void close_gap(AddrRange readable) noexcept {
   return true;
 }
 
-/// Of this page and the next: a mask that lies on both tells it by one call.
+/// Probes this page and the next by one call: the mask lies on both.
 [[gnu::hot]] bool are_readable_pages(Addr page) noexcept {
   if (!is_readable_mask(page + k_page_size - k_kernel_sigset_size / 2)) return false;
   close_gap({page, page + 2 * k_page_size});
@@ -116,11 +116,12 @@ void close_gap(AddrRange readable) noexcept {
 
 bool is_proven(const MemoryWindow& window, Addr page) noexcept {
   if (window.proven.contains(page)) return true;
-  // 0 marks a free entry; page 0 itself is only ever known through `proven`.
+  // 0 marks a free entry; page 0 itself is known only by `proven`.
   return page != 0 && std::ranges::find(window.proven_pages, page) != window.proven_pages.end();
 }
 
-/// A walk climbs one stack, so that most pages extend the range found before; others (code, other stacks) take turns.
+/// A walk climbs one stack, so most pages extend the range found before. Other pages (code, other stacks) replace each
+/// other in turn.
 void keep_proven(MemoryWindow& window, Addr page) noexcept {
   const Addr page_end = page + k_page_size;
   if (window.proven.empty() && page_end != 0)
@@ -133,7 +134,7 @@ void keep_proven(MemoryWindow& window, Addr page) noexcept {
     window.proven_pages[window.next_page++ % window.proven_pages.size()] = page;
 }
 
-/// A walk that leaves a frame of more than a page goes on above it. Where it has come from it hardly looks again.
+/// A walk that leaves a frame of more than a page continues above it. It rarely reads again where it came from.
 void go_on_at(MemoryWindow& window, AddrRange pages) noexcept {
   if (pages.begin != window.proven.end) {
     const AddrRange left = window.proven;
@@ -152,7 +153,7 @@ void go_on_at(MemoryWindow& window, AddrRange pages) noexcept {
     try_mask();
     window.has_tried_mask = true;
   }
-  // What was learned of the stack only says where a walk up is likely to go on.
+  // The known stack only predicts where a walk upwards is likely to continue.
   if (is_on_stack && page >= window.proven.end && stack.contains(page + k_page_size) && are_readable_pages(page)) {
     go_on_at(window, {page, page + 2 * k_page_size});
     return true;
@@ -167,13 +168,13 @@ void go_on_at(MemoryWindow& window, AddrRange pages) noexcept {
 
 constexpr Addr k_last_address = std::numeric_limits<std::uintptr_t>::max();
 
-/// Bytes from `at` to the end of the address space, at most `size`: nothing wraps around.
+/// Returns at most `size`, and no more than the bytes from `at` to the end of the address space: nothing wraps around.
 std::size_t clamp_to_address_space(Addr at, std::size_t size) noexcept {
   if (at > k_last_address) return 0;
   return at == 0 ? size : static_cast<std::size_t>(std::min<Addr>(size, k_last_address - at + 1));
 }
 
-/// How many of `size` bytes at `at` can be read, from the first on.
+/// Returns how many of `size` bytes at `at` can be read, counted from the first one.
 [[gnu::hot]] std::size_t prove_range(MemoryWindow& window, Addr at, std::size_t size) noexcept {
   const std::size_t wanted = clamp_to_address_space(at, size);
   if (wanted == 0) return 0;
@@ -189,9 +190,9 @@ std::size_t clamp_to_address_space(Addr at, std::size_t size) noexcept {
 
 bool under_valgrind() noexcept { return is_under_valgrind.load(std::memory_order_relaxed); }
 
-/// futex(2), FUTEX_WAKE_OP: `*uaddr2 += 0` as one atomic access of the kernel's, so that a page is tried without its
-/// contents ever being in doubt. Nobody waits on `uaddr`; a waiter on the probed word itself may see one spurious
-/// wake-up, which futex(2) allows at any time.
+/// futex(2), FUTEX_WAKE_OP: `*uaddr2 += 0` is one atomic access by the kernel, so it tries the page without ever
+/// changing its contents. Nobody waits on `uaddr`. A waiter on the probed word itself may see one spurious wake-up,
+/// which futex(2) allows at any time.
 bool is_writable(Addr at) noexcept {
   constexpr std::uint32_t k_add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
   const ErrnoKeeper keeper;
@@ -200,8 +201,8 @@ bool is_writable(Addr at) noexcept {
                    host_pointer<void>(at & ~Addr{3}), k_add_nothing) != -1;
 }
 
-/// msync(2) says ENOMEM where a page is not mapped; with MS_ASYNC alone it writes nothing. Any other error says nothing
-/// of pages. It is called by syscall(2), as the C library's function is a cancellation point.
+/// msync(2) fails with ENOMEM when a page is not mapped; with MS_ASYNC alone it writes nothing. Other errors say
+/// nothing about pages. The call uses syscall(2), since the C library's function is a cancellation point.
 bool are_mapped(Addr first, Addr last) noexcept {
   const ErrnoKeeper keeper;
   const Addr begin = first & ~(Addr{::getauxval(AT_PAGESZ)} - 1);
@@ -230,7 +231,8 @@ bool LocalMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow&)
   if (from.empty()) return true;
   if (clamp_to_address_space(at, from.size()) != from.size()) return false;
   const Addr last_page = page_of(at + (from.size() - 1));
-  // Not at the beginning of the first page, which may lie below the stack: Valgrind would complain.
+  // The first access is at `at`, not at the beginning of its page, which may lie below the stack: Valgrind would
+  // complain.
   for (Addr tried = at;; tried = page_of(tried) + k_page_size) {
     if (!is_writable(tried)) return false;
     if (page_of(tried) == last_page) break;

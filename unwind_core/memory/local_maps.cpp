@@ -1,4 +1,4 @@
-// What the kernel lets this process execute.
+// Asks the kernel which pages this process may execute.
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,12 +18,12 @@
 namespace jitunwind {
 namespace {
 
-/// The lines of /proc/thread-self/maps, "begin-end rwxp ...", hex, ascending. Takes the text in any pieces.
+/// Parses the lines of /proc/thread-self/maps: "begin-end rwxp ...", hex, ascending. The text may come in any pieces.
 class MapsParser {
  public:
   explicit MapsParser(Addr wanted) noexcept : wanted_(wanted) {}
 
-  /// False when enough was seen.
+  /// Returns false when no more text is needed.
   bool feed(char c) noexcept {
     if (c == '\n') {
       if (found_) return false;
@@ -46,7 +46,7 @@ class MapsParser {
     return range_.begin <= wanted_;
   }
 
-  /// Precondition: enough was seen, or all.
+  /// Precondition: feed() returned false, or the text has ended.
   bool is_executable() const noexcept { return found_ && executable_; }
 
  private:
@@ -84,7 +84,8 @@ class MapsFile {
   ReadableFile file_;
 };
 
-/// ioctl PROCMAP_QUERY (Linux 6.11, include/uapi/linux/fs.h), which finds the mapping of an address among any number.
+/// The ioctl PROCMAP_QUERY (Linux 6.11, include/uapi/linux/fs.h) finds the mapping of an address, however many there
+/// are.
 struct ProcmapQuery {
   std::uint64_t size;
   std::uint64_t query_flags;
@@ -105,7 +106,7 @@ struct ProcmapQuery {
 static_assert(sizeof(ProcmapQuery) == 104);
 constexpr std::uint64_t k_vma_executable = 4;
 
-/// Nothing: this kernel does not answer.
+/// Returns nothing when this kernel does not know the query.
 std::optional<bool> MapsFile::query(Addr at) const noexcept {
   ProcmapQuery query{};
   query.size = sizeof query;
@@ -117,8 +118,8 @@ std::optional<bool> MapsFile::query(Addr at) const noexcept {
   return std::nullopt;
 }
 
-/// By reading, up to k_most_read: every mapping that is passed costs the kernel as much as a look at it. Nothing: it
-/// was not among these.
+/// Reads up to k_most_read of the file, since every mapping that is passed costs the kernel as much as a query. Returns
+/// nothing when the address is behind that part.
 std::optional<bool> MapsFile::search(Addr at) const noexcept {
   constexpr std::size_t k_most_read = 64 << 10;
   MapsParser parser(at);
@@ -137,9 +138,9 @@ std::optional<bool> MapsFile::search(Addr at) const noexcept {
 
 constinit PageAnswers answers;
 
-/// Whose maps: those of the thread are there even when the main thread has ended. An emulator of another CPU
-/// (qemu-user) knows what a program asks about itself by the common name alone, and the kernel tells of the emulator:
-/// then this very code cannot be executed.
+/// The maps to ask. Those of the thread exist even when the main thread has ended. An emulator of another CPU
+/// (qemu-user) emulates only the maps of the process, and under the thread's name the kernel describes the emulator.
+/// This case is recognised because this very code then seems not to be executable.
 enum class Maps : int { untried, of_thread, of_process };
 constinit std::atomic<Maps> maps_to_ask{Maps::untried};
 
@@ -165,8 +166,8 @@ KernelAnswer ask_right_maps(Addr at) noexcept {
   return is_right ? answer : ask_maps(Maps::of_process, at);
 }
 
-/// What is learned by reading is kept, whatever it is. Of what a query tells only that a page may be executed: code
-/// made at run time is written first and made executable then, which must be seen at once.
+/// Every answer that was read is kept. A query's answer is kept only if it is "executable": code made at run time is
+/// written first and made executable afterwards, and that change must be seen at once.
 PageAnswer ask_kernel(Addr at, std::optional<Moment> moment) noexcept {
   const ErrnoKeeper keeper;
   const auto [answer, is_query] = ask_right_maps(at);

@@ -1,4 +1,4 @@
-// A stretch of time in which what was found out of memory is taken to hold, where nobody tells that it changes.
+// A period for which facts about memory are assumed to hold, because nothing reports when they change.
 #pragma once
 
 #include <time.h>
@@ -8,14 +8,14 @@
 
 namespace jitunwind {
 
-/// Walks of a profiler are many in one; a walk now and then finds everything out anew.
+/// A profiler makes many walks within one moment; an occasional walk finds out everything anew.
 class Moment {
  public:
   /// Nanoseconds: a quarter of a second.
   static constexpr std::uint64_t k_length = std::uint64_t{1} << 28;
 
   constexpr explicit Moment(std::uint64_t nanoseconds) noexcept : number_(nanoseconds / k_length) {}
-  /// Nothing where there is no clock. Signal-safe, without a system call where the kernel's object has the clock.
+  /// There is no moment without a clock. Signal-safe, and without a system call where the vDSO has the clock.
   static std::optional<Moment> now() noexcept {
     timespec t;
     if (::clock_gettime(CLOCK_MONOTONIC_COARSE, &t) != 0) return std::nullopt;

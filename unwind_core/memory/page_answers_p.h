@@ -1,4 +1,4 @@
-// What the kernel said of pages a moment ago. Nobody tells when mappings change, so that no answer holds for long.
+// The kernel's recent answers about pages. Nothing reports when mappings change, so no answer holds for long.
 #pragma once
 
 #include <array>
@@ -13,17 +13,17 @@
 
 namespace jitunwind {
 
-/// Of a page: whether it may be executed, if that can be told.
+/// Whether a page may be executed; nothing if that is unknown.
 using PageAnswer = std::optional<bool>;
 
-/// One word for each page, so that nobody waits and nobody sees a part of an answer. Constant-initialised, thread-safe,
-/// signal-safe.
+/// One word holds the answer for a page, so nobody waits and nobody sees a partial answer. Constant-initialised,
+/// thread-safe, signal-safe.
 class PageAnswers {
  public:
-  /// Addresses of programs have fewer bits on every CPU.
+  /// The addresses of programs have fewer bits on every CPU.
   static constexpr unsigned k_address_bits = 56;
 
-  /// False: there is none of this moment. Precondition: `at` has k_address_bits bits.
+  /// Returns false when there is no answer of this moment. Precondition: `at` has k_address_bits bits.
   bool find(Addr at, Moment moment, PageAnswer& out) const noexcept {
     const std::uint64_t word = word_of(at).load(std::memory_order_relaxed);
     if ((word & ~k_answer_mask) != question(at, moment) || (word & k_answer_mask) == 0) return false;
@@ -36,8 +36,8 @@ class PageAnswers {
   }
 
  private:
-  // The page's number above, all over it the moment's, the answer below. Moments of a page are all different for 2^62
-  // of them, pages of a moment always.
+  // A word holds the page's number in its upper bits, plus the spread number of the moment, and the answer in its
+  // lowest bits. Words of one page differ for 2^62 moments, and words of one moment differ for all pages.
   static constexpr unsigned k_page_bits = 12, k_answer_bits = 2;
   static constexpr unsigned k_page_at = 64 - (k_address_bits - k_page_bits);
   static constexpr std::uint64_t k_answer_mask = (1u << k_answer_bits) - 1;

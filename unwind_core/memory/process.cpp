@@ -18,10 +18,10 @@ namespace {
 
 void* pointer_of(Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
 
-/// Whether a pointer of this program can have that value: a target may have more bits.
+/// Whether a pointer of this program can have that value. Addresses of a target may have more bits.
 bool is_pointer(Addr at) noexcept { return at <= std::numeric_limits<std::uintptr_t>::max(); }
 
-/// Offsets of files are signed.
+/// Offsets in files are signed.
 bool is_offset(Addr at) noexcept { return at <= static_cast<Addr>(std::numeric_limits<std::int64_t>::max()); }
 
 }  // namespace

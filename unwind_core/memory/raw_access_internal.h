@@ -1,4 +1,4 @@
-// Loads of memory that a walk has proven readable and that nobody promised to leave alone.
+// Loads from memory that a walk has proven readable, although others may write to it.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 #include "jitunwind/unwind_core/address.h"
 
-// Frames of other functions, red zones and freed frames are poisoned by AddressSanitizer, and other threads may write
-// what a walk reads: both are what an unwinder is for, so that the raw accesses are left uninstrumented. They are
-// volatile, lest the compiler makes a call of memcpy of them, which the sanitizers intercept.
+// AddressSanitizer poisons frames of other functions, red zones and freed frames, and other threads may write to memory
+// that a walk reads. An unwinder has to read both, so the raw accesses are not instrumented. They are volatile because
+// the compiler could otherwise replace them by a call of memcpy, which the sanitizers intercept.
 #define JITUNWIND_RAW_ACCESS __attribute__((no_sanitize_address, no_sanitize_thread))
 
 namespace jitunwind {

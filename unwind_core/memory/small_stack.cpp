@@ -22,10 +22,10 @@ extern "C" void jitunwind_call_on_stack(void (*work)(void*), void* argument, voi
 namespace jitunwind {
 namespace {
 
-/// One mapping: pages that cannot be accessed, a stack for work, such pages again, a stack for handlers of signals that
-/// the work causes. This object lies at the upper end of the signal stack.
+/// One mapping that holds, in this order: inaccessible pages, a stack for the work, inaccessible pages, and a stack for
+/// handlers of signals that the work causes. This object lies at the upper end of the signal stack.
 struct ScratchStack {
-  // Sanitizers make frames larger. Only what is touched takes memory.
+  // Sanitizers make frames larger. Only pages that are touched take memory.
   static constexpr std::size_t k_work = std::size_t{256} << 10;
   static constexpr std::size_t k_signals = std::size_t{64} << 10;
   static constexpr std::size_t k_whole = k_largest_page_size + k_work + k_largest_page_size + k_signals;
@@ -56,10 +56,10 @@ struct ScratchStack {
 };
 static_assert(sizeof(ScratchStack) <= ScratchStack::k_alignment);
 
-/// All there are, never taken out of the list.
+/// All scratch stacks. They are never removed from the list.
 constinit std::atomic<ScratchStack*> scratch_stacks{nullptr};
 
-/// Null: there is no memory.
+/// Returns null when there is no memory.
 ScratchStack* make_scratch_stack() noexcept {
   using Scratch = ScratchStack;
   constexpr int k_kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -72,12 +72,12 @@ ScratchStack* make_scratch_stack() noexcept {
     ::munmap(memory, Scratch::k_whole);
     return nullptr;
   }
-  // Older kernels than 4.14 know nothing of that: what was taken at a fork is lost to the child.
+  // Kernels before 4.14 lack this advice: a forked child then loses the stacks that were taken at the fork.
   (void)::madvise(work, Scratch::k_work, MADV_WIPEONFORK);
   return new (signals + Scratch::k_signals - Scratch::k_alignment) Scratch;
 }
 
-/// One that nobody is on. Null: there is no memory.
+/// Takes a stack that nobody uses. Returns null when there is no memory.
 ScratchStack* take_scratch_stack() noexcept {
   ScratchStack* first = scratch_stacks.load(std::memory_order_acquire);
   for (ScratchStack* stack = first; stack; stack = stack->next)
@@ -94,8 +94,8 @@ ScratchStack* take_scratch_stack() noexcept {
 
 using KernelSignals = std::uint64_t;
 
-/// But those that instructions cause: a handler is to see a fault of the work (and none is expected), or a system call
-/// that the program's sandbox has a handler for.
+/// All signals except those that instructions cause. A handler must see a fault of the work (none is expected), or a
+/// system call that the program's sandbox handles.
 constexpr KernelSignals from_elsewhere() noexcept {
   KernelSignals signals = ~KernelSignals{0};
   for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS})
@@ -103,7 +103,7 @@ constexpr KernelSignals from_elsewhere() noexcept {
   return signals;
 }
 
-/// All of them, those that the C library keeps for itself included, which sigprocmask() leaves out.
+/// Sets all signals, including those that the C library reserves for itself, which sigprocmask() leaves out.
 bool set_mask(int how, const KernelSignals& signals, KernelSignals* before) noexcept {
   const ErrnoKeeper keeper;
   return ::syscall(SYS_rt_sigprocmask, how, &signals, before, sizeof signals) == 0;
@@ -128,8 +128,8 @@ class SignalsWait {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
 }
 
-/// Where the thread began to work with room, while it does: what that calls need not ask again. A signal handler on
-/// another stack, or on one that is in older frames of this one, is elsewhere.
+/// The SP at which the thread began to work with room, while it does. Nested calls then need not ask again. A signal
+/// handler on another stack is not within its reach, nor is one on a signal stack inside older frames of this stack.
 constinit thread_local std::atomic<Addr> work_begins{0};
 
 class Work {
@@ -147,7 +147,7 @@ struct ScratchCall {
   stack_t signals;
 };
 
-/// On the scratch stack: from the thread's signal stack that cannot be changed.
+/// Runs on the scratch stack, because a thread's signal stack cannot be changed while the thread is on it.
 void run_on_scratch_stack(void* argument) noexcept {
   ScratchCall& call = *static_cast<ScratchCall*>(argument);
   stack_t own;
@@ -170,7 +170,7 @@ void run_on_scratch_stack(void* argument) noexcept {
   stack->give_back();
 }
 
-/// The walk for which the thread has asked the last time, and where; a walk of another stack would have another place.
+/// The walk for which the thread asked the last time, and its SP. A walk on another stack would have a distant SP.
 struct Asked {
   std::atomic<const void*> walk{nullptr};
   std::atomic<Addr> sp{0};
@@ -180,7 +180,7 @@ struct Asked {
     return walk.load(std::memory_order_relaxed) == of &&
            here - sp.load(std::memory_order_relaxed) + k_near < 2 * k_near;
   }
-  /// Handlers may come between, and say the same of theirs.
+  /// Handlers may interrupt this and note walks of their own.
   void note(const void* of, Addr here) noexcept {
     walk.store(nullptr, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -191,8 +191,9 @@ struct Asked {
 };
 constinit thread_local Asked asked;
 
-/// What the kernel has set aside for a handler on a stack with SS_AUTODISARM: such a stack is none as long as the
-/// handler runs (kernel/signal.c, sas_ss_reset()). It is in the handler's ucontext_t, on that very stack.
+/// Whether the stack_t at `at` is the one that the kernel saved for a handler on a stack with SS_AUTODISARM. The kernel
+/// reports no such stack while the handler runs (kernel/signal.c, sas_ss_reset()), but saves it in the handler's
+/// ucontext_t, on that very stack.
 JITUNWIND_RAW_ACCESS bool is_disarmed_stack(Addr at, Addr sp) noexcept {
   constexpr std::uint32_t k_disarms = std::uint32_t{1} << 31;  // SS_AUTODISARM, include/uapi/linux/signal.h
   const auto flags = static_cast<std::uint32_t>(raw_word(at + offsetof(stack_t, ss_flags)));
@@ -201,9 +202,10 @@ JITUNWIND_RAW_ACCESS bool is_disarmed_stack(Addr at, Addr sp) noexcept {
   return stack.contains(sp) && stack.contains(at);
 }
 
-/// Where a signal stack with SS_AUTODISARM begins that `sp` is on, by the words above, as many as a small one has. 0:
-/// it is on none. None is looked for on the thread's own stack, which is learned for that: words that nobody has
-/// written would be read there. Elsewhere, as on fibers' stacks, this takes a probe of two pages.
+/// Finds where the signal stack with SS_AUTODISARM begins that `sp` is on. Searches as many words above `sp` as a small
+/// stack has. Returns 0 when `sp` is on no such stack. The thread's own stack is not searched, because words that
+/// nobody has written would be read there; to recognise it, it is learned. Elsewhere, as on the stacks of fibers, the
+/// search probes two pages.
 Addr begin_of_disarmed_stack(Addr sp) noexcept {
   if (known_stack(sp).contains(sp)) return 0;
   constexpr Addr k_word = sizeof(Addr), k_searched = 2 * k_page_size;
@@ -220,7 +222,7 @@ Addr begin_of_disarmed_stack(Addr sp) noexcept {
   return 0;
 }
 
-/// The answer of a sandbox is none.
+/// When a sandbox refuses the system call, there is room as far as anybody knows.
 bool has_room(Addr sp, const void* walk) noexcept {
   if (walk && asked.has_room(walk, sp)) return true;
   const ErrnoKeeper keeper;

@@ -1,4 +1,4 @@
-// Work that needs more of the stack than a small signal stack (sigaltstack(2)) may have left.
+// Calls of work that needs more stack than a small signal stack (sigaltstack(2)) may have left.
 #pragma once
 
 #include <algorithm>
@@ -13,27 +13,29 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Bytes that whoever works with room has at least; at least half of that, where such work asks for room again.
+/// The bytes of stack that the work has at least. Nested work that asks for room has at least half of that.
 inline constexpr std::size_t k_room = std::size_t{32} << 10;
 
-/// Calls work(argument): here, unless the thread is on its alternate signal stack with less than k_room left. Then it
-/// is called on a stack of the library's, of which there is one for each thread that is on one; signals that come from
-/// elsewhere wait meanwhile, and those that the work itself could cause have a signal stack of their own there, for the
-/// kernel would begin anew at the top of the thread's. Where there is no memory for a stack, or system calls for it are
-/// refused, the work has what is left. Of a signal stack with SS_AUTODISARM the kernel says nothing to a handler that
-/// runs on it: it is found by the kernel's frame, two pages above SP at most, unless it lies on the thread's own stack.
+/// Calls work(argument) directly, unless the thread is on its alternate signal stack with less than k_room left. Then
+/// the work is called on a stack of the library, which has one for each thread that needs one. Signals that come from
+/// elsewhere are blocked meanwhile. Signals that the work itself could cause get a signal stack of their own there,
+/// since the kernel would otherwise start at the top of the thread's. When there is no memory for a stack, or system
+/// calls for it are refused, the work has what is left of the current stack. The kernel reports no signal stack with
+/// SS_AUTODISARM to a handler that runs on it. Such a stack is found by the kernel's signal frame, two pages above SP
+/// at most, unless it lies on the thread's own stack.
 ///
-/// Whether there is room is asked by a system call, unless `walk`, not null, is what the thread has asked for the last
-/// time, near there: it tells walks apart, by an address among its own or anything else. Where a walk had room on the
-/// thread's own stack it has room. Signal-safe, thread-safe; a jump out of a handler that has interrupted the work
-/// costs a stack.
+/// A system call tells whether there is room. It is saved when `walk`, if not null, is the walk for which the thread
+/// asked the last time, near the same SP. The pointer tells walks apart; any address will do. A walk that had room on
+/// the thread's own stack still has it. Signal-safe, thread-safe. A jump out of a handler that interrupted the work
+/// loses a stack.
 void call_with_room(void (*work)(void*), void* argument, const void* walk) noexcept;
 
-/// Where the stack of a thread goes on whose SP is on a stack of the library's: its SP when it came there. 0: `sp` is
-/// elsewhere. Of any thread. Signal-safe.
+/// Returns the SP from which a thread came to the library's stack that `sp` is on, or 0 when `sp` is elsewhere. `sp`
+/// may belong to any thread. Signal-safe.
 Addr sp_before_room(Addr sp) noexcept;
 
-/// The same with what `work` returns. Out of line in any case: the caller's frame has none of its variables.
+/// Calls `work` in the same way and returns its result. `work` always runs out of line: the caller's frame has none of
+/// its variables.
 template <class Work>
 [[gnu::always_inline]] inline auto with_room(const void* walk, Work&& work) noexcept {
   using Result = std::invoke_result_t<Work&>;
