@@ -5,7 +5,7 @@
 namespace jitunwind {
 namespace {
 
-/// One application; holds what every rule needs.
+/// One application of a row, with everything that its rules need.
 struct Application {
   const RegisterFile& frame;
   const Arch& arch;
@@ -49,7 +49,7 @@ struct Application {
     return Error{ErrorCode::bad_frame, 0, "row without CFA"};
   }
 
-  /// A vector register's 8 bytes where words have 4; in general a word.
+  /// The size of a saved register: one word, or 8 bytes for a vector register of a CPU with 4-byte words.
   std::size_t size_of(int column) const noexcept {
     if (arch.word_size == 8) return 8;
     const RegisterInfo* const reg = arch.by_column(column);
@@ -70,7 +70,7 @@ struct Application {
     return Done{};
   }
 
-  /// Leaves the column unknown on undefined and on errors.
+  /// Recovers one register. The column stays unknown when the rule is "undefined" and after errors.
   Status recover(int column, const RegRule& rule, RegisterFile& out) const noexcept {
     using Kind = RegRule::Kind;
     const auto cfa_plus = [&] { return (cfa + static_cast<std::uint64_t>(rule.offset)) & word_mask; };
@@ -107,10 +107,10 @@ struct Application {
   }
 };
 
-/// Whether a return address is one of a CPU that signs them as it stands, where it is not known by which bits.
-/// Addresses have up to 48 bits, or 52 (Arm Architecture Reference Manual, FEAT_LVA) in programs that have asked the
-/// kernel for some of these by themselves (Documentation/arm64/memory.rst). So whatever has more than 48 is a
-/// signature, unless there is code to return to.
+/// Whether the return address may be used as it stands. The question arises on CPUs that sign return addresses when the
+/// signature bits are not known. Addresses have up to 48 bits, or 52 (Arm Architecture Reference Manual, FEAT_LVA) in
+/// programs that have explicitly asked the kernel for such addresses (Documentation/arm64/memory.rst). Bits above the
+/// lowest 48 are therefore a signature, unless there is code to return to.
 bool may_be_unsigned(const Application& application, Addr address) noexcept {
   constexpr Addr k_usual = (Addr{1} << 48) - 1, k_most = (Addr{1} << 52) - 1;
   std::byte code;
@@ -118,7 +118,7 @@ bool may_be_unsigned(const Application& application, Addr address) noexcept {
          (address <= k_most && application.memory.read(address - 1, {&code, 1}, application.window) == 1);
 }
 
-/// A signal frame gives the pc itself, if its row mentions that register; else the pc is the return address.
+/// The pc of a signal frame is the register pc, if the row mentions it. Otherwise the pc is the return address.
 Status find_pc(const Application& application, const FrameRow& row, Caller& out) noexcept {
   const Arch& arch = application.arch;
   const bool has_pc_rule = row.signal_frame && row.rule(arch.pc).kind != RegRule::Kind::unspecified;
@@ -128,7 +128,7 @@ Status find_pc(const Application& application, const FrameRow& row, Caller& out)
     out.outermost = true;
     return Done{};
   }
-  // At entry the return address of a link register CPU is still in that register (DWARF 5, 6.4.1 "same").
+  // The return address of a link register CPU is still in that register at entry (DWARF 5, 6.4.1 "same").
   if (rule.kind == RegRule::Kind::unspecified) rule = RegRule::same();
   const int pc_column = arch.column(arch.pc);
   if (ra == arch.ra && rule.kind == RegRule::Kind::same && arch.ra_in_memory)
@@ -148,7 +148,7 @@ Status find_pc(const Application& application, const FrameRow& row, Caller& out)
                  "return address, signed as on AArch64 by bits that are not known"};
   out.pc = address & arch.address_mask;
   out.registers.set_from(pc_column, scratch, ra_column);
-  // The call that made this frame overwrote the link register: an ordinary caller has nothing in it.
+  // The call that made this frame overwrote the link register, so an ordinary caller has no value in it.
   if (!arch.ra_in_memory && !row.signal_frame) out.registers.forget(arch.column(arch.ra));
   return Done{};
 }

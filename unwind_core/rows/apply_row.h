@@ -1,5 +1,5 @@
-// The full evaluator of rows: row + registers of a frame + memory -> registers of its caller. Others are short forms of
-// it, for some rows: docs/caches.md, "Short forms".
+// The full evaluator of rows: row + registers of a frame + memory -> registers of its caller. The other evaluators are
+// short forms of it for some rows: docs/caches.md, "Short forms".
 #pragma once
 
 #include "jitunwind/unwind_core/memory/memory.h"
@@ -9,7 +9,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// A frame as the row of its callee leads to it.
+/// The caller's frame that results from applying a row.
 struct Caller {
   RegisterFile registers;
   Addr cfa = 0;
@@ -17,9 +17,9 @@ struct Caller {
   bool outermost = false;  ///< the row says that there is no caller
 };
 
-/// Registers that the row leaves unspecified keep their value when the psABI preserves them and have none otherwise.
-/// A register whose slot cannot be read, or whose rule needs a register without value, has no value in the caller; that
-/// is an error only for the CFA, the return address and SP. Signal-safe when the memory is.
+/// Applies a row. Registers that the row leaves unspecified keep their value if the psABI preserves them, and otherwise
+/// have none. A register has no value in the caller when its slot cannot be read, or when its rule needs a register
+/// without value. That is an error only for the CFA, the return address and SP. Signal-safe when the memory is.
 Status apply_row(const FrameRow& row, const RegisterFile& frame, const Arch& arch, const Memory& memory,
                  MemoryWindow& window, Caller& out) noexcept;
 

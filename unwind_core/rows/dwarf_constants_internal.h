@@ -1,5 +1,5 @@
-// The numbers of DWARF that call frame information is made of. Names as in DWARF 5, 7.7.1 (operations) and 7.24 (call
-// frame instructions), and LSB 5.0 core, 10.5 (pointer encodings).
+// The numbers of DWARF in call frame information. The names are those of DWARF 5, 7.7.1 (operations) and 7.24 (call
+// frame instructions), and of LSB 5.0 core, 10.5 (pointer encodings).
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ enum Op : std::uint8_t {
   op_reinterpret = 0xa9,
 };
 
-/// The upper two bits of the first three are the opcode, the lower six its operand.
+/// The first three have the opcode in the upper two bits and an operand in the lower six.
 enum Cfa : std::uint8_t {
   cfa_advance_loc = 0x40,
   cfa_offset = 0x80,
@@ -106,7 +106,8 @@ enum Cfa : std::uint8_t {
   cfa_gnu_negative_offset_extended = 0x2f,
 };
 
-/// Low four bits: format; the next three: what the value is relative to; bit 7: it is the address of the value.
+/// The low four bits are the format, and the next three say what the value is relative to. Bit 7 says that the result
+/// is the address of the value.
 enum Pe : std::uint8_t {
   pe_absptr = 0x00,
   pe_uleb128 = 0x01,

@@ -14,7 +14,7 @@ using namespace dwarf;
 constexpr std::size_t k_max_depth = 64;
 constexpr unsigned k_max_operations = 4096;
 
-/// One evaluation. The first error sticks; pops of an empty stack give 0 until it is noticed.
+/// One evaluation. The first error is kept; until it is noticed, pops of an empty stack yield 0.
 class Evaluator {
  public:
   Evaluator(Expression expression, const ExpressionInput& input) noexcept
@@ -38,7 +38,7 @@ class Evaluator {
   }
 
  private:
-  /// What a callback has said stays as it is.
+  /// Errors that a callback has reported are kept unchanged.
   void fail(const Error& error, const char* what) noexcept {
     if (!failed_ && callback_result(error) != 0) {
       failed_ = true;
@@ -162,7 +162,7 @@ class Evaluator {
     }
   }
 
-  /// Of all operations only abs, div, shra and the comparisons look at the sign of generic values (DWARF 5, 2.5.1.4).
+  /// Only abs, div, shra and the comparisons interpret the sign of generic values (DWARF 5, 2.5.1.4).
   void binary(std::uint8_t op) noexcept {
     if (!is_binary(op)) return refuse(op);
     const std::uint64_t top = pop();
@@ -199,7 +199,7 @@ class Evaluator {
   void divide(std::uint8_t op, std::uint64_t dividend, std::uint64_t divisor) noexcept {
     if (divisor == 0) return fail(ErrorCode::bad_structure, "expression divides by zero");
     if (op == op_mod) return push(dividend % divisor);
-    // min / -1 overflows the signed type; wrapped around it is min again.
+    // min / -1 overflows the signed type, and wraps around to min.
     if (as_signed(divisor) == -1) return push(0 - dividend);
     push(as_signed(dividend) / as_signed(divisor));
   }
@@ -226,7 +226,7 @@ class Evaluator {
     push(std::uint64_t{holds()});
   }
 
-  /// The operand counts from the operation behind it; the end of the expression is a valid target.
+  /// The operand is relative to the next operation; the end of the expression is a valid target.
   void jump(std::uint8_t op) noexcept {
     const std::int64_t distance = reader_.signed_of(2);
     if (op == op_bra && pop() == 0) return;
@@ -235,7 +235,8 @@ class Evaluator {
     reader_.seek(static_cast<std::size_t>(target));
   }
 
-  /// What DWARF 5, 6.4.2 forbids in call frame information, location descriptions (2.6), and unknown numbers.
+  /// Refuses operations that DWARF 5, 6.4.2 forbids in call frame information, location descriptions (2.6), and unknown
+  /// operations.
   void refuse(std::uint8_t op) noexcept {
     switch (op) {
       case op_fbreg:

@@ -1,4 +1,4 @@
-// DWARF expressions (DWARF 5, 2.5 and 6.4) over the registers of one frame. Makes no rows.
+// Evaluates DWARF expressions (DWARF 5, 2.5 and 6.4) with the registers of one frame. Makes no rows.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What operations of an expression may ask for.
+/// The inputs that an expression's operations may use.
 struct ExpressionInput {
   const Arch& arch;
   const RegisterFile& registers;
@@ -20,8 +20,8 @@ struct ExpressionInput {
   std::optional<std::uint64_t> initial;  ///< pushed first: the CFA for register rules, nothing for a CFA rule
 };
 
-/// The value on top of the stack at the end. Bounded: 64 stack entries, 4096 operations. Error::at is the offset of the
-/// operation that failed. Signal-safe when the memory is.
+/// Returns the value on top of the stack at the end. The evaluation is bounded: 64 stack entries, 4096 operations.
+/// Error::at is the offset of the operation that failed. Signal-safe when the memory is.
 Result<std::uint64_t> evaluate(Expression expression, const ExpressionInput& input) noexcept;
 
 }  // namespace jitunwind

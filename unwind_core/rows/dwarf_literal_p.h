@@ -9,8 +9,8 @@
 
 namespace jitunwind::dwarf {
 
-/// The constant that `op` pushes; its operand is taken from `reader`. Empty, and nothing taken, for other operations.
-/// DW_OP_addr is not among them: its operand needs relocation.
+/// Returns the constant that `op` pushes and takes its operand from `reader`. Returns nothing and takes nothing for
+/// other operations. DW_OP_addr is one of those, because its operand needs relocation.
 inline std::optional<std::uint64_t> read_literal(std::uint8_t op, ByteReader& reader) noexcept {
   if (op >= op_lit0 && op <= op_lit31) return std::uint64_t{op} - op_lit0;
   switch (op) {

@@ -89,7 +89,7 @@ bool operator==(const FrameRow& a, const FrameRow& b) noexcept {
                             [](const auto& x, const auto& y) { return x.reg == y.reg && x.rule == y.rule; });
 }
 
-/// Gives every expression of the row new bytes: `place` of the old ones.
+/// Replaces the bytes of every expression e of the row by place(e).
 template <class Place>
 void FrameRow::place_expressions(Place place) noexcept {
   cfa.expression = place(cfa.expression);
@@ -125,7 +125,7 @@ FrameRow& FrameRow::operator=(const FrameRow& other) noexcept {
 }
 
 bool FrameRow::own_expressions() noexcept {
-  std::array<std::byte, k_max_owned_bytes> bytes;  // apart from owned_, where some may be already
+  std::array<std::byte, k_max_owned_bytes> bytes;  // a copy, since owned_ may hold some of the expressions
   std::size_t size = 0;
   const auto take = [&](Expression e) {
     if (e.size() > bytes.size() - size) return false;

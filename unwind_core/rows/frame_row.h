@@ -25,8 +25,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// A DWARF expression (DWARF 5, 2.5) in host memory. The bytes belong to whoever made the row: the mapped section, or
-/// the caller's buffer; they must outlive the row, unless it owns them (FrameRow::own_expressions).
+/// A DWARF expression (DWARF 5, 2.5) in host memory. The bytes belong to the maker of the row: they are in the mapped
+/// section or in the caller's buffer. They must outlive the row, unless it owns them (FrameRow::own_expressions).
 using Expression = std::span<const std::byte>;
 
 /// How the CFA is computed.
@@ -43,7 +43,7 @@ struct CfaRule {
   std::int64_t add = 0;
   Expression expression{};
 
-  /// One function for each kind.
+  /// The constructor functions, one for each kind.
   static CfaRule at(RegNum reg, std::int64_t offset) noexcept { return {Kind::offset, reg, offset, 0, {}}; }
   static CfaRule deref(RegNum reg, std::int64_t offset, std::int64_t add) noexcept {
     return {Kind::deref, reg, offset, add, {}};
@@ -51,7 +51,7 @@ struct CfaRule {
   static CfaRule of(Expression e) noexcept { return {Kind::expression, k_no_reg, 0, 0, e}; }
 };
 
-/// Where the caller's value of one register is. `at_` loads from memory, `is_` computes (DWARF 5, 6.4.1).
+/// The rule for the caller's value of one register. `at_` loads from memory, `is_` computes (DWARF 5, 6.4.1).
 struct RegRule {
   enum class Kind : std::uint8_t {
     unspecified,    ///< the row does not mention it: preserved registers keep their value, others have none
@@ -73,7 +73,7 @@ struct RegRule {
   std::uint32_t expression_size_ = 0;
 
  public:
-  std::int64_t offset = 0;  ///< an expression's address is kept here too: 16 bytes a rule keep a row near 1 KiB
+  std::int64_t offset = 0;  ///< an expression's address is also kept here: 16 bytes per rule keep a row near 1 KiB
 
   bool has_expression() const noexcept { return kind == Kind::at_expression || kind == Kind::is_expression; }
   /// Empty unless has_expression().
@@ -82,7 +82,7 @@ struct RegRule {
     return {reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offset)), expression_size_};
   }
 
-  /// One function for each kind.
+  /// The constructor functions, one for each kind.
   static RegRule undefined() noexcept { return {Kind::undefined, k_no_reg, 0}; }
   static RegRule same() noexcept { return {Kind::same, k_no_reg, 0}; }
   static RegRule at_cfa(std::int64_t offset) noexcept { return {Kind::at_cfa, k_no_reg, offset}; }
@@ -108,7 +108,7 @@ static_assert(sizeof(RegRule) == 16);
 bool operator==(const CfaRule& a, const CfaRule& b) noexcept;
 bool operator==(const RegRule& a, const RegRule& b) noexcept;
 
-/// Where a row came from. Guesses may be wrong, and the frame says so.
+/// The origin of a row. Guesses may be wrong, and the frame says so.
 enum class RowOrigin : std::uint8_t {
   none,
   dyn_directives,  ///< registered procedure, format DYNAMIC
@@ -134,14 +134,14 @@ constexpr bool is_registered(RowOrigin origin) noexcept {
   return origin == RowOrigin::dyn_directives || origin == RowOrigin::dyn_table;
 }
 
-/// As long as what a row may be kept. Its source says so: docs/caches.md.
+/// The event that ends a kept row's validity. The row's source states it: docs/caches.md.
 enum class KeepsBy : std::uint8_t {
   nothing,  ///< not at all: it depends on registers, on bytes of the code, or on other code
   module,   ///< until the module is unloaded, or something is registered at the address
   code,     ///< until something is registered at the address, or cancelled
 };
 
-/// A value, 56 rules of fixed storage, no allocation. Registers not mentioned are unspecified.
+/// A value with 56 rules of fixed storage; it allocates nothing. Registers that are not mentioned are unspecified.
 class FrameRow {
  public:
   static constexpr std::size_t k_max_rules = 56;
@@ -153,57 +153,57 @@ class FrameRow {
     RegRule rule;
   };
 
-  FrameRow() noexcept {}  // entries_ stay as they are
+  FrameRow() noexcept {}  // leaves entries_ uninitialised
   FrameRow(const FrameRow& other) noexcept { *this = other; }
   FrameRow& operator=(const FrameRow& other) noexcept;
 
   CfaRule cfa;
-  AddrRange range;              ///< addresses the row holds for; empty: not known
+  AddrRange range;              ///< addresses that the row holds for; empty if unknown
   std::uint32_t args_size = 0;  ///< DW_CFA_GNU_args_size: bytes of pushed arguments, added to SP on resume only
   RegNum ra = k_no_reg;         ///< return address column
   RowOrigin origin = RowOrigin::none;
   KeepsBy keeps_by = KeepsBy::nothing;
-  bool signal_frame = false;  ///< the caller was interrupted: its pc is exact and all its registers are here
-  SigningKey signing_key = SigningKey::any;  ///< of the return address, where Arch::sign_state says that it is signed
+  bool signal_frame = false;  ///< the caller was interrupted: its pc is exact, and the row recovers all its registers
+  SigningKey signing_key = SigningKey::any;  ///< for a return address that Arch::sign_state marks as signed
 
-  /// Unspecified when the row does not mention the register.
+  /// The rule of a register; unspecified when the row does not mention it.
   RegRule rule(RegNum reg) const noexcept;
-  /// Setting RegRule::Kind::unspecified removes the entry. False when the row is full.
+  /// Sets a rule. RegRule::Kind::unspecified removes the entry. Returns false when the row is full.
   [[nodiscard]] bool set(RegNum reg, const RegRule& rule) noexcept {
     if (rule.kind == RegRule::Kind::unspecified) return remove(reg);
     Entry* const entry = entry_of(reg);
     if (entry) *entry = {reg, rule};
     return entry != nullptr;
   }
-  /// In the order of register numbers.
+  /// The entries in the order of register numbers.
   std::span<const Entry> entries() const noexcept { return {first_entry(), count_}; }
   void clear_rules() noexcept { count_ = 0; }
-  /// To the bytes of entries() of a row as it was. Precondition: count <= k_max_rules.
+  /// Restores the rules from the bytes of a former row's entries(). Precondition: count <= k_max_rules.
   void set_rules(const std::byte* entries, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count * sizeof(Entry); i += sizeof(Entry))
       std::memcpy(entries_.data() + i, entries + i, sizeof(Entry));
     count_ = static_cast<std::uint16_t>(count);
   }
 
-  /// Copies the bytes of all expressions into the row: for bytes that may go away before the row does. False when they
-  /// are more than k_max_owned_bytes; the row is then as before.
+  /// Copies the bytes of all expressions into the row, for bytes that may go away before the row does. Returns false
+  /// and leaves the row unchanged when they are more than k_max_owned_bytes.
   [[nodiscard]] bool own_expressions() noexcept;
 
-  /// Rules and CFA, return address column, args_size and signal mark; not range, origin, keeps_by and signing_key.
+  /// Compares all members except range, origin, keeps_by and signing_key.
   friend bool operator==(const FrameRow& a, const FrameRow& b) noexcept;
 
  private:
   static_assert(std::is_trivially_copyable_v<Entry>);
   Entry* first_entry() noexcept { return std::launder(reinterpret_cast<Entry*>(entries_.data())); }
   const Entry* first_entry() const noexcept { return std::launder(reinterpret_cast<const Entry*>(entries_.data())); }
-  /// In its place, a new one if there was none; null: the row is full.
+  /// Returns the register's entry, made if there was none, or null when the row is full.
   Entry* entry_of(RegNum reg) noexcept;
   bool remove(RegNum reg) noexcept;
   template <class Place>
   void place_expressions(Place place) noexcept;
 
-  // Left uninitialised behind count_: constructing 56 rules would cost more than most rows do. An array of bytes begins
-  // the lifetime of what is put into it (C++20, [intro.object]).
+  // The bytes behind count_ entries are uninitialised, since constructing 56 rules would cost more than most rows do.
+  // An array of bytes begins the lifetime of objects that are put into it (C++20, [intro.object]).
   alignas(Entry) std::array<std::byte, k_max_rules * sizeof(Entry)> entries_;
   std::uint16_t count_ = 0;
   std::uint16_t owned_size_ = 0;

@@ -1,4 +1,4 @@
-// The registers of one frame: values, which are known, and where each was saved.
+// The registers of one frame: their values, which of them are known, and where each was saved.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Where the value of a register of an outer frame lives; writing there changes what the frame sees on return.
+/// The place of an outer frame's register. Writing there changes the value that the frame sees on return.
 struct SaveLocation {
   enum class Kind : std::uint8_t {
-    none,    ///< computed or unknown: it has no place of its own
+    none,    ///< computed or unknown, so it has no place of its own
     memory,  ///< at `at` in the target's memory
-    reg,     ///< in register `reg` of the innermost frame (of the context the walk started from)
+    reg,     ///< in register `reg` of the innermost frame, that is of the context where the walk started
   };
   Kind kind = Kind::none;
   RegNum reg = k_no_reg;
@@ -29,9 +29,9 @@ struct SaveLocation {
 /// Values and save locations of one frame's registers, addressed by column (RegisterInfo::column). Plain data.
 class RegisterFile {
  public:
-  RegisterFile() noexcept {}  // values of unknown columns stay as they are
+  RegisterFile() noexcept {}  // leaves the values uninitialised
 
-  /// Whether there is room for it: of -1 and of columns behind k_max_values there is no value, ever.
+  /// Whether there is room for the column. Columns below 0 or from k_max_values on never have a value.
   static constexpr bool has(int column) noexcept { return static_cast<unsigned>(column) < k_max_values; }
   bool known(int column) const noexcept { return column >= 0 && (known_ >> column & 1) != 0; }
   /// Precondition: known(column).
@@ -41,19 +41,19 @@ class RegisterFile {
   std::optional<std::uint64_t> get(int column) const noexcept {
     return known(column) ? std::optional(value(column)) : std::nullopt;
   }
-  /// The same for a rule of this frame's own unwind information. Registers that calls need not preserve have the value
-  /// of the frame further in that had one last: code whose rule needs such a register calls only what leaves it alone.
+  /// Returns a value for a rule of this frame's own unwind information. A scratch register has the value that the last
+  /// inner frame knew for it: code whose rule needs it calls only functions that leave it alone.
   std::optional<std::uint64_t> get_for_rule(int column) const noexcept {
     return known(column) || (left_ & left_bit(column)) != 0 ? std::optional(value(column)) : std::nullopt;
   }
   SaveLocation location(int column) const noexcept;
 
-  /// A computed value without a place. Precondition of the setters: has(column).
+  /// Sets a computed value without a place. Precondition of the setters: has(column).
   void set(int column, std::uint64_t value) noexcept { put(column, value, Where::none, 0); }
-  /// Read from memory.
+  /// Sets a value that was read from memory.
   void set_from_memory(int column, std::uint64_t value, Addr at) noexcept { put(column, value, Where::memory, at); }
-  /// What set_from_memory() would make of words of this process's own memory, which are read when they are asked for:
-  /// column is columns[i], at is CFA - words_below[i] words, for each i from `first` on where that is not 0.
+  /// Does the same as set_from_memory() for words of this process's own memory that are read on demand: columns[i] is
+  /// at CFA - words_below[i] words, for each i from `first` on with words_below[i] != 0.
   template <std::size_t N>
   void set_in_place(const std::array<std::int8_t, N>& columns, const std::array<std::uint8_t, N>& words_below,
                     std::size_t first, std::size_t end, Addr cfa) noexcept {
@@ -67,14 +67,14 @@ class RegisterFile {
     known_ |= saved;
     in_place_ |= saved;
   }
-  /// Still in register `reg` of the innermost frame. Nothing for a column that has no value here.
+  /// Sets a value that is still in register `reg` of the innermost frame. Does nothing for a column without a value.
   void set_from_register(int column, std::uint64_t value, RegNum reg) noexcept {
     if (has(column)) put(column, value, Where::reg, reg);
   }
-  /// The same of all that a ucontext_t holds, and nothing else.
+  /// Sets the values of all registers in a ucontext_t and forgets all others.
   template <class Word>
   void set_from_context(const ContextColumns& columns, const std::byte* ucontext) noexcept {
-    // By fours: columns behind the last have offset 0, and no value.
+    // Four at a time: columns behind the last one have offset 0 and get no value.
     for (std::size_t first = 0; first < columns.count; first += 4)
       for (std::size_t i = first; i < first + 4; ++i) {
         Word value;
@@ -84,11 +84,11 @@ class RegisterFile {
     known_ = in_itself_ = (std::uint64_t{1} << columns.count) - 1;
     in_place_ = left_ = 0;
   }
-  /// Value and place of another column, perhaps of another frame.
+  /// Sets value and place from another column, perhaps of another frame.
   void set_from(int column, const RegisterFile& other, int other_column) noexcept;
-  /// What the frame that this one calls leaves of a register that calls need not preserve: a value for rules alone.
+  /// Sets the value that the called frame leaves in a register that calls need not preserve. Only rules may use it.
   void set_left(int column, const RegisterFile& callee) noexcept;
-  /// Another value in the same place, if it has one; the caller has written it there. Nothing for column -1.
+  /// Changes the value; the caller has written it to the register's place, if it has one. Ignores column -1.
   void change(int column, std::uint64_t value) noexcept {
     if (column < 0) return;
     const SaveLocation place = location(column);
@@ -101,7 +101,7 @@ class RegisterFile {
     left_ &= ~left_bit(column);
   }
   void clear() noexcept { known_ = left_ = 0; }
-  /// All columns but those whose bits are set have values for rules alone from now on.
+  /// Restricts all columns whose bits are not set: from now on only rules may use their values.
   void keep_only(std::uint64_t columns) noexcept {
     left_ |= static_cast<std::uint32_t>(known_ & ~columns);
     known_ &= columns;
@@ -110,7 +110,7 @@ class RegisterFile {
  private:
   enum class Where : std::uint8_t { none, memory, reg };
 
-  /// 0: of a register that no rule is about; CPUs have their general ones first.
+  /// Returns 0 for columns that no rule uses; CPUs have their general registers first.
   static constexpr std::uint32_t left_bit(int column) noexcept {
     return static_cast<unsigned>(column) < 32 ? std::uint32_t{1} << column : 0;
   }
@@ -127,16 +127,16 @@ class RegisterFile {
   }
 
   std::uint64_t known_ = 0;     // bit per column
-  std::uint64_t in_place_ = 0;  // the same: values_ and where_ have nothing, the value is in memory at places_
-  // The same, unless it is in place: places_ and where_ have nothing, the value is still in the register of this
-  // number.
+  std::uint64_t in_place_ = 0;  // bit per column: values_ and where_ are unused, the value is in memory at places_
+  // One bit per column, if it is not in place: places_ and where_ are unused, and the value is still in the register of
+  // this number.
   std::uint64_t in_itself_ = 0;
   std::array<std::uint64_t, k_max_values> values_;
   std::array<std::uint64_t, k_max_values> places_;
   std::array<Where, k_max_values> where_;
-  std::uint32_t left_ = 0;  // bit per column: no value, but one for rules
+  std::uint32_t left_ = 0;  // bit per column: not known, but rules may use values_
 };
-static_assert(k_max_columns <= 64);  // a bit each
+static_assert(k_max_columns <= 64);  // one bit each
 
 inline SaveLocation RegisterFile::location(int column) const noexcept {
   if (!known(column)) return {};

@@ -8,7 +8,7 @@
 namespace jitunwind {
 namespace {
 
-/// Where a row's text goes: what of it fits.
+/// Receives a row's text, and keeps the part of it that fits.
 class CutText {
  public:
   explicit CutText(std::span<char> into) noexcept : into_(into) {}
@@ -23,7 +23,7 @@ class CutText {
   std::size_t size_ = 0;
 };
 
-/// Appends the text to a std::string, or to what allocates nothing.
+/// Appends the text to a std::string, or to a buffer that allocates nothing.
 template <class Text>
 class RowPrinter {
  public:
@@ -32,7 +32,7 @@ class RowPrinter {
   void print(const FrameRow& row) {
     text_.append("cfa=");
     print(row.cfa);
-    const auto place = [&](const FrameRow::Entry& e) {  // saved registers, then ra, then pseudo registers
+    const auto place = [&](const FrameRow::Entry& e) {  // order: saved registers, ra, pseudo registers
       const RegisterInfo* info = arch_.by_dwarf(e.reg);
       return e.reg == row.ra ? 1 : info && info->reg_class == RegClass::pseudo ? 2 : 0;
     };
@@ -52,7 +52,7 @@ class RowPrinter {
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, base).ptr;
     text_.append(std::string_view(digits.data(), end));
   }
-  /// With its sign, 0 included.
+  /// Prints the number with its sign, even 0.
   void print_signed(std::int64_t value) {
     if (value >= 0) text_.append("+");
     print_number(value);
@@ -202,7 +202,7 @@ class RowParser {
   }
   std::optional<std::uint64_t> hex_number() { return digits<std::uint64_t>(16); }
 
-  /// Signed, decimal or 0x; the whole range of std::int64_t.
+  /// A signed number, decimal or 0x, of the whole range of std::int64_t.
   std::optional<std::int64_t> number() {
     const bool negative = accept('-');
     if (!negative) (void)accept('+');
@@ -215,7 +215,7 @@ class RowParser {
     return static_cast<std::int64_t>(negative ? ~*magnitude + 1 : *magnitude);
   }
 
-  /// Empty optional on a malformed offset; 0 and `present` false where there is none.
+  /// Returns nothing for a malformed offset, and 0 with `present` = false when there is none.
   std::optional<std::int64_t> optional_offset(bool* present = nullptr) {
     const bool there = peek() == '+' || peek() == '-';
     if (present) *present = there;
@@ -243,7 +243,7 @@ class RowParser {
     return -1;
   }
 
-  /// Behind "expr(".
+  /// Parses the bytes of an expression. Precondition: "expr(" has been consumed.
   std::optional<Expression> expression() {
     std::vector<std::byte> bytes;
     while (!accept(')')) {

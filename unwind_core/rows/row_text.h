@@ -9,8 +9,8 @@
 //   hex      = pairs of hex digits: the bytes of a DWARF expression
 //   number   = decimal, or 0x and hex digits
 //
-// A register rule "reg" with an offset, "rsp+0" included, is is_reg; without one it is in_reg. Printing writes rules in
-// the order of register numbers, then the return address as "ra", then pseudo registers; offset 0 of a CFA as nothing.
+// A register rule "reg" with an offset, even "rsp+0", is is_reg; without one it is in_reg. Rules are printed in the
+// order of register numbers, then the return address as "ra", then pseudo registers; a CFA's offset 0 is omitted.
 #pragma once
 
 #include <cstddef>
@@ -27,17 +27,17 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Allocates. "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]".
+/// Returns a text such as "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]". Allocates.
 std::string to_text(const FrameRow& row, const Arch& arch);
 
-/// The same, cut to into.size() - 1 bytes and NUL-terminated; nothing where `into` is empty. Returns the length of the
-/// whole text. Signal-safe.
+/// Writes the same text, cut to into.size() - 1 bytes and NUL-terminated, or nothing when `into` is empty. Returns the
+/// length of the whole text. Signal-safe.
 std::size_t write_text(const FrameRow& row, const Arch& arch, std::span<char> into) noexcept;
 
-/// A row at a code offset: "+4: cfa=..." (offset in hex).
+/// Returns the text of a row at a code offset: "+4: cfa=..." (offset in hex).
 std::string to_text(std::uint64_t offset, const FrameRow& row, const Arch& arch);
 
-/// Bytes of parsed expressions; rows point into it. Addresses stay valid as it grows.
+/// The bytes of parsed expressions, to which rows point. Their addresses stay valid when the pool grows.
 class ExpressionPool {
  public:
   ExpressionPool() noexcept;
@@ -45,16 +45,16 @@ class ExpressionPool {
   ExpressionPool& operator=(const ExpressionPool&) = delete;
   ~ExpressionPool();
 
-  /// Takes the bytes over.
+  /// Takes ownership of the bytes.
   Expression add(std::vector<std::byte> bytes);
 
  private:
-  std::vector<std::vector<std::byte>> blocks_;  // which move, but not what they hold
+  std::vector<std::vector<std::byte>> blocks_;  // the vectors move when this grows, but their bytes do not
 };
 
-/// What a text says.
+/// The result of parsing a text.
 struct ParsedRow {
-  std::optional<std::uint64_t> offset;  ///< of a leading "+offset:"
+  std::optional<std::uint64_t> offset;  ///< the number in a leading "+offset:"
   FrameRow row;
 };
 
