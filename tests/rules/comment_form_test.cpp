@@ -38,8 +38,7 @@ constexpr std::string_view k_folders[]{"adapters/asmjit/",
                                        "unwind_core/memory/",
                                        "unwind_core/modules/",
                                        "unwind_core/rows/",
-                                       "unwind_core/sources/cfi/",
-                                       "unwind_core/sources/guesses/",
+                                       "unwind_core/sources/",
                                        "unwind_core/targets/",
                                        "unwind_core/walk/"};
 

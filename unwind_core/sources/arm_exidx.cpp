@@ -20,7 +20,7 @@ std::uint32_t word_at(const SectionBytes& table, std::size_t offset, const Arch&
   return reader.u32();
 }
 
-/// A signed distance of 31 bits from its own place (EHABI32, 4.4).
+/// Decodes a signed distance of 31 bits from `place`, where the word is (EHABI32, 4.4).
 Addr prel31(std::uint32_t word, Addr place) noexcept {
   const auto distance = static_cast<std::int32_t>(word << 1) >> 1;
   return (place + static_cast<Addr>(std::int64_t{distance})) & 0xffff'ffff;
@@ -30,21 +30,21 @@ Addr function_of(const SectionBytes& table, std::size_t entry, const Arch& arch)
   return prel31(word_at(table, entry * k_entry, arch), table.address + entry * k_entry);
 }
 
-/// Bytes of instructions, most significant first in each word (EHABI32, 10.2).
+/// The bytes of the instructions, most significant first in each word (EHABI32, 10.2).
 class Instructions {
  public:
   Instructions(const Memory& memory, MemoryWindow& window, const Arch& arch) noexcept
       : memory_(memory), window_(window), arch_(arch) {}
 
-  /// Of the second word of an entry, whose place is `at`.
+  /// Begins with the second word of an entry; `at` is the word's address.
   Status begin(std::uint32_t word, Addr at) noexcept {
     if ((word & k_compact) != 0) return begin_compact(word, 0, at);
     const Addr table = prel31(word, at);
     const auto first = read(table);
     if (!first) return first.error();
     if ((*first & k_compact) != 0) return begin_compact(*first, table + 4, table);
-    // A personality routine of its own; what GNU's and LLVM's have behind it begins with the count of words that
-    // follow.
+    // The entry names its own personality routine. The data of GNU's and LLVM's routines begins with the number of
+    // words that follow.
     const auto second = read(table + 4);
     if (!second) return second.error();
     take(*second, 3);
@@ -53,7 +53,7 @@ class Instructions {
     return Done{};
   }
 
-  /// Behind the last instruction 0xb0, "finish".
+  /// Returns the next byte, or the instruction 0xb0 ("finish") behind the last one.
   Result<unsigned> next() noexcept {
     if (left_ == 0) {
       if (more_ == 0) return 0xb0u;
@@ -73,7 +73,8 @@ class Instructions {
     if (!word) return word.error();
     return static_cast<std::uint32_t>(*word);
   }
-  /// Personality routines 0, 1, 2 (EHABI32, 10.2): 3 bytes; 2 bytes, and as many words as the third says.
+  /// Personality routine 0 has 3 bytes of instructions. Routines 1 and 2 have 2 bytes and the number of words that
+  /// follow (EHABI32, 10.2).
   Status begin_compact(std::uint32_t word, Addr behind, Addr at) noexcept {
     const std::uint32_t routine = word >> 24 & 0xf;
     if (routine > 2 || (routine != 0 && behind == 0))
@@ -111,13 +112,14 @@ class Machine {
     }
   }
 
-  /// CFA is the virtual SP at the end. Where SP itself was saved it is what was saved, and places are told from the
-  /// base.
+  /// The CFA is the virtual SP at the end. If SP itself was saved, the CFA is the saved value, and places are relative
+  /// to the base.
   Status make_row(FrameRow& out) const noexcept {
     const bool saves_sp = is_saved(k_sp);
     out.cfa = saves_sp ? CfaRule::deref(base_, places_[k_sp], 0) : CfaRule::at(base_, offset_);
     out.ra = k_lr;
-    // Whoever saved all registers has interrupted the code: the C library's sigreturn functions say so of the kernel.
+    // Code that saved all registers has interrupted its caller: the C library's sigreturn functions describe the kernel
+    // so.
     out.signal_frame = saved_ == 0xffff;
     bool fits = true;
     for (unsigned reg = 0; reg < k_pc; ++reg)
@@ -180,7 +182,7 @@ class Machine {
     return Done{};
   }
 
-  /// 1000iiii iiiiiiii: pop of {r15-r4} under a mask; none of them: refuse to unwind.
+  /// 1000iiii iiiiiiii: pops {r15-r4} under a mask. An empty mask refuses to unwind.
   Status pop_mask(unsigned op, Instructions& instructions) noexcept {
     const auto second = instructions.next();
     if (!second) return second.error();
@@ -191,7 +193,7 @@ class Machine {
     return Done{};
   }
 
-  /// 1001nnnn: vsp = r[nnnn]. What was popped before is at another register's distance.
+  /// 1001nnnn: vsp = r[nnnn]. This fails after a pop, whose place would be relative to another register.
   Status set_base(unsigned reg) noexcept {
     if (reg == k_sp || reg == k_pc) return refuse(".ARM.exidx reserved instruction");
     if (saved_ != 0 || saved_d_ != 0) return refuse(".ARM.exidx sets vsp behind a pop");
@@ -238,7 +240,7 @@ class Machine {
   std::array<std::int64_t, 32> places_d_{};
 };
 
-/// The last entry that begins at or before pc; count of entries: there is none.
+/// Returns the last entry that begins at or before pc, or `count` when there is none.
 std::size_t entry_of(const SectionBytes& table, std::size_t count, Addr pc, const Arch& arch) noexcept {
   std::size_t first = 0, last = count;
   while (first < last) {
@@ -276,7 +278,7 @@ Found find_exidx_row(const SectionBytes& exidx, Addr pc, Lookup& lookup, FrameRo
   out.keeps_by = KeepsBy::nothing;  // a kept rule has no room for this origin
   out.ra = k_lr;
   out.range = {function, entry + 1 < count ? function_of(exidx, entry + 1, arch) : pc + 1};
-  if (word == k_cannot_unwind) {  // nothing called it, or nothing may be known of who did
+  if (word == k_cannot_unwind) {  // nothing called it, or its caller must not be known
     out.cfa = CfaRule::at(k_sp, 0);
     (void)out.set(k_lr, RegRule::undefined());
     return true;

@@ -1,4 +1,4 @@
-// Names of static code: the symbols of its module.
+// Names of static code from the symbols of its module.
 #include "jitunwind/unwind_core/sources/sources.h"
 
 #include "jitunwind/unwind_core/address_space.h"

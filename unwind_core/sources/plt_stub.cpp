@@ -1,5 +1,5 @@
-// Stubs of the procedure linkage table by their code: cfa = sp + CodePattern::cfa_offset, the rest as at the entry of
-// any procedure. They call nothing, so that only an interrupted pc is in one.
+// Stubs of the procedure linkage table, recognised by their code: cfa = sp + CodePattern::cfa_offset; the other rules
+// are those at the entry of any procedure. Stubs call nothing, so only an interrupted pc is in one.
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 

@@ -1,8 +1,8 @@
-// Signal trampolines by their code. The kernel returns a handler to one with SP at the frame that it pushed, which
-// holds a ucontext_t with every register of the interrupted code:
-//   caller.r = *(sp + sigframe_ucontext + cfa_offset of the pattern + RegisterInfo::ucontext of r), SP and pc included
-//   cfa      = caller.sp
-// Vector registers are in one of the records behind (ContextRecords), which all are skipped by their sizes.
+// Signal trampolines, recognised by their code. A handler returns to a trampoline with SP at the frame that the kernel
+// pushed. The frame holds a ucontext_t with every register of the interrupted code:
+//  caller.r = *(sp + sigframe_ucontext + cfa_offset of the pattern + RegisterInfo::ucontext of r), SP and pc included
+//  cfa      = caller.sp
+// Vector registers are in one of the records behind (ContextRecords); the search skips the others by their sizes.
 #include <array>
 #include <optional>
 
@@ -14,8 +14,9 @@
 namespace jitunwind {
 namespace {
 
-/// The address as it is: a trampoline is returned to at its first byte, which no call precedes. An interrupted pc may
-/// be in data with the same bytes; that a caller is code was asked before (AddressSpace::expect_code).
+/// The address is looked up unchanged, since a handler returns to the trampoline's first byte, which no call precedes.
+/// An interrupted pc may be in data with the same bytes, so it must be code. The address of a caller was checked before
+/// (AddressSpace::expect_code).
 const CodePattern* find_trampoline(const Lookup& lookup, std::optional<Addr>* cut_off = nullptr) noexcept {
   const AddressSpace& space = lookup.space;
   if (space.arch.sigframe_ucontext < 0) return nullptr;
@@ -27,13 +28,13 @@ const CodePattern* find_trampoline(const Lookup& lookup, std::optional<Addr>* cu
   return nullptr;
 }
 
-/// From SP at the trampoline to its ucontext_t.
+/// The distance from SP at the trampoline to its ucontext_t.
 std::int64_t ucontext_of(const CodePattern& trampoline, const Arch& arch) noexcept {
   return std::int64_t{arch.sigframe_ucontext} + trampoline.cfa_offset;
 }
 
-/// How much further than in a ucontext_t whose first record has the vector registers these are. None: they are not
-/// found.
+/// Returns how much further the vector registers are than in a ucontext_t whose first record holds them. Returns
+/// nothing when they are not found.
 std::optional<std::int64_t> find_vectors(Addr ucontext, const Lookup& lookup) noexcept {
   const Arch& arch = lookup.space.arch;
   const ContextRecords& records = *arch.records;
@@ -57,7 +58,7 @@ class SignalFrameSource final : public RowSource {
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
     std::optional<Addr> cut_off;
     const CodePattern* const trampoline = find_trampoline(lookup, &cut_off);
-    // Of what can only be half read nobody knows more, and a guess would take its frame for another.
+    // If the code can be read only in part, no other source knows more, and a guess would misread the frame.
     if (!trampoline && cut_off) return unreadable(lookup.window, *cut_off, "code of a signal trampoline");
     if (!trampoline) return false;
     const Arch& arch = lookup.space.arch;
