@@ -40,6 +40,7 @@ constexpr std::string_view k_folders[]{"adapters/asmjit/",
                                        "unwind_core/rows/",
                                        "unwind_core/sources/",
                                        "unwind_core/targets/",
+                                       "unwind_core/trace/",
                                        "unwind_core/walk/"};
 
 struct Comment {

@@ -23,7 +23,7 @@ static_assert(k_all_log_topics == (1u << k_topic_names.size()) - 1);
 
 constinit std::atomic<int> fd_of_log{STDERR_FILENO};
 
-/// A number that is none is named, and standard error used.
+/// If the variable is no valid number, a message says so and standard error is used.
 int fd_of_environment() noexcept {
   const char* const value = ::secure_getenv("JITUNWIND_LOG_FD");
   if (value == nullptr) return STDERR_FILENO;
@@ -37,7 +37,7 @@ int fd_of_environment() noexcept {
   return STDERR_FILENO;
 }
 
-/// Before threads exist that might change the environment.
+/// Runs before threads exist that might change the environment.
 [[gnu::constructor]] void log_by_environment() {
   const std::uint32_t topics = environment_words("JITUNWIND_LOG", k_topic_names);
   if (topics != 0) set_log(topics, fd_of_environment());
