@@ -10,7 +10,7 @@ namespace {
 
 using namespace dwarf;
 
-/// An expression of at most a few operations, on the stack.
+/// An expression of a few operations, on the stack.
 class SmallExpression {
  public:
   explicit SmallExpression(bool big_endian) noexcept : writer_(bytes_, big_endian) {}
@@ -58,7 +58,7 @@ bool is_sign_state(const RegRule& rule) noexcept {
 EhFrameWriter::EhFrameWriter(const Arch& arch, std::span<std::byte> into) noexcept
     : arch_(arch), writer_(into, arch.big_endian) {}
 
-/// The length is filled in by end_entry().
+/// end_entry() writes the length.
 void EhFrameWriter::begin_entry() noexcept {
   entry_at_ = writer_.size();
   writer_.u32(0);
@@ -78,7 +78,7 @@ void EhFrameWriter::begin_cie(const CieParameters& parameters) noexcept {
   begin_entry();
   cie_at_ = entry_at_;
   writer_.u32(0);  // CIE id
-  // Version 1 has one byte for the return address column; libgcc knows 3, too.
+  // Version 1 has one byte for the return address column. libgcc also knows version 3.
   const bool narrow = cie_.return_address <= 0xff;
   writer_.u8(narrow ? 1 : 3);
   writer_.u8('z');
@@ -102,7 +102,7 @@ void EhFrameWriter::begin_cie(const CieParameters& parameters) noexcept {
   if (cie_.has_lsda) writer_.u8(pe_absptr);
   writer_.u8(pe_absptr);
 
-  // Most procedures begin with the CPU's entry row.
+  // Most procedures begin with the CPU's entry row, so the CIE's instructions establish it.
   last_ = {};
   last_.ra = cie_.return_address;
   last_.signal_frame = cie_.signal_frame;
@@ -170,7 +170,7 @@ const char* EhFrameWriter::move_to(std::uint64_t offset) noexcept {
   return nullptr;
 }
 
-/// Merges the two sorted lists of rules.
+/// Merges the two sorted lists of rules and writes their differences.
 const char* EhFrameWriter::change_to(const FrameRow& row) noexcept {
   if (!(row.cfa == last_.cfa)) {
     if (const char* wrong = set_cfa(last_.cfa, row.cfa)) return wrong;
@@ -290,7 +290,8 @@ const char* EhFrameWriter::set_offset_rule(RegNum reg, const RegRule& rule) noex
   return nullptr;
 }
 
-/// Signing states that the toggles of DWARF for the Arm 64-bit Architecture, 4.4, lead to; 0 is "unspecified".
+/// Writes the toggles that lead from one signing state to another (DWARF for the Arm 64-bit Architecture, 4.4). State 0
+/// is "unspecified".
 bool EhFrameWriter::toggle_sign_state(const RegRule& from, const RegRule& to) noexcept {
   if (!is_sign_state(from) || !is_sign_state(to)) return false;
   const std::int64_t changed = from.offset ^ to.offset;
@@ -305,7 +306,7 @@ void EhFrameWriter::block(Expression expression) noexcept {
 }
 
 bool EhFrameWriter::factor(std::int64_t offset, std::int64_t& factored) const noexcept {
-  // Only -1 would overflow, and only for the smallest number.
+  // Only -1 can overflow, and only for the smallest number.
   if (cie_.data_alignment == -1) {
     factored = static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(offset));
     return true;
