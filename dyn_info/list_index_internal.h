@@ -34,14 +34,15 @@ class ListIndex {
   /// same place and generation one after the other, for example those of another libunwind that is loaded anew. This
   /// test tells most of them apart.
   bool may_begin_with(Addr descriptor) const noexcept { return !newest_ || *newest_ == descriptor; }
-  /// `procedures` are in the order of the list, the newest first, none of them empty. `changes`: the number of changes
-  /// that made the list, if it is known. False: there is no memory, and nothing is known.
+  /// `procedures` are in the order of the list, the newest first, none of them empty. `changes` is the number of
+  /// changes that made the list, if it is known. Returns false when there is no memory; then nothing is known.
   bool make(Addr list, std::uint32_t generation, std::span<const Procedure> procedures,
             std::optional<std::uint64_t> changes = {}) noexcept;
   /// The number of changes that made the known list; empty: the number is not known, or nothing is.
   std::optional<std::uint64_t> changes() const noexcept { return is_known_ ? changes_ : std::nullopt; }
-  /// Updates the index to another generation, after `changes`, the oldest first. False: they contradict the known list,
-  /// or procedures overlap, and nothing is known. O(changes * log procedures), and for each 512 changes O(procedures).
+  /// Updates the index to another generation by `changes`, the oldest first. Returns false when they contradict the
+  /// known list or procedures overlap; then nothing is known. O(changes * log procedures), and for each 512 changes
+  /// O(procedures).
   bool change(std::uint32_t generation, std::span<const Change> changes) noexcept;
   void forget() noexcept { is_known_ = false; }
 

@@ -52,7 +52,7 @@ struct TableEntry {
   Fde fde;
 };
 
-/// False: no FDE of the table covers `at`.
+/// Returns false when no FDE of the table covers `at`.
 Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, MemoryWindow& window,
                  TableEntry& out) noexcept {
   const Arch& arch = out.context.arch;

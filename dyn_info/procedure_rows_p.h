@@ -39,12 +39,12 @@ enum class RowAnswer : std::uint8_t {
 Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
                                 FrameRow& row, DirectiveOutcome& outcome) noexcept;
 
-/// False: no FDE of its table covers `at`.
+/// Returns false when no FDE of its table covers `at`.
 Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
                          ProcedureInfo& out) noexcept;
 
 /// Reads NUL-terminated bytes in a target, whatever their meaning, like NameSource::find_name. A name that runs into
-/// unreadable memory counts as cut off. False: an empty name.
+/// unreadable memory counts as cut off. Returns false for an empty name.
 Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window, ProcedureName& out) noexcept;
 
 /// Procedures by address: the newest one that covers it.

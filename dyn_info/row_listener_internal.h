@@ -10,9 +10,10 @@ namespace jitunwind {
 /// held.
 class RowListener {
  public:
-  /// `row.range`: the range for which the row is valid, cut to the requested one. False: no more rows are wanted.
+  /// `row.range` is the range for which the row is valid, cut to the requested one. Returns false when no more rows are
+  /// wanted.
   virtual bool row(const FrameRow& row) noexcept = 0;
-  /// False: no more rows are wanted.
+  /// Returns false when no more rows are wanted.
   virtual bool no_row(AddrRange code, const Error& why) noexcept = 0;
 
  protected:

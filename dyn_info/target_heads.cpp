@@ -15,10 +15,10 @@ constexpr std::string_view k_owner = "UNWDYN";
 constexpr std::uint32_t k_head_note = 1, k_changes_note = 2, k_layout = 1;
 constexpr std::string_view k_symbol = "_U_dyn_info_list";
 
-/// A number, the size of a word, and an address relative to the field that says so.
+/// The contents of a note: a number, the size of a word, and an address relative to its own field.
 struct Pointing {
   std::uint32_t number = 0;
-  Addr to = 0;  ///< 0: there is no such note
+  Addr to = 0;  ///< 0 if there is no such note
 };
 
 Pointing read_note(const MappedObject& object, std::uint32_t type, const Arch& arch) noexcept {

@@ -1,4 +1,4 @@
-// Where the lists of registered procedures of a target begin that is known by its mappings: docs/registry.md "Finding
+// The heads of the lists of registered procedures in a target that is known by its mappings: docs/registry.md "Finding
 // the list".
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace jitunwind {
 
-/// By the note of every copy of the library; where no object has one by the symbol _U_dyn_info_list of the dynamic
-/// symbols, or else of the symbols of the program and of libraries that are called after libunwind. A head that the
-/// target's memory does not hold, as that of a sample, is none. Looks when it is first asked, and again after
-/// look_again(). Used by one thread at a time.
+/// Finds heads by the note in every copy of the library. If no object has the note, the symbol _U_dyn_info_list leads
+/// to them: first as a dynamic symbol, then as a symbol of the program or of libraries whose names contain libunwind. A
+/// head that the target's memory does not hold, as in a sample, is ignored. The search is made on the first question,
+/// and again after look_again(). One thread at a time may use this object.
 class TargetHeads final : public ListHead {
  public:
   TargetHeads(const Memory& memory, const Arch& arch, const MappedModules& modules, const TargetFiles& files) noexcept
@@ -31,13 +31,14 @@ class TargetHeads final : public ListHead {
     return number < lists_.size() ? lists_[number].changes : Changes{};
   }
 
-  /// What is known of the lists' procedures stays, as long as their generations do.
+  /// Makes the next question search again. The indexes of the lists' procedures stay valid as long as the generations
+  /// do.
   void look_again() noexcept { has_looked_ = false; }
-  /// What is known of every list becomes what it is now; `changed` becomes the code of the procedures by which the
-  /// lists differ from what they were when something was last asked of them. False: that is not known. Of a list that
-  /// was never asked, or is about to change, it is not; nor where there are other lists than before.
+  /// Updates the index of every list. Appends to `changed` the code of the procedures by which the lists differ from
+  /// their state at the last question. Returns false when these procedures are not known: a list was never asked or is
+  /// about to change, or there are other lists than before.
   bool learn_changes(std::vector<AddrRange>& changed) noexcept;
-  /// It may be another program by now.
+  /// Forgets everything, because the process may run another program now.
   void forget() noexcept {
     has_looked_ = false;
     for (ListIndex& index : indexes_) index.forget();
@@ -47,9 +48,9 @@ class TargetHeads final : public ListHead {
     Addr head = 0;
     Changes changes{};
   };
-  /// Those that were found.
+  /// The lists that were found.
   std::span<const List> known() const noexcept { return lists_; }
-  /// As memory_now() says; null: the target stands still.
+  /// Sets the result of memory_now(). Null means that the target is stopped.
   void set_memory_now(const Memory* memory) noexcept { memory_now_ = memory; }
 
  private:
@@ -70,8 +71,8 @@ class TargetHeads final : public ListHead {
   const Memory* memory_now_ = nullptr;
   mutable std::vector<List> lists_;
   mutable std::array<ListIndex, k_most> indexes_;
-  // Of lists that the target was stopped in the middle of changing: as they are in this moment alone. What was known of
-  // them before stays in indexes_, and becomes what they are by the changes since.
+  // Indexes of lists that the target was changing when it was stopped. They are valid only in this moment. indexes_
+  // keeps the previous state, and later changes bring it up to date.
   mutable std::array<ListIndex, k_most> changing_;
   mutable bool has_looked_ = false;
 };

@@ -22,7 +22,8 @@ Result<ListState> read_state(Addr head, const Memory& memory, const Lookup& look
   return read_list_state(head, memory, lookup.space.arch, lookup.window);
 }
 
-/// unw_dyn_info_t as the target's compiler lays it out; words are widened, pointers stay addresses of the target.
+/// The target's unw_dyn_info_t in the layout of its compiler. Words are widened, and pointers stay addresses of the
+/// target.
 unw_dyn_info_t read_descriptor(ByteReader& reader, std::size_t word) noexcept {
   const auto address = [&] { return reader.unsigned_of(word); };
   unw_dyn_info_t info{};
@@ -45,7 +46,7 @@ unw_dyn_info_t read_descriptor(ByteReader& reader, std::size_t word) noexcept {
   info.u.rti.segbase = address();
   info.u.rti.table_len = address();
   info.u.rti.table_data = address();
-  // Local to the target is remote here.
+  // A table that is local to the target is remote here.
   if (info.format == UNW_INFO_FORMAT_TABLE) info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
   return info;
 }
@@ -53,7 +54,7 @@ unw_dyn_info_t read_descriptor(ByteReader& reader, std::size_t word) noexcept {
 constexpr std::size_t descriptor_size(std::size_t word) noexcept { return 8 * word + 16; }
 static_assert(sizeof(void*) != 8 || descriptor_size(8) == sizeof(unw_dyn_info_t));
 
-/// The target's memory, and how often it was read for one question.
+/// The target's memory with a count of its reads for one question.
 class CountedMemory final : public Memory {
  public:
   explicit CountedMemory(const Memory& memory) noexcept : memory_(memory) {}
@@ -81,24 +82,24 @@ Result<unw_dyn_info_t> descriptor_at(Addr at, const Lookup& lookup, const Memory
   return read_descriptor(reader, arch.word_size);
 }
 
-/// The descriptor that was found for `at`; 0: none was.
+/// Reads the descriptor that was found for `at`; `where` is 0 if none was found.
 Result<std::optional<unw_dyn_info_t>> read_found(Addr where, Addr at, const Lookup& lookup,
                                                  const Memory& memory) noexcept {
   if (where == 0) return std::optional<unw_dyn_info_t>();
   const Result<unw_dyn_info_t> info = descriptor_at(where, lookup, memory);
   if (!info) return info.error();
-  // One that says something else by now is of another generation, which is seen afterwards.
+  // A descriptor with another range belongs to another generation, which the caller notices afterwards.
   if (at < info->start_ip || at >= info->end_ip) return std::optional<unw_dyn_info_t>();
   return std::optional(*info);
 }
 
-/// What a list is walked by.
+/// The members of a descriptor by which a list is walked.
 struct ListMember {
   Addr next = 0;
   AddrRange code{};
 };
 
-/// The first four words of a descriptor.
+/// Reads the first four words of a descriptor.
 Result<ListMember> member_at(Addr at, const Lookup& lookup, const Memory& memory) noexcept {
   const Arch& arch = lookup.space.arch;
   std::array<std::byte, 4 * 8> bytes;
@@ -114,8 +115,8 @@ Result<ListMember> member_at(Addr at, const Lookup& lookup, const Memory& memory
   return member;
 }
 
-/// Calls `visit(where, code)` for the procedures of a list, the newest first, until it says false. Throws what that
-/// throws.
+/// Calls `visit(where, code)` for the procedures of a list, the newest first, until it returns false. Throws the
+/// exceptions of `visit`.
 template <class Visit>
 Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory& memory, Visit visit) {
   const Arch& arch = lookup.space.arch;
@@ -135,7 +136,7 @@ Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory&
   return Done{};
 }
 
-/// The newest procedure that covers `at`, which is the first one of the list. Nothing: none does.
+/// Finds the newest procedure that covers `at`; it is the first one in the list. Returns nothing when none covers it.
 Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lookup& lookup,
                                                    const CountedMemory& memory, Addr& where) noexcept {
   where = 0;
@@ -147,7 +148,7 @@ Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lo
   return read_found(where, at, lookup, memory);
 }
 
-/// What the whole list says, by address; `changes` are the list's. An index is of a list under a generation that was
+/// Makes an index of the whole list by address; `changes` are the list's. An index is valid only if the generation was
 /// the same before and after.
 Status make_index(Addr list, const ListHead::Changes& changes, const ListState& state, const Lookup& lookup,
                   const CountedMemory& memory, ListIndex& out) noexcept try {
@@ -167,7 +168,7 @@ Status make_index(Addr list, const ListHead::Changes& changes, const ListState& 
   return Error{ErrorCode::out_of_memory, list, "list of procedures"};
 }
 
-/// The same as find_in_list(), by an index that is made where it is not of this generation.
+/// Does the same as find_in_list() by an index, which is made if it is of another generation.
 Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list, const ListHead::Changes& changes,
                                                     const ListState& state, Addr at, const Lookup& lookup,
                                                     const CountedMemory& memory, Addr& where) noexcept {
@@ -177,12 +178,14 @@ Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list,
   return read_found(where, at, lookup, memory);
 }
 
-/// `read` of the descriptor at an address, or of nothing, under one generation of the list. A target that was stopped
-/// within a change has an odd one for ever: its chain is whole at every moment, as each link is stored at once. One
-/// whose generation changes all the time costs no more than one whose list has no end: what is read is counted over all
-/// attempts. Of a target that runs again there is one attempt: what it was is not read again. Where the index knows
-/// that no procedure is there, nothing is read that may have changed. An index stays what it was found to be when the
-/// target stood still, whatever the list is now: changes that come after it are learned when it stands still again.
+/// Returns `read` of the descriptor at an address, or `none`, under one generation of the list. A target that was
+/// stopped within a change has an odd generation forever. Its chain is still whole, as each link is stored at once. A
+/// list whose generation changes all the time costs no more than a list without an end, because reads are counted over
+/// all attempts.
+///
+/// A running target gets one attempt, since its former state cannot be read again. If the index knows that no procedure
+/// is there, no memory is read that may have changed. The index keeps the state in which the target was stopped,
+/// whatever the list is now; later changes are learned when the target is stopped again.
 template <class T, class Read>
 Result<T> read_one_list(const ListHead& head, std::size_t number, Addr list, Lookup& lookup, Addr at, T none,
                         Read read) noexcept {
@@ -213,7 +216,7 @@ Result<T> read_one_list(const ListHead& head, std::size_t number, Addr list, Loo
   }
 }
 
-/// The first list that has the address answers. A broken one does not hide what another has.
+/// The first list that has the address answers. A broken list does not hide the answer of another.
 template <class T, class Read>
 Result<T> read_consistently(const ListHead& head, Lookup& lookup, Addr at, T none, Read read) noexcept {
   std::optional<Error> failed;
@@ -229,7 +232,7 @@ Result<T> read_consistently(const ListHead& head, Lookup& lookup, Addr at, T non
   return none;
 }
 
-/// What a descriptor refers to, in the target's memory.
+/// The memory of a descriptor's parts in the target.
 class TargetParts {
  public:
   TargetParts(const Lookup& lookup, const Memory& memory) noexcept
@@ -239,7 +242,7 @@ class TargetParts {
  private:
   MemoryRegionReader regions_;
   const Memory& memory_;
-  std::array<std::byte, 4096> buffer_;  // any entry that compilers make
+  std::array<std::byte, 4096> buffer_;  // holds any entry that compilers make
 };
 
 class ListedProcedures final : public Procedures {
