@@ -1,5 +1,5 @@
-// Addresses in a target: plain ones, ranges, and code addresses that know whether they are return addresses.
-// Does not read memory.
+// Addresses in a target: plain addresses, ranges, and code addresses that know whether they are return addresses.
+// Nothing here reads memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace jitunwind {
 /// Addr is never dereferenced.
 using Addr = std::uint64_t;
 
-/// Half open: `begin` belongs to the range, `end` does not. Empty when end <= begin.
+/// A half-open range: `begin` belongs to it, `end` does not. It is empty when end <= begin.
 struct AddrRange {
   Addr begin = 0;
   Addr end = 0;
@@ -22,22 +22,22 @@ struct AddrRange {
   friend constexpr bool operator==(const AddrRange&, const AddrRange&) = default;
 };
 
-/// Where a frame stands in its code. A return address points behind the call, possibly into the next procedure or the
-/// next row, so unwind information is looked up at the byte before it; an interrupted pc is looked up as it is.
+/// The place of a frame in its code. A return address points behind the call, possibly into the next procedure or the
+/// next row, so unwind information is looked up at the byte before it. An interrupted pc is looked up unchanged.
 class CodeAddress {
  public:
   constexpr CodeAddress() noexcept = default;
 
-  /// Of a frame that has called.
+  /// The address of a frame that has made a call.
   static constexpr CodeAddress returned_to(Addr return_address) noexcept { return {return_address, true}; }
-  /// Of a frame that a signal has interrupted, or of a place in code.
+  /// The address of a frame that a signal has interrupted, or any place in code.
   static constexpr CodeAddress interrupted(Addr pc) noexcept { return {pc, false}; }
 
-  /// What a debugger prints.
+  /// The address that a debugger prints.
   constexpr Addr value() const noexcept { return value_; }
   constexpr bool is_return_address() const noexcept { return return_address_; }
 
-  /// The address to search ranges, rows and names with. The only "minus one" of the project.
+  /// The address for searches of ranges, rows and names. This is the only "minus one" of the project.
   constexpr Addr lookup() const noexcept { return return_address_ && value_ != 0 ? value_ - 1 : value_; }
 
   friend constexpr bool operator==(const CodeAddress&, const CodeAddress&) = default;

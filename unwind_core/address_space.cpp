@@ -70,7 +70,7 @@ Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrR
   }
   const auto was_told = [&](const RowSource* source) { return source->was_told_of(caller.lookup()); };
   if (std::ranges::any_of(row_sources, was_told)) return Done{};
-  // The pc itself may be the first byte of a mapping: a trampoline, which no call precedes.
+  // The pc itself may be the first byte of a mapping if it is in a trampoline, which no call precedes.
   std::optional<bool> executable = memory.is_executable(caller.lookup(), window);
   if (executable != true && page_of(caller.lookup()) != page_of(caller.value()))
     executable = memory.is_executable(caller.value(), window);
@@ -88,7 +88,8 @@ Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrR
   if (lookup.unknown_version != 0) return false;
   Found found = ask();
   if (!found || *found) return found;
-  // Of most code somebody knows: only now it matters under which version, and that must be older than what is kept.
+  // Most code is known to some source, so the version is read only now. It must be read before the lookup whose result
+  // is kept, and the sources are therefore asked again.
   const std::uint64_t version = UnknownCode::version(lookup.at.lookup(), *row_cache);
   Lookup again(*this, lookup.at, lookup.window, lookup.registers, lookup.guesses);
   again.compact = lookup.compact;

@@ -1,5 +1,5 @@
-// Reads numbers from untrusted bytes. Checks every read; the first failure sticks and turns later reads into zeros, so
-// that a parser may read a whole structure and ask once.
+// Reads numbers from untrusted bytes. Every read is checked. The first failure is kept and turns later reads into
+// zeros, so a parser may read a whole structure and check once.
 #pragma once
 
 #include <bit>
@@ -14,10 +14,10 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Numbers out of bytes. After the first failure each of them is 0, and ok() is false.
+/// A reader of numbers. After the first failure every number is 0, and ok() is false.
 class ByteReader {
  public:
-  /// `address` is what errors and address() count from.
+  /// `address` is the address of the first byte, for errors and address().
   ByteReader(std::span<const std::byte> bytes, bool big_endian, Addr address = 0) noexcept
       : begin_(bytes.data()),
         next_(bytes.data()),
@@ -26,15 +26,15 @@ class ByteReader {
         big_endian_(big_endian) {}
 
   bool ok() const noexcept { return !failed_; }
-  /// Also behind a failure, as nothing can be read there.
+  /// True also after a failure, since nothing can be read then.
   bool at_end() const noexcept { return next_ == end_; }
   std::size_t position() const noexcept { return static_cast<std::size_t>(next_ - begin_); }
   std::size_t remaining() const noexcept { return static_cast<std::size_t>(end_ - next_); }
-  /// Of the next byte.
+  /// The address of the next byte.
   Addr address() const noexcept { return address_ + position(); }
   bool big_endian() const noexcept { return big_endian_; }
 
-  /// Precondition: !ok(). The code of the first failure, where it happened, and what was being read.
+  /// Precondition: !ok(). Returns the code and the place of the first failure; `what` says what was being read.
   Error error(const char* what) const noexcept { return {code_, address_ + failed_at_, what}; }
   void fail(ErrorCode code) noexcept {
     if (failed_) return;
@@ -85,7 +85,7 @@ class ByteReader {
     }
   }
 
-  /// Of any length, as long as the value fits (DWARF 5, 7.6).
+  /// Padding of any length is allowed if the value fits (DWARF 5, 7.6).
   std::int64_t sleb() noexcept {
     if (const std::int64_t byte = single_byte_leb(); byte >= 0) [[likely]]
       return static_cast<std::int64_t>(static_cast<std::uint64_t>(byte) << 57) >> 57;
@@ -94,7 +94,7 @@ class ByteReader {
       const std::uint8_t byte = u8();
       if (!ok()) return 0;
       const std::uint64_t group = byte & 0x7fu;
-      const std::uint64_t sign = value >> 63 ? 0x7fu : 0;  // what padding must consist of
+      const std::uint64_t sign = value >> 63 ? 0x7fu : 0;  // padding must consist of this
       const bool lost = shift > 63 ? group != sign : shift == 63 && group != 0 && group != 0x7f;
       if (lost) return fail(ErrorCode::bad_encoding), 0;
       if (shift <= 63) value |= group << shift;
@@ -104,7 +104,7 @@ class ByteReader {
     }
   }
 
-  /// The next ones, in place. Empty: there are fewer.
+  /// Takes the next bytes in place. The result is empty when there are fewer.
   std::span<const std::byte> bytes(std::uint64_t size) noexcept {
     const std::byte* from = take(size);
     return from ? std::span(from, static_cast<std::size_t>(size)) : std::span<const std::byte>{};
@@ -116,7 +116,7 @@ class ByteReader {
     if (position > static_cast<std::size_t>(end_ - begin_)) return fail(ErrorCode::truncated);
     next_ = begin_ + position;
   }
-  /// Up to the next NUL, which is skipped.
+  /// Takes the characters up to the next NUL, and skips the NUL.
   std::string_view c_string() noexcept {
     const char* const begin = reinterpret_cast<const char*>(next_);
     const void* const nul = at_end() ? nullptr : std::memchr(begin, 0, remaining());
@@ -125,11 +125,12 @@ class ByteReader {
     next_ += length + 1;
     return {begin, length};
   }
-  /// Everything from here on; moves to the end.
+  /// Takes all bytes from here on.
   std::span<const std::byte> rest() noexcept { return bytes(remaining()); }
 
  private:
-  /// What nearly all of them are; negative, and it is still to be read: it is longer, or cannot be read.
+  /// Reads a number of one byte, which nearly all numbers are. Returns a negative value and reads nothing when the
+  /// number is longer or cannot be read.
   std::int64_t single_byte_leb() noexcept {
     if (at_end()) return -1;
     const auto byte = std::to_integer<std::uint8_t>(*next_);
@@ -157,7 +158,7 @@ class ByteReader {
 
   const std::byte* begin_;
   const std::byte* next_;
-  const std::byte* end_;  // that of the bytes, or where reading failed
+  const std::byte* end_;  // the end of the bytes, or the place where reading failed
   Addr address_;
   std::size_t failed_at_ = 0;
   ErrorCode code_ = ErrorCode::truncated;

@@ -1,5 +1,5 @@
-// Restores errno: a walk, a lookup or a registration may run in a handler that interrupted code between a system call
-// and its look at errno.
+// Restores errno. A walk, a lookup or a registration may run in a handler that interrupted code between a system call
+// and its check of errno.
 #pragma once
 
 #include <cerrno>

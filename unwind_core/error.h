@@ -12,23 +12,22 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// One meaning each. unwind_core/error_codes.def is the only list; its columns are
-/// name, the libunwind error the C interface reports (libunwind.h, unw_error_t, positive), text.
+/// Each error has one meaning. unwind_core/error_codes.def is the only list. Its columns are the name, the libunwind
+/// error that the C interface reports (libunwind.h, unw_error_t, positive), and the text.
 enum class ErrorCode : std::uint8_t {
 #define JITUNWIND_ERROR(name, unw_error, text) name,
 #include "jitunwind/unwind_core/error_codes.def"
 #undef JITUNWIND_ERROR
 };
 
-/// What failed, and where. `at` is the target address (or, for descriptions, the code offset) that `what` speaks of;
-/// 0 where there is none. `what` is a string with static storage duration, so that an Error can be made in a signal
-/// handler.
+/// An error and its place. `at` is the target address that `what` speaks of, or the code offset for descriptions; 0 if
+/// there is none. `what` is a string with static storage duration, so an Error can be made in a signal handler.
 struct Error {
   ErrorCode code = ErrorCode::unspecified;
   Addr at = 0;
   const char* what = "";
 
-  /// "code offset behind the procedure (e_range, at 0x30)". Allocates.
+  /// Returns a text such as "code offset behind the procedure (e_range, at 0x30)". Allocates.
   std::string text() const;
 
   friend bool operator==(const Error& a, const Error& b) noexcept { return a.code == b.code && a.at == b.at; }
@@ -40,17 +39,17 @@ struct Error {
 /// The general text of a code. Never null. Signal-safe.
 const char* error_text(ErrorCode code) noexcept;
 
-/// The code's identifier, "sp_lost". Never null. Signal-safe.
+/// The code's identifier, such as "sp_lost". Never null. Signal-safe.
 const char* error_name(ErrorCode code) noexcept;
 
 /// The positive unw_error_t (1..10) that the C interface negates. Signal-safe.
 int unw_error(ErrorCode code) noexcept;
 
-/// A T or an error, Error unless said otherwise. Nothing throws, nothing allocates beyond what T does.
+/// A T or an error; the error is an Error by default. Nothing throws, and only T may allocate.
 template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:
-  // Implicit on purpose: `return value;` and `return Error{...};` are the two ways out of a function.
+  // The conversions are implicit on purpose: a function returns by `return value;` or `return Error{...};`.
   Result(T value) noexcept(std::is_nothrow_move_constructible_v<T>)
       : state_(std::in_place_index<0>, std::move(value)) {}
   Result(E error) noexcept : state_(std::in_place_index<1>, std::move(error)) {}
@@ -58,7 +57,8 @@ class [[nodiscard]] Result {
   bool has_value() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
 
-  /// Precondition: has_value(). Of what people write (a BuildError), the program ends otherwise, with the error's text.
+  /// Precondition: has_value(). If E is an error that users see (a BuildError), the program otherwise ends with its
+  /// text.
   T& value() & noexcept { return expect_value(), *std::get_if<0>(&state_); }
   const T& value() const& noexcept { return expect_value(), *std::get_if<0>(&state_); }
   T&& value() && noexcept { return expect_value(), std::move(*std::get_if<0>(&state_)); }

@@ -1,4 +1,4 @@
-// Spreading keys over tables, and words into hashes.
+// Functions that spread keys over tables and combine words into hashes.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Fibonacci hashing (Knuth, TAOCP 3, 6.4): times 2^64 / golden ratio. Different words stay different; near ones go far
-/// apart in the upper bits.
+/// Fibonacci hashing (Knuth, TAOCP 3, 6.4): times 2^64 / golden ratio. Different words stay different, and similar
+/// words differ in the upper bits.
 constexpr std::uint64_t spread(std::uint64_t word) noexcept { return word * 0x9e3779b97f4a7c15u; }
 
 /// A place in a table of 2^bits. Precondition: 0 < bits <= 64.
@@ -16,15 +16,15 @@ constexpr std::size_t table_place(std::uint64_t key, unsigned bits) noexcept {
   return static_cast<std::size_t>(spread(key) >> (64 - bits));
 }
 
-/// The same for addresses of code: what is near in code is near in the table, so that walks of new functions touch few
-/// new pages of it. A place stands for 2^unit_bits bytes; each stretch of code that fills the table begins anywhere in
-/// it.
+/// A place for an address of code. Neighbouring code has neighbouring places, so walks of new functions touch few new
+/// pages of the table. A place stands for 2^unit_bits bytes. Each stretch of code that fills the table starts at a
+/// pseudo-random place.
 constexpr std::size_t code_table_place(std::uint64_t at, unsigned bits, unsigned unit_bits) noexcept {
   const std::uint64_t unit = at >> unit_bits;
   return static_cast<std::size_t>((unit + (spread(unit >> bits) >> 32)) & ((std::uint64_t{1} << bits) - 1));
 }
 
-/// The hash of what `hash` is of and one more word.
+/// The hash of one more word, after the words that `hash` is of.
 constexpr std::uint64_t hash_with(std::uint64_t hash, std::uint64_t word) noexcept { return spread(hash ^ word); }
 
 }  // namespace jitunwind

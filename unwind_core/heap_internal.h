@@ -1,7 +1,7 @@
-// The C library's allocator, for what has to be had, or refused, in a forked child. operator new(std::nothrow) is no
-// way to it: that of libstdc++ and of libc++ calls the one that throws, and without memory exceptions are taken from an
-// emergency pool, behind a lock that nobody holds across fork(). Where another thread had it, a child waits without
-// end.
+// The C library's allocator, for memory that must be provided or refused in a forked child. operator new(std::nothrow)
+// does not serve here: in libstdc++ and libc++ it calls the throwing operator. If there is no memory, the exception
+// comes from an emergency pool behind a lock that fork() does not protect. If another thread held that lock, the child
+// waits forever.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace jitunwind {
 
-/// Aligned to alignof(std::max_align_t). Null: there is no memory. Not signal-safe.
+/// The memory is aligned to alignof(std::max_align_t). Null when there is no memory. Not signal-safe.
 [[nodiscard]] inline void* allocate(std::size_t bytes) noexcept { return std::malloc(bytes); }
 inline void give_back(void* memory) noexcept { std::free(memory); }
 
 struct GiveBack {
   void operator()(void* memory) const noexcept { give_back(memory); }
 };
-/// Of plain values, which need no destructor.
+/// An array of plain values, which need no destructor.
 template <class T>
 using HeapArray = std::unique_ptr<T[], GiveBack>;
 
-/// Null: there is no memory for it.
+/// Null when there is no memory.
 template <class T, class... Arguments>
 [[nodiscard]] T* make_on_heap(Arguments&&... arguments) noexcept {
   static_assert(alignof(T) <= alignof(std::max_align_t));

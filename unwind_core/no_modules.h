@@ -1,4 +1,4 @@
-// The finder of targets without modules: of those whose code is known by registered procedures or callbacks alone.
+// The finder for targets without modules: their code is known only by registered procedures or callbacks.
 #pragma once
 
 #include "jitunwind/unwind_core/module.h"

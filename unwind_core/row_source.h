@@ -1,4 +1,4 @@
-// The seam between the engine and everything that knows how to unwind some code: one class, one file a source.
+// The interface between the engine and the sources of unwind information: one class and one file for each source.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ namespace jitunwind {
 struct AddressSpace;
 struct CompactAnswer;
 
-/// At the callers of code that nothing knows.
+/// The guesses that may be made at callers of unknown code.
 enum class Guesses : std::uint8_t {
-  confirmed,  ///< made where what the callee does and what was called say the same
-  bold,       ///< and where it merely looks like a caller: frames may be missing, or wrong
+  confirmed,  ///< made if the callee's code and the call agree
+  bold,       ///< made also for code that only looks like a caller: frames may be missing or wrong
 };
 
-/// One question: what is known about the code at `at`? Carries what every source may need and the module, which is
-/// looked up at most once. Lives on the stack of one step.
+/// One question: what is known about the code at `at`? It carries everything that a source may need, and the module,
+/// which is looked up at most once. It lives on the stack of one step.
 class Lookup {
  public:
   Lookup(const AddressSpace& s, CodeAddress a, MemoryWindow& w, const RegisterFile* r = nullptr,
@@ -41,15 +41,15 @@ class Lookup {
   const AddressSpace& space;
   CodeAddress at;
   MemoryWindow& window;
-  const RegisterFile* registers;      ///< of the frame in question; null when asked about code that is not on a stack
+  const RegisterFile* registers;      ///< of the frame in question; null if the code need not be on a stack
   unsigned alias_depth = 0;           ///< ALIAS directives followed so far
-  Guesses guesses;                    ///< which are wanted, where nothing is known
-  std::uint64_t unknown_version = 0;  ///< not 0: nothing knows the code, and more of it is kept under this
-  CompactAnswer* compact = nullptr;   ///< null: not wanted
+  Guesses guesses;                    ///< the guesses that are wanted
+  std::uint64_t unknown_version = 0;  ///< if not 0, no source knows the code; more of it is kept under this
+  CompactAnswer* compact = nullptr;   ///< null if not wanted
 
   /// The module that covers `at`; null when there is none.
   const Module* module() noexcept;
-  /// The same with the sections that only its file has, which are there for as long as this; see
+  /// The module with the sections that only its file has. They are valid as long as this object; see
   /// ModuleFinder::add_file_sections().
   const Module* module_with_file_sections() noexcept;
 
@@ -62,66 +62,66 @@ class Lookup {
   std::optional<Module> module_;
 };
 
-/// What unw_get_proc_info reports.
+/// The answer to unw_get_proc_info.
 struct ProcedureInfo {
   AddrRange range{};  ///< {0,0}: unknown
-  Addr handler = 0;   ///< personality routine, 0: none
-  Addr lsda = 0;      ///< language specific data, 0: none
+  Addr handler = 0;   ///< personality routine, 0 if there is none
+  Addr lsda = 0;      ///< language-specific data, 0 if there is none
   Addr gp = 0;
   std::uint32_t flags = 0;
   int format = 0;        ///< UNW_INFO_FORMAT_*
   Addr unwind_info = 0;  ///< FDE, or unw_dyn_info_t
   std::uint64_t unwind_info_size = 0;
   RowOrigin origin = RowOrigin::none;
-  Addr user = 0;  ///< of registered code: the pointer that was registered with it (Code::user), 0: none
+  Addr user = 0;  ///< for registered code: the pointer that was registered with it (Code::user); 0 if there is none
 };
 
-/// A name and where the thing it names begins.
+/// A name, and the start of the code that it names.
 struct ProcedureName {
   Addr start = 0;
-  std::size_t length = 0;  ///< of the whole name, without the NUL
-  bool truncated = false;  ///< the buffer holds a beginning of it
+  std::size_t length = 0;  ///< the length of the whole name, without the NUL
+  bool truncated = false;  ///< the buffer holds only the beginning of it
 };
 
-/// Writes `name` as NameSource::find_name must: cut to into.size() - 1 bytes, NUL-terminated, `out` but for its start.
-/// Where `into` is empty only `out` is written. Signal-safe.
+/// Writes `name` as NameSource::find_name must: cut to into.size() - 1 bytes and NUL-terminated. Writes all of `out`
+/// except its start. Writes only `out` if `into` is empty. Signal-safe.
 void write_name(std::string_view name, std::span<char> into, ProcedureName& out) noexcept;
 
-/// Found, or not this source's business. An error means: this source covers the address, but what it has is broken.
-/// The three are never merged.
+/// The answer of a source: it has a result, or the address is not its business. An error means that the source covers
+/// the address, but its data is broken. The three cases are never merged.
 using Found = Result<bool>;
 
-/// What knows how some code is unwound.
+/// A source that knows how some code is unwound.
 class RowSource {
  public:
-  /// On true `out` is complete, origin and keeps_by included. Else keeps_by is as it was.
+  /// If the result is true, `out` is complete, including origin and keeps_by. Otherwise keeps_by is unchanged.
   virtual Found find_row(Lookup& lookup, FrameRow& out) const noexcept = 0;
 
-  /// What is known of the procedure that covers the address.
+  /// Describes the procedure that covers the address.
   virtual Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
     (void)lookup, (void)out;
     return false;
   }
 
-  /// Whether this source was told of code there that is in no module: it is code then, whatever its memory may be used
-  /// for at the moment.
+  /// Whether this source was told of code there that is in no module. Then it is code, even if its memory is not
+  /// executable at the moment.
   virtual bool was_told_of(Addr at) const noexcept {
     (void)at;
     return false;
   }
 
  protected:
-  ~RowSource() = default;  // nobody owns one by it; those with static storage have nothing to do at exit
+  ~RowSource() = default;  // nobody deletes through it; objects with static storage need no destruction at exit
 };
 
-/// What knows names of some code.
+/// A source that knows the names of some code.
 class NameSource {
  public:
-  /// On true `into` holds the name, cut to into.size() - 1 bytes and NUL-terminated; nothing where it is empty.
+  /// If the result is true, `into` holds the name, cut to into.size() - 1 bytes and NUL-terminated, or is empty.
   virtual Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept = 0;
 
  protected:
-  ~NameSource() = default;  // nobody owns one by it; those with static storage have nothing to do at exit
+  ~NameSource() = default;  // nobody deletes through it; objects with static storage need no destruction at exit
 };
 
 }  // namespace jitunwind

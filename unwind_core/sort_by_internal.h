@@ -1,4 +1,4 @@
-// Sorting by a number. Sorts of the standard library are 3 KB for each kind of element; this is one for all.
+// Sorting by a number. A sort of the standard library takes 3 KB for each type of element; this one serves all types.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ struct SortKey {
       keys, [](const SortKey& a, const SortKey& b) { return a.key != b.key ? a.key < b.key : a.place < b.place; });
 }
 
-/// Ascending; equal ones keep their order. What is sorted already, as nearly all that is sorted here, is looked at
-/// only; else it allocates. `key_of` gives an integer.
+/// Sorts in ascending order and keeps the order of equal elements. Nearly all ranges are sorted already; these are only
+/// checked. Sorting others allocates. `key_of` returns an integer.
 template <class T, class KeyOf>
 void sort_by(std::vector<T>& range, KeyOf key_of) {
   if (std::ranges::is_sorted(range, {}, key_of)) return;

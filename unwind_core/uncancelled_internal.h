@@ -1,5 +1,5 @@
-// System calls of which the C library makes cancellation points (POSIX, 2.9.5.2; pthreads(7)). Nothing of this library
-// is one: most of it is noexcept, where a thread that is cancelled would end the process.
+// System calls that are cancellation points in the C library (POSIX, 2.9.5.2; pthreads(7)). Nothing in this library is
+// a cancellation point: most of it is noexcept, so a cancelled thread would end the process.
 #pragma once
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 namespace jitunwind {
 
-/// "/proc/thread-self/fd/NUMBER": what is open by that number. Signal-safe.
+/// Returns "/proc/thread-self/fd/NUMBER", the path of the file that is open by that number. Signal-safe.
 inline std::array<char, 40> link_of(int number) noexcept {
   constexpr std::string_view k_folder = "/proc/thread-self/fd/";
   std::array<char, 40> text{};
@@ -29,12 +29,13 @@ inline std::array<char, 40> link_of(int number) noexcept {
   return text;
 }
 
-/// A file that is open for reading, while it lives: open(2), read(2) and close(2), errno as they leave it. Nothing here
-/// is kept open for longer, for a program may close any number and have it mean something else. Signal-safe.
+/// A file that is open for reading as long as this object: open(2), read(2) and close(2), which set errno as usual. The
+/// library keeps no file open for longer, since a program may close any number and reuse it for something else.
+/// Signal-safe.
 class ReadableFile {
  public:
   explicit ReadableFile(const char* path, int flags = 0) noexcept : ReadableFile(AT_FDCWD, path, flags) {}
-  /// `folder` is open, too.
+  /// `folder` is the number of an open folder.
   ReadableFile(int folder, const char* path, int flags = 0) noexcept : number_(number_of(path, flags, folder)) {}
   ~ReadableFile() {
     if (is_open()) ::syscall(SYS_close, number_);
@@ -42,9 +43,9 @@ class ReadableFile {
   ReadableFile(const ReadableFile&) = delete;
   ReadableFile& operator=(const ReadableFile&) = delete;
 
-  /// A regular file; EISDIR or EINVAL: it is none. To open a FIFO or a device may do something, and whoever may write a
-  /// folder can put a link to one there: what it is is looked at without opening it (open(2), O_PATH), and that is
-  /// opened. Without /proc it is looked for by its name again.
+  /// Opens a regular file, and fails with EISDIR or EINVAL for any other. Opening a FIFO or a device may have effects,
+  /// and anybody who may write to the folder can put a link to one there. The file is therefore checked without opening
+  /// it (open(2), O_PATH), and the same file is opened then. If there is no /proc, it is opened by its name again.
   static ReadableFile regular(const char* path, int flags = 0) noexcept {
     const ReadableFile found(path, O_PATH | flags);
     struct stat status;
@@ -59,7 +60,7 @@ class ReadableFile {
 
   bool is_open() const noexcept { return number_ >= 0; }
   int number() const noexcept { return number_; }
-  /// 0 at its end, -1 on an error.
+  /// Returns 0 at the end of the file, and -1 on an error.
   long read(char* into, std::size_t size) const noexcept { return ::syscall(SYS_read, number_, into, size); }
 
  private:
@@ -71,13 +72,14 @@ class ReadableFile {
   int number_;
 };
 
-/// What was left unread after the last line, in a room that no longer line has.
+/// Reads a file by lines. The buffer keeps the bytes behind the last line; no longer line fits.
 template <std::size_t size>
 class LineReader {
  public:
   explicit LineReader(const ReadableFile& file) noexcept : file_(file) {}
 
-  /// Without its end; false: there is none. Of a longer line the part that fits, and the next part as a line.
+  /// Gets the next line without its end. Returns false when there is none. A longer line comes in parts, each as a
+  /// line.
   bool next(std::string_view& out) noexcept {
     for (;;) {
       const std::string_view rest(room_.data() + begin_, end_ - begin_);
@@ -109,7 +111,8 @@ class LineReader {
   bool is_at_end_ = false;
 };
 
-// pread(2) and pwrite(2). With 32 bits an offset is two arguments, the lower half first (little-endian CPUs).
+// The following functions use pread(2) and pwrite(2). 32-bit CPUs take an offset as two arguments, the lower half first
+// if they are little-endian.
 
 /// `call`: SYS_pread64 or SYS_pwrite64. Signal-safe.
 inline long transfer_at(long call, int file, const void* bytes, std::size_t size, std::uint64_t offset) noexcept {
@@ -122,22 +125,24 @@ inline long read_at(int file, void* into, std::size_t size, std::uint64_t offset
   return transfer_at(SYS_pread64, file, into, size, offset);
 }
 
-// process_vm_readv(2) and process_vm_writev(2) are no such points. They are here for their last argument's sake.
+// process_vm_readv(2) and process_vm_writev(2) are no cancellation points. They are here because of their last
+// argument.
 
-/// `call`: SYS_process_vm_readv or SYS_process_vm_writev. Returns how many bytes; -1, with errno: none. The kernel's
-/// flags are a long, and syscall()'s seventh argument: on x86-64 it lies on the stack, where the upper half of an int
-/// would be what was there before (System V ABI, 3.2.3), which the kernel refuses. Signal-safe.
+/// `call` is SYS_process_vm_readv or SYS_process_vm_writev. Returns the number of bytes, or -1 with errno. The kernel's
+/// flags are a long and the seventh argument of syscall(). x86-64 passes that argument on the stack, where the upper
+/// half of an int would be undefined (System V ABI, 3.2.3); the kernel refuses such flags. Signal-safe.
 inline long copy_between(long call, pid_t process, std::span<const iovec> here, std::span<const iovec> there) noexcept {
   constexpr unsigned long k_no_flags = 0;
   return ::syscall(call, process, here.data(), here.size(), there.data(), there.size(), k_no_flags);
 }
 
-/// In one system call. Nobody can be told where it fails. Signal-safe.
+/// Writes the text in one system call. Failures are not reported, because there is nobody to report them to.
+/// Signal-safe.
 inline void write_to_standard_error(std::string_view text) noexcept {
   (void)::syscall(SYS_write, STDERR_FILENO, text.data(), text.size());
 }
 
-/// Less where a signal comes. Signal-safe.
+/// Sleeps for this long, or less when a signal comes. Signal-safe.
 inline void sleep_for_nanoseconds(long nanoseconds) noexcept {
   const timespec time{0, nanoseconds};
   (void)::syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);

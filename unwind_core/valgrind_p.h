@@ -1,9 +1,9 @@
-// Valgrind, where what it does in the kernel's place makes a difference.
+// Valgrind, which in some respects differs from the kernel that it stands for.
 #pragma once
 
 namespace jitunwind {
 
-/// Whether it runs this process. Signal-safe.
+/// Whether Valgrind runs this process. Signal-safe.
 bool under_valgrind() noexcept;
 
 }  // namespace jitunwind

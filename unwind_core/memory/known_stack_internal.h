@@ -1,4 +1,4 @@
-// The calling thread's known stack, which walks by address and throws need not probe again.
+// The calling thread's known stack, which walks of addresses and throws need not probe again.
 #pragma once
 
 #include <atomic>

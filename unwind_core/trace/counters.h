@@ -13,7 +13,7 @@ namespace jitunwind {
 /// Events that are counted. The first ones are those of warm paths.
 enum class Counter : unsigned {
   kept_row_used,    ///< a step by a kept row, with all registers
-  kept_rule_used,   ///< a step of a walk by address that used a kept rule
+  kept_rule_used,   ///< a step of a walk of addresses that used a kept rule
   cie_known,        ///< a CIE was the same as one that had been read
   module_known,     ///< a module was unchanged since it was kept
   fde_known,        ///< a known FDE answered an unwinder
@@ -25,7 +25,7 @@ enum class Counter : unsigned {
   row_not_compact,  ///< a made row was not kept: no compact row expresses it
   row_met_once,     ///< a made row was not kept: its address was met for the first time
   row_guessed,      ///< a guess was made because no source had a row
-  chain_left,       ///< a walk by address had to continue with all registers
+  chain_left,       ///< a walk of addresses had to continue with all registers
   cie_read,         ///< a CIE was read in full
   module_read,      ///< a module's headers were read
   fde_made,         ///< an FDE was made for an unwinder
