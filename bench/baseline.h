@@ -1,4 +1,4 @@
-// Ratios of a run beside those that were stored: what has become slower.
+// Compares the ratios of a run with stored ones, to find what has become slower.
 #pragma once
 
 #include <map>
@@ -9,9 +9,10 @@ namespace bench {
 
 using Ratios = std::map<std::string, double>;
 
-/// A line for each ratio that has grown by more than half (less than that is the machine's noise), for each that is not
-/// stored, and one where nothing is stored: none. What is stored and was not measured is nobody's mistake: filters and
-/// peers that are not installed leave it out. "" where there is nothing to say.
+/// Returns a line for each ratio that has grown by more than half (smaller changes are the machine's noise) and for
+/// each ratio that is not stored. Returns one line when nothing is stored (`stored` is empty). Stored ratios that were
+/// not measured are no mistake: filters and peers that are not installed leave them out. Returns "" when there is
+/// nothing to report.
 std::string compare_with_baseline(const std::optional<Ratios>& stored, const Ratios& measured);
 
 }  // namespace bench

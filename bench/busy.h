@@ -1,4 +1,4 @@
-// A thread beside what is measured.
+// A thread that runs beside a measurement.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Walks of what was not walked before: the first one in a process, and new functions in a process that has walked.
+// Cold walks: the first one in a process, and walks of new functions in a process that has walked.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -13,7 +13,7 @@ namespace bench {
 namespace {
 
 constexpr std::size_t k_depth = 50;
-/// So many walks of new functions use more of the tables than what they begin with.
+/// So many walks of new functions need more room in the tables than these have initially.
 constexpr std::size_t k_many_walks = 8;
 
 struct ColdWalk : Context {
@@ -38,7 +38,7 @@ void walk_once(Context* context) {
   if (found != k_depth) cold.state->SkipWithError(("only " + std::to_string(found) + " frames").c_str());
 }
 
-/// Through functions that no other stack of this program has, from the `first` on. Nanoseconds.
+/// Walks through functions that no other stack of this program has, starting with number `first`. Returns nanoseconds.
 double walk(benchmark::State& state, const Walker& walker, std::size_t first) {
   std::vector<StackFunction> functions;
   for (std::size_t i = 0; i < k_depth; ++i) functions.push_back(static_function(first + i));

@@ -13,7 +13,7 @@ constexpr const char* k_libgcc = "libgcc";
 constexpr const char* k_nongnu = "nongnu";
 constexpr const char* k_llvm = "LLVM";
 constexpr const char* k_elfutils = "elfutils";
-/// Since 13 libgcc keeps what is registered in a tree, before in a list that it sorts in quadratic time.
+/// libgcc keeps registrations in a tree since release 13. Earlier releases sort them into a list, in quadratic time.
 constexpr int k_libgcc_with_tree = 13;
 constexpr std::size_t k_most_for_list = 40'000;
 
@@ -29,8 +29,8 @@ bool is_linear(const Release& libgcc) {
   return libgcc.is_unpacked() && std::atoi(libgcc.version.c_str()) < k_libgcc_with_tree;
 }
 
-/// This library's own programs run with the newest libgcc and with the oldest, which is that of the system they are
-/// built for.
+/// Adds libgcc and this library's own programs. They run with the newest libgcc and with the oldest, which is that of
+/// the system they are built for.
 void add_libgcc(const Release& release, bool is_newest, bool is_oldest, std::vector<Peer>& all) {
   const std::size_t most = is_linear(release) ? k_most_for_list : Peer{}.most_functions;
   all.push_back({release.title(), "bench_libgcc", k_all_of_a_process, "", release, most});
@@ -59,7 +59,7 @@ void add_release(const std::vector<Release>& releases, std::size_t index, std::v
   if (release.unwinder == k_elfutils) all.push_back({title, "bench_targets_libdw", {k_targets}, "libdw-dev", release});
 }
 
-/// Titles in one suite; "": the newest.
+/// The titles in one suite. The suite "" stands for the newest release of each.
 Others others_of(const std::string& suite, const std::vector<Release>& releases) {
   const auto find = [&](const std::string& unwinder) {
     const auto found = std::find_if(releases.begin(), releases.end(), [&](const Release& release) {

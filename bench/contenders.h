@@ -1,4 +1,4 @@
-// Who is measured, and in what.
+// The programs that are measured, and the groups of measurements.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace bench {
 
-/// What a program can be asked to measure, by the first word of its command line.
+/// The groups of measurements that a program can make. The first word of its command line names one.
 inline constexpr const char* k_walk = "walk";
 inline constexpr const char* k_cold = "cold";
 inline constexpr const char* k_registration = "registration";
@@ -24,7 +24,7 @@ inline constexpr const char* k_starts = "starts";
 inline constexpr const char* k_large_code = "large";
 inline constexpr const char* k_targets = "targets";
 
-/// Titles of those that do not depend on what others release. The reference is what others are compared with.
+/// Titles that do not depend on the releases of others. Others are compared with the reference.
 inline constexpr const char* k_reference = "jitunwind";
 inline constexpr const char* k_own_runtime = "own runtime";
 inline constexpr const char* k_limit = "limit";
@@ -37,31 +37,31 @@ inline constexpr const char* k_engine = "engine";
 inline constexpr const char* k_large = "large";
 inline constexpr const char* k_onlooker = "other processes";
 
-/// A program, and the release of others that it is run with.
+/// A program, and the release of another unwinder that it runs with.
 struct Peer {
   std::string title;
   std::string program;
   std::vector<std::string> groups;
-  std::string needs{};  ///< what was not there when the program was not built
+  std::string needs{};  ///< the missing package, if the program was not built
   std::optional<Release> release{};
-  std::size_t most_functions = 1'000'000;  ///< beyond that a run would take minutes
+  std::size_t most_functions = 1'000'000;  ///< a run with more would take minutes
 
   bool measures(const std::string& group) const;
-  /// A shell's command that runs the program, which is in `folder`, by a tool or itself.
+  /// Returns the shell command that runs the program in `folder`, directly or by `tool`.
   std::string command(const std::filesystem::path& folder, const std::string& tool = "") const;
 };
-/// Why the peer cannot be run; "": it can. A program that would load other libraries than those of its release measures
-/// what its title does not say.
+/// Returns why the peer cannot be run, or "" when it can. A program that would load other libraries than those of its
+/// release would measure something else than its title says.
 std::string what_is_missing(const Peer& peer, const std::filesystem::path& folder);
 std::vector<Peer> peers(const std::vector<Release>& releases);
 
-/// Titles of peers that run with one set of releases.
+/// The titles of the peers that run with one set of releases.
 struct Others {
   std::string libgcc, nongnu, llvm, elfutils;
   std::string on_libgcc;  ///< this library, and a throw by the C++ run-time's unwinder
-  std::string listening;  ///< a program that has never heard of this library, listened to
+  std::string listening;  ///< a program that does not use this library, while the library listens to it
 };
-/// The newest release of each first, which targets are about; then those of each older suite.
+/// Returns the newest release of each first, to which targets refer, and then those of each older suite.
 std::vector<Others> others(const std::vector<Release>& releases);
 
 }  // namespace bench

@@ -1,5 +1,5 @@
-// Walks while another thread registers and cancels without pause, and, since a second busy thread may slow the machine
-// down, while one only computes.
+// Walks while another thread registers and cancels without pause. They are compared with walks while that thread only
+// computes, since a second busy thread may slow the machine down.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -34,7 +34,7 @@ void measure(Context* context) {
   contended.state->SetItemsProcessed(contended.state->iterations() * static_cast<std::int64_t>(k_depth));
 }
 
-/// Registers and cancels functions, one after the other.
+/// Registers and cancels functions in turn.
 struct Churner {
   Registrar* registrar;
   std::size_t first, count;
@@ -47,7 +47,8 @@ struct Churner {
   }
 };
 
-/// The functions on the stack are the arena's first; those behind them are their neighbours, the last are far away.
+/// The functions on the stack are the arena's first ones. The next functions are their neighbours, and the last ones
+/// are far away.
 void walk(benchmark::State& state, const Walker& walker, Churn churn, bool quiet) {
   static const JitArena arena(k_on_stack + 100 * k_churned);
   const Registered registered(arena, k_on_stack, arena.functions().size());

@@ -1,5 +1,5 @@
-// What a simulator counts the instructions of: the same work a given number of times, and nothing else that depends on
-// the number.
+// Work whose instructions a simulator counts: the same work a given number of times. Nothing else depends on that
+// number.
 #include "bench/measurements.h"
 
 #include <array>
@@ -16,7 +16,7 @@ namespace bench {
 namespace {
 
 constexpr std::size_t k_depth = 50;
-constexpr std::size_t k_new_functions = 40;  ///< that many times 20 are no more than there are
+constexpr std::size_t k_new_functions = 40;  ///< 20 times as many must not exceed the number of functions
 constexpr std::size_t k_registered = 1000;
 
 struct RepeatedWalk : Context {
@@ -44,7 +44,7 @@ void walk_once(Context* context) {
   if (static_cast<const RepeatedWalk*>(context)->walker->walk(addresses) != k_new_functions) std::exit(3);
 }
 
-/// Through other functions each time. The first walk, which sets up what stays, is in any number.
+/// Walks through other functions each time. One more walk comes first, whatever `times` is, and sets up what stays.
 void walk_new_functions(const Walker& walker, std::size_t times) {
   RepeatedWalk once{{}, &walker, 1};
   for (std::size_t i = 0; i <= times; ++i) {

@@ -1,4 +1,4 @@
-// A function of the arena as this library's users describe it.
+// A function of the arena as users of this library describe it.
 #pragma once
 
 #include <jitunwind/c.h>
@@ -25,7 +25,7 @@ inline jitunwind::Description describe(const JitFunction& function, const std::s
       .value();
 }
 
-/// The same in C.
+/// Describes the function by the C interface.
 inline ju_description* describe_in_c(const JitFunction& function) {
   const auto bytes = static_cast<std::int64_t>(function.locals);
   ju_builder* builder = nullptr;

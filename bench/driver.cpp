@@ -30,14 +30,14 @@ using bench::Peer;
 using bench::Results;
 using nlohmann::json;
 
-/// So many for each other one: what happens once in a process cannot be repeated there.
+/// Cold groups have this many rounds for each round of the others, because a process cannot repeat cold work.
 constexpr std::size_t k_cold_rounds = 5;
 
 struct Options {
   std::filesystem::path folder;
   std::vector<bench::Release> releases = bench::read_releases(BENCH_PACKAGES, BENCH_PEERS);
   std::vector<Peer> peers;           ///< those that can be run
-  std::vector<std::string> missing;  ///< others, and why, a line each
+  std::vector<std::string> missing;  ///< peers that cannot be run and why, a line each
   std::string filter = ".";
   std::string keep;
   std::string report;
@@ -50,7 +50,7 @@ struct Options {
   bool large = false;
 };
 
-/// On a terminal, one line that is written over.
+/// Shows progress on a terminal, in one line that is overwritten.
 void show_progress(const std::string& text) {
   if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", text.c_str());
 }
@@ -66,12 +66,12 @@ std::vector<std::string> split(const std::string& name) {
   std::vector<std::string> parts;
   std::istringstream in(name);
   for (std::string part; std::getline(in, part, '/');) {
-    if (part != "manual_time" && part.rfind("iterations:", 0) != 0) parts.push_back(part);  // Google Benchmark's own
+    if (part != "manual_time" && part.rfind("iterations:", 0) != 0) parts.push_back(part);  // parts of Google Benchmark
   }
   return parts;
 }
 
-/// "walk/unw_step/static/10" -> row "walk/static/10" of the way "unw_step".
+/// Splits a name: "walk/unw_step/static/10" becomes row "walk/static/10" of the way "unw_step".
 void add(const json& measured, const Peer& peer, std::size_t round, Results& results) {
   std::vector<std::string> parts = split(measured.at("name"));
   const Contender contender{peer.title, parts.at(1)};
@@ -84,7 +84,7 @@ void add(const json& measured, const Peer& peer, std::size_t round, Results& res
   }
 }
 
-/// Scripts learn from the environment which releases there are: a line each, its title, a tab, LD_LIBRARY_PATH.
+/// Scripts get the available releases from the environment, a line each: title, tab, LD_LIBRARY_PATH.
 void choose_peers(Options& options) {
   for (const Peer& peer : bench::peers(options.releases)) {
     const std::string missing = what_is_missing(peer, options.folder);
@@ -105,11 +105,12 @@ struct Part {
   std::string filter;
 };
 
-/// What all peers measure one after the other before they go on: each row of a group, so that a ratio is one of
-/// neighbours in time, or, where a process takes long to get ready, all of it.
+/// A set of measurements that all peers make one after the other before they go on to the next set. It is a row of a
+/// group, so that a ratio compares measurements of about the same time. If a process takes long to get ready, it is the
+/// whole group.
 struct Row {
   std::string filter;
-  std::set<std::string> names;  ///< of all programs; none: the filter decides
+  std::set<std::string> names;  ///< names in all programs; if empty, the filter decides
 };
 
 bool is_cold(const std::string& group) { return group == bench::k_cold || group == bench::k_cold_throw; }
@@ -121,7 +122,7 @@ std::vector<std::string> names_of(const Peer& peer, const std::string& group, co
   return all;
 }
 
-/// "walk/unw_step/static/10" -> "^walk/[^/]+/static/10$".
+/// Makes the filter of a row: "walk/unw_step/static/10" becomes "^walk/[^/]+/static/10$".
 std::string filter_of_row(const std::string& name) {
   const std::size_t way = name.find('/');
   const std::size_t rest = name.find('/', way + 1);
@@ -147,14 +148,15 @@ std::vector<Row> rows_of(const std::string& group, const Options& options) {
 void run_one(const Peer& peer, const Part& part, const Options& options, Results& results, json& kept) {
   const std::string how = "--benchmark_format=json --benchmark_min_time=" + std::to_string(options.seconds);
   const std::optional<std::string> text = run(peer, part.group, part.filter, how, options);
-  if (text && text->empty()) return;  // the filter left nothing
+  if (text && text->empty()) return;  // the filter left nothing to measure
   const json output = json::parse(text.value_or(""), nullptr, false);
   if (output.is_discarded()) return results.add_mistake(part.group, {peer.title, ""}, "the program failed");
   for (const json& measured : output.at("benchmarks")) add(measured, peer, part.round, results);
   kept.push_back({{"peer", peer.title}, {"round", part.round}, {"output", output}});
 }
 
-/// Which measurements of a row have a process of their own: all in one, or, where nothing may be warm, each.
+/// Returns a filter for each process that measures a part of the row. One process measures all of it, except that in
+/// cold groups every measurement gets a process of its own.
 std::vector<std::string> filters_of(const Peer& peer, const std::string& group, const Row& row) {
   if (!is_cold(group)) return {row.filter};
   std::vector<std::string> all;
@@ -166,7 +168,7 @@ std::vector<std::string> filters_of(const Peer& peer, const std::string& group, 
 
 void run_row(std::size_t round, const std::string& group, const Row& row, const Options& options, Results& results,
              json& kept) {
-  // There and back, so that what drifts does not always meet the same one.
+  // Every second round runs backwards, so that a drift of the machine does not always affect the same peer.
   for (std::size_t i = 0; i < options.peers.size(); ++i) {
     const Peer& peer = options.peers[round % 2 == 0 ? i : options.peers.size() - 1 - i];
     if (!peer.measures(group)) continue;
@@ -176,9 +178,10 @@ void run_row(std::size_t round, const std::string& group, const Row& row, const 
   }
 }
 
-// Instructions.
+// Counting of instructions.
 
-/// Of a program that does one thing `times` times; none: callgrind cannot run it.
+/// Counts the instructions of a program that does one thing `times` times. Returns nothing when callgrind cannot run
+/// it.
 std::optional<double> instructions(const Peer& peer, const std::string& name, std::size_t times,
                                    const Options& options) {
   const auto output =
@@ -196,7 +199,8 @@ bool counts(const Peer& peer, const std::string& name) {
   return peer.measures(bench::k_registration) || peer.measures(bench::k_orc);
 }
 
-/// What twice as many repetitions take, of those that a program has.
+/// Counts instructions for a number of repetitions and for twice as many, for everything that a program can repeat. The
+/// difference is the cost of the additional ones.
 void count_instructions(const Peer& peer, const Options& options, Results& results) {
   const std::size_t few = peer.measures(bench::k_orc) ? 2 : 10;  // a module takes up to a hundred million
   std::istringstream lines(bench::output_of(peer.command(options.folder) + " count").value_or(""));
@@ -244,7 +248,7 @@ std::vector<bench::TableOptions> tables(const Options& options) {
   return bench::tables(bench::others(options.releases).front());
 }
 
-/// Beside today's releases of others, and beside older ones.
+/// The ratios to today's releases of others and to older ones.
 bench::Ratios ratios(const Options& options, const Results& results) {
   bench::Ratios all;
   for (const bench::Others& others : bench::others(options.releases))
@@ -267,7 +271,7 @@ void write_report(const Options& options, const Results& results) {
   std::cout << "Report: " << (folder / "report.md").string() << "\n";
 }
 
-/// None: the file is not there, or holds something else.
+/// Returns nothing when the file is missing or holds something else.
 std::optional<bench::Ratios> read_baseline(const std::string& file) {
   std::ifstream in(file);
   const json stored = in ? json::parse(in, nullptr, false) : json();
@@ -290,8 +294,8 @@ void print(const Options& options, const Results& results) {
     std::ofstream(options.new_baseline) << json(ratios(options, results)).dump(1) << "\n";
 }
 
-/// Names what the tables do not show. The status for the shell: 1 when a program went wrong, a peer's as well, since
-/// its rows are missing from the ratios.
+/// Names the measurements that the tables lack. Returns the status for the shell: 1 when a program failed, even a
+/// peer's, since its rows are missing from the ratios.
 int print_what_is_missing(const Options& options, const Results& results) {
   for (const std::string& line : options.missing) std::cout << "Not measured: " << line << "\n";
   const std::string mistakes = results.mistakes();

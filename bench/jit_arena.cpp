@@ -49,7 +49,7 @@ void write_tables(std::byte* at, const std::byte* code, std::size_t locals) {
   const std::array<std::uint8_t, 15> rules{
       0, 0x41, 0x0e, 16, 0x83, 2, 0x44, 0x0e, static_cast<std::uint8_t>(16 + locals), 0x4d, 0x0e, 16, 0x41, 0x0e, 8};
   std::memcpy(fde, rules.data(), rules.size());
-  // What is left of the FDE, and the terminator behind it, is zero: nops, and a length of 0.
+  // The rest of the FDE and the terminator behind it are already zero: nops, and a length of 0.
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Functions made at run time, by hand: what is measured is unwinding, so the code is the smallest that has a frame.
+// Functions made by hand at run time. Unwinding is what is measured, so the code is the smallest that has a frame.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace bench {
 
-/// What runs on a measured stack. Each function calls the next one and returns.
+/// The context of the functions on a measured stack. Each function calls the next one and returns.
 struct Context;
 using StackFunction = void (*)(Context*);
 struct Context {
-  const StackFunction* next;  // first: JIT code reads and advances it
+  const StackFunction* next;  // the first member: JIT code reads and advances it
 };
 
-/// Code and unwind tables of `count` functions in one mapping, so that 32-bit distances between them suffice. They
-/// begin `distance` bytes, at least 32, from each other, and are of at most 4 shapes.
+/// Code and unwind tables of `count` functions in one mapping, so that 32-bit distances between them suffice. The
+/// functions begin `distance` bytes apart, at least 32, and have at most 4 shapes.
 class JitArena {
  public:
   explicit JitArena(std::size_t count, std::size_t distance = 64, std::size_t shapes = 4);

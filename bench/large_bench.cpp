@@ -1,5 +1,5 @@
-// What size costs: procedures of 10 to a million instructions described, registered and thrown through; and what
-// AsmjitRuntime takes for such code beside asmjit's own runtime.
+// The cost of size: procedures of 10 to a million instructions are described, registered and thrown through.
+// AsmjitRuntime is compared with asmjit's own runtime for such code.
 //
 //   PROGRAM large MAX-FUNCTIONS [--benchmark_...]
 //
@@ -41,7 +41,7 @@ using Calls = void (*)(void (*)());
 
 constexpr std::array<std::size_t, 6> k_sizes{10, 100, 1000, 10'000, 100'000, 1'000'000};
 
-/// push rax; pop rax, over and over, then call rdi and ret.
+/// Code that repeats push rax; pop rax and ends with call rdi; ret.
 class LongCode {
  public:
   explicit LongCode(std::size_t instructions)
@@ -107,7 +107,7 @@ void throw_by_rows(benchmark::State& state, std::size_t size, bool first) {
   const LongCode code(size);
   const jitunwind::Description description = code.describe();
   {
-    const LongCode other(10);  // what the process does once
+    const LongCode other(10);  // does first what a process does once
     const jitunwind::Registration live = other.registered(other.describe());
     (void)throws_through(other);
   }
@@ -121,8 +121,8 @@ void throw_by_rows(benchmark::State& state, std::size_t size, bool first) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(size));
 }
 
-/// As long as the code is, pieces of push rax; pop rax, over and over, then push rax; call rdi; pop rax, in front of
-/// which each can be entered; in the end ret.
+/// Code of equal pieces, repeated up to its length, and a ret at the end. A piece repeats push rax; pop rax and ends
+/// with push rax; call rdi; pop rax. The code can be entered in front of each call.
 class CodeOfPieces {
  public:
   explicit CodeOfPieces(std::size_t rows)
@@ -217,7 +217,7 @@ void write_exit(Assembler& a) {
   a.ret();
   a.bind(behind);
 }
-/// Between push rbx and pop rbx; ret.
+/// The kinds of code between push rbx and pop rbx; ret.
 struct Kind {
   const char* name;
   void (*write_one)(Assembler&);
@@ -271,7 +271,7 @@ void add_benchmarks() {
       benchmark::RegisterBenchmark(((first ? "throw_by_rows/first/" : "throw_by_rows/next/") + number).c_str(),
                                    [=](auto& state) { throw_by_rows(state, size, first); })
           ->UseManualTime();
-    if (size < 1000) continue;  // of a few pieces
+    if (size < 1000) continue;  // such code has only a few pieces
     for (const bool in_order : {true, false})
       benchmark::RegisterBenchmark(
           ((in_order ? "throw_everywhere/in_order/" : "throw_everywhere/at_random/") + number).c_str(),

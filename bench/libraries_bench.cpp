@@ -1,4 +1,4 @@
-// Walks in a process with hundreds of libraries, each frame in another one. One measurement a process.
+// Walks in a process with hundreds of libraries, each frame in another one. A process makes one measurement.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -14,7 +14,7 @@ namespace bench {
 
 namespace {
 
-constexpr std::size_t k_loaded = MANY_LIBRARIES_COUNT - 1;  // the last one comes and goes
+constexpr std::size_t k_loaded = MANY_LIBRARIES_COUNT - 1;  // the last one is loaded and unloaded
 constexpr std::array<std::size_t, 2> k_depths{50, k_loaded - k_loaded % 100};
 
 enum class When { first, again, while_loading };
@@ -68,7 +68,7 @@ void walk(benchmark::State& state, const Walker& walker, std::size_t depth, When
 
 void add_library_benchmarks() {
   for (const Walker& walker : walkers()) {
-    // A chain of frame pointers has no frames in libraries that keep none.
+    // The walk along frame pointers does not see frames in libraries that keep none.
     if (!walker.passes_jit_frames) continue;
     for (const When when : {When::first, When::again, When::while_loading}) {
       for (const std::size_t depth : k_depths) {

@@ -1,4 +1,4 @@
-// The measurements every peer's program makes.
+// The measurements that every peer's program makes.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ void add_walk_benchmarks();
 ///   contention/WALKER, nothing changes/...     while it only computes
 void add_contention_benchmarks();
 
-/// What is cold is so once a process: one of these a run. An item is a frame.
+/// A process can be cold only once, so a run makes one of these. An item is a frame.
 ///   first_walk/WALKER/DEPTH      the first walk in the process
 ///   new_functions/WALKER/DEPTH   after walks of other functions of the same program
 void add_cold_benchmarks();
 
-/// The same in code that is scattered over a megabyte, in three modules. An item is a frame; of NAME_faults, which are
-/// page faults, all of it.
+/// These measure cold walks in code that is scattered over a megabyte, in three modules. An item is a frame;
+/// NAME_faults counts the page faults of a whole walk.
 ///   scattered_first/WALKER/DEPTH    the first walk in the process
 ///   scattered_second/WALKER/DEPTH   the second walk, of the same stack
 ///   scattered_new/WALKER/DEPTH      after a walk of other functions of the same modules
@@ -29,7 +29,7 @@ void add_scattered_benchmarks();
 ///   scattered_throw/THROWER/DEPTH   the first throw in the process, through the same code
 void add_first_throw_benchmarks();
 
-/// In a process with 499 libraries, each frame in another one; one of these a run. An item is a frame.
+/// These run in a process with 499 libraries, each frame in another one. A run makes one of them. An item is a frame.
 ///   first_walk_libraries/WALKER/DEPTH   the first walk in the process
 ///   walk_libraries/WALKER/DEPTH
 ///   walk_while_loading/WALKER/DEPTH     while another thread loads and unloads one more
@@ -43,23 +43,22 @@ void add_library_benchmarks();
 void add_registration_benchmarks(std::size_t max_functions);
 
 /// An item is a throw, by libgcc_s as it is, without this library or with it, or by the exception runtime.
-///   throw/THROWER/static|destructors|jit/DEPTH/N   through C++ functions, or every fourth of the first registrar's; N
-///   other
-///                                       functions are registered
+///   throw/THROWER/static|destructors|jit/DEPTH/N   through C++ functions, or every fourth of the first registrar's;
+///                                       N other functions are registered
 ///   first_throw/THROWER/N              through one function, with N others registered just before
 ///   throw_beside/THROWER[, other computes]/DEPTH   of one of the first registrar's, in elapsed time, while another
 ///                                       thread throws likewise
 void add_throw_benchmarks(std::size_t max_functions);
 
-/// An item is a throw or a walk through one function made at run time, of N that are alike, 32 bytes from each other,
-/// and were registered just before:
+/// An item is a throw or a walk through one function made at run time. The N functions are alike, 32 bytes apart, and
+/// were registered just before:
 ///   through_new/WAY/DESCRIPTION/N     through each for the first time
 ///   through_again/WAY/DESCRIPTION/N   through each once more
 void add_through_walk_benchmarks(std::size_t max_functions);
 void add_through_throw_benchmarks(std::size_t max_functions);
 
-/// Not Google Benchmark's: does one thing `times` times, for callgrind. An empty name lists what there is, a line each:
-/// items a time, name. Returns the program's status.
+/// Does one thing `times` times, for callgrind instead of Google Benchmark. An empty name lists what there is, a line
+/// each: number of items, name. Returns the program's status.
 ///   instructions/WAY/walk/a frame, register/and cancel, throw/through a frame
 int count(const std::string& name, std::size_t times);
 

@@ -1,5 +1,5 @@
-// What registering costs an LLJIT: time to add a module, from intermediate code to code that can be called, and the
-// first throw with many modules there. Three ways: this library's plugin, LLVM's own, none.
+// The cost of registration in an LLJIT: the time to add a module, from intermediate code to callable code, and the
+// first throw with many modules there. There are three ways: this library's plugin, LLVM's own, none.
 //
 //   PROGRAM orc MAX-MODULES [--benchmark_...]
 //   PROGRAM count [NAME TIMES]
@@ -34,7 +34,7 @@ namespace {
 
 namespace orc = llvm::orc;
 
-/// Processor time of this thread, on which everything happens.
+/// The processor time of this thread, on which everything happens.
 struct ThreadClock {
   using duration = std::chrono::nanoseconds;
   using time_point = std::chrono::time_point<ThreadClock, duration>;
@@ -61,19 +61,20 @@ constexpr std::array<const char*, 3> k_ways{"jitunwind", "EHFrameRegistrationPlu
 
 constexpr std::array<int, 2> k_functions{1, 100};
 
-/// Of adding a module: what this library's plugin takes, what LLVM's takes, all of it with this library's.
+/// The parts of adding a module: the time of this library's plugin, that of LLVM's plugin, and the whole time with this
+/// library's.
 constexpr std::array<const char*, 3> k_parts{"jitunwind", "EHFrameRegistrationPlugin", "all"};
 
 using Calls = void (*)(void (*)());
 
 class Jit {
  public:
-  /// LLJIT's own layer has LLVM's plugin; attached, that one finds nothing to tell.
+  /// LLJIT's own layer has LLVM's plugin. When this library is attached, LLVM's plugin finds nothing to register.
   explicit Jit(Way way) : jit_(way == none ? without_plugins() : or_exit(orc::LLJITBuilder().create())) {
     if (way == ours) or_exit(jitunwind::attach(*jit_));
   }
 
-  /// With the plugin alone, and a clock.
+  /// Makes a JIT that has only the plugin, whose time is measured.
   static std::pair<Jit, std::shared_ptr<bench::TimedPlugin>> timed(Way way) {
     Jit jit(none);
     orc::ExecutionSession& session = jit.jit_->getExecutionSession();
@@ -86,7 +87,7 @@ class Jit {
     return {std::move(jit), timed};
   }
 
-  /// FUNCTIONS functions that call what they are given, the first one "f0".
+  /// Returns a program of so many functions that call their argument; the first one is "f0".
   static std::string program(int functions) {
     std::string text;
     for (int i = 0; i < functions; ++i) {
@@ -104,7 +105,7 @@ class Jit {
     return {std::move(module), std::move(context)};
   }
 
-  /// And takes it out again.
+  /// Adds the program, removes it again, and returns the time of adding.
   double seconds_to_add(const std::string& program) {
     auto module = parse(program);
     const auto tracker = jit_->getMainJITDylib().createResourceTracker();
@@ -120,7 +121,7 @@ class Jit {
     benchmark::DoNotOptimize(or_exit(jit_->lookup(tracker->getJITDylib(), "f0")));
   }
 
-  /// One more module, of one function, in a dylib of its own.
+  /// Adds one more module, of one function, in a dylib of its own.
   Calls add(const llvm::MemoryBuffer& object) {
     orc::JITDylib& dylib = new_dylib();
     or_exit(jit_->addObjectFile(dylib, llvm::MemoryBuffer::getMemBuffer(object.getMemBufferRef(), false)));
@@ -147,8 +148,8 @@ class Jit {
   int modules_ = 0;
 };
 
-/// One JIT a way in the process. Modules are added to all of them in turn, so that what drifts meets them all; the time
-/// of the others is left out.
+/// The process has one JIT for each way. Modules are added to all of them in turn, so that a drift of the machine
+/// affects all; the time of the others is left out.
 void add_module(benchmark::State& state, Way way, int functions) {
   static std::array<Jit, 3> jits{Jit(ours), Jit(llvms), Jit(none)};
   const std::string program = Jit::program(functions);
@@ -164,8 +165,8 @@ void add_module(benchmark::State& state, Way way, int functions) {
   state.SetItemsProcessed(state.iterations());
 }
 
-/// What a plugin takes of adding a module, or, of `none`, adding it with this library's plugin. The median of
-/// elapsed times, since one that was interrupted takes many times as long.
+/// Measures the time of a plugin while a module is added, or for `none` the whole time with this library's plugin. The
+/// median of elapsed times is taken, since an interrupted run takes many times as long.
 void add_module_part(benchmark::State& state, Way way, int functions) {
   auto [jit, plugin] = Jit::timed(way == llvms ? llvms : ours);
   const std::string program = Jit::program(functions);
@@ -208,7 +209,7 @@ void first_throw_after(benchmark::State& state, Way way, int modules) {
   state.SetItemsProcessed(state.iterations());
 }
 
-/// For callgrind: adds a module to each of `times` dylibs, and ends without taking any out.
+/// Adds a module to each of `times` dylibs for callgrind, and ends without removing any.
 int count(const std::string& name, int times) {
   for (const Way way : {ours, llvms, none})
     for (const int functions : k_functions) {
@@ -242,7 +243,7 @@ void add_benchmarks(int max_modules) {
 
 }  // namespace
 
-/// As the peers' programs.
+/// Has the command line of the peers' programs.
 int main(int argc, char** argv) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();

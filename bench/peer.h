@@ -1,5 +1,5 @@
-// The seam between the measurements and the unwinders: one program a peer, because they export the same names. A peer
-// implements what is declared here; all programs share everything else.
+// The interface between the measurements and the unwinders. Each peer has its own program, because peers export the
+// same names. It implements these declarations; all programs share everything else.
 #pragma once
 
 #include <cstddef>
@@ -21,32 +21,32 @@ struct JitFunction {
 /// A way to walk the stack of this thread.
 struct Walker {
   const char* name;
-  /// The innermost return addresses, as many as fit. Returns how many.
+  /// Stores the innermost return addresses, as many as fit, and returns their number.
   std::size_t (*walk)(std::span<void*> into);
   bool passes_jit_frames;
 };
 
-/// A way to make functions known. Functions are named by their index in what prepare() was given.
+/// A way to register functions. A function is named by its index in the argument of prepare().
 class Registrar {
  public:
   virtual ~Registrar() = default;
   virtual const char* name() const = 0;
-  /// The description of its functions; null: that of another peer's.
+  /// The form of its functions' description; null if another peer's is used.
   virtual const char* description() const { return nullptr; }
-  /// Beyond that a run would take minutes.
+  /// The limit above which a run would take minutes.
   virtual std::size_t max_functions() const = 0;
-  /// What a generator has done before it registers; not measured.
+  /// Does what a generator has done before it registers. This is not measured.
   virtual void prepare(std::span<const JitFunction> functions) = 0;
   virtual void register_function(std::size_t index) = 0;
   virtual void cancel_function(std::size_t index) = 0;
-  /// Finds what is known of the code at an address, as a step does; false: nothing.
+  /// Looks up the code at an address as a step does. Returns false when nothing is found.
   virtual bool find(const void* pc) = 0;
   virtual bool can_find() const { return true; }
 };
 
-// One implementation a program.
+// Each program implements the following functions.
 
-/// What unwinds exceptions in it.
+/// The name of the unwinder that throws in this program.
 const char* thrower();
 std::span<const Walker> walkers();
 std::span<Registrar* const> registrars();

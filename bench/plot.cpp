@@ -13,11 +13,11 @@ namespace {
 
 constexpr double k_width = 800, k_height = 420;
 constexpr double k_left = 70, k_right = 290, k_top = 40, k_bottom = 50;
-// Told apart by colour-blind readers as well (Okabe and Ito, "Color universal design", 2008).
+// Colours that colour-blind readers can tell apart, too (Okabe and Ito, "Color universal design", 2008).
 constexpr std::array<const char*, 8> k_colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                "#e69f00", "#56b4e9", "#000000", "#999999"};
 
-/// Powers of ten around what it has seen.
+/// An axis over the powers of ten around all its values.
 class Axis {
  public:
   void see(double value) {
@@ -49,7 +49,7 @@ std::string text_at(double x, double y, const char* anchor, const std::string& t
   return formatted("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) + text + "</text>\n";
 }
 
-/// On logarithmic axes.
+/// Whether logarithmic axes can show the point.
 bool has_place(double x, double y) { return x > 0 && y > 0; }
 
 struct Frame {
@@ -76,7 +76,7 @@ std::string grid(const Frame& frame, const std::string& x_title) {
   return out + text_at((k_left + k_width - k_right) / 2, k_height - 12, "middle", x_title);
 }
 
-/// A line's name without numbers: "libgcc 16 libgcc_s" and "libgcc 12 libgcc_s" are of one kind.
+/// Returns a line's name without numbers: "libgcc 16 libgcc_s" and "libgcc 12 libgcc_s" are of one kind.
 std::string kind_of(const Line& line) {
   static const std::regex release("\\b[0-9.]+\\b");
   return std::regex_replace(line.name, release, "");
@@ -88,8 +88,8 @@ struct Stroke {
   std::string text() const { return "stroke=\"" + colour + "\" stroke-width=\"2\"" + dashes; }
 };
 
-/// Kinds differ by colour, and beyond the colours by a long dash; releases of a kind by dashes behind it, of which the
-/// last one, the newest, has none.
+/// Kinds differ by colour, and also by a long dash if there are more kinds than colours. Releases of a kind differ by
+/// the dashes behind it; the last and newest one has none.
 Stroke stroke_of(const std::vector<Line>& lines, std::size_t number) {
   static constexpr std::array<const char*, 3> k_dashes{"", "4 3 ", "1 3 "};
   std::vector<std::string> kinds;

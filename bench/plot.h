@@ -8,7 +8,7 @@
 
 namespace bench {
 
-/// Both axes are logarithmic. "" without points.
+/// Both axes are logarithmic. Returns "" when there are no points.
 std::string svg_plot(const std::string& title, const std::string& x_title, const std::vector<Line>& lines);
 
 }  // namespace bench

@@ -1,4 +1,5 @@
-// Functions of the arena that are registered for one measurement: some peers pay at every frame for all that is.
+// Functions of the arena that are registered only for one measurement, since some peers pay at every frame for all
+// registered functions.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,8 @@
 
 namespace bench {
 
-/// The first `count` of the arena, by the peer's first registrar, which knows the `prepared` first ones by number.
+/// Registers the first `count` functions of the arena by the peer's first registrar. That registrar was prepared for
+/// the first `prepared` ones and knows them by number.
 class Registered {
  public:
   Registered(const JitArena& arena, std::size_t count) : Registered(arena, count, count) {}

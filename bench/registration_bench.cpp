@@ -1,4 +1,4 @@
-// Registering and cancelling procedures one by one, and what lookups cost while they are registered.
+// Registering and cancelling procedures one by one, and the cost of lookups while they are registered.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,20 +22,21 @@ namespace {
 
 constexpr std::array<std::size_t, 4> k_counts{1000, 10'000, 100'000, 1'000'000};
 constexpr std::size_t k_hot = 64;
-/// What a JIT with many functions takes back at its end, in any order.
+/// The number of functions that a large JIT cancels at its end, in any order.
 constexpr std::size_t k_many_taken_back = 40'000;
-// Fixed, because peers that register fast may cancel a thousand times slower, outside of what is measured.
+// The number of changes is fixed, because peers that register fast may cancel a thousand times slower, and that time is
+// not part of the measurement.
 constexpr std::size_t k_changes = 50'000;
 
-/// alone: random, and nothing of a change overlaps with the next one.
+/// `alone` means random order without overlap between one change and the next.
 enum class Order { sequential, random, alone };
 constexpr const char* name_of(Order order) {
   return order == Order::sequential ? "/sequential" : order == Order::random ? "/random" : "/alone";
 }
 enum class Measured { registering, cancelling };
 
-/// Random orders are others for other seeds: a procedure that is cancelled in the order of registering is always at the
-/// end of a list.
+/// Different seeds give different random orders. If procedures were cancelled in the order of registration, each would
+/// be at the end of a list.
 std::vector<std::size_t> indices(std::size_t count, Order order, std::uint64_t seed) {
   std::vector<std::size_t> all(count);
   std::iota(all.begin(), all.end(), std::size_t{0});
@@ -43,8 +44,9 @@ std::vector<std::size_t> indices(std::size_t count, Order order, std::uint64_t s
   return all;
 }
 
-/// Nothing behind it begins before all that is in front of it is done. Without, a processor overlaps the cache misses
-/// of a dozen changes if each has few instructions, as those of a list have, and only if it has nothing else to do.
+/// A barrier: no later instruction begins before all earlier ones are done. Otherwise a processor overlaps the cache
+/// misses of a dozen changes. It does so only if each change has few instructions, as those of a list have, and if it
+/// has nothing else to do.
 void finish() {
 #ifdef __x86_64__
   __builtin_ia32_lfence();  // Intel SDM 2, LFENCE
@@ -68,7 +70,7 @@ double seconds(Action action) {
   return thread_seconds() - begin;
 }
 
-/// The functions of the largest measurement so far; smaller ones use the first of them.
+/// The functions of the largest measurement so far. Smaller measurements use the first of them.
 std::span<const JitFunction> functions(std::size_t count) {
   static std::unique_ptr<JitArena> arena;
   if (!arena || arena->functions().size() < count) arena = std::make_unique<JitArena>(count);
@@ -121,7 +123,7 @@ void lookup(benchmark::State& state, Registrar& registrar, std::size_t count, bo
   for (std::size_t i = 0; i < count; ++i) registrar.cancel_function(i);
 }
 
-/// `iterations`, of a measurement that takes the time itself; 0: as many as Google Benchmark wants.
+/// `iterations` is for measurements that take the time themselves; 0 leaves the number to Google Benchmark.
 void add(const std::string& what, const Registrar& registrar, const std::string& how, std::size_t count,
          const std::function<void(benchmark::State&)>& run, std::size_t iterations) {
   const std::string name = what + "/" + registrar.name() + how + "/" + std::to_string(count);

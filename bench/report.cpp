@@ -31,7 +31,7 @@ std::string formatted(const char* format, Values... values) {
   return buffer;
 }
 
-/// Nanoseconds or instructions; `million` is the unit where they would not fit.
+/// Formats nanoseconds or instructions; `million` is the unit for large values.
 std::string amount(double value, const char* million) {
   if (value >= 1e6) return formatted("%.1f %s", value / 1e6, million);
   return formatted(value < 100 ? "%.1f" : "%.0f", value);
@@ -100,7 +100,7 @@ std::vector<std::string> Results::rows_of(const std::string& prefix) const {
   return found;
 }
 
-/// What the target is about, in each round; none: the row is not one of its.
+/// Returns the value that the target limits, for each round. Returns nothing when the target does not apply to the row.
 Results::Rounds Results::measured(const std::string& name, const Target& target) const {
   if (!std::regex_match(name, std::regex(target.rows))) return {};
   const Row& row = times_.at(name);
@@ -112,7 +112,7 @@ Results::Rounds Results::measured(const std::string& name, const Target& target)
   return to_row == times_.end() ? Rounds{} : ratios(row, target.of, to_row->second, target.to);
 }
 
-/// "0.57 of nongnu 1.8.1 unw_backtrace (0.6)", "47 ns (50)"; "!" where the target is missed.
+/// Returns a text such as "0.57 of nongnu 1.8.1 unw_backtrace (0.6)" or "47 ns (50)", with "!" if the target is missed.
 std::string Results::against(const std::string& name, const std::vector<Target>& targets) const {
   std::string text;
   for (const Target& target : targets) {

@@ -1,4 +1,4 @@
-// Times of several contenders in several rounds -> tables of medians and of ratios within a round.
+// Turns the times of several contenders in several rounds into tables of medians and of ratios within a round.
 #pragma once
 
 #include <compare>
@@ -10,27 +10,28 @@ namespace bench {
 
 struct Contender {
   std::string program;
-  std::string way;  ///< of walking or registering; a program may have several
+  std::string way;  ///< a way to walk or register; a program may have several
   friend auto operator<=>(const Contender&, const Contender&) = default;
 };
 
-/// In the rows that match, the time of `of` is to be at most that many times the time of `to`, in the same round.
+/// Each matching row has a limit: the time of `of` must not exceed `at_most` times the time of `to` in the same round.
 struct Target {
   Contender of;
   Contender to;
   double at_most;
   std::string rows = ".*";  ///< regular expression
-  std::string to_row = "";  ///< of `to` in another row than the same
+  std::string to_row = "";  ///< the row of `to`, if it differs
 };
-/// `to` of a target that is no ratio, but a time in nanoseconds, or a number of page faults.
+/// Stands for `to` in a target that is no ratio, but a time in nanoseconds or a number of page faults.
 inline const Contender k_time{"", "ns"};
 inline const Contender k_page_faults{"", "page faults"};
 
-/// A program that is run a second time in each round: its ratios to the first time say what a difference is worth.
+/// The title of a program's second run in each round. Its ratios to the first run show how much a difference means.
 std::string again(const std::string& program);
 bool is_again(const std::string& program);
 
-/// What a table shows: rows by the beginning of their names, times of all contenders, ratios to one of them.
+/// The contents of a table: rows selected by the beginning of their names, times of all contenders, ratios to one of
+/// them.
 struct TableOptions {
   std::string title;
   std::string row_prefix;
@@ -38,7 +39,7 @@ struct TableOptions {
   std::vector<Target> targets{};
 };
 
-/// A table as it is printed.
+/// A table in its printed form.
 struct Table {
   std::string title;
   std::vector<std::vector<std::string>> cells;  ///< two rows of headings first
@@ -47,31 +48,32 @@ struct Table {
   std::string markdown() const;
 };
 
-/// A line of a plot: what a contender takes, by the number that rows of one kind end with.
+/// A line of a plot: a contender's times over the numbers at the end of the names of rows of one kind.
 struct Line {
   std::string name;
   std::vector<std::pair<double, double>> points;
 };
 
-/// Only ratios within one round count: the machine's speed drifts.
+/// Compares only within one round, because the machine's speed drifts.
 class Results {
  public:
-  /// `row` is what is measured, "walk/static/10".
+  /// `row` names the measurement, for example "walk/static/10".
   void add(const std::string& row, const Contender& contender, std::size_t round, double nanoseconds);
   void add_mistake(const std::string& row, const Contender& contender, const std::string& text);
 
-  /// Median times and median ratios; rows and columns in the order in which they came. No cells without rows.
+  /// Returns median times and median ratios. Rows and columns are in the order in which they were added. The table has
+  /// no cells when there are no rows.
   Table table(const TableOptions& options) const;
-  /// Of the rows that are the prefix and a number.
+  /// Returns the lines of the rows whose names are the prefix and a number.
   std::vector<Line> lines(const std::string& row_prefix) const;
-  /// A line each; "" when every contender did what it was asked.
+  /// Returns a line for each mistake, or "" when every contender did what it was asked.
   std::string mistakes() const;
-  /// Ratios of each row's targets: "walk/static/10: jitunwind backtrace to nongnu unw_backtrace" -> 0.57. Page faults,
-  /// which are the same on any machine, as they are; no times.
+  /// Returns the ratios of each row's targets: "walk/static/10: jitunwind backtrace to nongnu unw_backtrace" -> 0.57.
+  /// Page faults are included unchanged, because they are the same on any machine; times are not included.
   std::map<std::string, double> target_ratios(const std::vector<TableOptions>& tables) const;
 
  private:
-  using Rounds = std::vector<double>;  // 0: not measured in this round
+  using Rounds = std::vector<double>;  // 0 if not measured in this round
   using Row = std::map<Contender, Rounds>;
 
   static Rounds ratios(const Row& row, const Contender& of, const Row& to_row, const Contender& to);

@@ -1,5 +1,5 @@
 // Cold work in code that is scattered over a megabyte in three modules: the program, a library that it names, and one
-// that it has opened. What is cold is so once a process: one of these a run.
+// that it has opened. A process can be cold only once, so a run makes one of these measurements.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ namespace bench {
 
 namespace {
 
-constexpr std::size_t k_functions = 1400;  // of a module
+constexpr std::size_t k_functions = 1400;  // of each module
 constexpr std::size_t k_modules = 3;
 
 const StackFunction* scattered_in_opened() {
@@ -31,7 +31,7 @@ const StackFunction* scattered_in_opened() {
   return static_cast<const StackFunction*>(::dlsym(handle, "scattered_in_opened"));
 }
 
-/// `count` functions of all modules in turn, in no order of addresses.
+/// Returns `count` functions of all modules in turn, in no order of addresses.
 std::vector<StackFunction> functions(std::size_t count) {
   static const StackFunction* const modules[k_modules]{scattered_in_program, scattered_in_library,
                                                        scattered_in_opened()};
@@ -41,7 +41,7 @@ std::vector<StackFunction> functions(std::size_t count) {
   return all;
 }
 
-/// What the thread takes for something.
+/// The cost of some work for this thread.
 struct Cost {
   double seconds;
   long page_faults;
@@ -71,7 +71,7 @@ void run_below(std::vector<StackFunction> stack, const std::function<void()>& wo
 
 enum class Unit { time, page_faults };
 
-/// An item is a frame, or all of them where page faults are counted.
+/// An item is a frame; for page faults it is the whole walk.
 void report(benchmark::State& state, Unit unit, std::size_t frames, const Cost& cost) {
   for (auto _ : state)
     state.SetIterationTime(unit == Unit::time ? cost.seconds : static_cast<double>(cost.page_faults) * 1e-9 + 1e-12);
@@ -81,7 +81,7 @@ void report(benchmark::State& state, Unit unit, std::size_t frames, const Cost& 
 struct Measurement {
   const char* name;
   std::size_t frames;
-  bool warmed;  ///< by a walk of other functions of the same modules
+  bool warmed;  ///< a walk of other functions of the same modules comes first
   bool again;   ///< the second walk of the same stack
 };
 constexpr Measurement k_measurements[]{
@@ -102,7 +102,7 @@ void measure(benchmark::State& state, const Walker& walker, const Measurement& w
   }
   Cost cost{};
   const std::vector<StackFunction> stack = functions(what.frames);
-  // The memory of the stack is not what is measured, nor is the first look at the clock.
+  // A first run excludes the costs of the stack's memory and of the first look at the clock.
   run_below(stack, [] { (void)cost_of([] {}); });
   run_below(stack, [&] {
     if (what.again) walk();
@@ -138,7 +138,7 @@ void add(const std::string& name, const std::function<void(benchmark::State&)>& 
 void add_scattered_benchmarks() {
   for (const Unit unit : {Unit::time, Unit::page_faults}) {
     for (const Walker& walker : walkers()) {
-      // A chain of frame pointers has no frames in functions that keep none.
+      // The walk along frame pointers does not see functions that keep none.
       if (!walker.passes_jit_frames) continue;
       for (const Measurement& what : k_measurements)
         add(what.name + (suffix_of(unit) + std::string(walker.name)) + "/" + std::to_string(what.frames),

@@ -10,7 +10,7 @@ namespace {
 struct Nothing {
   explicit Nothing(Context*) {}
 };
-/// Has something to do when an exception leaves.
+/// Has a destructor that runs when an exception leaves the frame.
 struct Guard {
   explicit Guard(Context* c) : context(c) {}
   Guard(const Guard&) = delete;
@@ -18,7 +18,8 @@ struct Guard {
   Context* context;
 };
 
-/// What keeps the call below from becoming a jump, and the functions from being merged.
+/// A function on the stack. The last statement prevents the call before it from becoming a jump, and prevents equal
+/// functions from being merged.
 template <std::size_t Index, class Local>
 [[gnu::noinline]] void frame(Context* context) {
   [[maybe_unused]] const Local local(context);

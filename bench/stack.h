@@ -10,13 +10,13 @@ namespace bench {
 
 inline constexpr std::size_t k_max_depth = 1000;
 
-/// C++ functions, at most k_max_depth; frames differ in size and in the registers they save.
+/// C++ functions, at most k_max_depth. Their frames differ in size and in the registers that they save.
 StackFunction static_function(std::size_t index);
 
-/// The same with a destructor to run when an exception leaves.
+/// Functions like these with a destructor that runs when an exception leaves.
 StackFunction static_function_with_destructor(std::size_t index);
 
-/// Calls its way through `functions`; the last one is where the stack is as deep as it gets.
+/// Calls `functions` in order. The stack is deepest in the last one.
 void run_stack(const std::vector<StackFunction>& functions, Context& context);
 
 }  // namespace bench

@@ -22,7 +22,7 @@ std::vector<TableOptions> tables(const Others& others) {
   const Contender told{others.listening, "__register_frame"};
   const Contender listening_throw{others.listening, "libgcc_s"};
   const std::vector<Target> as_libgcc{{backtrace, libgcc_walk, 1}};
-  // The same for registering and cancelling; each has one more.
+  // Targets of registering and cancelling. They are the same except for one more target each.
   const auto changes = [&](const Target& one_more, double told_at_most) {
     return std::vector<Target>{{registry, k_time, 50, ".*/sequential/10{0,4}"},
                                {registry, k_time, 90, ".*/random/10{0,4}"},
@@ -35,7 +35,7 @@ std::vector<TableOptions> tables(const Others& others) {
     targets.insert(targets.end(), more.begin(), more.end());
     return targets;
   };
-  // However the library comes into a process, it costs what it does where it is linked.
+  // The library costs the same in every form in which it comes into a process as it does when it is linked.
   const Contender linked{k_link_form, "linked"};
   const auto as_linked = [&](double at_most) {
     std::vector<Target> targets;

@@ -1,4 +1,4 @@
-// What is shown, and what is aimed at.
+// The tables that are shown, and the targets in them.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace bench {
 
-/// With targets beside these releases of others.
+/// Returns the tables with targets against these releases of others.
 std::vector<TableOptions> tables(const Others& others);
 
 struct Plot {

@@ -1,4 +1,4 @@
-// This thread's processor time, which Google Benchmark counts too where it measures by itself.
+// This thread's processor time, which Google Benchmark also counts when it measures itself.
 #pragma once
 
 #include <time.h>

@@ -1,5 +1,5 @@
-// Walking and throwing through many functions, one after the other, as programs with a JIT do it: what is kept of a few
-// of them is of no use for the others.
+// Walks and throws through many functions in turn, as in programs with a JIT. Rows that are kept for a few of them do
+// not help with the others.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -19,21 +19,22 @@ namespace {
 constexpr std::array<std::size_t, 4> k_counts{100, 1000, 20'000, 100'000};
 constexpr std::size_t k_distance = 32;
 constexpr std::size_t k_shapes = 1;
-constexpr std::size_t k_passages = 20'000;  ///< at least, in all iterations
+constexpr std::size_t k_passages = 20'000;  ///< the minimum in all iterations
 
 enum class Passage { first, second };
 
-/// One passage through a function: how, and what runs below it. Context first, because that is what frames pass on.
+/// A way to pass through a function, and the function that is called below it.
 struct Way {
   std::string name;
   StackFunction below;
   const Walker* walker = nullptr;
 };
+/// The base Context comes first, because frames pass on its address.
 struct Walking : Context {
   const Walker* walker;
   std::size_t frames = 0;
 };
-constexpr std::size_t k_frames = 4;  ///< the walker's caller, the function, its caller, and whatever runs the stack
+constexpr std::size_t k_frames = 4;  ///< the walker's caller, the function, its caller, and one more
 
 void walk_one(Context* context) {
   auto& walking = *static_cast<Walking*>(context);
@@ -43,7 +44,7 @@ void walk_one(Context* context) {
 
 void throw_one(Context*) { throw 1; }
 
-/// Whether that was through `function`.
+/// Passes through `function` once. Returns whether that succeeded.
 bool pass(const Way& way, std::vector<StackFunction>& functions, StackFunction function) {
   functions[1] = function;
   Walking context{{}, way.walker};

@@ -1,5 +1,5 @@
-// Throwing: time for one exception that is thrown at the end of a stack and caught at its beginning, through C++
-// functions, or every fourth made at run time; with many other procedures registered, or none.
+// The time of one exception that is thrown at the end of a stack and caught at its beginning. The stack consists of C++
+// functions, or every fourth function is made at run time. Many other procedures are registered, or none.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr const char* name_of(Kind kind) {
 
 void throw_one(Context*) { throw 1; }
 
-/// Functions made at run time: the first k_on_stack are for stacks, the others are only registered.
+/// Functions made at run time. The first k_on_stack are for stacks, the others are only registered.
 const JitArena& arena(std::size_t others) {
   static std::unique_ptr<JitArena> made;
   const std::size_t count = k_on_stack + others;
@@ -41,7 +41,7 @@ const JitArena& arena(std::size_t others) {
 std::vector<StackFunction> stack(std::size_t depth, Kind kind, const JitArena& arena) {
   std::vector<StackFunction> functions;
   for (std::size_t i = 0; i < depth; ++i) {
-    // At depth 1 the only function is one.
+    // The only function of a stack of depth 1 is made at run time, too.
     const bool jit = kind == Kind::jit && i % k_jit_every == std::min(depth, k_jit_every) - 1;
     const auto of_cpp = kind == Kind::destructors ? static_function_with_destructor : static_function;
     functions.push_back(jit ? arena.entry(i / k_jit_every) : of_cpp(i));
@@ -85,7 +85,7 @@ void first_throw(benchmark::State& state, std::size_t others) {
   state.SetItemsProcessed(state.iterations());
 }
 
-/// Elapsed time, since what waits for a lock takes no other.
+/// Measures elapsed time, since a thread that waits for a lock takes no other.
 void throw_beside(benchmark::State& state, bool other_throws) {
   const JitArena& made = arena(0);
   const Registered registered(made, k_on_stack);

@@ -1,5 +1,5 @@
-// How long a plugin of LLVM's linker takes itself: stands in its place and stops the time of all it does until a module
-// is linked.
+// Measures the time that a plugin of LLVM's linker takes itself. It stands in for the plugin and times all its work
+// until a module is linked.
 #pragma once
 
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
@@ -13,7 +13,7 @@
 
 namespace bench {
 
-/// On one thread.
+/// Works on one thread only.
 class TimedPlugin : public llvm::orc::ObjectLinkingLayer::Plugin {
   template <class Does>
   auto time(Does&& does) {
@@ -29,7 +29,7 @@ class TimedPlugin : public llvm::orc::ObjectLinkingLayer::Plugin {
   using Clock = std::chrono::steady_clock;
   explicit TimedPlugin(std::shared_ptr<Plugin> timed) : timed_(std::move(timed)) {}
 
-  /// Since it was asked last.
+  /// Returns the time since the last call.
   double take_seconds() { return std::chrono::duration<double>(std::exchange(spent_, {})).count(); }
 
   void modifyPassConfig(llvm::orc::MaterializationResponsibility& responsibility, llvm::jitlink::LinkGraph& graph,
@@ -61,7 +61,7 @@ class TimedPlugin : public llvm::orc::ObjectLinkingLayer::Plugin {
   }
 
  private:
-  /// An action of the plugin for when an object is finalised.
+  /// An action of the plugin when an object is finalised.
   struct Action {
     TimedPlugin& plugin;
     llvm::orc::shared::WrapperFunctionCall call;

@@ -1,4 +1,4 @@
-// Walking: time for the innermost `depth` frames of a stack, all of C++ functions or every fourth made at run time.
+// The time to walk the innermost `depth` frames of a stack. All are C++ functions, or every fourth is made at run time.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<std::size_t, 4> k_depths{10, 50, 200, 1000};
 constexpr std::size_t k_jit_every = 4;
 
-/// What the deepest function needs; Context first, because that is what frames pass on.
+/// The data of the deepest function. The base Context comes first, because frames pass on its address.
 struct Measurement : Context {
   benchmark::State* state;
   const Walker* walker;
@@ -26,7 +26,7 @@ struct Measurement : Context {
   bool with_jit;
 };
 
-/// Empty: the walk saw every frame it should have.
+/// Returns "" when the walk saw every frame that it should have seen.
 std::string mistake(const Measurement& measured, std::span<void* const> found) {
   if (found.size() != measured.depth) return "only " + std::to_string(found.size()) + " frames";
   const auto jit = std::count_if(found.begin(), found.end(), [&](void* pc) { return measured.arena->contains(pc); });

@@ -1,5 +1,5 @@
-// What is debugged: registers COUNT procedures one by one, calls some, cancels all. bench_debugged COUNT FILE: writes
-// seconds to the file, "register 0.01", "cancel 0.01". Its stops are for in_debugger.py.
+// The program that is debugged. It registers COUNT procedures one by one, calls some, and cancels all. bench_debugged
+// COUNT FILE writes seconds to the file: "register 0.01", "cancel 0.01". Its stops are for in_debugger.py.
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 using bench::JitFunction;
 
 extern "C" {
-// Where there are breakpoints.
+// The debugger sets breakpoints in these functions.
 [[gnu::noinline]] void all_registered() { asm volatile(""); }
 [[gnu::noinline]] void deep_inside() { asm volatile(""); }
 [[gnu::noinline]] void all_cancelled() { asm volatile(""); }

@@ -1,5 +1,5 @@
-// What each of many libraries holds: one function, which calls the next of those in the context (bench::Context). ROOM
-// bytes are its frame's.
+// The contents of each of many libraries: one function, which calls the next one in the context (bench::Context). Its
+// frame has ROOM bytes.
 struct Context;
 typedef void (*StackFunction)(struct Context*);
 struct Context {

@@ -1,4 +1,4 @@
-// Libraries that a process has loaded by dozens; each holds one function for a stack.
+// Libraries of which a process loads many. Each holds one function for a stack.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +12,8 @@
 
 namespace bench {
 
-/// One of the MANY_LIBRARIES_COUNT that were made from one object, loaded as long as this lives.
+/// One of the MANY_LIBRARIES_COUNT libraries, which were made from one object. It is loaded as long as this object
+/// lives.
 class LoadedLibrary {
  public:
   explicit LoadedLibrary(std::size_t number)
@@ -31,7 +32,7 @@ class LoadedLibrary {
   void* handle_;
 };
 
-/// The first `count`.
+/// Loads the first `count` libraries.
 inline std::vector<LoadedLibrary> load_libraries(std::size_t count) {
   std::vector<LoadedLibrary> all;
   for (std::size_t i = 0; i < count; ++i) all.emplace_back(i);

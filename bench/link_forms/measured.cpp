@@ -1,6 +1,7 @@
-// One measurement in a process that has the library in one of the ways in which it can be linked:
-//   WHAT COUNT   of COUNT procedures: what registering one takes, what cancelling one takes in the order of registering
-//                or in any, what the first throw takes behind the last registration, how many bytes one has in memory
+// One measurement in a process that has the library in one of the forms in which it can be linked:
+//   WHAT COUNT   of COUNT procedures: the time to register one, the time to cancel one in the order of registration or
+//   in
+//                any order, the time of the first throw after the last registration, or the memory of one in bytes
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +49,7 @@ double seconds(Action action) {
   return thread_seconds() - begin;
 }
 
-/// Seconds or bytes a procedure; seconds of the throw.
+/// Returns seconds or bytes for one procedure, or the seconds of the throw.
 double measure(const std::string& what, std::size_t count) {
   const JitArena arena(count + 1);  // the last one is for what is bound or found once
   Registrar& registrar = *registrars().front();
@@ -66,7 +67,7 @@ double measure(const std::string& what, std::size_t count) {
     for (const std::size_t i : order) registrar.cancel_function(i);
   };
   const double bytes = resident_bytes();
-  if (what == "register" || what.starts_with("cancel")) register_all(), cancel_all();  // not of memory's first touch
+  if (what == "register" || what.starts_with("cancel")) register_all(), cancel_all();  // touches memory first
   const double registering = seconds(register_all);
   if (what == "register") return registering / static_cast<double>(count);
   if (what == "bytes") return (resident_bytes() - bytes) / static_cast<double>(count);
@@ -81,5 +82,5 @@ extern "C" int run_through(int argc, char** argv) {
   if (argc != 3) return 2;
   std::printf("%.12g\n", bench::measure(argv[1], std::strtoul(argv[2], nullptr, 10)));
   std::fflush(stdout);
-  std::_Exit(0);  // what is registered goes with the process
+  std::_Exit(0);  // the registrations end with the process
 }

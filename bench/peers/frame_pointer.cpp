@@ -1,5 +1,5 @@
-// The limit: following the chain of frame pointers, in a program compiled with them. Knows no code and misses frames
-// that do not keep rbp.
+// The limit: a walk along the chain of frame pointers, in a program compiled with them. It knows no code and misses
+// frames that do not keep rbp.
 #include "bench/peer.h"
 
 namespace bench {

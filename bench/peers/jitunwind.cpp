@@ -1,5 +1,5 @@
-// Registering with this library: the bare registry, the builders on top of it, and beside them the list that is the
-// least a registration can be.
+// Registration with this library: the bare registry and the builders on top of it. Beside them there is the list that
+// is the least that a registration can be.
 #include <jitunwind/c.h>
 #include <jitunwind/jitunwind.h>
 
@@ -25,7 +25,7 @@ bool find_procedure(const void* pc) {
   return found && *found;
 }
 
-/// The arena's functions come in few shapes, as those of a generator do.
+/// Keeps one description for each shape. The arena's functions have few shapes, as those of a generator do.
 class Descriptions {
  public:
   const Description& of(const JitFunction& function) {
@@ -42,7 +42,7 @@ class Descriptions {
 
 Descriptions descriptions;
 
-/// register_procedure() with descriptors that the caller has, as libunwind's interface does it.
+/// Calls register_procedure() with descriptors of the caller, as libunwind's interface does.
 class RegistryRegistrar : public Registrar {
  public:
   const char* name() const override { return "register_procedure"; }
@@ -57,7 +57,7 @@ class RegistryRegistrar : public Registrar {
       auto registration = jitunwind::register_code(descriptions.of(function), function.code, function.size).value();
       unw_dyn_info_t& copy = prepared_[i];
       copy = *registration.info();
-      copy.u.pi.name_ptr = 0;  // the registration's own
+      copy.u.pi.name_ptr = 0;  // the name belongs to the registration
     }
   }
   void register_function(std::size_t index) override { (void)jitunwind::register_procedure(&prepared_[index]); }
@@ -67,7 +67,7 @@ class RegistryRegistrar : public Registrar {
   std::vector<unw_dyn_info_t> prepared_;
 };
 
-/// The same for procedures that have a table with one FDE each.
+/// Registers procedures that have a table with one FDE each.
 class TableRegistrar final : public RegistryRegistrar {
  public:
   const char* name() const override { return "register_procedure, tables"; }
@@ -92,7 +92,7 @@ class TableRegistrar final : public RegistryRegistrar {
   std::vector<std::array<std::uint64_t, 2>> pairs_;
 };
 
-/// register_code(): allocates the descriptor and the name as well.
+/// Calls register_code(), which allocates the descriptor and the name as well.
 class BuilderRegistrar final : public Registrar {
  public:
   const char* name() const override { return "register_code"; }
@@ -115,7 +115,7 @@ class BuilderRegistrar final : public Registrar {
   std::vector<jitunwind::Registration> live_;
 };
 
-/// ju_register(): the same from C.
+/// Calls ju_register(), the C form of register_code().
 class CRegistrar final : public Registrar {
  public:
   const char* name() const override { return "ju_register"; }
@@ -143,12 +143,12 @@ class CRegistrar final : public Registrar {
     return known_.back().second;
   }
 
-  std::deque<std::pair<std::size_t, ju_description*>> known_;  // for good, as the C++ ones
+  std::deque<std::pair<std::size_t, ju_description*>> known_;  // never released, as those of C++
   std::span<const JitFunction> functions_;
   std::vector<ju_registration*> live_;
 };
 
-/// A doubly linked list of descriptors, unprotected, that nothing can be found in.
+/// A doubly linked list of descriptors without any protection, in which nothing can be found.
 class ListRegistrar final : public Registrar {
  public:
   const char* name() const override { return "bare list"; }

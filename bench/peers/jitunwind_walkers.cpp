@@ -1,5 +1,5 @@
-// Walking with this library, by each of its interfaces. Apart from registering, which what does not link Unwind Express
-// measures too.
+// Walking with this library by each of its interfaces. This is separate from registration, because the program that
+// does not link Unwind Express measures that, too.
 #include <jitunwind/c.h>
 #include <jitunwind/jitunwind.h>
 #include <uwx_self.h>
@@ -25,7 +25,7 @@ std::size_t step(std::span<void*> into) {
   return count;
 }
 
-/// The cursor of C: at most 1.1 times `step`.
+/// The cursor of C. A step costs at most 1.1 times a `step`.
 std::size_t ju_steps(std::span<void*> into) {
   std::size_t count = 0;
   ju_cursor cursor;
@@ -44,7 +44,7 @@ std::size_t range(std::span<void*> into) {
   return count;
 }
 
-/// An environment for walks of one thread, as a program keeps one.
+/// An environment for walks of one thread, as a program keeps it.
 struct UwxSelf {
   UwxSelf() : env(uwx_init()), info(uwx_self_init_info(env)) {
     (void)uwx_register_callbacks(env, reinterpret_cast<std::intptr_t>(info), &uwx_self_copyin, &uwx_self_lookupip);
@@ -53,7 +53,7 @@ struct UwxSelf {
   uwx_self_info* info;
 };
 
-/// Unwind Express: a step is at most three of `step`.
+/// Unwind Express. A step costs at most three of `step`.
 std::size_t uwx_steps(std::span<void*> into) {
   thread_local const UwxSelf self;
   std::size_t count = 0;

@@ -1,4 +1,4 @@
-// What the C++ run-time unwinders have in common: the level I names, with two meanings of __register_frame.
+// The common part of the C++ run-time unwinders: the level I names, with two meanings of __register_frame.
 #pragma once
 
 #include <vector>
@@ -42,7 +42,8 @@ class FrameRegistrar final : public Registrar {
  private:
   Argument argument_;
   std::size_t max_functions_;
-  // Eight bytes a function: of 48 in random order a quarter of the time of 40,000 calls would be the wait for these.
+  // An entry takes eight bytes. If it took 48, waiting for entries in random order would take a quarter of the time of
+  // 40,000 calls.
   std::vector<const void*> arguments_;
 };
 

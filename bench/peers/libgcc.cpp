@@ -1,5 +1,5 @@
-// libgcc: a section a registration. Before release 13 the first lookup sorts them into a list, in quadratic time. The
-// same program, linked with the library that listens, is another peer.
+// libgcc: each registration is a section. Before release 13 the first lookup sorts them into a list, in quadratic time.
+// This program is also linked with the library that listens, as another peer.
 #include <unwind.h>
 
 #include "bench/peers/level_one.h"

@@ -1,4 +1,4 @@
-// LLVM libunwind: an FDE a registration, in an array that is searched and shortened linearly.
+// LLVM libunwind: each registration is an FDE in an array that is searched and shortened linearly.
 #include <libunwind.h>
 
 #include "bench/peers/level_one.h"

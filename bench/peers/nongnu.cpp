@@ -1,5 +1,5 @@
-// nongnu libunwind: descriptors with a table each in a list that is searched linearly, since it does not execute
-// directives. Its own headers: its descriptor has a word more than ours.
+// nongnu libunwind: descriptors with a table each, in a list that is searched linearly; it does not execute directives.
+// It needs its own headers, because its descriptor has one word more than ours.
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
@@ -15,7 +15,7 @@ std::size_t backtrace(std::span<void*> into) {
   return static_cast<std::size_t>(unw_backtrace(into.data(), static_cast<int>(into.size())));
 }
 
-/// An entry of a binary search table, relative to the descriptor's segbase: here the function's code.
+/// An entry of a binary search table. Its members are relative to the descriptor's segbase, here the function's code.
 struct TableEntry {
   std::int32_t start;
   std::int32_t fde;

@@ -1,4 +1,4 @@
-// Walking with the C interface of libunwind, whosever it is. Included behind its <libunwind.h>.
+// Walking by the C interface of any libunwind. This file is included behind its <libunwind.h>.
 #pragma once
 
 #include "bench/peer.h"

@@ -1,7 +1,7 @@
-// Looking by this library, and what it alone is measured by:
+// Looks at a process by this library, and makes the measurements that only this library has:
 //   target_renewed/jitunwind/N             a walk of 50 frames of a process that has changed one of N procedures and
-//                                          stands still again; an item is both
-//   target_stopped/jitunwind/quiet|loaded/THREADS  how long a process stands still to be copied, alone and beside more
+//                                          is stopped again; an item is both
+//   target_stopped/jitunwind/quiet|loaded/THREADS  how long a process is stopped to be copied, alone and beside more
 //                                          programs that compute than there are processors; an item is a thread
 #include "jitunwind/sdk/target.h"
 
@@ -51,7 +51,7 @@ std::unique_ptr<Onlooker> look_at(pid_t process) {
 }
 
 void renew(benchmark::State& state, const std::string& arguments) {
-  const Watched target(arguments);  // not one that is traced already
+  const Watched target(arguments);  // a process that is not traced yet
   auto attached = jitunwind::Target::attach(target.process());
   const auto frames = [&] {
     std::size_t count = 0;
@@ -69,7 +69,7 @@ void renew(benchmark::State& state, const std::string& arguments) {
   state.SetItemsProcessed(state.iterations());
 }
 
-/// Programs that compute, two for each processor, for as long as this lives.
+/// Programs that compute, two for each processor, as long as this object lives.
 class Load {
  public:
   Load() {
@@ -96,7 +96,7 @@ class Load {
   std::vector<pid_t> children_;
 };
 
-/// From before the first thread is told to stop until all are told to go on.
+/// Measures the time from before the first thread is told to stop until all are told to continue.
 void stand_still(benchmark::State& state, std::size_t threads, bool is_loaded, const std::string& arguments) {
   const Watched& target = watched(arguments);
   std::optional<Load> load;

@@ -1,4 +1,4 @@
-// elfutils' libdwfl, as eu-stack uses it.
+// Looks at a process by elfutils' libdwfl, as eu-stack does.
 #include <elfutils/libdwfl.h>
 
 #include <cstdlib>
@@ -44,7 +44,7 @@ std::unique_ptr<Onlooker> look_at(pid_t process) {
 
 }  // namespace
 
-/// The program is that of the release whose libraries this one runs with.
+/// The program belongs to the release whose libraries this one runs with.
 Way way() {
   const char* const folder = std::getenv("BENCH_RELEASE");
   const std::string eu_stack =

@@ -1,4 +1,4 @@
-// nongnu libunwind's helper for ptrace.
+// Looks at a process by nongnu libunwind's helper for ptrace.
 #include <libunwind-ptrace.h>
 
 #include "bench/targets/onlooker.h"

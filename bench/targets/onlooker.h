@@ -1,5 +1,5 @@
-// The seam between the measurements of another process's stacks and those who look at it: one program for each, because
-// their headers exclude each other and their libraries come in several releases.
+// The interface between the measurements of another process's stacks and the libraries that look at it. Each library
+// has a program of its own, because their headers exclude each other and their releases vary.
 #pragma once
 
 #include <sys/types.h>
@@ -15,26 +15,26 @@ namespace bench {
 class Onlooker {
  public:
   virtual ~Onlooker() = default;
-  /// Frames of a thread, each with its pc; 0: it cannot be walked.
+  /// Walks a thread and gets the pc of each frame. Returns the number of frames, 0 when the thread cannot be walked.
   virtual std::size_t walk(pid_t thread) = 0;
 };
 
-/// A way to look, and what comes with it.
+/// A way to look at a process, and its properties.
 struct Way {
   const char* name;
   std::unique_ptr<Onlooker> (*look_at)(pid_t process);
   bool knows_registered = false;
-  const char* program = nullptr;  ///< prints the stacks of a process; none: there is no such program
-  std::string command{};          ///< that runs it, without the process's number
+  const char* program = nullptr;  ///< prints the stacks of a process; null if there is no such program
+  std::string command{};          ///< runs the program, when the process's number is appended
 };
 
-// One implementation a program.
+// Each program implements the following functions.
 
 Way way();
-/// What is measured of this way alone.
+/// Adds the measurements that only this way has.
 void add_own_benchmarks();
 
-/// "50", "/", "x" -> "50/x".
+/// Joins its arguments: "50", "/", "x" -> "50/x".
 template <class... Arguments>
 std::string joined(const Arguments&... arguments) {
   std::string all;

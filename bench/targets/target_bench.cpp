@@ -1,4 +1,4 @@
-// Walking the stacks of another process, by this library, elfutils' libdw and nongnu's helper for ptrace.
+// Walks the stacks of another process by this library, by elfutils' libdw and by nongnu's helper for ptrace.
 //
 //   PROGRAM targets MAX-FUNCTIONS [--benchmark_...]
 //

@@ -1,8 +1,9 @@
-// A process that others look at: stacks of C++ functions that stand still.
-//   watched DEPTH THREADS LIBRARIES REGISTERED [JIT_EVERY]
-// So many frames on each thread's stack, main's among the threads; libraries that are loaded; procedures that are
-// registered; each so many-th frame one of these. Says a byte when all threads stand. For each byte that it reads it
-// cancels a procedure that is on no stack, and registers it again, and says a byte.
+// A process that others look at: its stacks of C++ functions do not change.
+//  watched DEPTH THREADS LIBRARIES REGISTERED [JIT_EVERY]
+// DEPTH is the number of frames on each thread's stack; main is one of the THREADS. LIBRARIES are loaded and REGISTERED
+// procedures are registered. Each JIT_EVERY-th frame belongs to one of these procedures. The process writes a byte when
+// all threads have reached their stack's end. It then reads bytes, and for each of them it cancels a procedure that is
+// on no stack, registers it again, and writes a byte.
 #include <unistd.h>
 
 #include <atomic>
@@ -22,7 +23,7 @@ namespace {
 std::atomic<std::size_t> standing{0};
 std::size_t threads = 1;
 Registrar* registrar = nullptr;
-std::size_t changed = 0;  // a procedure
+std::size_t changed = 0;  // index of the procedure that is cancelled and registered
 
 [[noreturn]] void stand_still(Context*) {
   if (standing.fetch_add(1) + 1 == threads) (void)!::write(STDOUT_FILENO, "r", 1);

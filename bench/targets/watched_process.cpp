@@ -32,7 +32,7 @@ Watched::Watched(const std::string& arguments) {
   in_ = in[1], out_ = out[0];
   char said = 0;
   if (::read(out_, &said, 1) != 1) std::abort();
-  ::usleep(50'000);  // until what has said so has come to stand
+  ::usleep(50'000);  // gives the thread that wrote the byte time to come to rest
 }
 
 Watched::~Watched() {

@@ -1,4 +1,4 @@
-// A process with stacks, for those who look at it: watched.cpp.
+// A process with stacks to look at: watched.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@ class Watched {
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
   pid_t process() const { return process_; }
-  /// A procedure is cancelled and registered. Precondition: the process runs.
+  /// Cancels a procedure and registers it again. Precondition: the process runs.
   void change() const;
   void stop();
 
@@ -24,7 +24,7 @@ class Watched {
   bool is_stopped_ = false;
 };
 
-/// The one of these arguments, which lives until the end.
+/// Returns the process with these arguments. It lives until the program ends.
 Watched& watched(const std::string& arguments);
 
 }  // namespace bench
