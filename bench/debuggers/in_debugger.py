@@ -1,5 +1,5 @@
-# Inside of GDB or of LLDB, on bench_debugged: what commands take, in seconds. The environment says what: PROGRAM;
-# COUNT; KNOWN, whether functions are known; SCRIPT to load, or ""; RESULTS, a file to write "what seconds" to.
+# Runs inside GDB or LLDB on bench_debugged and measures commands in seconds. The environment has the parameters: PROGRAM;
+# COUNT; KNOWN, whether functions are known; SCRIPT to load, or ""; RESULTS, a file that gets lines "what seconds".
 import os
 import re
 import subprocess

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""measure_debuggers GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: what debuggers take where COUNT procedures, 20000
-at most, are registered one by one: not known to them, known by files in memory, known by GDB's script. Prints what
-Google Benchmark would."""
+"""measure_debuggers GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: measures debuggers on a program that registers
+COUNT procedures one by one, at most 20000. The debugger does not know them, or knows them by files in memory or by GDB's
+script. Prints the format of Google Benchmark."""
 import json
 import os
 import re

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""measure_engines GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: the processor time that an engine takes for its
-work alone, and while the silent dialects are listened to, or every dialect. The ways take turns; of each the least time
-counts, since nothing makes a program faster than it is. What it prints and how it ends has to be the same. Prints what
-Google Benchmark would."""
+"""measure_engines GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: measures the processor time of an engine alone, and
+while the silent dialects or all dialects are listened to. The ways take turns, and the least time of each counts, since
+nothing makes a program faster than it is. The engine's output and status must be the same each time. Prints the format
+of Google Benchmark."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ WAYS = {'alone': {}, 'silent dialects': LISTENING | {'JITUNWIND_LISTEN': 'frames
 
 
 def newest(name):
-    """The program of this name of the newest release, as lli-19 or php8.4; without one the name."""
+    """Returns the program of this name with the newest release, such as lli-19 or php8.4; otherwise the name itself."""
     there = [file for folder in os.get_exec_path() if os.path.isdir(folder) for file in os.listdir(folder)
              if re.fullmatch(name + r'-?\d+(\.\d+)*', file)]
     return max(there, key=lambda file: [int(part) for part in re.findall(r'\d+', file)], default=name)
@@ -29,13 +29,13 @@ PHP = [newest('php'), '-d', 'opcache.enable_cli=1', '-d', 'opcache.jit_buffer_si
        'opcache.file_update_protection=0']
 ENGINES = {'%s %s' % (LLI, kind): [LLI, '--jit-kind=' + kind, FOLDER + 'work.ll']
            for kind in ('mcjit', 'orc', 'orc-lazy')}
-# What work.ll gives back: of a generator whose six lower bits are 1 again after each 64 rounds, and of 100 calls.
+# The status of work.ll: the sum of a generator, whose six lower bits are 1 again after each 64 rounds, and of 100 calls.
 RESULT_OF_LLI = (1 + 100) % 64
 ENGINES |= {'luajit': ['luajit', FOLDER + 'work.lua'], PHP[0]: PHP + [FOLDER + 'work.php']}
 
 
 def run(command, environment):
-    """Nanoseconds of processor time; what it printed, and how it ended. LLVM writes jitdumps unasked."""
+    """Returns nanoseconds of processor time, and output with status. LLVM writes jitdumps unasked, into a folder here."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as dumps:
         child = os.posix_spawn(command[0], command, {'PATH': os.environ['PATH'], 'JITDUMPDIR': dumps} | environment,
                                file_actions=[(os.POSIX_SPAWN_DUP2, output.fileno(), 1)])
@@ -45,7 +45,7 @@ def run(command, environment):
 
 
 def measure(command, names):
-    """What Google Benchmark would say of each way: the least time, or how badly or differently the engine ended."""
+    """Returns Google Benchmark's entry for each way: the least time, or an error when ends are bad or differ."""
     turns = [{way: run(command, environment) for way, environment in WAYS.items()} for _ in range(TURNS + 1)][1:]
     ends = {end for turn in turns for _, end in turn.values()}
     wanted = RESULT_OF_LLI if 'lli' in os.path.basename(command[0]) else 0

@@ -1,4 +1,4 @@
-; What an engine of LLVM's works on: a hundred calls deep, a loop whose time depends on no memory.
+; The work of LLVM's engines: a loop a hundred calls deep, whose time does not depend on memory.
 define i64 @spin(i64 %rounds) noinline {
 entry:
   br label %loop

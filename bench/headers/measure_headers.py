@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""measure_headers GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: what the compiler takes for a file that includes one
-header, and for the standard headers alone that this one brings along. In alternation; a row is the median of the compiler's
-own time. Prints what Google Benchmark would."""
+"""measure_headers GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: measures the compiler on a file that includes one
+header, and on a file with only the standard headers that this header includes. The two alternate; a row is the median of
+the compiler's own time. Prints the format of Google Benchmark."""
 import json
 import os
 import re
@@ -16,7 +16,7 @@ COMPILE = ['@CMAKE_CXX_COMPILER@', '-std=c++20', '-fsyntax-only', '-I', HEADERS]
 
 
 def standard_headers(file):
-    """Those that headers of the project include."""
+    """Returns the standard headers that the project's headers include."""
     text = subprocess.run(COMPILE + ['-M', file], check=True, capture_output=True, text=True).stdout
     own = [name for name in text.replace('\\\n', ' ').split() if name.startswith(HEADERS)]
     found = set()
@@ -27,7 +27,7 @@ def standard_headers(file):
 
 
 def compile_time(file):
-    """Nanoseconds of processor time."""
+    """Returns nanoseconds of processor time."""
     child = subprocess.Popen(COMPILE + [file])
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)

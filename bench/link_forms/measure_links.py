@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""measure_links GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: what registering costs by the way in which the library
-comes into a process, up to COUNT procedures, each measurement in a process of its own. Prints what Google Benchmark
-would."""
+"""measure_links GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: measures registration for each form in which the
+library can come into a process, with up to COUNT procedures. Each measurement has a process of its own. Prints the format
+of Google Benchmark."""
 import json
 import os
 import re
@@ -11,7 +11,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__)) + '/'
 FILTER = ([arg.split('=', 1)[1] for arg in sys.argv if arg.startswith('--benchmark_filter=')] + ['.'])[0]
 HOST, BETWEEN, MODULE = HERE + 'bench_link_host', HERE + 'libbench_link_between.so', HERE + 'libbench_link_module.so'
-# The driver says which releases of others there are.
+# The driver passes the releases of other unwinders.
 RELEASES = [line.split('\t') for line in os.environ.get('BENCH_RELEASES', '').splitlines()]
 FORMS = {  # command, library to preload, most procedures
     'linked': ([HERE + 'bench_link_linked'], '', 1000000),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""measure_starts GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: what it costs a program that does nothing to be started
-with an unwinder preloaded. Each is started in alternation with the others; a row is the median, and what is added to a start
-without any of them the median of differences within a turn. Of libjitunwind.so also what it adds to a start with the
-libraries that it needs, which other programs have anyway. Prints what Google Benchmark would."""
+"""measure_starts GROUP COUNT [--benchmark_filter=REGEX] [ignored...]: measures the start of a program that does nothing,
+with an unwinder preloaded. All unwinders take turns. A row is the median time; a row "added" is the median difference to a
+start without any of them in the same turn. For libjitunwind.so there is also the difference to a start with the libraries
+that it needs, which other programs have anyway. Prints the format of Google Benchmark."""
 import json
 import os
 import re
@@ -14,18 +14,18 @@ import time
 PROGRAM, TURNS = '/bin/true', 60
 FILTER = ([arg.split('=', 1)[1] for arg in sys.argv if arg.startswith('--benchmark_filter=')] + ['.'])[0]
 NOTHING, NEEDED, OWN = 'nothing', 'what libjitunwind.so needs', 'libjitunwind.so'
-# The driver says which releases of others there are.
+# The driver passes the releases of other unwinders.
 RELEASES = [line.split('\t') for line in os.environ.get('BENCH_RELEASES', '').splitlines()]
 PRELOADED = {NOTHING: '', **{title + ' libunwind.so.8': path.split(':')[0] + '/libunwind.so.8'
                              for title, path in RELEASES if title.startswith('nongnu ')},
              'drop-in libunwind.so.8': '@drop_in@', OWN: '@own_library@'}
-# Not by LD_LIBRARY_PATH, in which the dynamic linker would look for every library.
+# Libraries are not named by LD_LIBRARY_PATH, because the dynamic linker would search it for every library.
 ENVIRONMENT = {way: {'LD_PRELOAD': library} if library else {} for way, library in PRELOADED.items()
                if way == NOTHING or os.path.exists(library)}
 
 
 def needed_by(library):
-    """Paths of the libraries that it needs, as the dynamic linker finds them."""
+    """Returns the paths of the libraries that it needs, as the dynamic linker finds them."""
     listed = subprocess.run(['ldd', library], capture_output=True, text=True, check=True).stdout
     return re.findall(r'=> (/\S+)', listed)
 
@@ -34,7 +34,7 @@ ENVIRONMENT[NEEDED] = {'LD_PRELOAD': ':'.join(needed_by(PRELOADED[OWN]))}
 
 
 def start(environment):
-    """Nanoseconds until it has ended, and its page faults."""
+    """Returns nanoseconds until the program has ended, and its page faults."""
     begin = time.perf_counter_ns()
     child = os.posix_spawn(PROGRAM, [PROGRAM], environment)
     _, status, usage = os.wait4(child, 0)
@@ -45,7 +45,7 @@ def start(environment):
 
 
 def rows(turns):
-    """Name of each row and what it says, times in nanoseconds, faults as if they were."""
+    """Yields each row's name and value: nanoseconds for times, and numbers for page faults."""
     for which, row in (0, 'start_up'), (1, 'start_up_faults'):
         for way in ENVIRONMENT:
             yield '%s/%s/true' % (row, way), statistics.median(turn[way][which] for turn in turns)

@@ -1,5 +1,5 @@
 // A process that others look at: its stacks of C++ functions do not change.
-//  watched DEPTH THREADS LIBRARIES REGISTERED [JIT_EVERY]
+//   watched DEPTH THREADS LIBRARIES REGISTERED [JIT_EVERY]
 // DEPTH is the number of frames on each thread's stack; main is one of the THREADS. LIBRARIES are loaded and REGISTERED
 // procedures are registered. Each JIT_EVERY-th frame belongs to one of these procedures. The process writes a byte when
 // all threads have reached their stack's end. It then reads bytes, and for each of them it cancels a procedure that is

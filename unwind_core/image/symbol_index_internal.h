@@ -4,11 +4,11 @@
 // Defined symbols with a name are eligible if their type is STT_FUNC or STT_GNU_IFUNC, or STT_NOTYPE in an executable
 // section. Absolute symbols and the mapping symbols of some psABIs ("$x", "$d.1") are not eligible. Among the eligible
 // symbols that start at or below the address, one is chosen as follows:
-//  1. If the st_size of some of them covers the address, the greatest start wins, so that the innermost names it.
-//  2. Otherwise the greatest start wins if it has no sized symbol, is not inside of one, and its section holds the
-//     address. A label of hand-written assembly reaches to the next symbol; a label in a function reaches to the
-//     function's end. Behind the end of a sized function nothing has a name: in a stripped library the nearest symbol
-//     below is usually an unrelated function. NameReach::next asks for that symbol.
+//   1. If the st_size of some of them covers the address, the greatest start wins, so that the innermost names it.
+//   2. Otherwise the greatest start wins if it has no sized symbol, is not inside of one, and its section holds the
+//      address. A label of hand-written assembly reaches to the next symbol; a label in a function reaches to the
+//      function's end. Behind the end of a sized function nothing has a name: in a stripped library the nearest symbol
+//      below is usually an unrelated function. NameReach::next asks for that symbol.
 // When several symbols have the same start, these criteria decide in this order: sized; a function rather than untyped;
 // the smaller size; global, weak, local; the earlier in its table.
 #pragma once

@@ -1,7 +1,7 @@
 // Signal trampolines, recognised by their code. A handler returns to a trampoline with SP at the frame that the kernel
 // pushed. The frame holds a ucontext_t with every register of the interrupted code:
-//  caller.r = *(sp + sigframe_ucontext + cfa_offset of the pattern + RegisterInfo::ucontext of r), SP and pc included
-//  cfa      = caller.sp
+//   caller.r = *(sp + sigframe_ucontext + cfa_offset of the pattern + RegisterInfo::ucontext of r), SP and pc included
+//   cfa      = caller.sp
 // Vector registers are in one of the records behind (ContextRecords); the search skips the others by their sizes.
 #include <array>
 #include <optional>
