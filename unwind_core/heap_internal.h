@@ -12,7 +12,7 @@
 
 namespace jitunwind {
 
-/// The memory is aligned to alignof(std::max_align_t). Null when there is no memory. Not signal-safe.
+/// Returns memory that is aligned to alignof(std::max_align_t), or null when there is none. Not signal-safe.
 [[nodiscard]] inline void* allocate(std::size_t bytes) noexcept { return std::malloc(bytes); }
 inline void give_back(void* memory) noexcept { std::free(memory); }
 
@@ -23,7 +23,7 @@ struct GiveBack {
 template <class T>
 using HeapArray = std::unique_ptr<T[], GiveBack>;
 
-/// Null when there is no memory.
+/// Returns null when there is no memory.
 template <class T, class... Arguments>
 [[nodiscard]] T* make_on_heap(Arguments&&... arguments) noexcept {
   static_assert(alignof(T) <= alignof(std::max_align_t));

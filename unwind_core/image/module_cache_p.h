@@ -51,7 +51,7 @@ class ModuleFilesLease {
     return *this;
   }
 
-  /// Null when there is no such file, or when the file is not the one that is loaded.
+  /// Returns null when there is no such file, or when the file is not the one that is loaded.
   const ModuleFiles* files() const noexcept;
   bool is_kept() const noexcept { return kept_ != nullptr; }
 

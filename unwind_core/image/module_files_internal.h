@@ -99,18 +99,18 @@ class ModuleFiles {
   bool has_debug_file() const noexcept { return !debug_.path.empty(); }
 
   /// The symbols by the rule of symbol_index_internal.h. They come from the .symtab of the file, or else of its debug
-  /// file, or else from the .symtab in .gnu_debugdata together with .dynsym. Null when they cannot be read, the file is
-  /// gone, or there is no memory.
+  /// file, or else from the .symtab in .gnu_debugdata together with .dynsym. Returns null when they cannot be read, the
+  /// file is gone, or there is no memory.
   const SymbolIndex* symbols() const noexcept;
   /// Finds the name of an address by symbols(). `at` is an address as in the file.
   std::optional<FoundSymbol> find_symbol(Addr at, NameReach reach = NameReach::own) const noexcept {
     const SymbolIndex* const index = symbols();
     return index ? index->find(at, reach) : std::nullopt;
   }
-  /// The .debug_frame of the file, or else of its debug file. It has no bytes when neither file has one. Null when it
-  /// cannot be read.
+  /// The .debug_frame of the file, or else of its debug file. It has no bytes when neither file has one. Returns null
+  /// when it cannot be read.
   const CopiedSection* debug_frame() const noexcept;
-  /// The .eh_frame of the file. It has no bytes when the file has none. Null when it cannot be read.
+  /// The .eh_frame of the file. It has no bytes when the file has none. Returns null when it cannot be read.
   const CopiedSection* eh_frame() const noexcept;
 
  private:

@@ -125,7 +125,7 @@ enum class RowOrigin : std::uint8_t {
   arm_exidx,      ///< .ARM.exidx
 };
 
-/// "eh_frame". Never null. Signal-safe.
+/// The name of an origin, such as "eh_frame". Never null. Signal-safe.
 const char* origin_name(RowOrigin origin) noexcept;
 constexpr bool is_guess(RowOrigin origin) noexcept {
   return origin >= RowOrigin::followed_code && origin <= RowOrigin::leaf;

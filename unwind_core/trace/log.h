@@ -12,7 +12,7 @@ namespace jitunwind {
 
 /// The topics of the log. Each is a word of JITUNWIND_LOG and a bit of set_log().
 enum class LogTopic : std::uint32_t {
-  walk = 1,      ///< frames that no kept rule or row left, guesses, and why walks ended
+  walk = 1,      ///< frames that were left without a kept rule or row, guesses, and why walks ended
   rows = 2,      ///< the rows that were made
   registry = 4,  ///< procedures that are registered, cancelled and retired, and refused changes
 };
