@@ -10,7 +10,7 @@
 
 namespace jitunwind {
 
-/// Of names of C++ functions only (Itanium C++ ABI, 5.1.2): to __cxa_demangle() "f" is a type, float.
+/// Demangles the names of C++ functions only (Itanium C++ ABI, 5.1.2): to __cxa_demangle() "f" is a type, float.
 inline std::string demangled(const char* name) {
   struct Free {
     void operator()(char* p) const noexcept { std::free(p); }
@@ -21,7 +21,7 @@ inline std::string demangled(const char* name) {
   return status == 0 && text ? text.get() : name;
 }
 
-/// What `ask(into)` says of a name, however long it is; "" where it says that there is none.
+/// The name that `ask(into)` finds, demangled, however long it is; "" if it finds none.
 template <class Ask>
 std::string whole_name(Ask ask) {
   std::string name(256, '\0');

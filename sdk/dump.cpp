@@ -12,8 +12,6 @@
 namespace jitunwind {
 namespace {
 
-// Walks.
-
 Line line_of(const Frame& frame) noexcept {
   Line line;
   line.text("#").number(frame.depth()).text(" ").hex(frame.pc()).text(" sp=").hex(frame.sp()).text(" ");
@@ -44,16 +42,14 @@ Line end_of(const Walk& walk) noexcept {
   return line;
 }
 
-/// `put(line)` of each.
+/// Calls `put(line)` for each line.
 template <class Put>
 void tell_walk(Walk& walk, Put put) {
   for (const Frame& frame : walk) put(line_of(frame));
   put(end_of(walk));
 }
 
-// The registry.
-
-/// Takes what it needs while it is told: afterwards others may cancel it.
+/// Copies what it needs of each procedure when it hears of it: afterwards other threads may cancel the procedure.
 class Listing final : public RegistryObserver {
  public:
   void registered(std::span<const RegisteredProcedure> procedures) noexcept override {
@@ -90,7 +86,7 @@ class Listing final : public RegistryObserver {
   bool is_complete_ = true;
 };
 
-/// False: it cannot be listed.
+/// Returns false if the registry cannot be listed.
 template <class Put>
 bool tell_registry(Put put) {
   Listing listing;

@@ -1,4 +1,4 @@
-// Says what is missing in one line, where the headers themselves would say it in hundreds.
+// Reports a wrong language in one line; the compiler would otherwise report hundreds of errors in the headers.
 #pragma once
 
 #ifndef __cplusplus

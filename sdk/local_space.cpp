@@ -34,7 +34,7 @@ constinit const LocalModuleVersions k_versions;
 [[gnu::section(".bss.large")]] constinit KeptRules kept_rules;
 [[gnu::section(".bss.large")]] constinit UnknownCode::Table unknown_code_table;
 
-/// Where no rows are kept every step makes its row, as the reference that whatever is kept is held against.
+/// The space that keeps no rows makes a row for every step; it is the reference for what the other one keeps.
 struct LocalSpace {
   explicit LocalSpace(bool keeps_rows) noexcept
       : space{cpu,
@@ -68,8 +68,8 @@ struct LocalSpace {
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads
-// and handlers exist; other constructors may come here earlier: each builds a copy in a slot of its own, and the first
-// to finish publishes. Only a 65th at the same instant would wait for one of them.
+// and handlers exist. Other constructors may come here earlier: each builds a copy in a slot of its own, and the first
+// to finish publishes. A thread waits only if 64 others build at the same instant.
 constexpr std::size_t k_slots = 64;
 [[gnu::section(".bss.large")]] alignas(LocalSpace) std::array<std::byte[sizeof(LocalSpace)], k_slots> slots;
 constinit std::atomic<std::size_t> next_slot{0};
@@ -94,7 +94,7 @@ const LocalSpace* build() noexcept {
   return *(ready ? ready : build());
 }
 
-/// What can be known of this thread's stack need not wait for its first walk, either; nor need pages that it reads.
+/// Finds the main thread's stack and touches the pages that walks read, so that the first walk need not do it.
 [[gnu::constructor]] void publish_at_load() {
   (void)local_space();
   (void)has_listed_modules();

@@ -8,31 +8,33 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Registered procedures first ("overrides everything else"), then .eh_frame, .debug_frame, recognised stubs, guesses
-/// last. Usable before main, after exit and in signal handlers. Thread-safe. Precondition: host_arch() is not null.
-/// JITUNWIND_KEEP=nothing in the environment, when this library is loaded: it keeps no rows, for all who walk. Programs
-/// that changed their user when they were executed do not look.
+/// Sources of rows are asked in this order: registered procedures ("overrides everything else"), .eh_frame,
+/// .debug_frame, recognised stubs, guesses. Usable before main, after exit and in signal handlers. Thread-safe.
+/// Precondition: host_arch() is not null. If JITUNWIND_KEEP=nothing is in the environment when this library is loaded,
+/// the space keeps no rows for any walker. Programs that changed their user when they were executed ignore that
+/// variable.
 const AddressSpace& local_space() noexcept;
-/// The same; each step makes its row.
+/// This process without kept rows: each step makes its row.
 const AddressSpace& local_space_without_kept_rows() noexcept;
-/// The same with listed_modules().
+/// This process with the modules of listed_modules().
 const AddressSpace& local_space_of_listed_modules() noexcept;
-/// Makes room for that many rows of local_space(), or more. False: no memory, and nothing has changed. Thread-safe, not
-/// signal-safe.
+/// Reserves room for at least `rows` rows of local_space(). Returns false, and changes nothing, if there is no memory.
+/// Thread-safe, not signal-safe.
 bool keep_at_least(std::size_t rows) noexcept;
-/// How many rows of local_space() are kept, or were until others took their places. Signal-safe.
+/// Counts the rows of local_space() that were kept, including those that others have replaced since. Signal-safe.
 std::size_t kept_rows() noexcept;
 
-/// `sp` is an SP of the calling thread: what can be read of its stack is kept, so that walks of addresses and throws
-/// from there need not probe it. Returns what can be read in one piece from `sp` on, and below as far as that is known;
-/// empty: this is not the thread's own stack. Signal-safe.
+/// Records which part of the calling thread's stack is readable, so that throws and walks of addresses from there need
+/// not probe it. `sp` is an SP of that thread. Returns the readable range around `sp`: from `sp` upwards in one piece,
+/// and below it as far as that is known. The range is empty if `sp` is not on the thread's own stack. Signal-safe.
 AddrRange expect_walk_from(Addr sp) noexcept;
-/// What was found readable of any thread's stack is probed again before anything relies on it: for programs that take
-/// pages of a stack away from which there are still frames, and then call backtrace(), unw_backtrace() or throw. A
-/// cursor that meets such a page does the same. Signal-safe, thread-safe.
+/// Forgets which parts of all threads' stacks were found readable; they are probed again before anything relies on
+/// them. Programs need this if they unmap pages of a stack that still has frames, and then call backtrace(),
+/// unw_backtrace() or throw. A cursor that meets such a page forgets them by itself. Signal-safe, thread-safe.
 void forget_walked_stacks() noexcept;
 
-/// The name at an address of this process, for messages. False: none, or it cannot be read; `into` is undefined then.
+/// Finds the name at an address of this process, for messages. Returns false if there is none or it cannot be read;
+/// `into` is undefined then.
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept;
 
 }  // namespace jitunwind

@@ -1,5 +1,5 @@
-// What this library has kept, found and refused since the process began: for tuning, for bug reports, and to explain
-// one slow walk. docs/diagnostics.md reads an example.
+// Counts of what this library has kept, found and refused since the process began. They serve tuning and bug reports,
+// and explain why one walk was slow. docs/diagnostics.md reads an example.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Of one table of what was found before.
+/// Counts of one table of earlier results.
 struct TableStatistics {
   std::uint64_t hits = 0;      ///< answered by the table. 0 unless Statistics::counts_hits
   std::uint64_t misses = 0;    ///< had to be found the long way
   std::uint64_t refusals = 0;  ///< of these, what was found and not kept
 };
 
-/// Numbers since the process began, but for those of which "now" is said.
+/// Counts since the process began, except for the members that say "now".
 struct Statistics {
-  /// The library was built with JITUNWIND_COUNT: hits are counted, at the cost of the paths that should cost nothing.
+  /// True if the library was built with JITUNWIND_COUNT. Only such a library counts hits: counting slows the fast
+  /// paths.
   bool counts_hits = false;
 
   // Kept rows: steps, walks of addresses and throws share one table (docs/walks.md, "The table").
@@ -37,8 +38,7 @@ struct Statistics {
   TableStatistics fdes;          ///< made of registered procedures for unwinders that read FDEs
   TableStatistics unknown_code;  ///< code without unwind information. Hits: the sources were not asked again
   TableStatistics module_files;  ///< files with names and debug information. Refusals: opened for one look-up
-  TableStatistics
-      frame_shapes;  ///< of drafts that were built. Hits are counted always: another procedure has the shape
+  TableStatistics frame_shapes;  ///< of drafts that were built; a hit, counted always, is a draft with a known shape
 
   // The registry of procedures.
   std::uint64_t registrations = 0;
@@ -50,12 +50,12 @@ struct Statistics {
   std::size_t index_bytes = 0;          ///< what look-ups need of them
   std::size_t registry_bytes = 0;       ///< the same and FDEs
 
-  /// A line for each number: "rows: 0 hits, 12 misses, 1 refusals". Allocates.
+  /// Writes a line for each number: "rows: 0 hits, 12 misses, 1 refusals". Allocates.
   std::string text() const;
 };
 
-/// Numbers of one moment, or nearly: other threads go on meanwhile. Events that two threads count at the same time may
-/// be counted once. Thread-safe, signal-safe; O(1).
+/// Reads the counters one after the other while other threads go on, so the numbers may be of slightly different
+/// moments. Two events that threads count at the same time may be counted once. Thread-safe, signal-safe; O(1).
 Statistics statistics() noexcept;
 
 }  // namespace jitunwind

@@ -1,4 +1,4 @@
-// Somebody else's stacks: those of another process, live or dead, or of a sample of one.
+// Stacks other than this process's: those of a live process, of a core file, or of a sample.
 //
 //   auto target = jitunwind::Target::attach(pid);
 //   if (!target) return std::puts(target.error().text().c_str());
@@ -55,24 +55,26 @@ struct TargetThread {
   int signal = 0;  ///< that it was ended by, or about to get when it was stopped; 0: none
   bool is_stopped =
       true;  ///< false: it does not stop, as in an uninterruptible wait of the kernel's; it cannot be walked
-  /// Of a core file, where a fault ended it (SIGSEGV, SIGBUS, SIGILL, SIGFPE): what it could not get at, or the
-  /// instruction (si_addr). Nothing: the core does not say, as where a signal was sent.
+  /// The address that the thread's fault concerns (si_addr), in core files of threads that SIGSEGV, SIGBUS, SIGILL or
+  /// SIGFPE ended: the memory or the instruction. Empty if the core does not have it, as where the signal was sent.
   std::optional<Addr> fault_address{};
 };
 
-/// Where the files of a core file or a sample are.
+/// The folders with the files that a core file or a sample refers to.
 struct TargetFolders {
   std::string root{};  ///< goes in front of the target's paths: a folder with the files of the machine that it ran on
   std::string program{};  ///< the file of its program, if that is somewhere else
-  /// Of a core file: what is mapped at an address, as far as it is not in the core, is in that file of this machine.
+  /// Files of this machine that replace mapped files of a core file, by the address of the mapping. They are read where
+  /// the core lacks the memory.
   std::vector<std::pair<Addr, std::string>> files{};
-  /// The [vdso] of a sample, unless it is this machine's, is .build-id/xx/yyyy/vdso in this folder: perf's cache.
+  /// perf's cache: a sample's [vdso] is .build-id/xx/yyyy/vdso in this folder, unless it is this machine's.
   std::string build_ids{};
 };
 
-/// What a profiler keeps of a moment of a thread: registers, the top of the stack, and what was mapped where.
+/// A moment of a thread as a profiler records it: the registers, the top of the stack, and the mappings.
 struct Sample {
-  /// Null: this machine's. Its address_mask, if that is not the table's, says which bits of addresses do not sign.
+  /// Null: this machine's. If its address_mask differs from the table's, the mask tells which bits of addresses are not
+  /// signature bits.
   const Arch* arch = nullptr;
   RegisterFile registers{};
   Addr stack_address = 0;              ///< of the first byte of `stack`
@@ -82,74 +84,74 @@ struct Sample {
   pid_t thread = 0;
 };
 
-/// A target that is walked. Whatever its memory says is hostile: every read is checked, every loop bounded, and a walk
-/// ends with a reason. Rows, names and guesses are those of walk_here(), by the same engine; registered procedures are
-/// found by docs/registry.md "Finding the list". Used by one thread at a time. Not signal-safe, but for what Frame says
-/// of itself, and that not of names.
+/// A target that can be walked. Its memory is treated as hostile: every read is checked, every loop is bounded, and a
+/// walk ends with a reason. Rows, names and guesses come from the engine of walk_here(); registered procedures are
+/// found as docs/registry.md "Finding the list" says. One thread uses it at a time. It is not signal-safe, except for
+/// Frame's functions as documented there, and those that look up names are not.
 class Target {
  public:
-  /// How long a process stands still.
+  /// How long a process is stopped.
   enum class Hold : std::uint8_t {
     while_attached,  ///< until let_go(), or the end of the Target
     to_copy,         ///< as long as registers and stacks are copied; it is walked while it runs on
   };
 
-  /// Stops all threads of a process (PTRACE_SEIZE, PTRACE_INTERRUPT: it gets no signal). Interrupted system calls are
-  /// restarted as after any signal without handler (signal(7)). It always goes on, with the signals that it had,
-  /// whichever way the Target ends; a thread that does not stop within a second, too, which cannot be walked. A thread
-  /// of this process's own is its tracer. With Hold::to_copy code that was registered when it stood still is told from
-  /// code that was registered in its place since: such a walk ends with an error instead of a wrong frame.
+  /// Stops all threads of a process by PTRACE_SEIZE and PTRACE_INTERRUPT; the process gets no signal. Interrupted
+  /// system calls are restarted as after any signal without a handler (signal(7)). However the Target ends, the process
+  /// goes on, with the signals that it had. A thread that does not stop within a second goes on as well and cannot be
+  /// walked. The tracer is a thread of this process's own.
+  /// A walk under Hold::to_copy ends with an error, not with a wrong frame, at code that was registered after the
+  /// process was let go, in the place of the code that was there.
   static Result<Target, TargetError> attach(pid_t process, Hold hold = Hold::while_attached);
-  /// A process that the calling thread traces already and has stopped: it is neither stopped nor let go. renew() after
-  /// it has run.
+  /// A process that the calling thread already traces and has stopped. It is neither stopped nor let go here. Call
+  /// renew() after it has run.
   static Result<Target, TargetError> of_traced(pid_t process);
 
-  /// A core file of the kernel's or of gcore's, whole or cut off anywhere. What the file does not hold of the target's
-  /// code is read from the files that it was mapped from, if they have their build ids.
+  /// Opens a core file that the kernel or gcore wrote, whole or cut off anywhere. Code that the file lacks is read from
+  /// the files that were mapped, if their build ids match.
   static Result<Target, TargetError> open_core(const std::string& path, const TargetFolders& folders = {});
-  /// The frames that can be told from a sample; the walk ends where the stack that was copied ends. Of registered
-  /// procedures a sample knows nothing, unless their lists are among what it has of memory.
+  /// Makes a target of a sample. Its walk ends where the copied stack ends. A sample knows registered procedures only
+  /// if their lists are in the memory that it has.
   static Result<Target, TargetError> from_sample(Sample sample, const TargetFolders& folders = {});
 
   Target(Target&&) noexcept;
   Target& operator=(Target&&) noexcept;
   ~Target();
 
-  /// 0: of a sample.
+  /// Returns 0 for a sample.
   pid_t process() const noexcept;
-  /// In the order of their numbers; the one that a core file was made for first.
+  /// The threads by ascending number, but in a core file the thread that caused it comes first.
   const std::vector<TargetThread>& threads() const noexcept;
-  /// Of the frame that was interrupted. Error io: the thread is gone, or does not stand still.
+  /// Reads the registers of the interrupted frame. Error io: the thread is gone, or is not stopped.
   Result<RegisterFile> registers(const TargetThread& thread) const noexcept;
-  /// Frames of a thread, innermost first, while the Target lives. Where there are no registers it has one frame without
-  /// pc, and stops there: why() says so.
+  /// Walks the frames of a thread, innermost first, while the Target lives. If there are no registers the walk stops at
+  /// one frame without a pc, and why() says so.
   Walk walk(const TargetThread& thread, Guesses guesses = Guesses::confirmed) const noexcept;
 
-  /// The line of the source that a frame's code was made from, where its JIT tells: in jitdumps, in files of
-  /// GDB's list. Allocates.
+  /// Finds the source line of a frame's code, if its JIT reports lines: in jitdumps or in files of GDB's list.
+  /// Allocates.
   std::optional<SourceLine> source_line(const Frame& frame) const;
 
-  /// Where a list of registered procedures begins (unw_dyn_info_list_t): each copy of the library in the target has
-  /// one, numbered from 0 on. 0: there are no more.
+  /// Finds the head of a list of registered procedures (unw_dyn_info_list_t). Each copy of the library in the target
+  /// has one; they are numbered from 0. Returns 0 if there are no more.
   Result<Addr> registered_list(std::size_t number = 0) const noexcept;
 
   const Arch& arch() const noexcept;
-  /// For Cursors of one's own.
+  /// The address space of the target, for a Cursor that the caller makes.
   const AddressSpace& space() const noexcept;
   const Mappings& mappings() const noexcept;
 
-  /// A process goes on. What was copied of it can still be walked, as Hold::to_copy says.
+  /// Lets the process go on. The copied stacks can still be walked; see Hold::to_copy.
   void let_go() noexcept;
-  /// How long the process stood still the last time that it was attached to and let go: from before the first of its
-  /// threads was told to stop until all were told to go on. 0: it was never let go, or is no process that was attached
-  /// to.
+  /// How long the process was stopped when it was last attached to and let go: from before its first thread was told to
+  /// stop until all were told to go on. Returns 0 if it was never let go, or if it was not attached to.
   std::uint64_t stopped_nanoseconds() const noexcept;
-  /// Of a process that has run meanwhile: one that was let go is stopped again; its threads, mappings and lists are
-  /// looked at anew. Frames of before are void.
+  /// Reads the threads, mappings and lists of a process that has run meanwhile. A process that was let go is stopped
+  /// again. Earlier frames become invalid.
   Result<Done, TargetError> renew();
-  /// Of a sample: another sample of the same process. What is known of its modules stays, as far as their mappings are
-  /// the same; with no mappings they are those of the sample before. Error no_samples: it is no target of a sample, and
-  /// stays what it is.
+  /// Replaces the sample by another one of the same process. Knowledge of modules stays where the mappings are
+  /// unchanged; a sample without mappings has those of the one before. Error no_samples: this is no target of a sample;
+  /// it remains unchanged.
   Result<Done, TargetError> renew(Sample sample);
 
  private:

@@ -18,8 +18,8 @@
 namespace jitunwind {
 namespace {
 
-/// Where another function than the dynamic linker lists the modules, nothing that is kept counts. This library's own
-/// frames need not be among what is listed.
+/// Walks without anything that is kept: kept rows belong to the dynamic linker's list of modules, and here another
+/// function lists them. The list need not contain this library, so local_space() leaves this library's own frames.
 [[gnu::noinline]] std::size_t walk_listed_modules(const WalkStart& start, WalkPart part,
                                                   std::span<void*> into) noexcept {
   Cursor cursor(local_space_of_listed_modules(), cursor_at_start(local_space(), start, {}).registers(), start.top(),
@@ -106,7 +106,7 @@ std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> ad
 
 }  // namespace jitunwind
 
-/// Where jitunwind_backtrace() and libunwind's unw_backtrace() go on (unwind_core/arch/*/backtrace.S), which may be in
+/// Continues jitunwind_backtrace() and libunwind's unw_backtrace() (unwind_core/arch/*/backtrace.S), which may be in
 /// another library.
 extern "C" [[gnu::visibility("default")]] int jitunwind_backtrace_from(void** addresses, int size, int callers_only,
                                                                        jitunwind::Addr fp, jitunwind::Addr sp,

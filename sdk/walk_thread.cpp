@@ -29,15 +29,16 @@ bool is_thread(pid_t thread) noexcept { return ::syscall(SYS_tgkill, ::getpid(),
 
 }  // namespace
 
-/// Where a question and its answer are, which outlive who asked: the thread may answer when nobody waits any more. The
-/// word says whose turn it is, and of which question: an answer to an old one finds another number there.
+/// Holds a question and its answer. It outlives the asking thread's wait: the other thread may answer when nobody waits
+/// any more. `word_` combines whose turn it is with the question's number, so an answer to an old question is
+/// recognised by its number.
 class ThreadQuestion {
  public:
-  /// False: it is somebody else's.
+  /// Returns false if the question belongs to another thread.
   bool take() noexcept {
     Word word = word_.load(std::memory_order_relaxed);
     const pid_t process = ::getpid();
-    // In a child of fork() the threads that asked are not there.
+    // A child of fork() has none of the threads that asked.
     if (turn_of(word) != Turn::nobody && owner_.load(std::memory_order_relaxed) == process) return false;
     if (!word_.compare_exchange_strong(word, next_question(word), std::memory_order_acq_rel)) return false;
     owner_.store(process, std::memory_order_relaxed);
@@ -45,20 +46,20 @@ class ThreadQuestion {
   }
   std::uint32_t word() const noexcept { return word_.load(std::memory_order_relaxed); }
 
-  /// In the handler.
+  /// Called in the signal handler of the asked thread.
   void answer(std::uint32_t asked, const void* ucontext) noexcept {
     Word word = asked;
     if (!word_.compare_exchange_strong(word, with(asked, Turn::answers), std::memory_order_acq_rel)) return;
     fill(ucontext);
     word = with(asked, Turn::answers);
-    // Nobody waits any more.
+    // The asking thread has given up.
     if (!word_.compare_exchange_strong(word, with(asked, Turn::answered), std::memory_order_acq_rel))
       return word_.store(with(asked, Turn::nobody), std::memory_order_release);
     (void)::syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// Whether there is an answer before the time is over or the thread has ended; twice as long where it has begun. The
-  /// question is over then.
+  /// Returns whether there is an answer before the time is over or the thread has ended. Waits twice as long if the
+  /// thread has begun to answer. The question is over afterwards.
   bool wait(std::uint32_t asked, pid_t thread, std::chrono::nanoseconds time, ThreadWalk& out) noexcept {
     wait_while(asked, thread, time);
     Word word = asked;
@@ -98,8 +99,8 @@ class ThreadQuestion {
     answer.error_ = walk.stop_reason() == StopReason::outermost ? Error{} : walk.stop_error();
   }
 
-  /// A thread that is ending takes signals (the kernel queues them) and answers none: whether it is still there is
-  /// looked at again and again.
+  /// Looks again and again whether the thread is still there: the kernel queues signals for a thread that is ending,
+  /// but the thread does not answer them.
   void wait_while(Word expected, pid_t thread, std::chrono::nanoseconds time) noexcept {
     constexpr std::int64_t k_look_again = k_second / 500;
     const std::int64_t end = now() + time.count();
@@ -128,7 +129,7 @@ using Answer = ThreadWalk::Answer;
 constexpr std::size_t k_questions = 16;
 [[gnu::section(".bss.large")]] constinit std::array<ThreadQuestion, k_questions> questions{};
 
-/// Of a question: its number and its word, in what a signal carries.
+/// Packs a question's number and word into the value that a signal carries.
 void* carried(std::size_t number, std::uint32_t word) noexcept {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(std::uint64_t{word} << 32 | number));
 }
@@ -145,10 +146,10 @@ bool is_ours(const struct sigaction& action) noexcept {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == answer;
 }
 
-/// 0: not chosen yet; -1: somebody chooses.
+/// 0: not chosen yet; -1: a thread is choosing.
 constinit std::atomic<int> signal_number{0};
 
-/// The last one that nobody handles or ignores. 0: there is none.
+/// Chooses the highest real-time signal that is neither handled nor ignored. Returns 0 if there is none.
 int choose_signal() noexcept {
   for (int signal = SIGRTMAX; signal >= SIGRTMIN; --signal) {
     struct sigaction action;
@@ -164,9 +165,9 @@ int choose_signal() noexcept {
   return 0;
 }
 
-/// 0: there is none. Another signal is chosen where somebody has taken ours.
+/// Returns 0 if there is none. Chooses another signal if the program has replaced our handler.
 int signal_to_ask_by() noexcept {
-  constexpr int k_most_tries = 1000;  // somebody may choose whom this thread has interrupted
+  constexpr int k_most_tries = 1000;  // this thread may have interrupted the one that chooses, in a signal handler
   for (int i = 0; i < k_most_tries; ++i) {
     int signal = signal_number.load(std::memory_order_acquire);
     struct sigaction action;
@@ -181,7 +182,7 @@ int signal_to_ask_by() noexcept {
   return 0;
 }
 
-/// proc_pid_status(5): SigBlk, in hex.
+/// Reads SigBlk, a hexadecimal mask, from /proc/self/task/TID/status (proc_pid_status(5)).
 bool blocks(pid_t thread, int signal) noexcept {
   std::array<char, 64> path{"/proc/self/task/"};
   char* const digits = path.data() + std::strlen(path.data());

@@ -1,4 +1,4 @@
-// The stack of another thread of this process, which answers by itself, interrupted for as long as its walk takes.
+// Walks of other threads of this process: the thread is interrupted and walks its own stack.
 //
 //   const jitunwind::ThreadWalk walk = jitunwind::walk_thread(tid);
 //   for (const jitunwind::ThreadFrame& frame : walk) std::puts(frame.name().c_str());
@@ -18,8 +18,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What is known of a frame of another thread. The thread has gone on: names are looked for when they are asked for, as
-/// of any address of this process.
+/// A frame of another thread, which has gone on since. Its name is looked up when it is asked for, as for any address
+/// of this process.
 class ThreadFrame {
  public:
   constexpr ThreadFrame() noexcept = default;
@@ -30,9 +30,9 @@ class ThreadFrame {
   CodeAddress address() const noexcept { return address_; }
   RowOrigin origin() const noexcept { return origin_; }
   bool is_guess() const noexcept { return jitunwind::is_guess(origin_); }
-  /// As Frame::name(). Allocates: not signal-safe.
+  /// Returns the name as Frame::name() does. Allocates: not signal-safe.
   std::string name() const;
-  /// As Frame::raw_name(). Signal-safe.
+  /// Returns the name as Frame::raw_name() does. Signal-safe.
   Result<ProcedureName> raw_name(std::span<char> into) const noexcept;
 
  private:
@@ -41,7 +41,7 @@ class ThreadFrame {
   RowOrigin origin_ = RowOrigin::none;
 };
 
-/// Frames of one moment, innermost first: the one that was interrupted.
+/// The frames of another thread at one moment, innermost first. The first frame is the interrupted one.
 class ThreadWalk {
  public:
   static constexpr std::size_t k_most_frames = 512;
@@ -61,7 +61,7 @@ class ThreadWalk {
   const ThreadFrame* end() const noexcept { return frames_.data() + size_; }
   std::size_t size() const noexcept { return size_; }
 
-  /// Of an answer: limit where there are more frames than k_most_frames. none where there is no answer.
+  /// Why the answered walk ended: `limit` if there are more than k_most_frames frames, `none` if there is no answer.
   StopReason stop_reason() const noexcept { return stop_; }
   const Error& stop_error() const noexcept { return error_; }
   /// "complete", or one sentence. Allocates.
@@ -76,11 +76,11 @@ class ThreadWalk {
   Error error_{};
 };
 
-/// Asks a thread by a real-time signal that has no handler yet, and gets one at the first question: SA_RESTART, on the
-/// thread's signal stack where it has one. The thread walks its own stack, some microseconds, and goes on; system calls
-/// that signal(7) lists as never restarted end with EINTR. Waits for at most `wait`, and where the thread has begun to
-/// answer for up to as long again. Takes no lock and allocates nothing; thread-safe; signal-safe, with 40 KiB of stack.
-/// Of 16 questions at a time each has its own room. The calling thread may ask itself.
+/// Asks a thread by a real-time signal. The first question chooses a signal without a handler and installs one, with
+/// SA_RESTART and SA_ONSTACK. The thread walks its own stack in some microseconds and goes on; system calls that
+/// signal(7) lists as never restarted end with EINTR. The caller waits for at most `wait`, and for up to as long again
+/// if the thread has begun to answer. Takes no lock and allocates nothing; thread-safe; signal-safe, with 40 KiB of
+/// stack. Up to 16 questions are possible at a time. The calling thread may ask itself.
 ThreadWalk walk_thread(pid_t thread, std::chrono::nanoseconds wait = std::chrono::milliseconds(200)) noexcept;
 
 }  // namespace jitunwind
